@@ -1,0 +1,25 @@
+# The only entrances. Each prints what it did in a last line that a person can read.
+.PHONY: run test format conformance bench system environment
+
+BIN := .venv/bin
+
+environment:
+	@python=$$(tools/find-python) && "$$python" tools/environment.py
+
+run: environment
+	@exec $(BIN)/adsum agent -dev
+
+test: environment
+	@tools/test
+
+format: environment
+	@$(BIN)/ruff check --fix --quiet . ; $(BIN)/ruff format --quiet . && echo "formatted"
+
+conformance: environment
+	@$(BIN)/python -m tests.conformance
+
+bench: environment
+	@$(BIN)/python -m tests.bench
+
+system: environment
+	@$(BIN)/pytest -q tests/system && echo "system tests done"

@@ -1,0 +1,122 @@
+"""What an operator asks for: a service and the checks that judge it, as registered over HTTP or in a file.
+
+One flat check definition serves every kind, as in Consul's API: which field is set decides the kind.
+Definitions are immutable values; what a check currently says lives in `catalog.local`.
+Texts and limits: the contract, sections 1.4, 1.13 and 2.
+"""
+
+from __future__ import annotations
+
+import enum
+import re
+from dataclasses import dataclass, field
+
+from adsum.now import MINUTE, SECOND
+
+OUTPUT_BYTES_MAX = 4096  # Consul's check_output_max_size
+META_PAIRS_MAX = 64
+META_KEY_LENGTH_MAX = 128
+META_VALUE_LENGTH_MAX = 512
+WEIGHT_MAX = 65535
+INTERVAL_NS_MIN = 1 * SECOND
+DEREGISTER_NS_MIN = 1 * MINUTE
+META_KEY = re.compile(r"[A-Za-z0-9_-]+")
+
+
+class BadDefinition(ValueError):
+    """The caller's definition cannot be used; nothing was changed. The message is the answer's body."""
+
+
+class Status(enum.StrEnum):
+    PASSING = "passing"
+    WARNING = "warning"
+    CRITICAL = "critical"
+
+
+class CheckKind(enum.StrEnum):
+    """As the `Type` field of a check in the catalog spells it."""
+
+    SCRIPT = "script"
+    DOCKER = "docker"
+    HTTP = "http"
+    TCP = "tcp"
+    UDP = "udp"
+    GRPC = "grpc"
+    H2PING = "h2ping"
+    OS_SERVICE = "os_service"
+    TTL = "ttl"
+    ALIAS = "alias"
+    MAINTENANCE = "maintenance"
+    NONE = ""
+
+
+DEFAULT_TIMEOUT_NS = {CheckKind.SCRIPT: 30 * SECOND, CheckKind.DOCKER: 30 * SECOND}
+DEFAULT_TIMEOUT_OTHERS_NS = 10 * SECOND
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CheckDefinition:
+    check_id: str = ""
+    name: str = ""
+    notes: str = ""
+    service_id: str = ""
+    status: str = ""  # the initial one; empty means critical
+    token: str = ""
+
+    args: tuple[str, ...] = ()
+    docker_container_id: str = ""
+    shell: str = ""
+    http: str = ""
+    method: str = ""
+    header: dict[str, list[str]] = field(default_factory=dict)
+    body: str = ""
+    disable_redirects: bool = False
+    tcp: str = ""
+    tcp_use_tls: bool = False
+    udp: str = ""
+    grpc: str = ""
+    grpc_use_tls: bool = False
+    h2ping: str = ""
+    h2ping_use_tls: bool = True
+    os_service: str = ""
+    tls_skip_verify: bool = False
+    tls_server_name: str = ""
+    alias_service: str = ""
+    alias_node: str = ""
+
+    interval_ns: int = 0
+    timeout_ns: int = 0
+    ttl_ns: int = 0
+    success_before_passing: int = 0
+    failures_before_warning: int = 0
+    failures_before_critical: int = 0
+    deregister_critical_service_after_ns: int = 0
+    output_max_size: int = OUTPUT_BYTES_MAX
+
+    @property
+    def kind(self) -> CheckKind:
+        if self.alias_service or self.alias_node:
+            return CheckKind.ALIAS
+        if self.ttl_ns:
+            return CheckKind.TTL
+        if self.docker_container_id and self.args:
+            return CheckKind.DOCKER
+        for kind, target in self._targets():
+            if target:
+                return kind
+        return CheckKind.NONE
+
+    def _targets(self) -> tuple[tuple[CheckKind, object], ...]:
+        return (
+            (CheckKind.SCRIPT, self.args),
+            (CheckKind.HTTP, self.http),
+            (CheckKind.TCP, self.tcp),
+            (CheckKind.UDP, self.udp),
+            (CheckKind.GRPC, self.grpc),
+            (CheckKind.H2PING, self.h2ping),
+            (CheckKind.OS_SERVICE, self.os_service),
+        )
+
+    @property
+    def effective_timeout_ns(self) -> int:
+        return self.timeout_ns or DEFAULT_TIMEOUT_NS.get(self.kind, DEFAULT_TIMEOUT_OTHERS_NS)

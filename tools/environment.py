@@ -1,0 +1,67 @@
+"""Makes .venv, once, for whoever asks first.
+
+    python3 tools/environment.py        prints nothing when the environment is current
+
+Two `make` at once must not build the same folder twice, so a lock file guards it; a stamp made of
+pyproject.toml, the constraints and the interpreter's version says when it is out of date.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import hashlib
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+VENV = ROOT / ".venv"
+STAMP = VENV / "adsum-stamp"
+CONSTRAINTS = ROOT / "tools" / "constraints.txt"
+EXTRAS = ".[grpc,hcl]"
+NO_VENV = "Could not make .venv. On Debian: apt-get install python3-venv (for 3.11: python3.11-venv)."
+
+
+def main() -> int:
+    with open(ROOT / ".venv.lock", "w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if STAMP.exists() and STAMP.read_text() == wanted_stamp():
+            return 0
+        return build()
+
+
+def wanted_stamp() -> str:
+    digest = hashlib.sha256(sys.version.encode())
+    for source in (ROOT / "pyproject.toml", CONSTRAINTS):
+        digest.update(source.read_bytes())
+    return digest.hexdigest()
+
+
+def build() -> int:
+    print(f"making {VENV} with Python {sys.version.split()[0]} (once) …", flush=True)
+    shutil.rmtree(VENV, ignore_errors=True)
+    try:
+        subprocess.run([sys.executable, "-m", "venv", str(VENV)], check=True)
+    except subprocess.CalledProcessError:
+        return give_up(NO_VENV)
+    pip = [str(VENV / "bin" / "python"), "-m", "pip", "--quiet", "--disable-pip-version-check", "install"]
+    try:
+        # --group needs pip 25.1; Debian's venv brings an older one.
+        subprocess.run([*pip, "--upgrade", "pip>=25.1"], check=True)
+        constrained = [*pip, "--constraint", str(CONSTRAINTS), "--editable", EXTRAS, "--group", "dev"]
+        subprocess.run(constrained, check=True, cwd=ROOT)
+    except subprocess.CalledProcessError:
+        return give_up("Could not install what pyproject.toml names; pip's message above says why.")
+    STAMP.write_text(wanted_stamp())
+    return 0
+
+
+def give_up(sentence: str) -> int:
+    shutil.rmtree(VENV, ignore_errors=True)
+    print(sentence, file=sys.stderr)
+    return 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
