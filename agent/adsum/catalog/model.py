@@ -1,0 +1,57 @@
+"""The facts that an owner publishes: a node, its services, its checks.
+
+Plain immutable values, the same on the owner and on every copy. Who may write them is not their concern
+(ARCHITECTURE section 4); indexes, order and liveness are added by `catalog.view`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from adsum.catalog.definitions import Status
+
+SERF_HEALTH = "serfHealth"
+NODE_MAINTENANCE = "_node_maintenance"
+SERVICE_MAINTENANCE = "_service_maintenance:"  # followed by the service id
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Node:
+    node_id: str
+    name: str
+    address: str
+    datacenter: str
+    tagged_addresses: Mapping[str, str] = field(default_factory=dict)
+    meta: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Service:
+    service_id: str
+    name: str
+    kind: str = ""
+    tags: tuple[str, ...] = ()
+    address: str = ""
+    port: int = 0
+    tagged_addresses: Mapping[str, tuple[str, int]] = field(default_factory=dict)
+    meta: Mapping[str, str] = field(default_factory=dict)
+    weight_passing: int = 1
+    weight_warning: int = 1
+    enable_tag_override: bool = False
+    # Service mesh settings: carried for the clients that registered them, never interpreted.
+    proxy: Mapping[str, object] = field(default_factory=dict)
+    connect: Mapping[str, object] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Check:
+    check_id: str
+    name: str
+    status: Status
+    notes: str = ""
+    output: str = ""
+    service_id: str = ""  # empty for a check of the node as a whole
+    service_name: str = ""
+    service_tags: tuple[str, ...] = ()
+    kind: str = ""

@@ -1,0 +1,353 @@
+"""The catalog as one agent sees it: every owner's nodes, services and checks, joined and kept in order.
+
+All reads (DNS, health, catalog) come from here, synchronously and from memory; nobody waits for consensus. It is
+written only by the composite core, on behalf of the owners: each `put` or `remove` is one visible change, and
+`changes()` tells which topics it moved. Node liveness is derived: it is put here as the serfHealth check by
+whoever knows who is present, and never stored by an owner.
+
+Lists are ordered as Consul orders them: nodes by name, instances by (node, service id), checks by (node, check id).
+Names of nodes and services compare without case; ids of services and checks are exact.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left, insort
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Generic, TypeVar
+
+from adsum.catalog.definitions import Status
+from adsum.catalog.indexes import Family, Indexes, Topic
+from adsum.catalog.model import SERF_HEALTH, Check, Node, Service
+from adsum.now import Now
+
+Key = TypeVar("Key", str, tuple[str, str])
+Item = TypeVar("Item")
+Value = TypeVar("Value")
+
+ANY_STATE = "any"
+SEVERITY = {Status.PASSING: 0, Status.WARNING: 1, Status.CRITICAL: 2}
+SERF_HEALTH_NAME = "Serf Health Status"
+ALIVE_OUTPUT = "Agent alive and reachable"
+FAILED_OUTPUT = "Agent not live or unreachable"
+
+
+class Row(Generic[Value]):
+    """One published value with its indexes. `renderings` is a place for the rim to keep this row's bytes:
+    a row is replaced, never changed, so they stay true for as long as the row is seen. No core reads them."""
+
+    __slots__ = ("create_index", "modify_index", "renderings", "value")
+
+    def __init__(self, value: Value, create_index: int, modify_index: int) -> None:
+        self.value = value
+        self.create_index = create_index
+        self.modify_index = modify_index
+        self.renderings: dict[str, bytes] = {}
+
+
+class Table(Generic[Key, Item]):
+    """A mapping that is walked in key order; replacing an item costs no sorting."""
+
+    __slots__ = ("_items", "_keys")
+
+    def __init__(self) -> None:
+        self._items: dict[Key, Item] = {}
+        self._keys: list[Key] = []
+
+    def get(self, key: Key) -> Item | None:
+        return self._items.get(key)
+
+    def put(self, key: Key, item: Item) -> None:
+        if key not in self._items:
+            insort(self._keys, key)
+        self._items[key] = item
+
+    def pop(self, key: Key) -> Item | None:
+        item = self._items.pop(key, None)
+        if item is not None:
+            del self._keys[bisect_left(self._keys, key)]
+        return item
+
+    def __iter__(self) -> Iterator[Item]:
+        items = self._items
+        return (items[key] for key in self._keys)
+
+    def __len__(self) -> int:
+        return len(self._keys)
+
+    def __contains__(self, key: Key) -> bool:
+        return key in self._items
+
+
+class Host:
+    """A node with everything on it."""
+
+    __slots__ = ("checks", "instances", "node", "node_checks", "owner")
+
+    def __init__(self, owner: str, node: Row[Node]) -> None:
+        self.owner = owner  # uuid of the agent that may change what is here
+        self.node = node
+        self.instances: Table[str, Instance] = Table()  # by service id
+        self.checks: Table[str, Row[Check]] = Table()  # all of them, by check id
+        self.node_checks: Table[str, Row[Check]] = Table()  # those that judge every service here
+
+    @property
+    def name(self) -> str:
+        return self.node.value.name
+
+
+class Instance:
+    """A service on a node, with the checks that judge it."""
+
+    __slots__ = ("checks", "host", "service")
+
+    def __init__(self, host: Host, service: Row[Service]) -> None:
+        self.host = host
+        self.service = service
+        self.checks: Table[str, Row[Check]] = Table()  # its own; the node's are in host.node_checks
+
+    def all_checks(self) -> Iterator[Row[Check]]:
+        """The node's first, then its own, as health answers list them."""
+        yield from self.host.node_checks
+        yield from self.checks
+
+    @property
+    def status(self) -> Status:
+        worst = worst_status(row.value.status for row in self.host.node_checks)
+        return worst_status((worst, *(row.value.status for row in self.checks)))
+
+
+def worst_status(statuses: Iterable[Status]) -> Status:
+    return max(statuses, key=SEVERITY.__getitem__, default=Status.PASSING)
+
+
+class View:
+    def __init__(self, now: Now, tag: int) -> None:
+        self.indexes = Indexes(now.wall_ms, tag)
+        self._hosts: Table[str, Host] = Table()  # by lower-case node name
+        self._instances: dict[str, Table[tuple[str, str], Instance]] = {}  # by lower-case service name
+        self._at_address: dict[str, Table[tuple[str, str], Host | Instance]] = {}
+
+    # What anyone may read.
+
+    @property
+    def index(self) -> int:
+        """Moves on every visible change; answers kept for an index are true while it stands."""
+        return self.indexes.current
+
+    def nodes(self) -> Iterator[Host]:
+        return iter(self._hosts)
+
+    def node(self, name: str) -> Host | None:
+        return self._hosts.get(name.lower())
+
+    def service_names(self) -> list[str]:
+        """As their first instance spells them, in order."""
+        return sorted(next(iter(group)).service.value.name for group in self._instances.values())
+
+    def instances(self, service_name: str) -> Sequence[Instance]:
+        group = self._instances.get(service_name.lower())
+        return tuple(group) if group is not None else ()
+
+    def checks(self) -> Iterator[tuple[Host, Row[Check]]]:
+        for host in self._hosts:
+            for row in host.checks:
+                yield host, row
+
+    def at_address(self, address: str) -> Iterator[Host | Instance]:
+        """Who answers at an IP address: nodes first, then instances, each in order."""
+        found = tuple(self._at_address.get(address, ()))
+        yield from (each for each in found if isinstance(each, Host))
+        yield from (each for each in found if isinstance(each, Instance))
+
+    # What the composite core writes. Each is one change; `changes()` takes the topics it moved.
+
+    def changes(self) -> tuple[Topic, ...]:
+        return self.indexes.take_touched()
+
+    def put_node(self, now: Now, owner: str, node: Node) -> None:
+        host = self.node(node.name)
+        if host is not None and host.node.value == node:
+            return
+        self.indexes.advance(now.wall_ms)
+        if host is None:
+            host = Host(owner, self._fresh(node))
+            self._hosts.put(node.name.lower(), host)
+        else:
+            self._unlist_address(host.node.value.address, host)
+            host.node = self._replaced(host.node, node)
+        self._list_address(node.address, host)
+        self._touch_host(host)
+
+    def remove_node(self, now: Now, name: str) -> None:
+        host = self.node(name)
+        if host is None:
+            return
+        for instance in list(host.instances):
+            self.remove_service(now, name, instance.service.value.service_id)
+        for row in list(host.checks):
+            self.remove_check(now, name, row.value.check_id)
+        self.indexes.advance(now.wall_ms)
+        self._hosts.pop(name.lower())
+        self._unlist_address(host.node.value.address, host)
+        self.indexes.touch(Topic(Family.NODES))
+        self.indexes.retire(Topic(Family.NODE, name.lower()))
+        self.indexes.retire(Topic(Family.NODE_CHECKS, name.lower()))
+
+    def set_presence(self, now: Now, name: str, *, is_present: bool) -> None:
+        status, output = (Status.PASSING, ALIVE_OUTPUT) if is_present else (Status.CRITICAL, FAILED_OUTPUT)
+        check = Check(check_id=SERF_HEALTH, name=SERF_HEALTH_NAME, status=status, output=output)
+        self.put_check(now, name, check)
+
+    def put_service(self, now: Now, node_name: str, service: Service) -> None:
+        host = self._host(node_name)
+        instance = host.instances.get(service.service_id)
+        if instance is not None and instance.service.value == service:
+            return
+        self.indexes.advance(now.wall_ms)
+        before = instance.service.value if instance is not None else None
+        if instance is None:
+            instance = Instance(host, self._fresh(service))
+            host.instances.put(service.service_id, instance)
+            self._adopt_checks(instance)
+        else:
+            self._unlist_instance(instance)
+            instance.service = self._replaced(instance.service, service)
+        self._list_instance(instance)
+        self._touch_instance(instance)
+        if before is None or (before.name, before.tags) != (service.name, service.tags):
+            self.indexes.touch(Topic(Family.SERVICES))
+
+    def remove_service(self, now: Now, node_name: str, service_id: str) -> None:
+        host = self._host(node_name)
+        instance = host.instances.get(service_id)
+        if instance is None:
+            return
+        for row in list(instance.checks):
+            self.remove_check(now, node_name, row.value.check_id)
+        self.indexes.advance(now.wall_ms)
+        host.instances.pop(service_id)
+        self._touch_instance(instance)
+        self._unlist_instance(instance)
+        self.indexes.touch(Topic(Family.SERVICES))
+
+    def put_check(self, now: Now, node_name: str, check: Check) -> None:
+        host = self._host(node_name)
+        before = host.checks.get(check.check_id)
+        if before is not None and before.value == check:
+            return
+        self.indexes.advance(now.wall_ms)
+        if before is not None and before.value.service_id != check.service_id:
+            self._detach_check(host, before.value)
+        row = self._fresh(check) if before is None else self._replaced(before, check)
+        host.checks.put(check.check_id, row)
+        self._attach_check(host, row)
+        self._touch_check(host, check)
+        if before is not None:
+            self._touch_check(host, before.value)
+
+    def remove_check(self, now: Now, node_name: str, check_id: str) -> None:
+        host = self._host(node_name)
+        row = host.checks.pop(check_id)
+        if row is None:
+            return
+        self.indexes.advance(now.wall_ms)
+        self._detach_check(host, row.value)
+        self._touch_check(host, row.value)
+
+    # Rows and the lists that lead to them.
+
+    def _host(self, node_name: str) -> Host:
+        host = self.node(node_name)
+        assert host is not None, f"{node_name} must be put before what is on it"
+        return host
+
+    def _fresh(self, value: Value) -> Row[Value]:
+        return Row(value, self.indexes.current, self.indexes.current)
+
+    def _replaced(self, row: Row[Value], value: Value) -> Row[Value]:
+        return Row(value, row.create_index, self.indexes.current)
+
+    def _list_instance(self, instance: Instance) -> None:
+        service = instance.service.value
+        key = (instance.host.name.lower(), service.service_id)
+        self._instances.setdefault(service.name.lower(), Table()).put(key, instance)
+        self._list_address(service.address, instance)
+
+    def _unlist_instance(self, instance: Instance) -> None:
+        service = instance.service.value
+        name = service.name.lower()
+        group = self._instances[name]
+        group.pop((instance.host.name.lower(), service.service_id))
+        self._unlist_address(service.address, instance)
+        self.indexes.touch(Topic(Family.SERVICE, name))
+        self.indexes.touch(Topic(Family.HEALTH, name))
+        if not group:
+            del self._instances[name]
+            self.indexes.retire(Topic(Family.SERVICE, name))
+            self.indexes.retire(Topic(Family.HEALTH, name))
+
+    def _list_address(self, address: str, who: Host | Instance) -> None:
+        if address:
+            self._at_address.setdefault(address, Table()).put(_address_key(who), who)
+
+    def _unlist_address(self, address: str, who: Host | Instance) -> None:
+        table = self._at_address.get(address)
+        if table is None:
+            return
+        table.pop(_address_key(who))
+        if not table:
+            del self._at_address[address]
+
+    def _attach_check(self, host: Host, row: Row[Check]) -> None:
+        check = row.value
+        if not check.service_id:
+            host.node_checks.put(check.check_id, row)
+            return
+        instance = host.instances.get(check.service_id)
+        if instance is not None:
+            instance.checks.put(check.check_id, row)
+
+    def _detach_check(self, host: Host, check: Check) -> None:
+        if not check.service_id:
+            host.node_checks.pop(check.check_id)
+            return
+        instance = host.instances.get(check.service_id)
+        if instance is not None:
+            instance.checks.pop(check.check_id)
+
+    def _adopt_checks(self, instance: Instance) -> None:
+        """Deltas may bring a check before its service."""
+        for row in instance.host.checks:
+            if row.value.service_id == instance.service.value.service_id:
+                instance.checks.put(row.value.check_id, row)
+
+    # Which topics a change moves.
+
+    def _touch_host(self, host: Host) -> None:
+        self.indexes.touch(Topic(Family.NODES))
+        self.indexes.touch(Topic(Family.NODE, host.name.lower()))
+        for instance in host.instances:
+            self.indexes.touch(Topic(Family.SERVICE, instance.service.value.name.lower()))
+            self.indexes.touch(Topic(Family.HEALTH, instance.service.value.name.lower()))
+
+    def _touch_instance(self, instance: Instance) -> None:
+        name = instance.service.value.name.lower()
+        self.indexes.touch(Topic(Family.SERVICE, name))
+        self.indexes.touch(Topic(Family.HEALTH, name))
+        self.indexes.touch(Topic(Family.NODE, instance.host.name.lower()))
+
+    def _touch_check(self, host: Host, check: Check) -> None:
+        self.indexes.touch(Topic(Family.NODE_CHECKS, host.name.lower()))
+        self.indexes.touch(Topic(Family.STATE, ANY_STATE))
+        self.indexes.touch(Topic(Family.STATE, check.status))
+        if not check.service_id:
+            for instance in host.instances:
+                self.indexes.touch(Topic(Family.HEALTH, instance.service.value.name.lower()))
+        elif check.service_id in host.instances:
+            self.indexes.touch(Topic(Family.HEALTH, check.service_name.lower()))
+
+
+def _address_key(who: Host | Instance) -> tuple[str, str]:
+    if isinstance(who, Host):
+        return who.name.lower(), ""
+    return who.host.name.lower(), who.service.value.service_id
