@@ -2,17 +2,22 @@
 
     python3 tools/environment.py        prints nothing when the environment is current
 
-Two `make` at once must not build the same folder twice, so a lock file guards it; a stamp made of
-pyproject.toml, the constraints and the interpreter's version says when it is out of date.
+Two `make` at once must not build the same folder twice, so a lock file guards it. A stamp says when
+the environment is out of date: it is made of what decides the contents (those parts of pyproject.toml
+that pip reads, the constraints, the interpreter, the place, since scripts in a venv name it), so that
+editing a ruff rule costs nobody a reinstall.
 """
 
 from __future__ import annotations
 
 import fcntl
 import hashlib
+import json
 import shutil
 import subprocess
 import sys
+import time
+import tomllib
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -32,14 +37,15 @@ def main() -> int:
 
 
 def wanted_stamp() -> str:
-    digest = hashlib.sha256(sys.version.encode())
-    for source in (ROOT / "pyproject.toml", CONSTRAINTS):
-        digest.update(source.read_bytes())
-    return digest.hexdigest()
+    pyproject = tomllib.loads((ROOT / "pyproject.toml").read_text())
+    installed = [pyproject["build-system"], pyproject["project"], pyproject["dependency-groups"]]
+    decides = [sys.version, str(VENV), CONSTRAINTS.read_text(), *installed, pyproject["tool"]["hatch"]]
+    return hashlib.sha256(json.dumps(decides, sort_keys=True).encode()).hexdigest()
 
 
 def build() -> int:
-    print(f"making {VENV} with Python {sys.version.split()[0]} (once) …", flush=True)
+    started = time.monotonic()
+    print(f"making {VENV} with Python {sys.version.split()[0]}; this happens once …", flush=True)
     shutil.rmtree(VENV, ignore_errors=True)
     try:
         subprocess.run([sys.executable, "-m", "venv", str(VENV)], check=True)
@@ -54,6 +60,7 @@ def build() -> int:
     except subprocess.CalledProcessError:
         return give_up("Could not install what pyproject.toml names; pip's message above says why.")
     STAMP.write_text(wanted_stamp())
+    print(f"made {VENV} in {time.monotonic() - started:.0f} s", flush=True)
     return 0
 
 
