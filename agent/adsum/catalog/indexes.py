@@ -1,7 +1,7 @@
 """What a blocking query waits on: a topic, and the index at which that topic last changed.
 
-An index is (milliseconds << 8 | tag of this agent): rising, below 2^53, local to one agent. It moves for a
-topic only when something that queries of that topic can show has changed; a watcher of another topic sleeps on.
+An index is (milliseconds << 8 | tag of this agent): rising, below 2^53, local to one agent. It moves for
+a topic only when something that queries of that topic can show has changed; other watchers sleep on.
 Topics of things that are gone are forgotten, or a stream of passing names would fill memory: their watchers,
 and those of names never seen, share one floor a family, which is raised by every disappearance.
 """

@@ -1,12 +1,12 @@
 """The catalog as one agent sees it: every owner's nodes, services and checks, joined and kept in order.
 
-All reads (DNS, health, catalog) come from here, synchronously and from memory; nobody waits for consensus. It is
-written only by the composite core, on behalf of the owners: each `put` or `remove` is one visible change, and
-`changes()` tells which topics it moved. Node liveness is derived: it is put here as the serfHealth check by
-whoever knows who is present, and never stored by an owner.
+All reads (DNS, health, catalog) come from here, synchronously and from memory; nobody waits for consensus.
+It is written only by the composite core, on behalf of the owners: each `put` or `remove` is one visible
+change, and `changes()` tells which topics it moved. Node liveness is derived: it is put here as the
+serfHealth check by whoever knows who is present, and never stored by an owner.
 
-Lists are ordered as Consul orders them: nodes by name, instances by (node, service id), checks by (node, check id).
-Names of nodes and services compare without case; ids of services and checks are exact.
+Lists are ordered as Consul orders them: nodes by name, instances by (node, service id), checks by
+(node, check id). Names of nodes and services compare without case; ids of services and checks are exact.
 """
 
 from __future__ import annotations
@@ -343,8 +343,10 @@ class View:
         if not check.service_id:
             for instance in host.instances:
                 self.indexes.touch(Topic(Family.HEALTH, instance.service.value.name.lower()))
-        elif check.service_id in host.instances:
-            self.indexes.touch(Topic(Family.HEALTH, check.service_name.lower()))
+            return
+        instance = host.instances.get(check.service_id)
+        if instance is not None:
+            self.indexes.touch(Topic(Family.HEALTH, instance.service.value.name.lower()))
 
 
 def _address_key(who: Host | Instance) -> tuple[str, str]:

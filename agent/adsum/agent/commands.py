@@ -1,0 +1,84 @@
+"""What the outside asks of the composite core, and what it reports back about effects it performed."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from adsum.agent.settings import Settings
+from adsum.catalog.definitions import CheckDefinition, ServiceDefinition, Status
+
+
+@dataclass(frozen=True, slots=True)
+class RegisterService:
+    definition: ServiceDefinition
+    replace_existing_checks: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class DeregisterService:
+    service_id: str
+
+
+@dataclass(frozen=True, slots=True)
+class RegisterCheck:
+    definition: CheckDefinition
+
+
+@dataclass(frozen=True, slots=True)
+class DeregisterCheck:
+    check_id: str
+
+
+@dataclass(frozen=True, slots=True)
+class ReportTtl:
+    check_id: str
+    status: Status
+    output: str
+
+
+@dataclass(frozen=True, slots=True)
+class SetNodeMaintenance:
+    is_enabled: bool
+    reason: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class SetServiceMaintenance:
+    service_id: str
+    is_enabled: bool
+    reason: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Reload:
+    """New settings, with the services and checks that configuration files define now."""
+
+    settings: Settings
+
+
+Command = (
+    RegisterService
+    | DeregisterService
+    | RegisterCheck
+    | DeregisterCheck
+    | ReportTtl
+    | SetNodeMaintenance
+    | SetServiceMaintenance
+    | Reload
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Persisted:
+    ticket: int
+
+
+@dataclass(frozen=True, slots=True)
+class CheckRan:
+    check_id: str
+    run: int
+    status: Status
+    output: str
+
+
+Message = Persisted | CheckRan

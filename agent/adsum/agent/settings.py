@@ -1,0 +1,23 @@
+"""The part of the configuration that the composite core decides by; the rim builds it from `Config`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from adsum.catalog.definitions import OUTPUT_BYTES_MAX, CheckDefinition, ServiceDefinition
+from adsum.catalog.model import Node, Service
+from adsum.now import MINUTE
+
+CHECK_UPDATE_INTERVAL_NS = 5 * MINUTE  # Consul's default
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settings:
+    node: Node
+    server: Service | None = None  # the catalog's `consul` entry, on an agent that is a server
+    is_persistent: bool = True  # False with -dev: registrations live in memory
+    services: tuple[ServiceDefinition, ...] = field(default=())
+    checks: tuple[CheckDefinition, ...] = field(default=())
+    check_update_interval_ns: int = CHECK_UPDATE_INTERVAL_NS
+    check_output_bytes_max: int = OUTPUT_BYTES_MAX
+    discard_check_output: bool = False

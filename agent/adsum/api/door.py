@@ -1,0 +1,53 @@
+"""What the endpoints need from the agent behind them; `agent.node` is the real one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Protocol
+
+from adsum.agent.commands import Command
+from adsum.agent.config.config import Config
+from adsum.catalog.indexes import Topic
+from adsum.catalog.local import Local
+from adsum.catalog.view import View
+from adsum.effects import Refusal
+
+
+class Refused(Exception):
+    """The core refused a command; nothing was changed."""
+
+    def __init__(self, refusal: Refusal) -> None:
+        super().__init__(refusal.sentence)
+        self.refusal = refusal
+
+
+class Watches(Protocol):
+    """Who sleeps until a topic moves. Waking is a plain call, so that a task per waiter is not needed."""
+
+    def add(self, topic: Topic, wake: Callable[[], None]) -> None: ...
+
+    def remove(self, topic: Topic, wake: Callable[[], None]) -> None: ...
+
+
+class Agent(Protocol):
+    @property
+    def config(self) -> Config: ...
+
+    @property
+    def view(self) -> View: ...
+
+    @property
+    def own(self) -> Local: ...
+
+    @property
+    def watches(self) -> Watches: ...
+
+    async def submit(self, command: Command) -> None:
+        """Returns once the change is made and, where it must survive, on disk. Raises `Refused`."""
+
+    async def reload(self) -> tuple[list[str], list[str]]:
+        """Reads the configuration again; names of keys that were applied, and of those that need a restart.
+        Raises `adsum.agent.config.build.ConfigErrors` with nothing changed."""
+
+    def leave(self) -> None:
+        """Begins an orderly end; the answer to whoever asked still goes out."""

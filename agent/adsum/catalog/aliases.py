@@ -1,0 +1,42 @@
+"""The alias check: it repeats what the checks of another service, or of a node, say. Texts: contract 2.1."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from adsum.catalog.definitions import CheckDefinition, Status
+from adsum.catalog.indexes import Family, Topic
+from adsum.catalog.model import Check
+from adsum.catalog.view import SEVERITY, View
+
+Verdict = tuple[Status, str]
+
+
+def verdict(view: View, own_node: str, definition: CheckDefinition) -> Verdict:
+    node_name = definition.alias_node or own_node
+    host = view.node(node_name)
+    service_id = definition.alias_service
+    if host is None or (service_id and service_id not in host.instances):
+        return Status.CRITICAL, f"Service {service_id} could not be found on node {node_name}"
+    return worst(
+        row.value
+        for row in host.checks
+        if row.value.service_id in ("", service_id) and row.value.check_id != definition.check_id
+    )
+
+
+def worst(checks: Iterable[Check]) -> Verdict:
+    gravest: Check | None = None
+    for check in checks:
+        if gravest is None or SEVERITY[check.status] > SEVERITY[gravest.status]:
+            gravest = check
+    if gravest is None:
+        return Status.PASSING, "No checks found."
+    if gravest.status is Status.PASSING:
+        return Status.PASSING, "All checks passing."
+    return gravest.status, f'Aliased check "{gravest.name}" failing: {gravest.output}'
+
+
+def topic(own_node: str, definition: CheckDefinition) -> Topic:
+    """What an alias waits on: any change among the checks of the node it looks at."""
+    return Topic(Family.NODE_CHECKS, (definition.alias_node or own_node).lower())

@@ -1,0 +1,96 @@
+"""What a core asks of the world. A core never acts: it returns these, in order, and the rim performs them.
+
+The rim interprets each kind in one place (`agent.node`), the simulator in another (`testing.world`).
+"""
+
+from __future__ import annotations
+
+import enum
+from dataclasses import dataclass
+
+from adsum.catalog.definitions import CheckDefinition
+from adsum.catalog.indexes import Topic
+
+
+class Cause(enum.Enum):
+    """Why a command was refused; the API turns it into a status code."""
+
+    INVALID = "invalid"  # the caller must change the request
+    UNKNOWN = "unknown"  # what it names does not exist here
+    FAILED = "failed"  # well formed, but it cannot be done as things stand
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    cause: Cause
+    sentence: str
+
+
+@dataclass(frozen=True, slots=True)
+class WriteFile:
+    """Replace the file as a whole: after a crash it holds the old content or the new."""
+
+    path: str  # below the data folder, with "/" between parts
+    content: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class RemoveFile:
+    path: str
+
+
+FileChange = WriteFile | RemoveFile
+
+
+@dataclass(frozen=True, slots=True)
+class Persist:
+    """Do these in order; when `is_synced`, answer `Persisted(ticket)` once files and folders are on disk."""
+
+    ticket: int
+    changes: tuple[FileChange, ...]
+    is_synced: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """The end of one command: done, or refused with nothing changed."""
+
+    request: int
+    refusal: Refusal | None
+
+
+@dataclass(frozen=True, slots=True)
+class RunCheck:
+    """Run it once, within its timeout, and answer `CheckRan` with the same run number."""
+
+    check_id: str
+    run: int
+    definition: CheckDefinition
+
+
+@dataclass(frozen=True, slots=True)
+class StopCheck:
+    """End a run in progress, if any; its result is not wanted any more."""
+
+    check_id: str
+
+
+@dataclass(frozen=True, slots=True)
+class Notify:
+    """These topics moved: wake who waits on them."""
+
+    topics: tuple[Topic, ...]
+
+
+class Severity(enum.Enum):
+    INFO = "info"
+    WARN = "warn"
+
+
+@dataclass(frozen=True, slots=True)
+class Log:
+    severity: Severity
+    sentence: str
+
+
+Effect = Persist | Reply | RunCheck | StopCheck | Notify | Log
