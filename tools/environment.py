@@ -19,6 +19,7 @@ import sys
 import time
 import tomllib
 from pathlib import Path
+from typing import TextIO
 
 ROOT = Path(__file__).resolve().parent.parent
 VENV = ROOT / ".venv"
@@ -30,10 +31,18 @@ NO_VENV = "Could not make .venv. On Debian: apt-get install python3-venv (for 3.
 
 def main() -> int:
     with open(ROOT / ".venv.lock", "w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
+        wait_for(lock)
         if STAMP.exists() and STAMP.read_text() == wanted_stamp():
             return 0
         return build()
+
+
+def wait_for(lock: TextIO) -> None:
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        print("another make is making the environment; waiting for it …", flush=True)
+        fcntl.flock(lock, fcntl.LOCK_EX)
 
 
 def wanted_stamp() -> str:
@@ -51,7 +60,7 @@ def build() -> int:
         subprocess.run([sys.executable, "-m", "venv", str(VENV)], check=True)
     except subprocess.CalledProcessError:
         return give_up(NO_VENV)
-    pip = [str(VENV / "bin" / "python"), "-m", "pip", "--quiet", "--disable-pip-version-check", "install"]
+    pip = [str(VENV / "bin" / "python"), "-m", "pip", "-qq", "--disable-pip-version-check", "install"]
     try:
         # --group needs pip 25.1; Debian's venv brings an older one.
         subprocess.run([*pip, "--upgrade", "pip>=25.1"], check=True)

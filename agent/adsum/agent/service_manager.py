@@ -32,9 +32,7 @@ class ServiceManager:
         address = environ.pop("NOTIFY_SOCKET", "")
         interval_us = environ.pop("WATCHDOG_USEC", "")
         watched_pid = environ.pop("WATCHDOG_PID", str(os.getpid()))
-        if not address.startswith(
-            ("/", "@")
-        ):  # systemd's other families (vsock) serve machines, not services
+        if not address.startswith(("/", "@")):  # vsock, say, is for whole machines
             return cls(None)
         allowed_us = int(interval_us) if interval_us.isdecimal() else 0
         if not allowed_us or watched_pid != str(os.getpid()):
@@ -63,7 +61,7 @@ class ServiceManager:
             return
         try:
             with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as notify:
-                notify.setblocking(False)
+                notify.settimeout(0)
                 notify.connect(_filesystem_or_abstract(self.address))
                 notify.send("\n".join(lines).encode())
         except OSError:  # full, gone or forbidden: the service is worth more than its report
