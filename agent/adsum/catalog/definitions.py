@@ -10,6 +10,7 @@ from __future__ import annotations
 import enum
 import re
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from adsum.now import MINUTE, SECOND
 
@@ -50,6 +51,7 @@ class CheckKind(enum.StrEnum):
     NONE = ""
 
 
+SERVICE_PORT_MAX = 65535  # Consul takes any integer, but an SRV record has sixteen bits for it
 DEFAULT_TIMEOUT_NS = {CheckKind.SCRIPT: 30 * SECOND, CheckKind.DOCKER: 30 * SECOND}
 DEFAULT_TIMEOUT_OTHERS_NS = 10 * SECOND
 
@@ -120,3 +122,44 @@ class CheckDefinition:
     @property
     def effective_timeout_ns(self) -> int:
         return self.timeout_ns or DEFAULT_TIMEOUT_NS.get(self.kind, DEFAULT_TIMEOUT_OTHERS_NS)
+
+    @property
+    def effective_interval_ns(self) -> int:
+        return max(self.interval_ns, INTERVAL_NS_MIN)
+
+    @property
+    def effective_deregister_ns(self) -> int:
+        """Nought means that a critical check never takes its service along."""
+        wanted_ns = self.deregister_critical_service_after_ns
+        return max(wanted_ns, DEREGISTER_NS_MIN) if wanted_ns > 0 else 0
+
+
+class ServiceAddress(NamedTuple):
+    address: str
+    port: int
+
+
+class Weights(NamedTuple):
+    passing: int = 1
+    warning: int = 1
+
+
+EQUAL_WEIGHTS = Weights()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ServiceDefinition:
+    service_id: str = ""
+    name: str = ""
+    kind: str = ""
+    tags: tuple[str, ...] = ()
+    address: str = ""
+    port: int = 0
+    meta: dict[str, str] = field(default_factory=dict)
+    tagged_addresses: dict[str, ServiceAddress] = field(default_factory=dict)
+    weights: Weights = EQUAL_WEIGHTS
+    enable_tag_override: bool = False
+    token: str = ""
+    proxy: dict[str, object] = field(default_factory=dict)  # carried for clients that read it; no mesh here
+    connect: dict[str, object] = field(default_factory=dict)
+    checks: tuple[CheckDefinition, ...] = ()  # ids, names and service ids are already filled in
