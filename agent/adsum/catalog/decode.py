@@ -176,7 +176,7 @@ def _tagged_addresses(body: _Fields) -> dict[str, ServiceAddress]:
 
 
 class _Fields:
-    """One object's fields by their Go names; within another object, errors name the outer field, as Go's do."""
+    """One object's fields by their Go names; inside another object, errors name the outer field, as in Go."""
 
     def __init__(self, raw: object, *, type_name: str, outer: str = "") -> None:
         if raw is not None and not isinstance(raw, Mapping):
