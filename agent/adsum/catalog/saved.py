@@ -1,0 +1,141 @@
+"""What an agent must still know after a power loss, as bytes: its registrations, and what TTL checks said.
+
+One file a registration, so that a damaged one costs one. A file is a checksum and a CBOR map from field to
+value, without the fields at their default; a reader of another version skips the fields it does not know.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import zlib
+from collections.abc import Iterable, Mapping
+from dataclasses import MISSING, dataclass, fields, replace
+from typing import Any, TypeVar
+
+import cbor2
+
+from adsum.catalog.definitions import CheckDefinition, ServiceAddress, ServiceDefinition, Status, Weights
+
+MAGIC = b"adsum1\n"
+SERVICES = "services/"
+CHECKS = "checks/"
+TTL_STATES = "ttl-states"
+
+Definition = TypeVar("Definition", ServiceDefinition, CheckDefinition)
+
+
+class Damaged(ValueError):
+    """The bytes are not what was written; set the file aside and go on without it."""
+
+
+@dataclass(frozen=True, slots=True)
+class TtlState:
+    check_id: str
+    status: Status
+    output: str
+    expires_wall_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class Saved:
+    """Everything found at start."""
+
+    services: tuple[ServiceDefinition, ...] = ()
+    checks: tuple[CheckDefinition, ...] = ()
+    ttl_states: tuple[TtlState, ...] = ()
+
+
+def service_path(service_id: str) -> str:
+    return SERVICES + _file_name(service_id)
+
+
+def check_path(check_id: str) -> str:
+    return CHECKS + _file_name(check_id)
+
+
+def _file_name(identifier: str) -> str:
+    """Ids hold any characters and any length; file names do not."""
+    return hashlib.sha256(identifier.encode(errors="surrogatepass")).hexdigest()[:32]
+
+
+def encode_service(definition: ServiceDefinition) -> bytes:
+    """Its checks have files of their own, since they can be registered and removed alone."""
+    return _sealed(_settings_of(replace(definition, checks=())))
+
+
+def decode_service(content: bytes) -> ServiceDefinition:
+    values = _known(ServiceDefinition, _opened(content))
+    values["tags"] = tuple(values.get("tags", ()))
+    values["weights"] = Weights(*values.get("weights", ()))
+    values["tagged_addresses"] = {
+        key: ServiceAddress(*value) for key, value in values.get("tagged_addresses", {}).items()
+    }
+    return _built(ServiceDefinition, values)
+
+
+def encode_check(definition: CheckDefinition) -> bytes:
+    return _sealed(_settings_of(definition))
+
+
+def decode_check(content: bytes) -> CheckDefinition:
+    values = _known(CheckDefinition, _opened(content))
+    values["args"] = tuple(values.get("args", ()))
+    return _built(CheckDefinition, values)
+
+
+def encode_ttl_states(states: Iterable[TtlState]) -> bytes:
+    return _sealed([[each.check_id, each.status, each.output, each.expires_wall_ms] for each in states])
+
+
+def decode_ttl_states(content: bytes) -> tuple[TtlState, ...]:
+    try:
+        return tuple(
+            TtlState(check_id, Status(status), output, expires_wall_ms)
+            for check_id, status, output, expires_wall_ms in _opened(content)
+        )
+    except (TypeError, ValueError) as problem:
+        raise Damaged(str(problem)) from problem
+
+
+def _settings_of(definition: ServiceDefinition | CheckDefinition) -> dict[str, object]:
+    return {
+        field.name: value
+        for field in fields(definition)
+        if (value := getattr(definition, field.name)) != _default(field)
+    }
+
+
+def _default(field: object) -> object:
+    default = getattr(field, "default", MISSING)
+    factory = getattr(field, "default_factory", MISSING)
+    return factory() if factory is not MISSING else default
+
+
+def _known(kind: type[Definition], values: Any) -> dict[str, Any]:
+    if not isinstance(values, Mapping):
+        raise Damaged("it does not hold a map")
+    names = {field.name for field in fields(kind)}
+    return {str(name): value for name, value in values.items() if name in names}
+
+
+def _built(kind: type[Definition], values: dict[str, Any]) -> Definition:
+    try:
+        return kind(**values)
+    except (TypeError, ValueError) as problem:
+        raise Damaged(str(problem)) from problem
+
+
+def _sealed(value: object) -> bytes:
+    payload = cbor2.dumps(value)
+    return MAGIC + zlib.crc32(payload).to_bytes(4, "big") + payload
+
+
+def _opened(content: bytes) -> Any:
+    payload = content[len(MAGIC) + 4 :]
+    checksum = content[len(MAGIC) : len(MAGIC) + 4]
+    if not content.startswith(MAGIC) or checksum != zlib.crc32(payload).to_bytes(4, "big"):
+        raise Damaged("its checksum does not match")
+    try:
+        return cbor2.loads(payload)
+    except cbor2.CBORDecodeError as problem:
+        raise Damaged(str(problem)) from problem
