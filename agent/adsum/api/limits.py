@@ -1,0 +1,93 @@
+"""What one client, and all of them together, may cost the HTTP server, and the count of how often that was
+reached.
+
+The counters are plain integers that the metrics collector reads. Nothing that comes from the network
+becomes a key: methods that we don't know share one name.
+"""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import dataclass, field
+
+import trio
+
+KIBIBYTE = 1024
+MEBIBYTE = 1024 * KIBIBYTE
+METHODS = ("GET", "PUT", "POST", "DELETE", "HEAD", "OPTIONS", "other")
+COMPLAINT_INTERVAL_S = 60.0
+# Every cause is counted from the first scrape on.
+REJECTED = (
+    "header_too_large",
+    "target_too_large",
+    "body_too_large",
+    "bodies_held",
+    "version",
+    "host",
+    "header_timeout",
+    "body_timeout",
+    "write_timeout",
+    "idle_timeout",
+    "connections_per_client",
+    "connections",
+    "foreign_origin",
+    "foreign_host",
+    "blocked_endpoint",
+    "write_source",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class HttpLimits:
+    header_bytes_max: int = 64 * KIBIBYTE
+    target_bytes_max: int = 16 * KIBIBYTE
+    body_bytes_max: int = MEBIBYTE  # Consul's own largest is half of it, for keys
+    # Bodies of all requests together, so that many at their limit can't add up to the machine's memory.
+    bodies_held_bytes_max: int = 64 * MEBIBYTE
+    header_timeout_s: float = 10.0  # from the first byte of a request to the end of its headers
+    progress_timeout_s: float = 10.0  # a body or an answer that stands still
+    progress_bytes_per_s_min: int = KIBIBYTE  # and one that crawls
+    # A client whose pooled connection we close just as it sends must guess whether the request was done.
+    # An hour is longer than the pause between two beats of any TTL check we have seen.
+    idle_timeout_s: float = 3600.0
+    connections_per_client_max: int = 16_384
+    connections_max: int = 65_536
+    refusals_lingering_max: int = 256  # refused connections that may still read our sentence
+
+
+@dataclass(slots=True)
+class HttpCounters:
+    """Requests by method and by the hundreds of their status, and everything that went another way."""
+
+    requests: dict[str, list[int]] = field(default_factory=lambda: {method: [0] * 6 for method in METHODS})
+    received_bytes: int = 0
+    sent_bytes: int = 0
+    connections_accepted: int = 0
+    connections_open: int = 0
+    parked: int = 0
+    bodies_held_bytes: int = 0
+    parse_errors: int = 0
+    clients_gone: int = 0  # hung up before their answer
+    handler_errors: int = 0  # our bugs
+    accept_errors: int = 0
+    rejected: dict[str, int] = field(default_factory=lambda: dict.fromkeys(REJECTED, 0))
+
+
+class Complaints:
+    """Log lines that the network can cause: one a minute of each kind, and how many were left unsaid."""
+
+    def __init__(self, logger: logging.Logger) -> None:
+        self._logger = logger
+        self._quiet_until: dict[str, float] = {}
+        self._unsaid: dict[str, int] = {}
+
+    def say(self, kind: str, message: str, *details: object) -> None:
+        """`kind` comes from a fixed set of ours; `details` are from the network and are logged escaped."""
+        now = trio.current_time()
+        if now < self._quiet_until.get(kind, now):
+            self._unsaid[kind] = self._unsaid.get(kind, 0) + 1
+            return
+        self._quiet_until[kind] = now + COMPLAINT_INTERVAL_S
+        unsaid = self._unsaid.pop(kind, 0)
+        suffix = f" ({unsaid} more since the last such line)" if unsaid else ""
+        self._logger.warning(message + "%s", *details, suffix)
