@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from adsum.catalog.definitions import OUTPUT_BYTES_MAX, CheckDefinition, ServiceDefinition
+from adsum.catalog.definitions import CheckDefinition, ServiceDefinition
 from adsum.catalog.model import Node, Service
 from adsum.now import MINUTE
 
@@ -19,5 +19,4 @@ class Settings:
     services: tuple[ServiceDefinition, ...] = field(default=())
     checks: tuple[CheckDefinition, ...] = field(default=())
     check_update_interval_ns: int = CHECK_UPDATE_INTERVAL_NS
-    check_output_bytes_max: int = OUTPUT_BYTES_MAX
     discard_check_output: bool = False

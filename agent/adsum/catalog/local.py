@@ -143,6 +143,11 @@ class Local:
         self._end(self.checks.pop(check_id))
         self._view.remove_check(now, self.settings.node_name, check_id)
 
+    def publish_all(self, now: Now) -> None:
+        """After settings changed that decide what is published."""
+        for check in self.checks.values():
+            self._publish(now, check)
+
     # What checks say.
 
     def report_ttl(self, now: Now, check_id: str, status: Status, output: str) -> None:

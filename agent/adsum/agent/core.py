@@ -1,0 +1,326 @@
+"""The composite core: everything one agent decides, behind four verbs and without I/O.
+
+    command(now, request, command)   somebody asks        -> effects, among them or later one Reply(request)
+    receive(now, message)            something came in    -> effects
+    tick(now)                        a deadline passed    -> effects
+    deadline()                       when it wants the next tick, in monotonic nanoseconds
+
+Reads do not come here: DNS, health and catalog answers are taken straight from `view`, own state from `own`.
+Today its parts are the catalog's view and this agent's own services and checks. The roll, consensus and the
+store will stand beside them behind the same verbs; the order of effects is decided here, so it is simulated.
+
+A change is visible at once and acknowledged when it is on disk: of the effects of one verb, runs and wake-ups
+come first, then `Persist`, and the `Reply` follows from `receive(Persisted)`.
+"""
+
+from __future__ import annotations
+
+import enum
+import zlib
+from dataclasses import dataclass
+from random import Random
+
+from adsum.agent.commands import (
+    CheckRan,
+    Command,
+    DeregisterCheck,
+    DeregisterService,
+    Message,
+    Persisted,
+    RegisterCheck,
+    RegisterService,
+    Reload,
+    ReportTtl,
+    SetNodeMaintenance,
+    SetServiceMaintenance,
+)
+from adsum.agent.settings import Settings
+from adsum.catalog.definitions import CheckDefinition, CheckKind, ServiceDefinition, Status
+from adsum.catalog.local import Local, LocalSettings, Source
+from adsum.catalog.model import NODE_MAINTENANCE, SERVICE_MAINTENANCE
+from adsum.catalog.saved import (
+    TTL_STATES,
+    Saved,
+    TtlState,
+    check_path,
+    encode_check,
+    encode_service,
+    encode_ttl_states,
+    service_path,
+)
+from adsum.catalog.view import View
+from adsum.effects import (
+    Cause,
+    Effect,
+    FileChange,
+    Log,
+    Notify,
+    Persist,
+    Refusal,
+    RemoveFile,
+    Reply,
+    Severity,
+    WriteFile,
+)
+from adsum.now import MILLISECOND, SECOND, Now
+from adsum.timers import Timers
+
+# Commands that wait for the disk. Past it new ones are refused: their callers can try again, memory cannot.
+WAITING_MAX = 10_000
+# TTL states are worth a file a second at most: they only bridge a restart.
+TTL_SAVE_NS = 1 * SECOND
+
+NO_REASON_NODE = "This node is in maintenance; whoever enabled it gave no reason."
+NO_REASON_SERVICE = "This service is in maintenance; whoever enabled it gave no reason."
+
+
+class Chore(enum.Enum):
+    SAVE_TTL_STATES = "save TTL states"
+
+
+@dataclass(slots=True)
+class CoreCounters:
+    refusals: int = 0
+    deregistered_critical: int = 0
+
+
+class Core:
+    def __init__(self, now: Now, settings: Settings, random: Random) -> None:
+        self.settings = settings
+        self.counters = CoreCounters()
+        self.view = View(now, tag=zlib.crc32(settings.node.node_id.encode()) & 0xFF)
+        self.own = Local(self.view, _local_settings(settings), random)
+        self._chores: Timers[Chore] = Timers()
+        self._ttl_changes_saved = 0
+        self._changes: list[FileChange] = []
+        self._tickets = 0
+        self._waiting: dict[int, int] = {}  # ticket -> request
+
+    # The four verbs, and the start.
+
+    def start(self, now: Now, saved: Saved) -> list[Effect]:
+        """This node answers the roll; then what clients registered before, then what files define."""
+        self.view.put_node(now, self.settings.node.node_id, self.settings.node)
+        self.view.set_presence(now, self.settings.node.name, is_present=True)
+        if self.settings.server is not None:
+            self.view.put_service(now, self.settings.node.name, self.settings.server)
+        self._restore(now, saved)
+        self._define(now, self.settings)
+        for state in saved.ttl_states:
+            left_ns = (state.expires_wall_ms - now.wall_ms) * MILLISECOND
+            if left_ns > 0:
+                self.own.restore_ttl(now, state.check_id, state.status, state.output, left_ns)
+        return self._settled(now)
+
+    def command(self, now: Now, request: int, command: Command) -> list[Effect]:
+        refusal = self._too_busy() or self._obey(now, command)
+        effects = self._settled(now)
+        if refusal is not None:
+            self.counters.refusals += 1
+        elif effects and isinstance(last := effects[-1], Persist) and last.is_synced:
+            self._waiting[last.ticket] = request
+            return effects
+        return [*effects, Reply(request, refusal)]
+
+    def receive(self, now: Now, message: Message) -> list[Effect]:
+        match message:
+            case Persisted(ticket):
+                request = self._waiting.pop(ticket, None)
+                return [] if request is None else [Reply(request, None)]
+            case CheckRan(check_id, run, status, output):
+                self.own.ran(now, check_id, run, status, output)
+        return self._settled(now)
+
+    def tick(self, now: Now) -> list[Effect]:
+        logs: list[Effect] = []
+        for service_id in self.own.tick(now):
+            self.counters.deregistered_critical += 1
+            logs.append(Log(Severity.WARN, f"deregistering a service critical for too long: {service_id}"))
+            self._deregister_service(now, service_id)
+        saves = [self._save_ttl_states() for _chore in self._chores.take_due(now.monotonic_ns)]
+        return [*logs, *self._settled(now), *saves]
+
+    def deadline(self) -> int | None:
+        deadlines = [each for each in (self.own.deadline(), self._chores.earliest()) if each is not None]
+        return min(deadlines, default=None)
+
+    # Commands: each makes its whole change, or refuses with nothing changed.
+
+    def _obey(self, now: Now, command: Command) -> Refusal | None:
+        match command:
+            case RegisterService(definition, replace_existing_checks):
+                self._register_service(now, definition, replaces=replace_existing_checks)
+            case DeregisterService(service_id):
+                self._deregister_service(now, service_id)
+            case RegisterCheck(definition):
+                return self._register_check(now, definition)
+            case DeregisterCheck(check_id):
+                self._deregister_check(now, check_id)
+            case ReportTtl(check_id, status, output):
+                return self._report_ttl(now, check_id, status, output)
+            case SetNodeMaintenance(is_enabled, reason):
+                definition = _maintenance(NODE_MAINTENANCE, "Node", reason or NO_REASON_NODE)
+                self._maintain(now, definition, is_enabled=is_enabled)
+            case SetServiceMaintenance():
+                return self._maintain_service(now, command)
+            case Reload(settings):
+                self._reload(now, settings)
+        return None
+
+    def _too_busy(self) -> Refusal | None:
+        if len(self._waiting) < WAITING_MAX:
+            return None
+        return Refusal(Cause.FAILED, "Too many registrations are waiting for the disk; try again shortly")
+
+    def _register_service(self, now: Now, definition: ServiceDefinition, *, replaces: bool) -> None:
+        self.own.put_service(now, definition, Source.API)
+        self._changes.append(WriteFile(service_path(definition.service_id), encode_service(definition)))
+        for check in definition.checks:
+            self._put_check(now, check)
+        if replaces:
+            kept = {check.check_id for check in definition.checks}
+            for own in self.own.checks_of(definition.service_id):
+                if own.definition.check_id not in kept and own.kind is not CheckKind.MAINTENANCE:
+                    self._deregister_check(now, own.definition.check_id)
+
+    def _deregister_service(self, now: Now, service_id: str) -> None:
+        """An unknown one is as gone as its caller wants it: registrators deregister blindly."""
+        if service_id not in self.own.services:
+            return
+        for check in self.own.checks_of(service_id):
+            self._changes.append(RemoveFile(check_path(check.definition.check_id)))
+        self._changes.append(RemoveFile(service_path(service_id)))
+        self.own.remove_service(now, service_id)
+
+    def _register_check(self, now: Now, definition: CheckDefinition) -> Refusal | None:
+        if definition.service_id and definition.service_id not in self.own.services:
+            return Refusal(Cause.FAILED, f'ServiceID "{definition.service_id}" does not exist')
+        self._put_check(now, definition)
+        return None
+
+    def _put_check(self, now: Now, definition: CheckDefinition) -> None:
+        self.own.put_check(now, definition, Source.API)
+        self._changes.append(WriteFile(check_path(definition.check_id), encode_check(definition)))
+
+    def _deregister_check(self, now: Now, check_id: str) -> None:
+        if check_id in self.own.checks:
+            self.own.remove_check(now, check_id)
+            self._changes.append(RemoveFile(check_path(check_id)))
+
+    def _report_ttl(self, now: Now, check_id: str, status: Status, output: str) -> Refusal | None:
+        check = self.own.checks.get(check_id)
+        if check is None:
+            sentence = (
+                f'Unknown check ID "{check_id}". Ensure that the check ID is passed, not the check name.'
+            )
+            return Refusal(Cause.UNKNOWN, sentence)
+        if check.kind is not CheckKind.TTL:
+            return Refusal(Cause.FAILED, f'CheckID "{check_id}" does not have associated TTL')
+        self.own.report_ttl(now, check_id, status, output)
+        return None
+
+    def _maintain_service(self, now: Now, command: SetServiceMaintenance) -> Refusal | None:
+        service_id = command.service_id
+        if service_id not in self.own.services:
+            return Refusal(Cause.UNKNOWN, f'No service registered with ID "{service_id}"')
+        reason = command.reason or NO_REASON_SERVICE
+        check_id = SERVICE_MAINTENANCE + service_id
+        definition = _maintenance(check_id, "Service", reason, service_id=service_id)
+        self._maintain(now, definition, is_enabled=command.is_enabled)
+        return None
+
+    def _maintain(self, now: Now, definition: CheckDefinition, *, is_enabled: bool) -> None:
+        if not is_enabled:
+            self._deregister_check(now, definition.check_id)
+        elif definition.check_id not in self.own.checks:  # the first reason stays, as in Consul
+            self._put_check(now, definition)
+
+    def _reload(self, now: Now, settings: Settings) -> None:
+        wanted_services = {definition.service_id for definition in settings.services}
+        wanted_checks = {check.check_id for check in _checks_defined_by(settings)}
+        for check_id, check in list(self.own.checks.items()):
+            if check.source is Source.CONFIGURATION and check_id not in wanted_checks:
+                self.own.remove_check(now, check_id)
+        for service_id, service in list(self.own.services.items()):
+            if service.source is Source.CONFIGURATION and service_id not in wanted_services:
+                self._deregister_service(now, service_id)
+        self.settings = settings
+        self.own.settings = _local_settings(settings)
+        self.view.put_node(now, settings.node.node_id, settings.node)
+        self._define(now, settings)
+        self.own.publish_all(now)
+
+    # Start.
+
+    def _restore(self, now: Now, saved: Saved) -> None:
+        for service in saved.services:
+            self.own.put_service(now, service, Source.API)
+        for check in saved.checks:
+            if check.service_id and check.service_id not in self.own.services:
+                # Power went between the files of one registration or deregistration, before its reply.
+                self._changes.append(RemoveFile(check_path(check.check_id)))
+            else:
+                self.own.put_check(now, check, Source.API)
+
+    def _define(self, now: Now, settings: Settings) -> None:
+        """What files define wins over what clients registered under the same id before."""
+        for service in settings.services:
+            before = self.own.services.get(service.service_id)
+            if before is not None and before.source is Source.API:
+                self._changes.append(RemoveFile(service_path(service.service_id)))
+            self.own.put_service(now, service, Source.CONFIGURATION)
+        for check in _checks_defined_by(settings):
+            known = self.own.checks.get(check.check_id)
+            if known is not None and known.source is Source.API:
+                self._changes.append(RemoveFile(check_path(check.check_id)))
+            self.own.put_check(now, check, Source.CONFIGURATION)
+
+    # Effects.
+
+    def _settled(self, now: Now) -> list[Effect]:
+        """After a change: what checks must do, who must wake, and last what must be on disk."""
+        moved = self.own.refresh_aliases(now, self.view.changes())
+        effects = self.own.take_effects()
+        if moved:
+            effects.append(Notify(moved))
+        if self.own.ttl_changes != self._ttl_changes_saved and Chore.SAVE_TTL_STATES not in self._chores:
+            self._chores.set(Chore.SAVE_TTL_STATES, now.monotonic_ns + TTL_SAVE_NS)
+        changes, self._changes = tuple(self._changes), []
+        if changes and self.settings.is_persistent:
+            effects.append(self._persist(changes, is_synced=True))
+        return effects
+
+    def _save_ttl_states(self) -> Persist:
+        self._ttl_changes_saved = self.own.ttl_changes
+        states = [
+            TtlState(check_id, check.status, check.output, check.expires_at.wall_ms)
+            for check_id, check in self.own.checks.items()
+            if check.expires_at is not None
+        ]
+        return self._persist((WriteFile(TTL_STATES, encode_ttl_states(states)),), is_synced=False)
+
+    def _persist(self, changes: tuple[FileChange, ...], *, is_synced: bool) -> Persist:
+        self._tickets += 1
+        return Persist(self._tickets, changes, is_synced)
+
+
+def _checks_defined_by(settings: Settings) -> list[CheckDefinition]:
+    return [*settings.checks, *(check for service in settings.services for check in service.checks)]
+
+
+def _maintenance(check_id: str, what: str, reason: str, *, service_id: str = "") -> CheckDefinition:
+    return CheckDefinition(
+        check_id=check_id,
+        name=f"{what} Maintenance Mode",
+        notes=reason,
+        status=Status.CRITICAL,
+        service_id=service_id,
+    )
+
+
+def _local_settings(settings: Settings) -> LocalSettings:
+    return LocalSettings(
+        node_name=settings.node.name,
+        check_update_interval_ns=settings.check_update_interval_ns,
+        discard_check_output=settings.discard_check_output,
+    )

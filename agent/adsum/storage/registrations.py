@@ -1,0 +1,55 @@
+"""The registrations of one agent on a disk: read at start, changed as the core says.
+
+A damaged file costs the one registration in it: it is set aside under a name the log tells, and never fatal.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from typing import TypeVar
+
+from adsum.catalog import saved
+from adsum.catalog.saved import Damaged, Saved
+from adsum.effects import FileChange, RemoveFile, WriteFile
+from adsum.storage.disk import Disk
+
+log = logging.getLogger("agent.storage")
+
+Value = TypeVar("Value")
+
+
+def load(disk: Disk) -> Saved:
+    services = _load_folder(disk, saved.SERVICES, saved.decode_service)
+    checks = _load_folder(disk, saved.CHECKS, saved.decode_check)
+    ttl_states = _load_file(disk, saved.TTL_STATES, saved.decode_ttl_states)
+    return Saved(tuple(services), tuple(checks), ttl_states or ())
+
+
+def perform(disk: Disk, changes: tuple[FileChange, ...], *, is_synced: bool) -> None:
+    """In order, so that whatever a power loss leaves is a state the agent passed through."""
+    for change in changes:
+        match change:
+            case WriteFile(path, content) if is_synced:
+                disk.write_durably(path, content)
+            case WriteFile(path, content):
+                disk.replace(path, content)
+            case RemoveFile(path):
+                disk.remove_durably(path)
+
+
+def _load_folder(disk: Disk, folder: str, decode: Callable[[bytes], Value]) -> list[Value]:
+    found = (_load_file(disk, folder + name, decode) for name in disk.names(folder))
+    return [value for value in found if value is not None]
+
+
+def _load_file(disk: Disk, path: str, decode: Callable[[bytes], Value]) -> Value | None:
+    content = disk.read(path)
+    if content is None:
+        return None
+    try:
+        return decode(content)
+    except Damaged as problem:
+        aside = disk.set_aside(path)
+        log.error("a saved file is damaged (%s); it was set aside as %s and is not used", problem, aside)
+        return None
