@@ -9,17 +9,18 @@ from pathlib import Path
 import pytest
 
 
-def test_toml_and_json_examples_say_the_same(root: Path) -> None:
-    examples = root / "deploy/examples"
-    assert tomllib.loads((examples / "agent.toml").read_text()) == json.loads(
-        (examples / "agent.json").read_text()
-    )
+@pytest.fixture
+def examples(root: Path) -> Path:
+    return root / "deploy/examples"
+
+
+def test_toml_and_json_examples_say_the_same(examples: Path) -> None:
+    toml, json_ = (examples / "agent.toml").read_text(), (examples / "agent.json").read_text()
+    assert tomllib.loads(toml) == json.loads(json_)
 
 
 @pytest.mark.parametrize("name", ["agent.toml", "agent.json"])
-def test_example_is_valid_without_a_warning(root: Path, name: str) -> None:
-    adsum = Path(sys.executable).parent / "adsum"
-    done = subprocess.run(
-        [adsum, "validate", root / "deploy/examples" / name], capture_output=True, text=True
-    )
+def test_example_is_valid_without_a_warning(examples: Path, name: str) -> None:
+    command = [Path(sys.executable).parent / "adsum", "validate", examples / name]
+    done = subprocess.run(command, capture_output=True, text=True)
     assert (done.returncode, done.stderr) == (0, "")
