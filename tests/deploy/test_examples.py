@@ -21,6 +21,6 @@ def test_toml_and_json_examples_say_the_same(examples: Path) -> None:
 
 @pytest.mark.parametrize("name", ["agent.toml", "agent.json"])
 def test_example_is_valid_without_a_warning(examples: Path, name: str) -> None:
-    command = [Path(sys.executable).parent / "adsum", "validate", examples / name]
+    command = [str(Path(sys.executable).parent / "adsum"), "validate", str(examples / name)]
     done = subprocess.run(command, capture_output=True, text=True)
     assert (done.returncode, done.stderr) == (0, "")

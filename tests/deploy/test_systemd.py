@@ -44,17 +44,11 @@ def test_what_the_agent_needs_is_not_filtered_away(unit: Path, debian_tool: Call
 
 
 def system_calls(analyze: str, name: str) -> set[str]:
-    listing = subprocess.run(
-        [analyze, "syscall-filter", name], capture_output=True, text=True, check=True
-    ).stdout
-    words = {line.strip() for line in listing.splitlines()}
-    nested = {
-        call
-        for word in words
-        if word.startswith("@") and word != name
-        for call in system_calls(analyze, word)
-    }
-    return words | nested
+    command = [analyze, "syscall-filter", name]
+    listing = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    words = {line.strip() for line in listing.splitlines()} - {name}
+    groups = {word for word in words if word.startswith("@")}
+    return words.union(*(system_calls(analyze, group) for group in groups))
 
 
 def test_python_and_our_dependencies_run_without_writable_executable_memory() -> None:

@@ -147,7 +147,7 @@ def test_allowed_import_is_let_through(source: str) -> None:
         "seen = set()\nfor name in seen: send(name)",
         "def f(names: set[str]) -> None:\n    for name in names: send(name)",
         "class A:\n    names: set[str]\n    def f(self):\n        return [n for n in self.names]",
-        "class A:\n    def f(self):\n        self.free = set()\n    def g(self):\n        return self.free.pop()",
+        "class A:\n    def f(self): self.free = set()\n    def g(self): return self.free.pop()",
         "for name in set(a) - set(b): send(name)",
         "for name in first.keys() - second.keys(): send(name)",
         "sorted(set(names), key=len)",
