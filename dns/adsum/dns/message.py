@@ -1,0 +1,95 @@
+"""Everything that is not the common form of a question, read by dnslib: the one place that knows it.
+
+Other opcodes, several questions or none, compressed questions, EDNS options and versions, other classes, and
+plain rubbish. What can be answered becomes the same `Question` the fast path makes; the rest becomes a
+refusal, or silence where a reply could start a quarrel between two servers. dnslib costs 30 ms to import and
+loads socket, so it is imported with the first such message.
+"""
+
+from __future__ import annotations
+
+import struct
+from typing import TYPE_CHECKING
+
+from adsum.dns.wire import (
+    BADVERS,
+    FORMERR,
+    HEADER,
+    HEADER_BYTES,
+    NOTIMP,
+    OPCODE_MASK,
+    OPT,
+    QR,
+    RCODE_MASK,
+    RD,
+    Malformed,
+    Question,
+    bare_reply,
+    encode_labels,
+    opt_record,
+)
+
+if TYPE_CHECKING:
+    from dnslib import RR, DNSRecord
+
+CLIENT_SUBNET = 8  # RFC 7871
+SUBNET_HEAD = struct.Struct("!HBB")  # family, source prefix length, scope prefix length
+
+
+def read_message(packet: bytes) -> Question | Malformed:
+    if len(packet) < HEADER_BYTES:
+        return Malformed("shorter than a header")
+    message_id, flags, questions, *_ = HEADER.unpack_from(packet)
+    if flags & QR:
+        return Malformed("an answer, which nobody here asked for")
+    if flags & OPCODE_MASK:
+        return Malformed("an operation other than QUERY", bare_reply(message_id, flags, NOTIMP))
+    if questions != 1:
+        return Malformed("not exactly one question", bare_reply(message_id, flags, FORMERR))
+    record = _parsed(packet)
+    if record is None:
+        return Malformed("no DNS message", bare_reply(message_id, flags, FORMERR))
+    return _question(record, message_id, flags)
+
+
+def _parsed(packet: bytes) -> DNSRecord | None:
+    from dnslib import DNSRecord
+
+    try:
+        return DNSRecord.parse(packet)
+    except Exception:
+        return None
+
+
+def _question(record: DNSRecord, message_id: int, flags: int) -> Question | Malformed:
+    asked = record.q
+    name = encode_labels(asked.qname.label)
+    if name is None:
+        return Malformed("a name that DNS cannot carry", bare_reply(message_id, flags, FORMERR))
+    question = Question(message_id, flags, name, asked.qtype, asked.qclass)
+    opts = [each for each in record.ar if each.rtype == OPT]
+    if not opts:
+        return question
+    if len(opts) > 1:
+        return Malformed("several OPT records", bare_reply(message_id, flags, FORMERR))
+    if opts[0].ttl >> 16 & 0xFF:  # the version; ours is 0
+        return Malformed("an unknown version of EDNS", _bad_version(question))
+    return question._replace(edns_bytes=opts[0].rclass, edns_options=_echoed_options(opts[0]))
+
+
+def _bad_version(question: Question) -> bytes:
+    flags = QR | question.flags & RD | BADVERS & RCODE_MASK
+    header = HEADER.pack(question.message_id, flags, 1, 0, 0, 1)
+    return header + question.echo + opt_record(512, extended_rcode=BADVERS >> 4)
+
+
+def _echoed_options(opt: RR) -> bytes:
+    """The client's subnet goes back with scope 0: true for everyone. Other options are not ours to answer."""
+    echoed = bytearray()
+    for option in opt.rdata:
+        if option.code == CLIENT_SUBNET and len(option.data) >= SUBNET_HEAD.size:
+            family, source, _ = SUBNET_HEAD.unpack_from(option.data)
+            data = SUBNET_HEAD.pack(family, source, 0) + option.data[SUBNET_HEAD.size :]
+            echoed += struct.pack("!HH", CLIENT_SUBNET, len(data)) + data
+            break
+    return bytes(echoed)
