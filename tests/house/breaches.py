@@ -12,7 +12,7 @@ from collections.abc import Iterator
 
 ALLOWED = {
     *("__future__", "dataclasses", "enum", "typing", "collections", "heapq", "bisect", "math", "struct"),
-    *("zlib", "hashlib", "ipaddress", "re", "itertools", "functools", "cbor2"),
+    *("zlib", "hashlib", "ipaddress", "re", "itertools", "functools", "operator", "cbor2"),
 }
 FORBIDDEN_CALLS = {
     "hash": "differs from process to process",

@@ -13,7 +13,6 @@ CORES = [
     "agent/adsum/agent/effects.py",
     "agent/adsum/agent/commands.py",
     "agent/adsum/agent/settings.py",
-    "agent/adsum/agent/watches.py",
     "agent/adsum/catalog/**/*.py",
     "agent/adsum/gossip/**/*.py",
     "agent/adsum/raft/**/*.py",

@@ -1,0 +1,89 @@
+"""`make` is the only entrance: the targets people are told of exist and say what they did."""
+
+from __future__ import annotations
+
+import importlib.util
+import re
+import subprocess
+import sys
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+from tests.house.rooms import ROOT
+
+TARGET = re.compile(r"^([a-z-]+):.*$", re.MULTILINE)
+# Their last line comes from the program they start, whose own tests look at it.
+SPEAK_FOR_THEMSELVES = {"run", "test", "conformance", "bench"}
+
+
+def makefile_recipes() -> dict[str, str]:
+    """Target to the commands below it."""
+    parts = TARGET.split((ROOT / "Makefile").read_text())[1:]
+    return dict(zip(parts[::2], parts[1::2], strict=True))
+
+
+def test_every_entrance_is_a_phony_target() -> None:
+    phony = re.search(r"^\.PHONY: (.+)$", (ROOT / "Makefile").read_text(), re.MULTILINE)
+    assert phony is not None
+    assert set(phony[1].split()) == set(makefile_recipes())
+
+
+@pytest.mark.parametrize("target", sorted(makefile_recipes()))
+def test_target_shows_its_result_and_not_its_commands(target: str) -> None:
+    commands = [line for line in makefile_recipes()[target].splitlines() if line.startswith("\t")]
+    assert commands
+    assert all(command.startswith("\t@") for command in commands)
+    if target not in SPEAK_FOR_THEMSELVES | {"environment"}:
+        assert "echo" in commands[-1]
+
+
+def test_ci_runs_what_developers_run() -> None:
+    assert (ROOT / ".ci/run").read_text().rstrip().endswith("make test")
+    assert (ROOT / ".ci/run").stat().st_mode & 0o111
+
+
+def run_stages() -> ModuleType:
+    spec = importlib.util.spec_from_file_location("run_stages", ROOT / "tools/run_stages.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[spec.name] = module  # dataclasses look their module up
+    spec.loader.exec_module(module)
+    return module
+
+
+def test_closing_line_of_a_good_run_counts_the_tests() -> None:
+    stages = run_stages()
+    verdicts = [stages.Verdict(name, True, "") for name in ("lint", "types", "tests")]
+    assert (
+        stages.closing_line(verdicts, "312 passed, 3 skipped in 41.20s", 44.4)
+        == "All passed: lint, types, tests. Tests: 312 passed, 3 skipped in 41.20s; everything in 44 s."
+    )
+
+
+def test_closing_line_of_a_bad_run_names_what_failed_and_what_to_do() -> None:
+    stages = run_stages()
+    verdicts = [stages.Verdict("format", False, "make format"), stages.Verdict("tests", True, "")]
+    assert (
+        stages.closing_line(verdicts, "1 passed in 0.10s", 2)
+        == "FAILED: format (make format); passed: tests. Tests: 1 passed in 0.10s; everything in 2 s."
+    )
+
+
+def test_a_failing_stage_keeps_its_words() -> None:
+    stages = run_stages()
+    stage = stages.Stage("lint", ["python", "-c", "import sys; sys.exit('line 3 is odd')"], "look")
+    assert stages.run_stage(stage) == stages.Verdict("lint", False, "look", "line 3 is odd")
+
+
+def test_a_missing_debian_program_is_named_with_its_package(tmp_path: Path) -> None:
+    command = [sys.executable, str(ROOT / "tools/debian_tool.py"), "dnsperf"]
+    nowhere = {"PATH": str(tmp_path), "CI": "false"}
+    program = (
+        "import runpy, shutil, sys\nshutil.which = lambda *a, **k: None\n"
+        f"sys.argv = {command[1:]!r}\nrunpy.run_path(sys.argv[0], run_name='__main__')"
+    )
+    done = subprocess.run([sys.executable, "-c", program], env=nowhere, capture_output=True, text=True)
+    assert (done.returncode, done.stderr) == (1, "dnsperf is missing: apt-get install dnsperf\n")
