@@ -24,6 +24,7 @@ REJECTED = (
     "bodies_held",
     "version",
     "host",
+    "coding",
     "header_timeout",
     "body_timeout",
     "write_timeout",

@@ -264,7 +264,7 @@ def _decode_parameter(raw: bytes) -> str:
 def _first_by_name(pairs: HeaderPairs) -> dict[str, str]:
     first: dict[str, str] = {}
     for name, value in pairs:
-        first.setdefault(name.lower().decode("latin-1"), value.decode("latin-1"))
+        first.setdefault(name.lower().decode("latin-1"), value.strip().decode("latin-1"))
     return first
 
 

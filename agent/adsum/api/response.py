@@ -12,8 +12,10 @@ import zlib
 from http import HTTPStatus
 from typing import TYPE_CHECKING
 
+import trio
+
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
+    from collections.abc import AsyncGenerator
 
 HeaderList = tuple[tuple[str, str], ...]
 
@@ -21,6 +23,8 @@ HeaderList = tuple[tuple[str, str], ...]
 GZIP_BYTES_MIN = 1024
 # Level 1 takes a third of the default level's time for JSON and ends within a tenth of its size.
 GZIP_LEVEL = 1
+# Above this, compressing would hold the event loop for more than a few milliseconds; a thread does it then.
+GZIP_INLINE_BYTES_MAX = 256 * 1024
 GZIP_WINDOW_BITS = 31  # zlib's largest window, plus 16 for the gzip wrapping
 
 STATUS_LINES = {
@@ -34,20 +38,30 @@ GZIPPED = b"Content-Encoding: gzip\r\n"
 class Body:
     """Bytes that many clients receive, some of them compressed."""
 
-    __slots__ = ("_gzipped", "plain")
+    __slots__ = ("_compressed", "_gzipped", "plain")
 
     def __init__(self, plain: bytes) -> None:
         self.plain = plain
         self._gzipped: bytes | None = None
-
-    @property
-    def is_gzipped(self) -> bool:
-        return self._gzipped is not None
+        self._compressed: trio.Event | None = None  # while a thread is at it
 
     def gzipped(self) -> bytes:
         if self._gzipped is None:
             self._gzipped = compress(self.plain)
         return self._gzipped
+
+    async def gzip_elsewhere(self) -> None:
+        """Compress in a thread, once however many ask; `gzipped` is then free."""
+        while self._gzipped is None:
+            if self._compressed is not None:
+                await self._compressed.wait()
+                continue
+            self._compressed = trio.Event()
+            try:
+                self._gzipped = await trio.to_thread.run_sync(compress, self.plain)
+            finally:
+                self._compressed.set()
+                self._compressed = None
 
 
 class Response:
@@ -69,7 +83,7 @@ class Response:
         *,
         content_type: str = "",
         headers: HeaderList = (),
-        chunks: AsyncIterator[bytes] | None = None,
+        chunks: AsyncGenerator[bytes, None] | None = None,
     ) -> None:
         self.status = status
         self.body = body if isinstance(body, Body) else Body(body)
@@ -135,3 +149,8 @@ def json_body(body: Body | bytes, headers: HeaderList = (), status: int = 200) -
 
 def empty(status: int, headers: HeaderList = ()) -> Response:
     return Response(status, headers=headers)
+
+
+def too_large_sentence(size: int, size_max: int) -> str:
+    """Vault and Terraform look for ` too large`."""
+    return f"Request body({size} bytes) too large, max size: {size_max} bytes."

@@ -17,7 +17,7 @@ from typing import NamedTuple
 from adsum.api.browser import BrowserRules, Foreign, check_browser
 from adsum.api.limits import Complaints, HttpCounters
 from adsum.api.request import BadPath, ClientGone, Request
-from adsum.api.response import HeaderList, Response, empty, encode_headers, text
+from adsum.api.response import HeaderList, Response, empty, encode_headers, text, too_large_sentence
 
 Handler = Callable[[Request, str], Awaitable[Response]]
 Network = ipaddress.IPv4Network | ipaddress.IPv6Network
@@ -182,11 +182,6 @@ class Router:
         self._counters.handler_errors += 1
         logger.error("Could not answer %s %r", request.method, request.target[:200], exc_info=error)
         return text(500, "This agent failed to answer because of a bug of its own; its log has the details.")
-
-
-def too_large_sentence(size: int, size_max: int) -> str:
-    """Vault and Terraform look for ` too large`."""
-    return f"Request body({size} bytes) too large, max size: {size_max} bytes."
 
 
 def _answer_other_method(method: str, route: Route) -> Response:

@@ -1,0 +1,258 @@
+"""The HTTP server: listeners, a task for each connection, and one look a second for those who keep us
+waiting.
+
+Bounds on connections are kept here, per client and for all. A refused client gets a sentence and a moment
+to read it; beyond a few such moments at once, it gets neither.
+"""
+
+from __future__ import annotations
+
+import errno
+import ipaddress
+import logging
+import os
+import socket
+import stat
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
+from typing import TYPE_CHECKING
+
+import trio
+
+from adsum.api.connection import Connection, date_line, discard
+from adsum.api.limits import Complaints, HttpCounters, HttpLimits
+from adsum.api.response import Response, text
+
+if TYPE_CHECKING:
+    from adsum.api.request import Request
+
+App = Callable[["Request"], Awaitable[Response]]
+
+BACKLOG = 4096
+ACCEPTS_PER_TURN_MAX = 64
+REVIEW_INTERVAL_S = 1.0
+ACCEPT_PAUSE_S = 0.1  # out of file descriptors or memory: nothing will be better at once
+LINGER_S = 1.0
+LINGER_BYTES_MAX = 64 * 1024
+# Go's server probes idle peers as often; a host that vanished frees its blocking queries after three probes.
+KEEPALIVE_INTERVAL_S = 15
+KEEPALIVE_PROBES = 3
+UNIX = "unix"
+EXHAUSTED = (errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM)
+
+# Consul's words; the first is matched by nobody, the number is.
+TOO_MANY_OF_CLIENT = "Your IP is issuing too many concurrent connections, please rate limit your calls\n"
+TOO_MANY = "This agent has as many HTTP connections as it may; try again in a second.\n"
+RETRY_AFTER = (("Retry-After", "1"),)
+
+logger = logging.getLogger(__name__)
+
+
+class BindFailed(Exception):
+    """The operator's address can't be listened on; the message names it. Nothing is left behind."""
+
+
+async def serve(
+    listeners: list[socket.socket],
+    app: App,
+    limits: HttpLimits,
+    counters: HttpCounters,
+    *,
+    task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED,
+) -> None:
+    """Runs until cancelled, then closes the listeners and every connection."""
+    try:
+        async with trio.open_nursery() as nursery:
+            server = _Server(app, limits, counters, nursery)
+            for listener in listeners:
+                nursery.start_soon(server.accept_from, listener)
+            nursery.start_soon(server.review)
+            task_status.started()
+    finally:
+        for listener in listeners:
+            _close(listener)
+
+
+def bind_tcp(host: str, port: int) -> socket.socket:
+    """A listening socket on an address literal; `::` takes IPv4 clients as well, as Go's does."""
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    listener = socket.socket(family, socket.SOCK_STREAM)
+    try:
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        if family == socket.AF_INET6:
+            listener.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, int(host != "::"))
+        _set_for_accepted(listener)
+        listener.bind((host, port))
+        listener.listen(BACKLOG)
+    except OSError as error:
+        listener.close()
+        raise BindFailed(f"Can't listen for HTTP on {host} port {port}: {error.strerror}") from error
+    listener.settimeout(0)
+    return listener
+
+
+def bind_unix(path: str, *, mode: int | None = None, user_id: int = -1, group_id: int = -1) -> socket.socket:
+    """A listening unix socket; a file that a dead process left at the path is replaced.
+
+    Nobody can connect before `listen`, so the mode is in force for the first client already.
+    """
+    listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    try:
+        _remove_stale(path)
+        listener.bind(path)
+        if mode is not None:
+            os.chmod(path, mode)
+        if (user_id, group_id) != (-1, -1):
+            os.chown(path, user_id, group_id)
+        listener.listen(BACKLOG)
+    except OSError as error:
+        listener.close()
+        raise BindFailed(f"Can't listen for HTTP on unix://{path}: {error.strerror}") from error
+    listener.settimeout(0)
+    return listener
+
+
+def _remove_stale(path: str) -> None:
+    try:
+        kind = os.lstat(path).st_mode
+    except FileNotFoundError:
+        return
+    if not stat.S_ISSOCK(kind):
+        raise OSError(errno.EEXIST, "the path exists and is not a socket")
+    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as probe:
+        try:
+            probe.connect(path)
+        except ConnectionRefusedError:
+            os.unlink(path)
+            return
+    raise OSError(errno.EADDRINUSE, "another process listens there")
+
+
+def _set_for_accepted(listener: socket.socket) -> None:
+    """Linux hands these on to accepted sockets, which saves a system call for each."""
+    listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    listener.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+    listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPIDLE, KEEPALIVE_INTERVAL_S)
+    listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPINTVL, KEEPALIVE_INTERVAL_S)
+    listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPCNT, KEEPALIVE_PROBES)
+
+
+def _close(listener: socket.socket) -> None:
+    path = listener.getsockname() if listener.family == socket.AF_UNIX else ""
+    listener.close()
+    if path:
+        with suppress(OSError):
+            os.unlink(path)
+
+
+class _Server:
+    def __init__(self, app: App, limits: HttpLimits, counters: HttpCounters, nursery: trio.Nursery) -> None:
+        self._app = app
+        self._limits = limits
+        self._counters = counters
+        self._nursery = nursery
+        self._complaints = Complaints(logger)
+        self._connections: set[Connection] = set()
+        self._by_client: dict[str, int] = {}
+        self._lingering = 0
+
+    async def accept_from(self, listener: socket.socket) -> None:
+        is_on_loopback = _is_loopback(listener)
+        while True:
+            await trio.lowlevel.wait_readable(listener)
+            try:
+                for _ in range(ACCEPTS_PER_TURN_MAX):
+                    self._welcome(*listener.accept(), is_on_loopback=is_on_loopback)
+            except BlockingIOError:
+                continue
+            except OSError as error:
+                await self._weather(error)
+
+    async def review(self) -> None:
+        while True:
+            await trio.sleep(REVIEW_INTERVAL_S)
+            now = trio.current_time()
+            for connection in self._connections:
+                if connection.deadline < now:
+                    connection.cut_off()
+
+    async def _weather(self, error: OSError) -> None:
+        self._counters.accept_errors += 1
+        if error.errno in EXHAUSTED:
+            self._complaints.say("accept", "Can't take HTTP connections: %s", error.strerror)
+            await trio.sleep(ACCEPT_PAUSE_S)
+
+    def _welcome(self, sock: socket.socket, address: object, *, is_on_loopback: bool) -> None:
+        sock.settimeout(0)
+        peer = _peer_name(address)
+        self._counters.connections_accepted += 1
+        held = self._by_client.get(peer, 0)
+        if held >= self._limits.connections_per_client_max:
+            self._turn_away(sock, peer, "connections_per_client", text(429, TOO_MANY_OF_CLIENT, RETRY_AFTER))
+        elif len(self._connections) >= self._limits.connections_max:
+            self._turn_away(sock, peer, "connections", text(503, TOO_MANY, RETRY_AFTER))
+        else:
+            self._by_client[peer] = held + 1
+            connection = Connection(
+                sock,
+                self._app,
+                self._limits,
+                self._counters,
+                self._complaints,
+                peer=peer,
+                is_on_loopback=is_on_loopback,
+            )
+            self._connections.add(connection)
+            self._counters.connections_open += 1
+            self._nursery.start_soon(self._keep, connection, name="http connection")
+
+    async def _keep(self, connection: Connection) -> None:
+        try:
+            await connection.run()
+        finally:
+            self._connections.remove(connection)
+            self._counters.connections_open -= 1
+            self._forget_one_of(connection.peer)
+
+    def _forget_one_of(self, peer: str) -> None:
+        self._by_client[peer] -= 1
+        if not self._by_client[peer]:
+            del self._by_client[peer]
+
+    def _turn_away(self, sock: socket.socket, peer: str, cause: str, response: Response) -> None:
+        self._counters.rejected[cause] += 1
+        self._complaints.say(cause, "Turned a connection of %s away: %s", peer, cause)
+        if self._lingering >= self._limits.refusals_lingering_max:
+            sock.close()
+            return
+        self._lingering += 1
+        self._nursery.start_soon(self._see_off, sock, response)
+
+    async def _see_off(self, sock: socket.socket, response: Response) -> None:
+        """Closing on an unread request would reset the connection before the sentence was read."""
+        payload = b"".join(
+            (response.head(gzip=False), date_line(), b"Connection: close\r\n\r\n", response.body.plain)
+        )
+        try:
+            sock.send(payload)
+            sock.shutdown(socket.SHUT_WR)
+            with trio.move_on_after(LINGER_S):
+                await discard(sock, LINGER_BYTES_MAX)
+        except OSError:
+            self._counters.clients_gone += 1
+        finally:
+            sock.close()
+            self._lingering -= 1
+
+
+def _peer_name(address: object) -> str:
+    if not isinstance(address, tuple):
+        return UNIX
+    return str(address[0]).removeprefix("::ffff:")  # an IPv4 client of a listener on ::
+
+
+def _is_loopback(listener: socket.socket) -> bool:
+    if listener.family == socket.AF_UNIX:
+        return False
+    host = str(listener.getsockname()[0])
+    return ipaddress.ip_address(host.partition("%")[0]).is_loopback
