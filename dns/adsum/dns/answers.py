@@ -174,8 +174,9 @@ class _Fitting:
 
     def fit(self, offers: Sequence[Offer]) -> Draft:
         room = self._room
-        self._is_counted_uncompressed = room.is_counted_uncompressed and len(offers) > room.offers_max
-        offers = offers[: room.offers_max]
+        if self._answer.is_rotated:  # the limit is on equals; a chain or a node's facts belong together
+            self._is_counted_uncompressed = room.is_counted_uncompressed and len(offers) > room.offers_max
+            offers = offers[: room.offers_max]
         draft = self._draft(offers, with_addresses=True, with_texts=True)
         if self._fits(draft):
             return draft
