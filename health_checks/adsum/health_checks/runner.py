@@ -1,0 +1,174 @@
+"""Runs checks when told to, and says what came of them. When to run, and what a result means, is the core's.
+
+A run is one task with one deadline. Runs share two lanes, one for sockets and one for processes, each with
+a limit; past it a run waits its turn, first come first served, and its timeout starts when its turn comes.
+A lane's queue holds each check at most once, so it is never longer than the number of checks. Whatever a
+target does, the run ends at its deadline with a result; `stop` ends it at once and silently.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections import OrderedDict
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+import trio
+
+from adsum.catalog.definitions import CheckDefinition, CheckKind, Status
+from adsum.health_checks.attempt import (
+    Attempt,
+    CheckFailed,
+    CheckResult,
+    Counters,
+    Options,
+    Surroundings,
+    critical,
+)
+from adsum.health_checks.docker import DockerAttempt
+from adsum.health_checks.grpc import GrpcAttempt
+from adsum.health_checks.h2ping import H2PingAttempt
+from adsum.health_checks.http import HttpAttempt
+from adsum.health_checks.os_service import OsServiceAttempt
+from adsum.health_checks.script import ScriptAttempt
+from adsum.health_checks.tcp import TcpAttempt
+from adsum.health_checks.udp import UdpAttempt
+from adsum.now import SECOND
+
+__all__ = ["CheckResult", "Counters", "Options", "Runner"]
+
+log = logging.getLogger("adsum.health_checks")
+
+Report = Callable[[str, int, CheckResult], None]
+
+KINDS: dict[CheckKind, Callable[[CheckDefinition, Surroundings], Attempt]] = {
+    CheckKind.HTTP: HttpAttempt,
+    CheckKind.TCP: TcpAttempt,
+    CheckKind.UDP: UdpAttempt,
+    CheckKind.GRPC: GrpcAttempt,
+    CheckKind.H2PING: H2PingAttempt,
+    CheckKind.SCRIPT: ScriptAttempt,
+    CheckKind.DOCKER: DockerAttempt,
+    CheckKind.OS_SERVICE: OsServiceAttempt,
+}
+PROCESS_KINDS = frozenset((CheckKind.SCRIPT, CheckKind.OS_SERVICE))
+
+
+class Runner:
+    def __init__(
+        self,
+        nursery: trio.Nursery,
+        report: Report,
+        options: Options | None = None,
+        counters: Counters | None = None,
+    ) -> None:
+        self.counters = counters or Counters()
+        self._options = options or Options()
+        self._surroundings = Surroundings(self._options, self.counters)
+        self._nursery = nursery
+        self._report = report
+        self._runs: dict[str, Run] = {}
+        self._network = Lane(self._options.network_runs_max)
+        self._processes = Lane(self._options.process_runs_max)
+
+    def start(self, check_id: str, run: int, definition: CheckDefinition) -> None:
+        """Never blocks; the result comes by `report`. A run of the same check still under way is stopped."""
+        if check_id in self._runs:
+            self.counters.replaced += 1
+            self.stop(check_id)
+        lane = self._processes if definition.kind in PROCESS_KINDS else self._network
+        started = Run(check_id, run, definition, lane)
+        self._runs[check_id] = started
+        if lane.running < lane.runs_max:
+            self._launch(started)
+        else:
+            self.counters.queued += 1
+            lane.waiting[check_id] = started
+
+    def stop(self, check_id: str) -> None:
+        """Nothing is reported any more; what it started is ended."""
+        stopped = self._runs.pop(check_id, None)
+        if stopped is not None:
+            stopped.lane.waiting.pop(check_id, None)
+            stopped.scope.cancel()
+
+    def forget_tls(self) -> None:
+        """The agent's certificate or authority changed: read them again."""
+        self._surroundings.tls.forget()
+
+    @property
+    def running(self) -> int:
+        return self._network.running + self._processes.running
+
+    @property
+    def waiting(self) -> int:
+        return len(self._network.waiting) + len(self._processes.waiting)
+
+    async def run_once(self, definition: CheckDefinition) -> CheckResult:
+        """Raises nothing but Cancelled."""
+        self.counters.runs += 1
+        try:
+            result = await self._attempt(definition)
+        except CheckFailed as failure:
+            result = critical(str(failure))
+        except Exception as error:
+            # Whatever a target made us do wrong, its check must get a result and the agent must live.
+            self.counters.internal_errors += 1
+            log.exception("check %r failed inside the agent", definition.check_id)
+            result = critical(f"the agent could not run this check: {type(error).__name__}: {error}")
+        self._count(result.status)
+        return result
+
+    async def _attempt(self, definition: CheckDefinition) -> CheckResult:
+        make = KINDS.get(definition.kind)
+        if make is None:
+            raise CheckFailed(f'a check of type "{definition.kind}" is not one that can be run')
+        attempt = make(definition, self._surroundings)
+        with trio.move_on_after(definition.effective_timeout_ns / SECOND):
+            return await attempt.run()
+        self.counters.timeouts += 1
+        return attempt.timed_out()
+
+    def _launch(self, run: Run) -> None:
+        run.lane.running += 1
+        self._nursery.start_soon(self._perform, run)
+
+    async def _perform(self, run: Run) -> None:
+        try:
+            with run.scope:
+                result = await self.run_once(run.definition)
+                if self._runs.get(run.check_id) is run:
+                    del self._runs[run.check_id]
+                    self._report(run.check_id, run.number, result)
+        finally:
+            run.lane.running -= 1
+            self._launch_next(run.lane)
+
+    def _launch_next(self, lane: Lane) -> None:
+        if lane.waiting and lane.running < lane.runs_max:
+            _check_id, run = lane.waiting.popitem(last=False)
+            self._launch(run)
+
+    def _count(self, status: Status) -> None:
+        if status is Status.PASSING:
+            self.counters.passing += 1
+        elif status is Status.WARNING:
+            self.counters.warning += 1
+        else:
+            self.counters.critical += 1
+
+
+@dataclass(slots=True)
+class Lane:
+    runs_max: int
+    running: int = 0
+    waiting: OrderedDict[str, Run] = field(default_factory=OrderedDict)
+
+
+@dataclass(slots=True, eq=False)
+class Run:
+    check_id: str
+    number: int
+    definition: CheckDefinition
+    lane: Lane
+    scope: trio.CancelScope = field(default_factory=trio.CancelScope)

@@ -1,0 +1,132 @@
+"""The URL of an HTTP check, read as Go's net/url reads it, with its texts for what is wrong.
+
+The standard library's parser silently drops control characters and accepts ports that are no ports; here
+the text ends up in a request line, so what is not a URL is refused, and what needs escaping is escaped.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from functools import lru_cache
+from urllib.parse import quote, unquote_to_bytes
+
+URLS_CACHED_MAX = 4096  # two per check of a large agent
+
+SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*):")
+CONTROL = re.compile(r"[\x00-\x1f\x7f]")
+BAD_ESCAPE = re.compile(r"%(?![0-9A-Fa-f]{2}).{0,2}")
+PORT = re.compile(r"[0-9]*")
+BAD_HOST_CHARACTER = re.compile(r"[\s\"<>\\^`{|}/@#?]")
+PATH_SAFE = "/%:@!$&'()*+,;=-._~[]"
+QUERY_SAFE = (
+    PATH_SAFE + '?"<>\\^`{|}'
+)  # Go sends these as they are; only blanks and non-ASCII would break the line
+DEFAULT_PORTS = {"http": 80, "https": 443}
+
+
+class BadUrl(ValueError):
+    """The caller's text is no URL; the message is Go's."""
+
+
+@dataclass(frozen=True, slots=True)
+class Url:
+    scheme: str
+    user: bytes | None  # decoded "name:password", as Basic authentication wants it
+    host: str  # without brackets
+    port: int
+    authority: str  # host and port as written: what the Host header says
+    target: str  # path and query, escaped
+    shown: str  # the whole, without the password, for outputs
+
+    @property
+    def address(self) -> str:
+        host = f"[{self.host}]" if ":" in self.host else self.host
+        return f"{host}:{self.port}"
+
+
+@lru_cache(maxsize=URLS_CACHED_MAX)
+def parse_url(text: str) -> Url:
+    if CONTROL.search(text):
+        raise _bad(text, "net/url: invalid control character in URL")
+    whole, hash_sign, fragment = text.partition("#")
+    scheme, rest = _take_scheme(whole, text)
+    authority_and_path, question, query = rest.partition("?")
+    if not authority_and_path.startswith("//"):  # http:opaque, or no scheme at all
+        return Url(scheme, None, "", 0, "", "", text)
+    authority, slash, path = authority_and_path[2:].partition("/")
+    path = _escape_path(slash + path, text)
+    query = question + quote(query, safe=QUERY_SAFE)
+    userinfo, at, host_port = authority.rpartition("@")
+    host, port = _split_host(host_port, text)
+    shown = f"{scheme}://{_mask(userinfo)}{at}{host_port}{path}{query}{hash_sign}{fragment}"
+    user = unquote_to_bytes(userinfo if ":" in userinfo else userinfo + ":") if at else None
+    return Url(
+        scheme=scheme,
+        user=user,
+        host=host,
+        port=port if port is not None else DEFAULT_PORTS.get(scheme, 0),
+        authority=host_port.removesuffix(":"),
+        target=(path or "/") + query,
+        shown=shown,
+    )
+
+
+def _take_scheme(whole: str, text: str) -> tuple[str, str]:
+    match = SCHEME.match(whole)
+    if match:
+        return match[1].lower(), whole[match.end() :]
+    if whole.startswith(":"):
+        raise _bad(text, "missing protocol scheme")
+    if ":" in whole.partition("/")[0]:
+        raise _bad(text, "first path segment in URL cannot contain colon")
+    return "", whole
+
+
+def _escape_path(path: str, text: str) -> str:
+    bad = BAD_ESCAPE.search(path)
+    if bad:
+        raise _bad(text, f'invalid URL escape "{bad[0]}"')
+    return quote(path, safe=PATH_SAFE)
+
+
+def _split_host(host_port: str, text: str) -> tuple[str, int | None]:
+    if host_port.startswith("["):
+        host, bracket, port_text = host_port[1:].partition("]")
+        if not bracket:
+            raise _bad(text, "missing ']' in host")
+        host = host.replace("%25", "%")  # the zone of a link-local address
+    else:
+        host, colon, port_text = host_port.rpartition(":")
+        host, port_text = (host, colon + port_text) if colon else (host_port, "")
+    bad = BAD_HOST_CHARACTER.search(host)
+    if bad:
+        raise _bad(text, f'invalid character "{bad[0]}" in host name')
+    return host, _port(port_text, text)
+
+
+def _port(port_text: str, text: str) -> int | None:
+    if port_text in ("", ":"):
+        return None
+    if port_text[0] != ":" or not PORT.fullmatch(port_text[1:]):
+        raise _bad(text, f'invalid port "{port_text}" after host')
+    return int(port_text[1:8])  # beyond 65535 it is refused when dialled, as in Go; the cut bounds the number
+
+
+def _mask(userinfo: str) -> str:
+    name, colon, _password = userinfo.partition(":")
+    return f"{name}:***" if colon else name
+
+
+def _bad(text: str, why: str) -> BadUrl:
+    return BadUrl(f"parse {quoted(text)}: {why}")
+
+
+def quoted(text: str) -> str:
+    """As Go's %q: what can't be printed is escaped, the rest stays readable."""
+    escaped = "".join(c if c.isprintable() and c not in '\\"' else _escaped(c) for c in text)
+    return f'"{escaped}"'
+
+
+def _escaped(character: str) -> str:
+    return f"\\{character}" if character in '\\"' else character.encode("unicode_escape").decode("ascii")
