@@ -1,0 +1,42 @@
+"""What an operator sees first: who started, where it listens, and a command that proves each."""
+
+from __future__ import annotations
+
+from adsum.agent.config.config import Config
+
+
+def banner(config: Config, node_id: str) -> str:
+    rows = [
+        ("Node name", f"{config.node_name} (datacenter {config.datacenter}, id {node_id})"),
+        ("Role", "server" if config.is_server else "client"),
+        *_http_rows(config),
+        *_dns_rows(config),
+    ]
+    width = max(len(name) for name, _ in rows)
+    lines = "\n".join(f"    {name:>{width}}: {text}" for name, text in rows)
+    return f"==> Adsum is present\n{lines}\n\n==> The log follows"
+
+
+def _http_rows(config: Config) -> list[tuple[str, str]]:
+    if config.ports.http < 0 or not config.addresses.http:
+        return []
+    where = http_url(config.addresses.http[0], config.ports.http)
+    curl = f"curl {where}" if not where.startswith("unix://") else f"curl --unix-socket {where[7:]} http://localhost"
+    return [
+        ("HTTP", f"{where}   try: {curl}/v1/catalog/services"),
+        ("Metrics", f"{where}/metrics"),
+    ]
+
+
+def _dns_rows(config: Config) -> list[tuple[str, str]]:
+    if config.ports.dns < 0 or not config.addresses.dns:
+        return []
+    host, port = config.addresses.dns[0], config.ports.dns
+    name = f"{config.node_name}.node.{config.domain.rstrip('.')}"
+    return [("DNS", f"{host} port {port}, UDP and TCP   try: dig @{host} -p {port} {name}")]
+
+
+def http_url(address: str, port: int) -> str:
+    if address.startswith("unix://"):
+        return address
+    return f"http://[{address}]:{port}" if ":" in address else f"http://{address}:{port}"

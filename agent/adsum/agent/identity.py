@@ -1,0 +1,72 @@
+"""Who this agent is: a node id that stays, a name, and the address that others would reach it at."""
+
+from __future__ import annotations
+
+import ipaddress
+import socket
+import uuid
+from collections.abc import Callable
+
+from adsum.agent.config.config import Config
+from adsum.catalog.model import Node
+from adsum.storage.disk import Disk
+
+NODE_ID_PATH = "node-id"  # as Consul calls the file
+# Reserved for documentation (RFC 5737): asking the kernel for its route sends nothing.
+ANY_OUTSIDE_ADDRESS = "192.0.2.1"
+# Consul's agents carry it in their node meta, and clients have seen it in DNS TXT answers.
+SEGMENT_META = {"consul-network-segment": ""}
+
+
+def node_id(config: Config, disk: Disk, mint: Callable[[], uuid.UUID] = uuid.uuid4) -> str:
+    """The configured one, else the one kept on disk, else a new one that is kept before it is used."""
+    if config.node_id:
+        return config.node_id
+    kept = disk.read(NODE_ID_PATH)
+    if kept is not None and _is_uuid(kept.decode("ascii", errors="replace").strip()):
+        return kept.decode().strip()
+    minted = str(mint())
+    disk.write_durably(NODE_ID_PATH, minted.encode())
+    return minted
+
+
+def own_node(config: Config, own_id: str) -> Node:
+    address = config.advertise_address or outside_address()
+    wide = config.advertise_address_wan or address
+    return Node(
+        node_id=own_id,
+        name=config.node_name,
+        address=address,
+        datacenter=config.datacenter,
+        tagged_addresses={
+            **_by_family("lan", address),
+            **_by_family("wan", wide),
+            **config.tagged_addresses,
+        },
+        meta={**SEGMENT_META, **config.node_meta},
+    )
+
+
+def outside_address() -> str:
+    """The address of the interface that leads out of this host; loopback on a host without one."""
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
+        try:
+            probe.connect((ANY_OUTSIDE_ADDRESS, 9))
+        except OSError:
+            return "127.0.0.1"
+        return str(probe.getsockname()[0])
+
+
+def _by_family(kind: str, address: str) -> dict[str, str]:
+    try:
+        version = ipaddress.ip_address(address).version
+    except ValueError:  # a name, which resolves to whatever it does
+        return {kind: address}
+    return {kind: address, f"{kind}_ipv{version}": address}
+
+
+def _is_uuid(text: str) -> bool:
+    try:
+        return str(uuid.UUID(text)) == text.lower()
+    except ValueError:
+        return False

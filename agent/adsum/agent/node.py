@@ -1,0 +1,136 @@
+"""The rim around the composite core: it performs effects, and keeps time for it. Nothing is decided here.
+
+Every verb of the core is called from the one loop, and its effects are performed before anything else runs,
+in their order: a result of a check, a finished write and a request of a client take turns, as they do in
+simulation.
+"""
+
+from __future__ import annotations
+
+import logging
+import math
+import time
+from collections.abc import Callable
+
+import trio
+
+from adsum.agent.commands import CheckRan, Command, Persisted
+from adsum.agent.core import Core
+from adsum.agent.watches import Watches
+from adsum.api.door import Refused
+from adsum.catalog.local import Local
+from adsum.catalog.view import View
+from adsum.effects import Effect, Log, Notify, Persist, Refusal, Reply, RunCheck, Severity, StopCheck
+from adsum.health_checks.runner import CheckResult, Runner
+from adsum.now import MILLISECOND, SECOND, Now
+from adsum.storage.writer import Writer
+
+log = logging.getLogger("agent")
+
+LEVELS = {Severity.INFO: logging.INFO, Severity.WARN: logging.WARNING}
+
+
+def system_now() -> Now:
+    return Now(time.monotonic_ns(), time.time_ns() // MILLISECOND)
+
+
+class _Pending:
+    """A request that waits for its reply."""
+
+    __slots__ = ("answered", "refusal")
+
+    def __init__(self) -> None:
+        self.answered = trio.Event()
+        self.refusal: Refusal | None = None
+
+
+class Node:
+    def __init__(self, core: Core, clock: Callable[[], Now] = system_now) -> None:
+        self.core = core
+        self.watches = Watches()
+        self._clock = clock
+        self._pending: dict[int, _Pending] = {}  # one for each request being answered
+        self._requests = 0
+        self._nap = trio.CancelScope()
+        self._alarm_ns: int | None = None
+        self._writer: Writer | None = None
+        self._runner: Runner | None = None
+
+    @property
+    def view(self) -> View:
+        return self.core.view
+
+    @property
+    def own(self) -> Local:
+        return self.core.own
+
+    async def submit(self, command: Command) -> None:
+        """Returns once the change is made and, where it must survive, on disk. Raises `Refused`."""
+        self._requests += 1
+        request, pending = self._requests, _Pending()
+        self._pending[request] = pending
+        self.perform(self.core.command(self._clock(), request, command))
+        try:
+            await pending.answered.wait()
+        finally:
+            del self._pending[request]
+        if pending.refusal is not None:
+            raise Refused(pending.refusal)
+
+    def attach(self, writer: Writer, runner: Runner) -> None:
+        self._writer, self._runner = writer, runner
+
+    # What comes in from those who perform effects.
+
+    def persisted(self, ticket: int) -> None:
+        self.perform(self.core.receive(self._clock(), Persisted(ticket)))
+
+    def check_ran(self, check_id: str, run: int, result: CheckResult) -> None:
+        message = CheckRan(check_id, run, result.status, result.output)
+        self.perform(self.core.receive(self._clock(), message))
+
+    async def keep_time(self) -> None:
+        while True:
+            with trio.CancelScope() as self._nap:
+                self._alarm_ns = None
+                self._set_alarm()
+                await trio.sleep_forever()
+            self.perform(self.core.tick(self._clock()))
+
+    # Effects.
+
+    def perform(self, effects: list[Effect]) -> None:
+        for effect in effects:
+            match effect:
+                case RunCheck(check_id, run, definition):
+                    assert self._runner is not None
+                    self._runner.start(check_id, run, definition)
+                case StopCheck(check_id):
+                    assert self._runner is not None
+                    self._runner.stop(check_id)
+                case Notify(topics):
+                    self.watches.notify(topics)
+                case Persist():
+                    assert self._writer is not None
+                    self._writer.write(effect)
+                case Reply(request, refusal):
+                    self._answer(request, refusal)
+                case Log(severity, sentence):
+                    log.log(LEVELS[severity], sentence)
+        self._set_alarm()
+
+    def _answer(self, request: int, refusal: Refusal | None) -> None:
+        pending = self._pending.get(request)
+        if pending is not None:  # else whoever asked has hung up
+            pending.refusal = refusal
+            pending.answered.set()
+
+    def _set_alarm(self) -> None:
+        alarm_ns = self.core.deadline()
+        if alarm_ns == self._alarm_ns:
+            return
+        self._alarm_ns = alarm_ns
+        if alarm_ns is None:
+            self._nap.deadline = math.inf
+        else:
+            self._nap.deadline = trio.current_time() + (alarm_ns - self._clock().monotonic_ns) / SECOND

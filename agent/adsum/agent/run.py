@@ -1,0 +1,100 @@
+"""From a configuration to a running agent, and from a signal back to an exit status.
+
+Everything that can fail for the operator to mend (a port that is taken, a data folder that another agent holds)
+fails here before the loop starts, with one sentence and exit status 1.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import logging
+import os
+import resource
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from random import SystemRandom
+from typing import IO
+
+import trio
+
+from adsum.agent.assembly import Assembly, CannotStart
+from adsum.agent.banner import banner
+from adsum.agent.config.load import Loaded
+from adsum.observe import logs
+from adsum.storage.disk import OsDisk
+
+log = logging.getLogger("agent")
+
+FILES_WANTED = 65_536  # a connection is a file; Consul's own units ask for as many
+
+
+def run_agent(loaded: Loaded, read_again: Callable[[], Loaded]) -> int:
+    config = loaded.config
+    stream = logs.start(config.log)
+    for warning in loaded.warnings:
+        log.warning(warning)
+    try:
+        lock = hold(config.data_dir)
+        raise_file_limit()
+        write_pid(config.pid_file)
+        disk = OsDisk(Path(config.data_dir)) if config.data_dir else None
+        assembly = Assembly(loaded, read_again, disk, SystemRandom(), stream)
+    except (CannotStart, OSError) as problem:
+        print(f"The agent did not start: {problem}", file=sys.stderr)
+        return 1
+    print(banner(config, assembly.node_id), flush=True)
+    try:
+        return trio.run(assembly.run)
+    except* OSError as problem:
+        log.critical("the agent stops, because it cannot keep what it promised: %s", _first(problem))
+        return 1
+    finally:
+        remove_pid(config.pid_file)
+        if lock is not None:
+            lock.close()
+
+
+def hold(data_dir: str) -> IO[str] | None:
+    """Two agents on one data folder would each undo what the other wrote."""
+    if not data_dir:
+        return None
+    try:
+        os.makedirs(data_dir, mode=0o700, exist_ok=True)
+        lock = open(Path(data_dir) / "lock", "w")  # noqa: SIM115 - held for the life of the process
+    except OSError as problem:
+        raise CannotStart(f"the data folder {data_dir} cannot be used: {problem.strerror}") from None
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        lock.close()
+        raise CannotStart(f"the data folder {data_dir} is in use by another agent") from None
+    return lock
+
+
+def raise_file_limit() -> None:
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = FILES_WANTED if hard == resource.RLIM_INFINITY else min(FILES_WANTED, hard)
+    if soft < wanted:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
+        log.info("raised the limit of open files from %d to %d", soft, wanted)
+
+
+def write_pid(path: str) -> None:
+    if path:
+        try:
+            Path(path).write_text(f"{os.getpid()}\n")
+        except OSError as problem:
+            raise CannotStart(f"the pid file {path} cannot be written: {problem.strerror}") from None
+
+
+def remove_pid(path: str) -> None:
+    if path:
+        Path(path).unlink(missing_ok=True)
+
+
+def _first(group: BaseExceptionGroup[OSError]) -> BaseException:
+    first: BaseException = group
+    while isinstance(first, BaseExceptionGroup):
+        first = first.exceptions[0]
+    return first
