@@ -1,5 +1,5 @@
-"""`filter_vectors.json` holds expressions and what Consul 1.8.7 answered over the catalog that `_world` builds: ids
-in order, or the error after its usual beginning. Where we differ on purpose, a test here says so by name."""
+"""`filter_vectors.json` holds expressions and what Consul 1.8.7 answered over the catalog that `_world` builds:
+ids in order, or the error after its usual beginning. Where we differ on purpose, a test says so by name."""
 
 from __future__ import annotations
 
@@ -175,7 +175,7 @@ def test_answers_are_consuls(
 
 
 def test_every_error_has_consuls_beginning() -> None:
-    with pytest.raises(BadFilter, match="^Failed to create boolean expression evaluator: 1:1 "):
+    with pytest.raises(BadFilter, match=f"^{PREFIX}1:1 "):
         compile_filter("", NODE)
 
 

@@ -3,11 +3,11 @@
 Consul's `matches` is RE2. Python's `re` tries alternatives one after the other: `(a+)+$`, or only
 `a*a*a*a*b`, against one long check output would hold the event loop for minutes, and no rule on how a pattern
 looks tells the dangerous ones from the others. A binding to RE2 would be one more compiled dependency for a
-seldom used operator. So this is the old way: all alternatives at once (Thompson, 1968), with each set of places
-that was reached remembered as a state: text of a kind seen before costs one dictionary look-up a character.
+seldom used operator. So this is the old way: all alternatives at once (Thompson, 1968), with each set of
+places that was reached remembered as a state: text of a kind seen before costs one look-up a character.
 
 Limits: a pattern's program has at most INSTRUCTIONS_MAX steps, and over its life it may do WORK_MAX steps of
-work that is not yet remembered (about a quarter of a second); past that it refuses, with a sentence.
+work that is not yet remembered (about 40 ms); past that it refuses, with a sentence.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from adsum.catalog.pattern_grammar import (
 
 INSTRUCTIONS_MAX = 500
 EMITTED_MAX = 10 * INSTRUCTIONS_MAX
-WORK_MAX = 500_000
+WORK_MAX = 100_000
 STEP_WORK = 10  # what one step costs besides the instructions it looks at
 
 TEXT_EDGE = ""  # stands for the character before the first and after the last
