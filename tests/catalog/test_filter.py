@@ -1,4 +1,4 @@
-"""`filter_vectors.json` holds expressions and what Consul 1.8.7 answered over the catalog that `_world` builds:
+"""`filter_vectors.json` holds expressions and what Consul 1.8.7 answered over the catalog of `_world`:
 ids in order, or the error after its usual beginning. Where we differ on purpose, a test says so by name."""
 
 from __future__ import annotations
