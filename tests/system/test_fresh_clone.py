@@ -24,7 +24,7 @@ def clone(tmp_path: Path) -> Iterator[Path]:
             (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
             shutil.copy2(ROOT / name, tmp_path / name)
     yield tmp_path
-    shutil.rmtree(tmp_path)  # an environment is 150 MB, and pytest would keep three
+    shutil.rmtree(tmp_path)  # an environment is some 200 MB, and pytest would keep three
 
 
 def start_make(folder: Path, target: str) -> subprocess.Popen[str]:
