@@ -83,8 +83,8 @@ def test_the_tour_shows_what_the_page_says(
     assert len(tour) >= 10
     for step in tour:
         seen: list[str] = []
-        shown = until(partial(shows, shell, step, seen), within_s=10)
-        assert shown, f"{step.command}\nsaid {seen[-1]!r}, the page {step.expected!r}"
+        is_shown = until(partial(shows, shell, step, seen), within_s=10)
+        assert is_shown, f"{step.command}\nsaid {seen[-1]!r}, the page {step.expected!r}"
 
 
 def shows(shell: Shell, step: Step, seen: list[str]) -> bool:
