@@ -18,11 +18,12 @@ RUNS = 5
 
 def test_version_loads_no_trio_and_nothing_heavy() -> None:
     program = (
-        "import json, sys\nfrom adsum.agent.cli import main\n"
-        "sys.argv = ['adsum', 'version']\n"
-        "try:\n    main()\nfinally:\n    print(json.dumps(sorted(sys.modules)), file=sys.stderr)"
+        "import json, runpy, sys\nsys.argv = [sys.argv[1], 'version']\n"
+        "try:\n    runpy.run_path(sys.argv[0], run_name='__main__')\n"
+        "finally:\n    print(json.dumps(sorted(sys.modules)), file=sys.stderr)"
     )
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+    done = subprocess.run([sys.executable, "-c", program, str(ADSUM)], capture_output=True, text=True)
+    assert done.stdout
     loaded = {name.split(".")[0] for name in json.loads(done.stderr.splitlines()[-1])}
     assert HEAVY & loaded == set()
 
