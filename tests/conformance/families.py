@@ -1,0 +1,36 @@
+"""Every family of cases, in the order they run. A new family is a module in cases/ and a line here."""
+
+from __future__ import annotations
+
+from tests.conformance.case import Family
+from tests.conformance.cases import (
+    agent_checks,
+    agent_itself,
+    agent_services,
+    blocking,
+    catalog,
+    dns_answers,
+    dns_settings,
+    filters,
+    health,
+    input_rules,
+    methods,
+    status,
+)
+
+
+def families() -> tuple[Family, ...]:
+    return (
+        agent_services.FAMILY,
+        agent_checks.FAMILY,
+        agent_itself.FAMILY,
+        catalog.FAMILY,
+        health.FAMILY,
+        status.FAMILY,
+        filters.FAMILY,
+        input_rules.FAMILY,
+        methods.FAMILY,
+        blocking.FAMILY,
+        dns_answers.FAMILY,
+        dns_settings.FAMILY,
+    )

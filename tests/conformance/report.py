@@ -1,0 +1,90 @@
+"""Prints outcomes so that a person sees at once which request differs, where, and what each side said."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Iterable
+
+from tests.conformance.run import Found, Outcome, title
+
+CUT = 150
+
+
+class Report:
+    def __init__(self, *, ours: str, verbose: bool, show_answers: bool) -> None:
+        self.ours = ours
+        self.verbose = verbose
+        self.show_answers = show_answers
+        self.same = 0
+        self.explained: Counter[str] = Counter()
+        self.differing = 0
+        self.unexplained = 0
+        self.unseen = 0
+
+    def add(self, outcome: Outcome) -> None:
+        unexplained = outcome.unexplained
+        self.same += not outcome.found
+        self.differing += bool(outcome.found)
+        self.unexplained += bool(unexplained)
+        self.unseen += bool(outcome.unseen)
+        if outcome.found and not unexplained:
+            self.explained.update({each.deviation.id for each in outcome.found if each.deviation})
+        if self.verbose or unexplained or outcome.unseen:
+            self.print_case(outcome)
+        if self.show_answers:
+            print_answers(outcome)
+
+    def print_case(self, outcome: Outcome) -> None:
+        verdict = "DIFFERS" if outcome.unexplained else "as said" if outcome.found else "ok"
+        print(f"  {verdict:8} {outcome.case.name}")
+        for each in outcome.unseen:
+            print(f"           {each.id} does not show here any more: {each.why}")
+        number = None
+        for found in outcome.found:
+            if found.exchange != number:
+                number = found.exchange
+                print(f"           {exchange_title(outcome, number)}")
+            self.print_difference(found)
+
+    def print_difference(self, found: Found) -> None:
+        difference = found.difference
+        why = f"   {found.deviation.id}: {found.deviation.why}" if found.deviation else ""
+        print(f"             {difference.where}{why}")
+        print(f"               Consul {cut(difference.consul)}")
+        print(f"               {self.ours:6} {cut(difference.ours)}")
+
+    def summary(self) -> str:
+        ids = ", ".join(f"{name} ×{count}" for name, count in sorted(self.explained.items()))
+        explained = self.differing - self.unexplained
+        text = f"ok {self.same}, differ {self.differing} ({explained} explained by a D-id"
+        text += f": {ids})" if ids else ")"
+        return text + (f", {self.unseen} announced differences that do not show" if self.unseen else "")
+
+    @property
+    def failed(self) -> bool:
+        return bool(self.unexplained or self.unseen)
+
+
+def exchange_title(outcome: Outcome, number: int) -> str:
+    if number < 0:
+        return "while preparing: " + "; ".join(title(each) for each in outcome.case.given)
+    return title(outcome.case.ask[number]) if number < len(outcome.case.ask) else "the process"
+
+
+def print_answers(outcome: Outcome) -> None:
+    print(f"  {outcome.case.name}")
+    for request in outcome.case.given:
+        print(f"    given {title(request)}")
+    for number, answer in enumerate(outcome.consul):
+        print(f"    {exchange_title(outcome, number)}")
+        for line in indented(answer):
+            print(f"      {line}")
+
+
+def indented(answer: object) -> Iterable[str]:
+    return json.dumps(answer, indent=2, ensure_ascii=False).splitlines()
+
+
+def cut(text: str) -> str:
+    return text if len(text) <= CUT else f"{text[:CUT]} … ({len(text)} characters)"

@@ -1,0 +1,99 @@
+"""One of the two agents of a comparison: puts it into the state a case starts from, asks, and gives back
+facts.
+"""
+
+from __future__ import annotations
+
+import http.client
+from urllib.parse import quote
+
+import dns.exception
+
+from tests.conformance.case import Ask, Case, Json, Question, Request, Setting, Watch, put
+from tests.conformance.dns_facts import question_facts
+from tests.conformance.http_facts import answer_facts, exchange
+from tests.conformance.normalise import Normaliser
+from tests.conformance.watch_facts import watch_facts
+from tests.system.agents import Agent, AgentFailed, until
+
+SETTLE_S_MAX = 4.0
+READ_METHODS = {"GET", "HEAD", "OPTIONS"}
+BROKEN = (OSError, http.client.HTTPException, dns.exception.DNSException, AgentFailed)
+
+
+class Side:
+    def __init__(self, agent: Agent, setting: Setting) -> None:
+        self.agent = agent
+        self.setting = setting
+        self.normaliser = Normaliser(agent)
+
+    def prepare(self, given: tuple[Request, ...]) -> list[Json]:
+        """An empty agent that was then told `given`; returns what each of those requests was answered."""
+        if self.setting.open:
+            self.clean()
+            self.settle()
+        statuses: list[Json] = [exchange(self.agent, request).status for request in given]
+        if self.setting.open:
+            self.settle()
+        return statuses
+
+    def clean(self) -> None:
+        for service in self.agent.get_json("/v1/agent/services"):
+            exchange(self.agent, put(f"/v1/agent/service/deregister/{quote(service, safe='')}"))
+        exchange(self.agent, put("/v1/agent/maintenance?enable=false"))
+        for check in self.agent.get_json("/v1/agent/checks"):
+            exchange(self.agent, put(f"/v1/agent/check/deregister/{quote(check, safe='')}"))
+
+    def ask(self, case: Case) -> list[dict[str, Json]]:
+        answers = [self.facts(each, settle=self.setting.open and not case.ends_agent) for each in case.ask]
+        if case.ends_agent:
+            answers.append({"exit code": self.agent.wait_for_end()})
+        return answers
+
+    def facts(self, ask: Ask, *, settle: bool) -> dict[str, Json]:
+        try:
+            facts = self.asked(ask)
+            if settle and writes(ask):
+                facts["catalog follows"] = self.settle()
+            return facts
+        except BROKEN as failure:
+            return {"failed": self.normaliser.text(f"{type(failure).__name__}: {failure}")}
+
+    def asked(self, ask: Ask) -> dict[str, Json]:
+        match ask:
+            case Request():
+                return answer_facts(exchange(self.agent, ask), self.normaliser)
+            case Question():
+                return question_facts(self.agent, ask, self.normaliser)
+            case Watch():
+                return watch_facts(self.agent, ask, self.normaliser)
+
+    def settle(self) -> bool:
+        """Consul copies the agent's state to its catalog a moment after it answers; wait for that."""
+        return until(self.is_settled, within_s=SETTLE_S_MAX)
+
+    def is_settled(self) -> bool:
+        read = self.agent.get_json
+        node = read("/v1/catalog/node/n1")
+        if node is None or node["Node"]["TaggedAddresses"] is None:
+            return False
+        catalog = {name: each for name, each in node["Services"].items() if name != "consul"}
+        health = {each["CheckID"]: each["Status"] for each in read("/v1/health/node/n1")}
+        health.pop("serfHealth", None)
+        checks = {name: each["Status"] for name, each in read("/v1/agent/checks").items()}
+        return health == checks and essentials(catalog) == essentials(read("/v1/agent/services"))
+
+
+def essentials(services: dict[str, dict[str, Json]]) -> Json:
+    keys = ("Service", "Port", "Address", "Tags", "Weights")
+    return {name: [each[key] for key in keys] for name, each in services.items()}
+
+
+def writes(ask: Ask) -> bool:
+    match ask:
+        case Request():
+            return ask.method not in READ_METHODS
+        case Question():
+            return False
+        case Watch():
+            return bool(ask.change)

@@ -1,0 +1,244 @@
+"""Real agents as processes: Adsum's and Consul's, started side by side on loopback and ended by their own
+pid.
+
+Both read the same configuration file, because that is what the compatibility promise says. Ports come from
+the kernel (bind to 0, note, close), so another process could in theory take one in between; a start that
+fails for that reason says so in its log, whose tail is part of the error.
+
+Waiting for another process means polling: `until` is the one place that does it.
+"""
+
+from __future__ import annotations
+
+import http.client
+import json
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, TypeVar
+
+ROOT = Path(__file__).resolve().parent.parent.parent
+PEERS_SCRIPT = ROOT.parent / "shared" / "peers" / "get"
+POLL_S = 0.01
+START_S_MAX = 30.0
+STOP_S_MAX = 15.0
+LOG_TAIL_LINES = 15
+
+T = TypeVar("T")
+
+
+class AgentFailed(Exception):
+    """The process ended, never became ready, or did not end: the fault is the program's or the machine's."""
+
+
+@dataclass(frozen=True, slots=True)
+class Program:
+    """What to run: everything before the word `agent`, and what people call it."""
+
+    name: str
+    command: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Ports:
+    http: int
+    dns: int
+    serf_lan: int
+    serf_wan: int
+    server: int
+
+    def as_config(self) -> dict[str, int]:
+        return {
+            "http": self.http,
+            "dns": self.dns,
+            "serf_lan": self.serf_lan,
+            "serf_wan": self.serf_wan,
+            "server": self.server,
+            "grpc": -1,
+        }
+
+
+@dataclass(slots=True)
+class Agent:
+    """A started process. `stop` is polite and returns the exit code; `kill` is not."""
+
+    program: Program
+    ports: Ports
+    folder: Path
+    process: subprocess.Popen[bytes]
+    arguments: tuple[str, ...] = field(default=())
+
+    @property
+    def pid(self) -> int:
+        return self.process.pid
+
+    def send(self, number: signal.Signals) -> None:
+        self.process.send_signal(number)
+
+    def stop(self, number: signal.Signals = signal.SIGTERM) -> int:
+        if self.process.poll() is None:
+            self.send(number)
+        return self.wait_for_end()
+
+    def kill(self) -> None:
+        self.process.kill()
+        self.process.wait(STOP_S_MAX)
+
+    def wait_for_end(self) -> int:
+        try:
+            return self.process.wait(STOP_S_MAX)
+        except subprocess.TimeoutExpired:
+            self.kill()
+            raise AgentFailed(f"{self.program.name} did not end within {STOP_S_MAX:.0f} s") from None
+
+    def log(self) -> str:
+        return (self.folder / "log").read_text(errors="replace")
+
+    def log_tail(self) -> str:
+        return "\n".join(self.log().splitlines()[-LOG_TAIL_LINES:])
+
+    def get_json(self, target: str) -> Any:
+        status, body = self.call("GET", target)
+        if status != http.client.OK:
+            raise AgentFailed(f"{self.program.name}: GET {target} answered {status} {body[:200]!r}")
+        return json.loads(body)
+
+    def put(self, target: str, body: object = None) -> tuple[int, bytes]:
+        return self.call("PUT", target, b"" if body is None else json.dumps(body).encode())
+
+    def call(self, method: str, target: str, body: bytes = b"") -> tuple[int, bytes]:
+        connection = http.client.HTTPConnection("127.0.0.1", self.ports.http, timeout=20)
+        try:
+            connection.request(method, target, body)
+            response = connection.getresponse()
+            return response.status, response.read()
+        finally:
+            connection.close()
+
+
+def adsum_program() -> Program:
+    """The entry point that the environment of the running interpreter installed."""
+    return Program("Adsum", (str(Path(sys.executable).with_name("adsum")),))
+
+
+def consul_program() -> Program | None:
+    """Real Consul from $PEERS, or unpacked by the script beside the repository; None where neither exists."""
+    folder = os.environ.get("PEERS") or unpack_peers()
+    if folder is None or not (binary := Path(folder) / "usr" / "bin" / "consul").exists():
+        return None
+    return Program("Consul", (str(binary),))
+
+
+def unpack_peers() -> str | None:
+    if not PEERS_SCRIPT.exists():
+        return None
+    done = subprocess.run([str(PEERS_SCRIPT)], stdout=subprocess.PIPE, text=True, check=False)
+    return done.stdout.strip() if done.returncode == 0 else None
+
+
+@contextmanager
+def running(
+    program: Program,
+    config: Mapping[str, object] | None = None,
+    arguments: Sequence[str] = ("-dev",),
+) -> Iterator[Agent]:
+    """One agent with a folder of its own, ready to answer; ended and its folder removed afterwards."""
+    folder = Path(tempfile.mkdtemp(prefix=f"{program.name.lower()}-"))
+    agent = launch(program, folder, free_ports(), config or {}, tuple(arguments))
+    try:
+        wait_until_ready(agent)
+        yield agent
+    finally:
+        if agent.process.poll() is None:
+            agent.kill()
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def launch(
+    program: Program,
+    folder: Path,
+    ports: Ports,
+    config: Mapping[str, object],
+    arguments: tuple[str, ...],
+) -> Agent:
+    """Starts the process and returns at once; starting again with the same folder and ports is a restart."""
+    whole = {
+        "node_name": "n1",
+        "bind_addr": "127.0.0.1",
+        "ports": ports.as_config(),
+        "log_level": "WARN",
+        "disable_update_check": True,
+        **config,
+    }
+    (folder / "config.json").write_text(json.dumps(whole))
+    command = [*program.command, "agent", *arguments, f"-config-file={folder / 'config.json'}"]
+    with open(folder / "log", "ab") as log:
+        process = subprocess.Popen(
+            command, stdin=subprocess.DEVNULL, stdout=log, stderr=subprocess.STDOUT, cwd=folder
+        )
+    return Agent(program, ports, folder, process, arguments)
+
+
+def restart(agent: Agent, config: Mapping[str, object] | None = None) -> Agent:
+    """The same folder, ports and arguments in a new process, after the old one has ended."""
+    again = launch(agent.program, agent.folder, agent.ports, config or {}, agent.arguments)
+    wait_until_ready(again)
+    return again
+
+
+def wait_until_ready(agent: Agent) -> None:
+    """Ready: it has a leader, and its own node's health is in the catalog, which takes Consul longer."""
+
+    def is_ready() -> bool:
+        if agent.process.poll() is not None:
+            raise AgentFailed(
+                f"{agent.program.name} ended with {agent.process.returncode}:\n{agent.log_tail()}"
+            )
+        try:
+            return bool(agent.get_json("/v1/status/leader") and agent.get_json("/v1/health/state/passing"))
+        except (OSError, http.client.HTTPException, AgentFailed, ValueError):
+            return False
+
+    if not until(is_ready, within_s=START_S_MAX):
+        agent.kill()
+        raise AgentFailed(
+            f"{agent.program.name} was not ready after {START_S_MAX:.0f} s:\n{agent.log_tail()}"
+        )
+
+
+def until(condition: Callable[[], T], *, within_s: float) -> T:
+    """Polls; returns the first true result, or the last false one when the time is up."""
+    deadline = time.monotonic() + within_s
+    while not (result := condition()) and time.monotonic() < deadline:
+        time.sleep(POLL_S)
+    return result
+
+
+def free_ports() -> Ports:
+    """Numbers free for both TCP and UDP, all held at once while choosing so that no two are the same."""
+    held: list[socket.socket] = []
+    numbers: list[int] = []
+    try:
+        while len(numbers) < 5:
+            stream = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
+            datagram = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+            held += [stream, datagram]
+            stream.bind(("127.0.0.1", 0))
+            try:
+                datagram.bind(stream.getsockname())
+            except OSError:
+                continue
+            numbers.append(stream.getsockname()[1])
+    finally:
+        for each in held:
+            each.close()
+    return Ports(*numbers)
