@@ -8,24 +8,18 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from types import MappingProxyType
 
 from adsum.agent.config.redact import redacted
 from adsum.catalog.definitions import OUTPUT_BYTES_MAX, CheckDefinition, ServiceDefinition
 from adsum.now import HOUR, MINUTE, SECOND
 
-NOTHING: Mapping[str, str] = MappingProxyType({})
-DISABLED = -1  # as a port
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ports:
-    """Nought takes any free port; `DISABLED` does not listen."""
+    """Nought takes any free port, -1 does not listen."""
 
     dns: int = 8600
     http: int = 8500
-    https: int = DISABLED
-    grpc: int = DISABLED
     serf_lan: int = 8301
     serf_wan: int = 8302
     server: int = 8300
@@ -123,7 +117,7 @@ class Config:
     datacenter: str = "dc1"
     node_name: str = ""
     node_id: str = ""  # empty: the one kept in data_dir, or a new one
-    node_meta: Mapping[str, str] = NOTHING
+    node_meta: Mapping[str, str] = field(default_factory=dict)
     data_dir: str = ""  # empty only with -dev
     is_dev: bool = False
     is_server: bool = False
@@ -136,7 +130,7 @@ class Config:
     bind_address: str = "0.0.0.0"  # noqa: S104 - Consul's default; nothing listens there before gossip does
     advertise_address: str = ""  # empty: the host has to be asked, bind_address being unspecific
     advertise_address_wan: str = ""
-    tagged_addresses: Mapping[str, str] = NOTHING
+    tagged_addresses: Mapping[str, str] = field(default_factory=dict)
     client_addresses: tuple[str, ...] = ("127.0.0.1",)
     addresses: Addresses = field(default_factory=Addresses)
     ports: Ports = field(default_factory=Ports)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 HIDDEN = "hidden"
-SECRETS = frozenset({"encrypt", "intro_token", "circonus_api_token", "license"})
+SECRETS = frozenset({"encrypt", "license", "private_key", "privatekey", "password"})
 
 
 def redacted(key: str, value: object) -> object:

@@ -1,0 +1,297 @@
+"""From paths and flags to a `Config`: read, merge, check, and say everything that is wrong at once."""
+
+from __future__ import annotations
+
+import re
+import socket
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+from adsum.agent.config import network
+from adsum.agent.config.config import (
+    Addresses,
+    Config,
+    Dns,
+    Http,
+    Limits,
+    Log,
+    Performance,
+    Ports,
+    Soa,
+    Telemetry,
+    Ui,
+    UnixSockets,
+)
+from adsum.agent.config.errors import ConfigError, ConfigErrors
+from adsum.agent.config.flags import flag_source, flag_texts
+from adsum.agent.config.keys import KEYS
+from adsum.agent.config.kinds import BadValue
+from adsum.agent.config.merge import Placed, Settings, merge, settings_of
+from adsum.agent.config.objects import read_definitions
+from adsum.agent.config.rules import check_rules, read_log_level, refuse_or_warn
+from adsum.agent.config.sources import Source, Unreadable, parse, read_sources
+from adsum.agent.config.values import Values
+
+__all__ = ["ConfigError", "ConfigErrors", "Loaded", "load"]
+
+OCTAL_MODE = re.compile(r"[0-7]{3,4}")
+
+# What -dev implies, as in Consul: one talkative server in memory on loopback. Files and flags override it.
+DEV_DEFAULTS: Mapping[str, object] = {
+    "server": True,
+    "bind_addr": "127.0.0.1",
+    "log_level": "DEBUG",
+    "enable_debug": True,
+    "ui_config.enabled": True,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Loaded:
+    config: Config
+    warnings: list[str]
+
+
+def load(
+    paths: Sequence[str],
+    flags: Mapping[str, object],
+    *,
+    config_format: str = "",
+    hostname: Callable[[], str] = socket.gethostname,
+) -> Loaded:
+    """The configuration of files and folders in order, then of flags (`flags.parse_agent_flags`).
+
+    Reads files and starts nothing, so it is all that `adsum validate` needs. Raises `ConfigErrors`.
+    """
+    errors: list[ConfigError] = []
+    is_dev = flags.get("dev") is True
+    sources = read_sources(paths, config_format or str(flags.get("config_format", "")), errors)
+    sources += [flag_source(flags), *_hcl_flags(flags, errors)]
+    settings = merge([settings_of(source, errors) for source in sources])
+    builder = _Builder(Values(settings, DEV_DEFAULTS if is_dev else {}, errors), settings)
+    config = builder.config(is_dev=is_dev, hostname=hostname)
+    if errors:
+        raise ConfigErrors(errors)
+    return Loaded(config, builder.warnings)
+
+
+def _hcl_flags(flags: Mapping[str, object], errors: list[ConfigError]) -> list[Source]:
+    sources = []
+    for text in flag_texts(flags, "hcl"):
+        try:
+            sources.append(Source("flag -hcl", parse(text, "hcl")))
+        except Unreadable as problem:
+            errors.append(ConfigError("flag -hcl", str(problem)))
+    return sources
+
+
+class _Builder:
+    def __init__(self, values: Values, settings: Settings) -> None:
+        self._values = values
+        self._settings = settings
+        self.warnings: list[str] = []
+
+    def config(self, *, is_dev: bool, hostname: Callable[[], str]) -> Config:
+        values = self._values
+        self.warnings += refuse_or_warn(values, self._settings)
+        is_server = values.boolean("server")
+        client_addresses = self._listeners("client_addr", takes_unix=False)
+        expect = values.count("bootstrap_expect")
+        output_bytes_max = values.count("check_output_max_size")
+        definitions = read_definitions(values, output_bytes_max=output_bytes_max)
+        self.warnings += definitions.warnings
+        config = Config(
+            datacenter=values.text("datacenter").lower(),
+            node_name=values.text("node_name") or hostname(),
+            node_id=values.text("node_id").lower(),
+            node_meta=values.text_map("node_meta"),
+            data_dir=values.text("data_dir"),
+            is_dev=is_dev,
+            is_server=is_server,
+            bootstrap=is_dev or values.boolean("bootstrap") or expect == 1,
+            bootstrap_expect=expect,
+            leave_on_terminate=values.boolean("leave_on_terminate", default=not is_server),
+            skip_leave_on_interrupt=values.boolean("skip_leave_on_interrupt", default=is_server),
+            pid_file=values.text("pid_file"),
+            bind_address=self._read("bind_addr", network.read_address),
+            advertise_address=self._advertised(),
+            advertise_address_wan=self._read("advertise_addr_wan", network.read_specific_address),
+            tagged_addresses=values.text_map("tagged_addresses"),
+            client_addresses=client_addresses,
+            addresses=Addresses(
+                dns=self._listeners("addresses.dns", takes_unix=False) or client_addresses,
+                http=self._listeners("addresses.http", takes_unix=True) or client_addresses,
+            ),
+            ports=self._ports(),
+            unix_sockets=self._unix_sockets(),
+            translate_wan_addrs=values.boolean("translate_wan_addrs"),
+            domain=self._read("domain", network.read_domain),
+            alt_domain=self._read("alt_domain", network.read_domain),
+            recursors=self._read_each("recursors", network.read_recursor),
+            dns=self._dns(),
+            http=self._http(),
+            limits=Limits(http_max_conns_per_client=values.count("limits.http_max_conns_per_client")),
+            performance=Performance(leave_drain_time_ns=values.integer("performance.leave_drain_time")),
+            telemetry=self._telemetry(),
+            log=self._log(),
+            ui=self._ui(),
+            enable_debug=values.boolean("enable_debug"),
+            enable_script_checks=values.boolean("enable_script_checks"),
+            enable_local_script_checks=values.boolean("enable_local_script_checks"),
+            check_update_interval_ns=values.integer("check_update_interval"),
+            check_output_bytes_max=output_bytes_max,
+            discard_check_output=values.boolean("discard_check_output"),
+            services=definitions.services,
+            checks=definitions.checks,
+            default_query_time_ns=values.integer("default_query_time"),
+            max_query_time_ns=values.integer("max_query_time"),
+            discovery_max_stale_ns=values.integer("discovery_max_stale"),
+            session_ttl_min_ns=values.integer("session_ttl_min"),
+            allow_unsupported=values.texts("adsum.allow_unsupported"),
+            given={name: _as_written(name, given) for name, given in self._settings.items()},
+        )
+        self.warnings += check_rules(config, values)
+        return config
+
+    def _advertised(self) -> str:
+        """What the other agents will connect to: a specific bind address says it already."""
+        if self._values.text("advertise_addr"):
+            return self._read("advertise_addr", network.read_specific_address)
+        bind = self._values.text("bind_addr")
+        return "" if bind in {"0.0.0.0", "::", "[::]"} else _quietly(network.read_address, bind)  # noqa: S104
+
+    def _ports(self) -> Ports:
+        port = self._values.integer
+        return Ports(
+            dns=port("ports.dns"),
+            http=port("ports.http"),
+            serf_lan=port("ports.serf_lan"),
+            serf_wan=port("ports.serf_wan"),
+            server=port("ports.server"),
+        )
+
+    def _unix_sockets(self) -> UnixSockets:
+        mode = self._values.text("unix_sockets.mode")
+        if mode and not OCTAL_MODE.fullmatch(mode):
+            self._values.refuse("unix_sockets.mode", f'must be an octal mode as "0660", not "{mode}"')
+            mode = ""
+        return UnixSockets(
+            user=self._values.text("unix_sockets.user"),
+            group=self._values.text("unix_sockets.group"),
+            mode=int(mode, 8) if mode else None,
+        )
+
+    def _dns(self) -> Dns:
+        values = self._values
+        return Dns(
+            allow_stale=values.boolean("dns_config.allow_stale"),
+            max_stale_ns=values.integer("dns_config.max_stale"),
+            node_ttl_ns=values.integer("dns_config.node_ttl"),
+            service_ttl_ns=values.duration_map("dns_config.service_ttl"),
+            enable_truncate=values.boolean("dns_config.enable_truncate"),
+            only_passing=values.boolean("dns_config.only_passing"),
+            udp_answer_limit=values.count("dns_config.udp_answer_limit"),
+            a_record_limit=values.count("dns_config.a_record_limit"),
+            udp_answer_bytes_max=values.count("dns_config.udp_answer_bytes_max"),
+            disable_compression=values.boolean("dns_config.disable_compression"),
+            recursor_timeout_ns=values.integer("dns_config.recursor_timeout"),
+            use_cache=values.boolean("dns_config.use_cache"),
+            cache_max_age_ns=values.integer("dns_config.cache_max_age"),
+            enable_additional_node_meta_txt=values.boolean("dns_config.enable_additional_node_meta_txt"),
+            soa=Soa(
+                refresh_s=values.count("dns_config.soa.refresh"),
+                retry_s=values.count("dns_config.soa.retry"),
+                expire_s=values.count("dns_config.soa.expire"),
+                min_ttl_s=values.count("dns_config.soa.min_ttl"),
+            ),
+            extra_domains=self._read_each("dns_config.extra_domains", network.read_domain),
+        )
+
+    def _http(self) -> Http:
+        values = self._values
+        return Http(
+            response_headers=values.text_map("http_config.response_headers"),
+            block_endpoints=values.texts("http_config.block_endpoints"),
+            allow_write_http_from=self._read_each("http_config.allow_write_http_from", network.read_network),
+            use_cache=values.boolean("http_config.use_cache"),
+            allowed_hosts=tuple(host.lower() for host in values.texts("http_config.allowed_hosts")),
+        )
+
+    def _telemetry(self) -> Telemetry:
+        return Telemetry(
+            metrics_prefix=self._values.text("telemetry.metrics_prefix"),
+            prefix_filter=self._values.texts("telemetry.prefix_filter"),
+            filter_default=self._values.boolean("telemetry.filter_default"),
+        )
+
+    def _log(self) -> Log:
+        values = self._values
+        return Log(
+            level=self._read("log_level", read_log_level),
+            is_json=values.boolean("log_json"),
+            file=values.text("log_file"),
+            rotate_duration_ns=values.integer("log_rotate_duration"),
+            rotate_bytes=values.count("log_rotate_bytes"),
+            rotate_max_files=values.integer("log_rotate_max_files"),
+            has_syslog=values.boolean("enable_syslog"),
+            syslog_facility=values.text("syslog_facility").upper(),
+        )
+
+    def _ui(self) -> Ui:
+        """The later section wins over the older two keys."""
+        values = self._values
+        older_path = values.text("ui_content_path")
+        path = (
+            values.text("ui_config.content_path") if values.is_given("ui_config.content_path") else older_path
+        )
+        return Ui(
+            is_enabled=values.boolean("ui_config.enabled") or values.boolean("ui"),
+            content_path="/" + path.strip("/") + "/" if path.strip("/") else "/",
+        )
+
+    def _read(self, name: str, reader: Callable[[str], str]) -> str:
+        text = self._values.text(name)
+        try:
+            return reader(text) if text else ""
+        except BadValue as problem:
+            self._values.refuse(name, str(problem))
+            return ""
+
+    def _read_each(self, name: str, reader: Callable[[str], str]) -> tuple[str, ...]:
+        if not self._values.is_given(name):
+            return self._values.texts(name)
+        return tuple(
+            text for placed in self._values.given(name) if (text := self._read_placed(placed, reader))
+        )
+
+    def _read_placed(self, placed: Placed, reader: Callable[[str], str]) -> str:
+        try:
+            return reader(str(placed.value))
+        except BadValue as problem:
+            self._values.refuse_at(placed.place, str(problem))
+            return ""
+
+    def _listeners(self, name: str, *, takes_unix: bool) -> tuple[str, ...]:
+        text = self._values.text(name)
+        try:
+            return network.read_listeners(text, takes_unix=takes_unix) if text else ()
+        except BadValue as problem:
+            self._values.refuse(name, str(problem))
+            return ()
+
+
+def _quietly(reader: Callable[[str], str], text: str) -> str:
+    """For a value that is refused elsewhere."""
+    try:
+        return reader(text)
+    except BadValue:
+        return ""
+
+
+def _as_written(name: str, given: tuple[Placed, ...]) -> object:
+    kind = KEYS[name].kind
+    if kind.is_list:
+        return [each.raw for each in given]
+    if kind.is_map:
+        return {each.name: each.raw for each in given}
+    return given[-1].raw

@@ -1,0 +1,82 @@
+"""Addresses and names of the network, as configuration keys write them. Each reader raises `BadValue`."""
+
+from __future__ import annotations
+
+import ipaddress
+import re
+
+from adsum.agent.config.kinds import BadValue
+
+UNIX = "unix://"
+DOMAIN_LABEL = re.compile(r"[a-z0-9_](?:[a-z0-9_-]{0,61}[a-z0-9_])?")
+DOMAIN_LENGTH_MAX = 253
+
+
+def read_address(text: str) -> str:
+    """One IP address, in the form everybody else compares with."""
+    if "{{" in text:
+        raise BadValue(
+            f'"{text}" is a template: only plain IP addresses are read, put the address itself here'
+        )
+    try:
+        return str(ipaddress.ip_address(text.strip().removeprefix("[").removesuffix("]")))
+    except ValueError:
+        raise BadValue(f'must be an IP address, not "{text}"') from None
+
+
+def read_specific_address(text: str) -> str:
+    """One that others can connect to."""
+    address = read_address(text)
+    if ipaddress.ip_address(address).is_unspecified:
+        raise BadValue(f"must be an address that others can reach, not {text}")
+    return address
+
+
+def read_listeners(text: str, *, takes_unix: bool) -> tuple[str, ...]:
+    """Several in one text, parted by spaces."""
+    if "{{" in text:
+        read_address(text)
+    listeners = [
+        part if takes_unix and part.startswith(UNIX) and len(part) > len(UNIX) else read_address(part)
+        for part in text.split()
+    ]
+    if not listeners:
+        raise BadValue("must name at least one IP address")
+    return tuple(dict.fromkeys(listeners))
+
+
+def read_recursor(text: str) -> str:
+    """An address, or one with a port; a name would have to be resolved by the resolver it configures."""
+    address, port = _split_port(text)
+    if port and not (port.isascii() and port.isdigit() and 0 < int(port[:6]) < 65536):
+        raise BadValue(f'"{text}" has no port between 1 and 65535')
+    host = read_address(address)
+    if not port:
+        return host
+    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+
+
+def _split_port(text: str) -> tuple[str, str]:
+    if text.startswith("["):
+        address, _, rest = text[1:].partition("]")
+        return address, rest.removeprefix(":")
+    if text.count(":") == 1:
+        address, _, port = text.partition(":")
+        return address, port
+    return text, ""
+
+
+def read_network(text: str) -> str:
+    try:
+        return str(ipaddress.ip_network(text, strict=False))
+    except ValueError:
+        raise BadValue(f'must be a network as 10.0.0.0/8, not "{text}"') from None
+
+
+def read_domain(text: str) -> str:
+    """In lower case and with its final dot."""
+    domain = text.lower().rstrip(".")
+    labels = domain.split(".")
+    if len(domain) > DOMAIN_LENGTH_MAX or not all(DOMAIN_LABEL.fullmatch(label) for label in labels):
+        raise BadValue(f'must be a DNS domain, not "{text}"')
+    return domain + "."

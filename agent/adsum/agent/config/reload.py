@@ -1,0 +1,57 @@
+"""What a reload changes: key by key, and never more than can be applied without a restart."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from adsum.agent.config.config import Config
+from adsum.agent.config.keys import KEYS, Fate
+
+
+@dataclass(frozen=True, slots=True)
+class Changes:
+    """Names of keys. Keys without effect are in none of the lists."""
+
+    applied: list[str]
+    needs_restart: list[str]
+    unchanged: list[str]
+
+
+def diff(old: Config, new: Config) -> Changes:
+    changes = Changes([], [], [])
+    for name in sorted(old.given.keys() | new.given.keys()):
+        if not KEYS[name].fate.is_supported:
+            continue
+        if _value(old, name) == _value(new, name):
+            changes.unchanged.append(name)
+        elif KEYS[name].fate is Fate.RELOAD:
+            changes.applied.append(name)
+        else:
+            changes.needs_restart.append(name)
+    return changes
+
+
+def applied(old: Config, new: Config) -> Config:
+    """The old configuration with only what a reload applies taken from the new one."""
+    return replace(
+        old,
+        node_meta=new.node_meta,
+        recursors=new.recursors,
+        dns=new.dns,
+        services=new.services,
+        checks=new.checks,
+        check_update_interval_ns=new.check_update_interval_ns,
+        discard_check_output=new.discard_check_output,
+        log=replace(old.log, level=new.log.level),
+        given=_given(old, new),
+    )
+
+
+def _given(old: Config, new: Config) -> dict[str, object]:
+    running = {name: value for name, value in old.given.items() if KEYS[name].fate is not Fate.RELOAD}
+    return running | {name: value for name, value in new.given.items() if KEYS[name].fate is Fate.RELOAD}
+
+
+def _value(config: Config, name: str) -> object:
+    """A key set to its default is a key not set."""
+    return config.given.get(name, KEYS[name].default)

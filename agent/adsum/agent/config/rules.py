@@ -1,0 +1,139 @@
+"""What no single value can show: keys without support, and keys that do not go together."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+
+from adsum.agent.config.config import Config
+from adsum.agent.config.keys import ALLOW_UNSUPPORTED, KEYS, Fate, did_you_mean, nearest
+from adsum.agent.config.kinds import BadValue
+from adsum.agent.config.merge import Placed, Settings
+from adsum.agent.config.values import Values
+from adsum.catalog.definitions import BadDefinition
+from adsum.catalog.validate import DNS_LABEL, refuse_bad_meta
+
+DATACENTER = re.compile(r"[a-z0-9_-]+")
+NODE_ID = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
+LOG_LEVELS = {"WARNING": "WARN", "ERR": "ERROR"} | {
+    level: level for level in ("TRACE", "DEBUG", "INFO", "WARN", "ERROR")
+}
+
+
+def refuse_or_warn(values: Values, settings: Settings) -> list[str]:
+    """Warnings about keys without effect; keys whose effect would protect something are refused."""
+    allowed = values.texts(ALLOW_UNSUPPORTED)
+    for placed in values.given(ALLOW_UNSUPPORTED):
+        if placed.value not in KEYS:
+            sentence = f'"{placed.value}" is no key we know' + did_you_mean(nearest(str(placed.value), KEYS))
+            values.refuse_at(placed.place, sentence)
+    warnings = []
+    for name, given in settings.items():
+        fate = KEYS[name].fate
+        if fate.is_supported or fate is Fate.MOOT or not _asks_for_something(name, given):
+            continue
+        if fate is Fate.WARNED:
+            warnings.append(f"{given[-1].place}: not supported yet, it has no effect")
+        elif name in allowed:
+            warnings.append(
+                f"{given[-1].place}: NOT IN FORCE: {name} is not supported yet and protects nothing"
+            )
+        else:
+            values.refuse_at(
+                given[-1].place,
+                f"not supported yet, and going on without it would leave this agent less protected than you "
+                f'asked for; to do so knowingly, set {ALLOW_UNSUPPORTED} = ["{name}"]',
+            )
+    return warnings
+
+
+def _asks_for_something(name: str, given: tuple[Placed, ...]) -> bool:
+    values = [each.value for each in given]
+    if not KEYS[name].kind.is_list and not KEYS[name].kind.is_map:
+        return values[-1] != KEYS[name].default and values[-1] not in ("", [], {})
+    return bool(values)
+
+
+def read_log_level(text: str) -> str:
+    level = LOG_LEVELS.get(text.upper())
+    if level is None:
+        raise BadValue(f'must be trace, debug, info, warn or error, not "{text}"')
+    return level
+
+
+def check_rules(config: Config, values: Values) -> list[str]:
+    """Every rule looks at the whole; the result is warnings."""
+    for rule in (_check_names, _check_server, _check_storage, _check_addresses, _check_ports, _check_times):
+        for name, sentence in rule(config):
+            values.refuse(name, sentence)
+    return list(_warnings(config))
+
+
+Rule = Callable[[Config], Iterator[tuple[str, str]]]
+
+
+def _check_names(config: Config) -> Iterator[tuple[str, str]]:
+    if not DATACENTER.fullmatch(config.datacenter):
+        yield "datacenter", f'may hold only letters, digits, "-" and "_", not "{config.datacenter}"'
+    if not config.node_name.strip():
+        yield "node_name", "must not be empty"
+    if config.node_id and not NODE_ID.fullmatch(config.node_id):
+        yield "node_id", f'must be a UUID, not "{config.node_id}"'
+    try:
+        refuse_bad_meta(dict(config.node_meta), what="node_meta")
+    except BadDefinition as problem:
+        yield "node_meta", str(problem).removeprefix("Invalid node_meta: ")
+
+
+def _check_server(config: Config) -> Iterator[tuple[str, str]]:
+    if config.bootstrap_expect and not config.is_server:
+        yield "bootstrap_expect", "needs server = true: only servers can be expected"
+    if config.bootstrap_expect and config.is_dev:
+        yield "bootstrap_expect", "cannot be used with -dev, which is a cluster of its own"
+    elif config.bootstrap_expect > 1 and config.bootstrap:
+        yield (
+            "bootstrap_expect",
+            "and bootstrap exclude each other: expect all servers, or bootstrap from one",
+        )
+    if config.bootstrap and not config.is_server and not config.is_dev:
+        yield "bootstrap", "needs server = true"
+
+
+def _check_storage(config: Config) -> Iterator[tuple[str, str]]:
+    if not config.data_dir and not config.is_dev:
+        yield (
+            "data_dir",
+            "must be set: registrations and the node's identity are kept there (-dev needs none)",
+        )
+
+
+def _check_addresses(config: Config) -> Iterator[tuple[str, str]]:
+    for name in config.tagged_addresses:
+        if not name:
+            yield "tagged_addresses", "must not hold an empty name"
+
+
+def _check_ports(config: Config) -> Iterator[tuple[str, str]]:
+    is_same_port = config.ports.http == config.ports.dns > 0
+    shared = set(config.addresses.http) & set(config.addresses.dns)
+    if is_same_port and shared:
+        yield "ports.http", f"is the port of DNS as well, {config.ports.dns} on {min(shared)}"
+
+
+def _check_times(config: Config) -> Iterator[tuple[str, str]]:
+    if config.default_query_time_ns > config.max_query_time_ns:
+        yield "default_query_time", "must not exceed max_query_time"
+
+
+def _warnings(config: Config) -> Iterator[str]:
+    if not DNS_LABEL.fullmatch(config.node_name):
+        yield f'node_name "{config.node_name}" is not a DNS label: DNS clients cannot ask for this node'
+    if config.bootstrap_expect == 2:
+        yield "bootstrap_expect is 2: two servers cannot lose one and go on; expect 3"
+    elif config.bootstrap_expect > 1 and config.bootstrap_expect % 2 == 0:
+        yield f"bootstrap_expect is {config.bootstrap_expect}: one less tolerates as many failures"
+    if config.enable_script_checks and not config.is_dev and not config.http.allow_write_http_from:
+        yield (
+            "enable_script_checks lets everybody who reaches the HTTP API run commands on this host: "
+            "enable_local_script_checks does not, and http_config.allow_write_http_from limits who may"
+        )
