@@ -49,11 +49,13 @@ class Room:
     bytes_max: int
     offers_max: int
     is_counted_uncompressed: bool = False  # so that an old resolver on the way may unpack the names
+    is_last_resort: bool = False  # TCP: there is nothing to send the asker on to
 
 
 def room_for(question: Question, transport: Transport, settings: DnsSettings) -> Room:
     if transport is Transport.TCP:
-        return Room(TCP_BYTES_MAX, TCP_SRV_OFFERS_MAX if question.qtype == SRV else TCP_OFFERS_MAX)
+        offers_max = TCP_SRV_OFFERS_MAX if question.qtype == SRV else TCP_OFFERS_MAX
+        return Room(TCP_BYTES_MAX, offers_max, is_last_resort=True)
     bytes_max = min(max(PLAIN_UDP_BYTES_MAX, question.edns_bytes or 0), UDP_BYTES_MAX)
     if transport is Transport.UDP:
         bytes_max = min(bytes_max, max(PLAIN_UDP_BYTES_MAX, settings.udp_bytes_max_other_hosts))
@@ -139,7 +141,7 @@ def render(
     if question.edns_bytes is None and offers and offers[0].record.rtype == CNAME:
         offers = offers[: 1 + CHAIN_RECORDS_MAX]
     draft = _Fitting(question, answer, room, settings).fit(offers)
-    is_told = len(draft.offers) < len(offers) and settings.enable_truncate and room.bytes_max != TCP_BYTES_MAX
+    is_told = len(draft.offers) < len(offers) and settings.enable_truncate and not room.is_last_resort
     flags = QR | question.flags & (RD | CD) | answer.rcode & RCODE_MASK
     flags |= AA if answer.is_authoritative else 0
     flags |= TC if is_told or draft.is_bare else 0
@@ -237,6 +239,7 @@ class Answers:
         self._kept: dict[tuple[object, ...], Rendering] = {}
         self._kept_bytes = 0
         self._index = view.index
+        self.epoch = 0  # moves when every earlier rendering has become untrue
         self.rendered = 0
         self.overflows = 0  # how often everything was forgotten for want of room
 
@@ -247,12 +250,17 @@ class Answers:
     def reconfigure(self, settings: DnsSettings) -> None:
         self._settings = settings
         self._zone = Zone(self._view, settings)
-        self._forget()
+        self._outdate()
 
-    def to(self, question: Question, transport: Transport) -> Rendering:
+    def refresh(self) -> int:
+        """The epoch as of now: renderings are true for as long as it stands."""
         if self._index != self._view.index:
             self._index = self._view.index
-            self._forget()
+            self._outdate()
+        return self.epoch
+
+    def to(self, question: Question, transport: Transport) -> Rendering:
+        self.refresh()
         key = self._key(question, transport)
         rendering = self._kept.get(key)
         if rendering is None:
@@ -281,6 +289,10 @@ class Answers:
             self._forget()
         self._kept[key] = rendering
         self._kept_bytes += rendering.size_bytes
+
+    def _outdate(self) -> None:
+        self.epoch += 1
+        self._forget()
 
     def _forget(self) -> None:
         self._kept.clear()

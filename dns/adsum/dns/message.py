@@ -12,7 +12,9 @@ import struct
 from typing import TYPE_CHECKING
 
 from adsum.dns.wire import (
+    AAAA,
     BADVERS,
+    CNAME,
     FORMERR,
     HEADER,
     HEADER_BYTES,
@@ -22,8 +24,10 @@ from adsum.dns.wire import (
     QR,
     RCODE_MASK,
     RD,
+    A,
     Malformed,
     Question,
+    Record,
     bare_reply,
     encode_labels,
     opt_record,
@@ -50,6 +54,19 @@ def read_message(packet: bytes) -> Question | Malformed:
     if record is None:
         return Malformed("no DNS message", bare_reply(message_id, flags, FORMERR))
     return _question(record, message_id, flags)
+
+
+def read_records(packet: bytes) -> tuple[Record, ...]:
+    """The aliases and addresses in another server's answer; none if it is no answer."""
+    parsed = _parsed(packet)
+    found = []
+    for each in parsed.rr if parsed is not None else ():
+        owner = encode_labels(each.rname.label)
+        target = encode_labels(each.rdata.label.label) if each.rtype == CNAME else b""
+        data = bytes(each.rdata.data) if each.rtype in {A, AAAA} else b""
+        if owner is not None and target is not None and (target or data):
+            found.append(Record(owner, each.rtype, each.ttl, data, target))
+    return tuple(found)
 
 
 def _parsed(packet: bytes) -> DNSRecord | None:

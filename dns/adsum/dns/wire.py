@@ -147,6 +147,12 @@ def _name_end(packet: bytes) -> int:
     return 0
 
 
+def echoed_question(packet: bytes) -> bytes:
+    """The first question of a message, as it stands there; empty if it cannot be read without unpacking."""
+    end = _name_end(packet)
+    return packet[HEADER_BYTES : end + 4] if end else b""
+
+
 def encode_name(text: str) -> bytes | None:
     """A dotted name in wire form; None if DNS cannot carry it (a label empty or too long, or all of it)."""
     if text in {"", "."}:
@@ -250,6 +256,19 @@ def head(flags: int, answers: int, authorities: int, additionals: int) -> bytes:
 
 def opt_record(edns_bytes: int, options: bytes = b"", extended_rcode: int = 0) -> bytes:
     return b"\0\0\x29" + struct.pack("!HBBHH", edns_bytes, extended_rcode, 0, 0, len(options)) + options
+
+
+def query(message_id: int, name: bytes, qtype: int, edns_bytes: int) -> bytes:
+    """A question of our own, to a recursor."""
+    question = Question(message_id, RD, name, qtype)
+    return HEADER.pack(message_id, RD, 1, 0, 0, 1) + question.echo + opt_record(edns_bytes)
+
+
+def failure(question: Question, rcode: int, *, extra_flags: int = 0) -> bytes:
+    """An answer that says only how it went."""
+    opt = b"" if question.edns_bytes is None else opt_record(question.edns_bytes, question.edns_options)
+    flags = QR | question.flags & (RD | CD) | extra_flags | rcode & RCODE_MASK
+    return question.message_id.to_bytes(2) + head(flags, 0, 0, bool(opt)) + question.echo + opt
 
 
 def bare_reply(message_id: int, flags: int, rcode: int) -> bytes:

@@ -73,12 +73,20 @@ class Answer:
     is_authoritative: bool = True
     is_known_elsewhere: bool = False  # recursors, where there are any, know better
     chase: str = ""  # a name outside our domains at which the chain of aliases continues
+    chase_ttl_s: int | None = None  # overrides the TTLs of what is found there
 
 
 class LeftOut(enum.Enum):
     TAG = "does not carry the tag"
     CRITICAL = "is critical"
     WARNING = "is warning, and only_passing is set"
+
+
+def continued(answer: Answer, found: Iterable[Record]) -> Answer:
+    """The answer with what a recursor found at the end of its chain of aliases."""
+    ttl_s = answer.chase_ttl_s
+    records = (record if ttl_s is None else record._replace(ttl_s=ttl_s) for record in found)
+    return replace(answer, offers=(*answer.offers, *(Offer(record) for record in records)), chase="")
 
 
 def left_out(instance: Instance, tag: str, settings: DnsSettings) -> LeftOut | None:
@@ -228,7 +236,8 @@ class Zone:
         if chain_ttl_s is not None:
             chain = tuple(record._replace(ttl_s=chain_ttl_s) for record in chain)
         alias = Record(owner, CNAME, ttl_s, target=wire.encode_name(host) or wire.ROOT)
-        return Answer(offers=tuple(Offer(record) for record in (alias, *chain)), chase=chase)
+        offers = tuple(Offer(record) for record in (alias, *chain))
+        return Answer(offers=offers, chase=chase, chase_ttl_s=chain_ttl_s)
 
     def _follow(self, host: str, trail: tuple[bytes, ...]) -> tuple[tuple[Record, ...], str]:
         """What our domains say about the target of an alias, and where the chain leaves them."""

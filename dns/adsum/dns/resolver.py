@@ -1,0 +1,143 @@
+"""From a packet to its answer: what it asks, what the zone says, and whether a recursor must be sent for.
+
+A question that was asked before, byte for byte, is answered by looking up its bytes, unparsed. What is
+known that way is forgotten when the catalog or the settings move, and when it is too much.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from adsum.dns import wire
+from adsum.dns.answers import Answers, Rendered, Rendering, Transport
+from adsum.dns.counters import DnsCounters, Tally, tally_of
+from adsum.dns.message import read_message, read_records
+from adsum.dns.recursor import Recursion
+from adsum.dns.wire import RA, SERVFAIL, A, Malformed, Question
+from adsum.dns.zone import Answer, continued
+
+logger = logging.getLogger(__name__)
+
+KNOWN_MAX = 4096  # questions answered by their bytes, per transport
+CHASE_EDNS_BYTES = 1232
+QUIET_S = 60.0  # between two log lines about rubbish
+
+
+class Known(NamedTuple):
+    take: Callable[[], Rendered]
+    echo: bytes
+    tally: Tally
+
+
+@dataclass(frozen=True, slots=True)
+class Errand:
+    """A question that only a recursor can answer, or finish."""
+
+    packet: bytes
+    question: Question
+    answer: Answer
+    transport: Transport
+
+
+class Resolver:
+    def __init__(
+        self, answers: Answers, recursion: Recursion, counters: DnsCounters, clock_s: Callable[[], float]
+    ) -> None:
+        self.counters = counters
+        self._answers = answers
+        self._recursion = recursion
+        self._clock_s = clock_s
+        self._epoch = answers.epoch
+        self._known: dict[Transport, dict[bytes, Known]] = {transport: {} for transport in Transport}
+        self._silent_until_s = 0.0
+        self._malformed_told = 0
+
+    def known(self, transport: Transport) -> dict[bytes, Known]:
+        """Questions, from their flags on, whose answers need no thought. True until the next await."""
+        epoch = self._answers.refresh()
+        if epoch != self._epoch:
+            self._epoch = epoch
+            for known in self._known.values():
+                known.clear()
+        return self._known[transport]
+
+    def consider(self, packet: bytes, transport: Transport) -> bytes | Errand:
+        """The answer (empty for silence), or the errand that will bring it."""
+        question = wire.parse_question(packet)
+        if question is not None:
+            return self._answer(packet, question, transport, is_common=True)
+        read = read_message(packet)
+        if isinstance(read, Malformed):
+            return self._malformed(read)
+        self.counters.full += 1
+        return self._answer(packet, read, transport, is_common=False)
+
+    async def run(self, errand: Errand) -> bytes:
+        question, answer = errand.question, errand.answer
+        settings = self._answers.settings
+        if answer.is_known_elsewhere:
+            reply = await self._recursion.ask(errand.packet, question.echo, settings, errand.transport)
+            if not reply:
+                return self._failure(question, errand.transport)
+            self._count(question, errand.transport, wire.HEADER.unpack_from(reply)[1] & wire.RCODE_MASK)
+            return reply
+        name = wire.encode_name(answer.chase) or wire.ROOT
+        chase = Question(0, wire.RD, name, A)
+        packet = wire.query(0, name, A, CHASE_EDNS_BYTES)
+        reply = await self._recursion.ask(packet, chase.echo, settings, errand.transport)
+        full = continued(answer, read_records(reply) if reply else ())
+        rendering = self._answers.rendering(question, errand.transport, full)
+        return self._assembled(question, rendering, errand.transport)
+
+    def _answer(
+        self, packet: bytes, question: Question, transport: Transport, *, is_common: bool
+    ) -> bytes | Errand:
+        rendering = self._answers.to(question, transport)
+        answer = rendering.answer
+        if self._answers.settings.recursors and (answer.is_known_elsewhere or answer.chase):
+            if not self._recursion.reserve():
+                return self._failure(question, transport)
+            return Errand(packet, question, answer, transport)
+        if is_common:
+            self._remember(packet, question, rendering, transport)
+        return self._assembled(question, rendering, transport)
+
+    def _remember(
+        self, packet: bytes, question: Question, rendering: Rendering, transport: Transport
+    ) -> None:
+        known = self.known(transport)
+        if len(known) >= KNOWN_MAX:
+            self.counters.memory_overflows += 1
+            known.clear()
+        tally = tally_of(_label(transport), question.qtype, rendering.answer.rcode)
+        known[packet[2:]] = Known(rendering.take, question.echo, tally)
+
+    def _assembled(self, question: Question, rendering: Rendering, transport: Transport) -> bytes:
+        self._count(question, transport, rendering.answer.rcode)
+        head, body = rendering.take()
+        return question.message_id.to_bytes(2) + head + question.echo + body
+
+    def _failure(self, question: Question, transport: Transport) -> bytes:
+        self._count(question, transport, SERVFAIL)
+        return wire.failure(question, SERVFAIL, extra_flags=RA)
+
+    def _count(self, question: Question, transport: Transport, rcode: int) -> None:
+        self.counters.answered[tally_of(_label(transport), question.qtype, rcode)] += 1
+
+    def _malformed(self, malformed: Malformed) -> bytes:
+        """Anyone can send rubbish at any rate, so it is told of once a minute."""
+        self.counters.malformed += 1
+        now_s = self._clock_s()
+        if now_s >= self._silent_until_s:
+            count = self.counters.malformed - self._malformed_told
+            logger.warning("%d DNS packets asked nothing; the last was %s", count, malformed.reason)
+            self._malformed_told = self.counters.malformed
+            self._silent_until_s = now_s + QUIET_S
+        return malformed.reply
+
+
+def _label(transport: Transport) -> str:
+    return "tcp" if transport is Transport.TCP else "udp"

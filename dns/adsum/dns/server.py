@@ -1,0 +1,258 @@
+"""DNS over UDP and TCP, IPv4 and IPv6: moves packets between sockets and the resolver.
+
+UDP sockets are raw and non-blocking, read in a bounded loop when they become readable: a task, a stream or an
+await per packet would cost more than the answer. A socket that listens on every address notes which of them
+each question came to and answers from there, as a host with several addresses must.
+"""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import trio
+
+from adsum.dns import wire
+from adsum.dns.answers import Transport
+from adsum.dns.datagrams import Datagrams, Origin, datagrams_of, is_loopback, prefix_of
+from adsum.dns.limits import DnsLimits, SourceRates, Verdict
+from adsum.dns.resolver import Errand, Resolver
+
+PACKETS_PER_WAKE = 64
+QUESTION_BYTES_MAX = 4096
+RECEIVE_BUFFER_BYTES = (
+    1024 * 1024
+)  # absorbs a burst while the loop does something else; the kernel may give less
+TCP_BACKLOG = 256
+TCP_CHUNK_BYTES = 8192
+
+
+@dataclass(frozen=True, slots=True)
+class DnsSockets:
+    udp: Sequence[socket.socket]
+    tcp: Sequence[trio.SocketListener]
+
+
+def bind_udp(host: str, port: int) -> socket.socket:
+    sock = socket.socket(_family(host), socket.SOCK_DGRAM)
+    try:
+        sock.settimeout(0)
+        sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, RECEIVE_BUFFER_BYTES)
+        _keep_to_ipv6(sock)
+        sock.bind((host, port))
+    except BaseException:
+        sock.close()
+        raise
+    return sock
+
+
+def bind_tcp(host: str, port: int) -> trio.SocketListener:
+    sock = socket.socket(_family(host), socket.SOCK_STREAM)
+    try:
+        sock.settimeout(0)
+        sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        _keep_to_ipv6(sock)
+        sock.bind((host, port))
+        sock.listen(TCP_BACKLOG)
+    except BaseException:
+        sock.close()
+        raise
+    return trio.SocketListener(trio.socket.from_stdlib_socket(sock))
+
+
+def _family(host: str) -> socket.AddressFamily:
+    return socket.AF_INET6 if ":" in host else socket.AF_INET
+
+
+def _keep_to_ipv6(sock: socket.socket) -> None:
+    if sock.family == socket.AF_INET6:
+        sock.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
+
+
+async def serve(
+    sockets: DnsSockets,
+    resolver: Resolver,
+    limits: DnsLimits,
+    clock_ns: Callable[[], int],
+    *,
+    task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED,
+) -> None:
+    """Answers until cancelled, and closes the sockets."""
+    conversations = Conversations(resolver, limits)
+    rates = SourceRates(limits)
+    async with trio.open_nursery() as nursery:
+        for sock in sockets.udp:
+            nursery.start_soon(UdpServer(datagrams_of(sock), resolver, rates, clock_ns, nursery).run)
+        if sockets.tcp:
+            await nursery.start(trio.serve_listeners, conversations.hold, list(sockets.tcp))
+        task_status.started()
+
+
+class UdpServer:
+    def __init__(
+        self,
+        datagrams: Datagrams,
+        resolver: Resolver,
+        rates: SourceRates,
+        clock_ns: Callable[[], int],
+        nursery: trio.Nursery,
+    ) -> None:
+        self._datagrams = datagrams
+        self._resolver = resolver
+        self._counters = resolver.counters
+        self._rates = rates
+        self._clock_ns = clock_ns
+        self._nursery = nursery
+        # A socket bound to a loopback address hears this host only, and need not look at who asks.
+        self._drain = self._drain_own if is_loopback(datagrams.getsockname()[0]) else self._drain_open
+
+    async def run(self) -> None:
+        with self._datagrams:
+            while True:
+                await trio.lowlevel.wait_readable(self._datagrams)
+                self._drain()
+
+    def _drain_own(self) -> None:
+        """The hot loop: about two microseconds of Python around two system calls."""
+        receive, send, counters = self._datagrams.recvfrom, self._datagrams.sendto, self._counters
+        answered = counters.answered
+        known = self._resolver.known(Transport.UDP_HERE)
+        for _ in range(PACKETS_PER_WAKE):
+            try:
+                packet, origin = receive(QUESTION_BYTES_MAX)
+            except BlockingIOError:
+                return
+            except OSError:
+                counters.receive_errors += 1
+                continue
+            found = known.get(packet[2:])
+            if found is None:
+                self._consider(packet, origin, Transport.UDP_HERE)
+                continue
+            take, echo, tally = found
+            head, body = take()
+            answered[tally] += 1
+            counters.fast += 1
+            try:
+                send(packet[:2] + head + echo + body, origin)
+            except OSError:
+                counters.send_errors += 1
+
+    def _drain_open(self) -> None:
+        counters = self._counters
+        now_ns = self._clock_ns()
+        for _ in range(PACKETS_PER_WAKE):
+            try:
+                packet, origin = self._datagrams.recvfrom(QUESTION_BYTES_MAX)
+            except BlockingIOError:
+                return
+            except OSError:
+                counters.receive_errors += 1
+                continue
+            if is_loopback(origin[0]):
+                self._reply(packet, origin, Transport.UDP_HERE)
+            elif self._admits(packet, origin, now_ns):
+                self._reply(packet, origin, Transport.UDP)
+
+    def _admits(self, packet: bytes, origin: Origin, now_ns: int) -> bool:
+        verdict = self._rates.judge(prefix_of(origin[0]), now_ns)
+        if verdict is Verdict.ANSWER:
+            return True
+        question = wire.parse_question(packet) if verdict is Verdict.SLIP else None
+        if question is None:
+            self._counters.rate_limited += 1
+            return False
+        self._counters.rate_slipped += 1
+        self._send(wire.failure(question, wire.NOERROR, extra_flags=wire.TC), origin)
+        return False
+
+    def _reply(self, packet: bytes, origin: Origin, transport: Transport) -> None:
+        found = self._resolver.known(transport).get(packet[2:])
+        if found is None:
+            self._consider(packet, origin, transport)
+            return
+        head, body = found.take()
+        self._counters.answered[found.tally] += 1
+        self._counters.fast += 1
+        self._send(packet[:2] + head + found.echo + body, origin)
+
+    def _consider(self, packet: bytes, origin: Origin, transport: Transport) -> None:
+        outcome = self._resolver.consider(packet, transport)
+        if isinstance(outcome, Errand):
+            self._nursery.start_soon(self._run, outcome, origin)
+        elif outcome:
+            self._send(outcome, origin)
+
+    async def _run(self, errand: Errand, origin: Origin) -> None:
+        self._send(await self._resolver.run(errand), origin)
+
+    def _send(self, reply: bytes, origin: Origin) -> None:
+        """An answer that the kernel does not take at once is lost, as the network might lose it."""
+        try:
+            self._datagrams.sendto(reply, origin)
+        except OSError:
+            self._counters.send_errors += 1
+
+
+class Conversations:
+    """Askers over TCP, each in a task: one question at a time, answered in order."""
+
+    def __init__(self, resolver: Resolver, limits: DnsLimits) -> None:
+        self._resolver = resolver
+        self._counters = resolver.counters
+        self._limits = limits
+
+    async def hold(self, stream: trio.SocketStream) -> None:
+        counters = self._counters
+        async with stream:
+            if counters.tcp_connections >= self._limits.tcp_connections_max:
+                counters.tcp_turned_away += 1
+                return
+            counters.tcp_accepted += 1
+            counters.tcp_connections += 1
+            try:
+                await self._converse(stream)
+            except trio.BrokenResourceError:
+                return  # the asker went away, which is how most conversations end
+            finally:
+                counters.tcp_connections -= 1
+
+    async def _converse(self, stream: trio.SocketStream) -> None:
+        received = bytearray()
+        while True:
+            packet = await self._next_question(stream, received)
+            if not packet:
+                return
+            outcome = self._resolver.consider(packet, Transport.TCP)
+            reply = await self._resolver.run(outcome) if isinstance(outcome, Errand) else outcome
+            if not reply or not await self._send(stream, reply):
+                return
+
+    async def _next_question(self, stream: trio.SocketStream, received: bytearray) -> bytes:
+        """The next whole question, or nothing once the conversation is over. `received` keeps the rest."""
+        with trio.move_on_after(self._limits.tcp_idle_timeout_s):
+            while True:
+                length = int.from_bytes(received[:2])
+                if length > self._limits.tcp_question_bytes_max:
+                    self._counters.tcp_oversized += 1
+                    return b""
+                if len(received) >= 2 + length > 2:
+                    packet = bytes(received[2 : 2 + length])
+                    del received[: 2 + length]
+                    return packet
+                if len(received) >= 2 and not length:
+                    return b""
+                chunk = await stream.receive_some(TCP_CHUNK_BYTES)
+                if not chunk:
+                    return b""
+                received += chunk
+        self._counters.tcp_timed_out += 1
+        return b""
+
+    async def _send(self, stream: trio.SocketStream, reply: bytes) -> bool:
+        with trio.move_on_after(self._limits.tcp_send_timeout_s):
+            await stream.send_all(len(reply).to_bytes(2) + reply)
+            return True
+        self._counters.tcp_slow_readers += 1
+        return False
