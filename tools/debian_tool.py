@@ -57,7 +57,8 @@ def install(package: str) -> None:
 
 def apt_get(arguments: list[str]) -> int:
     environment = os.environ | {"DEBIAN_FRONTEND": "noninteractive"}
-    command = ["apt-get", "-qq", *arguments]
+    impatiently = ["-o", "Acquire::Retries=0", "-o", "Acquire::http::Timeout=10"]
+    command = ["apt-get", "-qq", *impatiently, *arguments]
     return subprocess.run(command, stdout=subprocess.DEVNULL, env=environment).returncode
 
 
