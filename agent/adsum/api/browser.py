@@ -13,6 +13,7 @@ write, so it is let through.
 from __future__ import annotations
 
 import ipaddress
+import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -23,6 +24,8 @@ ORIGIN_ADVICE = (
     "Set Access-Control-Allow-Origin in http_config.response_headers if that page is meant to use this API."
 )
 HOST_ADVICE = "Use an IP address or localhost, or add the name to http_config.allowed_hosts."
+BRACKETED = re.compile(r"\[([0-9a-f:.]+)\](?::\d*)?")
+NAMED = re.compile(r"([^:]+)(?::\d*)?")
 NAME_SHOWN_CHARACTERS_MAX = 100
 OWN_SITES = ("", "none", "same-origin")
 
@@ -80,9 +83,8 @@ def is_host_ours(rules: BrowserRules, host: str) -> bool:
 
 
 def _without_port(host: str) -> str:
-    if host.startswith("["):
-        return host.partition("]")[0].removeprefix("[")
-    return host.partition(":")[0] if host.count(":") == 1 else host
+    match = BRACKETED.fullmatch(host) or NAMED.fullmatch(host)
+    return match[1] if match else host
 
 
 def _is_address(name: str) -> bool:
@@ -96,9 +98,10 @@ def _is_address(name: str) -> bool:
 def _is_own_page(rules: BrowserRules, headers: Headers) -> bool:
     if rules.allowed_origin == "*":
         return True
-    origin = headers.first("origin")
     if headers.has("origin"):
-        return origin == rules.allowed_origin or _is_same_origin(origin, headers.first("host"))
+        origin = headers.first("origin")
+        is_allowed = bool(origin) and origin == rules.allowed_origin
+        return is_allowed or _is_same_origin(origin, headers.first("host"))
     return headers.first("sec-fetch-site") in OWN_SITES
 
 

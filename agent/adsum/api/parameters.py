@@ -1,8 +1,8 @@
 """Query parameters as Consul's clients send them and Consul's agent reads them.
 
-Three kinds of yes and no exist side by side. Presence: `?stale`, `?stale=` and `?stale=false` all mean yes; ask
-`query.has`. Go's ParseBool, where an empty value is yes (`?passing`), and where it is an error (`?enable`). The
-texts are Consul's; clients and their tests know them.
+Three kinds of yes and no exist side by side. Presence: `?stale`, `?stale=` and `?stale=false` all mean yes;
+ask `query.has`. Go's ParseBool, where an empty value is yes (`?passing`), and where it is an error
+(`?enable`). The texts are Consul's; clients and their tests know them.
 """
 
 from __future__ import annotations

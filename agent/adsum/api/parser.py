@@ -223,11 +223,12 @@ class RequestParser:
             self._header_refused()
 
     def _without_upgrade(self) -> bytes:
+        version = self._parser.get_http_version().encode()
         self._parser = httptools.HttpRequestParser(self)
         if self._method == b"CONNECT":
             self.refusal = text(405, "method CONNECT not allowed")
             return b""
-        lines = [b"%b %b HTTP/1.1" % (self._method, self._target)]
+        lines = [b"%b %b HTTP/%b" % (self._method, self._target, version)]
         for name, value in self._pairs:
             if name.lower() == b"connection":
                 value = b"close" if b"close" in value.lower() else b"keep-alive"
