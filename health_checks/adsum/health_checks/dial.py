@@ -141,7 +141,10 @@ class Dialer:
 
 
 async def dial_unix(path: str) -> SocketStream:
-    sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM | socket.SOCK_NONBLOCK | socket.SOCK_CLOEXEC)
+    try:
+        sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM | socket.SOCK_NONBLOCK | socket.SOCK_CLOEXEC)
+    except OSError as error:
+        raise CheckFailed(f"dial unix {path}: socket: {go_error(error)}") from error
     try:
         sock.connect(path)  # at once or never: a full backlog is EAGAIN, not a wait
     except OSError as error:

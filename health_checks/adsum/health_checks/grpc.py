@@ -19,11 +19,25 @@ TIMEOUT_MS_MAX = 99_999_999  # the header has eight digits
 MESSAGE_CHARACTERS_MAX = 1024  # of the target's own error text
 
 # In the order of their numbers.
-CODES = """
-    OK Canceled Unknown InvalidArgument DeadlineExceeded NotFound AlreadyExists PermissionDenied
-    ResourceExhausted FailedPrecondition Aborted OutOfRange Unimplemented Internal Unavailable DataLoss
-    Unauthenticated
-""".split()
+CODES = (
+    "OK",
+    "Canceled",
+    "Unknown",
+    "InvalidArgument",
+    "DeadlineExceeded",
+    "NotFound",
+    "AlreadyExists",
+    "PermissionDenied",
+    "ResourceExhausted",
+    "FailedPrecondition",
+    "Aborted",
+    "OutOfRange",
+    "Unimplemented",
+    "Internal",
+    "Unavailable",
+    "DataLoss",
+    "Unauthenticated",
+)
 # What grpc-go makes of a reply that isn't gRPC at all.
 CODES_OF_HTTP = {
     400: "Internal",

@@ -22,12 +22,12 @@ from adsum.catalog.definitions import CheckDefinition, Status
 from adsum.health_checks.attempt import CheckFailed, CheckResult, Surroundings, critical
 from adsum.health_checks.dial import Dialer, SocketStream, start_tls, tls_context
 from adsum.health_checks.output import Tail
-from adsum.health_checks.url import DEFAULT_PORTS, BadUrl, Url, parse_url, quoted
+from adsum.health_checks.url import DEFAULT_PORTS, BadUrl, Url, parse_url, parse_url_cached, quoted
 
 REDIRECTS_MAX = 10  # Go's client
 HEAD_BYTES_MAX = 64 * 1024  # interim responses included
 BODY_BYTES_MAX = 1024 * 1024
-REASON_CHARACTERS_MAX = 200  # of a protocol error, which may quote what the target sent
+REASON_CHARACTERS_MAX = 200  # of a status line or a protocol error: the target's own words
 
 TOKEN = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
 SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:")
@@ -83,7 +83,7 @@ class HttpAttempt:
         if not TOKEN.fullmatch(self._method):
             raise CheckFailed(f'net/http: invalid method "{self._method}"')
         try:
-            url = parse_url(self._definition.http)
+            url = parse_url_cached(self._definition.http)
         except BadUrl as error:
             raise CheckFailed(str(error)) from error
         self._asked = url.shown
@@ -171,7 +171,7 @@ class HttpAttempt:
             raise self._failed(f"failed to parse Location header {quoted(location)}: {error}") from error
         keeps_body = response.code in (307, 308)
         changes_method = not keeps_body and request.method not in ("GET", "HEAD")
-        first = parse_url(self._definition.http)
+        first = parse_url_cached(self._definition.http)
         headers = [
             (name, value)
             for name, value in request.headers
@@ -218,20 +218,20 @@ class Body:
     def append(self, data: bytes) -> bool:
         """Whether more is wanted: not after the limit, nor after garbage."""
         self._raw_bytes += len(data)
-        self.is_cut = self._raw_bytes > BODY_BYTES_MAX
-        if self._inflater is None:
-            self.tail.append(data)
-        else:
-            self.is_cut |= not self._inflate(self._inflater, data)
+        if self._inflater is not None:
+            return self._inflate(self._inflater, data)
+        self.tail.append(data)
+        self.is_cut = self._raw_bytes >= BODY_BYTES_MAX
         return not self.is_cut
 
     def _inflate(self, inflater: zlib._Decompress, data: bytes) -> bool:
-        room = BODY_BYTES_MAX - self.tail.total_bytes
+        room = BODY_BYTES_MAX - self.tail.total_bytes  # never 0, which would mean no limit
         try:
-            self.tail.append(inflater.decompress(data, max(1, room)))
+            self.tail.append(inflater.decompress(data, room))
         except zlib.error:
             return False
-        return not inflater.unconsumed_tail
+        self.is_cut = max(self._raw_bytes, self.tail.total_bytes) >= BODY_BYTES_MAX
+        return not self.is_cut and not inflater.eof
 
 
 @dataclass(slots=True)
@@ -304,7 +304,7 @@ class ResponseReader:
                 location = location or value.decode("latin-1")
             elif name == b"content-encoding" and value.lower() == b"gzip":
                 self._body.expect_gzip()
-        reason = event.reason.decode("latin-1")
+        reason = event.reason[:REASON_CHARACTERS_MAX].decode("latin-1")
         status_line = f"{event.status_code} {reason}".rstrip()
         return Response(event.status_code, status_line, location, self._body)
 

@@ -10,7 +10,7 @@ import ipaddress
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from adsum.health_checks.url import BadUrl, Url, parse_url
+from adsum.health_checks.url import BadUrl, Url, parse_url_cached
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +36,7 @@ class Proxies:
         proxy = self.by_scheme.get(url.scheme)
         if proxy is None or self._is_direct(url):
             return None
-        chosen = parse_url(proxy if "://" in proxy else f"http://{proxy}")
+        chosen = parse_url_cached(proxy if "://" in proxy else f"http://{proxy}")
         if chosen.scheme != "http" or not chosen.host:
             raise BadUrl(f'proxy "{chosen.shown}": only http:// proxies are supported')
         return chosen

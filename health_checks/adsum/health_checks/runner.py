@@ -51,6 +51,7 @@ KINDS: dict[CheckKind, Callable[[CheckDefinition, Surroundings], Attempt]] = {
     CheckKind.DOCKER: DockerAttempt,
     CheckKind.OS_SERVICE: OsServiceAttempt,
 }
+FAILURE_CHARACTERS_MAX = 4096  # an error may quote a URL that the target chose
 PROCESS_KINDS = frozenset((CheckKind.SCRIPT, CheckKind.OS_SERVICE))
 
 
@@ -110,7 +111,7 @@ class Runner:
         try:
             result = await self._attempt(definition)
         except CheckFailed as failure:
-            result = critical(str(failure))
+            result = critical(str(failure)[:FAILURE_CHARACTERS_MAX])
         except Exception as error:
             # Whatever a target made us do wrong, its check must get a result and the agent must live.
             self.counters.internal_errors += 1

@@ -57,7 +57,10 @@ def timed_out_text(timeout_ns: int, tail: Tail) -> str:
 
 async def run_process(args: tuple[str, ...], tail: Tail, counters: Counters) -> int:
     """The exit code (negative for a signal), with what it printed in `tail`. Kills the group if cancelled."""
-    read_end, write_end = os.pipe2(os.O_CLOEXEC)
+    try:
+        read_end, write_end = os.pipe2(os.O_CLOEXEC)
+    except OSError as error:
+        raise CheckFailed(f"pipe: {go_error(error)}") from error
     output = trio.lowlevel.FdStream(read_end)
     try:
         try:

@@ -45,7 +45,6 @@ class Url:
         return f"{host}:{self.port}"
 
 
-@lru_cache(maxsize=URLS_CACHED_MAX)
 def parse_url(text: str) -> Url:
     if CONTROL.search(text):
         raise _bad(text, "net/url: invalid control character in URL")
@@ -70,6 +69,10 @@ def parse_url(text: str) -> Url:
         target=(path or "/") + query,
         shown=shown,
     )
+
+
+# For URLs that come back on every run. Redirects don't belong here: what a target sends must not fill it.
+parse_url_cached = lru_cache(maxsize=URLS_CACHED_MAX)(parse_url)
 
 
 def _take_scheme(whole: str, text: str) -> tuple[str, str]:

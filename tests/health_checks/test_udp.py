@@ -1,0 +1,49 @@
+from __future__ import annotations
+
+import socket
+
+import trio
+
+from adsum.catalog.definitions import CheckDefinition, Status
+from adsum.health_checks.runner import CheckResult
+from adsum.now import MILLISECOND, SECOND
+from tests.health_checks.support import Bench
+
+
+async def test_reply_passes_at_once(bench: Bench) -> None:
+    with trio.socket.socket(type=trio.socket.SOCK_DGRAM) as server:
+        await server.bind(("127.0.0.1", 0))
+        target = f"127.0.0.1:{server.getsockname()[1]}"
+        results: list[CheckResult] = []
+
+        async def check() -> None:
+            results.append(await bench.run(CheckDefinition(udp=target, timeout_ns=60 * SECOND)))
+
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(check)
+            data, sender = await server.recvfrom(100)
+            await server.sendto(b"pong", sender)
+    assert data == b""
+    assert results == [CheckResult(Status.PASSING, f"UDP connect {target}: Success")]
+    assert bench.counters.timeouts == 0
+
+
+async def test_silence_until_the_timeout_passes(bench: Bench) -> None:
+    with socket.socket(type=socket.SOCK_DGRAM) as silent:
+        silent.bind(("127.0.0.1", 0))
+        target = f"127.0.0.1:{silent.getsockname()[1]}"
+        result = await bench.run(CheckDefinition(udp=target, timeout_ns=50 * MILLISECOND))
+    assert result == CheckResult(Status.PASSING, f"UDP connect {target}: Success")
+
+
+async def test_refusal_by_icmp_is_critical(bench: Bench) -> None:
+    with socket.socket(type=socket.SOCK_DGRAM) as sock:
+        sock.bind(("127.0.0.1", 0))
+        target = f"127.0.0.1:{sock.getsockname()[1]}"
+    result = await bench.run(CheckDefinition(udp=target))
+    assert result == CheckResult(Status.CRITICAL, f"read udp {target}: read: connection refused")
+
+
+async def test_missing_port_is_critical(bench: Bench) -> None:
+    result = await bench.run(CheckDefinition(udp="127.0.0.1"))
+    assert result.output == "dial udp: address 127.0.0.1: missing port in address"
