@@ -54,7 +54,7 @@ class Dns:
     max_stale_ns: int = 87600 * HOUR
     node_ttl_ns: int = 0
     service_ttl_ns: Mapping[str, int] = field(default_factory=dict)  # a name, "prefix*" or "*"
-    enable_truncate: bool = False
+    enable_truncate: bool = True
     only_passing: bool = False
     udp_answer_limit: int = 3
     a_record_limit: int = 0

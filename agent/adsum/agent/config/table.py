@@ -47,7 +47,7 @@ dns_config.allow_stale                         bool       true         reload
 dns_config.max_stale                           duration   87600h       reload
 dns_config.node_ttl                            duration   0s           reload
 dns_config.service_ttl                         durations  {}           reload
-dns_config.enable_truncate                     bool       false        reload
+dns_config.enable_truncate                     bool       true         reload
 dns_config.only_passing                        bool       false        reload
 dns_config.udp_answer_limit                    integer    3            reload
 dns_config.udp_answer_bytes_max                integer    1232         reload
