@@ -22,6 +22,7 @@ class Family(enum.StrEnum):
     STATE = "state"  # checks in one status, or "any"
     NODES = "nodes"  # the list of nodes
     SERVICES = "services"  # the list of service names with their tags
+    INSTANCES = "instances"  # any service anywhere: for queries that search them all
 
 
 class Topic(NamedTuple):

@@ -260,7 +260,7 @@ class Local:
 
     def _publish(self, now: Now, check: OwnCheck) -> None:
         self._timers.cancel((Timer.OUTPUT, check.definition.check_id))
-        self._view.put_check(now, self.settings.node_name, self._published_check(check))
+        self._view.put_check(now, self.settings.node_name, self.published_check(check))
 
     def _publish_later(self, now: Now, check: OwnCheck) -> None:
         """Output alone is worth a change only now and then: Consul's check_update_interval, d/2 to 3d/2."""
@@ -280,7 +280,7 @@ class Local:
         elif timer not in self._timers:
             self._timers.set(timer, now.monotonic_ns + patience_ns)
 
-    def _published_check(self, check: OwnCheck) -> Check:
+    def published_check(self, check: OwnCheck) -> Check:
         definition = check.definition
         service = self.services.get(definition.service_id)
         return Check(

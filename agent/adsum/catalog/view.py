@@ -334,6 +334,7 @@ class View:
         name = instance.service.value.name.lower()
         self.indexes.touch(Topic(Family.SERVICE, name))
         self.indexes.touch(Topic(Family.HEALTH, name))
+        self.indexes.touch(Topic(Family.INSTANCES))
         self.indexes.touch(Topic(Family.NODE, instance.host.name.lower()))
 
     def _touch_check(self, host: Host, check: Check) -> None:
