@@ -140,6 +140,10 @@ class Core:
         saves = [self._save_ttl_states() for _chore in self._chores.take_due(now.monotonic_ns)]
         return [*logs, *self._settled(now), *saves]
 
+    def stop(self) -> list[Effect]:
+        """An orderly end is near: what would be saved a moment later is saved now."""
+        return [self._save_ttl_states()] if Chore.SAVE_TTL_STATES in self._chores else []
+
     def deadline(self) -> int | None:
         deadlines = [each for each in (self.own.deadline(), self._chores.earliest()) if each is not None]
         return min(deadlines, default=None)
@@ -283,7 +287,8 @@ class Core:
         effects = self.own.take_effects()
         if moved:
             effects.append(Notify(moved))
-        if self.own.ttl_changes != self._ttl_changes_saved and Chore.SAVE_TTL_STATES not in self._chores:
+        has_news = self.own.ttl_changes != self._ttl_changes_saved
+        if has_news and self.settings.is_persistent and Chore.SAVE_TTL_STATES not in self._chores:
             self._chores.set(Chore.SAVE_TTL_STATES, now.monotonic_ns + TTL_SAVE_NS)
         changes, self._changes = tuple(self._changes), []
         if changes and self.settings.is_persistent:

@@ -1,7 +1,7 @@
 """From a configuration to a running agent, and from a signal back to an exit status.
 
-Everything that can fail for the operator to mend (a port that is taken, a data folder that another agent holds)
-fails here before the loop starts, with one sentence and exit status 1.
+Everything that can fail for the operator to mend (a port that is taken, a data folder that another agent
+holds) fails here before the loop starts, with one sentence and exit status 1.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ from adsum.agent.banner import banner
 from adsum.agent.config.load import Loaded
 from adsum.observe import logs
 from adsum.storage.disk import OsDisk
+from adsum.storage.memory import MemoryDisk
 
 log = logging.getLogger("agent")
 
@@ -38,14 +39,14 @@ def run_agent(loaded: Loaded, read_again: Callable[[], Loaded]) -> int:
         lock = hold(config.data_dir)
         raise_file_limit()
         write_pid(config.pid_file)
-        disk = OsDisk(Path(config.data_dir)) if config.data_dir else None
+        disk = OsDisk(Path(config.data_dir)) if config.data_dir else MemoryDisk()
         assembly = Assembly(loaded, read_again, disk, SystemRandom(), stream)
     except (CannotStart, OSError) as problem:
         print(f"The agent did not start: {problem}", file=sys.stderr)
         return 1
     print(banner(config, assembly.node_id), flush=True)
     try:
-        return trio.run(assembly.run)
+        trio.run(assembly.run)
     except* OSError as problem:
         log.critical("the agent stops, because it cannot keep what it promised: %s", _first(problem))
         return 1
@@ -53,6 +54,7 @@ def run_agent(loaded: Loaded, read_again: Callable[[], Loaded]) -> int:
         remove_pid(config.pid_file)
         if lock is not None:
             lock.close()
+    return 0
 
 
 def hold(data_dir: str) -> IO[str] | None:

@@ -22,26 +22,29 @@ class Writer:
         self._done = done
         self._gathered: list[Persist] = []  # bounded by the core, which refuses commands past WAITING_MAX
         self._came = trio.Event()
-        self._is_idle = True
+        self._wrote = trio.Event()
+        self._is_writing = False
 
     def write(self, persist: Persist) -> None:
         self._gathered.append(persist)
         self._came.set()
 
-    @property
-    def is_idle(self) -> bool:
-        return self._is_idle and not self._gathered
+    async def until_idle(self) -> None:
+        while self._gathered or self._is_writing:
+            await self._wrote.wait()
 
     async def run(self) -> None:
         while True:
             await self._came.wait()
             self._came = trio.Event()
             batch, self._gathered = self._gathered, []
-            self._is_idle = False
+            self._is_writing = True
             await trio.to_thread.run_sync(self._perform, batch)
-            self._is_idle = True
+            self._is_writing = False
             for persist in batch:
                 self._done(persist.ticket)
+            self._wrote.set()
+            self._wrote = trio.Event()
 
     def _perform(self, batch: list[Persist]) -> None:
         for persist in batch:

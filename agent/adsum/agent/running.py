@@ -1,0 +1,71 @@
+"""The agent as the API sees it: the node, the configuration in force, and the two ends of its life that a
+client can ask for.
+
+A reload is read whole before anything is touched: with one error in a file, everything stays as it was.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+
+import trio
+
+from adsum.agent import translate
+from adsum.agent.commands import Command, Reload
+from adsum.agent.config import reload as reloading
+from adsum.agent.config.build import Loaded
+from adsum.agent.config.config import Config
+from adsum.agent.identity import own_node
+from adsum.agent.node import Node
+from adsum.agent.watches import Watches
+from adsum.catalog.local import Local
+from adsum.catalog.view import View
+
+log = logging.getLogger("agent")
+
+Apply = Callable[[Config], None]
+
+
+class RunningAgent:
+    def __init__(self, node: Node, config: Config, read_again: Callable[[], Loaded], apply: Apply) -> None:
+        self.node = node
+        self.config = config
+        self.left = trio.Event()
+        self._read_again = read_again
+        self._apply = apply  # to the rooms that keep settings of their own: DNS, the log
+        self._one_at_a_time = trio.Lock()
+
+    @property
+    def view(self) -> View:
+        return self.node.view
+
+    @property
+    def own(self) -> Local:
+        return self.node.own
+
+    @property
+    def watches(self) -> Watches:
+        return self.node.watches
+
+    async def submit(self, command: Command) -> None:
+        await self.node.submit(command)
+
+    async def reload(self) -> tuple[list[str], list[str]]:
+        async with self._one_at_a_time:
+            loaded = await trio.to_thread.run_sync(self._read_again)
+            changes = reloading.diff(self.config, loaded.config)
+            config = reloading.applied(self.config, loaded.config)
+            node = own_node(config, self.node.core.settings.node.node_id)
+            await self.submit(Reload(translate.core_settings(config, node)))
+            self.config = config
+            self._apply(config)
+        for warning in loaded.warnings:
+            log.warning(warning)
+        log.info("configuration reloaded; applied: %s", ", ".join(changes.applied) or "nothing")
+        if changes.needs_restart:
+            log.warning("changed, but needs a restart: %s", ", ".join(changes.needs_restart))
+        return changes.applied, changes.needs_restart
+
+    def leave(self) -> None:
+        self.left.set()
