@@ -44,6 +44,10 @@ class SourceRates:
         self._paid_until_ns: dict[bytes, int] = {}
         self._is_slipping = False
 
+    @property
+    def networks(self) -> int:
+        return len(self._paid_until_ns)
+
     def judge(self, prefix: bytes, now_ns: int) -> Verdict:
         paid_until_ns = max(self._paid_until_ns.get(prefix, 0), now_ns)
         if paid_until_ns - now_ns > self._credit_ns:

@@ -193,6 +193,16 @@ def text_data(text: str) -> bytes:
     return b"".join(bytes((len(piece),)) + piece for piece in pieces)
 
 
+def text_of_data(data: bytes) -> str:
+    """The strings of a TXT record, joined."""
+    octets = bytearray()
+    at = 0
+    while at < len(data):
+        octets += data[at + 1 : at + 1 + data[at]]
+        at += 1 + data[at]
+    return octets.decode("utf-8", "replace")
+
+
 class Writer:
     """Appends records behind a question, pointing back at names already written."""
 

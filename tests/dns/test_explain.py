@@ -1,0 +1,88 @@
+"""The sentences of `adsum resolve`, literally."""
+
+from __future__ import annotations
+
+from adsum.dns import wire
+from adsum.dns.explain import explain
+from adsum.dns.settings import DnsSettings, Recursor
+from tests.dns.support import Catalog
+
+WARNED = (
+    "web2 on n1 (10.0.0.2, port 81) is left out: it is warning, and only_passing is set. "
+    "Check “web” is warning."
+)
+
+
+def test_service_tells_who_is_given_and_who_is_left_out_and_why(catalog: Catalog) -> None:
+    assert explain(catalog.view, DnsSettings(only_passing=True), "web.service.consul", wire.SRV) == [
+        "web.service.consul. asks for the service web.",
+        "Of 3 registered, 1 can be given.",
+        "web1 on n1 (127.0.0.1, port 80) is passing and is given.",
+        WARNED,
+        "web3 on n1 (10.0.0.3, port 83) is left out: it is critical. Check “web” is critical.",
+        "The answer is NOERROR with 1 record:",
+        "web.service.consul. 0 IN SRV 1 5 80 n1.node.dc1.consul.",
+    ]
+
+
+def test_tag_is_named_as_the_reason(catalog: Catalog) -> None:
+    sentences = explain(catalog.view, DnsSettings(), "c.web.service.consul", wire.A)
+    assert "web1 on n1 (127.0.0.1, port 80) is left out: it does not carry the tag c." in sentences
+
+
+def test_wrong_data_centre_is_named_as_the_reason(catalog: Catalog) -> None:
+    assert explain(catalog.view, DnsSettings(), "web.service.dc9.consul", wire.A) == [
+        "web.service.dc9.consul. is in our domain consul, but there is no data centre dc9 here, only dc1.",
+        "The answer is NXDOMAIN with no records.",
+    ]
+
+
+def test_node_shows_its_meta(catalog: Catalog) -> None:
+    sentences = explain(catalog.view, DnsSettings(), "n1.node.consul", wire.ANY)
+    assert 'n1.node.consul. 0 IN TXT "rack=r1"' in sentences
+
+
+def test_unknown_node_unknown_service_and_no_name_are_told_apart(catalog: Catalog) -> None:
+    def first(name: str) -> str:
+        return explain(catalog.view, DnsSettings(), name, wire.A)[0]
+
+    assert (
+        first("x.node.consul")
+        == "x.node.consul. asks for the node x, and there is no such node in the catalog."
+    )
+    assert first("x.service.consul") == "x.service.consul. asks for the service x."
+    assert first("a..b").startswith("a..b is no DNS name")
+
+
+def test_other_peoples_names_go_to_the_recursors(catalog: Catalog) -> None:
+    settings = DnsSettings(recursors=(Recursor(host="192.0.2.53"),))
+    assert explain(catalog.view, settings, "www.example.com", wire.A) == [
+        "www.example.com. is outside our domains (consul, adsum).",
+        "The question goes to the recursors: 192.0.2.53.",
+    ]
+
+
+def test_chain_that_leaves_our_domains_says_where(catalog: Catalog) -> None:
+    assert explain(catalog.view, DnsSettings(), "ext.node.consul", wire.A)[-1] == (
+        "The chain of aliases leaves our domains at www.example.com and ends here, for want of recursors."
+    )
+
+
+def test_long_lists_are_cut(catalog: Catalog) -> None:
+    for number in range(130):
+        catalog.service(f"crowd{number}", "crowd", port=number)
+    assert "The other 30 are not listed here." in explain(
+        catalog.view, DnsSettings(), "crowd.service.consul", wire.A
+    )
+
+
+def test_every_type_of_name_can_be_explained(catalog: Catalog) -> None:
+    for name in (
+        "consul",
+        "0a000002.addr.consul",
+        "2.0.0.10.in-addr.arpa",
+        "10.in-addr.arpa",
+        "v6.service.consul",
+    ):
+        for qtype in wire.TYPE_NAMES:
+            assert explain(catalog.view, DnsSettings(), name, qtype)
