@@ -1,10 +1,9 @@
-"""From paths and flags to a `Config`: read, merge, check, and say everything that is wrong at once."""
+"""Merged settings become a `Config`: every value read in its own way, every rule looked at, no error lost."""
 
 from __future__ import annotations
 
 import re
-import socket
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from adsum.agent.config import network
@@ -23,16 +22,14 @@ from adsum.agent.config.config import (
     UnixSockets,
 )
 from adsum.agent.config.errors import ConfigError, ConfigErrors
-from adsum.agent.config.flags import flag_source, flag_texts
 from adsum.agent.config.keys import KEYS
 from adsum.agent.config.kinds import BadValue
-from adsum.agent.config.merge import Placed, Settings, merge, settings_of
+from adsum.agent.config.merge import Placed, Settings
 from adsum.agent.config.objects import read_definitions
 from adsum.agent.config.rules import check_rules, read_log_level, refuse_or_warn
-from adsum.agent.config.sources import Source, Unreadable, parse, read_sources
 from adsum.agent.config.values import Values
 
-__all__ = ["ConfigError", "ConfigErrors", "Loaded", "load"]
+__all__ = ["ConfigError", "ConfigErrors", "Loaded", "build"]
 
 OCTAL_MODE = re.compile(r"[0-7]{3,4}")
 
@@ -52,37 +49,15 @@ class Loaded:
     warnings: list[str]
 
 
-def load(
-    paths: Sequence[str],
-    flags: Mapping[str, object],
-    *,
-    config_format: str = "",
-    hostname: Callable[[], str] = socket.gethostname,
+def build(
+    settings: Settings, errors: list[ConfigError], *, is_dev: bool, hostname: Callable[[], str]
 ) -> Loaded:
-    """The configuration of files and folders in order, then of flags (`flags.parse_agent_flags`).
-
-    Reads files and starts nothing, so it is all that `adsum validate` needs. Raises `ConfigErrors`.
-    """
-    errors: list[ConfigError] = []
-    is_dev = flags.get("dev") is True
-    sources = read_sources(paths, config_format or str(flags.get("config_format", "")), errors)
-    sources += [flag_source(flags), *_hcl_flags(flags, errors)]
-    settings = merge([settings_of(source, errors) for source in sources])
+    """Raises `ConfigErrors` with those given and all that are found here."""
     builder = _Builder(Values(settings, DEV_DEFAULTS if is_dev else {}, errors), settings)
     config = builder.config(is_dev=is_dev, hostname=hostname)
     if errors:
         raise ConfigErrors(errors)
     return Loaded(config, builder.warnings)
-
-
-def _hcl_flags(flags: Mapping[str, object], errors: list[ConfigError]) -> list[Source]:
-    sources = []
-    for text in flag_texts(flags, "hcl"):
-        try:
-            sources.append(Source("flag -hcl", parse(text, "hcl")))
-        except Unreadable as problem:
-            errors.append(ConfigError("flag -hcl", str(problem)))
-    return sources
 
 
 class _Builder:

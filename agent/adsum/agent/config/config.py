@@ -13,10 +13,12 @@ from adsum.agent.config.redact import redacted
 from adsum.catalog.definitions import OUTPUT_BYTES_MAX, CheckDefinition, ServiceDefinition
 from adsum.now import HOUR, MINUTE, SECOND
 
+DISABLED = -1  # as a port
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ports:
-    """Nought takes any free port, -1 does not listen."""
+    """Nought takes any free port, `DISABLED` does not listen."""
 
     dns: int = 8600
     http: int = 8500

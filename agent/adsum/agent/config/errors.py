@@ -21,3 +21,7 @@ class ConfigErrors(Exception):
     def __init__(self, errors: Sequence[ConfigError]) -> None:
         super().__init__("\n".join(map(str, errors)))
         self.errors = list(errors)
+
+
+class Unreadable(ValueError):
+    """A file's content is not in its format; the message says where."""

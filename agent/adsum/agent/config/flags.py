@@ -23,6 +23,10 @@ PATH_FLAGS = frozenset({"config-file", "config-dir"})
 OWN_KEYS = frozenset({"dev", "config_format", "hcl"})  # they have no key that a file could hold
 
 
+class FlagError(ConfigErrors):
+    """The command line cannot be understood; no file was read."""
+
+
 @dataclass(frozen=True, slots=True)
 class Flag:
     name: str
@@ -128,7 +132,7 @@ FLAG_OF_KEY = {flag.key: flag.name for flag in AGENT_FLAGS}
 
 
 def parse_agent_flags(argv: Sequence[str]) -> tuple[list[str], dict[str, object]]:
-    """Paths of files and folders in the order given, and the tree of the rest. Raises `ConfigErrors`."""
+    """Paths of files and folders in the order given, and the tree of the rest. Raises `FlagError`."""
     paths: list[str] = []
     tree: dict[str, object] = {}
     errors: list[ConfigError] = []
@@ -138,8 +142,22 @@ def parse_agent_flags(argv: Sequence[str]) -> tuple[list[str], dict[str, object]
         else:
             _set(tree, flag, text, errors)
     if errors:
-        raise ConfigErrors(errors)
+        raise FlagError(errors)
     return paths, tree
+
+
+def agent_usage() -> str:
+    width = max(len(_synopsis(flag)) for flag in AGENT_FLAGS)
+    lines = [f"  {_synopsis(flag):<{width}}  {flag.help}{_again(flag)}" for flag in AGENT_FLAGS]
+    return "\n".join(["Usage: adsum agent [flags]", "", *lines])
+
+
+def _synopsis(flag: Flag) -> str:
+    return f"-{flag.name}=…" if flag.takes_value else f"-{flag.name}"
+
+
+def _again(flag: Flag) -> str:
+    return " May be given again." if flag.is_repeatable else ""
 
 
 class FlagSource(Source):

@@ -1,62 +1,161 @@
-"""HCL files, through python-hcl2, which is the `hcl` extra.
+"""HCL as Consul's files write it, which is version 1 of the language.
 
-Consul's files are HCL version 1, the library reads version 2: what people write in them is the same in
-both. The library leaves strings in quotes, so that an expression can be told from a string. Expressions are
-refused, since nothing here evaluates them; "${…}" within a string stays as it is, as in Consul.
+Libraries read version 2, which is another language just where these files use the first: a block may
+quote its keys (`service_ttl { "*" = "5s" }`), and its items may share a line without commas. Version 1 is
+small, so it is read here: keys with values, blocks, lists, strings, heredocs, comments. Blocks of one
+name become a list of objects; "${…}" within a string stays as it is, as in Consul.
 """
 
 from __future__ import annotations
 
-import json
 import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import NoReturn
 
-from adsum.agent.config.sources import Unreadable
+from adsum.agent.config.errors import Unreadable
 
-ESCAPE = re.compile(r'\\(["\\nrt]|u[0-9A-Fa-f]{4}|U[0-9A-Fa-f]{8})')
-ESCAPED = {'"': '"', "\\": "\\", "n": "\n", "r": "\r", "t": "\t"}
-
-
-def read(text: str) -> object:
-    try:
-        import hcl2
-        from lark.exceptions import LarkError, UnexpectedInput
-    except ImportError:
-        raise Unreadable(
-            "HCL needs the extra: pip install 'adsum[hcl]', or write it as JSON or TOML"
-        ) from None
-    options = hcl2.SerializationOptions(with_comments=False, explicit_blocks=False, preserve_heredocs=False)
-    try:
-        return _plain(hcl2.loads(text + "\n", serialization_options=options))
-    except UnexpectedInput as problem:
-        raise Unreadable(f"is not HCL at line {problem.line} column {problem.column}") from None
-    except (LarkError, ValueError) as problem:
-        raise Unreadable(f"is not HCL: {problem}") from None
+TOKEN = re.compile(
+    r"""
+      (?P<space>   \s+ | \#[^\n]* | //[^\n]* | /\*.*?\*/ )
+    | (?P<heredoc> <<-?(?P<mark>[A-Za-z_]\w*)\r?\n (?P<lines>.*?) ^[ \t]*(?P=mark)(?=\r?$|\Z) )
+    | (?P<string>  "(?: \\. | \$\{[^}\n]*\} | [^"\\\n] )*" )
+    | (?P<number>  -?(?: 0x[0-9A-Fa-f]+ | \d+(?:\.\d+)?(?:[eE][+-]?\d+)? )(?![\w.]) )
+    | (?P<word>    [A-Za-z_][\w.-]* )
+    | (?P<sign>    [={}\[\],] )
+    """,
+    re.VERBOSE | re.DOTALL | re.MULTILINE,
+)
+ESCAPE = re.compile(r"\\(?:u([0-9A-Fa-f]{4})|U([0-9A-Fa-f]{8})|x([0-9A-Fa-f]{2})|([0-7]{3})|(.))", re.DOTALL)
+ESCAPED = {"a": "\a", "b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t", "v": "\v", "\\": "\\", '"': '"'}
+NUMBER_LENGTH_MAX = 40  # more digits than any value here; Python itself balks at thousands
 
 
-def _plain(value: object) -> object:
-    if isinstance(value, dict):
-        return {_key(key): _plain(inner) for key, inner in value.items()}
-    if isinstance(value, list):
-        return [_plain(inner) for inner in value]
-    if isinstance(value, str):
-        return _text(value)
-    return value
+@dataclass(frozen=True, slots=True)
+class Token:
+    kind: str
+    text: str
+    at: int
 
 
-def _key(key: str) -> str:
-    return _text(key) if key.startswith('"') else key
+def read(text: str) -> dict[str, object]:
+    """Raises `Unreadable` with the line."""
+    return _Parser(text).items(until="end")
 
 
-def _text(value: str) -> str:
-    if len(value) < 2 or not (value.startswith('"') and value.endswith('"')):
-        raise Unreadable(f"{json.dumps(value)} is an expression: only plain values are read")
-    return ESCAPE.sub(lambda match: _unescape(match.group(1)), value[1:-1])
+class _Parser:
+    def __init__(self, text: str) -> None:
+        self._text = text
+        self._tokens = self._scan()
+        self._next = next(self._tokens)
+
+    def items(self, *, until: str) -> dict[str, object]:
+        """Keys with values up to a closing brace or the end; commas between them may stand or not."""
+        items: dict[str, object] = {}
+        while self._next.text != until or self._next.kind == "string":
+            self._item(items)
+            if self._next.text == "," and until == "}":
+                self._take()
+        self._take()
+        return items
+
+    def _item(self, items: dict[str, object]) -> None:
+        key, *labels = self._keys()
+        is_block = self._next.text == "{"
+        if not is_block:
+            self._expect("=")
+        value = self._value()
+        for label in reversed(labels):  # service "web" { … }
+            value = {label: value}
+        items[key] = _joined(items.get(key), value)
+
+    def _keys(self) -> list[str]:
+        keys = []
+        while self._next.kind in {"word", "string"}:
+            token = self._take()
+            keys.append(self._unquoted(token) if token.kind == "string" else token.text)
+        if not keys:
+            self._refuse(self._next)
+        return keys
+
+    def _value(self) -> object:
+        token = self._take()
+        match token.kind, token.text:
+            case "string", _:
+                return self._unquoted(token)
+            case "heredoc", text:
+                return text
+            case "number", _:
+                return self._number(token)
+            case "word", ("true" | "false") as text:
+                return text == "true"
+            case "sign", "{":
+                return self.items(until="}")
+            case "sign", "[":
+                return self._list()
+        return self._refuse(token)
+
+    def _list(self) -> list[object]:
+        values = []
+        while self._next.text != "]" or self._next.kind == "string":
+            values.append(self._value())
+            if self._next.text != "]":
+                self._expect(",")
+        self._take()
+        return values
+
+    def _number(self, token: Token) -> int | float:
+        if len(token.text) > NUMBER_LENGTH_MAX:
+            self._refuse(token)
+        if re.fullmatch(r"-?\d+", token.text):
+            return int(token.text)
+        return int(token.text, 16) if "x" in token.text else float(token.text)
+
+    def _unquoted(self, token: Token) -> str:
+        return ESCAPE.sub(lambda match: self._character(match, token), token.text[1:-1])
+
+    def _character(self, match: re.Match[str], token: Token) -> str:
+        short, long, byte, octal, letter = match.groups()
+        if letter is not None:
+            return ESCAPED.get(letter) or self._refuse(token)
+        point = int(octal, 8) if octal else int(short or long or byte, 16)
+        return chr(point) if point <= 0x10FFFF else self._refuse(token)
+
+    def _take(self) -> Token:
+        token = self._next
+        if token.kind != "end":
+            self._next = next(self._tokens)
+        return token
+
+    def _expect(self, sign: str) -> None:
+        token = self._take()
+        if (token.kind, token.text) != ("sign", sign):
+            self._refuse(token)
+
+    def _scan(self) -> Iterator[Token]:
+        at = 0
+        while at < len(self._text):
+            match = TOKEN.match(self._text, at)
+            if match is None:
+                self._refuse(Token("", self._text[at], at))
+            kind = match.lastgroup or ""
+            if kind != "space":
+                yield Token(kind, match["lines"] if kind == "heredoc" else match.group(), at)
+            at = match.end()
+        yield Token("end", "end", at)
+
+    def _refuse(self, token: Token) -> NoReturn:
+        line = self._text.count("\n", 0, token.at) + 1
+        column = token.at - self._text.rfind("\n", 0, token.at)
+        found = "the end of the file" if token.kind == "end" else f"{token.text[:20]!r}"
+        raise Unreadable(f"is not HCL at line {line} column {column}: {found} cannot stand there")
 
 
-def _unescape(code: str) -> str:
-    if code[0] not in "uU":
-        return ESCAPED[code]
-    point = int(code[1:], 16)
-    if point > 0x10FFFF:
-        raise Unreadable(f"\\{code} is no character")
-    return chr(point)
+def _joined(earlier: object, value: object) -> object:
+    """Blocks gather, other values replace."""
+    if not isinstance(value, dict):
+        return value
+    if isinstance(earlier, dict):
+        return [earlier, value]
+    is_blocks = isinstance(earlier, list) and all(isinstance(each, dict) for each in earlier)
+    return [*earlier, value] if is_blocks and isinstance(earlier, list) else value

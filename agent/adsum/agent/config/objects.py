@@ -23,7 +23,14 @@ WEIGHT_KEYS = ["passing", "warning"]
 ADDRESS_KEYS = ["address", "port"]
 
 # Go's names of types, as the decoder's errors carry them, in words for an operator
-WORDS = {"string": "a text", "int": "a whole number", "bool": "true or false"}
+WANTED = {"string": "a text", "int": "a whole number", "bool": "true or false"}
+FOUND = {
+    "string": "a text",
+    "number": "a number",
+    "bool": "a truth value",
+    "object": "an object",
+    "array": "a list",
+}
 
 T = TypeVar("T", ServiceDefinition, CheckDefinition)
 
@@ -96,13 +103,28 @@ class _Reader:
 
     def _service_object(self, placed: Placed) -> dict[str, object]:
         raw = self._known(placed.value, SERVICE_KEYS.split(), placed.place)
-        checks = [*_as_list(raw.pop("check", None)), *_as_list(raw.pop("checks", None))]
-        raw["checks"] = [self._check_object(each, f"{placed.place}.checks") for each in checks]
+        raw["checks"] = self._service_checks(raw, placed.place)
+        raw.pop("check", None)
         for key in ("meta", "proxy", "connect"):
             raw[key] = _as_object(raw.get(key))
         raw["weights"] = self._known_or_other(raw.get("weights"), WEIGHT_KEYS, f"{placed.place}.weights")
         raw["taggedaddresses"] = self._tagged(raw.get("taggedaddresses"), f"{placed.place}.tagged_addresses")
         return raw
+
+    def _service_checks(self, raw: Mapping[str, object], place: str) -> list[object]:
+        """Each is tried on its own, so that the fault of one neither hides nor names another."""
+        checks = []
+        for key in ("check", "checks"):
+            given = raw.get(key)
+            for n, value in enumerate(_as_list(given)):
+                check_place = f"{place}.{key}[{n}]" if isinstance(given, list | tuple) else f"{place}.{key}"
+                check = self._check_object(value, check_place)
+                try:
+                    decode_check(check)
+                    checks.append(check)
+                except BadDefinition as problem:
+                    self._values.refuse_at(check_place, _sentence(problem))
+        return checks
 
     def _check_object(self, value: object, place: str) -> object:
         raw = self._known_or_other(value, CHECK_KEYS.split(), place)
@@ -158,9 +180,7 @@ def _as_object(value: object) -> object:
 
 def _sentence(problem: BadDefinition) -> str:
     if isinstance(problem, WrongType):
-        wanted = WORDS.get(problem.wanted, "a list" if problem.wanted.startswith("[]") else "an object")
-        found = {"string": "a text", "object": "an object", "array": "a list"}.get(
-            problem.found, problem.found
-        )
-        return f"{problem.field} must be {wanted}, not {found}"
+        wanted = WANTED.get(problem.wanted, "a list" if problem.wanted.startswith("[]") else "an object")
+        sentence = f"must be {wanted}, not {FOUND.get(problem.found, problem.found)}"
+        return f"{problem.field} {sentence}" if problem.field else sentence
     return str(problem).removeprefix("Request decode failed: ")

@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 
 from adsum.agent.config.config import Config
 from adsum.agent.config.keys import KEYS, Fate
+from adsum.agent.config.kinds import convert
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,5 +54,6 @@ def _given(old: Config, new: Config) -> dict[str, object]:
 
 
 def _value(config: Config, name: str) -> object:
-    """A key set to its default is a key not set."""
-    return config.given.get(name, KEYS[name].default)
+    """A key set to its default is a key not set, and 60s is 1m."""
+    key = KEYS[name]
+    return convert(key.kind, config.given[name]) if name in config.given else key.default

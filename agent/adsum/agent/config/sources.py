@@ -1,9 +1,8 @@
 """Reading configuration files, whatever their format, into plain trees that remember where they came from.
 
 Folders are read in lexical order, one level deep, as Consul does; other suffixes in them are skipped, but a
-file named outright must be readable. JSON and TOML come with Python, HCL with the `hcl` extra, imported
-only when such a file is given. Everything wrong is noted, and reading goes on, so that one run shows all of
-it.
+file named outright must be readable. Everything wrong is noted, and reading goes on, so that one run shows
+all of it.
 """
 
 from __future__ import annotations
@@ -15,15 +14,12 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from adsum.agent.config.errors import ConfigError
+from adsum.agent.config import hcl
+from adsum.agent.config.errors import ConfigError, Unreadable
 
 FILE_BYTES_MAX = 16 * 1024 * 1024  # thousands of services fit; a device or a log given by mistake does not
 FILES_MAX = 10_000
 DEPTH_MAX = 64  # Consul's own keys go 5 deep
-
-
-class Unreadable(ValueError):
-    """A file's content is not in its format; the message says where."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,9 +124,8 @@ def _read_toml(text: str) -> object:
 
 
 def _read_hcl(text: str) -> object:
-    from adsum.agent.config import hcl  # 44 ms that most starts need not spend
-
-    return hcl.read(text)
+    """The language includes JSON: a text that opens with a brace is that."""
+    return _read_json(text) if text.lstrip().startswith("{") else hcl.read(text)
 
 
 READERS: dict[str, Callable[[str], object]] = {"json": _read_json, "toml": _read_toml, "hcl": _read_hcl}

@@ -1,0 +1,43 @@
+"""From paths and flags to a configuration: read, merge, build, and say everything that is wrong at once.
+
+It reads files and starts nothing, so it is all that `adsum validate` needs, and a reload calls it again.
+"""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import Callable, Mapping, Sequence
+
+from adsum.agent.config.build import Loaded, build
+from adsum.agent.config.errors import ConfigError, Unreadable
+from adsum.agent.config.flags import flag_source, flag_texts
+from adsum.agent.config.merge import merge, settings_of
+from adsum.agent.config.sources import Source, parse, read_sources
+
+__all__ = ["Loaded", "load"]
+
+
+def load(
+    paths: Sequence[str],
+    flags: Mapping[str, object],
+    *,
+    config_format: str = "",
+    hostname: Callable[[], str] = socket.gethostname,
+) -> Loaded:
+    """Files and folders in their order, then flags (`flags.parse_agent_flags`). Raises `ConfigErrors`."""
+    errors: list[ConfigError] = []
+    sources = read_sources(paths, config_format or str(flags.get("config_format", "")), errors)
+    sources += [flag_source(flags), *_hcl_flags(flags, errors)]
+    settings = merge([settings_of(source, errors) for source in sources])
+    return build(settings, errors, is_dev=flags.get("dev") is True, hostname=hostname)
+
+
+def _hcl_flags(flags: Mapping[str, object], errors: list[ConfigError]) -> list[Source]:
+    """They have the last word, as in Consul."""
+    sources = []
+    for text in flag_texts(flags, "hcl"):
+        try:
+            sources.append(Source("flag -hcl", parse(text, "hcl")))
+        except Unreadable as problem:
+            errors.append(ConfigError("flag -hcl", str(problem)))
+    return sources
