@@ -1,0 +1,180 @@
+"""Metrics in the two forms that are asked for: Prometheus' text, and Consul's JSON of `/v1/agent/metrics`.
+
+prometheus-client is imported when the first scraper comes: it costs 14 ms of start and 3 MB that an agent
+nobody scrapes need not pay.
+
+The JSON is about the last complete interval of ten seconds, as Consul's is. For that, the counters are read
+every ten seconds and the difference told. We count events and not how long each took, so what Consul times is
+among the Counters here, and there are no Samples.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING
+
+import trio
+
+from adsum.agent.config.config import Telemetry
+from adsum.observe.consul_metrics import CONSUL
+from adsum.observe.metrics import ADSUM
+from adsum.observe.series import Histogram, Kind, Labelled, Series, Sources
+
+if TYPE_CHECKING:
+    from prometheus_client import CollectorRegistry, Metric
+
+PROMETHEUS_TYPE = "text/plain; version=0.0.4; charset=utf-8"
+INTERVAL_S = 10  # go-metrics'
+
+
+@dataclass(frozen=True, slots=True)
+class _Snapshot:
+    moment: datetime
+    gauges: dict[tuple[str, tuple[str, ...]], float]
+    counters: dict[tuple[str, tuple[str, ...]], float]
+
+
+class Exposition:
+    def __init__(self, sources: Sources, telemetry: Telemetry) -> None:
+        self._sources = sources
+        self._prefix = telemetry.metrics_prefix
+        self._series = [each for each in CONSUL if _is_wanted(f"{self._prefix}.{each.name}", telemetry)]
+        self._registry: CollectorRegistry | None = None
+        self._before = self._last = self._snapshot()
+
+    # For Prometheus.
+
+    def prometheus(self) -> bytes:
+        from prometheus_client.exposition import generate_latest
+
+        if self._registry is None:
+            self._registry = self._registered()
+        return generate_latest(self._registry)
+
+    def _registered(self) -> CollectorRegistry:
+        from prometheus_client import CollectorRegistry, GCCollector, ProcessCollector
+
+        registry = CollectorRegistry()
+        registry.register(self)
+        ProcessCollector(registry=registry)
+        GCCollector(registry=registry)
+        return registry
+
+    def collect(self) -> Iterator[Metric]:
+        """Called by prometheus-client."""
+        for series in ADSUM:
+            yield _family(series, series.name, series.read(self._sources))
+        for series in self._series:
+            yield _consul_family(series, self._flat_name(series), _labelled(series, self._sources))
+
+    def _flat_name(self, series: Series) -> str:
+        return f"{self._prefix}.{series.name}".replace(".", "_").replace("-", "_")
+
+    # As Consul's JSON.
+
+    async def keep_intervals(self) -> None:
+        while True:
+            await trio.sleep(INTERVAL_S)
+            self.end_interval()
+
+    def end_interval(self) -> None:
+        self._before, self._last = self._last, self._snapshot()
+
+    def consul(self) -> dict[str, object]:
+        before, last = self._before, self._last
+        if last is before:  # no interval is complete yet
+            last = self._snapshot()
+        return {
+            "Timestamp": before.moment.strftime("%Y-%m-%d %H:%M:%S +0000 UTC"),
+            "Gauges": [self._gauge(*item) for item in last.gauges.items()],
+            "Points": [],
+            "Counters": [
+                self._counter(key, value - before.counters[key]) for key, value in last.counters.items()
+            ],
+            "Samples": [],
+        }
+
+    def _snapshot(self) -> _Snapshot:
+        return _Snapshot(
+            datetime.now(UTC), dict(self._values(Kind.GAUGE)), dict(self._values(Kind.COUNTER, Kind.TIMER))
+        )
+
+    def _values(self, *kinds: Kind) -> Iterator[tuple[tuple[str, tuple[str, ...]], float]]:
+        for series in self._series:
+            if series.kind in kinds:
+                for values, number in _labelled(series, self._sources).items():
+                    yield (series.name, values), number
+
+    def _gauge(self, key: tuple[str, tuple[str, ...]], value: float) -> dict[str, object]:
+        return {"Name": f"{self._prefix}.{key[0]}", "Value": value, "Labels": self._labels(key)}
+
+    def _counter(self, key: tuple[str, tuple[str, ...]], count: float) -> dict[str, object]:
+        each = 1 if count else 0
+        return {
+            "Name": f"{self._prefix}.{key[0]}",
+            "Count": count,
+            "Rate": count / INTERVAL_S,
+            "Sum": count,
+            "Min": each,
+            "Max": each,
+            "Mean": each,
+            "Stddev": 0,
+            "Labels": self._labels(key),
+        }
+
+    def _labels(self, key: tuple[str, tuple[str, ...]]) -> dict[str, str]:
+        name, values = key
+        names = next(series.labels for series in self._series if series.name == name)
+        return dict(zip(names, values, strict=True))
+
+
+def _is_wanted(name: str, telemetry: Telemetry) -> bool:
+    """The longest prefix in the filter that fits decides."""
+    fitting = [each for each in telemetry.prefix_filter if name.startswith(each[1:])]
+    return max(fitting, key=len).startswith("+") if fitting else telemetry.filter_default
+
+
+def _labelled(series: Series, sources: Sources) -> Labelled:
+    reading = series.read(sources)
+    assert not isinstance(reading, Histogram)  # Consul has none
+    return reading if isinstance(reading, Mapping) else {(): reading}
+
+
+def _family(series: Series, name: str, reading: float | Labelled | Histogram) -> Metric:
+    from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily
+
+    if isinstance(reading, Histogram):
+        return HistogramMetricFamily(name, series.help, buckets=_buckets(reading), sum_value=reading.total)
+    family: CounterMetricFamily | GaugeMetricFamily
+    if series.kind is Kind.COUNTER:
+        family = CounterMetricFamily(name, series.help, labels=series.labels)
+    else:
+        family = GaugeMetricFamily(name, series.help, labels=series.labels)
+    for values, number in (reading if isinstance(reading, Mapping) else {(): reading}).items():
+        family.add_metric(values, number)
+    return family
+
+
+def _buckets(reading: Histogram) -> list[tuple[str, float]]:
+    buckets, so_far = [], 0
+    for bound, count in zip((*map(repr, reading.bounds), "+Inf"), reading.counts, strict=True):
+        so_far += count
+        buckets.append((bound, float(so_far)))
+    return buckets
+
+
+# What Consul's kinds are called by prometheus-client. A counter of Consul's has no `_total`, which
+# prometheus-client would add to one: hence of unknown type. Of a summary only the count is told.
+CONSUL_KINDS = {Kind.GAUGE: ("gauge", ""), Kind.COUNTER: ("unknown", ""), Kind.TIMER: ("summary", "_count")}
+
+
+def _consul_family(series: Series, name: str, readings: Labelled) -> Metric:
+    from prometheus_client.core import Metric
+
+    kind, suffix = CONSUL_KINDS[series.kind]
+    family = Metric(name, series.help, kind)
+    for values, number in readings.items():
+        family.add_sample(name + suffix, dict(zip(series.labels, values, strict=True)), number)
+    return family

@@ -1,0 +1,247 @@
+"""What the agent tells about itself, in one table.
+
+Every series is there from the first time, with 0, and no label takes its values from outside: names of
+services, clients or peers would grow without end.
+"""
+
+from __future__ import annotations
+
+import platform
+import time
+
+import trio
+
+from adsum.now import SECOND
+from adsum.observe.loop_lag import BOUNDS_NS
+from adsum.observe.process import tasks
+from adsum.observe.series import Histogram, Labelled, Series, Sources, by_one, counter, gauge, histogram
+
+
+def _http_requests(sources: Sources) -> Labelled:
+    return {
+        (method, f"{hundreds}xx"): count
+        for method, counts in sources.http.requests.items()
+        for hundreds, count in enumerate(counts)
+        if hundreds
+    }
+
+
+def _check_results(sources: Sources) -> Labelled:
+    checks = sources.checks
+    return by_one({"passing": checks.passing, "warning": checks.warning, "critical": checks.critical})
+
+
+def _dns_paths(sources: Sources) -> Labelled:
+    return by_one({"fast": sources.dns.fast, "full": sources.dns.full})
+
+
+def _dns_queries(sources: Sources) -> Labelled:
+    return {tuple(tally): count for tally, count in sources.dns.answered.items()}
+
+
+def _loop_lag(sources: Sources) -> Histogram:
+    bounds = tuple(bound / SECOND for bound in BOUNDS_NS)
+    return Histogram(bounds, tuple(sources.lag.passes), sources.lag.held_ns / SECOND)
+
+
+def _longest_held_s(sources: Sources) -> float:
+    return sources.lag.longest_ns(time.perf_counter_ns()) / SECOND
+
+
+def _build(sources: Sources) -> Labelled:
+    return {(sources.version, platform.python_version(), trio.__version__): 1}
+
+
+ADSUM: tuple[Series, ...] = (
+    gauge("adsum_build_info", "What this agent is built of; always 1.", _build, "version", "python", "trio"),
+    # The catalog, as this agent sees it.
+    gauge("adsum_catalog_nodes", "Nodes in the catalog.", lambda s: s.catalog.count().nodes),
+    gauge("adsum_catalog_services", "Service names in the catalog.", lambda s: s.catalog.count().services),
+    gauge(
+        "adsum_catalog_instances",
+        "Instances of services, by the worst status of their checks and their node's.",
+        lambda s: by_one(s.catalog.count().instances),
+        "status",
+    ),
+    gauge("adsum_catalog_checks", "Checks, by status.", lambda s: by_one(s.catalog.count().checks), "status"),
+    counter(
+        "adsum_commands_refused_total", "Changes that were asked for and refused.", lambda s: s.core.refusals
+    ),
+    counter(
+        "adsum_critical_services_deregistered_total",
+        "Services taken off because a check was critical for longer than it may be.",
+        lambda s: s.core.deregistered_critical,
+    ),
+    # Checks.
+    counter("adsum_check_runs_total", "Checks begun.", lambda s: s.checks.runs),
+    counter("adsum_check_results_total", "Results of checks, by status.", _check_results, "status"),
+    counter("adsum_check_timeouts_total", "Checks that did not end in time.", lambda s: s.checks.timeouts),
+    counter(
+        "adsum_check_queued_total",
+        "Checks that had to wait, because too many were running.",
+        lambda s: s.checks.queued,
+    ),
+    counter(
+        "adsum_check_replaced_total",
+        "Checks ended because their next run was due or they were defined anew.",
+        lambda s: s.checks.replaced,
+    ),
+    counter(
+        "adsum_check_outputs_cut_total",
+        "Outputs of checks longer than is kept, by where they came from.",
+        lambda s: by_one({"body": s.checks.bodies_cut, "script": s.checks.outputs_cut}),
+        "source",
+    ),
+    counter(
+        "adsum_check_floods_slowed_total",
+        "Scripts that print without end and were read slowly.",
+        lambda s: s.checks.floods_slowed,
+    ),
+    counter(
+        "adsum_check_processes_left_total",
+        "Processes of checks that were killed and did not go.",
+        lambda s: s.checks.processes_left,
+    ),
+    counter(
+        "adsum_check_errors_total",
+        "Checks that failed by a bug of the agent.",
+        lambda s: s.checks.internal_errors,
+    ),
+    # HTTP.
+    counter(
+        "adsum_http_requests_total",
+        "Requests answered, by method and status.",
+        _http_requests,
+        "method",
+        "code",
+    ),
+    counter(
+        "adsum_http_received_bytes_total", "Bytes read from HTTP clients.", lambda s: s.http.received_bytes
+    ),
+    counter("adsum_http_sent_bytes_total", "Bytes written to HTTP clients.", lambda s: s.http.sent_bytes),
+    counter("adsum_http_connections_total", "Connections accepted.", lambda s: s.http.connections_accepted),
+    gauge("adsum_http_connections_open", "Connections open now.", lambda s: s.http.connections_open),
+    gauge("adsum_http_requests_waiting", "Blocking queries waiting for a change.", lambda s: s.http.parked),
+    gauge(
+        "adsum_http_bodies_held_bytes",
+        "Memory held by bodies of requests.",
+        lambda s: s.http.bodies_held_bytes,
+    ),
+    counter("adsum_http_parse_errors_total", "Bytes that were no HTTP.", lambda s: s.http.parse_errors),
+    counter(
+        "adsum_http_clients_gone_total",
+        "Clients that hung up before their answer.",
+        lambda s: s.http.clients_gone,
+    ),
+    counter(
+        "adsum_http_handler_errors_total",
+        "Requests that met a bug of the agent.",
+        lambda s: s.http.handler_errors,
+    ),
+    counter(
+        "adsum_http_accept_errors_total", "Connections that failed early.", lambda s: s.http.accept_errors
+    ),
+    counter(
+        "adsum_http_rejected_total",
+        "Requests and connections turned away, by cause.",
+        lambda s: by_one(s.http.rejected),
+        "cause",
+    ),
+    # DNS.
+    counter("adsum_dns_queries_total", "Questions answered.", _dns_queries, "transport", "type", "rcode"),
+    counter(
+        "adsum_dns_answers_total",
+        "Questions answered, by whether they were recognised by their very bytes or had to be read in full.",
+        _dns_paths,
+        "path",
+    ),
+    counter("adsum_dns_malformed_total", "Packets that asked nothing.", lambda s: s.dns.malformed),
+    counter(
+        "adsum_dns_rate_limited_total",
+        "Questions over the rate of their source: dropped, or sent on to TCP.",
+        lambda s: by_one({"dropped": s.dns.rate_limited, "slipped": s.dns.rate_slipped}),
+        "action",
+    ),
+    counter(
+        "adsum_dns_memory_overflows_total",
+        "How often all known questions were forgotten for want of room.",
+        lambda s: s.dns.memory_overflows,
+    ),
+    counter(
+        "adsum_dns_socket_errors_total",
+        "Datagrams that failed, by direction.",
+        lambda s: by_one({"receive": s.dns.receive_errors, "send": s.dns.send_errors}),
+        "direction",
+    ),
+    gauge("adsum_dns_tcp_connections_open", "TCP connections open now.", lambda s: s.dns.tcp_connections),
+    counter("adsum_dns_tcp_connections_total", "TCP connections accepted.", lambda s: s.dns.tcp_accepted),
+    counter(
+        "adsum_dns_tcp_ended_total",
+        "TCP connections ended by the agent, by cause.",
+        lambda s: by_one(
+            {
+                "limit": s.dns.tcp_turned_away,
+                "timeout": s.dns.tcp_timed_out,
+                "slow_reader": s.dns.tcp_slow_readers,
+                "oversized": s.dns.tcp_oversized,
+            }
+        ),
+        "cause",
+    ),
+    gauge(
+        "adsum_dns_recursions_open", "Questions that a recursor is being asked.", lambda s: s.dns.recursions
+    ),
+    counter(
+        "adsum_dns_recursions_total",
+        "Questions given to recursors, by how it ended.",
+        lambda s: by_one(
+            {
+                "answered": s.dns.recursed,
+                "failed": s.dns.recursion_failures,
+                "turned_away": s.dns.recursions_turned_away,
+            }
+        ),
+        "result",
+    ),
+    counter(
+        "adsum_dns_recursor_failures_total",
+        "Single attempts at a recursor that failed, by cause.",
+        lambda s: by_one(
+            {
+                "timeout": s.dns.recursor_timeouts,
+                "error": s.dns.recursor_errors,
+                "mismatch": s.dns.recursor_mismatches,
+            }
+        ),
+        "cause",
+    ),
+    # The process.
+    histogram(
+        "adsum_event_loop_lag_seconds",
+        "For how long each pass of the event loop kept it from looking at its sockets.",
+        _loop_lag,
+    ),
+    gauge(
+        "adsum_event_loop_lag_max_seconds",
+        "The longest pass of the event loop in the last one to two minutes.",
+        _longest_held_s,
+    ),
+    counter(
+        "adsum_event_loop_over_budget_total",
+        "Passes of the event loop longer than 20 ms.",
+        lambda s: s.lag.over_budget,
+    ),
+    gauge("adsum_tasks", "Tasks alive.", tasks),
+    counter(
+        "adsum_gc_pause_seconds_total",
+        "Time spent in the garbage collector.",
+        lambda s: s.gc_pauses.paused_ns / SECOND,
+    ),
+    counter("adsum_log_lines_total", "Log lines written, by level.", lambda s: by_one(s.logs.lines), "level"),
+    counter(
+        "adsum_log_lines_lost_total",
+        "Log lines that could not be written, or that a slow follower missed.",
+        lambda s: by_one({"writing": s.logs.lost_writing, "following": s.logs.lost_following}),
+        "where",
+    ),
+)

@@ -1,0 +1,84 @@
+"""What a row of the metrics tables is, and where its numbers come from.
+
+Rooms count in plain integers, which costs them nothing; only when somebody asks are they read, by the
+function in each row.
+"""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from adsum.agent.core import CoreCounters
+from adsum.api.limits import HttpCounters
+from adsum.dns.counters import DnsCounters
+from adsum.health_checks.runner import Counters as CheckCounters
+from adsum.observe.gc_pauses import GcPauses
+from adsum.observe.log_stream import LogCounters
+from adsum.observe.loop_lag import LoopLag
+from adsum.observe.tally import CatalogTally
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sources:
+    """Where the numbers are kept."""
+
+    version: str
+    node_name: str
+    is_leader: bool
+    catalog: CatalogTally
+    core: CoreCounters
+    http: HttpCounters
+    dns: DnsCounters
+    checks: CheckCounters
+    logs: LogCounters
+    lag: LoopLag
+    gc_pauses: GcPauses
+
+
+class Kind(enum.Enum):
+    COUNTER = "counter"
+    GAUGE = "gauge"
+    HISTOGRAM = "histogram"
+    TIMER = "timer"  # Consul times these; we only count them, and tell no durations
+
+
+@dataclass(frozen=True, slots=True)
+class Histogram:
+    bounds: tuple[float, ...]
+    counts: tuple[int, ...]  # one more than bounds, not cumulated
+    total: float
+
+
+Labelled = Mapping[tuple[str, ...], float]
+Reading = float | Labelled | Histogram
+
+
+@dataclass(frozen=True, slots=True)
+class Series:
+    name: str
+    kind: Kind
+    help: str
+    read: Callable[[Sources], Reading]
+    labels: tuple[str, ...] = ()
+
+
+def counter(name: str, text: str, read: Callable[[Sources], Reading], *labels: str) -> Series:
+    return Series(name, Kind.COUNTER, text, read, labels)
+
+
+def gauge(name: str, text: str, read: Callable[[Sources], Reading], *labels: str) -> Series:
+    return Series(name, Kind.GAUGE, text, read, labels)
+
+
+def by_one(values: Mapping[str, float]) -> Labelled:
+    return {(value,): number for value, number in values.items()}
+
+
+def timer(name: str, text: str, read: Callable[[Sources], Reading], *labels: str) -> Series:
+    return Series(name, Kind.TIMER, text, read, labels)
+
+
+def histogram(name: str, text: str, read: Callable[[Sources], Reading]) -> Series:
+    return Series(name, Kind.HISTOGRAM, text, read)

@@ -1,0 +1,43 @@
+"""The catalog in numbers. Counting walks all of it: at most once for each state the catalog is in."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from adsum.catalog.definitions import Status
+from adsum.catalog.view import View, worst_status
+
+
+@dataclass(frozen=True, slots=True)
+class Numbers:
+    nodes: int
+    services: int
+    instances: dict[str, int]  # by status
+    checks: dict[str, int]
+
+
+class CatalogTally:
+    def __init__(self, view: View) -> None:
+        self._view = view
+        self._index = -1
+        self._numbers = Numbers(0, 0, {}, {})
+
+    def count(self) -> Numbers:
+        if self._index != self._view.index:
+            self._numbers = _count(self._view)
+            self._index = self._view.index
+        return self._numbers
+
+
+def _count(view: View) -> Numbers:
+    instances = {str(status): 0 for status in Status}
+    checks = {str(status): 0 for status in Status}
+    nodes = 0
+    for host in view.nodes():
+        nodes += 1
+        of_node = worst_status(row.value.status for row in host.node_checks)
+        for instance in host.instances:
+            instances[worst_status((of_node, *(row.value.status for row in instance.checks)))] += 1
+        for row in host.checks:
+            checks[row.value.status] += 1
+    return Numbers(nodes, len(view.service_names()), instances, checks)

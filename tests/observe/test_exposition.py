@@ -1,0 +1,214 @@
+"""Oracles for the text are prometheus-client's parser and promtool; the JSON's shape was read off Consul."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+
+import pytest
+from prometheus_client.parser import text_string_to_metric_families
+from prometheus_client.samples import Sample
+
+from adsum.agent.config.config import Telemetry
+from adsum.agent.core import CoreCounters
+from adsum.api.limits import HttpCounters
+from adsum.catalog.definitions import Status
+from adsum.catalog.model import Check, Node, Service
+from adsum.catalog.view import View
+from adsum.dns.counters import DnsCounters, Tally
+from adsum.health_checks.runner import Counters as CheckCounters
+from adsum.now import Now
+from adsum.observe.consul_metrics import CONSUL
+from adsum.observe.exposition import Exposition
+from adsum.observe.gc_pauses import GcPauses
+from adsum.observe.log_stream import LogCounters
+from adsum.observe.loop_lag import LoopLag
+from adsum.observe.metrics import ADSUM
+from adsum.observe.series import Kind, Sources
+from adsum.observe.tally import CatalogTally
+
+NOW = Now(0, 1_000)
+
+
+def _view() -> View:
+    view = View(NOW, tag=1)
+    view.put_node(NOW, "o", Node(node_id="i", name="n1", address="10.0.0.1", datacenter="dc1"))
+    view.put_service(NOW, "n1", Service(service_id="web1", name="web"))
+    view.put_service(NOW, "n1", Service(service_id="db1", name="db"))
+    view.put_check(NOW, "n1", Check(check_id="c", name="c", status=Status.CRITICAL, service_id="db1"))
+    return view
+
+
+def sources(view: View | None = None) -> Sources:
+    return Sources(
+        version="1.2.3",
+        node_name="n1",
+        is_leader=True,
+        catalog=CatalogTally(view or _view()),
+        core=CoreCounters(),
+        http=HttpCounters(),
+        dns=DnsCounters(),
+        checks=CheckCounters(),
+        logs=LogCounters(),
+        lag=LoopLag(),
+        gc_pauses=GcPauses(),
+    )
+
+
+def samples(exposition: Exposition) -> dict[tuple[str, tuple[str, ...]], Sample]:
+    families = list(text_string_to_metric_families(exposition.prometheus().decode()))
+    return {
+        (sample.name, tuple(sorted(sample.labels.values()))): sample
+        for family in families
+        for sample in family.samples
+    }
+
+
+def test_every_series_is_there_from_the_first_scrape() -> None:
+    names = {name for name, _ in samples(Exposition(sources(), Telemetry()))}
+    for series in ADSUM:
+        shown = f"{series.name}_bucket" if series.kind is Kind.HISTOGRAM else series.name
+        assert shown in names
+    for series in CONSUL:
+        flat = f"consul_{series.name.replace('.', '_')}"
+        assert (f"{flat}_count" if series.kind is Kind.TIMER else flat) in names
+    assert {"process_resident_memory_bytes", "python_gc_collections_total"} <= names
+
+
+def test_no_series_is_born_later() -> None:
+    read = sources()
+    exposition = Exposition(read, Telemetry())
+    before = set(samples(exposition))
+    read.http.requests["GET"][2] += 5
+    read.http.rejected["host"] += 1
+    read.dns.answered[Tally("udp", "SRV", "NOERROR")] += 3
+    read.checks.critical += 1
+    read.lag.note_pass(0, 10)
+    read.logs.lines["warn"] += 1
+    assert set(samples(exposition)) == before
+
+
+def test_counters_of_the_rooms_are_what_is_shown() -> None:
+    read = sources()
+    read.http.requests["GET"][2] += 5
+    read.dns.answered[Tally("udp", "SRV", "NOERROR")] += 3
+    read.dns.answered[Tally("tcp", "PTR", "NXDOMAIN")] += 2
+    read.checks.critical += 7
+    shown = samples(Exposition(read, Telemetry()))
+    assert shown["adsum_http_requests_total", ("2xx", "GET")].value == 5
+    assert shown["adsum_dns_queries_total", ("NOERROR", "SRV", "udp")].value == 3
+    assert shown["adsum_check_results_total", ("critical",)].value == 7
+    assert shown["consul_dns_domain_query_count", ("n1",)].value == 3
+    assert shown["consul_dns_ptr_query_count", ("n1",)].value == 2
+
+
+def test_the_catalog_is_counted_by_worst_status_and_again_only_when_it_moved() -> None:
+    view = _view()
+    exposition = Exposition(sources(view), Telemetry())
+    shown = samples(exposition)
+    assert shown["adsum_catalog_instances", ("passing",)].value == 1
+    assert shown["adsum_catalog_instances", ("critical",)].value == 1
+    assert shown["adsum_catalog_services", ()].value == 2
+    view.put_check(NOW, "n1", Check(check_id="n", name="n", status=Status.WARNING))
+    shown = samples(exposition)
+    assert shown["adsum_catalog_instances", ("warning",)].value == 1
+    assert shown["adsum_catalog_instances", ("critical",)].value == 1
+    assert shown["adsum_catalog_checks", ("warning",)].value == 1
+
+
+def test_the_histogram_is_cumulated() -> None:
+    read = sources()
+    for held_ns in (10, 10, 30_000_000):
+        read.lag.note_pass(0, held_ns)
+    shown = samples(Exposition(read, Telemetry()))
+    assert shown["adsum_event_loop_lag_seconds_bucket", ("0.0001",)].value == 2
+    assert shown["adsum_event_loop_lag_seconds_bucket", ("0.02",)].value == 2
+    assert shown["adsum_event_loop_lag_seconds_bucket", ("0.05",)].value == 3
+    assert shown["adsum_event_loop_lag_seconds_bucket", ("+Inf",)].value == 3
+    assert shown["adsum_event_loop_lag_seconds_sum", ()].value == pytest.approx(0.03000002)
+    assert shown["adsum_event_loop_over_budget_total", ()].value == 1
+
+
+def test_json_has_consuls_shape() -> None:
+    answer = Exposition(sources(), Telemetry()).consul()
+    assert set(answer) == {"Timestamp", "Gauges", "Points", "Counters", "Samples"}
+    assert str(answer["Timestamp"]).endswith("+0000 UTC")
+    assert {"Name": "consul.server.isLeader", "Value": 1, "Labels": {}} in _listed(answer, "Gauges")
+    assert {
+        "Name": "consul.dns.domain_query",
+        "Count": 0,
+        "Rate": 0.0,
+        "Sum": 0,
+        "Min": 0,
+        "Max": 0,
+        "Mean": 0,
+        "Stddev": 0,
+        "Labels": {"node": "n1"},
+    } in _listed(answer, "Counters")
+
+
+def _listed(answer: dict[str, object], key: str) -> list[object]:
+    items = answer[key]
+    assert isinstance(items, list)
+    return items
+
+
+def _domain_queries(exposition: Exposition) -> object:
+    for item in _listed(exposition.consul(), "Counters"):
+        assert isinstance(item, dict)
+        if item["Name"] == "consul.dns.domain_query":
+            return item["Count"], item["Rate"]
+    raise AssertionError("not told")
+
+
+def test_json_tells_of_the_last_complete_interval() -> None:
+    read = sources()
+    exposition = Exposition(read, Telemetry())
+    question = Tally("udp", "A", "NOERROR")
+    read.dns.answered[question] += 4
+    assert _domain_queries(exposition) == (4, 0.4)  # none is complete yet: since the start
+    exposition.end_interval()
+    read.dns.answered[question] += 10
+    assert _domain_queries(exposition) == (4, 0.4)
+    exposition.end_interval()
+    assert _domain_queries(exposition) == (10, 1.0)
+    exposition.end_interval()
+    assert _domain_queries(exposition) == (0, 0.0)
+
+
+def test_prefix_and_filter_are_the_configured_ones() -> None:
+    telemetry = Telemetry(metrics_prefix="my-site", prefix_filter=("-my-site.dns", "+my-site.dns.ptr_query"))
+    names = {name for name, _ in samples(Exposition(sources(), telemetry))}
+    assert "my_site_runtime_num_goroutines" in names
+    assert "my_site_dns_ptr_query_count" in names
+    assert "my_site_dns_domain_query_count" not in names
+    only = Telemetry(prefix_filter=("+consul.server",), filter_default=False)
+    shown = {name for name, _ in samples(Exposition(sources(), only)) if name.startswith("consul_")}
+    assert shown == {"consul_server_isLeader"}
+
+
+def test_prometheus_client_is_loaded_by_the_first_scrape_only() -> None:
+    script = "import adsum.observe.exposition, sys; sys.exit('prometheus_client' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", script], check=False).returncode == 0
+
+
+PROMTOOL = shutil.which(
+    "promtool", path=f"{os.environ.get('PEERS', '')}/usr/bin:{os.environ.get('PATH', '')}"
+)
+
+
+@pytest.mark.skipif(PROMTOOL is None, reason="promtool is not installed (Debian package promtool)")
+def test_promtool_finds_no_fault_with_our_own_series() -> None:
+    assert PROMTOOL is not None
+    text = Exposition(sources(), Telemetry()).prometheus()
+    done = subprocess.run([PROMTOOL, "check", "metrics"], input=text, capture_output=True, check=False)
+    complaints = [line for line in done.stderr.decode().splitlines() if line.startswith("adsum_")]
+    assert complaints == []
+    assert b"error while linting" not in done.stderr
+
+
+def test_documented_tables_have_no_doubles() -> None:
+    names = [series.name for series in (*ADSUM, *CONSUL)]
+    assert len(names) == len(set(names))
