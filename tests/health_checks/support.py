@@ -110,3 +110,8 @@ async def read_request(stream: trio.abc.Stream) -> bytes:
 
 async def hang(stream: trio.abc.Stream) -> None:
     await trio.sleep_forever()
+
+
+async def listen_only(stream: trio.abc.Stream) -> None:
+    while await stream.receive_some():
+        pass

@@ -13,7 +13,7 @@ import trio.testing
 import trustme
 
 from adsum.catalog.definitions import CheckDefinition, Status
-from adsum.health_checks.http import BODY_BYTES_MAX
+from adsum.health_checks.http_response import BODY_BYTES_MAX
 from adsum.health_checks.runner import Options
 from adsum.health_checks.tls import AgentTls
 from adsum.now import MILLISECOND
@@ -79,6 +79,15 @@ async def test_framing_headers_of_the_definition_are_not_sent(bench: Bench) -> N
     assert b"keep-alive" not in requests[0]
     assert b"chunked" not in requests[0]
     assert b"Content-Length" not in requests[0]
+
+
+async def test_header_values_are_trimmed_and_may_hold_any_letter(bench: Bench) -> None:
+    port, requests = await bench.serve_recording([OK])
+    header = {"X-Name": [" é "], "User-Agent": [" mine "]}
+    result = await bench.run(CheckDefinition(http=f"http://127.0.0.1:{port}/", header=header))
+    assert result.status is Status.PASSING
+    assert b"User-Agent: mine\r\n" in requests[0]
+    assert b"X-Name: \xc3\xa9\r\n" in requests[0]
 
 
 async def test_user_and_password_become_basic_authentication(bench: Bench) -> None:

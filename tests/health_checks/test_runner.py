@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import logging
+import os
 
 import pytest
 import trio
@@ -10,6 +11,8 @@ from adsum.catalog.definitions import CheckDefinition, CheckKind, Status
 from adsum.health_checks import runner as runner_module
 from adsum.health_checks.attempt import Surroundings
 from adsum.health_checks.runner import CheckResult, Options, Runner
+from adsum.now import MILLISECOND
+from tests.health_checks.support import Bench, listen_only
 
 PASSED = CheckResult(Status.PASSING, "let go")
 CHECK = CheckDefinition(tcp="127.0.0.1:1")
@@ -169,6 +172,43 @@ async def test_error_of_ours_is_a_critical_result_and_logged(
     assert reports.seen == [("c", 1, CheckResult(Status.CRITICAL, text))]
     assert runner.counters.internal_errors == 1
     assert "check 'c' failed inside the agent" in caplog.text
+
+
+async def test_error_of_ours_is_logged_once_a_minute(
+    bench: Bench, gate: Gate, mock_clock: trio.testing.MockClock, caplog: pytest.LogCaptureFixture
+) -> None:
+    gate.error = RuntimeError("oh no")
+    runner = bench.runner()
+    for _ in range(3):
+        await runner.run_once(CHECK)
+    assert len(caplog.records) == 1
+    mock_clock.jump(60)
+    await runner.run_once(CHECK)
+    assert len(caplog.records) == 2
+
+
+async def test_failing_runs_leave_no_descriptor_open(bench: Bench, refusing_port: int) -> None:
+    port = await bench.serve_answer(b"HTTP/1.1 nonsense\r\n\r\n")
+    silent = await bench.serve(listen_only)
+    soon_ns = 20 * MILLISECOND
+    definitions = [
+        CheckDefinition(http=f"http://127.0.0.1:{port}/"),
+        CheckDefinition(http=f"https://127.0.0.1:{port}/", timeout_ns=soon_ns),
+        CheckDefinition(http=f"http://127.0.0.1:{silent}/", timeout_ns=soon_ns),
+        CheckDefinition(tcp=f"localhost:{refusing_port}"),
+        CheckDefinition(grpc=f"127.0.0.1:{port}", timeout_ns=soon_ns),
+        CheckDefinition(h2ping=f"127.0.0.1:{silent}", timeout_ns=soon_ns),
+        CheckDefinition(args=("sleep", "600"), timeout_ns=soon_ns),
+        CheckDefinition(args=("/nonexistent/x",)),
+    ]
+    for definition in definitions:
+        await bench.run(definition)
+    await trio.testing.wait_all_tasks_blocked(0.01)
+    before = os.listdir("/proc/self/fd")
+    for definition in definitions:
+        await bench.run(definition)
+    await trio.testing.wait_all_tasks_blocked(0.01)
+    assert len(os.listdir("/proc/self/fd")) <= len(before)
 
 
 @pytest.mark.parametrize(

@@ -16,6 +16,8 @@ from adsum.health_checks.url import BadUrl, parse_url, quoted
         ("https://a.test/", "a.test:443", "a.test", "/"),
         ("HTTP://a.test:81?x=1", "a.test:81", "a.test:81", "/?x=1"),
         ("http://a.test:/p", "a.test:80", "a.test", "/p"),
+        ("http://bücher.test/", "xn--bcher-kva.test:80", "xn--bcher-kva.test", "/"),
+        ("http://bücher.test:81/", "xn--bcher-kva.test:81", "xn--bcher-kva.test:81", "/"),
         ("http://[::1]:8080/p#x", "[::1]:8080", "[::1]:8080", "/p"),
         ("http://[::1]/p", "[::1]:80", "[::1]", "/p"),
         ("http://[fe80::1%25lo]/p", "[fe80::1%lo]:80", "[fe80::1%25lo]", "/p"),

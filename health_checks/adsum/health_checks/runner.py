@@ -9,6 +9,7 @@ target does, the run ends at its deadline with a result; `stop` ends it at once 
 from __future__ import annotations
 
 import logging
+import math
 from collections import OrderedDict
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -52,6 +53,7 @@ KINDS: dict[CheckKind, Callable[[CheckDefinition, Surroundings], Attempt]] = {
     CheckKind.OS_SERVICE: OsServiceAttempt,
 }
 FAILURE_CHARACTERS_MAX = 4096  # an error may quote a URL that the target chose
+LOG_PAUSE_S = 60.0  # one stack trace a minute says as much as a thousand
 PROCESS_KINDS = frozenset((CheckKind.SCRIPT, CheckKind.OS_SERVICE))
 
 
@@ -69,6 +71,7 @@ class Runner:
         self._nursery = nursery
         self._report = report
         self._runs: dict[str, Run] = {}
+        self._silent_until_s = -math.inf
         self._network = Lane(self._options.network_runs_max)
         self._processes = Lane(self._options.process_runs_max)
 
@@ -114,8 +117,7 @@ class Runner:
             result = critical(str(failure)[:FAILURE_CHARACTERS_MAX])
         except Exception as error:
             # Whatever a target made us do wrong, its check must get a result and the agent must live.
-            self.counters.internal_errors += 1
-            log.exception("check %r failed inside the agent", definition.check_id)
+            self._log_internal_error(definition)
             result = critical(f"the agent could not run this check: {type(error).__name__}: {error}")
         self._count(result.status)
         return result
@@ -129,6 +131,12 @@ class Runner:
             return await attempt.run()
         self.counters.timeouts += 1
         return attempt.timed_out()
+
+    def _log_internal_error(self, definition: CheckDefinition) -> None:
+        self.counters.internal_errors += 1
+        if trio.current_time() >= self._silent_until_s:
+            self._silent_until_s = trio.current_time() + LOG_PAUSE_S
+            log.exception("check %r failed inside the agent", definition.check_id)
 
     def _launch(self, run: Run) -> None:
         run.lane.running += 1

@@ -41,8 +41,7 @@ class Url:
 
     @property
     def address(self) -> str:
-        host = f"[{self.host}]" if ":" in self.host else self.host
-        return f"{host}:{self.port}"
+        return _join(self.host, self.port)
 
 
 def parse_url(text: str) -> Url:
@@ -65,7 +64,7 @@ def parse_url(text: str) -> Url:
         user=user,
         host=host,
         port=port if port is not None else DEFAULT_PORTS.get(scheme, 0),
-        authority=host_port.removesuffix(":"),
+        authority=host_port.removesuffix(":") if host_port.isascii() else _join(host, port),
         target=(path or "/") + query,
         shown=shown,
     )
@@ -105,7 +104,16 @@ def _split_host(host_port: str, text: str) -> tuple[str, int | None]:
     bad = BAD_HOST_CHARACTER.search(host)
     if bad:
         raise _bad(text, f'invalid character "{bad[0]}" in host name')
-    return host, _port(port_text, text)
+    return _ascii_host(host, text), _port(port_text, text)
+
+
+def _ascii_host(host: str, text: str) -> str:
+    if host.isascii():
+        return host
+    try:
+        return host.encode("idna").decode("ascii")
+    except UnicodeError:
+        raise _bad(text, f"invalid host name {quoted(host)}") from None
 
 
 def _port(port_text: str, text: str) -> int | None:
@@ -114,6 +122,11 @@ def _port(port_text: str, text: str) -> int | None:
     if port_text[0] != ":" or not PORT.fullmatch(port_text[1:]):
         raise _bad(text, f'invalid port "{port_text}" after host')
     return int(port_text[1:8])  # beyond 65535 it is refused when dialled, as in Go; the cut bounds the number
+
+
+def _join(host: str, port: int | None) -> str:
+    shown = f"[{host}]" if ":" in host else host
+    return shown if port is None else f"{shown}:{port}"
 
 
 def _mask(userinfo: str) -> str:
