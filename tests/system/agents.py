@@ -22,7 +22,7 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -31,6 +31,7 @@ PEERS_SCRIPT = ROOT.parent / "shared" / "peers" / "get"
 POLL_S = 0.01
 START_S_MAX = 30.0
 STOP_S_MAX = 15.0
+CALL_S_MAX = 20.0
 LOG_TAIL_LINES = 15
 
 T = TypeVar("T")
@@ -74,8 +75,9 @@ class Agent:
     program: Program
     ports: Ports
     folder: Path
+    config: Mapping[str, object]
+    arguments: tuple[str, ...]
     process: subprocess.Popen[bytes]
-    arguments: tuple[str, ...] = field(default=())
 
     @property
     def pid(self) -> int:
@@ -92,6 +94,13 @@ class Agent:
     def kill(self) -> None:
         self.process.kill()
         self.process.wait(STOP_S_MAX)
+
+    def start_again(self, config: Mapping[str, object] | None = None) -> None:
+        """The same folder, ports and arguments in a new process, after the old one has ended."""
+        assert self.process.poll() is not None
+        self.config = self.config if config is None else config
+        self.process = spawn(self.program, self.folder, self.ports, self.config, self.arguments)
+        wait_until_ready(self)
 
     def wait_for_end(self) -> int:
         try:
@@ -115,8 +124,10 @@ class Agent:
     def put(self, target: str, body: object = None) -> tuple[int, bytes]:
         return self.call("PUT", target, b"" if body is None else json.dumps(body).encode())
 
-    def call(self, method: str, target: str, body: bytes = b"") -> tuple[int, bytes]:
-        connection = http.client.HTTPConnection("127.0.0.1", self.ports.http, timeout=20)
+    def call(
+        self, method: str, target: str, body: bytes = b"", *, timeout_s: float = CALL_S_MAX
+    ) -> tuple[int, bytes]:
+        connection = http.client.HTTPConnection("127.0.0.1", self.ports.http, timeout=timeout_s)
         try:
             connection.request(method, target, body)
             response = connection.getresponse()
@@ -170,7 +181,27 @@ def launch(
     config: Mapping[str, object],
     arguments: tuple[str, ...],
 ) -> Agent:
-    """Starts the process and returns at once; starting again with the same folder and ports is a restart."""
+    """Starts the process and returns at once."""
+    process = spawn(program, folder, ports, config, arguments)
+    return Agent(program, ports, folder, config, arguments, process)
+
+
+def spawn(
+    program: Program,
+    folder: Path,
+    ports: Ports,
+    config: Mapping[str, object],
+    arguments: tuple[str, ...],
+) -> subprocess.Popen[bytes]:
+    write_config(folder, ports, config)
+    command = [*program.command, "agent", *arguments, f"-config-file={folder / 'config.json'}"]
+    with open(folder / "log", "ab") as log:
+        return subprocess.Popen(
+            command, stdin=subprocess.DEVNULL, stdout=log, stderr=subprocess.STDOUT, cwd=folder
+        )
+
+
+def write_config(folder: Path, ports: Ports, config: Mapping[str, object]) -> None:
     whole = {
         "node_name": "n1",
         "bind_addr": "127.0.0.1",
@@ -180,19 +211,6 @@ def launch(
         **config,
     }
     (folder / "config.json").write_text(json.dumps(whole))
-    command = [*program.command, "agent", *arguments, f"-config-file={folder / 'config.json'}"]
-    with open(folder / "log", "ab") as log:
-        process = subprocess.Popen(
-            command, stdin=subprocess.DEVNULL, stdout=log, stderr=subprocess.STDOUT, cwd=folder
-        )
-    return Agent(program, ports, folder, process, arguments)
-
-
-def restart(agent: Agent, config: Mapping[str, object] | None = None) -> Agent:
-    """The same folder, ports and arguments in a new process, after the old one has ended."""
-    again = launch(agent.program, agent.folder, agent.ports, config or {}, agent.arguments)
-    wait_until_ready(again)
-    return again
 
 
 def wait_until_ready(agent: Agent) -> None:

@@ -1,0 +1,86 @@
+"""Measures Adsum beside real Consul on this machine and prints ratios. Entered by `make bench`.
+
+    python -m tests.bench [WORD …]    only the measurements whose name contains one of the words:
+                                      side start checks flipping watchers
+    python -m tests.bench --self      Consul against itself: how near 1 the ratios are says how far to trust
+
+Ratios are taken in one run on one machine; the numbers themselves mean little elsewhere. The exit status is
+1 when a figure falls short of its target.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import time
+from collections.abc import Callable
+
+from tests.bench.checks import many_checks
+from tests.bench.figure import HEADING, Figure
+from tests.bench.side_by_side import side_by_side
+from tests.bench.start import start_to_answer
+from tests.bench.tools import LoadFailed, missing_tools
+from tests.bench.watchers import flipping, idle_watchers
+from tests.system.agents import AgentFailed, Program, adsum_program, consul_program
+
+MEASUREMENTS: dict[str, Callable[[Program, Program], list[Figure]]] = {
+    "side by side": side_by_side,
+    "start": start_to_answer,
+    "checks": many_checks,
+    "flipping": flipping,
+    "watchers": idle_watchers,
+}
+
+
+def main() -> int:
+    options = parsed()
+    consul = consul_program()
+    if consul is None:
+        print("Skipped: no real Consul to measure beside. Set PEERS, or see ../shared/peers/get.")
+        return 0
+    if missing := missing_tools():
+        print(f"Skipped: {'; '.join(missing)}")
+        return 0
+    ours = Program("again", consul.command) if options.self else adsum_program()
+    return measure(options.words, ours, consul)
+
+
+def parsed() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(
+        prog="python -m tests.bench", description="Adsum's speed beside Consul's"
+    )
+    parser.add_argument("words", nargs="*", help="measurements whose name contains one of these")
+    parser.add_argument("--self", action="store_true", help="measure Consul beside itself")
+    return parser.parse_args()
+
+
+def measure(words: list[str], ours: Program, consul: Program) -> int:
+    started = time.monotonic()
+    figures: list[Figure] = []
+    broken: list[str] = []
+    print(HEADING)
+    for name, measurement in MEASUREMENTS.items():
+        if words and not any(word in name for word in words):
+            continue
+        try:
+            found = measurement(ours, consul)
+        except (AgentFailed, LoadFailed) as failure:
+            broken.append(name)
+            print(f"{name}: could not be measured: {failure}", flush=True)
+            continue
+        figures += found
+        print("\n".join(figure.line() for figure in found), flush=True)
+    print(summary(figures, broken, time.monotonic() - started))
+    return int(bool(broken) or any(figure.reached is False for figure in figures))
+
+
+def summary(figures: list[Figure], broken: list[str], seconds: float) -> str:
+    judged = [figure for figure in figures if figure.reached is not None]
+    short = [figure.name.strip() for figure in judged if not figure.reached]
+    text = f"bench in {seconds:.0f} s: {len(judged) - len(short)} of {len(judged)} figures reach their target"
+    text += f"; short: {', '.join(short)}" if short else ""
+    return text + (f"; not measured: {', '.join(broken)}" if broken else "")
+
+
+if __name__ == "__main__":
+    sys.exit(main())

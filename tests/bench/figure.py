@@ -1,0 +1,65 @@
+"""One measured figure beside its target, as a line that reads in a terminal."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+HEADING = f"{'figure':<44} {'Adsum':>12} {'Consul':>12} {'ratio':>8}  target"
+
+
+@dataclass(frozen=True, slots=True)
+class Figure:
+    """`value` is what the target judges: a ratio, or a plain number where Consul has no part."""
+
+    name: str
+    ours: str
+    consul: str
+    value: float
+    target: str
+    reached: bool | None
+    """None where the figure only informs."""
+
+    def line(self) -> str:
+        verdict = "" if self.reached is None else "  PASS" if self.reached else "  FALLS SHORT"
+        ratio = f"{self.value:.2f} ×" if self.consul else ""
+        return f"{self.name:<44} {self.ours:>12} {self.consul:>12} {ratio:>8}  {self.target}{verdict}"
+
+
+def at_least(name: str, ours: float, consul: float, factor: float, unit: Callable[[float], str]) -> Figure:
+    ratio = ours / consul
+    return Figure(name, unit(ours), unit(consul), ratio, f"at least {factor} ×", ratio >= factor)
+
+
+def at_most(name: str, ours: float, consul: float, factor: float, unit: Callable[[float], str]) -> Figure:
+    ratio = ours / consul
+    return Figure(name, unit(ours), unit(consul), ratio, f"at most {factor} ×", ratio <= factor)
+
+
+def limit(name: str, ours: float, limit: float, unit: Callable[[float], str]) -> Figure:
+    return Figure(name, unit(ours), "", ours, f"at most {unit(limit)}", ours <= limit)
+
+
+def informs(name: str, ours: float, consul: float | None, unit: Callable[[float], str]) -> Figure:
+    ratio = ours / consul if consul else 0.0
+    return Figure(name, unit(ours), unit(consul) if consul else "", ratio, "for information", None)
+
+
+def per_second(value: float) -> str:
+    return f"{value:,.0f}/s"
+
+
+def megabytes(value: float) -> str:
+    return f"{value:.1f} MB"
+
+
+def milliseconds(value: float) -> str:
+    return f"{value:.1f} ms"
+
+
+def kilobytes(value: float) -> str:
+    return f"{value:.1f} KB"
+
+
+def cores(value: float) -> str:
+    return f"{value:.2f} cores"

@@ -1,0 +1,65 @@
+"""From the start of the process to its first useful DNS answer, several starts of each in turn."""
+
+from __future__ import annotations
+
+import shutil
+import socket
+import tempfile
+import time
+from pathlib import Path
+from statistics import median
+
+import dns.message
+
+from tests.bench.figure import Figure, at_most, milliseconds
+from tests.system.agents import Agent, AgentFailed, Program, free_ports, launch
+
+STARTS = 9
+NAME = "n1.node.consul"
+PATIENCE_S = 20.0
+RETRY_S = 0.002
+
+
+def start_to_answer(ours: Program, consul: Program) -> list[Figure]:
+    times: dict[str, list[float]] = {"ours": [], "consul": []}
+    for _ in range(STARTS):
+        times["ours"].append(one_start_ms(ours))
+        times["consul"].append(one_start_ms(consul))
+    return [
+        at_most(
+            "start to first DNS answer", median(times["ours"]), median(times["consul"]), 1.5, milliseconds
+        )
+    ]
+
+
+def one_start_ms(program: Program) -> float:
+    folder = Path(tempfile.mkdtemp(prefix="start-"))
+    started = time.monotonic()
+    agent = launch(program, folder, free_ports(), {}, ("-dev",))
+    try:
+        wait_for_answer(agent, started + PATIENCE_S)
+        return (time.monotonic() - started) * 1000
+    finally:
+        agent.kill()
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def wait_for_answer(agent: Agent, deadline: float) -> None:
+    """Asks again and again; a connected socket learns at once that nobody listens yet."""
+    query = dns.message.make_query(NAME, "A").to_wire()
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as asker:
+        asker.connect(("127.0.0.1", agent.ports.dns))
+        asker.settimeout(0.05)
+        while time.monotonic() < deadline:
+            if has_answer(asker, query):
+                return
+            time.sleep(RETRY_S)
+    raise AgentFailed(f"{agent.program.name} gave no DNS answer in {PATIENCE_S:.0f} s:\n{agent.log_tail()}")
+
+
+def has_answer(asker: socket.socket, query: bytes) -> bool:
+    try:
+        asker.send(query)
+        return len(dns.message.from_wire(asker.recv(4096)).answer) > 0
+    except OSError:
+        return False
