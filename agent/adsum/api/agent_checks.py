@@ -1,0 +1,112 @@
+"""/v1/agent/check…: this agent's checks, and the reports of those that keep a TTL check alive."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping
+
+from adsum.agent.commands import DeregisterCheck, RegisterCheck, ReportTtl
+from adsum.api import parameters, shapes
+from adsum.api.agent_services import refuse_scripts
+from adsum.api.answers import done, json_answer
+from adsum.api.bodies import decode_json
+from adsum.api.door import Agent
+from adsum.api.queries import filter_test
+from adsum.api.request import Request
+from adsum.api.response import Response
+from adsum.api.router import Handler, Refusal, Route
+from adsum.catalog.decode import canonical_key, decode_check
+from adsum.catalog.definitions import BadDefinition, Status
+from adsum.catalog.filter_fields import CHECK, PlacedCheck
+from adsum.catalog.validate import validate_check
+
+log = logging.getLogger("agent.http")
+
+REPORTS = {"pass": Status.PASSING, "warn": Status.WARNING, "fail": Status.CRITICAL}
+GO_KINDS = {bool: "bool", int: "number", float: "number", list: "array", dict: "object", str: "string"}
+
+
+class AgentChecks:
+    def __init__(self, agent: Agent) -> None:
+        self._agent = agent
+
+    def routes(self) -> list[Route]:
+        reports = [
+            Route(("PUT",), f"/v1/agent/check/{verb}/", self._reporter(status), rest=True)
+            for verb, status in REPORTS.items()
+        ]
+        return [
+            Route(("GET",), "/v1/agent/checks", self.checks),
+            Route(("PUT",), "/v1/agent/check/register", self.register),
+            Route(("PUT",), "/v1/agent/check/deregister/", self.deregister, rest=True),
+            Route(("PUT",), "/v1/agent/check/update/", self.update, rest=True),
+            *reports,
+        ]
+
+    async def checks(self, request: Request, _rest: str) -> Response:
+        parameters.check_namespace(request.query)
+        is_wanted = filter_test(request.query, CHECK)
+        own = self._agent.own
+        node_name = own.settings.node_name
+        shown = {}
+        for check_id, own_check in sorted(own.checks.items()):
+            check = own.published_check(own_check)
+            if is_wanted is None or is_wanted(PlacedCheck(node_name, check)):
+                shown[check_id] = shapes.own_check(node_name, check)
+        return json_answer(self._agent, request, shown)
+
+    async def register(self, request: Request, _rest: str) -> Response:
+        parameters.check_namespace(request.query)
+        output_bytes_max = self._agent.config.check_output_bytes_max
+        try:
+            definition = decode_check(decode_json(request.body), output_bytes_max=output_bytes_max)
+            warnings = validate_check(definition)
+        except BadDefinition as bad:
+            raise Refusal(400, str(bad)) from None
+        refuse_scripts(self._agent, (definition,))
+        for warning in warnings:
+            log.warning(warning)
+        return await done(self._agent, RegisterCheck(definition))
+
+    async def deregister(self, request: Request, check_id: str) -> Response:
+        parameters.check_namespace(request.query)
+        if not check_id:
+            raise Refusal(500, "CheckID missing")  # as Consul
+        return await done(self._agent, DeregisterCheck(check_id))
+
+    def _reporter(self, status: Status) -> Handler:
+        async def report(request: Request, check_id: str) -> Response:
+            parameters.check_namespace(request.query)
+            return await done(self._agent, ReportTtl(check_id, status, request.query.first("note")))
+
+        return report
+
+    async def update(self, request: Request, check_id: str) -> Response:
+        parameters.check_namespace(request.query)
+        status, output = _status_and_output(decode_json(request.body))
+        if status not in REPORTS.values():
+            raise Refusal(400, f"Invalid check status: '{status}'")
+        return await done(self._agent, ReportTtl(check_id, Status(status), output))
+
+
+def _status_and_output(raw: object) -> tuple[str, str]:
+    if raw is None:
+        return "", ""
+    if not isinstance(raw, Mapping):
+        raise _wrong_type(raw, "Go value of type agent.checkUpdate")
+    fields = {canonical_key(str(key)): value for key, value in raw.items()}
+    return _text(fields, "Status"), _text(fields, "Output")
+
+
+def _text(fields: Mapping[str, object], name: str) -> str:
+    value = fields.get(name.lower())
+    if value is None:
+        return ""
+    if not isinstance(value, str):
+        raise _wrong_type(value, f"Go struct field checkUpdate.{name} of type string")
+    return value
+
+
+def _wrong_type(value: object, where: str) -> Refusal:
+    kind = GO_KINDS[type(value)]
+    return Refusal(400, f"Request decode failed: json: cannot unmarshal {kind} into {where}")

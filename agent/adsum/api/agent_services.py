@@ -1,0 +1,131 @@
+"""/v1/agent/service…: what this agent itself runs, registered and deregistered by whoever runs it.
+
+Reads show this agent's own state, with no index and nobody else's services. A registration is answered when
+it is visible here and on disk.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import logging
+from collections.abc import Iterable
+
+import trio
+
+from adsum.agent.commands import DeregisterService, RegisterService, SetServiceMaintenance
+from adsum.api import parameters, shapes
+from adsum.api.answers import done, json_answer
+from adsum.api.blocking import parse_asked
+from adsum.api.bodies import decode_json
+from adsum.api.door import Agent
+from adsum.api.queries import filter_test, named
+from adsum.api.request import Request
+from adsum.api.response import Response
+from adsum.api.router import Refusal, Route
+from adsum.catalog.decode import decode_service
+from adsum.catalog.definitions import BadDefinition, CheckDefinition, ServiceDefinition
+from adsum.catalog.filter_fields import NODE_SERVICE
+from adsum.catalog.indexes import Family, Topic
+from adsum.catalog.local import published_service
+from adsum.catalog.tagged import with_family_addresses
+from adsum.catalog.validate import validate_service
+
+log = logging.getLogger("agent.http")
+
+SCRIPTS_DISABLED = (
+    "Scripts are disabled on this agent from remote calls; "
+    "to enable, configure 'enable_script_checks' to true"
+)
+
+
+class AgentServices:
+    def __init__(self, agent: Agent) -> None:
+        self._agent = agent
+
+    def routes(self) -> list[Route]:
+        return [
+            Route(("GET",), "/v1/agent/services", self.services),
+            Route(("GET",), "/v1/agent/service/", self.service, rest=True),
+            Route(("PUT",), "/v1/agent/service/register", self.register),
+            Route(("PUT",), "/v1/agent/service/deregister/", self.deregister, rest=True),
+            Route(("PUT",), "/v1/agent/service/maintenance/", self.maintain, rest=True),
+        ]
+
+    async def services(self, request: Request, _rest: str) -> Response:
+        parameters.check_namespace(request.query)
+        is_wanted = filter_test(request.query, NODE_SERVICE)
+        shown = {
+            service_id: shapes.own_service(own.definition)
+            for service_id, own in sorted(self._agent.own.services.items())
+            if is_wanted is None or is_wanted(published_service(own.definition))
+        }
+        return json_answer(self._agent, request, shown)
+
+    async def service(self, request: Request, service_id: str) -> Response:
+        """With `?hash=` it waits until the service is not as the caller knows it."""
+        parameters.check_namespace(request.query)
+        known = request.query.first("hash")
+        if known and self._hashed(service_id)[1] == known:
+            await self._until_changed(request, service_id, known)
+        definition, content_hash = self._hashed(service_id)
+        headers = (("X-Consul-Contenthash", content_hash),)
+        shown = shapes.own_service(definition, content_hash)
+        return json_answer(self._agent, request, shown, headers=headers)
+
+    async def register(self, request: Request, _rest: str) -> Response:
+        parameters.check_namespace(request.query)
+        config = self._agent.config
+        try:
+            definition = decode_service(
+                decode_json(request.body), output_bytes_max=config.check_output_bytes_max
+            )
+            warnings = validate_service(definition)
+        except BadDefinition as bad:
+            raise Refusal(400, str(bad)) from None
+        refuse_scripts(self._agent, definition.checks)
+        for warning in warnings:
+            log.warning(warning)
+        replaces = request.query.has("replace-existing-checks") and (
+            request.query.first("replace-existing-checks") in parameters.TRUE | {""}
+        )
+        command = RegisterService(with_family_addresses(definition), replace_existing_checks=replaces)
+        return await done(self._agent, command)
+
+    async def deregister(self, request: Request, service_id: str) -> Response:
+        """One that is not here is as gone as the caller wants it."""
+        parameters.check_namespace(request.query)
+        if not service_id:
+            raise Refusal(500, "ServiceID missing")  # as Consul
+        return await done(self._agent, DeregisterService(service_id))
+
+    async def maintain(self, request: Request, service_id: str) -> Response:
+        parameters.check_namespace(request.query)
+        named(service_id, "Missing service ID")
+        is_enabled = parameters.required_boolean(request.query, "enable")
+        reason = request.query.first("reason")
+        return await done(self._agent, SetServiceMaintenance(service_id, is_enabled, reason))
+
+    def _hashed(self, service_id: str) -> tuple[ServiceDefinition, str]:
+        own = self._agent.own.services.get(service_id)
+        if own is None:
+            raise Refusal(404, f"unknown service ID: {service_id}")
+        encoded = shapes.encode(shapes.own_service(own.definition))
+        return own.definition, hashlib.blake2b(encoded, digest_size=8).hexdigest()
+
+    async def _until_changed(self, request: Request, service_id: str, known: str) -> None:
+        deadline = trio.current_time() + parse_asked(request.query, self._agent).wait_s
+        topic = Topic(Family.NODE, self._agent.own.settings.node_name.lower())
+        watches, wake = self._agent.watches, request.wake
+        watches.add(topic, wake)
+        try:
+            while self._hashed(service_id)[1] == known:
+                if not await request.park(deadline):
+                    return
+        finally:
+            watches.remove(topic, wake)
+
+
+def refuse_scripts(agent: Agent, checks: Iterable[CheckDefinition]) -> None:
+    """Who may register may otherwise run anything on this host."""
+    if not agent.config.enable_script_checks and any(check.args for check in checks):
+        raise Refusal(500, SCRIPTS_DISABLED)

@@ -1,0 +1,37 @@
+"""The small answers that are made anew each time: a JSON value, or nothing but success."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from adsum.api import parameters, shapes
+from adsum.api.door import Refused
+from adsum.api.response import Response, empty, json_body
+from adsum.api.router import Refusal
+from adsum.effects import Cause
+
+if TYPE_CHECKING:
+    from adsum.agent.commands import Command
+    from adsum.api.door import Agent
+    from adsum.api.request import Request
+    from adsum.api.response import HeaderList
+
+STATUS_OF = {Cause.INVALID: 400, Cause.UNKNOWN: 404, Cause.FAILED: 500}
+
+
+def json_answer(
+    agent: Agent, request: Request, value: object, *, status: int = 200, headers: HeaderList = ()
+) -> Response:
+    encoded = shapes.encode(value)
+    if parameters.is_pretty(request.query, always=agent.config.is_dev):
+        encoded = shapes.pretty(encoded)
+    return json_body(encoded, headers, status)
+
+
+async def done(agent: Agent, command: Command) -> Response:
+    """Once the change is made: 200 with nothing."""
+    try:
+        await agent.submit(command)
+    except Refused as refused:
+        raise Refusal(STATUS_OF[refused.refusal.cause], refused.refusal.sentence) from None
+    return empty(200)

@@ -1,0 +1,199 @@
+"""Reads of the catalog: parse, find the shared rendering, wait while it is what the client already has.
+
+Contract 1.5 to 1.8, and ARCHITECTURE section 4 ("Indexes"). Every catalog read is answered from this agent's
+own copy, so every mode of consistency is the same here and is called `stale`, which is what it is. A wait
+ends when the query's own index moves. An index that is not from here (a client behind a balancer, or from
+before a restart) is held for a change at most a second and then answered with the current one, so that such
+a client neither spins nor hangs.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Hashable
+from dataclasses import dataclass
+from random import Random
+
+import trio
+
+from adsum.api import parameters
+from adsum.api.door import Agent
+from adsum.api.rendering import ApiCounters, Read, Rendering, Renderings
+from adsum.api.request import Query, Request
+from adsum.api.response import HeaderList, Response
+from adsum.api.router import Refusal, Route
+from adsum.api.standing import knows_leader
+from adsum.catalog.filter_grammar import BadFilter
+from adsum.now import SECOND
+
+FOREIGN_INDEX_HOLD_S = 1.0
+JITTER_FRACTION = 16  # clients allow for wait/16 more and not a moment longer
+INDEX = re.compile(r"(-?)([0-9]{1,20})")
+INDEX_MAX = 2**64 - 1
+CACHE_DIRECTIVE = re.compile(r"(max-age|stale-if-error)=([0-9]+)|must-revalidate|no-cache|")
+
+# What Consul sends where a query failed before it had an index.
+FAILED_META: HeaderList = (
+    ("X-Consul-Index", "1"),
+    ("X-Consul-Knownleader", "false"),
+    ("X-Consul-Lastcontact", "0"),
+)
+
+# Parameters that say when to answer, or who asks, not what.
+NOT_OF_THE_QUERY = frozenset({"index", "wait", "token", "hash"})
+
+Plan = Callable[[Agent, Query, str], Read]
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    index: int  # nought: answer at once
+    wait_s: float
+
+
+class Reads:
+    def __init__(self, agent: Agent, random: Random, counters: ApiCounters) -> None:
+        self._agent = agent
+        self._random = random
+        self._counters = counters
+        self._renderings = Renderings(counters)
+
+    def route(self, path: str, plan: Plan, *, takes_cached: bool = False) -> Route:
+        """A plan turns the rest of the path and the query into what to read, or refuses."""
+        by_target = self._renderings.by_target
+        counters = self._counters
+
+        async def answer(request: Request, rest: str) -> Response:
+            known = by_target.get(request.target)
+            if known is None:
+                return await self._answer(plan, request, rest, takes_cached=takes_cached)
+            known.is_used = True
+            counters.rendering_hits += 1
+            return current(known)
+
+        return Route(("GET",), path, answer, rest=path.endswith("/"))
+
+    async def _answer(self, plan: Plan, request: Request, rest: str, *, takes_cached: bool) -> Response:
+        query = request.query
+        asked = parse_asked(query, self._agent)
+        is_cached = check_consistency(query) and takes_cached
+        if is_cached:
+            check_cache_control(request.header("cache-control"))
+        parameters.check_namespace(query)
+        parameters.check_datacenter(query, self._agent.config.datacenter, FAILED_META)
+        rendering = self._find(plan, request, rest, is_cached=is_cached)
+        response = current(rendering)
+        if asked.index:
+            return await self._hold(request, rendering, asked)
+        if not is_cached and not query.has("token"):
+            self._renderings.keep_target(request.target, rendering)
+        return response
+
+    def _find(self, plan: Plan, request: Request, rest: str, *, is_cached: bool) -> Rendering:
+        key = (request.path, tuple(pair for pair in request.query if pair[0] not in NOT_OF_THE_QUERY))
+        rendering = self._renderings.get(key)
+        if rendering is not None:
+            rendering.is_used = True
+            return rendering
+        read = plan(self._agent, request.query, rest)
+        return self._make(key, read, request.query, is_cached=is_cached)
+
+    def _make(self, key: Hashable, read: Read, query: Query, *, is_cached: bool) -> Rendering:
+        """Rendered before it is kept: what fails is not worth keeping."""
+        agent = self._agent
+        meta: HeaderList = (
+            ("X-Consul-Knownleader", "true" if knows_leader(agent) else "false"),
+            ("X-Consul-Lastcontact", "0"),
+            ("X-Consul-Effective-Consistency", "stale"),
+            *((("X-Cache", "HIT"), ("Age", "0")) if is_cached else ()),
+        )
+        is_pretty = parameters.is_pretty(query, always=agent.config.is_dev)
+        rendering = Rendering(read, agent.view.indexes, self._counters, meta, is_pretty=is_pretty)
+        current(rendering)
+        self._renderings.keep(key, rendering)
+        return rendering
+
+    async def _hold(self, request: Request, rendering: Rendering, asked: Asked) -> Response:
+        if asked.index < rendering.index:
+            return rendering.response
+        wait_s = asked.wait_s + self._random.uniform(0, asked.wait_s / JITTER_FRACTION)
+        if asked.index > rendering.index:
+            self._counters.foreign_indexes_held += 1
+            wait_s = min(asked.wait_s, FOREIGN_INDEX_HOLD_S)
+        watches, wake = self._agent.watches, request.wake
+        for topic in rendering.read.topics:
+            watches.add(topic, wake)
+        self._counters.blocking_open += 1
+        try:
+            await self._until_moved(request, rendering, trio.current_time() + wait_s)
+        finally:
+            self._counters.blocking_open -= 1
+            for topic in rendering.read.topics:
+                watches.remove(topic, wake)
+        return current(rendering)
+
+    async def _until_moved(self, request: Request, rendering: Rendering, deadline: float) -> None:
+        known = rendering.index
+        while rendering.index == known:
+            if not await request.park(deadline):
+                self._counters.blocking_timed_out += 1
+                return
+            if rendering.read.lists_everything:
+                await _pause(request, min(rendering.next_at, deadline))
+            current(rendering)
+        self._counters.blocking_woken += 1
+
+
+async def _pause(request: Request, until: float) -> None:
+    """Let changes gather; more of them may come and wake us meanwhile."""
+    while trio.current_time() < until and await request.park(until):
+        pass
+
+
+def current(rendering: Rendering) -> Response:
+    try:
+        return rendering.current()
+    except BadFilter as bad:  # a regular expression may turn out too costly only when it is run
+        raise bad_filter(bad) from None
+
+
+def bad_filter(bad: BadFilter) -> Refusal:
+    return Refusal(400, str(bad), FAILED_META)
+
+
+def parse_asked(query: Query, agent: Agent) -> Asked:
+    wait_ns = parameters.duration_ns(query, "wait", refusal="Invalid wait time") or 0
+    if wait_ns <= 0:
+        wait_ns = agent.config.default_query_time_ns
+    return Asked(_parse_index(query.first("index")), min(wait_ns, agent.config.max_query_time_ns) / SECOND)
+
+
+def _parse_index(text: str) -> int:
+    """A negative one is nought: Spring's configuration watch sends -1."""
+    if not text:
+        return 0
+    match = INDEX.fullmatch(text)
+    if match is None or int(match[2]) > INDEX_MAX:
+        raise Refusal(400, "Invalid index")
+    return 0 if match[1] else int(match[2])
+
+
+def check_consistency(query: Query) -> bool:
+    """Whether a cached answer will do; all modes are the same here, but not all may be asked for at once."""
+    is_cached = query.has("cached")
+    is_stale = query.has("stale")
+    if query.has("max_stale"):
+        sentence = f'Invalid max_stale value "{query.first("max_stale")}"'
+        is_stale = parameters.duration_ns(query, "max_stale", refusal=sentence) is not None or is_stale
+    if is_stale and query.has("consistent"):
+        raise Refusal(400, "Cannot specify ?stale with ?consistent, conflicting semantics.")
+    if is_cached and query.has("consistent"):
+        raise Refusal(400, "Cannot specify ?cached with ?consistent, conflicting semantics.")
+    return is_cached
+
+
+def check_cache_control(header: str) -> None:
+    """Our copy is never older than it can be, so the ages asked for are only checked for being ages."""
+    for directive in header.split(","):
+        if CACHE_DIRECTIVE.fullmatch(directive.strip().lower()) is None:
+            raise Refusal(400, "Invalid Cache-Control header.")

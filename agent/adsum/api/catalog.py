@@ -1,0 +1,144 @@
+"""/v1/catalog, reading: nodes, services and where they are. Writing comes with the store."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+
+from adsum.api import mesh, parameters, shapes
+from adsum.api.answers import json_answer
+from adsum.api.blocking import Reads, check_cache_control, check_consistency
+from adsum.api.door import Agent
+from adsum.api.queries import filter_test, host_test, instance_tests, named, passing
+from adsum.api.rendering import Read
+from adsum.api.request import Query, Request
+from adsum.api.response import Response
+from adsum.api.router import Route
+from adsum.catalog.filter import Test
+from adsum.catalog.filter_fields import NODE, NODE_SERVICE, SERVICE_NODE
+from adsum.catalog.indexes import Family, Topic
+from adsum.catalog.view import Host, Instance
+
+
+def routes(agent: Agent, reads: Reads) -> list[Route]:
+    async def answer_datacenters(request: Request, _rest: str) -> Response:
+        return datacenters(agent, request)
+
+    return [
+        Route(("GET",), "/v1/catalog/datacenters", answer_datacenters),
+        reads.route("/v1/catalog/nodes", nodes),
+        reads.route("/v1/catalog/services", services, takes_cached=True),
+        reads.route("/v1/catalog/service/", of_service, takes_cached=True),
+        reads.route("/v1/catalog/connect/", of_connect, takes_cached=True),
+        reads.route("/v1/catalog/node/", of_node),
+        reads.route("/v1/catalog/node-services/", services_of_node),
+        reads.route("/v1/catalog/gateway-services/", of_gateway),
+    ]
+
+
+def datacenters(agent: Agent, request: Request) -> Response:
+    parameters.check_namespace(request.query)
+    is_cached = check_consistency(request.query)
+    if is_cached:
+        check_cache_control(request.header("cache-control"))
+    headers = (("X-Cache", "HIT"), ("Age", "0")) if is_cached else ()
+    return json_answer(agent, request, [agent.config.datacenter], headers=headers)
+
+
+def nodes(agent: Agent, query: Query, _rest: str) -> Read:
+    view, is_wanted_host, is_wanted = agent.view, host_test(query), filter_test(query, NODE)
+
+    def render() -> bytes:
+        return shapes.list_of(
+            shapes.node_fragment(host.node)
+            for host in view.nodes()
+            if (is_wanted_host is None or is_wanted_host(host))
+            and (is_wanted is None or is_wanted(host.node.value))
+        )
+
+    return Read((Topic(Family.NODES),), render, lists_everything=True)
+
+
+def services(agent: Agent, query: Query, _rest: str) -> Read:
+    view, tests = agent.view, instance_tests(query, SERVICE_NODE)
+
+    def render() -> bytes:
+        tags_by_name = {}
+        for name in view.service_names():
+            found = list(passing(view.instances(name), tests))
+            if found:
+                tags_by_name[name] = _union_of_tags(found)
+        return shapes.encode(tags_by_name)
+
+    # What tests look at is more than names and tags.
+    topics = mesh.TOPICS if tests else (Topic(Family.SERVICES),)
+    return Read(topics, render, lists_everything=True)
+
+
+def of_service(agent: Agent, query: Query, rest: str) -> Read:
+    view, name = agent.view, named(rest, "Missing service name")
+    topics = (Topic(Family.SERVICE, name.lower()),)
+    return _instances(topics, query, lambda: view.instances(name))
+
+
+def of_connect(agent: Agent, query: Query, rest: str) -> Read:
+    view, name = agent.view, named(rest, "Missing service name")
+    return _instances(mesh.TOPICS, query, lambda: mesh.proxies(view, name))
+
+
+def of_node(agent: Agent, query: Query, rest: str) -> Read:
+    """Consul's clients test a node that is not there for null."""
+
+    def shown(host: Host, wanted: list[tuple[str, bytes]]) -> bytes:
+        return b'{"Node":%b,"Services":%b}' % (shapes.node_fragment(host.node), shapes.object_of(wanted))
+
+    return _node(agent, query, rest, shown, missing=b"null")
+
+
+def services_of_node(agent: Agent, query: Query, rest: str) -> Read:
+    def shown(host: Host, wanted: list[tuple[str, bytes]]) -> bytes:
+        listed = shapes.list_of(fragment for _id, fragment in wanted)
+        return b'{"Node":%b,"Services":%b}' % (shapes.node_fragment(host.node), listed)
+
+    return _node(agent, query, rest, shown, missing=b'{"Node":null,"Services":null}')
+
+
+def of_gateway(_agent: Agent, _query: Query, rest: str) -> Read:
+    named(rest, "Missing gateway name")
+    return Read(topics=(Topic(Family.SERVICES),), render=lambda: b"[]")
+
+
+def _instances(topics: tuple[Topic, ...], query: Query, find: Callable[[], Iterable[Instance]]) -> Read:
+    tests = instance_tests(query, SERVICE_NODE)
+    return Read(topics, lambda: shapes.list_of(map(shapes.service_node_fragment, passing(find(), tests))))
+
+
+def _node(
+    agent: Agent,
+    query: Query,
+    rest: str,
+    shown: Callable[[Host, list[tuple[str, bytes]]], bytes],
+    *,
+    missing: bytes,
+) -> Read:
+    """The filter chooses among the node's services, never the node."""
+    view, name = agent.view, named(rest, "Missing node name")
+    is_wanted = filter_test(query, NODE_SERVICE)
+
+    def render() -> bytes:
+        host = view.node(name)
+        return missing if host is None else shown(host, _services_on(host, is_wanted))
+
+    return Read((Topic(Family.NODE, name.lower()),), render)
+
+
+def _services_on(host: Host, is_wanted: Test | None) -> list[tuple[str, bytes]]:
+    rows = [instance.service for instance in host.instances]
+    return [
+        (row.value.service_id, shapes.service_fragment(row))
+        for row in rows
+        if is_wanted is None or is_wanted(row.value)
+    ]
+
+
+def _union_of_tags(instances: list[Instance]) -> list[str]:
+    return list(dict.fromkeys(tag for instance in instances for tag in instance.service.value.tags))

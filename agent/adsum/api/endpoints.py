@@ -1,0 +1,39 @@
+"""Every endpoint of this agent, in one list for the router."""
+
+from __future__ import annotations
+
+from random import Random
+
+from adsum.api import catalog, health
+from adsum.api.agent_checks import AgentChecks
+from adsum.api.agent_health import AgentHealth
+from adsum.api.agent_self import AgentSelf
+from adsum.api.agent_services import AgentServices
+from adsum.api.blocking import Reads
+from adsum.api.door import Agent
+from adsum.api.operations import Operations
+from adsum.api.rendering import ApiCounters
+from adsum.api.response import HeaderList
+from adsum.api.router import Route
+from adsum.api.status import Status
+from adsum.observe.exposition import Exposition
+from adsum.observe.log_stream import LogStream
+
+# Newer clients look for it on every answer (contract 1.5); the router's rules can add it to all.
+EVERYWHERE: HeaderList = (("X-Consul-Default-Acl-Policy", "allow"),)
+
+
+def routes(
+    agent: Agent, random: Random, counters: ApiCounters, metrics: Exposition, log_stream: LogStream
+) -> list[Route]:
+    reads = Reads(agent, random, counters)
+    return [
+        *AgentServices(agent).routes(),
+        *AgentChecks(agent).routes(),
+        *AgentHealth(agent).routes(),
+        *AgentSelf(agent).routes(),
+        *Operations(agent, metrics, log_stream).routes(),
+        *catalog.routes(agent, reads),
+        *health.routes(reads),
+        *Status(agent).routes(),
+    ]

@@ -1,0 +1,129 @@
+"""/v1/health: instances with the checks that judge them, and checks by node, service and state."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from adsum.api import mesh, parameters, shapes
+from adsum.api.blocking import Reads
+from adsum.api.door import Agent
+from adsum.api.queries import filter_test, host_test, instance_tests, named, passing
+from adsum.api.rendering import Read
+from adsum.api.request import Query
+from adsum.api.router import Route
+from adsum.catalog.definitions import Status
+from adsum.catalog.filter import Test
+from adsum.catalog.filter_fields import CHECK, HEALTH_ENTRY, PlacedCheck
+from adsum.catalog.indexes import Family, Topic
+from adsum.catalog.model import Check
+from adsum.catalog.view import ANY_STATE, Host, Instance, Row
+
+# Newer clients look for it, to tell this from Consul's streaming.
+BACKEND = (("X-Consul-Query-Backend", "blocking-query"),)
+
+Placed = Iterable[tuple[Host, Row[Check]]]
+
+
+def routes(reads: Reads) -> list[Route]:
+    return [
+        reads.route("/v1/health/service/", of_service, takes_cached=True),
+        reads.route("/v1/health/connect/", of_connect, takes_cached=True),
+        reads.route("/v1/health/ingress/", of_ingress),
+        reads.route("/v1/health/checks/", checks_of_service),
+        reads.route("/v1/health/node/", checks_of_node),
+        reads.route("/v1/health/state/", checks_in_state),
+    ]
+
+
+def of_service(agent: Agent, query: Query, rest: str) -> Read:
+    view, name = agent.view, named(rest, "Missing service name")
+    tests = _entry_tests(query)
+    return Read(
+        topics=(Topic(Family.HEALTH, name.lower()),),
+        render=lambda: shapes.list_of(map(shapes.health_entry, passing(view.instances(name), tests))),
+        headers=BACKEND,
+    )
+
+
+def of_connect(agent: Agent, query: Query, rest: str) -> Read:
+    view, name = agent.view, named(rest, "Missing service name")
+    tests = _entry_tests(query)
+    return Read(
+        topics=mesh.HEALTH_TOPICS,
+        render=lambda: shapes.list_of(map(shapes.health_entry, passing(mesh.proxies(view, name), tests))),
+        headers=BACKEND,
+    )
+
+
+def of_ingress(_agent: Agent, query: Query, rest: str) -> Read:
+    """Gateways are configured in Consul's mesh, which is not here: nothing is ever bound to one."""
+    named(rest, "Missing service name")
+    filter_test(query, HEALTH_ENTRY)
+    return Read(topics=(Topic(Family.SERVICES),), render=lambda: b"[]")
+
+
+def checks_of_service(agent: Agent, query: Query, rest: str) -> Read:
+    view, name = agent.view, named(rest, "Missing service name")
+    is_wanted_host, is_wanted = host_test(query), filter_test(query, CHECK)
+
+    def found() -> Iterator[tuple[Host, Row[Check]]]:
+        for instance in view.instances(name):
+            if is_wanted_host is None or is_wanted_host(instance.host):
+                for row in instance.checks:
+                    yield instance.host, row
+
+    topics = (Topic(Family.HEALTH, name.lower()),)
+    return Read(topics, lambda: _listed(found(), is_wanted))
+
+
+def checks_of_node(agent: Agent, query: Query, rest: str) -> Read:
+    view, name = agent.view, named(rest, "Missing node name")
+    is_wanted = filter_test(query, CHECK)
+
+    def found() -> Placed:
+        host = view.node(name)
+        return [(host, row) for row in host.checks] if host is not None else ()
+
+    topics = (Topic(Family.NODE_CHECKS, name.lower()),)
+    return Read(topics, lambda: _listed(found(), is_wanted))
+
+
+def checks_in_state(agent: Agent, query: Query, rest: str) -> Read:
+    view, state = agent.view, named(rest, "Missing check state")
+    is_wanted_host, is_wanted = host_test(query), filter_test(query, CHECK)
+    topics: tuple[Topic, ...] = (Topic(Family.STATE, state),)
+    if is_wanted_host is not None:
+        topics = (*topics, Topic(Family.NODES))
+
+    def found() -> Iterator[tuple[Host, Row[Check]]]:
+        for host in view.nodes():
+            if is_wanted_host is None or is_wanted_host(host):
+                for row in host.checks:
+                    if state in (ANY_STATE, row.value.status):
+                        yield host, row
+
+    def render() -> bytes:
+        if state == ANY_STATE and is_wanted_host is None and is_wanted is None:
+            return shapes.list_of([each for host in view.nodes() for each in shapes.checks_of_host(host)])
+        return _listed(found(), is_wanted)
+
+    return Read(topics, render, lists_everything=True)
+
+
+def _entry_tests(query: Query) -> list[Test]:
+    tests: list[Test] = [*instance_tests(query, HEALTH_ENTRY)]
+    if parameters.is_true_or_empty(query, "passing"):
+        tests.append(_is_passing)
+    return tests
+
+
+def _is_passing(instance: Instance) -> bool:
+    return instance.status is Status.PASSING
+
+
+def _listed(found: Placed, is_wanted: Test | None) -> bytes:
+    return shapes.list_of(
+        shapes.check_fragment(row, host.name)
+        for host, row in found
+        if is_wanted is None or is_wanted(PlacedCheck(host.name, row.value))
+    )

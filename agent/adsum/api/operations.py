@@ -1,0 +1,122 @@
+"""What operators and the command line ask of an agent: reload, leave, join, maintenance, the log, metrics.
+
+As far as one node goes: there is nobody to join or to force out yet, and both say so.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator
+from typing import TYPE_CHECKING
+
+import trio
+
+from adsum.agent.commands import SetNodeMaintenance
+from adsum.agent.config.errors import ConfigErrors
+from adsum.api import parameters, standing
+from adsum.api.answers import done, json_answer
+from adsum.api.host import describe_host
+from adsum.api.response import Response, empty, text
+from adsum.api.router import Refusal, Route
+from adsum.observe.exposition import PROMETHEUS_TYPE, Exposition
+from adsum.observe.log_lines import UnknownLevel, parse_level
+from adsum.observe.log_stream import LogStream, TooManyFollowers
+
+if TYPE_CHECKING:
+    from adsum.api.door import Agent
+    from adsum.api.request import Request
+
+DEFAULT_LOG_LEVEL = "INFO"
+PROMETHEUS_ACCEPTS = ("application/openmetrics-text", "text/plain;version=0.0.4", "text/plain; version=0.0.4")
+ACL_METHODS = ("GET", "PUT", "POST", "DELETE")
+
+
+class Operations:
+    def __init__(self, agent: Agent, metrics: Exposition, log_stream: LogStream) -> None:
+        self._agent = agent
+        self._metrics = metrics
+        self._log_stream = log_stream
+
+    def routes(self) -> list[Route]:
+        return [
+            Route(("PUT",), "/v1/agent/maintenance", self.maintain),
+            Route(("PUT",), "/v1/agent/reload", self.reload),
+            Route(("PUT",), "/v1/agent/leave", self.leave),
+            Route(("PUT",), "/v1/agent/join/", self.join, rest=True),
+            Route(("PUT",), "/v1/agent/force-leave/", self.force_leave, rest=True),
+            Route(("PUT",), "/v1/agent/token/", refuse_acls, rest=True),
+            Route(ACL_METHODS, "/v1/acl/", refuse_acls, rest=True),
+            Route(("GET",), "/v1/agent/host", self.host),
+            Route(("GET",), "/v1/agent/monitor", self.monitor),
+            Route(("GET",), "/v1/agent/metrics", self.metrics),
+            Route(("GET",), "/metrics", self.scrape),
+            Route(("GET",), "/", self.front_page),
+        ]
+
+    async def maintain(self, request: Request, _rest: str) -> Response:
+        is_enabled = parameters.required_boolean(request.query, "enable")
+        return await done(self._agent, SetNodeMaintenance(is_enabled, request.query.first("reason")))
+
+    async def reload(self, request: Request, _rest: str) -> Response:
+        try:
+            applied, needs_restart = await self._agent.reload()
+        except ConfigErrors as errors:
+            raise Refusal(500, f"Nothing was reloaded:\n{errors}") from None
+        shown = {"Applied": applied, "NeedsRestart": needs_restart}
+        return json_answer(self._agent, request, shown)
+
+    async def leave(self, _request: Request, _rest: str) -> Response:
+        self._agent.leave()
+        return empty(200)
+
+    async def join(self, _request: Request, address: str) -> Response:
+        """Joining oneself is what a script on every host does, and succeeds."""
+        node, port = standing.own_node(self._agent), self._agent.config.ports.serf_lan
+        if address in (node.address, standing.with_port(node.address, port), f"127.0.0.1:{port}"):
+            return empty(200)
+        reason = "this version runs alone and keeps no roll of others yet"
+        raise Refusal(500, f"1 error occurred:\n\t* Failed to join {address}: {reason}\n\n")
+
+    async def force_leave(self, _request: Request, name: str) -> Response:
+        if name.lower() != standing.own_node(self._agent).name.lower():
+            raise Refusal(500, f"agent: No node found with name '{name}'")
+        return empty(200)  # it is alive, so there is nothing to force, as in Consul
+
+    async def host(self, request: Request, _rest: str) -> Response:
+        found = await trio.to_thread.run_sync(describe_host, self._agent.config.data_dir)
+        return json_answer(self._agent, request, found)
+
+    async def monitor(self, request: Request, _rest: str) -> Response:
+        """The log as it is written, until the client hangs up."""
+        try:
+            level = parse_level(request.query.first("loglevel") or DEFAULT_LOG_LEVEL)
+        except UnknownLevel as unknown:
+            raise Refusal(400, f"Bad request: {unknown}") from None
+        as_json = request.query.has("logjson")
+        return Response(content_type="text/plain", chunks=self._lines(level, as_json=as_json))
+
+    async def _lines(self, level: int, *, as_json: bool) -> AsyncGenerator[bytes, None]:
+        try:
+            with self._log_stream.follow(level, as_json=as_json) as follower:
+                while True:
+                    yield "".join(f"{line}\n" for line in await follower.next_lines()).encode()
+        except TooManyFollowers as full:
+            yield f"{full}\n".encode()
+
+    async def metrics(self, request: Request, rest: str) -> Response:
+        if request.query.first("format") == "prometheus" or _accepts_prometheus(request):
+            return await self.scrape(request, rest)
+        return json_answer(self._agent, request, self._metrics.consul())
+
+    async def scrape(self, _request: Request, _rest: str) -> Response:
+        return Response(body=self._metrics.prometheus(), content_type=PROMETHEUS_TYPE)
+
+    async def front_page(self, _request: Request, _rest: str) -> Response:
+        return text(200, "Consul Agent")
+
+
+async def refuse_acls(_request: Request, _rest: str) -> Response:
+    raise Refusal(401, "ACL support disabled")
+
+
+def _accepts_prometheus(request: Request) -> bool:
+    return request.header("accept").startswith(PROMETHEUS_ACCEPTS)

@@ -1,0 +1,70 @@
+"""Which rows of the catalog a query wants, whatever the endpoint: tags, node-meta, `filter=`.
+
+Each parameter becomes one test of an item; an item is shown when it passes them all. Consul applies the
+filter after tags and node-meta and before `passing`; as all of them only leave items out, the order shows in
+nothing but speed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import TypeVar
+
+from adsum.api import parameters
+from adsum.api.blocking import bad_filter
+from adsum.api.request import Query
+from adsum.api.router import Refusal
+from adsum.catalog.filter import Fields, Test, compile_filter
+from adsum.catalog.filter_grammar import BadFilter
+from adsum.catalog.view import Host, Instance
+
+Item = TypeVar("Item")
+
+
+def named(rest: str, sentence: str) -> str:
+    if not rest:
+        raise Refusal(400, sentence)
+    return rest
+
+
+def filter_test(query: Query, fields: Fields) -> Test | None:
+    """Compiled before anything is looked at: a wrong filter is refused even where there is nothing."""
+    expression = query.first("filter")
+    if not expression:
+        return None
+    try:
+        return compile_filter(expression, fields)
+    except BadFilter as bad:
+        raise bad_filter(bad) from None
+
+
+def host_test(query: Query) -> Callable[[Host], bool] | None:
+    wanted = parameters.node_meta(query)
+    if not wanted:
+        return None
+    return lambda host: _has_meta(host.node.value.meta, wanted)
+
+
+def instance_tests(query: Query, fields: Fields) -> list[Callable[[Instance], bool]]:
+    is_wanted_host = host_test(query)
+    is_wanted = filter_test(query, fields)
+    tags = frozenset(tag.lower() for tag in query.all("tag"))
+    tests: list[Callable[[Instance], bool]] = []
+    if tags:
+        tests.append(lambda instance: tags <= {tag.lower() for tag in instance.service.value.tags})
+    if is_wanted_host is not None:
+        tests.append(lambda instance: is_wanted_host(instance.host))
+    if is_wanted is not None:
+        tests.append(is_wanted)
+    return tests
+
+
+def passing(items: Iterable[Item], tests: list[Callable[[Item], bool]]) -> Iterable[Item]:
+    """Those that pass every test."""
+    for test in tests:
+        items = filter(test, items)
+    return items
+
+
+def _has_meta(meta: Mapping[str, str], wanted: dict[str, str]) -> bool:
+    return all(meta.get(key) == value for key, value in wanted.items())

@@ -1,0 +1,184 @@
+"""One rendering per query and index, shared by everyone who asks and everyone who waits.
+
+A `Rendering` is one query's answer: what it depends on, how to make it, and the response that was made last,
+head and all. It stays true until one of its topics moves, so a hot read costs a look in a dict and one
+comparison of indexes. When a topic moved but the bytes are the same (another tag, another status), the
+answer keeps its index too, and nobody is woken for nothing: that makes indexes exact for every query,
+whatever its filter.
+
+Kept are at most so many queries and so many bytes; what was not used since the last look goes first.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import OrderedDict
+from collections.abc import Callable, Hashable
+from dataclasses import dataclass
+
+import trio
+
+from adsum.api import shapes
+from adsum.api.response import Body, HeaderList, Response, json_body
+from adsum.catalog.indexes import Indexes, Topic
+
+QUERIES_MAX = 4096
+BYTES_MAX = 64 * 1024 * 1024
+TARGETS_PER_QUERY_MAX = 8  # spellings of one query that are found without parsing
+TARGET_BYTES_MAX = 512
+OVERHEAD_BYTES = 2048  # what a kept query costs besides its answer
+
+# Endpoints that list everything wake at most this often, and spend at most a fifth of the time on rendering.
+PAUSE_S_MIN = 0.020
+PAUSE_PER_COST = 4
+
+
+@dataclass(slots=True)
+class ApiCounters:
+    blocking_open: int = 0
+    blocking_woken: int = 0
+    blocking_timed_out: int = 0
+    foreign_indexes_held: int = 0
+    renderings: int = 0
+    renderings_unchanged: int = 0  # a topic moved, but not what this query shows of it
+    rendering_hits: int = 0
+    renderings_dropped: int = 0  # to make room
+    rendering_bytes: int = 0  # held now
+
+
+@dataclass(frozen=True, slots=True)
+class Read:
+    """What a catalog query depends on, and how to make its answer; making it again gives it anew."""
+
+    topics: tuple[Topic, ...]
+    render: Callable[[], bytes]
+    lists_everything: bool = False
+    headers: HeaderList = ()
+
+
+class Rendering:
+    __slots__ = (
+        "_counters",
+        "_indexes",
+        "_is_pretty",
+        "_meta",
+        "_only_topic",
+        "_seen",
+        "index",
+        "is_used",
+        "kept_by",
+        "next_at",
+        "read",
+        "response",
+        "size",
+        "targets",
+    )
+
+    def __init__(
+        self, read: Read, indexes: Indexes, counters: ApiCounters, meta: HeaderList, *, is_pretty: bool
+    ) -> None:
+        self.read = read
+        self.index = 0
+        self.response = Response()
+        self.size = 0
+        self.targets: list[bytes] = []
+        self.is_used = True
+        self.kept_by: Renderings | None = None
+        self.next_at = 0.0  # on trio's clock: waiters should not ask for another before
+        self._indexes = indexes
+        self._counters = counters
+        self._meta = meta
+        self._is_pretty = is_pretty
+        self._only_topic = read.topics[0] if len(read.topics) == 1 else None
+        self._seen = -1
+
+    def current(self) -> Response:
+        if self._topics_index() != self._seen:
+            self._render()
+        return self.response
+
+    def current_index(self) -> int:
+        self.current()
+        return self.index
+
+    def _topics_index(self) -> int:
+        if self._only_topic is not None:
+            return self._indexes.of(self._only_topic)
+        return max(map(self._indexes.of, self.read.topics))
+
+    def _render(self) -> None:
+        seen, begun_s = self._topics_index(), time.perf_counter()
+        plain = self.read.render()
+        if self._is_pretty:
+            plain = shapes.pretty(plain)
+        self._counters.renderings += 1
+        if self.index and plain == self.response.body.plain:
+            self._counters.renderings_unchanged += 1
+        else:
+            self.index = seen
+            self._resize(len(plain) + OVERHEAD_BYTES)
+            headers = (("X-Consul-Index", str(seen)), *self._meta, *self.read.headers)
+            self.response = json_body(Body(plain), headers)
+        self._seen = seen
+        cost_s = time.perf_counter() - begun_s
+        self.next_at = trio.current_time() + max(PAUSE_S_MIN, PAUSE_PER_COST * cost_s)
+
+    def _resize(self, size: int) -> None:
+        grown, self.size = size - self.size, size
+        if self.kept_by is not None:
+            self._counters.rendering_bytes += grown
+            self.kept_by.make_room()
+
+
+class Renderings:
+    """By query, and by the raw targets that spelled it without an index. Old ones go when room is needed."""
+
+    def __init__(
+        self, counters: ApiCounters, *, queries_max: int = QUERIES_MAX, bytes_max: int = BYTES_MAX
+    ) -> None:
+        self.by_target: dict[bytes, Rendering] = {}
+        self._by_query: OrderedDict[Hashable, Rendering] = OrderedDict()
+        self._counters = counters
+        self._queries_max = queries_max
+        self._bytes_max = bytes_max
+
+    def __len__(self) -> int:
+        return len(self._by_query)
+
+    def get(self, query: Hashable) -> Rendering | None:
+        return self._by_query.get(query)
+
+    def keep(self, query: Hashable, rendering: Rendering) -> None:
+        self._by_query[query] = rendering
+        rendering.kept_by = self
+        self._counters.rendering_bytes += rendering.size
+        self.make_room()
+
+    def keep_target(self, target: bytes, rendering: Rendering) -> None:
+        if rendering.kept_by is None or len(target) > TARGET_BYTES_MAX:
+            return
+        if len(rendering.targets) < TARGETS_PER_QUERY_MAX:
+            rendering.targets.append(target)
+            self.by_target[target] = rendering
+
+    def make_room(self) -> None:
+        """The clock algorithm: who was used since it was last looked at may stay another round. The last one
+        stays in any case, for its waiters would otherwise each hold a copy."""
+        while len(self._by_query) > 1 and self._is_over():
+            query, rendering = self._by_query.popitem(last=False)
+            if rendering.is_used:
+                rendering.is_used = False
+                self._by_query[query] = rendering
+            else:
+                self._drop(rendering)
+
+    def _drop(self, rendering: Rendering) -> None:
+        rendering.kept_by = None
+        self._counters.renderings_dropped += 1
+        self._counters.rendering_bytes -= rendering.size
+        for target in rendering.targets:
+            del self.by_target[target]
+        rendering.targets.clear()
+
+    def _is_over(self) -> bool:
+        return len(self._by_query) > self._queries_max or self._counters.rendering_bytes > self._bytes_max

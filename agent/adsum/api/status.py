@@ -1,0 +1,30 @@
+"""/v1/status: who leads, and who takes part. Registrators use it as a ping."""
+
+from __future__ import annotations
+
+from adsum.api import parameters, standing
+from adsum.api.answers import json_answer
+from adsum.api.door import Agent
+from adsum.api.request import Request
+from adsum.api.response import Response
+from adsum.api.router import Route
+
+
+class Status:
+    def __init__(self, agent: Agent) -> None:
+        self._agent = agent
+
+    def routes(self) -> list[Route]:
+        return [
+            Route(("GET",), "/v1/status/leader", self.leader),
+            Route(("GET",), "/v1/status/peers", self.peers),
+        ]
+
+    async def leader(self, request: Request, _rest: str) -> Response:
+        parameters.check_datacenter(request.query, self._agent.config.datacenter)
+        return json_answer(self._agent, request, standing.leader_address(self._agent))
+
+    async def peers(self, request: Request, _rest: str) -> Response:
+        parameters.check_datacenter(request.query, self._agent.config.datacenter)
+        leader = standing.leader_address(self._agent)
+        return json_answer(self._agent, request, [leader] if leader else [])
