@@ -11,6 +11,7 @@ import pytest
 import trio
 
 from adsum.dns.limits import DnsLimits
+from adsum.dns.server import bind_both
 from adsum.dns.settings import DnsSettings, Recursor
 from tests.dns.support import Catalog, lines
 from tests.dns.test_server import exactly, framed, query, reply_on, serving
@@ -44,15 +45,13 @@ class NameServer:
         self.asked: list[dns.message.Message] = []
         self.ports: set[int] = set()
         self._behaviour = behaviour
-        self.recursor = Recursor(host="127.0.0.1", port=0)
 
     async def run(self, task_status: trio.TaskStatus[Recursor]) -> None:
-        with trio.socket.socket(type=trio.socket.SOCK_DGRAM) as udp:
-            await udp.bind(("127.0.0.1", 0))
-            port = udp.getsockname()[1]
+        sock, listener = bind_both("127.0.0.1", 0)
+        with trio.socket.from_stdlib_socket(sock) as udp:
             async with trio.open_nursery() as nursery:
-                await nursery.start(trio.serve_tcp, self._converse, port)
-                task_status.started(Recursor(host="127.0.0.1", port=port))
+                await nursery.start(trio.serve_listeners, self._converse, [listener])
+                task_status.started(Recursor(host="127.0.0.1", port=udp.getsockname()[1]))
                 while True:
                     packet, peer = await udp.recvfrom(65535)
                     self.ports.add(peer[1])

@@ -27,7 +27,7 @@ from adsum.dns.datagrams import EveryAddress, datagrams_of, is_loopback, prefix_
 from adsum.dns.limits import DnsLimits
 from adsum.dns.recursor import Recursion
 from adsum.dns.resolver import Resolver
-from adsum.dns.server import DnsSockets, bind_tcp, bind_udp, serve
+from adsum.dns.server import DnsSockets, bind_both, bind_udp, serve
 from adsum.dns.settings import DnsSettings
 from tests.dns.support import NOW, Catalog, lines
 
@@ -73,22 +73,11 @@ async def serving(
     answers = Answers(catalog.view, settings, Random(1))
     ids = itertools.count(1)
     resolver = Resolver(answers, Recursion(limits, counters, lambda: next(ids)), counters, trio.current_time)
-    udp, tcp = _bound_together(host)
+    udp, tcp = bind_both(host, 0)
     async with trio.open_nursery() as nursery:
         await nursery.start(serve, DnsSockets([udp], [tcp]), resolver, limits, lambda: 10**9)
         yield Server(tcp.socket.getsockname()[:2], answers, counters)
         nursery.cancel_scope.cancel()
-
-
-def _bound_together(host: str) -> tuple[socket.socket, trio.SocketListener]:
-    """UDP and TCP on one port that happens to be free for both."""
-    for _ in range(20):
-        tcp = bind_tcp(host, 0)
-        try:
-            return bind_udp(host, tcp.socket.getsockname()[1]), tcp
-        except OSError:
-            tcp.socket.close()
-    raise AssertionError("no port is free for both UDP and TCP")
 
 
 def query(name: str, rdtype: str = "A", edns: int | None = None) -> dns.message.Message:

@@ -25,6 +25,7 @@ RECEIVE_BUFFER_BYTES = (
     1024 * 1024
 )  # absorbs a burst while the loop does something else; the kernel may give less
 TCP_BACKLOG = 256
+FREE_PORT_ATTEMPTS = 20
 TCP_CHUNK_BYTES = 8192
 
 
@@ -32,6 +33,19 @@ TCP_CHUNK_BYTES = 8192
 class DnsSockets:
     udp: Sequence[socket.socket]
     tcp: Sequence[trio.SocketListener]
+
+
+def bind_both(host: str, port: int) -> tuple[socket.socket, trio.SocketListener]:
+    """UDP and TCP on one port; with port 0 on one that happens to be free for both."""
+    for attempt in range(FREE_PORT_ATTEMPTS):
+        listener = bind_tcp(host, port)
+        try:
+            return bind_udp(host, listener.socket.getsockname()[1]), listener
+        except OSError:
+            listener.socket.close()
+            if port or attempt == FREE_PORT_ATTEMPTS - 1:
+                raise
+    raise AssertionError("the last attempt returns or raises")
 
 
 def bind_udp(host: str, port: int) -> socket.socket:
