@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import importlib.util
 import re
 import subprocess
 import sys
 from pathlib import Path
-from types import ModuleType
 
 import pytest
+from tools import run_stages
 
 from tests.house.rooms import ROOT
 
@@ -44,38 +43,25 @@ def test_ci_runs_what_developers_run() -> None:
     assert (ROOT / ".ci/run").stat().st_mode & 0o111
 
 
-def run_stages() -> ModuleType:
-    spec = importlib.util.spec_from_file_location("run_stages", ROOT / "tools/run_stages.py")
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[spec.name] = module  # dataclasses look their module up
-    spec.loader.exec_module(module)
-    return module
-
-
 def test_closing_line_of_a_good_run_counts_the_tests() -> None:
-    stages = run_stages()
-    verdicts = [stages.Verdict(name, True, "") for name in ("lint", "types", "tests")]
+    verdicts = [run_stages.Verdict(name, True, "") for name in ("lint", "types", "tests")]
     assert (
-        stages.closing_line(verdicts, "312 passed, 3 skipped in 41.20s", 44.4)
+        run_stages.closing_line(verdicts, "312 passed, 3 skipped in 41.20s", 44.4)
         == "All passed: lint, types, tests. Tests: 312 passed, 3 skipped in 41.20s; everything in 44 s."
     )
 
 
 def test_closing_line_of_a_bad_run_names_what_failed_and_what_to_do() -> None:
-    stages = run_stages()
-    verdicts = [stages.Verdict("format", False, "make format"), stages.Verdict("tests", True, "")]
+    verdicts = [run_stages.Verdict("format", False, "make format"), run_stages.Verdict("tests", True, "")]
     assert (
-        stages.closing_line(verdicts, "1 passed in 0.10s", 2)
+        run_stages.closing_line(verdicts, "1 passed in 0.10s", 2)
         == "FAILED: format (make format); passed: tests. Tests: 1 passed in 0.10s; everything in 2 s."
     )
 
 
 def test_a_failing_stage_keeps_its_words() -> None:
-    stages = run_stages()
-    stage = stages.Stage("lint", ["python", "-c", "import sys; sys.exit('line 3 is odd')"], "look")
-    assert stages.run_stage(stage) == stages.Verdict("lint", False, "look", "line 3 is odd")
+    stage = run_stages.Stage("lint", ["python", "-c", "import sys; sys.exit('line 3 is odd')"], "look")
+    assert run_stages.run_stage(stage) == run_stages.Verdict("lint", False, "look", "line 3 is odd")
 
 
 def test_a_missing_debian_program_is_named_with_its_package(tmp_path: Path) -> None:
