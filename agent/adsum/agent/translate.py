@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from adsum.agent.config.config import Config
 from adsum.agent.settings import Settings
 from adsum.api.browser import BrowserRules
+from adsum.api.endpoints import EVERYWHERE
 from adsum.api.limits import HttpLimits
 from adsum.api.router import HttpRules
 from adsum.api.version import CONSUL_API_VERSION
@@ -82,7 +83,7 @@ def _recursor(text: str) -> Recursor:
 
 
 def http_rules(config: Config) -> HttpRules:
-    headers = tuple(config.http.response_headers.items())
+    headers = (*EVERYWHERE, *config.http.response_headers.items())
     return HttpRules(
         block_endpoints=config.http.block_endpoints,
         allow_write_http_from=tuple(map(ipaddress.ip_network, config.http.allow_write_http_from)),

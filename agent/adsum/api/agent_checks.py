@@ -11,7 +11,7 @@ from adsum.api.agent_services import refuse_scripts
 from adsum.api.answers import done, json_answer
 from adsum.api.bodies import decode_json
 from adsum.api.door import Agent
-from adsum.api.queries import filter_test
+from adsum.api.queries import filter_test, refusing_bad_filters
 from adsum.api.request import Request
 from adsum.api.response import Response
 from adsum.api.router import Handler, Refusal, Route
@@ -45,14 +45,16 @@ class AgentChecks:
 
     async def checks(self, request: Request, _rest: str) -> Response:
         parameters.check_namespace(request.query)
-        is_wanted = filter_test(request.query, CHECK)
         own = self._agent.own
         node_name = own.settings.node_name
-        shown = {}
-        for check_id, own_check in sorted(own.checks.items()):
-            check = own.published_check(own_check)
-            if is_wanted is None or is_wanted(PlacedCheck(node_name, check)):
-                shown[check_id] = shapes.own_check(node_name, check)
+        checks = [own.published_check(check) for _id, check in sorted(own.checks.items())]
+        with refusing_bad_filters():
+            is_wanted = filter_test(request.query, CHECK)
+            shown = {
+                check.check_id: shapes.own_check(node_name, check)
+                for check in checks
+                if is_wanted is None or is_wanted(PlacedCheck(node_name, check))
+            }
         return json_answer(self._agent, request, shown)
 
     async def register(self, request: Request, _rest: str) -> Response:

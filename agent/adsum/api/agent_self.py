@@ -119,6 +119,8 @@ def _tags(agent: Agent) -> dict[str, str]:
 
 
 def _election_tags(agent: Agent) -> dict[str, str]:
+    if agent.config.is_dev:
+        return {}
     if agent.config.bootstrap_expect > 1:
         return {"expect": str(agent.config.bootstrap_expect)}
     return {"bootstrap": "1"} if agent.config.bootstrap else {}
@@ -162,7 +164,7 @@ def _consul_stats(agent: Agent) -> dict[str, str]:
         return {"acl": "disabled", "known_servers": "0", "server": "false"}
     return {
         "acl": "disabled",
-        "bootstrap": _go(agent.config.bootstrap),
+        "bootstrap": _go(agent.config.bootstrap and not agent.config.is_dev),
         "known_datacenters": "1",
         "leader": _go(standing.leads_alone(agent)),
         "leader_addr": standing.leader_address(agent),

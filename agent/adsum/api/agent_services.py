@@ -18,7 +18,7 @@ from adsum.api.answers import done, json_answer
 from adsum.api.blocking import parse_asked
 from adsum.api.bodies import decode_json
 from adsum.api.door import Agent
-from adsum.api.queries import filter_test, named
+from adsum.api.queries import filter_test, named, refusing_bad_filters
 from adsum.api.request import Request
 from adsum.api.response import Response
 from adsum.api.router import Refusal, Route
@@ -53,12 +53,13 @@ class AgentServices:
 
     async def services(self, request: Request, _rest: str) -> Response:
         parameters.check_namespace(request.query)
-        is_wanted = filter_test(request.query, NODE_SERVICE)
-        shown = {
-            service_id: shapes.own_service(own.definition)
-            for service_id, own in sorted(self._agent.own.services.items())
-            if is_wanted is None or is_wanted(published_service(own.definition))
-        }
+        with refusing_bad_filters():
+            is_wanted = filter_test(request.query, NODE_SERVICE)
+            shown = {
+                service_id: shapes.own_service(own.definition)
+                for service_id, own in sorted(self._agent.own.services.items())
+                if is_wanted is None or is_wanted(published_service(own.definition))
+            }
         return json_answer(self._agent, request, shown)
 
     async def service(self, request: Request, service_id: str) -> Response:

@@ -18,6 +18,7 @@ import trio
 
 from adsum.api import parameters
 from adsum.api.door import Agent
+from adsum.api.queries import refusing_bad_filters
 from adsum.api.rendering import ApiCounters, Read, Rendering, Renderings
 from adsum.api.request import Query, Request
 from adsum.api.response import HeaderList, Response
@@ -39,8 +40,9 @@ FAILED_META: HeaderList = (
     ("X-Consul-Lastcontact", "0"),
 )
 
-# Parameters that say when to answer, or who asks, not what.
-NOT_OF_THE_QUERY = frozenset({"index", "wait", "token", "hash"})
+# Parameters that plans and renderings look at; all others (when to answer, who asks, how fresh) leave the
+# answer as it is, and queries that differ only in them share a rendering, and an index.
+SHAPING = frozenset({"cached", "filter", "node-meta", "passing", "pretty", "tag"})
 
 Plan = Callable[[Agent, Query, str], Read]
 
@@ -69,7 +71,10 @@ class Reads:
                 return await self._answer(plan, request, rest, takes_cached=takes_cached)
             known.is_used = True
             counters.rendering_hits += 1
-            return current(known)
+            try:
+                return known.current()
+            except BadFilter as bad:  # its cost may show only now that there is more to look at
+                raise Refusal(400, str(bad), FAILED_META) from None
 
         return Route(("GET",), path, answer, rest=path.endswith("/"))
 
@@ -81,16 +86,17 @@ class Reads:
             check_cache_control(request.header("cache-control"))
         parameters.check_namespace(query)
         parameters.check_datacenter(query, self._agent.config.datacenter, FAILED_META)
-        rendering = self._find(plan, request, rest, is_cached=is_cached)
-        response = current(rendering)
-        if asked.index:
-            return await self._hold(request, rendering, asked)
+        with refusing_bad_filters(FAILED_META):
+            rendering = self._find(plan, request, rest, is_cached=is_cached)
+            response = rendering.current()
+            if asked.index:
+                return await self._hold(request, rendering, asked)
         if not is_cached and not query.has("token"):
             self._renderings.keep_target(request.target, rendering)
         return response
 
     def _find(self, plan: Plan, request: Request, rest: str, *, is_cached: bool) -> Rendering:
-        key = (request.path, tuple(pair for pair in request.query if pair[0] not in NOT_OF_THE_QUERY))
+        key = (request.path, tuple(sorted(pair for pair in request.query if pair[0] in SHAPING)))
         rendering = self._renderings.get(key)
         if rendering is not None:
             rendering.is_used = True
@@ -109,7 +115,7 @@ class Reads:
         )
         is_pretty = parameters.is_pretty(query, always=agent.config.is_dev)
         rendering = Rendering(read, agent.view.indexes, self._counters, meta, is_pretty=is_pretty)
-        current(rendering)
+        rendering.current()
         self._renderings.keep(key, rendering)
         return rendering
 
@@ -130,7 +136,7 @@ class Reads:
             self._counters.blocking_open -= 1
             for topic in rendering.read.topics:
                 watches.remove(topic, wake)
-        return current(rendering)
+        return rendering.current()
 
     async def _until_moved(self, request: Request, rendering: Rendering, deadline: float) -> None:
         known = rendering.index
@@ -140,7 +146,7 @@ class Reads:
                 return
             if rendering.read.lists_everything:
                 await _pause(request, min(rendering.next_at, deadline))
-            current(rendering)
+            rendering.current()
         self._counters.blocking_woken += 1
 
 
@@ -148,17 +154,6 @@ async def _pause(request: Request, until: float) -> None:
     """Let changes gather; more of them may come and wake us meanwhile."""
     while trio.current_time() < until and await request.park(until):
         pass
-
-
-def current(rendering: Rendering) -> Response:
-    try:
-        return rendering.current()
-    except BadFilter as bad:  # a regular expression may turn out too costly only when it is run
-        raise bad_filter(bad) from None
-
-
-def bad_filter(bad: BadFilter) -> Refusal:
-    return Refusal(400, str(bad), FAILED_META)
 
 
 def parse_asked(query: Query, agent: Agent) -> Asked:

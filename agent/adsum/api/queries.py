@@ -7,12 +7,13 @@ nothing but speed.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from typing import TypeVar
 
 from adsum.api import parameters
-from adsum.api.blocking import bad_filter
 from adsum.api.request import Query
+from adsum.api.response import HeaderList
 from adsum.api.router import Refusal
 from adsum.catalog.filter import Fields, Test, compile_filter
 from adsum.catalog.filter_grammar import BadFilter
@@ -28,14 +29,19 @@ def named(rest: str, sentence: str) -> str:
 
 
 def filter_test(query: Query, fields: Fields) -> Test | None:
-    """Compiled before anything is looked at: a wrong filter is refused even where there is nothing."""
+    """Compiled before anything is looked at: a wrong filter is refused even where there is nothing. Raises
+    `BadFilter`."""
     expression = query.first("filter")
-    if not expression:
-        return None
+    return compile_filter(expression, fields) if expression else None
+
+
+@contextmanager
+def refusing_bad_filters(headers: HeaderList = ()) -> Iterator[None]:
+    """Around choosing as well: a regular expression may turn out too costly only when it is run."""
     try:
-        return compile_filter(expression, fields)
+        yield
     except BadFilter as bad:
-        raise bad_filter(bad) from None
+        raise Refusal(400, str(bad), headers) from None
 
 
 def host_test(query: Query) -> Callable[[Host], bool] | None:
