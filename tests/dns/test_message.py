@@ -64,6 +64,13 @@ def test_two_opt_records_are_a_format_error() -> None:
     assert rcode_of(read_message(packet)) == dns.rcode.FORMERR
 
 
+def test_question_stuffed_with_records_is_a_format_error() -> None:
+    record = b"\xc0\x0c\0\1\0\1\0\0\0\0\0\4\1\2\3\4"
+    for count, is_read in ((8, True), (9, False)):
+        packet = wire.HEADER.pack(1, 0, 1, 0, 0, count) + b"\3web\0\0\1\0\1" + record * count
+        assert isinstance(read_message(packet), Question) == is_read
+
+
 @given(st.binary(max_size=120))
 @example(b"\0\1\0\0\0\1\0\0\0\0\0\0\xc0\x0c\0\1\0\1")
 @example(b"\0\1\0\0\0\1\xff\xff\xff\xff\xff\xff" + b"\xc0\x0c" * 40)
@@ -102,3 +109,12 @@ edge.example.net. 60 IN TXT "no"
         wire.Record(b"\4edge\7example\3net\0", wire.A, 60, b"\xc0\0\2\1"),
     )
     assert read_records(b"rubbish") == ()
+
+
+@given(st.binary(max_size=80), st.sampled_from([wire.A, wire.AAAA, wire.CNAME]), st.integers(0, 20))
+@example(b"", wire.CNAME, 0)
+def test_a_recursors_rubbish_is_no_record(data: bytes, rtype: int, length: int) -> None:
+    record = b"\3www\3com\0" + rtype.to_bytes(2) + b"\0\1\0\0\0\5" + length.to_bytes(2) + data
+    packet = wire.HEADER.pack(1, wire.QR, 0, 1, 0, 0) + record
+    for each in read_records(packet):
+        assert len(each.data) in {0, 4, 16}

@@ -211,6 +211,19 @@ async def test_connections_over_the_limit_are_turned_away(catalog: Catalog) -> N
     assert server.counters.tcp_turned_away == 1
 
 
+async def test_one_host_cannot_hold_all_connections(catalog: Catalog) -> None:
+    limits = DnsLimits(tcp_connections_per_host_max=1)
+    async with serving(catalog, limits=limits) as server:
+        for _ in range(2):  # a place is free again once its conversation is over
+            async with await server.connect() as first:
+                await first.send_all(framed(query("n1.node.consul")))
+                await reply_on(first)
+                async with await server.connect() as second:
+                    assert await second.receive_some() == b""
+            await trio.testing.wait_all_tasks_blocked()
+    assert server.counters.tcp_accepted == server.counters.tcp_turned_away == 2
+
+
 async def test_question_too_large_ends_the_conversation(catalog: Catalog) -> None:
     async with serving(catalog) as server, await server.connect() as stream:
         await stream.send_all(b"\xff\xff")

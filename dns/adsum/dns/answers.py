@@ -179,15 +179,30 @@ class _Fitting:
         if self._answer.is_rotated:  # the limit is on equals; a chain or a node's facts belong together
             self._is_counted_uncompressed = room.is_counted_uncompressed and len(offers) > room.offers_max
             offers = offers[: room.offers_max]
-        draft = self._draft(offers, with_addresses=True, with_texts=True)
-        if self._fits(draft):
-            return draft
-        draft = self._most(offers, with_addresses=True)
+        hopeful = offers[: self._hope(offers)]
+        if len(hopeful) == len(offers) and self._may_fit_with_texts(offers):
+            draft = self._draft(offers, with_addresses=True, with_texts=True)
+            if self._fits(draft):
+                return draft
+        draft = self._most(hopeful, with_addresses=True)
         if not draft.offers and offers:
             draft = self._most(offers[:1], with_addresses=False)
         if self._fits(draft) and (draft.offers or not offers):
             return draft
         return Draft((), (), (), b"", self._fixed_bytes, is_bare=True)
+
+    def _hope(self, offers: Sequence[Offer]) -> int:
+        """No more than this many can fit, however well they compress: writing thousands to see takes long."""
+        left_bytes = self._room.bytes_max - self._fixed_bytes
+        for count, offer in enumerate(offers):
+            left_bytes -= offer.record.bytes_least + sum(each.bytes_least for each in offer.addresses)
+            if left_bytes < 0:
+                return count
+        return len(offers)
+
+    def _may_fit_with_texts(self, offers: Sequence[Offer]) -> bool:
+        texts_bytes = sum(text.bytes_least for offer in offers for text in offer.texts)
+        return self._fixed_bytes + texts_bytes <= self._room.bytes_max
 
     def _most(self, offers: Sequence[Offer], *, with_addresses: bool) -> Draft:
         """The longest beginning that fits: a guess by proportion, then steps of one."""

@@ -38,6 +38,7 @@ class DnsCounters:
     full: int = 0  # of those, read by dnslib
 
     malformed: int = 0  # asked nothing; some were told so
+    faults: int = 0  # questions over which we stumbled: our own bugs, each logged
     rate_limited: int = 0  # askers over their rate: silence
     rate_slipped: int = 0  # askers over their rate: sent on to TCP
     memory_overflows: int = 0  # how often all known questions were forgotten for want of room

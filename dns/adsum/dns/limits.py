@@ -21,6 +21,7 @@ class DnsLimits:
     prefixes_max: int = 4096
 
     tcp_connections_max: int = 512
+    tcp_connections_per_host_max: int = 128  # so that one host cannot keep all others out
     tcp_idle_timeout_s: float = 10.0  # from one whole question to the next, as RFC 7766 advises: seconds
     tcp_send_timeout_s: float = 5.0
     tcp_question_bytes_max: int = 4096

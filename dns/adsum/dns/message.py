@@ -36,6 +36,9 @@ from adsum.dns.wire import (
 if TYPE_CHECKING:
     from dnslib import RR, DNSRecord
 
+# Reading a record takes dnslib up to 0.1 ms, so a packet stuffed with them would hold everybody else up.
+QUESTION_RECORDS_MAX = 8  # beside the question; OPT and TSIG are all that anyone sends
+ANSWER_RECORDS_MAX = 128
 CLIENT_SUBNET = 8  # RFC 7871
 SUBNET_HEAD = struct.Struct("!HBB")  # family, source prefix length, scope prefix length
 
@@ -43,14 +46,14 @@ SUBNET_HEAD = struct.Struct("!HBB")  # family, source prefix length, scope prefi
 def read_message(packet: bytes) -> Question | Malformed:
     if len(packet) < HEADER_BYTES:
         return Malformed("shorter than a header")
-    message_id, flags, questions, *_ = HEADER.unpack_from(packet)
+    message_id, flags, questions, *others = HEADER.unpack_from(packet)
     if flags & QR:
         return Malformed("an answer, which nobody here asked for")
     if flags & OPCODE_MASK:
         return Malformed("an operation other than QUERY", bare_reply(message_id, flags, NOTIMP))
     if questions != 1:
         return Malformed("not exactly one question", bare_reply(message_id, flags, FORMERR))
-    record = _parsed(packet)
+    record = _parsed(packet) if sum(others) <= QUESTION_RECORDS_MAX else None
     if record is None:
         return Malformed("no DNS message", bare_reply(message_id, flags, FORMERR))
     return _question(record, message_id, flags)
@@ -58,15 +61,24 @@ def read_message(packet: bytes) -> Question | Malformed:
 
 def read_records(packet: bytes) -> tuple[Record, ...]:
     """The aliases and addresses in another server's answer; none if it is no answer."""
+    if len(packet) < HEADER_BYTES or sum(HEADER.unpack_from(packet)[2:]) > ANSWER_RECORDS_MAX:
+        return ()
     parsed = _parsed(packet)
-    found = []
-    for each in parsed.rr if parsed is not None else ():
-        owner = encode_labels(each.rname.label)
-        target = encode_labels(each.rdata.label.label) if each.rtype == CNAME else b""
-        data = bytes(each.rdata.data) if each.rtype in {A, AAAA} else b""
-        if owner is not None and target is not None and (target or data):
-            found.append(Record(owner, each.rtype, each.ttl, data, target))
-    return tuple(found)
+    records = (_record(each) for each in (parsed.rr if parsed is not None else ()))
+    return tuple(record for record in records if record is not None)
+
+
+def _record(parsed: RR) -> Record | None:
+    owner = encode_labels(parsed.rname.label)
+    if owner is None:
+        return None
+    # Without data it is neither alias nor address, whatever its type says: dnslib keeps it as plain bytes.
+    if parsed.rtype in {A, AAAA} and len(parsed.rdata.data) in {4, 16}:
+        return Record(owner, parsed.rtype, parsed.ttl, bytes(parsed.rdata.data))
+    if parsed.rtype == CNAME and hasattr(parsed.rdata, "label"):
+        target = encode_labels(parsed.rdata.label.label)
+        return Record(owner, CNAME, parsed.ttl, target=target) if target else None
+    return None
 
 
 def _parsed(packet: bytes) -> DNSRecord | None:

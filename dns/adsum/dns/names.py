@@ -11,6 +11,7 @@ import enum
 import ipaddress
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 from adsum.dns.settings import DnsSettings
 from adsum.dns.wire import SRV
@@ -18,6 +19,7 @@ from adsum.dns.wire import SRV
 UNSERVED_KINDS = frozenset({"connect", "ingress", "query", "virtual"})
 KINDS = frozenset({"service", "node", "addr"}) | UNSERVED_KINDS
 ADDRESS_VERSIONS = {8: 4, 32: 6}  # hex digits -> IP version
+ADDRESSES_KEPT_MAX = 8192  # reading one takes longer than writing a record
 NIBBLES = frozenset("0123456789abcdef")
 
 
@@ -112,6 +114,7 @@ def _reversed_address(labels: Sequence[str]) -> str:
     return ""
 
 
+@lru_cache(maxsize=ADDRESSES_KEPT_MAX)
 def parse_ip(text: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
     """The address in a registration, if it is one: people also register host names."""
     try:

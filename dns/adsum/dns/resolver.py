@@ -66,6 +66,16 @@ class Resolver:
 
     def consider(self, packet: bytes, transport: Transport) -> bytes | Errand:
         """The answer (empty for silence), or the errand that will bring it."""
+        try:
+            return self._consider(packet, transport)
+        except Exception:
+            # A bug of ours must not become a packet that ends the agent: the asker gets silence, we a trace.
+            self.counters.faults += 1
+            if self._may_log():
+                logger.exception("answering the DNS packet %s failed", packet.hex())
+            return b""
+
+    def _consider(self, packet: bytes, transport: Transport) -> bytes | Errand:
         question = wire.parse_question(packet)
         if question is not None:
             return self._answer(packet, question, transport, is_common=True)
@@ -130,13 +140,18 @@ class Resolver:
     def _malformed(self, malformed: Malformed) -> bytes:
         """Anyone can send rubbish at any rate, so it is told of once a minute."""
         self.counters.malformed += 1
-        now_s = self._clock_s()
-        if now_s >= self._silent_until_s:
+        if self._may_log():
             count = self.counters.malformed - self._malformed_told
             logger.warning("%d DNS packets asked nothing; the last was %s", count, malformed.reason)
             self._malformed_told = self.counters.malformed
-            self._silent_until_s = now_s + QUIET_S
         return malformed.reply
+
+    def _may_log(self) -> bool:
+        now_s = self._clock_s()
+        if now_s < self._silent_until_s:
+            return False
+        self._silent_until_s = now_s + QUIET_S
+        return True
 
 
 def _label(transport: Transport) -> str:

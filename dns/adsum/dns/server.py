@@ -8,6 +8,7 @@ each question came to and answers from there, as a host with several addresses m
 from __future__ import annotations
 
 import socket
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
@@ -216,21 +217,40 @@ class Conversations:
         self._resolver = resolver
         self._counters = resolver.counters
         self._limits = limits
+        self._open: Counter[str] = Counter()  # connections by host
 
     async def hold(self, stream: trio.SocketStream) -> None:
-        counters = self._counters
         async with stream:
-            if counters.tcp_connections >= self._limits.tcp_connections_max:
-                counters.tcp_turned_away += 1
+            try:
+                host = stream.socket.getpeername()[0]
+            except OSError:
+                return  # gone before it was let in
+            if not self._admit(host):
+                self._counters.tcp_turned_away += 1
                 return
-            counters.tcp_accepted += 1
-            counters.tcp_connections += 1
             try:
                 await self._converse(stream)
             except trio.BrokenResourceError:
                 return  # the asker went away, which is how most conversations end
             finally:
-                counters.tcp_connections -= 1
+                self._leave(host)
+
+    def _admit(self, host: str) -> bool:
+        counters, limits = self._counters, self._limits
+        if counters.tcp_connections >= limits.tcp_connections_max:
+            return False
+        if self._open[host] >= limits.tcp_connections_per_host_max:
+            return False
+        counters.tcp_accepted += 1
+        counters.tcp_connections += 1
+        self._open[host] += 1
+        return True
+
+    def _leave(self, host: str) -> None:
+        self._counters.tcp_connections -= 1
+        self._open[host] -= 1
+        if not self._open[host]:
+            del self._open[host]
 
     async def _converse(self, stream: trio.SocketStream) -> None:
         received = bytearray()

@@ -15,6 +15,7 @@ from __future__ import annotations
 import struct
 from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import NamedTuple
 
 # Types (RFC 1035, 2782, 3596, 6891) and classes.
@@ -72,6 +73,7 @@ LABEL_BYTES_MAX = 63
 POINTER = 0xC000
 POINTER_MAX = 0x3FFF
 ROOT = b"\0"
+NAMES_KEPT_MAX = 8192  # of registered names in wire form, which every rendering needs again
 BARE_QUESTION_BYTES_MIN = HEADER_BYTES + 1 + 4
 
 
@@ -103,6 +105,11 @@ class Record(NamedTuple):
     @property
     def bytes_uncompressed(self) -> int:
         return len(self.owner) + 10 + len(self.data) + len(self.target)
+
+    @property
+    def bytes_least(self) -> int:
+        """With its names compressed as far as names can be."""
+        return 11 + len(self.data) + (len(self.target) if self.rtype == SRV else 0)
 
 
 def parse_question(packet: bytes) -> Question | None:
@@ -153,6 +160,7 @@ def echoed_question(packet: bytes) -> bytes:
     return packet[HEADER_BYTES : end + 4] if end else b""
 
 
+@lru_cache(maxsize=NAMES_KEPT_MAX)
 def encode_name(text: str) -> bytes | None:
     """A dotted name in wire form; None if DNS cannot carry it (a label empty or too long, or all of it)."""
     if text in {"", "."}:

@@ -163,6 +163,7 @@ class Zone:
         self, asked: Asked, owner: bytes, found: Sequence[Instance], ttl_s: int, trail: tuple[bytes, ...]
     ) -> tuple[Offer, ...]:
         offers: dict[tuple[str, str, int], Offer] = {}
+        texts: dict[str, tuple[Record, ...]] = {}  # by node: hundreds of instances may share one
         for instance in found:
             service, node = instance.service.value, instance.host.node.value
             key = (node.name, service.address, service.port)
@@ -171,11 +172,13 @@ class Zone:
             target = self._target(instance, asked, owner)
             if target is None:
                 continue
+            if node.name not in texts:
+                texts[node.name] = self._node_texts(node, self._node_name(node, asked.domain), ttl_s)
             data = _srv_data(instance)
             offers[key] = Offer(
                 Record(owner, SRV, ttl_s, data, target),
                 addresses=self._target_addresses(target, _place_of(instance, owner), ttl_s, trail),
-                texts=self._node_texts(node, self._node_name(node, asked.domain), ttl_s),
+                texts=texts[node.name],
             )
         return tuple(offers.values())
 
@@ -320,9 +323,10 @@ def _place_of(instance: Instance, asked_name: bytes) -> str:
     """Where an instance listens: its own address, or its node's. One that gives the very name that was asked
     means its node, or it would be its own alias."""
     address, node_address = instance.service.value.address, instance.host.node.value.address
-    if not address or (wire.encode_name(address) or b"").lower() == asked_name.lower():
+    if not address:
         return node_address
-    return address
+    is_asked = parse_ip(address) is None and (wire.encode_name(address) or b"").lower() == asked_name.lower()
+    return node_address if is_asked else address
 
 
 def _address_records(owner: bytes, places: Iterable[str], qtype: int, ttl_s: int) -> list[Record]:
