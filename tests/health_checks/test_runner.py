@@ -128,10 +128,22 @@ async def test_stopped_check_reports_nothing_and_frees_its_place(
     runner.stop("running")
     runner.stop("waiting")
     runner.stop("never started")
+    assert (runner.running, runner.waiting) == (1, 1)
     gate.opened.set()
     await trio.testing.wait_all_tasks_blocked()
     assert reports.seen == [("last", 1, PASSED)]
     assert (runner.running, runner.waiting) == (0, 0)
+
+
+async def test_check_stopped_before_its_task_began_reports_nothing(
+    nursery: trio.Nursery, reports: Reports
+) -> None:
+    """Such a run never waits for anything, so it isn't cancelled on its way."""
+    runner = Runner(nursery, reports)
+    runner.start("c", 1, CheckDefinition(tcp="no port"))
+    runner.stop("c")
+    await trio.testing.wait_all_tasks_blocked()
+    assert reports.seen == []
 
 
 async def test_newest_run_of_a_check_wins(nursery: trio.Nursery, gate: Gate, reports: Reports) -> None:
