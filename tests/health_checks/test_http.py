@@ -13,7 +13,7 @@ import trio.testing
 import trustme
 
 from adsum.catalog.definitions import CheckDefinition, Status
-from adsum.health_checks.http_response import BODY_BYTES_MAX
+from adsum.health_checks.http_response import BODY_BYTES_MAX, BODY_PIECES_MAX
 from adsum.health_checks.runner import Options
 from adsum.health_checks.tls import AgentTls
 from adsum.now import MILLISECOND
@@ -310,6 +310,19 @@ async def test_flood_is_cut_after_the_limit_long_before_the_deadline(bench: Benc
     assert sent < 20 * BODY_BYTES_MAX  # the rest is in the kernel's buffers
 
 
+async def test_flood_of_tiny_chunks_is_cut_long_before_the_deadline(bench: Bench) -> None:
+    async def flood(stream: trio.abc.Stream) -> None:
+        await read_head(stream)
+        await stream.send_all(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n")
+        while True:
+            await stream.send_all(b"1\r\nx\r\n" * 1000)
+
+    port = await bench.serve(flood)
+    result = await bench.run(CheckDefinition(http=f"http://127.0.0.1:{port}/"))
+    assert result.output == f"HTTP GET http://127.0.0.1:{port}/: 200 OK Output: {'x' * BODY_PIECES_MAX}"
+    assert (bench.counters.bodies_cut, bench.counters.timeouts) == (1, 0)
+
+
 async def test_gzip_bomb_is_cut_at_its_decoded_size(bench: Bench) -> None:
     bomb = gzip.compress(bytes(50 * BODY_BYTES_MAX))
     port = await bench.serve_answer(b"HTTP/1.1 200 OK\r\nContent-Encoding: gzip\r\n\r\n" + bomb)
@@ -444,6 +457,20 @@ async def test_agents_certificate_is_presented(
     definition = CheckDefinition(http=f"https://127.0.0.1:{port}/", tls_skip_verify=True)
     assert (await bench.run(definition, Options(agent_tls=agent_tls))).status is Status.PASSING
     assert (await bench.run(definition)).status is Status.CRITICAL
+
+
+async def test_changed_authority_is_read_after_the_runner_was_told(
+    bench: Bench, server_tls: ssl.SSLContext, authority: trustme.CA, tmp_path: Path
+) -> None:
+    path = tmp_path / "ca.pem"
+    trustme.CA().cert_pem.write_to_path(path)
+    definition = CheckDefinition(http=f"https://127.0.0.1:{await bench.serve_answer(OK, server_tls)}/")
+    runner = bench.runner(Options(agent_tls=AgentTls(ca_file=str(path))))
+    assert (await runner.run_once(definition)).status is Status.CRITICAL
+    authority.cert_pem.write_to_path(path)
+    assert (await runner.run_once(definition)).status is Status.CRITICAL
+    runner.forget_tls()
+    assert (await runner.run_once(definition)).status is Status.PASSING
 
 
 async def test_unusable_agent_certificate_is_a_sentence(bench: Bench) -> None:

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     import h2.connection
     import h2.events
 
-RECEIVED_BYTES_MAX = 256 * 1024  # a health answer has about 100
+RECEIVED_BYTES_MAX = 64 * 1024  # a health answer has about 100
 PING_DATA = b"adsum/hc"  # eight bytes, as the frame wants
 
 Stream = SocketStream | trio.SSLStream[SocketStream]

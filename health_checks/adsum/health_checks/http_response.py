@@ -18,6 +18,7 @@ from adsum.health_checks.output import Tail
 
 HEAD_BYTES_MAX = 64 * 1024  # interim responses included; Go takes 10 MiB
 BODY_BYTES_MAX = 1024 * 1024  # decoded, so that a small bomb can't be a large one
+BODY_PIECES_MAX = 4096  # a chunk of one byte costs as much as one of 4 KiB: 20 ms for all of them
 REASON_CHARACTERS_MAX = 200  # of a status line or a protocol error: the target's own words
 
 BROKEN = "net/http: HTTP/1.x transport connection broken"
@@ -110,6 +111,7 @@ class Body:
         self.may_decode = decodes
         self._inflater: zlib._Decompress | None = None
         self._raw_bytes = 0
+        self._pieces = 0
 
     def expect_gzip(self) -> None:
         if self.may_decode:
@@ -118,10 +120,13 @@ class Body:
     def append(self, data: bytes) -> bool:
         """Whether more is wanted: not after the limit, nor after garbage."""
         self._raw_bytes += len(data)
-        if self._inflater is not None:
-            return self._inflate(self._inflater, data)
-        self.tail.append(data)
-        self.is_cut = self._raw_bytes >= BODY_BYTES_MAX
+        self._pieces += 1
+        if self._inflater is None:
+            self.tail.append(data)
+        elif not self._inflate(self._inflater, data):
+            return False
+        bytes_seen = max(self._raw_bytes, self.tail.total_bytes)
+        self.is_cut = bytes_seen >= BODY_BYTES_MAX or self._pieces >= BODY_PIECES_MAX
         return not self.is_cut
 
     def _inflate(self, inflater: zlib._Decompress, data: bytes) -> bool:
@@ -130,5 +135,4 @@ class Body:
             self.tail.append(inflater.decompress(data, room))
         except zlib.error:
             return False
-        self.is_cut = max(self._raw_bytes, self.tail.total_bytes) >= BODY_BYTES_MAX
-        return not self.is_cut and not inflater.eof
+        return not inflater.eof
