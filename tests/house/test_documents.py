@@ -13,6 +13,7 @@ from tests.house.rooms import IMPORT_ROOTS, ROOT
 
 FOLDERS = [ROOT / "docs", ROOT / "deploy"]
 DOCUMENTS = [*ROOT.glob("*.md"), *(page for folder in FOLDERS for page in sorted(folder.rglob("*.md")))]
+ANCHORED_LINK = re.compile(r"\[[^\]]+\]\(([^)#\s]*)#?([^)\s]*)\)")
 LINK = re.compile(r"\[[^\]]+\]\(([^)#\s]+)(?:#[^)\s]*)?\)")
 DEVIATION = re.compile(r"^\| (D\d+) \| (.+) \| (.+) \| (.+) \| `(tests/[\w/]+\.py)::(\w+)` \|$")
 D_ID = re.compile(r"\bD\d+\b")
@@ -49,8 +50,16 @@ def test_every_deviation_that_code_or_tests_speak_of_is_listed() -> None:
 
 @pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: str(path.relative_to(ROOT)))
 def test_links_between_documents_lead_somewhere(document: Path) -> None:
-    targets = [target for target in LINK.findall(document.read_text()) if "://" not in target]
-    assert [target for target in targets if not (document.parent / target).exists()] == []
+    links = [link for link in ANCHORED_LINK.findall(document.read_text()) if "://" not in link[0]]
+    assert [link for link in links if not leads_somewhere(document, *link)] == []
+
+
+def leads_somewhere(document: Path, target: str, anchor: str) -> bool:
+    page = document.parent / target if target else document
+    if not anchor or page.suffix != ".md":
+        return page.exists()
+    titles = re.findall(r"^#+ (.+)$", page.read_text(), re.MULTILINE)
+    return anchor in {re.sub(r"[^\w -]", "", title.lower()).replace(" ", "-") for title in titles}
 
 
 def test_every_page_in_docs_is_reached_from_the_index() -> None:
