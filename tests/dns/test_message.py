@@ -48,6 +48,23 @@ def test_client_subnet_is_echoed_with_scope_zero() -> None:
     assert read.edns_options == b"\0\x08\0\x06\0\1\x10\0\x0a\1"
 
 
+@pytest.mark.parametrize(
+    "subnet",
+    [
+        b"\0\1",
+        b"\0\1\x0c\0\x0a\1",
+        b"\0\1\x21\0\1\2\3\4\5",
+        b"\0\1\x10\0\x0a",
+        b"\0\3\0\0",
+        b"\0\1\x08\0\x0a\0",
+    ],
+)
+def test_malformed_client_subnet_is_a_format_error(subnet: bytes) -> None:
+    option = b"\0\x08" + len(subnet).to_bytes(2) + subnet
+    packet = wire.HEADER.pack(1, 0, 1, 0, 0, 1) + b"\3web\0\0\1\0\1" + wire.opt_record(512, option)
+    assert rcode_of(read_message(packet)) == dns.rcode.FORMERR
+
+
 def test_unknown_edns_version_is_badvers() -> None:
     read = read_message(dns.message.make_query("web.consul", "A", use_edns=1).to_wire())
     assert rcode_of(read) == dns.rcode.BADVERS

@@ -40,6 +40,7 @@ if TYPE_CHECKING:
 QUESTION_RECORDS_MAX = 8  # beside the question; OPT and TSIG are all that anyone sends
 ANSWER_RECORDS_MAX = 128
 CLIENT_SUBNET = 8  # RFC 7871
+PREFIX_MAX = {0: 0, 1: 32, 2: 128}  # by address family; 0 says "do not tell anyone where I am"
 SUBNET_HEAD = struct.Struct("!HBB")  # family, source prefix length, scope prefix length
 
 
@@ -103,7 +104,10 @@ def _question(record: DNSRecord, message_id: int, flags: int) -> Question | Malf
         return Malformed("several OPT records", bare_reply(message_id, flags, FORMERR))
     if opts[0].ttl >> 16 & 0xFF:  # the version; ours is 0
         return Malformed("an unknown version of EDNS", _bad_version(question))
-    return question._replace(edns_bytes=opts[0].rclass, edns_options=_echoed_options(opts[0]))
+    options = _echoed_options(opts[0])
+    if options is None:
+        return Malformed("a malformed client subnet", bare_reply(message_id, flags, FORMERR))
+    return question._replace(edns_bytes=opts[0].rclass, edns_options=options)
 
 
 def _bad_version(question: Question) -> bytes:
@@ -112,13 +116,26 @@ def _bad_version(question: Question) -> bytes:
     return header + question.echo + opt_record(512, extended_rcode=BADVERS >> 4)
 
 
-def _echoed_options(opt: RR) -> bytes:
-    """The client's subnet goes back with scope 0: true for everyone. Other options are not ours to answer."""
-    echoed = bytearray()
-    for option in opt.rdata:
-        if option.code == CLIENT_SUBNET and len(option.data) >= SUBNET_HEAD.size:
-            family, source, _ = SUBNET_HEAD.unpack_from(option.data)
-            data = SUBNET_HEAD.pack(family, source, 0) + option.data[SUBNET_HEAD.size :]
-            echoed += struct.pack("!HH", CLIENT_SUBNET, len(data)) + data
-            break
-    return bytes(echoed)
+def _echoed_options(opt: RR) -> bytes | None:
+    """The client's subnet goes back with scope 0: true for everyone. Other options are not ours to answer.
+    None if the subnet is malformed, which RFC 7871 wants refused."""
+    subnet = next((bytes(option.data) for option in opt.rdata if option.code == CLIENT_SUBNET), None)
+    if subnet is None:
+        return b""
+    if not _is_subnet(subnet):
+        return None
+    family, source, _ = SUBNET_HEAD.unpack_from(subnet)
+    data = SUBNET_HEAD.pack(family, source, 0) + subnet[SUBNET_HEAD.size :]
+    return struct.pack("!HH", CLIENT_SUBNET, len(data)) + data
+
+
+def _is_subnet(subnet: bytes) -> bool:
+    """Known family, an address of just the prefix's length, and nothing set behind the prefix."""
+    if len(subnet) < SUBNET_HEAD.size:
+        return False
+    family, source, _ = SUBNET_HEAD.unpack_from(subnet)
+    address = subnet[SUBNET_HEAD.size :]
+    padding_bits = len(address) * 8 - source
+    if source > PREFIX_MAX.get(family, -1) or not 0 <= padding_bits < 8:
+        return False
+    return not int.from_bytes(address) & (1 << padding_bits) - 1
