@@ -19,7 +19,7 @@ import trio
 
 from adsum.agent import translate
 from adsum.agent.config.build import ConfigErrors, Loaded
-from adsum.agent.config.config import DISABLED, Config
+from adsum.agent.config.config import Config
 from adsum.agent.core import Core
 from adsum.agent.identity import node_id, own_node
 from adsum.agent.node import Node, system_now
@@ -43,7 +43,7 @@ from adsum.observe.gc_pauses import GcPauses
 from adsum.observe.log_lines import parse_level
 from adsum.observe.log_stream import LogStream
 from adsum.observe.loop_lag import LoopLag
-from adsum.observe.metrics import Sources
+from adsum.observe.series import Sources
 from adsum.observe.tally import CatalogTally
 from adsum.storage import registrations
 from adsum.storage.disk import Disk
@@ -100,11 +100,11 @@ class Assembly:
     def _listen(self, config: Config) -> None:
         self._http_listeners: list[socket.socket] = []
         self._udp: list[socket.socket] = []
-        self._tcp_listeners: list[socket.socket] = []
+        self._tcp_listeners: list[trio.SocketListener] = []
         try:
-            if config.ports.http != DISABLED:
+            if config.ports.http >= 0:
                 self._http_listeners = [self._bind_http(config, each) for each in config.addresses.http]
-            if config.ports.dns != DISABLED:
+            if config.ports.dns >= 0:
                 self._bind_dns(config)
         except server.BindFailed as problem:
             raise CannotStart(str(problem)) from None

@@ -20,7 +20,7 @@ import trio
 
 from adsum.agent.assembly import Assembly, CannotStart
 from adsum.agent.banner import banner
-from adsum.agent.config.load import Loaded
+from adsum.agent.config.build import Loaded
 from adsum.observe import logs
 from adsum.storage.disk import OsDisk
 from adsum.storage.memory import MemoryDisk
@@ -46,15 +46,21 @@ def run_agent(loaded: Loaded, read_again: Callable[[], Loaded]) -> int:
         return 1
     print(banner(config, assembly.node_id), flush=True)
     try:
-        trio.run(assembly.run)
-    except* OSError as problem:
-        log.critical("the agent stops, because it cannot keep what it promised: %s", _first(problem))
-        return 1
+        return run_to_the_end(assembly)
     finally:
         remove_pid(config.pid_file)
         if lock is not None:
             lock.close()
-    return 0
+
+
+def run_to_the_end(assembly: Assembly) -> int:
+    exit_status = 0
+    try:
+        trio.run(assembly.run)
+    except* OSError as problem:
+        log.critical("the agent stops, because it cannot keep what it promised: %s", _first(problem))
+        exit_status = 1
+    return exit_status
 
 
 def hold(data_dir: str) -> IO[str] | None:
