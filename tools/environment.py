@@ -25,7 +25,7 @@ ROOT = Path(__file__).resolve().parent.parent
 VENV = ROOT / ".venv"
 STAMP = VENV / "adsum-stamp"
 CONSTRAINTS = ROOT / "tools" / "constraints.txt"
-EXTRAS = ".[grpc,hcl]"
+EXTRAS = ".[grpc]"
 NO_VENV = "Could not make .venv. On Debian: apt-get install python3-venv (for 3.11: python3.11-venv)."
 
 

@@ -21,6 +21,7 @@ from adsum.agent import translate
 from adsum.agent.config.build import ConfigErrors, Loaded
 from adsum.agent.config.config import Config
 from adsum.agent.core import Core
+from adsum.agent.file_owner import file_owner
 from adsum.agent.identity import node_id, own_node
 from adsum.agent.node import Node, system_now
 from adsum.agent.running import RunningAgent
@@ -110,9 +111,15 @@ class Assembly:
             raise CannotStart(str(problem)) from None
 
     def _bind_http(self, config: Config, address: str) -> socket.socket:
-        if address.startswith("unix://"):
-            return server.bind_unix(address.removeprefix("unix://"), mode=config.unix_sockets.mode)
-        return server.bind_tcp(address, config.ports.http)
+        if not address.startswith("unix://"):
+            return server.bind_tcp(address, config.ports.http)
+        sockets = config.unix_sockets
+        try:
+            user_id, group_id = file_owner(sockets.user, sockets.group)
+        except LookupError as problem:
+            raise CannotStart(f"unix_sockets names an owner this host does not know: {problem}") from None
+        path = address.removeprefix("unix://")
+        return server.bind_unix(path, mode=sockets.mode, user_id=user_id, group_id=group_id)
 
     def _bind_dns(self, config: Config) -> None:
         for host in config.addresses.dns:

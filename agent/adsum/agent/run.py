@@ -32,10 +32,10 @@ FILES_WANTED = 65_536  # a connection is a file; Consul's own units ask for as m
 
 def run_agent(loaded: Loaded, read_again: Callable[[], Loaded]) -> int:
     config = loaded.config
-    stream = logs.start(config.log)
-    for warning in loaded.warnings:
-        log.warning(warning)
     try:
+        stream = logs.start(config.log)
+        for warning in loaded.warnings:
+            log.warning(warning)
         lock = hold(config.data_dir)
         raise_file_limit()
         write_pid(config.pid_file)

@@ -47,7 +47,6 @@ def test_dev_is_a_server_in_memory_on_loopback() -> None:
     assert config.data_dir == ""
     assert (config.bind_address, config.advertise_address) == ("127.0.0.1", "127.0.0.1")
     assert config.log.level == "DEBUG"
-    assert config.ui.is_enabled
 
 
 def test_files_override_what_dev_implies_and_flags_override_files(tmp_path: Path) -> None:
@@ -161,11 +160,11 @@ def test_servers_stay_members_when_they_are_stopped_and_clients_leave(
 
 
 def test_dns_settings_arrive_in_their_units(tmp_path: Path) -> None:
-    tree = {"service_ttl": {"*": "5s", "web": "1m"}, "soa": {"min_ttl": 7}, "Max_Stale": "1s"}
+    tree = {"service_ttl": {"*": "5s", "web": "1m"}, "soa": {"min_ttl": 7}, "Node_TTL": "1s"}
     dns = load_trees(tmp_path, {"dns_config": tree}).config.dns
     assert dns.service_ttl_ns == {"*": 5 * SECOND, "web": 60 * SECOND}
     assert dns.soa == Soa(min_ttl_s=7)
-    assert dns.max_stale_ns == SECOND
+    assert dns.node_ttl_ns == SECOND
     assert dns.extra_domains == ("adsum.",)
 
 

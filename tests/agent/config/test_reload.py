@@ -86,5 +86,5 @@ def _other(key: Key) -> object:
 
 def test_nothing_that_needs_a_restart_arrives(tmp_path: Path) -> None:
     old = config_of(tmp_path)
-    new = config_of(tmp_path, server=True, client_addr="10.0.0.1", http_config={"use_cache": False}, ui=True)
+    new = config_of(tmp_path, server=True, client_addr="10.0.0.1", http_config={"allowed_hosts": ["a"]})
     assert applied(old, new) == old

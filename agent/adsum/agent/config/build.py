@@ -14,11 +14,9 @@ from adsum.agent.config.config import (
     Http,
     Limits,
     Log,
-    Performance,
     Ports,
     Soa,
     Telemetry,
-    Ui,
     UnixSockets,
 )
 from adsum.agent.config.errors import ConfigError, ConfigErrors
@@ -38,8 +36,6 @@ DEV_DEFAULTS: Mapping[str, object] = {
     "server": True,
     "bind_addr": "127.0.0.1",
     "log_level": "DEBUG",
-    "enable_debug": True,
-    "ui_config.enabled": True,
 }
 
 
@@ -99,18 +95,14 @@ class _Builder:
             ),
             ports=self._ports(),
             unix_sockets=self._unix_sockets(),
-            translate_wan_addrs=values.boolean("translate_wan_addrs"),
             domain=self._read("domain", network.read_domain),
             alt_domain=self._read("alt_domain", network.read_domain),
             recursors=self._read_each("recursors", network.read_recursor),
             dns=self._dns(),
             http=self._http(),
             limits=Limits(http_max_conns_per_client=values.count("limits.http_max_conns_per_client")),
-            performance=Performance(leave_drain_time_ns=values.integer("performance.leave_drain_time")),
             telemetry=self._telemetry(),
             log=self._log(),
-            ui=self._ui(),
-            enable_debug=values.boolean("enable_debug"),
             enable_script_checks=values.boolean("enable_script_checks"),
             enable_local_script_checks=values.boolean("enable_local_script_checks"),
             check_update_interval_ns=values.integer("check_update_interval"),
@@ -120,7 +112,6 @@ class _Builder:
             checks=definitions.checks,
             default_query_time_ns=values.integer("default_query_time"),
             max_query_time_ns=values.integer("max_query_time"),
-            discovery_max_stale_ns=values.integer("discovery_max_stale"),
             session_ttl_min_ns=values.integer("session_ttl_min"),
             allow_unsupported=values.texts("adsum.allow_unsupported"),
             given={name: _as_written(name, given) for name, given in self._settings.items()},
@@ -159,8 +150,6 @@ class _Builder:
     def _dns(self) -> Dns:
         values = self._values
         return Dns(
-            allow_stale=values.boolean("dns_config.allow_stale"),
-            max_stale_ns=values.integer("dns_config.max_stale"),
             node_ttl_ns=values.integer("dns_config.node_ttl"),
             service_ttl_ns=values.duration_map("dns_config.service_ttl"),
             enable_truncate=values.boolean("dns_config.enable_truncate"),
@@ -170,8 +159,6 @@ class _Builder:
             udp_answer_bytes_max=values.count("dns_config.udp_answer_bytes_max"),
             disable_compression=values.boolean("dns_config.disable_compression"),
             recursor_timeout_ns=values.integer("dns_config.recursor_timeout"),
-            use_cache=values.boolean("dns_config.use_cache"),
-            cache_max_age_ns=values.integer("dns_config.cache_max_age"),
             enable_additional_node_meta_txt=values.boolean("dns_config.enable_additional_node_meta_txt"),
             soa=Soa(
                 refresh_s=values.count("dns_config.soa.refresh"),
@@ -188,7 +175,6 @@ class _Builder:
             response_headers=values.text_map("http_config.response_headers"),
             block_endpoints=values.texts("http_config.block_endpoints"),
             allow_write_http_from=self._read_each("http_config.allow_write_http_from", network.read_network),
-            use_cache=values.boolean("http_config.use_cache"),
             allowed_hosts=tuple(host.lower() for host in values.texts("http_config.allowed_hosts")),
         )
 
@@ -210,18 +196,6 @@ class _Builder:
             rotate_max_files=values.integer("log_rotate_max_files"),
             has_syslog=values.boolean("enable_syslog"),
             syslog_facility=values.text("syslog_facility").upper(),
-        )
-
-    def _ui(self) -> Ui:
-        """The later section wins over the older two keys."""
-        values = self._values
-        older_path = values.text("ui_content_path")
-        path = (
-            values.text("ui_config.content_path") if values.is_given("ui_config.content_path") else older_path
-        )
-        return Ui(
-            is_enabled=values.boolean("ui_config.enabled") or values.boolean("ui"),
-            content_path="/" + path.strip("/") + "/" if path.strip("/") else "/",
         )
 
     def _read(self, name: str, reader: Callable[[str], str]) -> str:

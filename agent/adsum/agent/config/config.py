@@ -52,8 +52,6 @@ class Soa:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Dns:
-    allow_stale: bool = True
-    max_stale_ns: int = 87600 * HOUR
     node_ttl_ns: int = 0
     service_ttl_ns: Mapping[str, int] = field(default_factory=dict)  # a name, "prefix*" or "*"
     enable_truncate: bool = True
@@ -63,8 +61,6 @@ class Dns:
     udp_answer_bytes_max: int = 1232  # to other hosts; larger answers amplify and get fragmented
     disable_compression: bool = False
     recursor_timeout_ns: int = 2 * SECOND
-    use_cache: bool = False
-    cache_max_age_ns: int = 0
     enable_additional_node_meta_txt: bool = True
     soa: Soa = field(default_factory=Soa)
     extra_domains: tuple[str, ...] = ("adsum.",)  # answered as well as `domain` and `alt_domain`
@@ -75,18 +71,12 @@ class Http:
     response_headers: Mapping[str, str] = field(default_factory=dict)
     block_endpoints: tuple[str, ...] = ()
     allow_write_http_from: tuple[str, ...] = ()  # networks, as 10.0.0.0/8
-    use_cache: bool = True
     allowed_hosts: tuple[str, ...] = ()  # Host headers a loopback listener takes besides the usual ones
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Limits:
     http_max_conns_per_client: int = 16384  # Consul's 200 is what users trip over (contract 7, #14)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Performance:
-    leave_drain_time_ns: int = 5 * SECOND
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -106,12 +96,6 @@ class Log:
     rotate_max_files: int = 0
     has_syslog: bool = False
     syslog_facility: str = "LOCAL0"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Ui:
-    is_enabled: bool = False
-    content_path: str = "/ui/"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -137,7 +121,6 @@ class Config:
     addresses: Addresses = field(default_factory=Addresses)
     ports: Ports = field(default_factory=Ports)
     unix_sockets: UnixSockets = field(default_factory=UnixSockets)
-    translate_wan_addrs: bool = False
 
     domain: str = "consul."  # lower case, with the final dot
     alt_domain: str = ""
@@ -145,11 +128,8 @@ class Config:
     dns: Dns = field(default_factory=Dns)
     http: Http = field(default_factory=Http)
     limits: Limits = field(default_factory=Limits)
-    performance: Performance = field(default_factory=Performance)
     telemetry: Telemetry = field(default_factory=Telemetry)
     log: Log = field(default_factory=Log)
-    ui: Ui = field(default_factory=Ui)
-    enable_debug: bool = False
 
     enable_script_checks: bool = False
     enable_local_script_checks: bool = False
@@ -161,7 +141,6 @@ class Config:
 
     default_query_time_ns: int = 300 * SECOND
     max_query_time_ns: int = 600 * SECOND
-    discovery_max_stale_ns: int = 0
     session_ttl_min_ns: int = 0
 
     allow_unsupported: tuple[str, ...] = ()

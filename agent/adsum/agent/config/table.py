@@ -39,12 +39,12 @@ ports.server                                   port       8300         restart
 unix_sockets.user                              text       -            restart
 unix_sockets.group                             text       -            restart
 unix_sockets.mode                              text       -            restart
-translate_wan_addrs                            bool       false        restart
+translate_wan_addrs                            bool       false        moot
 domain                                         text       consul.      restart
 alt_domain                                     text       -            restart
 recursors                                      texts      []           reload
-dns_config.allow_stale                         bool       true         reload
-dns_config.max_stale                           duration   87600h       reload
+dns_config.allow_stale                         bool       true         moot
+dns_config.max_stale                           duration   87600h       moot
 dns_config.node_ttl                            duration   0s           reload
 dns_config.service_ttl                         durations  {}           reload
 dns_config.enable_truncate                     bool       true         reload
@@ -54,8 +54,8 @@ dns_config.udp_answer_bytes_max                integer    1232         reload
 dns_config.a_record_limit                      integer    0            reload
 dns_config.disable_compression                 bool       false        reload
 dns_config.recursor_timeout                    duration   2s           reload
-dns_config.use_cache                           bool       false        reload
-dns_config.cache_max_age                       duration   0s           reload
+dns_config.use_cache                           bool       false        moot
+dns_config.cache_max_age                       duration   0s           moot
 dns_config.enable_additional_node_meta_txt     bool       true         reload
 dns_config.soa.refresh                         integer    3600         reload
 dns_config.soa.retry                           integer    600          reload
@@ -65,10 +65,10 @@ dns_config.extra_domains                       texts      ["adsum."]   reload
 http_config.response_headers                   map        {}           restart
 http_config.block_endpoints                    texts      []           restart
 http_config.allow_write_http_from              texts      []           restart
-http_config.use_cache                          bool       true         restart
+http_config.use_cache                          bool       true         moot
 http_config.allowed_hosts                      texts      []           restart
 limits.http_max_conns_per_client               integer    16384        restart
-performance.leave_drain_time                   duration   5s           restart
+performance.leave_drain_time                   duration   5s           warned
 telemetry.metrics_prefix                       text       consul       restart
 telemetry.prefix_filter                        texts      []           restart
 telemetry.filter_default                       bool       true         restart
@@ -80,11 +80,11 @@ log_rotate_bytes                               integer    0            restart
 log_rotate_max_files                           integer    0            restart
 enable_syslog                                  bool       false        restart
 syslog_facility                                text       LOCAL0       restart
-enable_debug                                   bool       false        restart
-ui                                             bool       false        restart
-ui_content_path                                text       /ui/         restart
-ui_config.enabled                              bool       false        restart
-ui_config.content_path                         text       /ui/         restart
+enable_debug                                   bool       false        warned
+ui                                             bool       false        warned
+ui_content_path                                text       /ui/         warned
+ui_config.enabled                              bool       false        warned
+ui_config.content_path                         text       /ui/         warned
 services                                       objects    []           reload
 checks                                         objects    []           reload
 enable_script_checks                           bool       false        restart
@@ -94,7 +94,7 @@ check_output_max_size                          integer    4096         restart
 discard_check_output                           bool       false        reload
 default_query_time                             duration   300s         restart
 max_query_time                                 duration   600s         restart
-discovery_max_stale                            duration   0s           restart
+discovery_max_stale                            duration   0s           moot
 session_ttl_min                                duration   0s           restart
 adsum.allow_unsupported                        texts      []           restart
 
