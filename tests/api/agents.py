@@ -1,0 +1,186 @@
+"""An agent for endpoints to stand on: the shipped core, with effects performed at once and no disk.
+
+`Asker` asks as the router would be asked, without a socket.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from random import Random
+
+import msgspec
+
+from adsum.agent.commands import Command, RegisterService, ReportTtl
+from adsum.agent.config.config import Config
+from adsum.agent.config.errors import ConfigErrors
+from adsum.agent.core import Core, CoreCounters
+from adsum.agent.settings import Settings
+from adsum.agent.watches import Watches
+from adsum.api import endpoints
+from adsum.api.door import Refused
+from adsum.api.limits import HttpCounters
+from adsum.api.rendering import ApiCounters
+from adsum.api.request import Headers, Request
+from adsum.api.response import Response
+from adsum.api.router import HttpRules, Router
+from adsum.catalog.definitions import CheckDefinition, ServiceDefinition, Status
+from adsum.catalog.local import Local
+from adsum.catalog.model import Node
+from adsum.catalog.saved import Saved
+from adsum.catalog.view import View
+from adsum.dns.counters import DnsCounters
+from adsum.effects import Effect, Notify, Reply
+from adsum.health_checks.runner import Counters as CheckCounters
+from adsum.now import SECOND, Now
+from adsum.observe.exposition import Exposition
+from adsum.observe.gc_pauses import GcPauses
+from adsum.observe.log_stream import LogCounters, LogStream
+from adsum.observe.loop_lag import LoopLag
+from adsum.observe.series import Sources
+from adsum.observe.tally import CatalogTally
+
+NODE_ID = "6a0c4f0e-5f0b-4b1e-9d5c-0d3c1b2a9f01"
+NODE = Node(
+    node_id=NODE_ID,
+    name="n1",
+    address="127.0.0.1",
+    datacenter="dc1",
+    tagged_addresses={"lan": "127.0.0.1"},
+    meta={"rack": "r1"},
+)
+CONFIG = Config(node_name="n1", is_server=True, bootstrap=True, advertise_address="127.0.0.1")
+
+
+class FakeAgent:
+    def __init__(self, config: Config = CONFIG, node: Node = NODE) -> None:
+        self.config = config
+        self.watches = Watches()
+        self.has_left = False
+        self.reloads: list[tuple[list[str], list[str]] | ConfigErrors] = []
+        self.wall_ms = 1_800_000_000_000
+        settings = Settings(node=node, is_persistent=False)
+        self.core = Core(self.now(), settings, Random(0))
+        self._perform(self.core.start(self.now(), Saved()))
+
+    @property
+    def view(self) -> View:
+        return self.core.view
+
+    @property
+    def own(self) -> Local:
+        return self.core.own
+
+    def now(self) -> Now:
+        self.wall_ms += 1
+        return Now(self.wall_ms * 1_000_000, self.wall_ms)
+
+    async def submit(self, command: Command) -> None:
+        self.obey(command)
+
+    def obey(self, command: Command) -> None:
+        for effect in self._perform(self.core.command(self.now(), 1, command)):
+            if isinstance(effect, Reply) and effect.refusal is not None:
+                raise Refused(effect.refusal)
+
+    async def reload(self) -> tuple[list[str], list[str]]:
+        outcome = self.reloads.pop(0)
+        if isinstance(outcome, ConfigErrors):
+            raise outcome
+        return outcome
+
+    def leave(self) -> None:
+        self.has_left = True
+
+    # What tests do to the catalog.
+
+    def put_service(self, service_id: str, name: str = "", status: str = "passing", **fields: object) -> None:
+        """With one TTL check, `service:<id>`."""
+        check = CheckDefinition(
+            check_id=f"service:{service_id}",
+            name="alive",
+            service_id=service_id,
+            ttl_ns=10 * SECOND,
+            status=status,
+        )
+        bare = ServiceDefinition(service_id=service_id, name=name or service_id, checks=(check,))
+        self.obey(RegisterService(replace(bare, **fields)))  # type: ignore[arg-type]  # each names its field
+
+    def report(self, check_id: str, status: Status, output: str = "") -> None:
+        self.obey(ReportTtl(check_id, status, output))
+
+    def _perform(self, effects: list[Effect]) -> list[Effect]:
+        for effect in effects:
+            if isinstance(effect, Notify):
+                self.watches.notify(effect.topics)
+        return effects
+
+
+class Asker:
+    def __init__(self, agent: FakeAgent | None = None) -> None:
+        self.agent = FakeAgent() if agent is None else agent
+        self.counters = ApiCounters()
+        self.log_stream = LogStream(logging.INFO, LogCounters())
+        self.metrics = Exposition(sources(self.agent), self.agent.config.telemetry)
+        routes = endpoints.routes(self.agent, Random(0), self.counters, self.metrics, self.log_stream)
+        self.router = Router(routes, HttpRules(response_headers=endpoints.EVERYWHERE))
+
+    async def ask(
+        self,
+        target: str,
+        method: str = "GET",
+        body: object = b"",
+        headers: Mapping[str, str] | None = None,
+        *,
+        begun: Callable[[Request], None] | None = None,
+    ) -> Response:
+        """A body that is not bytes is sent as JSON. `begun` gets the request before it is answered."""
+        raw = body if isinstance(body, bytes) else msgspec.json.encode(body)
+        pairs = [(key.encode(), value.encode()) for key, value in (headers or {}).items()]
+        request = Request(method, target.encode(), headers=Headers(pairs), body=raw)
+        if begun is not None:
+            begun(request)
+        return await self.router.answer(request)
+
+    async def put(self, target: str, body: object = b"") -> Response:
+        return await self.ask(target, "PUT", body)
+
+    async def json(self, target: str) -> object:
+        response = await self.ask(target)
+        assert response.status == 200, response.body.plain
+        return decoded(response)
+
+
+def decoded(response: Response) -> object:
+    assert response.content_type == "application/json"
+    return msgspec.json.decode(response.body.plain)
+
+
+def header(response: Response, name: str) -> str | None:
+    return dict(response.headers).get(name)
+
+
+def index_of(response: Response) -> int:
+    return int(dict(response.headers)["X-Consul-Index"])
+
+
+def refused(response: Response) -> tuple[int, str]:
+    assert response.content_type == "text/plain; charset=utf-8"
+    return response.status, response.body.plain.decode()
+
+
+def sources(agent: FakeAgent) -> Sources:
+    return Sources(
+        version="1.2.3",
+        node_name="n1",
+        is_leader=True,
+        catalog=CatalogTally(agent.view),
+        core=CoreCounters(),
+        http=HttpCounters(),
+        dns=DnsCounters(),
+        checks=CheckCounters(),
+        logs=LogCounters(),
+        lag=LoopLag(),
+        gc_pauses=GcPauses(),
+    )

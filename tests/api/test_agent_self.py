@@ -1,0 +1,153 @@
+"""/v1/agent/self, members and version: what clients look for, and nothing that is not so."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from adsum.api.version import own_version
+from tests.api.agents import CONFIG, NODE_ID, Asker, FakeAgent, decoded, refused
+
+
+@pytest.fixture
+def asker() -> Asker:
+    return Asker()
+
+
+async def about(asker: Asker) -> dict[str, dict[str, object]]:
+    shown = await asker.json("/v1/agent/self")
+    assert isinstance(shown, dict)
+    return shown
+
+
+async def members(asker: Asker, query: str = "") -> list[dict[str, object]]:
+    shown = await asker.json(f"/v1/agent/members{query}")
+    assert isinstance(shown, list)
+    return shown
+
+
+async def test_self_is_a_map_of_maps_as_the_go_client_decodes_it(asker: Asker) -> None:
+    shown = await about(asker)
+    assert list(shown) == ["Config", "DebugConfig", "Coord", "Member", "Stats", "Meta"]
+    assert all(value is None or isinstance(value, dict) for value in shown.values())
+    for section in shown["Stats"].values():
+        assert isinstance(section, dict)
+        assert all(isinstance(value, str) for value in section.values())
+
+
+async def test_self_tells_clients_where_they_are(asker: Asker) -> None:
+    config = (await about(asker))["Config"]
+    assert config["Datacenter"] == "dc1"
+    assert config["NodeName"] == "n1"
+    assert config["NodeID"] == NODE_ID
+    assert config["Server"] is True
+    assert config["Version"] == "1.8.7"
+    assert config["AdsumVersion"] == own_version()
+    assert config["SessionTTLMin"] == 10_000_000_000
+
+
+async def test_leader_of_self_and_of_status_are_the_same(asker: Asker) -> None:
+    stats = (await about(asker))["Stats"]["consul"]
+    assert isinstance(stats, dict)
+    assert stats["leader"] == "true"
+    assert stats["leader_addr"] == await asker.json("/v1/status/leader") == "127.0.0.1:8300"
+    assert await asker.json("/v1/status/peers") == ["127.0.0.1:8300"]
+
+
+async def test_ipv6_addresses_are_bracketed_before_a_port() -> None:
+    agent = FakeAgent()
+    node = replace(agent.core.settings.node, address="2001:db8::1")
+    asker = Asker(FakeAgent(node=node))
+    assert await asker.json("/v1/status/leader") == "[2001:db8::1]:8300"
+
+
+async def test_server_that_waits_for_others_leads_nobody() -> None:
+    asker = Asker(FakeAgent(replace(CONFIG, bootstrap=False, bootstrap_expect=3)))
+    assert await asker.json("/v1/status/leader") == ""
+    (member,) = await members(asker)
+    assert isinstance(member["Tags"], dict)
+    assert member["Tags"]["expect"] == "3"
+
+
+async def test_counts_are_of_this_agent_s_own(asker: Asker) -> None:
+    asker.agent.put_service("web1", "web")
+    body = {"Name": "tcp", "TCP": "127.0.0.1:1", "Interval": "10s"}
+    await asker.put("/v1/agent/check/register", body)
+    stats = (await about(asker))["Stats"]["agent"]
+    assert stats == {"check_monitors": "1", "check_ttls": "1", "checks": "2", "services": "1"}
+
+
+async def test_configuration_is_shown_without_its_secrets() -> None:
+    given = {"node_name": "n1", "encrypt": "c2VjcmV0", "acl.tokens.default": "secret"}
+    shown = await about(Asker(FakeAgent(replace(CONFIG, given=given))))
+    assert shown["DebugConfig"]["encrypt"] == "hidden"
+    assert "c2VjcmV0" not in str(shown)
+    assert "'secret'" not in str(shown)
+    stats = shown["Stats"]["serf_lan"]
+    assert isinstance(stats, dict)
+    assert stats["encrypted"] == "true"
+
+
+async def test_member_has_consul_s_fields_and_tags(asker: Asker) -> None:
+    (member,) = await members(asker)
+    tags = member.pop("Tags")
+    assert member == {
+        "Name": "n1",
+        "Addr": "127.0.0.1",
+        "Port": 8301,
+        "Status": 1,
+        "ProtocolMin": 1,
+        "ProtocolMax": 5,
+        "ProtocolCur": 2,
+        "DelegateMin": 2,
+        "DelegateMax": 5,
+        "DelegateCur": 4,
+    }
+    assert tags == {
+        "acls": "0",
+        "bootstrap": "1",
+        "build": "1.8.7:",
+        "dc": "dc1",
+        "id": NODE_ID,
+        "port": "8300",
+        "raft_vsn": "3",
+        "role": "consul",
+        "segment": "",
+        "vsn": "2",
+        "vsn_max": "3",
+        "vsn_min": "2",
+        "wan_join_port": "8302",
+    }
+    assert (await about(asker))["Member"] == {**member, "Tags": tags}
+
+
+async def test_wide_area_pool_has_servers_by_full_name(asker: Asker) -> None:
+    (member,) = await members(asker, "?wan=1")
+    assert (member["Name"], member["Port"]) == ("n1.dc1", 8302)
+    client = Asker(FakeAgent(replace(CONFIG, is_server=False, bootstrap=False)))
+    assert await members(client, "?wan=1") == []
+    (alone,) = await members(client, "?segment=_all")
+    assert isinstance(alone["Tags"], dict)
+    assert alone["Tags"]["role"] == "node"
+    assert "port" not in alone["Tags"]
+
+
+async def test_segments_are_not_supported(asker: Asker) -> None:
+    assert refused(await asker.ask("/v1/agent/members?segment=zz")) == (
+        500,
+        "Network segments are not supported in this version of Consul",
+    )
+
+
+async def test_version_names_both_levels(asker: Asker) -> None:
+    shown = decoded(await asker.ask("/v1/agent/version"))
+    assert isinstance(shown, dict)
+    assert (shown["HumanVersion"], shown["AdsumVersion"]) == ("1.8.7", own_version())
+
+
+async def test_status_refuses_other_datacenters(asker: Asker) -> None:
+    for path in ("leader", "peers"):
+        refusal = refused(await asker.ask(f"/v1/status/{path}?dc=zz"))
+        assert refusal == (500, "No path to datacenter")
+        assert (await asker.ask(f"/v1/status/{path}/")).status == 404

@@ -1,0 +1,174 @@
+"""Reload, leave, join, the log, metrics: what operators ask of an agent."""
+
+from __future__ import annotations
+
+import logging
+
+import pytest
+import trio
+
+from adsum.agent.config.errors import ConfigError, ConfigErrors
+from adsum.api.host import describe_host
+from adsum.catalog.definitions import Status
+from adsum.observe.log_stream import FOLLOWERS_MAX
+from tests.api.agents import Asker, decoded, refused
+
+
+@pytest.fixture
+def asker() -> Asker:
+    return Asker()
+
+
+async def test_reload_says_what_was_applied_and_what_needs_a_restart(asker: Asker) -> None:
+    asker.agent.reloads = [(["log.level"], ["ports.http"])]
+    response = await asker.put("/v1/agent/reload")
+    assert response.status == 200
+    assert decoded(response) == {"Applied": ["log.level"], "NeedsRestart": ["ports.http"]}
+
+
+async def test_reload_of_a_broken_configuration_names_every_error(asker: Asker) -> None:
+    asker.agent.reloads = [ConfigErrors([ConfigError("a.json", "no"), ConfigError("b.json", "neither")])]
+    assert refused(await asker.put("/v1/agent/reload")) == (
+        500,
+        "Nothing was reloaded:\na.json: no\nb.json: neither",
+    )
+
+
+async def test_leave_is_answered_and_begun(asker: Asker) -> None:
+    response = await asker.put("/v1/agent/leave")
+    assert (response.status, response.body.plain) == (200, b"")
+    assert asker.agent.has_left
+    assert (await asker.ask("/v1/agent/leave")).status == 405
+
+
+async def test_maintenance_of_the_node(asker: Asker) -> None:
+    response = await asker.put("/v1/agent/maintenance?enable=true&reason=why")
+    assert (response.status, response.body.plain) == (200, b"")
+    check = asker.agent.own.checks["_node_maintenance"]
+    assert (check.status, check.definition.notes) == (Status.CRITICAL, "why")
+    await asker.put("/v1/agent/maintenance?enable=f")
+    assert not asker.agent.own.checks
+    assert refused(await asker.put("/v1/agent/maintenance")) == (400, "Missing value for enable")
+
+
+@pytest.mark.parametrize("address", ["127.0.0.1", "127.0.0.1:8301"])
+async def test_joining_oneself_succeeds(asker: Asker, address: str) -> None:
+    assert (await asker.put(f"/v1/agent/join/{address}")).status == 200
+
+
+async def test_joining_others_fails_in_consul_s_form(asker: Asker) -> None:
+    status, sentence = refused(await asker.put("/v1/agent/join/10.0.0.9"))
+    assert status == 500
+    assert sentence.startswith("1 error occurred:\n\t* Failed to join 10.0.0.9: ")
+    assert sentence.endswith("\n\n")
+
+
+async def test_force_leave_of_the_unknown_is_refused_and_of_the_living_changes_nothing(asker: Asker) -> None:
+    assert refused(await asker.put("/v1/agent/force-leave/zz")) == (
+        500,
+        "agent: No node found with name 'zz'",
+    )
+    assert (await asker.put("/v1/agent/force-leave/N1?prune")).status == 200
+    assert asker.agent.view.node("n1") is not None
+
+
+@pytest.mark.parametrize(
+    ("method", "path"),
+    [
+        ("PUT", "/v1/acl/bootstrap"),
+        ("GET", "/v1/acl/tokens"),
+        ("POST", "/v1/acl/login"),
+        ("DELETE", "/v1/acl/token/x"),
+        ("PUT", "/v1/agent/token/default"),
+        ("PUT", "/v1/agent/token/zz"),
+    ],
+)
+async def test_access_control_is_off(asker: Asker, method: str, path: str) -> None:
+    assert refused(await asker.ask(path, method, {"Token": "x"})) == (401, "ACL support disabled")
+
+
+async def test_front_page_names_what_answers(asker: Asker) -> None:
+    response = await asker.ask("/")
+    assert (response.status, response.body.plain) == (200, b"Consul Agent")
+
+
+async def test_metrics_come_in_both_forms(asker: Asker) -> None:
+    shown = decoded(await asker.ask("/v1/agent/metrics"))
+    assert isinstance(shown, dict)
+    assert list(shown) == ["Timestamp", "Gauges", "Points", "Counters", "Samples"]
+    scrapes = [
+        await asker.ask("/metrics"),
+        await asker.ask("/v1/agent/metrics?format=prometheus"),
+        await asker.ask("/v1/agent/metrics", headers={"Accept": "application/openmetrics-text; version=1"}),
+    ]
+    for scrape in scrapes:
+        assert scrape.status == 200
+        assert scrape.content_type.startswith("text/plain; version=0.0.4")
+        assert b"adsum_build_info" in scrape.body.plain
+
+
+async def test_host_tells_of_memory_and_disk(asker: Asker) -> None:
+    shown = decoded(await asker.ask("/v1/agent/host"))
+    assert isinstance(shown, dict)
+    assert list(shown) == ["Memory", "CPU", "Host", "Disk", "CollectionTime", "Errors"]
+    assert shown["Errors"] is None
+    assert 0 < shown["Memory"]["free"] <= shown["Memory"]["total"]
+    assert 0 < shown["Disk"]["used"] < shown["Disk"]["total"]
+
+
+def test_host_that_tells_nothing_says_why() -> None:
+    shown = describe_host("/nowhere/at/all")
+    assert shown["Disk"] is None
+    assert isinstance(shown["Errors"], list)
+    assert "/nowhere/at/all" in shown["Errors"][0]
+
+
+async def test_monitor_streams_the_log_until_the_client_goes(asker: Asker) -> None:
+    root = logging.getLogger()
+    level = root.level
+    root.addHandler(asker.log_stream)
+    try:
+        response = await asker.ask("/v1/agent/monitor?loglevel=debug")
+        assert response.chunks is not None
+        lines: list[bytes] = []
+        async with trio.open_nursery() as nursery:
+
+            async def follow() -> None:
+                assert response.chunks is not None
+                lines.append(await anext(response.chunks))
+
+            nursery.start_soon(follow)
+            await trio.testing.wait_all_tasks_blocked()
+            logging.getLogger("agent").debug("a small thing happened")
+        await response.chunks.aclose()
+    finally:
+        root.removeHandler(asker.log_stream)
+        root.setLevel(level)
+    assert b"[DEBUG] agent: a small thing happened\n" in lines[0]
+
+
+async def test_unknown_log_level_is_refused(asker: Asker) -> None:
+    assert refused(await asker.ask("/v1/agent/monitor?loglevel=bogus")) == (
+        400,
+        "Bad request: Unknown log level: bogus",
+    )
+
+
+async def test_too_many_followers_of_the_log_are_told(asker: Asker) -> None:
+    level = logging.getLogger().level
+    try:
+        streams = []
+        async with trio.open_nursery() as nursery:
+            for _ in range(FOLLOWERS_MAX):
+                chunks = (await asker.ask("/v1/agent/monitor")).chunks
+                assert chunks is not None
+                streams.append(chunks)
+                nursery.start_soon(chunks.__anext__)
+            await trio.testing.wait_all_tasks_blocked()
+            one_more = (await asker.ask("/v1/agent/monitor")).chunks
+            assert one_more is not None
+            assert b"try again later" in await anext(one_more)
+            await one_more.aclose()
+            nursery.cancel_scope.cancel()
+    finally:
+        logging.getLogger().setLevel(level)
