@@ -97,7 +97,7 @@ def asker(view: View, settings: DnsSettings, seed: int = 1) -> Ask:
         assert question is not None
         head, body = answers.to(question, transport).take()
         reply = packet[:2] + head + question.echo + body
-        parsed = dns.message.from_wire(reply)
+        parsed = dns.message.from_wire(reply, one_rr_per_rrset=True)
         assert request.is_response(parsed)
         return parsed
 

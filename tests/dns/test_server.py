@@ -137,12 +137,13 @@ async def test_known_question_sees_new_settings(catalog: Catalog) -> None:
 async def test_uncommon_questions_get_the_same_answers(catalog: Catalog) -> None:
     async with serving(catalog) as server:
         ecs = dns.edns.ECSOption("10.1.0.0", 16)
-        reply = await server.ask(dns.message.make_query("web.service.consul", "A", options=[ecs]))
-        assert len(lines(reply.answer)) == 2
-        echoed = reply.options[0]
-        assert isinstance(echoed, dns.edns.ECSOption)
-        assert (echoed.address, echoed.srclen, echoed.scopelen) == ("10.1.0.0", 16, 0)
-    assert server.counters.full == 1
+        for _ in range(2):
+            reply = await server.ask(dns.message.make_query("web.service.consul", "A", options=[ecs]))
+            assert len(lines(reply.answer)) == 2
+            echoed = reply.options[0]
+            assert isinstance(echoed, dns.edns.ECSOption)
+            assert (echoed.address, echoed.srclen, echoed.scopelen) == ("10.1.0.0", 16, 0)
+    assert server.counters.full == server.counters.fast == 1
 
 
 @needs_ipv6

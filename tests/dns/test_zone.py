@@ -108,7 +108,7 @@ def test_service_srv_names_targets_that_its_additional_section_resolves(ask: Ask
     assert lines(answer.additional) == [
         "0a000002.addr.dc1.consul. 0 IN A 10.0.0.2",
         "n1.node.dc1.consul. 0 IN A 127.0.0.1",
-        *texts_of("n1.node.dc1.consul."),
+        *sorted(texts_of("n1.node.dc1.consul.") * 2),  # once for each of its instances, as Consul has it
     ]
 
 
@@ -201,6 +201,13 @@ def test_circle_of_aliases_stops(ask: Ask) -> None:
         "loop1.service.consul. 0 IN CNAME loop2.service.consul.",
         "loop2.service.consul. 0 IN CNAME loop1.service.consul.",
     ]
+
+
+def test_long_chain_of_aliases_stops(catalog: Catalog) -> None:
+    for number in range(8):
+        catalog.service(f"link{number}", address=f"link{number + 1}.service.consul")
+    answer = asker(catalog.view, DnsSettings())("link0.service.consul", transport=Transport.TCP)
+    assert len(lines(answer.answer)) == 4
 
 
 def test_service_that_is_its_own_alias_means_its_node(ask: Ask) -> None:
@@ -330,7 +337,7 @@ def test_own_domain_may_have_several_labels(catalog: Catalog) -> None:
 def test_ttls_come_from_the_settings(catalog: Catalog) -> None:
     settings = DnsSettings(
         node_ttl_s=7,
-        service_ttl_s={"web": 10, "we*": 11, "*": 12, "m*": 13, "many": 14},
+        service_ttl_s={"web": 10, "we*": 11, "mi*": 13, "*": 12, "m*": 15, "many": 14},
         soa=Soa(min_ttl_s=5),
         enable_additional_node_meta_txt=False,
     )
@@ -352,10 +359,14 @@ def test_a_record_limit_caps_addresses_without_calling_it_truncation(catalog: Ca
 
 def test_instances_that_share_an_address_give_one_record_and_one_target_each_port(catalog: Catalog) -> None:
     for number in range(3):
-        catalog.service(f"twin{number}", "twin", address="10.5.0.1", port=1000 + number // 2)
+        weights = (number + 1, 1)
+        catalog.service(f"twin{number}", "twin", address="10.5.0.1", port=1000 + number // 2, weights=weights)
     ask = asker(catalog.view, DnsSettings())
     assert len(lines(ask("twin.service.consul").answer)) == 1
-    assert len(lines(ask("twin.service.consul", "SRV").answer)) == 2
+    assert lines(ask("twin.service.consul", "SRV").answer) == [
+        "twin.service.consul. 0 IN SRV 1 1 1000 0a050001.addr.dc1.consul.",
+        "twin.service.consul. 0 IN SRV 1 3 1001 0a050001.addr.dc1.consul.",
+    ]
 
 
 def test_meta_keys_are_escaped(catalog: Catalog) -> None:

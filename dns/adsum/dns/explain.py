@@ -96,13 +96,13 @@ def _outcome(answer: Answer, settings: DnsSettings) -> Iterator[str]:
     records = {0: "no records", 1: "1 record"}.get(count, f"{count} records")
     yield f"The answer is {wire.RCODE_NAMES[answer.rcode]} with {records}{':' if count else '.'}"
     for offer in answer.offers:
-        yield _written(offer.record)
+        yield record_text(offer.record)
     if answer.chase:
         end = f"goes on at the recursors: {recursors}" if recursors else "ends here, for want of recursors"
         yield f"The chain of aliases leaves our domains at {answer.chase} and {end}."
 
 
-def _written(record: Record) -> str:
+def record_text(record: Record) -> str:
     kind = wire.TYPE_NAMES[record.rtype]
     return f"{wire.text_of(record.owner)} {record.ttl_s} IN {kind} {_data(record)}"
 

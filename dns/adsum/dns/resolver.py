@@ -78,12 +78,12 @@ class Resolver:
     def _consider(self, packet: bytes, transport: Transport) -> bytes | Errand:
         question = wire.parse_question(packet)
         if question is not None:
-            return self._answer(packet, question, transport, is_common=True)
+            return self._answer(packet, question, transport)
         read = read_message(packet)
         if isinstance(read, Malformed):
             return self._malformed(read)
         self.counters.full += 1
-        return self._answer(packet, read, transport, is_common=False)
+        return self._answer(packet, read, transport)
 
     async def run(self, errand: Errand) -> bytes:
         question, answer = errand.question, errand.answer
@@ -102,17 +102,14 @@ class Resolver:
         rendering = self._answers.rendering(question, errand.transport, full)
         return self._assembled(question, rendering, errand.transport)
 
-    def _answer(
-        self, packet: bytes, question: Question, transport: Transport, *, is_common: bool
-    ) -> bytes | Errand:
+    def _answer(self, packet: bytes, question: Question, transport: Transport) -> bytes | Errand:
         rendering = self._answers.to(question, transport)
         answer = rendering.answer
         if self._answers.settings.recursors and (answer.is_known_elsewhere or answer.chase):
             if not self._recursion.reserve():
                 return self._failure(question, transport)
             return Errand(packet, question, answer, transport)
-        if is_common:
-            self._remember(packet, question, rendering, transport)
+        self._remember(packet, question, rendering, transport)
         return self._assembled(question, rendering, transport)
 
     def _remember(
