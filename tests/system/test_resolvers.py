@@ -92,10 +92,13 @@ def test_resolver_finds_the_service_through_the_agent(
     with resolver(name, debian_tool(name), agent, root, tmp_path) as port:
         located = until(lambda: ask(port, "web.service.consul.", "SRV"), within_s=10)
         address = until(lambda: ask(port, "web.service.consul.", "A"), within_s=10)
+        proof = until(lambda: ask(port, "consul.", "SOA"), within_s=10)
         unknown = until(lambda: ask(port, "nobody.service.consul.", "A"), within_s=10)
     assert located is not None
     assert address is not None
     assert unknown is not None
+    assert proof is not None
     assert [str(record).split()[2] for record in located.answer[0]] == ["8080"]
     assert [str(record) for record in address.answer[0]] == ["10.1.2.3"]
+    assert str(proof.answer[0][0]).startswith("ns.consul. hostmaster.consul. ")
     assert (unknown.rcode(), unknown.answer) == (dns.rcode.NXDOMAIN, [])
