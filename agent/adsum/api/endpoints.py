@@ -13,14 +13,11 @@ from adsum.api.blocking import Reads
 from adsum.api.door import Agent
 from adsum.api.operations import Operations
 from adsum.api.rendering import ApiCounters
-from adsum.api.response import HeaderList
+from adsum.api.resolve import Resolve
 from adsum.api.router import Route
 from adsum.api.status import Status
 from adsum.observe.exposition import Exposition
 from adsum.observe.log_stream import LogStream
-
-# Newer clients look for it on every answer (contract 1.5); the router's rules can add it to all.
-EVERYWHERE: HeaderList = (("X-Consul-Default-Acl-Policy", "allow"),)
 
 
 def routes(
@@ -36,4 +33,5 @@ def routes(
         *catalog.routes(agent, reads),
         *health.routes(reads),
         *Status(agent).routes(),
+        *Resolve(agent).routes(),
     ]

@@ -1,39 +1,148 @@
 """The command line: one file a command, imported only when it is called.
 
-Nothing here imports trio or the agent's rooms: `adsum version` has to answer in the time of a shell prompt. The
-agent itself is imported by its own command.
+Nothing here imports trio or the agent's rooms: `adsum version` has to answer in the time of a shell prompt.
+Data goes to the standard output and everything said to people to the standard error. Whatever goes wrong is
+one sentence and an exit status: 1 failed, 2 not understood, 3 not found, 4 no agent to ask.
 """
 
 from __future__ import annotations
 
+import os
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from importlib import import_module
+from io import TextIOWrapper
+from itertools import takewhile
 
-FAILURE, USAGE = 1, 2
+from adsum.agent.cli.command import (
+    FAILURE,
+    USAGE,
+    Command,
+    Failed,
+    HelpWanted,
+    UsageError,
+    did_you_mean,
+    parse,
+)
 
-# Each module has `run(arguments) -> exit status` and opens with the sentence that `adsum help` shows.
+# What a shell reports for a program that a signal ended, which is what Consul's would be.
+INTERRUPTED, PIPE_CLOSED = 130, 141
+
+# In the order in which people meet them. `services list` lives in `services_list.py`.
 COMMANDS = {
     "agent": "Start the agent on this host",
-    "version": "Show this version and the Consul API level it speaks",
+    "members": "Who is on the roll, and how they are",
+    "services list": "The services registered with this agent",
+    "services register": "Register services with this agent",
+    "services deregister": "Take services off this agent",
+    "health": "How services are, or one of them with its checks",
+    "catalog datacenters": "The data centres",
+    "catalog nodes": "The nodes of the catalog",
+    "catalog services": "The services of the catalog, by name",
+    "resolve": "What DNS answers to a name, and why",
+    "maint": "Put this node or one of its services into maintenance",
+    "info": "What the agent counts about itself",
+    "monitor": "Follow the agent's log",
+    "validate": "Check configuration files without starting anything",
+    "reload": "Have the agent read its configuration again",
+    "leave": "Have the agent leave in good order and end",
+    "join": "Have the agent join others",
+    "force-leave": "Declare a failed member gone",
+    "keygen": "Make a key for encrypting gossip",
+    "completion": "Completion for bash, zsh or fish",
+    "version": "This version and the Consul API level it speaks",
 }
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    name, *arguments = (sys.argv[1:] if argv is None else argv) or ["help"]
-    if name in ("help", "-h", "-help", "--help"):
-        print(usage())
-        return 0
-    if name in ("-v", "-version", "--version"):
-        name = "version"
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, TextIOWrapper):  # a terminal that lacks a letter is no reason to fail
+            stream.reconfigure(errors="backslashreplace")
+    words = list(sys.argv[1:] if argv is None else argv)
+    try:
+        status = _run(words)
+        sys.stdout.flush()
+    except Failed as problem:
+        print(f"adsum: {problem}", file=sys.stderr)
+        return problem.status
+    except KeyboardInterrupt:
+        return INTERRUPTED
+    except BrokenPipeError:  # whoever read us has seen enough
+        _forget_output()
+        return PIPE_CLOSED
+    except OSError as problem:  # of what is asked of the agent nothing comes this far: it is our own output
+        _forget_output()
+        print(f"adsum: cannot write the output: {problem.strerror or problem}", file=sys.stderr)
+        return FAILURE
+    except Exception as bug:  # a traceback tells an operator nothing; the place is enough for us
+        print(f"adsum: a bug of its own stopped it: {_told(bug)}. Please report it.", file=sys.stderr)
+        return FAILURE
+    return status
+
+
+def _run(words: list[str]) -> int:
+    if words[:1] in (["-v"], ["-version"], ["--version"]):
+        words[0] = "version"
+    wants_help = words[:1] in ([], ["help"], ["-h"], ["-help"], ["--help"])
+    if wants_help:
+        del words[:1]
+    name = find_command(words)
     if name not in COMMANDS:
-        print(f"adsum has no command {name!r}.\n\n{usage()}", file=sys.stderr)
-        return USAGE
-    run: Callable[[Sequence[str]], int] = import_module(f"adsum.agent.cli.{name}").run
-    return run(arguments)
+        return _overview(name, wants_help=wants_help)
+    command = load_command(name)
+    rest = words[len(name.split()) :]
+    try:
+        return command.run(parse(command, ["-h"] if wants_help else rest))
+    except HelpWanted:
+        from adsum.agent.cli.help import describe
+
+        print(describe(name, COMMANDS[name], command))
+        return 0
+    except UsageError as problem:
+        raise UsageError(f"{name}: {problem}\nTry `adsum {name} -h`.") from None
 
 
-def usage() -> str:
-    width = max(map(len, COMMANDS))
-    lines = "\n".join(f"    {name:<{width}}  {sentence}" for name, sentence in sorted(COMMANDS.items()))
-    return f"Usage: adsum COMMAND [options]\n\nCommands:\n{lines}\n\n`adsum COMMAND -h` tells more."
+def find_command(words: Sequence[str]) -> str:
+    """The name that the words begin with, or the first word of several, or "" when there is none."""
+    for name in (" ".join(words[:2]), *words[:1]):
+        if name in COMMANDS:
+            return name
+    before_flags = list(takewhile(lambda word: not word.startswith("-"), words[:2]))
+    firsts = [name.split()[0] for name in COMMANDS]
+    if before_flags and before_flags[0] not in firsts:
+        raise _unknown(before_flags[0], firsts)
+    if len(before_flags) > 1:
+        raise _unknown(" ".join(before_flags), list(COMMANDS))
+    return " ".join(before_flags)
+
+
+def _unknown(name: str, known: Sequence[str]) -> UsageError:
+    return UsageError(f'there is no command "{name}"{did_you_mean(name, known)}\nTry `adsum help`.')
+
+
+def load_command(name: str) -> Command:
+    module = name.replace(" ", "_").replace("-", "_")
+    command: Command = import_module(f"adsum.agent.cli.{module}").COMMAND
+    return command
+
+
+def _overview(name: str, *, wants_help: bool) -> int:
+    """Of all commands, or of those that share their first word."""
+    from adsum.agent.cli.help import overview
+
+    commands = {each: sentence for each, sentence in COMMANDS.items() if each.startswith(f"{name} ".lstrip())}
+    print(overview(name, commands), file=sys.stdout if wants_help else sys.stderr)
+    return 0 if wants_help else USAGE
+
+
+def _forget_output() -> None:
+    """So that the interpreter's own last flush does not complain as well."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+def _told(bug: Exception) -> str:
+    trace = bug.__traceback__
+    while trace is not None and trace.tb_next is not None:
+        trace = trace.tb_next
+    place = f" ({os.path.basename(trace.tb_frame.f_code.co_filename)}:{trace.tb_lineno})" if trace else ""
+    return f"{type(bug).__name__}: {bug}{place}"

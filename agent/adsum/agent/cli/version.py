@@ -1,12 +1,12 @@
 from __future__ import annotations
 
-from collections.abc import Sequence
-from importlib.metadata import version
+from adsum.agent.cli.command import Call, Command
+from adsum.api.version import CONSUL_API_VERSION, own_version
 
 
-def run(arguments: Sequence[str]) -> int:
-    del arguments
-    from adsum.api.version import CONSUL_API_VERSION
-
-    print(f"Adsum v{version('adsum')}\nSpeaks the API of Consul {CONSUL_API_VERSION}")
+def run(_call: Call) -> int:
+    print(f"Adsum v{own_version()}\nSpeaks the API of Consul {CONSUL_API_VERSION}")
     return 0
+
+
+COMMAND = Command(run)

@@ -1,0 +1,60 @@
+"""/v1/resolve/<name>?type=SRV: what DNS answers, with the reasons. Ours alone; `adsum resolve` shows it.
+
+The records are the zone's, whole and in its order: no packet's size cuts them and no turn is taken.
+"""
+
+from __future__ import annotations
+
+from adsum.agent import translate
+from adsum.api.answers import json_answer
+from adsum.api.door import Agent
+from adsum.api.queries import named
+from adsum.api.request import Request
+from adsum.api.response import Response
+from adsum.api.router import Refusal, Route
+from adsum.dns import wire
+from adsum.dns.explain import explain, record_text
+from adsum.dns.zone import Answer, Offer, Zone
+
+TYPES = {name: number for number, name in wire.TYPE_NAMES.items()}
+
+
+class Resolve:
+    def __init__(self, agent: Agent) -> None:
+        self._agent = agent
+
+    def routes(self) -> list[Route]:
+        return [Route(("GET",), "/v1/resolve/", self.resolve, rest=True)]
+
+    async def resolve(self, request: Request, rest: str) -> Response:
+        name = named(rest, "Missing DNS name")
+        type_name = request.query.first("type", "A").upper()
+        if type_name not in TYPES:
+            raise Refusal(400, f"Unknown type: {type_name}; one of {', '.join(TYPES)} will do")
+        return json_answer(self._agent, request, self._shown(name, type_name))
+
+    def _shown(self, name: str, type_name: str) -> dict[str, object]:
+        view, settings = self._agent.view, translate.dns_settings(self._agent.config)
+        wire_name = wire.encode_name(name)
+        if wire_name is None:
+            answer = Answer(wire.FORMERR)
+        else:
+            answer = Zone(view, settings).answer(wire_name, TYPES[type_name])
+        answers = [record_text(offer.record) for offer in answer.offers]
+        sentences = explain(view, settings, name, TYPES[type_name])
+        return {
+            "Name": name,
+            "Type": type_name,
+            "Rcode": wire.RCODE_NAMES[answer.rcode],
+            "Answers": answers,
+            "Additional": list(dict.fromkeys(map(record_text, _beside(answer)))),
+            "Reasons": [sentence for sentence in sentences if sentence not in answers],
+        }
+
+
+def _beside(answer: Answer) -> list[wire.Record]:
+    return [*(record for offer in answer.offers for record in _said_with(offer)), *answer.additional]
+
+
+def _said_with(offer: Offer) -> tuple[wire.Record, ...]:
+    return (*offer.addresses, *offer.texts)
