@@ -19,6 +19,7 @@ from adsum.agent.core import Core, CoreCounters
 from adsum.agent.settings import Settings
 from adsum.agent.watches import Watches
 from adsum.api import endpoints
+from adsum.api.answers import EVERYWHERE
 from adsum.api.door import Refused
 from adsum.api.limits import HttpCounters
 from adsum.api.rendering import ApiCounters
@@ -124,7 +125,7 @@ class Asker:
         self.log_stream = LogStream(logging.INFO, LogCounters())
         self.metrics = Exposition(sources(self.agent), self.agent.config.telemetry)
         routes = endpoints.routes(self.agent, Random(0), self.counters, self.metrics, self.log_stream)
-        self.router = Router(routes, HttpRules(response_headers=endpoints.EVERYWHERE))
+        self.router = Router(routes, HttpRules(response_headers=EVERYWHERE))
 
     async def ask(
         self,

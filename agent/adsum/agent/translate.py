@@ -7,8 +7,8 @@ from collections.abc import Mapping
 
 from adsum.agent.config.config import Config
 from adsum.agent.settings import Settings
+from adsum.api.answers import EVERYWHERE
 from adsum.api.browser import BrowserRules
-from adsum.api.endpoints import EVERYWHERE
 from adsum.api.limits import HttpLimits
 from adsum.api.router import HttpRules
 from adsum.api.version import CONSUL_API_VERSION

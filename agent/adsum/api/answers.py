@@ -16,6 +16,9 @@ if TYPE_CHECKING:
     from adsum.api.request import Request
     from adsum.api.response import HeaderList
 
+# Newer clients look for it on every answer (contract 1.5); the router adds it to all.
+EVERYWHERE: HeaderList = (("X-Consul-Default-Acl-Policy", "allow"),)
+
 STATUS_OF = {Cause.INVALID: 400, Cause.UNKNOWN: 404, Cause.FAILED: 500}
 
 
