@@ -14,10 +14,11 @@ import argparse
 import sys
 import time
 
+from tests.conformance.expected import undocumented
 from tests.conformance.families import families
 from tests.conformance.report import Report
 from tests.conformance.run import run_cases
-from tests.system.agents import Program, adsum_program, consul_program
+from tests.system.agents import AgentFailed, Program, adsum_program, consul_program
 
 NO_CONSUL = (
     "Skipped: no real Consul to compare with. Set PEERS to a folder that has usr/bin/consul, "
@@ -32,7 +33,11 @@ def main() -> int:
         print(NO_CONSUL)
         return 0
     ours = Program("again", consul.command) if options.self or options.show else adsum_program()
-    return compare(options.words, consul, ours, verbose=options.verbose, show_answers=options.show)
+    try:
+        return compare(options.words, consul, ours, verbose=options.verbose, show_answers=options.show)
+    except AgentFailed as failure:
+        print(f"The comparison stopped: {failure}")
+        return 1
 
 
 def parsed() -> argparse.Namespace:
@@ -56,8 +61,17 @@ def compare(words: list[str], consul: Program, ours: Program, *, verbose: bool, 
         for outcome in run_cases(cases, consul, ours):
             report.add(outcome)
             sys.stdout.flush()
+    complaints = [] if words or ours.command == consul.command else claims(report)
+    for complaint in complaints:
+        print(complaint)
     print(f"conformance in {time.monotonic() - started:.0f} s: {report.summary()}")
-    return int(report.failed)
+    return int(bool(report.unexplained or complaints))
+
+
+def claims(report: Report) -> list[str]:
+    """The page and the list must say the same, and the run must show it."""
+    unseen = [f"{each.id} does not show any more: {each.why}" for each in report.unseen()]
+    return unseen + [f"{name} is not in docs/deviations.md" for name in undocumented()]
 
 
 def wanted(name: str, words: list[str]) -> bool:

@@ -1,9 +1,9 @@
 """The words a conformance case is written in.
 
 A case is data: what the agents were told before (`given`), what is asked (`ask`, one or several exchanges,
-each compared), and what of the answer counts (`look`). The same is sent to real Consul and to Adsum; the
-runner prints what differs. A difference that is meant carries a D-id of docs/deviations.md and the place
-where it shows, so that it cannot hide another one.
+each compared), and what of the answer counts (`look`).The same is
+sent to real Consul and to Adsum; the runner prints what differs. Differences that are meant are listed in
+expected.py.
 """
 
 from __future__ import annotations
@@ -77,15 +77,6 @@ Ask: TypeAlias = "Request | Question | Watch"
 
 
 @dataclass(frozen=True, slots=True)
-class Deviation:
-    """A difference we mean. `at` are paths, `why` is one line; the rest is in docs/deviations.md."""
-
-    id: str
-    at: tuple[str, ...]
-    why: str
-
-
-@dataclass(frozen=True, slots=True)
 class Setting:
     """How the agents of a case are started. Cases that share one share the two processes."""
 
@@ -108,7 +99,6 @@ class Case:
     setting: Setting = DEV
     ends_agent: bool = False
     """The exchange stops the process: compare its exit code, and start a new one for the next case."""
-    differs: tuple[Deviation, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

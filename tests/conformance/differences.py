@@ -87,7 +87,7 @@ def matches(path: str, patterns: tuple[str, ...]) -> bool:
 
 @cache
 def expression(pattern: str) -> re.Pattern[str]:
-    return re.compile(".*".join(re.escape(part) for part in pattern.split("*")))
+    return re.compile(".*".join(re.escape(part) for part in pattern.split("*")), re.DOTALL)
 
 
 def json_type(value: Json) -> str:

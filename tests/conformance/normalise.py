@@ -35,6 +35,8 @@ class Normaliser:
             return {self.text(name): self.json(item, name) for name, item in value.items()}
         if isinstance(value, list):
             return [self.json(item, key) for item in value]
+        if isinstance(value, str) and key == "ContentHash":
+            return "<hash>"
         if isinstance(value, str):
             return VERSION.sub("<version>", value) if key in VERSION_KEYS else self.text(value)
         if isinstance(value, int) and not isinstance(value, bool):

@@ -32,7 +32,7 @@ REGISTERING = (
     ),
     registered("a TCP check", TCP="127.0.0.1:1", Interval="1h"),
     registered("a gRPC check", GRPC="127.0.0.1:1/svc", Interval="1h", GRPCUseTLS=True),
-    registered("an alias of a node", AliasNode="n1"),
+    registered("an alias of a node", ID="shadow", AliasNode="n1"),
     registered("thresholds", TTL=TTL, SuccessBeforePassing=3, FailuresBeforeCritical=3),
     registered("deregistration of a node check is ignored", TTL=TTL, DeregisterCriticalServiceAfter="2m"),
     Case(

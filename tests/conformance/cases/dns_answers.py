@@ -7,7 +7,8 @@ from __future__ import annotations
 from tests.conformance.case import Case, Family, Question, Setting, put
 from tests.conformance.worlds import NAMES, WEB1, WEB2, check_fails
 
-TRANSCRIPT = Setting("transcripts", {"node_meta": {"rack": "r1", "rfc1035-x": "v", "odd": "a=b`c"}})
+TRANSCRIPT = Setting("transcripts", {"node_meta": {"rack": "r1", "rfc1035-x": "v"}})
+ESCAPED = Setting("escaped", {"node_meta": {"odd": "a=b`c", "plain": "x"}})
 TYPES = ("A", "AAAA", "SRV", "ANY", "TXT", "CNAME", "MX", "NS", "SOA", "PTR", "CAA", "TYPE65")
 PLACES = (
     "n1.node.consul",
@@ -83,6 +84,7 @@ SIZES = tuple(
 )
 
 HEADER = (
+    Case("node meta is escaped", (Question("n1.node.consul", "TXT"),), (), ESCAPED),
     Case(
         "EDNS is echoed",
         (Question("web.service.consul", edns=1400), Question("nope.service.consul", edns=1400)),

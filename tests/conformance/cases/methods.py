@@ -117,7 +117,7 @@ FORM = (
             Request(
                 "PUT",
                 "/v1/agent/service/register",
-                b'd\r\n{"Name":"web"}\r\n0\r\n\r\n',
+                b'e\r\n{"Name":"web"}\r\n0\r\n\r\n',
                 (("Transfer-Encoding", "chunked"),),
             ),
             get("/v1/agent/services"),
