@@ -37,6 +37,14 @@ def test_bare_edns_is_common() -> None:
     assert question.edns_bytes == 1232
 
 
+def test_edns_options_that_we_do_not_answer_are_common() -> None:
+    options = [dns.edns.GenericOption("NSID", b""), dns.edns.CookieOption(b"01234567", b"")]
+    packet = dns.message.make_query("web.consul", "A", options=options, payload=1400, want_dnssec=True)
+    question = wire.parse_question(packet.to_wire())
+    assert question is not None
+    assert (question.edns_bytes, question.edns_options) == (1400, b"")
+
+
 @pytest.mark.parametrize(
     "packet",
     [
@@ -45,7 +53,8 @@ def test_bare_edns_is_common() -> None:
         common("web.consul") + b"\0",
         common("web.consul", edns=1232) + b"\0",
         dns.message.make_query("web.consul", "A", rdclass="CH").to_wire(),
-        dns.message.make_query("web.consul", "A", options=[dns.edns.GenericOption("NSID", b"")]).to_wire(),
+        dns.message.make_query("web.consul", "A", options=[dns.edns.ECSOption("10.0.0.0", 8)]).to_wire(),
+        common("web.consul", edns=1232)[:-2] + b"\0\4\0\x0a\0\1",
         dns.message.make_query("web.consul", "A", use_edns=1).to_wire(),
         common("web.consul")[:12] + b"\xc0\x0c\0\1\0\1",
         common("web.consul")[:12] + b"\x3f" + b"x" * 62 + b"\0\1\0\1",
@@ -60,7 +69,8 @@ def test_bare_edns_is_common() -> None:
         "trailing byte",
         "trailing byte after EDNS",
         "class",
-        "EDNS option",
+        "EDNS option that we answer",
+        "EDNS option that is cut off",
         "EDNS version",
         "compressed",
         "label beyond the end",

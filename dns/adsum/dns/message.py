@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 from adsum.dns.wire import (
     AAAA,
     BADVERS,
+    CLIENT_SUBNET,
     CNAME,
     FORMERR,
     HEADER,
@@ -39,7 +40,7 @@ if TYPE_CHECKING:
 # Reading a record takes dnslib up to 0.1 ms, so a packet stuffed with them would hold everybody else up.
 QUESTION_RECORDS_MAX = 8  # beside the question; OPT and TSIG are all that anyone sends
 ANSWER_RECORDS_MAX = 128
-CLIENT_SUBNET = 8  # RFC 7871
+SUBNET_CODE = int.from_bytes(CLIENT_SUBNET)
 PREFIX_MAX = {0: 0, 1: 32, 2: 128}  # by address family; 0 says "do not tell anyone where I am"
 SUBNET_HEAD = struct.Struct("!HBB")  # family, source prefix length, scope prefix length
 
@@ -119,14 +120,14 @@ def _bad_version(question: Question) -> bytes:
 def _echoed_options(opt: RR) -> bytes | None:
     """The client's subnet goes back with scope 0: true for everyone. Other options are not ours to answer.
     None if the subnet is malformed, which RFC 7871 wants refused."""
-    subnet = next((bytes(option.data) for option in opt.rdata if option.code == CLIENT_SUBNET), None)
+    subnet = next((bytes(option.data) for option in opt.rdata if option.code == SUBNET_CODE), None)
     if subnet is None:
         return b""
     if not _is_subnet(subnet):
         return None
     family, source, _ = SUBNET_HEAD.unpack_from(subnet)
     data = SUBNET_HEAD.pack(family, source, 0) + subnet[SUBNET_HEAD.size :]
-    return struct.pack("!HH", CLIENT_SUBNET, len(data)) + data
+    return CLIENT_SUBNET + len(data).to_bytes(2) + data
 
 
 def _is_subnet(subnet: bytes) -> bool:

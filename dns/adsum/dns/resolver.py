@@ -22,6 +22,7 @@ from adsum.dns.zone import Answer, continued
 logger = logging.getLogger(__name__)
 
 KNOWN_MAX = 4096  # questions answered by their bytes, per transport
+KNOWN_BYTES_MAX = 320  # of one such question: the longest name, and EDNS with a cookie
 CHASE_EDNS_BYTES = 1232
 QUIET_S = 60.0  # between two log lines about rubbish
 
@@ -115,6 +116,8 @@ class Resolver:
     def _remember(
         self, packet: bytes, question: Question, rendering: Rendering, transport: Transport
     ) -> None:
+        if len(packet) > KNOWN_BYTES_MAX:
+            return
         known = self.known(transport)
         if len(known) >= KNOWN_MAX:
             self.counters.memory_overflows += 1
