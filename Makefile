@@ -22,4 +22,4 @@ bench: environment
 	@$(BIN)/python -m tests.bench
 
 system: environment
-	@$(BIN)/pytest -q tests/system && echo "system tests done"
+	@$(BIN)/pytest -q -r s tests/system && echo "All system tests passed."
