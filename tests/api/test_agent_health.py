@@ -91,6 +91,8 @@ async def test_what_is_not_here_is_not_found(asker: Asker) -> None:
     assert header(by_id, "X-Consul-Reason") == "ServiceId zz not found"
     assert header(by_name, "X-Consul-Reason") == "ServiceName zz Not Found"
     assert decoded(await asker.ask(BY_ID + "zz?format=text")) == "ServiceId zz not found"
+    as_text = await asker.ask(BY_NAME + "zz?format=text")
+    assert (as_text.content_type, as_text.body.plain) == ("text/plain", b"ServiceName zz Not Found")
 
 
 async def test_missing_ids_are_named(asker: Asker) -> None:

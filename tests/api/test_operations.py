@@ -61,6 +61,9 @@ async def test_joining_others_fails_in_consul_s_form(asker: Asker) -> None:
     assert status == 500
     assert sentence.startswith("1 error occurred:\n\t* Failed to join 10.0.0.9: ")
     assert sentence.endswith("\n\n")
+    for address, named in [("10.0.0.9:1", "10.0.0.9"), ("[::2]:8301", "[::2]"), ("::2", "::2")]:
+        _, sentence = refused(await asker.put(f"/v1/agent/join/{address}"))
+        assert f"Failed to join {named}: " in sentence
 
 
 async def test_force_leave_of_the_unknown_is_refused_and_of_the_living_changes_nothing(asker: Asker) -> None:

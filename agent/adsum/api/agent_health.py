@@ -12,7 +12,7 @@ from adsum.api import parameters, shapes
 from adsum.api.answers import json_answer
 from adsum.api.door import Agent
 from adsum.api.request import Request
-from adsum.api.response import Response
+from adsum.api.response import HeaderList, Response
 from adsum.api.router import Refusal, Route
 from adsum.catalog.definitions import CheckKind, ServiceDefinition
 from adsum.catalog.local import OwnCheck
@@ -38,8 +38,10 @@ class AgentHealth:
             raise Refusal(500, "Bad request: Missing serviceID")  # as Consul
         own = self._agent.own.services.get(service_id)
         if own is None:
+            sentence = f"ServiceId {service_id} not found"
             missing = {"AggregatedStatus": "critical", "Service": None, "Checks": None}
-            return self._not_here(request, f"ServiceId {service_id} not found", missing)
+            # Where text was asked for, Consul sends the sentence as JSON all the same.
+            return self._not_here(request, sentence, sentence if _wants_text(request) else missing)
         verdict = self._verdict(own.definition)
         return self._answer(request, verdict, self._shown(own.definition, verdict))
 
@@ -50,22 +52,22 @@ class AgentHealth:
         services = sorted(self._agent.own.services.items())
         found = [own.definition for _id, own in services if own.definition.name.lower() == name.lower()]
         if not found:
-            return self._not_here(request, f"ServiceName {name} Not Found", [])
+            sentence = f"ServiceName {name} Not Found"
+            if _wants_text(request):
+                return Response(404, sentence.encode(), content_type="text/plain", headers=_reason(sentence))
+            return self._not_here(request, sentence, [])
         verdicts = [self._verdict(definition) for definition in found]
         shown = [self._shown(*pair) for pair in zip(found, verdicts, strict=True)]
         return self._answer(request, _worst(verdicts), shown)
 
     def _answer(self, request: Request, verdict: str, shown: object) -> Response:
-        headers = (("X-Consul-Reason", verdict),)
+        headers = _reason(verdict)
         if _wants_text(request):
             return Response(CODES[verdict], verdict.encode(), content_type="text/plain", headers=headers)
         return json_answer(self._agent, request, shown, status=CODES[verdict], headers=headers)
 
     def _not_here(self, request: Request, sentence: str, shown: object) -> Response:
-        """Where text was asked for, Consul sends the sentence as JSON all the same."""
-        headers = (("X-Consul-Reason", _header_value(sentence)),)
-        body = sentence if _wants_text(request) else shown
-        return json_answer(self._agent, request, body, status=404, headers=headers)
+        return json_answer(self._agent, request, shown, status=404, headers=_reason(sentence))
 
     def _verdict(self, definition: ServiceDefinition) -> str:
         return _worst(_word(check) for check in self._judging(definition))
@@ -101,6 +103,6 @@ def _wants_text(request: Request) -> bool:
     return request.query.first("format") == "text" or request.header("accept").startswith("text/plain")
 
 
-def _header_value(sentence: str) -> str:
-    """Ids come from the request, decoded; what is in a header must be one line."""
-    return "".join(each if each.isprintable() else "?" for each in sentence)
+def _reason(sentence: str) -> HeaderList:
+    """Ids come from the request, where a path that is not printable was refused: it is one line."""
+    return (("X-Consul-Reason", sentence),)

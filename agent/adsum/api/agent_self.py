@@ -2,7 +2,7 @@
 
 Clients switch features on by the version, find their datacenter here, and compare leader addresses; the Go
 client reads a map of maps, so every member is an object or null, and every statistic a string. Only what is
-true of this agent is said: there is no Raft yet, and so no `raft` statistics.
+true of this agent is said: one that leads alone has no Raft log whose indexes it could tell.
 """
 
 from __future__ import annotations
@@ -32,6 +32,8 @@ PROTOCOLS = {
     "DelegateMax": 5,
     "DelegateCur": 4,
 }
+# Where one who has measured no distance to anybody stands.
+ORIGIN = {"Vec": [0.0] * 8, "Error": 1.5, "Adjustment": 0.0, "Height": 1e-05}
 SESSION_TTL_NS_MIN = 10_000_000_000  # Patroni reads it after `Invalid Session TTL`
 
 
@@ -51,7 +53,7 @@ class AgentSelf:
         shown = {
             "Config": _config(agent),
             "DebugConfig": agent.config.raw,
-            "Coord": None,
+            "Coord": ORIGIN,
             "Member": member(agent),
             "Stats": _stats(agent),
             "Meta": dict(standing.own_node(agent).meta),
@@ -138,7 +140,9 @@ def _config(agent: Agent) -> dict[str, object]:
         "Version": CONSUL_API_VERSION,
         "BuildDate": "",
         "AdsumVersion": own_version(),
-        "SessionTTLMin": agent.config.session_ttl_min_ns or SESSION_TTL_NS_MIN,
+        "SessionTTLMin": agent.config.session_ttl_min_ns or # Where one who has measured no distance to anybody stands.
+ORIGIN = {"Vec": [0.0] * 8, "Error": 1.5, "Adjustment": 0.0, "Height": 1e-05}
+SESSION_TTL_NS_MIN,
     }
 
 
@@ -154,6 +158,7 @@ def _stats(agent: Agent) -> dict[str, dict[str, str]]:
         },
         "build": {"prerelease": "", "revision": "", "version": CONSUL_API_VERSION, "adsum": own_version()},
         "consul": _consul_stats(agent),
+        **({"raft": {"num_peers": "0", "state": "Leader"}} if standing.leads_alone(agent) else {}),
         "runtime": _runtime_stats(),
         "serf_lan": _roll_stats(agent),
     }

@@ -74,7 +74,7 @@ class Operations:
         if address in (node.address, standing.with_port(node.address, port), f"127.0.0.1:{port}"):
             return empty(200)
         reason = "this version runs alone and keeps no roll of others yet"
-        raise Refusal(500, f"1 error occurred:\n\t* Failed to join {address}: {reason}\n\n")
+        raise Refusal(500, f"1 error occurred:\n\t* Failed to join {_without_port(address)}: {reason}\n\n")
 
     async def force_leave(self, _request: Request, name: str) -> Response:
         if name.lower() != standing.own_node(self._agent).name.lower():
@@ -116,6 +116,11 @@ class Operations:
 
 async def refuse_acls(_request: Request, _rest: str) -> Response:
     raise Refusal(401, "ACL support disabled")
+
+
+def _without_port(address: str) -> str:
+    """As Consul names whom it could not join."""
+    return address.rpartition(":")[0] if address.count(":") == 1 or "]:" in address else address
 
 
 def _accepts_prometheus(request: Request) -> bool:

@@ -19,6 +19,7 @@ from adsum.catalog.view import Host, Instance, Row
 encode = msgspec.json.Encoder().encode
 
 PRETTY_INDENT = 4
+PROXY_KINDS = ("connect-proxy", "mesh-gateway", "terminating-gateway", "ingress-gateway")
 
 # A check as Consul's own client library prints one whose definition it does not know.
 UNKNOWN_DEFINITION = {
@@ -163,7 +164,7 @@ def own_service(definition: ServiceDefinition, content_hash: str = "") -> dict[s
     }
     if content_hash:
         shown["ContentHash"] = content_hash
-    if definition.kind:
+    if definition.kind in PROXY_KINDS:
         shown["Proxy"] = _proxy(definition.proxy)
     if definition.connect.get("Native") is True:
         shown["Connect"] = dict(definition.connect)
