@@ -140,9 +140,7 @@ def _config(agent: Agent) -> dict[str, object]:
         "Version": CONSUL_API_VERSION,
         "BuildDate": "",
         "AdsumVersion": own_version(),
-        "SessionTTLMin": agent.config.session_ttl_min_ns or # Where one who has measured no distance to anybody stands.
-ORIGIN = {"Vec": [0.0] * 8, "Error": 1.5, "Adjustment": 0.0, "Height": 1e-05}
-SESSION_TTL_NS_MIN,
+        "SessionTTLMin": agent.config.session_ttl_min_ns or SESSION_TTL_NS_MIN,
     }
 
 
