@@ -175,7 +175,7 @@ def test_srv_without_edns_counts_512_bytes_uncompressed(catalog: Catalog) -> Non
 
 
 def test_host_name_as_node_address_is_an_alias(ask: Ask) -> None:
-    for rdtype in ("A", "AAAA"):
+    for rdtype in ("A", "AAAA", "CNAME", "MX", "TXT", "CAA"):  # an alias stands for every type
         answer = ask("search.service.consul", rdtype)
         assert lines(answer.answer) == ["search.service.consul. 0 IN CNAME www.example.com."]
     assert lines(ask("search.service.consul", "SRV").answer) == [
@@ -370,9 +370,12 @@ def test_instances_that_share_an_address_give_one_record_and_one_target_each_por
 
 
 def test_meta_keys_are_escaped(catalog: Catalog) -> None:
-    catalog.node("odd", "10.6.0.1", **{"a=b`c": "x y"})
+    catalog.node("odd", "10.6.0.1", **{"a=b`c": "x y", "d": "e=f`g"})
     answer = asker(catalog.view, DnsSettings())("odd.node.consul", "TXT")
-    assert lines(answer.answer) == ['odd.node.consul. 0 IN TXT "a`=b``c=x y"']
+    assert lines(answer.answer) == [
+        'odd.node.consul. 0 IN TXT "a`=b``c=x y"',
+        'odd.node.consul. 0 IN TXT "d=e=f``g"',
+    ]
 
 
 def test_node_whose_name_dns_cannot_carry_is_reached_by_address(catalog: Catalog) -> None:

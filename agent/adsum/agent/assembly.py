@@ -124,11 +124,12 @@ class Assembly:
     def _bind_dns(self, config: Config) -> None:
         for host in config.addresses.dns:
             try:
-                self._udp.append(dns_server.bind_udp(host, config.ports.dns))
-                self._tcp_listeners.append(dns_server.bind_tcp(host, self._udp[-1].getsockname()[1]))
+                udp, tcp = dns_server.bind_both(host, config.ports.dns)
             except OSError as problem:
                 where = f"{host} port {config.ports.dns}"
                 raise CannotStart(f"Can't listen for DNS on {where}: {problem.strerror}") from None
+            self._udp.append(udp)
+            self._tcp_listeners.append(tcp)
 
     # The run.
 

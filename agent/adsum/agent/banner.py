@@ -21,7 +21,11 @@ def _http_rows(config: Config) -> list[tuple[str, str]]:
     if config.ports.http < 0 or not config.addresses.http:
         return []
     where = http_url(config.addresses.http[0], config.ports.http)
-    curl = f"curl {where}" if not where.startswith("unix://") else f"curl --unix-socket {where[7:]} http://localhost"
+    curl = (
+        f"curl {where}"
+        if not where.startswith("unix://")
+        else f"curl --unix-socket {where[7:]} http://localhost"
+    )
     return [
         ("HTTP", f"{where}   try: {curl}/v1/catalog/services"),
         ("Metrics", f"{where}/metrics"),

@@ -49,6 +49,7 @@ SERVERS_SERVICE = "consul"  # every server registers itself under this name
 ADDRESS_TYPES = frozenset({A, AAAA, ANY})
 TRANSFERS = frozenset({AXFR, IXFR})
 CHAIN_TYPES = frozenset({A, AAAA, CNAME})
+ALIAS_TYPES = frozenset({A, AAAA, CNAME, ANY})  # of a node: its name has TXT records beside the alias
 VALUE_ONLY_PREFIX = "rfc1035-"  # node meta keys that become a TXT of their value alone
 Address = ipaddress.IPv4Address | ipaddress.IPv6Address
 
@@ -146,18 +147,15 @@ class Zone:
         ttl_s = settings.ttl_s_of(asked.subject)
         if qtype == SRV:
             return Answer(offers=self._service_offers(asked, owner, found, ttl_s, trail), is_rotated=True)
-        if qtype not in ADDRESS_TYPES:
-            return self._no_data(asked)
         places = [_place_of(instance, owner) for instance in found]
-        records = _address_records(owner, places, qtype, ttl_s)
-        if records:
-            offers = tuple(Offer(record) for record in records)
-            return Answer(offers=offers, offers_max=settings.a_record_limit, is_rotated=True)
-        hosts = [place for place in places if parse_ip(place) is None]
         # An alias stands for every type of its name, so it is given only where no instance has an address.
-        if len(hosts) == len(places) and wire.encode_name(hosts[0]) is not None:
-            return self._alias(owner, hosts[0], ttl_s, trail, chain_ttl_s=ttl_s)
-        return self._no_data(asked)
+        if all(parse_ip(place) is None for place in places) and wire.encode_name(places[0]) is not None:
+            return self._alias(owner, places[0], qtype, ttl_s, trail, chain_ttl_s=ttl_s)
+        records = _address_records(owner, places, qtype, ttl_s) if qtype in ADDRESS_TYPES else []
+        if not records:
+            return self._no_data(asked)
+        offers = tuple(Offer(record) for record in records)
+        return Answer(offers=offers, offers_max=settings.a_record_limit, is_rotated=True)
 
     def _service_offers(
         self, asked: Asked, owner: bytes, found: Sequence[Instance], ttl_s: int, trail: tuple[bytes, ...]
@@ -210,8 +208,8 @@ class Zone:
         if host is None:
             return self._nothing(asked)
         node, ttl_s = host.node.value, self._settings.node_ttl_s
-        if parse_ip(node.address) is None and qtype in ADDRESS_TYPES and wire.encode_name(node.address):
-            return self._alias(owner, node.address, ttl_s, trail)
+        if parse_ip(node.address) is None and qtype in ALIAS_TYPES and wire.encode_name(node.address):
+            return self._alias(owner, node.address, qtype, ttl_s, trail)
         records = _address_records(owner, [node.address], qtype, ttl_s) if qtype in ADDRESS_TYPES else []
         texts = _meta_records(owner, node, ttl_s) if qtype in {ANY, TXT} else ()
         if not records and not texts:
@@ -233,9 +231,15 @@ class Zone:
     # Aliases.
 
     def _alias(
-        self, owner: bytes, host: str, ttl_s: int, trail: tuple[bytes, ...], chain_ttl_s: int | None = None
+        self,
+        owner: bytes,
+        host: str,
+        qtype: int,
+        ttl_s: int,
+        trail: tuple[bytes, ...],
+        chain_ttl_s: int | None = None,
     ) -> Answer:
-        chain, chase = self._follow(host, trail)
+        chain, chase = self._follow(host, trail) if qtype in ADDRESS_TYPES else ((), "")
         if chain_ttl_s is not None:
             chain = tuple(record._replace(ttl_s=chain_ttl_s) for record in chain)
         alias = Record(owner, CNAME, ttl_s, target=wire.encode_name(host) or wire.ROOT)
@@ -355,5 +359,5 @@ def _meta_records(owner: bytes, node: Node, ttl_s: int) -> tuple[Record, ...]:
 def _meta_text(key: str, value: str) -> str:
     if key.startswith(VALUE_ONLY_PREFIX):
         return value
-    escaped = key.replace("`", "``").replace("=", "`=")  # RFC 1464
-    return f"{escaped}={value}"
+    escaped = key.replace("`", "``").replace("=", "`=")  # RFC 1464; Consul doubles them in values too
+    return f"{escaped}={value.replace('`', '``')}"
