@@ -139,6 +139,16 @@ def test_a_check_on_an_unknown_service_is_refused_with_nothing_changed() -> None
     assert world.core.own.checks == {}
 
 
+def test_deregistering_what_is_just_going_waits_until_it_is_gone_for_good() -> None:
+    world = World(SETTINGS)
+    world.ask(RegisterService(TTL_WEB))
+    world.command(DeregisterService("web1"))
+    again = world.command(DeregisterService("web1"))
+    assert again not in world.replies
+    world.crash(loses_power=True)
+    assert "web1" in world.core.own.services  # nobody was told otherwise
+
+
 # Runs.
 
 

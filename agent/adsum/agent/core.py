@@ -94,7 +94,10 @@ class Core:
         self._ttl_changes_saved = 0
         self._changes: list[FileChange] = []
         self._tickets = 0
-        self._waiting: dict[int, int] = {}  # ticket -> request
+        self._on_its_way: dict[
+            int, list[int]
+        ] = {}  # tickets of the disk, with the requests that wait for them
+        self._waiting = 0
 
     # The four verbs, and the start.
 
@@ -117,16 +120,21 @@ class Core:
         effects = self._settled(now)
         if refusal is not None:
             self.counters.refusals += 1
-        elif effects and isinstance(last := effects[-1], Persist) and last.is_synced:
-            self._waiting[last.ticket] = request
+        elif self._on_its_way and not isinstance(command, ReportTtl):
+            # Also with nothing of its own to write: what it found done may have been done a moment ago, and
+            # not be on disk yet.
+            last_ticket = next(reversed(self._on_its_way))
+            self._on_its_way[last_ticket].append(request)
+            self._waiting += 1
             return effects
         return [*effects, Reply(request, refusal)]
 
     def receive(self, now: Now, message: Message) -> list[Effect]:
         match message:
             case Persisted(ticket):
-                request = self._waiting.pop(ticket, None)
-                return [] if request is None else [Reply(request, None)]
+                requests = self._on_its_way.pop(ticket, [])
+                self._waiting -= len(requests)
+                return [Reply(request, None) for request in requests]
             case CheckRan(check_id, run, status, output):
                 self.own.ran(now, check_id, run, status, output)
         return self._settled(now)
@@ -172,7 +180,7 @@ class Core:
         return None
 
     def _too_busy(self) -> Refusal | None:
-        if len(self._waiting) < WAITING_MAX:
+        if self._waiting < WAITING_MAX:
             return None
         return Refusal(Cause.FAILED, "Too many registrations are waiting for the disk; try again shortly")
 
@@ -306,6 +314,8 @@ class Core:
 
     def _persist(self, changes: tuple[FileChange, ...], *, is_synced: bool) -> Persist:
         self._tickets += 1
+        if is_synced:
+            self._on_its_way[self._tickets] = []
         return Persist(self._tickets, changes, is_synced)
 
 
