@@ -10,10 +10,11 @@ import http.client
 import json
 import os
 import socket
+import ssl
 import urllib.parse
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, NamedTuple, Self
+from typing import Any, NamedTuple, Self
 
 from adsum.agent.cli.command import (
     FALSE,
@@ -26,9 +27,7 @@ from adsum.agent.cli.command import (
     FlagGroup,
     UsageError,
 )
-
-if TYPE_CHECKING:
-    import ssl
+from adsum.agent.cli.table import printable
 
 Query = Sequence[tuple[str, str]]  # a name may repeat; parameters without a value are not sent
 
@@ -179,7 +178,7 @@ class Api:
         except (OSError, http.client.HTTPException) as problem:
             raise self._unreachable(problem) from None
         if response.status != http.HTTPStatus.OK:
-            told = self._read(response)[:SENTENCE_LENGTH_MAX].decode(errors="replace").strip()
+            told = _told(self._read(response))
             fallback = f"the agent answered {response.status} {response.reason} to {method} {path}"
             raise Refused(response.status, told or fallback)
         return response
@@ -219,6 +218,12 @@ class Api:
         )
 
 
+def _told(body: bytes) -> str:
+    """A refusal's own words, in which nothing steers the terminal."""
+    lines = body[:SENTENCE_LENGTH_MAX].decode(errors="replace").strip().expandtabs().splitlines()
+    return "\n".join(map(printable, lines))
+
+
 class _Line(http.client.HTTPConnection):
     def __init__(self, target: Target, dial: Callable[[], socket.socket]) -> None:
         super().__init__(target.host, target.port)
@@ -255,8 +260,6 @@ def _dial_unix(path: str) -> socket.socket:
 
 
 def _tls(call: Call) -> ssl.SSLContext:
-    import ssl
-
     certificate, key = setting(call, "client-cert"), setting(call, "client-key")
     try:
         context = ssl.create_default_context(

@@ -27,6 +27,7 @@ from adsum.agent.cli.command import (
 
 # What a shell reports for a program that a signal ended, which is what Consul's would be.
 INTERRUPTED, PIPE_CLOSED = 130, 141
+HELP_WORDS = (["-h"], ["-help"], ["--help"])
 
 # In the order in which people meet them. `services list` lives in `services_list.py`.
 COMMANDS = {
@@ -83,14 +84,14 @@ def main(argv: Sequence[str] | None = None) -> int:
 def _run(words: list[str]) -> int:
     if words[:1] in (["-v"], ["-version"], ["--version"]):
         words[0] = "version"
-    wants_help = words[:1] in ([], ["help"], ["-h"], ["-help"], ["--help"])
+    wants_help = words[:1] in ([], ["help"], *HELP_WORDS)
     if wants_help:
         del words[:1]
     name = find_command(words)
-    if name not in COMMANDS:
-        return _overview(name, wants_help=wants_help)
-    command = load_command(name)
     rest = words[len(name.split()) :]
+    if name not in COMMANDS:
+        return _overview(name, wants_help=wants_help or rest[:1] in HELP_WORDS)
+    command = load_command(name)
     try:
         return command.run(parse(command, ["-h"] if wants_help else rest))
     except HelpWanted:

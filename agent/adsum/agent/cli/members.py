@@ -47,8 +47,7 @@ def run(call: Call) -> int:
 
 
 def _row(member: Row) -> Row:
-    tags = dict(sorted(member["Tags"].items()))
-    role = tags.get("role", "unknown")
+    tags, role = dict(member["Tags"]), member["Tags"].get("role", "unknown")
     if role == "consul":
         tags["segment"] = EVERY_SEGMENT
     host, status = member["Addr"], member["Status"]
@@ -62,7 +61,7 @@ def _row(member: Row) -> Row:
         "DC": tags.get("dc", ""),
         "Segment": tags.get("segment") or "<default>",
         "ID": tags.get("id", ""),
-        "Tags": tags,
+        "Tags": dict(sorted(tags.items())),
     }
 
 

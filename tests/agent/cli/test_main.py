@@ -1,0 +1,142 @@
+from __future__ import annotations
+
+import base64
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from adsum.agent.cli import main as main_module
+from adsum.agent.cli import version
+from adsum.agent.cli.command import Call, Command
+from adsum.agent.cli.main import COMMANDS, load_command
+from tests.agent.cli.conftest import Adsum
+from tests.agent.cli.fake_agent import FakeAgent
+
+ADSUM = str(Path(sys.executable).with_name("adsum"))
+
+
+def test_without_words_it_lists_all_commands(adsum: Adsum) -> None:
+    status, out, _ = adsum()
+    assert status == 0
+    assert [name for name in COMMANDS if f"\n  {name} " not in out] == []
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_every_command_is_there_and_explains_itself(adsum: Adsum, name: str) -> None:
+    for words in ([*name.split(), "-h"], ["help", *name.split()]):
+        status, out, err = adsum(*words)
+        assert (status, err) == (0, "")
+        assert out.startswith(f"Usage: adsum {name}")
+
+
+@pytest.mark.parametrize("name", [name for name in COMMANDS if name != "agent"])
+def test_help_lists_every_flag(adsum: Adsum, name: str) -> None:
+    _, out, _ = adsum(*name.split(), "-h")
+    shown = re.findall(r"^  -([a-z-]+)", out, re.MULTILINE)
+    assert sorted(shown) == sorted(load_command(name).all_flags())
+
+
+def test_an_unknown_command_is_answered_with_the_nearest(adsum: Adsum) -> None:
+    assert adsum("memebrs") == (
+        2,
+        "",
+        'adsum: there is no command "memebrs"; did you mean members?\nTry `adsum help`.\n',
+    )
+    assert "did you mean services register?" in adsum("services", "regsiter").err
+
+
+def test_half_a_command_lists_the_rest(adsum: Adsum) -> None:
+    status, out, err = adsum("catalog")
+    assert (status, out) == (2, "")
+    assert "catalog nodes" in err
+    assert "members" not in err
+    assert adsum("catalog", "-h").status == 0
+
+
+def test_a_flag_that_does_not_exist_is_a_matter_of_usage(adsum: Adsum) -> None:
+    status, _, err = adsum("members", "-sattus=x")
+    assert status == 2
+    assert err == (
+        "adsum: members: there is no flag -sattus; did you mean -status?\nTry `adsum members -h`.\n"
+    )
+
+
+def test_version_names_both_versions(adsum: Adsum) -> None:
+    for words in (["version"], ["-v"], ["--version"]):
+        status, out, _ = adsum(*words)
+        assert status == 0
+        assert re.fullmatch(r"Adsum v\d\S+\nSpeaks the API of Consul 1\.8\.7\n", out)
+
+
+def test_keygen_gives_32_random_bytes(adsum: Adsum) -> None:
+    keys = {adsum("keygen").out for _ in range(3)}
+    assert len(keys) == 3
+    for key in keys:
+        assert len(key) == 45
+        assert len(base64.b64decode(key)) == 32
+
+
+def test_no_traceback_reaches_a_user(adsum: Adsum, monkeypatch: pytest.MonkeyPatch) -> None:
+    def run(_call: Call) -> int:
+        raise KeyError("Name")
+
+    monkeypatch.setattr(version, "COMMAND", Command(run))
+    status, _, err = adsum("version")
+    assert status == 1
+    assert re.fullmatch(
+        r"adsum: a bug of its own stopped it: KeyError: 'Name' \(test_main\.py:\d+\)\. Please report it\.\n",
+        err,
+    )
+
+
+def test_an_interrupt_is_silent(adsum: Adsum, monkeypatch: pytest.MonkeyPatch) -> None:
+    def run(_call: Call) -> int:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(version, "COMMAND", Command(run))
+    assert adsum("version") == (130, "", "")
+
+
+def test_a_reader_that_goes_away_is_no_error() -> None:
+    """The pipe has no reader from the start, and the output waits in a buffer until the very end."""
+    read_end, write_end = os.pipe()
+    os.close(read_end)
+    done = subprocess.run([ADSUM, "help"], stdout=write_end, stderr=subprocess.PIPE)
+    os.close(write_end)
+    assert (done.returncode, done.stderr) == (141, b"")
+
+
+def test_a_full_disk_is_told_in_a_sentence() -> None:
+    with open("/dev/full", "w") as full:
+        done = subprocess.run([ADSUM, "help"], stdout=full, stderr=subprocess.PIPE, text=True)
+    assert done.returncode == 1
+    assert done.stderr == "adsum: cannot write the output: No space left on device\n"
+
+
+def test_a_terminal_without_the_letter_still_gets_the_line() -> None:
+    environment = os.environ | {"PYTHONIOENCODING": "ascii"}
+    done = subprocess.run([ADSUM, "completion", "-h"], capture_output=True, env=environment)
+    assert done.returncode == 0
+    assert done.stdout.isascii()
+
+
+@pytest.mark.parametrize(
+    ("command", "unwanted"), [("members", set[str]()), ("keygen", {"http", "json", "ssl"})]
+)
+def test_commands_load_no_more_than_they_need(agent: FakeAgent, command: str, unwanted: set[str]) -> None:
+    heavy = {"trio", "msgspec", "cbor2", "dnslib", "asyncio", "argparse", "dataclasses"} | unwanted
+    program = f"import sys\nfrom adsum.agent.cli.main import main\nmain([{command!r}])\n"
+    program += f"print(sorted({heavy!r} & set(sys.modules)), file=sys.stderr)"
+    agent.answers["GET /v1/agent/members"] = []
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+    assert done.stderr.splitlines()[-1] == "[]"
+
+
+def test_the_table_of_commands_and_the_files_agree() -> None:
+    folder = Path(main_module.__file__).parent
+    declaring = {path.stem for path in folder.glob("*.py") if "\nCOMMAND = " in path.read_text()}
+    assert declaring == {name.replace(" ", "_").replace("-", "_") for name in COMMANDS}
