@@ -1,0 +1,69 @@
+"""Elections: who gets a vote, and how the votes stand.
+
+A server first asks for pre-votes, in the term that would begin and without beginning it: one that was cut
+off for a while learns there that it cannot win, and disturbs nobody with a higher term. A refusal carries
+the refuser's own term, so that a candidate with the longer log and the lower term catches up and wins the
+next one.
+"""
+
+from __future__ import annotations
+
+from adsum.raft.messages import VoteReply, VoteRequest
+from adsum.raft.quorum import Outcome, tally
+from adsum.raft.replica import Replica
+from adsum.raft.types import MemberId, Term
+
+
+class Ballot:
+    """One election as its candidate sees it."""
+
+    __slots__ = ("is_prevote", "votes")
+
+    def __init__(self, *, is_prevote: bool) -> None:
+        self.is_prevote = is_prevote
+        self.votes: dict[MemberId, bool] = {}
+
+    def count(self, replica: Replica, voter: MemberId, *, is_granted: bool) -> Outcome:
+        self.votes.setdefault(voter, is_granted)  # the first word holds; a repeated one changes nothing
+        return tally(replica.configuration, self.votes)
+
+
+def request_votes(replica: Replica, term: Term, *, is_prevote: bool, is_transfer: bool) -> None:
+    for member in replica.configuration.members():
+        if member == replica.me or not replica.configuration.is_voter(member):
+            continue
+        request = VoteRequest(
+            stamp=replica.stamp,
+            source=replica.me,
+            target=member,
+            term=term,
+            last_index=replica.log.last_index,
+            last_term=replica.log.last_term,
+            is_prevote=is_prevote,
+            is_transfer=is_transfer,
+        )
+        replica.send_now(request)
+
+
+def consents(replica: Replica, request: VoteRequest) -> bool:
+    """Not asked is whether the candidate, or we, are voters as far as we know: our knowledge may lag behind
+    the change that made us so, and then an election without us could be impossible."""
+    if request.is_prevote and request.term > replica.term:
+        is_free = True
+    else:
+        has_chosen = replica.vote is not None or replica.leader is not None
+        is_free = replica.vote == request.source or not has_chosen
+    return is_free and replica.log.is_up_to_date(request.last_index, request.last_term)
+
+
+def answer(replica: Replica, request: VoteRequest, *, is_granted: bool) -> None:
+    replica.send_after_store(
+        VoteReply(
+            stamp=replica.stamp,
+            source=replica.me,
+            target=request.source,
+            term=request.term if is_granted else replica.term,
+            is_prevote=request.is_prevote,
+            is_granted=is_granted,
+        )
+    )

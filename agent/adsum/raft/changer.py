@@ -1,0 +1,180 @@
+"""How one membership becomes the next, without two majorities that do not know of each other.
+
+A change that moves at most one voter goes in one step: old and new majorities always share a member.
+Anything more goes through a joint configuration, in which both must agree, and which is left by a second
+change; with `auto_leave` the leader does that by itself. A changer runs on the leader only: the entry it
+leads to holds the whole new configuration, so followers and newcomers need no history to read it.
+
+A stranger joins as learner, always: before it may vote it has to hold the log (its caller checks how much of
+it), and a server whose disk was wiped is such a stranger.
+"""
+
+from __future__ import annotations
+
+import enum
+from dataclasses import dataclass
+
+import cbor2
+
+from adsum.raft.errors import ChangeRefused
+from adsum.raft.types import Configuration, MemberId
+
+# Consul recommends 3 or 5; more only slow each other down. Learners are few and on their way to something
+# else.
+MEMBERS_MAX = 32
+
+
+class Verb(enum.Enum):
+    LEARN = "learn"  # join without a vote, or give up the vote
+    VOTE = "vote"  # a learner is promoted
+    LEAVE = "leave"
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    verb: Verb
+    member: MemberId
+
+
+class Transition(enum.Enum):
+    AUTO = "auto"  # simple where that is safe, else joint and left without being asked
+    SIMPLE = "simple"
+    JOINT = "joint"  # left without being asked
+    JOINT_EXPLICIT = "joint-explicit"  # left by an empty change
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """Without steps it leaves the joint configuration."""
+
+    steps: tuple[Step, ...] = ()
+    transition: Transition = Transition.AUTO
+
+
+LEAVE_JOINT = Change()
+
+
+def changed(configuration: Configuration, change: Change) -> Configuration:
+    """The configuration that proposes itself next, or `ChangeRefused`."""
+    check(configuration)
+    if not change.steps:
+        return left_joint(configuration)
+    if configuration.is_joint:
+        raise ChangeRefused("the previous change is still joint: leave it first")
+    after = _Draft(configuration).take(change.steps, is_joint=False)
+    moves = voters_moved(configuration, after)
+    if change.transition is Transition.SIMPLE and moves > 1:
+        raise ChangeRefused(f"{moves} voters move at once: that takes a joint change")
+    if change.transition is Transition.SIMPLE or (change.transition is Transition.AUTO and moves <= 1):
+        return check(after)
+    auto_leave = change.transition is not Transition.JOINT_EXPLICIT
+    return check(_Draft(configuration).take(change.steps, is_joint=True, auto_leave=auto_leave))
+
+
+def left_joint(configuration: Configuration) -> Configuration:
+    if not configuration.is_joint:
+        raise ChangeRefused("the configuration is not joint: there is nothing to leave")
+    learners = _sorted((*configuration.learners, *configuration.learners_next))
+    return check(Configuration(voters=configuration.voters, learners=learners))
+
+
+def voters_moved(before: Configuration, after: Configuration) -> int:
+    gone = [voter for voter in before.voters if voter not in after.voters]
+    come = [voter for voter in after.voters if voter not in before.voters]
+    return len(gone) + len(come)
+
+
+def check(configuration: Configuration) -> Configuration:
+    """What holds of every configuration, whoever made it."""
+    voters, outgoing = configuration.voters, configuration.voters_outgoing
+    for group in (voters, outgoing, configuration.learners, configuration.learners_next):
+        assert group == _sorted(group), "members of a configuration are sorted and appear once"
+    assert voters, "a configuration without voters could never change again"
+    for learner in configuration.learners:
+        assert not configuration.is_voter(learner), "a learner has no vote"
+    for learner in configuration.learners_next:
+        assert learner in outgoing, "only an outgoing voter waits to become a learner"
+        assert learner not in voters, "who waits to become a learner does not stay a voter"
+    if not outgoing:
+        assert not configuration.auto_leave, "there is nothing to leave"
+    return configuration
+
+
+class _Draft:
+    """A configuration in the making. In a joint one the old voters keep their vote as `voters_outgoing`."""
+
+    def __init__(self, before: Configuration) -> None:
+        self.before = before
+        self.voters = list(before.voters)
+        self.learners = list(before.learners)
+        self.learners_next: list[MemberId] = []
+
+    def take(self, steps: tuple[Step, ...], *, is_joint: bool, auto_leave: bool = False) -> Configuration:
+        for step in steps:
+            match step.verb:
+                case Verb.VOTE:
+                    self._promote(step.member)
+                case Verb.LEARN:
+                    self._teach(step.member, is_joint=is_joint)
+                case Verb.LEAVE:
+                    self._remove(step.member)
+        if not self.voters:
+            raise ChangeRefused("it would leave no voter")
+        draft = Configuration(
+            voters=_sorted(self.voters),
+            voters_outgoing=self.before.voters if is_joint else (),
+            learners=_sorted(self.learners),
+            learners_next=_sorted(self.learners_next),
+            auto_leave=auto_leave,
+        )
+        if len(draft.members()) > MEMBERS_MAX:
+            raise ChangeRefused(f"more than {MEMBERS_MAX} members")
+        return draft
+
+    def _promote(self, member: MemberId) -> None:
+        if member in self.voters:
+            return
+        if member not in self.learners and member not in self.before.voters:
+            raise ChangeRefused(f"{member} is unknown: it joins as a learner first")
+        self._remove(member)
+        self.voters.append(member)
+
+    def _teach(self, member: MemberId, *, is_joint: bool) -> None:
+        if member in self.learners or member in self.learners_next:
+            return
+        self._remove(member)
+        if is_joint and member in self.before.voters:
+            self.learners_next.append(member)
+        else:
+            self.learners.append(member)
+
+    def _remove(self, member: MemberId) -> None:
+        for group in (self.voters, self.learners, self.learners_next):
+            if member in group:
+                group.remove(member)
+
+
+def _sorted(members: tuple[MemberId, ...] | list[MemberId]) -> tuple[MemberId, ...]:
+    return tuple(sorted(dict.fromkeys(members)))
+
+
+# As bytes in an entry: positional, so that equal configurations are equal bytes everywhere.
+
+
+def encode_configuration(configuration: Configuration) -> bytes:
+    groups = (
+        configuration.voters,
+        configuration.voters_outgoing,
+        configuration.learners,
+        configuration.learners_next,
+    )
+    rows = [[list(member) for member in group] for group in groups]
+    return cbor2.dumps([*rows, configuration.auto_leave])
+
+
+def decode_configuration(data: bytes) -> Configuration:
+    *rows, auto_leave = cbor2.loads(data)
+    voters, outgoing, learners, learners_next = (
+        tuple(MemberId(node, log) for node, log in group) for group in rows
+    )
+    return check(Configuration(voters, outgoing, learners, learners_next, auto_leave))

@@ -1,0 +1,462 @@
+"""One server's part in consensus: Raft as a machine that is fed and asked, without I/O and without a clock.
+
+    tick(now)  step(message)  propose(data)  propose_conf(change)  propose_level(level)
+    read_index(context)  transfer(to)  campaign()
+    stored(ticket)  applied(index)  compacted(snapshot)  store_failed()
+    report_unreachable(id)  report_snapshot(id)
+    ready() -> Batch | None
+
+Everything it wants done comes out of `ready()`, whose duties are listed in `batch`; right after it the core
+may be fed again, while the batch is still on its way to the disk. The same inputs and the same seed give
+the same batches.
+
+After Ongaro's thesis, with what practice added: pre-votes, a leader that steps down when its quorum is
+silent and voters that defend a leader they hear (thesis 6.2, 9.6), joint changes that count from when they
+are applied (4.3), reads by heartbeat rounds (6.4), leadership transfer (3.10). Where we differ from the
+paper: a commit counts an entry here only once it is on this disk, the leader's own included, and every rule
+that could be broken only by our own mistake is an assertion that stays on: a server that stops is better
+than one that lies.
+
+This module holds what all roles share: terms, elections, and turning from one role into another.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from random import Random
+
+from adsum.now import Now
+from adsum.raft.ballot import Ballot, answer, consents, request_votes
+from adsum.raft.batch import Batch, Soft
+from adsum.raft.changer import Change, decode_configuration
+from adsum.raft.errors import NotLeader, TermMoved
+from adsum.raft.follower import Follower
+from adsum.raft.leader import Leader
+from adsum.raft.messages import (
+    Append,
+    AppendRejected,
+    AppendReply,
+    FromLeader,
+    Heartbeat,
+    HeartbeatReply,
+    Message,
+    SnapshotOffer,
+    Stamp,
+    TimeoutNow,
+    VoteReply,
+    VoteRequest,
+)
+from adsum.raft.quorum import Outcome
+from adsum.raft.replica import Counts, Replica
+from adsum.raft.settings import Settings
+from adsum.raft.status import MemberStatus, Status
+from adsum.raft.types import (
+    NO_TICKET,
+    Configuration,
+    DedupKey,
+    Entry,
+    EntryKind,
+    MemberId,
+    Position,
+    Restored,
+    Role,
+    SnapshotMeta,
+    Term,
+    Ticket,
+)
+
+
+class Core:
+    def __init__(
+        self, *, me: MemberId, stamp: Stamp, settings: Settings, restored: Restored, random: Random, now: Now
+    ) -> None:
+        self._replica = Replica(me, stamp, settings, restored, now)
+        self._settings = settings
+        self._random = random
+        self._follower = Follower(self._replica)
+        self._leader: Leader | None = None
+        self._ballot: Ballot | None = None
+        self._ticks = 0  # since the leader was heard, or the role began
+        self._patience_ticks = self._drawn_patience()
+        self._hard_state_given = restored.hard_state
+        self._soft_given: Soft | None = None
+        self._ticket = NO_TICKET  # of the last batch
+        self._ticket_awaited = NO_TICKET  # of the last batch that needs the disk
+        self._ticket_stored = NO_TICKET
+        self._ticks_unstored = 0  # how long the disk has been silent though it was asked
+        self._has_store_failed = False
+        self._own_messages: deque[tuple[Ticket, Message]] = deque()
+
+    # What it is asked.
+
+    def propose(self, data: bytes, *, term: Term | None = None, dedup: DedupKey | None = None) -> Position:
+        """With `term` only if we lead exactly that one: for what was concluded from its state."""
+        return self._leading(term).propose(data, dedup)
+
+    def propose_conf(self, change: Change, *, term: Term | None = None) -> Position:
+        return self._leading(term).propose_change(change)
+
+    def propose_level(self, level: int) -> Position:
+        return self._leading().propose_level(level)
+
+    def read_index(self, context: int) -> None:
+        """Answered in some later batch's `reads`, or never if leadership is lost."""
+        self._leading().read(context)
+
+    def transfer(self, target: MemberId) -> None:
+        self._leading().transfer(target)
+
+    def campaign(self) -> None:
+        """Stand for election now."""
+        if self._leader is None and self._may_campaign():
+            self._become_pre_candidate()
+
+    def status(self) -> Status:
+        replica, log = self._replica, self._replica.log
+        progress = self._leader.progress if self._leader else {}
+        return Status(
+            role=replica.role,
+            leader=replica.leader,
+            hard_state=replica.hard_state,
+            first_index=log.first_index,
+            last_index=log.last_index,
+            stable=log.stable,
+            applied=log.applied,
+            configuration=replica.configuration,
+            transferee=self._leader.transferee if self._leader else None,
+            members=tuple(MemberStatus(id_, p.match, p.mode, p.is_active) for id_, p in progress.items()),
+        )
+
+    @property
+    def counts(self) -> Counts:
+        return self._replica.counts
+
+    # What it is told.
+
+    def tick(self, now: Now) -> None:
+        assert now.monotonic_ns >= self._replica.now.monotonic_ns, "monotonic time does not go back"
+        self._replica.now = now
+        self._ticks += 1
+        self._ticks_unstored = self._ticks_unstored + 1 if self._awaits_store else 0
+        if self._leader is None:
+            if self._ticks >= self._patience_ticks:
+                self.campaign()
+        elif self._is_store_lost:
+            self._replica.counts.store_losses += 1
+            self._give_way()
+        elif not self._leader.tick():
+            self._replica.counts.quorum_losses += 1
+            self._become_follower(self._replica.term, None)
+
+    def step(self, message: Message) -> None:
+        replica = self._replica
+        if message.stamp != replica.stamp:
+            replica.counts.foreign += 1
+        elif message.target != replica.me or message.source == replica.me:
+            replica.counts.misaddressed += 1
+        elif message.term < replica.term:
+            self._answer_stale(message)
+        elif message.term == replica.term or self._enters_term_of(message):
+            self._dispatch(message)
+
+    def stored(self, ticket: Ticket) -> None:
+        """All that batches up to this one asked to store is durable."""
+        assert ticket <= self._ticket, "a ticket that was never given"
+        if ticket <= self._ticket_stored:
+            return
+        self._ticket_stored = ticket
+        self._ticks_unstored = 0
+        self._replica.log.stored(ticket)
+        while self._own_messages and self._own_messages[0][0] <= ticket:
+            _ticket, message = self._own_messages.popleft()
+            if message.term == self._replica.term:
+                self._dispatch(message)
+        if self._leader is not None:
+            self._leader.acknowledge_own()
+
+    def applied(self, index: int) -> None:
+        """The state machine stands on this index. Late word of what a snapshot has overtaken is ignored."""
+        log = self._replica.log
+        if index <= log.applied or log.is_restoring:
+            return
+        entries = log.entries(log.applied + 1, index)
+        log.applied_to(index)
+        changes = [entry for entry in entries if entry.kind is EntryKind.CONFIGURATION]
+        if changes:  # an earlier one is history before it could count
+            self._configure(decode_configuration(changes[-1].data))
+
+    def compacted(self, snapshot: SnapshotMeta, first_kept: int) -> None:
+        """The driver has a durable snapshot file, and dropped what lies before `first_kept`."""
+        self._replica.log.compact(snapshot, first_kept)
+
+    def report_unreachable(self, member: MemberId) -> None:
+        if self._leader is not None:
+            self._leader.unreachable(member)
+
+    def report_snapshot(self, member: MemberId, *, is_ok: bool) -> None:
+        if self._leader is not None:
+            self._leader.snapshot_ended(member, is_ok=is_ok)
+
+    def store_failed(self) -> None:
+        """Nothing will be stored any more: this server promises nothing new, and leads nobody."""
+        self._has_store_failed = True
+        if self._leader is not None:
+            self._replica.counts.store_losses += 1
+            self._give_way()
+
+    # What it wants done.
+
+    def ready(self) -> Batch | None:
+        replica, log = self._replica, self._replica.log
+        if self._leader is not None:
+            self._leader.flush()
+        hard_state = replica.hard_state
+        is_hard_state_new = hard_state != self._hard_state_given
+        committed = self._next_committed()
+        soft = Soft(replica.role, replica.leader, replica.term, replica.level_missing)
+        if not (
+            is_hard_state_new
+            or committed
+            or soft != self._soft_given
+            or replica.outgoing_now
+            or replica.outgoing_after_store
+            or replica.confirmed_reads
+            or log.has_unstored()
+        ):
+            return None
+        ticket = self._ticket = Ticket(self._ticket + 1)
+        install, truncate_from, entries = log.take_unstored(ticket)
+        before = self._hard_state_given
+        batch = Batch(
+            ticket=ticket,
+            hard_state=hard_state if is_hard_state_new else None,
+            truncate_from=truncate_from,
+            entries=entries,
+            install_snapshot=install,
+            must_sync=(hard_state.term, hard_state.vote) != (before.term, before.vote)
+            or bool(entries)
+            or truncate_from is not None
+            or install is not None,
+            send_now=replica.outgoing_now,
+            send_after_store=self._keep_own(ticket),
+            committed=committed,
+            reads=replica.confirmed_reads,
+            soft=soft if soft != self._soft_given else None,
+        )
+        replica.outgoing_now, replica.outgoing_after_store, replica.confirmed_reads = [], [], []
+        self._hard_state_given, self._soft_given = hard_state, soft
+        if batch.must_sync or batch.send_after_store or self._own_messages:
+            self._ticket_awaited = ticket
+        return batch
+
+    def _next_committed(self) -> list[Entry]:
+        """As far as the window of what is being applied allows, and this program's level."""
+        log, settings = self._replica.log, self._settings
+        if log.handed_out >= min(log.commit, log.stable) or log.is_restoring:
+            return []
+        applying_bytes = log.bytes_between(log.applied, log.handed_out)
+        if applying_bytes and applying_bytes + settings.apply_bytes_max > settings.applying_bytes_max:
+            return []
+        committed = log.next_committed(settings.apply_bytes_max)
+        if committed[-1].apply_level > settings.apply_level_max:
+            known = [entry for entry in committed if entry.apply_level <= settings.apply_level_max]
+            self._replica.level_missing = committed[len(known)].apply_level
+            committed = known
+        if committed:
+            log.hand_out(committed[-1].index)
+        return committed
+
+    def _keep_own(self, ticket: Ticket) -> list[Message]:
+        """What one says to oneself does not travel, but waits for the disk like the rest."""
+        others = []
+        for message in self._replica.outgoing_after_store:
+            if message.target == self._replica.me:
+                self._own_messages.append((ticket, message))
+            else:
+                others.append(message)
+        return others
+
+    # Messages.
+
+    def _enters_term_of(self, message: Message) -> bool:
+        """A later term than ours: begin it, unless the message only asks about it, or the leader is well."""
+        match message:
+            case VoteRequest() if not message.is_transfer and self._hears_leader:
+                self._replica.counts.defended += 1
+                return False
+            case VoteRequest(is_prevote=True) | VoteReply(is_prevote=True, is_granted=True):
+                return True
+        leader = message.source if isinstance(message, FromLeader) else None
+        self._become_follower(message.term, leader)
+        return True
+
+    @property
+    def _hears_leader(self) -> bool:
+        return self._replica.leader is not None and (
+            self._leader is not None or self._ticks < self._settings.election_ticks
+        )
+
+    def _answer_stale(self, message: Message) -> None:
+        """A leader or a candidate of the past is told the term, or it could be stuck there: its own requests
+        are ignored while ours is defended, and we would never hear it."""
+        replica = self._replica
+        replica.counts.stale += 1
+        if isinstance(message, FromLeader):
+            rejected = AppendRejected(replica.stamp, replica.me, message.source, replica.term, 0, 0, Term(0))
+            replica.send_after_store(rejected)
+        elif isinstance(message, VoteRequest) and message.is_prevote:
+            answer(replica, message, is_granted=False)
+
+    def _dispatch(self, message: Message) -> None:
+        match message:
+            case Append() | Heartbeat() | SnapshotOffer():
+                if self._follows(message):
+                    self._take_from_leader(message)
+            case AppendReply() | AppendRejected() | HeartbeatReply() if self._leader is not None:
+                self._leader.take(message)
+            case VoteRequest():
+                self._take_vote_request(message)
+            case VoteReply():
+                self._take_vote(message)
+            case TimeoutNow() if message.source == self._replica.leader and self._may_campaign():
+                self._become_candidate(is_transfer=True)
+            case _:
+                self._replica.counts.stale += 1
+
+    def _follows(self, message: FromLeader) -> bool:
+        replica = self._replica
+        if replica.leader not in (None, message.source):
+            replica.counts.contradictions += 1
+            return False
+        if replica.role is not Role.FOLLOWER or replica.leader is None:
+            self._become_follower(message.term, message.source)
+        self._ticks = 0
+        return True
+
+    def _take_from_leader(self, message: FromLeader) -> None:
+        match message:
+            case Append():
+                self._follower.take_append(message)
+            case Heartbeat():
+                self._follower.take_heartbeat(message)
+            case SnapshotOffer():
+                self._follower.take_offer(message)
+
+    def _take_vote_request(self, request: VoteRequest) -> None:
+        is_granted = consents(self._replica, request)
+        if is_granted and not request.is_prevote:
+            self._replica.enter_term(request.term, request.source)
+            self._ticks = 0
+        answer(self._replica, request, is_granted=is_granted)
+
+    def _take_vote(self, reply: VoteReply) -> None:
+        ballot = self._ballot
+        is_asked = ballot is not None and ballot.is_prevote is reply.is_prevote
+        is_of_term = reply.term == self._replica.term + (reply.is_prevote and reply.is_granted)
+        if ballot is None or not is_asked or not is_of_term:
+            self._replica.counts.stale += 1
+            return
+        match ballot.count(self._replica, reply.source, is_granted=reply.is_granted):
+            case Outcome.WON:
+                self._win(ballot)
+            case Outcome.LOST:
+                self._become_follower(self._replica.term, None)
+
+    # Roles.
+
+    def _may_campaign(self) -> bool:
+        """Not as long as a change of the voters is committed and not applied: by the old set we might elect
+        ourselves beside a leader of the new one. And a leader must be able to store and to apply its log."""
+        replica, log = self._replica, self._replica.log
+        return (
+            replica.configuration.is_voter(replica.me)
+            and not log.configuration_waits()
+            and not log.is_restoring
+            and not self._is_store_lost
+            and log.last_apply_level <= self._settings.apply_level_max
+        )
+
+    @property
+    def _awaits_store(self) -> bool:
+        return self._ticket_awaited > self._ticket_stored
+
+    @property
+    def _is_store_lost(self) -> bool:
+        return self._has_store_failed or self._ticks_unstored >= self._settings.election_ticks
+
+    def _become_follower(self, term: Term, leader: MemberId | None) -> None:
+        replica = self._replica
+        if term > replica.term:
+            replica.enter_term(term, None)
+        replica.role, replica.leader = Role.FOLLOWER, leader
+        self._leader = self._ballot = None
+        self._wait_anew()
+
+    def _become_pre_candidate(self) -> None:
+        replica = self._replica
+        assert replica.role is not Role.LEADER, "a leader does not stand for election"
+        replica.role, replica.leader = Role.PRE_CANDIDATE, None
+        self._wait_anew()
+        ballot = self._ballot = Ballot(is_prevote=True)
+        if (
+            ballot.count(replica, replica.me, is_granted=True) is Outcome.WON
+        ):  # it promises nothing to the disk
+            self._win(ballot)
+        else:
+            request_votes(replica, Term(replica.term + 1), is_prevote=True, is_transfer=False)
+
+    def _become_candidate(self, *, is_transfer: bool) -> None:
+        replica = self._replica
+        assert replica.role is not Role.LEADER, "a leader does not stand for election"
+        replica.enter_term(Term(replica.term + 1), replica.me)
+        replica.role, replica.leader = Role.CANDIDATE, None
+        replica.counts.elections += 1
+        self._wait_anew()
+        self._ballot = Ballot(is_prevote=False)
+        own = VoteReply(
+            replica.stamp, replica.me, replica.me, replica.term, is_prevote=False, is_granted=True
+        )
+        replica.send_after_store(own)
+        request_votes(replica, replica.term, is_prevote=False, is_transfer=is_transfer)
+
+    def _win(self, ballot: Ballot) -> None:
+        if ballot.is_prevote:
+            self._become_candidate(is_transfer=False)
+        else:
+            self._become_leader()
+
+    def _become_leader(self) -> None:
+        replica = self._replica
+        assert replica.role is Role.CANDIDATE, "only a candidate is elected"
+        replica.role, replica.leader = Role.LEADER, replica.me
+        self._ballot = None
+        self._wait_anew()
+        self._leader = Leader(replica)
+
+    def _give_way(self) -> None:
+        assert self._leader is not None
+        self._leader.give_way()
+        self._become_follower(self._replica.term, None)
+
+    def _configure(self, configuration: Configuration) -> None:
+        replica = self._replica
+        replica.configuration = configuration
+        if self._leader is None:
+            return
+        self._leader.configuration_changed()
+        if not configuration.is_voter(replica.me):
+            self._give_way()
+
+    def _leading(self, term: Term | None = None) -> Leader:
+        if self._leader is None:
+            raise NotLeader(f"the leader is {self._replica.leader}")
+        if term is not None and term != self._replica.term:
+            raise TermMoved(f"term {self._replica.term} is led here, not {term}")
+        return self._leader
+
+    def _wait_anew(self) -> None:
+        self._ticks = 0
+        self._patience_ticks = self._drawn_patience()
+
+    def _drawn_patience(self) -> int:
+        return self._settings.election_ticks + self._random.randrange(self._settings.election_ticks)

@@ -1,0 +1,96 @@
+"""What servers say to each other.
+
+Every message carries the stamp of its cluster: one from another cluster, another recovery epoch or another
+protocol version is dropped and counted, and so is one for another log than ours. `term` is the sender's,
+except in a pre-vote request and its consent, where it is the term that would begin.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from adsum.raft.types import Entry, MemberId, SnapshotMeta, Term
+
+PROTOCOL_VERSION = 1
+
+
+class Stamp(NamedTuple):
+    cluster_id: str
+    epoch: int
+    version: int = PROTOCOL_VERSION
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    stamp: Stamp
+    source: MemberId
+    target: MemberId
+    term: Term
+
+
+@dataclass(frozen=True, slots=True)
+class FromLeader(Message):
+    """Only the leader of its term sends these."""
+
+    commit: int  # of the leader, or what it knows the target to hold, whichever is less
+
+
+@dataclass(frozen=True, slots=True)
+class Append(FromLeader):
+    prev_index: int
+    prev_term: Term
+    entries: tuple[Entry, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Heartbeat(FromLeader):
+    round: int  # counts the leader's broadcasts in its term; an answer to one confirms every read before it
+
+
+@dataclass(frozen=True, slots=True)
+class SnapshotOffer(FromLeader):
+    """Leaves the leader as an order to its driver to bring the file; steps into the target's core when the
+    file has arrived there whole and checked."""
+
+    snapshot: SnapshotMeta
+
+
+@dataclass(frozen=True, slots=True)
+class TimeoutNow(Message):
+    """Leadership is yours if you can win it: campaign at once."""
+
+
+@dataclass(frozen=True, slots=True)
+class AppendReply(Message):
+    index: int  # everything up to here is on the sender's disk, as the leader has it
+
+
+@dataclass(frozen=True, slots=True)
+class AppendRejected(Message):
+    """The entry before the appended ones is missing or of another term. The hint is the last place where the
+    two logs could still agree, and its term here: the leader skips a whole term of ours at once."""
+
+    rejected_index: int
+    hint_index: int
+    hint_term: Term
+
+
+@dataclass(frozen=True, slots=True)
+class HeartbeatReply(Message):
+    round: int
+    apply_level_max: int  # the highest level the sender can apply
+
+
+@dataclass(frozen=True, slots=True)
+class VoteRequest(Message):
+    last_index: int
+    last_term: Term
+    is_prevote: bool
+    is_transfer: bool  # the leader itself asked for this election: no need to defend it
+
+
+@dataclass(frozen=True, slots=True)
+class VoteReply(Message):
+    is_prevote: bool
+    is_granted: bool

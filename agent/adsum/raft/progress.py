@@ -1,0 +1,153 @@
+"""What a leader knows of one follower's log, and how much it may send without hearing back.
+
+    PROBE      the point of agreement is being looked for: one message at a time
+    REPLICATE  it is known: entries are sent ahead of their acknowledgements, within a window
+    SNAPSHOT   what the follower needs was compacted: nothing is sent until a snapshot has arrived
+
+`match` is proven (on the follower's disk), `next` is a guess, and match < next always.
+"""
+
+from __future__ import annotations
+
+import enum
+from collections import deque
+
+from adsum.raft.settings import Settings
+
+
+class Mode(enum.Enum):
+    PROBE = "probe"
+    REPLICATE = "replicate"
+    SNAPSHOT = "snapshot"
+
+
+class Progress:
+    __slots__ = (
+        "_inflight",
+        "_settings",
+        "acked_round",
+        "apply_level_max",
+        "commit_sent",
+        "inflight_bytes",
+        "is_waiting",
+        "match",
+        "mode",
+        "next",
+        "owes_append",
+        "snapshot_index",
+        "windows_silent",
+    )
+
+    def __init__(self, settings: Settings, next_index: int) -> None:
+        self.match = 0
+        self.next = next_index
+        self.mode = Mode.PROBE
+        self.is_waiting = False  # a probe is out
+        self.windows_silent = 2  # how often the quorum was checked since it was heard: it has never been
+        self.owes_append = True  # the next message goes even without entries: only its answer can tell more
+        self.snapshot_index = 0  # of the snapshot on its way
+        self.commit_sent = 0
+        self.acked_round = 0  # of heartbeats
+        self.apply_level_max = 0  # 0 until it has told
+        self.inflight_bytes = 0
+        self._inflight: deque[tuple[int, int]] = deque()  # (last index, bytes) of each append under way
+        self._settings = settings
+
+    @property
+    def is_active(self) -> bool:
+        return self.windows_silent <= 1
+
+    def heard(self) -> None:
+        self.windows_silent = 0
+
+    @property
+    def can_send(self) -> bool:
+        match self.mode:
+            case Mode.PROBE:
+                return not self.is_waiting
+            case Mode.REPLICATE:
+                return not self.is_window_full
+            case Mode.SNAPSHOT:
+                return False
+
+    @property
+    def is_window_full(self) -> bool:
+        settings = self._settings
+        return (
+            len(self._inflight) >= settings.inflight_messages_max
+            or self.inflight_bytes >= settings.inflight_bytes_max
+        )
+
+    @property
+    def inflight_messages(self) -> int:
+        return len(self._inflight)
+
+    def sent(self, last_index: int, bytes_sent: int, commit: int) -> None:
+        """Entries up to `last_index`; nothing new of them when `bytes_sent` is 0."""
+        self.owes_append = False
+        self.commit_sent = max(self.commit_sent, min(commit, last_index))
+        if self.mode is Mode.PROBE:
+            self.is_waiting = True
+        elif bytes_sent:
+            assert self.next <= last_index, "replication goes forward"
+            self.next = last_index + 1
+            self._inflight.append((last_index, bytes_sent))
+            self.inflight_bytes += bytes_sent
+        self._check()
+
+    def acknowledged(self, index: int) -> bool:
+        """True if it is news."""
+        while self._inflight and self._inflight[0][0] <= index:
+            self.inflight_bytes -= self._inflight.popleft()[1]
+        if index <= self.match:
+            return False
+        self.match = index
+        self.next = max(self.next, index + 1)
+        self.is_waiting = False
+        self._check()
+        return True
+
+    def rejected(self, rejected_index: int, hint_index: int) -> bool:
+        """Goes back to where the logs could agree. False for an answer to something long settled."""
+        if self.mode is Mode.REPLICATE:
+            if rejected_index <= self.match:
+                return False
+            self.to_probe(self.match + 1)
+            return True
+        if self.mode is not Mode.PROBE or rejected_index != self.next - 1:
+            return False
+        self.next = max(min(rejected_index, hint_index + 1), self.match + 1)
+        self.is_waiting = False
+        self.owes_append = True
+        self._check()
+        return True
+
+    def allow_probe(self) -> None:
+        """It answers heartbeats: whatever was lost may be sent again."""
+        self.is_waiting = False
+
+    def to_probe(self, next_index: int) -> None:
+        self._enter(Mode.PROBE)
+        self.next = max(next_index, self.match + 1)
+        self.owes_append = True
+        self._check()
+
+    def to_replicate(self) -> None:
+        self._enter(Mode.REPLICATE)
+        self.next = self.match + 1
+        self._check()
+
+    def to_snapshot(self, snapshot_index: int) -> None:
+        self._enter(Mode.SNAPSHOT)
+        self.snapshot_index = snapshot_index
+
+    def _enter(self, mode: Mode) -> None:
+        self.mode = mode
+        self.is_waiting = False
+        self.snapshot_index = 0
+        self._inflight.clear()
+        self.inflight_bytes = 0
+
+    def _check(self) -> None:
+        assert 0 <= self.match < self.next, "what is proven lies before what is guessed"
+        assert self.inflight_bytes >= 0, "bytes come back that were never sent"

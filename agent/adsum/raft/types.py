@@ -1,0 +1,151 @@
+"""The words of consensus: who takes part, what an entry is, and what a server must never forget.
+
+Terms, indexes and tickets are all small integers, and mixing them up is the classic mistake of a Raft:
+terms and tickets have types of their own, and an index is what remains. Entries are named tuples, not
+dataclasses: they are made by the hundred thousand, and a tuple is half the price and already the positional
+form that goes on disk.
+"""
+
+from __future__ import annotations
+
+import enum
+from dataclasses import dataclass
+from typing import NamedTuple, NewType
+
+Term = NewType("Term", int)
+Ticket = NewType("Ticket", int)  # numbers batches; see `batch`
+
+NO_TERM = Term(0)
+NO_TICKET = Ticket(0)
+
+# What an entry costs beside its data when windows and caps are counted: header, framing, and our objects.
+ENTRY_OVERHEAD_BYTES = 64
+
+
+class MemberId(NamedTuple):
+    """A server and its log. A wiped disk makes a new log id, so it comes back as a stranger, not as a voter
+    that has forgotten its votes."""
+
+    node: str
+    log: str
+
+    def __str__(self) -> str:
+        return f"{self.node}/{self.log}"
+
+
+class EntryKind(enum.IntEnum):
+    """The numbers are on disk and on the wire: they are never given a new meaning."""
+
+    COMMAND = 0  # for the state machine
+    TERM_BEGIN = 1  # a leader's first; until it is committed nothing older may be
+    CONFIGURATION = 2  # the membership from here on, as a whole
+    APPLY_LEVEL = 3  # raises the level; this entry's own header already carries the new one
+
+
+class DedupKey(NamedTuple):
+    """Names a request across retries. Results at and above `low_water` may still be asked for again."""
+
+    client: str  # the agent that accepted the request
+    generation: int
+    sequence: int
+    low_water: int
+
+
+class Entry(NamedTuple):
+    index: int  # type: ignore[assignment]  # the paper's word; nobody asks an entry for tuple.index()
+    term: Term
+    kind: EntryKind
+    time_ms: int  # cluster time: never falls along the log, stands still while there is no leader
+    apply_level: int  # the rules by which this entry is applied
+    dedup: DedupKey | None
+    data: bytes
+
+    @property
+    def bytes_total(self) -> int:
+        return ENTRY_OVERHEAD_BYTES + len(self.data)
+
+
+class Position(NamedTuple):
+    """Where a proposal went. It is committed when this index is, with this term; another term there means it
+    was lost."""
+
+    index: int  # type: ignore[assignment]  # as above
+    term: Term
+
+
+@dataclass(frozen=True, slots=True)
+class HardState:
+    """On disk before anybody hears of it; only `commit` may lag, for it can be learned again."""
+
+    term: Term = NO_TERM
+    vote: MemberId | None = None
+    commit: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Configuration:
+    """Who takes part. While `voters_outgoing` is not empty it is joint: both sets must agree to anything.
+
+    A member to be a learner, but still an outgoing voter, waits in `learners_next` until the joint
+    configuration is left. All tuples are sorted, so that equal memberships are equal bytes.
+    """
+
+    voters: tuple[MemberId, ...] = ()
+    voters_outgoing: tuple[MemberId, ...] = ()
+    learners: tuple[MemberId, ...] = ()
+    learners_next: tuple[MemberId, ...] = ()
+    auto_leave: bool = False
+
+    @property
+    def is_joint(self) -> bool:
+        return bool(self.voters_outgoing)
+
+    def is_voter(self, member: MemberId) -> bool:
+        return member in self.voters or member in self.voters_outgoing
+
+    def is_learner(self, member: MemberId) -> bool:
+        return member in self.learners
+
+    def members(self) -> tuple[MemberId, ...]:
+        """Everyone who is sent the log, each once, in order."""
+        everyone = (*self.voters, *self.voters_outgoing, *self.learners, *self.learners_next)
+        return tuple(sorted(dict.fromkeys(everyone)))
+
+
+@dataclass(frozen=True, slots=True)
+class SnapshotMeta:
+    """What a state machine's snapshot stands for. Its bytes are the driver's; (index, term) finds them."""
+
+    index: int = 0
+    term: Term = NO_TERM
+    configuration: Configuration = Configuration()
+    time_ms: int = 0
+    apply_level: int = 0
+    epoch: int = 0  # raised by hand when a lost quorum is rebuilt
+
+
+@dataclass(frozen=True, slots=True)
+class Restored:
+    """What a start finds on disk: a prefix of the batches that were stored, and never half of one."""
+
+    hard_state: HardState = HardState()
+    snapshot: SnapshotMeta = SnapshotMeta()
+    entries: tuple[Entry, ...] = ()
+
+
+# The first snapshot of a new cluster. The log begins behind it, so that whoever joins later is given the
+# first configuration with a snapshot and never has to guess it.
+BOOTSTRAP_INDEX = 1
+BOOTSTRAP_TERM = Term(1)
+
+
+def bootstrap(configuration: Configuration, *, apply_level: int = 1) -> SnapshotMeta:
+    """Every founding member begins with the same one."""
+    return SnapshotMeta(BOOTSTRAP_INDEX, BOOTSTRAP_TERM, configuration, apply_level=apply_level)
+
+
+class Role(enum.Enum):
+    FOLLOWER = "follower"
+    PRE_CANDIDATE = "pre-candidate"  # asks whether it would be elected, before disturbing anyone
+    CANDIDATE = "candidate"
+    LEADER = "leader"
