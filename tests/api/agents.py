@@ -178,6 +178,8 @@ def sources(agent: FakeAgent) -> Sources:
         is_leader=True,
         catalog=CatalogTally(agent.view),
         core=CoreCounters(),
+        transitions=dict.fromkeys(Status, 0),
+        api=ApiCounters(),
         http=HttpCounters(),
         dns=DnsCounters(),
         checks=CheckCounters(),

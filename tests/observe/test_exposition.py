@@ -14,6 +14,7 @@ from prometheus_client.samples import Sample
 from adsum.agent.config.config import Telemetry
 from adsum.agent.core import CoreCounters
 from adsum.api.limits import HttpCounters
+from adsum.api.rendering import ApiCounters
 from adsum.catalog.definitions import Status
 from adsum.catalog.model import Check, Node, Service
 from adsum.catalog.view import View
@@ -48,6 +49,8 @@ def sources(view: View | None = None) -> Sources:
         is_leader=True,
         catalog=CatalogTally(view or _view()),
         core=CoreCounters(),
+        transitions=dict.fromkeys(Status, 0),
+        api=ApiCounters(),
         http=HttpCounters(),
         dns=DnsCounters(),
         checks=CheckCounters(),

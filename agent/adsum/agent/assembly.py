@@ -88,6 +88,8 @@ class Assembly:
             is_leader=config.is_server,
             catalog=CatalogTally(self._node.view),
             core=self._node.core.counters,
+            transitions=self._node.own.transitions,
+            api=self._api,
             http=self._http,
             dns=self._dns,
             checks=self._checks,

@@ -13,6 +13,7 @@ from adsum.api.limits import HttpLimits
 from adsum.api.router import HttpRules
 from adsum.api.version import CONSUL_API_VERSION
 from adsum.catalog.model import Node, Service
+from adsum.catalog.tagged import with_family_addresses
 from adsum.dns.settings import RECURSOR_PORT, DnsSettings, Recursor, Soa
 from adsum.health_checks.runner import Options
 from adsum.now import SECOND
@@ -33,7 +34,7 @@ def core_settings(config: Config, node: Node) -> Settings:
         node=node,
         server=_server(config) if config.is_server else None,
         is_persistent=bool(config.data_dir),
-        services=config.services,
+        services=tuple(map(with_family_addresses, config.services)),
         checks=config.checks,
         check_update_interval_ns=config.check_update_interval_ns,
         discard_check_output=config.discard_check_output,

@@ -73,6 +73,12 @@ ADSUM: tuple[Series, ...] = (
         lambda s: s.core.deregistered_critical,
     ),
     # Checks.
+    counter(
+        "adsum_check_transitions_total",
+        "Changes of status of this agent's checks, by what they changed to.",
+        lambda s: by_one({str(status): count for status, count in s.transitions.items()}),
+        "to",
+    ),
     counter("adsum_check_runs_total", "Checks begun.", lambda s: s.checks.runs),
     counter("adsum_check_results_total", "Results of checks, by status.", _check_results, "status"),
     counter("adsum_check_timeouts_total", "Checks that did not end in time.", lambda s: s.checks.timeouts),
@@ -126,6 +132,33 @@ ADSUM: tuple[Series, ...] = (
         "adsum_http_bodies_held_bytes",
         "Memory held by bodies of requests.",
         lambda s: s.http.bodies_held_bytes,
+    ),
+    counter(
+        "adsum_http_blocking_ended_total",
+        "Blocking queries answered, by what ended the wait.",
+        lambda s: by_one({"change": s.api.blocking_woken, "timeout": s.api.blocking_timed_out}),
+        "by",
+    ),
+    counter(
+        "adsum_http_foreign_indexes_total",
+        "Blocking queries with an index that is not this agent's, held for a second.",
+        lambda s: s.api.foreign_indexes_held,
+    ),
+    counter(
+        "adsum_http_renderings_total",
+        "Answers of catalog queries, by whether they had to be made.",
+        lambda s: by_one({"made": s.api.renderings, "shared": s.api.rendering_hits}),
+        "how",
+    ),
+    counter(
+        "adsum_http_renderings_dropped_total",
+        "Answers forgotten to make room for others.",
+        lambda s: s.api.renderings_dropped,
+    ),
+    gauge(
+        "adsum_http_renderings_bytes",
+        "Memory held by answers that are shared.",
+        lambda s: s.api.rendering_bytes,
     ),
     counter("adsum_http_parse_errors_total", "Bytes that were no HTTP.", lambda s: s.http.parse_errors),
     counter(

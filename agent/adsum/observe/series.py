@@ -12,6 +12,8 @@ from dataclasses import dataclass
 
 from adsum.agent.core import CoreCounters
 from adsum.api.limits import HttpCounters
+from adsum.api.rendering import ApiCounters
+from adsum.catalog.definitions import Status
 from adsum.dns.counters import DnsCounters
 from adsum.health_checks.runner import Counters as CheckCounters
 from adsum.observe.gc_pauses import GcPauses
@@ -29,6 +31,8 @@ class Sources:
     is_leader: bool
     catalog: CatalogTally
     core: CoreCounters
+    transitions: Mapping[Status, int]  # of own checks, by what they turned to
+    api: ApiCounters
     http: HttpCounters
     dns: DnsCounters
     checks: CheckCounters
