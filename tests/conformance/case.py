@@ -42,6 +42,8 @@ class Request:
     look: Look = WHOLE
     read_s_max: float = 10.0
     """For streams: stop reading then and compare what came."""
+    until: str = ""
+    """Ask again until the body holds this text: for what an agent does in its own time."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,6 +91,8 @@ class Setting:
 
 DEV = Setting()
 RESOLVER = "<the resolver of upstream.py>"
+OWN_HTTP = "<the agent's own HTTP address>"
+"""In a body: somewhere for a check to go, without a server of the harness."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,8 +111,8 @@ class Family:
     cases: tuple[Case, ...]
 
 
-def get(target: str, *, look: Look = WHOLE, **headers: str) -> Request:
-    return Request("GET", target, None, header_fields(headers), look)
+def get(target: str, *, look: Look = WHOLE, until: str = "", **headers: str) -> Request:
+    return Request("GET", target, None, header_fields(headers), look, until=until)
 
 
 def put(target: str, body: object = None, *, look: Look = WHOLE, **headers: str) -> Request:

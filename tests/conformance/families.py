@@ -9,6 +9,7 @@ from tests.conformance.cases import (
     agent_services,
     blocking,
     catalog,
+    checks_running,
     dns_answers,
     dns_settings,
     filters,
@@ -23,6 +24,7 @@ def families() -> tuple[Family, ...]:
     return (
         agent_services.FAMILY,
         agent_checks.FAMILY,
+        checks_running.FAMILY,
         agent_itself.FAMILY,
         catalog.FAMILY,
         health.FAMILY,

@@ -8,7 +8,7 @@ import json
 import time
 from dataclasses import dataclass
 
-from tests.conformance.case import Json, Request
+from tests.conformance.case import OWN_HTTP, Json, Request
 from tests.conformance.normalise import Normaliser
 from tests.system.agents import Agent
 
@@ -51,22 +51,27 @@ def exchange(agent: Agent, request: Request) -> Answer:
     connection = http.client.HTTPConnection("127.0.0.1", agent.ports.http, timeout=request.read_s_max)
     try:
         connection.putrequest(request.method, request.target, skip_host=True, skip_accept_encoding=True)
-        for name, value in with_defaults(request, agent):
+        body = None if request.body is None else with_addresses(request.body, agent)
+        for name, value in with_defaults(request, body, agent):
             connection.putheader(name, value)
-        connection.endheaders(request.body)
+        connection.endheaders(body)
         response = connection.getresponse()
         return Answer(response.status, tuple(response.getheaders()), read_body(response, request.read_s_max))
     finally:
         connection.close()
 
 
-def with_defaults(request: Request, agent: Agent) -> list[tuple[str, str]]:
+def with_addresses(body: bytes, agent: Agent) -> bytes:
+    return body.replace(OWN_HTTP.encode(), f"127.0.0.1:{agent.ports.http}".encode())
+
+
+def with_defaults(request: Request, body: bytes | None, agent: Agent) -> list[tuple[str, str]]:
     headers = list(request.headers)
     given = {name.lower() for name, _ in headers}
     if "host" not in given:
         headers.insert(0, ("Host", f"127.0.0.1:{agent.ports.http}"))
-    if request.body is not None and not given & {"content-length", "transfer-encoding"}:
-        headers.append(("Content-Length", str(len(request.body))))
+    if body is not None and not given & {"content-length", "transfer-encoding"}:
+        headers.append(("Content-Length", str(len(body))))
     return headers
 
 

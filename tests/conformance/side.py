@@ -5,6 +5,7 @@ facts.
 from __future__ import annotations
 
 import http.client
+import time
 from urllib.parse import quote
 
 import dns.exception
@@ -17,6 +18,8 @@ from tests.conformance.watch_facts import watch_facts
 from tests.system.agents import Agent, AgentFailed, until
 
 SETTLE_S_MAX = 4.0
+UNTIL_S_MAX = 6.0
+UNTIL_POLL_S = 0.05
 READ_METHODS = {"GET", "HEAD", "OPTIONS"}
 BROKEN = (OSError, http.client.HTTPException, dns.exception.DNSException, AgentFailed)
 
@@ -62,11 +65,19 @@ class Side:
     def asked(self, ask: Ask) -> dict[str, Json]:
         match ask:
             case Request():
-                return answer_facts(exchange(self.agent, ask), self.normaliser)
+                return self.request_facts(ask)
             case Question():
                 return question_facts(self.agent, ask, self.normaliser)
             case Watch():
                 return watch_facts(self.agent, ask, self.normaliser)
+
+    def request_facts(self, request: Request) -> dict[str, Json]:
+        """Of the first answer that has what the request waits for, or of the last."""
+        wanted = request.until.encode()
+        deadline = time.monotonic() + UNTIL_S_MAX
+        while wanted not in (answer := exchange(self.agent, request)).body and time.monotonic() < deadline:
+            time.sleep(UNTIL_POLL_S)
+        return answer_facts(answer, self.normaliser)
 
     def settle(self) -> bool:
         """Consul copies the agent's state to its catalog a moment after it answers; wait for that."""

@@ -28,6 +28,7 @@ from typing import Any, TypeVar
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 PEERS_SCRIPT = ROOT.parent / "shared" / "peers" / "get"
+PEERS_FOLDER = Path.home() / ".cache" / "peers"
 POLL_S = 0.01
 START_S_MAX = 30.0
 STOP_S_MAX = 15.0
@@ -142,18 +143,19 @@ def adsum_program() -> Program:
 
 
 def consul_program() -> Program | None:
-    """Real Consul from $PEERS, or unpacked by the script beside the repository; None where neither exists."""
-    folder = os.environ.get("PEERS") or unpack_peers()
-    if folder is None or not (binary := Path(folder) / "usr" / "bin" / "consul").exists():
-        return None
-    return Program("Consul", (str(binary),))
+    """Real Consul from $PEERS, or where the script beside the repository unpacks it; None without either."""
+    asked = os.environ.get("PEERS")
+    for folder in [asked] if asked else [PEERS_FOLDER, unpack_peers]:
+        binary = Path(folder() if callable(folder) else folder) / "usr" / "bin" / "consul"
+        if binary.exists():
+            return Program("Consul", (str(binary),))
+    return None
 
 
-def unpack_peers() -> str | None:
-    if not PEERS_SCRIPT.exists():
-        return None
-    done = subprocess.run([str(PEERS_SCRIPT)], stdout=subprocess.PIPE, text=True, check=False)
-    return done.stdout.strip() if done.returncode == 0 else None
+def unpack_peers() -> Path:
+    if PEERS_SCRIPT.exists():
+        subprocess.run([str(PEERS_SCRIPT)], stdout=subprocess.DEVNULL, check=False)
+    return PEERS_FOLDER
 
 
 @contextmanager
