@@ -2,7 +2,7 @@
 
     tick(now)  step(message)  propose(data)  propose_conf(change)  propose_level(level)
     read_index(context)  transfer(to)  campaign()
-    stored(ticket)  applied(index)  compacted(snapshot)  store_failed()
+    stored(ticket)  applied(index)  snapshot_point()  compacted(snapshot)  store_failed()
     report_unreachable(id)  report_snapshot(id)
     ready() -> Batch | None
 
@@ -188,6 +188,13 @@ class Core:
     def compacted(self, snapshot: SnapshotMeta, first_kept: int) -> None:
         """The driver has a durable snapshot file, and dropped what lies before `first_kept`."""
         self._replica.log.compact(snapshot, first_kept)
+
+    def snapshot_point(self) -> SnapshotMeta | None:
+        """What a copy of the state machine made now would stand for; None if there is one already."""
+        replica, log = self._replica, self._replica.log
+        if log.is_restoring or log.applied == log.snapshot.index:
+            return None
+        return log.snapshot_point(replica.configuration, replica.stamp.epoch)
 
     def report_unreachable(self, member: MemberId) -> None:
         if self._leader is not None:

@@ -30,6 +30,7 @@ from operator import attrgetter
 from adsum.raft.types import (
     ENTRY_OVERHEAD_BYTES,
     NO_TERM,
+    Configuration,
     Entry,
     EntryKind,
     SnapshotMeta,
@@ -142,6 +143,11 @@ class Log:
         """A committed change of the membership is not applied yet."""
         waiting = self._entries[max(self.applied - self._offset, 0) : self.commit - self._offset]
         return any(entry.kind is EntryKind.CONFIGURATION for entry in waiting)
+
+    def snapshot_point(self, configuration: Configuration, epoch: int) -> SnapshotMeta:
+        """What is applied, as a snapshot of it."""
+        last = self._entries[self.applied - self._offset - 1]
+        return SnapshotMeta(last.index, last.term, configuration, last.time_ms, last.apply_level, epoch)
 
     # How it grows.
 
