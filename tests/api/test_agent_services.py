@@ -265,3 +265,14 @@ async def test_service_that_goes_while_its_hash_is_waited_for_is_unknown(
         await trio.testing.wait_all_tasks_blocked()
         await asker.put("/v1/agent/service/deregister/web1")
     assert refused(answers[0]) == (404, "unknown service ID: web1")
+
+
+async def test_warnings_are_few_and_not_repeated_with_the_registration(
+    asker: Asker, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Registrators register again every few seconds, and a body has room for thousands of odd checks."""
+    checks = [{"TCP": "127.0.0.1:1", "Interval": "1ms"} for _ in range(100)]
+    for _ in range(3):
+        await registered(asker, {"Name": "web", "Checks": checks})
+    assert len(caplog.messages) == 9
+    assert caplog.messages[-1] == "92 more warnings of this registration are not shown"

@@ -49,6 +49,17 @@ def test_a_wrong_type_is_refused_in_the_words_of_gos_decoder(body: dict[str, obj
     assert str(refusal.value) == "Request decode failed: json: " + text
 
 
+@pytest.mark.parametrize("field", ["Proxy", "Connect"])
+def test_what_could_not_be_read_back_from_disk_is_refused(field: str) -> None:
+    """Consul keeps it in a JSON file; Adsum refuses far above what any proxy has."""
+    bottom: object = "x"
+    for _ in range(31):
+        bottom = {"a": bottom}
+    assert decode_service({"Name": "a", field: {"a": bottom}})
+    with pytest.raises(BadDefinition, match=f"{field} is nested deeper than 32 levels"):
+        decode_service({"Name": "a", field: {"a": [bottom]}})
+
+
 @pytest.mark.parametrize(
     ("duration", "text"),
     [

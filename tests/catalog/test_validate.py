@@ -104,6 +104,25 @@ def test_names_that_dns_cannot_ask_for_are_taken_with_a_warning() -> None:
     assert '"not ok"' in warnings[1]
 
 
+def test_a_service_of_odd_tags_is_warned_of_in_one_short_line() -> None:
+    """A body of a megabyte holds eighty thousand tags; a log does not want a line for each."""
+    name = "x " * 100_000
+    warnings = validate_service(decode_service({"Name": name, "Tags": [f"{n} " for n in range(1000)]}))
+    assert len(warnings) == 2
+    assert '"0 " (and 999 more of its tags)' in warnings[1]
+    assert max(map(len, warnings)) < 250
+
+
+def test_the_check_of_the_node_itself_cannot_be_registered_over() -> None:
+    """Who deregistered it again would have made the whole node go missing."""
+    wanted = 'Invalid check: "serfHealth" is the check of the node itself; choose another CheckID'
+    with pytest.raises(BadDefinition) as refusal:
+        validate_check(decode_check({"Name": "c", "CheckID": "serfHealth", "TTL": "10s"}))
+    assert str(refusal.value) == wanted
+    with pytest.raises(BadDefinition):
+        validate_service(decode_service({"Name": "a", "Check": {"CheckID": "serfHealth", "TTL": "10s"}}))
+
+
 def test_times_below_their_floor_are_raised_with_a_warning() -> None:
     check = decode_check(
         {"Name": "c", "HTTP": "http://x", "Interval": "0.5s", "DeregisterCriticalServiceAfter": "1s"}

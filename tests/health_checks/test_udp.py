@@ -47,3 +47,9 @@ async def test_refusal_by_icmp_is_critical(bench: Bench) -> None:
 async def test_missing_port_is_critical(bench: Bench) -> None:
     result = await bench.run(CheckDefinition(udp="127.0.0.1"))
     assert result.output == "dial udp: address 127.0.0.1: missing port in address"
+
+
+async def test_a_host_with_a_nul_in_it_is_no_bug_of_ours(bench: Bench) -> None:
+    result = await bench.run(CheckDefinition(udp="a\0b:80"))
+    assert result == CheckResult(Status.CRITICAL, "dial udp: lookup a\0b: no such host")
+    assert bench.counters.internal_errors == 0

@@ -78,3 +78,10 @@ def test_words_that_consul_does_not_know_are_refused_in_its_words(word: str) -> 
     with pytest.raises(UnknownLevel) as refused:
         parse_level(word)
     assert str(refused.value) == f"Unknown log level: {word}"
+
+
+def test_a_message_without_end_is_cut() -> None:
+    text = TextLines().format(record("x" * 1_000_000))
+    shown = json.loads(JsonLines().format(record("x" * 1_000_000)))
+    assert len(text) < 4200
+    assert shown["@message"] == "x" * 4096 + "… (995904 more)"

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Mapping
 
 from adsum.agent.commands import DeregisterCheck, RegisterCheck, ReportTtl
 from adsum.api import parameters, shapes
-from adsum.api.agent_services import refuse_scripts
+from adsum.api.agent_services import refuse_scripts, tell
 from adsum.api.answers import done, json_answer
 from adsum.api.bodies import decode_json
 from adsum.api.door import Agent
@@ -19,8 +18,6 @@ from adsum.catalog.decode import canonical_key, decode_check
 from adsum.catalog.definitions import BadDefinition, Status
 from adsum.catalog.filter_fields import CHECK, PlacedCheck
 from adsum.catalog.validate import validate_check
-
-log = logging.getLogger("agent.http")
 
 REPORTS = {"pass": Status.PASSING, "warn": Status.WARNING, "fail": Status.CRITICAL}
 GO_KINDS = {bool: "bool", int: "number", float: "number", list: "array", dict: "object", str: "string"}
@@ -66,8 +63,9 @@ class AgentChecks:
         except BadDefinition as bad:
             raise Refusal(400, str(bad)) from None
         refuse_scripts(self._agent, (definition,))
-        for warning in warnings:
-            log.warning(warning)
+        known = self._agent.own.checks.get(definition.check_id)
+        if known is None or known.definition != definition:
+            tell(warnings)
         return await done(self._agent, RegisterCheck(definition))
 
     async def deregister(self, request: Request, check_id: str) -> Response:

@@ -32,6 +32,7 @@ from adsum.catalog.validate import validate_service
 
 log = logging.getLogger("agent.http")
 
+WARNINGS_TOLD_MAX = 8
 SCRIPTS_DISABLED = (
     "Scripts are disabled on this agent from remote calls; "
     "to enable, configure 'enable_script_checks' to true"
@@ -84,12 +85,14 @@ class AgentServices:
         except BadDefinition as bad:
             raise Refusal(400, str(bad)) from None
         refuse_scripts(self._agent, definition.checks)
-        for warning in warnings:
-            log.warning(warning)
+        definition = with_family_addresses(definition)
+        known = self._agent.own.services.get(definition.service_id)
+        if known is None or known.definition != definition:
+            tell(warnings)
         replaces = request.query.has("replace-existing-checks") and (
             request.query.first("replace-existing-checks") in parameters.TRUE | {""}
         )
-        command = RegisterService(with_family_addresses(definition), replace_existing_checks=replaces)
+        command = RegisterService(definition, replace_existing_checks=replaces)
         return await done(self._agent, command)
 
     async def deregister(self, request: Request, service_id: str) -> Response:
@@ -124,6 +127,14 @@ class AgentServices:
                     return
         finally:
             watches.remove(topic, wake)
+
+
+def tell(warnings: list[str]) -> None:
+    """Once for a definition, however often its registrar repeats it, and only so many lines."""
+    for warning in warnings[:WARNINGS_TOLD_MAX]:
+        log.warning(warning)
+    if len(warnings) > WARNINGS_TOLD_MAX:
+        log.warning("%d more warnings of this registration are not shown", len(warnings) - WARNINGS_TOLD_MAX)
 
 
 def refuse_scripts(agent: Agent, checks: Iterable[CheckDefinition]) -> None:

@@ -27,6 +27,9 @@ from adsum.catalog.definitions import (
 from adsum.durations import BadDuration, parse_duration
 
 INTEGER_MIN, INTEGER_MAX = -(2**63), 2**63 - 1
+# Of what is carried without being understood. Real ones have five levels; writing and reading them again
+# recurses, and a registration that was taken must not be one that cannot be read back.
+NESTING_MAX = 32
 SHELL = ("/bin/sh", "-c")  # what the legacy `Script` string is run by
 
 T = TypeVar("T")
@@ -225,7 +228,10 @@ class _Fields:
         return {key: _text(raw, label) for key, raw in self.mapping(name, wanted="map[string]string").items()}
 
     def opaque(self, name: str) -> dict[str, object]:
-        return self.mapping(name, wanted=f"structs.{name}")
+        value = self.mapping(name, wanted=f"structs.{name}")
+        if _is_deeper(value, NESTING_MAX):
+            raise BadDefinition(f"Request decode failed: {name} is nested deeper than {NESTING_MAX} levels")
+        return value
 
 
 def _by_canonical_key(raw: Mapping[object, object]) -> dict[str, object]:
@@ -275,6 +281,14 @@ def _list(raw: object, label: str, wanted: str) -> list[object]:
     if not isinstance(raw, list | tuple):
         raise WrongType(label, _kind(raw), wanted)
     return list(raw)
+
+
+def _is_deeper(raw: object, levels: int) -> bool:
+    """Looks no further than it has to, so that what it guards against does not happen here."""
+    if not isinstance(raw, Mapping | list | tuple):
+        return False
+    inner = raw.values() if isinstance(raw, Mapping) else raw
+    return levels == 0 or any(_is_deeper(value, levels - 1) for value in inner)
 
 
 def _duration_ns(raw: object) -> int:

@@ -23,12 +23,14 @@ from adsum.catalog.definitions import (
     Status,
     Weights,
 )
+from adsum.catalog.model import SERF_HEALTH
 from adsum.durations import format_duration
 
 DNS_LABEL = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9-]{0,61}[A-Za-z0-9])?")
 UNSPECIFIED_ADDRESSES = frozenset({"0.0.0.0", "::", "[::]"})  # noqa: S104 - compared with, never bound
 STATUSES = frozenset(Status)
 META_RESERVED_PREFIX = "consul-"
+SHOWN_CHARACTERS_MAX = 80
 
 
 def validate_service(definition: ServiceDefinition) -> list[str]:
@@ -113,6 +115,8 @@ def _check_problem(check: CheckDefinition) -> str:
     runs = bool(
         check.args or check.http or check.tcp or check.udp or check.grpc or check.h2ping or check.os_service
     )
+    if check.check_id == SERF_HEALTH:
+        return f'"{SERF_HEALTH}" is the check of the node itself; choose another CheckID'
     if check.interval_ns > 0 and check.ttl_ns > 0:
         return "Interval and TTL cannot both be specified"
     if runs and check.interval_ns <= 0:
@@ -132,19 +136,17 @@ def _check_problem(check: CheckDefinition) -> str:
 
 def _service_warnings(definition: ServiceDefinition) -> list[str]:
     warnings = []
+    name = _shown(definition.name)
     if not DNS_LABEL.fullmatch(definition.name):
+        warnings.append(f"service name {name} is not a DNS label: HTTP clients find it, DNS clients cannot")
+    odd = [tag for tag in definition.tags if not all(map(DNS_LABEL.fullmatch, tag.split(".")))]
+    if odd:
+        others = f" (and {len(odd) - 1} more of its tags)" if len(odd) > 1 else ""
         warnings.append(
-            f'service name "{definition.name}" is not a DNS label: HTTP clients find it, DNS clients cannot'
+            f"tag {_shown(odd[0])}{others} of service {name} is no DNS label: DNS clients cannot ask for it"
         )
-    warnings += [
-        f'tag "{tag}" of service "{definition.name}" is not a DNS label: DNS clients cannot ask for it'
-        for tag in definition.tags
-        if not all(DNS_LABEL.fullmatch(label) for label in tag.split("."))
-    ]
     if "sidecar_service" in definition.connect or "SidecarService" in definition.connect:
-        warnings.append(
-            f'service "{definition.name}" asks for a sidecar: there is no mesh here, it gets none'
-        )
+        warnings.append(f"service {name} asks for a sidecar: there is no mesh here, it gets none")
     for check in definition.checks:
         warnings += _check_warnings(check)
     return warnings
@@ -162,6 +164,11 @@ def _check_warnings(check: CheckDefinition) -> list[str]:
 
 def _raised(check: CheckDefinition, key: str, wanted_ns: int, floor_ns: int) -> str:
     return (
-        f'check "{check.check_id}": {key} {format_duration(wanted_ns)} is below the floor, '
+        f"check {_shown(check.check_id)}: {key} {format_duration(wanted_ns)} is below the floor, "
         f"{format_duration(floor_ns)} is used"
     )
+
+
+def _shown(text: str) -> str:
+    """For the log, which is read by people and has better uses for a megabyte."""
+    return f'"{text}"' if len(text) <= SHOWN_CHARACTERS_MAX else f'"{text[:SHOWN_CHARACTERS_MAX]}…"'

@@ -22,6 +22,8 @@ LEVELS = {
     "ERR": logging.ERROR,
     "ERROR": logging.ERROR,
 }
+# A service may have a name of a megabyte; a log line may not.
+MESSAGE_CHARACTERS_MAX = 4096
 NAMES = ("trace", "debug", "info", "warn", "error")  # as JSON lines and metrics spell them
 
 
@@ -50,7 +52,7 @@ class TextLines(logging.Formatter):
     def format(self, record: logging.LogRecord) -> str:
         label = f"[{level_name(record.levelno).upper()}]"
         stamp = _stamp(record, timespec="milliseconds")
-        line = f"{stamp} {label:<7} {record.name}: {_one_line(record.getMessage())}"
+        line = f"{stamp} {label:<7} {record.name}: {_one_line(_message(record))}"
         if record.exc_info:
             # Indented, so that no line of it can pass for a record.
             trace = self.formatException(record.exc_info).splitlines()
@@ -62,7 +64,7 @@ class JsonLines(logging.Formatter):
     def format(self, record: logging.LogRecord) -> str:
         line = {
             "@level": level_name(record.levelno),
-            "@message": record.getMessage(),
+            "@message": _message(record),
             "@module": record.name,
             "@timestamp": _stamp(record, timespec="microseconds"),
         }
@@ -74,6 +76,12 @@ class JsonLines(logging.Formatter):
 def _stamp(record: logging.LogRecord, timespec: str) -> str:
     moment = datetime.fromtimestamp(record.created, UTC)
     return moment.isoformat(timespec=timespec).removesuffix("+00:00") + "Z"
+
+
+def _message(record: logging.LogRecord) -> str:
+    message = record.getMessage()
+    missing = len(message) - MESSAGE_CHARACTERS_MAX
+    return f"{message[:MESSAGE_CHARACTERS_MAX]}… ({missing} more)" if missing > 0 else message
 
 
 def _one_line(text: str) -> str:

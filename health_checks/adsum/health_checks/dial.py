@@ -80,6 +80,8 @@ class Dialer:
         host, port = split_address(address, self._network)
         if not host:  # this host, as Go understands ":80", and says it
             return await self._connect((socket.AF_INET, ("127.0.0.1", port)), f":{port}")
+        if "\0" in host:  # which Python's sockets take for a mistake of ours
+            raise CheckFailed(f"dial {self._network}: lookup {host}: no such host")
         endpoint = literal_endpoint(host, port)
         if endpoint is not None:
             return await self._connect(endpoint, show_endpoint(endpoint))
