@@ -145,17 +145,10 @@ def adsum_program() -> Program:
 def consul_program() -> Program | None:
     """Real Consul from $PEERS, or where the script beside the repository unpacks it; None without either."""
     asked = os.environ.get("PEERS")
-    for folder in [asked] if asked else [PEERS_FOLDER, unpack_peers]:
-        binary = Path(folder() if callable(folder) else folder) / "usr" / "bin" / "consul"
-        if binary.exists():
-            return Program("Consul", (str(binary),))
-    return None
-
-
-def unpack_peers() -> Path:
-    if PEERS_SCRIPT.exists():
+    binary = Path(asked or PEERS_FOLDER) / "usr" / "bin" / "consul"
+    if not asked and not binary.exists() and PEERS_SCRIPT.exists():
         subprocess.run([str(PEERS_SCRIPT)], stdout=subprocess.DEVNULL, check=False)
-    return PEERS_FOLDER
+    return Program("Consul", (str(binary),)) if binary.exists() else None
 
 
 @contextmanager

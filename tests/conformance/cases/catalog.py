@@ -77,7 +77,7 @@ MODES = tuple(
 
 META = tuple(
     Case(
-        f"{endpoint} with node-meta {query}",
+        f"{setting.name}: {endpoint} with {query}",
         (get(f"/v1/catalog/{endpoint}?{query}", look=TAGS),),
         WEB,
         setting,

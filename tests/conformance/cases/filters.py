@@ -203,8 +203,8 @@ REFUSALS_ELSEWHERE = tuple(
     )
     for case in filtered(target, "Nope == 1", look=REFUSED)
 )
-TEXTS = filtered("/v1/catalog/service/web", 'Nope == "1"', "ServicePort == abc") + filtered(
-    "/v1/agent/services", "Nope == 1"
+TEXTS = filtered("/v1/catalog/service/web", 'Nope == "2"', "ServicePort == abcd") + filtered(
+    "/v1/agent/services", "Nope == 2"
 )
 WITH_PASSING = (
     Case(
