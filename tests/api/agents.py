@@ -41,6 +41,7 @@ from adsum.observe.log_stream import LogCounters, LogStream
 from adsum.observe.loop_lag import LoopLag
 from adsum.observe.series import Sources
 from adsum.observe.tally import CatalogTally
+from adsum.storage.writer import WriterCounters
 
 NODE_ID = "6a0c4f0e-5f0b-4b1e-9d5c-0d3c1b2a9f01"
 NODE = Node(
@@ -183,6 +184,7 @@ def sources(agent: FakeAgent) -> Sources:
         http=HttpCounters(),
         dns=DnsCounters(),
         checks=CheckCounters(),
+        storage=WriterCounters(),
         logs=LogCounters(),
         lag=LoopLag(),
         gc_pauses=GcPauses(),

@@ -29,6 +29,7 @@ from adsum.observe.loop_lag import LoopLag
 from adsum.observe.metrics import ADSUM
 from adsum.observe.series import Kind, Sources
 from adsum.observe.tally import CatalogTally
+from adsum.storage.writer import WriterCounters
 
 NOW = Now(0, 1_000)
 
@@ -54,6 +55,7 @@ def sources(view: View | None = None) -> Sources:
         http=HttpCounters(),
         dns=DnsCounters(),
         checks=CheckCounters(),
+        storage=WriterCounters(),
         logs=LogCounters(),
         lag=LoopLag(),
         gc_pauses=GcPauses(),

@@ -21,6 +21,7 @@ from adsum.agent import translate
 from adsum.agent.config.build import ConfigErrors, Loaded
 from adsum.agent.config.config import Config
 from adsum.agent.core import Core
+from adsum.agent.file_limit import http_connections_max
 from adsum.agent.file_owner import file_owner
 from adsum.agent.identity import node_id, own_node
 from adsum.agent.node import Node, system_now
@@ -48,7 +49,7 @@ from adsum.observe.series import Sources
 from adsum.observe.tally import CatalogTally
 from adsum.storage import registrations
 from adsum.storage.disk import Disk
-from adsum.storage.writer import Writer
+from adsum.storage.writer import Writer, WriterCounters
 
 log = logging.getLogger("agent")
 
@@ -76,7 +77,7 @@ class Assembly:
         self._agent = RunningAgent(self._node, config, read_again, self._apply)
         self._answers = Answers(self._node.view, translate.dns_settings(config), random)
         self._http, self._dns, self._api = HttpCounters(), DnsCounters(), ApiCounters()
-        self._checks = CheckCounters()
+        self._checks, self._storage = CheckCounters(), WriterCounters()
         self._lag, self._gc_pauses = LoopLag(), GcPauses()
         self._metrics = Exposition(self._sources(config), config.telemetry)
         self._listen(config)
@@ -93,6 +94,7 @@ class Assembly:
             http=self._http,
             dns=self._dns,
             checks=self._checks,
+            storage=self._storage,
             logs=self._stream.counters,
             lag=self._lag,
             gc_pauses=self._gc_pauses,
@@ -140,7 +142,7 @@ class Assembly:
         self._gc_pauses.start()
         saved = registrations.load(self._disk)
         async with trio.open_nursery() as nursery:
-            writer = Writer(self._disk, self._node.persisted)
+            writer = Writer(self._disk, self._node.persisted, self._storage)
             options = translate.check_options(self._agent.config, os.environ)
             runner = Runner(nursery, self._node.check_ran, options, self._checks)
             self._node.attach(writer, runner)
@@ -166,7 +168,7 @@ class Assembly:
         config = self._agent.config
         routes = endpoints.routes(self._agent, self._random, self._api, self._metrics, self._stream)
         router = Router(routes, translate.http_rules(config), self._http)
-        limits = translate.http_limits(config)
+        limits = translate.http_limits(config, connections_max=http_connections_max())
         await nursery.start(server.serve, self._http_listeners, router.answer, limits, self._http)
         dns_limits = DnsLimits()
         recursion = Recursion(dns_limits, self._dns, lambda: self._random.getrandbits(16))

@@ -9,7 +9,6 @@ from __future__ import annotations
 import fcntl
 import logging
 import os
-import resource
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -21,13 +20,12 @@ import trio
 from adsum.agent.assembly import Assembly, CannotStart
 from adsum.agent.banner import banner
 from adsum.agent.config.build import Loaded
+from adsum.agent.file_limit import raise_file_limit
 from adsum.observe import logs
 from adsum.storage.disk import OsDisk
 from adsum.storage.memory import MemoryDisk
 
 log = logging.getLogger("agent")
-
-FILES_WANTED = 65_536  # a connection is a file; Consul's own units ask for as many
 
 
 def run_agent(loaded: Loaded, read_again: Callable[[], Loaded]) -> int:
@@ -78,14 +76,6 @@ def hold(data_dir: str) -> IO[str] | None:
         lock.close()
         raise CannotStart(f"the data folder {data_dir} is in use by another agent") from None
     return lock
-
-
-def raise_file_limit() -> None:
-    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    wanted = FILES_WANTED if hard == resource.RLIM_INFINITY else min(FILES_WANTED, hard)
-    if soft < wanted:
-        resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
-        log.info("raised the limit of open files from %d to %d", soft, wanted)
 
 
 def write_pid(path: str) -> None:

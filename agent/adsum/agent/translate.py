@@ -104,8 +104,9 @@ def _allowed_origin(headers: Mapping[str, str]) -> str:
     return ""
 
 
-def http_limits(config: Config) -> HttpLimits:
-    return HttpLimits(connections_per_client_max=config.limits.http_max_conns_per_client)
+def http_limits(config: Config, *, connections_max: int) -> HttpLimits:
+    per_client = config.limits.http_max_conns_per_client
+    return HttpLimits(connections_per_client_max=per_client, connections_max=connections_max)
 
 
 def check_options(config: Config, environ: Mapping[str, str]) -> Options:

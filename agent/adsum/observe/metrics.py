@@ -113,6 +113,13 @@ ADSUM: tuple[Series, ...] = (
         "Checks that failed by a bug of the agent.",
         lambda s: s.checks.internal_errors,
     ),
+    # The disk.
+    counter(
+        "adsum_storage_failures_total",
+        "Writes that failed without ending the agent: done later for want of files, or left until next time.",
+        lambda s: by_one({"out_of_files": s.storage.put_off, "ttl_states": s.storage.left_out}),
+        "what",
+    ),
     # HTTP.
     counter(
         "adsum_http_requests_total",

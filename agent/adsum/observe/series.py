@@ -20,6 +20,7 @@ from adsum.observe.gc_pauses import GcPauses
 from adsum.observe.log_stream import LogCounters
 from adsum.observe.loop_lag import LoopLag
 from adsum.observe.tally import CatalogTally
+from adsum.storage.writer import WriterCounters
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,6 +37,7 @@ class Sources:
     http: HttpCounters
     dns: DnsCounters
     checks: CheckCounters
+    storage: WriterCounters
     logs: LogCounters
     lag: LoopLag
     gc_pauses: GcPauses

@@ -60,8 +60,8 @@ class OsDisk:
 
     def remove_durably(self, path: str) -> None:
         target = self._root / path
-        with contextlib.suppress(FileNotFoundError):
-            target.unlink()
+        target.unlink(missing_ok=True)
+        with contextlib.suppress(FileNotFoundError):  # no folder, nothing in it
             _sync_folder(target.parent)
 
     def replace(self, path: str, content: bytes) -> None:
