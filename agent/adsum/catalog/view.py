@@ -341,12 +341,8 @@ class View:
         self.indexes.touch(Topic(Family.NODE_CHECKS, host.name.lower()))
         self.indexes.touch(Topic(Family.STATE, ANY_STATE))
         self.indexes.touch(Topic(Family.STATE, check.status))
-        if not check.service_id:
-            for instance in host.instances:
-                self.indexes.touch(Topic(Family.HEALTH, instance.service.value.name.lower()))
-            return
-        instance = host.instances.get(check.service_id)
-        if instance is not None:
+        judged = host.instances.get(check.service_id)
+        for instance in host.instances if not check.service_id else (judged,) if judged else ():
             self.indexes.touch(Topic(Family.HEALTH, instance.service.value.name.lower()))
 
 
