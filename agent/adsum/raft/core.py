@@ -70,10 +70,10 @@ class Core:
     def __init__(
         self, *, me: MemberId, stamp: Stamp, settings: Settings, restored: Restored, random: Random, now: Now
     ) -> None:
-        self._replica = Replica(me, stamp, settings, restored, now)
+        self.replica = Replica(me, stamp, settings, restored, now)  # to look at; the roles write it
         self._settings = settings
         self._random = random
-        self._follower = Follower(self._replica)
+        self._follower = Follower(self.replica)
         self._leader: Leader | None = None
         self._ballot: Ballot | None = None
         self._ticks = 0  # since the leader was heard, or the role began
@@ -112,7 +112,7 @@ class Core:
             self._become_pre_candidate()
 
     def status(self) -> Status:
-        replica, log = self._replica, self._replica.log
+        replica, log = self.replica, self.replica.log
         progress = self._leader.progress if self._leader else {}
         return Status(
             role=replica.role,
@@ -129,27 +129,27 @@ class Core:
 
     @property
     def counts(self) -> Counts:
-        return self._replica.counts
+        return self.replica.counts
 
     # What it is told.
 
     def tick(self, now: Now) -> None:
-        assert now.monotonic_ns >= self._replica.now.monotonic_ns, "monotonic time does not go back"
-        self._replica.now = now
+        assert now.monotonic_ns >= self.replica.now.monotonic_ns, "monotonic time does not go back"
+        self.replica.now = now
         self._ticks += 1
         self._ticks_unstored = self._ticks_unstored + 1 if self._awaits_store else 0
         if self._leader is None:
             if self._ticks >= self._patience_ticks:
                 self.campaign()
         elif self._is_store_lost:
-            self._replica.counts.store_losses += 1
+            self.replica.counts.store_losses += 1
             self._give_way()
         elif not self._leader.tick():
-            self._replica.counts.quorum_losses += 1
-            self._become_follower(self._replica.term, None)
+            self.replica.counts.quorum_losses += 1
+            self._become_follower(self.replica.term, None)
 
     def step(self, message: Message) -> None:
-        replica = self._replica
+        replica = self.replica
         if message.stamp != replica.stamp:
             replica.counts.foreign += 1
         elif message.target != replica.me or message.source == replica.me:
@@ -166,17 +166,17 @@ class Core:
             return
         self._ticket_stored = ticket
         self._ticks_unstored = 0
-        self._replica.log.stored(ticket)
+        self.replica.log.stored(ticket)
         while self._own_messages and self._own_messages[0][0] <= ticket:
             _ticket, message = self._own_messages.popleft()
-            if message.term == self._replica.term:
+            if message.term == self.replica.term:
                 self._dispatch(message)
         if self._leader is not None:
             self._leader.acknowledge_own()
 
     def applied(self, index: int) -> None:
         """The state machine stands on this index. Late word of what a snapshot has overtaken is ignored."""
-        log = self._replica.log
+        log = self.replica.log
         if index <= log.applied or log.is_restoring:
             return
         entries = log.entries(log.applied + 1, index)
@@ -187,11 +187,11 @@ class Core:
 
     def compacted(self, snapshot: SnapshotMeta, first_kept: int) -> None:
         """The driver has a durable snapshot file, and dropped what lies before `first_kept`."""
-        self._replica.log.compact(snapshot, first_kept)
+        self.replica.log.compact(snapshot, first_kept)
 
     def snapshot_point(self) -> SnapshotMeta | None:
         """What a copy of the state machine made now would stand for; None if there is one already."""
-        replica, log = self._replica, self._replica.log
+        replica, log = self.replica, self.replica.log
         if log.is_restoring or log.applied == log.snapshot.index:
             return None
         return log.snapshot_point(replica.configuration, replica.stamp.epoch)
@@ -208,13 +208,13 @@ class Core:
         """Nothing will be stored any more: this server promises nothing new, and leads nobody."""
         self._has_store_failed = True
         if self._leader is not None:
-            self._replica.counts.store_losses += 1
+            self.replica.counts.store_losses += 1
             self._give_way()
 
     # What it wants done.
 
     def ready(self) -> Batch | None:
-        replica, log = self._replica, self._replica.log
+        replica, log = self.replica, self.replica.log
         if self._leader is not None:
             self._leader.flush()
         hard_state = replica.hard_state
@@ -258,7 +258,7 @@ class Core:
 
     def _next_committed(self) -> list[Entry]:
         """As far as the window of what is being applied allows, and this program's level."""
-        log, settings = self._replica.log, self._settings
+        log, settings = self.replica.log, self._settings
         if log.handed_out >= min(log.commit, log.stable) or log.is_restoring:
             return []
         applying_bytes = log.bytes_between(log.applied, log.handed_out)
@@ -267,7 +267,7 @@ class Core:
         committed = log.next_committed(settings.apply_bytes_max)
         if committed[-1].apply_level > settings.apply_level_max:
             known = [entry for entry in committed if entry.apply_level <= settings.apply_level_max]
-            self._replica.level_missing = committed[len(known)].apply_level
+            self.replica.level_missing = committed[len(known)].apply_level
             committed = known
         if committed:
             log.hand_out(committed[-1].index)
@@ -276,8 +276,8 @@ class Core:
     def _keep_own(self, ticket: Ticket) -> list[Message]:
         """What one says to oneself does not travel, but waits for the disk like the rest."""
         others = []
-        for message in self._replica.outgoing_after_store:
-            if message.target == self._replica.me:
+        for message in self.replica.outgoing_after_store:
+            if message.target == self.replica.me:
                 self._own_messages.append((ticket, message))
             else:
                 others.append(message)
@@ -289,7 +289,7 @@ class Core:
         """A later term than ours: begin it, unless the message only asks about it, or the leader is well."""
         match message:
             case VoteRequest() if not message.is_transfer and self._hears_leader:
-                self._replica.counts.defended += 1
+                self.replica.counts.defended += 1
                 return False
             case VoteRequest(is_prevote=True) | VoteReply(is_prevote=True, is_granted=True):
                 return True
@@ -299,14 +299,14 @@ class Core:
 
     @property
     def _hears_leader(self) -> bool:
-        return self._replica.leader is not None and (
+        return self.replica.leader is not None and (
             self._leader is not None or self._ticks < self._settings.election_ticks
         )
 
     def _answer_stale(self, message: Message) -> None:
         """A leader or a candidate of the past is told the term, or it could be stuck there: its own requests
         are ignored while ours is defended, and we would never hear it."""
-        replica = self._replica
+        replica = self.replica
         replica.counts.stale += 1
         if isinstance(message, FromLeader):
             rejected = AppendRejected(replica.stamp, replica.me, message.source, replica.term, 0, 0, Term(0))
@@ -325,13 +325,13 @@ class Core:
                 self._take_vote_request(message)
             case VoteReply():
                 self._take_vote(message)
-            case TimeoutNow() if message.source == self._replica.leader and self._may_campaign():
+            case TimeoutNow() if message.source == self.replica.leader and self._may_campaign():
                 self._become_candidate(is_transfer=True)
             case _:
-                self._replica.counts.stale += 1
+                self.replica.counts.stale += 1
 
     def _follows(self, message: FromLeader) -> bool:
-        replica = self._replica
+        replica = self.replica
         if replica.leader not in (None, message.source):
             replica.counts.contradictions += 1
             return False
@@ -350,31 +350,31 @@ class Core:
                 self._follower.take_offer(message)
 
     def _take_vote_request(self, request: VoteRequest) -> None:
-        is_granted = consents(self._replica, request)
+        is_granted = consents(self.replica, request)
         if is_granted and not request.is_prevote:
-            self._replica.enter_term(request.term, request.source)
+            self.replica.enter_term(request.term, request.source)
             self._ticks = 0
-        answer(self._replica, request, is_granted=is_granted)
+        answer(self.replica, request, is_granted=is_granted)
 
     def _take_vote(self, reply: VoteReply) -> None:
         ballot = self._ballot
         is_asked = ballot is not None and ballot.is_prevote is reply.is_prevote
-        is_of_term = reply.term == self._replica.term + (reply.is_prevote and reply.is_granted)
+        is_of_term = reply.term == self.replica.term + (reply.is_prevote and reply.is_granted)
         if ballot is None or not is_asked or not is_of_term:
-            self._replica.counts.stale += 1
+            self.replica.counts.stale += 1
             return
-        match ballot.count(self._replica, reply.source, is_granted=reply.is_granted):
+        match ballot.count(self.replica, reply.source, is_granted=reply.is_granted):
             case Outcome.WON:
                 self._win(ballot)
             case Outcome.LOST:
-                self._become_follower(self._replica.term, None)
+                self._become_follower(self.replica.term, None)
 
     # Roles.
 
     def _may_campaign(self) -> bool:
         """Not as long as a change of the voters is committed and not applied: by the old set we might elect
         ourselves beside a leader of the new one. And a leader must be able to store and to apply its log."""
-        replica, log = self._replica, self._replica.log
+        replica, log = self.replica, self.replica.log
         return (
             replica.configuration.is_voter(replica.me)
             and not log.configuration_waits()
@@ -392,7 +392,7 @@ class Core:
         return self._has_store_failed or self._ticks_unstored >= self._settings.election_ticks
 
     def _become_follower(self, term: Term, leader: MemberId | None) -> None:
-        replica = self._replica
+        replica = self.replica
         if term > replica.term:
             replica.enter_term(term, None)
         replica.role, replica.leader = Role.FOLLOWER, leader
@@ -400,7 +400,7 @@ class Core:
         self._wait_anew()
 
     def _become_pre_candidate(self) -> None:
-        replica = self._replica
+        replica = self.replica
         assert replica.role is not Role.LEADER, "a leader does not stand for election"
         replica.role, replica.leader = Role.PRE_CANDIDATE, None
         self._wait_anew()
@@ -413,7 +413,7 @@ class Core:
             request_votes(replica, Term(replica.term + 1), is_prevote=True, is_transfer=False)
 
     def _become_candidate(self, *, is_transfer: bool) -> None:
-        replica = self._replica
+        replica = self.replica
         assert replica.role is not Role.LEADER, "a leader does not stand for election"
         replica.enter_term(Term(replica.term + 1), replica.me)
         replica.role, replica.leader = Role.CANDIDATE, None
@@ -433,7 +433,7 @@ class Core:
             self._become_leader()
 
     def _become_leader(self) -> None:
-        replica = self._replica
+        replica = self.replica
         assert replica.role is Role.CANDIDATE, "only a candidate is elected"
         replica.role, replica.leader = Role.LEADER, replica.me
         self._ballot = None
@@ -443,10 +443,10 @@ class Core:
     def _give_way(self) -> None:
         assert self._leader is not None
         self._leader.give_way()
-        self._become_follower(self._replica.term, None)
+        self._become_follower(self.replica.term, None)
 
     def _configure(self, configuration: Configuration) -> None:
-        replica = self._replica
+        replica = self.replica
         replica.configuration = configuration
         if self._leader is None:
             return
@@ -456,9 +456,9 @@ class Core:
 
     def _leading(self, term: Term | None = None) -> Leader:
         if self._leader is None:
-            raise NotLeader(f"the leader is {self._replica.leader}")
-        if term is not None and term != self._replica.term:
-            raise TermMoved(f"term {self._replica.term} is led here, not {term}")
+            raise NotLeader(f"the leader is {self.replica.leader}")
+        if term is not None and term != self.replica.term:
+            raise TermMoved(f"term {self.replica.term} is led here, not {term}")
         return self._leader
 
     def _wait_anew(self) -> None:

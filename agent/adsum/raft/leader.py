@@ -329,31 +329,30 @@ class Leader:
     def _replicate(self, member: MemberId, progress: Progress) -> None:
         log = self._log
         while progress.can_send and progress.next <= log.last_index:
-            last = log.last_within(progress.next, log.last_index, self._replica.settings.append_bytes_max)
-            if not self._send_append(member, progress, last):
+            if not self._send_append(member, progress, with_entries=True):
                 return
         # A full window gets one message without entries all the same: if everything in it was lost, only an
         # answer to this can tell.
         may_owe = progress.can_send or progress.mode is Mode.REPLICATE
         has_news = progress.can_send and progress.commit_sent < log.commit
         if has_news or (may_owe and progress.owes_append):
-            self._send_append(member, progress, progress.next - 1)
+            self._send_append(member, progress, with_entries=False)
 
-    def _send_append(self, member: MemberId, progress: Progress, last: int) -> bool:
+    def _send_append(self, member: MemberId, progress: Progress, *, with_entries: bool) -> bool:
         """False if the follower needs a snapshot instead."""
         replica, log = self._replica, self._log
-        prev_index = progress.next - 1
-        prev_term = log.term_at(prev_index)
+        first, last = progress.next, progress.next - 1
+        prev_term = log.term_at(first - 1)
         if prev_term is None:
             self._offer_snapshot(member, progress)
             return False
-        entries = tuple(log.entries(progress.next, last)) if last > prev_index else ()
-        bytes_sent = log.bytes_between(prev_index, last) if entries else 0
-        progress.sent(last, bytes_sent, log.commit)
+        entries: tuple[Entry, ...] = ()
+        if with_entries:
+            last = log.last_within(first, log.last_index, replica.settings.append_bytes_max)
+            entries = tuple(log.entries(first, last))
+        progress.sent(last, log.bytes_between(first - 1, last), log.commit)
         replica.send_now(
-            Append(
-                replica.stamp, replica.me, member, replica.term, log.commit, prev_index, prev_term, entries
-            )
+            Append(replica.stamp, replica.me, member, replica.term, log.commit, first - 1, prev_term, entries)
         )
         return True
 

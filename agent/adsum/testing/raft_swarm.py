@@ -1,0 +1,179 @@
+"""Many small disasters: one seed is one cluster, one mix of faults, and one verdict.
+
+First a phase in which anything may happen and nothing wrong may come of it; then the faults end for a
+quorum, and the cluster has to come back by itself: elect, commit, and agree. At the end the clients'
+histories are judged.
+
+    python -m adsum.testing.raft_swarm --seeds 2000 --first 0
+
+runs seeds on every processor, says how fast, and prints the trace of the first that fails. The same seed
+gives the same run, whatever the process: `digest` is of everything that happened.
+"""
+
+from __future__ import annotations
+
+import argparse
+import multiprocessing
+import sys
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from random import Random
+
+from adsum.raft.errors import Refused
+from adsum.testing.checkers import Violation, check_witness, demand, log_digest
+from adsum.testing.linearizability import Verdict, verdict
+from adsum.testing.raft_clients import Clients
+from adsum.testing.raft_cluster import Cluster, Host, seconds
+from adsum.testing.raft_machine import Call
+from adsum.testing.raft_nemesis import KINDS, Nemesis
+
+# With all faults over: a few elections that find each other, snapshots to bring, and a joint change to leave.
+RECOVERY_S = 30
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    seed: int
+    kinds: tuple[str, ...]
+    events: int
+    operations: int  # acknowledged
+    elections: int
+    digest: int
+    failure: str = ""
+    trace: str = ""
+
+
+class Run:
+    def __init__(self, seed: int, *, is_traced: bool = False) -> None:
+        random = Random(seed)
+        self.seed = seed
+        self.voters = random.choice((1, 2, 3, 3, 3, 3, 4, 5, 5))
+        self.cluster = Cluster(
+            random.getrandbits(64),
+            voters=self.voters,
+            strangers=random.choice((0, 1, 2)),
+            is_traced=is_traced,
+        )
+        if len(self.cluster.hosts) < 2:
+            self.kinds = ["crash", "power_loss", "compact", "stall_disk"]
+        else:
+            self.kinds = random.sample(KINDS, random.randint(2, 8))
+        self.clients = Clients(self.cluster, Random(random.getrandbits(64)), count=random.randint(2, 5))
+        self.nemesis = Nemesis(self.cluster, Random(random.getrandbits(64)))
+        self.safety_s = random.uniform(4, 12)
+        self.spares = random.random() < 0.5
+
+    def through(self) -> None:
+        self.cluster.run_for(seconds(1.5))
+        self.nemesis.begin(self.kinds)
+        self.cluster.run_for(seconds(self.safety_s))
+        self.clients.is_done = True
+        self.nemesis.end()
+        if self.spares:
+            self.nemesis.spare()
+        self._recovers()
+        self._judge()
+
+    def _recovers(self) -> None:
+        has_come_back = self.cluster.run_until(self._has_settled, within_ns=seconds(RECOVERY_S))
+        demand(has_come_back, f"not back {RECOVERY_S} s after the faults ended")
+
+    def _has_settled(self) -> bool:
+        """A leader has committed something new, and every member that is up stands where it stands."""
+        leaders = self.cluster.leaders()
+        if not leaders:
+            return False
+        replica = leaders[0].server.core.replica
+        if replica.log.last_index != replica.log.applied or replica.configuration.auto_leave:
+            return False
+        if not self._is_marked(leaders[0]):
+            return False
+        members = [host for host in self.cluster.up() if host.server.me in replica.configuration.members()]
+        return all(host.server.machine.index == replica.log.applied for host in members)
+
+    def _is_marked(self, host: Host) -> bool:
+        if host.server.machine.get("end") == "here":
+            return True
+        try:
+            self.cluster.act(host, lambda: host.server.core.propose(Call("set", "end", "here").encoded()))
+        except Refused:
+            return False
+        return False
+
+    def _judge(self) -> None:
+        for host in self.cluster.up():
+            counts = host.server.core.counts
+            demand(counts.malformed == 0, f"{host.server.me} was sent the impossible")
+        happened = check_witness(self.clients.history, self.cluster.invariants.log)
+        demand(verdict(happened) is not Verdict.IMPOSSIBLE, "the answers fit no order of events")
+
+    def outcome(self, failure: str = "") -> Outcome:
+        cluster = self.cluster
+        return Outcome(
+            seed=self.seed,
+            kinds=tuple(self.kinds),
+            events=cluster.events,
+            operations=sum(operation.answer is not None for operation in self.clients.history),
+            elections=len(cluster.invariants.leaders),
+            digest=cluster.digest ^ log_digest(cluster.invariants.log),
+            failure=failure,
+            trace="\n".join(cluster.trace),
+        )
+
+
+def run(seed: int, *, is_traced: bool = False) -> Outcome:
+    """Violations and broken assertions of the core alike are findings, not crashes of the swarm."""
+    one = Run(seed, is_traced=is_traced)
+    try:
+        one.through()
+    except Violation as violation:
+        return one.outcome(f"violation: {violation}")
+    except AssertionError as broken:
+        return one.outcome(f"assertion: {broken}")
+    return one.outcome()
+
+
+def first_failure(seeds: range) -> Outcome | None:
+    """With its trace."""
+    for seed in seeds:
+        if run(seed).failure:
+            return run(seed, is_traced=True)
+    return None
+
+
+def outcomes(seeds: range, *, jobs: int) -> Iterator[Outcome]:
+    with multiprocessing.get_context("fork").Pool(jobs) as pool:
+        yield from pool.imap_unordered(run, seeds, chunksize=4)
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description="Run simulated clusters, a seed each.")
+    parser.add_argument("--seeds", type=int, default=2000, help="how many")
+    parser.add_argument("--first", type=int, default=0)
+    parser.add_argument("--jobs", type=int, default=multiprocessing.cpu_count())
+    asked = parser.parse_args()
+    began = time.monotonic()
+    done = operations = elections = 0
+    failed: list[Outcome] = []
+    for outcome in outcomes(range(asked.first, asked.first + asked.seeds), jobs=asked.jobs):
+        done += 1
+        operations += outcome.operations
+        elections += outcome.elections
+        if outcome.failure:
+            failed.append(outcome)
+            sys.stdout.write(f"seed {outcome.seed} ({' '.join(outcome.kinds)}): {outcome.failure}\n")
+            sys.stdout.flush()
+    rate = done / (time.monotonic() - began)
+    if failed:
+        worst = min(failed, key=lambda outcome: outcome.seed)
+        sys.stdout.write(run(worst.seed, is_traced=True).trace + "\n")
+    sys.stdout.write(
+        f"{done} seeds, {operations} operations, {elections} leaders, {rate:.1f} seeds/s:"
+        f" {len(failed)} failed{f', first {worst.seed}' if failed else ''}.\n"
+    )
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
