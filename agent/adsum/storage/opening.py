@@ -1,0 +1,184 @@
+"""Opening a log: what is there, what the last accident did to it, and with whom the server may now vote.
+
+A torn batch is taken away, and what is whole is written once more and synced: a process that was killed,
+or told of a failed sync, may have left bytes that read well and were never on the disk.
+
+After corruption the log goes on as another one. A new log id makes this server a stranger to its cluster,
+who can only join as learner; so neither entries nor votes that it has forgotten ever count again, whatever
+they were. What lies before the damage is kept as a head start; the damaged files, for whoever wants to
+look; and the file `doubt` holds the findings until the server is a voter again. That file is written
+first: a start interrupted in the middle finds it, and begins from nothing rather than from half a repair.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import cbor2
+
+from adsum.raft.types import Entry, HardState, Restored, SnapshotMeta, Term
+from adsum.storage.files import Folder, read_whole, write_whole
+from adsum.storage.raft_log import Change, RaftLog, WritePosition
+from adsum.storage.recovery import Recovery, Verdict, recover
+from adsum.storage.replay import Standing
+from adsum.storage.segment import Identity, SnapshotRef
+from adsum.storage.segment_files import SegmentFiles, segment_name
+from adsum.storage.snapshots import SnapshotDamaged, Snapshots
+
+# Holds the largest entry that the core takes (8 MiB), and is filled with zeros in a tenth of a second.
+SEGMENT_BYTES = 16 << 20
+DOUBT = "doubt"
+
+
+class ForeignLog(Exception):
+    """The folder belongs to another node: the operator's mistake, nothing changed."""
+
+
+@dataclass(frozen=True, slots=True)
+class Opened:
+    log: RaftLog
+    restored: Restored  # for the core
+    verdict: Verdict
+    # For the operator, loudly. Those of doubt are repeated at every start until `vouch`.
+    findings: tuple[str, ...]
+    doubt: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class _Start:
+    """What a log can stand on: a snapshot that was verified, or none, and entries that follow on it."""
+
+    ref: SnapshotRef | None
+    meta: SnapshotMeta
+    entries: Sequence[Entry]
+
+
+def open_log(
+    folder: Folder, *, node: str, mint_log_id: Callable[[], str], segment_bytes: int = SEGMENT_BYTES
+) -> Opened:
+    recovery = recover(folder)
+    if recovery.identity and recovery.identity.node != node:
+        raise ForeignLog(f"this log belongs to node {recovery.identity.node}, and this node is {node}")
+    _refuse_half_a_repair(folder, recovery)
+    meta = _snapshot_meta(folder, recovery)
+    files = SegmentFiles(folder, segment_bytes)
+    if recovery.verdict is Verdict.CORRUPT:
+        log, restored = _begin_anew(folder, files, recovery, node, mint_log_id())
+    elif recovery.identity is None:
+        log = RaftLog(folder, files, Identity(node, mint_log_id()), Standing(), WritePosition([], 1, 0), None)
+        restored = Restored()
+    else:
+        log = _go_on(folder, files, recovery, recovery.identity)
+        restored = Restored(recovery.standing.hard_state, meta, tuple(recovery.entries))
+    log.snapshots.keep_only(log.snapshot)
+    files.prepare_next()
+    return Opened(log, restored, recovery.verdict, tuple(recovery.findings), _doubt(folder)[1])
+
+
+def vouch(folder: Folder) -> None:
+    """The server is a voter again, under its new log id: nothing it forgot can matter any more."""
+    if DOUBT in folder.names():
+        folder.remove(DOUBT)
+        folder.sync()
+
+
+def _go_on(folder: Folder, files: SegmentFiles, recovery: Recovery, identity: Identity) -> RaftLog:
+    active = folder.open(segment_name(recovery.segments[-1].sequence))
+    if recovery.torn_bytes:
+        active.write(recovery.end, bytes(len(recovery.torn_bytes)))
+    if recovery.last_batch is not None:
+        active.write(*recovery.last_batch)
+    active.sync()
+    folder.sync()
+    position = WritePosition(
+        [header.sequence for header in recovery.segments],
+        recovery.next_batch,
+        recovery.chain,
+        recovery.end,
+    )
+    return RaftLog(folder, files, identity, recovery.standing, position, active)
+
+
+# After corruption.
+
+
+def _begin_anew(
+    folder: Folder, files: SegmentFiles, recovery: Recovery, node: str, log_id: str
+) -> tuple[RaftLog, Restored]:
+    start = _best_start(folder, recovery)
+    _write_doubt(folder, recovery.findings, is_settled=False)
+    files.set_aside()
+    before = recovery.identity or Identity(node, log_id)
+    identity = Identity(node, log_id, before.cluster, before.epoch)
+    # Numbers go on above everything seen, so that nothing left over is ever taken for a part of this log.
+    position = WritePosition([recovery.highest_sequence], recovery.highest_batch + 1, 0)
+    log = RaftLog(folder, files, identity, Standing(), position, None)
+    position.segments.pop(0)
+    hard_state = _hard_state(recovery, start)
+    log.append([Change(install=start.ref, entries=start.entries, hard_state=hard_state)])
+    _write_doubt(folder, recovery.findings, is_settled=True)
+    return log, Restored(hard_state, start.meta, tuple(start.entries))
+
+
+def _best_start(folder: Folder, recovery: Recovery) -> _Start:
+    """The newest snapshot that is whole, with the entries that are known to follow on it."""
+    candidates = {ref.index: ref for ref in recovery.snapshots}
+    for _, ref in sorted(candidates.items(), reverse=True):
+        try:
+            meta = Snapshots(folder).verify(ref)
+        except SnapshotDamaged:
+            continue
+        return _Start(ref, meta, _following(recovery, ref))
+    return _Start(None, SnapshotMeta(), recovery.entries if recovery.standing.before_first == 0 else ())
+
+
+def _following(recovery: Recovery, ref: SnapshotRef) -> Sequence[Entry]:
+    """None where the log before the damage may be of another history than the snapshot."""
+    after = [entry for entry in recovery.entries if entry.index > ref.index]
+    shared = [entry for entry in recovery.entries if (entry.index, entry.term) == (ref.index, ref.term)]
+    is_ours = recovery.standing.snapshot == ref or bool(shared)
+    return after if is_ours and after and after[0].index == ref.index + 1 else ()
+
+
+def _hard_state(recovery: Recovery, start: _Start) -> HardState:
+    """The vote was given under the old log id; the new one has none to remember."""
+    last = start.entries[-1].index if start.entries else start.meta.index
+    last_term = start.entries[-1].term if start.entries else start.meta.term
+    commit = max(start.meta.index, min(recovery.standing.hard_state.commit, last))
+    return HardState(Term(max(recovery.highest_term, last_term)), None, commit)
+
+
+def _snapshot_meta(folder: Folder, recovery: Recovery) -> SnapshotMeta:
+    ref = recovery.standing.snapshot
+    if ref is None or recovery.verdict is Verdict.CORRUPT:
+        return SnapshotMeta()
+    try:
+        return Snapshots(folder).verify(ref)
+    except SnapshotDamaged as damage:
+        recovery.corrupt(str(damage))
+        return SnapshotMeta()
+
+
+# The doubt.
+
+
+def _refuse_half_a_repair(folder: Folder, recovery: Recovery) -> None:
+    if DOUBT in folder.names() and not _doubt(folder)[0]:
+        recovery.corrupt("the start that found damage was interrupted, so nothing here is believed")
+        recovery.standing, recovery.entries, recovery.snapshots = Standing(), [], []
+
+
+def _write_doubt(folder: Folder, findings: Sequence[str], *, is_settled: bool) -> None:
+    write_whole(folder, DOUBT, cbor2.dumps([is_settled, list(findings)]))
+
+
+def _doubt(folder: Folder) -> tuple[bool, tuple[str, ...]]:
+    """Unreadable is as good as unsettled: that it is there is what counts."""
+    if DOUBT not in folder.names():
+        return True, ()
+    try:
+        is_settled, findings = cbor2.loads(read_whole(folder, DOUBT))
+    except (cbor2.CBORDecodeError, ValueError):
+        return False, ("the file `doubt` cannot be read",)
+    return is_settled is True, tuple(findings)

@@ -1,0 +1,275 @@
+"""The Raft log on disk: appended to by one thread, and trusted only as far as it was synced.
+
+`append` is one write and one sync, however many batches of the core gathered while the last one was on its
+way; when it returns, everything in it survives. A commit index that moved alone is not worth a sync: it
+rides with the next batch, or goes with `close`.
+
+`opening.open_log` makes one of these from what is on the disk. After `StorageFailed` the object is dead,
+and so must be the process.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from adsum.raft.types import Entry, HardState
+from adsum.storage.files import DiskFull, File, Folder, StorageFailed
+from adsum.storage.replay import Standing, Stretch
+from adsum.storage.segment import (
+    SEGMENT_HEADER_BYTES,
+    Identity,
+    Place,
+    Record,
+    SegmentHeader,
+    Snapshot,
+    SnapshotRef,
+    Truncate,
+    decode_records,
+    encode_batch,
+)
+from adsum.storage.segment_files import SegmentFiles, segment_name
+from adsum.storage.snapshots import Snapshots
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """What one batch of the core wants stored, in this order."""
+
+    install: SnapshotRef | None = None  # drop the whole log for it
+    truncate_from: int | None = None
+    entries: Sequence[Entry] = ()
+    hard_state: HardState | None = None
+
+
+@dataclass(slots=True)
+class WritePosition:
+    """Where the next batch goes."""
+
+    segments: list[int]  # all that there are, in order; the last one is in use
+    next_batch: int
+    chain: int
+    end: int = SEGMENT_HEADER_BYTES
+
+
+class RaftLog:
+    def __init__(
+        self,
+        folder: Folder,
+        files: SegmentFiles,
+        identity: Identity,
+        standing: Standing,
+        position: WritePosition,
+        active: File | None,
+    ) -> None:
+        """Without an active segment it begins the one after the last that the position names."""
+        self.snapshots = Snapshots(folder)
+        self.identity = identity
+        self._folder = folder
+        self._files = files
+        self._standing = standing
+        self._position = position
+        self._commit_waiting: HardState | None = None
+        self._is_dead = False
+        if active is not None:
+            self._active = active
+        else:
+            self._begin_segment()
+
+    # What it is.
+
+    @property
+    def hard_state(self) -> HardState:
+        """The newest one handed in, also when its commit index still waits for a sync."""
+        return self._commit_waiting or self._standing.hard_state
+
+    @property
+    def snapshot(self) -> SnapshotRef | None:
+        return self._standing.snapshot
+
+    @property
+    def first_index(self) -> int:
+        return self._standing.before_first + 1
+
+    @property
+    def last_index(self) -> int:
+        return self._standing.last_index
+
+    # Room.
+
+    @property
+    def is_full(self) -> bool:
+        """The disk has no room for the next segment: hand leadership over and take no proposals. Reading
+        goes on, and the segment in use still has room for votes."""
+        return self._files.is_full
+
+    @property
+    def needs_preparing(self) -> bool:
+        return self._files.needs_spare
+
+    def prepare_next(self) -> None:
+        """Call it after an `append` when `needs_preparing`, and now and then while `is_full`; from another
+        thread, for it takes a while and disturbs nothing."""
+        self._files.prepare_next()
+
+    def spend_ballast(self) -> bool:
+        """Room for one snapshot on a full disk, once; False if it was spent before."""
+        return self._files.spend_ballast()
+
+    # How it grows.
+
+    def append(self, changes: Sequence[Change]) -> None:
+        """Durable when it returns. `DiskFull`: nothing was written, and it may be tried again."""
+        newest = [change.hard_state for change in changes if change.hard_state is not None]
+        hard_state = newest[-1] if newest else self._commit_waiting
+        records = [record for change in changes for record in _records(change)]
+        if not records and (hard_state is None or self._moves_only_commit(hard_state)):
+            self._commit_waiting = hard_state
+            return
+        if hard_state is not None:
+            records.append(hard_state)
+        self._write(records)
+        self._commit_waiting = None
+
+    def compact(self, ref: SnapshotRef, first_kept: int) -> None:
+        """The snapshot stands for everything before `first_kept` from now on; segments it fills go."""
+        assert self.first_index - 1 <= ref.index <= self.last_index, "a snapshot is of what is in the log"
+        assert first_kept <= ref.index + 1, "what the snapshot lacks must stay"
+        self._write([Snapshot(ref, replaces_log=False)])
+        self._retire_before(first_kept)
+        self.snapshots.keep_only(ref)
+
+    def join(self, cluster: str, epoch: int) -> None:
+        """From now on the log says that it belongs to this cluster."""
+        assert self.identity.cluster in ("", cluster), "a log never changes its cluster"
+        assert epoch >= self.identity.epoch, "an epoch never falls"
+        before = self.identity
+        self.identity = Identity(before.node, before.log, cluster, epoch)
+        try:
+            self._begin_segment()
+        except DiskFull:
+            self.identity = before
+            raise
+
+    def close(self) -> None:
+        """An orderly end: the commit index that waited is written, so the next start need not learn it
+        again."""
+        if self._commit_waiting is not None and not self._is_dead:
+            self._write([self._commit_waiting])
+        self._active.close()
+
+    # How it is read.
+
+    def entries(self, first: int, last: int) -> Iterator[Entry]:
+        """From the disk and checked again, both included. `Damaged` or `ReadFailed` where that fails."""
+        assert self.first_index <= first, "entries before the first one were compacted"
+        assert last <= self.last_index, "entries after the last one do not exist"
+        for stretch in list(self._standing.stretches):
+            low, high = max(first, stretch.first_index), min(last, stretch.last_index)
+            if low <= high:
+                found = self._read(stretch)
+                yield from (found[index] for index in range(low, high + 1))
+
+    # Inside.
+
+    def _moves_only_commit(self, hard_state: HardState) -> bool:
+        known = self._standing.hard_state
+        return (hard_state.term, hard_state.vote) == (known.term, known.vote)
+
+    def _write(self, records: list[Record]) -> None:
+        content, chain = self._encoded(records)
+        if len(content) > self._files.segment_bytes - SEGMENT_HEADER_BYTES:
+            self._write_in_parts(records)
+            return
+        if self._position.end + len(content) > self._files.segment_bytes:
+            self._begin_segment()
+            content, chain = self._encoded(records)
+        self._put(content)
+        position = self._position
+        self._standing.take(records, position.segments[-1], position.end, len(content))
+        position.next_batch, position.chain = position.next_batch + 1, chain
+        position.end += len(content)
+
+    def _write_in_parts(self, records: list[Record]) -> None:
+        """More than a segment holds. The promises of term and vote go ahead; what is committed, last."""
+        assert len(records) > 1, "the core takes no entry larger than a segment"
+        half = len(records) // 2
+        newest = [record for record in records if type(record) is HardState][-1:]
+        promised = [HardState(state.term, state.vote, self._standing.hard_state.commit) for state in newest]
+        is_begun = False
+        try:
+            self._write([*promised, *records[:half]])
+            is_begun = True
+            self._write(records[half:])
+        except DiskFull as error:
+            if not is_begun:
+                raise
+            self._is_dead = True
+            raise StorageFailed(f"the disk was full in the middle of one change: {error}") from error
+
+    def _encoded(self, records: list[Record]) -> tuple[bytes, int]:
+        position = self._position
+        place = Place(
+            position.segments[-1],
+            position.next_batch,
+            position.end,
+            position.chain,
+        )
+        hard_state = self._standing.hard_state
+        last_index = max((record.index for record in records[-2:] if type(record) is Entry), default=0)
+        return encode_batch(place, records, term=hard_state.term, last_index=last_index)
+
+    def _put(self, content: bytes) -> None:
+        """The one write and the one sync. Whatever goes wrong here, nobody knows how far it came."""
+        assert not self._is_dead, "nothing is written after a failed sync"
+        self._is_dead = True
+        try:
+            self._active.write(self._position.end, content)
+        except DiskFull as error:  # on a file system that writes elsewhere than where the zeros are
+            raise StorageFailed(f"no room where room was made: {error}") from error
+        self._active.sync()
+        self._is_dead = False
+
+    def _begin_segment(self) -> None:
+        assert not self._is_dead, "nothing is written after a failed sync"
+        position, standing = self._position, self._standing
+        sequence = position.segments[-1] + 1 if position.segments else 1
+        header = SegmentHeader(
+            self.identity,
+            sequence,
+            position.next_batch,
+            position.chain,
+            standing.last_index,
+            self._files.segment_bytes,
+            standing.hard_state,
+            standing.snapshot,
+        )
+        self._active = self._files.begin(header)
+        position.segments.append(sequence)
+        position.end = SEGMENT_HEADER_BYTES
+
+    def _retire_before(self, first_kept: int) -> None:
+        needed = {stretch.segment for stretch in self._standing.stretches if stretch.last_index >= first_kept}
+        oldest_needed = min(needed, default=self._position.segments[-1])
+        for sequence in [number for number in self._position.segments if number < oldest_needed]:
+            self._files.retire(sequence)
+            self._position.segments.remove(sequence)
+        self._standing.forget_segments_before(oldest_needed)
+
+    def _read(self, stretch: Stretch) -> dict[int, Entry]:
+        file = self._folder.open(segment_name(stretch.segment))
+        try:
+            content = file.read(stretch.offset, stretch.length)
+        finally:
+            file.close()
+        records = decode_records(content, stretch.segment)
+        # Where two batches of the core went in one write, the later entry of an index is the one that stands.
+        return {record.index: record for record in records if type(record) is Entry}
+
+
+def _records(change: Change) -> Iterator[Record]:
+    if change.install is not None:
+        yield Snapshot(change.install, replaces_log=True)
+    if change.truncate_from is not None:
+        yield Truncate(change.truncate_from)
+    yield from change.entries

@@ -1,0 +1,241 @@
+"""Reading a log after an accident, and telling which kind it was.
+
+A log ends in one of three ways:
+
+    clean      zeros follow the last batch
+    torn       the power went while a batch was being written: nobody was told of it, so it is taken away
+    corrupt    something that was acknowledged is damaged or missing
+
+To take the third for the second would be to forget silently, and a voter that forgets may elect a leader
+without what was committed. So damage is torn only if all of this holds, and corruption otherwise:
+
+1. No whole batch of the same or a higher number lies anywhere: in this segment, in a later one, in the
+   spare file. A batch is written only after the one before was synced, so a later one proves that this one
+   was whole once.
+2. The batch lacks whole sectors: more of its sectors are zeros than its header counted, or the sector of
+   the header itself is. A write cut short does that; rot, which turns bits over, does not.
+3. Nothing lies behind the place where the batch would end.
+4. What remains reaches as far as the last commit that is recorded, and back to the snapshot.
+
+What counts as one sector is 512 bytes; disks that write 4,096 at once only make fewer tears. What is
+corrupt keeps the part before the damage, which is a true log as it was then, only shorter.
+"""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from adsum.raft.types import Entry
+from adsum.storage.files import SECTOR_BYTES, File, Folder, ReadFailed
+from adsum.storage.replay import Standing
+from adsum.storage.segment import (
+    SEGMENT_HEADER_BYTES,
+    ZERO_SECTOR,
+    BatchHeader,
+    Damaged,
+    Identity,
+    Place,
+    Record,
+    SegmentHeader,
+    Snapshot,
+    SnapshotRef,
+    Truncate,
+    content_end,
+    count_zero_sectors,
+    decode_batch,
+    decode_batch_header,
+    decode_segment_header,
+    find_batch_headers,
+    padded,
+)
+from adsum.storage.segment_files import SPARE, segment_name, segment_sequences
+
+# Stands for sectors that cannot be read: neither zeros nor valid, and so never taken for torn.
+_UNREADABLE = b"\xee" * SECTOR_BYTES
+
+
+class Verdict(enum.Enum):
+    NEW = "new"  # there is no log yet
+    CLEAN = "clean"
+    TORN = "torn"
+    CORRUPT = "corrupt"
+
+
+@dataclass(slots=True)
+class Recovery:
+    """Everything a log needs to go on from where it ends."""
+
+    verdict: Verdict = Verdict.NEW
+    findings: list[str] = field(default_factory=list)  # for the operator, one sentence each
+    identity: Identity | None = None
+    standing: Standing = field(default_factory=Standing)
+    entries: list[Entry] = field(default_factory=list)
+    segments: list[SegmentHeader] = field(default_factory=list)
+    next_batch: int = 1
+    chain: int = 0
+    end: int = SEGMENT_HEADER_BYTES  # in the last segment
+    last_batch: tuple[int, bytes] | None = None  # of the last segment, where and what
+    torn_bytes: bytes = b""  # what lies at the end and has to be zeros again
+    # Seen anywhere, in damaged parts too: what a log begun anew must stay above, and may stand on.
+    highest_sequence: int = 0
+    highest_batch: int = 0
+    highest_term: int = 0
+    snapshots: list[SnapshotRef] = field(default_factory=list)
+
+    def replay(self, records: list[Record], segment: int, offset: int, length: int) -> None:
+        for record in records:
+            match record:
+                case Entry():
+                    self.entries.append(record)
+                case Truncate(from_index):
+                    self._drop(from_index)
+                case Snapshot(ref, replaces_log):
+                    self.snapshots.append(ref)
+                    if replaces_log:
+                        self.entries.clear()
+        self.standing.take(records, segment, offset, length)
+
+    def _drop(self, from_index: int) -> None:
+        while self.entries and self.entries[-1].index >= from_index:
+            self.entries.pop()
+
+    def corrupt(self, sentence: str) -> None:
+        self.verdict = Verdict.CORRUPT
+        self.findings.append(sentence)
+
+    def note(self, header: BatchHeader) -> None:
+        self.highest_batch = max(self.highest_batch, header.batch)
+        self.highest_term = max(self.highest_term, header.term)
+
+
+def recover(folder: Folder) -> Recovery:
+    """Reads everything and changes nothing."""
+    recovery = Recovery()
+    sequences = segment_sequences(folder)
+    if not sequences:
+        return recovery
+    recovery.verdict, recovery.highest_sequence = Verdict.CLEAN, sequences[-1]
+    for position, sequence in enumerate(sequences):
+        if sequence != sequences[0] + position:
+            recovery.corrupt(f"the segment before {segment_name(sequence)} is missing")
+        elif recovery.verdict is Verdict.CLEAN:
+            _read_segment(folder, sequence, recovery, is_last=sequence == sequences[-1])
+        if recovery.verdict is Verdict.CORRUPT:
+            _survey(read_patched(folder, segment_name(sequence)), 0, recovery)
+    if recovery.verdict is not Verdict.CORRUPT and not recovery.standing.is_whole:
+        recovery.corrupt("the log ends before what is known to be committed, or begins after its snapshot")
+    return recovery
+
+
+def read_patched(folder: Folder, name: str) -> bytes:
+    """All of a file; sectors that the disk cannot read are filled with what nothing takes for data."""
+    file = folder.open(name)
+    try:
+        return file.read(0, file.length())
+    except ReadFailed:
+        return b"".join(_sectors(file))
+    finally:
+        file.close()
+
+
+def _sectors(file: File) -> Iterator[bytes]:
+    for offset in range(0, file.length(), SECTOR_BYTES):
+        try:
+            yield file.read(offset, SECTOR_BYTES)
+        except ReadFailed:
+            yield _UNREADABLE
+
+
+def _read_segment(folder: Folder, sequence: int, recovery: Recovery, *, is_last: bool) -> None:
+    content = read_patched(folder, segment_name(sequence))
+    try:
+        header = decode_segment_header(content, sequence)
+        _check_header(header, content, recovery)
+    except Damaged as reason:
+        recovery.corrupt(f"{segment_name(sequence)}: {reason}")
+        return
+    if not recovery.segments:
+        recovery.standing = Standing.after(header)
+        recovery.next_batch, recovery.chain = header.first_batch, header.chain
+    recovery.identity = header.identity
+    recovery.segments.append(header)
+    recovery.end, recovery.last_batch = SEGMENT_HEADER_BYTES, None
+    if header.snapshot and header.snapshot not in recovery.snapshots:
+        recovery.snapshots.append(header.snapshot)
+    recovery.highest_term = max(recovery.highest_term, header.hard_state.term)
+    recovery.highest_batch = max(recovery.highest_batch, header.first_batch - 1)
+    damage = _read_batches(content, sequence, recovery)
+    if content_end(content) > recovery.end:
+        _judge(folder, content, damage, recovery, is_last=is_last)
+
+
+def _check_header(header: SegmentHeader, content: bytes, recovery: Recovery) -> None:
+    if header.length_bytes != len(content):
+        raise Damaged(f"it is {len(content)} bytes long and was made with {header.length_bytes}")
+    follows = (header.first_batch, header.chain) == (recovery.next_batch, recovery.chain)
+    if recovery.segments and not follows:
+        raise Damaged(f"it begins with batch {header.first_batch}, and {recovery.next_batch} is next")
+
+
+def _read_batches(content: bytes, sequence: int, recovery: Recovery) -> Damaged:
+    """As far as they are whole and follow on each other; returns what ended it."""
+    while True:
+        offset = recovery.end
+        place = Place(sequence, recovery.next_batch, offset, recovery.chain)
+        try:
+            header, records, chain = decode_batch(content, place)
+        except Damaged as found:
+            return found
+        end = offset + padded(header.length)
+        recovery.replay(records, sequence, offset, header.length)
+        recovery.note(header)
+        recovery.last_batch = (offset, content[offset:end])
+        recovery.end, recovery.next_batch, recovery.chain = end, header.batch + 1, chain
+
+
+def _judge(folder: Folder, content: bytes, damage: Damaged, recovery: Recovery, *, is_last: bool) -> None:
+    """Something lies behind the last whole batch: is it what an accident leaves, or what it has damaged?"""
+    end, sequence = recovery.end, recovery.segments[-1].sequence
+    where = f"{segment_name(sequence)}, batch {recovery.next_batch} at {end}: {damage}"
+    if not is_last:
+        recovery.corrupt(f"{where}; a later segment was begun since")
+    elif _survey(content, end, recovery) or _survey(_spare(folder), 0, recovery):
+        recovery.corrupt(f"{where}; batch {recovery.highest_batch} was written, so it was whole once")
+    elif not _lacks_sectors(content, recovery):
+        recovery.corrupt(f"{where}; no sector of it is missing, so it was written and has changed since")
+    else:
+        recovery.verdict = Verdict.TORN
+        recovery.torn_bytes = content[end : content_end(content)]
+        recovery.findings.append(f"{where}; it was never finished and is taken away")
+
+
+def _survey(content: bytes, start: int, recovery: Recovery) -> bool:
+    """Notes every batch header from `start` on. True if one proves that the next batch was whole once: a
+    later one, or itself in another place."""
+    is_proof = False
+    for offset, header in find_batch_headers(content, start):
+        recovery.note(header)
+        in_place = (header.segment, header.offset) == (recovery.segments[-1].sequence, offset) and (
+            header.offset == recovery.end
+        )
+        is_proof |= header.batch >= recovery.next_batch and not in_place
+    return is_proof
+
+
+def _spare(folder: Folder) -> bytes:
+    return read_patched(folder, SPARE) if SPARE in folder.names() else b""
+
+
+def _lacks_sectors(content: bytes, recovery: Recovery) -> bool:
+    """Rules 2 and 3."""
+    end = recovery.end
+    header = decode_batch_header(content, end)
+    if header is None:
+        return content[end : end + SECTOR_BYTES] == ZERO_SECTOR
+    expected = (recovery.segments[-1].sequence, recovery.next_batch, end)
+    batch_end = end + padded(header.length)
+    if (header.segment, header.batch, header.offset) != expected or content_end(content) > batch_end:
+        return False
+    return count_zero_sectors(content[end:batch_end]) > header.zero_sectors

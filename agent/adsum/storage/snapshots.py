@@ -1,0 +1,254 @@
+"""Snapshot files: made beside the log, named by it, carried in pieces to who needs one.
+
+    | length of meta, crc | meta | the state machine's bytes |
+
+The meta (index, term, membership, cluster time, apply level, epoch) travels inside, so one file is all
+that a server needs. A snapshot counts only once a SNAPSHOT record with its SHA-256 is in the log, and that
+is written last: file, sync, rename, folder sync, record. Whatever an accident leaves of an unfinished one
+is removed at start.
+
+A transfer is resumed by offset. Pieces carry a CRC, so a bad one is asked for again at once; the SHA-256
+over the whole decides in the end. A receiver that was restarted goes on from the last piece it had synced.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import struct
+import zlib
+from collections.abc import Iterator
+from typing import NamedTuple
+
+import cbor2
+
+from adsum.raft.types import Configuration, MemberId, SnapshotMeta, Term
+from adsum.storage.files import File, Folder, ReadFailed
+from adsum.storage.segment import SnapshotRef
+
+SNAPSHOT_SUFFIX = ".snapshot"
+_MAKING_SUFFIX = ".making"
+_RECEIVING_SUFFIX = ".receiving"
+PIECE_BYTES = 256 << 10  # 40 a second fill 100 Mbit/s, and none holds a connection for long
+META_BYTES_MAX = 1 << 20
+_META = struct.Struct("<II")  # length, crc
+
+
+class SnapshotDamaged(Exception):
+    """The file is not the one that was made. A server without a snapshot has lost its state: it says so,
+    and gets another from the leader."""
+
+
+class Piece(NamedTuple):
+    offset: int
+    content: bytes
+    crc: int
+
+    @property
+    def is_whole(self) -> bool:
+        return zlib.crc32(self.content) == self.crc
+
+
+def snapshot_name(index: int, term: int) -> str:
+    return f"{index:016x}-{term:016x}{SNAPSHOT_SUFFIX}"
+
+
+class Snapshots:
+    def __init__(self, folder: Folder) -> None:
+        self._folder = folder
+
+    def make(self, meta: SnapshotMeta) -> SnapshotMaking:
+        return SnapshotMaking(self._folder, meta)
+
+    def receive(self, ref: SnapshotRef) -> SnapshotReceiving:
+        return SnapshotReceiving(self._folder, ref)
+
+    def open(self, ref: SnapshotRef) -> SnapshotReading:
+        """DAMAGED is found by `verify`, which reads everything; do that before believing it."""
+        return SnapshotReading(self._folder, ref)
+
+    def verify(self, ref: SnapshotRef) -> SnapshotMeta:
+        """Reads all of it; `SnapshotDamaged` if it is missing or not the one meant."""
+        name = snapshot_name(ref.index, ref.term)
+        if name not in self._folder.names():
+            raise SnapshotDamaged(f"{name} is missing")
+        with_file = self.open(ref)
+        try:
+            digest = hashlib.sha256()
+            for content in with_file.contents():
+                digest.update(content)
+            if with_file.length != ref.size_bytes or digest.digest() != ref.sha256:
+                raise SnapshotDamaged(f"{name} does not match its hash in the log")
+            return with_file.meta()
+        except ReadFailed as error:
+            raise SnapshotDamaged(str(error)) from error
+        finally:
+            with_file.close()
+
+    def keep_only(self, ref: SnapshotRef | None) -> None:
+        """The others are of no more use, and neither is what was left unfinished before a start."""
+        kept = snapshot_name(ref.index, ref.term) if ref else ""
+        suffixes = (SNAPSHOT_SUFFIX, _MAKING_SUFFIX)
+        for name in [name for name in self._folder.names() if name.endswith(suffixes) and name != kept]:
+            self._folder.remove(name)
+
+
+class SnapshotMaking:
+    """Written in pieces of any size; nobody sees it before `finish`."""
+
+    def __init__(self, folder: Folder, meta: SnapshotMeta) -> None:
+        self._folder = folder
+        self._meta = meta
+        self._name = snapshot_name(meta.index, meta.term)
+        self._file: File | None = folder.create(self._name + _MAKING_SUFFIX)
+        self._digest = hashlib.sha256()
+        self._length = 0
+        encoded = encode_meta(meta)
+        self.write(_META.pack(len(encoded), zlib.crc32(encoded)) + encoded)
+
+    def write(self, content: bytes) -> None:
+        assert self._file is not None, "a finished snapshot does not grow"
+        try:
+            self._file.write(self._length, content)
+        except BaseException:
+            self.abandon()
+            raise
+        self._digest.update(content)
+        self._length += len(content)
+
+    def finish(self) -> SnapshotRef:
+        assert self._file is not None, "a snapshot is finished once"
+        self._file.sync()
+        self._file.close()
+        self._file = None
+        self._folder.rename(self._name + _MAKING_SUFFIX, self._name)
+        self._folder.sync()
+        return SnapshotRef(self._meta.index, self._meta.term, self._length, self._digest.digest())
+
+    def abandon(self) -> None:
+        """A full disk gets its room back."""
+        if self._file is not None:
+            self._file.close()
+            self._file = None
+            self._folder.remove(self._name + _MAKING_SUFFIX)
+
+
+class SnapshotReading:
+    """The file as it travels: `pieces` from any offset, `body` for the state machine."""
+
+    def __init__(self, folder: Folder, ref: SnapshotRef) -> None:
+        self._file = folder.open(snapshot_name(ref.index, ref.term))
+        self.length = self._file.length()
+
+    def piece(self, offset: int) -> Piece:
+        content = self._file.read(offset, PIECE_BYTES)
+        return Piece(offset, content, zlib.crc32(content))
+
+    def contents(self, offset: int = 0) -> Iterator[bytes]:
+        while content := self._file.read(offset, PIECE_BYTES):
+            yield content
+            offset += len(content)
+
+    def meta(self) -> SnapshotMeta:
+        length, crc = _META.unpack(self._file.read(0, _META.size))
+        encoded = self._file.read(_META.size, min(length, META_BYTES_MAX))
+        if zlib.crc32(encoded) != crc:
+            raise SnapshotDamaged("the snapshot's meta does not match its checksum")
+        return decode_meta(encoded)
+
+    def body(self) -> Iterator[bytes]:
+        length, _ = _META.unpack(self._file.read(0, _META.size))
+        return self.contents(_META.size + length)
+
+    def close(self) -> None:
+        self._file.close()
+
+
+class SnapshotReceiving:
+    """Takes pieces in order, and says which offset it wants next: after a cut, a bad piece, or a restart."""
+
+    def __init__(self, folder: Folder, ref: SnapshotRef) -> None:
+        self._folder = folder
+        self._ref = ref
+        self._name = snapshot_name(ref.index, ref.term)
+        # Another hash is another file: what came of that one is of no use here.
+        self._partial = f"{self._name}.{ref.sha256[:8].hex()}{_RECEIVING_SUFFIX}"
+        self._forget_others()
+        is_resumed = self._partial in folder.names()
+        self._file = folder.open(self._partial) if is_resumed else folder.create(self._partial)
+        # Whole pieces only: the last one may have been cut, and a file's end is synced after its bytes.
+        self.offset = self._file.length() // PIECE_BYTES * PIECE_BYTES
+
+    def take(self, piece: Piece) -> bool:
+        """False, and nothing changed, if it is not the piece at `offset`, or was damaged on the way."""
+        fits = piece.offset + len(piece.content) <= self._ref.size_bytes
+        if piece.offset != self.offset or not fits or not piece.is_whole:
+            return False
+        self._file.write(self.offset, piece.content)
+        self._file.sync()
+        self.offset += len(piece.content)
+        return True
+
+    @property
+    def is_complete(self) -> bool:
+        return self.offset >= self._ref.size_bytes
+
+    def finish(self) -> SnapshotMeta:
+        """In place and durable, for a batch that installs it. `SnapshotDamaged`: it begins again from 0."""
+        assert self.is_complete, "a snapshot is installed whole"
+        if self._hash() != self._ref.sha256:
+            self.abandon()
+            raise SnapshotDamaged(f"{self._name} arrived, and does not match its hash")
+        self._file.close()
+        self._folder.rename(self._partial, self._name)
+        self._folder.sync()
+        reading = SnapshotReading(self._folder, self._ref)
+        try:
+            return reading.meta()
+        finally:
+            reading.close()
+
+    def abandon(self) -> None:
+        self._file.close()
+        self._folder.remove(self._partial)
+
+    def _hash(self) -> bytes:
+        digest = hashlib.sha256()
+        for offset in range(0, self._ref.size_bytes, PIECE_BYTES):
+            digest.update(self._file.read(offset, PIECE_BYTES))
+        return digest.digest()
+
+    def _forget_others(self) -> None:
+        for name in self._folder.names():
+            if name.endswith(_RECEIVING_SUFFIX) and name != self._partial:
+                self._folder.remove(name)
+
+
+def encode_meta(meta: SnapshotMeta) -> bytes:
+    membership = meta.configuration
+    encoded = cbor2.dumps(
+        [
+            meta.index,
+            meta.term,
+            [
+                membership.voters,
+                membership.voters_outgoing,
+                membership.learners,
+                membership.learners_next,
+                membership.auto_leave,
+            ],
+            meta.time_ms,
+            meta.apply_level,
+            meta.epoch,
+        ]
+    )
+    assert len(encoded) <= META_BYTES_MAX, "a membership is a few servers"
+    return encoded
+
+
+def decode_meta(encoded: bytes) -> SnapshotMeta:
+    index, term, (*groups, auto_leave), time_ms, apply_level, epoch = cbor2.loads(encoded)
+    voters, outgoing, learners, learners_next = (
+        tuple(MemberId(*member) for member in group) for group in groups
+    )
+    membership = Configuration(voters, outgoing, learners, learners_next, auto_leave)
+    return SnapshotMeta(index, Term(term), membership, time_ms, apply_level, epoch)
