@@ -64,6 +64,8 @@ def compare(words: list[str], consul: Program, ours: Program, *, verbose: bool, 
     complaints = [] if words or ours.command == consul.command else claims(report)
     for complaint in complaints:
         print(complaint)
+    if ids := report.ids():
+        print(f"explained: {ids}")
     print(f"conformance in {time.monotonic() - started:.0f} s: {report.summary()}")
     return int(bool(report.unexplained or complaints))
 

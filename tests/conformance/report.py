@@ -54,12 +54,12 @@ class Report:
         print(f"               Consul {cut(difference.consul)}")
         print(f"               {self.ours:6} {cut(difference.ours)}")
 
+    def ids(self) -> str:
+        return ", ".join(f"{name} ×{count}" for name, count in sorted(self.explained.items()))
+
     def summary(self) -> str:
-        ids = ", ".join(f"{name} ×{count}" for name, count in sorted(self.explained.items()))
         explained = self.differing - self.unexplained
-        text = f"ok {self.same}, differ {self.differing} ({explained} explained by a D-id"
-        text += f": {ids})" if ids else ")"
-        return text
+        return f"ok {self.same}, differ {self.differing} ({explained} explained by a D-id)"
 
     def unseen(self) -> list[Deviation]:
         """What the list of expected differences promises and the run did not show."""
