@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ipaddress
+import logging
 import socket
 import uuid
 from collections.abc import Callable
@@ -10,6 +11,8 @@ from collections.abc import Callable
 from adsum.agent.config.config import Config
 from adsum.catalog.model import Node
 from adsum.storage.disk import Disk
+
+log = logging.getLogger("agent")
 
 NODE_ID_PATH = "node-id"  # as Consul calls the file
 # Reserved for documentation (RFC 5737): asking the kernel for its route sends nothing.
@@ -26,6 +29,11 @@ def node_id(config: Config, disk: Disk, mint: Callable[[], uuid.UUID] = uuid.uui
     if kept is not None and _is_uuid(kept.decode("ascii", errors="replace").strip()):
         return kept.decode().strip()
     minted = str(mint())
+    if kept is not None:
+        aside = disk.set_aside(NODE_ID_PATH)
+        log.error(
+            "the node id on disk is none; it was set aside as %s, and this node is now %s", aside, minted
+        )
     disk.write_durably(NODE_ID_PATH, minted.encode())
     return minted
 

@@ -5,6 +5,7 @@ A damaged file costs the one registration in it: it is set aside under a name th
 
 from __future__ import annotations
 
+import errno
 import logging
 from collections.abc import Callable
 from typing import TypeVar
@@ -15,6 +16,10 @@ from adsum.effects import FileChange, RemoveFile, WriteFile
 from adsum.storage.disk import Disk
 
 log = logging.getLogger("agent.storage")
+
+# A bad sector, or no file at all. Others (permissions, no descriptor left) the operator can mend; then the
+# file is whole: for those the agent does not start.
+UNREADABLE = (errno.EIO, errno.EISDIR, errno.ELOOP)
 
 Value = TypeVar("Value")
 
@@ -44,12 +49,15 @@ def _load_folder(disk: Disk, folder: str, decode: Callable[[bytes], Value]) -> l
 
 
 def _load_file(disk: Disk, path: str, decode: Callable[[bytes], Value]) -> Value | None:
-    content = disk.read(path)
-    if content is None:
-        return None
     try:
-        return decode(content)
+        content = disk.read(path)
+        return None if content is None else decode(content)
     except Damaged as problem:
-        aside = disk.set_aside(path)
-        log.error("a saved file is damaged (%s); it was set aside as %s and is not used", problem, aside)
-        return None
+        reason = str(problem)
+    except OSError as problem:
+        if problem.errno not in UNREADABLE:
+            raise
+        reason = str(problem.strerror)
+    aside = disk.set_aside(path)
+    log.error("a saved file is damaged (%s); it was set aside as %s and is not used", reason, aside)
+    return None
