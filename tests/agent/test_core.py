@@ -99,6 +99,18 @@ def test_an_agent_in_memory_replies_at_once_and_writes_nothing() -> None:
     assert world.disk.names("services/") == []
 
 
+def test_the_log_says_why_a_check_does_not_pass() -> None:
+    world = World(SETTINGS)
+    world.ask(RegisterService(TTL_WEB))
+    world.ask(ReportTtl("service:web1", Status.PASSING, "fine"))
+    world.ask(ReportTtl("service:web1", Status.WARNING, "disk at 91 %\nof 2 TB"))
+    told = [line.split(" ", 1)[1] for line in world.trace if "check is now" in line]
+    assert told == [
+        "log info check is now passing: check=service:web1",
+        "log warn check is now warning: check=service:web1 output='disk at 91 %'",
+    ]
+
+
 def test_registering_again_keeps_what_the_checks_say() -> None:
     world = World(SETTINGS)
     world.ask(RegisterService(TTL_WEB))

@@ -9,7 +9,7 @@ from tests.api.agents import Asker, decoded, refused
 
 CRITICAL = (
     "web2 on n1 (127.0.0.1, port 81) is left out: it is critical. "
-    "Check “alive” is critical: connection refused"
+    'Check "alive" is critical (connection refused).'
 )
 
 

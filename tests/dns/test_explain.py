@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from adsum.catalog.definitions import Status
+from adsum.catalog.model import Check
 from adsum.dns import wire
 from adsum.dns.explain import explain
 from adsum.dns.settings import DnsSettings, Recursor
-from tests.dns.support import Catalog
+from tests.dns.support import NOW, Catalog
 
 WARNED = (
     "web2 on n1 (10.0.0.2, port 81) is left out: it is warning, and only_passing is set. "
-    "Check “web” is warning."
+    'Check "web" is warning.'
 )
 
 
@@ -19,7 +21,7 @@ def test_service_tells_who_is_given_and_who_is_left_out_and_why(catalog: Catalog
         "Of 3 registered, 1 can be given.",
         "web1 on n1 (127.0.0.1, port 80) is passing and is given.",
         WARNED,
-        "web3 on n1 (10.0.0.3, port 83) is left out: it is critical. Check “web” is critical.",
+        'web3 on n1 (10.0.0.3, port 83) is left out: it is critical. Check "web" is critical.',
         "The answer is NOERROR with 1 record:",
         "web.service.consul. 0 IN SRV 1 5 80 n1.node.dc1.consul.",
     ]
@@ -28,6 +30,27 @@ def test_service_tells_who_is_given_and_who_is_left_out_and_why(catalog: Catalog
 def test_tag_is_named_as_the_reason(catalog: Catalog) -> None:
     sentences = explain(catalog.view, DnsSettings(), "c.web.service.consul", wire.A)
     assert "web1 on n1 (127.0.0.1, port 80) is left out: it does not carry the tag c." in sentences
+
+
+def test_every_check_that_fails_is_named_and_maintenance_by_its_reason(catalog: Catalog) -> None:
+    failing = Check(check_id="disk", name="disk", status=Status.CRITICAL, output="full\nof cats")
+    maintenance = Check(
+        check_id="_node_maintenance", name="Node Maintenance Mode", status=Status.CRITICAL, notes="new disk"
+    )
+    for check in (failing, maintenance):
+        catalog.view.put_check(NOW, "n1", check)
+    sentences = explain(catalog.view, DnsSettings(), "web.service.consul", wire.A)
+    assert (
+        "web1 on n1 (127.0.0.1, port 80) is left out: it is critical. "
+        'Check "Node Maintenance Mode" is critical (new disk); check "disk" is critical (full).'
+    ) in sentences
+
+
+def test_a_bare_name_is_told_what_the_whole_one_would_be(catalog: Catalog) -> None:
+    assert explain(catalog.view, DnsSettings(), "web", wire.A)[:2] == [
+        "web. is outside our domains (consul, adsum).",
+        "If it is a service, ask for web.service.consul; if a node, for web.node.consul.",
+    ]
 
 
 def test_wrong_data_centre_is_named_as_the_reason(catalog: Catalog) -> None:

@@ -67,7 +67,8 @@ def test_hangup_with_a_broken_file_changes_nothing_and_says_so(durable_agent: Ag
     assert until(lambda: services(durable_agent) == ["web"], within_s=RELOAD_S_MAX)
     (durable_agent.folder / "config.json").write_text('{"services": [')
     durable_agent.send(signal.SIGHUP)
-    assert until(lambda: "config.json" in durable_agent.log(), within_s=RELOAD_S_MAX)
+    assert until(lambda: "config.json: is not JSON" in durable_agent.log(), within_s=RELOAD_S_MAX)
+    assert "\\n" not in durable_agent.log(), "mistakes stand on lines of their own"
     assert services(durable_agent) == ["web"]
 
 

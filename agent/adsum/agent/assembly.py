@@ -210,7 +210,9 @@ class Assembly:
         try:
             await self._agent.reload()
         except ConfigErrors as problem:
-            log.error("nothing was reloaded:\n%s", problem)
+            log.error("nothing was reloaded, because of mistakes in the configuration:")
+            for mistake in problem.errors:
+                log.error("%s", mistake)
         self._manager.ready(self._status())
 
     async def _farewell(self, writer: Writer) -> None:

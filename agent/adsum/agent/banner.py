@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from adsum.agent.config.config import Config
+from adsum.api.version import CONSUL_API_VERSION, own_version
 
 
 def banner(config: Config, node_id: str) -> str:
     rows = [
+        ("Version", f"{own_version()} (speaks the API of Consul {CONSUL_API_VERSION})"),
         ("Node name", f"{config.node_name} (datacenter {config.datacenter}, id {node_id})"),
         ("Role", "server" if config.is_server else "client"),
+        ("Data", config.data_dir or "in memory, gone with the agent"),
         *_http_rows(config),
         *_dns_rows(config),
     ]

@@ -29,6 +29,8 @@ from adsum.timers import Timers
 # Aliases of aliases settle in as many rounds as the chain is long; a ring of them must end too.
 ALIAS_ROUNDS_MAX = 8
 
+LOGGED_OUTPUT_LENGTH_MAX = 200
+
 NOT_RUN_HERE = frozenset({CheckKind.TTL, CheckKind.ALIAS, CheckKind.MAINTENANCE, CheckKind.NONE})
 
 
@@ -255,8 +257,15 @@ class Local:
             self._publish_later(now, check)
 
     def _tell(self, check: OwnCheck) -> None:
-        severity = Severity.INFO if check.status is Status.PASSING else Severity.WARN
-        self._effects.append(Log(severity, f"check is now {check.status}: check={check.definition.check_id}"))
+        """With the first line of why, so that the log alone tells the story; what passes needs none."""
+        output = "" if self.settings.discard_check_output else check.output
+        sentence = f"check is now {check.status}: check={check.definition.check_id}"
+        if check.status is Status.PASSING:
+            self._effects.append(Log(Severity.INFO, sentence))
+            return
+        first_line = output.strip().partition("\n")[0][:LOGGED_OUTPUT_LENGTH_MAX]
+        told = f"{sentence} output={first_line!r}" if first_line else sentence
+        self._effects.append(Log(Severity.WARN, told))
 
     def _publish(self, now: Now, check: OwnCheck) -> None:
         self._timers.cancel((Timer.OUTPUT, check.definition.check_id))

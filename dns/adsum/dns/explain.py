@@ -48,6 +48,9 @@ def _reasons(view: View, settings: DnsSettings, asked: Asked, name: str) -> Iter
         yield f"{name} is in our domain {asked.domain}, but {asked.reason}."
     else:
         yield f"{name} is outside our domains ({', '.join(settings.domains)})."
+        if name.count(".") == 1 and settings.domains:
+            whole = f"{name}service.{settings.domains[0]}"
+            yield f"If it is a service, ask for {whole}; if a node, for {name}node.{settings.domains[0]}."
 
 
 def _service_reasons(view: View, settings: DnsSettings, asked: Asked, name: str) -> Iterator[str]:
@@ -79,12 +82,16 @@ def _instance_reason(instance: Instance, asked: Asked, settings: DnsSettings) ->
 def _blame(instance: Instance) -> str:
     blamed = instance.status
     checks = [row.value for row in instance.all_checks() if row.value.status is blamed]
-    return " ".join(_quoted(check.name or check.check_id, check.status, check.output) for check in checks)
+    told = [
+        _told(check.name or check.check_id, check.status, check.output or check.notes) for check in checks
+    ]
+    return f"Check {'; check '.join(told)}."
 
 
-def _quoted(name: str, status: Status, output: str) -> str:
+def _told(name: str, status: Status, output: str) -> str:
+    """Maintenance has no output; its notes are the reason that was given."""
     first_line = output.strip().partition("\n")[0][:OUTPUT_LENGTH_MAX]
-    return f"Check “{name}” is {status}: {first_line}" if first_line else f"Check “{name}” is {status}."
+    return f'"{name}" is {status}' + (f" ({first_line})" if first_line else "")
 
 
 def _outcome(answer: Answer, settings: DnsSettings) -> Iterator[str]:
