@@ -2,7 +2,16 @@ from __future__ import annotations
 
 import pytest
 
-from adsum.agent.cli.command import Call, Command, Flag, FlagGroup, HelpWanted, UsageError, parse
+from adsum.agent.cli.command import (
+    Call,
+    Command,
+    Flag,
+    FlagGroup,
+    HelpWanted,
+    UsageError,
+    did_you_mean,
+    parse,
+)
 
 COMMAND = Command(
     lambda _call: 0,
@@ -73,6 +82,14 @@ def test_bad_values_say_what_would_do() -> None:
     assert refusal("n", "-wan=maybe") == 'the flag -wan is true or false, not "maybe"'
     assert refusal("n", "-o=yaml") == 'the flag -o takes table, json, not "yaml"'
     assert refusal("n", "-status") == "the flag -status needs a value: -status=REGEX"
+
+
+def test_choices_are_taken_in_any_case() -> None:
+    assert parse(COMMAND, ["n", "-o=JSON"]).text("o") == "json"
+
+
+def test_a_far_word_is_not_suggested() -> None:
+    assert did_you_mean("event", ["leave", "members"]) == ""
 
 
 def test_arguments_are_counted() -> None:

@@ -52,11 +52,22 @@ def test_a_proxy_s_prefix_comes_before_every_path(adsum: Adsum, agent: FakeAgent
     assert adsum("catalog", "datacenters", f"-http-addr=http://{agent.address}/consul/").status == 0
 
 
+def test_a_port_alone_is_this_host_s(adsum: Adsum, agent: FakeAgent) -> None:
+    agent.answers["GET /v1/catalog/datacenters"] = ["dc1"]
+    port = agent.address.rpartition(":")[2]
+    assert adsum("catalog", "datacenters", f"-http-addr=:{port}").status == 0
+
+
 @pytest.mark.parametrize("address", ["ftp://h:1", "http://", "h:port", "h:99999", "a b:1", "http://[::1"])
 def test_an_address_that_is_none_is_a_matter_of_usage(adsum: Adsum, address: str) -> None:
     status, _, err = adsum("members", "-http-addr", address)
     assert status == 2
     assert f'-http-addr must be host:port, http(s)://host:port or unix://path, not "{address}"' in err
+
+
+def test_a_token_file_that_cannot_be_read_is_named_with_the_reason(adsum: Adsum) -> None:
+    err = adsum("members", "-token-file=/nosuch").err
+    assert "the token file /nosuch cannot be read: No such file or directory\n" in err
 
 
 def test_the_token_comes_from_flag_variable_or_file(

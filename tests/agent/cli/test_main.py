@@ -12,7 +12,7 @@ import pytest
 from adsum.agent.cli import main as main_module
 from adsum.agent.cli import version
 from adsum.agent.cli.command import Call, Command
-from adsum.agent.cli.main import COMMANDS, load_command
+from adsum.agent.cli.main import COMMANDS, NOT_HERE, load_command
 from tests.agent.cli.conftest import Adsum
 from tests.agent.cli.fake_agent import FakeAgent
 
@@ -47,6 +47,23 @@ def test_an_unknown_command_is_answered_with_the_nearest(adsum: Adsum) -> None:
         'adsum: there is no command "memebrs"; did you mean members?\nTry `adsum help`.\n',
     )
     assert "did you mean services register?" in adsum("services", "regsiter").err
+
+
+def test_a_command_of_consul_that_is_not_here_is_no_slip(adsum: Adsum) -> None:
+    assert adsum("event", "-name=deploy") == (
+        2,
+        "",
+        "adsum: Consul has the command event, Adsum has not yet\nTry `adsum help`.\n",
+    )
+    assert not NOT_HERE & {name.split()[0] for name in COMMANDS}
+
+
+def test_a_flag_before_the_command_is_told_where_it_belongs(adsum: Adsum) -> None:
+    assert adsum("-o", "json", "health") == (
+        2,
+        "",
+        "adsum: -o stands before a command: flags follow it\nTry `adsum help`.\n",
+    )
 
 
 def test_half_a_command_lists_the_rest(adsum: Adsum) -> None:

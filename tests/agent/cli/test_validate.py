@@ -26,9 +26,24 @@ def test_every_error_is_told_with_its_place(adsum: Adsum, tmp_path: Path) -> Non
     file.write_text(json.dumps({"data_dir": str(tmp_path), "datacentre": "dc1", "ports": {"dns": "x"}}))
     status, out, err = adsum("validate", str(file))
     assert (status, out) == (1, "")
-    assert err.startswith("Config validation failed: ")
-    assert "datacentre" in err
-    assert "ports.dns" in err
+    first, *mistakes = err.splitlines()
+    assert first == "Config validation failed:"
+    assert [line.split(": ")[:2] for line in mistakes] == [
+        [str(file), "datacentre"],
+        [str(file), "ports.dns"],
+    ]
+
+
+def test_a_file_that_is_not_there_or_not_read_is_the_only_thing_told(adsum: Adsum, tmp_path: Path) -> None:
+    missing, broken = tmp_path / "nofile", tmp_path / "broken.json"
+    broken.write_text('{"data_dir": ')
+    status, _, err = adsum("validate", str(missing), str(broken))
+    assert status == 1
+    assert err.splitlines() == [
+        "Config validation failed:",
+        f"{missing}: No such file or directory",
+        f"{broken}: is not JSON at line 1 column 14: Expecting value",
+    ]
 
 
 def test_a_format_is_taken_whatever_the_suffix(adsum: Adsum, tmp_path: Path) -> None:

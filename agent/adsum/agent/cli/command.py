@@ -19,6 +19,7 @@ OK, FAILURE, USAGE, NOT_FOUND, UNREACHABLE = 0, 1, 2, 3, 4
 TRUE = ("1", "t", "T", "TRUE", "true", "True")
 FALSE = ("0", "f", "F", "FALSE", "false", "False")
 HELP_FLAGS = ("h", "help")
+SIMILARITY_MIN = 0.65  # at difflib's own 0.6 "event" is nearest to "leave", which is nothing to suggest
 
 
 class Failed(Exception):
@@ -120,6 +121,8 @@ def _read_flag(word: str, flags: Mapping[str, Flag], waiting: list[str]) -> tupl
         if not waiting:
             raise UsageError(f"the flag -{name} needs a value: -{name}={flag.value}")
         value = waiting.pop(0)
+    if flag.choices:
+        value = next((choice for choice in flag.choices if choice.lower() == value.lower()), value)
     if flag.choices and value not in flag.choices:
         raise UsageError(f'the flag -{name} takes {", ".join(flag.choices)}, not "{value}"')
     return flag, value
@@ -138,5 +141,5 @@ def _check_count(command: Command, arguments: Sequence[str]) -> None:
 def did_you_mean(word: str, known: Sequence[str] | Mapping[str, object], *, before: str = "") -> str:
     from difflib import get_close_matches  # only for those who slipped
 
-    nearest = get_close_matches(word, list(known), n=1)
+    nearest = get_close_matches(word, list(known), n=1, cutoff=SIMILARITY_MIN)
     return f"; did you mean {before}{nearest[0]}?" if nearest else ""

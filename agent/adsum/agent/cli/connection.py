@@ -294,7 +294,8 @@ def _token(call: Call) -> str:
             with open(path) as file:
                 token = file.read(SENTENCE_LENGTH_MAX).strip()
         except (OSError, UnicodeDecodeError) as problem:
-            raise UsageError(f"the token file {path} cannot be read: {problem}") from None
+            reason = getattr(problem, "strerror", None) or problem
+            raise UsageError(f"the token file {path} cannot be read: {reason}") from None
     if not token.isascii() or not token.isprintable():
         raise UsageError("the token holds characters that no header can carry")
     return token
@@ -311,7 +312,8 @@ def _target(call: Call) -> Target:
     if not has_scheme:
         scheme, rest = "https" if _variable("HTTP_SSL")[0] in TRUE else "http", address
     try:
-        parts = urllib.parse.urlsplit(f"//{rest}")
+        at_home = "127.0.0.1" if rest.startswith(":") else ""  # as Go dials ":8500"
+        parts = urllib.parse.urlsplit(f"//{at_home}{rest}")
         host, port = parts.hostname or "", parts.port
     except ValueError:
         host, port = "", None

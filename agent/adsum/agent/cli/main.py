@@ -54,6 +54,29 @@ COMMANDS = {
     "version": "This version and the Consul API level it speaks",
 }
 
+# What Consul 1.8.7 has beside those, so that they are not taken for slips.
+NOT_HERE = frozenset(
+    [
+        "acl",
+        "config",
+        "connect",
+        "debug",
+        "event",
+        "exec",
+        "intention",
+        "keyring",
+        "kv",
+        "lock",
+        "login",
+        "logout",
+        "operator",
+        "rtt",
+        "snapshot",
+        "tls",
+        "watch",
+    ]
+)
+
 
 def main(argv: Sequence[str] | None = None) -> int:
     for stream in (sys.stdout, sys.stderr):
@@ -87,6 +110,8 @@ def _run(words: list[str]) -> int:
     wants_help = words[:1] in ([], ["help"], *HELP_WORDS)
     if wants_help:
         del words[:1]
+    if words[:1] and words[0].startswith("-"):
+        raise UsageError(f"{words[0]} stands before a command: flags follow it\nTry `adsum help`.")
     name = find_command(words)
     rest = words[len(name.split()) :]
     if name not in COMMANDS:
@@ -110,6 +135,8 @@ def find_command(words: Sequence[str]) -> str:
             return name
     before_flags = list(takewhile(lambda word: not word.startswith("-"), words[:2]))
     firsts = [name.split()[0] for name in COMMANDS]
+    if before_flags and before_flags[0] in NOT_HERE:
+        raise UsageError(f"Consul has the command {before_flags[0]}, Adsum has not yet\nTry `adsum help`.")
     if before_flags and before_flags[0] not in firsts:
         raise _unknown(before_flags[0], firsts)
     if len(before_flags) > 1:

@@ -11,7 +11,7 @@ def run(call: Call) -> int:
     try:
         loaded = load(call.words, {"config_format": call.text("config-format")})
     except ConfigErrors as problem:
-        print(f"Config validation failed: {problem}", file=sys.stderr)
+        print(f"Config validation failed:\n{problem}", file=sys.stderr)
         return FAILURE
     for warning in loaded.warnings:
         print(f"Warning: {warning}", file=sys.stderr)

@@ -9,7 +9,7 @@ import socket
 from collections.abc import Callable, Mapping, Sequence
 
 from adsum.agent.config.build import Loaded, build
-from adsum.agent.config.errors import ConfigError, Unreadable
+from adsum.agent.config.errors import ConfigError, ConfigErrors, Unreadable
 from adsum.agent.config.flags import flag_source, flag_texts
 from adsum.agent.config.merge import merge, settings_of
 from adsum.agent.config.sources import Source, parse, read_sources
@@ -28,8 +28,15 @@ def load(
     errors: list[ConfigError] = []
     sources = read_sources(paths, config_format or str(flags.get("config_format", "")), errors)
     sources += [flag_source(flags), *_hcl_flags(flags, errors)]
+    has_unread = bool(errors)
     settings = merge([settings_of(source, errors) for source in sources])
-    return build(settings, errors, is_dev=flags.get("dev") is True, hostname=hostname)
+    try:
+        return build(settings, errors, is_dev=flags.get("dev") is True, hostname=hostname)
+    except ConfigErrors as problem:
+        if not has_unread:
+            raise
+        # What seems to be missing may stand in the file that could not be read.
+        raise ConfigErrors([each for each in problem.errors if each.place != "data_dir"]) from None
 
 
 def _hcl_flags(flags: Mapping[str, object], errors: list[ConfigError]) -> list[Source]:

@@ -80,6 +80,7 @@ def _folder(path: str, config_format: str) -> list[tuple[str, str]]:
 
 
 def _single(path: str, config_format: str) -> tuple[str, str]:
+    os.stat(path)  # a file that is not there is not told to change its name
     file_format = config_format or _suffix(path)
     if file_format not in READERS:
         raise Unreadable("its suffix says no format: name it .json, .toml or .hcl, or give -config-format")
