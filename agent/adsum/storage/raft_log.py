@@ -215,9 +215,9 @@ class RaftLog:
             position.end,
             position.chain,
         )
-        hard_state = self._standing.hard_state
-        last_index = max((record.index for record in records[-2:] if type(record) is Entry), default=0)
-        return encode_batch(place, records, term=hard_state.term, last_index=last_index)
+        newest = [record for record in records[-1:] if type(record) is HardState]
+        hard_state = newest[0] if newest else self._standing.hard_state
+        return encode_batch(place, records, term=hard_state.term)
 
     def _put(self, content: bytes) -> None:
         """The one write and the one sync. Whatever goes wrong here, nobody knows how far it came."""

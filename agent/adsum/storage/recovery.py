@@ -78,6 +78,7 @@ class Recovery:
     end: int = SEGMENT_HEADER_BYTES  # in the last segment
     last_batch: tuple[int, bytes] | None = None  # of the last segment, where and what
     torn_bytes: bytes = b""  # what lies at the end and has to be zeros again
+    spare: bytes = b""  # of the file that holds zeros, if all is well
     # Seen anywhere, in damaged parts too: what a log begun anew must stay above, and may stand on.
     highest_sequence: int = 0
     highest_batch: int = 0
@@ -105,6 +106,12 @@ class Recovery:
         self.verdict = Verdict.CORRUPT
         self.findings.append(sentence)
 
+    def note_header(self, header: SegmentHeader) -> None:
+        self.highest_batch = max(self.highest_batch, header.first_batch - 1)
+        self.highest_term = max(self.highest_term, header.hard_state.term)
+        if header.snapshot:
+            self.snapshots.append(header.snapshot)
+
     def note(self, header: BatchHeader) -> None:
         self.highest_batch = max(self.highest_batch, header.batch)
         self.highest_term = max(self.highest_term, header.term)
@@ -117,13 +124,14 @@ def recover(folder: Folder) -> Recovery:
     if not sequences:
         return recovery
     recovery.verdict, recovery.highest_sequence = Verdict.CLEAN, sequences[-1]
+    recovery.spare = read_patched(folder, SPARE) if SPARE in folder.names() else b""
     for position, sequence in enumerate(sequences):
         if sequence != sequences[0] + position:
             recovery.corrupt(f"the segment before {segment_name(sequence)} is missing")
         elif recovery.verdict is Verdict.CLEAN:
             _read_segment(folder, sequence, recovery, is_last=sequence == sequences[-1])
         if recovery.verdict is Verdict.CORRUPT:
-            _survey(read_patched(folder, segment_name(sequence)), 0, recovery)
+            _survey(read_patched(folder, segment_name(sequence)), sequence, recovery)
     if recovery.verdict is not Verdict.CORRUPT and not recovery.standing.is_whole:
         recovery.corrupt("the log ends before what is known to be committed, or begins after its snapshot")
     return recovery
@@ -162,13 +170,14 @@ def _read_segment(folder: Folder, sequence: int, recovery: Recovery, *, is_last:
     recovery.identity = header.identity
     recovery.segments.append(header)
     recovery.end, recovery.last_batch = SEGMENT_HEADER_BYTES, None
-    if header.snapshot and header.snapshot not in recovery.snapshots:
-        recovery.snapshots.append(header.snapshot)
-    recovery.highest_term = max(recovery.highest_term, header.hard_state.term)
-    recovery.highest_batch = max(recovery.highest_batch, header.first_batch - 1)
+    recovery.note_header(header)
     damage = _read_batches(content, sequence, recovery)
-    if content_end(content) > recovery.end:
-        _judge(folder, content, damage, recovery, is_last=is_last)
+    if is_last and _is_proven(recovery.spare, 0, recovery):
+        recovery.corrupt(
+            f"{SPARE}: batch {recovery.highest_batch} lies there, so it was written and went astray"
+        )
+    elif content_end(content) > recovery.end:
+        _judge(content, damage, recovery, is_last=is_last)
 
 
 def _check_header(header: SegmentHeader, content: bytes, recovery: Recovery) -> None:
@@ -195,13 +204,13 @@ def _read_batches(content: bytes, sequence: int, recovery: Recovery) -> Damaged:
         recovery.end, recovery.next_batch, recovery.chain = end, header.batch + 1, chain
 
 
-def _judge(folder: Folder, content: bytes, damage: Damaged, recovery: Recovery, *, is_last: bool) -> None:
+def _judge(content: bytes, damage: Damaged, recovery: Recovery, *, is_last: bool) -> None:
     """Something lies behind the last whole batch: is it what an accident leaves, or what it has damaged?"""
     end, sequence = recovery.end, recovery.segments[-1].sequence
     where = f"{segment_name(sequence)}, batch {recovery.next_batch} at {end}: {damage}"
     if not is_last:
         recovery.corrupt(f"{where}; a later segment was begun since")
-    elif _survey(content, end, recovery) or _survey(_spare(folder), 0, recovery):
+    elif _is_proven(content, end, recovery):
         recovery.corrupt(f"{where}; batch {recovery.highest_batch} was written, so it was whole once")
     elif not _lacks_sectors(content, recovery):
         recovery.corrupt(f"{where}; no sector of it is missing, so it was written and has changed since")
@@ -211,21 +220,24 @@ def _judge(folder: Folder, content: bytes, damage: Damaged, recovery: Recovery, 
         recovery.findings.append(f"{where}; it was never finished and is taken away")
 
 
-def _survey(content: bytes, start: int, recovery: Recovery) -> bool:
-    """Notes every batch header from `start` on. True if one proves that the next batch was whole once: a
-    later one, or itself in another place."""
-    is_proof = False
+def _is_proven(content: bytes, start: int, recovery: Recovery) -> bool:
+    """A batch from `start` on says that the next one was whole once: a later one, or itself elsewhere."""
+    is_proven = False
     for offset, header in find_batch_headers(content, start):
         recovery.note(header)
-        in_place = (header.segment, header.offset) == (recovery.segments[-1].sequence, offset) and (
-            header.offset == recovery.end
-        )
-        is_proof |= header.batch >= recovery.next_batch and not in_place
-    return is_proof
+        is_in_place = content is not recovery.spare and offset == recovery.end == header.offset
+        is_proven |= header.batch >= recovery.next_batch and not is_in_place
+    return is_proven
 
 
-def _spare(folder: Folder) -> bytes:
-    return read_patched(folder, SPARE) if SPARE in folder.names() else b""
+def _survey(content: bytes, sequence: int, recovery: Recovery) -> None:
+    """What can still be learned from a segment that is no part of the log any more."""
+    for _, batch in find_batch_headers(content, 0):
+        recovery.note(batch)
+    try:
+        recovery.note_header(decode_segment_header(content, sequence))
+    except Damaged:
+        return
 
 
 def _lacks_sectors(content: bytes, recovery: Recovery) -> bool:

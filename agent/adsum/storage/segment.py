@@ -45,9 +45,9 @@ _SEGMENT_MAGIC = b"ADSUMLOG"
 _BATCH_MAGIC = b"ADSB"
 
 _SEGMENT = struct.Struct("<8sII")  # magic, crc, length of the cbor that follows
-# magic, crc | segment, batch, term, last index, offset, bytes (padding not counted), zero sectors
-_BATCH = struct.Struct("<4sIQQQQIII")
-_BATCH_BODY = struct.Struct("<QQQQIII")
+# magic, crc | segment, batch, term, offset, bytes (padding not counted), zero sectors
+_BATCH = struct.Struct("<4sIQQQIII")
+_BATCH_BODY = struct.Struct("<QQQIII")
 _RECORD = struct.Struct("<IIB")  # crc | length of the whole record, kind
 # length, kind, entry kind, bytes of the dedup client, apply level, term, index, cluster time
 _ENTRY = struct.Struct("<IBBBIQQQ")
@@ -128,8 +128,7 @@ Record = Entry | HardState | Truncate | Snapshot
 class BatchHeader(NamedTuple):
     segment: int
     batch: int
-    term: int
-    last_index: int
+    term: int  # promised, once this batch is durable
     offset: int
     length: int
     zero_sectors: int
@@ -192,7 +191,7 @@ def decode_segment_header(content: bytes, sequence: int) -> SegmentHeader:
 # Writing a batch.
 
 
-def encode_batch(place: Place, records: Sequence[Record], *, term: int, last_index: int) -> tuple[bytes, int]:
+def encode_batch(place: Place, records: Sequence[Record], *, term: int) -> tuple[bytes, int]:
     """The bytes, padded to whole sectors, and the chain's new end."""
     seed, crcs, parts = seed_of(place.segment), list[bytes](), [b""]
     for record in records:
@@ -205,14 +204,14 @@ def encode_batch(place: Place, records: Sequence[Record], *, term: int, last_ind
     end = _BATCH_END.pack(size, _BATCH_END_KIND, len(crcs), chain, _LAST_BYTE)
     parts += _CRC.pack(zlib.crc32(end, seed)), end
     content = b"".join(parts)
-    return _with_header(place, content, term=term, last_index=last_index), chain
+    return _with_header(place, content, term=term), chain
 
 
-def _with_header(place: Place, content: bytes, *, term: int, last_index: int) -> bytes:
+def _with_header(place: Place, content: bytes, *, term: int) -> bytes:
     length = _BATCH.size + len(content)
     padding = bytes(padded(length) - length)
     zero_sectors = count_zero_sectors(bytes(_BATCH.size) + content) if ZERO_SECTOR in content else 0
-    body = _BATCH_BODY.pack(place.segment, place.batch, term, last_index, place.offset, length, zero_sectors)
+    body = _BATCH_BODY.pack(place.segment, place.batch, term, place.offset, length, zero_sectors)
     head = _BATCH_MAGIC + _CRC.pack(zlib.crc32(body, seed_of(place.segment))) + body
     return b"".join((head, content, padding))
 

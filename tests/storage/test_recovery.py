@@ -1,0 +1,263 @@
+"""Torn or corrupt: what a power loss leaves is taken away in silence, what was acknowledged never is."""
+
+from __future__ import annotations
+
+from random import Random
+
+import pytest
+
+from adsum.raft.types import HardState, MemberId, Term
+from adsum.storage.files import SECTOR_BYTES
+from adsum.storage.opening import DOUBT, Opened, vouch
+from adsum.storage.raft_log import Change
+from adsum.storage.recovery import Verdict
+from adsum.storage.segment import SEGMENT_HEADER_BYTES
+from adsum.storage.segment_files import segment_name
+from adsum.testing.block_disk import BlockDisk, FaultAtlas, PowerLost
+from tests.storage.raft_logs import Model, entries, entry, new_disk, opened, snapshot, state
+
+VOTE = MemberId("another node", "its log")
+
+
+def small_log() -> tuple[BlockDisk, Model]:
+    """Two segments, a snapshot, a divergence; entries of zeros, whose sectors look as if never written."""
+    disk, model = new_disk(), Model()
+    log = opened(disk).log
+    for change in (
+        Change(entries=entries(1, 5), hard_state=state(1, vote=VOTE)),
+        Change(truncate_from=4, entries=entries(4, 6, term=2, size=400), hard_state=state(2, commit=3)),
+        Change(entries=[entry(7, 2, bytes(1500))], hard_state=state(2, commit=6)),
+    ):
+        log.append([change])
+        model = model.after(change)
+    log.compact(snapshot(log, 3), 2)
+    change = Change(entries=[entry(8, 2, bytes(1200))], hard_state=HardState(Term(3), VOTE, 6))
+    log.append([change])
+    log.close()
+    return disk, model.compacted(3).after(change)
+
+
+def names_of(disk: BlockDisk) -> list[str]:
+    return [name for name in disk.names() if name.endswith((".segment", ".snapshot"))]
+
+
+def is_true_or_said(found: Opened, model: Model) -> bool:
+    """Everything is there, or it is said that something is not and nobody here may vote."""
+    if found.verdict is not Verdict.CORRUPT:
+        return model.explains(found.restored)
+    is_stranger = found.log.identity.log == "log-2"
+    return is_stranger and found.restored.hard_state.vote is None and bool(found.doubt)
+
+
+def test_every_flipped_bit_is_recovered_or_reported_and_never_forgets_in_silence() -> None:
+    disk, model = small_log()
+    reported = total = 0
+    for name in names_of(disk):
+        for bit in list(disk.used_bits(name))[:: 1 if name.endswith("snapshot") else 5]:
+            copy = disk.copy(Random(bit))
+            copy.rot(name, bit)
+            found = opened(copy, minted="log-2")
+            assert is_true_or_said(found, model), (name, bit, found)
+            reported += found.verdict is Verdict.CORRUPT
+            total += 1
+    assert reported > total / 2  # the rest hit padding, where nothing is
+
+
+def test_every_lost_or_unreadable_sector_is_recovered_or_reported() -> None:
+    disk, model = small_log()
+    for name in names_of(disk):
+        for sector in sorted({bit // 8 // SECTOR_BYTES for bit in disk.used_bits(name)}):
+            copy = disk.copy(Random(sector))
+            copy.make_unreadable(name, sector)
+            assert is_true_or_said(opened(copy, minted="log-2"), model), (name, sector)
+
+
+def test_a_flipped_bit_in_the_last_batch_is_not_taken_for_a_torn_write() -> None:
+    disk = new_disk()
+    opened(disk).log.append([Change(entries=entries(1, 3), hard_state=state(1))])
+    disk.rot(segment_name(1), (SEGMENT_HEADER_BYTES + 90) * 8)
+    found = opened(disk, minted="log-2")
+    assert found.verdict is Verdict.CORRUPT
+    assert "no sector of it is missing" in found.findings[0]
+
+
+def test_a_batch_that_lacks_a_sector_is_torn_and_taken_away() -> None:
+    disk = new_disk()
+    log = opened(disk, segment_bytes=1 << 16).log
+    log.append([Change(entries=entries(1, 3), hard_state=state(1))])
+    disk.faults.crash_before = 1  # written, not synced
+    with pytest.raises(PowerLost):
+        log.append([Change(entries=entries(4, 40, size=300))])
+    disk.lose_power()
+    found = opened(disk, segment_bytes=1 << 16)
+    assert found.verdict is Verdict.TORN
+    assert "never finished" in found.findings[0]
+    assert found.restored.entries == tuple(entries(1, 3))
+    found.log.append([Change(entries=entries(4, 4, term=2), hard_state=state(2))])
+    disk.lose_power()
+    assert opened(disk, segment_bytes=1 << 16).restored.entries[3:] == tuple(entries(4, 4, term=2))
+
+
+def test_a_torn_batch_with_sectors_that_are_zeros_by_nature_is_still_told_from_rot() -> None:
+    verdicts = set()
+    for seed in range(40):
+        disk = new_disk(seed)
+        log = opened(disk, segment_bytes=1 << 16).log
+        log.append([Change(entries=entries(1, 1))])
+        disk.faults.crash_before = 1
+        with pytest.raises(PowerLost):
+            log.append([Change(entries=[entry(2, data=bytes(4000)), entry(3, data=b"x" * 900)])])
+        disk.lose_power()
+        found = opened(disk, segment_bytes=1 << 16, minted="log-2")
+        assert found.log.last_index in (1, 3)
+        verdicts.add(found.verdict)
+    assert verdicts == {Verdict.TORN, Verdict.CLEAN}
+
+
+def test_damage_with_a_later_batch_is_corruption_whatever_it_looks_like() -> None:
+    disk = new_disk()
+    log = opened(disk, segment_bytes=1 << 16).log
+    for index in (1, 2, 3):
+        log.append([Change(entries=entries(index, index), hard_state=state(1, commit=index - 1))])
+    file = disk.open(segment_name(1))
+    file.write(SEGMENT_HEADER_BYTES + SECTOR_BYTES, bytes(SECTOR_BYTES))  # as if the second never came
+    file.sync()
+    found = opened(disk, segment_bytes=1 << 16, minted="log-2")
+    assert found.verdict is Verdict.CORRUPT
+    assert "batch 3 was written" in found.findings[0]
+    assert found.restored.entries == tuple(entries(1, 1))
+
+
+def test_what_is_known_to_be_committed_may_not_be_missing() -> None:
+    disk = new_disk()
+    log = opened(disk, segment_bytes=1 << 16).log
+    log.append([Change(entries=entries(1, 3), hard_state=state(1, commit=3))])
+    log.append([Change(truncate_from=4, hard_state=state(2, commit=3))])
+    log.join("cluster", 0)  # its new segment's header repeats the commit index
+    whole = disk.copy(Random(0))
+    assert opened(whole, segment_bytes=1 << 16).verdict is Verdict.CLEAN
+    disk.remove(segment_name(1))
+    disk.sync()
+    found = opened(disk, segment_bytes=1 << 16, minted="log-2")
+    assert found.verdict is Verdict.CORRUPT
+    assert found.log.last_index == 0
+
+
+def test_a_missing_segment_in_the_middle_is_corruption() -> None:
+    disk = new_disk()
+    log = opened(disk).log
+    for first in (1, 4, 7):
+        log.append([Change(entries=entries(first, first + 2, size=1000), hard_state=state(1))])
+    disk.remove(segment_name(2))
+    disk.sync()
+    found = opened(disk, minted="log-2")
+    assert found.verdict is Verdict.CORRUPT
+    assert found.restored.entries == tuple(entries(1, 3, size=1000))
+
+
+def test_a_write_that_went_to_the_wrong_place_is_corruption_and_not_a_torn_batch() -> None:
+    """Nothing of it lies where it belongs, just as if the power had gone before; but it lies elsewhere."""
+    places = (
+        (segment_name(1), SEGMENT_HEADER_BYTES),
+        (segment_name(1), SEGMENT_HEADER_BYTES + 8 * SECTOR_BYTES),
+        ("spare", 2048),
+    )
+    for place in places:
+        disk = new_disk()
+        log = opened(disk, segment_bytes=1 << 16).log
+        log.append([Change(entries=entries(1, 3), hard_state=state(1))])
+        disk.faults.misdirected_to = place
+        log.append([Change(entries=entries(4, 6), hard_state=state(1))])
+        found = opened(disk, segment_bytes=1 << 16, minted="log-2")
+        assert found.verdict is Verdict.CORRUPT, place
+
+
+def test_after_corruption_the_server_is_a_stranger_with_a_head_start() -> None:
+    disk, _ = small_log()
+    disk.rot(segment_name(1), (SEGMENT_HEADER_BYTES + 3 * SECTOR_BYTES) * 8)
+    found = opened(disk, minted="log-2")
+    assert found.verdict is Verdict.CORRUPT
+    assert found.log.identity.log == "log-2"
+    assert found.restored.hard_state.term == 3  # seen behind the damage: terms never fall
+    assert found.restored.hard_state.vote is None
+    assert [name for name in disk.names() if name.endswith(".damaged")]
+    found.log.append([Change(entries=entries(found.log.last_index + 1, 9, term=4), hard_state=state(4))])
+    disk.lose_power()
+    again = opened(disk, minted="never")
+    assert (again.verdict, again.log.identity.log) == (Verdict.CLEAN, "log-2")
+    assert again.doubt == found.findings
+    vouch(disk)
+    disk.lose_power()
+    assert opened(disk, minted="never").doubt == ()
+
+
+def test_b21_a_repair_interrupted_anywhere_ends_in_a_stranger_and_never_in_the_old_voter() -> None:
+    disk, _ = small_log()
+    disk.rot(segment_name(1), (SEGMENT_HEADER_BYTES + 3 * SECTOR_BYTES) * 8)
+    for point in range(45):
+        copy = disk.copy(Random(point))
+        copy.faults.crash_before = point
+        try:
+            opened(copy, minted="log-2")
+            copy.kill()
+        except PowerLost:
+            copy.lose_power()
+        found = opened(copy, minted="log-3")
+        assert found.log.identity.log in ("log-2", "log-3"), point
+        assert found.doubt
+        copy.lose_power()
+        assert opened(copy, minted="never").log.identity.log == found.log.identity.log
+
+
+def test_an_unreadable_doubt_is_still_a_doubt() -> None:
+    disk, _ = small_log()
+    file = disk.create(DOUBT)
+    file.write(0, b"\xff\xff\xff")
+    file.sync()
+    disk.sync()
+    found = opened(disk, minted="log-2")
+    assert found.verdict is Verdict.CORRUPT
+    assert found.log.identity.log == "log-2"
+
+
+def test_a_damaged_snapshot_is_a_lost_state_unless_the_log_still_has_everything() -> None:
+    disk, _ = small_log()
+    name = next(name for name in disk.names() if name.endswith(".snapshot"))
+    disk.rot(name, 200)
+    found = opened(disk, minted="log-2")
+    assert found.verdict is Verdict.CORRUPT
+    assert "does not match its hash" in found.findings[-1]
+    assert found.restored.snapshot.index == 0
+
+
+def test_b18_all_voters_losing_power_in_mid_batch_start_again_unaided() -> None:
+    """A leader and its followers write the same batch when the lights go out: none of them is in doubt,
+    and what one of them had acknowledged is there on that one."""
+    for seed in range(60):
+        random = Random(seed)
+        disks = [new_disk(seed * 10 + voter) for voter in range(3)]
+        logs = [opened(disk, segment_bytes=1 << 16).log for disk in disks]
+        for log in logs:
+            log.append([Change(entries=entries(1, 5, size=random.randrange(900)), hard_state=state(1))])
+        acknowledged = []
+        for disk, log in zip(disks, logs, strict=True):
+            disk.faults.crash_before = random.randrange(3)
+            try:
+                log.append([Change(entries=entries(6, 20, size=200), hard_state=state(1, commit=5))])
+                acknowledged.append(disk)
+            except PowerLost:
+                pass
+            disk.lose_power()
+        found = {id(disk): opened(disk, segment_bytes=1 << 16, minted="never") for disk in disks}
+        assert all(one.verdict is not Verdict.CORRUPT for one in found.values())
+        assert all(one.log.last_index in (5, 20) for one in found.values())
+        assert all(found[id(disk)].log.last_index == 20 for disk in acknowledged)
+
+
+def test_the_fault_atlas_never_harms_a_quorum() -> None:
+    atlas = FaultAtlas(["a", "b", "c", "d", "e"])
+    assert [atlas.may_harm(server) for server in "aabcd"] == [True, True, True, False, False]
+    atlas.healed("a")
+    assert atlas.may_harm("e")
+    assert atlas.harmed == {"b", "e"}
+    assert not FaultAtlas(["a", "b"]).may_harm("a")
