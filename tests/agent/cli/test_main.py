@@ -13,6 +13,7 @@ from adsum.agent.cli import main as main_module
 from adsum.agent.cli import version
 from adsum.agent.cli.command import Call, Command
 from adsum.agent.cli.main import COMMANDS, NOT_HERE, load_command
+from adsum.agent.config.flags import AGENT_FLAGS
 from tests.agent.cli.conftest import Adsum
 from tests.agent.cli.fake_agent import FakeAgent
 
@@ -33,11 +34,29 @@ def test_every_command_is_there_and_explains_itself(adsum: Adsum, name: str) -> 
         assert out.startswith(f"Usage: adsum {name}")
 
 
-@pytest.mark.parametrize("name", [name for name in COMMANDS if name != "agent"])
+@pytest.mark.parametrize("name", COMMANDS)
 def test_help_lists_every_flag(adsum: Adsum, name: str) -> None:
     _, out, _ = adsum(*name.split(), "-h")
-    shown = re.findall(r"^  -([a-z-]+)", out, re.MULTILINE)
+    shown = re.findall(r"^  -([a-z_-]+)", out, re.MULTILINE)
     assert sorted(shown) == sorted(load_command(name).all_flags())
+
+
+def test_the_agent_s_help_sets_apart_what_has_no_effect(adsum: Adsum) -> None:
+    _, out, _ = adsum("agent", "-http-port=1", "-h")
+    ours, without_effect, protecting = re.split(r"\nConsul's flags .*:\n", out)
+    assert "  -recursor=… " in ours
+    assert "  -ui  " in without_effect
+    assert "  -encrypt=… " in protecting
+    assert {f"-{flag.name}" for flag in AGENT_FLAGS} == set(re.findall(r"^  (-[a-z_-]+)", out, re.MULTILINE))
+
+
+def test_a_slip_in_the_agent_s_flags_is_a_matter_of_usage(adsum: Adsum) -> None:
+    assert adsum("agent", "-http-prt=1") == (
+        2,
+        "",
+        'The agent did not start:\nflag -http-prt: is unknown: did you mean "-http-port"?\n',
+    )
+    assert adsum("agent", "-config-file=/nosuch.json").status == 1
 
 
 def test_an_unknown_command_is_answered_with_the_nearest(adsum: Adsum) -> None:

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from adsum.agent.config.errors import ConfigError
-from adsum.agent.config.flags import AGENT_FLAGS, FlagError, agent_usage, parse_agent_flags
+from adsum.agent.config.flags import AGENT_FLAGS, FlagError, parse_agent_flags
 from adsum.agent.config.keys import KEYS
 
 
@@ -82,13 +82,6 @@ def test_every_flag_sets_a_known_key_and_has_help() -> None:
         assert flag.key in KEYS or flag.key in own
         assert flag.help.endswith(".")
     assert [flag.name for flag in AGENT_FLAGS] == sorted(flag.name for flag in AGENT_FLAGS)
-
-
-def test_usage_names_every_flag() -> None:
-    usage = agent_usage()
-    assert all(f"  -{flag.name}" in usage for flag in AGENT_FLAGS)
-    assert "-dev " in usage
-    assert "-recursor=…" in usage
 
 
 @given(st.lists(st.sampled_from([f"-{flag.name}" for flag in AGENT_FLAGS]) | st.text(max_size=8), max_size=6))

@@ -9,22 +9,22 @@ import logging
 import sys
 from collections.abc import Sequence
 
-from adsum.agent.cli.command import FAILURE, HELP_FLAGS, Call, Command, Flag
+from adsum.agent.cli.command import FAILURE, HELP_FLAGS, USAGE, Call, Command, Flag, FlagGroup, HelpWanted
 from adsum.agent.config.errors import ConfigErrors
-from adsum.agent.config.flags import AGENT_FLAGS, FlagError, agent_usage, parse_agent_flags
+from adsum.agent.config.flags import AGENT_FLAGS, FlagError, parse_agent_flags
+from adsum.agent.config.keys import Fate
 from adsum.agent.config.load import load
 
 
 def run(call: Call) -> int:
     if wants_help(call.words):
-        print(agent_usage())
-        return 0
+        raise HelpWanted
     try:
         paths, flags = parse_agent_flags(call.words)
         loaded = load(paths, flags)
     except (ConfigErrors, FlagError) as problem:
         print(f"The agent did not start:\n{problem}", file=sys.stderr)
-        return FAILURE
+        return USAGE if isinstance(problem, FlagError) else FAILURE
     from adsum.agent.run import run_agent  # trio and every room behind it, only now
 
     try:
@@ -38,11 +38,22 @@ def wants_help(words: Sequence[str]) -> bool:
     return any(word.startswith("-") and word.lstrip("-") in HELP_FLAGS for word in words)
 
 
-COMMAND = Command(
-    run,
-    flags=tuple(
+def _shown(*fates: Fate) -> tuple[Flag, ...]:
+    return tuple(
         Flag(flag.name, flag.help, "…" if flag.takes_value else "", is_repeatable=flag.is_repeatable)
         for flag in AGENT_FLAGS
+        if flag.fate in fates
+    )
+
+
+COMMAND = Command(
+    run,
+    flags=_shown(Fate.RESTART, Fate.RELOAD),
+    groups=(
+        FlagGroup("Consul's flags that have no effect here yet", _shown(Fate.WARNED, Fate.MOOT)),
+        FlagGroup("Consul's flags that protect something, and stop the start", _shown(Fate.PROTECTS)),
     ),
+    about="`adsum agent -dev` is for trying it out.\n"
+    "`adsum agent -config-dir=/etc/adsum -data-dir=/var/lib/adsum` is for staying.",
     is_raw=True,
 )

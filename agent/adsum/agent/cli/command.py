@@ -79,7 +79,7 @@ class Command(NamedTuple):
     flags: tuple[Flag, ...] = ()
     groups: tuple[FlagGroup, ...] = ()
     about: str = ""  # what help says beyond the command's sentence
-    is_raw: bool = False  # `run` wants the words unread, and answers `-h` itself
+    is_raw: bool = False  # `run` wants the words unread, and raises `HelpWanted` itself
 
     def all_flags(self) -> dict[str, Flag]:
         groups = (FlagGroup("", self.flags), *self.groups)

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from adsum.agent.config.errors import ConfigError, ConfigErrors
-from adsum.agent.config.keys import KEYS, did_you_mean, nearest
+from adsum.agent.config.keys import KEYS, Fate, did_you_mean, nearest
 from adsum.agent.config.kinds import Kind
 from adsum.agent.config.sources import Source
 
@@ -38,6 +38,10 @@ class Flag:
         if self.key in KEYS:
             return KEYS[self.key].kind
         return {"dev": Kind.BOOL, "hcl": Kind.TEXTS}.get(self.key, Kind.TEXT)
+
+    @property
+    def fate(self) -> Fate:
+        return KEYS[self.key].fate if self.key in KEYS else Fate.RESTART
 
     @property
     def takes_value(self) -> bool:
@@ -144,20 +148,6 @@ def parse_agent_flags(argv: Sequence[str]) -> tuple[list[str], dict[str, object]
     if errors:
         raise FlagError(errors)
     return paths, tree
-
-
-def agent_usage() -> str:
-    width = max(len(_synopsis(flag)) for flag in AGENT_FLAGS)
-    lines = [f"  {_synopsis(flag):<{width}}  {flag.help}{_again(flag)}" for flag in AGENT_FLAGS]
-    return "\n".join(["Usage: adsum agent [flags]", "", *lines])
-
-
-def _synopsis(flag: Flag) -> str:
-    return f"-{flag.name}=…" if flag.takes_value else f"-{flag.name}"
-
-
-def _again(flag: Flag) -> str:
-    return " May be given again." if flag.is_repeatable else ""
 
 
 class FlagSource(Source):
