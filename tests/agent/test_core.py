@@ -363,6 +363,22 @@ def test_an_alias_follows_its_target_through_another_alias() -> None:
     assert status_of(world, "ac")[0] is Status.PASSING
 
 
+def test_an_alias_sees_its_target_come_without_checks_and_go() -> None:
+    world = World(SETTINGS)
+    world.ask(RegisterCheck(CheckDefinition(check_id="a", name="a", alias_service="web1")))
+    world.ask(RegisterService(replace(WEB, checks=())))
+    assert status_of(world, "a") == (Status.PASSING, "No checks found.")
+    world.ask(DeregisterService("web1"))
+    assert status_of(world, "a")[0] is Status.CRITICAL
+
+
+def test_an_alias_of_another_node_sees_whether_it_is_present() -> None:
+    world = World(SETTINGS)
+    definition = CheckDefinition(check_id="a", name="a", alias_node="n1")
+    world.ask(RegisterCheck(definition))
+    assert status_of(world, "a") == (Status.PASSING, "All checks passing.")
+
+
 def test_an_alias_of_nothing_is_critical_and_says_so() -> None:
     world = World(SETTINGS)
     world.ask(RegisterCheck(CheckDefinition(check_id="a", name="a", alias_service="zz")))

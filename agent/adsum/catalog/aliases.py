@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 from adsum.catalog.definitions import CheckDefinition, Status
 from adsum.catalog.indexes import Family, Topic
-from adsum.catalog.model import Check
+from adsum.catalog.model import SERF_HEALTH, Check
 from adsum.catalog.view import SEVERITY, View
 
 Verdict = tuple[Status, str]
@@ -18,10 +18,12 @@ def verdict(view: View, own_node: str, definition: CheckDefinition) -> Verdict:
     service_id = definition.alias_service
     if host is None or (service_id and service_id not in host.instances):
         return Status.CRITICAL, f"Service {service_id} could not be found on node {node_name}"
+    # Of its own node an alias sees what is registered there, of another's also whether it is present.
+    unseen = {definition.check_id} if definition.alias_node else {definition.check_id, SERF_HEALTH}
     return worst(
         row.value
         for row in host.checks
-        if row.value.service_id in ("", service_id) and row.value.check_id != definition.check_id
+        if row.value.service_id in ("", service_id) and row.value.check_id not in unseen
     )
 
 
@@ -37,6 +39,7 @@ def worst(checks: Iterable[Check]) -> Verdict:
     return gravest.status, f'Aliased check "{gravest.name}" failing: {gravest.output}'
 
 
-def topic(own_node: str, definition: CheckDefinition) -> Topic:
-    """What an alias waits on: any change among the checks of the node it looks at."""
-    return Topic(Family.NODE_CHECKS, (definition.alias_node or own_node).lower())
+def topics(own_node: str, definition: CheckDefinition) -> tuple[Topic, ...]:
+    """What an alias waits on: any change among the services and checks of the node it looks at."""
+    node_name = (definition.alias_node or own_node).lower()
+    return Topic(Family.NODE, node_name), Topic(Family.NODE_CHECKS, node_name)

@@ -169,8 +169,9 @@ class Local:
         """Repeat what changed elsewhere; the topics that moved in all, for those who wait."""
         everything = dict.fromkeys(moved)
         for _round in range(ALIAS_ROUNDS_MAX):
+            moved_now = frozenset(moved)
             for check in self._aliases.values():
-                if aliases.topic(self.settings.node_name, check.definition) in moved:
+                if not moved_now.isdisjoint(aliases.topics(self.settings.node_name, check.definition)):
                     self._follow(now, check)
             moved = self._view.changes()
             if not moved:
