@@ -5,6 +5,7 @@ from __future__ import annotations
 from random import Random
 
 from adsum.api import catalog, health
+from adsum.api.absent import AbsentStore
 from adsum.api.agent_checks import AgentChecks
 from adsum.api.agent_health import AgentHealth
 from adsum.api.agent_self import AgentSelf
@@ -34,4 +35,5 @@ def routes(
         *health.routes(reads),
         *Status(agent).routes(),
         *Resolve(agent).routes(),
+        *AbsentStore(agent).routes(),
     ]

@@ -1,0 +1,43 @@
+"""What a store of keys would answer: there is none yet, and clients that ask for it must learn so in peace.
+
+A client that watches a key takes 404 for "not there yet" and asks again with the index it was given; without
+one it asks again at once, thousands of times a second. So a read answers as an empty store would, and waits
+as one would (contract 1.6: the index is 1), though nothing will come to wake it. Whoever writes is told why.
+"""
+
+from __future__ import annotations
+
+import trio
+
+from adsum.api.blocking import FAILED_META, FOREIGN_INDEX_HOLD_S, parse_asked
+from adsum.api.door import Agent
+from adsum.api.request import Request
+from adsum.api.response import Response, empty
+from adsum.api.router import Refusal, Route
+
+EMPTY_INDEX = 1
+SENTENCE = "Adsum keeps no keys and sessions yet: they need consensus, and this agent stands alone."
+
+
+class AbsentStore:
+    def __init__(self, agent: Agent) -> None:
+        self._agent = agent
+
+    def routes(self) -> list[Route]:
+        return [
+            Route(("GET", "PUT", "DELETE"), "/v1/kv/", self.key, rest=True),
+            Route(("GET", "PUT"), "/v1/session/", self.refuse, rest=True),
+            Route(("PUT",), "/v1/txn", self.refuse),
+        ]
+
+    async def key(self, request: Request, rest: str) -> Response:
+        if request.method != "GET":
+            return await self.refuse(request, rest)
+        asked = parse_asked(request.query, self._agent)
+        if asked.index:
+            hold_s = asked.wait_s if asked.index <= EMPTY_INDEX else min(asked.wait_s, FOREIGN_INDEX_HOLD_S)
+            await request.park(trio.current_time() + hold_s)
+        return empty(404, FAILED_META)
+
+    async def refuse(self, _request: Request, _rest: str) -> Response:
+        raise Refusal(404, SENTENCE)
