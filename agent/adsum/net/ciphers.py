@@ -1,7 +1,8 @@
 """AES-GCM, and the derivation of keys from keys.
 
 `cryptography` costs some 20 ms and a few megabytes to import: an agent without `encrypt` never loads it. HKDF
-(RFC 5869) is two lines with the standard library, and faster so; no key here is longer than one block of SHA-256.
+(RFC 5869) is two lines with the standard library, and faster so; no key here is longer than one block of
+SHA-256.
 """
 
 from __future__ import annotations

@@ -1,13 +1,13 @@
-"""The keys that seal the traffic between agents, as Consul's operators know them: several may be installed, each
-opens what arrives, the primary seals what leaves.
+"""The keys that seal the traffic between agents, as Consul's operators know them: several may be installed,
+each opens what arrives, the primary seals what leaves.
 
-So a key is changed on a running cluster: install the new one everywhere, use it, remove the old one. Each step is on
-disk before it takes effect. The file wins over the `encrypt` setting, as in Consul: else a restart after a change of
-keys would bring back the key that the operator removed. A file that cannot be read is an error at start, because
-going on without it would mean plaintext.
+So a key is changed on a running cluster: install the new one everywhere, use it, remove the old one. Each
+step is on disk before it takes effect. The file wins over the `encrypt` setting, as in Consul: else a restart
+after a change of keys would bring back the key that the operator removed. A file that cannot be read is an
+error at start, because going on without it would mean plaintext.
 
-Secrets are never shown: not in a log, not by `repr`. Where people or agents compare keys they compare fingerprints,
-which tell nothing about the key.
+Secrets are never shown: not in a log, not by `repr`. Where people or agents compare keys they compare
+fingerprints, which tell nothing about the key.
 """
 
 from __future__ import annotations
@@ -97,7 +97,9 @@ class _File(msgspec.Struct):
 
 
 class Keyring:
-    """Empty means that encryption is off: nothing can be installed, as in Consul. `generation` counts changes."""
+    """Empty means that encryption is off: nothing can be installed, as in Consul. `generation` counts
+    changes.
+    """
 
     def __init__(self, disk: Disk, keys: Iterable[Key] = (), generation: int = 0) -> None:
         self._disk = disk

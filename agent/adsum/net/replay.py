@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-WINDOW = 1_024  # how far the network may reorder what one sender sent; IPsec's and WireGuard's are of this order
+WINDOW = (
+    1_024  # how far the network may reorder what one sender sent; IPsec's and WireGuard's are of this order
+)
 _MASK = (1 << WINDOW) - 1
 
 

@@ -3,16 +3,17 @@
     plain    clear header · body · CRC-32 of label, header and body
     sealed   clear header · hint of the key (2 bytes) · salt (6) · counter (6) · ciphertext and tag
 
-The last byte of the clear header (its flags, see `gossip.wire`) says which of the two it is. Authenticated with the
-body are the header, the hint and the label; the label itself never travels.
+The last byte of the clear header (its flags, see `gossip.wire`) says which of the two it is. Authenticated
+with the body are the header, the hint and the label; the label itself never travels.
 
-No nonce is ever used twice with a key: the key is derived from the keyring's, the sender and its generation, which
-rises with every start; the counter rises with every datagram; and the salt, drawn at every start, keeps apart two
-processes that were given one identity and one generation by a copied data folder.
+No nonce is ever used twice with a key: the key is derived from the keyring's, the sender and its generation,
+which rises with every start; the counter rises with every datagram; and the salt, drawn at every start, keeps
+apart two processes that were given one identity and one generation by a copied data folder.
 
-What a receiver remembers is a window of counters for each life (sender, generation, key, salt), made only for what
-was authenticated. Of one sender the newest few lives are kept and older ones refused, so recordings of former lives
-do not come back; a receiver that restarts has forgotten its windows, and leaves what is stale to the order of claims.
+What a receiver remembers is a window of counters for each life (sender, generation, key, salt), made only for
+what was authenticated. Of one sender the newest few lives are kept and older ones refused, so recordings of
+former lives do not come back; a receiver that restarts has forgotten its windows, and leaves what is stale to
+the order of claims.
 """
 
 from __future__ import annotations
@@ -40,7 +41,9 @@ _FLAGS = HEADER_BYTES - 1
 _HINT = slice(HEADER_BYTES, HEADER_BYTES + HINT_BYTES)
 _NONCE = slice(_HINT.stop, _HINT.stop + NONCE_BYTES)
 _BODY = slice(_NONCE.stop, None)
-_LIFE = slice(0, _NONCE.start + SALT_BYTES)  # all that stays the same from one datagram of a sender to the next
+_LIFE = slice(
+    0, _NONCE.start + SALT_BYTES
+)  # all that stays the same from one datagram of a sender to the next
 _COUNTER = slice(_LIFE.stop, _NONCE.stop)
 OVERHEAD_BYTES = _BODY.start - HEADER_BYTES + TAG_BYTES
 
@@ -82,9 +85,9 @@ class _Life:
 class Sealing:
     """Between the core's messages (clear header and body) and what travels.
 
-    `verify_outgoing` and `verify_incoming` are Consul's steps for moving a live cluster to encryption and back: with
-    a key but without the first, plaintext is sent; without the second, plaintext is let in. Sealed datagrams are
-    always let in.
+    `verify_outgoing` and `verify_incoming` are Consul's steps for moving a live cluster to encryption and
+    back: with a key but without the first, plaintext is sent; without the second, plaintext is let in. Sealed
+    datagrams are always let in.
     """
 
     overhead_bytes = OVERHEAD_BYTES

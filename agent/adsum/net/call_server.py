@@ -1,0 +1,174 @@
+"""The answering side of calls: many at once on each connection, each within its caller's deadline.
+
+Back-pressure: past so many calls in flight, on one connection or on all, a call is declined as busy; while a
+caller does not read its answers, no more of its calls are read; one that reads nothing for ten seconds is cut
+off.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from typing import Protocol
+
+import trio
+
+from adsum.net import call_frames
+from adsum.net.calls import SILENCE_MAX_S, Declined
+from adsum.net.channel import Channel
+from adsum.net.errors import NetError
+from adsum.net.framing import Malformed
+from adsum.net.introduction import Peer
+from adsum.net.outbox import Outbox
+
+BUSY = "busy"
+FAULT = "fault"
+
+log = logging.getLogger("net")
+
+
+class Answerer(Protocol):
+    async def answer(self, caller: Peer, method: str, body: bytes) -> bytes:
+        """Raises Declined to say no. Cancelled when the caller's deadline passes or the caller goes away."""
+
+    def hear(self, caller: Peer, topic: str, body: bytes) -> None:
+        """Must be quick: the connection waits for it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CallLimits:
+    calls_max: int = 16_384
+    calls_per_connection_max: int = 4_096
+
+
+@dataclass(slots=True)
+class CallCounters:
+    in_flight: int = 0
+    answered: int = 0
+    declined: int = 0
+    busy: int = 0
+    overdue: int = 0  # the caller's deadline passed here
+    cancelled: int = 0  # by the caller
+    faults: int = 0  # a bug of ours; logged
+    heard: int = 0
+    lost: int = 0  # connections that did not end well
+
+
+class CallServer:
+    payload_bytes_max = call_frames.PAYLOAD_BYTES_MAX
+
+    def __init__(self, answerer: Answerer, limits: CallLimits | None = None) -> None:
+        self.counters = CallCounters()
+        self.limits = limits or CallLimits()
+        self.answerer = answerer
+
+    async def serve(self, channel: Channel, peer: Peer) -> None:
+        """Until the caller closes the connection, or has to be cut off."""
+        connection = _Connection(self, channel, peer)
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(self._until_lost, connection.write, nursery.cancel_scope)
+            await self._until_lost(connection.read, nursery.cancel_scope)
+
+    async def _until_lost(self, work: Callable[[], Awaitable[None]], scope: trio.CancelScope) -> None:
+        try:
+            await work()
+        except NetError as error:
+            self.counters.lost += 1
+            log.debug("a connection for calls ended: %s", error)
+        scope.cancel()
+
+
+class _Connection:
+    def __init__(self, server: CallServer, channel: Channel, peer: Peer) -> None:
+        self._server = server
+        self._counters = server.counters
+        self._channel = channel
+        self._peer = peer
+        self._outbox = Outbox()
+        self._running: dict[int, trio.CancelScope] = {}
+
+    async def write(self) -> None:
+        while True:
+            await self._outbox.wait()
+            await self._outbox.send_to(self._channel)
+
+    async def read(self) -> None:
+        async with trio.open_nursery() as nursery:
+            try:
+                while True:
+                    await self._outbox.wait_for_room()
+                    payload = await self._channel.receive(idle_s=SILENCE_MAX_S)
+                    self._take(call_frames.decode(payload), nursery)
+            except NetError as error:
+                lost = error
+            nursery.cancel_scope.cancel()
+        raise lost
+
+    def _take(self, frame: call_frames.Frame | None, nursery: trio.Nursery) -> None:
+        match frame:
+            case call_frames.Ask():
+                self._ask(frame, nursery)
+            case call_frames.Tell(topic, body):
+                self._counters.heard += 1
+                self._server.answerer.hear(self._peer, topic, body)
+            case call_frames.Cancel(number):
+                if number in self._running:
+                    self._counters.cancelled += 1
+                    self._running[number].cancel()
+            case call_frames.Beat():
+                self._outbox.put(call_frames.BEAT_BACK)
+            case None:
+                pass
+            case _:
+                raise Malformed("an asking agent that answers")
+
+    def _ask(self, ask: call_frames.Ask, nursery: trio.Nursery) -> None:
+        limits = self._server.limits
+        if ask.number in self._running:
+            raise Malformed("two calls with one number")
+        if (
+            len(self._running) >= limits.calls_per_connection_max
+            or self._counters.in_flight >= limits.calls_max
+        ):
+            self._counters.busy += 1
+            self._outbox.put(call_frames.failed(ask.number, BUSY, "it has as many calls as it can take"))
+            return
+        self._counters.in_flight += 1
+        self._running[ask.number] = trio.CancelScope()
+        nursery.start_soon(self._answer, ask)
+
+    async def _answer(self, ask: call_frames.Ask) -> None:
+        scope = self._running[ask.number]
+        scope.deadline = trio.current_time() + ask.timeout_ms / 1_000
+        try:
+            with scope:
+                self._reply(await self._outcome(ask))
+            # An answer that was ready at the deadline has been sent; the caller decides what it is worth.
+            self._counters.overdue += scope.cancelled_caught and trio.current_time() >= scope.deadline
+        finally:
+            self._counters.in_flight -= 1
+            del self._running[ask.number]
+
+    async def _outcome(self, ask: call_frames.Ask) -> bytes:
+        number = ask.number
+        try:
+            body = await self._server.answerer.answer(self._peer, ask.method, ask.body)
+        except Declined as no:
+            self._counters.declined += 1
+            return call_frames.failed(number, no.code, no.text)
+        except Exception:
+            # One faulty call must not end the connection of all the others.
+            self._counters.faults += 1
+            log.exception("a call to %r failed, because of a bug of ours", ask.method)
+            return call_frames.failed(number, FAULT, "it failed because of a bug, and logged it")
+        if len(body) > call_frames.BODY_BYTES_MAX:
+            self._counters.faults += 1
+            log.error("an answer to %r of %d bytes is too long to be sent", ask.method, len(body))
+            return call_frames.failed(number, FAULT, "the answer is too long to be sent")
+        self._counters.answered += 1
+        return call_frames.answered(number, body)
+
+    def _reply(self, frame: bytes) -> None:
+        """Room for answers beyond the limit: it stops the reading of calls, not the answers to those read."""
+        self._outbox.put_anyway(frame)

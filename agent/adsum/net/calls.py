@@ -1,0 +1,256 @@
+"""Calls to one other agent: a single connection, many calls at once, and messages that want no answer.
+
+A `Line` connects when there is something to say, keeps the connection while it is used, and connects again
+after it broke, a little later each time. Calls made meanwhile wait within their own deadline; messages
+without an answer wait only for the connection being made, and are thrown away when that fails, for the next
+ones will be better.
+
+The three ways a call can fail tell the caller what became of it: `NotSent` (nothing happened there),
+`Unanswered` (it may have happened), `Declined` (the peer decided so).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from random import Random
+
+import trio
+
+from adsum.gossip.claims import Address
+from adsum.net import call_frames
+from adsum.net.channel import Channel
+from adsum.net.errors import NetError
+from adsum.net.framing import Malformed
+from adsum.net.gate import Gate, Opened
+from adsum.net.introduction import Peer, Purpose
+from adsum.net.outbox import Outbox
+
+CALLS_MAX = 16_384  # as many as the API has connections
+BEAT_S = 5.0  # an idle connection is asked for a sign of life this often
+SILENCE_MAX_S = 15.0
+IDLE_S = 300.0  # a connection on which nobody called for so long is closed
+BACKOFF_S_MIN = 0.05
+BACKOFF_S_MAX = 1.0  # below an election timeout, so that a healed partition is not prolonged by us
+
+
+class CallError(Exception):
+    pass
+
+
+class NotSent(CallError):
+    """Nothing of it left this agent, so nothing happened."""
+
+
+class Unanswered(CallError):
+    """It was sent and no answer came: whether it happened is unknown."""
+
+
+class Declined(CallError):
+    """The peer answered that it did not do it; the code is for programs, the text for people."""
+
+    def __init__(self, code: str, text: str) -> None:
+        super().__init__(text)
+        self.code = code
+        self.text = text
+
+
+@dataclass(slots=True)
+class LineCounters:
+    asked: int = 0
+    answered: int = 0
+    declined: int = 0
+    not_sent: int = 0
+    unanswered: int = 0
+    late_answers: int = 0  # nobody waits for them any more
+    told: int = 0
+    tells_dropped: int = 0
+    connections: int = 0
+    attempts_failed: int = 0
+
+
+class _Call:
+    __slots__ = ("done", "is_abandoned", "is_sent", "outcome")
+
+    def __init__(self) -> None:
+        self.done = trio.Event()
+        self.is_sent = False
+        self.is_abandoned = False
+        self.outcome: bytes | CallError = b""
+
+    def leaves(self) -> bool:
+        self.is_sent = not self.is_abandoned
+        return self.is_sent
+
+    def end(self, outcome: bytes | CallError) -> None:
+        self.outcome = outcome
+        self.done.set()
+
+
+Dial = Callable[[], Awaitable[Opened]]
+
+
+def dial_for_calls(gate: Gate, to: Address) -> Dial:
+    async def dial() -> Opened:
+        return await gate.dial(to, Purpose.CALLS, payload_bytes_max=call_frames.PAYLOAD_BYTES_MAX)
+
+    return dial
+
+
+class Line:
+    def __init__(self, dial: Dial, rng: Random) -> None:
+        self.counters = LineCounters()
+        self._dial = dial
+        self._rng = rng
+        self._outbox = Outbox()
+        self._calls: dict[int, _Call] = {}
+        self._number = 0
+        self._used_at_s = 0.0
+        self.peer: Peer | None = None  # while connected
+
+    async def ask(self, method: str, body: bytes, *, timeout_s: float) -> bytes:
+        self.counters.asked += 1
+        try:
+            answer = await self._ask(method, body, timeout_s)
+        except NotSent:
+            self.counters.not_sent += 1
+            raise
+        except Unanswered:
+            self.counters.unanswered += 1
+            raise
+        except Declined:
+            self.counters.declined += 1
+            raise
+        self.counters.answered += 1
+        return answer
+
+    def tell(self, topic: str, body: bytes) -> bool:
+        """Whether it was taken along; that it arrives, nobody promises."""
+        self._used_at_s = trio.current_time()
+        is_taken = len(body) <= call_frames.BODY_BYTES_MAX and self._outbox.put(call_frames.tell(topic, body))
+        self.counters.told += is_taken
+        self.counters.tells_dropped += not is_taken
+        return is_taken
+
+    async def run(self) -> None:
+        """Until cancelled; calls made while nobody runs it end with their deadline."""
+        failures = 0
+        while True:
+            await self._outbox.wait()
+            try:
+                opened = await self._dial()
+            except NetError as error:
+                failures += 1
+                self.counters.attempts_failed += 1
+                self._give_up(error)
+                await trio.sleep(self._backoff_s(failures))
+                continue
+            self.counters.connections += 1
+            began_s = trio.current_time()
+            async with opened.channel:
+                await self._converse(opened)
+            # A peer that lets us in only to hang up is not to be called at once again and again.
+            failures = 0 if trio.current_time() - began_s > BACKOFF_S_MAX else failures + 1
+            if failures:
+                await trio.sleep(self._backoff_s(failures))
+
+    async def _ask(self, method: str, body: bytes, timeout_s: float) -> bytes:
+        if len(body) > call_frames.BODY_BYTES_MAX:
+            raise NotSent(f"a call of {len(body)} bytes; at most {call_frames.BODY_BYTES_MAX} can be sent")
+        if len(self._calls) >= CALLS_MAX:
+            raise NotSent(f"{CALLS_MAX} calls to this agent are waiting for answers already")
+        self._used_at_s = trio.current_time()
+        self._number += 1
+        number, call = self._number, _Call()
+        if not self._outbox.put(call_frames.ask(number, method, timeout_s, body), call.leaves):
+            raise NotSent("this agent reads too slowly: what waits to be sent to it has reached its limit")
+        self._calls[number] = call
+        try:
+            with trio.move_on_after(timeout_s):
+                await call.done.wait()
+        finally:
+            del self._calls[number]
+            if not call.done.is_set():
+                self._abandon(number, call)
+        return _result(call)
+
+    def _abandon(self, number: int, call: _Call) -> None:
+        """Its deadline passed, or its caller went away: the peer need not go on with it."""
+        call.is_abandoned = True
+        if call.is_sent and self.peer is not None:
+            self._outbox.put(call_frames.cancel(number))
+
+    def _backoff_s(self, failures: int) -> float:
+        longest = min(BACKOFF_S_MAX, BACKOFF_S_MIN * 2.0 ** min(failures - 1, 10))
+        return longest * self._rng.uniform(0.5, 1.0)
+
+    def _give_up(self, error: NetError) -> None:
+        self.counters.tells_dropped += self._outbox.clear()
+        for call in self._calls.values():
+            if not call.done.is_set():
+                call.end(NotSent(f"no connection: {error}"))
+
+    async def _converse(self, opened: Opened) -> None:
+        self.peer = opened.peer
+        try:
+            async with trio.open_nursery() as nursery:
+                nursery.start_soon(self._until_lost, self._read, opened.channel, nursery.cancel_scope)
+                await self._until_lost(self._write, opened.channel, nursery.cancel_scope)
+        finally:
+            self.peer = None
+            self._lose()
+
+    async def _until_lost(
+        self, work: Callable[[Channel], Awaitable[None]], channel: Channel, scope: trio.CancelScope
+    ) -> None:
+        try:
+            await work(channel)
+        except NetError as error:
+            self._lose(str(error))
+        scope.cancel()
+
+    def _lose(self, why: str = "the connection was closed") -> None:
+        """Calls that were sent will not be answered; those that wait go out on the next connection."""
+        for call in self._calls.values():
+            if call.is_sent and not call.done.is_set():
+                call.end(Unanswered(f"the connection was lost before the answer came: {why}"))
+
+    async def _write(self, channel: Channel) -> None:
+        while True:
+            with trio.move_on_after(BEAT_S) as scope:
+                await self._outbox.wait()
+            if scope.cancelled_caught:
+                if not self._calls and trio.current_time() - self._used_at_s > IDLE_S:
+                    return
+                self._outbox.put(call_frames.BEAT)
+            await self._outbox.send_to(channel)
+
+    async def _read(self, channel: Channel) -> None:
+        while True:
+            frame = call_frames.decode(await channel.receive(idle_s=SILENCE_MAX_S))
+            match frame:
+                case call_frames.Answered(number, body):
+                    self._end(number, body)
+                case call_frames.Failed(number, code, text):
+                    self._end(number, Declined(code, text))
+                case call_frames.BeatBack() | None:
+                    pass
+                case _:
+                    raise Malformed("an answering agent that asks")
+
+    def _end(self, number: int, outcome: bytes | CallError) -> None:
+        call = self._calls.get(number)
+        if call is None or call.done.is_set():
+            self.counters.late_answers += 1
+        else:
+            call.end(outcome)
+
+
+def _result(call: _Call) -> bytes:
+    if not call.done.is_set():
+        if call.is_sent:
+            raise Unanswered("no answer came in time")
+        raise NotSent("there was no connection in time")
+    if isinstance(call.outcome, CallError):
+        raise call.outcome
+    return call.outcome

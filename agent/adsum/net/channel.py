@@ -1,0 +1,114 @@
+"""Frames over one stream to another agent: one sender and one receiver at a time, each step with its
+deadline.
+
+A frame that has begun must end within a time of its own, so a peer that trickles bytes is cut off like one
+that does not read what we send.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Self
+
+import trio
+
+from adsum.net.errors import Lost, TimedOut
+from adsum.net.framing import FrameReader, FrameWriter
+
+CHUNK_BYTES = 65_536
+FRAMES_BEFORE_YIELD = 64  # frames that came in one piece are handed out without a wait: not for too long
+FRAME_TIMEOUT_S = 10.0  # for 9 MiB, the longest there are, that is 8 Mbit/s
+
+
+def is_always_good() -> bool:
+    return True
+
+
+class Channel:
+    def __init__(
+        self,
+        stream: trio.abc.Stream,
+        sending: FrameWriter,
+        receiving: FrameReader,
+        is_key_good: Callable[[], bool] = is_always_good,
+    ) -> None:
+        """A key that was removed from the keyring ends the streams that it seals: `is_key_good` tells."""
+        self._stream = stream
+        self._writer = sending
+        self._reader = receiving
+        self._is_key_good = is_key_good
+        self._handed_out = 0
+        self.heard_at_s = trio.current_time()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        """At once: what needs an orderly end says so in a frame, and a peer that does not read must not hold
+        us.
+        """
+        await trio.aclose_forcefully(self._stream)
+
+    @property
+    def payload_bytes_max(self) -> int:
+        return self._writer.payload_bytes_max
+
+    def widen(self, payload_bytes_max: int) -> None:
+        """The peer is known now, and may be sent, and send, longer frames."""
+        self._writer.payload_bytes_max = payload_bytes_max
+        self._reader.payload_bytes_max = payload_bytes_max
+
+    async def send(self, *payloads: bytes) -> None:
+        self._check_key()
+        data = b"".join([self._writer.pack(payload) for payload in payloads])
+        with trio.move_on_after(FRAME_TIMEOUT_S), translated_losses():
+            await self._stream.send_all(data)
+            return
+        raise TimedOut("it does not read what we send")
+
+    async def receive(self, *, idle_s: float) -> bytes:
+        """The next frame. The end of the stream is Lost, also between two frames."""
+        payload = self._reader.next()
+        if payload is None:
+            self._handed_out = 0
+            payload = await self._receive(idle_s)
+        self._handed_out += 1
+        if self._handed_out % FRAMES_BEFORE_YIELD == 0:
+            await trio.lowlevel.checkpoint()
+        self._check_key()
+        return payload
+
+    async def _receive(self, idle_s: float) -> bytes:
+        is_begun = False
+        with trio.move_on_after(idle_s) as scope:
+            while True:
+                if self._reader.is_within_a_frame and not is_begun:
+                    is_begun = True
+                    scope.deadline = trio.current_time() + FRAME_TIMEOUT_S
+                self._reader.feed(await receive_some(self._stream))
+                self.heard_at_s = trio.current_time()
+                payload = self._reader.next()
+                if payload is not None:
+                    return payload
+        raise TimedOut("it does not end the frame it began" if is_begun else "it says nothing")
+
+    def _check_key(self) -> None:
+        if not self._is_key_good():
+            raise Lost("the key that sealed this stream was removed from the keyring")
+
+
+async def receive_some(stream: trio.abc.Stream) -> bytes:
+    with translated_losses():
+        data = await stream.receive_some(CHUNK_BYTES)
+    if not data:
+        raise Lost("it closed the stream")
+    return bytes(data)
+
+
+@contextmanager
+def translated_losses() -> Iterator[None]:
+    try:
+        yield
+    except trio.BrokenResourceError as error:
+        raise Lost(f"the connection broke: {error.__cause__ or error}") from error

@@ -1,0 +1,209 @@
+"""Gossip's datagrams: from the socket to the core, from the core to the socket.
+
+The socket is raw and non-blocking. It is read in a bounded loop when it becomes readable, because a task or
+an await for each datagram would cost more than what is in it. What cannot be sent at once is dropped and
+counted: the network might have lost it as well, and gossip lives with loss.
+
+With IP_RECVERR the kernel keeps the ICMP errors that our datagrams caused, with the address each was sent to.
+A port unreachable tells within a round trip that nobody listens there; it is reported, and is no more than a
+reason to look. The same errors also surface, once, from the next call on the socket: those calls are simply
+made again.
+"""
+
+from __future__ import annotations
+
+import errno
+import socket
+import struct
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Protocol, TypeVar
+
+import trio
+
+from adsum.gossip.claims import Address
+from adsum.net.addresses import BadAddress, SocketAddress, address_of, socket_address
+
+DATAGRAMS_PER_WAKE = 64
+ERRORS_PER_WAKE = 64
+DATAGRAM_BYTES_MAX = 1_400  # memberlist's UDPBufferSize: fits common tunnels
+ADDRESSES_MAX = 32_768  # remembered in either form; when full the memory starts again
+
+# Linux; the socket module names few of these before 3.14.
+IP_RECVERR = 11
+IPV6_RECVERR = 25
+MSG_ERRQUEUE = 0x2000
+SO_MEMINFO = 55
+MEMINFO = struct.Struct("=9I")
+MEMINFO_DROPS = 8
+EXTENDED_ERROR = struct.Struct("=IBBBBII")  # errno, origin, type, code, padding, info, data
+ORIGIN_ICMP, ORIGIN_ICMP6 = 2, 3
+ANCILLARY_BYTES = 512
+
+
+Key = TypeVar("Key")
+Value = TypeVar("Value")
+
+
+class Door(Protocol):
+    """Sealing, as far as datagrams need it."""
+
+    def seal(self, message: bytes) -> bytes: ...
+
+    def open(self, datagram: bytes) -> bytes | None: ...
+
+
+@dataclass(slots=True)
+class DatagramCounters:
+    received: int = 0
+    received_bytes: int = 0
+    received_oversized: int = 0
+    receive_errors: int = 0
+    drains_full: int = 0  # wakes after which more was waiting
+    sent: int = 0
+    sent_bytes: int = 0
+    dropped_oversized: int = 0  # too long for one datagram
+    dropped_full: int = 0  # the kernel had no room
+    dropped_bad_address: int = 0
+    send_errors: Counter[str] = field(default_factory=Counter)  # by errno's name
+    unreachable: Counter[str] = field(default_factory=Counter)  # what ICMP told, by errno's name
+
+
+class Datagrams:
+    def __init__(
+        self,
+        sock: socket.socket,
+        door: Door,
+        receive: Callable[[Address, bytes], None],
+        unreachable: Callable[[Address], None],
+        *,
+        bytes_max: int = DATAGRAM_BYTES_MAX,
+    ) -> None:
+        self.counters = DatagramCounters()
+        self._sock = sock
+        self._door = door
+        self._receive = receive
+        self._unreachable = unreachable
+        self._bytes_max = bytes_max
+        self._targets: dict[Address, SocketAddress] = {}
+        self._origins: dict[SocketAddress, Address] = {}
+        if sock.family == socket.AF_INET6:
+            sock.setsockopt(socket.IPPROTO_IPV6, IPV6_RECVERR, 1)
+        else:
+            sock.setsockopt(socket.IPPROTO_IP, IP_RECVERR, 1)
+
+    @property
+    def address(self) -> Address:
+        return address_of(self._sock.getsockname())
+
+    def dropped_by_kernel(self) -> int:
+        """Datagrams that found the receive buffer full, since the socket exists."""
+        return int(
+            MEMINFO.unpack(self._sock.getsockopt(socket.SOL_SOCKET, SO_MEMINFO, MEMINFO.size))[MEMINFO_DROPS]
+        )
+
+    async def run(self) -> None:
+        """Receives until cancelled, and closes the socket."""
+        with self._sock:
+            while True:
+                await trio.lowlevel.wait_readable(self._sock)
+                self._drain()
+
+    def send(self, to: Address, message: bytes) -> None:
+        target = self._targets.get(to) or self._target(to)
+        if target is None:
+            self.counters.dropped_bad_address += 1
+            return
+        datagram = self._door.seal(message)
+        if len(datagram) > self._bytes_max:
+            self.counters.dropped_oversized += 1
+            return
+        self._send(datagram, target)
+
+    def _send(self, datagram: bytes, target: SocketAddress) -> None:
+        counters = self.counters
+        try:
+            self._send_once_more(datagram, target)
+        except BlockingIOError:
+            counters.dropped_full += 1
+        except OSError as error:
+            counters.send_errors[_name(error.errno)] += 1
+        else:
+            counters.sent += 1
+            counters.sent_bytes += len(datagram)
+
+    def _send_once_more(self, datagram: bytes, target: SocketAddress) -> None:
+        try:
+            self._sock.sendto(datagram, target)
+        except BlockingIOError:
+            raise
+        except OSError:
+            # Most likely an ICMP error for an earlier datagram, which stopped this one, and is told only once.
+            self._sock.sendto(datagram, target)
+
+    def _drain(self) -> None:
+        counters, bytes_max = self.counters, self._bytes_max
+        receive, open_, origins = self._sock.recvfrom, self._door.open, self._origins
+        for _ in range(DATAGRAMS_PER_WAKE):
+            try:
+                datagram, origin = receive(bytes_max + 1)
+            except BlockingIOError:
+                break
+            except OSError:
+                counters.receive_errors += 1
+                continue
+            counters.received += 1
+            counters.received_bytes += len(datagram)
+            if len(datagram) > bytes_max:
+                counters.received_oversized += 1
+                continue
+            message = open_(datagram)
+            if message is not None:
+                self._receive(origins.get(origin) or self._origin(origin), message)
+        else:
+            counters.drains_full += 1
+        self._drain_errors()
+
+    def _drain_errors(self) -> None:
+        for _ in range(ERRORS_PER_WAKE):
+            try:
+                _, ancillary, _, target = self._sock.recvmsg(0, ANCILLARY_BYTES, MSG_ERRQUEUE)
+            except OSError:
+                return  # most of the time at once: nothing is in the queue
+            for _, kind, note in ancillary:
+                if kind in (IP_RECVERR, IPV6_RECVERR) and len(note) >= EXTENDED_ERROR.size:
+                    self._note_error(note, target)
+
+    def _note_error(self, note: bytes, target: SocketAddress) -> None:
+        number, origin, *_ = EXTENDED_ERROR.unpack_from(note)
+        if origin not in (ORIGIN_ICMP, ORIGIN_ICMP6):
+            return
+        self.counters.unreachable[_name(number)] += 1
+        if number == errno.ECONNREFUSED:
+            self._unreachable(address_of(target))
+
+    def _target(self, to: Address) -> SocketAddress | None:
+        try:
+            family, target = socket_address(to)
+        except BadAddress:
+            return None
+        if family != self._sock.family:
+            return None
+        _remember(self._targets, to, target)
+        return target
+
+    def _origin(self, origin: SocketAddress) -> Address:
+        address = address_of(origin)
+        _remember(self._origins, origin, address)
+        return address
+
+
+def _remember(memory: dict[Key, Value], key: Key, value: Value) -> None:
+    if len(memory) >= ADDRESSES_MAX:
+        memory.clear()
+    memory[key] = value
+
+
+def _name(number: int | None) -> str:
+    return errno.errorcode.get(number or 0, "other")

@@ -1,0 +1,301 @@
+"""How channels come to be: connect, TLS where it is set, a hello and an introduction from each side.
+
+`Gate` holds what both sides need for that: who we are at the moment, the keyring, TLS. Opening a channel has
+one deadline in all. Whoever dials learns what happened as one of the classes in `errors`; whoever is dialled
+tells a peer that speaks our protocol why it is turned away, and says nothing at all to anyone else.
+"""
+
+from __future__ import annotations
+
+import os
+import socket
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, NamedTuple, NoReturn
+
+import trio
+
+from adsum.gossip.claims import Address
+from adsum.net import framing, introduction
+from adsum.net.addresses import BadAddress, address_of, socket_address
+from adsum.net.channel import Channel, is_always_good, receive_some, translated_losses
+from adsum.net.errors import BadPeer, Lost, NetError, Refused, TimedOut, Unreachable, Unwelcome
+from adsum.net.framing import Answer, FrameReader, FrameWriter, Hello
+from adsum.net.introduction import Identity, Introduction, Peer, Purpose, Refusal
+from adsum.net.keyring import Key, Keyring
+
+if TYPE_CHECKING:
+    from adsum.net.tls import Tls
+
+OPENING_TIMEOUT_S = 5.0
+INTRODUCTION_BYTES_MAX = 1_024  # what a stranger may send in one frame
+TLS_FIRST_BYTE = b"\x16"  # a hello begins with a letter
+
+
+@dataclass(slots=True)
+class GateCounters:
+    """Failures are counted by the name of their class."""
+
+    dialled: int = 0
+    welcomed: int = 0
+    dials_failed: Counter[str] = field(default_factory=Counter)
+    welcomes_failed: Counter[str] = field(default_factory=Counter)
+
+
+class Security(NamedTuple):
+    """`verify_outgoing` and `verify_incoming` are those of `encrypt`; TLS has its own."""
+
+    keyring: Keyring
+    label: str
+    verify_outgoing: bool = True
+    verify_incoming: bool = True
+    tls: Tls | None = None
+
+
+class Opened(NamedTuple):
+    channel: Channel
+    peer: Peer
+    purpose: Purpose
+
+
+Serves = Callable[[Purpose], Refusal | None]
+
+
+class Gate:
+    def __init__(
+        self,
+        identity: Callable[[], Identity],
+        security: Security,
+        *,
+        random_bytes: Callable[[int], bytes] = os.urandom,
+    ) -> None:
+        self.counters = GateCounters()
+        self._identity = identity
+        self._security = security
+        self._random_bytes = random_bytes
+
+    async def dial(
+        self, to: Address, purpose: Purpose, *, payload_bytes_max: int, timeout_s: float = OPENING_TIMEOUT_S
+    ) -> Opened:
+        try:
+            opened = await self._dial(to, purpose, timeout_s)
+        except NetError as error:
+            self.counters.dials_failed[type(error).__name__] += 1
+            raise
+        self.counters.dialled += 1
+        opened.channel.widen(payload_bytes_max)
+        return opened
+
+    async def welcome(self, stream: trio.SocketStream, serves: Serves, *, payload_bytes_max: int) -> Opened:
+        """Closes the stream when it raises; afterwards the channel is the caller's to close."""
+        try:
+            opened = await self._welcome(stream, serves)
+        except BaseException as error:
+            await trio.aclose_forcefully(stream)
+            if isinstance(error, NetError):
+                self.counters.welcomes_failed[type(error).__name__] += 1
+            raise
+        self.counters.welcomed += 1
+        opened.channel.widen(payload_bytes_max)
+        return opened
+
+    async def _dial(self, to: Address, purpose: Purpose, timeout_s: float) -> Opened:
+        stream: trio.abc.Stream | None = None
+        try:
+            with trio.move_on_after(timeout_s):
+                stream = await connect(to)
+                stream, is_verified = await self._outgoing_tls(stream)
+                channel, key = await self._greet(stream)
+                return await self._introduce(channel, to, purpose, is_verified=is_verified or key is not None)
+        except BaseException:
+            if stream is not None:
+                await trio.aclose_forcefully(stream)
+            raise
+        if stream is None:
+            raise TimedOut("nothing answered the attempt to connect")
+        await trio.aclose_forcefully(stream)
+        raise TimedOut("its host accepted the connection, but it says nothing")
+
+    async def _greet(self, stream: trio.abc.Stream) -> tuple[Channel, Key | None]:
+        security = self._security
+        key = security.keyring.primary if security.verify_outgoing else None
+        mine = framing.hello(
+            security.label, self._nonce(), hint=key.hint if key is not None else framing.NO_HINT
+        )
+        with translated_losses():
+            await stream.send_all(mine.encoded)
+        theirs, rest = await _receive_hello(stream)
+        if theirs.answer != Answer.YES:
+            raise framing.turned_away(theirs)
+        if theirs.version != framing.FORMAT_VERSION or theirs.hint != mine.hint:
+            raise BadPeer("it answered what we did not ask")
+        keys = framing.directions(key, security.label, mine, theirs)
+        return self._channel(stream, key, keys.from_client, keys.from_server, rest), key
+
+    async def _introduce(
+        self, channel: Channel, to: Address, purpose: Purpose, *, is_verified: bool
+    ) -> Opened:
+        mine = self._identity()
+        await channel.send(introduction.encode(Introduction(mine, purpose)))
+        theirs = introduction.decode(await channel.receive(idle_s=OPENING_TIMEOUT_S))
+        if not isinstance(theirs, Introduction):
+            raise introduction.turned_away(theirs)
+        objection = introduction.objection(mine, theirs)
+        if objection is not None:
+            raise introduction.turned_away(objection)
+        return Opened(channel, introduction.met(theirs, to, is_authenticated=is_verified), purpose)
+
+    async def _welcome(self, stream: trio.SocketStream, serves: Serves) -> Opened:
+        with trio.move_on_after(OPENING_TIMEOUT_S):
+            address = _address_of_peer(stream)
+            inner, is_verified = await self._incoming_tls(stream)
+            channel, key = await self._answer_hello(inner)
+            return await self._answer_introduction(
+                channel, address, serves, is_verified=is_verified or key is not None
+            )
+        raise TimedOut("it connected and did not say in time who it is")
+
+    async def _answer_hello(self, stream: trio.abc.Stream) -> tuple[Channel, Key | None]:
+        security = self._security
+        theirs, rest = await _receive_hello(stream)
+        key = security.keyring.with_hint(theirs.hint)
+        answer = self._judge(theirs, key)
+        mine = framing.hello(security.label, self._nonce(), hint=theirs.hint, answer=answer)
+        with translated_losses():
+            await stream.send_all(mine.encoded)
+        if answer is not Answer.YES:
+            raise Unwelcome(_UNWELCOME[answer])
+        keys = framing.directions(key, security.label, theirs, mine)
+        return self._channel(stream, key, keys.from_server, keys.from_client, rest), key
+
+    def _judge(self, theirs: Hello, key: Key | None) -> Answer:
+        security = self._security
+        if theirs.version != framing.FORMAT_VERSION:
+            return Answer.OTHER_VERSION
+        if not framing.is_label(theirs, security.label):
+            return Answer.OTHER_LABEL
+        if theirs.hint != framing.NO_HINT:
+            return Answer.YES if key is not None else Answer.UNKNOWN_KEY
+        return Answer.KEY_NEEDED if security.keyring and security.verify_incoming else Answer.YES
+
+    async def _answer_introduction(
+        self, channel: Channel, address: Address, serves: Serves, *, is_verified: bool
+    ) -> Opened:
+        theirs = introduction.decode(await channel.receive(idle_s=OPENING_TIMEOUT_S))
+        mine = self._identity()
+        if not isinstance(theirs, Introduction):
+            return await _refuse(channel, Refusal.NOT_SERVED)
+        refusal = introduction.objection(mine, theirs) or serves(theirs.purpose)
+        if refusal is not None:
+            return await _refuse(channel, refusal)
+        await channel.send(introduction.encode(Introduction(mine, theirs.purpose)))
+        peer = introduction.met(theirs, address, is_authenticated=is_verified)
+        return Opened(channel, peer, theirs.purpose)
+
+    async def _outgoing_tls(self, stream: trio.SocketStream) -> tuple[trio.abc.Stream, bool]:
+        tls = self._security.tls
+        if tls is None or tls.outgoing is None:
+            return stream, False
+        wrapped = trio.SSLStream(stream, tls.outgoing, server_hostname=tls.server_name)
+        return await _shaken(wrapped), True
+
+    async def _incoming_tls(self, stream: trio.SocketStream) -> tuple[trio.abc.Stream, bool]:
+        tls = self._security.tls
+        if tls is None:
+            return stream, False
+        if await _first_byte(stream) != TLS_FIRST_BYTE:
+            if tls.is_incoming_required:
+                raise BadPeer("it does not speak TLS, and verify_incoming is set")
+            return stream, False
+        if tls.incoming is None:
+            raise BadPeer("it speaks TLS, and we have no certificate")
+        wrapped = trio.SSLStream(stream, tls.incoming, server_side=True)
+        return await _shaken(wrapped), tls.is_incoming_required
+
+    def _channel(
+        self,
+        stream: trio.abc.Stream,
+        key: Key | None,
+        sending: framing.FrameSeal,
+        receiving: framing.FrameSeal,
+        rest: bytes,
+    ) -> Channel:
+        keyring = self._security.keyring
+        reader = FrameReader(receiving, payload_bytes_max=INTRODUCTION_BYTES_MAX)
+        reader.feed(rest)
+        writer = FrameWriter(sending, payload_bytes_max=INTRODUCTION_BYTES_MAX)
+        is_key_good = is_always_good if key is None else lambda: key in keyring
+        return Channel(stream, writer, reader, is_key_good)
+
+    def _nonce(self) -> bytes:
+        return self._random_bytes(framing.HELLO_NONCE_BYTES)
+
+
+_UNWELCOME = {
+    Answer.UNKNOWN_KEY: "it seals with a key that we do not have",
+    Answer.KEY_NEEDED: "it speaks in plaintext, and we accept only what is encrypted",
+    Answer.OTHER_LABEL: "it belongs to another datacenter",
+    Answer.OTHER_VERSION: "it speaks another version of the stream format",
+}
+
+
+async def connect(to: Address) -> trio.SocketStream:
+    try:
+        family, target = socket_address(to)
+    except BadAddress as error:
+        raise Unreachable(str(error)) from error
+    sock = trio.socket.socket(family, socket.SOCK_STREAM)
+    try:
+        await sock.connect(target)
+        _check_not_ourselves(sock)
+    except BaseException as error:
+        sock.close()
+        if isinstance(error, ConnectionRefusedError):
+            raise Refused("its host refused the connection") from error
+        if isinstance(error, OSError):
+            raise Unreachable(f"no connection: {error.strerror or error}") from error
+        raise
+    return trio.SocketStream(sock)
+
+
+def _check_not_ourselves(sock: trio.socket.SocketType) -> None:
+    """On loopback the kernel may give us the very port that we dial, and connect us to ourselves."""
+    if sock.getsockname() == sock.getpeername():
+        raise Unreachable("nobody listens there but our own end of the connection")
+
+
+async def _refuse(channel: Channel, refusal: Refusal) -> NoReturn:
+    await channel.send(introduction.encode_refusal(refusal))
+    raise Unwelcome(refusal.name.lower().replace("_", " "))
+
+
+async def _receive_hello(stream: trio.abc.Stream) -> tuple[Hello, bytes]:
+    """And what came with it, which belongs to the frames."""
+    received = b""
+    while len(received) < framing.HELLO_BYTES:
+        received += await receive_some(stream)
+        framing.check_magic(received)
+    return framing.parse_hello(received[: framing.HELLO_BYTES]), received[framing.HELLO_BYTES :]
+
+
+async def _shaken(stream: trio.SSLStream[trio.SocketStream]) -> trio.abc.Stream:
+    try:
+        await stream.do_handshake()
+    except trio.BrokenResourceError as error:
+        raise BadPeer(f"no TLS with it: {error.__cause__ or error}") from error
+    return stream
+
+
+async def _first_byte(stream: trio.SocketStream) -> bytes:
+    try:
+        return await stream.socket.recv(1, socket.MSG_PEEK)
+    except OSError as error:
+        raise Lost("it went away before it said anything") from error
+
+
+def _address_of_peer(stream: trio.SocketStream) -> Address:
+    try:
+        return address_of(stream.socket.getpeername())
+    except OSError as error:
+        raise Lost("it went away before it was let in") from error

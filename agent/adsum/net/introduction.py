@@ -1,0 +1,116 @@
+"""Who is speaking, to which cluster it belongs, and what for: the first frame in each direction of a stream.
+
+The cluster's id is empty until it is known. Two agents that both have one and differ never talk on; neither
+do two that know one cluster in different recovery epochs.
+"""
+
+from __future__ import annotations
+
+import enum
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import cbor2
+
+from adsum.gossip.claims import Address
+from adsum.net.errors import TurnedAway
+from adsum.net.framing import Malformed, array
+
+VERSION_MIN = VERSION_MAX = 1
+NODE_ID_BYTES = 16
+CLUSTER_ID_CHARACTERS_MAX = 64
+EPOCH_MAX = 1 << 53
+
+
+class Purpose(enum.IntEnum):
+    PING = 1  # the answering introduction is the answer
+    SYNC = 2
+    CALLS = 3
+
+
+class Refusal(enum.IntEnum):
+    OTHER_CLUSTER = 1
+    OTHER_EPOCH = 2
+    OTHER_VERSION = 3
+    NOT_SERVED = 4
+    BUSY = 5
+
+
+REASONS = {
+    Refusal.OTHER_CLUSTER: "it belongs to another cluster",
+    Refusal.OTHER_EPOCH: "its cluster was recovered at another time than ours",
+    Refusal.OTHER_VERSION: "our versions have no protocol in common",
+    Refusal.NOT_SERVED: "it does not offer this here",
+    Refusal.BUSY: "it serves as many as it can already",
+}
+
+
+class Identity(NamedTuple):
+    """Of this agent, as it is at the moment."""
+
+    node_id: bytes
+    cluster_id: str = ""
+    epoch: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Introduction:
+    identity: Identity
+    purpose: Purpose
+    version_min: int = VERSION_MIN
+    version_max: int = VERSION_MAX
+
+
+@dataclass(frozen=True, slots=True)
+class Peer:
+    """Whom a stream leads to."""
+
+    address: Address
+    identity: Identity
+    version: int  # the highest that both speak
+    is_authenticated: bool  # it holds our key, or a certificate that we verified
+
+
+def encode(introduction: Introduction) -> bytes:
+    node_id, cluster_id, epoch = introduction.identity
+    versions = introduction.version_min, introduction.version_max
+    return cbor2.dumps([0, *versions, node_id, cluster_id, epoch, int(introduction.purpose)])
+
+
+def encode_refusal(refusal: Refusal) -> bytes:
+    return cbor2.dumps([1, int(refusal)])
+
+
+def decode(payload: bytes) -> Introduction | Refusal | None:
+    """None is a purpose, or a refusal, that only a later version knows."""
+    match array(payload):
+        case [0, int(low), int(high), bytes(node_id), str(cluster_id), int(epoch), int(purpose), *_]:
+            if not 0 < low <= high < 256 or len(node_id) != NODE_ID_BYTES or not 0 <= epoch < EPOCH_MAX:
+                raise Malformed("an introduction that makes no sense")
+            if len(cluster_id) > CLUSTER_ID_CHARACTERS_MAX:
+                raise Malformed("a cluster id that is too long")
+            if purpose not in Purpose.__members__.values():
+                return None
+            return Introduction(Identity(node_id, cluster_id, epoch), Purpose(purpose), low, high)
+        case [1, int(refusal), *_]:
+            return Refusal(refusal) if refusal in Refusal.__members__.values() else None
+    raise Malformed("no introduction")
+
+
+def objection(mine: Identity, theirs: Introduction) -> Refusal | None:
+    if theirs.version_max < VERSION_MIN or theirs.version_min > VERSION_MAX:
+        return Refusal.OTHER_VERSION
+    if not mine.cluster_id or not theirs.identity.cluster_id:
+        return None
+    if mine.cluster_id != theirs.identity.cluster_id:
+        return Refusal.OTHER_CLUSTER
+    return Refusal.OTHER_EPOCH if mine.epoch != theirs.identity.epoch else None
+
+
+def met(introduction: Introduction, address: Address, *, is_authenticated: bool) -> Peer:
+    version = min(VERSION_MAX, introduction.version_max)
+    return Peer(address, introduction.identity, version, is_authenticated)
+
+
+def turned_away(refusal: Refusal | None) -> TurnedAway:
+    return TurnedAway("it gave no reason we know" if refusal is None else REASONS[refusal])

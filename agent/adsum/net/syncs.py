@@ -1,0 +1,88 @@
+"""One turn in an exchange of rosters, cut into frames and joined again.
+
+    [digest, join?, generation to use, last?, [[what it says of itself, what others say, age in s], …]]
+
+Every frame has the same shape; the first three fields count in the first frame only.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import cbor2
+
+from adsum.gossip.effects import SyncMessage, SyncPart
+from adsum.net.channel import Channel
+from adsum.net.framing import Malformed, array
+
+PAYLOAD_BYTES_MAX = 64 * 1024
+PARTS_MAX = 32_768  # twice the members a cluster may have
+PARTS_PER_FRAME_MAX = 256
+PART_HEAD_BYTES = 16  # CBOR around a part
+FRAME_HEAD_BYTES = 64
+PART_BYTES_MAX = 4_096  # two claims
+NUMBER_MAX = 1 << 64
+
+
+class Sync:
+    """Messages over a channel."""
+
+    def __init__(self, channel: Channel) -> None:
+        self._channel = channel
+
+    async def send(self, message: SyncMessage) -> None:
+        for frame in frames(message):
+            await self._channel.send(frame)
+
+    async def receive(self, *, idle_s: float) -> SyncMessage:
+        joining = Joining()
+        while True:
+            message = joining.add(await self._channel.receive(idle_s=idle_s))
+            if message is not None:
+                return message
+
+
+def frames(message: SyncMessage) -> Iterator[bytes]:
+    head = (message.digest, message.is_join, message.use_generation)
+    batch: list[tuple[bytes, bytes, int]] = []
+    room = PAYLOAD_BYTES_MAX - FRAME_HEAD_BYTES
+    for part in message.parts:
+        size = len(part.alive) + len(part.verdict) + PART_HEAD_BYTES
+        if size > room or len(batch) == PARTS_PER_FRAME_MAX:
+            yield cbor2.dumps([*head, False, batch])
+            batch, room = [], PAYLOAD_BYTES_MAX - FRAME_HEAD_BYTES
+        batch.append((part.alive, part.verdict, part.age_s))
+        room -= size
+    yield cbor2.dumps([*head, True, batch])
+
+
+class Joining:
+    def __init__(self) -> None:
+        self._head: tuple[int, bool, int] | None = None
+        self._parts: list[SyncPart] = []
+
+    def add(self, frame: bytes) -> SyncMessage | None:
+        """The whole message, once its last frame is there."""
+        match array(frame):
+            case [int(digest), bool(is_join), int(use_generation), bool(is_last), list(parts), *_]:
+                pass
+            case _:
+                raise Malformed("no part of a roster")
+        if not (0 <= digest < NUMBER_MAX and 0 <= use_generation < NUMBER_MAX):
+            raise Malformed("a roster with impossible numbers")
+        self._head = self._head or (digest, is_join, use_generation)
+        self._parts += map(_part, parts)
+        if len(self._parts) > PARTS_MAX:
+            raise Malformed("a roster longer than a cluster may be")
+        if not is_last:
+            return None
+        digest, is_join, use_generation = self._head
+        return SyncMessage(digest, tuple(self._parts), is_join=is_join, use_generation=use_generation)
+
+
+def _part(fields: object) -> SyncPart:
+    match fields:
+        case [bytes(alive), bytes(verdict), int(age_s), *_]:
+            if 0 <= age_s < NUMBER_MAX and len(alive) + len(verdict) <= PART_BYTES_MAX:
+                return SyncPart(alive, verdict, age_s)
+    raise Malformed("a member of a roster that makes no sense")
