@@ -1,0 +1,145 @@
+"""News waiting to be told, and how often each has been.
+
+Three classes share a datagram. Membership is served first; while the others have something to say, a quarter of the
+room is theirs, so that no flood of one starves another (memberlist#299). In a class the least told goes first, the
+newest among equals, and what fits of it. There is one live entry per key: a newer one replaces the older, so the
+queue is as long as there are subjects, whatever the churn (serf#606).
+
+Entries sit in buckets by the number of times they were told: no sorting, whatever the length of the queue.
+"""
+
+from __future__ import annotations
+
+import enum
+import math
+from collections.abc import Hashable
+
+SKIPS_MAX = 8  # entries of one bucket that do not fit before the next is tried
+OTHERS_SHARE = 4  # one part in so many is kept for the classes behind membership
+HEAD_BYTES = 3  # what CBOR puts before a byte string of a datagram's size
+
+
+class Class(enum.Enum):
+    MEMBERSHIP = "membership"
+    CATALOG = "catalog"
+    EVENTS = "events"
+
+
+class Entry:
+    __slots__ = ("key", "payload", "queued_ns", "told")
+
+    def __init__(self, key: Hashable, payload: bytes, queued_ns: int) -> None:
+        self.key = key
+        self.payload = payload
+        self.queued_ns = queued_ns
+        self.told = 0
+
+
+class Queue:
+    """One class. Past its bound the most told entry goes: the others have most likely heard it."""
+
+    def __init__(self, *, entries_max: int, mult: int) -> None:
+        self.entries_max = entries_max
+        self.mult = mult
+        self.dropped = 0
+        self._entries: dict[Hashable, Entry] = {}
+        self._buckets: list[dict[Hashable, Entry]] = []
+
+    def __len__(self) -> int:
+        return len(self._entries)
+
+    def put(self, now_ns: int, key: Hashable, payload: bytes, *, told: int = 0) -> None:
+        self.forget(key)
+        if len(self._entries) >= self.entries_max:
+            self._drop_most_told()
+        entry = Entry(key, payload, now_ns)
+        entry.told = told
+        self._entries[key] = entry
+        self._bucket(told)[key] = entry
+
+    def forget(self, key: Hashable) -> None:
+        entry = self._entries.pop(key, None)
+        if entry is not None:
+            del self._buckets[entry.told][key]
+
+    def take(self, room_bytes: int, told_max: int) -> list[bytes]:
+        if not self._entries:
+            return []
+        taken: list[Entry] = []
+        for bucket in self._buckets:
+            if room_bytes <= HEAD_BYTES:
+                break
+            if bucket:
+                room_bytes -= self._take_from(bucket, room_bytes, taken)
+        for entry in taken:
+            self._told(entry, told_max)
+        return [entry.payload for entry in taken]
+
+    def _take_from(self, bucket: dict[Hashable, Entry], room_bytes: int, taken: list[Entry]) -> int:
+        used_bytes = skipped = 0
+        for entry in reversed(bucket.values()):
+            size_bytes = len(entry.payload) + HEAD_BYTES
+            if used_bytes + size_bytes <= room_bytes:
+                taken.append(entry)
+                used_bytes += size_bytes
+            else:
+                skipped += 1
+                if skipped > SKIPS_MAX:
+                    break
+        return used_bytes
+
+    def _told(self, entry: Entry, told_max: int) -> None:
+        del self._buckets[entry.told][entry.key]
+        entry.told += 1
+        if entry.told >= told_max:
+            del self._entries[entry.key]
+        else:
+            self._bucket(entry.told)[entry.key] = entry
+
+    def _bucket(self, told: int) -> dict[Hashable, Entry]:
+        while len(self._buckets) <= told:
+            self._buckets.append({})
+        return self._buckets[told]
+
+    def _drop_most_told(self) -> None:
+        for bucket in reversed(self._buckets):
+            for key in bucket:
+                self.forget(key)
+                self.dropped += 1
+                return
+
+
+class Broadcasts:
+    def __init__(self, *, members_max: int, retransmit_mult: int) -> None:
+        self.queues = {
+            Class.MEMBERSHIP: Queue(entries_max=members_max, mult=retransmit_mult),
+            Class.CATALOG: Queue(entries_max=8_192, mult=max(1, retransmit_mult // 2)),
+            Class.EVENTS: Queue(entries_max=512, mult=retransmit_mult),
+        }
+        self._membership = self.queues[Class.MEMBERSHIP]
+        self._catalog = self.queues[Class.CATALOG]
+        self._events = self.queues[Class.EVENTS]
+
+    def __bool__(self) -> bool:
+        return bool(len(self._membership) or len(self._catalog) or len(self._events))
+
+    def put(self, now_ns: int, kind: Class, key: Hashable, payload: bytes) -> None:
+        self.queues[kind].put(now_ns, key, payload)
+
+    def take(self, room_bytes: int, members: int) -> tuple[list[bytes], list[bytes]]:
+        """Claims (news and events) and carried payloads for one datagram, at most so many bytes in all."""
+        scale = math.ceil(math.log10(members + 1))
+        others_wait = len(self._catalog) or len(self._events)
+        kept_bytes = room_bytes // OTHERS_SHARE if others_wait else 0
+        claims = self._membership.take(room_bytes - kept_bytes, self._membership.mult * scale)
+        if others_wait:
+            room_bytes -= _size(claims)
+            kept_bytes = room_bytes // OTHERS_SHARE if len(self._events) else 0
+            carried = self._catalog.take(room_bytes - kept_bytes, self._catalog.mult * scale)
+            room_bytes -= _size(carried)
+            return claims + self._events.take(room_bytes, self._events.mult * scale), carried
+        return claims, []
+
+
+def _size(payloads: list[bytes]) -> int:
+    return sum(map(len, payloads)) + HEAD_BYTES * len(payloads)

@@ -1,0 +1,196 @@
+"""What the parts of the roll share: who I am, who is known, what waits to be told, and the effects of this call.
+
+The parts call each other in one direction only: core → sync, prober, relays → hearsay → cases → commons. Here is what
+all of them end in: a changed member, a datagram sent, news queued.
+"""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Hashable
+from random import Random
+
+from adsum.gossip import phi, suspicion
+from adsum.gossip.beats import Beats
+from adsum.gossip.broadcasts import HEAD_BYTES, Broadcasts, Class
+from adsum.gossip.claims import Address, Claims, Profile
+from adsum.gossip.coordinates import Vivaldi
+from adsum.gossip.effects import Effect, MemberChanged, Note, Noted, Send
+from adsum.gossip.evidence import Evidence
+from adsum.gossip.guard import Guard
+from adsum.gossip.health import Health
+from adsum.gossip.me import Me
+from adsum.gossip.members import Member, Roster
+from adsum.gossip.order import Standing, Status
+from adsum.gossip.rtt import RoundTrips
+from adsum.gossip.settings import GossipSettings, Identity, Mode
+from adsum.gossip.suspicion import Timeouts
+from adsum.gossip.tally import Tally
+from adsum.gossip.wire import HEADER_BYTES, Kind, encode
+from adsum.now import MINUTE, Now
+from adsum.timers import Timers
+
+FIXED_FIELDS_BYTES = 64  # every positional field at its longest, but the spliced ones
+FLAP_NS = MINUTE
+
+
+class Timer(enum.Enum):
+    ROUND = "round"
+    WIDEN = "widen"
+    CYCLE = "cycle"
+    GOSSIP = "gossip"
+    SUSPICION = "suspicion"
+    RELAY_STREAM = "relay stream"
+    RELAY_NACK = "relay nack"
+    SYNC = "sync"
+    SYNC_LIMIT = "sync limit"
+    RECONNECT = "reconnect"
+    REAP = "reap"
+    LEAVE = "leave"
+
+
+class Commons:
+    def __init__(
+        self, now: Now, settings: GossipSettings, identity: Identity, random: Random, known: Claims
+    ) -> None:
+        self.settings = settings
+        self.random = random
+        self.claims = known
+        self.me = Me(identity, now.monotonic_ns, settings.probe_interval_ns)
+        self.roster = Roster(random, members_max=settings.members_max)
+        self.health = Health()
+        self.guard = Guard(settings.probe_interval_ns)
+        self.broadcasts = Broadcasts(
+            members_max=settings.members_max, retransmit_mult=settings.retransmit_mult
+        )
+        self.beats = Beats(settings.probe_interval_ns)
+        self.vivaldi = Vivaldi(random)
+        self.rtt = RoundTrips(self.vivaldi)
+        self.phi = phi.Phi()
+        self.tally = Tally()
+        self.timers: Timers[tuple[Timer, Hashable]] = Timers()
+        self.effects: list[Effect] = []
+        self.root = b""
+        self.tells_on = True  # off while a newcomer is told what everybody else knows
+        self._sequence = 0
+        self._gossip_ns = 0
+
+    def take_effects(self) -> list[Effect]:
+        effects, self.effects = self.effects, []
+        return effects
+
+    def next_sequence(self) -> int:
+        self._sequence = (self._sequence + 1) & 0xFFFFFFFF
+        return self._sequence
+
+    @property
+    def members(self) -> int:
+        """How many are present, with me."""
+        return self.roster.present + 1
+
+    def timeouts(self, now: Now) -> Timeouts:
+        settings = self.settings
+        interval_ns = settings.probe_interval_ns
+        classic = suspicion.classic(
+            self.members, interval_ns, mult=settings.suspicion_mult, max_mult=settings.suspicion_max_mult
+        )
+        if settings.mode is Mode.CLASSIC:
+            return classic
+        floor_ns = phi.floor_ns(self.members, interval_ns)
+        return Timeouts(self.phi.adaptive_min_ns(now.monotonic_ns, floor_ns, classic.min_ns), classic.max_ns)
+
+    # Changes.
+
+    def change(self, now: Now, member: Member, standing: Standing, evidence: Evidence) -> None:
+        before = member.standing
+        if before.status is Status.FAILED and standing.status is Status.ALIVE:
+            self.tally.flaps += now.monotonic_ns - member.changed_ns < FLAP_NS
+        self.roster.move(member, standing, now.monotonic_ns)
+        self.tell_change(member.profile, before, standing, evidence)
+
+    def tell_change(
+        self, profile: Profile, before: Standing | None, after: Standing | None, evidence: Evidence
+    ) -> None:
+        key = (
+            before.status.value if before else "unknown",
+            after.status.value if after else "forgotten",
+            evidence.cause.value,
+        )
+        self.tally.transitions[key] = self.tally.transitions.get(key, 0) + 1
+        self.effects.append(MemberChanged(profile, before, after, evidence))
+
+    def note(self, note: Note, profile: Profile, evidence: Evidence) -> None:
+        self.effects.append(Noted(note, profile, evidence))
+
+    # Telling.
+
+    def broadcast(self, now: Now, subject: Hashable, encoded: bytes, kind: Class = Class.MEMBERSHIP) -> None:
+        if not self.tells_on:
+            return
+        self.broadcasts.put(now.monotonic_ns, kind, subject, encoded)
+        soonest_ns = now.monotonic_ns + self.settings.gossip_interval_ns
+        if self._gossip_ns > soonest_ns:
+            wait_ns = int(self.random.random() * self.settings.gossip_interval_ns)
+            self.gossip_at(now.monotonic_ns + wait_ns)
+
+    def gossip_at(self, at_ns: int) -> None:
+        self._gossip_ns = at_ns
+        self.timers.set((Timer.GOSSIP, None), at_ns)
+
+    def send(
+        self,
+        now: Now,
+        to: Address,
+        kind: Kind,
+        *,
+        sequence: int = 0,
+        about: bytes = b"",
+        amount: int = 0,
+        flags: int = 0,
+        first: tuple[bytes, ...] = (),
+        coordinate: bytes = b"",
+        beats: bytes | None = None,
+    ) -> bytes:
+        """One datagram, filled with what waits to be told; the counters it carried, for a second use."""
+        room_bytes = self.settings.datagram_bytes_max - HEADER_BYTES - FIXED_FIELDS_BYTES - len(coordinate)
+        for claim in first:
+            room_bytes -= len(claim) + HEAD_BYTES
+        claims, carried = list(first), list[bytes]()
+        if self.broadcasts:
+            news, carried = self.broadcasts.take(room_bytes, self.members)
+            claims += [claim for claim in news if claim not in first]
+            room_bytes -= (
+                sum(map(len, news)) + sum(map(len, carried)) + HEAD_BYTES * (len(news) + len(carried))
+            )
+        if beats is None:
+            beats = self.beats.pack(room_bytes)
+        elif len(beats) > room_bytes:
+            beats = b""
+        message = self.me.header + encode(
+            kind,
+            sequence=sequence,
+            about=about,
+            amount=amount,
+            flags=flags,
+            beat=self.me.beat(now.monotonic_ns),
+            root=self.root,
+            coordinate=coordinate,
+            claims=claims,
+            beats=beats,
+            carried=carried,
+        )
+        self._post(to, kind, message)
+        return beats
+
+    def send_bare(
+        self, now: Now, to: Address, kind: Kind, *, sequence: int = 0, about: bytes = b"", flags: int = 0
+    ) -> None:
+        """Nothing but the message: for those who may not be who they say, so that we amplify nothing."""
+        beat = self.me.beat(now.monotonic_ns)
+        message = self.me.header + encode(kind, sequence=sequence, about=about, flags=flags, beat=beat)
+        self._post(to, kind, message)
+
+    def _post(self, to: Address, kind: Kind, message: bytes) -> None:
+        self.tally.packets_out[kind] += 1
+        self.tally.bytes_out[kind] += len(message)
+        self.effects.append(Send(to, message))

@@ -1,0 +1,71 @@
+"""Why a member's state changed: what the journal keeps and `adsum explain` tells."""
+
+from __future__ import annotations
+
+import enum
+from dataclasses import dataclass
+
+from adsum.gossip.claims import Cause as DeathCause
+from adsum.gossip.claims import Dead, Left, Suspect
+
+
+class Leg(enum.IntFlag):
+    """Ways to reach a member that were tried in vain."""
+
+    DIRECT = 1
+    INDIRECT = 2
+    STREAM = 4
+    ICMP = 8  # a datagram came back as undeliverable: reason to look, no evidence by itself
+
+
+class Cause(enum.Enum):
+    JOINED = "joined"
+    RESTARTED = "restarted"  # a newer generation
+    CHANGED = "changed"  # says something else about itself
+    SUSPECTED = "suspected"
+    REFUTED = "refuted"
+    SILENT = "silent"
+    REFUSED = "refused"
+    LEFT = "left"
+    FORCED = "forced"
+    REPLACED = "replaced"  # another member took over the name
+    REAPED = "reaped"
+
+
+@dataclass(frozen=True, slots=True)
+class PhiParts:
+    """Surprise as -log10 of a probability: 3 means one in a thousand."""
+
+    challenge: float = 0.0
+    schedule: float = 0.0
+    accusation: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Evidence:
+    cause: Cause
+    accusers: tuple[bytes, ...] = ()
+    refusers: tuple[bytes, ...] = ()
+    legs: Leg = Leg(0)
+    phi: float = 0.0  # as the accuser saw it
+    parts: PhiParts = PhiParts()  # as we see it
+    by: bytes = b""  # who decided, for a forced leave
+
+    @property
+    def confirmations(self) -> int:
+        return max(0, len(self.accusers) - 1)
+
+
+def of_accusation(claim: Suspect, parts: PhiParts = PhiParts()) -> Evidence:
+    legs, phi = Leg(claim.legs), claim.phi_tenths / 10
+    return Evidence(Cause.SUSPECTED, claim.accusers, claim.refusers, legs, phi, parts)
+
+
+def of_death(claim: Dead, parts: PhiParts = PhiParts()) -> Evidence:
+    cause = Cause.REFUSED if claim.cause is DeathCause.REFUSED else Cause.SILENT
+    return Evidence(cause, claim.accusers, claim.refusers, Leg(claim.legs), claim.phi_tenths / 10, parts)
+
+
+def of_departure(claim: Left) -> Evidence:
+    cause = Cause.LEFT if claim.by == claim.subject else Cause.FORCED
+    return Evidence(cause, by=claim.by)

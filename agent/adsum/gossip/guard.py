@@ -1,0 +1,86 @@
+"""What keeps an agent in trouble from troubling others.
+
+- A loop that stood still (suspend, SIGSTOP, throttling) finds its timers overdue and no answers: nothing that was in
+  flight counts, suspicions wait that much longer, and nobody is accused before the roster was compared with a peer.
+- Who fails to reach a good part of its targets has lost its own network, not met so many dead: it may not accuse.
+- Whose accusations are refuted again and again is muted for a while.
+- Who reaches less than half of its last targets is isolated, and says so at once: that takes no verdict.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+
+from adsum.now import MINUTE
+
+TARGETS_REMEMBERED = 20
+TARGETS_FAILED_MAX = 6  # 30 % of them
+ISOLATION_TARGETS = 10
+ISOLATION_FAILED_MIN = 6  # more than half of them
+REFUTED_MAX = 3
+REFUTED_WITHIN_NS = MINUTE
+PAUSE_INTERVALS = 2
+SILENT_SHARE = 3  # one in so many dead by silence at once is more likely our own trouble
+
+
+class Guard:
+    def __init__(self, interval_ns: int) -> None:
+        self.mutes = 0
+        self.pauses = 0
+        self.is_isolated = False
+        self._pause_ns = PAUSE_INTERVALS * interval_ns
+        self._failed: deque[bool] = deque(maxlen=TARGETS_REMEMBERED)
+        self._refuted_ns: deque[int] = deque(maxlen=REFUTED_MAX)
+        self._muted_until_ns = 0
+        self._accuse_after_ns = 0
+        self._silent_ns: deque[int] = deque()
+
+    # May I accuse?
+
+    def may_accuse(self, now_ns: int) -> bool:
+        is_in_time = now_ns >= self._muted_until_ns and now_ns >= self._accuse_after_ns
+        return is_in_time and sum(self._failed) < TARGETS_FAILED_MAX
+
+    def probed(self, *, is_failed: bool) -> bool:
+        """True when this made me isolated or ended it."""
+        self._failed.append(is_failed)
+        last = list(self._failed)[-ISOLATION_TARGETS:]
+        was_isolated, self.is_isolated = self.is_isolated, sum(last) >= ISOLATION_FAILED_MIN
+        return was_isolated != self.is_isolated
+
+    def was_refuted(self, now_ns: int, mute_ns: int) -> None:
+        self._refuted_ns.append(now_ns)
+        if len(self._refuted_ns) == REFUTED_MAX and now_ns - self._refuted_ns[0] <= REFUTED_WITHIN_NS:
+            self._muted_until_ns = now_ns + mute_ns
+            self._refuted_ns.clear()
+            self.mutes += 1
+
+    # Pauses.
+
+    def gap_ns(self, now_ns: int, deadline_ns: int | None) -> int:
+        """How long the loop stood still, or 0: a deadline is never missed by so much while it runs."""
+        late_ns = now_ns - deadline_ns if deadline_ns is not None else 0
+        return late_ns if late_ns > self._pause_ns else 0
+
+    def paused(self, accuse_after_ns: int) -> None:
+        self.pauses += 1
+        self._accuse_after_ns = accuse_after_ns
+
+    def compared(self) -> None:
+        """The roster was compared with a peer's: accusing makes sense again."""
+        self._accuse_after_ns = 0
+
+    # Do silent verdicts mean anything?
+
+    def died_silently(self, now_ns: int, within_ns: int) -> None:
+        self._silent_ns.append(now_ns)
+        self._forget_silent(now_ns - within_ns)
+
+    def holds_last_known(self, now_ns: int, members: int, within_ns: int) -> bool:
+        """Self-preservation: a third of all gone silent at once hides nothing, and nor does isolation."""
+        self._forget_silent(now_ns - within_ns)
+        return self.is_isolated or len(self._silent_ns) * SILENT_SHARE > members
+
+    def _forget_silent(self, before_ns: int) -> None:
+        while self._silent_ns and self._silent_ns[0] < before_ns:
+            self._silent_ns.popleft()

@@ -1,0 +1,384 @@
+"""What others tell, and what we make of it: claims are merged into the roster by their order.
+
+Whatever is news here is told on; what is not is let lie, so a rumour dies by itself. Whoever tells something older
+than we know about a dead or departed member is answered with what we know (memberlist#311): after a mass restart
+that is what ends the disagreement. Verdicts about strangers are kept for when they are introduced.
+
+Identity. Members are keyed by their id. The same id from another address is let in at once if the member was not
+present, else only after the old address failed to answer. A name belongs to whoever holds it while present; two that
+took it within half a minute, on two sides of a cluster, are told apart the same way everywhere.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple, Protocol
+
+from adsum.gossip import evidence
+from adsum.gossip.broadcasts import Class
+from adsum.gossip.cases import Cases
+from adsum.gossip.claims import Address, Alive, Claim, Dead, Left, Profile, RestartingSoon, Suspect, UserEvent
+from adsum.gossip.commons import Commons
+from adsum.gossip.effects import ConflictSeen, EventHeard, GenerationRaised, Note
+from adsum.gossip.events import Events
+from adsum.gossip.evidence import Cause, Evidence
+from adsum.gossip.members import Member
+from adsum.gossip.order import Departure, Rank, Restarting, Standing, Status
+from adsum.gossip.wire import VERSION_MAX, VERSION_MIN, Flag, Kind
+from adsum.now import HOUR, MILLISECOND, SECOND, Now
+
+GENERATION_AHEAD_MS_MAX = 24 * HOUR // MILLISECOND
+NAME_SETTLED_NS = 30 * SECOND
+CONFLICT_AGAIN_NS = 30 * SECOND
+CONFLICTS_REMEMBERED_MAX = 256
+ANSWERS_MAX = 8
+# Strangers that datagrams may introduce: a burst and a rate. What a storm announces beyond it comes with the next
+# sync if it is true; a mass start introduces its members through syncs anyway.
+INTRODUCTIONS_BURST = 1_024
+INTRODUCTIONS_PER_S = 256
+
+
+class Source(NamedTuple):
+    address: Address | None  # None when a sync told it
+    sender: bytes
+
+
+class Checker(Protocol):
+    """Asks the old address of a member whether it is still there; calls `moved` when it is not."""
+
+    def check_move(self, now: Now, member: Member, newcomer: Alive) -> None: ...
+
+
+class Hearsay:
+    def __init__(self, commons: Commons, cases: Cases) -> None:
+        self.commons = commons
+        self.cases = cases
+        self.events = Events()
+        self.checker: Checker
+        self.answers: dict[bytes, bytes] = {}  # what the teller of old news should know, by subject
+        self._introductions = float(INTRODUCTIONS_BURST)
+        self._introduced_ns = 0
+        self._conflicts_ns: dict[tuple[bytes, bytes], int] = {}
+        self._last_clash_ns = -CONFLICT_AGAIN_NS
+
+    def hear(self, now: Now, claim: Claim, source: Source) -> None:
+        if claim.subject == self.commons.me.short and not isinstance(claim, UserEvent):
+            self._hear_about_me(now, claim, source)
+            return
+        match claim:
+            case Alive():
+                self._hear_alive(now, claim, source)
+            case RestartingSoon():
+                self._hear_restarting(now, claim)
+            case UserEvent():
+                self._hear_event(now, claim)
+            case _:
+                self._hear_verdict(now, claim)
+
+    def introduce(self, now: Now, told: Alive, verdict: Suspect | Dead | Left | None, age_s: int) -> None:
+        """One member as a sync tells it. A dead one comes with its verdict, so it was never alive to us."""
+        if told.subject == self.commons.me.short:
+            self._hear_about_me(now, told, FROM_SYNC)
+        else:
+            is_stranger = told.subject not in self.commons.roster.by_short
+            if is_stranger and verdict is not None and verdict.standing > told.standing:
+                self.commons.roster.keep_verdict(verdict)
+            self._hear_alive(now, told, FROM_SYNC, age_s=age_s)
+        if verdict is not None:
+            self.hear(now, verdict, FROM_SYNC)
+
+    def take_answers(self) -> tuple[bytes, ...]:
+        answers, self.answers = tuple(self.answers.values()), {}
+        return answers
+
+    # Alive.
+
+    def _hear_alive(self, now: Now, told: Alive, source: Source, *, age_s: int = 0) -> None:
+        member = self.commons.roster.by_short.get(told.subject)
+        if member is None:
+            self._meet(now, told, source, age_s=age_s)
+        elif told.standing <= member.standing:
+            self._hear_nothing_new(member, told)
+        elif member.profile.node_id != told.profile.node_id:
+            self.commons.tally.drop("short id taken")
+        elif self._is_acceptable(now, told):
+            self._hear_of_known(now, member, told, source)
+
+    def _hear_nothing_new(self, member: Member, told: Alive) -> None:
+        """Old news about the dead is what keeps zombies alive: who tells it is told better."""
+        if member.verdict is None or told.standing == member.standing:
+            return
+        if len(self.answers) >= ANSWERS_MAX:
+            self.commons.tally.answers_cut += 1
+        else:
+            self.answers[member.short] = member.verdict.encoded
+
+    def _hear_of_known(self, now: Now, member: Member, told: Alive, source: Source) -> None:
+        is_new_life = told.standing.generation > member.standing.generation
+        has_moved = told.profile.address != member.profile.address
+        if (
+            is_new_life
+            and has_moved
+            and member.standing.rank == Rank.ALIVE
+            and not self._is_away(now, member)
+        ):
+            self.checker.check_move(now, member, told)
+        elif told.profile.name.casefold() == member.profile.name.casefold() or self._may_be_called(
+            now, told, source
+        ):
+            self.accept(now, member, told)
+
+    def accept(self, now: Now, member: Member, told: Alive) -> None:
+        """It says something newer than all verdicts: a refutation, a restart, or another description."""
+        commons = self.commons
+        before = member.standing
+        if told.standing <= before:
+            return
+        is_new_life = told.standing.generation > before.generation
+        self.cases.close(now, member, is_refuted=not is_new_life)
+        if is_new_life:
+            commons.beats.forget(member)
+            member.path = None
+            member.restarting_until_ns = 0
+        member.verdict = None
+        if told.profile != member.profile or is_new_life:
+            commons.roster.describe(member, told)
+        member.alive = told
+        cause = _cause_of_return(before, told.standing)
+        commons.change(now, member, told.standing, Evidence(cause))
+        commons.broadcast(now, member.short, told.encoded)
+
+    def _meet(self, now: Now, told: Alive, source: Source, *, age_s: int) -> None:
+        commons, roster = self.commons, self.commons.roster
+        reaped_generation = roster.reaped.get(told.profile.node_id, -1)
+        if told.standing.generation <= reaped_generation:
+            commons.tally.drop("reaped generation")
+        elif roster.is_full:
+            commons.tally.drop("roster full")
+        elif source.address is not None and not self._may_introduce(now):
+            commons.tally.drop("introductions")
+        elif self._is_acceptable(now, told) and self._may_be_called(now, told, source):
+            self._add(now, told, age_s=age_s)
+
+    def _add(self, now: Now, told: Alive, *, age_s: int) -> None:
+        commons, roster = self.commons, self.commons.roster
+        member = Member(told, now.monotonic_ns)
+        verdict = roster.verdicts.pop(told.subject, None)
+        if verdict is None or verdict.standing <= told.standing:
+            roster.add(member)
+            commons.tell_change(told.profile, None, told.standing, Evidence(Cause.JOINED))
+            commons.broadcast(now, member.short, told.encoded)
+        elif isinstance(verdict, Suspect):
+            roster.add(member)
+            commons.tell_change(told.profile, None, told.standing, Evidence(Cause.JOINED))
+            self.cases.begin(now, member, verdict)
+        else:
+            member.verdict = verdict
+            member.standing = verdict.standing
+            roster.add(member)
+            self._bury(now, member, verdict, age_s=age_s)
+            why = evidence.of_death(verdict) if isinstance(verdict, Dead) else evidence.of_departure(verdict)
+            commons.tell_change(told.profile, None, verdict.standing, why)
+
+    def _is_acceptable(self, now: Now, told: Alive) -> bool:
+        commons = self.commons
+        ahead_ms = told.standing.generation - now.wall_ms
+        if ahead_ms > GENERATION_AHEAD_MS_MAX and now.wall_ms > commons.settings.build_wall_ms:
+            commons.tally.drop("generation ahead")
+            return False
+        profile = told.profile
+        if profile.version_min > VERSION_MAX or profile.version_max < VERSION_MIN:
+            commons.tally.drop("version range")
+            return False
+        return True
+
+    def _may_introduce(self, now: Now) -> bool:
+        passed_s = (now.monotonic_ns - self._introduced_ns) / SECOND
+        self._introduced_ns = now.monotonic_ns
+        allowed = min(float(INTRODUCTIONS_BURST), self._introductions + passed_s * INTRODUCTIONS_PER_S)
+        self._introductions = max(0.0, allowed - 1)
+        return allowed >= 1
+
+    # Names and addresses.
+
+    def _may_be_called(self, now: Now, told: Alive, source: Source) -> bool:
+        """The name is free, or its holder is gone and makes room, or the newcomer is not let in."""
+        commons = self.commons
+        if told.profile.name.casefold() == commons.me.profile.name.casefold():
+            self.conflict(now, commons.me.profile, told.profile, source.address)
+            return False
+        holder = commons.roster.by_name_of(told.profile.name)
+        if holder is None or holder.profile.node_id == told.profile.node_id:
+            return True
+        if holder.standing.is_present and not self._gives_way(now, holder, told):
+            self.conflict(now, holder.profile, told.profile, source.address)
+            return False
+        self.purge(now, holder, Cause.REPLACED)
+        return True
+
+    def _gives_way(self, now: Now, holder: Member, told: Alive) -> bool:
+        """Both are new to us, so another part of the cluster may have met them in the other order."""
+        if now.monotonic_ns - holder.known_since_ns > NAME_SETTLED_NS:
+            return False
+        newcomer = (told.standing.generation, told.profile.node_id)
+        return newcomer < (holder.standing.generation, holder.profile.node_id)
+
+    def _is_away(self, now: Now, member: Member) -> bool:
+        return member.restarting_until_ns > now.monotonic_ns
+
+    def conflict(self, now: Now, holder: Profile, newcomer: Profile, told_from: Address | None) -> None:
+        commons = self.commons
+        commons.tally.conflicts += 1
+        pair = (holder.node_id, newcomer.node_id)
+        last_ns = self._conflicts_ns.get(pair)
+        if last_ns is not None and now.monotonic_ns - last_ns < CONFLICT_AGAIN_NS:
+            return
+        self._conflicts_ns.pop(pair, None)
+        while len(self._conflicts_ns) >= CONFLICTS_REMEMBERED_MAX:
+            del self._conflicts_ns[next(iter(self._conflicts_ns))]
+        self._conflicts_ns[pair] = now.monotonic_ns
+        commons.effects.append(ConflictSeen(holder, newcomer))
+        if told_from is None or told_from == newcomer.address:
+            commons.send_bare(
+                now, newcomer.address, Kind.REFUSAL, about=holder.node_id[:8], flags=Flag.CONFLICT
+            )
+
+    def purge(self, now: Now, member: Member, cause: Cause) -> None:
+        """Gone at once and for this generation for good."""
+        commons = self.commons
+        self.cases.close(now, member, is_refuted=False)
+        commons.beats.forget(member)
+        commons.roster.remove(member)
+        commons.roster.remember_reaped(member)
+        commons.tell_change(member.profile, member.standing, None, Evidence(cause))
+
+    # Verdicts.
+
+    def _hear_verdict(self, now: Now, claim: Suspect | Dead | Left) -> None:
+        member = self.commons.roster.by_short.get(claim.subject)
+        if member is None:
+            self.commons.roster.keep_verdict(claim)
+        elif isinstance(claim, Suspect) and claim.standing == member.standing:
+            self.cases.confirm(now, member, claim)
+        elif claim.standing > member.standing:
+            self._believe(now, member, claim)
+
+    def _believe(self, now: Now, member: Member, claim: Suspect | Dead | Left) -> None:
+        match claim:
+            case Suspect():
+                self.cases.close(
+                    now, member, is_refuted=False
+                )  # of an earlier incarnation, never refuted here
+                self.cases.begin(now, member, claim)
+            case Dead():
+                self.cases.died(now, member, claim, evidence.of_death(claim, self.cases.parts(now, member)))
+            case Left():
+                self._depart(now, member, claim)
+
+    def _depart(self, now: Now, member: Member, claim: Left) -> None:
+        commons = self.commons
+        self.cases.close(now, member, is_refuted=False)
+        member.verdict = claim
+        commons.change(now, member, claim.standing, evidence.of_departure(claim))
+        commons.broadcast(now, member.short, claim.encoded)
+        commons.beats.forget(member)
+        self._bury(now, member, claim, age_s=0)
+
+    def _bury(self, now: Now, member: Member, verdict: Dead | Left, *, age_s: int) -> None:
+        settings = self.commons.settings
+        is_departed = isinstance(verdict, Left)
+        kept_ns = settings.tombstone_timeout_ns if is_departed else settings.reconnect_timeout_ns
+        self.commons.roster.reap_at(member, now.monotonic_ns + max(0, kept_ns - age_s * SECOND))
+
+    def _hear_restarting(self, now: Now, claim: RestartingSoon) -> None:
+        member = self.commons.roster.by_short.get(claim.subject)
+        register = Restarting(claim.generation, claim.duration_ms)
+        if member is None or register <= member.restarting or claim.generation != member.standing.generation:
+            return
+        member.restarting = register
+        member.restarting_until_ns = now.monotonic_ns + claim.duration_ms * MILLISECOND
+        self.cases.wait_for_restart(now, member)
+        self.commons.broadcast(now, (claim.subject, "restarting"), claim.encoded)
+        self.commons.note(Note.RESTARTING, member.profile, Evidence(Cause.CHANGED))
+
+    # Myself.
+
+    def _hear_about_me(self, now: Now, claim: Claim, source: Source) -> None:
+        me = self.commons.me
+        if isinstance(claim, RestartingSoon) or me.departure or claim.subject != me.short:
+            return
+        assert not isinstance(claim, UserEvent)
+        if isinstance(claim, Alive) and claim.profile.node_id != me.profile.node_id:
+            self.commons.tally.drop("short id taken")
+        elif claim.standing <= me.standing:
+            self._correct(claim)
+        elif isinstance(claim, Alive) and claim.profile != me.profile:
+            self._clash(now, claim, source)
+        elif claim.standing.generation == me.generation and not claim.standing.departure:
+            self._refute(now, claim)
+        else:
+            self._begin_again(now, claim.standing.generation)
+
+    def _correct(self, claim: Alive | Suspect | Dead | Left) -> None:
+        """Old news about me; whoever still believes an accusation is told that it is over."""
+        if not isinstance(claim, Alive) and len(self.answers) < ANSWERS_MAX:
+            self.answers[claim.subject] = self.commons.me.alive.encoded
+
+    def _refute(self, now: Now, claim: Alive | Suspect | Dead | Left) -> None:
+        commons = self.commons
+        commons.me.refute(claim.standing.incarnation)
+        commons.health.had_to_refute()
+        commons.tally.suspicions_of_me += 1
+        why = Evidence(Cause.REFUTED)
+        if isinstance(claim, Suspect | Dead):
+            accused = (
+                evidence.of_accusation(claim) if isinstance(claim, Suspect) else evidence.of_death(claim)
+            )
+            why = accused
+            self._answer_accusers(now, claim.accusers)
+        commons.note(Note.ACCUSED_ME, commons.me.profile, why)
+        self.publish_me(now)
+
+    def _answer_accusers(self, now: Now, accusers: tuple[bytes, ...]) -> None:
+        commons = self.commons
+        for short in accusers:
+            accuser = commons.roster.by_short.get(short)
+            if accuser is not None:
+                first = (commons.me.alive.encoded,)
+                commons.send(now, accuser.profile.address, Kind.GOSSIP, first=first, beats=b"")
+
+    def _clash(self, now: Now, claim: Alive, source: Source) -> None:
+        """Somebody else lives under my id, or I did once and moved. Raising is rationed: two clones would race."""
+        self.conflict(now, self.commons.me.profile, claim.profile, source.address)
+        if now.monotonic_ns - self._last_clash_ns >= CONFLICT_AGAIN_NS:
+            self._last_clash_ns = now.monotonic_ns
+            self._begin_again(now, claim.standing.generation)
+
+    def _begin_again(self, now: Now, above: int) -> None:
+        commons = self.commons
+        commons.me.raise_generation(above)
+        commons.effects.append(GenerationRaised(commons.me.generation))
+        self.publish_me(now)
+
+    def publish_me(self, now: Now) -> None:
+        me = self.commons.me
+        self.commons.claims.remember(me.alive)
+        self.commons.broadcast(now, me.short, me.alive.encoded)
+
+    # Events.
+
+    def _hear_event(self, now: Now, event: UserEvent) -> None:
+        if self.events.is_new(event):
+            self.commons.effects.append(EventHeard(event))
+            key = (event.subject, event.clock, event.number)
+            self.commons.broadcast(now, key, event.encoded, Class.EVENTS)
+
+
+FROM_SYNC = Source(None, b"")
+
+
+def _cause_of_return(before: Standing, after: Standing) -> Cause:
+    if after.generation > before.generation:
+        return Cause.RESTARTED
+    if before.departure == Departure.NONE and before.status in (Status.SUSPECT, Status.FAILED):
+        return Cause.REFUTED
+    return Cause.CHANGED

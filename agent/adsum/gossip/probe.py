@@ -1,0 +1,292 @@
+"""Looking after one member at a time, by every leg there is.
+
+A round probes the next of the shuffled lap: a datagram first; when that stays unanswered for longer than 99 in 100 do,
+three helpers and a stream as well; at the end of the period the cycle is judged. An ICMP error for any datagram we
+sent starts a cycle out of turn, at once: that is what makes a crash known fast, without being evidence itself.
+
+Evidence of refusal is a stream connection that was refused, to me or to helpers; when enough members have met it and
+the datagram legs are silent, the accusation does not wait for the end of the period.
+"""
+
+from __future__ import annotations
+
+from adsum.gossip import coordinates
+from adsum.gossip.cases import Cases
+from adsum.gossip.claims import Address, Alive
+from adsum.gossip.commons import Commons, Timer
+from adsum.gossip.effects import IsolationChanged, Note, PingStream
+from adsum.gossip.evidence import Cause, Evidence, Leg
+from adsum.gossip.hearsay import Hearsay
+from adsum.gossip.members import Member
+from adsum.gossip.order import Rank
+from adsum.gossip.rtt import Path
+from adsum.gossip.suspicion import refusals_wanted
+from adsum.gossip.wire import Flag, Header, Kind, Packet
+from adsum.now import MILLISECOND, SECOND, Now
+
+OUT_OF_TURN_MAX = 8  # cycles at once beside the round's
+MOVES_CHECKED_MAX = 64
+
+
+class Probe:
+    __slots__ = (
+        "deadline_ns",
+        "generation",
+        "helpers",
+        "is_stream_silent",
+        "legs",
+        "member",
+        "nacks",
+        "newcomer",
+        "refusers",
+        "sent_ns",
+        "sequence",
+        "widened_ns",
+    )
+
+    def __init__(self, sequence: int, member: Member, sent_ns: int, deadline_ns: int) -> None:
+        self.sequence = sequence
+        self.member = member
+        self.generation = member.standing.generation
+        self.sent_ns = sent_ns
+        self.deadline_ns = deadline_ns
+        self.newcomer: Alive | None = None  # who says that the member moved, if that is why we ask
+        self.helpers: list[Member] = []
+        self.nacks = 0
+        self.refusers: dict[bytes, None] = {}
+        self.legs = Leg.DIRECT
+        self.widened_ns = 0
+        self.is_stream_silent = False
+
+
+class Prober:
+    def __init__(self, commons: Commons, cases: Cases, hearsay: Hearsay) -> None:
+        self.commons = commons
+        self.cases = cases
+        self.hearsay = hearsay
+        self._probes: dict[int, Probe] = {}
+        self._by_member: dict[Member, Probe] = {}
+
+    # Beginning.
+
+    def round(self, now: Now) -> None:
+        commons = self.commons
+        period_ns = commons.settings.probe_interval_ns * commons.health.multiplier
+        member = commons.roster.next_target()
+        if member is not None and member not in self._by_member:
+            self._begin(now, member, period_ns)
+        commons.timers.set((Timer.ROUND, None), now.monotonic_ns + period_ns)
+
+    def check_move(self, now: Now, member: Member, newcomer: Alive) -> None:
+        """Is the member still where it was? If not, it is the newcomer."""
+        probe = self._by_member.get(member)
+        if probe is None and len(self._probes) < MOVES_CHECKED_MAX:
+            probe = self._begin(now, member, self.commons.settings.probe_interval_ns)
+        if probe is not None and (probe.newcomer is None or probe.newcomer.standing < newcomer.standing):
+            probe.newcomer = newcomer
+
+    def unreachable(self, now: Now, address: Address) -> None:
+        """A datagram of ours came back: look at once, and by all legs."""
+        commons = self.commons
+        member = commons.roster.by_address.get(address)
+        if member is None or not member.standing.is_present or self._is_away(now, member):
+            return
+        probe = self._by_member.get(member)
+        if probe is None:
+            if member.suspicion is not None and member.suspicion.is_refused(commons.members):
+                return  # nothing to find out any more
+            if len(self._probes) > OUT_OF_TURN_MAX:
+                commons.tally.probes_refused += 1
+                return
+            commons.tally.probes_out_of_turn += 1
+            period_ns = commons.settings.probe_interval_ns * commons.health.multiplier
+            probe = self._begin(now, member, period_ns)
+        probe.legs |= Leg.ICMP
+
+    def _begin(self, now: Now, member: Member, period_ns: int) -> Probe:
+        commons = self.commons
+        commons.tally.probes += 1
+        commons.phi.cycles += 1
+        probe = Probe(commons.next_sequence(), member, now.monotonic_ns, now.monotonic_ns + period_ns)
+        self._probes[probe.sequence] = probe
+        self._by_member[member] = probe
+        told = (member.verdict.encoded,) if member.verdict is not None else ()
+        address = member.profile.address
+        commons.send(now, address, Kind.PING, sequence=probe.sequence, about=member.short, first=told)
+        latest_ns = commons.settings.probe_timeout_ns
+        wait_ns = commons.rtt.indirect_after_ns(member.path, latest_ns) * commons.health.multiplier
+        commons.timers.set((Timer.WIDEN, probe.sequence), now.monotonic_ns + wait_ns)
+        commons.timers.set((Timer.CYCLE, probe.sequence), probe.deadline_ns)
+        return probe
+
+    # Widening.
+
+    def widen(self, now: Now, sequence: int) -> None:
+        probe = self._probes.get(sequence)
+        if probe is None or probe.widened_ns:
+            return
+        commons = self.commons
+        probe.widened_ns = now.monotonic_ns
+        probe.helpers = commons.roster.pick(commons.settings.indirect_checks, besides=probe.member)
+        left_ns = probe.deadline_ns - now.monotonic_ns
+        for helper in probe.helpers:
+            commons.send(
+                *(now, helper.profile.address, Kind.PING_REQUEST),
+                sequence=sequence,
+                about=probe.member.short,
+                amount=max(1, left_ns // MILLISECOND),
+            )
+        commons.effects.append(PingStream(sequence, probe.member.profile.address, max(MILLISECOND, left_ns)))
+
+    # Answers.
+
+    def acked(self, now: Now, header: Header, packet: Packet) -> None:
+        probe = self._probes.get(packet.sequence)
+        if probe is None:
+            return
+        member = probe.member
+        if header.sender == member.short:
+            self._measure(now, probe, packet)
+        elif not (packet.about == member.short and self._is_helper(probe, header.sender)):
+            self.commons.tally.drop("ack of another")
+            return
+        elif member.path is not None:
+            member.path.is_direct_ok = False
+        commons = self.commons
+        commons.rtt.direct.add(is_lost=header.sender != member.short)
+        self._succeed(now, probe)
+
+    def nacked(self, now: Now, header: Header, packet: Packet) -> None:
+        probe = self._probes.get(packet.sequence)
+        if probe is None or packet.about != probe.member.short or not self._is_helper(probe, header.sender):
+            return
+        probe.nacks += 1
+        if packet.flags & Flag.REFUSED:
+            probe.refusers[header.sender] = None
+            self._conclude_if_refused(now, probe)
+
+    def stream_answered(self, now: Now, sequence: int) -> None:
+        probe = self._probes.get(sequence)
+        if probe is not None:
+            self.commons.rtt.direct.add(is_lost=True)
+            self.commons.tally.asymmetric_paths += 1
+            if probe.member.path is not None:
+                probe.member.path.is_direct_ok = False
+            self._succeed(now, probe)
+
+    def stream_refused(self, now: Now, sequence: int) -> None:
+        probe = self._probes.get(sequence)
+        if probe is not None:
+            probe.legs |= Leg.STREAM
+            probe.refusers = {self.commons.me.short: None, **probe.refusers}
+            self._conclude_if_refused(now, probe)
+
+    def stream_failed(self, sequence: int) -> None:
+        probe = self._probes.get(sequence)
+        if probe is not None:
+            probe.legs |= Leg.STREAM
+
+    def _measure(self, now: Now, probe: Probe, packet: Packet) -> None:
+        commons, member = self.commons, probe.member
+        if member.path is None:
+            member.path = Path()
+        path = member.path
+        path.is_direct_ok = True
+        path.heard_ns = now.monotonic_ns
+        if packet.coordinate:
+            path.coordinate = coordinates.unpack(packet.coordinate) or path.coordinate
+        rtt_ns = now.monotonic_ns - probe.sent_ns
+        commons.tally.rtt_s.add(rtt_ns / SECOND)
+        if commons.health.score <= 3:  # in trouble I would measure myself
+            commons.rtt.observe(now.monotonic_ns, path, rtt_ns)
+
+    def _is_helper(self, probe: Probe, sender: bytes) -> bool:
+        return any(helper.short == sender for helper in probe.helpers)
+
+    # The end.
+
+    def _succeed(self, now: Now, probe: Probe) -> None:
+        self._end(probe)
+        self.commons.health.probe_answered()
+        self._note_target(is_failed=False)
+        if probe.newcomer is not None:  # the old one is there: the other is a copy
+            told = probe.newcomer.profile
+            self.hearsay.conflict(now, probe.member.profile, told, None)
+
+    def _conclude_if_refused(self, now: Now, probe: Probe) -> None:
+        wanted = refusals_wanted(self.commons.members)
+        if probe.widened_ns and len(probe.refusers) >= wanted:
+            self.conclude(now, probe.sequence)
+
+    def conclude(self, now: Now, sequence: int) -> None:
+        probe = self._probes.get(sequence)
+        if probe is None:
+            return
+        self._end(probe)
+        commons, member = self.commons, probe.member
+        is_refused = len(probe.refusers) >= refusals_wanted(commons.members)
+        commons.rtt.direct.add(is_lost=True)
+        if probe.newcomer is not None:
+            self.hearsay.accept(now, member, probe.newcomer)
+            return
+        if not is_refused:  # a refusal is an answer of the host: it says nothing about me
+            commons.tally.probes_failed += 1
+            commons.health.probe_failed(nacks_expected=len(probe.helpers), nacks_received=probe.nacks)
+            self._note_target(is_failed=True)
+        self._judge(now, probe, is_refused=is_refused)
+
+    def _judge(self, now: Now, probe: Probe, *, is_refused: bool) -> None:
+        commons, member = self.commons, probe.member
+        is_same = member.standing.is_present and member.standing.generation == probe.generation
+        if not is_same or self._is_away(now, member):
+            return
+        if commons.beats.has_beaten_since(probe.sent_ns, member):
+            commons.tally.vetoes += 1
+            commons.tally.asymmetric_paths += 1
+            commons.note(Note.VETOED, member.profile, Evidence(Cause.SUSPECTED, legs=probe.legs))
+        elif not is_refused and not commons.guard.may_accuse(now.monotonic_ns):
+            commons.tally.withheld += 1
+            commons.note(Note.WITHHELD, member.profile, Evidence(Cause.SUSPECTED, legs=probe.legs))
+        else:
+            self._accuse(now, probe)
+
+    def _accuse(self, now: Now, probe: Probe) -> None:
+        legs = probe.legs | (Leg.INDIRECT if probe.helpers else Leg(0))
+        self.cases.accuse(
+            *(now, probe.member),
+            refusers=tuple(probe.refusers),
+            legs=int(legs),
+            challenge=self.challenge(now, probe),
+        )
+
+    def challenge(self, now: Now, probe: Probe) -> float:
+        rtt, member = self.commons.rtt, probe.member
+        unanswered = [rtt.unanswered(member.path, now.monotonic_ns - probe.sent_ns, rtt.direct)]
+        if probe.widened_ns:
+            waited_ns = now.monotonic_ns - probe.widened_ns
+            helpers = len(probe.helpers)
+            unanswered += [rtt.unanswered(member.path, waited_ns, rtt.indirect, ways=2)] * helpers
+            unanswered.append(rtt.unanswered(member.path, waited_ns, rtt.stream, ways=2))
+        return self.commons.phi.challenge(unanswered, self.commons.health.score)
+
+    def challenge_of(self, now: Now, member: Member) -> float:
+        probe = self._by_member.get(member)
+        return self.challenge(now, probe) if probe is not None else 0.0
+
+    def void_all(self) -> None:
+        """After a pause, silence proves nothing about anybody."""
+        for probe in list(self._probes.values()):
+            self._end(probe)
+
+    def _end(self, probe: Probe) -> None:
+        del self._probes[probe.sequence]
+        del self._by_member[probe.member]
+        self.commons.timers.cancel((Timer.WIDEN, probe.sequence))
+        self.commons.timers.cancel((Timer.CYCLE, probe.sequence))
+
+    def _note_target(self, *, is_failed: bool) -> None:
+        if self.commons.guard.probed(is_failed=is_failed):
+            self.commons.effects.append(IsolationChanged(self.commons.guard.is_isolated))
+
+    def _is_away(self, now: Now, member: Member) -> bool:
+        return member.standing.rank != Rank.DEAD and member.restarting_until_ns > now.monotonic_ns

@@ -1,0 +1,104 @@
+"""Probing on somebody's behalf: I ping the target, and tell the asker what I found.
+
+The asker gives a budget. Whoever has no answer by 0.8 of it says so, so that the asker still hears it in time: a nack
+clears the asker's network of blame (memberlist's helpers answer after the verdict and clear nobody). When the target
+does not answer soon, its stream port is tried too, and a refused connection is told at once: it is evidence, and no
+time makes it better.
+"""
+
+from __future__ import annotations
+
+from adsum.gossip.claims import Address
+from adsum.gossip.commons import Commons, Timer
+from adsum.gossip.effects import PingStream
+from adsum.gossip.members import Member
+from adsum.gossip.wire import Flag, Kind
+from adsum.now import MILLISECOND, Now
+
+RELAYS_MAX = 256
+NACK_SHARE = 0.8
+BUDGET_MS_MAX = 10_000
+
+
+class Relay:
+    __slots__ = ("asker", "asker_sequence", "is_refused", "nack_ns", "target")
+
+    def __init__(self, asker: Address, asker_sequence: int, target: Member, nack_ns: int) -> None:
+        self.asker = asker
+        self.asker_sequence = asker_sequence
+        self.target = target
+        self.nack_ns = nack_ns
+        self.is_refused = False
+
+
+class Relays:
+    def __init__(self, commons: Commons) -> None:
+        self.commons = commons
+        self._relays: dict[int, Relay] = {}
+
+    def ask(self, now: Now, asker: Address, sequence: int, about: bytes, budget_ms: int) -> None:
+        commons = self.commons
+        target = commons.roster.by_short.get(about)
+        if target is None or len(self._relays) >= RELAYS_MAX:
+            commons.tally.relays_refused += 1
+            commons.send_bare(now, asker, Kind.NACK, sequence=sequence, about=about, flags=Flag.UNKNOWN)
+            return
+        budget_ns = min(budget_ms, BUDGET_MS_MAX) * MILLISECOND
+        nack_ns = now.monotonic_ns + int(budget_ns * NACK_SHARE)
+        own = commons.next_sequence()
+        self._relays[own] = Relay(asker, sequence, target, nack_ns)
+        wait_ns = commons.rtt.indirect_after_ns(
+            target.path, min(commons.settings.probe_timeout_ns, budget_ns // 2)
+        )
+        commons.timers.set((Timer.RELAY_STREAM, own), now.monotonic_ns + wait_ns)
+        commons.timers.set((Timer.RELAY_NACK, own), nack_ns)
+        told = (target.verdict.encoded,) if target.verdict is not None else ()
+        commons.send(now, target.profile.address, Kind.PING, sequence=own, about=about, first=told)
+
+    def try_stream(self, now: Now, own: int) -> None:
+        relay = self._relays.get(own)
+        if relay is not None:
+            timeout_ns = max(MILLISECOND, relay.nack_ns - now.monotonic_ns)
+            self.commons.effects.append(PingStream(own, relay.target.profile.address, timeout_ns))
+
+    def answered(self, now: Now, own: int) -> bool:
+        """By the target; False when the number is not one of ours."""
+        relay = self._end(own)
+        if relay is None:
+            return False
+        self.commons.send(
+            now, relay.asker, Kind.ACK, sequence=relay.asker_sequence, about=relay.target.short, beats=b""
+        )
+        return True
+
+    def refused(self, now: Now, own: int) -> bool:
+        relay = self._relays.get(own)
+        if relay is None:
+            return False
+        relay.is_refused = True
+        self.nack(now, own)
+        return True
+
+    def knows(self, own: int) -> bool:
+        return own in self._relays
+
+    def nack(self, now: Now, own: int) -> None:
+        relay = self._end(own)
+        if relay is not None:
+            flags = Flag.REFUSED if relay.is_refused else 0
+            about = relay.target.short
+            self.commons.send_bare(
+                now, relay.asker, Kind.NACK, sequence=relay.asker_sequence, about=about, flags=flags
+            )
+
+    def drop_all(self) -> None:
+        """After a pause no budget holds any more."""
+        for own in list(self._relays):
+            self._end(own)
+
+    def _end(self, own: int) -> Relay | None:
+        relay = self._relays.pop(own, None)
+        if relay is not None:
+            self.commons.timers.cancel((Timer.RELAY_STREAM, own))
+            self.commons.timers.cancel((Timer.RELAY_NACK, own))
+        return relay

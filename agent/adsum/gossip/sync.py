@@ -1,0 +1,256 @@
+"""Comparing whole rosters over a stream: on joining, every so often, and with the failed, who may have come back.
+
+Three turns on one stream. The opener says who it is and the digest of its roster; the other answers with nothing when
+the digests agree (most times, at a cost that does not grow) or else with its roster; the opener closes with what the
+other lacks or has older. Members that were told dead come with their verdict, its original accusers and its age, so
+that a sync invents no witnesses and prolongs no tombstone. What it tells is told on by gossip only if it was news.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+
+from adsum.gossip.claims import Address, Alive, BadClaim, Dead, Left, Suspect
+from adsum.gossip.commons import Commons, Timer
+from adsum.gossip.effects import (
+    AnswerSync,
+    CloseSync,
+    GenerationRaised,
+    JoinEnded,
+    OpenSync,
+    SyncMessage,
+    SyncPart,
+)
+from adsum.gossip.hearsay import GENERATION_AHEAD_MS_MAX, Hearsay
+from adsum.gossip.members import Member
+from adsum.gossip.order import Standing
+from adsum.now import SECOND, Now
+
+OPEN_MAX = 16
+SERVED_MAX = 8
+SCALE_ABOVE = 32  # members; beyond, the interval grows with the logarithm, as memberlist's does
+LIMIT_NS = 30 * SECOND
+FAREWELL_PEERS_PER_GOSSIP_NODE = 2
+# Who is told of more than so many times the members it knew is new here, and its news are nobody else's.
+NEWCOMER_SHARE = 2
+
+
+class Syncs:
+    def __init__(self, commons: Commons, hearsay: Hearsay) -> None:
+        self.commons = commons
+        self.hearsay = hearsay
+        self.last_ns: int | None = None  # when rosters were last compared
+        self._tickets = 0
+        self._opened: dict[int, tuple[Address, bool]] = {}  # to whom, and whether it is a join
+        self._served: dict[int, None] = {}
+
+    # Opening.
+
+    def join(self, now: Now, address: Address) -> None:
+        self._open(now, address, is_join=True)
+
+    def periodic(self, now: Now) -> None:
+        commons = self.commons
+        self.compare_with_any(now)
+        jitter = 0.9 + 0.2 * commons.random.random()
+        wait_ns = int(commons.settings.sync_interval_ns * _scale(commons.members) * jitter)
+        commons.timers.set((Timer.SYNC, None), now.monotonic_ns + wait_ns)
+
+    def compare_with_any(self, now: Now) -> None:
+        for peer in self.commons.roster.pick(1):
+            self._open(now, peer.profile.address, is_join=False)
+
+    def reconnect(self, now: Now) -> None:
+        """All present together try about as many failed ones as there are of them, each round."""
+        commons = self.commons
+        gone = commons.roster.pick_gone()
+        if gone is not None:
+            failed = len(commons.roster) - commons.roster.present
+            if commons.random.random() * commons.members < failed:
+                self._open(now, gone.profile.address, is_join=False)
+        jitter = 0.5 + commons.random.random()
+        wait_ns = int(commons.settings.reconnect_interval_ns * jitter)
+        commons.timers.set((Timer.RECONNECT, None), now.monotonic_ns + wait_ns)
+
+    def say_farewell(self, now: Now, part: SyncPart) -> None:
+        commons = self.commons
+        peers = commons.roster.pick(FAREWELL_PEERS_PER_GOSSIP_NODE * commons.settings.gossip_nodes)
+        for peer in peers:
+            self._tickets += 1
+            message = SyncMessage(self.digest(), (part,), wants_answer=False)
+            commons.effects.append(OpenSync(self._tickets, peer.profile.address, message))
+
+    def _open(self, now: Now, address: Address, *, is_join: bool) -> None:
+        commons = self.commons
+        if len(self._opened) >= OPEN_MAX:
+            commons.tally.syncs_busy += 1
+            return
+        self._tickets += 1
+        self._opened[self._tickets] = (address, is_join)
+        commons.timers.set((Timer.SYNC_LIMIT, (self._tickets, True)), now.monotonic_ns + LIMIT_NS)
+        commons.tally.syncs_opened += 1
+        message = SyncMessage(self.digest(), (self._my_part(),), is_join=is_join)
+        commons.effects.append(OpenSync(self._tickets, address, message))
+
+    def answered(self, now: Now, ticket: int, message: SyncMessage) -> None:
+        opened = self._opened.pop(ticket, None)
+        if opened is None:
+            return
+        commons = self.commons
+        commons.timers.cancel((Timer.SYNC_LIMIT, (ticket, True)))
+        self._follow_advice(message.use_generation)
+        told = self._merge(now, message.parts)
+        if message.parts:
+            closing = tuple(self._newer_than(told, now))
+        else:
+            closing = ()
+            commons.tally.syncs_equal += 1
+        self._compared(now)
+        commons.effects.append(CloseSync(ticket, SyncMessage(self.digest(), closing)))
+        if opened[1]:
+            commons.effects.append(JoinEnded(opened[0], ""))
+
+    def failed(self, ticket: int, error: str) -> None:
+        opened = self._opened.pop(ticket, None)
+        if opened is None:
+            return
+        self.commons.timers.cancel((Timer.SYNC_LIMIT, (ticket, True)))
+        self.commons.tally.syncs_failed += 1
+        if opened[1]:
+            self.commons.effects.append(JoinEnded(opened[0], error))
+
+    # Serving.
+
+    def asked(self, now: Now, ticket: int, message: SyncMessage) -> None:
+        commons = self.commons
+        if not message.wants_answer:
+            self._merge(now, message.parts)
+            return
+        if len(self._served) >= SERVED_MAX:
+            commons.tally.syncs_busy += 1
+            commons.effects.append(AnswerSync(ticket, None))
+            return
+        advice = self._advice(now, message)
+        self._merge(now, message.parts)
+        commons.tally.syncs_served += 1
+        digest = self.digest()
+        if digest == message.digest:
+            answer = SyncMessage(digest)
+        else:
+            self._served[ticket] = None
+            commons.timers.set((Timer.SYNC_LIMIT, (ticket, False)), now.monotonic_ns + LIMIT_NS)
+            answer = SyncMessage(digest, tuple(self._parts(now)), use_generation=advice)
+        commons.effects.append(AnswerSync(ticket, answer))
+
+    def closed(self, now: Now, ticket: int, message: SyncMessage) -> None:
+        if self._end_served(ticket):
+            self._merge(now, message.parts)
+            self._compared(now)
+
+    def broken(self, ticket: int) -> None:
+        """The stream that we answered on went away before its last turn."""
+        self._end_served(ticket)
+
+    def overdue(self, ticket: int, *, is_ours: bool) -> None:
+        """The rim owes us a report; a place is not kept for it for ever."""
+        if is_ours:
+            self.failed(ticket, "no answer in time")
+        else:
+            self._end_served(ticket)
+
+    def _end_served(self, ticket: int) -> bool:
+        self.commons.timers.cancel((Timer.SYNC_LIMIT, (ticket, False)))
+        if ticket not in self._served:
+            return False
+        del self._served[ticket]
+        return True
+
+    # A wild clock.
+
+    def _advice(self, now: Now, message: SyncMessage) -> int:
+        """What a joiner whose generation is days ahead of us should use instead; 0 when there is nothing wrong."""
+        if now.wall_ms <= self.commons.settings.build_wall_ms:
+            return 0
+        for part in message.parts[:1]:
+            told = self._decoded(part.alive)
+            if isinstance(told, Alive) and told.standing.generation > now.wall_ms + GENERATION_AHEAD_MS_MAX:
+                known = self.commons.roster.by_short.get(told.subject)
+                return max(now.wall_ms, known.standing.generation + 1 if known else 0)
+        return 0
+
+    def _follow_advice(self, generation: int) -> None:
+        """Taken only while nobody has let me in: a generation must not go back under those who know it."""
+        commons = self.commons
+        if generation and generation < commons.me.generation and not commons.roster.present:
+            commons.me.use_generation(generation)
+            commons.effects.append(GenerationRaised(generation))
+
+    # Parts.
+
+    def digest(self) -> int:
+        me = self.commons.me
+        return self.commons.roster.digest ^ me.alive.digest
+
+    def _my_part(self) -> SyncPart:
+        return SyncPart(self.commons.me.alive.encoded)
+
+    def _parts(self, now: Now) -> Iterable[SyncPart]:
+        yield self._my_part()
+        for member in self.commons.roster.members.values():
+            yield _part(now, member)
+
+    def _newer_than(self, told: dict[bytes, Standing], now: Now) -> Iterable[SyncPart]:
+        me = self.commons.me
+        if told.get(me.short, _NOTHING) < me.standing:
+            yield self._my_part()
+        for member in self.commons.roster.members.values():
+            if told.get(member.short, _NOTHING) < member.standing:
+                yield _part(now, member)
+
+    def _merge(self, now: Now, parts: tuple[SyncPart, ...]) -> dict[bytes, Standing]:
+        """What they believe, by subject; whatever of it is news to us is taken, and told on unless we are new."""
+        told: dict[bytes, Standing] = {}
+        members_max = self.commons.settings.members_max
+        self.commons.tells_on = len(parts) < NEWCOMER_SHARE * (len(self.commons.roster) + 1)
+        for part in parts[:members_max]:
+            alive = self._decoded(part.alive)
+            if not isinstance(alive, Alive):
+                continue
+            verdict = self._decoded(part.verdict) if part.verdict else None
+            if not isinstance(verdict, Suspect | Dead | Left) or verdict.subject != alive.subject:
+                verdict = None
+            told[alive.subject] = max(alive.standing, verdict.standing) if verdict else alive.standing
+            self.hearsay.introduce(now, alive, verdict, part.age_s)
+        if len(parts) > members_max:
+            self.commons.tally.drop("sync too long")
+        self.commons.tells_on = True
+        self.hearsay.take_answers()
+        return told
+
+    def _decoded(self, encoded: bytes) -> object:
+        try:
+            return self.commons.claims.decode(encoded)
+        except BadClaim:
+            self.commons.tally.drop("bad claim")
+            return None
+
+    def _compared(self, now: Now) -> None:
+        self.last_ns = now.monotonic_ns
+        self.commons.guard.compared()
+
+
+def _part(now: Now, member: Member) -> SyncPart:
+    if member.verdict is None:
+        return SyncPart(member.alive.encoded)
+    age_s = (now.monotonic_ns - member.changed_ns) // SECOND
+    return SyncPart(member.alive.encoded, member.verdict.encoded, age_s)
+
+
+def _scale(members: int) -> int:
+    if members <= SCALE_ABOVE:
+        return 1
+    return math.ceil(math.log2(members) - math.log2(SCALE_ABOVE)) + 1
+
+
+_NOTHING = Standing(-1, 0, 0, 0)

@@ -1,0 +1,68 @@
+"""What the roll counts: plain numbers, read at scrape. No series per peer: a thousand by a thousand would be a million."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from adsum.gossip.wire import Kind
+
+AGE_BUCKETS_S = (0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 30.0)
+PHI_BUCKETS = (0.5, 1.0, 2.0, 3.0, 4.0, 6.0, 8.0)
+RTT_BUCKETS_S = (0.0005, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.5)
+
+
+class Buckets:
+    """A histogram as Prometheus wants it, with fixed edges."""
+
+    __slots__ = ("counts", "edges", "total")
+
+    def __init__(self, edges: tuple[float, ...]) -> None:
+        self.edges = edges
+        self.counts = [0] * (len(edges) + 1)
+        self.total = 0.0
+
+    def add(self, value: float) -> None:
+        index = 0
+        for edge in self.edges:
+            if value <= edge:
+                break
+            index += 1
+        self.counts[index] += 1
+        self.total += value
+
+
+@dataclass(slots=True)
+class Tally:
+    packets_in: list[int] = field(default_factory=lambda: [0] * len(Kind))  # by kind of packet
+    packets_out: list[int] = field(default_factory=lambda: [0] * len(Kind))
+    bytes_in: list[int] = field(default_factory=lambda: [0] * len(Kind))
+    bytes_out: list[int] = field(default_factory=lambda: [0] * len(Kind))
+    dropped: dict[str, int] = field(default_factory=dict)  # what came in and was not used, by reason
+    transitions: dict[tuple[str, str, str], int] = field(default_factory=dict)  # from, to, cause
+    suspicions_raised: int = 0
+    suspicions_refuted: int = 0
+    suspicions_confirmed: int = 0
+    suspicions_of_me: int = 0
+    vetoes: int = 0
+    witnesses: int = 0
+    withheld: int = 0  # accusations that the guard kept back
+    asymmetric_paths: int = 0  # it lives, but not by the way my probe took
+    flaps: int = 0
+    probes: int = 0
+    probes_failed: int = 0
+    probes_out_of_turn: int = 0
+    probes_refused: int = 0  # out-of-turn probes beyond the bound
+    relays_refused: int = 0
+    syncs_opened: int = 0
+    syncs_served: int = 0
+    syncs_equal: int = 0
+    syncs_failed: int = 0
+    syncs_busy: int = 0
+    conflicts: int = 0
+    answers_cut: int = 0  # stale news that was not answered because the answer was full
+    rtt_s: Buckets = field(default_factory=lambda: Buckets(RTT_BUCKETS_S))
+    phi: Buckets = field(default_factory=lambda: Buckets(PHI_BUCKETS))
+    detection_s: Buckets = field(default_factory=lambda: Buckets(AGE_BUCKETS_S))  # suspicion to verdict
+
+    def drop(self, reason: str) -> None:
+        self.dropped[reason] = self.dropped.get(reason, 0) + 1

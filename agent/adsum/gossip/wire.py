@@ -1,0 +1,215 @@
+"""Datagrams: a clear header, and a body that the rim seals when there is a key.
+
+    header  format version (1 byte) · sender's short id (8) · its generation (8) · flags (1)
+    body    one CBOR array of positional fields, in this order: see `Packet`
+
+What a datagram carries besides its message (claims, counters of life, opaque bytes of the catalog) is spliced in as
+ready bytes; nothing is encoded per datagram but a few small numbers. Later versions may append fields; a header of
+another format version is counted and dropped.
+
+`Seal` is the door to the rim: keys, nonces and the keyring live behind it. The label is authenticated there, so a
+datagram of another cluster never gets here. `PlainSeal` is what stands in without a key: it finds damage and foreign
+labels, and protects from nobody.
+"""
+
+from __future__ import annotations
+
+import enum
+import struct
+import zlib
+from typing import NamedTuple, Protocol
+
+from adsum.gossip.claims import COUNTER_MAX, SHORT, BadClaim, strict_loads
+
+FORMAT_VERSION = 1
+VERSION_MIN = VERSION_MAX = 1  # of the protocol spoken inside; each member says its range
+
+_HEADER = struct.Struct(">B8sQB")
+HEADER_BYTES = _HEADER.size
+BEAT = struct.Struct(">8sHI")
+CLAIMS_MAX = 255
+CARRIED_MAX = 255
+ROOT_BYTES_MAX = 16
+COORDINATE_BYTES_MAX = 64
+U32 = 1 << 32
+
+
+class Malformed(ValueError):
+    """The sender's fault; counted by its reason and dropped."""
+
+
+class Kind(enum.IntEnum):
+    PING = 0
+    ACK = 1
+    PING_REQUEST = 2
+    NACK = 3
+    GOSSIP = 4
+    REFUSAL = 5
+
+
+class Flag(enum.IntFlag):
+    REFUSED = 1  # a helper's nack: the target's host refused a connection
+    UNKNOWN = 2  # a helper's nack: it knows no such member
+    CONFLICT = 4  # a refusal: your id or name is another's
+
+
+class Header(NamedTuple):
+    sender: bytes
+    generation: int
+
+
+class Packet(NamedTuple):
+    kind: int
+    sequence: int  # the sender's own, returned in the ack
+    about: bytes  # the short id of who is meant; empty where it says nothing
+    amount: int  # a budget in ms for helpers; the generation to use in a refusal
+    flags: int
+    beat: int  # the sender's counter of life
+    root: bytes  # of the sender's catalog; opaque here
+    coordinate: bytes
+    claims: list[bytes]
+    beats: bytes
+    carried: list[bytes]
+
+
+FIELDS = len(Packet._fields)
+
+
+class Seal(Protocol):
+    overhead_bytes: int
+
+    def seal(self, header: bytes, body: bytes) -> bytes: ...
+
+    def open(self, header: bytes, sealed: bytes) -> bytes | None: ...
+
+
+class PlainSeal:
+    overhead_bytes = 4
+
+    def __init__(self, label: str) -> None:
+        self._seed = zlib.crc32(label.encode())
+
+    def seal(self, header: bytes, body: bytes) -> bytes:
+        return body + self._sum(header, body)
+
+    def open(self, header: bytes, sealed: bytes) -> bytes | None:
+        body, given = sealed[:-4], sealed[-4:]
+        return body if given == self._sum(header, body) else None
+
+    def _sum(self, header: bytes, body: bytes) -> bytes:
+        return zlib.crc32(body, zlib.crc32(header, self._seed)).to_bytes(4, "big")
+
+
+def header(sender: bytes, generation: int) -> bytes:
+    return _HEADER.pack(FORMAT_VERSION, sender, generation, 0)
+
+
+def parse_header(message: bytes) -> Header:
+    if len(message) < HEADER_BYTES:
+        raise Malformed("truncated")
+    version, sender, generation, _flags = _HEADER.unpack_from(message)
+    if version != FORMAT_VERSION:
+        raise Malformed("version")
+    if generation >= COUNTER_MAX:
+        raise Malformed("fields")
+    return Header(sender, generation)
+
+
+def encode(
+    kind: Kind,
+    *,
+    sequence: int = 0,
+    about: bytes = b"",
+    amount: int = 0,
+    flags: int = 0,
+    beat: int = 0,
+    root: bytes = b"",
+    coordinate: bytes = b"",
+    claims: list[bytes] | None = None,
+    beats: bytes = b"",
+    carried: list[bytes] | None = None,
+) -> bytes:
+    claims, carried = claims or [], carried or []
+    parts = [
+        *(_ARRAY_OF_FIELDS, _KINDS[kind], number(sequence), bytes_head(len(about)), about, number(amount)),
+        *(number(flags), number(beat), bytes_head(len(root)), root, bytes_head(len(coordinate)), coordinate),
+        array_head(len(claims)),
+    ]
+    for claim in claims:
+        parts += (bytes_head(len(claim)), claim)
+    parts += (bytes_head(len(beats)), beats, array_head(len(carried)))
+    for payload in carried:
+        parts += (bytes_head(len(payload)), payload)
+    return b"".join(parts)
+
+
+def decode(body: bytes) -> Packet:
+    try:
+        fields = strict_loads(body)
+    except BadClaim as error:
+        raise Malformed("cbor") from error
+    if not isinstance(fields, list) or len(fields) < FIELDS:
+        raise Malformed("fields")
+    packet = Packet._make(fields[:FIELDS])
+    if not _is_sane(packet):
+        raise Malformed("fields")
+    return packet
+
+
+def _is_sane(packet: Packet) -> bool:
+    kind, sequence, about, amount, flags, beat, root, coordinate, claims, beats, carried = packet
+    return (
+        type(kind) is type(sequence) is type(amount) is type(flags) is type(beat) is int
+        and type(about) is type(root) is type(coordinate) is type(beats) is bytes
+        and type(claims) is type(carried) is list
+        and 0 <= kind < 256
+        and 0 <= sequence < U32
+        and 0 <= amount < COUNTER_MAX
+        and 0 <= flags < 256
+        and 0 <= beat < U32
+        and len(about) in (0, SHORT)
+        and len(root) <= ROOT_BYTES_MAX
+        and len(coordinate) <= COORDINATE_BYTES_MAX
+        and len(beats) % BEAT.size == 0
+        and len(claims) <= CLAIMS_MAX
+        and len(carried) <= CARRIED_MAX
+        and all(type(claim) is bytes for claim in claims)
+        and all(type(payload) is bytes for payload in carried)
+    )
+
+
+# CBOR heads, written by hand because splicing them is what makes a datagram cheap.
+
+
+def number(value: int) -> bytes:
+    if value < 24:
+        return _SMALL[value]
+    return _long_head(0, value)
+
+
+def bytes_head(length: int) -> bytes:
+    if length < 256:
+        return _BYTES_HEADS[length]
+    return _long_head(0x40, length)
+
+
+def array_head(length: int) -> bytes:
+    return _long_head(0x80, length)
+
+
+def _long_head(major: int, value: int) -> bytes:
+    if value < 24:
+        return bytes((major | value,))
+    if value < 1 << 8:
+        return bytes((major | 24, value))
+    if value < 1 << 16:
+        return bytes((major | 25,)) + value.to_bytes(2, "big")
+    if value < 1 << 32:
+        return bytes((major | 26,)) + value.to_bytes(4, "big")
+    return bytes((major | 27,)) + value.to_bytes(8, "big")
+
+
+_SMALL = [_long_head(0, value) for value in range(24)]
+_BYTES_HEADS = [_long_head(0x40, length) for length in range(256)]
+_ARRAY_OF_FIELDS = array_head(FIELDS)
+_KINDS = {kind: number(kind) for kind in Kind}
