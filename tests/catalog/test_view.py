@@ -1,11 +1,13 @@
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
 
-from adsum.catalog.definitions import Status
+from adsum.catalog.aliases import verdict
+from adsum.catalog.definitions import CheckDefinition, Status
 from adsum.catalog.indexes import Family, Topic
 from adsum.catalog.model import SERF_HEALTH, Check, Node, Service
-from adsum.catalog.view import Host, View
+from adsum.catalog.view import Host, Instance, Row, Table, View
 from adsum.now import Now
 
 NOW = Now(0, 1_000_000)
@@ -146,6 +148,39 @@ def test_a_check_that_comes_before_its_service_is_adopted() -> None:
     view.put_service(NOW, "n1", WEB)
     (instance,) = view.instances("web")
     assert instance.status is Status.WARNING
+
+
+def test_a_check_whose_service_never_comes_leaves_nothing_behind() -> None:
+    view = view_of_one()
+    view.put_check(NOW, "n1", WEB_CHECK)
+    view.remove_check(NOW, "n1", "c1")
+    view.put_service(NOW, "n1", WEB)
+    assert list(instance_of(view).checks) == []
+    host = view.node("n1")
+    assert host is not None
+    assert host.early_checks == {}
+
+
+def test_neither_a_new_service_nor_an_alias_looks_at_every_check_of_the_node() -> None:
+    """Forty thousand registrations took minutes, and each flip beside two thousand aliases a second."""
+    view = view_of_one()
+    host = view.node("n1")
+    assert host is not None
+    host.checks = NotWalked()
+    view.put_service(NOW, "n1", WEB)
+    view.put_check(NOW, "n1", replace(WEB_CHECK, status=Status.WARNING, output="slow"))
+    alias = CheckDefinition(check_id="alias", alias_service="web1")
+    assert verdict(view, "n1", alias) == (Status.WARNING, 'Aliased check "web check" failing: slow')
+
+
+class NotWalked(Table[str, Row[Check]]):
+    def __iter__(self) -> Iterator[Row[Check]]:
+        raise AssertionError("all checks of the node were looked at")
+
+
+def instance_of(view: View) -> Instance:
+    (instance,) = view.instances("web")
+    return instance
 
 
 def test_a_check_that_moves_to_another_service_leaves_the_first() -> None:

@@ -16,15 +16,17 @@ def verdict(view: View, own_node: str, definition: CheckDefinition) -> Verdict:
     node_name = definition.alias_node or own_node
     host = view.node(node_name)
     service_id = definition.alias_service
-    if host is None or (service_id and service_id not in host.instances):
+    instance = host.instances.get(service_id) if host is not None else None
+    if host is None or (service_id and instance is None):
         return Status.CRITICAL, f"Service {service_id} could not be found on node {node_name}"
     # Of its own node an alias sees what is registered there, of another's also whether it is present.
     unseen = {definition.check_id} if definition.alias_node else {definition.check_id, SERF_HEALTH}
-    return worst(
-        row.value
-        for row in host.checks
-        if row.value.service_id in ("", service_id) and row.value.check_id not in unseen
-    )
+    judges = [row.value for row in (instance.all_checks() if instance else host.node_checks)]
+    return worst(check for check in sorted(judges, key=_check_id) if check.check_id not in unseen)
+
+
+def _check_id(check: Check) -> str:
+    return check.check_id
 
 
 def worst(checks: Iterable[Check]) -> Verdict:

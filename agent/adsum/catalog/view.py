@@ -81,7 +81,7 @@ class Table(Generic[Key, Item]):
 class Host:
     """A node with everything on it."""
 
-    __slots__ = ("checks", "instances", "node", "node_checks", "owner")
+    __slots__ = ("checks", "early_checks", "instances", "node", "node_checks", "owner")
 
     def __init__(self, owner: str, node: Row[Node]) -> None:
         self.owner = owner  # uuid of the agent that may change what is here
@@ -89,6 +89,7 @@ class Host:
         self.instances: Table[str, Instance] = Table()  # by service id
         self.checks: Table[str, Row[Check]] = Table()  # all of them, by check id
         self.node_checks: Table[str, Row[Check]] = Table()  # those that judge every service here
+        self.early_checks: dict[str, Table[str, Row[Check]]] = {}  # by the service id that is not here yet
 
     @property
     def name(self) -> str:
@@ -304,8 +305,8 @@ class View:
             host.node_checks.put(check.check_id, row)
             return
         instance = host.instances.get(check.service_id)
-        if instance is not None:
-            instance.checks.put(check.check_id, row)
+        checks = instance.checks if instance else host.early_checks.setdefault(check.service_id, Table())
+        checks.put(check.check_id, row)
 
     def _detach_check(self, host: Host, check: Check) -> None:
         if not check.service_id:
@@ -314,12 +315,17 @@ class View:
         instance = host.instances.get(check.service_id)
         if instance is not None:
             instance.checks.pop(check.check_id)
+            return
+        early = host.early_checks[check.service_id]
+        early.pop(check.check_id)
+        if not early:
+            del host.early_checks[check.service_id]
 
     def _adopt_checks(self, instance: Instance) -> None:
         """Deltas may bring a check before its service."""
-        for row in instance.host.checks:
-            if row.value.service_id == instance.service.value.service_id:
-                instance.checks.put(row.value.check_id, row)
+        early = instance.host.early_checks.pop(instance.service.value.service_id, None)
+        if early is not None:
+            instance.checks = early
 
     # Which topics a change moves.
 
