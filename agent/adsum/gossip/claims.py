@@ -164,6 +164,17 @@ def dead(accusation: Suspect, cause: Cause) -> Dead:
     return Dead(accusation.subject, standing, accusers, refusers, legs, phi, cause, encoded)
 
 
+def accusation(verdict: Dead) -> Suspect:
+    """What a verdict from elsewhere is worth where its subject counts as present: grounds to ask it."""
+    generation, _departure, incarnation, _rank = verdict.standing
+    return suspect(
+        *(verdict.subject, generation, incarnation, verdict.accusers),
+        refusers=verdict.refusers,
+        legs=verdict.legs,
+        phi_tenths=verdict.phi_tenths,
+    )
+
+
 def left(subject: bytes, generation: int, incarnation: int, departure: Departure, by: bytes) -> Left:
     standing = Standing(generation, departure, incarnation, Rank.DEAD)
     return Left(subject, standing, by, cbor2.dumps([3, subject, generation, incarnation, int(departure), by]))

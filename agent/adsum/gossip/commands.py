@@ -107,6 +107,7 @@ class SyncClosed:
 class SyncFailed:
     ticket: int
     error: str
+    is_busy: bool = False  # it answered None: a join is tried again soon
 
 
 @dataclass(frozen=True, slots=True)

@@ -46,6 +46,7 @@ class Timer(enum.Enum):
     SYNC_LIMIT = "sync limit"
     RECONNECT = "reconnect"
     REAP = "reap"
+    JOIN_AGAIN = "join again"
     LEAVE = "leave"
 
 

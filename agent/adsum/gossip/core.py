@@ -154,8 +154,8 @@ class Core:
                 self._syncs.answered(now, ticket, message)
             case SyncClosed(ticket, message):
                 self._syncs.closed(now, ticket, message)
-            case SyncFailed(ticket, error):
-                self._syncs.failed(ticket, error)
+            case SyncFailed(ticket, error, is_busy):
+                self._syncs.failed(now, ticket, error, is_busy=is_busy)
             case SyncBroken(ticket):
                 self._syncs.broken(ticket)
         return self._commons.take_effects()
@@ -225,7 +225,9 @@ class Core:
             case Timer.SYNC, _:
                 self._syncs.periodic(now)
             case Timer.SYNC_LIMIT, (int(ticket), bool(is_ours)):
-                self._syncs.overdue(ticket, is_ours=is_ours)
+                self._syncs.overdue(now, ticket, is_ours=is_ours)
+            case Timer.JOIN_AGAIN, (Address() as address, int(tries)):
+                self._syncs.join(now, address, tries)
             case Timer.RECONNECT, _:
                 self._syncs.reconnect(now)
             case Timer.REAP, _:

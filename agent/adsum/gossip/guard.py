@@ -32,6 +32,7 @@ class Guard:
         self._failed: deque[bool] = deque(maxlen=TARGETS_REMEMBERED)
         self._refuted_ns: deque[int] = deque(maxlen=REFUTED_MAX)
         self._muted_until_ns = 0
+        self._ran_ns = 0
         self._accuse_after_ns = 0
         self._silent_ns: deque[int] = deque()
 
@@ -59,7 +60,9 @@ class Guard:
 
     def gap_ns(self, now_ns: int, deadline_ns: int | None) -> int:
         """How long the loop stood still, or 0: a deadline is never missed by so much while it runs."""
-        late_ns = now_ns - deadline_ns if deadline_ns is not None else 0
+        since_ns = max(deadline_ns, self._ran_ns) if deadline_ns is not None else now_ns
+        self._ran_ns = now_ns
+        late_ns = now_ns - since_ns
         return late_ns if late_ns > self._pause_ns else 0
 
     def paused(self, accuse_after_ns: int) -> None:

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from typing import NamedTuple, Protocol
 
-from adsum.gossip import evidence
+from adsum.gossip import claims, evidence
 from adsum.gossip.broadcasts import Class
 from adsum.gossip.cases import Cases
 from adsum.gossip.claims import Address, Alive, Claim, Dead, Left, Profile, RestartingSoon, Suspect, UserEvent
@@ -84,7 +84,14 @@ class Hearsay:
                 self.commons.roster.keep_verdict(verdict)
             self._hear_alive(now, told, FROM_SYNC, age_s=age_s)
         if verdict is not None:
-            self.hear(now, verdict, FROM_SYNC)
+            self.hear(now, self._as_grounds(verdict), FROM_SYNC)
+
+    def _as_grounds(self, verdict: Suspect | Dead | Left) -> Suspect | Dead | Left:
+        """After a partition each side brings the other verdicts on everybody: they are asked, not buried at once."""
+        member = self.commons.roster.by_short.get(verdict.subject)
+        if isinstance(verdict, Dead) and member is not None and member.standing.is_present:
+            return claims.accusation(verdict)
+        return verdict
 
     def take_answers(self) -> tuple[bytes, ...]:
         answers, self.answers = tuple(self.answers.values()), {}
@@ -110,7 +117,9 @@ class Hearsay:
         if len(self.answers) >= ANSWERS_MAX:
             self.commons.tally.answers_cut += 1
         else:
-            self.answers[member.short] = member.verdict.encoded
+            verdict = member.verdict
+            grounds = claims.accusation(verdict) if isinstance(verdict, Dead) else verdict
+            self.answers[member.short] = grounds.encoded
 
     def _hear_of_known(self, now: Now, member: Member, told: Alive, source: Source) -> None:
         is_new_life = told.standing.generation > member.standing.generation
@@ -261,6 +270,8 @@ class Hearsay:
             self.cases.confirm(now, member, claim)
         elif claim.standing > member.standing:
             self._believe(now, member, claim)
+        elif member.verdict is None and not isinstance(claim, Suspect) and len(self.answers) < ANSWERS_MAX:
+            self.answers[claim.subject] = member.alive.encoded  # it is back; the teller has not heard
 
     def _believe(self, now: Now, member: Member, claim: Suspect | Dead | Left) -> None:
         match claim:

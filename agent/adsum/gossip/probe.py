@@ -153,7 +153,7 @@ class Prober:
         elif member.path is not None:
             member.path.is_direct_ok = False
         commons = self.commons
-        commons.rtt.direct.add(is_lost=header.sender != member.short)
+        commons.rtt.loss.add(is_lost=header.sender != member.short)
         self._succeed(now, probe)
 
     def nacked(self, now: Now, header: Header, packet: Packet) -> None:
@@ -168,7 +168,7 @@ class Prober:
     def stream_answered(self, now: Now, sequence: int) -> None:
         probe = self._probes.get(sequence)
         if probe is not None:
-            self.commons.rtt.direct.add(is_lost=True)
+            self.commons.rtt.loss.add(is_lost=True)
             self.commons.tally.asymmetric_paths += 1
             if probe.member.path is not None:
                 probe.member.path.is_direct_ok = False
@@ -225,13 +225,14 @@ class Prober:
         self._end(probe)
         commons, member = self.commons, probe.member
         is_refused = len(probe.refusers) >= refusals_wanted(commons.members)
-        commons.rtt.direct.add(is_lost=True)
+        commons.rtt.loss.add(is_lost=True)
         if probe.newcomer is not None:
             self.hearsay.accept(now, member, probe.newcomer)
             return
         if not is_refused:  # a refusal is an answer of the host: it says nothing about me
             commons.tally.probes_failed += 1
-            commons.health.probe_failed(nacks_expected=len(probe.helpers), nacks_received=probe.nacks)
+            if commons.members > 2:  # of two, nobody can tell whose fault it is
+                commons.health.probe_failed(nacks_expected=len(probe.helpers), nacks_received=probe.nacks)
             self._note_target(is_failed=True)
         self._judge(now, probe, is_refused=is_refused)
 
@@ -261,12 +262,11 @@ class Prober:
 
     def challenge(self, now: Now, probe: Probe) -> float:
         rtt, member = self.commons.rtt, probe.member
-        unanswered = [rtt.unanswered(member.path, now.monotonic_ns - probe.sent_ns, rtt.direct)]
+        unanswered = [rtt.unanswered(member.path, now.monotonic_ns - probe.sent_ns, ways=1)]
         if probe.widened_ns:
             waited_ns = now.monotonic_ns - probe.widened_ns
-            helpers = len(probe.helpers)
-            unanswered += [rtt.unanswered(member.path, waited_ns, rtt.indirect, ways=2)] * helpers
-            unanswered.append(rtt.unanswered(member.path, waited_ns, rtt.stream, ways=2))
+            other_legs = len(probe.helpers) + 1  # and the stream, whose connection costs a round trip too
+            unanswered += [rtt.unanswered(member.path, waited_ns, ways=2)] * other_legs
         return self.commons.phi.challenge(unanswered, self.commons.health.score)
 
     def challenge_of(self, now: Now, member: Member) -> float:

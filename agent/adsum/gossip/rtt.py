@@ -43,7 +43,7 @@ class Path:
 
 
 class Loss:
-    """Of one kind of leg, over all peers."""
+    """The share of direct probes that stay unanswered, over all peers."""
 
     __slots__ = ("lost", "tried")
 
@@ -65,9 +65,7 @@ class Loss:
 class RoundTrips:
     def __init__(self, vivaldi: Vivaldi) -> None:
         self.vivaldi = vivaldi
-        self.direct = Loss()
-        self.indirect = Loss()
-        self.stream = Loss()
+        self.loss = Loss()  # of the direct leg
         self._errors = Histogram(1 / 64, 64.0, HALF_LIFE_NS)  # of e^ε
         self._rtts_s = Histogram(1e-5, 10.0, HALF_LIFE_NS)
         self._median_s = 0.0
@@ -115,10 +113,11 @@ class RoundTrips:
             return latest_ns
         return min(latest_ns, max(INDIRECT_NS_MIN, int(expected_s * self._late * SECOND)))
 
-    def unanswered(self, path: Path | None, waited_ns: int, loss: Loss, ways: int = 1) -> float:
-        """How likely no answer is after this long although the peer lives."""
+    def unanswered(self, path: Path | None, waited_ns: int, *, ways: int) -> float:
+        """How likely no answer is after this long although the peer lives, by a leg of so many round trips."""
         predicted_s = self.predicted_s(path) * ways
         if not predicted_s or waited_ns <= 0:
             return 1.0
         late = self._errors.survival(waited_ns / SECOND / predicted_s)
-        return loss.share + (1 - loss.share) * late
+        lost = 1 - (1 - self.loss.share) ** ways
+        return lost + (1 - lost) * late

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
+from typing import NamedTuple
 
 from adsum.gossip.claims import Address, Alive, BadClaim, Dead, Left, Suspect
 from adsum.gossip.commons import Commons, Timer
@@ -28,12 +29,19 @@ from adsum.gossip.order import Standing
 from adsum.now import SECOND, Now
 
 OPEN_MAX = 16
-SERVED_MAX = 8
+SERVED_MAX = 32
+JOIN_TRIES_MAX = 20
+JOIN_AGAIN_NS = SECOND // 2
 SCALE_ABOVE = 32  # members; beyond, the interval grows with the logarithm, as memberlist's does
 LIMIT_NS = 30 * SECOND
 FAREWELL_PEERS_PER_GOSSIP_NODE = 2
 # Who is told of more than so many times the members it knew is new here, and its news are nobody else's.
 NEWCOMER_SHARE = 2
+
+
+class Opened(NamedTuple):
+    address: Address
+    join_tries: int  # how many times this join was tried; 0 when it is none
 
 
 class Syncs:
@@ -42,13 +50,13 @@ class Syncs:
         self.hearsay = hearsay
         self.last_ns: int | None = None  # when rosters were last compared
         self._tickets = 0
-        self._opened: dict[int, tuple[Address, bool]] = {}  # to whom, and whether it is a join
+        self._opened: dict[int, Opened] = {}
         self._served: dict[int, None] = {}
 
     # Opening.
 
-    def join(self, now: Now, address: Address) -> None:
-        self._open(now, address, is_join=True)
+    def join(self, now: Now, address: Address, tries: int = 1) -> None:
+        self._open(now, address, join_tries=tries)
 
     def periodic(self, now: Now) -> None:
         commons = self.commons
@@ -59,7 +67,7 @@ class Syncs:
 
     def compare_with_any(self, now: Now) -> None:
         for peer in self.commons.roster.pick(1):
-            self._open(now, peer.profile.address, is_join=False)
+            self._open(now, peer.profile.address)
 
     def reconnect(self, now: Now) -> None:
         """All present together try about as many failed ones as there are of them, each round."""
@@ -68,7 +76,7 @@ class Syncs:
         if gone is not None:
             failed = len(commons.roster) - commons.roster.present
             if commons.random.random() * commons.members < failed:
-                self._open(now, gone.profile.address, is_join=False)
+                self._open(now, gone.profile.address)
         jitter = 0.5 + commons.random.random()
         wait_ns = int(commons.settings.reconnect_interval_ns * jitter)
         commons.timers.set((Timer.RECONNECT, None), now.monotonic_ns + wait_ns)
@@ -81,16 +89,18 @@ class Syncs:
             message = SyncMessage(self.digest(), (part,), wants_answer=False)
             commons.effects.append(OpenSync(self._tickets, peer.profile.address, message))
 
-    def _open(self, now: Now, address: Address, *, is_join: bool) -> None:
+    def _open(self, now: Now, address: Address, *, join_tries: int = 0) -> None:
         commons = self.commons
         if len(self._opened) >= OPEN_MAX:
             commons.tally.syncs_busy += 1
+            if join_tries:
+                self._join_later(now, address, join_tries)
             return
         self._tickets += 1
-        self._opened[self._tickets] = (address, is_join)
+        self._opened[self._tickets] = Opened(address, join_tries)
         commons.timers.set((Timer.SYNC_LIMIT, (self._tickets, True)), now.monotonic_ns + LIMIT_NS)
         commons.tally.syncs_opened += 1
-        message = SyncMessage(self.digest(), (self._my_part(),), is_join=is_join)
+        message = SyncMessage(self.digest(), (self._my_part(),))
         commons.effects.append(OpenSync(self._tickets, address, message))
 
     def answered(self, now: Now, ticket: int, message: SyncMessage) -> None:
@@ -108,17 +118,25 @@ class Syncs:
             commons.tally.syncs_equal += 1
         self._compared(now)
         commons.effects.append(CloseSync(ticket, SyncMessage(self.digest(), closing)))
-        if opened[1]:
-            commons.effects.append(JoinEnded(opened[0], ""))
+        if opened.join_tries:
+            commons.effects.append(JoinEnded(opened.address, ""))
 
-    def failed(self, ticket: int, error: str) -> None:
+    def failed(self, now: Now, ticket: int, error: str, *, is_busy: bool = False) -> None:
         opened = self._opened.pop(ticket, None)
         if opened is None:
             return
         self.commons.timers.cancel((Timer.SYNC_LIMIT, (ticket, True)))
         self.commons.tally.syncs_failed += 1
-        if opened[1]:
-            self.commons.effects.append(JoinEnded(opened[0], error))
+        if not opened.join_tries:
+            return
+        if is_busy and opened.join_tries < JOIN_TRIES_MAX:
+            self._join_later(now, opened.address, opened.join_tries)
+        else:
+            self.commons.effects.append(JoinEnded(opened.address, error))
+
+    def _join_later(self, now: Now, address: Address, tries: int) -> None:
+        wait_ns = int((0.5 + self.commons.random.random()) * JOIN_AGAIN_NS)
+        self.commons.timers.set((Timer.JOIN_AGAIN, (address, tries + 1)), now.monotonic_ns + wait_ns)
 
     # Serving.
 
@@ -152,10 +170,10 @@ class Syncs:
         """The stream that we answered on went away before its last turn."""
         self._end_served(ticket)
 
-    def overdue(self, ticket: int, *, is_ours: bool) -> None:
+    def overdue(self, now: Now, ticket: int, *, is_ours: bool) -> None:
         """The rim owes us a report; a place is not kept for it for ever."""
         if is_ours:
-            self.failed(ticket, "no answer in time")
+            self.failed(now, ticket, "no answer in time")
         else:
             self._end_served(ticket)
 

@@ -369,7 +369,7 @@ class GossipWorld:
             self._report(self.hosts[server], SYNC_TIMEOUT_NS, SyncBroken(ticket))
         elif answer is None:
             self._end_sync(ticket)
-            self._report(opener, turn_ns, SyncFailed(opener_ticket, "busy"))
+            self._report(opener, turn_ns, SyncFailed(opener_ticket, "busy", is_busy=True))
         else:
             self._report(opener, turn_ns, SyncAnswered(opener_ticket, answer))
 
