@@ -71,7 +71,7 @@ def open_log(
     else:
         log = _go_on(folder, files, recovery, recovery.identity)
         restored = Restored(recovery.standing.hard_state, meta, tuple(recovery.entries))
-    log.snapshots.keep_only(log.snapshot)
+    log.snapshots.clean_up(log.snapshot)
     files.prepare_next()
     return Opened(log, restored, recovery.verdict, tuple(recovery.findings), _doubt(folder)[1])
 

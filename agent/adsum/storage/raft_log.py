@@ -130,6 +130,10 @@ class RaftLog:
             records.append(hard_state)
         self._write(records)
         self._commit_waiting = None
+        for change in changes:
+            if change.install is not None:
+                self._retire_before(change.install.index + 1)
+                self.snapshots.remove_before(change.install)
 
     def compact(self, ref: SnapshotRef, first_kept: int) -> None:
         """The snapshot stands for everything before `first_kept` from now on; segments it fills go."""
@@ -137,7 +141,7 @@ class RaftLog:
         assert first_kept <= ref.index + 1, "what the snapshot lacks must stay"
         self._write([Snapshot(ref, replaces_log=False)])
         self._retire_before(first_kept)
-        self.snapshots.keep_only(ref)
+        self.snapshots.remove_before(ref)
 
     def join(self, cluster: str, epoch: int) -> None:
         """From now on the log says that it belongs to this cluster."""

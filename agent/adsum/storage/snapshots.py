@@ -63,7 +63,7 @@ class Snapshots:
         return SnapshotReceiving(self._folder, ref)
 
     def open(self, ref: SnapshotRef) -> SnapshotReading:
-        """DAMAGED is found by `verify`, which reads everything; do that before believing it."""
+        """Damage is found by `verify`, which reads everything, and is done at every start."""
         return SnapshotReading(self._folder, ref)
 
     def verify(self, ref: SnapshotRef) -> SnapshotMeta:
@@ -84,8 +84,14 @@ class Snapshots:
         finally:
             with_file.close()
 
-    def keep_only(self, ref: SnapshotRef | None) -> None:
-        """The others are of no more use, and neither is what was left unfinished before a start."""
+    def remove_before(self, ref: SnapshotRef) -> None:
+        """They are of no more use. A later one may have arrived, and wait for the batch that installs it."""
+        kept = snapshot_name(ref.index, ref.term)
+        for name in [name for name in self._folder.names() if name.endswith(SNAPSHOT_SUFFIX) and name < kept]:
+            self._folder.remove(name)
+
+    def clean_up(self, ref: SnapshotRef | None) -> None:
+        """At start: what no record names was never finished, or never installed."""
         kept = snapshot_name(ref.index, ref.term) if ref else ""
         suffixes = (SNAPSHOT_SUFFIX, _MAKING_SUFFIX)
         for name in [name for name in self._folder.names() if name.endswith(suffixes) and name != kept]:

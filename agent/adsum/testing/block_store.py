@@ -1,0 +1,109 @@
+"""A simulated server's disk with the shipped log on it: what a crash leaves is whatever that log makes of
+it.
+"""
+
+from __future__ import annotations
+
+from random import Random
+
+from adsum.raft.batch import Batch
+from adsum.raft.types import MemberId, Restored, SnapshotMeta
+from adsum.storage.files import Folder
+from adsum.storage.opening import Opened, open_log
+from adsum.storage.raft_log import Change, RaftLog
+from adsum.storage.recovery import Verdict
+from adsum.storage.segment import SnapshotRef
+from adsum.testing.block_disk import BlockDisk, PowerLost
+
+SEGMENT_BYTES = 16_384  # segments change every few seconds of a run
+
+
+class BlockStore:
+    """`raft_store.LogStore` over `storage.raft_log`. A batch larger than a segment may survive in part, as
+    on a real disk: its promises, and the first of its entries."""
+
+    def __init__(self, me: MemberId, restored: Restored, random: Random) -> None:
+        self.disk = BlockDisk(random)
+        self._me = me
+        self._minted = 0
+        self._gathered: list[Batch] = []
+        self._refs: dict[tuple[int, int], SnapshotRef] = {}
+        self.opened = self._open()
+        if restored.snapshot.index:
+            self.save_snapshot(restored.snapshot, b"")
+            self.log.append([Change(install=self._ref(restored.snapshot), hard_state=restored.hard_state)])
+
+    @property
+    def log(self) -> RaftLog:
+        return self.opened.log
+
+    def write(self, batch: Batch) -> None:
+        self._gathered.append(batch)
+
+    def sync(self) -> None:
+        gathered, self._gathered = self._gathered, []
+        self.log.append([self._change(batch) for batch in gathered])
+        if self.log.needs_preparing:
+            self.log.prepare_next()
+
+    def load(self) -> Restored:
+        """A corrupt disk comes back under another log id: that is another server, and the caller's to
+        notice."""
+        self.opened = self._open()
+        return self.opened.restored
+
+    @property
+    def is_corrupt(self) -> bool:
+        return self.opened.verdict is Verdict.CORRUPT
+
+    def save_snapshot(self, snapshot: SnapshotMeta, data: bytes) -> None:
+        making = self.log.snapshots.make(snapshot)
+        making.write(data)
+        self._refs[snapshot.index, snapshot.term] = making.finish()
+
+    def snapshot_data(self, snapshot: SnapshotMeta) -> bytes:
+        if snapshot.index == 0:
+            return b""
+        reading = self.log.snapshots.open(self._ref(snapshot))
+        return b"".join(reading.body())
+
+    def compact(self, snapshot: SnapshotMeta, first_kept: int) -> None:
+        self.log.compact(self._ref(snapshot), first_kept)
+
+    def lose_power(self, random: Random) -> None:
+        """At any operation of the write that was going on, or after it."""
+        self.disk.faults.crash_before = random.randrange(6)
+        try:
+            if self._gathered:
+                self.sync()
+        except PowerLost:
+            pass
+        self._gathered.clear()
+        self._refs.clear()
+        self.disk.lose_power()
+
+    def _open(self) -> Opened:
+        folder: Folder = self.disk
+        opened = open_log(
+            folder, node=self._me.node, mint_log_id=self._mint_log_id, segment_bytes=SEGMENT_BYTES
+        )
+        ref = opened.log.snapshot
+        if ref is not None:
+            self._refs[ref.index, ref.term] = ref
+        return opened
+
+    def _mint_log_id(self) -> str:
+        self._minted += 1
+        return self._me.log if self._minted == 1 else f"{self._me.log}{self._minted}"
+
+    def _ref(self, snapshot: SnapshotMeta) -> SnapshotRef:
+        return self._refs[snapshot.index, snapshot.term]
+
+    def _change(self, batch: Batch) -> Change:
+        install = batch.install_snapshot
+        return Change(
+            install=self._ref(install) if install is not None else None,
+            truncate_from=batch.truncate_from,
+            entries=batch.entries,
+            hard_state=batch.hard_state,
+        )
