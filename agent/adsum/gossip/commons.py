@@ -7,7 +7,7 @@ all of them end in: a changed member, a datagram sent, news queued.
 from __future__ import annotations
 
 import enum
-from collections.abc import Hashable
+from collections.abc import Callable, Hashable
 from random import Random
 
 from adsum.gossip import phi, suspicion
@@ -72,6 +72,7 @@ class Commons:
         self.timers: Timers[tuple[Timer, Hashable]] = Timers()
         self.effects: list[Effect] = []
         self.root = b""
+        self.digest: Callable[[], int]  # of the roster, as pings and acks carry it; `sync` knows how
         self.tells_on = True  # off while a newcomer is told what everybody else knows
         self._sequence = 0
         self._gossip_ns = 0

@@ -85,6 +85,7 @@ class Core:
         self._hearsay.checker = self._prober
         self._relays = Relays(self._commons)
         self._syncs = Syncs(self._commons, self._hearsay)
+        self._commons.digest = self._syncs.short_digest
         self._start(now)
 
     # What others may look at.
@@ -277,6 +278,8 @@ class Core:
         is_known = is_authentic and member is not None and member.profile.address == source
         if is_authentic:
             self._take_news(now, source, header, packet, member)
+        if is_known and member is not None and packet.kind <= Kind.ACK:
+            self._syncs.contact(now, member, packet.amount)
         if packet.kind == Kind.PING:
             self._ping(now, source, packet, member if is_known else None)
         elif not is_authentic:
@@ -326,6 +329,7 @@ class Core:
             commons.send(
                 *(now, source, Kind.ACK),
                 sequence=packet.sequence,
+                amount=commons.digest(),
                 first=told,
                 coordinate=commons.vivaldi.packed,
             )

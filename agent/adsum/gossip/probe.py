@@ -112,7 +112,13 @@ class Prober:
         self._by_member[member] = probe
         told = (member.verdict.encoded,) if member.verdict is not None else ()
         address = member.profile.address
-        commons.send(now, address, Kind.PING, sequence=probe.sequence, about=member.short, first=told)
+        commons.send(
+            *(now, address, Kind.PING),
+            sequence=probe.sequence,
+            about=member.short,
+            amount=commons.digest(),
+            first=told,
+        )
         latest_ns = commons.settings.probe_timeout_ns
         wait_ns = commons.rtt.indirect_after_ns(member.path, latest_ns) * commons.health.multiplier
         commons.timers.set((Timer.WIDEN, probe.sequence), now.monotonic_ns + wait_ns)

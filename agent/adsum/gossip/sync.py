@@ -26,9 +26,13 @@ from adsum.gossip.effects import (
 from adsum.gossip.hearsay import GENERATION_AHEAD_MS_MAX, Hearsay
 from adsum.gossip.members import Member
 from adsum.gossip.order import Standing
+from adsum.gossip.phi import push_time_s
 from adsum.now import SECOND, Now
 
 OPEN_MAX = 16
+UNEQUAL_MAX = 1  # contacts in a row whose digest differs before it is taken for more than news under way
+REPAIR_EVERY_NS = 3 * SECOND
+REPAIR_MEMBERS = 50  # the interval of repairs grows by itself with each so many members: a sync costs as much more
 SERVED_MAX = 32
 JOIN_TRIES_MAX = 20
 JOIN_AGAIN_NS = SECOND // 2
@@ -51,6 +55,10 @@ class Syncs:
         self.last_ns: int | None = None  # when rosters were last compared
         self._tickets = 0
         self._opened: dict[int, Opened] = {}
+        self._unequal = 0
+        self._repair_ns = 0
+        self._seen_digest = 0
+        self._settled_ns = 0
         self._served: dict[int, None] = {}
 
     # Opening.
@@ -64,6 +72,26 @@ class Syncs:
         jitter = 0.9 + 0.2 * commons.random.random()
         wait_ns = int(commons.settings.sync_interval_ns * _scale(commons.members) * jitter)
         commons.timers.set((Timer.SYNC, None), now.monotonic_ns + wait_ns)
+
+    def contact(self, now: Now, peer: Member, digest: int) -> None:
+        """Pings and acks carry digests. Whose differs from all it meets has missed something, and asks at once.
+
+        While news is under way all differ; so nothing is done until ours has not moved for as long as news takes.
+        """
+        if not digest:
+            return
+        own = self.short_digest()
+        if own != self._seen_digest:
+            self._seen_digest, self._settled_ns = own, now.monotonic_ns
+        self._unequal = self._unequal + 1 if digest != own else 0
+        settles_ns = int(push_time_s(self.commons.members) * SECOND)
+        is_settled = now.monotonic_ns - self._settled_ns > settles_ns
+        if self._unequal > UNEQUAL_MAX and is_settled and now.monotonic_ns >= self._repair_ns:
+            wait_ns = REPAIR_EVERY_NS * (1 + self.commons.members // REPAIR_MEMBERS)
+            self._repair_ns = now.monotonic_ns + wait_ns
+            self._unequal = 0
+            self.commons.tally.syncs_for_repair += 1
+            self._open(now, peer.profile.address)
 
     def compare_with_any(self, now: Now) -> None:
         for peer in self.commons.roster.pick(1):
@@ -209,6 +237,10 @@ class Syncs:
     def digest(self) -> int:
         me = self.commons.me
         return self.commons.roster.digest ^ me.alive.digest
+
+    def short_digest(self) -> int:
+        """What fits into a ping; never 0, which says nothing."""
+        return self.digest() & 0xFFFFFFFF or 1
 
     def _my_part(self) -> SyncPart:
         return SyncPart(self.commons.me.alive.encoded)

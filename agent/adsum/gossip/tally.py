@@ -56,6 +56,7 @@ class Tally:
     syncs_opened: int = 0
     syncs_served: int = 0
     syncs_equal: int = 0
+    syncs_for_repair: int = 0  # opened because digests differed, before their time
     syncs_failed: int = 0
     syncs_busy: int = 0
     conflicts: int = 0

@@ -62,7 +62,7 @@ class Packet(NamedTuple):
     kind: int
     sequence: int  # the sender's own, returned in the ack
     about: bytes  # the short id of who is meant; empty where it says nothing
-    amount: int  # a budget in ms for helpers; the generation to use in a refusal
+    amount: int  # a budget in ms for helpers; in pings and acks a digest of the sender's roster
     flags: int
     beat: int  # the sender's counter of life
     root: bytes  # of the sender's catalog; opaque here
