@@ -1,12 +1,13 @@
 """Counters of life: every agent counts its probe periods, and everybody passes on the greatest count heard.
 
-A counter that was emitted after my probe proves that the process lives, whatever happened to the probe: that vetoes a
-suspicion. One that stays behind for longer than nearly any other does is a second witness. At a thousand members the
-counters spread in some ten seconds, so they can never be the fast detector, and phi over them never decides alone.
+A counter that was emitted after my probe proves that the process lives, whatever happened to the probe:
+that vetoes a suspicion. One that stays behind for longer than nearly any other does is a second witness. At
+a thousand members the counters spread in some ten seconds, so they can never be the fast detector, and phi
+over them never decides alone.
 
-Only increases count, so duplicates and late messages cannot make a peer look younger (the flaw of arrival gaps that
-ScyllaDB dropped them for). Counters ride in the spare bytes of datagrams, the freshest and least told first.
-"""
+Only increases count, so duplicates and late messages cannot make a peer look younger (the flaw of arrival
+gaps that ScyllaDB dropped them for). Counters ride in the spare bytes of datagrams, the freshest and least
+told first."""
 
 from __future__ import annotations
 
@@ -26,8 +27,8 @@ AGES_PER_PERIOD = 8  # peers whose age is sampled
 PHI_MAX = 16.0
 SAMPLES_MIN = 200  # below, silence of a counter is told but counts for nothing
 HALF_LIFE_NS = 10 * MINUTE
-# The earliest arrival of ten minutes tells when the peer began to count, up to the smallest delay. Older ones are
-# forgotten because no two clocks run alike.
+# The earliest arrival of ten minutes tells when the peer began to count, up to the smallest delay. Older
+# ones are forgotten because no two clocks run alike.
 OFFSET_KEPT_NS = 10 * MINUTE
 NEVER_NS = -OFFSET_KEPT_NS - 1
 

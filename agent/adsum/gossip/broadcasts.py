@@ -1,9 +1,9 @@
 """News waiting to be told, and how often each has been.
 
-Three classes share a datagram. Membership is served first; while the others have something to say, a quarter of the
-room is theirs, so that no flood of one starves another (memberlist#299). In a class the least told goes first, the
-newest among equals, and what fits of it. There is one live entry per key: a newer one replaces the older, so the
-queue is as long as there are subjects, whatever the churn (serf#606).
+Three classes share a datagram. Membership is served first; while the others have something to say, a
+quarter of the room is theirs, so that no flood of one starves another (memberlist#299). In a class the
+least told goes first, the newest among equals, and what fits of it. There is one live entry per key: a
+newer one replaces the older, so the queue is as long as there are subjects, whatever the churn (serf#606).
 
 Entries sit in buckets by the number of times they were told: no sorting, whatever the length of the queue.
 """

@@ -1,8 +1,8 @@
 """Open suspicions: who is accused by whom, how long there is to answer, and what happens then.
 
-A suspicion is merged, never re-made: witnesses are added under the original accuser, and what a roster sync tells is
-no witness of its own (memberlist invents one there, serf#336). Each agent keeps its own time for each case.
-"""
+A suspicion is merged, never re-made: witnesses are added under the original accuser, and what a roster sync
+tells is no witness of its own (memberlist invents one there, serf#336). Each agent keeps its own time for
+each case."""
 
 from __future__ import annotations
 
@@ -115,7 +115,7 @@ class Cases:
             case.claim = member.verdict = _without_refusals(case.claim)
             self._set_timer(now, member, case)
         elif refusals_wanted(self.commons.members) == 1:
-            self._look_again(now, member, case)
+            self._look_again(member, case)
         else:
             self._convict(now, member, case, Cause.REFUSED)
 
@@ -155,7 +155,7 @@ class Cases:
             challenge = max(challenge, min(CHALLENGE_CAP, case.claim.phi_tenths / 10))
         return PhiParts(challenge, self.commons.beats.phi(now.monotonic_ns, member), accusation)
 
-    def _look_again(self, now: Now, member: Member, case: Suspicion) -> None:
+    def _look_again(self, member: Member, case: Suspicion) -> None:
         """Where one refusal decides, it must be seen at both ends of the grace."""
         if case.is_recheck_out:
             return

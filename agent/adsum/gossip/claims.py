@@ -1,12 +1,12 @@
 """The pieces of news that travel: each names its subject, its place in the order, and who says so.
 
-Claims are CBOR arrays of positional fields, relayed as the bytes that came. They are encoded once where they are
-made and decoded once where they are first heard: `Claims` remembers decoded bytes, because each claim arrives some
-sixteen times, and a thousand simulated members can share one memory of them.
+Claims are CBOR arrays of positional fields, relayed as the bytes that came. They are encoded once where
+they are made and decoded once where they are first heard: `Claims` remembers decoded bytes, because each
+claim arrives some sixteen times, and a thousand simulated members can share one memory of them.
 
-Decoding is strict. Only the shapes below, only canonical bytes (one claim has one encoding, else variants of it
-would fill memories), no tags, no indefinite lengths. Fields that a later version appends are kept and ignored.
-"""
+Decoding is strict. Only the shapes below, only canonical bytes (one claim has one encoding, else variants
+of it would fill memories), no tags, no indefinite lengths. Fields that a later version appends are kept and
+ignored."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
 """Network coordinates: where everybody would be if round trips were distances.
 
-Vivaldi in 8 dimensions with a height, as Serf has it, with its constants: each probe pulls our point as a spring
-would, the less sure side moving more; a height stands for the way onto the backbone; the mean of the last errors
-adjusts for what geometry cannot express; a weak gravity keeps the whole cloud from drifting.
+Vivaldi in 8 dimensions with a height, as Serf has it, with its constants: each probe pulls our point as a
+spring would, the less sure side moving more; a height stands for the way onto the backbone; the mean of the
+last errors adjusts for what geometry cannot express; a weak gravity keeps the whole cloud from drifting.
 """
 
 from __future__ import annotations

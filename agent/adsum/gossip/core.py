@@ -1,11 +1,12 @@
 """The roll: who is present, why we believe so, and what we tell others about it.
 
-SWIM with Lifeguard's corrections and phi beside it, without I/O: time, datagrams, reports about streams and commands go
-in, effects come out. Everything a call caused is in what it returns; nothing happens between calls but that
-`deadline()` comes.
+SWIM with Lifeguard's corrections and phi beside it, without I/O: time, datagrams, reports about streams and
+commands go in, effects come out. Everything a call caused is in what it returns; nothing happens between
+calls but that `deadline()` comes.
 
-    receive(now, source, message)    one opened datagram        report(now, …)    how streams went, ICMP errors
-    command(now, …)                  from this host             tick(now)         the deadline has come
+    receive(now, source, message)    one opened datagram        report(now, …)    how streams went, ICMP
+    errors command(now, …)                  from this host             tick(now)         the deadline has
+    come
 
 What malformed or foreign datagrams bring is counted in `tally.dropped` and forgotten.
 """
@@ -193,7 +194,8 @@ class Core:
     # Time.
 
     def _start(self, now: Now) -> None:
-        """Everything recurring begins at a random point of its interval: those started together spread out."""
+        """Everything recurring begins at a random point of its interval: those started together spread
+        out."""
         commons, settings = self._commons, self._commons.settings
         for timer, interval_ns in (
             (Timer.ROUND, settings.probe_interval_ns),
@@ -389,7 +391,7 @@ class Core:
     def _say_farewell(self, now: Now, encoded: bytes) -> None:
         me = self._commons.me
         self._commons.broadcast(now, me.short, encoded)
-        self._syncs.say_farewell(now, SyncPart(me.alive.encoded, encoded))
+        self._syncs.say_farewell(SyncPart(me.alive.encoded, encoded))
         self._commons.timers.cancel((Timer.ROUND, None))
         self._finish_after_farewell(now)
 

@@ -42,6 +42,7 @@ class SyncMessage:
 
     digest: int
     parts: tuple[SyncPart, ...] = ()
+    is_join: bool = False
     use_generation: int = 0  # a joiner whose clock is too far ahead is told what to use instead
     wants_answer: bool = True  # without, the stream ends with this turn and nothing is reported about it
 

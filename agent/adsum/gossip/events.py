@@ -1,8 +1,7 @@
 """User events: small messages for everybody, each heard once.
 
-A Lamport clock orders them and bounds the memory: of each of the last 512 ticks the origins and their counts are kept,
-and what is older than that is taken as heard (Serf's rule and its number).
-"""
+A Lamport clock orders them and bounds the memory: of each of the last 512 ticks the origins and their
+counts are kept, and what is older than that is taken as heard (Serf's rule and its number)."""
 
 from __future__ import annotations
 

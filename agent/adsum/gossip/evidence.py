@@ -18,6 +18,9 @@ class Leg(enum.IntFlag):
     ICMP = 8  # a datagram came back as undeliverable: reason to look, no evidence by itself
 
 
+NO_LEGS = Leg(0)
+
+
 class Cause(enum.Enum):
     JOINED = "joined"
     RESTARTED = "restarted"  # a newer generation
@@ -46,7 +49,7 @@ class Evidence:
     cause: Cause
     accusers: tuple[bytes, ...] = ()
     refusers: tuple[bytes, ...] = ()
-    legs: Leg = Leg(0)
+    legs: Leg = NO_LEGS
     phi: float = 0.0  # as the accuser saw it
     parts: PhiParts = PhiParts()  # as we see it
     by: bytes = b""  # who decided, for a forced leave

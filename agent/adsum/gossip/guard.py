@@ -1,8 +1,11 @@
 """What keeps an agent in trouble from troubling others.
 
-- A loop that stood still (suspend, SIGSTOP, throttling) finds its timers overdue and no answers: nothing that was in
-  flight counts, suspicions wait that much longer, and nobody is accused before the roster was compared with a peer.
-- Who fails to reach a good part of its targets has lost its own network, not met so many dead: it may not accuse.
+- A loop that stood still (suspend, SIGSTOP, throttling) finds its timers overdue and no answers: nothing
+  that was in
+  flight counts, suspicions wait that much longer, and nobody is accused before the roster was compared with
+  a peer.
+- Who fails to reach a good part of its targets has lost its own network, not met so many dead: it may not
+  accuse.
 - Whose accusations are refuted again and again is muted for a while.
 - Who reaches less than half of its last targets is isolated, and says so at once: that takes no verdict.
 """

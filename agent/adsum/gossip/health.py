@@ -1,9 +1,8 @@
 """Local health: how much I should doubt my own eyes before I doubt another member.
 
-Lifeguard's multiplier (section IV-A of its paper, memberlist's `awareness.go`): failed probes and missing nacks mean
-that my messages may be the ones that do not arrive; having to refute means that I was slow. It stretches the probe
-period, the probe timeout (memberlist forgets this one) and the suspicion deadline.
-"""
+Lifeguard's multiplier (section IV-A of its paper, memberlist's `awareness.go`): failed probes and missing
+nacks mean that my messages may be the ones that do not arrive; having to refute means that I was slow. It
+stretches the probe period, the probe timeout (memberlist forgets this one) and the suspicion deadline."""
 
 from __future__ import annotations
 

@@ -1,13 +1,14 @@
 """What others tell, and what we make of it: claims are merged into the roster by their order.
 
-Whatever is news here is told on; what is not is let lie, so a rumour dies by itself. Whoever tells something older
-than we know about a dead or departed member is answered with what we know (memberlist#311): after a mass restart
-that is what ends the disagreement. Verdicts about strangers are kept for when they are introduced.
+Whatever is news here is told on; what is not is let lie, so a rumour dies by itself. Whoever tells
+something older than we know about a dead or departed member is answered with what we know (memberlist#311):
+after a mass restart that is what ends the disagreement. Verdicts about strangers are kept for when they are
+introduced.
 
-Identity. Members are keyed by their id. The same id from another address is let in at once if the member was not
-present, else only after the old address failed to answer. A name belongs to whoever holds it while present; two that
-took it within half a minute, on two sides of a cluster, are told apart the same way everywhere.
-"""
+Identity. Members are keyed by their id. The same id from another address is let in at once if the member
+was not present, else only after the old address failed to answer. A name belongs to whoever holds it while
+present; two that took it within half a minute, on two sides of a cluster, are told apart the same way
+everywhere."""
 
 from __future__ import annotations
 
@@ -31,8 +32,8 @@ NAME_SETTLED_NS = 30 * SECOND
 CONFLICT_AGAIN_NS = 30 * SECOND
 CONFLICTS_REMEMBERED_MAX = 256
 ANSWERS_MAX = 8
-# Strangers that datagrams may introduce: a burst and a rate. What a storm announces beyond it comes with the next
-# sync if it is true; a mass start introduces its members through syncs anyway.
+# Strangers that datagrams may introduce: a burst and a rate. What a storm announces beyond it comes with
+# the next sync if it is true; a mass start introduces its members through syncs anyway.
 INTRODUCTIONS_BURST = 1_024
 INTRODUCTIONS_PER_S = 256
 
@@ -87,7 +88,8 @@ class Hearsay:
             self.hear(now, self._as_grounds(verdict), FROM_SYNC)
 
     def _as_grounds(self, verdict: Suspect | Dead | Left) -> Suspect | Dead | Left:
-        """After a partition each side brings the other verdicts on everybody: they are asked, not buried at once."""
+        """After a partition each side brings the other verdicts on everybody: they are asked, not buried at
+        once."""
         member = self.commons.roster.by_short.get(verdict.subject)
         if isinstance(verdict, Dead) and member is not None and member.standing.is_present:
             return claims.accusation(verdict)
@@ -358,7 +360,8 @@ class Hearsay:
                 commons.send(now, accuser.profile.address, Kind.GOSSIP, first=first, beats=b"")
 
     def _clash(self, now: Now, claim: Alive, source: Source) -> None:
-        """Somebody else lives under my id, or I did once and moved. Raising is rationed: two clones would race."""
+        """Somebody else lives under my id, or I did once and moved. Raising is rationed: two clones would
+        race."""
         self.conflict(now, self.commons.me.profile, claim.profile, source.address)
         if now.monotonic_ns - self._last_clash_ns >= CONFLICT_AGAIN_NS:
             self._last_clash_ns = now.monotonic_ns

@@ -1,8 +1,8 @@
 """Where values of one kind usually lie: counts in logarithmic bins, the old ones fading by half-lives.
 
-64 bins over a wide range keep a quantile within some 15 %, which is all that timeouts need, in half a kilobyte.
-Fading costs nothing per sample: later samples weigh more, and now and then all weights are scaled back.
-"""
+64 bins over a wide range keep a quantile within some 15 %, which is all that timeouts need, in half a
+kilobyte. Fading costs nothing per sample: later samples weigh more, and now and then all weights are scaled
+back."""
 
 from __future__ import annotations
 
@@ -46,7 +46,8 @@ class Histogram:
         return self._edge(BINS)
 
     def survival(self, value: float) -> float:
-        """The share of samples above the value; beyond the last one it goes on falling as the last bins did."""
+        """The share of samples above the value; beyond the last one it goes on falling as the last bins
+        did."""
         total = sum(self._bins)
         if not total:
             return 1.0

@@ -28,7 +28,8 @@ class Me:
         return self.alive.standing
 
     def beat(self, now_ns: int) -> int:
-        """How many probe periods this life has lasted: counted by the clock, so that a busy loop loses none."""
+        """How many probe periods this life has lasted: counted by the clock, so that a busy loop loses
+        none."""
         return (now_ns - self._started_ns) // self._interval_ns + 1
 
     def refute(self, incarnation: int) -> None:

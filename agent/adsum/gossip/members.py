@@ -1,9 +1,9 @@
 """Everybody on the roll, by node id; names are a second index, unique whatever their case.
 
-Members present are probed in a shuffled round: each once a lap, newcomers dropped in at a random place of the lap, so
-that nobody waits longer than two laps (SWIM section 4.3). The failed and the left stay as tombstones, for 72 and 24
-hours, so that late news cannot revive them; of those reaped, the last 4,096 are remembered by their generation.
-"""
+Members present are probed in a shuffled round: each once a lap, newcomers dropped in at a random place of
+the lap, so that nobody waits longer than two laps (SWIM section 4.3). The failed and the left stay as
+tombstones, for 72 and 24 hours, so that late news cannot revive them; of those reaped, the last 4,096 are
+remembered by their generation."""
 
 from __future__ import annotations
 

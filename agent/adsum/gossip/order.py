@@ -1,15 +1,17 @@
-"""The order in which news about a member wins: a lattice, so that news may arrive in any order and any number.
+"""The order in which news about a member wins: a lattice, so that news may arrive in any order and any
+number.
 
 A standing is compared as (generation, departure, incarnation, rank):
-- the generation tells one life of a process from the next, so a restart beats every verdict about the life before;
+- the generation tells one life of a process from the next, so a restart beats every verdict about the life
+  before;
 - a departure is final for its generation, so `left` beats `failed` however late it comes;
 - the incarnation is raised by the member itself to refute, and only by it;
 - within one incarnation suspect beats alive and dead beats suspect.
 
-Merging is taking the greater, hence commutative, associative and idempotent: two agents that have heard the same
-news agree, whatever happened in between. Dead stays refutable, as in memberlist and unlike foca and swift: a member
-wrongly called dead needs no restart. `restarting` is a second register beside the standing, merged the same way.
-"""
+Merging is taking the greater, hence commutative, associative and idempotent: two agents that have heard the
+same news agree, whatever happened in between. Dead stays refutable, as in memberlist and unlike foca and
+swift: a member wrongly called dead needs no restart. `restarting` is a second register beside the standing,
+merged the same way."""
 
 from __future__ import annotations
 

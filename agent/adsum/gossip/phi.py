@@ -4,11 +4,11 @@
 - schedule: its counter of life is older than nearly any other's;
 - accusation: a suspicion is open and its refutation is overdue.
 
-Phi is -log10 of how likely that is while the member lives: 3 is one in a thousand. It changes no state. It is shown,
-travels with accusations, and through its estimators moves deadlines (`rtt`, adaptive mode), vetoes and witnesses
-(`beats`). The challenge has a floor for what all legs have in common, the target paused or we ourselves in trouble:
-however many legs failed, one observer's cycle is not worth more than about 3.
-"""
+Phi is -log10 of how likely that is while the member lives: 3 is one in a thousand. It changes no state. It
+is shown, travels with accusations, and through its estimators moves deadlines (`rtt`, adaptive mode),
+vetoes and witnesses (`beats`). The challenge has a floor for what all legs have in common, the target
+paused or we ourselves in trouble: however many legs failed, one observer's cycle is not worth more than
+about 3."""
 
 from __future__ import annotations
 
@@ -43,7 +43,8 @@ class Phi:
         return -math.log10(floor + (1 - floor) * math.prod(unanswered))
 
     def accusation(self, waited_ns: int) -> float:
-        """Until there are samples, refutations are taken to fall off exponentially around the prior's median."""
+        """Until there are samples, refutations are taken to fall off exponentially around the prior's
+        median."""
         waited_s = max(0.0, waited_ns / SECOND)
         prior = 0.5 ** (waited_s / REFUTATION_PRIOR_S)
         count = self.latencies_s.count

@@ -1,12 +1,12 @@
 """Looking after one member at a time, by every leg there is.
 
-A round probes the next of the shuffled lap: a datagram first; when that stays unanswered for longer than 99 in 100 do,
-three helpers and a stream as well; at the end of the period the cycle is judged. An ICMP error for any datagram we
-sent starts a cycle out of turn, at once: that is what makes a crash known fast, without being evidence itself.
+A round probes the next of the shuffled lap: a datagram first; when that stays unanswered for longer than 99
+in 100 do, three helpers and a stream as well; at the end of the period the cycle is judged. An ICMP error
+for any datagram we sent starts a cycle out of turn, at once: that is what makes a crash known fast, without
+being evidence itself.
 
-Evidence of refusal is a stream connection that was refused, to me or to helpers; when enough members have met it and
-the datagram legs are silent, the accusation does not wait for the end of the period.
-"""
+Evidence of refusal is a stream connection that was refused, to me or to helpers; when enough members have
+met it and the datagram legs are silent, the accusation does not wait for the end of the period."""
 
 from __future__ import annotations
 

@@ -1,10 +1,9 @@
 """Probing on somebody's behalf: I ping the target, and tell the asker what I found.
 
-The asker gives a budget. Whoever has no answer by 0.8 of it says so, so that the asker still hears it in time: a nack
-clears the asker's network of blame (memberlist's helpers answer after the verdict and clear nobody). When the target
-does not answer soon, its stream port is tried too, and a refused connection is told at once: it is evidence, and no
-time makes it better.
-"""
+The asker gives a budget. Whoever has no answer by 0.8 of it says so, so that the asker still hears it in
+time: a nack clears the asker's network of blame (memberlist's helpers answer after the verdict and clear
+nobody). When the target does not answer soon, its stream port is tried too, and a refused connection is
+told at once: it is evidence, and no time makes it better."""
 
 from __future__ import annotations
 

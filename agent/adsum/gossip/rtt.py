@@ -1,10 +1,10 @@
 """How long an answer usually takes, pooled over all peers so that it means something at a thousand members.
 
 One probe a second gives one sample a second in total, far too few per peer. So a round trip is taken as
-predicted × e^ε: the prediction comes from coordinates (or the pooled median until they have converged), and the
-errors ε of all peers share one fading histogram. A peer's own deviation is learned beside it and shrunk towards the
-pool. From this come the moment to ask helpers, SWIM's "99th percentile of the round trip", and the challenge phi.
-"""
+predicted × e^ε: the prediction comes from coordinates (or the pooled median until they have converged), and
+the errors ε of all peers share one fading histogram. A peer's own deviation is learned beside it and shrunk
+towards the pool. From this come the moment to ask helpers, SWIM's "99th percentile of the round trip", and
+the challenge phi."""
 
 from __future__ import annotations
 
@@ -114,7 +114,8 @@ class RoundTrips:
         return min(latest_ns, max(INDIRECT_NS_MIN, int(expected_s * self._late * SECOND)))
 
     def unanswered(self, path: Path | None, waited_ns: int, *, ways: int) -> float:
-        """How likely no answer is after this long although the peer lives, by a leg of so many round trips."""
+        """How likely no answer is after this long although the peer lives, by a leg of so many round
+        trips."""
         predicted_s = self.predicted_s(path) * ways
         if not predicted_s or waited_ns <= 0:
             return 1.0

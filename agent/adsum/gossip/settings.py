@@ -1,8 +1,7 @@
 """What an operator may set about membership, and who this member is.
 
-The defaults are Consul's LAN profile (memberlist's `DefaultLANConfig`), so that a `gossip_lan` block written for
-Consul means here what it meant there.
-"""
+The defaults are Consul's LAN profile (memberlist's `DefaultLANConfig`), so that a `gossip_lan` block
+written for Consul means here what it meant there."""
 
 from __future__ import annotations
 

@@ -1,11 +1,10 @@
 """How long a suspicion waits for its refutation.
 
-The more members have failed to reach the suspect by themselves, the shorter (Lifeguard's section IV-B): from T_max with
-the accuser alone down to T_min with K confirmations, along a logarithm. What is ours: the wait is stretched by the
-health of the one who waits, capped at T_max. Every member that hears a suspicion waits for itself, so the healthiest
-decides: real failures are found as fast, while slow members stop convicting (259 false verdicts become 1 in
-Lifeguard's experiment, by our measurements).
-"""
+The more members have failed to reach the suspect by themselves, the shorter (Lifeguard's section IV-B):
+from T_max with the accuser alone down to T_min with K confirmations, along a logarithm. What is ours: the
+wait is stretched by the health of the one who waits, capped at T_max. Every member that hears a suspicion
+waits for itself, so the healthiest decides: real failures are found as fast, while slow members stop
+convicting (259 false verdicts become 1 in Lifeguard's experiment, by our measurements)."""
 
 from __future__ import annotations
 

@@ -1,10 +1,11 @@
-"""Comparing whole rosters over a stream: on joining, every so often, and with the failed, who may have come back.
+"""Comparing whole rosters over a stream: on joining, every so often, and with the failed, who may have come
+back.
 
-Three turns on one stream. The opener says who it is and the digest of its roster; the other answers with nothing when
-the digests agree (most times, at a cost that does not grow) or else with its roster; the opener closes with what the
-other lacks or has older. Members that were told dead come with their verdict, its original accusers and its age, so
-that a sync invents no witnesses and prolongs no tombstone. What it tells is told on by gossip only if it was news.
-"""
+Three turns on one stream. The opener says who it is and the digest of its roster; the other answers with
+nothing when the digests agree (most times, at a cost that does not grow) or else with its roster; the
+opener closes with what the other lacks or has older. Members that were told dead come with their verdict,
+its original accusers and its age, so that a sync invents no witnesses and prolongs no tombstone. What it
+tells is told on by gossip only if it was news."""
 
 from __future__ import annotations
 
@@ -32,7 +33,9 @@ from adsum.now import SECOND, Now
 OPEN_MAX = 16
 UNEQUAL_MAX = 1  # contacts in a row whose digest differs before it is taken for more than news under way
 REPAIR_EVERY_NS = 3 * SECOND
-REPAIR_MEMBERS = 50  # the interval of repairs grows by itself with each so many members: a sync costs as much more
+REPAIR_MEMBERS = (
+    50  # the interval of repairs grows by itself with each so many members: a sync costs as much more
+)
 SERVED_MAX = 32
 JOIN_TRIES_MAX = 20
 JOIN_AGAIN_NS = SECOND // 2
@@ -74,10 +77,11 @@ class Syncs:
         commons.timers.set((Timer.SYNC, None), now.monotonic_ns + wait_ns)
 
     def contact(self, now: Now, peer: Member, digest: int) -> None:
-        """Pings and acks carry digests. Whose differs from all it meets has missed something, and asks at once.
+        """Pings and acks carry digests. Whose differs from all it meets has missed something, and asks at
+        once.
 
-        While news is under way all differ; so nothing is done until ours has not moved for as long as news takes.
-        """
+        While news is under way all differ; so nothing is done until ours has not moved for as long as news
+        takes."""
         if not digest:
             return
         own = self.short_digest()
@@ -109,7 +113,7 @@ class Syncs:
         wait_ns = int(commons.settings.reconnect_interval_ns * jitter)
         commons.timers.set((Timer.RECONNECT, None), now.monotonic_ns + wait_ns)
 
-    def say_farewell(self, now: Now, part: SyncPart) -> None:
+    def say_farewell(self, part: SyncPart) -> None:
         commons = self.commons
         peers = commons.roster.pick(FAREWELL_PEERS_PER_GOSSIP_NODE * commons.settings.gossip_nodes)
         for peer in peers:
@@ -128,7 +132,7 @@ class Syncs:
         self._opened[self._tickets] = Opened(address, join_tries)
         commons.timers.set((Timer.SYNC_LIMIT, (self._tickets, True)), now.monotonic_ns + LIMIT_NS)
         commons.tally.syncs_opened += 1
-        message = SyncMessage(self.digest(), (self._my_part(),))
+        message = SyncMessage(self.digest(), (self._my_part(),), is_join=join_tries > 0)
         commons.effects.append(OpenSync(self._tickets, address, message))
 
     def answered(self, now: Now, ticket: int, message: SyncMessage) -> None:
@@ -215,8 +219,9 @@ class Syncs:
     # A wild clock.
 
     def _advice(self, now: Now, message: SyncMessage) -> int:
-        """What a joiner whose generation is days ahead of us should use instead; 0 when there is nothing wrong."""
-        if now.wall_ms <= self.commons.settings.build_wall_ms:
+        """What a joiner whose generation is days ahead of us should use instead; 0 when there is nothing
+        wrong."""
+        if not message.is_join or now.wall_ms <= self.commons.settings.build_wall_ms:
             return 0
         for part in message.parts[:1]:
             told = self._decoded(part.alive)
@@ -259,7 +264,8 @@ class Syncs:
                 yield _part(now, member)
 
     def _merge(self, now: Now, parts: tuple[SyncPart, ...]) -> dict[bytes, Standing]:
-        """What they believe, by subject; whatever of it is news to us is taken, and told on unless we are new."""
+        """What they believe, by subject; whatever of it is news to us is taken, and told on unless we are
+        new."""
         told: dict[bytes, Standing] = {}
         members_max = self.commons.settings.members_max
         self.commons.tells_on = len(parts) < NEWCOMER_SHARE * (len(self.commons.roster) + 1)

@@ -3,13 +3,12 @@
     header  format version (1 byte) · sender's short id (8) · its generation (8) · flags (1)
     body    one CBOR array of positional fields, in this order: see `Packet`
 
-What a datagram carries besides its message (claims, counters of life, opaque bytes of the catalog) is spliced in as
-ready bytes; nothing is encoded per datagram but a few small numbers. Later versions may append fields; a header of
-another format version is counted and dropped.
+What a datagram carries besides its message (claims, counters of life, opaque bytes of the catalog) is
+spliced in as ready bytes; nothing is encoded per datagram but a few small numbers. Later versions may
+append fields; a header of another format version is counted and dropped.
 
-`Seal` is the door to the rim: keys, nonces and the keyring live behind it. The label is authenticated there, so a
-datagram of another cluster never gets here. `PlainSeal` is what stands in without a key: it finds damage and foreign
-labels, and protects from nobody.
+Sealing is the rim's: keys, nonces and the keyring live there, and the label is authenticated there, so a
+datagram of another cluster never gets here. Without a key it takes the form of `PlainSeal`.
 """
 
 from __future__ import annotations
@@ -17,7 +16,7 @@ from __future__ import annotations
 import enum
 import struct
 import zlib
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
 from adsum.gossip.claims import COUNTER_MAX, SHORT, BadClaim, strict_loads
 
@@ -75,16 +74,8 @@ class Packet(NamedTuple):
 FIELDS = len(Packet._fields)
 
 
-class Seal(Protocol):
-    overhead_bytes: int
-
-    def seal(self, header: bytes, body: bytes) -> bytes: ...
-
-    def open(self, header: bytes, sealed: bytes) -> bytes | None: ...
-
-
 class PlainSeal:
-    overhead_bytes = 4
+    """Body and a checksum: finds damage and foreign labels, and protects from nobody."""
 
     def __init__(self, label: str) -> None:
         self._seed = zlib.crc32(label.encode())

@@ -1,10 +1,10 @@
 """Many shipped gossip cores on one simulated clock and network, from one seed.
 
-The world performs the effects of each core as the rim does. Processes may be paused (nothing runs, datagrams wait in the
-socket), held (timers run, but messages come and go only at the end: Lifeguard's slow members), killed (the host still
-resets connections), lost with their host, and started again with what they kept. Everything is an entry of one heap,
-ordered by (time, sequence); the digest of all entries is equal for equal seeds, whatever PYTHONHASHSEED says.
-"""
+The world performs the effects of each core as the rim does. Processes may be paused (nothing runs,
+datagrams wait in the socket), held (timers run, but messages come and go only at the end: Lifeguard's slow
+members), killed (the host still resets connections), lost with their host, and started again with what they
+kept. Everything is an entry of one heap, ordered by (time, sequence); the digest of all entries is equal
+for equal seeds, whatever PYTHONHASHSEED says."""
 
 from __future__ import annotations
 
@@ -74,7 +74,18 @@ class Kind(enum.IntEnum):
 class Host:
     """One member's machine: what survives the process, and the process while there is one."""
 
-    __slots__ = ("address", "core", "deadline_ns", "generation", "index", "life", "profile", "random", "state", "waiting")
+    __slots__ = (
+        "address",
+        "core",
+        "deadline_ns",
+        "generation",
+        "index",
+        "life",
+        "profile",
+        "random",
+        "state",
+        "waiting",
+    )
 
     def __init__(self, index: int, profile: Profile, random: Random) -> None:
         self.index = index
@@ -117,7 +128,9 @@ class GossipWorld:
         self._heap: list[tuple[int, int, int, int, Any]] = []  # what comes last depends on the kind
         self._sequence = 0
         self._tickets = 0
-        self._served: dict[int, tuple[int, int, int, int]] = {}  # ticket here → opener, its life, its ticket, us
+        self._served: dict[
+            int, tuple[int, int, int, int]
+        ] = {}  # ticket here → opener, its life, its ticket, us
         self._answering: dict[tuple[int, int], int] = {}  # (opener, its ticket) → ticket here
         self.hosts = [self._host(index) for index in range(members)]
         self._by_address = {host.address: host.index for host in self.hosts}

@@ -1,9 +1,9 @@
 """The network between simulated members: what becomes of a datagram, and of a connection.
 
-Latency, loss, loss in one direction, partitions, duplication and reordering, all from one Random. A host that is up
-without the process answers datagrams with an ICMP error and connections with a reset; a host that is down or cut off
-answers nothing. Connections survive loss as TCP does: what is lost costs a retransmission, not the connection.
-"""
+Latency, loss, loss in one direction, partitions, duplication and reordering, all from one Random. A host
+that is up without the process answers datagrams with an ICMP error and connections with a reset; a host
+that is down or cut off answers nothing. Connections survive loss as TCP does: what is lost costs a
+retransmission, not the connection."""
 
 from __future__ import annotations
 

@@ -1,11 +1,12 @@
 """What membership would do to your cluster, before you run it: `adsum simulate`.
 
-Runs the shipped gossip core for as many members as asked, from one seed, through one kind of trouble, and tells how long
-news and verdicts took, how many verdicts were false, and what it cost each member. A verdict is false when its
-subject runs, can be reached, and is the very life that the verdict is about; every member that holds one counts.
+Runs the shipped gossip core for as many members as asked, from one seed, through one kind of trouble, and
+tells how long news and verdicts took, how many verdicts were false, and what it cost each member. A verdict
+is false when its subject runs, can be reached, and is the very life that the verdict is about; every member
+that holds one counts.
 
-Members in trouble are replaced by what an operator would do: a crashed one is started again after a minute, and joins.
-"""
+Members in trouble are replaced by what an operator would do: a crashed one is started again after a minute,
+and joins."""
 
 from __future__ import annotations
 
@@ -34,6 +35,9 @@ PARTITION_NS = MINUTE
 VIEW_CHECK_NS = SECOND
 
 
+LAN = GossipSettings()
+
+
 class Scenario(enum.Enum):
     QUIET = "quiet"
     CRASH = "crash"  # the process; its host resets connections
@@ -51,7 +55,7 @@ class Plan:
     loss: float = 0.05
     duration_ns: int = 10 * MINUTE
     seed: int = 1
-    settings: GossipSettings = GossipSettings()
+    settings: GossipSettings = LAN
 
 
 @dataclass(frozen=True, slots=True)
@@ -312,9 +316,9 @@ def _spread(durations_ns: list[int]) -> Spread:
 def told(figures: Figures) -> list[str]:
     """For people; one fact a line."""
     plan = figures.plan
-    minutes = plan.duration_ns / MINUTE
+    minutes = f"{plan.duration_ns / MINUTE:g} minutes of {plan.scenario.value}"
     lines = [
-        f"{plan.nodes} members, {plan.loss:.0%} loss, {minutes:g} minutes, {plan.scenario.value}, seed {plan.seed}",
+        f"{plan.nodes} members, {plan.loss:.0%} loss, {minutes}, seed {plan.seed}",
         _line("an update has reached 99 of 100 members after", figures.update_99),
         _line("an update has reached all members after", figures.update_all),
     ]
@@ -327,8 +331,12 @@ def told(figures: Figures) -> list[str]:
     lines.append(f"false verdicts: {figures.false_verdicts}")
     if plan.scenario is Scenario.PARTITION:
         after = figures.one_view_after_s
-        lines.append(f"one view {after:.0f} s after it healed" if after is not None else "no view in common yet")
-    lines.append(f"each member sent {figures.messages_per_s:.1f} messages, {figures.bytes_per_s:.0f} bytes a second")
+        lines.append(
+            f"one view {after:.0f} s after it healed" if after is not None else "no view in common yet"
+        )
+    lines.append(
+        f"each member sent {figures.messages_per_s:.1f} messages, {figures.bytes_per_s:.0f} bytes a second"
+    )
     return lines
 
 
