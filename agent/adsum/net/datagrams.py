@@ -139,7 +139,7 @@ class Datagrams:
         except BlockingIOError:
             raise
         except OSError:
-            # Most likely an ICMP error for an earlier datagram, which stopped this one, and is told only once.
+            # Most likely an ICMP error for an earlier datagram, which stopped this one and is told once.
             self._sock.sendto(datagram, target)
 
     def _drain(self) -> None:

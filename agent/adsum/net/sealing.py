@@ -237,6 +237,11 @@ class Sealing:
             del self._by_sender[life.sender]
 
 
+def is_sealed(message: bytes) -> bool:
+    """Of an opened message: its sender held a key of ours."""
+    return bool(message[_FLAGS] & SEALED)
+
+
 def _sender_key(key: Key, header: bytes) -> bytes:
     info = b"adsum datagram" + header[_SENDER] + header[_GENERATION]
     return derive(key.secret, salt=b"", info=info, length=len(key.secret))

@@ -1,13 +1,14 @@
 """One turn in an exchange of rosters, cut into frames and joined again.
 
-    [digest, join?, generation to use, last?, [[what it says of itself, what others say, age in s], …]]
+    [digest, join?, generation to use, answer?, last?, [[of itself, of others, age in s], …]]
 
-Every frame has the same shape; the first three fields count in the first frame only.
+Every frame has the same shape; the first four fields count in the first frame only.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 import cbor2
 
@@ -43,7 +44,7 @@ class Sync:
 
 
 def frames(message: SyncMessage) -> Iterator[bytes]:
-    head = (message.digest, message.is_join, message.use_generation)
+    head = (message.digest, message.is_join, message.use_generation, message.wants_answer)
     batch: list[tuple[bytes, bytes, int]] = []
     room = PAYLOAD_BYTES_MAX - FRAME_HEAD_BYTES
     for part in message.parts:
@@ -58,26 +59,23 @@ def frames(message: SyncMessage) -> Iterator[bytes]:
 
 class Joining:
     def __init__(self) -> None:
-        self._head: tuple[int, bool, int] | None = None
+        self._first: SyncMessage | None = None
         self._parts: list[SyncPart] = []
 
     def add(self, frame: bytes) -> SyncMessage | None:
         """The whole message, once its last frame is there."""
         match array(frame):
-            case [int(digest), bool(is_join), int(use_generation), bool(is_last), list(parts), *_]:
+            case [int(digest), bool(join), int(use_generation), bool(answer), bool(is_last), list(parts), *_]:
                 pass
             case _:
                 raise Malformed("no part of a roster")
         if not (0 <= digest < NUMBER_MAX and 0 <= use_generation < NUMBER_MAX):
             raise Malformed("a roster with impossible numbers")
-        self._head = self._head or (digest, is_join, use_generation)
+        self._first = self._first or SyncMessage(digest, (), join, use_generation, answer)
         self._parts += map(_part, parts)
         if len(self._parts) > PARTS_MAX:
             raise Malformed("a roster longer than a cluster may be")
-        if not is_last:
-            return None
-        digest, is_join, use_generation = self._head
-        return SyncMessage(digest, tuple(self._parts), is_join=is_join, use_generation=use_generation)
+        return replace(self._first, parts=tuple(self._parts)) if is_last else None
 
 
 def _part(fields: object) -> SyncPart:

@@ -1,0 +1,50 @@
+"""What the tests of this room share: keys, gates, and a server on loopback."""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+import trio
+
+from adsum.gossip.claims import Address
+from adsum.net.gate import Gate, Security
+from adsum.net.introduction import Identity
+from adsum.net.keyring import Keyring, load
+from adsum.net.listening import bind_tcp
+from adsum.net.streams import StreamServer
+from adsum.storage.memory import MemoryDisk
+
+KEY_A = base64.b64encode(b"a" * 32).decode()
+KEY_B = base64.b64encode(b"b" * 16).decode()
+
+
+def ring(*keys: str) -> Keyring:
+    """The first is the primary."""
+    keyring = load(MemoryDisk(), keys[0] if keys else None)
+    for key in keys[1:]:
+        keyring.install(key)
+    return keyring
+
+
+def gate(
+    keyring: Keyring | None = None,
+    *,
+    name: bytes = b"n",
+    label: str = "dc1",
+    cluster_id: str = "",
+    epoch: int = 0,
+    security: Security | None = None,
+) -> Gate:
+    identity = Identity(name.ljust(16, b"-"), cluster_id, epoch)
+    return Gate(lambda: identity, security or Security(keyring or ring(), label))
+
+
+@asynccontextmanager
+async def serving(server: StreamServer) -> AsyncIterator[Address]:
+    listener = bind_tcp("127.0.0.1", 0)
+    async with trio.open_nursery() as nursery:
+        await nursery.start(server.run, listener)
+        yield Address(*listener.socket.getsockname())
+        nursery.cancel_scope.cancel()
