@@ -30,6 +30,7 @@ import struct
 import zlib
 from collections.abc import Iterator, Sequence
 from dataclasses import astuple, dataclass
+from itertools import chain as chained
 from typing import NamedTuple
 
 import cbor2
@@ -193,17 +194,14 @@ def decode_segment_header(content: bytes, sequence: int) -> SegmentHeader:
 
 def encode_batch(place: Place, records: Sequence[Record], *, term: int) -> tuple[bytes, int]:
     """The bytes, padded to whole sectors, and the chain's new end."""
-    seed, crcs, parts = seed_of(place.segment), list[bytes](), [b""]
-    for record in records:
-        body = _encode_entry(record) if type(record) is Entry else _encode_other(record)
-        crc = _CRC.pack(zlib.crc32(body, seed))
-        crcs.append(crc)
-        parts += crc, body
-    chain = zlib.crc32(b"".join(crcs), place.chain)
+    seed, crc32, pack_crc = seed_of(place.segment), zlib.crc32, _CRC.pack
+    bodies = [_encode_entry(each) if type(each) is Entry else _encode_other(each) for each in records]
+    crcs = [pack_crc(crc32(body, seed)) for body in bodies]
+    chain = crc32(b"".join(crcs), place.chain)
     size = 4 + _BATCH_END.size
-    end = _BATCH_END.pack(size, _BATCH_END_KIND, len(crcs), chain, _LAST_BYTE)
-    parts += _CRC.pack(zlib.crc32(end, seed)), end
-    content = b"".join(parts)
+    bodies.append(_BATCH_END.pack(size, _BATCH_END_KIND, len(crcs), chain, _LAST_BYTE))
+    crcs.append(pack_crc(crc32(bodies[-1], seed)))
+    content = b"".join(chained.from_iterable(zip(crcs, bodies, strict=True)))
     return _with_header(place, content, term=term), chain
 
 

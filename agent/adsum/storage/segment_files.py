@@ -22,7 +22,9 @@ SPARE = "spare"
 _SPARE_UNFINISHED = "spare.new"
 _RETIRED = "retired"
 BALLAST = "ballast"
-_ZEROS_BYTES = 1 << 20  # of one write and sync: about a millisecond on the disks we measured
+# Of one write and sync. Measured beside a log that was written as fast as it goes: with 1 MiB its p99 was six
+# times as long, with 64 KiB its throughput an eighth less.
+_ZEROS_BYTES = 256 << 10
 
 
 def segment_name(sequence: int) -> str:
