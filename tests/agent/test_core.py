@@ -188,6 +188,20 @@ def test_the_result_of_a_check_that_was_replaced_meanwhile_is_ignored() -> None:
     assert status_of(world) == before
 
 
+def test_the_first_word_on_why_a_check_stays_critical_is_published_and_logged_at_once() -> None:
+    world = World(SETTINGS)
+    outcomes = iter(["connection refused", "connection refused", "no route"])
+    world.outcomes["service:web1"] = lambda: (Status.CRITICAL, next(outcomes, "no route"))
+    world.ask(RegisterService(WEB))
+    assert status_of(world) == (Status.CRITICAL, "")
+    world.run_for(HTTP_CHECK.interval_ns + SECOND)
+    assert status_of(world) == (Status.CRITICAL, "connection refused")
+    world.run_for(3 * HTTP_CHECK.interval_ns)
+    assert status_of(world) == (Status.CRITICAL, "connection refused"), "later ones wait for their turn"
+    told = [line.split(" ", 1)[1] for line in world.trace if "check is" in line]
+    assert told == ["log warn check is still critical: check=service:web1 output='connection refused'"]
+
+
 def test_output_without_a_change_of_status_is_published_only_now_and_then() -> None:
     world = World(SETTINGS)
     outputs = iter(range(1000))

@@ -248,19 +248,24 @@ class Local:
 
     def _believe(self, now: Now, check: OwnCheck, status: Status, output: str) -> None:
         before, check.status = check.status, status
+        was_silent = not check.output
         has_new_output, check.output = check.output != output, output
         if status is not before:
-            self._tell(check)
+            self._tell(check, "now")
             self.transitions[status] += 1
             self._publish(now, check)
             self._watch_for_deregistration(now, check)
+        elif has_new_output and was_silent and status is not Status.PASSING:
+            # A check begins as critical. Whoever registered it waits for the first word on why it stays so.
+            self._tell(check, "still")
+            self._publish(now, check)
         elif has_new_output:
             self._publish_later(now, check)
 
-    def _tell(self, check: OwnCheck) -> None:
+    def _tell(self, check: OwnCheck, since: str) -> None:
         """With the first line of why, so that the log alone tells the story; what passes needs none."""
         output = "" if self.settings.discard_check_output else check.output
-        sentence = f"check is now {check.status}: check={check.definition.check_id}"
+        sentence = f"check is {since} {check.status}: check={check.definition.check_id}"
         if check.status is Status.PASSING:
             self._effects.append(Log(Severity.INFO, sentence))
             return
