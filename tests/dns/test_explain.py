@@ -78,10 +78,10 @@ def test_unknown_node_unknown_service_and_no_name_are_told_apart(catalog: Catalo
 
 
 def test_other_peoples_names_go_to_the_recursors(catalog: Catalog) -> None:
-    settings = DnsSettings(recursors=(Recursor(host="192.0.2.53"),))
+    settings = DnsSettings(recursors=(Recursor(host="192.0.2.53"), Recursor(host="192.0.2.54", port=5353)))
     assert explain(catalog.view, settings, "www.example.com", wire.A) == [
         "www.example.com. is outside our domains (consul, adsum).",
-        "The question goes to the recursors: 192.0.2.53.",
+        "The question goes to the recursors: 192.0.2.53, 192.0.2.54 port 5353.",
     ]
 
 

@@ -12,7 +12,7 @@ from adsum.catalog.definitions import Status
 from adsum.catalog.view import Instance, View
 from adsum.dns import wire
 from adsum.dns.names import Asked, Kind, read_name
-from adsum.dns.settings import DnsSettings
+from adsum.dns.settings import RECURSOR_PORT, DnsSettings, Recursor
 from adsum.dns.wire import AAAA, SRV, TXT, A, Record
 from adsum.dns.zone import Answer, LeftOut, Zone, left_out
 
@@ -95,7 +95,7 @@ def _told(name: str, status: Status, output: str) -> str:
 
 
 def _outcome(answer: Answer, settings: DnsSettings) -> Iterator[str]:
-    recursors = ", ".join(each.host for each in settings.recursors)
+    recursors = ", ".join(map(_where, settings.recursors))
     if answer.is_known_elsewhere and recursors:
         yield f"The question goes to the recursors: {recursors}."
         return
@@ -107,6 +107,10 @@ def _outcome(answer: Answer, settings: DnsSettings) -> Iterator[str]:
     if answer.chase:
         end = f"goes on at the recursors: {recursors}" if recursors else "ends here, for want of recursors"
         yield f"The chain of aliases leaves our domains at {answer.chase} and {end}."
+
+
+def _where(recursor: Recursor) -> str:
+    return recursor.host if recursor.port == RECURSOR_PORT else f"{recursor.host} port {recursor.port}"
 
 
 def record_text(record: Record) -> str:
