@@ -187,5 +187,5 @@ class LogAgainstModel(RuleBasedStateMachine):
         return self.opened
 
 
-LogAgainstModel.TestCase.settings = settings(max_examples=150, stateful_step_count=40, deadline=None)
+LogAgainstModel.TestCase.settings = settings(max_examples=60, stateful_step_count=40, deadline=None)
 test_the_log_holds_what_the_model_holds_through_any_life = LogAgainstModel.TestCase

@@ -12,7 +12,7 @@ from adsum.storage.opening import DOUBT, Opened, vouch
 from adsum.storage.raft_log import Change
 from adsum.storage.recovery import Verdict
 from adsum.storage.segment import SEGMENT_HEADER_BYTES
-from adsum.storage.segment_files import segment_name
+from adsum.storage.segment_files import SPARE, segment_name
 from adsum.testing.block_disk import BlockDisk, FaultAtlas, PowerLost
 from tests.storage.raft_logs import Model, entries, entry, new_disk, opened, snapshot, state
 
@@ -53,7 +53,7 @@ def test_every_flipped_bit_is_recovered_or_reported_and_never_forgets_in_silence
     disk, model = small_log()
     reported = total = 0
     for name in names_of(disk):
-        for bit in list(disk.used_bits(name))[:: 1 if name.endswith("snapshot") else 5]:
+        for bit in list(disk.used_bits(name))[:: 1 if name.endswith("snapshot") else 7]:
             copy = disk.copy(Random(bit))
             copy.rot(name, bit)
             found = opened(copy, minted="log-2")
@@ -95,7 +95,55 @@ def test_a_batch_that_lacks_a_sector_is_torn_and_taken_away() -> None:
     assert found.restored.entries == tuple(entries(1, 3))
     found.log.append([Change(entries=entries(4, 4, term=2), hard_state=state(2))])
     disk.lose_power()
-    assert opened(disk, segment_bytes=1 << 16).restored.entries[3:] == tuple(entries(4, 4, term=2))
+    again = opened(disk, segment_bytes=1 << 16)
+    assert again.verdict is Verdict.CLEAN  # of the torn batch, which was larger, nothing is left behind it
+    assert again.restored.entries[3:] == tuple(entries(4, 4, term=2))
+
+
+def test_what_lies_behind_a_torn_batch_was_not_torn() -> None:
+    """A part of an acknowledged batch that went astray leaves a hole, and itself behind the hole."""
+    disk = new_disk()
+    log = opened(disk, segment_bytes=1 << 16).log
+    log.append([Change(entries=entries(1, 9, size=300), hard_state=state(1))])
+    file = disk.open(segment_name(1))
+    astray = file.read(SEGMENT_HEADER_BYTES + SECTOR_BYTES, SECTOR_BYTES)
+    file.write(SEGMENT_HEADER_BYTES + SECTOR_BYTES, bytes(SECTOR_BYTES))
+    file.sync()
+    disk.sync()
+    hole = disk.copy(Random(0))
+    file.write(SEGMENT_HEADER_BYTES + 40 * SECTOR_BYTES, astray)
+    file.sync()
+    assert opened(hole, segment_bytes=1 << 16).verdict is Verdict.TORN
+    assert opened(disk, segment_bytes=1 << 16, minted="log-2").verdict is Verdict.CORRUPT
+
+
+def test_a_spare_that_is_not_zeros_is_not_used() -> None:
+    disk = new_disk()
+    log = opened(disk).log
+    file = disk.open(SPARE)
+    file.write(7000, b"astray")
+    file.sync()
+    log.append([Change(entries=entries(1, 3, size=1000), hard_state=state(1))])
+    found = opened(disk)
+    found.log.append([Change(entries=entries(4, 6, size=1000), hard_state=state(1))])
+    disk.lose_power()
+    assert opened(disk).verdict is Verdict.CLEAN
+
+
+def test_entries_of_another_history_are_not_put_behind_a_snapshot_found_after_the_damage() -> None:
+    disk = new_disk()
+    log = opened(disk, segment_bytes=1 << 16).log
+    log.append([Change(entries=entries(1, 6), hard_state=state(1, commit=2))])
+    log.append([Change(truncate_from=3, entries=entries(3, 7, term=2), hard_state=state(2, commit=2))])
+    log.append([Change(hard_state=state(2, commit=5, vote=VOTE))])
+    log.append([Change(hard_state=state(3, commit=5))])
+    log.compact(snapshot(log, 4, term=2), 5)
+    log.join("cluster", 0)  # the next segment's header names the snapshot
+    disk.rot(segment_name(1), (SEGMENT_HEADER_BYTES + SECTOR_BYTES) * 8)
+    found = opened(disk, segment_bytes=1 << 16, minted="log-2")
+    assert found.verdict is Verdict.CORRUPT
+    assert (found.restored.snapshot.index, found.restored.snapshot.term) == (4, 2)
+    assert found.restored.entries == ()
 
 
 def test_a_torn_batch_with_sectors_that_are_zeros_by_nature_is_still_told_from_rot() -> None:
