@@ -61,7 +61,7 @@ async def test_one_service_has_its_hash_in_body_and_header(asker: Asker) -> None
 
 
 async def test_proxies_show_what_they_stand_for_after_the_hash(asker: Asker) -> None:
-    body = {"Name": "px", "Kind": "connect-proxy", "Proxy": {"DestinationServiceName": "web"}}
+    body = {"Name": "px", "Kind": "connect-proxy", "Port": 1, "Proxy": {"DestinationServiceName": "web"}}
     await registered(asker, body)
     await registered(asker, {"Name": "native", "Connect": {"Native": True}})
     proxy = await asker.ask("/v1/agent/service/px")

@@ -92,6 +92,56 @@ def test_a_lone_check_is_refused_in_its_own_words() -> None:
         assert str(refusal.value) == text
 
 
+@pytest.mark.parametrize(
+    ("body", "problems"),
+    [
+        (
+            {"Kind": "connect-proxy"},
+            [
+                "Proxy.DestinationServiceName must be non-empty for Connect proxy services",
+                "Port must be set for a Connect proxy",
+            ],
+        ),
+        (
+            {"Kind": "connect-proxy", "Port": 1, "Proxy": {"DestinationServiceName": " "}},
+            ["Proxy.DestinationServiceName must be non-empty for Connect proxy services"],
+        ),
+        (
+            {
+                "Kind": "connect-proxy",
+                "Port": 1,
+                "Proxy": {"destination_service_name": "web"},
+                "Connect": {"native": True},
+            },
+            ["A Proxy cannot also be Connect Native, only typical services"],
+        ),
+        ({"Kind": "mesh-gateway"}, ["Port must be non-zero for a mesh-gateway"]),
+        (
+            {"Kind": "ingress-gateway", "Proxy": {"DestinationServiceName": "web", "localserviceport": 1}},
+            [
+                "The Proxy.DestinationServiceName configuration is invalid for a ingress-gateway",
+                "The Proxy.LocalServicePort configuration is invalid for a ingress-gateway",
+            ],
+        ),
+    ],
+)
+def test_proxies_and_gateways_are_held_to_their_kind(body: dict[str, object], problems: list[str]) -> None:
+    with pytest.raises(BadDefinition) as refusal:
+        validate_service(decode_service({"Name": "a"} | body))
+    count, *lines = str(refusal.value).removesuffix("\n\n").split("\n\t* ")
+    assert lines == problems
+    assert count == ("1 error occurred:" if len(lines) == 1 else f"{len(lines)} errors occurred:")
+
+
+@pytest.mark.parametrize(
+    "key", ["DestinationServiceName", "destination_service_name", "destinationservicename"]
+)
+def test_a_proxy_names_its_destination_in_any_spelling_and_keeps_one(key: str) -> None:
+    proxy = decode_service({"Name": "a", "Kind": "connect-proxy", "Port": 1, "Proxy": {key: "web"}})
+    assert validate_service(proxy) == []
+    assert proxy.proxy == {"DestinationServiceName": "web"}
+
+
 def test_meta_at_its_limits_is_taken() -> None:
     meta = {"k" * 128: "v" * 512} | {f"k{n}": "" for n in range(63)}
     assert validate_service(decode_service({"Name": "a", "Meta": meta})) == []

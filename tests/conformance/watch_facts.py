@@ -28,7 +28,7 @@ def watch_facts(agent: Agent, watch: Watch, normaliser: Normaliser) -> dict[str,
         waiting = pool.submit(timed, agent, blocked)
         if watch.change:
             time.sleep(PARK_S)
-        woke_before_change = waiting.done()
+        woke_before_change = bool(watch.change) and waiting.done()
         change_statuses: list[Json] = [exchange(agent, change).status for change in watch.change]
         facts = when_and_index(waiting, started, before, watch)
     facts["changes answered"] = change_statuses

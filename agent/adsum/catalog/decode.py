@@ -12,7 +12,7 @@ and a spelling with one only fills a gap. (Contract 1.2; the finer points were t
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import TypeVar
 
@@ -30,6 +30,20 @@ INTEGER_MIN, INTEGER_MAX = -(2**63), 2**63 - 1
 # Of what is carried without being understood. Real ones have five levels; writing and reading them again
 # recurses, and a registration that was taken must not be one that cannot be read back.
 NESTING_MAX = 32
+# Their contents are carried as they came, but these are looked at, and shown by the names clients know.
+PROXY_KEYS = (
+    "DestinationServiceName",
+    "DestinationServiceID",
+    "LocalServiceAddress",
+    "LocalServicePort",
+    "Mode",
+    "Config",
+    "Upstreams",
+    "MeshGateway",
+    "Expose",
+    "TransparentProxy",
+)
+CONNECT_KEYS = ("Native", "SidecarService")
 SHELL = ("/bin/sh", "-c")  # what the legacy `Script` string is run by
 
 T = TypeVar("T")
@@ -64,8 +78,8 @@ def decode_service(raw: object, *, output_bytes_max: int = OUTPUT_BYTES_MAX) -> 
         weights=_weights(body),
         enable_tag_override=body.boolean("EnableTagOverride"),
         token=body.text("Token"),
-        proxy=body.opaque("Proxy"),
-        connect=body.opaque("Connect"),
+        proxy=body.opaque("Proxy", PROXY_KEYS),
+        connect=body.opaque("Connect", CONNECT_KEYS),
     )
     return replace(service, checks=_service_checks(body, service, output_bytes_max))
 
@@ -227,11 +241,12 @@ class _Fields:
         label = self.label(name)
         return {key: _text(raw, label) for key, raw in self.mapping(name, wanted="map[string]string").items()}
 
-    def opaque(self, name: str) -> dict[str, object]:
+    def opaque(self, name: str, keys: Sequence[str]) -> dict[str, object]:
         value = self.mapping(name, wanted=f"structs.{name}")
         if _is_deeper(value, NESTING_MAX):
             raise BadDefinition(f"Request decode failed: {name} is nested deeper than {NESTING_MAX} levels")
-        return value
+        known = {canonical_key(key): key for key in keys}
+        return {known.get(canonical_key(key), key): inner for key, inner in value.items()}
 
 
 def _by_canonical_key(raw: Mapping[object, object]) -> dict[str, object]:

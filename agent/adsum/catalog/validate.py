@@ -7,6 +7,7 @@ A definition that cannot work is refused with `BadDefinition`; one that works bu
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 
 from adsum.catalog.definitions import (
     DEREGISTER_NS_MIN,
@@ -29,6 +30,15 @@ from adsum.durations import format_duration
 DNS_LABEL = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9-]{0,61}[A-Za-z0-9])?")
 UNSPECIFIED_ADDRESSES = frozenset({"0.0.0.0", "::", "[::]"})  # noqa: S104 - compared with, never bound
 STATUSES = frozenset(Status)
+PROXY_KIND = "connect-proxy"
+GATEWAY_KINDS_WITH_PORT = frozenset({"mesh-gateway", "terminating-gateway"})
+GATEWAY_KINDS = GATEWAY_KINDS_WITH_PORT | {"ingress-gateway"}
+PROXY_KEYS_OF_NO_GATEWAY = (
+    "DestinationServiceName",
+    "DestinationServiceID",
+    "LocalServiceAddress",
+    "LocalServicePort",
+)
 META_RESERVED_PREFIX = "consul-"
 SHOWN_CHARACTERS_MAX = 80
 
@@ -42,6 +52,7 @@ def validate_service(definition: ServiceDefinition) -> list[str]:
     _refuse_bad_ports(definition)
     _refuse_bad_weights(definition.weights)
     refuse_bad_meta(definition.meta, what="Service Meta")
+    _refuse_bad_kind(definition)
     for check in definition.checks:
         _refuse_bad_check(check)
         if check.status and check.status not in STATUSES:
@@ -105,6 +116,30 @@ def _refuse_bad_weights(weights: Weights) -> None:
         raise BadDefinition(f"Invalid Weights: DNS Weight must be between 0 and {WEIGHT_MAX}")
 
 
+def _refuse_bad_kind(definition: ServiceDefinition) -> None:
+    if problems := list(_kind_problems(definition)):
+        count = "1 error" if len(problems) == 1 else f"{len(problems)} errors"
+        listed = "".join(f"\t* {problem}\n" for problem in problems)
+        raise BadDefinition(f"{count} occurred:\n{listed}\n")
+
+
+def _kind_problems(definition: ServiceDefinition) -> Iterator[str]:
+    if definition.kind == PROXY_KIND:
+        destination = definition.proxy.get("DestinationServiceName")
+        if not isinstance(destination, str) or not destination.strip():
+            yield "Proxy.DestinationServiceName must be non-empty for Connect proxy services"
+        if not definition.port:
+            yield "Port must be set for a Connect proxy"
+        if definition.connect.get("Native") is True:
+            yield "A Proxy cannot also be Connect Native, only typical services"
+    if definition.kind in GATEWAY_KINDS_WITH_PORT and not definition.port:
+        yield f"Port must be non-zero for a {definition.kind}"
+    if definition.kind in GATEWAY_KINDS:
+        for key in PROXY_KEYS_OF_NO_GATEWAY:
+            if definition.proxy.get(key):
+                yield f"The Proxy.{key} configuration is invalid for a {definition.kind}"
+
+
 def _refuse_bad_check(check: CheckDefinition) -> None:
     if reason := _check_problem(check):
         raise BadDefinition(f"Invalid check: {reason}")
@@ -145,7 +180,7 @@ def _service_warnings(definition: ServiceDefinition) -> list[str]:
         warnings.append(
             f"tag {_shown(odd[0])}{others} of service {name} is no DNS label: DNS clients cannot ask for it"
         )
-    if "sidecar_service" in definition.connect or "SidecarService" in definition.connect:
+    if "SidecarService" in definition.connect:
         warnings.append(f"service {name} asks for a sidecar: there is no mesh here, it gets none")
     for check in definition.checks:
         warnings += _check_warnings(check)

@@ -127,6 +127,10 @@ REGISTERING = (
     registered(
         "a proxy service", register("p", Kind="connect-proxy", Port=1, Proxy={"DestinationServiceName": "w"})
     ),
+    registered(
+        "a proxy service in snake case",
+        register("p", Kind="connect-proxy", Port=1, Proxy={"destination_service_name": "w"}),
+    ),
     registered("connect native", register("w", Connect={"Native": True})),
     registered(
         "registering again replaces the service and keeps the status of its checks",
@@ -189,6 +193,16 @@ REFUSALS = (
     refused("too many meta pairs", Meta={f"k{number}": "v" for number in range(65)}),
     refused("an unknown kind", Kind="nonsense"),
     refused("a proxy without a destination", Kind="connect-proxy", Port=1),
+    refused("a proxy without anything", Kind="connect-proxy"),
+    refused(
+        "a native proxy",
+        Kind="connect-proxy",
+        Port=1,
+        Connect={"Native": True},
+        Proxy={"DestinationServiceName": "w"},
+    ),
+    refused("a gateway without a port", Kind="mesh-gateway"),
+    refused("a gateway with a destination", Kind="ingress-gateway", Proxy={"DestinationServiceName": "w"}),
     refused("a tagged address without an address", TaggedAddresses={"wan": {"Port": 1}}),
     refused("a tagged address 0.0.0.0", TaggedAddresses={"wan": {"Address": "0.0.0.0", "Port": 1}}),
     refused("a negative port", Port=-1),
