@@ -121,7 +121,7 @@ def test_a_spare_that_is_not_zeros_is_not_used() -> None:
     disk = new_disk()
     log = opened(disk).log
     file = disk.open(SPARE)
-    file.write(7000, b"astray")
+    file.write(8000, b"astray")
     file.sync()
     log.append([Change(entries=entries(1, 3, size=1000), hard_state=state(1))])
     found = opened(disk)

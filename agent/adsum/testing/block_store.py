@@ -70,6 +70,12 @@ class BlockStore:
     def compact(self, snapshot: SnapshotMeta, first_kept: int) -> None:
         self.log.compact(self._ref(snapshot), first_kept)
 
+    def kill(self) -> None:
+        self._gathered.clear()
+        self._refs.clear()
+        self.disk.kill()
+        self.disk.faults.failing_syncs = False
+
     def lose_power(self, random: Random) -> None:
         """At any operation of the write that was going on, or after it."""
         self.disk.faults.crash_before = random.randrange(6)

@@ -46,6 +46,10 @@ SETTINGS = Settings(
 MakeStore = Callable[[MemberId, Restored], LogStore]
 
 
+def in_memory(_me: MemberId, restored: Restored) -> LogStore:
+    return MemoryStore(restored)
+
+
 class Host:
     """A server's place in the world: its pace, its disk's queue, and how often it was started."""
 
@@ -72,7 +76,7 @@ class Cluster:
         voters: int = 3,
         strangers: int = 0,
         settings: Settings = SETTINGS,
-        make_store: MakeStore = lambda _me, restored: MemoryStore(restored),
+        make_store: MakeStore = in_memory,
         is_traced: bool = False,
     ) -> None:
         self.random = Random(seed)

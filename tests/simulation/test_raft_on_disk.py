@@ -1,0 +1,152 @@
+"""Whole clusters on the shipped log: failed syncs, power losses, and a disk that forgot what it had
+promised.
+"""
+
+from __future__ import annotations
+
+from random import Random
+
+import pytest
+
+from adsum.now import MILLISECOND
+from adsum.raft.changer import Change, Step, Verb
+from adsum.raft.errors import Refused
+from adsum.raft.types import Configuration, MemberId
+from adsum.testing import raft_swarm
+from adsum.testing.block_cluster import BlockCluster
+from adsum.testing.block_disk import FaultAtlas
+from adsum.testing.checkers import check_witness
+from adsum.testing.linearizability import Verdict, verdict
+from adsum.testing.raft_clients import Clients
+from adsum.testing.raft_cluster import Host, seconds
+from adsum.testing.raft_machine import Call
+
+SEEDS = range(12)
+
+
+class Story:
+    def __init__(self, seed: int) -> None:
+        self.random = Random(seed)
+        self.cluster = BlockCluster(seed)
+        self.voters = list(self.cluster.hosts)
+        self.atlas = FaultAtlas([str(me) for me in self.voters])
+        self.clients = Clients(self.cluster, Random(seed + 1), count=3)
+        self.cluster.run_for(seconds(2))
+
+    def compact(self) -> None:
+        for host in self.cluster.up():
+            if self.random.random() < 0.7:
+                host.server.compact(self.random.choice((0, 5)))
+
+    def rot(self, me: MemberId) -> None:
+        """Anywhere that is written, as often as it takes to hit more than padding; never on a quorum."""
+        assert self.atlas.may_harm(str(me))
+        disk = self.cluster.store(me).disk
+        names = [name for name in disk.names() if name.endswith((".segment", ".snapshot"))]
+        for _ in range(self.random.randint(1, 8)):
+            name = self.random.choice(names)
+            disk.rot(name, self.random.choice(list(disk.used_bits(name))))
+
+    def leader(self) -> Host:
+        assert self.cluster.run_until(lambda: bool(self.cluster.leaders()), within_ns=seconds(20))
+        return self.cluster.leaders()[0]
+
+    def become(self, change: Change, is_so: list[MemberId]) -> None:
+        """Asked again until the voters are these, as an operator would."""
+        for _ in range(100):
+            configuration = self.leader().server.core.replica.configuration
+            if is_settled(configuration, is_so):
+                return
+            self.ask(self.leader(), change)
+            self.cluster.run_for(200 * MILLISECOND)
+        raise AssertionError(f"the voters never became {is_so}")
+
+    def ask(self, host: Host, change: Change) -> None:
+        def propose() -> None:
+            try:
+                host.server.core.propose_conf(change)
+            except Refused as refused:
+                self.cluster.told("refused", refused)
+
+        self.cluster.act(host, propose)
+
+    def ends_well(self) -> None:
+        """Everybody who is up has everything, and the clients' answers fit."""
+        self.clients.is_done = True
+        self.cluster.run_for(seconds(4))
+        leader = self.leader()
+        self.cluster.act(leader, lambda: leader.server.core.propose(Call("set", "end", "here").encoded()))
+
+        def has_settled() -> bool:
+            members = leader.server.core.replica.configuration.members()
+            up = [host for host in self.cluster.up() if host.server.me in members]
+            return all(host.server.machine.get("end") == "here" for host in up)
+
+        assert self.cluster.run_until(has_settled, within_ns=seconds(20))
+        happened = check_witness(self.clients.history, self.cluster.invariants.log)
+        assert verdict(happened) is not Verdict.IMPOSSIBLE
+        assert any(operation.answer is not None for operation in self.clients.history)
+
+
+def is_settled(configuration: Configuration, voters: list[MemberId]) -> bool:
+    return not configuration.is_joint and list(configuration.voters) == sorted(voters)
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_b6_b22_a_voter_whose_disk_rotted_comes_back_as_learner_and_nothing_acknowledged_is_lost(
+    seed: int,
+) -> None:
+    story = Story(seed)
+    cluster, random = story.cluster, story.random
+    story.compact()
+    cluster.run_for(seconds(1))
+    victim = random.choice(story.voters)
+    cluster.crash(victim)
+    story.rot(victim)
+    cluster.run_for(seconds(1))
+    cluster.boot(victim)
+    others = [me for me in story.voters if me != victim]
+    if victim in cluster.lost:
+        stranger = next(me for me in cluster.hosts if me.node == victim.node and me != victim)
+        story.become(Change((Step(Verb.LEAVE, victim), Step(Verb.LEARN, stranger))), others)
+        story.become(Change((Step(Verb.VOTE, stranger),)), [*others, stranger])
+        cluster.crash(random.choice(others))  # from now on a quorum needs the one who forgot
+    story.ends_well()
+
+
+def test_rot_is_found_in_most_of_these_stories() -> None:
+    """So that the test above has something to say."""
+    found = 0
+    for seed in SEEDS:
+        story = Story(seed)
+        victim = story.random.choice(story.voters)
+        story.cluster.crash(victim)
+        story.rot(victim)
+        story.cluster.boot(victim)
+        found += victim in story.cluster.lost
+    assert found >= len(SEEDS) / 2
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_b21_b24_servers_whose_syncs_fail_stop_and_come_back_with_what_they_acknowledged(seed: int) -> None:
+    story = Story(seed)
+    cluster, random = story.cluster, story.random
+    for _ in range(6):
+        victim = random.choice(story.voters)
+        cluster.store(victim).disk.faults.failing_syncs = True
+        cluster.run_for(seconds(random.uniform(0.1, 1.5)))
+        if random.random() < 0.3:
+            for me in story.voters:
+                cluster.crash(me)  # the power goes, too: what only the page cache knew is gone
+        cluster.store(victim).disk.faults.failing_syncs = False
+        for me in story.voters:
+            cluster.boot(me)
+    assert not cluster.lost
+    story.ends_well()
+
+
+@pytest.mark.parametrize("seed", range(1, 16, 2))
+def test_b17_b18_swarms_stand_on_the_log_that_ships(seed: int) -> None:
+    outcome = raft_swarm.run(seed)
+    assert outcome.failure == ""
+    assert outcome.operations > 0
