@@ -92,9 +92,9 @@ class Gate:
         try:
             opened = await self._welcome(stream, serves)
         except BaseException as error:
-            await trio.aclose_forcefully(stream)
             if isinstance(error, NetError):
                 self.counters.welcomes_failed[type(error).__name__] += 1
+            await trio.aclose_forcefully(stream)
             raise
         self.counters.welcomed += 1
         opened.channel.widen(payload_bytes_max)
