@@ -11,7 +11,7 @@ from __future__ import annotations
 from adsum.raft.messages import VoteReply, VoteRequest
 from adsum.raft.quorum import Outcome, tally
 from adsum.raft.replica import Replica
-from adsum.raft.types import MemberId, Term
+from adsum.raft.types import NO_TERM, MemberId, Term
 
 
 class Ballot:
@@ -56,6 +56,21 @@ def consents(replica: Replica, request: VoteRequest) -> bool:
     return is_free and replica.log.is_up_to_date(request.last_index, request.last_term)
 
 
+def vote_for_oneself(replica: Replica) -> None:
+    """It counts like any other, when it is on disk."""
+    own = VoteReply(
+        stamp=replica.stamp,
+        source=replica.me,
+        target=replica.me,
+        term=replica.term,
+        is_prevote=False,
+        is_granted=True,
+        commit_index=0,
+        commit_term=NO_TERM,
+    )
+    replica.send_after_store(own)
+
+
 def answer(replica: Replica, request: VoteRequest, *, is_granted: bool) -> None:
     replica.send_after_store(
         VoteReply(
@@ -65,5 +80,7 @@ def answer(replica: Replica, request: VoteRequest, *, is_granted: bool) -> None:
             term=request.term if is_granted else replica.term,
             is_prevote=request.is_prevote,
             is_granted=is_granted,
+            commit_index=replica.log.commit,
+            commit_term=replica.log.term_at(replica.log.commit) or NO_TERM,
         )
     )

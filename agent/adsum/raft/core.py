@@ -26,7 +26,7 @@ from collections import deque
 from random import Random
 
 from adsum.now import Now
-from adsum.raft.ballot import Ballot, answer, consents, request_votes
+from adsum.raft.ballot import Ballot, answer, consents, request_votes, vote_for_oneself
 from adsum.raft.batch import Batch, Soft
 from adsum.raft.changer import Change, decode_configuration
 from adsum.raft.errors import NotLeader, TermMoved
@@ -357,6 +357,7 @@ class Core:
         answer(self.replica, request, is_granted=is_granted)
 
     def _take_vote(self, reply: VoteReply) -> None:
+        self._learn_commit(reply)
         ballot = self._ballot
         is_asked = ballot is not None and ballot.is_prevote is reply.is_prevote
         is_of_term = reply.term == self.replica.term + (reply.is_prevote and reply.is_granted)
@@ -368,6 +369,15 @@ class Core:
                 self._win(ballot)
             case Outcome.LOST:
                 self._become_follower(self.replica.term, None)
+
+    def _learn_commit(self, reply: VoteReply) -> None:
+        log = self.replica.log
+        is_no_news = log.term_at(reply.commit_index) != reply.commit_term or reply.commit_index <= log.commit
+        if is_no_news or self._leader is not None:  # a leader commits by its own rule
+            return
+        log.commit_to(reply.commit_index)
+        if log.configuration_waits():
+            self._become_follower(self.replica.term, None)  # the next election goes by other rules
 
     # Roles.
 
@@ -420,10 +430,7 @@ class Core:
         replica.counts.elections += 1
         self._wait_anew()
         self._ballot = Ballot(is_prevote=False)
-        own = VoteReply(
-            replica.stamp, replica.me, replica.me, replica.term, is_prevote=False, is_granted=True
-        )
-        replica.send_after_store(own)
+        vote_for_oneself(replica)
         request_votes(replica, replica.term, is_prevote=False, is_transfer=is_transfer)
 
     def _win(self, ballot: Ballot) -> None:

@@ -92,5 +92,9 @@ class VoteRequest(Message):
 
 @dataclass(frozen=True, slots=True)
 class VoteReply(Message):
+    """With the last entry the sender knows to be committed: whoever has the same one knows it then, too."""
+
     is_prevote: bool
     is_granted: bool
+    commit_index: int
+    commit_term: Term

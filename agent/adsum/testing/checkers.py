@@ -37,6 +37,7 @@ class Invariants:
     log: dict[int, Entry] = field(default_factory=dict)  # as it was applied, by whoever came first
     committed: dict[int, int] = field(default_factory=dict)  # index to term, as soon as anybody knows
     highest_commit: int = 0
+    highest_commit_term: int = 0  # in which it was first seen: later leaders must have it
     digests: dict[int, int] = field(default_factory=dict)
     _commits: dict[MemberId, int] = field(default_factory=dict)
 
@@ -49,13 +50,14 @@ class Invariants:
         replica = server.core.replica
         log, before = replica.log, self._commits[server.me]
         demand(replica.counts.contradictions == 0, f"{server.me} met a second leader of its term")
+        has_led = replica.role is Role.LEADER and self.leaders.get(replica.term) == server.me
         if replica.role is Role.LEADER:
             self._check_leader(server.me, replica)
         if log.commit == before:
             return
         demand(log.commit > before, f"{server.me} took back its commit {before}, now {log.commit}")
         self._commits[server.me] = log.commit
-        if replica.role is Role.LEADER and before:
+        if has_led:
             is_own = log.term_at(log.commit) == replica.term
             demand(is_own, f"{server.me} committed by counting an old term")
         for index in range(max(before + 1, log.first_index), log.commit + 1):
@@ -63,7 +65,8 @@ class Invariants:
             assert term is not None
             known = self.committed.setdefault(index, term)
             demand(known == term, f"{server.me} committed {index}@{term}, which was committed as @{known}")
-        self.highest_commit = max(self.highest_commit, log.commit)
+        if log.commit > self.highest_commit:
+            self.highest_commit, self.highest_commit_term = log.commit, replica.term
 
     def sent(self, message: Message) -> None:
         if isinstance(message, VoteReply) and message.is_granted and not message.is_prevote:
@@ -88,10 +91,11 @@ class Invariants:
             return
         demand(leader is None, f"{leader} and {me} both lead term {replica.term}")
         self.leaders[replica.term] = me
-        index = self.highest_commit
-        known, held = self.committed.get(index), replica.log.term_at(index)
-        is_complete = known == held or index < replica.log.first_index
-        demand(known is None or is_complete, f"leader {me} lacks {index}@{known}")
+        if replica.term > self.highest_commit_term:  # an older one may learn of its election late
+            index = self.highest_commit
+            known, held = self.committed.get(index), replica.log.term_at(index)
+            is_complete = known == held or index < replica.log.first_index
+            demand(is_complete, f"leader {me} lacks {index}@{known}")
 
 
 def check_witness(operations: Sequence[Operation], log: dict[int, Entry]) -> list[Operation]:
