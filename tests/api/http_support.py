@@ -11,9 +11,10 @@ import trio
 import trio.testing
 
 from adsum.api.limits import HttpCounters, HttpLimits
+from adsum.api.listeners import bind_tcp
 from adsum.api.request import Request
 from adsum.api.response import Response
-from adsum.api.server import bind_tcp, serve
+from adsum.api.server import serve
 
 App = Callable[[Request], Awaitable[Response]]
 TURNS_MAX = 20_000

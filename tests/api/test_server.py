@@ -19,9 +19,10 @@ import trio
 from trio.testing import MockClock
 
 from adsum.api.limits import Complaints, HttpCounters, HttpLimits
+from adsum.api.listeners import BindFailed, bind_tcp, bind_unix
 from adsum.api.request import Request
 from adsum.api.response import Response, text
-from adsum.api.server import BindFailed, _Server, bind_tcp, bind_unix, serve
+from adsum.api.server import _Server, serve
 from tests.api.http_support import Client, Server, connected, get, running, until
 
 PARKED_CONNECTIONS = 2000

@@ -1,7 +1,8 @@
 """The composition root: every room made, joined and run, in one place that can be read from top to bottom.
 
 Making binds every socket, so a port that is taken stops the start before anything runs. Running is one
-nursery: whatever ends it (a signal, a client's request to leave, a disk that fails) ends all of it.
+nursery: whatever ends it (a signal, a client's request to leave, a disk that fails) ends all of it. DNS
+answers first, from what was saved; the rest (`front`) is loaded meanwhile.
 """
 
 from __future__ import annotations
@@ -10,43 +11,33 @@ import gc
 import logging
 import os
 import signal
-import socket
 import time
 from collections.abc import Callable
+from importlib import import_module
 from random import Random
 
 import trio
 
 from adsum.agent import translate
+from adsum.agent.banner import banner
 from adsum.agent.config.build import ConfigErrors, Loaded
 from adsum.agent.config.config import Config
 from adsum.agent.core import Core
-from adsum.agent.file_limit import http_connections_max
-from adsum.agent.file_owner import file_owner
 from adsum.agent.identity import node_id, own_node
 from adsum.agent.node import Node, system_now
 from adsum.agent.running import RunningAgent
 from adsum.agent.service_manager import ServiceManager
-from adsum.api import endpoints, server
-from adsum.api.limits import HttpCounters
-from adsum.api.rendering import ApiCounters
-from adsum.api.router import Router
-from adsum.api.version import own_version
+from adsum.agent.sockets import bind
 from adsum.dns import server as dns_server
 from adsum.dns.answers import Answers
 from adsum.dns.counters import DnsCounters
 from adsum.dns.limits import DnsLimits
 from adsum.dns.recursor import Recursion
 from adsum.dns.resolver import Resolver
-from adsum.health_checks.runner import Counters as CheckCounters
-from adsum.health_checks.runner import Runner
-from adsum.observe.exposition import Exposition
 from adsum.observe.gc_pauses import GcPauses
 from adsum.observe.log_lines import parse_level
 from adsum.observe.log_stream import LogStream
 from adsum.observe.loop_lag import LoopLag
-from adsum.observe.series import Sources
-from adsum.observe.tally import CatalogTally
 from adsum.storage import registrations
 from adsum.storage.disk import Disk
 from adsum.storage.writer import Writer, WriterCounters
@@ -56,10 +47,6 @@ log = logging.getLogger("agent")
 # How long an orderly end waits for the disk.
 FAREWELL_S = 5.0
 STATUS_INTERVAL_S = 10.0
-
-
-class CannotStart(Exception):
-    """Something outside must be changed first; the message says what. Nothing runs."""
 
 
 class Assembly:
@@ -76,66 +63,9 @@ class Assembly:
         self._node = Node(Core(system_now(), settings, random))
         self._agent = RunningAgent(self._node, config, read_again, self._apply)
         self._answers = Answers(self._node.view, translate.dns_settings(config), random)
-        self._http, self._dns, self._api = HttpCounters(), DnsCounters(), ApiCounters()
-        self._checks, self._storage = CheckCounters(), WriterCounters()
+        self._dns, self._storage = DnsCounters(), WriterCounters()
         self._lag, self._gc_pauses = LoopLag(), GcPauses()
-        self._metrics = Exposition(self._sources(config), config.telemetry)
-        self._listen(config)
-
-    def _sources(self, config: Config) -> Sources:
-        return Sources(
-            version=own_version(),
-            node_name=config.node_name,
-            is_leader=config.is_server,
-            catalog=CatalogTally(self._node.view),
-            core=self._node.core.counters,
-            transitions=self._node.own.transitions,
-            api=self._api,
-            http=self._http,
-            dns=self._dns,
-            checks=self._checks,
-            storage=self._storage,
-            logs=self._stream.counters,
-            lag=self._lag,
-            gc_pauses=self._gc_pauses,
-        )
-
-    # Sockets.
-
-    def _listen(self, config: Config) -> None:
-        self._http_listeners: list[socket.socket] = []
-        self._udp: list[socket.socket] = []
-        self._tcp_listeners: list[trio.SocketListener] = []
-        try:
-            if config.ports.http >= 0:
-                self._http_listeners = [self._bind_http(config, each) for each in config.addresses.http]
-            if config.ports.dns >= 0:
-                self._bind_dns(config)
-        except server.BindFailed as problem:
-            raise CannotStart(str(problem)) from None
-
-    def _bind_http(self, config: Config, address: str) -> socket.socket:
-        if not address.startswith("unix://"):
-            return server.bind_tcp(address, config.ports.http)
-        sockets = config.unix_sockets
-        try:
-            user_id, group_id = file_owner(sockets.user, sockets.group)
-        except LookupError as problem:
-            raise CannotStart(f"unix_sockets names an owner this host does not know: {problem}") from None
-        path = address.removeprefix("unix://")
-        return server.bind_unix(path, mode=sockets.mode, user_id=user_id, group_id=group_id)
-
-    def _bind_dns(self, config: Config) -> None:
-        for host in config.addresses.dns:
-            try:
-                udp, tcp = dns_server.bind_both(host, config.ports.dns)
-            except OSError as problem:
-                where = f"{host} port {config.ports.dns}"
-                raise CannotStart(f"Can't listen for DNS on {where}: {problem.strerror}") from None
-            self._udp.append(udp)
-            self._tcp_listeners.append(tcp)
-
-    # The run.
+        self._sockets = bind(config)
 
     async def run(self) -> None:
         trio.lowlevel.add_instrument(self._lag)
@@ -143,38 +73,45 @@ class Assembly:
         saved = registrations.load(self._disk)
         async with trio.open_nursery() as nursery:
             writer = Writer(self._disk, self._node.persisted, self._storage)
-            options = translate.check_options(self._agent.config, os.environ)
-            runner = Runner(nursery, self._node.check_ran, options, self._checks)
-            self._node.attach(writer, runner)
+            self._node.attach_writer(writer)
             self._node.perform(self._node.core.start(system_now(), saved))
-            for task in (
-                writer.run,
-                self._node.keep_time,
-                self._node.watches.run,
-                self._metrics.keep_intervals,
-            ):
-                nursery.start_soon(task)
-            await self._serve(nursery)
-            # What was made so far lives as long as the process: the collector need not look at it again.
-            gc.collect()
-            gc.freeze()
+            nursery.start_soon(writer.run)
+            nursery.start_soon(self._node.watches.run)
+            await self._answer_dns(nursery)
+            await self._open_front(nursery)
+            nursery.start_soon(self._node.keep_time)
+            self._settle_in()
             nursery.start_soon(self._feed_watchdog)
-            self._manager.ready(self._status())
             await self._until_the_end(nursery)
             await self._farewell(writer)
             nursery.cancel_scope.cancel()
 
-    async def _serve(self, nursery: trio.Nursery) -> None:
-        config = self._agent.config
-        routes = endpoints.routes(self._agent, self._random, self._api, self._metrics, self._stream)
-        router = Router(routes, translate.http_rules(config), self._http)
-        limits = translate.http_limits(config, connections_max=http_connections_max())
-        await nursery.start(server.serve, self._http_listeners, router.answer, limits, self._http)
-        dns_limits = DnsLimits()
-        recursion = Recursion(dns_limits, self._dns, lambda: self._random.getrandbits(16))
+    async def _answer_dns(self, nursery: trio.Nursery) -> None:
+        limits = DnsLimits()
+        recursion = Recursion(limits, self._dns, lambda: self._random.getrandbits(16))
         resolver = Resolver(self._answers, recursion, self._dns, time.monotonic)
-        sockets = dns_server.DnsSockets(self._udp, self._tcp_listeners)
-        await nursery.start(dns_server.serve, sockets, resolver, dns_limits, time.monotonic_ns)
+        sockets = dns_server.DnsSockets(self._sockets.dns_udp, self._sockets.dns_tcp)
+        await nursery.start(dns_server.serve, sockets, resolver, limits, time.monotonic_ns)
+
+    async def _open_front(self, nursery: trio.Nursery) -> None:
+        front = await trio.to_thread.run_sync(import_module, "adsum.agent.front")
+        observed = front.Observed(
+            dns=self._dns,
+            storage=self._storage,
+            stream=self._stream,
+            lag=self._lag,
+            gc_pauses=self._gc_pauses,
+        )
+        await front.serve(nursery, self._sockets.http, self._agent, self._random, observed)
+
+    def _settle_in(self) -> None:
+        # What was made so far lives as long as the process: the collector, which has been off since the first
+        # import, need not look at it again.
+        gc.collect()
+        gc.freeze()
+        gc.enable()
+        print(banner(self._agent.config, self.node_id), flush=True)
+        self._manager.ready(self._status())
 
     def _apply(self, config: Config) -> None:
         self._answers.reconfigure(translate.dns_settings(config))

@@ -11,6 +11,7 @@ import logging
 import math
 import time
 from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 import trio
 
@@ -21,9 +22,11 @@ from adsum.api.door import Refused
 from adsum.catalog.local import Local
 from adsum.catalog.view import View
 from adsum.effects import Effect, Log, Notify, Persist, Refusal, Reply, RunCheck, Severity, StopCheck
-from adsum.health_checks.runner import CheckResult, Runner
 from adsum.now import MILLISECOND, SECOND, Now
 from adsum.storage.writer import Writer
+
+if TYPE_CHECKING:
+    from adsum.health_checks.runner import CheckResult, Runner
 
 log = logging.getLogger("agent")
 
@@ -77,8 +80,12 @@ class Node:
         if pending.refusal is not None:
             raise Refused(pending.refusal)
 
-    def attach(self, writer: Writer, runner: Runner) -> None:
-        self._writer, self._runner = writer, runner
+    def attach_writer(self, writer: Writer) -> None:
+        self._writer = writer
+
+    def attach_runner(self, runner: Runner) -> None:
+        """Until then no check runs: the core asks for none before its first tick."""
+        self._runner = runner
 
     # What comes in from those who perform effects.
 

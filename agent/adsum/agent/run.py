@@ -17,10 +17,10 @@ from typing import IO
 
 import trio
 
-from adsum.agent.assembly import Assembly, CannotStart
-from adsum.agent.banner import banner
+from adsum.agent.assembly import Assembly
 from adsum.agent.config.build import Loaded
 from adsum.agent.file_limit import raise_file_limit
+from adsum.agent.sockets import CannotStart
 from adsum.observe import logs
 from adsum.storage.disk import OsDisk
 from adsum.storage.memory import MemoryDisk
@@ -42,7 +42,6 @@ def run_agent(loaded: Loaded, read_again: Callable[[], Loaded]) -> int:
     except (CannotStart, OSError) as problem:
         print(f"The agent did not start: {problem}", file=sys.stderr)
         return 1
-    print(banner(config, assembly.node_id), flush=True)
     try:
         return run_to_the_end(assembly)
     finally:

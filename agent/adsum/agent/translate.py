@@ -2,20 +2,12 @@
 
 from __future__ import annotations
 
-import ipaddress
-from collections.abc import Mapping
-
 from adsum.agent.config.config import Config
 from adsum.agent.settings import Settings
-from adsum.api.answers import EVERYWHERE
-from adsum.api.browser import BrowserRules
-from adsum.api.limits import HttpLimits
-from adsum.api.router import HttpRules
 from adsum.api.version import CONSUL_API_VERSION
 from adsum.catalog.model import Node, Service
 from adsum.catalog.tagged import with_family_addresses
 from adsum.dns.settings import RECURSOR_PORT, DnsSettings, Recursor, Soa
-from adsum.health_checks.runner import Options
 from adsum.now import SECOND
 
 # What Consul's servers say of themselves in the catalog; clients read the version.
@@ -81,33 +73,3 @@ def _recursor(text: str) -> Recursor:
         host, _, port = text.partition(":")
         return Recursor(host=host, port=int(port))
     return Recursor(host=text)
-
-
-def http_rules(config: Config) -> HttpRules:
-    headers = (*EVERYWHERE, *config.http.response_headers.items())
-    return HttpRules(
-        block_endpoints=config.http.block_endpoints,
-        allow_write_http_from=tuple(map(ipaddress.ip_network, config.http.allow_write_http_from)),
-        response_headers=headers,
-        browser=BrowserRules(
-            hosts=frozenset(name.lower() for name in (config.node_name, *config.http.allowed_hosts)),
-            domains=dns_settings(config).domains,
-            allowed_origin=_allowed_origin(config.http.response_headers),
-        ),
-    )
-
-
-def _allowed_origin(headers: Mapping[str, str]) -> str:
-    for name, value in headers.items():
-        if name.lower() == "access-control-allow-origin":
-            return value
-    return ""
-
-
-def http_limits(config: Config, *, connections_max: int) -> HttpLimits:
-    per_client = config.limits.http_max_conns_per_client
-    return HttpLimits(connections_per_client_max=per_client, connections_max=connections_max)
-
-
-def check_options(config: Config, environ: Mapping[str, str]) -> Options:
-    return Options(output_bytes_max=config.check_output_bytes_max, environ=environ)

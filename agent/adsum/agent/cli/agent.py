@@ -5,6 +5,7 @@ Its flags are configuration keys, so `agent.config` reads them, reports every sl
 
 from __future__ import annotations
 
+import gc
 import logging
 import sys
 from collections.abc import Sequence
@@ -25,6 +26,7 @@ def run(call: Call) -> int:
     except (ConfigErrors, FlagError) as problem:
         print(f"The agent did not start:\n{problem}", file=sys.stderr)
         return USAGE if isinstance(problem, FlagError) else FAILURE
+    gc.disable()  # loading makes little garbage and much to look through; the agent enables it when it is up
     from adsum.agent.run import run_agent  # trio and every room behind it, only now
 
     try:

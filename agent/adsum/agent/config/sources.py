@@ -9,12 +9,10 @@ from __future__ import annotations
 
 import json
 import os
-import tomllib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from adsum.agent.config import hcl
 from adsum.agent.config.errors import ConfigError, Unreadable
 
 FILE_BYTES_MAX = 16 * 1024 * 1024  # thousands of services fit; a device or a log given by mistake does not
@@ -118,6 +116,8 @@ def _read_json(text: str) -> object:
 
 
 def _read_toml(text: str) -> object:
+    import tomllib  # readers of formats that no file has are not worth a slower start
+
     try:
         return tomllib.loads(text)
     except ValueError as problem:
@@ -126,7 +126,11 @@ def _read_toml(text: str) -> object:
 
 def _read_hcl(text: str) -> object:
     """The language includes JSON: a text that opens with a brace is that."""
-    return _read_json(text) if text.lstrip().startswith("{") else hcl.read(text)
+    if text.lstrip().startswith("{"):
+        return _read_json(text)
+    from adsum.agent.config import hcl
+
+    return hcl.read(text)
 
 
 READERS: dict[str, Callable[[str], object]] = {"json": _read_json, "toml": _read_toml, "hcl": _read_hcl}

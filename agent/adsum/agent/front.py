@@ -1,0 +1,114 @@
+"""What is loaded while DNS answers already: the HTTP API, the checks, and the metrics about all of it.
+
+An agent that comes back must first answer for what it knows; its HTTP side brings twice as much code, which
+takes as long to load as everything else of the start together.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+import os
+import socket
+from collections.abc import Mapping
+from dataclasses import dataclass
+from random import Random
+
+import trio
+
+from adsum.agent import translate
+from adsum.agent.config.config import Config
+from adsum.agent.file_limit import http_connections_max
+from adsum.agent.running import RunningAgent
+from adsum.api import endpoints, server
+from adsum.api.answers import EVERYWHERE
+from adsum.api.browser import BrowserRules
+from adsum.api.limits import HttpCounters, HttpLimits
+from adsum.api.rendering import ApiCounters
+from adsum.api.router import HttpRules, Router
+from adsum.api.version import own_version
+from adsum.dns.counters import DnsCounters
+from adsum.health_checks.runner import Counters as CheckCounters
+from adsum.health_checks.runner import Options, Runner
+from adsum.observe.exposition import Exposition
+from adsum.observe.gc_pauses import GcPauses
+from adsum.observe.log_stream import LogStream
+from adsum.observe.loop_lag import LoopLag
+from adsum.observe.series import Sources
+from adsum.observe.tally import CatalogTally
+from adsum.storage.writer import WriterCounters
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Observed:
+    """What was counted before this side was loaded, and goes on being counted."""
+
+    dns: DnsCounters
+    storage: WriterCounters
+    stream: LogStream
+    lag: LoopLag
+    gc_pauses: GcPauses
+
+
+async def serve(
+    nursery: trio.Nursery,
+    listeners: list[socket.socket],
+    agent: RunningAgent,
+    random: Random,
+    observed: Observed,
+) -> None:
+    """Runs checks and answers HTTP in the nursery, until that is cancelled."""
+    config = agent.config
+    http, api, checks = HttpCounters(), ApiCounters(), CheckCounters()
+    options = Options(output_bytes_max=config.check_output_bytes_max, environ=os.environ)
+    agent.node.attach_runner(Runner(nursery, agent.node.check_ran, options, checks))
+    metrics = Exposition(_sources(agent, observed, http, api, checks), config.telemetry)
+    nursery.start_soon(metrics.keep_intervals)
+    routes = endpoints.routes(agent, random, api, metrics, observed.stream)
+    router = Router(routes, http_rules(config), http)
+    limits = HttpLimits(
+        connections_per_client_max=config.limits.http_max_conns_per_client,
+        connections_max=http_connections_max(),
+    )
+    await nursery.start(server.serve, listeners, router.answer, limits, http)
+
+
+def _sources(
+    agent: RunningAgent, observed: Observed, http: HttpCounters, api: ApiCounters, checks: CheckCounters
+) -> Sources:
+    return Sources(
+        version=own_version(),
+        node_name=agent.config.node_name,
+        is_leader=agent.config.is_server,
+        catalog=CatalogTally(agent.view),
+        core=agent.node.core.counters,
+        transitions=agent.own.transitions,
+        api=api,
+        http=http,
+        dns=observed.dns,
+        checks=checks,
+        storage=observed.storage,
+        logs=observed.stream.counters,
+        lag=observed.lag,
+        gc_pauses=observed.gc_pauses,
+    )
+
+
+def http_rules(config: Config) -> HttpRules:
+    headers = (*EVERYWHERE, *config.http.response_headers.items())
+    return HttpRules(
+        block_endpoints=config.http.block_endpoints,
+        allow_write_http_from=tuple(map(ipaddress.ip_network, config.http.allow_write_http_from)),
+        response_headers=headers,
+        browser=BrowserRules(
+            hosts=frozenset(name.lower() for name in (config.node_name, *config.http.allowed_hosts)),
+            domains=translate.dns_settings(config).domains,
+            allowed_origin=_allowed_origin(config.http.response_headers),
+        ),
+    )
+
+
+def _allowed_origin(headers: Mapping[str, str]) -> str:
+    for name, value in headers.items():
+        if name.lower() == "access-control-allow-origin":
+            return value
+    return ""

@@ -1,0 +1,59 @@
+"""Every address this agent listens on, bound at once: a port that is taken stops the start before anything
+runs, with a sentence that names it."""
+
+from __future__ import annotations
+
+import socket
+from dataclasses import dataclass, field
+
+import trio
+
+from adsum.agent.config.config import Config
+from adsum.agent.file_owner import file_owner
+from adsum.api import listeners
+from adsum.dns import server as dns_server
+
+
+class CannotStart(Exception):
+    """Something outside must be changed first; the message says what. Nothing runs."""
+
+
+@dataclass(slots=True)
+class Sockets:
+    http: list[socket.socket] = field(default_factory=list)
+    dns_udp: list[socket.socket] = field(default_factory=list)
+    dns_tcp: list[trio.SocketListener] = field(default_factory=list)
+
+
+def bind(config: Config) -> Sockets:
+    sockets = Sockets()
+    try:
+        if config.ports.http >= 0:
+            sockets.http = [_bind_http(config, address) for address in config.addresses.http]
+    except listeners.BindFailed as problem:
+        raise CannotStart(str(problem)) from None
+    if config.ports.dns >= 0:
+        for host in config.addresses.dns:
+            _bind_dns(sockets, host, config.ports.dns)
+    return sockets
+
+
+def _bind_http(config: Config, address: str) -> socket.socket:
+    if not address.startswith("unix://"):
+        return listeners.bind_tcp(address, config.ports.http)
+    owner = config.unix_sockets
+    try:
+        user_id, group_id = file_owner(owner.user, owner.group)
+    except LookupError as problem:
+        raise CannotStart(f"unix_sockets names an owner this host does not know: {problem}") from None
+    path = address.removeprefix("unix://")
+    return listeners.bind_unix(path, mode=owner.mode, user_id=user_id, group_id=group_id)
+
+
+def _bind_dns(sockets: Sockets, host: str, port: int) -> None:
+    try:
+        udp, tcp = dns_server.bind_both(host, port)
+    except OSError as problem:
+        raise CannotStart(f"Can't listen for DNS on {host} port {port}: {problem.strerror}") from None
+    sockets.dns_udp.append(udp)
+    sockets.dns_tcp.append(tcp)
