@@ -282,6 +282,22 @@ def test_a_ttl_check_expires_and_tells_what_it_said_last() -> None:
     assert status_of(world) == (Status.WARNING, "")
 
 
+def test_a_check_that_flaps_a_thousand_times_a_minute_gets_ten_lines_and_a_count() -> None:
+    world = World(SETTINGS)
+    world.ask(RegisterService(TTL_WEB))
+    for _ in range(500):
+        world.ask(ReportTtl("service:web1", Status.PASSING, "fine"))
+        world.ask(ReportTtl("service:web1", Status.CRITICAL, "bad"))
+        world.ask(RegisterService(TTL_WEB))  # which does not begin the count anew
+    told = [line for line in world.trace if "check is now" in line]
+    assert len(told) == 10
+    world.run_for(MINUTE)
+    world.ask(ReportTtl("service:web1", Status.PASSING, "fine"))
+    (last,) = [line for line in world.trace if "changes_not_logged" in line]
+    assert last.endswith("changes_not_logged=990")
+    assert world.core.own.transitions[Status.PASSING] == 501
+
+
 def test_a_ttl_check_that_never_spoke_just_expires() -> None:
     world = World(SETTINGS)
     world.ask(RegisterService(replace(TTL_WEB, checks=(replace(TTL_CHECK, status="passing"),))))

@@ -18,6 +18,7 @@ from random import Random
 
 from adsum.catalog import aliases
 from adsum.catalog.definitions import CheckDefinition, CheckKind, ServiceDefinition, Status
+from adsum.catalog.flapping import Flapping
 from adsum.catalog.indexes import Topic
 from adsum.catalog.model import NODE_MAINTENANCE, SERVICE_MAINTENANCE, Check, Service
 from adsum.catalog.thresholds import Thresholds
@@ -55,7 +56,17 @@ class OwnService:
 
 
 class OwnCheck:
-    __slots__ = ("definition", "expires_at", "kind", "output", "run", "source", "status", "thresholds")
+    __slots__ = (
+        "definition",
+        "expires_at",
+        "flapping",
+        "kind",
+        "output",
+        "run",
+        "source",
+        "status",
+        "thresholds",
+    )
 
     def __init__(self, definition: CheckDefinition, source: Source) -> None:
         self.definition = definition
@@ -64,6 +75,7 @@ class OwnCheck:
         self.status = Status(definition.status or Status.CRITICAL)
         self.output = ""
         self.thresholds = Thresholds(definition)
+        self.flapping = Flapping()
         self.run = 0  # the run whose result is awaited; another's is ignored
         self.expires_at: Now | None = None  # when a TTL runs out, by both clocks
 
@@ -124,6 +136,7 @@ class Local:
         check = OwnCheck(definition, source)
         if before is not None:
             check.status, check.output = before.status, before.output
+            check.flapping = before.flapping
         if before is not None and before.definition == definition and check.is_run_here:
             check.thresholds, check.run = before.thresholds, before.run
             self.checks[check_id] = check
@@ -251,21 +264,25 @@ class Local:
         was_silent = not check.output
         has_new_output, check.output = check.output != output, output
         if status is not before:
-            self._tell(check, "now")
+            self._tell(now, check, "now")
             self.transitions[status] += 1
             self._publish(now, check)
             self._watch_for_deregistration(now, check)
         elif has_new_output and was_silent and status is not Status.PASSING:
             # A check begins as critical. Whoever registered it waits for the first word on why it stays so.
-            self._tell(check, "still")
+            self._tell(now, check, "still")
             self._publish(now, check)
         elif has_new_output:
             self._publish_later(now, check)
 
-    def _tell(self, check: OwnCheck, since: str) -> None:
+    def _tell(self, now: Now, check: OwnCheck, since: str) -> None:
         """With the first line of why, so that the log alone tells the story; what passes needs none."""
+        if not check.flapping.admits(now.monotonic_ns):
+            return
         output = "" if self.settings.discard_check_output else check.output
         sentence = f"check is {since} {check.status}: check={check.definition.check_id}"
+        if untold := check.flapping.take_untold():
+            sentence += f" changes_not_logged={untold}"
         if check.status is Status.PASSING:
             self._effects.append(Log(Severity.INFO, sentence))
             return
