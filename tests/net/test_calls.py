@@ -1,0 +1,405 @@
+from __future__ import annotations
+
+import itertools
+import logging
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager, suppress
+from random import Random
+
+import cbor2
+import pytest
+import trio
+from hypothesis import given
+from hypothesis import strategies as st
+from trio.testing import MockClock
+
+from adsum.gossip.claims import Address
+from adsum.net import call_frames
+from adsum.net.call_server import CallLimits, CallServer
+from adsum.net.calls import BEAT_S, IDLE_S, SILENCE_MAX_S, Declined, Line, NotSent, Unanswered, dial_for_calls
+from adsum.net.channel import Channel
+from adsum.net.errors import Lost, NetError, Refused
+from adsum.net.framing import Malformed
+from adsum.net.gate import Opened
+from adsum.net.introduction import Peer, Purpose
+from adsum.net.listening import bind_tcp
+from adsum.net.outbox import Outbox
+from adsum.net.streams import StreamServer
+from tests.net.support import KEY_A, gate, ring, serving
+
+
+class Fake:
+    """Answers, refuses, fails or hangs, as the method says."""
+
+    def __init__(self) -> None:
+        self.heard: list[tuple[str, bytes]] = []
+        self.callers: set[Peer] = set()
+        self.cancelled = 0
+        self.hung = 0
+        self.go_on = trio.Event()
+
+    async def answer(self, caller: Peer, method: str, body: bytes) -> bytes:
+        self.callers.add(caller)
+        match method:
+            case "echo":
+                return body
+            case "length":
+                return str(len(body)).encode()
+            case "decline":
+                raise Declined("not-leader", "ask another one")
+            case "fault":
+                raise ZeroDivisionError
+            case "too much":
+                return bytes(call_frames.BODY_BYTES_MAX + 1)
+        await self._hang()
+        return b"at last"
+
+    async def _hang(self) -> None:
+        self.hung += 1
+        try:
+            await self.go_on.wait()
+        except trio.Cancelled:
+            self.cancelled += 1
+            raise
+
+    def hear(self, caller: Peer, topic: str, body: bytes) -> None:
+        self.heard.append((topic, body))
+
+
+@asynccontextmanager
+async def running(line: Line) -> AsyncIterator[Line]:
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(line.run)
+        yield line
+        nursery.cancel_scope.cancel()
+
+
+@asynccontextmanager
+async def connected(
+    fake: Fake, *keys: str, limits: CallLimits | None = None
+) -> AsyncIterator[tuple[Line, CallServer]]:
+    server = CallServer(fake, limits)
+    streams = StreamServer(gate(ring(*keys), name=b"server"), calls=server)
+    async with serving(streams) as address:
+        line = Line(dial_for_calls(gate(ring(*keys), name=b"client"), address), Random(1))
+        async with running(line):
+            yield line, server
+
+
+async def until(condition: Callable[[], bool]) -> None:
+    """For what the other end of a socket does in its own time."""
+    with trio.fail_after(5):
+        while not condition():
+            await trio.lowlevel.checkpoint()
+
+
+def simulated(main: Callable[[], object]) -> None:
+    """The sockets are real, so the clock waits a little before it jumps."""
+    trio.run(main, clock=MockClock(autojump_threshold=0.02))  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("keys", [(), (KEY_A,)], ids=["plain", "sealed"])
+async def test_calls_are_answered_each_with_its_own_answer(keys: tuple[str, ...]) -> None:
+    fake, answers = Fake(), dict[int, bytes]()
+
+    async def ask(line: Line, number: int) -> None:
+        answers[number] = await line.ask("echo", str(number).encode(), timeout_s=5)
+
+    async with connected(fake, *keys) as (line, server):
+        async with trio.open_nursery() as nursery:
+            for number in range(500):
+                nursery.start_soon(ask, line, number)
+        assert line.peer is not None
+        assert line.peer.identity.node_id == b"server----------"
+        assert server.counters.in_flight == 0
+    assert answers == {number: str(number).encode() for number in range(500)}
+    assert line.counters.connections == 1
+    (caller,) = fake.callers
+    assert caller.identity.node_id == b"client----------"
+    assert caller.is_authenticated == bool(keys)
+
+
+async def test_a_call_that_waits_does_not_hold_up_others() -> None:
+    fake = Fake()
+
+    async def ask_patiently(line: Line) -> None:
+        assert await line.ask("hang", b"", timeout_s=60) == b"at last"
+
+    async with connected(fake) as (line, _), trio.open_nursery() as nursery:
+        nursery.start_soon(ask_patiently, line)
+        assert await line.ask("echo", b"quick", timeout_s=5) == b"quick"
+        fake.go_on.set()
+
+
+async def test_the_largest_entry_of_the_log_fits_and_more_is_not_sent() -> None:
+    async with connected(Fake(), KEY_A) as (line, _):
+        largest = bytes(call_frames.BODY_BYTES_MAX)
+        assert await line.ask("length", largest, timeout_s=20) == str(len(largest)).encode()
+        with pytest.raises(NotSent, match="at most"):
+            await line.ask("length", largest + b"x", timeout_s=5)
+        assert line.tell("topic", largest + b"x") is False
+
+
+async def test_a_declined_call_says_why() -> None:
+    async with connected(Fake()) as (line, _):
+        with pytest.raises(Declined) as caught:
+            await line.ask("decline", b"", timeout_s=5)
+    assert (caught.value.code, caught.value.text) == ("not-leader", "ask another one")
+
+
+@pytest.mark.parametrize("method", ["fault", "too much"])
+async def test_a_fault_in_one_call_is_logged_and_spares_the_others(
+    method: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    async with connected(Fake()) as (line, server):
+        with pytest.raises(Declined) as caught:
+            await line.ask(method, b"", timeout_s=5)
+        assert caught.value.code == "fault"
+        assert await line.ask("echo", b"on", timeout_s=5) == b"on"
+        assert server.counters.faults == line.counters.connections == 1
+    assert [record.levelno for record in caplog.records] == [logging.ERROR]
+
+
+async def test_messages_without_answer_arrive_in_order() -> None:
+    fake = Fake()
+    async with connected(fake, KEY_A) as (line, _):
+        for number in range(1_000):
+            assert line.tell("raft", str(number).encode())
+        await line.ask("echo", b"", timeout_s=5)
+    assert fake.heard == [("raft", str(number).encode()) for number in range(1_000)]
+
+
+async def test_a_caller_that_goes_away_takes_its_call_along() -> None:
+    fake = Fake()
+    async with connected(fake) as (line, server):
+        with trio.CancelScope() as scope:
+            async with trio.open_nursery() as nursery:
+                nursery.start_soon(lambda: line.ask("hang", b"", timeout_s=60))
+                await until(lambda: fake.hung == 1)
+                scope.cancel()
+        await until(lambda: fake.cancelled == 1)
+        assert (server.counters.cancelled, server.counters.in_flight) == (1, 0)
+
+
+def test_a_deadline_ends_the_call_at_both_ends() -> None:
+    async def main() -> None:
+        fake = Fake()
+        async with connected(fake) as (line, server):
+            with pytest.raises(Unanswered, match="in time"):
+                await line.ask("hang", b"", timeout_s=2)
+            await trio.sleep(1)
+            assert fake.cancelled == 1
+            assert server.counters.overdue + server.counters.cancelled == 1
+
+    simulated(main)
+
+
+async def test_too_many_calls_are_declined_as_busy() -> None:
+    fake = Fake()
+    async with connected(fake, limits=CallLimits(calls_per_connection_max=2)) as (line, server):
+        async with trio.open_nursery() as nursery:
+            for _ in range(2):
+                nursery.start_soon(lambda: line.ask("hang", b"", timeout_s=60))
+            await until(lambda: fake.hung == 2)
+            with pytest.raises(Declined) as caught:
+                await line.ask("echo", b"", timeout_s=5)
+            fake.go_on.set()
+        assert (caught.value.code, server.counters.busy) == ("busy", 1)
+        assert await line.ask("echo", b"again", timeout_s=5) == b"again"
+
+
+async def test_waiting_calls_are_bounded_at_the_caller(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("adsum.net.calls.CALLS_MAX", 0)
+    async with connected(Fake()) as (line, _):
+        with pytest.raises(NotSent, match="waiting for answers"):
+            await line.ask("echo", b"", timeout_s=5)
+
+
+async def test_a_refused_connection_fails_calls_at_once_as_not_sent() -> None:
+    listener = bind_tcp("127.0.0.1", 0)
+    address = Address(*listener.socket.getsockname())
+    await listener.aclose()
+    async with running(Line(dial_for_calls(gate(), address), Random(1))) as line:
+        line.tell("raft", b"stale by the time there is a connection")
+        with pytest.raises(NotSent, match="refused"):
+            await line.ask("echo", b"", timeout_s=60)
+        assert (line.counters.attempts_failed, line.counters.tells_dropped) == (1, 1)
+
+
+def test_attempts_come_later_each_time_and_never_in_step() -> None:
+    async def main() -> list[float]:
+        times: list[float] = []
+
+        async def dial() -> Opened:
+            times.append(trio.current_time())
+            raise Refused("its host refused the connection")
+
+        async with running(Line(dial, Random(1))) as line:
+            while len(times) < 10:
+                line.tell("raft", b"")
+                await trio.sleep(0.01)
+        return [later - earlier for earlier, later in itertools.pairwise(times)]
+
+    gaps = trio.run(main, clock=MockClock(autojump_threshold=0))
+    assert gaps[0] < 0.1
+    assert 0.5 <= min(gaps[-3:]) <= max(gaps[-3:]) <= 1.02
+    assert len({round(gap, 2) for gap in gaps[-4:]}) > 1
+
+
+async def test_a_lost_connection_leaves_the_outcome_unknown_and_the_next_call_connects_again() -> None:
+    fake = Fake()
+    server = StreamServer(gate(), calls=CallServer(fake))
+    listener = bind_tcp("127.0.0.1", 0)
+    address = Address(*listener.socket.getsockname())
+    async with (
+        trio.open_nursery() as nursery,
+        running(Line(dial_for_calls(gate(), address), Random(1))) as line,
+    ):
+        holding = trio.CancelScope()
+
+        async def hold(stream: trio.SocketStream) -> None:
+            with holding:
+                await server.hold(stream)
+
+        async def cut() -> None:
+            await until(lambda: fake.hung == 1)
+            holding.cancel()
+
+        await nursery.start(trio.serve_listeners, hold, [listener])
+        nursery.start_soon(cut)
+        with pytest.raises(Unanswered, match="lost"):
+            await line.ask("hang", b"", timeout_s=60)
+        holding = trio.CancelScope()
+        assert await line.ask("echo", b"again", timeout_s=60) == b"again"
+        assert line.counters.connections == 2
+        nursery.cancel_scope.cancel()
+
+
+def test_an_idle_line_hangs_up_and_comes_back_when_it_is_needed() -> None:
+    async def main() -> None:
+        async with connected(Fake()) as (line, _):
+            await line.ask("echo", b"", timeout_s=5)
+            await trio.sleep(IDLE_S - 2 * BEAT_S)
+            assert line.peer is not None  # beats kept both ends convinced all the while
+            await trio.sleep(4 * BEAT_S)
+            assert line.peer is None
+            assert await line.ask("echo", b"back", timeout_s=5) == b"back"
+            assert line.counters.connections == 2
+
+    simulated(main)
+
+
+def test_a_peer_that_falls_silent_is_given_up() -> None:
+    """As one stopped by SIGSTOP: its kernel takes what we send, and no beat comes back."""
+
+    async def main() -> None:
+        async def fall_silent(stream: trio.SocketStream) -> None:
+            await gate().welcome(stream, lambda _: None, payload_bytes_max=1_000)
+            await trio.sleep_forever()
+
+        listener = bind_tcp("127.0.0.1", 0)
+        address = Address(*listener.socket.getsockname())
+        line = Line(dial_for_calls(gate(), address), Random(1))
+        async with trio.open_nursery() as nursery, running(line):
+            await nursery.start(trio.serve_listeners, fall_silent, [listener])
+            began_s = trio.current_time()
+            with pytest.raises(Unanswered, match="says nothing"):
+                await line.ask("echo", b"", timeout_s=60)
+            assert trio.current_time() - began_s == pytest.approx(SILENCE_MAX_S, abs=1)
+            nursery.cancel_scope.cancel()
+
+    simulated(main)
+
+
+NONSENSE = {
+    "kind": [-1],
+    "empty": [],
+    "no number": [0, "x", "echo", 1_000, b""],
+    "endless method": [0, 1, "x" * 65, 1_000, b""],
+    "no deadline": [0, 1, "echo", 0, b""],
+    "endless deadline": [0, 1, "echo", 1 << 60, b""],
+    "text for a body": [0, 1, "echo", 1_000, "body"],
+    "huge number": [0, 1 << 53, "echo", 1_000, b""],
+    "an answer": [1, 1, b""],
+}
+
+
+@asynccontextmanager
+async def raw(server: CallServer) -> AsyncIterator[Channel]:
+    """A connection for calls, to say on it what a line would not."""
+    async with serving(StreamServer(gate(), calls=server)) as address:
+        opened = await gate().dial(address, Purpose.CALLS, payload_bytes_max=call_frames.PAYLOAD_BYTES_MAX)
+        async with opened.channel:
+            yield opened.channel
+
+
+@pytest.mark.parametrize("fields", NONSENSE.values(), ids=NONSENSE.keys())
+async def test_a_caller_that_talks_nonsense_is_cut_off(fields: list[object]) -> None:
+    server = CallServer(Fake())
+    async with raw(server) as channel:
+        await channel.send(cbor2.dumps(fields))
+        with pytest.raises(Lost):
+            await channel.receive(idle_s=5)
+        await until(lambda: server.counters.lost == 1)
+
+
+async def test_a_number_in_use_is_not_taken_twice() -> None:
+    server = CallServer(Fake())
+    async with raw(server) as channel:
+        await channel.send(call_frames.ask(1, "hang", 60, b""), call_frames.ask(1, "hang", 60, b""))
+        with pytest.raises(Lost):
+            await channel.receive(idle_s=5)
+        await until(lambda: server.counters.in_flight == 0)
+
+
+async def test_kinds_of_later_versions_are_ignored() -> None:
+    async with raw(CallServer(Fake())) as channel:
+        await channel.send(cbor2.dumps([77, "what"]), call_frames.ask(1, "echo", 5, b"x"))
+        assert call_frames.decode(await channel.receive(idle_s=5)) == call_frames.Answered(1, b"x")
+
+
+async def test_an_answerer_that_asks_is_cut_off() -> None:
+    async def main(stream: trio.SocketStream) -> None:
+        opened = await gate().welcome(stream, lambda _: None, payload_bytes_max=1_000)
+        await opened.channel.send(call_frames.ask(1, "echo", 5, b""))
+        await trio.sleep_forever()
+
+    listener = bind_tcp("127.0.0.1", 0)
+    line = Line(dial_for_calls(gate(), Address(*listener.socket.getsockname())), Random(1))
+    async with trio.open_nursery() as nursery, running(line):
+        await nursery.start(trio.serve_listeners, main, [listener])
+        with pytest.raises(Unanswered, match="an answering agent that asks"):
+            await line.ask("echo", b"", timeout_s=5)
+        nursery.cancel_scope.cancel()
+
+
+def test_a_caller_that_does_not_read_its_answers_is_not_read_and_then_cut_off() -> None:
+    async def main() -> None:
+        server = CallServer(Fake())
+
+        async def pour(channel: Channel) -> None:
+            for number in range(200):
+                await channel.send(call_frames.ask(number, "echo", 60, bytes(1 << 20)))
+
+        async with raw(server) as channel:
+            with pytest.raises(NetError):
+                await pour(channel)
+            assert server.counters.answered < 60
+
+    simulated(main)
+
+
+async def test_the_outbox_is_bounded() -> None:
+    outbox = Outbox(bytes_max=10)
+    assert outbox.put(b"12345678")
+    assert not outbox.put(b"123")
+    assert outbox.put(b"12")
+    assert (len(outbox), outbox.bytes) == (2, 10)
+    assert outbox.clear() == 2
+    assert outbox.bytes == 0
+
+
+@given(st.binary(max_size=60))
+def test_noise_is_malformed_or_unknown_but_never_an_accident(noise: bytes) -> None:
+    with suppress(Malformed):
+        call_frames.decode(noise)
