@@ -137,4 +137,6 @@ async def test_datacenters_are_a_list_without_an_index(asker: Asker) -> None:
 async def test_writing_waits_for_the_store(asker: Asker) -> None:
     for path in ("/v1/catalog/register", "/v1/catalog/deregister"):
         response = await asker.put(path, {})
-        assert (response.status, response.body.plain) == (404, b"")
+        status, sentence = refused(response)
+        assert status == 404
+        assert "/v1/agent/service/register" in sentence

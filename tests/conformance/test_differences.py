@@ -55,7 +55,7 @@ def test_ignored_and_typed_places_are_pruned_on_both_sides() -> None:
 
 
 def test_deviation_explains_only_its_case_place_and_values() -> None:
-    deviation = Deviation("D0", "why", cases=("web *",), at=("flags",), consul='"a"', ours="*")
+    deviation = Deviation("an id", "why", cases=("web *",), at=("flags",), consul='"a"', ours="*")
     assert deviation.explains("web A", Difference("flags", '"a"', '"b"'))
     assert not deviation.explains("db A", Difference("flags", '"a"', '"b"'))
     assert not deviation.explains("web A", Difference("rcode", '"a"', '"b"'))

@@ -93,6 +93,7 @@ class Core:
         self._chores: Timers[Chore] = Timers()
         self._ttl_changes_saved = 0
         self._changes: list[FileChange] = []
+        self._logs: list[Effect] = []
         self._tickets = 0
         self._on_its_way: dict[
             int, list[int]
@@ -140,13 +141,12 @@ class Core:
         return self._settled(now)
 
     def tick(self, now: Now) -> list[Effect]:
-        logs: list[Effect] = []
         for service_id in self.own.tick(now):
             self.counters.deregistered_critical += 1
-            logs.append(Log(Severity.WARN, f"deregistering a service critical for too long: {service_id}"))
+            self._logs.append(Log(Severity.WARN, f"a service was critical for too long: id={service_id}"))
             self._deregister_service(now, service_id)
         saves = [self._save_ttl_states() for _chore in self._chores.take_due(now.monotonic_ns)]
-        return [*logs, *self._settled(now), *saves]
+        return [*self._settled(now), *saves]
 
     def stop(self) -> list[Effect]:
         """An orderly end is near: what would be saved a moment later is saved now."""
@@ -185,6 +185,9 @@ class Core:
         return Refusal(Cause.FAILED, "Too many registrations are waiting for the disk; try again shortly")
 
     def _register_service(self, now: Now, definition: ServiceDefinition, *, replaces: bool) -> None:
+        known = self.own.services.get(definition.service_id)
+        if known is None or known.definition != definition:
+            self._tell("registered", definition)
         self.own.put_service(now, definition, Source.API)
         self._changes.append(WriteFile(service_path(definition.service_id), encode_service(definition)))
         for check in definition.checks:
@@ -199,6 +202,7 @@ class Core:
         """An unknown one is as gone as its caller wants it: registrators deregister blindly."""
         if service_id not in self.own.services:
             return
+        self._tell("deregistered", self.own.services[service_id].definition)
         for check in self.own.checks_of(service_id):
             self._changes.append(RemoveFile(check_path(check.definition.check_id)))
         self._changes.append(RemoveFile(service_path(service_id)))
@@ -265,6 +269,9 @@ class Core:
     # Start.
 
     def _restore(self, now: Now, saved: Saved) -> None:
+        if saved.services or saved.checks:
+            found = f"found {len(saved.services)} services and {len(saved.checks)} checks registered before"
+            self._logs.append(Log(Severity.INFO, found))
         for service in saved.services:
             self.own.put_service(now, service, Source.API)
         for check in saved.checks:
@@ -289,10 +296,14 @@ class Core:
 
     # Effects.
 
+    def _tell(self, what: str, service: ServiceDefinition) -> None:
+        sentence = f"service {what}: service={service.name} id={service.service_id}"
+        self._logs.append(Log(Severity.INFO, sentence))
+
     def _settled(self, now: Now) -> list[Effect]:
         """After a change: what checks must do, who must wake, and last what must be on disk."""
         moved = self.own.refresh_aliases(now, self.view.changes())
-        effects = self.own.take_effects()
+        effects, self._logs = [*self._logs, *self.own.take_effects()], []
         if moved:
             effects.append(Notify(moved))
         has_news = self.own.ttl_changes != self._ttl_changes_saved

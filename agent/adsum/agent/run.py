@@ -66,7 +66,8 @@ def hold(data_dir: str) -> IO[str] | None:
         return None
     try:
         os.makedirs(data_dir, mode=0o700, exist_ok=True)
-        lock = open(Path(data_dir) / "lock", "w")  # noqa: SIM115 - held for the life of the process
+        path = Path(data_dir) / "lock"
+        lock = open(path, "w", opener=_for_owner_only)  # noqa: SIM115 - held for the life of the process
     except OSError as problem:
         raise CannotStart(f"the data folder {data_dir} cannot be used: {problem.strerror}") from None
     try:
@@ -75,6 +76,10 @@ def hold(data_dir: str) -> IO[str] | None:
         lock.close()
         raise CannotStart(f"the data folder {data_dir} is in use by another agent") from None
     return lock
+
+
+def _for_owner_only(path: str, flags: int) -> int:
+    return os.open(path, flags, 0o600)
 
 
 def write_pid(path: str) -> None:
