@@ -105,8 +105,8 @@ async def test_a_flood_is_taken_in_bounded_portions_and_counted_where_it_is_lost
             for _ in range(20_000):  # far more than the buffer of any kernel here holds
                 stranger.sendto(datagram, one.address)
         await heard.until(messages=DATAGRAMS_PER_WAKE)
-        assert len(heard.messages) == DATAGRAMS_PER_WAKE
-        assert one.counters.drains_full == 1
+        # By the time we run it may have been woken again, but each time for one portion only.
+        assert len(heard.messages) == one.counters.drains_full * DATAGRAMS_PER_WAKE <= 2 * DATAGRAMS_PER_WAKE
         assert one.dropped_by_kernel() > 0
         await heard.until(messages=20_000 - one.dropped_by_kernel())
         assert one.counters.received + one.dropped_by_kernel() == 20_000

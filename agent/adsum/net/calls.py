@@ -195,6 +195,7 @@ class Line:
         try:
             async with trio.open_nursery() as nursery:
                 nursery.start_soon(self._until_lost, self._read, opened.channel, nursery.cancel_scope)
+                nursery.start_soon(self._beat, nursery.cancel_scope)
                 await self._until_lost(self._write, opened.channel, nursery.cancel_scope)
         finally:
             self.peer = None
@@ -217,13 +218,15 @@ class Line:
 
     async def _write(self, channel: Channel) -> None:
         while True:
-            with trio.move_on_after(BEAT_S) as scope:
-                await self._outbox.wait()
-            if scope.cancelled_caught:
-                if not self._calls and trio.current_time() - self._used_at_s > IDLE_S:
-                    return
-                self._outbox.put(call_frames.BEAT)
+            await self._outbox.wait()
             await self._outbox.send_to(channel)
+
+    async def _beat(self, scope: trio.CancelScope) -> None:
+        """Shows both ends that the other lives, whatever else is said; hangs up when nobody used the line."""
+        while self._calls or trio.current_time() - self._used_at_s < IDLE_S:
+            await trio.sleep(BEAT_S)
+            self._outbox.put(call_frames.BEAT)
+        scope.cancel()
 
     async def _read(self, channel: Channel) -> None:
         while True:

@@ -7,8 +7,7 @@ that does not read what we send.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from typing import Self
 
 import trio
@@ -39,7 +38,6 @@ class Channel:
         self._reader = receiving
         self._is_key_good = is_key_good
         self._handed_out = 0
-        self.heard_at_s = trio.current_time()
 
     async def __aenter__(self) -> Self:
         return self
@@ -62,8 +60,8 @@ class Channel:
     async def send(self, *payloads: bytes) -> None:
         self._check_key()
         data = b"".join([self._writer.pack(payload) for payload in payloads])
-        with trio.move_on_after(FRAME_TIMEOUT_S), translated_losses():
-            await self._stream.send_all(data)
+        with trio.move_on_after(FRAME_TIMEOUT_S):
+            await send_all(self._stream, data)
             return
         raise TimedOut("it does not read what we send")
 
@@ -87,7 +85,6 @@ class Channel:
                     is_begun = True
                     scope.deadline = trio.current_time() + FRAME_TIMEOUT_S
                 self._reader.feed(await receive_some(self._stream))
-                self.heard_at_s = trio.current_time()
                 payload = self._reader.next()
                 if payload is not None:
                     return payload
@@ -98,17 +95,22 @@ class Channel:
             raise Lost("the key that sealed this stream was removed from the keyring")
 
 
-async def receive_some(stream: trio.abc.Stream) -> bytes:
-    with translated_losses():
+async def send_all(stream: trio.abc.Stream, data: bytes) -> None:
+    try:
+        await stream.send_all(data)
+    except trio.BrokenResourceError as error:
+        raise _lost(error) from error
+
+
+async def receive_some(stream: trio.abc.Stream) -> bytes | bytearray:
+    try:
         data = await stream.receive_some(CHUNK_BYTES)
+    except trio.BrokenResourceError as error:
+        raise _lost(error) from error
     if not data:
         raise Lost("it closed the stream")
-    return bytes(data)
+    return data
 
 
-@contextmanager
-def translated_losses() -> Iterator[None]:
-    try:
-        yield
-    except trio.BrokenResourceError as error:
-        raise Lost(f"the connection broke: {error.__cause__ or error}") from error
+def _lost(error: trio.BrokenResourceError) -> Lost:
+    return Lost(f"the connection broke: {error.__cause__ or error}")

@@ -202,7 +202,7 @@ class FrameReader:
     def is_within_a_frame(self) -> bool:
         return bool(self._received)
 
-    def feed(self, data: bytes) -> None:
+    def feed(self, data: bytes | bytearray) -> None:
         self._received += data
 
     def next(self) -> bytes | None:

@@ -19,7 +19,7 @@ import trio
 from adsum.gossip.claims import Address
 from adsum.net import framing, introduction
 from adsum.net.addresses import BadAddress, address_of, socket_address
-from adsum.net.channel import Channel, is_always_good, receive_some, translated_losses
+from adsum.net.channel import Channel, is_always_good, receive_some, send_all
 from adsum.net.errors import BadPeer, Lost, NetError, Refused, TimedOut, Unreachable, Unwelcome
 from adsum.net.framing import Answer, FrameReader, FrameWriter, Hello
 from adsum.net.introduction import Identity, Introduction, Peer, Purpose, Refusal
@@ -123,8 +123,7 @@ class Gate:
         mine = framing.hello(
             security.label, self._nonce(), hint=key.hint if key is not None else framing.NO_HINT
         )
-        with translated_losses():
-            await stream.send_all(mine.encoded)
+        await send_all(stream, mine.encoded)
         theirs, rest = await _receive_hello(stream)
         if theirs.answer != Answer.YES:
             raise framing.turned_away(theirs)
@@ -162,8 +161,7 @@ class Gate:
         key = security.keyring.with_hint(theirs.hint)
         answer = self._judge(theirs, key)
         mine = framing.hello(security.label, self._nonce(), hint=theirs.hint, answer=answer)
-        with translated_losses():
-            await stream.send_all(mine.encoded)
+        await send_all(stream, mine.encoded)
         if answer is not Answer.YES:
             raise Unwelcome(_UNWELCOME[answer])
         keys = framing.directions(key, security.label, theirs, mine)
@@ -274,7 +272,7 @@ async def _receive_hello(stream: trio.abc.Stream) -> tuple[Hello, bytes]:
     """And what came with it, which belongs to the frames."""
     received = b""
     while len(received) < framing.HELLO_BYTES:
-        received += await receive_some(stream)
+        received += bytes(await receive_some(stream))
         framing.check_magic(received)
     return framing.parse_hello(received[: framing.HELLO_BYTES]), received[framing.HELLO_BYTES :]
 
