@@ -119,8 +119,12 @@ def test_b5_a_newer_snapshot_takes_the_place_of_one_half_received() -> None:
 
 def test_what_no_record_names_is_gone_after_a_start_but_a_later_one_may_wait_for_its_batch() -> None:
     disk = new_disk()
+    for index in (6, 7, 8):
+        Snapshots(disk).make(SnapshotMeta(index, Term(2))).finish()
     ref = made(disk)
     Snapshots(disk).make(META)  # never finished
+    Snapshots(disk).remove_before(SnapshotRef(8, Term(2), 0, b""))
+    assert [name[:16] for name in disk.names()] == [f"{index:016x}" for index in (7, 8, 9, 9)]
     Snapshots(disk).remove_before(SnapshotRef(5, Term(1), 0, b""))
     assert Snapshots(disk).verify(ref) == META
     Snapshots(disk).clean_up(None)

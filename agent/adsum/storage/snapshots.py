@@ -85,9 +85,11 @@ class Snapshots:
             with_file.close()
 
     def remove_before(self, ref: SnapshotRef) -> None:
-        """They are of no more use. A later one may have arrived, and wait for the batch that installs it."""
+        """All but the last before it, which may still be on its way to somebody. A later one may have
+        arrived, and wait for the batch that installs it."""
         kept = snapshot_name(ref.index, ref.term)
-        for name in [name for name in self._folder.names() if name.endswith(SNAPSHOT_SUFFIX) and name < kept]:
+        older = [name for name in self._folder.names() if name.endswith(SNAPSHOT_SUFFIX) and name < kept]
+        for name in older[:-1]:
             self._folder.remove(name)
 
     def clean_up(self, ref: SnapshotRef | None) -> None:
