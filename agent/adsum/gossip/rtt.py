@@ -81,7 +81,7 @@ class RoundTrips:
         predicted_s = self.predicted_s(path)
         self._rtts_s.add(now_ns, rtt_s)
         if predicted_s > 0:
-            self._errors.add(now_ns, rtt_s / predicted_s)
+            self._errors.add(now_ns, rtt_s / self.expected_s(path))
             error = math.log(max(rtt_s, 1e-6) / predicted_s)
             path.samples += 1
             path.deviation += (error - path.deviation) / min(path.samples, 64)
@@ -116,9 +116,9 @@ class RoundTrips:
     def unanswered(self, path: Path | None, waited_ns: int, *, ways: int) -> float:
         """How likely no answer is after this long although the peer lives, by a leg of so many round
         trips."""
-        predicted_s = self.predicted_s(path) * ways
-        if not predicted_s or waited_ns <= 0:
+        expected_s = self.expected_s(path) * ways
+        if not expected_s or waited_ns <= 0:
             return 1.0
-        late = self._errors.survival(waited_ns / SECOND / predicted_s)
+        late = self._errors.survival(waited_ns / SECOND / expected_s)
         lost = 1 - (1 - self.loss.share) ** ways
         return lost + (1 - lost) * late

@@ -1,0 +1,146 @@
+"""One core among peers that a test plays by hand."""
+
+from __future__ import annotations
+
+import hashlib
+from random import Random
+from typing import Any, TypeVar
+
+from adsum.gossip import claims, wire
+from adsum.gossip.claims import Address, Alive, Profile
+from adsum.gossip.commands import Command, Report
+from adsum.gossip.commons import Timer
+from adsum.gossip.core import Core
+from adsum.gossip.effects import Effect, Send, SyncMessage, SyncPart
+from adsum.gossip.members import Member
+from adsum.gossip.order import Status
+from adsum.gossip.settings import GossipSettings, Identity
+from adsum.gossip.wire import Header, Kind, Packet
+from adsum.now import MILLISECOND, Now
+
+WALL_MS = 1_795_000_000_000
+GENERATION = WALL_MS
+
+E = TypeVar("E")
+
+
+def profile(name: str, *, node: str = "", host: str = "", meta: bytes = b"") -> Profile:
+    node_id = hashlib.blake2b((node or name).encode(), digest_size=16).digest()
+    return Profile(node_id, name, Address(host or f"10.0.0.{node_id[0]}.{node_id[1]}", 8301), meta)
+
+
+def alive(name: str, *, generation: int = GENERATION, incarnation: int = 0) -> Alive:
+    return claims.alive(profile(name), generation, incarnation)
+
+
+def short(name: str) -> bytes:
+    return profile(name).short
+
+
+def suspect(
+    name: str, *accusers: str, incarnation: int = 0, refusers: tuple[str, ...] = ()
+) -> claims.Suspect:
+    named = tuple(map(short, accusers))
+    refusing = tuple(map(short, refusers))
+    return claims.suspect(short(name), GENERATION, incarnation, named, refusers=refusing)
+
+
+def dead(name: str, *accusers: str, incarnation: int = 0, generation: int = GENERATION) -> claims.Dead:
+    accusation = claims.suspect(short(name), generation, incarnation, tuple(map(short, accusers)))
+    return claims.dead(accusation, claims.Cause.SILENT)
+
+
+def opened(effect: Send) -> tuple[Header, Packet]:
+    return wire.parse_header(effect.message), wire.decode(effect.message[wire.HEADER_BYTES :])
+
+
+class Stage:
+    """The core is called `me`; peers are known to it from the start."""
+
+    def __init__(
+        self, *peers: str, settings: GossipSettings | None = None, seed: int = 1, me: str = "me"
+    ) -> None:
+        self.now_ns = 0
+        self.wall_ahead_ms = 0
+        self.effects: list[Effect] = []
+        identity = Identity(profile(me), GENERATION)
+        self.core = Core(self.now, settings or GossipSettings(), identity, Random(seed))
+        for peer in peers:
+            self.core._hearsay.introduce(self.now, alive(peer), None, 0)
+        self._take(self.core._commons.take_effects())
+        self.effects.clear()
+        self._forget_news()
+
+    @property
+    def now(self) -> Now:
+        return Now(self.now_ns, WALL_MS + self.now_ns // MILLISECOND + self.wall_ahead_ms)
+
+    def member(self, name: str) -> Member:
+        return self.core.commons.roster.members[profile(name).node_id]
+
+    def status(self, name: str) -> Status | None:
+        member = self.core.commons.roster.members.get(profile(name).node_id)
+        return member.status if member else None
+
+    # What happens to it; each gives what it caused.
+
+    def tell(self, teller: str, *told: claims.Claim, **fields: Any) -> list[Effect]:
+        return self.packet(teller, Kind.GOSSIP, claims=[claim.encoded for claim in told], **fields)
+
+    def packet(self, sender: str, kind: Kind, *, is_authentic: bool = True, **fields: Any) -> list[Effect]:
+        message = wire.header(short(sender), GENERATION) + wire.encode(kind, **fields)
+        return self.receive(profile(sender).address, message, is_authentic=is_authentic)
+
+    def receive(self, source: Address, message: bytes, *, is_authentic: bool = True) -> list[Effect]:
+        return self._take(self.core.receive(self.now, source, message, is_authentic=is_authentic))
+
+    def report(self, report: Report) -> list[Effect]:
+        return self._take(self.core.report(self.now, report))
+
+    def command(self, command: Command) -> list[Effect]:
+        return self._take(self.core.command(self.now, command))
+
+    def run_for(self, duration_ns: int) -> list[Effect]:
+        """Timers fire as they come; what they caused."""
+        end_ns, before = self.now_ns + duration_ns, len(self.effects)
+        while (deadline_ns := self.core.deadline()) is not None and deadline_ns <= end_ns:
+            self.now_ns = max(self.now_ns, deadline_ns)
+            self._take(self.core.tick(self.now))
+        self.now_ns = end_ns
+        return self.effects[before:]
+
+    def stop_probing(self) -> None:
+        """Peers that a test does not play would all seem to fail."""
+        self.core.commons.timers.cancel((Timer.ROUND, None))
+
+    def stand_still(self, duration_ns: int) -> None:
+        """Time passes, and nothing of it is noticed."""
+        self.now_ns += duration_ns
+
+    def _take(self, effects: list[Effect]) -> list[Effect]:
+        self.effects += effects
+        return effects
+
+    def _forget_news(self) -> None:
+        for queue in self.core.commons.broadcasts.queues.values():
+            for key in list(queue._entries):
+                queue.forget(key)
+
+
+def of(effects: list[Effect], kind: type[E]) -> list[E]:
+    return [effect for effect in effects if isinstance(effect, kind)]
+
+
+def sent(effects: list[Effect], kind: Kind, to: str = "") -> list[Packet]:
+    """Packets of one kind among what was sent, to one peer or to any."""
+    sends = [each for each in of(effects, Send) if not to or each.to == profile(to).address]
+    packets = [opened(each)[1] for each in sends]
+    return [packet for packet in packets if packet.kind == kind]
+
+
+def told_claims(effects: list[Effect]) -> list[claims.Claim]:
+    return [claims.decode(each) for send in of(effects, Send) for each in opened(send)[1].claims]
+
+
+def roster(*parts: SyncPart, digest: int = 0) -> SyncMessage:
+    return SyncMessage(digest, parts)

@@ -1,0 +1,226 @@
+"""One cycle, leg by leg, and what it concludes."""
+
+from __future__ import annotations
+
+import pytest
+
+from adsum.gossip.commands import Outcome, StreamPinged, Unreachable
+from adsum.gossip.effects import Effect, IsolationChanged, MemberChanged, Note, Noted, PingStream, Send
+from adsum.gossip.order import Status
+from adsum.gossip.wire import BEAT, Flag, Kind, Packet
+from adsum.now import MILLISECOND, SECOND
+from tests.gossip.support import Stage, alive, of, opened, profile, sent, short, told_claims
+
+OTHERS = ("b", "c", "d", "e", "f")
+
+
+def pinged(stage: Stage) -> tuple[str, Packet]:
+    """Lets time pass until somebody is probed."""
+    names = {profile(name).address: name for name in ("a", *OTHERS)}
+    while True:
+        for effect in stage.run_for(MILLISECOND):
+            if isinstance(effect, Send) and opened(effect)[1].kind == Kind.PING:
+                return names[effect.to], opened(effect)[1]
+
+
+def streams(effects: list[Effect]) -> list[PingStream]:
+    return of(effects, PingStream)
+
+
+def helpers_of(effects: list[Effect]) -> list[str]:
+    names = {profile(name).address: name for name in OTHERS}
+    requests = [each for each in of(effects, Send) if opened(each)[1].kind == Kind.PING_REQUEST]
+    return [names[each.to] for each in requests]
+
+
+def test_a_ping_names_whom_it_is_meant_for_and_an_ack_ends_the_cycle() -> None:
+    stage = Stage("a")
+    name, ping = pinged(stage)
+    assert (name, ping.about) == ("a", short("a"))
+    stage.packet("a", Kind.ACK, sequence=ping.sequence)
+    assert sent(stage.run_for(900 * MILLISECOND), Kind.PING_REQUEST) == []
+    assert stage.status("a") is Status.ALIVE
+
+
+def test_silence_asks_three_helpers_and_a_stream_with_the_rest_of_the_period_as_budget() -> None:
+    stage = Stage("a", *OTHERS)
+    name, ping = pinged(stage)
+    effects = stage.run_for(501 * MILLISECOND)
+    helpers = helpers_of(effects)
+    assert len(set(helpers)) == 3
+    assert name not in helpers
+    requests = sent(effects, Kind.PING_REQUEST)
+    assert {(each.sequence, each.about, each.amount) for each in requests} == {
+        (ping.sequence, short(name), 500)
+    }
+    (stream,) = streams(effects)
+    assert (stream.probe, stream.to, stream.timeout_ns) == (
+        ping.sequence,
+        profile(name).address,
+        500 * MILLISECOND,
+    )
+
+
+def test_a_cycle_without_any_answer_raises_a_suspicion_and_tells_the_suspect_first() -> None:
+    stage = Stage("a", *OTHERS)
+    name, _ping = pinged(stage)
+    effects = stage.run_for(SECOND)
+    (changed,) = of(effects, MemberChanged)
+    assert (changed.member.name, changed.evidence.accusers) == (name, (short("me"),))
+    assert changed.evidence.legs == 7 - 4  # direct and indirect; the stream has not failed yet
+    to_suspect = [each for each in of(effects, Send) if each.to == profile(name).address]
+    assert any(claim.subject == short(name) for claim in told_claims(list(to_suspect)))
+
+
+def test_a_helpers_ack_saves_the_target() -> None:
+    stage = Stage("a", *OTHERS)
+    name, ping = pinged(stage)
+    helper = helpers_of(stage.run_for(501 * MILLISECOND))[0]
+    stage.packet(helper, Kind.ACK, sequence=ping.sequence, about=short(name))
+    stage.run_for(499 * MILLISECOND)
+    assert stage.status(name) is Status.ALIVE
+
+
+def test_an_ack_of_somebody_who_was_not_asked_saves_nobody() -> None:
+    stage = Stage("a", *OTHERS)
+    name, ping = pinged(stage)
+    helpers = helpers_of(stage.run_for(501 * MILLISECOND))
+    stranger = next(each for each in OTHERS if each not in (*helpers, name))
+    stage.packet(stranger, Kind.ACK, sequence=ping.sequence, about=short(name))
+    stage.packet(helpers[0], Kind.ACK, sequence=ping.sequence, about=short("zz"))
+    stage.run_for(500 * MILLISECOND)
+    assert stage.status(name) is Status.SUSPECT
+
+
+def test_a_stream_that_answers_saves_the_target_and_is_counted_as_an_asymmetric_path() -> None:
+    stage = Stage("a", *OTHERS)
+    name, ping = pinged(stage)
+    stage.run_for(501 * MILLISECOND)
+    stage.report(StreamPinged(ping.sequence, Outcome.ANSWERED))
+    stage.run_for(500 * MILLISECOND)
+    assert stage.status(name) is Status.ALIVE
+    assert stage.core.tally.asymmetric_paths == 1
+
+
+def test_a_newer_counter_vetoes_the_suspicion() -> None:
+    stage = Stage("a")
+    stage.core.commons.health.score = 3  # the period is four seconds now
+    _name, _ping = pinged(stage)
+    stage.stop_probing()
+    for second in range(1, 5):
+        beat = BEAT.pack(short("a"), stage.member("a").tag, second)
+        stage.packet("b", Kind.GOSSIP, beats=beat)
+        effects = stage.run_for(SECOND)
+    assert stage.status("a") is Status.ALIVE
+    assert [each.note for each in of(effects, Noted)] == [Note.VETOED]
+    assert stage.core.tally.vetoes == 1
+
+
+def test_three_refusals_with_a_silent_datagram_leg_do_not_wait_for_the_end_of_the_period() -> None:
+    stage = Stage("a", *OTHERS)
+    name, ping = pinged(stage)
+    helpers = helpers_of(stage.run_for(501 * MILLISECOND))
+    stage.report(StreamPinged(ping.sequence, Outcome.REFUSED))
+    stage.packet(helpers[0], Kind.NACK, sequence=ping.sequence, about=short(name), flags=Flag.REFUSED)
+    assert stage.status(name) is Status.ALIVE
+    stage.packet(helpers[1], Kind.NACK, sequence=ping.sequence, about=short(name), flags=Flag.REFUSED)
+    assert stage.status(name) is Status.SUSPECT
+    stage.run_for(999 * MILLISECOND)
+    assert stage.status(name) is Status.SUSPECT
+    (died,) = [each for each in of(stage.run_for(2 * MILLISECOND), MemberChanged) if each.member.name == name]
+    assert died.evidence.cause.value == "refused"
+    assert set(died.evidence.refusers) == {short("me"), short(helpers[0]), short(helpers[1])}
+
+
+@pytest.mark.parametrize("second_look", list(Outcome))
+def test_of_two_members_a_refusal_must_be_seen_at_both_ends_of_the_grace(second_look: Outcome) -> None:
+    stage = Stage("a")
+    _name, ping = pinged(stage)
+    stage.stop_probing()
+    stage.run_for(501 * MILLISECOND)
+    stage.report(StreamPinged(ping.sequence, Outcome.REFUSED))
+    assert stage.status("a") is Status.SUSPECT
+    (again,) = streams(stage.run_for(1_001 * MILLISECOND))
+    assert stage.status("a") is Status.SUSPECT
+    stage.report(StreamPinged(again.probe, second_look))
+    expected = Status.FAILED if second_look is Outcome.REFUSED else Status.SUSPECT
+    assert stage.status("a") is expected
+
+
+def test_a_stream_that_merely_fails_is_no_refusal() -> None:
+    stage = Stage("a")
+    _name, ping = pinged(stage)
+    stage.run_for(501 * MILLISECOND)
+    stage.report(StreamPinged(ping.sequence, Outcome.FAILED))
+    stage.run_for(3 * SECOND)
+    assert stage.status("a") is Status.SUSPECT
+
+
+def test_an_icmp_error_starts_a_cycle_at_once_and_accuses_nobody() -> None:
+    stage = Stage("a", *OTHERS)
+    effects = stage.report(Unreachable(profile("d").address))
+    assert [packet.about for packet in sent(effects, Kind.PING, to="d")] == [short("d")]
+    assert of(effects, MemberChanged) == []
+    assert stage.core.tally.probes_out_of_turn == 1
+    assert sent(stage.report(Unreachable(profile("d").address)), Kind.PING) == []
+    assert stage.report(Unreachable(profile("zz").address)) == []
+
+
+def test_cycles_out_of_turn_are_bounded() -> None:
+    names = [f"n{number}" for number in range(100)]
+    stage = Stage(*names)
+    for name in names:
+        stage.report(Unreachable(profile(name).address))
+    assert stage.core.tally.probes_out_of_turn < 12
+    assert stage.core.tally.probes_refused > 80
+
+
+def test_nacks_clear_me_and_their_absence_does_not() -> None:
+    stage = Stage("a", *OTHERS)
+    name, ping = pinged(stage)
+    for helper in helpers_of(stage.run_for(501 * MILLISECOND)):
+        stage.packet(helper, Kind.NACK, sequence=ping.sequence, about=short(name))
+    stage.run_for(500 * MILLISECOND)
+    assert stage.core.commons.health.score == 0
+    pinged(stage)
+    stage.run_for(SECOND)
+    assert stage.core.commons.health.score == 3
+
+
+def test_who_feels_unwell_probes_more_slowly_and_waits_longer_for_each_answer() -> None:
+    stage = Stage("a", *OTHERS)
+    stage.core.commons.health.score = 3
+    _name, _ping = pinged(stage)
+    effects = stage.run_for(1_999 * MILLISECOND)
+    assert streams(effects) == []
+    assert len(streams(stage.run_for(2 * MILLISECOND))) == 1
+    assert sent(stage.run_for(1_998 * MILLISECOND), Kind.PING) == []
+    assert len(sent(stage.run_for(2 * MILLISECOND), Kind.PING)) == 1
+
+
+def test_too_many_failing_targets_withhold_the_accusation_and_say_isolated() -> None:
+    names = [f"n{number}" for number in range(40)]
+    stage = Stage(*names)
+    effects = stage.run_for(200 * SECOND)
+    raised = [each for each in of(effects, Noted) if each.note is Note.RAISED]
+    assert 5 <= len(raised) <= 6
+    assert stage.core.tally.withheld > 5
+    assert of(effects, IsolationChanged)[0].is_isolated
+    assert stage.core.holds_last_known(stage.now)
+
+
+def test_a_refusal_says_nothing_about_my_own_health() -> None:
+    stage = Stage("a")
+    _name, ping = pinged(stage)
+    stage.run_for(501 * MILLISECOND)
+    stage.report(StreamPinged(ping.sequence, Outcome.REFUSED))
+    assert stage.core.commons.health.score == 0
+    assert stage.core.tally.probes_failed == 0
+
+
+def test_an_answer_of_a_new_life_does_not_convict_the_old_one() -> None:
+    stage = Stage("a", *OTHERS)
+    name, _ping = pinged(stage)
+    stage.tell("f" if name != "f" else "b", alive(name, generation=alive(name).standing.generation + 1))
+    stage.run_for(SECOND)
+    assert stage.status(name) is Status.ALIVE

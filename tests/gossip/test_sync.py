@@ -1,0 +1,221 @@
+from __future__ import annotations
+
+from adsum.gossip import claims
+from adsum.gossip.claims import Address
+from adsum.gossip.commands import Join, Leave, SyncAnswered, SyncAsked, SyncClosed, SyncFailed
+from adsum.gossip.effects import (
+    AnswerSync,
+    CloseSync,
+    Effect,
+    GenerationRaised,
+    JoinEnded,
+    LeaveDone,
+    MemberChanged,
+    OpenSync,
+    SyncMessage,
+    SyncPart,
+)
+from adsum.gossip.order import Departure, Status
+from adsum.gossip.sync import JOIN_TRIES_MAX, SERVED_MAX
+from adsum.gossip.wire import Kind
+from adsum.now import HOUR, MILLISECOND, SECOND
+from tests.gossip.support import GENERATION, Stage, alive, dead, of, profile, roster, sent, short
+
+SEED = Address("10.0.0.200", 8301)
+
+
+def part(name: str, verdict: claims.Verdict | None = None, age_s: int = 0) -> SyncPart:
+    return SyncPart(alive(name).encoded, verdict.encoded if verdict else b"", age_s)
+
+
+def opened(effects: list[Effect]) -> OpenSync:
+    (sync,) = of(effects, OpenSync)
+    return sync
+
+
+def test_a_join_says_who_i_am_and_is_told_everybody() -> None:
+    stage = Stage()
+    sync = opened(stage.command(Join((SEED,))))
+    assert (sync.to, sync.message.is_join) == (SEED, True)
+    assert [claims.decode(each.alive).subject for each in sync.message.parts] == [short("me")]
+    effects = stage.report(SyncAnswered(sync.ticket, roster(part("a"), part("b", dead("b", "a")))))
+    assert of(effects, JoinEnded) == [JoinEnded(SEED, "")]
+    assert (stage.status("a"), stage.status("b")) == (Status.ALIVE, Status.FAILED)
+    (closing,) = of(effects, CloseSync)
+    assert [claims.decode(each.alive).subject for each in closing.message.parts] == [short("me")]
+
+
+def test_who_is_told_of_the_dead_has_never_seen_them_alive() -> None:
+    stage = Stage()
+    sync = opened(stage.command(Join((SEED,))))
+    effects = stage.report(SyncAnswered(sync.ticket, roster(part("b", dead("b", "a")))))
+    (changed,) = of(effects, MemberChanged)
+    assert changed.before is None
+    assert changed.after is not None
+    assert changed.after.status is Status.FAILED
+
+
+def test_a_newcomer_does_not_tell_everybody_what_everybody_knows() -> None:
+    stage = Stage()
+    sync = opened(stage.command(Join((SEED,))))
+    stage.report(SyncAnswered(sync.ticket, roster(*[part(f"n{number}") for number in range(50)])))
+    assert len(stage.core.commons.roster) == 50
+    assert not stage.core.commons.broadcasts
+
+
+def test_equal_rosters_cost_a_digest() -> None:
+    stage = Stage("a", "b")
+    ask = SyncMessage(stage.core.digest(), (part("a"),))
+    (answer,) = of(stage.report(SyncAsked(1, ask)), AnswerSync)
+    assert answer.message == SyncMessage(stage.core.digest())
+
+
+def test_the_last_turn_brings_what_the_other_side_lacks_or_has_older() -> None:
+    stage = Stage("a", "b", "c")
+    stage.tell("a", dead("b", "a"))
+    stage.core._syncs.compare_with_any(stage.now)
+    sync = opened(stage.core.commons.take_effects())
+    effects = stage.report(SyncAnswered(sync.ticket, roster(part("me"), part("a"), part("b"), digest=7)))
+    (closing,) = of(effects, CloseSync)
+    assert [claims.decode(each.alive).subject for each in closing.message.parts] == [short("b"), short("c")]
+    assert closing.message.parts[0].verdict == dead("b", "a").encoded
+
+
+def test_a_served_sync_takes_its_last_turn_once() -> None:
+    stage = Stage("a")
+    stage.report(SyncAsked(1, roster(part("a"))))
+    stage.report(SyncClosed(1, roster(part("x"))))
+    stage.report(SyncClosed(1, roster(part("y"))))
+    assert (stage.status("x"), stage.status("y")) == (Status.ALIVE, None)
+
+
+def test_more_syncs_than_can_be_served_are_told_so_and_places_come_back() -> None:
+    stage = Stage("a")
+    for ticket in range(SERVED_MAX):
+        stage.report(SyncAsked(ticket, roster(part("a"))))
+    (answer,) = of(stage.report(SyncAsked(99, roster(part("a")))), AnswerSync)
+    assert answer.message is None
+    stage.run_for(31 * SECOND)
+    (answer,) = of(stage.report(SyncAsked(100, roster(part("a")))), AnswerSync)
+    assert answer.message is not None
+
+
+def test_a_busy_join_is_tried_again_and_not_for_ever() -> None:
+    stage = Stage()
+    effects = stage.command(Join((SEED,)))
+    tries = 0
+    while syncs := of(effects, OpenSync):
+        tries += 1
+        ended = stage.report(SyncFailed(syncs[0].ticket, "busy", is_busy=True))
+        effects = stage.run_for(SECOND)
+    assert tries == JOIN_TRIES_MAX
+    assert of(ended, JoinEnded) == [JoinEnded(SEED, "busy")]
+
+
+def test_a_join_that_fails_says_why() -> None:
+    stage = Stage()
+    sync = opened(stage.command(Join((SEED,))))
+    effects = stage.report(SyncFailed(sync.ticket, "connection refused"))
+    assert effects == [JoinEnded(SEED, "connection refused")]
+    assert stage.report(SyncFailed(sync.ticket, "twice")) == []
+
+
+def test_a_stream_that_never_reports_does_not_keep_its_place() -> None:
+    stage = Stage()
+    stage.command(Join((SEED,)))
+    assert of(stage.run_for(31 * SECOND), JoinEnded) == [JoinEnded(SEED, "no answer in time")]
+
+
+def test_bad_claims_in_a_sync_are_counted_and_cost_only_themselves() -> None:
+    stage = Stage("a")
+    wrong = SyncPart(alive("y").encoded, dead("x", "a").encoded)
+    effects = stage.report(
+        SyncAsked(1, roster(SyncPart(b"junk"), wrong, SyncPart(dead("a", "b").encoded), part("x")))
+    )
+    assert stage.core.tally.dropped == {"bad claim": 1}
+    assert (stage.status("x"), stage.status("y")) == (Status.ALIVE, Status.ALIVE)
+    assert len(of(effects, MemberChanged)) == 2
+
+
+def test_a_tombstone_keeps_its_age_when_it_is_passed_on() -> None:
+    stage = Stage("a")
+    gone = claims.left(short("x"), GENERATION, 0, Departure.LEFT, short("x"))
+    stage.report(SyncAsked(1, roster(part("x", gone, age_s=23 * 3_600))))
+    assert stage.status("x") is Status.LEFT
+    stage.run_for(HOUR + 120 * SECOND)
+    assert stage.status("x") is None
+
+
+def test_a_joiner_with_a_wild_clock_is_told_the_generation_to_use_and_follows() -> None:
+    far = GENERATION + 10 * 365 * 24 * 3_600_000
+    server, joiner = Stage("a", me="server"), Stage()
+    joiner.core.commons.me.use_generation(far)
+    sync = opened(joiner.command(Join((SEED,))))
+    (answer,) = of(server.report(SyncAsked(1, sync.message)), AnswerSync)
+    assert answer.message is not None
+    assert answer.message.use_generation == server.now.wall_ms
+    effects = joiner.report(SyncAnswered(sync.ticket, answer.message))
+    assert of(effects, GenerationRaised) == [GenerationRaised(server.now.wall_ms)]
+    (closing,) = of(effects, CloseSync)
+    server.report(SyncClosed(1, closing.message))
+    assert server.status("me") is Status.ALIVE
+
+
+def test_a_joiner_whose_generation_is_too_low_takes_the_next_above() -> None:
+    stage = Stage()
+    sync = opened(stage.command(Join((SEED,))))
+    known = SyncPart(claims.alive(profile("me"), GENERATION + 50, 3).encoded)
+    effects = stage.report(SyncAnswered(sync.ticket, SyncMessage(1, (known, part("a")))))
+    assert of(effects, GenerationRaised) == [GenerationRaised(GENERATION + 51)]
+
+
+def test_whose_digest_differs_from_all_it_meets_asks_without_waiting() -> None:
+    stage = Stage("a", "b")
+    stage.stop_probing()
+    digest = stage.core._syncs.short_digest() ^ 1
+    stage.packet("a", Kind.ACK, amount=digest)
+    stage.run_for(2 * SECOND)
+    effects = stage.packet("b", Kind.ACK, amount=digest)
+    assert opened(effects).to == profile("b").address
+    assert of(stage.packet("a", Kind.ACK, amount=digest), OpenSync) == []
+    assert stage.core.tally.syncs_for_repair == 1
+
+
+def test_while_news_is_under_way_differing_digests_mean_nothing() -> None:
+    stage = Stage("a", "b")
+    stage.stop_probing()
+    for incarnation in range(1, 20):
+        stage.tell("a", claims.alive(profile("a"), GENERATION, incarnation))
+        assert of(stage.packet("b", Kind.ACK, amount=1), OpenSync) == []
+        stage.run_for(200 * MILLISECOND)
+
+
+def test_the_failed_are_looked_for_and_what_they_say_is_heard() -> None:
+    stage = Stage("a", "b")
+    stage.stop_probing()
+    stage.tell("b", dead("a", "b"))
+    syncs = [each for each in of(stage.run_for(400 * SECOND), OpenSync) if each.to == profile("a").address]
+    assert len(syncs) >= 2
+    back = SyncPart(claims.alive(profile("a"), GENERATION, 1).encoded)
+    stage.report(SyncAnswered(syncs[-1].ticket, SyncMessage(1, (back,))))
+    assert stage.status("a") is Status.ALIVE
+
+
+def test_leaving_is_told_by_stream_as_well_and_done_by_the_time_news_takes() -> None:
+    stage = Stage("a", "b", "c")
+    effects = stage.command(Leave())
+    told = of(effects, OpenSync)
+    assert {each.to for each in told} == {profile(name).address for name in "abc"}
+    assert not any(each.message.wants_answer for each in told)
+    assert of(stage.run_for(SECOND), LeaveDone) == []
+    assert of(stage.run_for(SECOND), LeaveDone) == [LeaveDone()]
+    assert sent(stage.run_for(60 * SECOND), Kind.PING) == []
+
+
+def test_a_join_after_leaving_is_a_new_life() -> None:
+    stage = Stage("a")
+    stage.command(Leave())
+    stage.run_for(5 * SECOND)
+    effects = stage.command(Join((SEED,)))
+    assert of(effects, GenerationRaised) == [GenerationRaised(GENERATION + 1)]
+    assert len(sent(stage.run_for(3 * SECOND), Kind.PING)) >= 1

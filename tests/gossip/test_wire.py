@@ -1,0 +1,104 @@
+from __future__ import annotations
+
+from contextlib import suppress
+
+import cbor2
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from adsum.gossip import wire
+from adsum.gossip.wire import Kind, Malformed, Packet, PlainSeal
+
+PLAIN = [0, 7, b"12345678", 0, 0, 3, b"", b"", [], b"", []]
+
+
+def test_a_ping_is_these_bytes() -> None:
+    body = wire.encode(Kind.PING, sequence=300, about=b"12345678", beat=5)
+    assert body.hex(" ") == "8b 00 19 01 2c 48 31 32 33 34 35 36 37 38 00 00 05 40 40 80 40 80"
+
+
+@given(
+    st.integers(0, wire.U32 - 1),
+    st.lists(st.binary(max_size=300), max_size=30),
+    st.binary(max_size=64),
+    st.integers(0, 90),
+)
+def test_a_packet_comes_back_as_it_was_made(
+    sequence: int, claims: list[bytes], coordinate: bytes, beats: int
+) -> None:
+    body = wire.encode(
+        Kind.ACK,
+        sequence=sequence,
+        claims=claims,
+        coordinate=coordinate,
+        beats=bytes(14 * beats),
+        carried=claims,
+    )
+    expected = [1, sequence, b"", 0, 0, 0, b"", coordinate, claims, bytes(14 * beats), claims]
+    assert cbor2.loads(body) == expected
+    assert wire.decode(body) == Packet._make(expected)
+
+
+@given(st.binary(max_size=300))
+def test_any_bytes_are_a_packet_or_malformed(body: bytes) -> None:
+    with suppress(Malformed):
+        wire.decode(body)
+
+
+@pytest.mark.parametrize(
+    ("place", "value"),
+    [
+        *((0, -1), (0, 256), (0, "ping"), (0, True), (1, wire.U32), (1, 1.5), (2, b"123"), (2, "12345678")),
+        *(
+            (3, 1 << 53),
+            (4, 256),
+            (5, wire.U32),
+            (6, bytes(17)),
+            (7, bytes(65)),
+            (8, b""),
+            (8, [1]),
+            (8, ["a"]),
+        ),
+        *((8, [b""] * 256), (9, bytes(13)), (9, []), (10, None), (10, [[]])),
+    ],
+)
+def test_a_packet_with_one_wrong_field_is_malformed(place: int, value: object) -> None:
+    fields = list(PLAIN)
+    assert wire.decode(cbor2.dumps(fields))
+    fields[place] = value
+    with pytest.raises(Malformed):
+        wire.decode(cbor2.dumps(fields))
+
+
+@pytest.mark.parametrize("body", [b"", b"\x00", cbor2.dumps(PLAIN[:-1]), cbor2.dumps({}), b"\xd8\x23\x61a"])
+def test_what_is_no_packet_is_malformed(body: bytes) -> None:
+    with pytest.raises(Malformed):
+        wire.decode(body)
+
+
+def test_fields_of_a_later_version_are_ignored() -> None:
+    assert wire.decode(cbor2.dumps([*PLAIN, "new"])) == wire.decode(cbor2.dumps(PLAIN))
+
+
+def test_the_header_names_sender_and_generation_in_the_clear() -> None:
+    header = wire.header(b"12345678", 0x0102)
+    assert header.hex(" ") == "01 31 32 33 34 35 36 37 38 00 00 00 00 00 00 01 02 00"
+    assert wire.parse_header(header) == (b"12345678", 0x0102)
+
+
+def test_a_header_of_another_format_or_cut_short_is_malformed() -> None:
+    header = wire.header(b"12345678", 1)
+    with pytest.raises(Malformed, match="version"):
+        wire.parse_header(b"\x02" + header[1:])
+    with pytest.raises(Malformed, match="truncated"):
+        wire.parse_header(header[:-1])
+
+
+def test_without_a_key_damage_and_foreign_labels_are_found() -> None:
+    header, body = wire.header(b"12345678", 1), b"body"
+    sealed = PlainSeal("dc1").seal(header, body)
+    assert PlainSeal("dc1").open(header, sealed) == body
+    assert PlainSeal("dc2").open(header, sealed) is None
+    assert PlainSeal("dc1").open(header, sealed[:-1] + b"?") is None
+    assert PlainSeal("dc1").open(header[:-1] + b"?", sealed) is None
