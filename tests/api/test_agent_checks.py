@@ -82,6 +82,12 @@ async def test_bad_updates_are_refused(asker: Asker, body: object, sentence: str
     assert refused(await asker.put("/v1/agent/check/update/mem/1", body)) == (400, sentence)
 
 
+async def test_filter_is_read_even_where_there_is_nothing_to_filter() -> None:
+    status, sentence = refused(await Asker().ask("/v1/agent/checks?filter=Nope==1"))
+    assert status == 400
+    assert sentence.endswith('Selector "Nope" is not valid')
+
+
 async def test_unknown_check_is_not_found_and_one_without_ttl_cannot_be_reported(asker: Asker) -> None:
     await asker.put(REGISTER, {"Name": "tcp", "TCP": "127.0.0.1:1", "Interval": "10s"})
     for target, body in [("pass/", b""), ("update/", {"Status": "passing"})]:

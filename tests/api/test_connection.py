@@ -100,6 +100,16 @@ async def test_head_has_the_length_and_no_body() -> None:
         assert (await client.ask(get("/a"))).body == b"GET /a 0"
 
 
+async def test_head_of_nothing_has_the_length_nought() -> None:
+    async def nothing(_: Request) -> Response:
+        return empty(404)
+
+    async with running(nothing) as server, connected(server) as client:
+        for method in ("HEAD", "GET"):
+            answer = await client.ask(request(method, "/zz"))
+            assert (answer.headers["content-length"], answer.body) == ("0", b"")
+
+
 async def test_the_word_to_continue_is_given_before_the_body_is_sent() -> None:
     async with running(echo) as server, connected(server) as client:
         for _ in range(2):

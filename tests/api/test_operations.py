@@ -51,6 +51,11 @@ async def test_maintenance_of_the_node(asker: Asker) -> None:
     assert refused(await asker.put("/v1/agent/maintenance")) == (400, "Missing value for enable")
 
 
+async def test_maintenance_without_a_reason_says_that_nobody_gave_one(asker: Asker) -> None:
+    await asker.put("/v1/agent/maintenance?enable=true")
+    assert "gave no reason" in asker.agent.own.checks["_node_maintenance"].definition.notes
+
+
 @pytest.mark.parametrize("address", ["127.0.0.1", "127.0.0.1:8301"])
 async def test_joining_oneself_succeeds(asker: Asker, address: str) -> None:
     assert (await asker.put(f"/v1/agent/join/{address}")).status == 200
@@ -132,6 +137,7 @@ async def test_monitor_streams_the_log_until_the_client_goes(asker: Asker) -> No
     root.addHandler(asker.log_stream)
     try:
         response = await asker.ask("/v1/agent/monitor?loglevel=debug")
+        assert response.content_type == "text/plain"
         assert response.chunks is not None
         lines: list[bytes] = []
         async with trio.open_nursery() as nursery:

@@ -161,6 +161,13 @@ def test_ambiguous_framing_is_refused_and_nothing_behind_it_is_read(head: bytes)
     assert b"/smuggled" not in [request.target for request in parser.requests]
 
 
+@pytest.mark.parametrize("target", ["/v1/catalog/service/café", "/v1/catalog/services?tag=é"])
+def test_letters_beyond_ascii_must_come_escaped(target: str) -> None:
+    parser = parse(b"GET %b HTTP/1.1\r\nHost: a\r\n\r\n" % target.encode())
+    assert refusal_status(parser) == 400
+    assert not parser.requests
+
+
 def test_a_refused_request_does_not_take_back_those_before_it() -> None:
     parser = parse(b"GET /1 HTTP/1.1\r\nHost: a\r\n\r\nGET /2\r\nHTTP\r\n\r\n")
     assert [request.target for request in parser.requests] == [b"/1"]

@@ -216,6 +216,13 @@ def test_texts_may_be_asked_for_emptiness_as_in_newer_consul() -> None:
     assert _of_web("ServiceMeta.x is empty") == ["web1", "web2", "web3"]
 
 
+def test_services_may_be_asked_whether_they_speak_for_a_mesh_themselves() -> None:
+    # Consul 1.8.7 closes the connection without an answer.
+    native = Service(service_id="n", name="n", connect={"Native": True})
+    is_native = compile_filter("Connect.Native == true", NODE_SERVICE)
+    assert (is_native(native), is_native(Service(service_id="p", name="p"))) == (True, False)
+
+
 def test_a_wrong_selector_is_refused_before_any_item_is_seen() -> None:
     with pytest.raises(BadFilter, match='Selector "Nope" is not valid'):
         compile_filter("ServiceID == web1 or Nope == 1", SERVICE_NODE)

@@ -71,28 +71,39 @@ DNS = (
         ours="*alt.example.*",
     ),
     Deviation(
-        "unknown-node-of-odd-type",
+        "D30",
         "an unknown node is NXDOMAIN whatever the type",
         cases=("*.node.*",),
         at=("rcode",),
         consul='"NOERROR"',
         ours='"NXDOMAIN"',
     ),
+    Deviation("D31", "the SOA echoes the question's case", cases=("*CONsul AAAA",), at=("authority*",)),
+    Deviation("D32", "a CNAME loop is followed once", cases=("loop-a.*",), at=("answer", "additional")),
     Deviation(
-        "case-of-soa", "the SOA echoes the question's case", cases=("*CONsul AAAA",), at=("authority*",)
-    ),
-    Deviation("loops", "a CNAME loop is followed once", cases=("loop-a.*",), at=("answer", "additional")),
-    Deviation(
-        "extras-when-trimmed",
+        "D33",
         "extra records stay in step with the answers one by one",
         cases=("ports.service.consul SRV *", "*: many SRV"),
         at=("additional.A *", "additional.TXT *"),
     ),
     Deviation(
-        "reverse-other-types",
+        "D34",
         "a PTR answers only PTR and ANY",
         cases=("an address asked in reverse, type A",),
         at=("answer", "authority"),
+    ),
+    Deviation(
+        "D35",
+        "an alias gives way to addresses",
+        cases=("*mixed.service.consul AAAA",),
+        at=("answer", "authority"),
+    ),
+    Deviation(
+        "D36",
+        "the target of an SRV record is left to the asker",
+        cases=("recursors: search.service.consul SRV", "recursors: mixed.service.consul SRV"),
+        at=("additional",),
+        consul="*www.example.com.*",
     ),
 )
 
@@ -110,15 +121,12 @@ INPUT = (
         at=REFUSAL,
     ),
     Deviation("D18", "a port must be one", cases=("refused: a *port*",), at=REFUSAL),
-    Deviation("empty-check", "an empty check is none", cases=("an empty check is no check",), at=REFUSAL),
+    Deviation("D42", "an empty check is none", cases=("an empty check is no check",), at=REFUSAL),
     Deviation(
-        "consul-panics",
-        "where Consul closes the connection we answer",
-        cases=("*: Connect.Native == false", "a null in a list of checks"),
-        at=("failed", "headers", *REFUSAL),
+        "D42", "and so is a null", cases=("a null in a list of checks",), at=("failed", "headers", *REFUSAL)
     ),
     Deviation(
-        "go-types",
+        "D43",
         "no names of Go types in a refusal",
         cases=("a list", "a string", "a check as a list"),
         at=("body",),
@@ -128,66 +136,69 @@ INPUT = (
 AGENT = (
     Deviation("D11", "POST stands in for PUT", cases=("*with POST",), at=REFUSAL),
     Deviation(
-        "unknown-check-404",
+        "D54",
         "as newer Consul",
         cases=("* of an unknown check", "pass without an id", "update without an id", "check ids are *"),
         at=("status", "body"),
     ),
     Deviation(
-        "default-reasons",
+        "D55",
         "the default reason of a maintenance is in our own words",
         at=("body*.Notes",),
         consul="*but no reason was provided*",
     ),
     Deviation(
-        "alias-of-a-node",
+        "D45",
         "an alias does not watch itself",
         cases=("an alias of a node",),
         at=("body*Status", "body*Output"),
     ),
     Deviation(
-        "alias-says-where",
+        "D46",
         "an alias that names no node means this one, and says so",
         at=("body*.Output",),
         consul='"Service * could not be found on node "',
         ours='"Service * could not be found on node n1"',
     ),
-    Deviation("sidecars", "no sidecar comes with a service", cases=("a sidecar",), at=REFUSAL),
-    Deviation("serf-tags", "the tags of Consul's gossip library are not ours", at=("body*.Tags.ft_fs",)),
-    Deviation("own-version", "our version is beside the API level", at=("body.Stats.build.adsum",)),
-    Deviation("alone", "one agent keeps no roll of others yet", cases=("join nobody*",), at=("body",)),
-    Deviation("coordinates", "one agent needs no coordinates", cases=("coordinates*",), at=("status",)),
+    Deviation("D44", "no sidecar comes with a service", cases=("a sidecar",), at=REFUSAL),
+    Deviation("D57", "the tags of Consul's gossip library are not ours", at=("body*.Tags.ft_fs",)),
+    Deviation("D58", "our version is beside the API level", at=("body.Stats.build.adsum",)),
+    Deviation("D56", "one agent keeps no roll of others yet", cases=("join nobody*",), at=("body",)),
+    Deviation("D56", "one agent has no log of changes yet", at=("body.Stats.raft.*",), ours="(absent)"),
+    Deviation("D56", "one agent needs no coordinates", cases=("coordinates*",), at=("status",)),
     Deviation(
-        "prometheus",
+        "D59",
         "metrics for Prometheus are on",
         cases=("metrics for Prometheus",),
         at=("status", "headers.Content-Type"),
     ),
-    Deviation("version", "as newer Consul", cases=("version is newer*",), at=("status", "headers.*")),
-    Deviation(
-        "reload-report", "reload says what it did", cases=("reload",), at=("body", "headers.*", "layout")
-    ),
-    Deviation(
-        "monitor-type", "the stream says what it is", cases=("monitor*",), at=("headers.Content-Type",)
-    ),
+    Deviation("D58", "as newer Consul", cases=("version is newer*",), at=("status", "headers.*")),
+    Deviation("D60", "reload says what it did", cases=("reload",), at=("body", "headers.*", "layout")),
+    Deviation("D61", "the stream says what it is", cases=("monitor*",), at=("headers.Content-Type",)),
 )
 
 READS = (
     Deviation(
-        "stale-reads",
+        "D62",
         "reads of the catalog are local, and say so",
         at=("headers.X-Consul-Effective-Consistency",),
         ours='"stale"',
     ),
     Deviation(
-        "cached", "the local copy always hits", cases=("*with cached",), at=("headers.Age", "headers.X-Cache")
+        "D63", "the local copy always hits", cases=("*with cached",), at=("headers.Age", "headers.X-Cache")
     ),
     Deviation("D8", "a missing key matches only the negation", cases=("*.rack *matches *",), at=("body",)),
     Deviation("D9", "a text can be asked whether it is empty", cases=("*: * is *empty",), at=REFUSAL),
-    Deviation("filter-400", "a bad filter is the client's fault", at=("status",), consul="500", ours="400"),
-    Deviation("empty-list", "an empty list is a list", at=("body",), consul="null", ours="[]"),
+    Deviation(
+        "D67",
+        "a filter that makes Consul close the connection is answered",
+        cases=("/v1/agent/services: Connect.Native == false",),
+        at=("failed", "headers", *REFUSAL),
+    ),
+    Deviation("D64", "a bad filter is the client's fault", at=("status",), consul="500", ours="400"),
+    Deviation("D68", "an empty list is a list", at=("body",), consul="null", ours="[]"),
     Deviation("D17", "ns=default is no namespace", cases=("* with ns=default",), at=REFUSAL),
-    Deviation("negative-index", "a negative index is none", cases=("a negative index",), at=REFUSAL),
+    Deviation("D69", "a negative index is none", cases=("a negative index",), at=REFUSAL),
     Deviation(
         "D20",
         "only a new name or tag wakes",
@@ -203,18 +214,26 @@ READS = (
 )
 
 PATHS = (
-    Deviation("vary", "Vary is sent with errors too", at=("headers.Vary",), consul="(absent)"),
-    Deviation("D10", "a path is cleaned and served", cases=("a doubled slash", "a dot segment"), at=REFUSAL),
-    Deviation("root", "the root is a page", cases=("the root without a page",), at=("status",)),
-    Deviation("bad-escapes", "a bad escape in a path is explained", cases=("a bad escape",), at=("body",)),
+    Deviation("D71", "Vary is sent with errors too", at=("headers.Vary",), consul="(absent)"),
     Deviation(
-        "bad-query-escapes",
+        "D72",
+        "HEAD of nothing has its length",
+        cases=("an unknown path",),
+        at=("headers.Content-Length",),
+        consul="null",
+        ours='"0"',
+    ),
+    Deviation("D10", "a path is cleaned and served", cases=("a doubled slash", "a dot segment"), at=REFUSAL),
+    Deviation("D73", "the root is a page", cases=("the root without a page",), at=("status",)),
+    Deviation("D74", "a bad escape in a path is explained", cases=("a bad escape",), at=("body",)),
+    Deviation(
+        "D74",
         "a bad escape in the query is taken as it stands",
         cases=("a bad escape in the query",),
         at=REFUSAL,
     ),
     Deviation(
-        "small-gzip",
+        "D76",
         "a body that would not shrink is not compressed",
         at=("headers.Content-Encoding",),
         consul='"gzip"',

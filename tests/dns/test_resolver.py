@@ -84,6 +84,16 @@ def test_a_fault_of_ours_is_silence_with_one_trace(
     assert [record.exc_info is not None for record in caplog.records] == [True]
 
 
+def test_srv_record_to_a_name_elsewhere_is_not_held_up_by_recursors() -> None:
+    resolver = resolver_for(DnsSettings(recursors=(Recursor(host="192.0.2.53"),)))
+    packet = dns.message.make_query("search.service.consul", "SRV").to_wire()
+    reply = resolver.consider(packet, Transport.UDP)
+    assert isinstance(reply, bytes)
+    answer = dns.message.from_wire(reply)
+    assert [str(record) for rrset in answer.answer for record in rrset] == ["1 1 8080 www.example.com."]
+    assert not answer.additional
+
+
 def test_what_a_recursor_must_answer_is_never_known_by_its_bytes() -> None:
     resolver = resolver_for(DnsSettings(recursors=(Recursor(host="192.0.2.53"),)))
     for name in ("www.example.com", "search.service.consul", "7.7.7.10.in-addr.arpa"):

@@ -8,8 +8,10 @@ import dns.rcode
 import pytest
 
 from adsum.catalog.definitions import Status
+from adsum.catalog.model import Node
 from adsum.dns.answers import Transport
 from adsum.dns.settings import DnsSettings, Recursor, Soa
+from adsum.now import Now
 from tests.dns.support import NOW, Ask, Catalog, asker, lines
 
 NODE_TEXTS = ['"consul-network-segment="', '"rack=r1"', '"v"']
@@ -78,6 +80,11 @@ def test_node_without_that_type_is_no_data_with_soa(ask: Ask, rdtype: str) -> No
 )
 def test_unknown_name_is_nxdomain_with_soa(ask: Ask, name: str) -> None:
     assert is_nothing(ask(name))
+
+
+@pytest.mark.parametrize("rdtype", ["SRV", "CNAME", "MX", "TXT", "AAAA", "ANY"])
+def test_unknown_node_is_nxdomain_whatever_the_type(ask: Ask, rdtype: str) -> None:
+    assert is_nothing(ask("nope.node.consul", rdtype))
 
 
 @pytest.mark.parametrize("name", ["n1.node.dc1.consul", "n1.node.dc1.dc.consul", "N1.NODE.DC1.consul"])
@@ -237,6 +244,14 @@ def test_pointer_leads_to_the_node_first_and_then_to_the_service(ask: Ask, name:
     assert lines(ask(name, "PTR").answer) == [f"{name}. 0 IN PTR {target}"]
 
 
+@pytest.mark.parametrize("rdtype", ["A", "TXT", "SRV"])
+def test_known_address_in_reverse_has_a_pointer_and_nothing_else(ask: Ask, rdtype: str) -> None:
+    assert is_no_data(ask("2.0.0.10.in-addr.arpa", rdtype))
+    assert lines(ask("2.0.0.10.in-addr.arpa", "ANY").answer) == [
+        "2.0.0.10.in-addr.arpa. 0 IN PTR web.service.dc1.consul."
+    ]
+
+
 @pytest.mark.parametrize(
     "name", ["7.7.7.10.in-addr.arpa", "10.in-addr.arpa", "x.0.0.127.in-addr.arpa", "arpa"]
 )
@@ -287,6 +302,27 @@ def test_owner_names_echo_the_askers_spelling(ask: Ask) -> None:
     assert {str(rrset.name) for rrset in again.answer} == {"wEb.service.consul."}
 
 
+def test_soa_echoes_the_askers_spelling_of_the_domain(ask: Ask) -> None:
+    (soa,) = ask("WeB.SerVice.CONsul", "AAAA").authority
+    assert str(soa.name) == "CONsul."
+
+
+def test_serial_is_the_second_of_the_last_change(catalog: Catalog) -> None:
+    ask = asker(catalog.view, DnsSettings())
+
+    def serial() -> int:
+        return int(lines(ask("consul", "SOA").answer)[0].split(" ")[6])
+
+    before = serial()
+    assert serial() == before
+    catalog.view.put_node(
+        Now(0, NOW.wall_ms + 90_000),
+        "owner",
+        Node(node_id="n9", name="n9", address="10.9.9.1", datacenter="dc1"),
+    )
+    assert serial() == before + 90
+
+
 def test_spelling_is_echoed_without_compression_too(catalog: Catalog) -> None:
     ask = asker(catalog.view, DnsSettings(disable_compression=True))
     for name in ("WEB.service.consul.", "web.SERVICE.consul."):
@@ -298,6 +334,8 @@ def test_other_peoples_names_are_refused_without_recursors(ask: Ask, name: str) 
     answer = ask(name)
     assert answer.rcode() == dns.rcode.REFUSED
     assert not answer.flags & dns.flags.AA
+    assert answer.edns == -1
+    assert ask(name, edns=1232).edns == 0
 
 
 def test_zone_transfer_is_not_implemented(ask: Ask) -> None:

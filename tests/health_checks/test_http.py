@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import gzip
 import re
+import socket
 import ssl
+import struct
 from pathlib import Path
 
 import pytest
@@ -226,6 +228,20 @@ async def test_unusable_definitions_are_critical_with_gos_text(
 ) -> None:
     result = await bench.run(definition)
     assert (result.status, result.output) == (Status.CRITICAL, output)
+
+
+async def test_broken_connections_name_no_port_of_ours(bench: Bench) -> None:
+    """Consul's output names it, and is another one on every run."""
+
+    async def reset(stream: trio.abc.Stream) -> None:
+        await read_head(stream)
+        assert isinstance(stream, trio.SocketStream)
+        stream.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+
+    definition = CheckDefinition(http=f"http://127.0.0.1:{await bench.serve(reset)}/")
+    first, second = await bench.run(definition), await bench.run(definition)
+    assert "connection reset by peer" in first.output
+    assert first == second
 
 
 async def test_refused_connection_hides_the_password(bench: Bench, refusing_port: int) -> None:

@@ -16,6 +16,7 @@ DOCUMENTS = [*ROOT.glob("*.md"), *(page for folder in FOLDERS for page in sorted
 ANCHORED_LINK = re.compile(r"\[[^\]]+\]\(([^)#\s]*)#?([^)\s]*)\)")
 LINK = re.compile(r"\[[^\]]+\]\(([^)#\s]+)(?:#[^)\s]*)?\)")
 DEVIATION = re.compile(r"^\| (D\d+) \| (.+) \| (.+) \| (.+) \| `(tests/[\w/]+\.py)::(\w+)` \|$")
+DEVIATION_ID = re.compile(r"^\| D(\d+) \|", re.MULTILINE)
 D_ID = re.compile(r"\bD\d+\b")
 CHANGE_KINDS = ["Added", "Changed", "Deprecated", "Removed", "Fixed", "Security"]
 RELEASE = re.compile(r"## \[(\d+)\.(\d+)\.(\d+)\] - (\d{4}-\d\d-\d\d)")
@@ -25,9 +26,12 @@ def deviation_rows() -> list[str]:
     return [line for line in (ROOT / "docs/deviations.md").read_text().splitlines() if line.startswith("| D")]
 
 
-def test_deviations_are_in_order_and_each_id_is_used_once() -> None:
-    numbers = [int(row.split("|")[1].strip().removeprefix("D")) for row in deviation_rows()]
-    assert numbers == sorted(set(numbers))
+def test_each_deviation_has_an_id_of_its_own_and_they_are_in_order_below_each_heading() -> None:
+    page = (ROOT / "docs/deviations.md").read_text()
+    tables = [[int(number) for number in DEVIATION_ID.findall(part)] for part in page.split("\n## ")]
+    assert tables == [sorted(table) for table in tables]
+    numbers = sorted(number for table in tables for number in table)
+    assert numbers == list(range(1, len(numbers) + 1)), "ids are neither reused nor given up"
 
 
 @pytest.mark.parametrize("row", deviation_rows(), ids=lambda row: row.split("|")[1].strip())

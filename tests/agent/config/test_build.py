@@ -301,6 +301,11 @@ def test_hcl_blocks_mean_what_json_objects_mean(tmp_path: Path) -> None:
     assert config.node_meta == {"rack": "1"}
 
 
+def test_a_port_of_nought_is_any_free_one_and_a_negative_one_is_none(tmp_path: Path) -> None:
+    ports = load_trees(tmp_path, {"ports": {"http": 0, "dns": -1}}).config.ports
+    assert (ports.http, ports.dns) == (0, -1)
+
+
 def test_hcl_on_the_command_line_has_the_last_word() -> None:
     _, flags = parse_agent_flags(["-dev", "-dns-port=1", "-hcl", "ports { dns = 2 }", "-hcl", "bogus = 1"])
     with pytest.raises(ConfigErrors) as refusal:
