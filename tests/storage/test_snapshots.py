@@ -11,8 +11,8 @@ from adsum.storage.snapshots import Piece, SnapshotDamaged, Snapshots, decode_me
 from adsum.testing.block_disk import BlockDisk, PowerLost
 from tests.storage.raft_logs import new_disk
 
-A, B, C = (MemberId(name, "log") for name in "abc")
-META = SnapshotMeta(9, Term(2), Configuration((A, B), (A,), (C,), (C,), True), 1234, 3, 1)
+A, B, C, D = (MemberId(name, "log") for name in "abcd")
+META = SnapshotMeta(9, Term(2), Configuration((A, B), (A, C), (D,), (C,), True), 1234, 3, 1)
 BODY = b"state " * 50
 
 
@@ -120,7 +120,7 @@ def test_b5_a_newer_snapshot_takes_the_place_of_one_half_received() -> None:
 def test_what_no_record_names_is_gone_after_a_start_but_a_later_one_may_wait_for_its_batch() -> None:
     disk = new_disk()
     for index in (6, 7, 8):
-        Snapshots(disk).make(SnapshotMeta(index, Term(2))).finish()
+        Snapshots(disk).make(SnapshotMeta(index, Term(2), Configuration((A,)))).finish()
     ref = made(disk)
     Snapshots(disk).make(META)  # never finished
     Snapshots(disk).remove_before(SnapshotRef(8, Term(2), 0, b""))

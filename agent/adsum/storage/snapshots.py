@@ -21,7 +21,8 @@ from typing import NamedTuple
 
 import cbor2
 
-from adsum.raft.types import Configuration, MemberId, SnapshotMeta, Term
+from adsum.raft.changer import decode_configuration, encode_configuration
+from adsum.raft.types import SnapshotMeta, Term
 from adsum.storage.files import File, Folder, ReadFailed
 from adsum.storage.segment import SnapshotRef
 
@@ -232,31 +233,12 @@ class SnapshotReceiving:
 
 
 def encode_meta(meta: SnapshotMeta) -> bytes:
-    membership = meta.configuration
-    encoded = cbor2.dumps(
-        [
-            meta.index,
-            meta.term,
-            [
-                membership.voters,
-                membership.voters_outgoing,
-                membership.learners,
-                membership.learners_next,
-                membership.auto_leave,
-            ],
-            meta.time_ms,
-            meta.apply_level,
-            meta.epoch,
-        ]
-    )
+    membership = encode_configuration(meta.configuration)
+    encoded = cbor2.dumps([meta.index, meta.term, membership, meta.time_ms, meta.apply_level, meta.epoch])
     assert len(encoded) <= META_BYTES_MAX, "a membership is a few servers"
     return encoded
 
 
 def decode_meta(encoded: bytes) -> SnapshotMeta:
-    index, term, (*groups, auto_leave), time_ms, apply_level, epoch = cbor2.loads(encoded)
-    voters, outgoing, learners, learners_next = (
-        tuple(MemberId(*member) for member in group) for group in groups
-    )
-    membership = Configuration(voters, outgoing, learners, learners_next, auto_leave)
-    return SnapshotMeta(index, Term(term), membership, time_ms, apply_level, epoch)
+    index, term, membership, time_ms, apply_level, epoch = cbor2.loads(encoded)
+    return SnapshotMeta(index, Term(term), decode_configuration(membership), time_ms, apply_level, epoch)

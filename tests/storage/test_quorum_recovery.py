@@ -1,0 +1,110 @@
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, replace
+
+import pytest
+
+from adsum.raft.changer import decode_configuration
+from adsum.raft.types import Configuration, EntryKind
+from adsum.storage.files import write_whole
+from adsum.storage.quorum_recovery import (
+    FILE,
+    QuorumRecovery,
+    QuorumRecoveryRefused,
+    describe,
+    encode,
+    recover_quorum,
+)
+from adsum.storage.raft_log import Change
+from adsum.testing.block_disk import BlockDisk, PowerLost
+from tests.storage.raft_logs import ME, entries, new_disk, opened, state
+
+
+def survivor() -> tuple[BlockDisk, QuorumRecovery]:
+    disk = new_disk()
+    log = opened(disk).log
+    log.join("cluster", 0)
+    log.append([Change(entries=entries(1, 4, term=3), hard_state=state(7, commit=2))])
+    return disk, describe(log)
+
+
+def test_b25_the_survivor_becomes_the_only_voter_in_the_next_term_and_epoch() -> None:
+    disk, recovery = survivor()
+    assert recover_quorum(disk, opened(disk)) is None
+    write_whole(disk, FILE, encode(recovery))
+    restored = recover_quorum(disk, opened(disk))
+    assert restored is not None
+    assert restored.hard_state == state(8, commit=5)
+    added = restored.entries[-1]
+    assert (added.index, added.term, added.kind) == (5, 8, EntryKind.CONFIGURATION)
+    assert decode_configuration(added.data) == Configuration(voters=(ME,))
+    disk.lose_power()
+    assert FILE not in disk.names()
+    found = opened(disk)
+    assert found.restored == restored
+    assert found.log.identity.epoch == 1
+
+
+def test_b25_it_is_not_applied_twice() -> None:
+    disk, recovery = survivor()
+    write_whole(disk, FILE, encode(recovery))
+    recover_quorum(disk, opened(disk))
+    opened(disk).log.append([Change(entries=entries(6, 6, term=8), hard_state=state(8, commit=5))])
+    write_whole(disk, FILE, encode(recovery))
+    with pytest.raises(QuorumRecoveryRefused, match=r"epoch is 1 here and 0 in the file.*last_index is 6"):
+        recover_quorum(disk, opened(disk))
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [
+        ("cluster", "other"),
+        ("epoch", 1),
+        ("node", "other"),
+        ("log", "log-9"),
+        ("last_index", 3),
+        ("term", 6),
+    ],
+)
+def test_b25_a_file_with_a_wrong_id_or_term_is_refused_and_changes_nothing(
+    field: str, value: str | int
+) -> None:
+    disk, recovery = survivor()
+    fields = {**asdict(recovery), field: value}
+    write_whole(disk, FILE, json.dumps(fields).encode())
+    found = opened(disk)
+    with pytest.raises(QuorumRecoveryRefused, match=f"{field} is"):
+        recover_quorum(disk, found)
+    assert describe(found.log) == recovery
+    assert FILE in disk.names()
+
+
+@pytest.mark.parametrize("content", [b"", b"[]", b"{}", b'{"cluster": 1}', b"\xff", b"7"])
+def test_b25_a_file_that_makes_no_sense_is_refused(content: bytes) -> None:
+    disk, _ = survivor()
+    write_whole(disk, FILE, content)
+    with pytest.raises(QuorumRecoveryRefused, match="cannot be read"):
+        recover_quorum(disk, opened(disk))
+
+
+def test_b25_a_number_that_is_a_word_is_refused() -> None:
+    disk, recovery = survivor()
+    write_whole(disk, FILE, json.dumps({**asdict(recovery), "epoch": "0"}).encode())
+    with pytest.raises(QuorumRecoveryRefused, match="epoch must be of type int"):
+        recover_quorum(disk, opened(disk))
+
+
+def test_b25_a_recovery_interrupted_anywhere_is_finished_by_the_next_start() -> None:
+    for point in range(30):
+        disk, recovery = survivor()
+        write_whole(disk, FILE, encode(recovery))
+        disk.faults.crash_before = point
+        try:
+            recover_quorum(disk, opened(disk))
+            disk.kill()
+        except PowerLost:
+            disk.lose_power()
+        found = opened(disk)
+        recover_quorum(disk, found)
+        assert describe(found.log) == replace(recovery, epoch=1, last_index=5, term=8), point
