@@ -194,6 +194,37 @@ def test_a_deadline_ends_the_call_at_both_ends() -> None:
     simulated(main)
 
 
+def test_a_deadline_is_kept_by_the_answering_side_alone() -> None:
+    async def main() -> None:
+        fake = Fake()
+        server = CallServer(fake)
+        async with raw(server) as channel:
+            await channel.send(call_frames.ask(1, "hang", 2, b""))
+            await trio.sleep(3)
+            assert (fake.cancelled, server.counters.overdue, server.counters.in_flight) == (1, 1, 0)
+
+    simulated(main)
+
+
+def test_a_call_whose_deadline_passed_before_there_was_a_connection_is_never_sent() -> None:
+    async def main() -> None:
+        fake = Fake()
+        async with serving(StreamServer(gate(), calls=CallServer(fake))) as address:
+            dial = dial_for_calls(gate(), address)
+
+            async def dial_late() -> Opened:
+                await trio.sleep(2)
+                return await dial()
+
+            async with running(Line(dial_late, Random(1))) as line:
+                with pytest.raises(NotSent, match="in time"):
+                    await line.ask("hang", b"", timeout_s=1)
+                assert await line.ask("echo", b"later", timeout_s=5) == b"later"
+        assert fake.hung == 0
+
+    simulated(main)
+
+
 async def test_too_many_calls_are_declined_as_busy() -> None:
     fake = Fake()
     async with connected(fake, limits=CallLimits(calls_per_connection_max=2)) as (line, server):

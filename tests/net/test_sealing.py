@@ -1,5 +1,8 @@
 from __future__ import annotations
 
+import subprocess
+import sys
+from pathlib import Path
 from random import Random
 
 import pytest
@@ -13,6 +16,7 @@ from adsum.net.sealing import LIVES_PER_SENDER_MAX, OVERHEAD_BYTES, Sealing, is_
 from tests.net import support
 from tests.net.support import KEY_A, KEY_B, ring
 
+ROOT = Path(__file__).resolve().parents[2]
 BODY = b"a body of some length, as bodies are"
 
 
@@ -152,6 +156,16 @@ def test_no_nonce_returns_within_a_life_or_after_a_restart() -> None:
     assert len(set(used)) == len(used)
 
 
+def test_each_generation_has_a_key_of_its_own() -> None:
+    """Else an agent that drew an old salt again would seal two messages with one nonce."""
+
+    def first_sealed(generation: int) -> bytes:
+        sender = Sealing(ring(KEY_A), "dc1", random_bytes=bytes)
+        return sender.seal(message(generation=generation))[32 : 32 + len(BODY)]
+
+    assert first_sealed(7) == first_sealed(7) != first_sealed(8)
+
+
 def test_lives_of_one_sender_are_bounded_and_recordings_of_old_ones_refused() -> None:
     receiver = sealing(KEY_A)
     first = sealing(KEY_A).seal(message(generation=1))
@@ -240,3 +254,16 @@ def test_what_a_removed_key_sealed_no_longer_opens() -> None:
     assert receiver.lives == 0
     assert receiver.open(old.seal(message())) is None
     assert receiver.counters.unknown_key == 1
+
+
+def test_an_agent_without_a_key_never_loads_the_ciphers() -> None:
+    program = """
+import pkgutil, sys
+import adsum.net
+for module in pkgutil.iter_modules(adsum.net.__path__, "adsum.net."):
+    __import__(module.name)
+from tests.net.test_sealing import message, sealing
+assert sealing().open(sealing().seal(message()))
+sys.exit("cryptography" in sys.modules)
+"""
+    assert subprocess.run([sys.executable, "-c", program], cwd=ROOT, timeout=60).returncode == 0

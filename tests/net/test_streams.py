@@ -305,6 +305,27 @@ async def test_a_downgrade_in_the_middle_is_noticed() -> None:
         nursery.cancel_scope.cancel()
 
 
+async def test_a_server_of_another_cluster_that_lets_everyone_in_is_left() -> None:
+    async def let_in(stream: trio.SocketStream) -> None:
+        greeting = framing.parse_hello((await reply(stream))[: framing.HELLO_BYTES])
+        mine = hello("dc1", bytes(16))
+        writer = FrameWriter(
+            framing.directions(None, "dc1", greeting, mine).from_server, payload_bytes_max=1_000
+        )
+        introduced = introduction.encode(Introduction(Identity(NODE, "two"), Purpose.PING))
+        await stream.send_all(mine.encoded + writer.pack(introduced))
+        await reply(stream)
+
+    listener = bind_tcp("127.0.0.1", 0)
+    async with trio.open_nursery() as nursery:
+        await nursery.start(trio.serve_listeners, let_in, [listener])
+        address = Address(*listener.socket.getsockname())
+        assert (await ping(make_gate(), address, timeout_s=5)).cluster_id == "two"
+        with pytest.raises(TurnedAway, match="another cluster"):
+            await ping(make_gate(cluster_id="one"), address, timeout_s=5)
+        nursery.cancel_scope.cancel()
+
+
 def test_slow_strangers_are_cut_off() -> None:
     async def main() -> None:
         server_gate = make_gate()
