@@ -7,6 +7,7 @@ from itertools import pairwise
 
 import pytest
 
+from adsum.agent import core
 from adsum.agent.commands import (
     CheckRan,
     DeregisterCheck,
@@ -159,6 +160,30 @@ def test_deregistering_what_is_just_going_waits_until_it_is_gone_for_good() -> N
     assert again not in world.replies
     world.crash(loses_power=True)
     assert "web1" in world.core.own.services  # nobody was told otherwise
+
+
+def test_a_registration_that_is_too_large_for_every_host_is_refused_with_nothing_changed() -> None:
+    world = World(SETTINGS)
+    refusal = world.ask(RegisterService(replace(WEB, meta={"k": "x" * 70_000})))
+    assert refusal is not None
+    assert refusal.cause is Cause.INVALID
+    assert "too large" in refusal.sentence
+    assert world.core.own.services == {}
+
+
+def test_past_the_most_that_an_agent_takes_new_ones_are_refused_and_known_ones_may_change(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(core, "SERVICES_MAX", 2)
+    monkeypatch.setattr(core, "CHECKS_MAX", 1)
+    world = World(SETTINGS)
+    assert world.ask(RegisterService(WEB)) is None
+    assert world.ask(RegisterService(replace(WEB, service_id="b", checks=()))) is None
+    third = world.ask(RegisterService(replace(WEB, service_id="c", checks=())))
+    assert third is not None
+    assert "deregister some first" in third.sentence
+    assert world.ask(RegisterCheck(replace(TTL_CHECK, check_id="second"))) is not None
+    assert world.ask(RegisterService(replace(WEB, port=81))) is None
 
 
 # Runs.

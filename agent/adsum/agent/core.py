@@ -67,6 +67,11 @@ from adsum.timers import Timers
 
 # Commands that wait for the disk. Past it new ones are refused: their callers can try again, memory cannot.
 WAITING_MAX = 10_000
+# One agent looks after one host. Ten times what the busiest are known to hold, and some 200 MB of memory.
+SERVICES_MAX = 50_000
+CHECKS_MAX = 100_000
+# A registration travels to every host, whole (ARCHITECTURE 6).
+ITEM_BYTES_MAX = 64 * 1024
 # TTL states are worth a file a second at most: they only bridge a restart.
 TTL_SAVE_NS = 1 * SECOND
 
@@ -161,7 +166,7 @@ class Core:
     def _obey(self, now: Now, command: Command) -> Refusal | None:
         match command:
             case RegisterService(definition, replace_existing_checks):
-                self._register_service(now, definition, replaces=replace_existing_checks)
+                return self._register_service(now, definition, replaces=replace_existing_checks)
             case DeregisterService(service_id):
                 self._deregister_service(now, service_id)
             case RegisterCheck(definition):
@@ -184,19 +189,25 @@ class Core:
             return None
         return Refusal(Cause.FAILED, "Too many registrations are waiting for the disk; try again shortly")
 
-    def _register_service(self, now: Now, definition: ServiceDefinition, *, replaces: bool) -> None:
+    def _register_service(self, now: Now, definition: ServiceDefinition, *, replaces: bool) -> Refusal | None:
+        content = encode_service(definition)
+        contents = [encode_check(check) for check in definition.checks]
+        refusal = self._too_large(content, *contents) or self._too_many(definition)
+        if refusal is not None:
+            return refusal
         known = self.own.services.get(definition.service_id)
         if known is None or known.definition != definition:
             self._tell("registered", definition)
         self.own.put_service(now, definition, Source.API)
-        self._changes.append(WriteFile(service_path(definition.service_id), encode_service(definition)))
-        for check in definition.checks:
-            self._put_check(now, check)
+        self._changes.append(WriteFile(service_path(definition.service_id), content))
+        for check, check_content in zip(definition.checks, contents, strict=True):
+            self._put_check(now, check, check_content)
         if replaces:
             kept = {check.check_id for check in definition.checks}
             for own in self.own.checks_of(definition.service_id):
                 if own.definition.check_id not in kept and own.kind is not CheckKind.MAINTENANCE:
                     self._deregister_check(now, own.definition.check_id)
+        return None
 
     def _deregister_service(self, now: Now, service_id: str) -> None:
         """An unknown one is as gone as its caller wants it: registrators deregister blindly."""
@@ -211,12 +222,34 @@ class Core:
     def _register_check(self, now: Now, definition: CheckDefinition) -> Refusal | None:
         if definition.service_id and definition.service_id not in self.own.services:
             return Refusal(Cause.FAILED, f'ServiceID "{definition.service_id}" does not exist')
-        self._put_check(now, definition)
-        return None
+        content = encode_check(definition)
+        refusal = self._too_large(content)
+        if (
+            refusal is None
+            and definition.check_id not in self.own.checks
+            and len(self.own.checks) >= CHECKS_MAX
+        ):
+            refusal = _full("checks", CHECKS_MAX)
+        if refusal is None:
+            self._put_check(now, definition, content)
+        return refusal
 
-    def _put_check(self, now: Now, definition: CheckDefinition) -> None:
+    def _put_check(self, now: Now, definition: CheckDefinition, content: bytes) -> None:
         self.own.put_check(now, definition, Source.API)
-        self._changes.append(WriteFile(check_path(definition.check_id), encode_check(definition)))
+        self._changes.append(WriteFile(check_path(definition.check_id), content))
+
+    def _too_large(self, *contents: bytes) -> Refusal | None:
+        size = max(map(len, contents))
+        if size <= ITEM_BYTES_MAX:
+            return None
+        sentence = f"The registration is too large: {size} bytes, of which {ITEM_BYTES_MAX} are possible"
+        return Refusal(Cause.INVALID, sentence)
+
+    def _too_many(self, definition: ServiceDefinition) -> Refusal | None:
+        if definition.service_id not in self.own.services and len(self.own.services) >= SERVICES_MAX:
+            return _full("services", SERVICES_MAX)
+        new_checks = sum(check.check_id not in self.own.checks for check in definition.checks)
+        return _full("checks", CHECKS_MAX) if len(self.own.checks) + new_checks > CHECKS_MAX else None
 
     def _deregister_check(self, now: Now, check_id: str) -> None:
         if check_id in self.own.checks:
@@ -249,7 +282,7 @@ class Core:
         if not is_enabled:
             self._deregister_check(now, definition.check_id)
         elif definition.check_id not in self.own.checks:  # the first reason stays, as in Consul
-            self._put_check(now, definition)
+            self._put_check(now, definition, encode_check(definition))
 
     def _reload(self, now: Now, settings: Settings) -> None:
         wanted_services = {definition.service_id for definition in settings.services}
@@ -342,6 +375,11 @@ def _maintenance(check_id: str, what: str, reason: str, *, service_id: str = "")
         status=Status.CRITICAL,
         service_id=service_id,
     )
+
+
+def _full(what: str, maximum: int) -> Refusal:
+    sentence = f"This agent has {maximum} {what}, which is as many as it takes; deregister some first"
+    return Refusal(Cause.FAILED, sentence)
 
 
 def _local_settings(settings: Settings) -> LocalSettings:

@@ -43,19 +43,20 @@ def run_agent(loaded: Loaded, read_again: Callable[[], Loaded]) -> int:
         print(f"The agent did not start: {problem}", file=sys.stderr)
         return 1
     try:
-        return run_to_the_end(assembly)
+        return run_to_the_end(assembly, config.data_dir)
     finally:
         remove_pid(config.pid_file)
         if lock is not None:
             lock.close()
 
 
-def run_to_the_end(assembly: Assembly) -> int:
+def run_to_the_end(assembly: Assembly, data_dir: str) -> int:
     exit_status = 0
     try:
         trio.run(assembly.run)
     except* OSError as problem:
-        log.critical("the agent stops, because it cannot keep what it promised: %s", _first(problem))
+        where = f" in {data_dir}" if data_dir else ""
+        log.critical("the agent stops, because it cannot keep what it promised%s: %s", where, _first(problem))
         exit_status = 1
     return exit_status
 
