@@ -7,7 +7,7 @@ from itertools import pairwise
 
 import pytest
 
-from adsum.agent import core
+from adsum.agent import registry
 from adsum.agent.commands import (
     CheckRan,
     DeregisterCheck,
@@ -174,8 +174,8 @@ def test_a_registration_that_is_too_large_for_every_host_is_refused_with_nothing
 def test_past_the_most_that_an_agent_takes_new_ones_are_refused_and_known_ones_may_change(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(core, "SERVICES_MAX", 2)
-    monkeypatch.setattr(core, "CHECKS_MAX", 1)
+    monkeypatch.setattr(registry, "SERVICES_MAX", 2)
+    monkeypatch.setattr(registry, "CHECKS_MAX", 1)
     world = World(SETTINGS)
     assert world.ask(RegisterService(WEB)) is None
     assert world.ask(RegisterService(replace(WEB, service_id="b", checks=()))) is None

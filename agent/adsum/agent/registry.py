@@ -1,0 +1,185 @@
+"""What clients and files register with this agent, within its limits, and what of it must be on disk.
+
+Every change to the agent's own services and checks comes through here; `catalog.local` then decides what
+the checks say. What clients register is kept in files, one a registration; what configuration files define
+is not, and wins over the former under the same id. A change is made whole, or refused with nothing changed.
+"""
+
+from __future__ import annotations
+
+from adsum.catalog.definitions import CheckDefinition, CheckKind, ServiceDefinition, Status
+from adsum.catalog.local import Local, Source
+from adsum.catalog.model import NODE_MAINTENANCE, SERVICE_MAINTENANCE
+from adsum.catalog.saved import Saved, check_path, encode_check, encode_service, service_path
+from adsum.effects import Cause, FileChange, Log, Refusal, RemoveFile, Severity, WriteFile
+from adsum.now import Now
+
+# One agent looks after one host. Ten times what the busiest are known to hold, and some 200 MB of memory.
+SERVICES_MAX = 50_000
+CHECKS_MAX = 100_000
+# A registration travels to every host, whole (ARCHITECTURE 6).
+ITEM_BYTES_MAX = 64 * 1024
+
+NO_REASON_NODE = "This node is in maintenance; whoever enabled it gave no reason."
+NO_REASON_SERVICE = "This service is in maintenance; whoever enabled it gave no reason."
+
+
+class Registry:
+    def __init__(self, own: Local) -> None:
+        self.own = own
+        self._changes: list[FileChange] = []
+        self._logs: list[Log] = []
+
+    def take_changes(self) -> tuple[FileChange, ...]:
+        changes, self._changes = tuple(self._changes), []
+        return changes
+
+    def take_logs(self) -> list[Log]:
+        logs, self._logs = self._logs, []
+        return logs
+
+    # What clients ask.
+
+    def register_service(self, now: Now, definition: ServiceDefinition, *, replaces: bool) -> Refusal | None:
+        content = encode_service(definition)
+        contents = [encode_check(check) for check in definition.checks]
+        refusal = self._too_large(content, *contents) or self._too_many(definition)
+        if refusal is not None:
+            return refusal
+        known = self.own.services.get(definition.service_id)
+        if known is None or known.definition != definition:
+            self._tell("registered", definition)
+        self.own.put_service(now, definition, Source.API)
+        self._changes.append(WriteFile(service_path(definition.service_id), content))
+        for check, check_content in zip(definition.checks, contents, strict=True):
+            self._put_check(now, check, check_content)
+        if replaces:
+            kept = {check.check_id for check in definition.checks}
+            for own in self.own.checks_of(definition.service_id):
+                if own.definition.check_id not in kept and own.kind is not CheckKind.MAINTENANCE:
+                    self.deregister_check(now, own.definition.check_id)
+        return None
+
+    def deregister_service(self, now: Now, service_id: str) -> None:
+        """An unknown one is as gone as its caller wants it: registrators deregister blindly."""
+        if service_id not in self.own.services:
+            return
+        self._tell("deregistered", self.own.services[service_id].definition)
+        for check in self.own.checks_of(service_id):
+            self._changes.append(RemoveFile(check_path(check.definition.check_id)))
+        self._changes.append(RemoveFile(service_path(service_id)))
+        self.own.remove_service(now, service_id)
+
+    def register_check(self, now: Now, definition: CheckDefinition) -> Refusal | None:
+        if definition.service_id and definition.service_id not in self.own.services:
+            return Refusal(Cause.FAILED, f'ServiceID "{definition.service_id}" does not exist')
+        content = encode_check(definition)
+        refusal = self._too_large(content)
+        if (
+            refusal is None
+            and definition.check_id not in self.own.checks
+            and len(self.own.checks) >= CHECKS_MAX
+        ):
+            refusal = _full("checks", CHECKS_MAX)
+        if refusal is None:
+            self._put_check(now, definition, content)
+        return refusal
+
+    def _put_check(self, now: Now, definition: CheckDefinition, content: bytes) -> None:
+        self.own.put_check(now, definition, Source.API)
+        self._changes.append(WriteFile(check_path(definition.check_id), content))
+
+    def _too_large(self, *contents: bytes) -> Refusal | None:
+        size = max(map(len, contents))
+        if size <= ITEM_BYTES_MAX:
+            return None
+        sentence = f"The registration is too large: {size} bytes, of which {ITEM_BYTES_MAX} are possible"
+        return Refusal(Cause.INVALID, sentence)
+
+    def _too_many(self, definition: ServiceDefinition) -> Refusal | None:
+        if definition.service_id not in self.own.services and len(self.own.services) >= SERVICES_MAX:
+            return _full("services", SERVICES_MAX)
+        new_checks = sum(check.check_id not in self.own.checks for check in definition.checks)
+        return _full("checks", CHECKS_MAX) if len(self.own.checks) + new_checks > CHECKS_MAX else None
+
+    def deregister_check(self, now: Now, check_id: str) -> None:
+        if check_id in self.own.checks:
+            self.own.remove_check(now, check_id)
+            self._changes.append(RemoveFile(check_path(check_id)))
+
+    def maintain_node(self, now: Now, reason: str, *, is_enabled: bool) -> None:
+        definition = _maintenance(NODE_MAINTENANCE, "Node", reason or NO_REASON_NODE)
+        self._maintain(now, definition, is_enabled=is_enabled)
+
+    def maintain_service(self, now: Now, service_id: str, reason: str, *, is_enabled: bool) -> Refusal | None:
+        if service_id not in self.own.services:
+            return Refusal(Cause.UNKNOWN, f'No service registered with ID "{service_id}"')
+        check_id = SERVICE_MAINTENANCE + service_id
+        definition = _maintenance(check_id, "Service", reason or NO_REASON_SERVICE, service_id=service_id)
+        self._maintain(now, definition, is_enabled=is_enabled)
+        return None
+
+    def _maintain(self, now: Now, definition: CheckDefinition, *, is_enabled: bool) -> None:
+        if not is_enabled:
+            self.deregister_check(now, definition.check_id)
+        elif definition.check_id not in self.own.checks:  # the first reason stays, as in Consul
+            self._put_check(now, definition, encode_check(definition))
+
+    # What was there before, and what files say.
+
+    def restore(self, now: Now, saved: Saved) -> None:
+        if saved.services or saved.checks:
+            found = f"found {len(saved.services)} services and {len(saved.checks)} checks registered before"
+            self._logs.append(Log(Severity.INFO, found))
+        for service in saved.services:
+            self.own.put_service(now, service, Source.API)
+        for check in saved.checks:
+            if check.service_id and check.service_id not in self.own.services:
+                # Power went between the files of one registration or deregistration, before its reply.
+                self._changes.append(RemoveFile(check_path(check.check_id)))
+            else:
+                self.own.put_check(now, check, Source.API)
+
+    def define(
+        self, now: Now, services: tuple[ServiceDefinition, ...], checks: tuple[CheckDefinition, ...]
+    ) -> None:
+        """What files define now; what they defined before and do no more is gone."""
+        checks = (*checks, *(check for service in services for check in service.checks))
+        self._forget(now, {each.service_id for each in services}, {each.check_id for each in checks})
+        for service in services:
+            before = self.own.services.get(service.service_id)
+            if before is not None and before.source is Source.API:
+                self._changes.append(RemoveFile(service_path(service.service_id)))
+            self.own.put_service(now, service, Source.CONFIGURATION)
+        for check in checks:
+            known = self.own.checks.get(check.check_id)
+            if known is not None and known.source is Source.API:
+                self._changes.append(RemoveFile(check_path(check.check_id)))
+            self.own.put_check(now, check, Source.CONFIGURATION)
+
+    def _forget(self, now: Now, wanted_services: set[str], wanted_checks: set[str]) -> None:
+        for check_id, check in list(self.own.checks.items()):
+            if check.source is Source.CONFIGURATION and check_id not in wanted_checks:
+                self.own.remove_check(now, check_id)
+        for service_id, service in list(self.own.services.items()):
+            if service.source is Source.CONFIGURATION and service_id not in wanted_services:
+                self.deregister_service(now, service_id)
+
+    def _tell(self, what: str, service: ServiceDefinition) -> None:
+        sentence = f"service {what}: service={service.name} id={service.service_id}"
+        self._logs.append(Log(Severity.INFO, sentence))
+
+
+def _maintenance(check_id: str, what: str, reason: str, *, service_id: str = "") -> CheckDefinition:
+    return CheckDefinition(
+        check_id=check_id,
+        name=f"{what} Maintenance Mode",
+        notes=reason,
+        status=Status.CRITICAL,
+        service_id=service_id,
+    )
+
+
+def _full(what: str, maximum: int) -> Refusal:
+    sentence = f"This agent has {maximum} {what}, which is as many as it takes; deregister some first"
+    return Refusal(Cause.FAILED, sentence)
