@@ -10,6 +10,7 @@ IMPORT_ROOTS = [ROOT / "agent", ROOT / "dns", ROOT / "health_checks"]
 CORES = [
     "agent/adsum/[!_]*.py",  # the words all rooms share
     "agent/adsum/agent/core.py",
+    "agent/adsum/agent/registry.py",
     "agent/adsum/agent/effects.py",
     "agent/adsum/agent/commands.py",
     "agent/adsum/agent/settings.py",
