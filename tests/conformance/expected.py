@@ -154,6 +154,14 @@ AGENT = (
         at=("body*Status", "body*Output"),
     ),
     Deviation(
+        "D82",
+        "the first word on why a check is critical goes out at once",
+        cases=("fail with a note",),
+        at=("body[0].Output",),
+        consul='""',
+        ours='"ouch"',
+    ),
+    Deviation(
         "D46",
         "an alias that names no node means this one, and says so",
         at=("body*.Output",),
