@@ -2,8 +2,8 @@
 
 A counter that was emitted after my probe proves that the process lives, whatever happened to the probe:
 that vetoes a suspicion. One that stays behind for longer than nearly any other does is a second witness. At
-a thousand members the counters spread in some ten seconds, so they can never be the fast detector, and phi
-over them never decides alone.
+a thousand members the counters spread in some fifteen seconds, so they can never be the fast detector, and
+phi over them never decides alone.
 
 Only increases count, so duplicates and late messages cannot make a peer look younger (the flaw of arrival
 gaps that ScyllaDB dropped them for). Counters ride in the spare bytes of datagrams, the freshest and least
@@ -21,7 +21,7 @@ from adsum.now import MINUTE, SECOND
 if TYPE_CHECKING:
     from adsum.gossip.members import Member, Roster
 
-ENTRIES_MAX = 24  # 340 bytes; with five datagrams a second a thousand counters are some ten seconds old
+ENTRIES_MAX = 16  # 224 bytes; with five datagrams a second a thousand counters are some fifteen seconds old
 TOLD_MAX = 8
 AGES_PER_PERIOD = 8  # peers whose age is sampled
 PHI_MAX = 16.0

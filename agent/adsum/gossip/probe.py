@@ -156,8 +156,8 @@ class Prober:
         elif not (packet.about == member.short and self._is_helper(probe, header.sender)):
             self.commons.tally.drop("ack of another")
             return
-        elif member.path is not None:
-            member.path.is_direct_ok = False
+        else:
+            self._note_detour(member)
         commons = self.commons
         commons.rtt.loss.add(is_lost=header.sender != member.short)
         self._succeed(now, probe)
@@ -176,8 +176,7 @@ class Prober:
         if probe is not None:
             self.commons.rtt.loss.add(is_lost=True)
             self.commons.tally.asymmetric_paths += 1
-            if probe.member.path is not None:
-                probe.member.path.is_direct_ok = False
+            self._note_detour(probe.member)
             self._succeed(now, probe)
 
     def stream_refused(self, now: Now, sequence: int) -> None:
@@ -205,6 +204,10 @@ class Prober:
         commons.tally.rtt_s.add(rtt_ns / SECOND)
         if commons.health.score <= 3:  # in trouble I would measure myself
             commons.rtt.observe(now.monotonic_ns, path, rtt_ns)
+
+    def _note_detour(self, member: Member) -> None:
+        member.path = member.path or Path()
+        member.path.is_direct_ok = False
 
     def _is_helper(self, probe: Probe, sender: bytes) -> bool:
         return any(helper.short == sender for helper in probe.helpers)

@@ -15,10 +15,11 @@ from adsum.gossip.histogram import Histogram
 from adsum.now import MILLISECOND, MINUTE, SECOND
 
 HALF_LIFE_NS = 10 * MINUTE
-SAMPLES_MIN = 32  # before, the configured timeout is used
+SAMPLES_MIN = 8  # before, the configured timeout is used
 INDIRECT_NS_MIN = 10 * MILLISECOND
 SHRINK = 5.0  # a peer's own deviation counts fully only after many more samples than this
 REFRESH_SAMPLES = 64
+LATE_AT_FIRST = 4.0  # times the median, until deviations are known
 LOSS_PRIOR_TRIES = 51.0  # Beta(1, 50): one loss in fifty before anything is known
 LOSS_TRIES_MAX = 4_096.0
 
@@ -69,7 +70,7 @@ class RoundTrips:
         self._errors = Histogram(1 / 64, 64.0, HALF_LIFE_NS)  # of e^ε
         self._rtts_s = Histogram(1e-5, 10.0, HALF_LIFE_NS)
         self._median_s = 0.0
-        self._late = 1.0  # e^ε that one answer in a hundred exceeds
+        self._late = LATE_AT_FIRST  # e^ε that one answer in a hundred exceeds
         self._fresh_at = SAMPLES_MIN
 
     @property
@@ -89,9 +90,9 @@ class RoundTrips:
         if path.coordinate is not None:
             self.vivaldi.observe(path.coordinate, path.rtt_s or rtt_s)
         if self.samples >= self._fresh_at:
-            self._fresh_at = self.samples + REFRESH_SAMPLES
+            self._fresh_at = self.samples + min(self.samples, REFRESH_SAMPLES)
             self._median_s = self._rtts_s.quantile(0.5)
-            self._late = self._errors.quantile(0.99) if self._errors.count else 4.0
+            self._late = self._errors.quantile(0.99) if self._errors.count else LATE_AT_FIRST
 
     def predicted_s(self, path: Path | None) -> float:
         """0 while nothing is known."""
