@@ -109,6 +109,14 @@ DNS = (
 
 INPUT = (
     Deviation(
+        "D15",
+        "what is registered must fit its way to every host",
+        cases=("a body longer than any registration",),
+        at=("status",),
+        consul="200",
+        ours="400",
+    ),
+    Deviation(
         "D16",
         "unknown keys are ignored, and both spellings of an id are known",
         cases=(
