@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import os
-import shutil
 import subprocess
 import sys
+from collections.abc import Callable
 
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
@@ -199,21 +198,10 @@ def test_prometheus_client_is_loaded_by_the_first_scrape_only() -> None:
     assert subprocess.run([sys.executable, "-c", script], check=False).returncode == 0
 
 
-PROMTOOL = shutil.which(
-    "promtool", path=f"{os.environ.get('PEERS', '')}/usr/bin:{os.environ.get('PATH', '')}"
-)
-
-
-@pytest.mark.skipif(PROMTOOL is None, reason="promtool is not installed (Debian package promtool)")
-def test_promtool_finds_no_fault_with_our_own_series() -> None:
-    assert PROMTOOL is not None
+def test_promtool_finds_no_fault_with_our_own_series(debian_tool: Callable[[str], str]) -> None:
     text = Exposition(sources(), Telemetry()).prometheus()
-    done = subprocess.run([PROMTOOL, "check", "metrics"], input=text, capture_output=True, check=False)
+    command = [debian_tool("promtool"), "check", "metrics"]
+    done = subprocess.run(command, input=text, capture_output=True, check=False)
     complaints = [line for line in done.stderr.decode().splitlines() if line.startswith("adsum_")]
     assert complaints == []
     assert b"error while linting" not in done.stderr
-
-
-def test_documented_tables_have_no_doubles() -> None:
-    names = [series.name for series in (*ADSUM, *CONSUL)]
-    assert len(names) == len(set(names))
