@@ -98,3 +98,13 @@ def test_who_is_silent_for_two_windows_is_not_active() -> None:
     assert progress.is_active
     progress.windows_silent += 1
     assert not progress.is_active
+
+
+def test_a_follower_that_lacks_what_it_proved_is_asked_again_by_the_next_heartbeat_only() -> None:
+    progress = replicating(match=5)
+    progress.to_probe(6)
+    progress.sent(5, 0, 0)
+    assert not progress.rejected(5, 2)
+    assert not progress.can_send
+    progress.allow_probe()
+    assert progress.can_send

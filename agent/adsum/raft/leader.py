@@ -294,6 +294,8 @@ class Leader:
         hint_index = message.hint_index
         if message.hint_term:
             hint_index, _term = self._log.agreement_hint(hint_index, message.hint_term)
+        if progress.mode is Mode.PROBE and 0 < message.rejected_index == progress.match == progress.next - 1:
+            self._replica.counts.forgotten += 1
         progress.rejected(message.rejected_index, hint_index)
 
     def _take_heartbeat_reply(self, progress: Progress, message: HeartbeatReply) -> None:

@@ -116,6 +116,8 @@ class Progress:
             return True
         if self.mode is not Mode.PROBE or rejected_index != self.next - 1:
             return False
+        if rejected_index == self.match:
+            return False  # it lacks what it proved to have: asking again at once would go on for ever
         self.next = max(min(rejected_index, hint_index + 1), self.match + 1)
         self.is_waiting = False
         self.owes_append = True

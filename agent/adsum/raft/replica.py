@@ -34,6 +34,7 @@ class Counts:
     stale: int = 0  # from an older term, or to a question no longer asked
     malformed: int = 0  # impossible indexes or terms
     contradictions: int = 0  # two leaders in one term
+    forgotten: int = 0  # a follower lacks what it had acknowledged: its disk has lost it
     defended: int = 0  # vote requests ignored, for the leader is alive
     elections: int = 0  # begun here, pre-votes not counted
     quorum_losses: int = 0  # stepped down because a quorum was silent

@@ -40,15 +40,12 @@ class Clients:
         if self.is_done:
             return
         host = self._pick()
-        if host is None or host.paused_until_ns > self._cluster.now_ns:
+        if host is None:
             self._soon(client)
             return
         self._asked += 1
         operation = Operation(client, self._call(client), self._cluster.now_ns)
-        try:
-            self._begin(client, host, operation)
-        except Refused:
-            self._soon(client)
+        self._begin(client, host, operation, self._asked)
 
     def _pick(self) -> Host | None:
         """Mostly whoever leads, sometimes one who only thinks so, now and then anyone."""
@@ -68,7 +65,7 @@ class Clients:
         self._last_written[key] = value
         return call
 
-    def _begin(self, client: int, host: Host, operation: Operation) -> None:
+    def _begin(self, client: int, host: Host, operation: Operation, context: int) -> None:
         """Proposed or asked; the end comes when the host has applied it, or never."""
         is_waiting = True
 
@@ -80,13 +77,18 @@ class Clients:
                     operation.answer, operation.returned_ns = answer, self._cluster.now_ns
                 self._soon(client)
 
-        if operation.call.verb == "get":
-            self._read(host, operation, end)
-        else:
-            self._write(host, operation, end)
-        self.history.append(operation)
+        def ask() -> None:
+            try:
+                if operation.call.verb == "get":
+                    self._read(host, operation, end, context)
+                else:
+                    self._write(host, operation, end)
+                self.history.append(operation)
+            except Refused:
+                end(None)
+
         self._cluster.at(PATIENCE_NS, lambda: end(None))
-        self._cluster.act(host, lambda: None)
+        self._cluster.later(host, 0, ask)  # a paused server finds it in its socket when it wakes
 
     def _write(self, host: Host, operation: Operation, end: End) -> None:
         position: Position = host.server.core.propose(operation.call.encoded())
@@ -97,11 +99,10 @@ class Clients:
 
         host.on_applied[position.index] = applied
 
-    def _read(self, host: Host, operation: Operation, end: End) -> None:
+    def _read(self, host: Host, operation: Operation, end: End, context: int) -> None:
         def confirmed(machine: Registers) -> None:
             operation.index = machine.index
             end(machine.get(operation.call.key))
 
-        context = self._asked
         host.server.core.read_index(context)
         host.on_read[context] = confirmed

@@ -122,7 +122,7 @@ class Cluster:
         self.events += 1
         action()
 
-    def _later(self, host: Host, delay_ns: int, action: Callable[[], None]) -> None:
+    def later(self, host: Host, delay_ns: int, action: Callable[[], None]) -> None:
         """In this life of the host, and not while it is paused."""
         life = host.life
 
@@ -186,11 +186,11 @@ class Cluster:
         self.invariants.booted(host.server)
         host.is_disk_busy = host.is_applying = False
         host.paused_until_ns = host.disk_stalled_until_ns = 0
-        self._later(host, self.random.randrange(host.tick_ns), lambda: self._tick(host))
+        self.later(host, self.random.randrange(host.tick_ns), lambda: self._tick(host))
 
     def _tick(self, host: Host) -> None:
         host.server.core.tick(self._now(host))
-        self._later(host, host.tick_ns, lambda: self._tick(host))
+        self.later(host, host.tick_ns, lambda: self._tick(host))
 
     def _now(self, host: Host) -> Now:
         monotonic_ns = self.now_ns + host.clock_ahead_ns
@@ -213,7 +213,7 @@ class Cluster:
             self._begin_store(host)
         if host.server.unapplied and not host.is_applying:
             host.is_applying = True
-            self._later(host, self.random.randrange(3 * MILLISECOND), lambda: self._apply(host))
+            self.later(host, self.random.randrange(3 * MILLISECOND), lambda: self._apply(host))
 
     def _begin_store(self, host: Host) -> None:
         """One group at a time: what comes meanwhile is the next group."""
@@ -221,7 +221,7 @@ class Cluster:
         last = host.server.unsynced[-1].ticket
         stall_ns = max(0, host.disk_stalled_until_ns - self.now_ns)
         delay_ns = stall_ns + self.random.randrange(MILLISECOND // 10, host.disk_ns_max)
-        self._later(host, delay_ns, lambda: self._end_store(host, last))
+        self.later(host, delay_ns, lambda: self._end_store(host, last))
 
     def _end_store(self, host: Host, through: Ticket) -> None:
         host.is_disk_busy = False
@@ -272,7 +272,7 @@ class Cluster:
 
     def _arrive(self, target: Host, message: Message) -> None:
         if target.server.is_up:
-            self._later(target, 0, lambda: target.server.core.step(message))
+            self.later(target, 0, lambda: target.server.core.step(message))
 
     def _bring_snapshot(self, host: Host, offer: SnapshotOffer) -> None:
         """The driver's part: the file goes over the same links, takes its time, and may fail."""
@@ -287,7 +287,7 @@ class Cluster:
                 target.server.store.save_snapshot(offer.snapshot, data)
                 self._arrive(target, offer)
             if host.server.is_up:
-                self._later(host, 0, lambda: host.server.core.report_snapshot(offer.target, is_ok=is_ok))
+                self.later(host, 0, lambda: host.server.core.report_snapshot(offer.target, is_ok=is_ok))
 
         self.at(delay_ns, arrive)
 

@@ -154,16 +154,26 @@ class Nemesis:
             self._ask(host, host.server.core.campaign)
 
     def change(self) -> None:
-        """Anything at all; most of it is refused, and that is fine."""
-        for host in self._cluster.leaders()[:1]:
-            configuration = host.server.core.replica.configuration
-            if configuration.is_joint and not configuration.auto_leave:
-                self._ask(host, partial(host.server.core.propose_conf, Change()))
-                continue
-            steps = tuple(self._a_step(configuration) for _ in range(self._random.choice((1, 1, 2, 3))))
-            change = Change(steps, self._random.choice(list(Transition)))
-            self._cluster.told("change", *(f"{step.verb.value} {step.member.node}" for step in steps))
+        """Anything at all, sometimes twice at once, sometimes just as the network breaks. Most of it is
+        refused, and that is fine.
+        """
+        leaders = self._cluster.leaders()
+        if not leaders:
+            return
+        host = self._random.choice(leaders)
+        for _ in range(self._random.choice((1, 1, 3))):
+            change = self._a_change(host.server.core.replica.configuration)
+            self._cluster.told("change", *(f"{step.verb.value} {step.member.node}" for step in change.steps))
             self._ask(host, partial(host.server.core.propose_conf, change))
+        if len(self._cluster.hosts) > 1 and self._random.random() < 0.3:
+            self._cluster.at(self._random.randrange(15 * MILLISECOND), self.split)
+
+    def _a_change(self, configuration: Configuration) -> Change:
+        if configuration.is_joint and not configuration.auto_leave:
+            return Change()
+        count = self._random.choice((1, 1, 2, 4))
+        steps = tuple(self._a_step(configuration) for _ in range(count))
+        return Change(steps, self._random.choice(list(Transition)))
 
     def _a_step(self, configuration: Configuration) -> Step:
         member = self._any().server.me

@@ -16,7 +16,7 @@ import argparse
 import multiprocessing
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from random import Random
 
@@ -46,7 +46,8 @@ class Outcome:
 
 
 class Run:
-    def __init__(self, seed: int, *, is_traced: bool = False) -> None:
+    def __init__(self, seed: int, *, kinds: Sequence[str] = (), is_traced: bool = False) -> None:
+        """Without `kinds` the seed chooses them, too."""
         random = Random(seed)
         self.seed = seed
         self.voters = random.choice((1, 2, 3, 3, 3, 3, 4, 5, 5))
@@ -58,10 +59,9 @@ class Run:
             make_store=on_block_disks(seed) if seed % 2 else in_memory,
             is_traced=is_traced,
         )
+        self.kinds = list(kinds) or random.sample(KINDS, random.randint(2, 8))
         if len(self.cluster.hosts) < 2:
             self.kinds = ["crash", "power_loss", "compact", "stall_disk"]
-        else:
-            self.kinds = random.sample(KINDS, random.randint(2, 8))
         self.clients = Clients(self.cluster, Random(random.getrandbits(64)), count=random.randint(2, 5))
         self.nemesis = Nemesis(self.cluster, Random(random.getrandbits(64)))
         self.safety_s = random.uniform(4, 12)
@@ -125,9 +125,9 @@ class Run:
         )
 
 
-def run(seed: int, *, is_traced: bool = False) -> Outcome:
+def run(seed: int, *, kinds: Sequence[str] = (), is_traced: bool = False) -> Outcome:
     """Violations and broken assertions of the core alike are findings, not crashes of the swarm."""
-    one = Run(seed, is_traced=is_traced)
+    one = Run(seed, kinds=kinds, is_traced=is_traced)
     try:
         one.through()
     except Violation as violation:

@@ -1,0 +1,220 @@
+"""The core with one rule broken, each way known from somebody's bug. The swarm has to notice every one of them.
+
+They exist in tests only: the shipped core has no switch that makes it unsafe.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from pytest import MonkeyPatch
+
+from adsum.raft import ballot, leader
+from adsum.raft.changer import Change
+from adsum.raft.core import Core
+from adsum.raft.follower import Follower
+from adsum.raft.leader import Leader
+from adsum.raft.log import Log
+from adsum.raft.messages import Append, AppendReply, Message, SnapshotOffer, VoteReply, VoteRequest
+from adsum.raft.quorum import majority_agreed
+from adsum.raft.replica import Replica
+from adsum.raft.types import Configuration, Entry, MemberId, Position, Term
+
+Mutation = Callable[[MonkeyPatch], None]
+
+
+def votes_leave_before_the_disk(patch: MonkeyPatch) -> None:
+    """B6: a vote that a crash forgets is given twice."""
+    patch.setattr(Replica, "send_after_store", _hurried(VoteReply))
+
+
+def acknowledgements_leave_before_the_disk(patch: MonkeyPatch) -> None:
+    """B22: what was acknowledged is lost with the power."""
+    patch.setattr(Replica, "send_after_store", _hurried(AppendReply))
+
+
+def _hurried(kind: type[Message]) -> Callable[[Replica, Message], None]:
+    def send(replica: Replica, message: Message) -> None:
+        is_hurried = isinstance(message, kind) and message.target != replica.me
+        (replica.outgoing_now if is_hurried else replica.outgoing_after_store).append(message)
+
+    return send
+
+
+def own_disk_is_not_waited_for(patch: MonkeyPatch) -> None:
+    """B18: the leader counts its own entries before they are durable."""
+
+    def acknowledge_own(self: Leader) -> None:
+        progress = self.progress.get(self._replica.me)
+        if progress is not None and progress.acknowledged(self._log.last_index):
+            self._advance_commit()
+
+    flush = Leader.flush
+
+    def flush_hastily(self: Leader) -> None:
+        acknowledge_own(self)
+        flush(self)
+
+    patch.setattr(Leader, "flush", flush_hastily)
+
+
+def old_terms_are_committed_by_counting(patch: MonkeyPatch) -> None:
+    """B1, figure 8."""
+    patch.setattr(Leader, "_may_commit", lambda _self, _index: True)
+
+
+def commit_runs_ahead_of_what_was_verified(patch: MonkeyPatch) -> None:
+    """B3: a stale suffix is committed because the leader said so."""
+
+    def take_append(self: Follower, message: Append) -> None:
+        take(self, message)
+        log = self._replica.log
+        log.commit_to(min(message.commit, log.last_index))
+
+    take = Follower.take_append
+    patch.setattr(Follower, "take_append", take_append)
+
+
+def appends_truncate_without_conflict(patch: MonkeyPatch) -> None:
+    """B4: a late duplicate shortens a log that was acknowledged further."""
+
+    def merge(self: Log, prev_index: int, entries: Sequence[Entry]) -> int:
+        if entries and prev_index < self.last_index:
+            self._truncate(prev_index + 1)
+        return original(self, prev_index, entries)
+
+    original = Log.merge
+    patch.setattr(Log, "merge", merge)
+
+
+def late_writes_prove_what_was_overwritten(patch: MonkeyPatch) -> None:
+    """B7: the ticket of an old write vouches for entries that came back under the same numbers."""
+
+    def lower_proof(self: Log, index: int) -> None:
+        self.stable = min(self.stable, index)
+        for write in self._writes:
+            write.term = None
+
+    patch.setattr(Log, "_lower_proof", lower_proof)
+
+
+def anyone_is_up_to_date(patch: MonkeyPatch) -> None:
+    """Leaders without the committed log are elected."""
+    patch.setattr(Log, "is_up_to_date", lambda _self, _index, _term: True)
+
+
+def votes_are_given_twice(patch: MonkeyPatch) -> None:
+    """Two leaders in one term."""
+
+    def consents(replica: Replica, request: VoteRequest) -> bool:
+        return replica.log.is_up_to_date(request.last_index, request.last_term)
+
+    def enter_term(self: Replica, term: Term, vote: MemberId | None) -> None:
+        self.term, self.vote = term, vote
+
+    patch.setattr("adsum.raft.core.consents", consents)
+    patch.setattr(Replica, "enter_term", enter_term)
+
+
+def reads_are_confirmed_by_nobody(patch: MonkeyPatch) -> None:
+    """A leader that was replaced answers from the past."""
+
+    def read(self: Leader, context: int) -> None:
+        self.reads.ask(context, self._log.commit if self.has_committed else None)
+        self._replica.confirmed_reads += self.reads.confirm(self.reads.round)
+        self.reads.next_round()
+        self._replica.confirmed_reads += self.reads.confirm(self.reads.round)
+
+    patch.setattr(Leader, "read", read)
+
+
+def reads_do_not_wait_for_the_terms_first_commit(patch: MonkeyPatch) -> None:
+    """B10: a new leader does not know what is committed."""
+
+    def read(self: Leader, context: int) -> None:
+        self.reads.ask(context, self._log.commit)
+
+    patch.setattr(Leader, "read", read)
+
+
+def heartbeats_commit_what_was_never_matched(patch: MonkeyPatch) -> None:
+    """The commit index of a heartbeat must lie within what this leader knows the follower to hold."""
+
+    def heartbeat(self: Leader) -> None:
+        matches = {member: progress.match for member, progress in self.progress.items()}
+        for member, progress in self.progress.items():
+            if member != self._replica.me:
+                progress.match = max(progress.match, self._log.commit)
+        original(self)
+        for member, progress in self.progress.items():
+            progress.match = matches[member]
+
+    original = Leader._heartbeat
+    patch.setattr(Leader, "_heartbeat", heartbeat)
+
+
+def only_the_new_half_is_asked(patch: MonkeyPatch) -> None:
+    """A joint configuration counted as if it were simple."""
+
+    def agreed(configuration: Configuration, values: dict[MemberId, int]) -> int:
+        return majority_agreed(configuration.voters, values)
+
+    def tally(configuration: Configuration, votes: dict[MemberId, bool]) -> object:
+        return original(Configuration(configuration.voters), votes)
+
+    original = ballot.tally
+    patch.setattr(leader, "agreed", agreed)
+    patch.setattr(leader, "tally", tally)
+    patch.setattr(ballot, "tally", tally)
+
+
+def changes_do_not_wait_for_each_other(patch: MonkeyPatch) -> None:
+    """B2: single-server changes before the term's first commit, and on top of each other."""
+
+    def propose_change(self: Leader, change: Change) -> Position:
+        self._configuration_index = self._log.applied
+        with MonkeyPatch.context() as inner:
+            inner.setattr(Leader, "has_committed", True)
+            return original(self, change)
+
+    def configuration_waits(_self: Log) -> bool:
+        return False
+
+    original = Leader.propose_change
+    patch.setattr(Leader, "propose_change", propose_change)
+    patch.setattr(Log, "configuration_waits", configuration_waits)
+
+
+def old_snapshots_are_installed(patch: MonkeyPatch) -> None:
+    """B5: a replayed offer takes the log back."""
+
+    def take_offer(self: Follower, message: SnapshotOffer) -> None:
+        self._replica.log.restore(message.snapshot)
+        self._replica.configuration = message.snapshot.configuration
+        self._acknowledge(message.source, message.snapshot.index)
+
+    patch.setattr(Follower, "take_offer", take_offer)
+
+
+def commit_news_is_believed_without_the_entry(patch: MonkeyPatch) -> None:
+    """The commit index in an answer to a vote request, taken without looking at the term of our entry there."""
+
+    def learn(self: Core, reply: VoteReply) -> None:
+        log = self.replica.log
+        log.commit_to(min(reply.commit_index, log.last_index))
+
+    patch.setattr(Core, "_learn_commit", learn)
+
+
+def leaders_append_other_entries_after_a_pause(patch: MonkeyPatch) -> None:
+    """Apply must not depend on where it runs: here the state differs by server."""
+    from adsum.testing.raft_machine import Call, Registers
+
+    def perform(self: Registers, call: Call) -> str:
+        answer = original(self, call)
+        if self.index == 25:
+            self.digest ^= id(self) & 0xFF or 1
+        return answer
+
+    original = Registers._perform
+    patch.setattr(Registers, "_perform", perform)
