@@ -301,9 +301,9 @@ def test_hcl_blocks_mean_what_json_objects_mean(tmp_path: Path) -> None:
     assert config.node_meta == {"rack": "1"}
 
 
-def test_a_port_of_nought_is_any_free_one_and_a_negative_one_is_none(tmp_path: Path) -> None:
+def test_a_port_of_nought_or_less_is_not_listened_on(tmp_path: Path) -> None:
     ports = load_trees(tmp_path, {"ports": {"http": 0, "dns": -1}}).config.ports
-    assert (ports.http, ports.dns) == (0, -1)
+    assert (ports.http, ports.dns) == (-1, -1)
 
 
 def test_hcl_on_the_command_line_has_the_last_word() -> None:

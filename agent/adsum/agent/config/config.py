@@ -18,7 +18,7 @@ DISABLED = -1  # as a port
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ports:
-    """Nought takes any free port, `DISABLED` does not listen."""
+    """-1 does not listen."""
 
     dns: int = 8600
     http: int = 8500

@@ -11,7 +11,8 @@ import math
 
 from adsum.durations import BadDuration, parse_duration
 
-PORT_MIN, PORT_MAX = -1, 65535
+DISABLED = -1
+PORT_MIN, PORT_MAX = DISABLED, 65535
 INTEGER_MIN, INTEGER_MAX = -(2**63), 2**63 - 1
 
 
@@ -107,7 +108,7 @@ def _port(raw: object) -> int:
     port = _integer(raw)
     if not PORT_MIN <= port <= PORT_MAX:
         raise BadValue(f"must be a port up to {PORT_MAX}, or -1 to disable it, not {port}")
-    return port
+    return port or DISABLED  # Consul takes both for "do not listen"
 
 
 def _text(raw: object) -> str:
