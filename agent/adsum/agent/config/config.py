@@ -13,8 +13,6 @@ from adsum.agent.config.redact import redacted
 from adsum.catalog.definitions import OUTPUT_BYTES_MAX, CheckDefinition, ServiceDefinition
 from adsum.now import HOUR, MINUTE, SECOND
 
-DISABLED = -1  # as a port
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ports:
