@@ -7,13 +7,14 @@ from collections.abc import Mapping
 from adsum.agent.commands import DeregisterCheck, RegisterCheck, ReportTtl
 from adsum.api import parameters, shapes
 from adsum.api.agent_services import refuse_scripts, tell
-from adsum.api.answers import done, json_answer
+from adsum.api.answers import done, encoded_answer
 from adsum.api.bodies import decode_json
 from adsum.api.door import Agent
 from adsum.api.queries import filter_test, refusing_bad_filters
 from adsum.api.request import Request
 from adsum.api.response import Response
 from adsum.api.router import Handler, Refusal, Route
+from adsum.api.turns import in_turns
 from adsum.catalog.decode import canonical_key, decode_check
 from adsum.catalog.definitions import BadDefinition, Status
 from adsum.catalog.filter_fields import CHECK, PlacedCheck
@@ -44,15 +45,14 @@ class AgentChecks:
         parameters.check_namespace(request.query)
         own = self._agent.own
         node_name = own.settings.node_name
-        checks = [own.published_check(check) for _id, check in sorted(own.checks.items())]
+        shown = []
         with refusing_bad_filters():
             is_wanted = filter_test(request.query, CHECK)
-            shown = {
-                check.check_id: shapes.own_check(node_name, check)
-                for check in checks
-                if is_wanted is None or is_wanted(PlacedCheck(node_name, check))
-            }
-        return json_answer(self._agent, request, shown)
+            async for check_id, own_check in in_turns(sorted(own.checks.items())):
+                check = own.published_check(own_check)
+                if is_wanted is None or is_wanted(PlacedCheck(node_name, check)):
+                    shown.append((check_id, shapes.encode(shapes.own_check(node_name, check))))
+        return encoded_answer(self._agent, request, shapes.object_of(shown))
 
     async def register(self, request: Request, _rest: str) -> Response:
         parameters.check_namespace(request.query)

@@ -14,7 +14,7 @@ import trio
 
 from adsum.agent.commands import DeregisterService, RegisterService, SetServiceMaintenance
 from adsum.api import parameters, shapes
-from adsum.api.answers import done, json_answer
+from adsum.api.answers import done, encoded_answer, json_answer
 from adsum.api.blocking import parse_asked
 from adsum.api.bodies import decode_json
 from adsum.api.door import Agent
@@ -22,6 +22,7 @@ from adsum.api.queries import filter_test, named, refusing_bad_filters
 from adsum.api.request import Request
 from adsum.api.response import Response
 from adsum.api.router import Refusal, Route
+from adsum.api.turns import in_turns
 from adsum.catalog.decode import decode_service
 from adsum.catalog.definitions import BadDefinition, CheckDefinition, ServiceDefinition
 from adsum.catalog.filter_fields import NODE_SERVICE
@@ -54,14 +55,13 @@ class AgentServices:
 
     async def services(self, request: Request, _rest: str) -> Response:
         parameters.check_namespace(request.query)
+        shown = []
         with refusing_bad_filters():
             is_wanted = filter_test(request.query, NODE_SERVICE)
-            shown = {
-                service_id: shapes.own_service(own.definition)
-                for service_id, own in sorted(self._agent.own.services.items())
-                if is_wanted is None or is_wanted(published_service(own.definition))
-            }
-        return json_answer(self._agent, request, shown)
+            async for service_id, own in in_turns(sorted(self._agent.own.services.items())):
+                if is_wanted is None or is_wanted(published_service(own.definition)):
+                    shown.append((service_id, shapes.encode(shapes.own_service(own.definition))))
+        return encoded_answer(self._agent, request, shapes.object_of(shown))
 
     async def service(self, request: Request, service_id: str) -> Response:
         """With `?hash=` it waits until the service is not as the caller knows it."""

@@ -25,7 +25,12 @@ STATUS_OF = {Cause.INVALID: 400, Cause.UNKNOWN: 404, Cause.FAILED: 500}
 def json_answer(
     agent: Agent, request: Request, value: object, *, status: int = 200, headers: HeaderList = ()
 ) -> Response:
-    encoded = shapes.encode(value)
+    return encoded_answer(agent, request, shapes.encode(value), status=status, headers=headers)
+
+
+def encoded_answer(
+    agent: Agent, request: Request, encoded: bytes, *, status: int = 200, headers: HeaderList = ()
+) -> Response:
     if parameters.is_pretty(request.query, always=agent.config.is_dev):
         encoded = shapes.pretty(encoded)
     return json_body(encoded, headers, status)

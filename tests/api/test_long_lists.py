@@ -1,0 +1,23 @@
+from __future__ import annotations
+
+import trio
+
+from adsum.api.turns import ITEMS_PER_TURN, in_turns
+
+
+async def test_a_long_list_gives_others_a_turn_now_and_then() -> None:
+    others_turns = 0
+    seen = list[int]()
+
+    async def other() -> None:
+        nonlocal others_turns
+        while len(seen) < 4 * ITEMS_PER_TURN:
+            others_turns += 1
+            await trio.lowlevel.checkpoint()
+
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(other)
+        async for item in in_turns(range(4 * ITEMS_PER_TURN)):
+            seen.append(item)
+    assert seen == list(range(4 * ITEMS_PER_TURN))
+    assert others_turns >= 2  # trio picks who goes first in each round
