@@ -1,4 +1,4 @@
-"""The core with one rule broken, each way known from somebody's bug. The swarm has to notice every one of them.
+"""The core with one rule broken, each way known from somebody's bug. The swarm has to notice every one.
 
 They exist in tests only: the shipped core has no switch that makes it unsafe.
 """
@@ -7,28 +7,28 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from pytest import MonkeyPatch
+import pytest
 
-from adsum.raft import ballot, leader
+from adsum.raft import ballot, leader, quorum
 from adsum.raft.changer import Change
 from adsum.raft.core import Core
 from adsum.raft.follower import Follower
 from adsum.raft.leader import Leader
 from adsum.raft.log import Log
 from adsum.raft.messages import Append, AppendReply, Message, SnapshotOffer, VoteReply, VoteRequest
-from adsum.raft.quorum import majority_agreed
 from adsum.raft.replica import Replica
 from adsum.raft.types import Configuration, Entry, MemberId, Position, Term
+from adsum.testing.raft_machine import Call, Registers
 
-Mutation = Callable[[MonkeyPatch], None]
+Mutation = Callable[[pytest.MonkeyPatch], None]
 
 
-def votes_leave_before_the_disk(patch: MonkeyPatch) -> None:
+def votes_leave_before_the_disk(patch: pytest.MonkeyPatch) -> None:
     """B6: a vote that a crash forgets is given twice."""
     patch.setattr(Replica, "send_after_store", _hurried(VoteReply))
 
 
-def acknowledgements_leave_before_the_disk(patch: MonkeyPatch) -> None:
+def acknowledgements_leave_before_the_disk(patch: pytest.MonkeyPatch) -> None:
     """B22: what was acknowledged is lost with the power."""
     patch.setattr(Replica, "send_after_store", _hurried(AppendReply))
 
@@ -41,7 +41,7 @@ def _hurried(kind: type[Message]) -> Callable[[Replica, Message], None]:
     return send
 
 
-def own_disk_is_not_waited_for(patch: MonkeyPatch) -> None:
+def own_disk_is_not_waited_for(patch: pytest.MonkeyPatch) -> None:
     """B18: the leader counts its own entries before they are durable."""
 
     def acknowledge_own(self: Leader) -> None:
@@ -58,12 +58,12 @@ def own_disk_is_not_waited_for(patch: MonkeyPatch) -> None:
     patch.setattr(Leader, "flush", flush_hastily)
 
 
-def old_terms_are_committed_by_counting(patch: MonkeyPatch) -> None:
+def old_terms_are_committed_by_counting(patch: pytest.MonkeyPatch) -> None:
     """B1, figure 8."""
     patch.setattr(Leader, "_may_commit", lambda _self, _index: True)
 
 
-def commit_runs_ahead_of_what_was_verified(patch: MonkeyPatch) -> None:
+def commit_runs_ahead_of_what_was_verified(patch: pytest.MonkeyPatch) -> None:
     """B3: a stale suffix is committed because the leader said so."""
 
     def take_append(self: Follower, message: Append) -> None:
@@ -75,7 +75,7 @@ def commit_runs_ahead_of_what_was_verified(patch: MonkeyPatch) -> None:
     patch.setattr(Follower, "take_append", take_append)
 
 
-def appends_truncate_without_conflict(patch: MonkeyPatch) -> None:
+def appends_truncate_without_conflict(patch: pytest.MonkeyPatch) -> None:
     """B4: a late duplicate shortens a log that was acknowledged further."""
 
     def merge(self: Log, prev_index: int, entries: Sequence[Entry]) -> int:
@@ -87,23 +87,12 @@ def appends_truncate_without_conflict(patch: MonkeyPatch) -> None:
     patch.setattr(Log, "merge", merge)
 
 
-def late_writes_prove_what_was_overwritten(patch: MonkeyPatch) -> None:
-    """B7: the ticket of an old write vouches for entries that came back under the same numbers."""
-
-    def lower_proof(self: Log, index: int) -> None:
-        self.stable = min(self.stable, index)
-        for write in self._writes:
-            write.term = None
-
-    patch.setattr(Log, "_lower_proof", lower_proof)
-
-
-def anyone_is_up_to_date(patch: MonkeyPatch) -> None:
+def anyone_is_up_to_date(patch: pytest.MonkeyPatch) -> None:
     """Leaders without the committed log are elected."""
     patch.setattr(Log, "is_up_to_date", lambda _self, _index, _term: True)
 
 
-def votes_are_given_twice(patch: MonkeyPatch) -> None:
+def votes_are_given_twice(patch: pytest.MonkeyPatch) -> None:
     """Two leaders in one term."""
 
     def consents(replica: Replica, request: VoteRequest) -> bool:
@@ -116,7 +105,7 @@ def votes_are_given_twice(patch: MonkeyPatch) -> None:
     patch.setattr(Replica, "enter_term", enter_term)
 
 
-def reads_are_confirmed_by_nobody(patch: MonkeyPatch) -> None:
+def reads_are_confirmed_by_nobody(patch: pytest.MonkeyPatch) -> None:
     """A leader that was replaced answers from the past."""
 
     def read(self: Leader, context: int) -> None:
@@ -128,7 +117,7 @@ def reads_are_confirmed_by_nobody(patch: MonkeyPatch) -> None:
     patch.setattr(Leader, "read", read)
 
 
-def reads_do_not_wait_for_the_terms_first_commit(patch: MonkeyPatch) -> None:
+def reads_do_not_wait_for_the_terms_first_commit(patch: pytest.MonkeyPatch) -> None:
     """B10: a new leader does not know what is committed."""
 
     def read(self: Leader, context: int) -> None:
@@ -137,7 +126,7 @@ def reads_do_not_wait_for_the_terms_first_commit(patch: MonkeyPatch) -> None:
     patch.setattr(Leader, "read", read)
 
 
-def heartbeats_commit_what_was_never_matched(patch: MonkeyPatch) -> None:
+def heartbeats_commit_what_was_never_matched(patch: pytest.MonkeyPatch) -> None:
     """The commit index of a heartbeat must lie within what this leader knows the follower to hold."""
 
     def heartbeat(self: Leader) -> None:
@@ -153,27 +142,27 @@ def heartbeats_commit_what_was_never_matched(patch: MonkeyPatch) -> None:
     patch.setattr(Leader, "_heartbeat", heartbeat)
 
 
-def only_the_new_half_is_asked(patch: MonkeyPatch) -> None:
+def only_the_new_half_is_asked(patch: pytest.MonkeyPatch) -> None:
     """A joint configuration counted as if it were simple."""
 
     def agreed(configuration: Configuration, values: dict[MemberId, int]) -> int:
-        return majority_agreed(configuration.voters, values)
+        return quorum.majority_agreed(configuration.voters, values)
 
-    def tally(configuration: Configuration, votes: dict[MemberId, bool]) -> object:
+    def tally(configuration: Configuration, votes: dict[MemberId, bool]) -> quorum.Outcome:
         return original(Configuration(configuration.voters), votes)
 
-    original = ballot.tally
+    original = quorum.tally
     patch.setattr(leader, "agreed", agreed)
     patch.setattr(leader, "tally", tally)
     patch.setattr(ballot, "tally", tally)
 
 
-def changes_do_not_wait_for_each_other(patch: MonkeyPatch) -> None:
+def changes_do_not_wait_for_each_other(patch: pytest.MonkeyPatch) -> None:
     """B2: single-server changes before the term's first commit, and on top of each other."""
 
     def propose_change(self: Leader, change: Change) -> Position:
         self._configuration_index = self._log.applied
-        with MonkeyPatch.context() as inner:
+        with pytest.MonkeyPatch.context() as inner:
             inner.setattr(Leader, "has_committed", True)
             return original(self, change)
 
@@ -185,7 +174,7 @@ def changes_do_not_wait_for_each_other(patch: MonkeyPatch) -> None:
     patch.setattr(Log, "configuration_waits", configuration_waits)
 
 
-def old_snapshots_are_installed(patch: MonkeyPatch) -> None:
+def old_snapshots_are_installed(patch: pytest.MonkeyPatch) -> None:
     """B5: a replayed offer takes the log back."""
 
     def take_offer(self: Follower, message: SnapshotOffer) -> None:
@@ -196,8 +185,8 @@ def old_snapshots_are_installed(patch: MonkeyPatch) -> None:
     patch.setattr(Follower, "take_offer", take_offer)
 
 
-def commit_news_is_believed_without_the_entry(patch: MonkeyPatch) -> None:
-    """The commit index in an answer to a vote request, taken without looking at the term of our entry there."""
+def commit_news_is_believed_without_the_entry(patch: pytest.MonkeyPatch) -> None:
+    """The commit index in an answer to a vote request, whatever the term of our entry there."""
 
     def learn(self: Core, reply: VoteReply) -> None:
         log = self.replica.log
@@ -206,9 +195,8 @@ def commit_news_is_believed_without_the_entry(patch: MonkeyPatch) -> None:
     patch.setattr(Core, "_learn_commit", learn)
 
 
-def leaders_append_other_entries_after_a_pause(patch: MonkeyPatch) -> None:
-    """Apply must not depend on where it runs: here the state differs by server."""
-    from adsum.testing.raft_machine import Call, Registers
+def states_depend_on_the_server(patch: pytest.MonkeyPatch) -> None:
+    """B19: apply depends on where it runs."""
 
     def perform(self: Registers, call: Call) -> str:
         answer = original(self, call)
