@@ -105,7 +105,7 @@ def heard(source: MemberId, term: int, number: int, *, level: int = 1) -> Heartb
 
 
 def elected(disk: Restored | None = None, *, settings: Settings | None = None) -> Core:
-    """A leads the next term, whose first entry is stored here and nowhere else; nothing of it is committed."""
+    """A leads the next term; its first entry is stored here and nowhere else, so nothing is committed."""
     server = core(disk, settings=settings)
     server.campaign()
     drained(server)
