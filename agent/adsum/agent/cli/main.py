@@ -49,6 +49,7 @@ COMMANDS = {
     "leave": "Have the agent leave in good order and end",
     "join": "Have the agent join others",
     "force-leave": "Declare a failed member gone",
+    "simulate": "Rehearse trouble in a simulated cluster: times, false verdicts, cost",
     "keygen": "Make a key for encrypting gossip",
     "completion": "Completion for bash, zsh or fish",
     "version": "This version and the Consul API level it speaks",
