@@ -11,6 +11,7 @@ import gc
 import logging
 import os
 import signal
+import sys
 import time
 from collections.abc import Callable
 from importlib import import_module
@@ -47,6 +48,10 @@ log = logging.getLogger("agent")
 # How long an orderly end waits for the disk.
 FAREWELL_S = 5.0
 STATUS_INTERVAL_S = 10.0
+# A server's first pass looks at its socket, the loop's next sees what waits there, the one after answers.
+PASSES_TO_ANSWER = 3
+# While a thread loads code, the loop gets its turn a tenth as late as Python's 5 ms.
+SWITCH_INTERVAL_LOADING_S = 0.0005
 
 
 class Assembly:
@@ -92,9 +97,14 @@ class Assembly:
         resolver = Resolver(self._answers, recursion, self._dns, time.monotonic)
         sockets = dns_server.DnsSockets(self._sockets.dns_udp, self._sockets.dns_tcp)
         await nursery.start(dns_server.serve, sockets, resolver, limits, time.monotonic_ns)
+        for _ in range(PASSES_TO_ANSWER):  # who asked while we were starting has waited long enough
+            await trio.lowlevel.checkpoint()
 
     async def _open_front(self, nursery: trio.Nursery) -> None:
+        usual_s = sys.getswitchinterval()
+        sys.setswitchinterval(SWITCH_INTERVAL_LOADING_S)
         front = await trio.to_thread.run_sync(import_module, "adsum.agent.front")
+        sys.setswitchinterval(usual_s)
         observed = front.Observed(
             dns=self._dns,
             storage=self._storage,

@@ -15,9 +15,10 @@ from adsum.api.request import Request
 from adsum.api.response import Response
 from adsum.api.router import Handler, Refusal, Route
 from adsum.api.turns import in_turns
-from adsum.catalog.decode import canonical_key, decode_check
+from adsum.catalog.decode import decode_check
 from adsum.catalog.definitions import BadDefinition, Status
 from adsum.catalog.filter_fields import CHECK, PlacedCheck
+from adsum.catalog.spelling import canonical_key
 from adsum.catalog.validate import validate_check
 
 REPORTS = {"pass": Status.PASSING, "warn": Status.WARNING, "fail": Status.CRITICAL}

@@ -24,6 +24,7 @@ from adsum.catalog.definitions import (
     ServiceDefinition,
     Weights,
 )
+from adsum.catalog.spelling import canonical_key
 from adsum.durations import BadDuration, parse_duration
 
 INTEGER_MIN, INTEGER_MAX = -(2**63), 2**63 - 1
@@ -88,10 +89,6 @@ def decode_check(raw: object, *, output_bytes_max: int = OUTPUT_BYTES_MAX) -> Ch
     """A check on its own, of the node or of a service named by ServiceID."""
     check = _check(_Fields(raw, type_name="structs.CheckDefinition"), output_bytes_max)
     return replace(check, check_id=check.check_id or check.name)
-
-
-def canonical_key(key: str) -> str:
-    return key.replace("_", "").lower()
 
 
 def _service_checks(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import logging.handlers
 import sys
 
 from adsum.agent.config.config import Log
@@ -11,7 +10,6 @@ from adsum.observe.log_file import LogFile
 from adsum.observe.log_lines import JsonLines, TextLines, parse_level
 from adsum.observe.log_stream import LogCounters, LogStream
 
-SYSLOG = "/dev/log"
 # Libraries that have much to say below WARN about every frame they see.
 TALKATIVE = ("hpack", "h2")
 
@@ -58,27 +56,20 @@ def _writers(settings: Log, counters: LogCounters) -> tuple[logging.Handler, ...
 
 
 def _syslog(settings: Log, counters: LogCounters) -> logging.Handler:
-    facility = logging.handlers.SysLogHandler.facility_names.get(settings.syslog_facility.lower())
+    from adsum.observe.syslog import SOCKET, Syslog, facility_of  # few hosts want it, and it loads slowly
+
+    facility = facility_of(settings.syslog_facility)
     if facility is None:
         raise CannotLog(f"syslog_facility {settings.syslog_facility} is not one of syslog's, such as LOCAL0")
     try:
-        return _Syslog(facility, counters)
+        return Syslog(facility, counters)
     except OSError as problem:
-        raise CannotLog(f"enable_syslog is set, but {SYSLOG} cannot be used: {problem.strerror}") from None
+        raise CannotLog(f"enable_syslog is set, but {SOCKET} cannot be used: {problem.strerror}") from None
 
 
 class _Console(logging.StreamHandler):  # type: ignore[type-arg]  # generic for checkers only, not when run
     def __init__(self, counters: LogCounters) -> None:
         super().__init__(sys.stdout)
-        self._counters = counters
-
-    def handleError(self, _record: logging.LogRecord) -> None:  # noqa: N802 (logging's name)
-        self._counters.lost_writing += 1
-
-
-class _Syslog(logging.handlers.SysLogHandler):
-    def __init__(self, facility: int, counters: LogCounters) -> None:
-        super().__init__(SYSLOG, facility)
         self._counters = counters
 
     def handleError(self, _record: logging.LogRecord) -> None:  # noqa: N802 (logging's name)

@@ -23,9 +23,9 @@ from adsum.agent.config.errors import ConfigError, ConfigErrors
 from adsum.agent.config.keys import KEYS
 from adsum.agent.config.kinds import BadValue
 from adsum.agent.config.merge import Placed, Settings
-from adsum.agent.config.objects import read_definitions
 from adsum.agent.config.rules import check_rules, read_log_level, refuse_or_warn
 from adsum.agent.config.values import Values
+from adsum.catalog.definitions import CheckDefinition, ServiceDefinition
 
 __all__ = ["ConfigError", "ConfigErrors", "Loaded", "build"]
 
@@ -69,8 +69,7 @@ class _Builder:
         client_addresses = self._listeners("client_addr", takes_unix=False)
         expect = values.count("bootstrap_expect")
         output_bytes_max = values.count("check_output_max_size")
-        definitions = read_definitions(values, output_bytes_max=output_bytes_max)
-        self.warnings += definitions.warnings
+        services, checks = self._definitions(output_bytes_max)
         config = Config(
             datacenter=values.text("datacenter").lower(),
             node_name=values.text("node_name") or hostname(),
@@ -108,8 +107,8 @@ class _Builder:
             check_update_interval_ns=values.integer("check_update_interval"),
             check_output_bytes_max=output_bytes_max,
             discard_check_output=values.boolean("discard_check_output"),
-            services=definitions.services,
-            checks=definitions.checks,
+            services=services,
+            checks=checks,
             default_query_time_ns=values.integer("default_query_time"),
             max_query_time_ns=values.integer("max_query_time"),
             session_ttl_min_ns=values.integer("session_ttl_min"),
@@ -197,6 +196,17 @@ class _Builder:
             has_syslog=values.boolean("enable_syslog"),
             syslog_facility=values.text("syslog_facility").upper(),
         )
+
+    def _definitions(
+        self, output_bytes_max: int
+    ) -> tuple[tuple[ServiceDefinition, ...], tuple[CheckDefinition, ...]]:
+        if not (self._values.is_given("services") or self._values.is_given("checks")):
+            return (), ()
+        from adsum.agent.config.objects import read_definitions  # most agents learn theirs over HTTP
+
+        definitions = read_definitions(self._values, output_bytes_max=output_bytes_max)
+        self.warnings += definitions.warnings
+        return definitions.services, definitions.checks
 
     def _read(self, name: str, reader: Callable[[str], str]) -> str:
         text = self._values.text(name)

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from adsum.agent.config.kinds import Kind, convert
 from adsum.agent.config.table import TABLE
-from adsum.catalog.decode import canonical_key
+from adsum.catalog.spelling import canonical_key
 
 ALLOW_UNSUPPORTED = "adsum.allow_unsupported"
 NEAREST_SIMILARITY = 0.6  # difflib's own; a lower one names keys that nobody meant

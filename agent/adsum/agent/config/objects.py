@@ -15,8 +15,9 @@ from adsum.agent.config.keys import did_you_mean, nearest
 from adsum.agent.config.merge import Placed
 from adsum.agent.config.table import CHECK_KEYS, SERVICE_KEYS
 from adsum.agent.config.values import Values
-from adsum.catalog.decode import WrongType, canonical_key, decode_check, decode_service
+from adsum.catalog.decode import WrongType, decode_check, decode_service
 from adsum.catalog.definitions import BadDefinition, CheckDefinition, CheckKind, ServiceDefinition
+from adsum.catalog.spelling import canonical_key
 from adsum.catalog.validate import validate_check, validate_service
 
 WEIGHT_KEYS = ["passing", "warning"]

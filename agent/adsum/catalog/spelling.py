@@ -1,0 +1,7 @@
+"""How keys compare, in bodies and in files: without case, and with or without underscores (contract 1.2)."""
+
+from __future__ import annotations
+
+
+def canonical_key(key: str) -> str:
+    return key.replace("_", "").lower()
