@@ -19,7 +19,8 @@ message arrives unless the story says so. `settle` lets everything happen until 
     campaign 1 · tick 1 [20] · propose 1 x · read 1 7 · transfer 1 2 · level 1 2
     compact 1 [keep 2] · unreachable 1 2
     conf 1 learn 4, vote 4, leave 2 [simple|joint|explicit] · conf 1 (leaves the joint configuration)
-    take 1 · sync 1 [upto 3] · apply 1 · stepped by hand; `by-hand 1` keeps `settle` from the disk of 1
+    take 1 · sync 1 [upto 3] · apply 1 · step 1 2 (all three); `by-hand 1` keeps `settle` from doing so
+    limit append_bytes_max 1 (before there are servers)
     deliver [1>2] · drop [1>2] · twice 1>2 · hold 1>2 · release
     cut 1 2 (messages between these and the rest are lost) · heal · crash 1 · boot 1 · store-failed 1
     settle · quietly <command> (without its trace) · show
@@ -28,7 +29,9 @@ message arrives unless the story says so. `settle` lets everything happen until 
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
 from random import Random
+from typing import Any
 
 from adsum.now import MILLISECOND, Now
 from adsum.raft.batch import Batch
@@ -83,6 +86,11 @@ class Story:
         except Refused as refused:
             self.trace.append(f"refused: {refused}")
         return self.trace
+
+    def do_limit(self, name: str, value: str) -> None:
+        """Before there are servers."""
+        limit: dict[str, Any] = {name: int(value)}
+        self.settings = replace(self.settings, **limit)
 
     # Who takes part.
 
@@ -147,7 +155,16 @@ class Story:
             f"{name} has a snapshot of {snapshot.index}@{snapshot.term}" if snapshot else "none"
         )
 
+    def do_unreachable(self, name: str, target: str) -> None:
+        self.servers[name].core.report_unreachable(member(target))
+
     # Disk and process.
+
+    def do_step(self, *names: str) -> None:
+        for name in names:
+            self.do_take(name)
+            self.do_sync(name)
+            self.do_apply(name)
 
     def do_take(self, name: str) -> None:
         batch = self.servers[name].take()
@@ -222,9 +239,7 @@ class Story:
         before = len(self.trace), len(self._wire)
         for name, server in self.servers.items():
             if server.is_up and name not in self._by_hand:
-                self.do_take(name)
-                self.do_sync(name)
-                self.do_apply(name)
+                self.do_step(name)
         self.do_deliver()
         return (len(self.trace), len(self._wire)) != before
 

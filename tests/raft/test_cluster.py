@@ -1,0 +1,202 @@
+"""Whole clusters in known kinds of trouble: the rows of the list of bugs that take more than one server."""
+
+from __future__ import annotations
+
+from itertools import permutations
+from random import Random
+
+import pytest
+
+from adsum.now import MILLISECOND
+from adsum.raft.changer import Change, Step, Verb
+from adsum.raft.errors import NotLeader
+from adsum.raft.types import MemberId, Role, Term
+from adsum.testing.checkers import check_witness
+from adsum.testing.linearizability import Verdict, verdict
+from adsum.testing.raft_clients import Clients
+from adsum.testing.raft_cluster import Cluster, Host, seconds
+from adsum.testing.raft_machine import Call, Registers
+
+# Two elections that fail and one that does not, each of at most a second.
+ELECTED_WITHIN_NS = seconds(6)
+
+
+def with_leader(voters: int = 3, *, seed: int = 1) -> tuple[Cluster, Host]:
+    cluster = Cluster(seed, voters=voters)
+    assert cluster.run_until(lambda: len(cluster.leaders()) == 1, within_ns=ELECTED_WITHIN_NS)
+    cluster.run_for(seconds(0.5))
+    return cluster, cluster.leaders()[0]
+
+
+def propose(cluster: Cluster, host: Host, value: str, *, term: Term | None = None) -> None:
+    call = Call("set", "k", value)
+    cluster.act(host, lambda: host.server.core.propose(call.encoded(), term=term))
+
+
+def hears_a_new_leader(cluster: Cluster, old_term: int) -> bool:
+    return any(host.server.core.replica.term > old_term for host in cluster.leaders())
+
+
+def commits(cluster: Cluster) -> bool:
+    """Somebody leads whose proposals come through."""
+    before = cluster.invariants.highest_commit
+    for host in cluster.leaders():
+        propose(cluster, host, "still here")
+    cluster.run_for(seconds(1))
+    return cluster.invariants.highest_commit > before
+
+
+@pytest.mark.parametrize("voters", [3, 5])
+@pytest.mark.parametrize("seed", range(3))
+def test_b9_a_link_cut_in_one_direction_stops_nobody_for_long(voters: int, seed: int) -> None:
+    cluster, leader = with_leader(voters, seed=seed)
+    rest = [me for me in cluster.hosts if me != leader.server.me]
+    for source, target in [(leader.server.me, rest[0]), (rest[0], leader.server.me), (rest[0], rest[1])]:
+        cluster.network.cut(source, target)
+        cluster.run_for(ELECTED_WITHIN_NS)
+        assert commits(cluster), f"{source} cannot reach {target}"
+        cluster.network.heal()
+        cluster.run_for(seconds(1))
+
+
+def test_b9_a_leader_that_is_heard_but_hears_nobody_gives_up() -> None:
+    cluster, leader = with_leader(5)
+    for me in cluster.hosts:
+        cluster.network.cut(me, leader.server.me)
+    term = leader.server.core.replica.term
+    assert cluster.run_until(lambda: hears_a_new_leader(cluster, term), within_ns=ELECTED_WITHIN_NS)
+
+
+def test_b9_one_that_was_cut_off_comes_back_without_an_election() -> None:
+    cluster, leader = with_leader()
+    other = next(me for me in cluster.hosts if me != leader.server.me)
+    term = leader.server.core.replica.term
+    cluster.network.split([other], [me for me in cluster.hosts if me != other])
+    cluster.run_for(seconds(10))
+    cluster.network.heal()
+    cluster.run_for(seconds(5))
+    assert [host.server.core.replica.term for host in cluster.leaders()] == [term]
+
+
+@pytest.mark.parametrize("order", list(permutations(range(3))))
+def test_b8_whoever_comes_back_in_whatever_order_somebody_is_elected(order: tuple[int, ...]) -> None:
+    """The longest log has the lowest term: its server was down while the others voted in vain."""
+    cluster, _leader = with_leader(seed=sum(order))
+    names = list(cluster.hosts)
+    for position in order:
+        cluster.crash(names[position])
+        cluster.run_for(seconds(2))
+        for host in cluster.up():
+            cluster.act(host, host.server.core.campaign)
+        cluster.run_for(seconds(1))
+    for position in order:
+        cluster.boot(names[position])
+    assert cluster.run_until(lambda: bool(cluster.leaders()), within_ns=ELECTED_WITHIN_NS)
+
+
+def test_b10_a_leader_that_slept_through_an_election_answers_no_read_from_the_past() -> None:
+    cluster, old = with_leader()
+    propose(cluster, old, "before")
+    cluster.run_for(seconds(0.5))
+    cluster.pause(old.server.me, seconds(6))
+    term = old.server.core.replica.term
+    assert cluster.run_until(lambda: hears_a_new_leader(cluster, term), within_ns=ELECTED_WITHIN_NS)
+    propose(cluster, cluster.leaders()[0], "after")
+    cluster.run_for(seconds(0.5))
+    answers: list[str] = []
+    old.server.core.read_index(1)  # it still thinks that it leads
+    old.on_read[1] = lambda machine: answers.append(machine.get("k"))
+    cluster.run_for(seconds(8))
+    assert answers == []
+    assert old.server.machine.get("k") == "after"
+
+
+def test_b12_reads_and_writes_through_changing_leaders_are_linearizable() -> None:
+    cluster, _leader = with_leader()
+    clients = Clients(cluster, Random(3), count=4)
+    for _ in range(4):
+        cluster.run_for(seconds(1.5))
+        for host in cluster.leaders()[:1]:
+            cluster.pause(host.server.me, seconds(2))
+    clients.is_done = True
+    cluster.run_for(seconds(5))
+    happened = check_witness(clients.history, cluster.invariants.log)
+    assert sum(operation.call.verb == "get" for operation in happened) > 20
+    assert verdict(happened) is Verdict.LINEARIZABLE
+
+
+def test_b14_what_a_paused_leader_concluded_does_not_come_true_after_it_was_replaced() -> None:
+    cluster, old = with_leader()
+    term = old.server.core.replica.term
+    cluster.pause(old.server.me, seconds(4))
+    assert cluster.run_until(lambda: hears_a_new_leader(cluster, term), within_ns=ELECTED_WITHIN_NS)
+    cluster.run_until(lambda: old.paused_until_ns <= cluster.now_ns, within_ns=seconds(5))
+    assert old.server.core.replica.role is Role.LEADER
+    propose(cluster, old, "every lease has run out", term=term)
+    cluster.run_for(seconds(3))
+    with pytest.raises(NotLeader):
+        propose(cluster, old, "every lease has run out", term=term)
+    assert [host.server.machine.get("k") for host in cluster.up()] == ["", "", ""]
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_b17_b18_b22_power_goes_at_any_moment_and_what_was_acknowledged_is_there(seed: int) -> None:
+    """All servers at once, in the middle of whatever they write; states are compared at every index."""
+    cluster = Cluster(seed, voters=random_size(seed))
+    clients = Clients(cluster, Random(seed), count=4)
+    for position, host in enumerate(cluster.hosts.values()):
+        host.disk_ns_max = (
+            80 if position % 2 else 10
+        ) * MILLISECOND  # a long moment, and not the same for all
+    for _ in range(12):
+        cluster.run_for(cluster.random.randrange(seconds(0.2), seconds(3)))
+        for host in cluster.up():
+            if cluster.random.random() < 0.5:
+                host.server.compact(cluster.random.choice((0, 2)))
+        for me in cluster.hosts:
+            cluster.crash(me)
+        for me in cluster.hosts:
+            cluster.boot(me)
+    clients.is_done = True
+    assert cluster.run_until(lambda: bool(cluster.leaders()), within_ns=ELECTED_WITHIN_NS)
+    cluster.run_for(seconds(3))
+    happened = check_witness(clients.history, cluster.invariants.log)
+    assert verdict(happened) is Verdict.LINEARIZABLE
+    assert len({host.server.machine.digest for host in cluster.up()}) == 1
+
+
+def random_size(seed: int) -> int:
+    return (1, 2, 3, 5)[seed % 4]
+
+
+def test_b19_one_log_gives_one_state_whoever_applies_it() -> None:
+    cluster, _leader = with_leader()
+    clients = Clients(cluster, Random(2), count=3)
+    cluster.run_for(seconds(3))
+    clients.is_done = True
+    cluster.run_for(seconds(1))
+    again = Registers()
+    for index in sorted(cluster.invariants.log):
+        again.apply(cluster.invariants.log[index])
+    assert {host.server.machine.dump() for host in cluster.up()} == {again.dump()}
+
+
+def test_b24_a_leader_whose_disk_stands_still_is_followed_no_longer() -> None:
+    cluster, leader = with_leader()
+    leader.disk_stalled_until_ns = cluster.now_ns + seconds(20)
+    term = leader.server.core.replica.term
+    propose(cluster, leader, "x")
+    assert cluster.run_until(lambda: hears_a_new_leader(cluster, term), within_ns=seconds(2))
+    assert leader.server.core.counts.store_losses == 1
+    cluster.run_for(seconds(5))
+    assert cluster.leaders()[0] is not leader
+
+
+def test_b26_a_member_that_never_was_does_not_freeze_commits() -> None:
+    """It is in the configuration as a learner and will never answer."""
+    cluster, leader = with_leader()
+    phantom = Change((Step(Verb.LEARN, MemberId("phantom", "a")),))
+    cluster.act(leader, lambda: leader.server.core.propose_conf(phantom))
+    cluster.run_for(seconds(2))
+    assert MemberId("phantom", "a") in leader.server.core.replica.configuration.learners
+    assert commits(cluster)
