@@ -145,9 +145,7 @@ def test_b17_b18_b22_power_goes_at_any_moment_and_what_was_acknowledged_is_there
     cluster = Cluster(seed, voters=random_size(seed))
     clients = Clients(cluster, Random(seed), count=4)
     for position, host in enumerate(cluster.hosts.values()):
-        host.disk_ns_max = (
-            80 if position % 2 else 10
-        ) * MILLISECOND  # a long moment, and not the same for all
+        host.disk_ns_max = (80 if position % 2 else 10) * MILLISECOND  # a moment long enough to fall into
     for _ in range(12):
         cluster.run_for(cluster.random.randrange(seconds(0.2), seconds(3)))
         for host in cluster.up():
