@@ -141,7 +141,8 @@ STRANGE = {
     "the node's own check": (b'{"Name":"node","Check":{"CheckID":"serfHealth","TTL":"9s"}}', 400),
     "two megabytes": (b'{"Name":"' + b"x" * 2_000_000 + b'"}', 413),
     "strange characters": (b'{"Name":"\\ud800\\u0000\\n","ID":"../../\\u001b[2J","Tags":["\\udfff"]}', 200),
-    "odd tags": (json.dumps({"Name": "odd", "Tags": [f"{n} " for n in range(50_000)]}).encode(), 200),
+    "odd tags": (json.dumps({"Name": "odd", "Tags": [f"{n} " for n in range(5_000)]}).encode(), 200),
+    "too much for every host": (json.dumps({"Name": "tags", "Tags": ["tag"] * 50_000}).encode(), 400),
     "a large integer": (b'{"Name":"big","Proxy":{"x":123456789012345678901234567890}}', 200),
 }
 
