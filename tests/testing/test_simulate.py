@@ -58,3 +58,7 @@ def test_the_figures_read_as_sentences() -> None:
     assert any(line.startswith("the first verdict on a lost member came after: mean") for line in lines)
     assert "false verdicts: 0" in lines
     assert lines[-1].startswith("each member sent ")
+
+
+def test_half_of_a_small_cluster_stays_up_whatever_the_scenario_wants() -> None:
+    assert figures(5, Scenario.CRASH, 90).first_verdict.count > 0

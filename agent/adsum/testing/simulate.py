@@ -144,11 +144,11 @@ class Simulation:
         self._every(UPDATE_EVERY_NS, self._update)
         match self.plan.scenario:
             case Scenario.CRASH | Scenario.HOST_LOSS:
-                self._every(TROUBLE_EVERY_NS, self._crash)
+                self._every(TROUBLE_EVERY_NS, lambda: self._while_most_are_well(self._crash))
             case Scenario.PAUSE:
-                self._every(TROUBLE_EVERY_NS, self._pause)
+                self._every(TROUBLE_EVERY_NS, lambda: self._while_most_are_well(self._pause))
             case Scenario.RESTART:
-                self._every(TROUBLE_EVERY_NS, self._restart)
+                self._every(TROUBLE_EVERY_NS, lambda: self._while_most_are_well(self._restart))
             case Scenario.PARTITION:
                 world.call(world.now_ns + TROUBLE_EVERY_NS, self._cut)
             case Scenario.SLOW_MEMBERS:
@@ -165,6 +165,11 @@ class Simulation:
             self.world.call(self.world.now_ns + interval_ns, again)
 
         self.world.call(self.world.now_ns + interval_ns, again)
+
+    def _while_most_are_well(self, trouble: Callable[[], None]) -> None:
+        """Half of the members stay up: below that there is no cluster left to measure."""
+        if 2 * len(self._in_trouble) < self.plan.nodes:
+            trouble()
 
     def _update(self) -> None:
         index = self._any_healthy()
