@@ -6,10 +6,16 @@ Two `make` at once must not build the same folder twice, so a lock file guards i
 the environment is out of date: it is made of what decides the contents (those parts of pyproject.toml
 that pip reads, the constraints, the interpreter, the place, since scripts in a venv name it), so that
 editing a ruff rule costs nobody a reinstall.
+
+pip compiles what it installs to bytecode, but not what it installs editable, and where
+PYTHONDONTWRITEBYTECODE is set (containers like to) nothing else does: every start of the agent would then
+take 40 ms longer than on a host that installed it. So each `make` compiles the sources that have changed;
+looking through unchanged ones takes 0.03 s.
 """
 
 from __future__ import annotations
 
+import compileall
 import fcntl
 import hashlib
 import json
@@ -26,15 +32,23 @@ VENV = ROOT / ".venv"
 STAMP = VENV / "adsum-stamp"
 CONSTRAINTS = ROOT / "tools" / "constraints.txt"
 EXTRAS = ".[grpc]"
+IMPORT_ROOTS = ("agent", "dns", "health_checks")
 NO_VENV = "Could not make .venv. On Debian: apt-get install python3-venv (for 3.11: python3.11-venv)."
 
 
 def main() -> int:
     with open(ROOT / ".venv.lock", "w") as lock:
         wait_for(lock)
-        if STAMP.exists() and STAMP.read_text() == wanted_stamp():
-            return 0
-        return build()
+        is_current = STAMP.exists() and STAMP.read_text() == wanted_stamp()
+        status = 0 if is_current else build()
+        compile_sources()
+    return status
+
+
+def compile_sources() -> None:
+    """What does not compile, or may not be written, is left to whoever imports it."""
+    for root in IMPORT_ROOTS:
+        compileall.compile_dir(ROOT / root, quiet=2)
 
 
 def wait_for(lock: TextIO) -> None:

@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from tools import run_stages
+from tools import environment, run_stages
 
 from tests.house.rooms import ROOT
 
@@ -48,6 +48,19 @@ def test_what_make_test_leaves_out_is_there_and_the_first_hour_is_not_among_it()
 def test_ci_runs_what_developers_run() -> None:
     assert (ROOT / ".ci/run").read_text().rstrip().endswith("make test")
     assert (ROOT / ".ci/run").stat().st_mode & 0o111
+
+
+def test_sources_are_compiled_where_imports_write_no_bytecode(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "agent").mkdir()
+    (tmp_path / "agent/good.py").write_text("GOOD = True\n")
+    (tmp_path / "agent/half_done.py").write_text("def half(")
+    monkeypatch.setattr(environment, "ROOT", tmp_path)
+    monkeypatch.setattr(sys, "dont_write_bytecode", True)
+    environment.compile_sources()
+    compiled = (tmp_path / "agent/__pycache__").iterdir()
+    assert [path.name.split(".")[0] for path in compiled] == ["good"]
 
 
 def test_closing_line_of_a_good_run_counts_the_tests() -> None:
