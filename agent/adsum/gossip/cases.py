@@ -164,7 +164,7 @@ class Cases:
         sequence = commons.next_sequence()
         self._rechecks[sequence] = member
         timeout_ns = commons.settings.probe_timeout_ns
-        commons.effects.append(PingStream(sequence, member.profile.address, timeout_ns))
+        commons.effects.append(PingStream(sequence, member.short, member.profile.address, timeout_ns))
 
     def _convict(self, now: Now, member: Member, case: Suspicion, cause: Cause) -> None:
         commons = self.commons

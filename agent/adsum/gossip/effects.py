@@ -20,9 +20,12 @@ class Send:
 
 @dataclass(frozen=True, slots=True)
 class PingStream:
-    """Connect, say a ping, await the answer; report `StreamPinged(probe, …)` within the time given."""
+    """Connect, say a ping, await the answer; report `StreamPinged(probe, …)` within the time given.
+
+    Only the member's own answer counts: another process may have been given its address since."""
 
     probe: int
+    member: bytes
     to: Address
     timeout_ns: int
 

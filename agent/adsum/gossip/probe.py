@@ -142,7 +142,8 @@ class Prober:
                 about=probe.member.short,
                 amount=max(1, left_ns // MILLISECOND),
             )
-        commons.effects.append(PingStream(sequence, probe.member.profile.address, max(MILLISECOND, left_ns)))
+        member, timeout_ns = probe.member, max(MILLISECOND, left_ns)
+        commons.effects.append(PingStream(sequence, member.short, member.profile.address, timeout_ns))
 
     # Answers.
 

@@ -57,8 +57,8 @@ class Relays:
     def try_stream(self, now: Now, own: int) -> None:
         relay = self._relays.get(own)
         if relay is not None:
-            timeout_ns = max(MILLISECOND, relay.nack_ns - now.monotonic_ns)
-            self.commons.effects.append(PingStream(own, relay.target.profile.address, timeout_ns))
+            target, timeout_ns = relay.target, max(MILLISECOND, relay.nack_ns - now.monotonic_ns)
+            self.commons.effects.append(PingStream(own, target.short, target.profile.address, timeout_ns))
 
     def answered(self, now: Now, own: int) -> bool:
         """By the target; False when the number is not one of ours."""

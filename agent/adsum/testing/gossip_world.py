@@ -335,8 +335,8 @@ class GossipWorld:
         match effect:
             case PingStream() | OpenSync() | AnswerSync() | CloseSync() if host.state is State.HELD:
                 self._send_later(host, effect)
-            case PingStream(probe, to, timeout_ns):
-                self._ping_stream(host, probe, to, timeout_ns)
+            case PingStream():
+                self._ping_stream(host, effect)
             case OpenSync(ticket, to, message):
                 self._open_sync(host, ticket, to, message)
             case AnswerSync(ticket, answer):
@@ -349,8 +349,9 @@ class GossipWorld:
                 for watcher in self.watchers:
                     watcher(self.now_ns, host.index, effect)
 
-    def _ping_stream(self, host: Host, probe: int, to: Address, timeout_ns: int) -> None:
-        index = self._by_address.get(to)
+    def _ping_stream(self, host: Host, effect: PingStream) -> None:
+        probe, timeout_ns = effect.probe, effect.timeout_ns
+        index = self._by_address.get(effect.to)
         target = self.hosts[index] if index is not None else None
         connected_ns = self._connect_ns(host, target)
         if target is None or connected_ns is None or connected_ns > timeout_ns:
@@ -360,7 +361,8 @@ class GossipWorld:
         else:
             answered_ns = self.network.exchange_ns(host.index, target.index)
             is_answered = answered_ns is not None and connected_ns + answered_ns <= timeout_ns
-            if is_answered and answered_ns is not None and target.state is State.RUNNING:
+            is_meant = target.profile.short == effect.member
+            if is_answered and is_meant and answered_ns is not None and target.state is State.RUNNING:
                 self._report(host, connected_ns + answered_ns, StreamPinged(probe, Outcome.ANSWERED))
             else:  # the kernel takes the connection of a stopped process, and nobody answers
                 self._report(host, timeout_ns, StreamPinged(probe, Outcome.FAILED))
