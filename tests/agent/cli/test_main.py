@@ -46,7 +46,7 @@ def test_the_agent_s_help_sets_apart_what_has_no_effect(adsum: Adsum) -> None:
     ours, without_effect, protecting = re.split(r"\nConsul's flags .*:\n", out)
     assert "  -recursor=… " in ours
     assert "  -ui  " in without_effect
-    assert "  -encrypt=… " in protecting
+    assert "  -serf-wan-allowed-cidrs=… " in protecting
     assert {f"-{flag.name}" for flag in AGENT_FLAGS} == set(re.findall(r"^  (-[a-z_-]+)", out, re.MULTILINE))
 
 

@@ -16,6 +16,8 @@ from adsum.agent.config.keys import KEYS, SECTIONS
 from adsum.agent.config.load import load
 from adsum.now import SECOND
 
+KEY = "cg8StVXbQJ0gPvMd9o7yrg=="
+
 
 def load_trees(folder: Path, *trees: object, flags: Mapping[str, object] | None = None) -> Loaded:
     """The files are called 0.json, 1.json … and give a data_dir unless -dev does without."""
@@ -181,7 +183,6 @@ def test_our_own_domain_can_be_taken_away(tmp_path: Path) -> None:
         ({"verify_outgoing": True}, "verify_outgoing"),
         ({"verify_server_hostname": True}, "verify_server_hostname"),
         ({"tls": {"internal_rpc": {"verify_incoming": True}}}, "tls.internal_rpc.verify_incoming"),
-        ({"encrypt": "cg8StVXbQJ0gPvMd9o7yrg=="}, "encrypt"),
     ],
 )
 def test_a_protection_we_do_not_have_stops_the_start_unless_allowed(
@@ -195,7 +196,11 @@ def test_a_protection_we_do_not_have_stops_the_start_unless_allowed(
 
 
 def test_a_protection_switched_off_asks_for_nothing(tmp_path: Path) -> None:
-    tree = {"acl": {"default_policy": "allow", "enabled": False}, "verify_outgoing": False, "encrypt": ""}
+    tree = {
+        "acl": {"default_policy": "allow", "enabled": False},
+        "verify_outgoing": False,
+        "audit": {"enabled": False},
+    }
     assert load_trees(tmp_path, tree).warnings == []
 
 
@@ -206,14 +211,14 @@ def test_allowing_an_unknown_key_is_refused(tmp_path: Path) -> None:
 
 def test_keys_without_effect_yet_warn_unless_they_say_the_default(tmp_path: Path) -> None:
     tree = {
-        "retry_join": ["a"],
+        "retry_join_wan": ["a"],
         "segments": [{"name": "x"}],
-        "retry_interval": "30s",
+        "retry_interval_wan": "30s",
         "connect": {"enabled": False},
     }
     warnings = load_trees(tmp_path, tree, {"disable_update_check": True, "watches": []}).warnings
     assert [warning.removeprefix(f"{tmp_path}/") for warning in warnings] == [
-        "0.json: retry_join[0]: not supported yet, it has no effect",
+        "0.json: retry_join_wan[0]: not supported yet, it has no effect",
         "0.json: segments: not supported yet, it has no effect",
     ]
 
@@ -221,15 +226,14 @@ def test_keys_without_effect_yet_warn_unless_they_say_the_default(tmp_path: Path
 def test_the_raw_tree_hides_secrets(tmp_path: Path) -> None:
     tree = {
         "acl": {"tokens": {"agent": "s1"}},
-        "encrypt": "s2",
-        "adsum": {"allow_unsupported": ["encrypt"]},
+        "encrypt": KEY,
         "service": {"name": "a", "token": "s3", "check": {"ttl": "5s", "header": {"Authorization": ["s4"]}}},
         "ports": {"http": 1},
     }
     config = load_trees(tmp_path, tree).config
     assert config.raw["ports"] == {"http": 1}
     assert config.raw["encrypt"] == "hidden"
-    for secret in ("s1", "s2", "s3", "s4"):
+    for secret in ("s1", KEY, "s3", "s4"):
         assert f"'{secret}'" not in str(config.raw)
         assert f"'{secret}'" not in repr(replace(config, services=()))
 

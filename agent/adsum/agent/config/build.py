@@ -11,6 +11,7 @@ from adsum.agent.config.config import (
     Addresses,
     Config,
     Dns,
+    Gossip,
     Http,
     Limits,
     Log,
@@ -23,7 +24,7 @@ from adsum.agent.config.errors import ConfigError, ConfigErrors
 from adsum.agent.config.keys import KEYS
 from adsum.agent.config.kinds import BadValue
 from adsum.agent.config.merge import Placed, Settings
-from adsum.agent.config.rules import check_rules, read_log_level, refuse_or_warn
+from adsum.agent.config.rules import check_rules, read_gossip_mode, read_log_level, refuse_or_warn
 from adsum.agent.config.values import Values
 from adsum.catalog.definitions import CheckDefinition, ServiceDefinition
 
@@ -94,6 +95,18 @@ class _Builder:
             ),
             ports=self._ports(),
             unix_sockets=self._unix_sockets(),
+            gossip=self._gossip(),
+            serf_lan_address=self._serf_lan_address(),
+            serf_lan_allowed_cidrs=self._read_each("serf_lan_allowed_cidrs", network.read_network),
+            start_join=self._read_each("start_join", network.read_join_entry),
+            retry_join=self._read_each("retry_join", network.read_join_entry),
+            retry_interval_ns=values.integer("retry_interval"),
+            retry_max=values.count("retry_max"),
+            rejoin_after_leave=values.boolean("rejoin_after_leave"),
+            encrypt=self._read("encrypt", network.read_gossip_key),
+            encrypt_verify_incoming=values.boolean("encrypt_verify_incoming"),
+            encrypt_verify_outgoing=values.boolean("encrypt_verify_outgoing"),
+            disable_keyring_file=values.boolean("disable_keyring_file"),
             domain=self._read("domain", network.read_domain),
             alt_domain=self._read("alt_domain", network.read_domain),
             recursors=self._read_each("recursors", network.read_recursor),
@@ -125,6 +138,11 @@ class _Builder:
         bind = self._values.text("bind_addr")
         return "" if bind in {"0.0.0.0", "::", "[::]"} else _quietly(network.read_address, bind)  # noqa: S104
 
+    def _serf_lan_address(self) -> str:
+        if self._values.text("serf_lan"):
+            return self._read("serf_lan", network.read_address)
+        return _quietly(network.read_address, self._values.text("bind_addr"))
+
     def _ports(self) -> Ports:
         port = self._values.integer
         return Ports(
@@ -133,6 +151,20 @@ class _Builder:
             serf_lan=port("ports.serf_lan"),
             serf_wan=port("ports.serf_wan"),
             server=port("ports.server"),
+        )
+
+    def _gossip(self) -> Gossip:
+        values = self._values
+        return Gossip(
+            mode=self._read("gossip.mode", read_gossip_mode),
+            refused_grace_ns=values.integer("gossip.refused_grace"),
+            probe_interval_ns=values.integer("gossip_lan.probe_interval"),
+            probe_timeout_ns=values.integer("gossip_lan.probe_timeout"),
+            gossip_interval_ns=values.integer("gossip_lan.gossip_interval"),
+            gossip_nodes=values.integer("gossip_lan.gossip_nodes"),
+            retransmit_mult=values.integer("gossip_lan.retransmit_mult"),
+            suspicion_mult=values.integer("gossip_lan.suspicion_mult"),
+            reconnect_timeout_ns=values.integer("reconnect_timeout"),
         )
 
     def _unix_sockets(self) -> UnixSockets:

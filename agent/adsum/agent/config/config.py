@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 
 from adsum.agent.config.redact import redacted
 from adsum.catalog.definitions import OUTPUT_BYTES_MAX, CheckDefinition, ServiceDefinition
-from adsum.now import HOUR, MINUTE, SECOND
+from adsum.now import HOUR, MILLISECOND, MINUTE, SECOND
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,6 +38,21 @@ class UnixSockets:
     user: str = ""
     group: str = ""
     mode: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Gossip:
+    """`gossip_lan` with Consul's defaults, and what is ours under `gossip`."""
+
+    mode: str = "classic"  # or "adaptive"
+    refused_grace_ns: int = SECOND
+    probe_interval_ns: int = SECOND
+    probe_timeout_ns: int = 500 * MILLISECOND
+    gossip_interval_ns: int = 200 * MILLISECOND
+    gossip_nodes: int = 3
+    retransmit_mult: int = 4
+    suspicion_mult: int = 4
+    reconnect_timeout_ns: int = 72 * HOUR
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -111,7 +126,7 @@ class Config:
     skip_leave_on_interrupt: bool = False
     pid_file: str = ""
 
-    bind_address: str = "0.0.0.0"  # noqa: S104 - Consul's default; nothing listens there before gossip does
+    bind_address: str = "0.0.0.0"  # noqa: S104 - Consul's default
     advertise_address: str = ""  # empty: the host has to be asked, bind_address being unspecific
     advertise_address_wan: str = ""
     tagged_addresses: Mapping[str, str] = field(default_factory=dict)
@@ -119,6 +134,19 @@ class Config:
     addresses: Addresses = field(default_factory=Addresses)
     ports: Ports = field(default_factory=Ports)
     unix_sockets: UnixSockets = field(default_factory=UnixSockets)
+
+    gossip: Gossip = field(default_factory=Gossip)
+    serf_lan_address: str = "0.0.0.0"  # noqa: S104 - as bind_address, which it is unless serf_lan says otherwise
+    serf_lan_allowed_cidrs: tuple[str, ...] = ()  # networks, as 10.0.0.0/8; empty lets all in
+    start_join: tuple[str, ...] = ()  # tried once
+    retry_join: tuple[str, ...] = ()
+    retry_interval_ns: int = 30 * SECOND
+    retry_max: int = 0  # never gives up
+    rejoin_after_leave: bool = False
+    encrypt: str = field(default="", repr=False)  # a key in base64
+    encrypt_verify_incoming: bool = True
+    encrypt_verify_outgoing: bool = True
+    disable_keyring_file: bool = False
 
     domain: str = "consul."  # lower case, with the final dot
     alt_domain: str = ""

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import binascii
 import ipaddress
 import re
 
 from adsum.agent.config.kinds import BadValue
 
 UNIX = "unix://"
+SERF_LAN_PORT = 8301  # stands in while an entry is only checked
+GOSSIP_KEY_SIZES = (16, 24, 32)  # AES-128, AES-192, AES-256
 DOMAIN_LABEL = re.compile(r"[a-z0-9_](?:[a-z0-9_-]{0,61}[a-z0-9_])?")
 DOMAIN_LENGTH_MAX = 253
 
@@ -71,6 +74,28 @@ def read_network(text: str) -> str:
         return str(ipaddress.ip_network(text, strict=False))
     except ValueError:
         raise BadValue(f'must be a network as 10.0.0.0/8, not "{text}"') from None
+
+
+def read_join_entry(text: str) -> str:
+    """As it is written: names are looked up, and the port of gossip is added, at each attempt."""
+    from adsum.net.join_names import BadEntry, parse  # most starts name nobody, and trio is large
+
+    try:
+        parse(text, SERF_LAN_PORT)
+    except BadEntry as problem:
+        raise BadValue(str(problem)) from None
+    return text
+
+
+def read_gossip_key(text: str) -> str:
+    """The sentence must not show what it is about."""
+    try:
+        size = len(binascii.a2b_base64(text, strict_mode=True))
+    except ValueError:
+        size = 0
+    if size not in GOSSIP_KEY_SIZES:
+        raise BadValue("must be 16, 24 or 32 bytes in base64: `adsum keygen` makes such a key")
+    return text
 
 
 def read_domain(text: str) -> str:

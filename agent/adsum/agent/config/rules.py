@@ -14,6 +14,7 @@ from adsum.catalog.definitions import BadDefinition
 from adsum.catalog.validate import DNS_LABEL, refuse_bad_meta
 
 DATACENTER = re.compile(r"[a-z0-9_-]+")
+GOSSIP_MODES = frozenset({"classic", "adaptive"})
 NODE_ID = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 LOG_LEVELS = {"WARNING": "WARN", "ERR": "ERROR"} | {
     level: level for level in ("TRACE", "DEBUG", "INFO", "WARN", "ERROR")
@@ -52,6 +53,12 @@ def _asks_for_something(name: str, given: tuple[Placed, ...]) -> bool:
     if not KEYS[name].kind.is_list and not KEYS[name].kind.is_map:
         return values[-1] != KEYS[name].default and values[-1] not in ("", [], {})
     return bool(values)
+
+
+def read_gossip_mode(text: str) -> str:
+    if text.lower() not in GOSSIP_MODES:
+        raise BadValue(f'must be classic or adaptive, not "{text}"')
+    return text.lower()
 
 
 def read_log_level(text: str) -> str:

@@ -7,7 +7,7 @@
 
 Consul's own keys were asked of Consul 1.8.7: `consul validate` names every key it does not know, so each
 name in its binary was offered at each level. Keys of later versions come from the contract (section 5) and
-from what upstream documents. Ours are `adsum.*`, `dns_config.extra_domains`,
+from what upstream documents. Ours are `adsum.*`, `gossip.*`, `dns_config.extra_domains`,
 `dns_config.udp_answer_bytes_max` and `http_config.allowed_hosts`. A key without effect has Consul's default
 here: set to that, it asks for nothing.
 """
@@ -40,6 +40,26 @@ unix_sockets.user                              text       -            restart
 unix_sockets.group                             text       -            restart
 unix_sockets.mode                              text       -            restart
 translate_wan_addrs                            bool       false        moot
+gossip.mode                                    text       classic      restart
+gossip.refused_grace                           duration   1s           restart
+gossip_lan.gossip_interval                     duration   200ms        restart
+gossip_lan.gossip_nodes                        integer    3            restart
+gossip_lan.probe_interval                      duration   1s           restart
+gossip_lan.probe_timeout                       duration   500ms        restart
+gossip_lan.retransmit_mult                     integer    4            restart
+gossip_lan.suspicion_mult                      integer    4            restart
+reconnect_timeout                              duration   72h          restart
+serf_lan                                       text       -            restart
+serf_lan_allowed_cidrs                         texts      []           restart
+start_join                                     texts      []           restart
+retry_join                                     texts      []           restart
+retry_interval                                 duration   30s          restart
+retry_max                                      integer    0            restart
+rejoin_after_leave                             bool       false        restart
+encrypt                                        text       -            restart
+encrypt_verify_incoming                        bool       true         restart
+encrypt_verify_outgoing                        bool       true         restart
+disable_keyring_file                           bool       false        restart
 domain                                         text       consul.      restart
 alt_domain                                     text       -            restart
 recursors                                      texts      []           reload
@@ -105,8 +125,6 @@ acl_default_policy                             text       allow        protects
 audit.enabled                                  bool       false        protects
 auto_config.enabled                            bool       false        protects
 auto_encrypt.tls                               bool       false        protects
-encrypt                                        text       -            protects
-serf_lan_allowed_cidrs                         texts      []           protects
 serf_wan_allowed_cidrs                         texts      []           protects
 tls.defaults.verify_incoming                   bool       false        protects
 tls.defaults.verify_outgoing                   bool       false        protects
@@ -129,7 +147,6 @@ check_deregister_interval_min                  duration   -            moot
 check_reap_interval                            duration   -            moot
 disable_anonymous_signature                    bool       -            moot
 disable_coordinates                            bool       -            moot
-disable_keyring_file                           bool       -            moot
 disable_update_check                           bool       -            moot
 enable_central_service_config                  bool       -            moot
 enable_xds_load_balancing                      bool       true         moot
@@ -245,15 +262,7 @@ dns_config.prefer_namespace                    bool       false        warned
 dns_config.recursor_strategy                   text       sequential   warned
 enable_acl_replication                         bool       false        warned
 enable_agent_tls_for_checks                    bool       false        warned
-encrypt_verify_incoming                        bool       true         warned
-encrypt_verify_outgoing                        bool       true         warned
 experiments                                    texts      []           warned
-gossip_lan.gossip_interval                     duration   200ms        warned
-gossip_lan.gossip_nodes                        integer    3            warned
-gossip_lan.probe_interval                      duration   1s           warned
-gossip_lan.probe_timeout                       duration   500ms        warned
-gossip_lan.retransmit_mult                     integer    4            warned
-gossip_lan.suspicion_mult                      integer    4            warned
 gossip_wan.gossip_interval                     duration   500ms        warned
 gossip_wan.gossip_nodes                        integer    4            warned
 gossip_wan.probe_interval                      duration   5s           warned
@@ -298,24 +307,17 @@ raft_snapshot_interval                         duration   30s          warned
 raft_snapshot_threshold                        integer    16384        warned
 raft_trailing_logs                             integer    10240        warned
 read_replica                                   bool       false        warned
-reconnect_timeout                              duration   72h          warned
 reconnect_timeout_wan                          duration   72h          warned
-rejoin_after_leave                             bool       false        warned
 reporting                                      opaque     -            warned
-retry_interval                                 duration   30s          warned
 retry_interval_wan                             duration   30s          warned
-retry_join                                     texts      []           warned
 retry_join_wan                                 texts      []           warned
-retry_max                                      integer    0            warned
 retry_max_wan                                  integer    0            warned
 segment                                        text       -            warned
 segments                                       opaque     -            warned
-serf_lan                                       text       -            warned
 serf_wan                                       text       -            warned
 server_name                                    text       -            warned
 server_rejoin_age_max                          duration   168h         warned
 snapshot_agent                                 opaque     -            warned
-start_join                                     texts      []           warned
 start_join_wan                                 texts      []           warned
 telemetry.circonus_api_app                     text       -            warned
 telemetry.circonus_api_token                   text       -            warned
