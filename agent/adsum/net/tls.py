@@ -1,32 +1,63 @@
-"""TLS between servers, by Consul's settings.
+"""TLS by Consul's settings: between servers, and for the HTTPS listener.
 
 `verify_outgoing`: we speak TLS to other servers and check their certificates; `verify_server_hostname`: also
 that they are made out to `server.<datacenter>.<domain>`, which is what keeps a client's certificate from
-passing for a server's. `verify_incoming`: others must speak TLS and show a certificate of our authority.
-Without it a server that has a certificate accepts both TLS and none, which is how a live cluster is moved.
+passing for a server's. It implies the former, as in Consul. `verify_incoming_rpc`: other servers must speak
+TLS and show a certificate of our authority; `verify_incoming_https`: so must clients of HTTPS;
+`verify_incoming` is both. Without it a server that has a certificate accepts both TLS and none, which is how
+a live cluster is moved.
+
+TLS 1.0 and 1.1 are never spoken, whatever `tls_min_version` allows: no distribution's OpenSSL does so by
+default any more.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING
 
+from adsum.net.tls_files import BadTls, Problem, load_authorities, load_pair
+
 if TYPE_CHECKING:
-    import ssl  # some two megabytes that an agent without TLS never loads
+    import ssl  # some two megabytes that an agent without TLS has no contexts of
 
+__all__ = ["BadTls", "Problem", "Tls", "TlsSettings", "problems", "tls"]
 
-class BadTls(Exception):
-    """A setting or a file; the agent must not start, for it would speak in clear."""
+# Consul's spelling, and what it stands for here. Later versions write TLSv1_2.
+OLD_VERSIONS = frozenset({"tls10", "tls11", "tlsv1_0", "tlsv1_1"})
+MIN_VERSIONS = {"tls12": "TLSv1_2", "tls13": "TLSv1_3", "tlsv1_2": "TLSv1_2", "tlsv1_3": "TLSv1_3"}
+MIN_VERSIONS |= dict.fromkeys([*OLD_VERSIONS, "tls_auto"], "TLSv1_2")
+
+# Go's names, of which Consul takes these, and OpenSSL's. Those of TLS 1.3 are not chosen, there as here.
+CIPHER_SUITES = {
+    f"TLS_ECDHE_{sign}_WITH_{name}": f"ECDHE-{sign}-{openssl}"
+    for sign in ("RSA", "ECDSA")
+    for name, openssl in (
+        ("AES_128_GCM_SHA256", "AES128-GCM-SHA256"),
+        ("AES_256_GCM_SHA384", "AES256-GCM-SHA384"),
+        ("CHACHA20_POLY1305", "CHACHA20-POLY1305"),
+        ("CHACHA20_POLY1305_SHA256", "CHACHA20-POLY1305"),
+        ("AES_128_CBC_SHA256", "AES128-SHA256"),
+        ("AES_128_CBC_SHA", "AES128-SHA"),
+        ("AES_256_CBC_SHA", "AES256-SHA"),
+    )
+}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TlsSettings:
-    ca_file: str | None = None
-    cert_file: str | None = None
-    key_file: str | None = None
+    ca_file: str = ""
+    ca_path: str = ""
+    cert_file: str = ""
+    key_file: str = ""
     verify_incoming: bool = False
+    verify_incoming_rpc: bool = False
+    verify_incoming_https: bool = False
     verify_outgoing: bool = False
     verify_server_hostname: bool = False
+    min_version: str = "tls12"
+    cipher_suites: tuple[str, ...] = ()
+    prefer_server_cipher_suites: bool = False
     datacenter: str = "dc1"
     domain: str = "consul"
 
@@ -34,71 +65,164 @@ class TlsSettings:
     def server_name(self) -> str:
         return f"server.{self.datacenter}.{self.domain.strip('.')}"
 
+    @property
+    def has_authority(self) -> bool:
+        return bool(self.ca_file or self.ca_path)
 
-@dataclass(frozen=True, slots=True)
+    @property
+    def is_verified_out(self) -> bool:
+        return self.verify_outgoing or self.verify_server_hostname
+
+    @property
+    def is_required_of_servers(self) -> bool:
+        return self.verify_incoming or self.verify_incoming_rpc
+
+    @property
+    def is_required_of_clients(self) -> bool:
+        return self.verify_incoming or self.verify_incoming_https
+
+
+@dataclass(slots=True)
 class Tls:
-    incoming: ssl.SSLContext | None  # none: nobody can speak TLS to us
-    outgoing: ssl.SSLContext | None  # none: we speak in clear
+    """What is in force, for connections to come; those that stand keep what they were opened with."""
+
+    https: ssl.SSLContext | None  # none: there is no certificate to show
+    incoming: ssl.SSLContext | None  # none: no server can speak TLS to us
+    outgoing: ssl.SSLContext | None  # none: we speak to servers in clear
     is_incoming_required: bool
     server_name: str
 
+    def renew(self, settings: TlsSettings) -> None:
+        """The files are read again. Raises BadTls with everything as it was."""
+        fresh = tls(settings)
+        for field in fields(self):
+            setattr(self, field.name, getattr(fresh, field.name))
+
 
 def tls(settings: TlsSettings) -> Tls:
-    _check(settings)
-    return Tls(
-        _incoming(settings) if settings.cert_file else None,
-        _outgoing(settings) if settings.verify_outgoing else None,
-        settings.verify_incoming,
-        settings.server_name,
-    )
+    """Raises BadTls with everything that is wrong."""
+    builder = _Builder(settings)
+    made = builder.tls()
+    if builder.problems:
+        raise BadTls(builder.problems)
+    return made
 
 
-def _check(settings: TlsSettings) -> None:
-    has_pair = settings.cert_file is not None and settings.key_file is not None
-    if (settings.cert_file is None) != (settings.key_file is None):
-        raise BadTls("cert_file and key_file go together; one of them is not set")
-    if settings.verify_incoming and not (settings.ca_file and has_pair):
-        raise BadTls("verify_incoming needs ca_file, cert_file and key_file")
-    if settings.verify_outgoing and not settings.ca_file:
-        raise BadTls("verify_outgoing needs ca_file")
-    if settings.verify_server_hostname and not settings.verify_outgoing:
-        raise BadTls("verify_server_hostname checks nothing unless verify_outgoing is set")
-
-
-def _incoming(settings: TlsSettings) -> ssl.SSLContext:
-    import ssl
-
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    _load_pair(context, settings)
-    if settings.verify_incoming:
-        _load_authority(context, settings)
-        context.verify_mode = ssl.CERT_REQUIRED
-    return context
-
-
-def _outgoing(settings: TlsSettings) -> ssl.SSLContext:
-    import ssl
-
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)  # which checks names and certificates
-    context.check_hostname = settings.verify_server_hostname
-    _load_authority(context, settings)
-    if settings.cert_file:
-        _load_pair(context, settings)
-    return context
-
-
-def _load_pair(context: ssl.SSLContext, settings: TlsSettings) -> None:
-    assert settings.cert_file is not None, "checked with the settings"
+def problems(settings: TlsSettings) -> list[Problem]:
     try:
-        context.load_cert_chain(settings.cert_file, settings.key_file)
-    except OSError as error:  # SSLError is one
-        raise BadTls(
-            f"cert_file {settings.cert_file!r} with key_file {settings.key_file!r}: {error}"
-        ) from error
+        tls(settings)
+    except BadTls as bad:
+        return bad.problems
+    return []
 
 
-def _load_authority(context: ssl.SSLContext, settings: TlsSettings) -> None:
-    try:
-        context.load_verify_locations(settings.ca_file)
-    except OSError as error:
-        raise BadTls(f"ca_file {settings.ca_file!r}: {error}") from error
+class _Builder:
+    def __init__(self, settings: TlsSettings) -> None:
+        self._settings = settings
+        self.problems = list(_contradictions(settings))
+
+    def tls(self) -> Tls:
+        settings = self._settings
+        has_pair = bool(settings.cert_file and settings.key_file)
+        return Tls(
+            https=self._server(is_required=settings.is_required_of_clients, speaks="http/1.1")
+            if has_pair
+            else None,
+            incoming=self._server(is_required=settings.is_required_of_servers) if has_pair else None,
+            outgoing=self._client(has_pair=has_pair) if settings.is_verified_out else None,
+            is_incoming_required=settings.is_required_of_servers,
+            server_name=settings.server_name,
+        )
+
+    def _server(self, *, is_required: bool, speaks: str = "") -> ssl.SSLContext:
+        import ssl
+
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        self._restrict(context)
+        self._load_pair(context)
+        self._load_authorities(context)
+        if is_required:
+            context.verify_mode = ssl.CERT_REQUIRED
+        if speaks:
+            context.set_alpn_protocols([speaks])
+        return context
+
+    def _client(self, *, has_pair: bool) -> ssl.SSLContext:
+        import ssl
+
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)  # which checks names and certificates
+        context.check_hostname = self._settings.verify_server_hostname
+        self._restrict(context)
+        self._load_authorities(context)
+        if has_pair:
+            self._load_pair(context)
+        return context
+
+    def _restrict(self, context: ssl.SSLContext) -> None:
+        import ssl
+
+        settings = self._settings
+        if version := MIN_VERSIONS.get(settings.min_version.lower()):
+            context.minimum_version = ssl.TLSVersion[version]
+        names = [CIPHER_SUITES[name] for name in settings.cipher_suites if name in CIPHER_SUITES]
+        if names:
+            context.set_ciphers(":".join(names))
+        if settings.prefer_server_cipher_suites:
+            context.options |= ssl.OP_CIPHER_SERVER_PREFERENCE
+        else:
+            context.options &= ~ssl.OP_CIPHER_SERVER_PREFERENCE
+
+    def _load_pair(self, context: ssl.SSLContext) -> None:
+        try:
+            load_pair(context, self._settings.cert_file, self._settings.key_file)
+        except BadTls as bad:
+            self._add(bad)
+
+    def _load_authorities(self, context: ssl.SSLContext) -> None:
+        try:
+            if self._settings.has_authority:
+                load_authorities(context, self._settings.ca_file, self._settings.ca_path)
+        except BadTls as bad:
+            self._add(bad)
+
+    def _add(self, bad: BadTls) -> None:
+        """A file that several contexts need is complained of once."""
+        self.problems += [problem for problem in bad.problems if problem not in self.problems]
+
+
+def _contradictions(settings: TlsSettings) -> list[Problem]:
+    found = []
+    if settings.cert_file and not settings.key_file:
+        found.append(Problem("cert_file", "needs key_file: the private key of that certificate"))
+    if settings.key_file and not settings.cert_file:
+        found.append(Problem("key_file", "needs cert_file: the certificate of that key"))
+    for key in ("verify_incoming", "verify_incoming_rpc", "verify_incoming_https"):
+        if getattr(settings, key):
+            found += _missing(key, settings)
+    for key in ("verify_outgoing", "verify_server_hostname"):
+        if getattr(settings, key) and not settings.has_authority:
+            found.append(Problem(key, "needs ca_file or ca_path: the authority that others are checked by"))
+    return found + _unknown(settings)
+
+
+def _missing(key: str, settings: TlsSettings) -> list[Problem]:
+    lacking = [
+        *([] if settings.has_authority else ["ca_file (or ca_path)"]),
+        *([] if settings.cert_file else ["cert_file"]),
+        *([] if settings.key_file else ["key_file"]),
+    ]
+    return [Problem(key, f"needs {', '.join(lacking)}")] if lacking else []
+
+
+def _unknown(settings: TlsSettings) -> list[Problem]:
+    found = []
+    if settings.min_version.lower() not in MIN_VERSIONS:
+        sentence = (
+            f'must be tls12 or tls13 (tls10 and tls11 are taken as tls12), not "{settings.min_version}"'
+        )
+        found.append(Problem("tls_min_version", sentence))
+    for name in settings.cipher_suites:
+        if name not in CIPHER_SUITES:
+            known = ", ".join(CIPHER_SUITES)
+            found.append(Problem("tls_cipher_suites", f'knows no "{name}"; it may hold {known}'))
+    return found
