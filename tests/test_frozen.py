@@ -1,0 +1,115 @@
+"""Classes of `adsum.frozen` beside the standard library's, which is the oracle: both must behave alike."""
+
+from __future__ import annotations
+
+import copy
+import dataclasses
+import inspect
+import pickle
+from collections.abc import Callable, Mapping
+from dataclasses import FrozenInstanceError, field
+from typing import Any
+
+import pytest
+
+import adsum.frozen
+
+
+def declared(dataclass: Any) -> tuple[type[Any], type[Any], type[Any]]:
+    @dataclass(frozen=True, slots=True)
+    class Empty:
+        pass
+
+    @dataclass(frozen=True, slots=True)
+    class Point:
+        x: int
+        y: int = 0
+
+        @property
+        def norm(self) -> int:
+            return abs(self.x) + abs(self.y)
+
+    @dataclass(frozen=True, slots=True, kw_only=True)
+    class Place:
+        """Where something is."""
+
+        at: Point
+        secret: str = field(default="", repr=False)
+        seen: int = field(default=0, compare=False)
+        tags: Mapping[str, str] = field(default_factory=dict)
+
+        def __str__(self) -> str:
+            return f"at {self.at.x}"
+
+    return Empty, Point, Place
+
+
+OURS, STANDARD = declared(adsum.frozen.dataclass), declared(dataclasses.dataclass)
+Classes = tuple[type[Any], type[Any], type[Any]]
+
+
+@adsum.frozen.dataclass(frozen=True, slots=True)
+class Known:
+    """Pickle finds it by its name."""
+
+    name: str
+    values: tuple[int, ...] = ()
+
+
+def place(classes: Classes, x: int = 1, **others: Any) -> Any:
+    _, point, kind = classes
+    return kind(at=point(x), **others)
+
+
+ASKED: dict[str, Callable[[Classes], object]] = {
+    "repr": lambda of: repr(place(of, secret="s", tags={"a": "b"})),
+    "str": lambda of: str(place(of)),
+    "empty": lambda of: (repr(of[0]()), of[0]() == of[0](), hash(of[0]())),
+    "equal": lambda of: place(of) == place(of),
+    "unequal": lambda of: place(of) == place(of, 2),
+    "not compared": lambda of: place(of, seen=1) == place(of, seen=2),
+    "another class": lambda of: of[1](1, 2) == (1, 2),
+    "hash": lambda of: hash(of[1](1, 2)),
+    "property": lambda of: of[1](1, -2).norm,
+    "replace": lambda of: repr(dataclasses.replace(place(of), seen=7)),
+    "asdict": lambda of: dataclasses.asdict(place(of)),
+    "fields": lambda of: [each.name for each in dataclasses.fields(of[2])],
+    "pattern": lambda of: (of[1].__match_args__, of[2].__match_args__),
+    "slots": lambda of: (of[1].__slots__, of[2].__slots__, hasattr(of[1](1), "__dict__")),
+    "signature": lambda of: str(inspect.signature(of[2])),
+    "copy": lambda of: repr(copy.copy(place(of))),
+    "deep copy": lambda of: copy.deepcopy(place(of, tags={"a": "b"})).tags,
+    "default made anew": lambda of: place(of).tags is place(of).tags,
+    "doc": lambda of: of[2].__doc__,
+}
+
+REFUSED: dict[str, Callable[[Classes], object]] = {
+    "set": lambda of: setattr(of[1](1), "x", 2),
+    "delete": lambda of: delattr(of[1](1), "x"),
+    "missing": lambda of: of[1](),
+    "unknown": lambda of: of[1](1, z=2),
+    "by position": lambda of: of[2](of[1](1)),
+    "hash of a dict": lambda of: hash(place(of)),
+}
+
+
+@pytest.mark.parametrize("asked", ASKED)
+def test_says_what_the_standard_library_says(asked: str) -> None:
+    assert ASKED[asked](OURS) == ASKED[asked](STANDARD)
+
+
+@pytest.mark.parametrize("refused", REFUSED)
+def test_refuses_what_the_standard_library_refuses(refused: str) -> None:
+    with pytest.raises((TypeError, FrozenInstanceError)) as standard:
+        REFUSED[refused](STANDARD)
+    with pytest.raises(standard.type) as ours:
+        REFUSED[refused](OURS)
+    assert str(ours.value) == str(standard.value)
+
+
+def test_values_travel_through_pickle() -> None:
+    assert pickle.loads(pickle.dumps(Known("a", (1, 2)))) == Known("a", (1, 2))
+
+
+def test_a_value_of_another_class_is_another_value() -> None:
+    assert OURS[1](1, 2) != STANDARD[1](1, 2)
