@@ -6,10 +6,14 @@ The rim interprets each kind in one place (`agent.node`), the simulator in anoth
 from __future__ import annotations
 
 import enum
-from dataclasses import dataclass
+from typing import TYPE_CHECKING, TypeAlias
 
 from adsum.catalog.definitions import CheckDefinition
 from adsum.catalog.indexes import Topic
+from adsum.frozen import dataclass
+
+if TYPE_CHECKING:  # loaded with the roll, which starts when DNS answers already
+    from adsum.gossip import effects as gossip_effects
 
 
 class Cause(enum.Enum):
@@ -93,4 +97,4 @@ class Log:
     sentence: str
 
 
-Effect = Persist | Reply | RunCheck | StopCheck | Notify | Log
+Effect: TypeAlias = "Persist | Reply | RunCheck | StopCheck | Notify | Log | gossip_effects.Effect"

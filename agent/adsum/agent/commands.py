@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 from adsum.agent.settings import Settings
 from adsum.catalog.definitions import CheckDefinition, ServiceDefinition, Status
+from adsum.frozen import dataclass
+
+if TYPE_CHECKING:  # loaded with the roll, which starts when DNS answers already
+    from adsum.gossip import commands as gossip_commands
+    from adsum.gossip.claims import Address
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +61,7 @@ class Reload:
     settings: Settings
 
 
-Command = (
+OwnCommand = (
     RegisterService
     | DeregisterService
     | RegisterCheck
@@ -66,6 +71,7 @@ Command = (
     | SetServiceMaintenance
     | Reload
 )
+Command: TypeAlias = "OwnCommand | gossip_commands.Command"
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,4 +87,12 @@ class CheckRan:
     output: str
 
 
-Message = Persisted | CheckRan
+class Datagram(NamedTuple):
+    """Opened; not authentic when no key opened it although we have one."""
+
+    source: Address
+    message: bytes
+    is_authentic: bool
+
+
+Message: TypeAlias = "Persisted | CheckRan | Datagram | gossip_commands.Report"

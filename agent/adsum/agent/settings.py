@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from adsum.catalog.definitions import CheckDefinition, ServiceDefinition
 from adsum.catalog.model import Node, Service
+from adsum.frozen import dataclass
 from adsum.now import MINUTE
 
 CHECK_UPDATE_INTERVAL_NS = 5 * MINUTE  # Consul's default

@@ -13,7 +13,6 @@ interval, so that agents started together do not knock together.
 from __future__ import annotations
 
 import enum
-from dataclasses import dataclass
 from random import Random
 
 from adsum.catalog import aliases
@@ -24,6 +23,7 @@ from adsum.catalog.model import NODE_MAINTENANCE, SERVICE_MAINTENANCE, Check, Se
 from adsum.catalog.thresholds import Thresholds
 from adsum.catalog.view import View
 from adsum.effects import Effect, Log, RunCheck, Severity, StopCheck
+from adsum.frozen import dataclass
 from adsum.now import MILLISECOND, Now
 from adsum.timers import Timers
 

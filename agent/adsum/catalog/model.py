@@ -7,9 +7,10 @@ Plain immutable values, the same on the owner and on every copy. Who may write t
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from adsum.catalog.definitions import Status
+from adsum.frozen import dataclass
 
 SERF_HEALTH = "serfHealth"
 NODE_MAINTENANCE = "_node_maintenance"

@@ -9,12 +9,13 @@ from __future__ import annotations
 import hashlib
 import zlib
 from collections.abc import Iterable, Mapping
-from dataclasses import MISSING, dataclass, fields, replace
+from dataclasses import MISSING, fields, replace
 from typing import Any, TypeVar
 
 import cbor2
 
 from adsum.catalog.definitions import CheckDefinition, ServiceAddress, ServiceDefinition, Status, Weights
+from adsum.frozen import dataclass
 
 MAGIC = b"adsum1\n"
 SERVICES = "services/"

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from random import Random
 
 from adsum.catalog.view import View
@@ -20,6 +19,7 @@ from adsum.dns import wire
 from adsum.dns.settings import DnsSettings
 from adsum.dns.wire import AA, CD, CNAME, QR, RA, RCODE_MASK, RD, SRV, TC, Question, Record, Writer
 from adsum.dns.zone import Answer, Offer, Zone
+from adsum.frozen import dataclass
 
 PLAIN_UDP_BYTES_MAX = 512
 UDP_BYTES_MAX = 65_467  # 65,535 less the longest IP and UDP headers and some change, as newer Consul has it

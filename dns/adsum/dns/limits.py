@@ -8,8 +8,8 @@ TCP", which amplifies nothing and lets a real asker through; the rest get silenc
 from __future__ import annotations
 
 import enum
-from dataclasses import dataclass
 
+from adsum.frozen import dataclass
 from adsum.now import SECOND
 
 

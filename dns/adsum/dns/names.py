@@ -10,11 +10,11 @@ from __future__ import annotations
 import enum
 import ipaddress
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 
 from adsum.dns.settings import DnsSettings
 from adsum.dns.wire import SRV
+from adsum.frozen import dataclass
 
 UNSERVED_KINDS = frozenset({"connect", "ingress", "query", "virtual"})
 KINDS = frozenset({"service", "node", "addr"}) | UNSERVED_KINDS

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import NamedTuple
 
 from adsum.dns import wire
@@ -18,6 +17,7 @@ from adsum.dns.message import read_message, read_records
 from adsum.dns.recursor import Recursion
 from adsum.dns.wire import RA, SERVFAIL, A, Malformed, Question
 from adsum.dns.zone import Answer, continued
+from adsum.frozen import dataclass
 
 logger = logging.getLogger(__name__)
 

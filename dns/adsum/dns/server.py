@@ -10,7 +10,6 @@ from __future__ import annotations
 import socket
 from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 
 import trio
 
@@ -19,6 +18,7 @@ from adsum.dns.answers import Transport
 from adsum.dns.datagrams import Datagrams, Origin, datagrams_of, is_loopback, prefix_of
 from adsum.dns.limits import DnsLimits, SourceRates, Verdict
 from adsum.dns.resolver import Errand, Resolver
+from adsum.frozen import dataclass
 
 PACKETS_PER_WAKE = 64
 QUESTION_BYTES_MAX = 4096

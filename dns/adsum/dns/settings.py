@@ -7,7 +7,9 @@ A value, replaced as a whole when the configuration is reloaded. Defaults are Co
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
+
+from adsum.frozen import dataclass
 
 RECURSOR_PORT = 53
 

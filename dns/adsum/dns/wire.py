@@ -14,9 +14,10 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Iterable
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import NamedTuple
+
+from adsum.frozen import dataclass
 
 # Types (RFC 1035, 2782, 3596, 6891) and classes.
 A, NS, CNAME, SOA, PTR, MX, TXT, AAAA, SRV, OPT, IXFR, AXFR, ANY = (

@@ -15,7 +15,7 @@ from __future__ import annotations
 import enum
 import ipaddress
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from adsum.catalog.definitions import Status
 from adsum.catalog.indexes import TAG_BITS
@@ -41,6 +41,7 @@ from adsum.dns.wire import (
     A,
     Record,
 )
+from adsum.frozen import dataclass
 
 ALIASES_MAX = 3  # CNAMEs in a row that we follow ourselves; Consul's recursion level
 NAME_SERVERS_MAX = 3

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 
 from adsum.agent.config import network
 from adsum.agent.config.config import (
@@ -27,6 +26,7 @@ from adsum.agent.config.merge import Placed, Settings
 from adsum.agent.config.rules import check_rules, read_gossip_mode, read_log_level, refuse_or_warn
 from adsum.agent.config.values import Values
 from adsum.catalog.definitions import CheckDefinition, ServiceDefinition
+from adsum.frozen import dataclass
 
 __all__ = ["ConfigError", "ConfigErrors", "Loaded", "build"]
 
@@ -37,6 +37,7 @@ DEV_DEFAULTS: Mapping[str, object] = {
     "server": True,
     "bind_addr": "127.0.0.1",
     "log_level": "DEBUG",
+    "disable_keyring_file": True,
 }
 
 
@@ -156,7 +157,7 @@ class _Builder:
     def _gossip(self) -> Gossip:
         values = self._values
         return Gossip(
-            mode=self._read("gossip.mode", read_gossip_mode),
+            mode=self._read("gossip.mode", read_gossip_mode) or "classic",
             refused_grace_ns=values.integer("gossip.refused_grace"),
             probe_interval_ns=values.integer("gossip_lan.probe_interval"),
             probe_timeout_ns=values.integer("gossip_lan.probe_timeout"),

@@ -7,10 +7,11 @@ see it back (`raw`), and was warned about or refused when it was read (`keys.Sup
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from adsum.agent.config.redact import redacted
 from adsum.catalog.definitions import OUTPUT_BYTES_MAX, CheckDefinition, ServiceDefinition
+from adsum.frozen import dataclass
 from adsum.now import HOUR, MILLISECOND, MINUTE, SECOND
 
 

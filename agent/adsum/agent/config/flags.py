@@ -8,12 +8,12 @@ what existing unit files and scripts hold. argparse cannot be asked: it takes th
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 
 from adsum.agent.config.errors import ConfigError, ConfigErrors
 from adsum.agent.config.keys import KEYS, Fate, did_you_mean, nearest
 from adsum.agent.config.kinds import Kind
 from adsum.agent.config.sources import Source
+from adsum.frozen import dataclass
 
 # Go's strconv.ParseBool
 TRUE = frozenset({"1", "t", "T", "TRUE", "true", "True"})

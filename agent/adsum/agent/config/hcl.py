@@ -10,10 +10,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import NoReturn
 
 from adsum.agent.config.errors import Unreadable
+from adsum.frozen import dataclass
 
 TOKEN = re.compile(
     r"""

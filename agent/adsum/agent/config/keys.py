@@ -6,11 +6,11 @@ import difflib
 import enum
 import json
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 
 from adsum.agent.config.kinds import Kind, convert
 from adsum.agent.config.table import TABLE
 from adsum.catalog.spelling import canonical_key
+from adsum.frozen import dataclass
 
 ALLOW_UNSUPPORTED = "adsum.allow_unsupported"
 NEAREST_SIMILARITY = 0.6  # difflib's own; a lower one names keys that nobody meant

@@ -7,12 +7,12 @@ it is merged, so that a slip is reported even where a later file would have cove
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
 
 from adsum.agent.config.errors import ConfigError
 from adsum.agent.config.keys import KEYS, SECTIONS, Key, did_you_mean, nearest_key, resolve
 from adsum.agent.config.kinds import BadValue, Kind, convert, describe
 from adsum.agent.config.sources import Source
+from adsum.frozen import dataclass
 
 
 @dataclass(frozen=True, slots=True)

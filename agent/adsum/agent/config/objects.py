@@ -8,7 +8,6 @@ them.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
 from typing import TypeVar
 
 from adsum.agent.config.keys import did_you_mean, nearest
@@ -19,6 +18,7 @@ from adsum.catalog.decode import WrongType, decode_check, decode_service
 from adsum.catalog.definitions import BadDefinition, CheckDefinition, CheckKind, ServiceDefinition
 from adsum.catalog.spelling import canonical_key
 from adsum.catalog.validate import validate_check, validate_service
+from adsum.frozen import dataclass
 
 WEIGHT_KEYS = ["passing", "warning"]
 ADDRESS_KEYS = ["address", "port"]

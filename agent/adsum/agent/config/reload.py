@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from adsum.agent.config.config import Config
 from adsum.agent.config.keys import KEYS, Fate
 from adsum.agent.config.kinds import convert
+from adsum.frozen import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,10 +10,10 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 from adsum.agent.config.errors import ConfigError, Unreadable
+from adsum.frozen import dataclass
 
 FILE_BYTES_MAX = 16 * 1024 * 1024  # thousands of services fit; a device or a log given by mistake does not
 FILES_MAX = 10_000
