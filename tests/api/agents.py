@@ -15,13 +15,12 @@ import msgspec
 from adsum.agent.commands import Command, RegisterService, ReportTtl
 from adsum.agent.config.config import Config
 from adsum.agent.config.errors import ConfigErrors
-from adsum.agent.core import Core, CoreCounters
+from adsum.agent.core import Core
 from adsum.agent.settings import Settings
 from adsum.agent.watches import Watches
 from adsum.api import endpoints
 from adsum.api.answers import EVERYWHERE
 from adsum.api.door import Refused
-from adsum.api.limits import HttpCounters
 from adsum.api.rendering import ApiCounters
 from adsum.api.request import Headers, Request
 from adsum.api.response import Response
@@ -31,17 +30,11 @@ from adsum.catalog.local import Local
 from adsum.catalog.model import Node
 from adsum.catalog.saved import Saved
 from adsum.catalog.view import View
-from adsum.dns.counters import DnsCounters
 from adsum.effects import Effect, Notify, Reply
-from adsum.health_checks.runner import Counters as CheckCounters
 from adsum.now import SECOND, Now
 from adsum.observe.exposition import Exposition
-from adsum.observe.gc_pauses import GcPauses
 from adsum.observe.log_stream import LogCounters, LogStream
-from adsum.observe.loop_lag import LoopLag
-from adsum.observe.series import Sources
-from adsum.observe.tally import CatalogTally
-from adsum.storage.writer import WriterCounters
+from tests.observe.support import sources
 
 NODE_ID = "6a0c4f0e-5f0b-4b1e-9d5c-0d3c1b2a9f01"
 NODE = Node(
@@ -124,7 +117,7 @@ class Asker:
         self.agent = FakeAgent() if agent is None else agent
         self.counters = ApiCounters()
         self.log_stream = LogStream(logging.INFO, LogCounters())
-        self.metrics = Exposition(sources(self.agent), self.agent.config.telemetry)
+        self.metrics = Exposition(sources(self.agent.view), self.agent.config.telemetry)
         routes = endpoints.routes(self.agent, Random(0), self.counters, self.metrics, self.log_stream)
         self.router = Router(routes, HttpRules(response_headers=EVERYWHERE))
 
@@ -170,22 +163,3 @@ def index_of(response: Response) -> int:
 def refused(response: Response) -> tuple[int, str]:
     assert response.content_type == "text/plain; charset=utf-8"
     return response.status, response.body.plain.decode()
-
-
-def sources(agent: FakeAgent) -> Sources:
-    return Sources(
-        version="1.2.3",
-        node_name="n1",
-        is_leader=True,
-        catalog=CatalogTally(agent.view),
-        core=CoreCounters(),
-        transitions=dict.fromkeys(Status, 0),
-        api=ApiCounters(),
-        http=HttpCounters(),
-        dns=DnsCounters(),
-        checks=CheckCounters(),
-        storage=WriterCounters(),
-        logs=LogCounters(),
-        lag=LoopLag(),
-        gc_pauses=GcPauses(),
-    )

@@ -11,24 +11,17 @@ from prometheus_client.parser import text_string_to_metric_families
 from prometheus_client.samples import Sample
 
 from adsum.agent.config.config import Telemetry
-from adsum.agent.core import CoreCounters
-from adsum.api.limits import HttpCounters
-from adsum.api.rendering import ApiCounters
 from adsum.catalog.definitions import Status
 from adsum.catalog.model import Check, Node, Service
 from adsum.catalog.view import View
-from adsum.dns.counters import DnsCounters, Tally
-from adsum.health_checks.runner import Counters as CheckCounters
+from adsum.dns.counters import Tally
 from adsum.now import Now
 from adsum.observe.consul_metrics import CONSUL
 from adsum.observe.exposition import Exposition
-from adsum.observe.gc_pauses import GcPauses
-from adsum.observe.log_stream import LogCounters
-from adsum.observe.loop_lag import LoopLag
 from adsum.observe.metrics import ADSUM
+from adsum.observe.roll import RollSource
 from adsum.observe.series import Kind, Sources
-from adsum.observe.tally import CatalogTally
-from adsum.storage.writer import WriterCounters
+from tests.observe import support
 
 NOW = Now(0, 1_000)
 
@@ -42,23 +35,8 @@ def _view() -> View:
     return view
 
 
-def sources(view: View | None = None) -> Sources:
-    return Sources(
-        version="1.2.3",
-        node_name="n1",
-        is_leader=True,
-        catalog=CatalogTally(view or _view()),
-        core=CoreCounters(),
-        transitions=dict.fromkeys(Status, 0),
-        api=ApiCounters(),
-        http=HttpCounters(),
-        dns=DnsCounters(),
-        checks=CheckCounters(),
-        storage=WriterCounters(),
-        logs=LogCounters(),
-        lag=LoopLag(),
-        gc_pauses=GcPauses(),
-    )
+def sources(view: View | None = None, roll: RollSource | None = None) -> Sources:
+    return support.sources(view or _view(), roll)
 
 
 def samples(exposition: Exposition) -> dict[tuple[str, tuple[str, ...]], Sample]:

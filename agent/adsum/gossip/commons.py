@@ -25,7 +25,7 @@ from adsum.gossip.order import Standing, Status
 from adsum.gossip.rtt import RoundTrips
 from adsum.gossip.settings import GossipSettings, Identity, Mode
 from adsum.gossip.suspicion import Timeouts
-from adsum.gossip.tally import Tally
+from adsum.gossip.tally import FORGOTTEN, UNKNOWN, Tally
 from adsum.gossip.wire import HEADER_BYTES, Kind, encode
 from adsum.now import MINUTE, Now
 from adsum.timers import Timers
@@ -114,8 +114,8 @@ class Commons:
         self, profile: Profile, before: Standing | None, after: Standing | None, evidence: Evidence
     ) -> None:
         key = (
-            before.status.value if before else "unknown",
-            after.status.value if after else "forgotten",
+            before.status.value if before else UNKNOWN,
+            after.status.value if after else FORGOTTEN,
             evidence.cause.value,
         )
         self.tally.transitions[key] = self.tally.transitions.get(key, 0) + 1

@@ -131,7 +131,7 @@ class Core:
             header = parse_header(message)
             packet = decode(message[HEADER_BYTES:])
         except Malformed as malformed:
-            self.tally.drop(f"malformed {malformed}")
+            self.tally.drop(malformed.reason)
             return self._commons.take_effects()
         if packet.kind >= len(Kind):
             self.tally.drop("kind of a later version")
@@ -397,6 +397,9 @@ class Core:
 
     def _finish_after_farewell(self, now: Now) -> None:
         """By the time news takes to reach everybody, not by when a queue is empty: it may never be."""
+        if not self._commons.roster.present:
+            self._say_done()
+            return
         wait_ns = int(push_time_s(self._commons.members) * SECOND) + FAREWELL_EXTRA_NS
         self._commons.timers.set((Timer.LEAVE, None), now.monotonic_ns + wait_ns)
 

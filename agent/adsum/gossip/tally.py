@@ -4,9 +4,52 @@ be a million."""
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import Literal
 
-from adsum.gossip.wire import Kind
+from adsum.gossip.evidence import Cause
+from adsum.gossip.order import Status
+from adsum.gossip.wire import Damage, Kind
 
+# Everything that comes in and is not used has one of these reasons; there are no others to be counted by.
+Drop = Literal[
+    Damage,
+    "ack of another",
+    "bad claim",
+    "generation ahead",
+    "introductions",
+    "kind of a later version",
+    "my own",
+    "not authentic",
+    "ping for another",
+    "reaped generation",
+    "roster full",
+    "short id taken",
+    "sync too long",
+    "version range",
+]
+
+UNKNOWN, FORGOTTEN = "unknown", "forgotten"  # where there is no standing before, or none after
+_LISTED = tuple(status.value for status in Status)
+_GONE = (Status.FAILED.value, Status.LEFT.value)
+# What there was before, what there is now, and why: all that can happen.
+TRANSITIONS: tuple[tuple[str, str, str], ...] = tuple(
+    (before, after, cause.value)
+    for befores, after, causes in (
+        ((UNKNOWN,), "alive", (Cause.JOINED,)),
+        (_LISTED, "alive", (Cause.RESTARTED,)),
+        (("suspect", "failed"), "alive", (Cause.REFUTED,)),
+        (("alive",), "alive", (Cause.CHANGED,)),
+        (_LISTED, "suspect", (Cause.SUSPECTED,)),
+        ((UNKNOWN, *_LISTED), "failed", (Cause.SILENT, Cause.REFUSED)),
+        ((UNKNOWN, *_LISTED), "left", (Cause.LEFT, Cause.FORCED)),
+        (_LISTED, FORGOTTEN, (Cause.REPLACED,)),
+        (_GONE, FORGOTTEN, (Cause.REAPED,)),
+    )
+    for before in befores
+    for cause in causes
+)
+
+VERDICT_BUCKETS_S = (0.5, 1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0)  # T_max at a thousand members is 72 s
 AGE_BUCKETS_S = (0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 30.0)
 PHI_BUCKETS = (0.5, 1.0, 2.0, 3.0, 4.0, 6.0, 8.0)
 RTT_BUCKETS_S = (0.0005, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.5)
@@ -38,7 +81,7 @@ class Tally:
     packets_out: list[int] = field(default_factory=lambda: [0] * len(Kind))
     bytes_in: list[int] = field(default_factory=lambda: [0] * len(Kind))
     bytes_out: list[int] = field(default_factory=lambda: [0] * len(Kind))
-    dropped: dict[str, int] = field(default_factory=dict)  # what came in and was not used, by reason
+    dropped: dict[Drop, int] = field(default_factory=dict)  # what came in and was not used, by reason
     transitions: dict[tuple[str, str, str], int] = field(default_factory=dict)  # from, to, cause
     suspicions_raised: int = 0
     suspicions_refuted: int = 0
@@ -64,7 +107,7 @@ class Tally:
     answers_cut: int = 0  # stale news that was not answered because the answer was full
     rtt_s: Buckets = field(default_factory=lambda: Buckets(RTT_BUCKETS_S))
     phi: Buckets = field(default_factory=lambda: Buckets(PHI_BUCKETS))
-    detection_s: Buckets = field(default_factory=lambda: Buckets(AGE_BUCKETS_S))  # suspicion to verdict
+    detection_s: Buckets = field(default_factory=lambda: Buckets(VERDICT_BUCKETS_S))  # suspicion to verdict
 
-    def drop(self, reason: str) -> None:
+    def drop(self, reason: Drop) -> None:
         self.dropped[reason] = self.dropped.get(reason, 0) + 1

@@ -16,7 +16,7 @@ from __future__ import annotations
 import enum
 import struct
 import zlib
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 from adsum.gossip.claims import COUNTER_MAX, SHORT, BadClaim, strict_loads
 
@@ -33,8 +33,15 @@ COORDINATE_BYTES_MAX = 64
 U32 = 1 << 32
 
 
+Damage = Literal["malformed truncated", "malformed version", "malformed cbor", "malformed fields"]
+
+
 class Malformed(ValueError):
     """The sender's fault; counted by its reason and dropped."""
+
+    def __init__(self, reason: Damage) -> None:
+        super().__init__(reason)
+        self.reason: Damage = reason
 
 
 class Kind(enum.IntEnum):
@@ -97,12 +104,12 @@ def header(sender: bytes, generation: int) -> bytes:
 
 def parse_header(message: bytes) -> Header:
     if len(message) < HEADER_BYTES:
-        raise Malformed("truncated")
+        raise Malformed("malformed truncated")
     version, sender, generation, _flags = _HEADER.unpack_from(message)
     if version != FORMAT_VERSION:
-        raise Malformed("version")
+        raise Malformed("malformed version")
     if generation >= COUNTER_MAX:
-        raise Malformed("fields")
+        raise Malformed("malformed fields")
     return Header(sender, generation)
 
 
@@ -138,12 +145,12 @@ def decode(body: bytes) -> Packet:
     try:
         fields = strict_loads(body)
     except BadClaim as error:
-        raise Malformed("cbor") from error
+        raise Malformed("malformed cbor") from error
     if not isinstance(fields, list) or len(fields) < FIELDS:
-        raise Malformed("fields")
+        raise Malformed("malformed fields")
     packet = Packet._make(fields[:FIELDS])
     if not _is_sane(packet):
-        raise Malformed("fields")
+        raise Malformed("malformed fields")
     return packet
 
 

@@ -1,11 +1,15 @@
 """The names that Consul's dashboards and runbooks look for, without the prefix (`consul`, unless configured).
 
-Dotted, as Consul's JSON spells them; in Prometheus' text the dots are underscores. Only what one agent
-without gossip and Raft can say truthfully is here: a made-up zero would silence somebody's alert.
+Dotted, as Consul's JSON spells them; in Prometheus' text the dots are underscores. Only what this agent
+can say truthfully is here: a made-up zero would silence somebody's alert.
+
+What Serf and memberlist count has the meaning it has there: a member joins when it is met or comes back, and
+messages are those that were news.
 """
 
 from __future__ import annotations
 
+from adsum.gossip.tally import UNKNOWN
 from adsum.observe.process import heap_objects, resident_bytes, tasks
 from adsum.observe.series import Labelled, Series, Sources, counter, gauge, timer
 
@@ -15,6 +19,15 @@ def _dns_kinds(sources: Sources, *, is_reverse: bool) -> Labelled:
         count for tally, count in sources.dns.answered.items() if (tally.qtype == "PTR") == is_reverse
     )
     return {(sources.node_name,): answers}
+
+
+def _became(sources: Sources, status: str, befores: tuple[str, ...] = (), cause: str = "") -> int:
+    """Members that took on a state; from any, for any reason, unless told."""
+    return sum(
+        count
+        for (before, after, why), count in sources.roll.tally.transitions.items()
+        if after == status and (not befores or before in befores) and why.startswith(cause)
+    )
 
 
 def _none(_sources: Sources) -> int:
@@ -42,4 +55,36 @@ CONSUL: tuple[Series, ...] = (
     timer("dns.domain_query", "Questions about names.", lambda s: _dns_kinds(s, is_reverse=False), "node"),
     timer("dns.ptr_query", "Questions about addresses.", lambda s: _dns_kinds(s, is_reverse=True), "node"),
     counter("dns.stale_queries", "Answers from a copy too old.", _none),
+    # Gossip.
+    counter(
+        "serf.member.join",
+        "Members met, or back after they failed or left.",
+        lambda s: _became(s, "alive", (UNKNOWN, "failed", "left")),
+    ),
+    counter("serf.member.failed", "Members called failed.", lambda s: _became(s, "failed")),
+    counter("serf.member.left", "Members that left.", lambda s: _became(s, "left")),
+    counter(
+        "serf.member.update",
+        "Members that say something else about themselves.",
+        lambda s: _became(s, "alive", ("alive",), "changed"),
+    ),
+    counter("serf.member.flap", "Members back soon after they failed.", lambda s: s.roll.tally.flaps),
+    gauge("memberlist.health.score", "How much this agent doubts itself.", lambda s: s.roll.health.score),
+    counter("memberlist.msg.alive", "News that a member lives.", lambda s: _became(s, "alive")),
+    counter("memberlist.msg.suspect", "News of suspicions.", lambda s: _became(s, "suspect")),
+    counter("memberlist.msg.dead", "News of failures.", lambda s: _became(s, "failed")),
+    timer("memberlist.probeNode", "Members probed.", lambda s: {(): s.roll.tally.probes}),
+    timer(
+        "memberlist.pushPullNode",
+        "Rosters compared at this agent's wish.",
+        lambda s: {(): s.roll.tally.syncs_opened},
+    ),
+    counter("memberlist.udp.sent", "Bytes of gossip's datagrams.", lambda s: s.roll.net.datagrams.sent_bytes),
+    counter(
+        "memberlist.udp.received",
+        "Bytes of gossip's datagrams.",
+        lambda s: s.roll.net.datagrams.received_bytes,
+    ),
+    counter("memberlist.tcp.accept", "Streams from other agents.", lambda s: s.roll.net.gate.welcomed),
+    counter("memberlist.tcp.connect", "Streams to other agents.", lambda s: s.roll.net.gate.dialled),
 )

@@ -13,7 +13,9 @@ import trio
 
 from adsum.now import SECOND
 from adsum.observe.loop_lag import BOUNDS_NS
+from adsum.observe.net_metrics import NET
 from adsum.observe.process import tasks
+from adsum.observe.roll_metrics import ROLL
 from adsum.observe.series import Histogram, Labelled, Series, Sources, by_one, counter, gauge, histogram
 
 
@@ -255,6 +257,9 @@ ADSUM: tuple[Series, ...] = (
         ),
         "cause",
     ),
+    # Other agents.
+    *ROLL,
+    *NET,
     # The process.
     histogram(
         "adsum_event_loop_lag_seconds",

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from adsum.agent.core import CoreCounters
 from adsum.api.limits import HttpCounters
@@ -19,6 +19,7 @@ from adsum.health_checks.runner import Counters as CheckCounters
 from adsum.observe.gc_pauses import GcPauses
 from adsum.observe.log_stream import LogCounters
 from adsum.observe.loop_lag import LoopLag
+from adsum.observe.roll import RollSource
 from adsum.observe.tally import CatalogTally
 from adsum.storage.writer import WriterCounters
 
@@ -41,6 +42,7 @@ class Sources:
     logs: LogCounters
     lag: LoopLag
     gc_pauses: GcPauses
+    roll: RollSource = field(default_factory=RollSource)
 
 
 class Kind(enum.Enum):

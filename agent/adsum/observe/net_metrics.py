@@ -1,0 +1,179 @@
+"""What goes between agents, and what of it was not let in or did not get out."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import get_args
+
+from adsum.gossip.tally import Drop
+from adsum.net.errors import BadPeer, Lost, NetError, Refused, TimedOut, TurnedAway, Unreachable, Unwelcome
+from adsum.observe.series import Labelled, Series, Sources, by_one, counter, gauge
+
+REASONS: tuple[Drop, ...] = get_args(Drop)
+FAILURES: Mapping[str, type[NetError]] = {
+    "refused": Refused,
+    "unreachable": Unreachable,
+    "timed_out": TimedOut,
+    "lost": Lost,
+    "turned_away": TurnedAway,
+    "unwelcome": Unwelcome,
+    "bad_peer": BadPeer,
+}
+
+
+def _received_drops(sources: Sources) -> Labelled:
+    net, dropped = sources.roll.net, sources.roll.tally.dropped
+    sealing = net.sealing
+    return by_one(
+        {reason.replace(" ", "_"): dropped.get(reason, 0) for reason in REASONS}
+        | {
+            "buffer_full": net.dropped_by_kernel(),
+            "oversized": net.datagrams.received_oversized,
+            "error": net.datagrams.receive_errors,
+            "truncated": sealing.truncated,
+            "other_version": sealing.other_version,
+            "unknown_key": sealing.unknown_key,
+            "forged": sealing.forged,
+            "damaged": sealing.damaged,
+            "plain_refused": sealing.plain_refused,
+            "replayed": sealing.replayed,
+            "reflected": sealing.reflected,
+            "stale_life": sealing.stale_life,
+        }
+    )
+
+
+def _sent_drops(sources: Sources) -> Labelled:
+    datagrams = sources.roll.net.datagrams
+    return by_one(
+        {
+            "buffer_full": datagrams.dropped_full,
+            "oversized": datagrams.dropped_oversized,
+            "bad_address": datagrams.dropped_bad_address,
+            "error": datagrams.send_errors.total(),
+        }
+    )
+
+
+def _unreachable(sources: Sources) -> Labelled:
+    told = sources.roll.net.datagrams.unreachable
+    refused = told["ECONNREFUSED"]
+    return by_one({"port": refused, "other": told.total() - refused})
+
+
+def _datagrams(sources: Sources) -> Labelled:
+    sealing = sources.roll.net.sealing
+    return {
+        ("in", "sealed"): sealing.opened,
+        ("in", "plain"): sealing.opened_plain,
+        ("out", "sealed"): sealing.sent_sealed,
+        ("out", "plain"): sealing.sent_plain,
+    }
+
+
+def _failures(counted: Mapping[str, int]) -> Labelled:
+    """Classes that are special cases of one of these are counted by their own names, as that one."""
+    return by_one({cause: _count(counted, error) for cause, error in FAILURES.items()})
+
+
+def _count(counted: Mapping[str, int], error: type[NetError]) -> int:
+    return sum(counted.get(each.__name__, 0) for each in (error, *error.__subclasses__()))
+
+
+NET: tuple[Series, ...] = (
+    counter(
+        "adsum_gossip_datagrams_total",
+        "Gossip's datagrams let in and sent, by direction and by whether they were sealed with a key.",
+        _datagrams,
+        *("direction", "form"),
+    ),
+    counter(
+        "adsum_gossip_received_bytes_total",
+        "Bytes of all datagrams that came to gossip's port.",
+        lambda s: s.roll.net.datagrams.received_bytes,
+    ),
+    counter(
+        "adsum_gossip_sent_bytes_total",
+        "Bytes of gossip's datagrams as they left.",
+        lambda s: s.roll.net.datagrams.sent_bytes,
+    ),
+    counter(
+        "adsum_gossip_receive_dropped_total",
+        "What came to gossip's port and was not used, by reason.",
+        _received_drops,
+        "reason",
+    ),
+    counter(
+        "adsum_gossip_send_dropped_total",
+        "Gossip's datagrams that did not leave, by reason.",
+        _sent_drops,
+        "reason",
+    ),
+    counter(
+        "adsum_gossip_undeliverable_total",
+        "Datagrams that came back with an ICMP error: nobody listens on the port, or another.",
+        _unreachable,
+        "error",
+    ),
+    counter(
+        "adsum_gossip_drains_full_total",
+        "Times that more datagrams waited than are read at once.",
+        lambda s: s.roll.net.datagrams.drains_full,
+    ),
+    counter(
+        "adsum_gossip_lives_evicted_total",
+        "Senders whose counters were forgotten to make room for others.",
+        lambda s: s.roll.net.sealing.lives_evicted,
+    ),
+    # Streams.
+    gauge("adsum_streams_open", "Streams from other agents open now.", lambda s: s.roll.net.streams.open),
+    counter(
+        "adsum_streams_turned_away_total",
+        "Streams from other agents closed unheard, because too many were open.",
+        lambda s: s.roll.net.streams.turned_away,
+    ),
+    counter(
+        "adsum_streams_total",
+        "Streams between agents, by who opened them.",
+        lambda s: by_one({"in": s.roll.net.gate.welcomed, "out": s.roll.net.gate.dialled}),
+        "direction",
+    ),
+    counter(
+        "adsum_stream_dials_failed_total",
+        "Streams that could not be opened to other agents, by cause.",
+        lambda s: _failures(s.roll.net.gate.dials_failed),
+        "cause",
+    ),
+    counter(
+        "adsum_stream_welcomes_failed_total",
+        "Streams from other agents, or whoever that was, that were not let in, by cause.",
+        lambda s: _failures(s.roll.net.gate.welcomes_failed),
+        "cause",
+    ),
+    counter(
+        "adsum_stream_pings_answered_total",
+        "Pings answered over a stream.",
+        lambda s: s.roll.net.streams.pings_answered,
+    ),
+    # Calls.
+    gauge(
+        "adsum_calls_in_flight",
+        "Calls from other agents that are being answered.",
+        lambda s: s.roll.net.calls.in_flight,
+    ),
+    counter(
+        "adsum_calls_total",
+        "Calls from other agents, by how they ended.",
+        lambda s: by_one(
+            {
+                "answered": s.roll.net.calls.answered,
+                "declined": s.roll.net.calls.declined,
+                "busy": s.roll.net.calls.busy,
+                "overdue": s.roll.net.calls.overdue,
+                "cancelled": s.roll.net.calls.cancelled,
+                "fault": s.roll.net.calls.faults,
+            }
+        ),
+        "result",
+    ),
+)

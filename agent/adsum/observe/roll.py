@@ -1,0 +1,81 @@
+"""Where the roll's numbers are kept: the gossip core, and what counts on its way to the network.
+
+An agent whose gossip is off has the same series as any other, so every part has a default that counts
+nothing, and the roll of such an agent holds itself alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from adsum.gossip.broadcasts import Broadcasts
+from adsum.gossip.guard import Guard
+from adsum.gossip.health import Health
+from adsum.gossip.order import Departure, Status
+from adsum.gossip.tally import Tally
+from adsum.net.call_server import CallCounters
+from adsum.net.datagrams import DatagramCounters
+from adsum.net.gate import GateCounters
+from adsum.net.sealing import SealingCounters
+from adsum.net.streams import StreamCounters
+from adsum.now import SECOND, Now
+
+if TYPE_CHECKING:
+    from adsum.gossip.core import Core
+
+DIGEST_BITS = 53  # Prometheus' numbers are doubles: beyond, two views would look like one
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NetSource:
+    datagrams: DatagramCounters = field(default_factory=DatagramCounters)
+    sealing: SealingCounters = field(default_factory=SealingCounters)
+    streams: StreamCounters = field(default_factory=StreamCounters)
+    gate: GateCounters = field(default_factory=GateCounters)
+    calls: CallCounters = field(default_factory=CallCounters)
+    dropped_by_kernel: Callable[[], int] = lambda: 0  # as `Datagrams` knows it
+
+
+def _alone() -> dict[Status, int]:
+    return {status: int(status is Status.ALIVE) for status in Status}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RollSource:
+    """`of` makes one of a core; without arguments it is the roll of an agent that does not gossip."""
+
+    tally: Tally = field(default_factory=Tally)
+    health: Health = field(default_factory=Health)
+    guard: Guard = field(default_factory=lambda: Guard(SECOND))
+    broadcasts: Broadcasts = field(default_factory=lambda: Broadcasts(members_max=0, retransmit_mult=1))
+    members: Callable[[], dict[Status, int]] = _alone
+    digest: Callable[[], int] = lambda: 0
+    holds_last_known: Callable[[], bool] = lambda: False
+    net: NetSource = field(default_factory=NetSource)
+
+    @classmethod
+    def of(cls, core: Core, now: Callable[[], Now], net: NetSource) -> RollSource:
+        commons = core.commons
+        return cls(
+            tally=core.tally,
+            health=commons.health,
+            guard=commons.guard,
+            broadcasts=commons.broadcasts,
+            members=lambda: members(core),
+            digest=lambda: core.digest() & (1 << DIGEST_BITS) - 1,
+            holds_last_known=lambda: core.holds_last_known(now()),
+            net=net,
+        )
+
+
+def members(core: Core) -> dict[Status, int]:
+    """As `adsum members` lists them: with this agent, and without those who were pruned."""
+    roster = core.commons.roster
+    counts = dict(roster.counts)
+    if counts[Status.LEFT]:
+        standings = (member.standing for member in roster.members.values())
+        counts[Status.LEFT] -= sum(standing.departure == Departure.PRUNED for standing in standings)
+    counts[Status.LEFT if core.commons.me.departure else Status.ALIVE] += 1
+    return counts
