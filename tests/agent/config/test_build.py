@@ -128,6 +128,9 @@ def test_a_slip_is_reported_even_where_a_later_file_covers_it(tmp_path: Path) ->
         ({"default_query_time": "1h"}, "default_query_time"),
         ({"unix_sockets": {"mode": "rw"}}, "unix_sockets.mode"),
         ({"limits": {"http_max_conns_per_client": -1}}, "limits.http_max_conns_per_client"),
+        ({"serf_lan": "unix:///x"}, "serf_lan"),
+        ({"serf_lan_allowed_cidrs": ["10.0.0.0/99"]}, "serf_lan_allowed_cidrs[0]"),
+        ({"retry_max": -1}, "retry_max"),
     ],
 )
 def test_a_value_that_cannot_work_is_refused_at_its_place(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import binascii
 import ipaddress
 import re
+from collections.abc import Iterable
 
 from adsum.agent.config.kinds import BadValue
 
@@ -74,6 +75,10 @@ def read_network(text: str) -> str:
         return str(ipaddress.ip_network(text, strict=False))
     except ValueError:
         raise BadValue(f'must be a network as 10.0.0.0/8, not "{text}"') from None
+
+
+def is_within(address: str, networks: Iterable[str]) -> bool:
+    return any(ipaddress.ip_address(address) in ipaddress.ip_network(network) for network in networks)
 
 
 def read_join_entry(text: str) -> str:

@@ -7,14 +7,21 @@ from collections.abc import Callable, Iterator
 
 from adsum.agent.config.config import Config
 from adsum.agent.config.keys import ALLOW_UNSUPPORTED, KEYS, Fate, did_you_mean, nearest
-from adsum.agent.config.kinds import BadValue
+from adsum.agent.config.kinds import DISABLED, BadValue
 from adsum.agent.config.merge import Placed, Settings
+from adsum.agent.config.network import is_within
 from adsum.agent.config.values import Values
 from adsum.catalog.definitions import BadDefinition
 from adsum.catalog.validate import DNS_LABEL, refuse_bad_meta
+from adsum.durations import format_duration
+from adsum.now import HOUR, MILLISECOND, SECOND
 
 DATACENTER = re.compile(r"[a-z0-9_-]+")
 GOSSIP_MODES = frozenset({"classic", "adaptive"})
+GOSSIP_INTERVAL_NS_MIN = 10 * MILLISECOND
+GOSSIP_COUNT_MAX = 100  # far beyond what any cluster gains from
+RECONNECT_TIMEOUT_NS_MIN = 8 * HOUR  # Consul's
+RETRY_INTERVAL_NS_MIN = SECOND
 NODE_ID = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 LOG_LEVELS = {"WARNING": "WARN", "ERR": "ERROR"} | {
     level: level for level in ("TRACE", "DEBUG", "INFO", "WARN", "ERROR")
@@ -70,13 +77,10 @@ def read_log_level(text: str) -> str:
 
 def check_rules(config: Config, values: Values) -> list[str]:
     """Every rule looks at the whole; the result is warnings."""
-    for rule in (_check_names, _check_server, _check_storage, _check_addresses, _check_ports, _check_times):
+    for rule in RULES:
         for name, sentence in rule(config):
             values.refuse(name, sentence)
     return list(_warnings(config))
-
-
-Rule = Callable[[Config], Iterator[tuple[str, str]]]
 
 
 def _check_names(config: Config) -> Iterator[tuple[str, str]]:
@@ -132,6 +136,46 @@ def _check_times(config: Config) -> Iterator[tuple[str, str]]:
         yield "default_query_time", "must not exceed max_query_time"
 
 
+def _check_gossip(config: Config) -> Iterator[tuple[str, str]]:
+    gossip = config.gossip
+    paces = {"probe_interval": gossip.probe_interval_ns, "gossip_interval": gossip.gossip_interval_ns}
+    for name, interval_ns in paces.items():
+        if interval_ns < GOSSIP_INTERVAL_NS_MIN:
+            yield f"gossip_lan.{name}", "must be at least 10ms: a shorter one does nothing but send"
+    if gossip.probe_timeout_ns < MILLISECOND:
+        yield "gossip_lan.probe_timeout", "must be at least 1ms: no answer is quicker than that everywhere"
+    elif gossip.probe_timeout_ns >= gossip.probe_interval_ns:
+        interval = format_duration(gossip.probe_interval_ns)
+        yield (
+            "gossip_lan.probe_timeout",
+            f"must be below gossip_lan.probe_interval, {interval}: others are asked to probe in what is left",
+        )
+    counts = {
+        "gossip_nodes": gossip.gossip_nodes,
+        "retransmit_mult": gossip.retransmit_mult,
+        "suspicion_mult": gossip.suspicion_mult,
+    }
+    for name, count in counts.items():
+        if not 1 <= count <= GOSSIP_COUNT_MAX:
+            yield f"gossip_lan.{name}", f"must be between 1 and {GOSSIP_COUNT_MAX}, not {count}"
+    if gossip.reconnect_timeout_ns < RECONNECT_TIMEOUT_NS_MIN:
+        yield (
+            "reconnect_timeout",
+            "must be at least 8h: a failed member that is forgotten sooner may miss its own return",
+        )
+
+
+def _check_joining(config: Config) -> Iterator[tuple[str, str]]:
+    if config.retry_interval_ns < RETRY_INTERVAL_NS_MIN:
+        yield "retry_interval", "must be at least 1s: every attempt asks DNS and all agents named"
+    own = config.advertise_address
+    if own and config.serf_lan_allowed_cidrs and not is_within(own, config.serf_lan_allowed_cidrs):
+        yield (
+            "serf_lan_allowed_cidrs",
+            f"must hold this agent's own address, {own}: with the same list the others would not let it in",
+        )
+
+
 def _warnings(config: Config) -> Iterator[str]:
     if not DNS_LABEL.fullmatch(config.node_name):
         yield f'node_name "{config.node_name}" is not a DNS label: DNS clients cannot ask for this node'
@@ -139,8 +183,22 @@ def _warnings(config: Config) -> Iterator[str]:
         yield "bootstrap_expect is 2: two servers cannot lose one and go on; expect 3"
     elif config.bootstrap_expect > 1 and config.bootstrap_expect % 2 == 0:
         yield f"bootstrap_expect is {config.bootstrap_expect}: one less tolerates as many failures"
+    if config.ports.serf_lan == DISABLED and (config.start_join or config.retry_join):
+        yield "ports.serf_lan is -1: without gossip this agent joins nobody, whatever retry_join says"
     if config.enable_script_checks and not config.is_dev and not config.http.allow_write_http_from:
         yield (
             "enable_script_checks lets everybody who reaches the HTTP API run commands on this host: "
             "enable_local_script_checks does not, and http_config.allow_write_http_from limits who may"
         )
+
+
+RULES: tuple[Callable[[Config], Iterator[tuple[str, str]]], ...] = (
+    _check_names,
+    _check_server,
+    _check_storage,
+    _check_addresses,
+    _check_ports,
+    _check_gossip,
+    _check_joining,
+    _check_times,
+)
