@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import logging
 from collections.abc import Callable, Mapping
 from dataclasses import replace
@@ -12,10 +13,13 @@ from random import Random
 
 import msgspec
 
+from adsum.agent import tags
 from adsum.agent.commands import Command, RegisterService, ReportTtl
 from adsum.agent.config.config import Config
 from adsum.agent.config.errors import ConfigErrors
 from adsum.agent.core import Core
+from adsum.agent.roll import Roll
+from adsum.agent.roll_call import own_profile
 from adsum.agent.settings import Settings
 from adsum.agent.watches import Watches
 from adsum.api import endpoints
@@ -31,6 +35,11 @@ from adsum.catalog.model import Node
 from adsum.catalog.saved import Saved
 from adsum.catalog.view import View
 from adsum.effects import Effect, Notify, Reply
+from adsum.gossip import core as gossip_core
+from adsum.gossip.claims import Address, Alive, Profile, alive
+from adsum.gossip.commands import SyncAsked
+from adsum.gossip.effects import SyncMessage, SyncPart
+from adsum.gossip.settings import GossipSettings, Identity
 from adsum.now import SECOND, Now
 from adsum.observe.exposition import Exposition
 from adsum.observe.log_stream import LogCounters, LogStream
@@ -58,6 +67,10 @@ class FakeAgent:
         settings = Settings(node=node, is_persistent=False)
         self.core = Core(self.now(), settings, Random(0))
         self._perform(self.core.start(self.now(), Saved()))
+        identity = Identity(own_profile(config, node), generation=1)
+        gossip = gossip_core.Core(self.now(), GossipSettings(), identity, Random(0))
+        roll = Roll(gossip, self.core.view, node.node_id, node.datacenter)
+        self._perform(self.core.call_roll(self.now(), roll))
 
     @property
     def view(self) -> View:
@@ -66,6 +79,11 @@ class FakeAgent:
     @property
     def own(self) -> Local:
         return self.core.own
+
+    @property
+    def roll(self) -> Roll:
+        assert self.core.roll is not None
+        return self.core.roll
 
     def now(self) -> Now:
         self.wall_ms += 1
@@ -87,6 +105,21 @@ class FakeAgent:
 
     def leave(self) -> None:
         self.has_left = True
+
+    # What tests do to the roll.
+
+    def meet(self, name: str, address: str = "127.0.0.2", *, is_server: bool = False) -> Alive:
+        """A member says that it is there."""
+        described = tags.encode(tags.Tags(datacenter="dc1", build="1.8.7", is_server=is_server))
+        node_id = hashlib.blake2b(name.encode(), digest_size=16).digest()
+        claim = alive(Profile(node_id, name, Address(address, 8301), described), 1, 0)
+        self.hear(claim.encoded)
+        return claim
+
+    def hear(self, alive_claim: bytes, verdict: bytes = b"") -> list[Effect]:
+        """In an exchange of rosters: what a member says of itself, and what others say of it."""
+        told = SyncMessage(0, (SyncPart(alive_claim, verdict),), wants_answer=False)
+        return self._perform(self.core.receive(self.now(), SyncAsked(1, told)))
 
     # What tests do to the catalog.
 

@@ -16,6 +16,7 @@ import time
 from collections.abc import Callable
 from importlib import import_module
 from random import Random
+from typing import TYPE_CHECKING, Any
 
 import trio
 
@@ -43,9 +44,12 @@ from adsum.storage import registrations
 from adsum.storage.disk import Disk
 from adsum.storage.writer import Writer, WriterCounters
 
+if TYPE_CHECKING:
+    from adsum.agent.roll_call import RollCall
+
 log = logging.getLogger("agent")
 
-# How long an orderly end waits for the disk.
+# How long an orderly end waits for the others to hear of it, and then for the disk.
 FAREWELL_S = 5.0
 STATUS_INTERVAL_S = 10.0
 # A server's first pass looks at its socket, the loop's next sees what waits there, the one after answers.
@@ -71,6 +75,7 @@ class Assembly:
         self._dns, self._storage = DnsCounters(), WriterCounters()
         self._lag, self._gc_pauses = LoopLag(), GcPauses()
         self._sockets = bind(config)
+        self._leaves = False
 
     async def run(self) -> None:
         trio.lowlevel.add_instrument(self._lag)
@@ -83,12 +88,13 @@ class Assembly:
             nursery.start_soon(writer.run)
             nursery.start_soon(self._node.watches.run)
             await self._answer_dns(nursery)
+            roll_call = await self._call_roll(nursery)
             await self._open_front(nursery)
             nursery.start_soon(self._node.keep_time)
             self._settle_in()
             nursery.start_soon(self._feed_watchdog)
-            await self._until_the_end(nursery)
-            await self._farewell(writer)
+            leaves = await self._until_the_end(nursery)
+            await self._farewell(roll_call, writer, leaves=leaves)
             nursery.cancel_scope.cancel()
 
     async def _answer_dns(self, nursery: trio.Nursery) -> None:
@@ -100,11 +106,16 @@ class Assembly:
         for _ in range(PASSES_TO_ANSWER):  # who asked while we were starting has waited long enough
             await trio.lowlevel.checkpoint()
 
+    async def _call_roll(self, nursery: trio.Nursery) -> RollCall:
+        loaded = await _load("adsum.agent.roll_call")
+        config = self._agent.config
+        own = self._node.core.settings.node
+        roll_call: RollCall = loaded.RollCall(self._node, config, own, self._disk, self._random)
+        await roll_call.begin(nursery)
+        return roll_call
+
     async def _open_front(self, nursery: trio.Nursery) -> None:
-        usual_s = sys.getswitchinterval()
-        sys.setswitchinterval(SWITCH_INTERVAL_LOADING_S)
-        front = await trio.to_thread.run_sync(import_module, "adsum.agent.front")
-        sys.setswitchinterval(usual_s)
+        front = await _load("adsum.agent.front")
         observed = front.Observed(
             dns=self._dns,
             storage=self._storage,
@@ -129,11 +140,13 @@ class Assembly:
 
     # Signals and the end.
 
-    async def _until_the_end(self, nursery: trio.Nursery) -> None:
+    async def _until_the_end(self, nursery: trio.Nursery) -> bool:
+        """Whether this agent leaves for good, as far as others are concerned."""
         ended = trio.Event()
         nursery.start_soon(self._heed_signals, ended)
         nursery.start_soon(self._heed_leaving, ended)
         await ended.wait()
+        return self._leaves
 
     async def _heed_signals(self, ended: trio.Event) -> None:
         with trio.open_signal_receiver(signal.SIGINT, signal.SIGTERM, signal.SIGHUP) as signals:
@@ -143,12 +156,14 @@ class Assembly:
                     continue
                 if ended.is_set():
                     os._exit(1)  # asked twice: somebody does not want to wait for the farewell
-                leaves = _leaves_on(number, self._agent.config)
-                log.info("caught %s: %s", signal.Signals(number).name, "leaving" if leaves else "stopping")
+                self._leaves = _leaves_on(number, self._agent.config)
+                doing = "leaving" if self._leaves else "stopping"
+                log.info("caught %s: %s", signal.Signals(number).name, doing)
                 ended.set()
 
     async def _heed_leaving(self, ended: trio.Event) -> None:
         await self._agent.left.wait()
+        self._leaves = True
         log.info("leaving, as a client asked")
         ended.set()
 
@@ -162,8 +177,10 @@ class Assembly:
                 log.error("%s", mistake)
         self._manager.ready(self._status())
 
-    async def _farewell(self, writer: Writer) -> None:
+    async def _farewell(self, roll_call: RollCall, writer: Writer, *, leaves: bool) -> None:
         self._manager.stopping("leaving")
+        with trio.move_on_after(FAREWELL_S):
+            await roll_call.farewell(leaves=leaves)
         self._node.perform(self._node.core.stop())
         with trio.move_on_after(FAREWELL_S):
             await writer.until_idle()
@@ -180,6 +197,15 @@ class Assembly:
     def _status(self) -> str:
         own = self._node.own
         return f"{len(own.services)} services, {len(own.checks)} checks registered here"
+
+
+async def _load(name: str) -> Any:
+    """In a thread, so that DNS goes on answering."""
+    usual_s = sys.getswitchinterval()
+    sys.setswitchinterval(SWITCH_INTERVAL_LOADING_S)
+    module = await trio.to_thread.run_sync(import_module, name)
+    sys.setswitchinterval(usual_s)
+    return module
 
 
 def _leaves_on(number: int, config: Config) -> bool:

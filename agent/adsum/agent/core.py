@@ -6,8 +6,9 @@
     deadline()                       when it wants the next tick, in monotonic nanoseconds
 
 Reads do not come here: DNS, health and catalog answers are taken straight from `view`, own state from `own`.
-Today its parts are the catalog's view and this agent's own services and checks. The roll, consensus and the
-store will stand beside them behind the same verbs; the order of effects is decided here, so it is simulated.
+Its parts are the catalog's view, this agent's own services and checks, and the roll, which is called once DNS
+answers from what was saved. Consensus and the store will stand beside them behind the same verbs; the order
+of effects is decided here, so it is simulated.
 
 A change is visible at once and acknowledged when it is on disk: of the effects of one verb, runs and wake-ups
 come first, then `Persist`, and the `Reply` follows from `receive(Persisted)`.
@@ -19,6 +20,7 @@ import enum
 import zlib
 from dataclasses import dataclass
 from random import Random
+from typing import TYPE_CHECKING
 
 from adsum.agent.commands import (
     CheckRan,
@@ -26,6 +28,7 @@ from adsum.agent.commands import (
     DeregisterCheck,
     DeregisterService,
     Message,
+    OwnCommand,
     Persisted,
     RegisterCheck,
     RegisterService,
@@ -60,6 +63,10 @@ from adsum.effects import (
 from adsum.now import MILLISECOND, SECOND, Now
 from adsum.timers import Timers
 
+if TYPE_CHECKING:  # comes later, see `call_roll`
+    from adsum.agent.roll import Roll
+    from adsum.gossip import commands as gossip_commands
+
 # Commands that wait for the disk. Past it new ones are refused: their callers can try again, memory cannot.
 WAITING_MAX = 10_000
 # TTL states are worth a file a second at most: they only bridge a restart.
@@ -82,6 +89,7 @@ class Core:
         self.counters = CoreCounters()
         self.view = View(now, tag=zlib.crc32(settings.node.node_id.encode()) & 0xFF)
         self.own = Local(self.view, _local_settings(settings), random)
+        self.roll: Roll | None = None
         self._registry = Registry(self.own)
         self._logs: list[Log] = []
         self._chores: Timers[Chore] = Timers()
@@ -89,6 +97,7 @@ class Core:
         self._tickets = 0
         self._on_its_way: dict[int, list[int]] = {}  # tickets of the disk -> the requests that wait for them
         self._waiting = 0
+        self._settled_index = 0
 
     # The four verbs, and the start.
 
@@ -106,7 +115,14 @@ class Core:
                 self.own.restore_ttl(now, state.check_id, state.status, state.output, left_ns)
         return self._settled(now)
 
+    def call_roll(self, now: Now, roll: Roll) -> list[Effect]:
+        """From here on others are heard, and hear of us."""
+        self.roll = roll
+        return self._settled(now)
+
     def command(self, now: Now, request: int, command: Command) -> list[Effect]:
+        if not isinstance(command, OwnCommand):
+            return self._command_roll(now, request, command)
         refusal = self._too_busy() or self._obey(now, command)
         effects = self._settled(now)
         if refusal is not None:
@@ -128,23 +144,34 @@ class Core:
                 return [Reply(request, None) for request in requests]
             case CheckRan(check_id, run, status, output):
                 self.own.ran(now, check_id, run, status, output)
+            case _:
+                assert self.roll is not None, "nobody is heard before the roll is called"
+                return self._with_news(now, self.roll.receive(now, message))
         return self._settled(now)
 
     def tick(self, now: Now) -> list[Effect]:
+        called = self.roll.tick(now) if self.roll is not None else []
         for service_id in self.own.tick(now):
             self.counters.deregistered_critical += 1
             self._logs.append(Log(Severity.WARN, f"a service was critical for too long: id={service_id}"))
             self._registry.deregister_service(now, service_id)
         saves = [self._save_ttl_states() for _chore in self._chores.take_due(now.monotonic_ns)]
-        return [*self._settled(now), *saves]
+        peers = self.roll.take_peers(now) if self.roll is not None else None
+        if peers is not None and self.settings.is_persistent:
+            saves.append(self._persist((peers,), is_synced=False))
+        return [*called, *self._settled(now), *saves]
 
     def stop(self) -> list[Effect]:
         """An orderly end is near: what would be saved a moment later is saved now."""
-        return [self._save_ttl_states()] if Chore.SAVE_TTL_STATES in self._chores else []
+        saves = [self._save_ttl_states()] if Chore.SAVE_TTL_STATES in self._chores else []
+        if self.roll is not None and self.settings.is_persistent:
+            saves.append(self._persist((self.roll.peers_file(),), is_synced=False))
+        return [*saves]
 
     def deadline(self) -> int | None:
-        deadlines = [each for each in (self.own.deadline(), self._chores.earliest()) if each is not None]
-        return min(deadlines, default=None)
+        roll_ns = self.roll.deadline() if self.roll is not None else None
+        deadlines = (self.own.deadline(), self._chores.earliest(), roll_ns)
+        return min((each for each in deadlines if each is not None), default=None)
 
     # Commands: each makes its whole change, or refuses with nothing changed.
 
@@ -193,11 +220,26 @@ class Core:
         self._registry.define(now, settings.services, settings.checks)
         self.own.publish_all(now)
 
+    # The roll.
+
+    def _command_roll(self, now: Now, request: int, command: gossip_commands.Command) -> list[Effect]:
+        if self.roll is None:
+            return [Reply(request, Refusal(Cause.FAILED, "The agent is starting; try again shortly"))]
+        return self._with_news(now, self.roll.command(now, request, command))
+
+    def _with_news(self, now: Now, effects: list[Effect]) -> list[Effect]:
+        """Most datagrams change nothing that anybody could see; they cost no more than that."""
+        assert self.roll is not None
+        if self.view.index == self._settled_index and not self.roll.has_changes:
+            return effects
+        return [*effects, *self._settled(now)]
+
     # Effects.
 
     def _settled(self, now: Now) -> list[Effect]:
         """After a change: what checks must do, who must wake, and last what must be on disk."""
         moved = self.own.refresh_aliases(now, self.view.changes())
+        self._settled_index = self.view.index
         effects: list[Effect] = [*self._logs, *self._registry.take_logs(), *self.own.take_effects()]
         self._logs.clear()
         if moved:
@@ -205,7 +247,8 @@ class Core:
         has_news = self.own.ttl_changes != self._ttl_changes_saved
         if has_news and self.settings.is_persistent and Chore.SAVE_TTL_STATES not in self._chores:
             self._chores.set(Chore.SAVE_TTL_STATES, now.monotonic_ns + TTL_SAVE_NS)
-        changes = self._registry.take_changes()
+        called = self.roll.take_changes() if self.roll is not None else ()
+        changes = (*self._registry.take_changes(), *called)
         if changes and self.settings.is_persistent:
             effects.append(self._persist(changes, is_synced=True))
         return effects

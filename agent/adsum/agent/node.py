@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 import trio
 
-from adsum.agent.commands import CheckRan, Command, Persisted
+from adsum.agent.commands import CheckRan, Command, Message, Persisted
 from adsum.agent.core import Core
 from adsum.agent.watches import Watches
 from adsum.api.door import Refused
@@ -26,6 +26,7 @@ from adsum.now import MILLISECOND, SECOND, Now
 from adsum.storage.writer import Writer
 
 if TYPE_CHECKING:
+    from adsum.agent.roll_call import RollCall
     from adsum.health_checks.runner import CheckResult, Runner
 
 log = logging.getLogger("agent")
@@ -58,6 +59,7 @@ class Node:
         self._alarm_ns: int | None = None
         self._writer: Writer | None = None
         self._runner: Runner | None = None
+        self._roll_call: RollCall | None = None
 
     @property
     def view(self) -> View:
@@ -87,14 +89,24 @@ class Node:
         """Until then no check runs: the core asks for none before its first tick."""
         self._runner = runner
 
+    def call_roll(self, roll_call: RollCall) -> None:
+        """Until then nobody is heard, and the core asks nothing of the network."""
+        self._roll_call = roll_call
+        self.perform(self.core.call_roll(self._clock(), roll_call.roll))
+
+    def now(self) -> Now:
+        return self._clock()
+
     # What comes in from those who perform effects.
 
+    def receive(self, message: Message) -> None:
+        self.perform(self.core.receive(self._clock(), message))
+
     def persisted(self, ticket: int) -> None:
-        self.perform(self.core.receive(self._clock(), Persisted(ticket)))
+        self.receive(Persisted(ticket))
 
     def check_ran(self, check_id: str, run: int, result: CheckResult) -> None:
-        message = CheckRan(check_id, run, result.status, result.output)
-        self.perform(self.core.receive(self._clock(), message))
+        self.receive(CheckRan(check_id, run, result.status, result.output))
 
     async def keep_time(self) -> None:
         while True:
@@ -124,6 +136,9 @@ class Node:
                     self._answer(request, refusal)
                 case Log(severity, sentence):
                     log.log(LEVELS[severity], sentence)
+                case _:
+                    assert self._roll_call is not None
+                    self._roll_call.perform(effect)
         self._set_alarm()
 
     def _answer(self, request: int, refusal: Refusal | None) -> None:

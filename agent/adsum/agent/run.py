@@ -54,6 +54,9 @@ def run_to_the_end(assembly: Assembly, data_dir: str) -> int:
     exit_status = 0
     try:
         trio.run(assembly.run)
+    except* CannotStart as problem:
+        log.critical("the agent stops: %s", _first(problem))
+        exit_status = 1
     except* OSError as problem:
         where = f" in {data_dir}" if data_dir else ""
         log.critical("the agent stops, because it cannot keep what it promised%s: %s", where, _first(problem))
@@ -96,7 +99,7 @@ def remove_pid(path: str) -> None:
         Path(path).unlink(missing_ok=True)
 
 
-def _first(group: BaseExceptionGroup[OSError]) -> BaseException:
+def _first(group: BaseExceptionGroup[BaseException]) -> BaseException:
     first: BaseException = group
     while isinstance(first, BaseExceptionGroup):
         first = first.exceptions[0]

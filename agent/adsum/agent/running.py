@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 import trio
 
@@ -21,6 +22,10 @@ from adsum.agent.node import Node
 from adsum.agent.watches import Watches
 from adsum.catalog.local import Local
 from adsum.catalog.view import View
+from adsum.now import Now
+
+if TYPE_CHECKING:
+    from adsum.agent.roll import Roll
 
 log = logging.getLogger("agent")
 
@@ -43,6 +48,14 @@ class RunningAgent:
     @property
     def own(self) -> Local:
         return self.node.own
+
+    @property
+    def roll(self) -> Roll:
+        assert self.node.core.roll is not None, "HTTP is served after the roll is called"
+        return self.node.core.roll
+
+    def now(self) -> Now:
+        return self.node.now()
 
     @property
     def watches(self) -> Watches:

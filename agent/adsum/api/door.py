@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from adsum.agent.commands import Command
 from adsum.agent.config.config import Config
@@ -11,6 +11,10 @@ from adsum.catalog.indexes import Topic
 from adsum.catalog.local import Local
 from adsum.catalog.view import View
 from adsum.effects import Refusal
+from adsum.now import Now
+
+if TYPE_CHECKING:  # `Refused` is wanted before the roll is loaded
+    from adsum.agent.roll import Roll
 
 
 class Refused(Exception):
@@ -38,6 +42,12 @@ class Agent(Protocol):
 
     @property
     def own(self) -> Local: ...
+
+    @property
+    def roll(self) -> Roll:
+        """Who is present. Read it; what changes it is a command."""
+
+    def now(self) -> Now: ...
 
     @property
     def watches(self) -> Watches: ...

@@ -23,6 +23,7 @@ class Family(enum.StrEnum):
     NODES = "nodes"  # the list of nodes
     SERVICES = "services"  # the list of service names with their tags
     INSTANCES = "instances"  # any service anywhere: for queries that search them all
+    EVENTS = "events"  # user events heard here
 
 
 class Topic(NamedTuple):

@@ -13,10 +13,13 @@ from __future__ import annotations
 import enum
 import math
 from collections.abc import Hashable
+from typing import NamedTuple
+
+from adsum.gossip import ages
 
 SKIPS_MAX = 8  # entries of one bucket that do not fit before the next is tried
 OTHERS_SHARE = 4  # one part in so many is kept for the classes behind membership
-HEAD_BYTES = 3  # what CBOR puts before a byte string of a datagram's size
+HEAD_BYTES = 3  # what CBOR puts before a byte string of a datagram's size; a short one's age is in it
 
 
 class Class(enum.Enum):
@@ -26,12 +29,12 @@ class Class(enum.Enum):
 
 
 class Entry:
-    __slots__ = ("key", "payload", "queued_ns", "told")
+    __slots__ = ("born_ns", "key", "payload", "told")
 
-    def __init__(self, key: Hashable, payload: bytes, queued_ns: int) -> None:
+    def __init__(self, key: Hashable, payload: bytes, born_ns: int | None) -> None:
         self.key = key
         self.payload = payload
-        self.queued_ns = queued_ns
+        self.born_ns = born_ns  # when it was first told by anybody, if that is known
         self.told = 0
 
 
@@ -48,11 +51,11 @@ class Queue:
     def __len__(self) -> int:
         return len(self._entries)
 
-    def put(self, now_ns: int, key: Hashable, payload: bytes, *, told: int = 0) -> None:
+    def put(self, born_ns: int | None, key: Hashable, payload: bytes, *, told: int = 0) -> None:
         self.forget(key)
         if len(self._entries) >= self.entries_max:
             self._drop_most_told()
-        entry = Entry(key, payload, now_ns)
+        entry = Entry(key, payload, born_ns)
         entry.told = told
         self._entries[key] = entry
         self._bucket(told)[key] = entry
@@ -62,7 +65,7 @@ class Queue:
         if entry is not None:
             del self._buckets[entry.told][key]
 
-    def take(self, room_bytes: int, told_max: int) -> list[bytes]:
+    def take(self, room_bytes: int, told_max: int) -> list[Entry]:
         if not self._entries:
             return []
         taken: list[Entry] = []
@@ -73,7 +76,7 @@ class Queue:
                 room_bytes -= self._take_from(bucket, room_bytes, taken)
         for entry in taken:
             self._told(entry, told_max)
-        return [entry.payload for entry in taken]
+        return taken
 
     def _take_from(self, bucket: dict[Hashable, Entry], room_bytes: int, taken: list[Entry]) -> int:
         used_bytes = skipped = 0
@@ -109,6 +112,14 @@ class Queue:
                 return
 
 
+class Taken(NamedTuple):
+    """For one datagram."""
+
+    claims: list[bytes]
+    ages: list[int]  # of the claims
+    carried: list[bytes]
+
+
 class Broadcasts:
     def __init__(self, *, members_max: int, retransmit_mult: int) -> None:
         self.queues = {
@@ -123,23 +134,29 @@ class Broadcasts:
     def __bool__(self) -> bool:
         return bool(len(self._membership) or len(self._catalog) or len(self._events))
 
-    def put(self, now_ns: int, kind: Class, key: Hashable, payload: bytes) -> None:
-        self.queues[kind].put(now_ns, key, payload)
+    def put(self, born_ns: int | None, kind: Class, key: Hashable, payload: bytes) -> None:
+        self.queues[kind].put(born_ns, key, payload)
 
-    def take(self, room_bytes: int, members: int) -> tuple[list[bytes], list[bytes]]:
+    def take(self, now_ns: int, room_bytes: int, members: int) -> Taken:
         """Claims (news and events) and carried payloads for one datagram, at most so many bytes in all."""
         scale = math.ceil(math.log10(members + 1))
         others_wait = len(self._catalog) or len(self._events)
         kept_bytes = room_bytes // OTHERS_SHARE if others_wait else 0
-        claims = self._membership.take(room_bytes - kept_bytes, self._membership.mult * scale)
+        news = self._membership.take(room_bytes - kept_bytes, self._membership.mult * scale)
         if others_wait:
-            room_bytes -= _size(claims)
+            room_bytes -= _size(news)
             kept_bytes = room_bytes // OTHERS_SHARE if len(self._events) else 0
             carried = self._catalog.take(room_bytes - kept_bytes, self._catalog.mult * scale)
             room_bytes -= _size(carried)
-            return claims + self._events.take(room_bytes, self._events.mult * scale), carried
-        return claims, []
+            news += self._events.take(room_bytes, self._events.mult * scale)
+        else:
+            carried = []
+        return Taken(
+            [entry.payload for entry in news],
+            [ages.coded(now_ns, entry.born_ns) for entry in news],
+            [entry.payload for entry in carried],
+        )
 
 
-def _size(payloads: list[bytes]) -> int:
-    return sum(map(len, payloads)) + HEAD_BYTES * len(payloads)
+def _size(entries: list[Entry]) -> int:
+    return sum(len(entry.payload) for entry in entries) + HEAD_BYTES * len(entries)

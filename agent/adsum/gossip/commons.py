@@ -9,8 +9,9 @@ from __future__ import annotations
 import enum
 from collections.abc import Callable, Hashable
 from random import Random
+from typing import NamedTuple
 
-from adsum.gossip import phi, suspicion
+from adsum.gossip import ages, phi, suspicion
 from adsum.gossip.beats import Beats
 from adsum.gossip.broadcasts import HEAD_BYTES, Broadcasts, Class
 from adsum.gossip.claims import Address, Claims, Profile
@@ -27,10 +28,10 @@ from adsum.gossip.settings import GossipSettings, Identity, Mode
 from adsum.gossip.suspicion import Timeouts
 from adsum.gossip.tally import FORGOTTEN, UNKNOWN, Tally
 from adsum.gossip.wire import HEADER_BYTES, Kind, encode
-from adsum.now import MINUTE, Now
+from adsum.now import MINUTE, SECOND, Now
 from adsum.timers import Timers
 
-FIXED_FIELDS_BYTES = 64  # every positional field at its longest, but the spliced ones
+FIXED_FIELDS_BYTES = 66  # every positional field at its longest, but the spliced ones
 FLAP_NS = MINUTE
 
 
@@ -48,6 +49,13 @@ class Timer(enum.Enum):
     REAP = "reap"
     JOIN_AGAIN = "join again"
     LEAVE = "leave"
+
+
+class Hears(NamedTuple):
+    """How the claim in hand came here."""
+
+    is_sync: bool
+    age: int  # as a datagram tells it, see `ages`
 
 
 class Commons:
@@ -73,6 +81,7 @@ class Commons:
         self.effects: list[Effect] = []
         self.root = b""
         self.digest: Callable[[], int]  # of the roster, as pings and acks carry it; `sync` knows how
+        self.hears: Hears | None = None  # the claim in hand; None while nobody tells us anything
         self.tells_on = True  # off while a newcomer is told what everybody else knows
         self._sequence = 0
         self._gossip_ns = 0
@@ -129,11 +138,25 @@ class Commons:
     def broadcast(self, now: Now, subject: Hashable, encoded: bytes, kind: Class = Class.MEMBERSHIP) -> None:
         if not self.tells_on:
             return
-        self.broadcasts.put(now.monotonic_ns, kind, subject, encoded)
+        self.broadcasts.put(self._born_ns(now, subject), kind, subject, encoded)
         soonest_ns = now.monotonic_ns + self.settings.gossip_interval_ns
         if self._gossip_ns > soonest_ns:
             wait_ns = int(self.random.random() * self.settings.gossip_interval_ns)
             self.gossip_at(now.monotonic_ns + wait_ns)
+
+    def _born_ns(self, now: Now, subject: Hashable) -> int | None:
+        """Whatever is told on while a claim is heard was news, and as old as the claim; but for my answer."""
+        hears = self.hears
+        if hears is None or subject == self.me.short:
+            return now.monotonic_ns
+        if hears.is_sync:
+            self.tally.news_by_sync += 1
+            return None
+        self.tally.news_by_datagram += 1
+        born_ns = ages.born_ns(now.monotonic_ns, hears.age)
+        if born_ns is not None:
+            self.tally.news_age_s.add((now.monotonic_ns - born_ns) / SECOND)
+        return born_ns
 
     def gossip_at(self, at_ns: int) -> None:
         self._gossip_ns = at_ns
@@ -157,10 +180,13 @@ class Commons:
         room_bytes = self.settings.datagram_bytes_max - HEADER_BYTES - FIXED_FIELDS_BYTES - len(coordinate)
         for claim in first:
             room_bytes -= len(claim) + HEAD_BYTES
-        claims, carried = list(first), list[bytes]()
+        claims, carried, told = list(first), list[bytes](), b""
         if self.broadcasts:
-            news, carried = self.broadcasts.take(room_bytes, self.members)
-            claims += [claim for claim in news if claim not in first]
+            news, news_ages, carried = self.broadcasts.take(now.monotonic_ns, room_bytes, self.members)
+            fresh = [(claim, age) for claim, age in zip(news, news_ages, strict=True) if claim not in first]
+            claims += [claim for claim, _ in fresh]
+            if fresh:
+                told = bytes((*(ages.UNKNOWN for _ in first), *(age for _, age in fresh)))
             room_bytes -= (
                 sum(map(len, news)) + sum(map(len, carried)) + HEAD_BYTES * (len(news) + len(carried))
             )
@@ -180,6 +206,7 @@ class Commons:
             claims=claims,
             beats=beats,
             carried=carried,
+            ages=told,
         )
         self._post(to, kind, message)
         return beats

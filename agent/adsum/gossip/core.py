@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from random import Random
 
-from adsum.gossip import claims
+from adsum.gossip import ages, claims
 from adsum.gossip.beats import AGES_PER_PERIOD
 from adsum.gossip.broadcasts import Class
 from adsum.gossip.cases import Cases
@@ -40,7 +40,7 @@ from adsum.gossip.commands import (
     SyncFailed,
     Unreachable,
 )
-from adsum.gossip.commons import Commons, Timer
+from adsum.gossip.commons import Commons, Hears, Timer
 from adsum.gossip.effects import (
     CarriedHeard,
     ConflictSeen,
@@ -302,14 +302,17 @@ class Core:
     def _take_news(
         self, now: Now, source: Address, header: Header, packet: Packet, member: Member | None
     ) -> None:
-        commons = self._commons
-        for encoded in packet.claims:
+        commons, told_by = self._commons, Source(source, header.sender)
+        for place, encoded in enumerate(packet.claims):
             try:
                 claim = commons.claims.decode(encoded)
             except BadClaim:
                 commons.tally.drop("bad claim")
                 continue
-            self._hearsay.hear(now, claim, Source(source, header.sender))
+            age = packet.ages[place] if place < len(packet.ages) else ages.UNKNOWN
+            commons.hears = Hears(is_sync=False, age=age)
+            self._hearsay.hear(now, claim, told_by)
+        commons.hears = None
         if member is not None and header.generation == member.standing.generation:
             commons.beats.hear(now.monotonic_ns, member, packet.beat)
         if packet.beats:

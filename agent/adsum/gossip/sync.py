@@ -13,8 +13,9 @@ import math
 from collections.abc import Iterable
 from typing import NamedTuple
 
+from adsum.gossip import ages
 from adsum.gossip.claims import Address, Alive, BadClaim, Dead, Left, Suspect
-from adsum.gossip.commons import Commons, Timer
+from adsum.gossip.commons import Commons, Hears, Timer
 from adsum.gossip.effects import (
     AnswerSync,
     CloseSync,
@@ -268,6 +269,7 @@ class Syncs:
         new."""
         told: dict[bytes, Standing] = {}
         members_max = self.commons.settings.members_max
+        self.commons.hears = FROM_A_SYNC
         self.commons.tells_on = len(parts) < NEWCOMER_SHARE * (len(self.commons.roster) + 1)
         for part in parts[:members_max]:
             alive = self._decoded(part.alive)
@@ -281,6 +283,7 @@ class Syncs:
         if len(parts) > members_max:
             self.commons.tally.drop("sync too long")
         self.commons.tells_on = True
+        self.commons.hears = None
         self.hearsay.take_answers()
         return told
 
@@ -309,4 +312,5 @@ def _scale(members: int) -> int:
     return math.ceil(math.log2(members) - math.log2(SCALE_ABOVE)) + 1
 
 
+FROM_A_SYNC = Hears(is_sync=True, age=ages.UNKNOWN)
 _NOTHING = Standing(-1, 0, 0, 0)

@@ -104,10 +104,14 @@ class Tally:
     syncs_failed: int = 0
     syncs_busy: int = 0
     conflicts: int = 0
+    news_by_datagram: int = 0  # first heard in one, and told on
+    news_by_sync: int = 0  # what datagrams had not brought yet
     answers_cut: int = 0  # stale news that was not answered because the answer was full
     rtt_s: Buckets = field(default_factory=lambda: Buckets(RTT_BUCKETS_S))
     phi: Buckets = field(default_factory=lambda: Buckets(PHI_BUCKETS))
     detection_s: Buckets = field(default_factory=lambda: Buckets(VERDICT_BUCKETS_S))  # suspicion to verdict
+
+    news_age_s: Buckets = field(default_factory=lambda: Buckets(AGE_BUCKETS_S))  # when first heard here
 
     def drop(self, reason: Drop) -> None:
         self.dropped[reason] = self.dropped.get(reason, 0) + 1

@@ -76,9 +76,11 @@ class Packet(NamedTuple):
     claims: list[bytes]
     beats: bytes
     carried: list[bytes]
+    ages: bytes = b""  # of the claims, see `ages`; left out where there is nothing to say
 
 
-FIELDS = len(Packet._fields)
+FIELDS_MAX = len(Packet._fields)
+FIELDS_MIN = FIELDS_MAX - len(Packet._field_defaults)
 
 
 class PlainSeal:
@@ -126,10 +128,18 @@ def encode(
     claims: list[bytes] | None = None,
     beats: bytes = b"",
     carried: list[bytes] | None = None,
+    ages: bytes = b"",
 ) -> bytes:
     claims, carried = claims or [], carried or []
     parts = [
-        *(_ARRAY_OF_FIELDS, _KINDS[kind], number(sequence), bytes_head(len(about)), about, number(amount)),
+        *(
+            _ARRAY_WITH_AGES if ages else _ARRAY,
+            _KINDS[kind],
+            number(sequence),
+            bytes_head(len(about)),
+            about,
+            number(amount),
+        ),
         *(number(flags), number(beat), bytes_head(len(root)), root, bytes_head(len(coordinate)), coordinate),
         array_head(len(claims)),
     ]
@@ -138,6 +148,8 @@ def encode(
     parts += (bytes_head(len(beats)), beats, array_head(len(carried)))
     for payload in carried:
         parts += (bytes_head(len(payload)), payload)
+    if ages:
+        parts += (bytes_head(len(ages)), ages)
     return b"".join(parts)
 
 
@@ -146,19 +158,19 @@ def decode(body: bytes) -> Packet:
         fields = strict_loads(body)
     except BadClaim as error:
         raise Malformed("malformed cbor") from error
-    if not isinstance(fields, list) or len(fields) < FIELDS:
+    if not isinstance(fields, list) or len(fields) < FIELDS_MIN:
         raise Malformed("malformed fields")
-    packet = Packet._make(fields[:FIELDS])
+    packet = Packet(*fields[:FIELDS_MAX])
     if not _is_sane(packet):
         raise Malformed("malformed fields")
     return packet
 
 
 def _is_sane(packet: Packet) -> bool:
-    kind, sequence, about, amount, flags, beat, root, coordinate, claims, beats, carried = packet
+    kind, sequence, about, amount, flags, beat, root, coordinate, claims, beats, carried, ages = packet
     return (
         type(kind) is type(sequence) is type(amount) is type(flags) is type(beat) is int
-        and type(about) is type(root) is type(coordinate) is type(beats) is bytes
+        and type(about) is type(root) is type(coordinate) is type(beats) is type(ages) is bytes
         and type(claims) is type(carried) is list
         and 0 <= kind < 256
         and 0 <= sequence < U32
@@ -171,6 +183,7 @@ def _is_sane(packet: Packet) -> bool:
         and len(beats) % BEAT.size == 0
         and len(claims) <= CLAIMS_MAX
         and len(carried) <= CARRIED_MAX
+        and len(ages) <= CLAIMS_MAX
         and all(type(claim) is bytes for claim in claims)
         and all(type(payload) is bytes for payload in carried)
     )
@@ -209,5 +222,5 @@ def _long_head(major: int, value: int) -> bytes:
 
 _SMALL = [_long_head(0, value) for value in range(24)]
 _BYTES_HEADS = [_long_head(0x40, length) for length in range(256)]
-_ARRAY_OF_FIELDS = array_head(FIELDS)
+_ARRAY, _ARRAY_WITH_AGES = array_head(FIELDS_MIN), array_head(FIELDS_MAX)
 _KINDS = {kind: number(kind) for kind in Kind}

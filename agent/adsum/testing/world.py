@@ -154,3 +154,5 @@ def _told(effect: Effect) -> str:
             return "notify " + " ".join(f"{family}:{name}" for family, name in topics)
         case Log(severity, sentence):
             return f"log {severity.value} {sentence}"
+        case _:
+            return f"roll {type(effect).__name__}"

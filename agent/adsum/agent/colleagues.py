@@ -1,0 +1,82 @@
+"""Questions between agents, over gossip's port: keyrings, journals, full outputs of checks.
+
+Seldom enough that each takes a connection of its own. What is asked is named by a method; the room that can
+answer it registers for it. With a key all of it is sealed and authenticated. Without one, a method that
+changes something is answered only to hosts of members that are present.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from random import Random
+
+import trio
+
+from adsum.gossip.claims import Address
+from adsum.gossip.members import Roster
+from adsum.net.call_server import CallServer
+from adsum.net.calls import Declined, Line, dial_for_calls
+from adsum.net.gate import Gate
+from adsum.net.introduction import Peer
+
+ASK_TIMEOUT_S = 5.0
+NOT_SERVED = "not served"
+NOT_TRUSTED = "not trusted"
+
+Handler = Callable[[Peer, bytes], Awaitable[bytes]]
+
+
+@dataclass(frozen=True, slots=True)
+class _Method:
+    handler: Handler
+    is_change: bool
+
+
+class Colleagues:
+    """Both sides: `ask` others, and answer them by what was registered."""
+
+    def __init__(self, roster: Roster, random: Random) -> None:
+        self.server = CallServer(self)
+        self._gate: Gate | None = None
+        self._roster = roster
+        self._random = random
+        self._methods: dict[str, _Method] = {}
+
+    def attach(self, gate: Gate) -> None:
+        self._gate = gate
+
+    def register(self, method: str, handler: Handler, *, is_change: bool = False) -> None:
+        self._methods[method] = _Method(handler, is_change)
+
+    async def ask(self, to: Address, method: str, body: bytes, *, timeout_s: float = ASK_TIMEOUT_S) -> bytes:
+        """Raises a `CallError`, which says whether it may have been done."""
+        if self._gate is None:
+            raise Declined(NOT_SERVED, "this agent does not listen for others (ports.serf_lan is -1)")
+        line = Line(dial_for_calls(self._gate, to), self._random)
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(line.run)
+            try:
+                return await line.ask(method, body, timeout_s=timeout_s)
+            finally:
+                nursery.cancel_scope.cancel()
+        raise AssertionError("the nursery ends by returning or raising")
+
+    # What others ask of us.
+
+    async def answer(self, caller: Peer, method: str, body: bytes) -> bytes:
+        known = self._methods.get(method)
+        if known is None:
+            raise Declined(NOT_SERVED, f"this agent does not know the question {method!r}")
+        if known.is_change and not self._is_trusted(caller):
+            raise Declined(NOT_TRUSTED, "without encryption only hosts of present members may change things")
+        return await known.handler(caller, body)
+
+    def hear(self, caller: Peer, topic: str, body: bytes) -> None:
+        """Nothing is told without an answer yet."""
+
+    def _is_trusted(self, caller: Peer) -> bool:
+        if caller.is_authenticated:
+            return True
+        present = (member for member in self._roster.members.values() if member.standing.is_present)
+        return any(member.profile.address.host == caller.address.host for member in present)

@@ -1,0 +1,107 @@
+"""How an agent finds its cluster: by whom it knew before, whom it is told to ask, and again until it works.
+
+The peers of the last life come first and quietly: they need no configuration. Then `start_join`, once, and
+`retry_join` until one of its entries lets us in; both as in Consul, which ends when they are exhausted.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Awaitable, Callable, Sequence
+from random import Random
+
+import cbor2
+import trio
+
+from adsum.agent.config.config import Config
+from adsum.agent.sockets import CannotStart
+from adsum.gossip.claims import Address
+from adsum.net import join_names
+from adsum.now import SECOND
+
+log = logging.getLogger("agent.join")
+
+PEERS_TRIED_MAX = 64
+PEERS_AT_ONCE = 8
+
+# Raises `NotJoined` when none of them lets us in.
+Join = Callable[[tuple[Address, ...]], Awaitable[None]]
+
+
+class NotJoined(Exception):
+    pass
+
+
+class Joining:
+    def __init__(self, config: Config, peers: bytes | None, join: Join, random: Random) -> None:
+        self._config = config
+        self._peers = read_peers(peers)
+        self._join = join
+        self._random = random
+
+    async def run(self) -> None:
+        config = self._config
+        is_joined = await self._join_peers()
+        if config.start_join:
+            await self._join_once(config.start_join)
+        if config.retry_join and not is_joined:
+            await self._join_until_it_works(config.retry_join)
+
+    async def _join_peers(self) -> bool:
+        peers = self._random.sample(self._peers, min(len(self._peers), PEERS_TRIED_MAX))
+        for first in range(0, len(peers), PEERS_AT_ONCE):
+            try:
+                await self._join(tuple(peers[first : first + PEERS_AT_ONCE]))
+            except NotJoined as problem:
+                log.debug("peers of the last life did not answer: %s", problem)
+                continue
+            log.info("joined again the cluster that this agent was in before")
+            return True
+        return False
+
+    async def _join_once(self, entries: Sequence[str]) -> None:
+        try:
+            count = await self._join_entries(entries)
+        except NotJoined as problem:
+            raise CannotStart(f"none of start_join let this agent in: {problem}") from None
+        log.info("joined by start_join, of which %d addresses were tried", count)
+
+    async def _join_until_it_works(self, entries: Sequence[str]) -> None:
+        attempts = 0
+        while True:
+            attempts += 1
+            try:
+                count = await self._join_entries(entries)
+            except NotJoined as problem:
+                log.warning("retry_join, attempt %d: %s", attempts, problem)
+            else:
+                log.info("joined by retry_join, of which %d addresses were tried", count)
+                return
+            if self._config.retry_max and attempts >= self._config.retry_max:
+                raise CannotStart(f"retry_join was tried {attempts} times, as often as retry_max allows")
+            await trio.sleep(self._config.retry_interval_ns / SECOND)
+
+    async def _join_entries(self, entries: Sequence[str]) -> int:
+        port = self._config.ports.serf_lan
+        found = await join_names.find(join_names.parse(entry, port) for entry in entries)
+        if not found.addresses:
+            raise NotJoined("; ".join(found.failures.values()) or "it names nobody")
+        await self._join(tuple(found.addresses))
+        return len(found.addresses)
+
+
+def read_peers(content: bytes | None) -> list[Address]:
+    """Those of the last life; a file that makes no sense names nobody."""
+    if content is None:
+        return []
+    try:
+        listed = cbor2.loads(content)
+    except (cbor2.CBORDecodeError, ValueError):
+        log.warning("the file of peers is damaged and not used; retry_join finds the cluster as well")
+        return []
+    peers = []
+    for each in listed if isinstance(listed, list) else ():
+        match each:
+            case [str(host), int(port)]:
+                peers.append(Address(host, port))
+    return peers

@@ -1,0 +1,101 @@
+"""Who is present, as the catalog shows it: derived from the roll, written by nobody.
+
+A member that is alive or suspected is a node whose serfHealth passes. One that failed stays listed, critical,
+so that its instances leave DNS and `passing` at once on every agent, with no write to any log. One that left
+is gone, with everything on it.
+
+Self-preservation: while we are cut off, or too many fell silent at once, silence means our own trouble rather
+than theirs. Then silent verdicts hide nothing, and those of the last minutes are taken back until it ends;
+only a refusal or a departure still hides.
+"""
+
+from __future__ import annotations
+
+from adsum.agent import tags
+from adsum.catalog.model import Node
+from adsum.catalog.view import View
+from adsum.gossip.claims import Profile
+from adsum.gossip.effects import MemberChanged
+from adsum.gossip.evidence import Cause
+from adsum.gossip.order import Status
+from adsum.now import Now
+
+# Consul's agents carry it in their node meta, and so does what is known of one before its own record comes.
+SEGMENT_META = {"consul-network-segment": ""}
+
+
+class Presence:
+    def __init__(self, view: View, own_id: str, datacenter: str) -> None:
+        self.holds_last_known = False
+        self._view = view
+        self._own_id = own_id
+        self._datacenter = datacenter
+        self._names: dict[str, str] = {}  # of the nodes shown here, by their id
+        self._silent_ns: dict[str, int] = {}  # when a node, by name, was called dead by silence
+
+    def changed(self, now: Now, change: MemberChanged) -> None:
+        owner = uuid_text(change.member.node_id)
+        if owner == self._own_id:
+            return
+        status = change.after.status if change.after is not None else Status.LEFT
+        if status is Status.LEFT:
+            self._hide(now, owner)
+            return
+        self._show(now, owner, change.member)
+        name = change.member.name
+        is_silent = status is Status.FAILED and change.evidence.cause is not Cause.REFUSED
+        self._silent_ns.pop(name, None)
+        if is_silent:
+            self._silent_ns[name] = now.monotonic_ns
+        is_kept = is_silent and self.holds_last_known
+        self._view.set_presence(now, name, is_present=status is not Status.FAILED or is_kept)
+
+    def hold(self, now: Now, *, holds: bool, since_ns: int) -> None:
+        """Whether silent verdicts, from those of `since_ns` on, mean anything."""
+        if holds == self.holds_last_known:
+            return
+        self.holds_last_known = holds
+        for name, silent_ns in self._silent_ns.items():
+            if not holds or silent_ns >= since_ns:
+                self._view.set_presence(now, name, is_present=holds)
+
+    def _show(self, now: Now, owner: str, profile: Profile) -> None:
+        shown_as = self._names.get(owner)
+        if shown_as is not None and shown_as != profile.name:
+            self._hide(now, owner)  # it was renamed
+        holder = self._view.node(profile.name)
+        if holder is not None and holder.owner != owner:
+            self._hide(now, holder.owner)  # it took over the name of one that is gone
+        self._names[owner] = profile.name
+        if holder is None or holder.owner != owner or holder.node.value.address != profile.address.host:
+            self._view.put_node(now, owner, self._node(owner, profile))
+
+    def _node(self, owner: str, profile: Profile) -> Node:
+        """What the roll knows of it; its own record says more when it comes."""
+        address = profile.address.host
+        family = "ipv6" if ":" in address else "ipv4"
+        near = {kind: address for wide in ("lan", "wan") for kind in (wide, f"{wide}_{family}")}
+        return Node(
+            node_id=owner,
+            name=profile.name,
+            address=address,
+            datacenter=tags.decode(profile.meta).datacenter or self._datacenter,
+            tagged_addresses=near,
+            meta=SEGMENT_META,
+        )
+
+    def _hide(self, now: Now, owner: str) -> None:
+        name = self._names.pop(owner, None)
+        if name is None:
+            return
+        self._silent_ns.pop(name, None)
+        self._view.remove_node(now, name)
+
+
+def uuid_text(node_id: bytes) -> str:
+    digits = node_id.hex()
+    return "-".join((digits[:8], digits[8:12], digits[12:16], digits[16:20], digits[20:]))
+
+
+def uuid_bytes(text: str) -> bytes:
+    return bytes.fromhex(text.replace("-", ""))

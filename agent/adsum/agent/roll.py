@@ -1,0 +1,201 @@
+"""The roll inside the composite: gossip beside the catalog's view and the requests that wait for it.
+
+    command(now, request, …)   join, leave, force-leave, an event     receive(now, …)   datagrams, reports
+    tick(now)                  a deadline of gossip has come          deadline()
+
+What gossip asks of the network and what it tells for the journal passes through unchanged, in its order; what
+it says about members moves the view; what ends a command becomes its `Reply`.
+"""
+
+from __future__ import annotations
+
+import cbor2
+
+from adsum.agent.commands import Datagram
+from adsum.agent.presence import Presence
+from adsum.agent.user_events import UserEvents
+from adsum.catalog.view import View
+from adsum.effects import Cause, Effect, FileChange, Refusal, RemoveFile, Reply, WriteFile
+from adsum.gossip import effects as gossip_effects
+from adsum.gossip.claims import Address
+from adsum.gossip.commands import Command, Join, Leave, Report, Restart
+from adsum.gossip.core import Core
+from adsum.gossip.effects import (
+    EventHeard,
+    GenerationRaised,
+    IsolationChanged,
+    JoinEnded,
+    LeaveDone,
+    MemberChanged,
+    Refused,
+    Send,
+)
+from adsum.gossip.order import Status
+from adsum.now import SECOND, Now
+
+GENERATION = "generation"  # the file that holds it
+PEERS = "peers"
+PEERS_SAVED_MAX = 1_024  # one that answers is enough to find the others
+# The list of peers is worth a file every so often: it only has to be roughly true.
+PEERS_SAVE_NS = 5 * SECOND
+# How often it is looked at whether silence means anything again, while it does not.
+HOLD_LOOK_NS = SECOND
+
+
+class _Join:
+    """A request that waits for its attempts."""
+
+    __slots__ = ("errors", "is_joined", "waits_for")
+
+    def __init__(self, addresses: tuple[Address, ...]) -> None:
+        self.waits_for = set(addresses)
+        self.errors: list[str] = []
+        self.is_joined = False
+
+
+class Roll:
+    def __init__(
+        self, gossip: Core, view: View, own_id: str, datacenter: str, *, rejoins: bool = False
+    ) -> None:
+        """`rejoins`: also after it left it looks for its peers at the next start."""
+        self.gossip = gossip
+        self.presence = Presence(view, own_id, datacenter)
+        self.events = UserEvents(view)
+        self.has_left = False
+        self._rejoins = rejoins
+        self._joins: dict[int, _Join] = {}
+        self._leaving: list[int] = []
+        self._changes: list[FileChange] = []  # must be on disk
+        self._save_peers_ns: int | None = None
+        self._look_ns: int | None = None
+
+    # The verbs.
+
+    def command(self, now: Now, request: int, command: Command) -> list[Effect]:
+        match command:
+            case Join(addresses):
+                self._join(request, addresses)
+            case Leave() | Restart():
+                self._leaving.append(request)
+        effects = self._absorb(now, self.gossip.command(now, command), request)
+        is_waiting = request in self._joins or request in self._leaving
+        if not is_waiting and not any(isinstance(effect, Reply) for effect in effects):
+            effects.append(Reply(request, None))
+        return effects
+
+    def receive(self, now: Now, message: Datagram | Report) -> list[Effect]:
+        if type(message) is Datagram:
+            source, body, is_authentic = message
+            return self._absorb(now, self.gossip.receive(now, source, body, is_authentic=is_authentic))
+        assert not isinstance(message, Datagram)
+        return self._absorb(now, self.gossip.report(now, message))
+
+    def tick(self, now: Now) -> list[Effect]:
+        if self._look_ns is not None and now.monotonic_ns >= self._look_ns:
+            self._look_whether_held(now)
+        deadline_ns = self.gossip.deadline()
+        if deadline_ns is None or now.monotonic_ns < deadline_ns:
+            return []
+        return self._absorb(now, self.gossip.tick(now))
+
+    def deadline(self) -> int | None:
+        deadlines = (self.gossip.deadline(), self._look_ns, self._save_peers_ns)
+        return min((each for each in deadlines if each is not None), default=None)
+
+    # What must be kept.
+
+    @property
+    def has_changes(self) -> bool:
+        return bool(self._changes)
+
+    def take_changes(self) -> tuple[FileChange, ...]:
+        changes, self._changes = tuple(self._changes), []
+        return changes
+
+    def take_peers(self, now: Now) -> FileChange | None:
+        """The file of peers, when it is due: a restarted agent finds its cluster by it alone."""
+        if self._save_peers_ns is None or now.monotonic_ns < self._save_peers_ns:
+            return None
+        self._save_peers_ns = None
+        return self.peers_file()
+
+    def peers_file(self) -> FileChange:
+        """One that left for good is not to come back by itself."""
+        if self.has_left and not self._rejoins:
+            return RemoveFile(PEERS)
+        members = self.gossip.members()
+        addresses = [list(member.profile.address) for member in members if member.standing.is_present]
+        return WriteFile(PEERS, cbor2.dumps(addresses[:PEERS_SAVED_MAX]))
+
+    # Effects.
+
+    def _absorb(self, now: Now, effects: list[gossip_effects.Effect], request: int = 0) -> list[Effect]:
+        absorbed: list[Effect] = []
+        for effect in effects:
+            if type(effect) is Send:
+                absorbed.append(effect)
+            else:
+                self._take(now, effect, request, absorbed)
+        return absorbed
+
+    def _take(self, now: Now, effect: gossip_effects.Effect, request: int, absorbed: list[Effect]) -> None:
+        match effect:
+            case MemberChanged():
+                self._member_changed(now, effect)
+                absorbed.append(effect)
+            case IsolationChanged():
+                self._look_whether_held(now)
+                absorbed.append(effect)
+            case EventHeard(event):
+                self.events.heard(now, event)
+            case GenerationRaised(generation):
+                self._changes.append(WriteFile(GENERATION, str(generation).encode()))
+            case JoinEnded(address, error):
+                absorbed += self._join_ended(address, error)
+            case LeaveDone():
+                self.has_left = bool(self.gossip.commons.me.departure)
+                absorbed += [Reply(waiting, None) for waiting in self._leaving]
+                self._leaving.clear()
+            case Refused(sentence):
+                absorbed.append(Reply(request, Refusal(Cause.FAILED, sentence)))
+            case _:
+                absorbed.append(effect)
+
+    def _member_changed(self, now: Now, change: MemberChanged) -> None:
+        if change.after is not None and change.after.status is Status.FAILED:
+            self._look_whether_held(now)
+        self.presence.changed(now, change)
+        if self._save_peers_ns is None:
+            self._save_peers_ns = now.monotonic_ns + PEERS_SAVE_NS
+
+    def _look_whether_held(self, now: Now) -> None:
+        holds = self.gossip.holds_last_known(now)
+        within_ns = self.gossip.commons.timeouts(now).max_ns
+        self.presence.hold(now, holds=holds, since_ns=now.monotonic_ns - within_ns)
+        self._look_ns = now.monotonic_ns + HOLD_LOOK_NS if holds else None
+
+    # Joining.
+
+    def _join(self, request: int, addresses: tuple[Address, ...]) -> None:
+        own = self.gossip.commons.me.profile.address
+        others = tuple(each for each in addresses if each != own)
+        self.has_left = False
+        if others:
+            self._joins[request] = _Join(others)
+
+    def _join_ended(self, address: Address, error: str) -> list[Reply]:
+        """It answers all who asked for this address; each is told once none of its own is left."""
+        replies = []
+        for request, join in list(self._joins.items()):
+            if address not in join.waits_for:
+                continue
+            join.waits_for.discard(address)
+            join.is_joined = join.is_joined or not error
+            if error:
+                join.errors.append(f"{address.host}:{address.port}: {error}")
+            if not join.waits_for:
+                del self._joins[request]
+                sentence = "; ".join(join.errors)
+                refusal = None if join.is_joined else Refusal(Cause.FAILED, sentence)
+                replies.append(Reply(request, refusal))
+        return replies

@@ -1,0 +1,178 @@
+"""What is loaded while DNS answers already: the roll on the network.
+
+From the configuration to gossip that runs: the generation of this life, the keyring, sockets, the core, and
+the search for the cluster. An agent must first answer for what it knows; whom it meets comes a moment later.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import ipaddress
+import logging
+from collections.abc import Callable
+from random import Random
+
+import trio
+
+from adsum.agent import roll_log, tags
+from adsum.agent.colleagues import Colleagues
+from adsum.agent.commands import Datagram
+from adsum.agent.config.config import Config
+from adsum.agent.gossip_settings import gossip_settings
+from adsum.agent.joining import Joining, NotJoined
+from adsum.agent.node import Node
+from adsum.agent.presence import uuid_bytes
+from adsum.agent.roll import GENERATION, PEERS, Roll
+from adsum.agent.sockets import CannotStart
+from adsum.api.door import Refused
+from adsum.api.version import CONSUL_API_VERSION
+from adsum.catalog.model import Node as CatalogNode
+from adsum.gossip.claims import Address, Profile
+from adsum.gossip.commands import Join, Leave, Restart
+from adsum.gossip.core import Core
+from adsum.gossip.effects import (
+    AnswerSync,
+    CloseSync,
+    ConflictSeen,
+    Effect,
+    IsolationChanged,
+    MemberChanged,
+    Noted,
+    OpenSync,
+    PingStream,
+    Send,
+)
+from adsum.gossip.settings import Identity
+from adsum.net import introduction, keyring, listening
+from adsum.net.gate import Security
+from adsum.net.gossiping import Gossiping
+from adsum.net.keyring import Keyring
+from adsum.now import Now
+from adsum.storage.disk import Disk
+from adsum.storage.memory import MemoryDisk
+
+log = logging.getLogger("agent.roll")
+
+RESTART_MS = 30_000  # how long others wait for one that said it comes back; ARCHITECTURE 4 allows no more
+
+Witness = Callable[[Now, Effect], None]
+
+
+class RollCall:
+    """Performs what the roll asks of the network, and lets witnesses know what it says about members."""
+
+    def __init__(self, node: Node, config: Config, own: CatalogNode, disk: Disk, random: Random) -> None:
+        self.witnesses: list[Witness] = []
+        self.keyring = open_keyring(config, disk)
+        self.network: Gossiping | None = None
+        self._node = node
+        self._config = config
+        self._disk = disk
+        self._random = random
+        now = node.now()
+        profile = own_profile(config, own)
+        identity = Identity(profile, next_generation(disk, now))
+        gossip = Core(now, gossip_settings(config), identity, random)
+        self.roll = Roll(gossip, node.view, own.node_id, own.datacenter, rejoins=config.rejoin_after_leave)
+        self.colleagues = Colleagues(gossip.commons.roster, random)
+        if config.ports.serf_lan >= 0:
+            self.network = self._listen(introduction.Identity(profile.node_id))
+
+    async def begin(self, nursery: trio.Nursery) -> None:
+        if self.network is not None:
+            await nursery.start(self.network.run)
+        self._node.call_roll(self)
+        if self.network is not None:
+            joining = Joining(self._config, self._disk.read(PEERS), self._join, self._random)
+            nursery.start_soon(joining.run)
+
+    async def farewell(self, *, leaves: bool) -> None:
+        """Tells the others; returns when they have had the time to hear it."""
+        with contextlib.suppress(Refused):
+            await self._node.submit(Leave() if leaves else Restart(RESTART_MS))
+
+    # Effects.
+
+    def perform(self, effect: Effect) -> None:
+        match effect:
+            case MemberChanged() | Noted() | ConflictSeen() | IsolationChanged():
+                roll_log.tell(effect, self.name_of)
+                for witness in self.witnesses:
+                    witness(self._node.now(), effect)
+            case Send() | PingStream() | OpenSync() | AnswerSync() | CloseSync() if self.network is not None:
+                self.network.perform(effect)
+
+    def name_of(self, short: bytes) -> str:
+        commons = self.roll.gossip.commons
+        if short == commons.me.short:
+            return commons.me.profile.name
+        member = commons.roster.by_short.get(short)
+        return member.profile.name if member is not None else short.hex()
+
+    # The network.
+
+    def _listen(self, identity: introduction.Identity) -> Gossiping:
+        config = self._config
+        host, port = config.serf_lan_address, config.ports.serf_lan
+        try:
+            ears = listening.bind_both(host, port)
+        except OSError as problem:
+            raise CannotStart(f"Can't listen for gossip on {host} port {port}: {problem.strerror}") from None
+        security = Security(
+            self.keyring,
+            config.datacenter,
+            config.encrypt_verify_outgoing,
+            config.encrypt_verify_incoming,
+        )
+        network = Gossiping(
+            ears, security, lambda: identity, self._heard, self._node.receive, self.colleagues.server
+        )
+        self.colleagues.attach(network.gate)
+        if not self.keyring and not ipaddress.ip_address(host).is_loopback:
+            log.warning(
+                "gossip is not encrypted, and every host that reaches %s port %d can take part in it: "
+                "set encrypt to a key of `adsum keygen`",
+                *(host, port),
+            )
+        return network
+
+    def _heard(self, source: Address, message: bytes, is_authentic: bool) -> None:  # noqa: FBT001 - a callback
+        self._node.receive(Datagram(source, message, is_authentic))
+
+    async def _join(self, addresses: tuple[Address, ...]) -> None:
+        try:
+            await self._node.submit(Join(addresses))
+        except Refused as refused:
+            raise NotJoined(refused.refusal.sentence) from None
+
+
+def own_profile(config: Config, own: CatalogNode) -> Profile:
+    described = tags.Tags(
+        datacenter=config.datacenter,
+        build=CONSUL_API_VERSION,
+        is_server=config.is_server,
+        server_port=config.ports.server,
+        is_bootstrap=config.bootstrap or config.is_dev,
+        expect=config.bootstrap_expect,
+    )
+    address = Address(own.address, max(config.ports.serf_lan, 1))
+    return Profile(uuid_bytes(own.node_id), own.name, address, tags.encode(described))
+
+
+def next_generation(disk: Disk, now: Now) -> int:
+    """Greater than every life before, on disk before it is used."""
+    kept = disk.read(GENERATION) or b""
+    before = int(kept) if kept.isdigit() else 0
+    generation = max(before + 1, now.wall_ms)
+    disk.write_durably(GENERATION, str(generation).encode())
+    return generation
+
+
+def open_keyring(config: Config, disk: Disk) -> Keyring:
+    try:
+        opened = keyring.load(MemoryDisk() if config.disable_keyring_file else disk, config.encrypt or None)
+    except keyring.KeyringDamaged as problem:
+        raise CannotStart(str(problem)) from None
+    if keyring.is_overruled(opened, config.encrypt or None):
+        log.warning("encrypt is not used: the keyring on disk has been changed since, and it decides")
+    return opened

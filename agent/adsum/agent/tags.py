@@ -1,0 +1,55 @@
+"""What a member says about itself beyond name and address: the description that rides in its claim.
+
+Positional CBOR, so that the six facts take some thirty of the 256 bytes; fields that a later version appends
+are ignored. Everything bigger belongs into the catalog.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import cbor2
+
+from adsum.gossip.claims import BadClaim, strict_loads
+
+TEXT_CHARACTERS_MAX = 64
+NUMBER_MAX = 1 << 31
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tags:
+    datacenter: str = ""
+    build: str = ""
+    is_server: bool = False
+    server_port: int = 0
+    is_bootstrap: bool = False
+    expect: int = 0  # servers that are to be there before a cluster begins
+
+
+UNKNOWN = Tags()
+
+
+def encode(tags: Tags) -> bytes:
+    fields = [tags.datacenter, tags.build, tags.is_server, tags.server_port, tags.is_bootstrap, tags.expect]
+    return cbor2.dumps(fields)
+
+
+def decode(meta: bytes) -> Tags:
+    """One that makes no sense costs its member nothing but what it would have said."""
+    try:
+        fields = strict_loads(meta)
+    except BadClaim:
+        return UNKNOWN
+    match fields:
+        case [str(datacenter), str(build), bool(server), int(port), bool(bootstrap), int(expect), *_]:
+            is_sane = len(datacenter) <= TEXT_CHARACTERS_MAX and len(build) <= TEXT_CHARACTERS_MAX
+            if is_sane and 0 <= port < 65_536 and 0 <= expect < NUMBER_MAX:
+                return Tags(
+                    datacenter=datacenter,
+                    build=build,
+                    is_server=server,
+                    server_port=port,
+                    is_bootstrap=bootstrap,
+                    expect=expect,
+                )
+    return UNKNOWN

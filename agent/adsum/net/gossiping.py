@@ -1,0 +1,193 @@
+"""The network as the roll wants it: performs what gossip asks of it, and reports how it went.
+
+Datagrams go out at once and come in by the socket's own loop. Pings over a stream and exchanges of rosters
+are tasks; a core asks for few of them at a time, and beyond a limit they fail here without a try. What is
+reported is decided upon at once, inside the call, so the effects of a report are here before it returns:
+that is how the next turn of an exchange is known.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import trio
+
+from adsum.gossip.claims import SHORT, Address
+from adsum.gossip.commands import (
+    Outcome,
+    Report,
+    StreamPinged,
+    SyncAnswered,
+    SyncAsked,
+    SyncBroken,
+    SyncClosed,
+    SyncFailed,
+    Unreachable,
+)
+from adsum.gossip.effects import AnswerSync, CloseSync, OpenSync, PingStream, Send, SyncMessage
+from adsum.net import introduction, streams
+from adsum.net.datagrams import Datagrams
+from adsum.net.errors import Lost, NetError, Refused, TurnedAway
+from adsum.net.gate import Gate, Security
+from adsum.net.introduction import Peer
+from adsum.net.listening import Ears
+from adsum.net.sealing import Sealing, is_sealed
+from adsum.net.streams import ServesCalls, StreamServer
+from adsum.net.syncs import Sync
+from adsum.now import SECOND
+
+STREAM_PINGS_MAX = 256  # a core asks for one a probe, and some for others
+SYNCS_MAX = 64  # a core opens 16 at a time, and a few more when it leaves
+NetworkEffect = Send | PingStream | OpenSync | AnswerSync | CloseSync
+# An agent that is busy hangs up instead of answering; the opener tries again soon.
+BUSY_REASON = introduction.REASONS[introduction.Refusal.BUSY]
+
+
+@dataclass(slots=True)
+class GossipingCounters:
+    pings_open: int = 0
+    pings_skipped: int = 0
+    syncs_open: int = 0
+    syncs_skipped: int = 0
+
+
+class Gossiping:
+    def __init__(
+        self,
+        ears: Ears,
+        security: Security,
+        identity: Callable[[], introduction.Identity],
+        hear: Callable[[Address, bytes, bool], None],  # source, message, whether a key of ours opened it
+        report: Callable[[Report], None],
+        calls: ServesCalls | None = None,
+    ) -> None:
+        self.counters = GossipingCounters()
+        self.sealing = Sealing(
+            security.keyring,
+            security.label,
+            verify_outgoing=security.verify_outgoing,
+            verify_incoming=security.verify_incoming,
+        )
+        self.gate = Gate(identity, security)
+        self.datagrams = Datagrams(ears.udp, self.sealing, self._heard, self._unreachable)
+        self.streams = StreamServer(self.gate, answer_sync=self._answer_sync, calls=calls)
+        self._keyring = security.keyring
+        self._listener = ears.tcp
+        self._hear = hear
+        self._report = report
+        self._nursery: trio.Nursery
+        self._tickets = 0
+        self._answers: dict[int, SyncMessage | None] = {}
+        self._closings: dict[int, SyncMessage] = {}
+
+    async def run(self, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
+        async with trio.open_nursery() as nursery:
+            self._nursery = nursery
+            nursery.start_soon(self.datagrams.run)
+            await nursery.start(self.streams.run, self._listener)
+            task_status.started()
+
+    def perform(self, effect: NetworkEffect) -> None:
+        match effect:
+            case Send(to, message):
+                self.datagrams.send(to, message)
+            case PingStream():
+                self._begin_ping(effect)
+            case OpenSync():
+                self._begin_sync(effect)
+            case AnswerSync(ticket, answer):
+                self._answers[ticket] = answer
+            case CloseSync(ticket, message):
+                self._closings[ticket] = message
+
+    # Datagrams.
+
+    def _heard(self, source: Address, message: bytes) -> None:
+        self._hear(source, message, not self._keyring or is_sealed(message))
+
+    def _unreachable(self, address: Address) -> None:
+        self._report(Unreachable(address))
+
+    # Pings over a stream.
+
+    def _begin_ping(self, effect: PingStream) -> None:
+        if self.counters.pings_open >= STREAM_PINGS_MAX:
+            self.counters.pings_skipped += 1
+            self._nursery.start_soon(self._report_soon, StreamPinged(effect.probe, Outcome.FAILED))
+            return
+        self.counters.pings_open += 1
+        self._nursery.start_soon(self._ping, effect)
+
+    async def _ping(self, effect: PingStream) -> None:
+        try:
+            identity = await streams.ping(self.gate, effect.to, timeout_s=effect.timeout_ns / SECOND)
+        except Refused:
+            outcome = Outcome.REFUSED
+        except NetError:
+            outcome = Outcome.FAILED
+        else:
+            is_meant = identity.node_id[:SHORT] == effect.member
+            outcome = Outcome.ANSWERED if is_meant else Outcome.FAILED
+        finally:
+            self.counters.pings_open -= 1
+        self._report(StreamPinged(effect.probe, outcome))
+
+    async def _report_soon(self, report: Report) -> None:
+        """Not from within the call that asked."""
+        await trio.lowlevel.checkpoint()
+        self._report(report)
+
+    # Exchanges of rosters that we open.
+
+    def _begin_sync(self, effect: OpenSync) -> None:
+        if self.counters.syncs_open >= SYNCS_MAX:
+            self.counters.syncs_skipped += 1
+            failed = SyncFailed(effect.ticket, "too many exchanges are open already", is_busy=True)
+            self._nursery.start_soon(self._report_soon, failed)
+            return
+        self.counters.syncs_open += 1
+        self._nursery.start_soon(self._open_sync, effect)
+
+    async def _open_sync(self, effect: OpenSync) -> None:
+        try:
+            await self._exchange(effect)
+        except NetError as error:
+            if effect.message.wants_answer:
+                is_busy = isinstance(error, TurnedAway) and error.reason == BUSY_REASON
+                self._report(SyncFailed(effect.ticket, str(error), is_busy=is_busy))
+        finally:
+            self.counters.syncs_open -= 1
+            self._closings.pop(effect.ticket, None)
+
+    async def _exchange(self, effect: OpenSync) -> None:
+        async with streams.open_sync(self.gate, effect.to) as (sync, _peer):
+            await sync.send(effect.message)
+            if not effect.message.wants_answer:
+                return
+            try:
+                answer = await sync.receive(idle_s=streams.SYNC_IDLE_S)
+            except Lost as error:  # it let us in and hung up: as it does when it is busy
+                raise TurnedAway(BUSY_REASON) from error
+            self._report(SyncAnswered(effect.ticket, answer))
+            closing = self._closings.pop(effect.ticket, None)
+            if closing is not None:
+                await sync.send(closing)
+
+    # Those that others open.
+
+    async def _answer_sync(self, sync: Sync, _peer: Peer) -> None:
+        asked = await sync.receive(idle_s=streams.SYNC_IDLE_S)
+        self._tickets += 1
+        ticket = self._tickets
+        self._report(SyncAsked(ticket, asked))
+        answer = self._answers.pop(ticket, None)
+        if answer is None:
+            return
+        try:
+            await sync.send(answer)
+            closing = await sync.receive(idle_s=streams.SYNC_IDLE_S)
+        except (NetError, trio.Cancelled):
+            self._report(SyncBroken(ticket))
+            raise
+        self._report(SyncClosed(ticket, closing))
