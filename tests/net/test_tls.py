@@ -5,7 +5,6 @@ import shutil
 import ssl
 from collections.abc import Callable
 from dataclasses import replace
-from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
@@ -17,27 +16,15 @@ from adsum.net.introduction import Purpose
 from adsum.net.streams import StreamServer, ping
 from adsum.net.tls import CIPHER_SUITES, BadTls, TlsSettings, problems, tls
 from adsum.net.tls_files import FILE_BYTES_MAX
+from tests.net.certificates import Folder
 from tests.net.support import KEY_A, gate, ring, serving
 
 SERVER_NAME = "server.dc1.consul"
-LONG_AGO = datetime(2020, 1, 1, tzinfo=UTC)
 Files = Callable[[str], TlsSettings]
 
 
-def in_folder(folder: Path, authority: trustme.CA, certificate: trustme.LeafCert) -> TlsSettings:
-    folder.mkdir()
-    ca_file, cert_file, key_file = (folder / name for name in ("ca.pem", "cert.pem", "key.pem"))
-    authority.cert_pem.write_to_path(ca_file)
-    certificate.cert_chain_pems[0].write_to_path(cert_file)
-    certificate.private_key_pem.write_to_path(key_file)
-    return TlsSettings(
-        ca_file=str(ca_file),
-        cert_file=str(cert_file),
-        key_file=str(key_file),
-        verify_incoming=True,
-        verify_outgoing=True,
-        verify_server_hostname=True,
-    )
+def strict(folder: Folder) -> TlsSettings:
+    return replace(folder.settings, verify_incoming=True, verify_outgoing=True, verify_server_hostname=True)
 
 
 @pytest.fixture(scope="module")
@@ -49,8 +36,9 @@ def files(tmp_path_factory: pytest.TempPathFactory) -> Files:
     def make(name: str) -> TlsSettings:
         if name not in made:
             authority = authorities["stranger" if name == "stranger" else "ours"]
-            certificate = authority.issue_cert(name if "." in name else f"{name}.example")
-            made[name] = in_folder(tmp_path_factory.mktemp("tls") / name, authority, certificate)
+            made[name] = strict(
+                Folder(tmp_path_factory.mktemp("tls"), authority, name if "." in name else f"{name}.example")
+            )
         return made[name]
 
     return make
@@ -198,13 +186,10 @@ def test_a_folder_of_authorities_that_holds_none_is_a_mistake(tmp_path: Path) ->
             tls(TlsSettings(ca_path=str(folder), verify_outgoing=True))
 
 
-async def test_an_expired_certificate_is_accepted_by_nobody(files: Files, tmp_path: Path) -> None:
+async def test_an_expired_certificate_is_accepted_by_nobody(tmp_path: Path) -> None:
     authority = trustme.CA()
-    fresh = in_folder(tmp_path / "fresh", authority, authority.issue_cert(SERVER_NAME))
-    past = datetime.now(UTC) - timedelta(days=1)
-    expired = in_folder(
-        tmp_path / "old", authority, authority.issue_cert(SERVER_NAME, not_after=past, not_before=LONG_AGO)
-    )
+    fresh = strict(Folder(tmp_path / "fresh", authority, SERVER_NAME))
+    expired = strict(Folder(tmp_path / "old", authority, SERVER_NAME, has_expired=True))
     assert await is_let_in(tls_gate(fresh), tls_gate(fresh))
     assert not await is_let_in(tls_gate(expired), tls_gate(fresh))
     assert not await is_let_in(tls_gate(fresh), tls_gate(expired))

@@ -13,9 +13,10 @@ default any more.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+import dataclasses
 from typing import TYPE_CHECKING
 
+from adsum.frozen import dataclass
 from adsum.net.tls_files import BadTls, Problem, load_authorities, load_pair
 
 if TYPE_CHECKING:
@@ -82,7 +83,7 @@ class TlsSettings:
         return self.verify_incoming or self.verify_incoming_https
 
 
-@dataclass(slots=True)
+@dataclasses.dataclass(slots=True)
 class Tls:
     """What is in force, for connections to come; those that stand keep what they were opened with."""
 
@@ -93,9 +94,13 @@ class Tls:
     server_name: str
 
     def renew(self, settings: TlsSettings) -> None:
-        """The files are read again. Raises BadTls with everything as it was."""
+        """The files are read again. Raises BadTls with everything as it was.
+
+        An HTTPS listener stands until the agent is started again, and so does the last certificate it had.
+        """
         fresh = tls(settings)
-        for field in fields(self):
+        fresh.https = fresh.https or self.https
+        for field in dataclasses.fields(self):
             setattr(self, field.name, getattr(fresh, field.name))
 
 

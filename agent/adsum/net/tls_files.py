@@ -10,8 +10,9 @@ from __future__ import annotations
 import os
 import stat
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+from adsum.frozen import dataclass
 
 if TYPE_CHECKING:
     import ssl

@@ -147,7 +147,9 @@ def test_listeners_fall_back_on_the_client_address(tmp_path: Path) -> None:
     tree = {"client_addr": "127.0.0.1 [::1] 127.0.0.1", "addresses": {"http": "unix:///run/a.sock 10.0.0.1"}}
     config = load_trees(tmp_path, tree).config
     assert config.client_addresses == ("127.0.0.1", "::1")
-    assert config.addresses == Addresses(dns=("127.0.0.1", "::1"), http=("unix:///run/a.sock", "10.0.0.1"))
+    assert config.addresses == Addresses(
+        dns=("127.0.0.1", "::1"), http=("unix:///run/a.sock", "10.0.0.1"), https=("127.0.0.1", "::1")
+    )
 
 
 def test_a_specific_bind_address_is_advertised(tmp_path: Path) -> None:
@@ -182,9 +184,7 @@ def test_our_own_domain_can_be_taken_away(tmp_path: Path) -> None:
     [
         ({"acl": {"default_policy": "deny"}}, "acl.default_policy"),
         ({"acl": {"enabled": True}}, "acl.enabled"),
-        ({"verify_incoming": True}, "verify_incoming"),
-        ({"verify_outgoing": True}, "verify_outgoing"),
-        ({"verify_server_hostname": True}, "verify_server_hostname"),
+        ({"auto_encrypt": {"tls": True}}, "auto_encrypt.tls"),
         ({"tls": {"internal_rpc": {"verify_incoming": True}}}, "tls.internal_rpc.verify_incoming"),
     ],
 )

@@ -70,7 +70,5 @@ def test_the_nearest_key_is_a_neighbour_or_one_whose_section_was_forgotten(
 
 def test_what_a_protecting_key_defaults_to_protects_nothing() -> None:
     protecting = [key for key in KEYS.values() if key.fate is Fate.PROTECTS]
-    assert {"verify_incoming", "acl.enabled", "acl.default_policy", "verify_outgoing"} <= {
-        key.name for key in protecting
-    }
+    assert {"auto_encrypt.tls", "acl.enabled", "acl.default_policy"} <= {key.name for key in protecting}
     assert all(key.default in (False, None, [], "allow") for key in protecting)

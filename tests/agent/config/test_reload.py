@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from adsum.agent.config.config import Config
-from adsum.agent.config.keys import KEYS, Fate, Key
+from adsum.agent.config.keys import KEYS, TLS_KEYS, Fate, Key
 from adsum.agent.config.kinds import Kind
 from adsum.agent.config.load import load
 from adsum.agent.config.reload import Changes, applied, diff
@@ -58,7 +58,9 @@ def test_what_needs_a_restart_keeps_its_old_value(tmp_path: Path) -> None:
     assert diff(running, new).needs_restart == ["domain", "log_json"]
 
 
-@pytest.mark.parametrize("name", [key.name for key in KEYS.values() if key.fate is Fate.RELOAD])
+@pytest.mark.parametrize(
+    "name", [name for name, key in KEYS.items() if key.fate is Fate.RELOAD and name not in TLS_KEYS]
+)
 def test_every_key_that_reloads_really_arrives(tmp_path: Path, name: str) -> None:
     old = config_of(tmp_path)
     value = OTHER_VALUES[name] if name in OTHER_VALUES else _other(KEYS[name])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING
 
 from adsum.agent.config import network
 from adsum.agent.config.config import (
@@ -20,13 +21,16 @@ from adsum.agent.config.config import (
     UnixSockets,
 )
 from adsum.agent.config.errors import ConfigError, ConfigErrors
-from adsum.agent.config.keys import KEYS
+from adsum.agent.config.keys import KEYS, TLS_KEYS
 from adsum.agent.config.kinds import BadValue
 from adsum.agent.config.merge import Placed, Settings
 from adsum.agent.config.rules import check_rules, read_gossip_mode, read_log_level, refuse_or_warn
 from adsum.agent.config.values import Values
 from adsum.catalog.definitions import CheckDefinition, ServiceDefinition
 from adsum.frozen import dataclass
+
+if TYPE_CHECKING:
+    from adsum.net.tls import TlsSettings
 
 __all__ = ["ConfigError", "ConfigErrors", "Loaded", "build"]
 
@@ -93,6 +97,7 @@ class _Builder:
             addresses=Addresses(
                 dns=self._listeners("addresses.dns", takes_unix=False) or client_addresses,
                 http=self._listeners("addresses.http", takes_unix=True) or client_addresses,
+                https=self._listeners("addresses.https", takes_unix=True) or client_addresses,
             ),
             ports=self._ports(),
             unix_sockets=self._unix_sockets(),
@@ -113,7 +118,11 @@ class _Builder:
             recursors=self._read_each("recursors", network.read_recursor),
             dns=self._dns(),
             http=self._http(),
-            limits=Limits(http_max_conns_per_client=values.count("limits.http_max_conns_per_client")),
+            limits=Limits(
+                http_max_conns_per_client=values.count("limits.http_max_conns_per_client"),
+                https_handshake_timeout_ns=values.integer("limits.https_handshake_timeout"),
+            ),
+            tls=self._tls(),
             telemetry=self._telemetry(),
             log=self._log(),
             enable_script_checks=values.boolean("enable_script_checks"),
@@ -149,6 +158,7 @@ class _Builder:
         return Ports(
             dns=port("ports.dns"),
             http=port("ports.http"),
+            https=port("ports.https"),
             serf_lan=port("ports.serf_lan"),
             serf_wan=port("ports.serf_wan"),
             server=port("ports.server"),
@@ -209,6 +219,17 @@ class _Builder:
             allow_write_http_from=self._read_each("http_config.allow_write_http_from", network.read_network),
             allowed_hosts=tuple(host.lower() for host in values.texts("http_config.allowed_hosts")),
         )
+
+    def _tls(self) -> TlsSettings | None:
+        if not any(self._values.is_given(name) for name in TLS_KEYS):
+            return None
+        from adsum.agent.config.tls import read_tls  # which reads the certificates, too
+
+        settings, warnings = read_tls(
+            self._values, domain=_quietly(network.read_domain, self._values.text("domain"))
+        )
+        self.warnings += warnings
+        return settings
 
     def _telemetry(self) -> Telemetry:
         return Telemetry(

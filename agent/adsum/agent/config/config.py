@@ -8,11 +8,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import field
+from typing import TYPE_CHECKING
 
 from adsum.agent.config.redact import redacted
 from adsum.catalog.definitions import OUTPUT_BYTES_MAX, CheckDefinition, ServiceDefinition
 from adsum.frozen import dataclass
 from adsum.now import HOUR, MILLISECOND, MINUTE, SECOND
+
+if TYPE_CHECKING:
+    from adsum.net.tls import TlsSettings
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -21,6 +25,7 @@ class Ports:
 
     dns: int = 8600
     http: int = 8500
+    https: int = -1
     serf_lan: int = 8301
     serf_wan: int = 8302
     server: int = 8300
@@ -28,10 +33,11 @@ class Ports:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Addresses:
-    """Where each listener binds: IP addresses, for HTTP also `unix:///path`."""
+    """Where each listener binds: IP addresses, for HTTP and HTTPS also `unix:///path`."""
 
     dns: tuple[str, ...] = ("127.0.0.1",)
     http: tuple[str, ...] = ("127.0.0.1",)
+    https: tuple[str, ...] = ("127.0.0.1",)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -91,6 +97,7 @@ class Http:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Limits:
     http_max_conns_per_client: int = 16384  # Consul's 200 is what users trip over (contract 7, #14)
+    https_handshake_timeout_ns: int = 5 * SECOND
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -155,6 +162,7 @@ class Config:
     dns: Dns = field(default_factory=Dns)
     http: Http = field(default_factory=Http)
     limits: Limits = field(default_factory=Limits)
+    tls: TlsSettings | None = None  # none: not one key of it is given
     telemetry: Telemetry = field(default_factory=Telemetry)
     log: Log = field(default_factory=Log)
 

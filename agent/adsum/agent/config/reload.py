@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from adsum.agent.config.config import Config
-from adsum.agent.config.keys import KEYS, Fate
+from adsum.agent.config.keys import KEYS, TLS_KEYS, Fate
 from adsum.agent.config.kinds import convert
 from adsum.frozen import dataclass
+
+if TYPE_CHECKING:
+    from adsum.net.tls import TlsSettings
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,7 +30,7 @@ def diff(old: Config, new: Config) -> Changes:
             continue
         if _value(old, name) == _value(new, name):
             changes.unchanged.append(name)
-        elif KEYS[name].fate is Fate.RELOAD:
+        elif _is_reloaded(old, name):
             changes.applied.append(name)
         else:
             changes.needs_restart.append(name)
@@ -44,14 +48,28 @@ def applied(old: Config, new: Config) -> Config:
         checks=new.checks,
         check_update_interval_ns=new.check_update_interval_ns,
         discard_check_output=new.discard_check_output,
+        tls=_tls(old, new),
         log=replace(old.log, level=new.log.level),
         given=_given(old, new),
     )
 
 
+def _tls(old: Config, new: Config) -> TlsSettings | None:
+    if old.tls is None:
+        return None
+    # none of its keys is left, which is read as all of them being at their defaults
+    given = new.tls or type(old.tls)()
+    return replace(given, datacenter=old.tls.datacenter, domain=old.tls.domain)
+
+
 def _given(old: Config, new: Config) -> dict[str, object]:
-    running = {name: value for name, value in old.given.items() if KEYS[name].fate is not Fate.RELOAD}
-    return running | {name: value for name, value in new.given.items() if KEYS[name].fate is Fate.RELOAD}
+    running = {name: value for name, value in old.given.items() if not _is_reloaded(old, name)}
+    return running | {name: value for name, value in new.given.items() if _is_reloaded(old, name)}
+
+
+def _is_reloaded(old: Config, name: str) -> bool:
+    """An agent that was started without a key of TLS has nothing yet that could speak it."""
+    return KEYS[name].fate is Fate.RELOAD and not (old.tls is None and name in TLS_KEYS)
 
 
 def _value(config: Config, name: str) -> object:

@@ -125,10 +125,22 @@ def _check_addresses(config: Config) -> Iterator[tuple[str, str]]:
 
 
 def _check_ports(config: Config) -> Iterator[tuple[str, str]]:
-    is_same_port = config.ports.http == config.ports.dns > 0
-    shared = set(config.addresses.http) & set(config.addresses.dns)
-    if is_same_port and shared:
-        yield "ports.http", f"is the port of DNS as well, {config.ports.dns} on {min(shared)}"
+    ports, where = config.ports, config.addresses
+    for key, port, addresses, others in (
+        ("ports.http", ports.http, where.http, [("DNS", ports.dns, where.dns)]),
+        (
+            "ports.https",
+            ports.https,
+            where.https,
+            [("DNS", ports.dns, where.dns), ("HTTP", ports.http, where.http)],
+        ),
+    ):
+        for other, other_port, other_addresses in others:
+            shared = set(addresses) & set(other_addresses)
+            if port == other_port > 0 and shared:
+                yield key, f"is the port of {other} as well, {port} on {min(shared)}"
+    if ports.https > 0 and not (config.tls and config.tls.cert_file and config.tls.key_file):
+        yield "ports.https", "needs cert_file and key_file: HTTPS has no certificate to show"
 
 
 def _check_times(config: Config) -> Iterator[tuple[str, str]]:

@@ -31,8 +31,10 @@ advertise_addr_wan                             text       -            restart
 tagged_addresses                               map        {}           restart
 addresses.dns                                  text       -            restart
 addresses.http                                 text       -            restart
+addresses.https                                text       -            restart
 ports.dns                                      port       8600         restart
 ports.http                                     port       8500         restart
+ports.https                                    port       -1           restart
 ports.serf_lan                                 port       8301         restart
 ports.serf_wan                                 port       8302         restart
 ports.server                                   port       8300         restart
@@ -88,6 +90,19 @@ http_config.allow_write_http_from              texts      []           restart
 http_config.use_cache                          bool       true         moot
 http_config.allowed_hosts                      texts      []           restart
 limits.http_max_conns_per_client               integer    16384        restart
+limits.https_handshake_timeout                 duration   5s           restart
+ca_file                                        text       -            reload
+ca_path                                        text       -            reload
+cert_file                                      text       -            reload
+key_file                                       text       -            reload
+verify_incoming                                bool       false        reload
+verify_incoming_rpc                            bool       false        reload
+verify_incoming_https                          bool       false        reload
+verify_outgoing                                bool       false        reload
+verify_server_hostname                         bool       false        reload
+tls_min_version                                text       tls12        reload
+tls_cipher_suites                              text       -            reload
+tls_prefer_server_cipher_suites                bool       false        reload
 performance.leave_drain_time                   duration   5s           warned
 telemetry.metrics_prefix                       text       consul       restart
 telemetry.prefix_filter                        texts      []           restart
@@ -135,11 +150,6 @@ tls.https.verify_outgoing                      bool       false        protects
 tls.internal_rpc.verify_incoming               bool       false        protects
 tls.internal_rpc.verify_outgoing               bool       false        protects
 tls.internal_rpc.verify_server_hostname        bool       false        protects
-verify_incoming                                bool       false        protects
-verify_incoming_https                          bool       false        protects
-verify_incoming_rpc                            bool       false        protects
-verify_outgoing                                bool       false        protects
-verify_server_hostname                         bool       false        protects
 
 acl.msp_disable_bootstrap                      bool       -            moot
 ae_interval                                    duration   -            moot
@@ -195,7 +205,6 @@ acl_token                                      text       -            warned
 acl_ttl                                        duration   30s          warned
 addresses.grpc                                 text       -            warned
 addresses.grpc_tls                             text       -            warned
-addresses.https                                text       -            warned
 advertise_addr_ipv4                            text       -            warned
 advertise_addr_ipv6                            text       -            warned
 advertise_addr_wan_ipv4                        text       -            warned
@@ -234,11 +243,8 @@ autopilot.min_quorum                           integer    0            warned
 autopilot.redundancy_zone_tag                  text       -            warned
 autopilot.server_stabilization_time            duration   10s          warned
 autopilot.upgrade_version_tag                  text       -            warned
-ca_file                                        text       -            warned
-ca_path                                        text       -            warned
 cache.entry_fetch_max_burst                    integer    2            warned
 cache.entry_fetch_rate                         number     -1           warned
-cert_file                                      text       -            warned
 cloud                                          opaque     -            warned
 config_entries.bootstrap                       opaque     -            warned
 connect.ca_config                              opaque     -            warned
@@ -270,9 +276,7 @@ gossip_wan.probe_timeout                       duration   3s           warned
 gossip_wan.retransmit_mult                     integer    4            warned
 gossip_wan.suspicion_mult                      integer    6            warned
 http_config.max_header_bytes                   integer    0            warned
-key_file                                       text       -            warned
 license_path                                   text       -            warned
-limits.https_handshake_timeout                 duration   5s           warned
 limits.kv_max_value_size                       integer    524288       warned
 limits.request_limits                          opaque     -            warned
 limits.rpc_client_timeout                      duration   60s          warned
@@ -293,7 +297,6 @@ ports.expose_max_port                          port       21755        warned
 ports.expose_min_port                          port       21500        warned
 ports.grpc                                     port       -1           warned
 ports.grpc_tls                                 port       -1           warned
-ports.https                                    port       -1           warned
 ports.proxy_max_port                           port       20255        warned
 ports.proxy_min_port                           port       20000        warned
 ports.sidecar_max_port                         port       21255        warned
@@ -362,9 +365,6 @@ tls.internal_rpc.cert_file                     text       -            warned
 tls.internal_rpc.key_file                      text       -            warned
 tls.internal_rpc.tls_cipher_suites             text       -            warned
 tls.internal_rpc.tls_min_version               text       TLSv1_2      warned
-tls_cipher_suites                              text       -            warned
-tls_min_version                                text       tls12        warned
-tls_prefer_server_cipher_suites                bool       false        warned
 ui_config.dashboard_url_templates              opaque     -            warned
 ui_config.dir                                  text       -            warned
 ui_config.hcp_enabled                          bool       false        warned

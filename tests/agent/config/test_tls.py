@@ -1,0 +1,182 @@
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import trustme
+
+from adsum.agent.config.build import ConfigErrors, Loaded
+from adsum.agent.config.keys import TLS_KEYS
+from adsum.agent.config.load import load
+from adsum.agent.config.reload import applied, diff
+from adsum.net.tls import TlsSettings
+from adsum.now import SECOND
+from tests.net.certificates import Folder
+
+SUITES = ("TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256", "TLS_ECDHE_RSA_WITH_AES_256_GCM_SHA384")
+
+
+@pytest.fixture(scope="module")
+def certificates(tmp_path_factory: pytest.TempPathFactory) -> Folder:
+    return Folder(tmp_path_factory.mktemp("tls"), trustme.CA(), "server.dc1.consul")
+
+
+def load_tree(tmp_path: Path, tree: dict[str, object], **flags: object) -> Loaded:
+    path = tmp_path / "0.json"
+    path.write_text(json.dumps(tree))
+    return load([str(path)], {"data_dir": "/data", **flags}, hostname=lambda: "host1")
+
+
+def errors_of(tmp_path: Path, tree: dict[str, object]) -> list[str]:
+    with pytest.raises(ConfigErrors) as refusal:
+        load_tree(tmp_path, tree)
+    return [str(error).removeprefix(f"{tmp_path}/0.json: ") for error in refusal.value.errors]
+
+
+def test_without_a_key_of_it_there_is_no_tls_and_nothing_of_it_is_loaded(tmp_path: Path) -> None:
+    assert load_tree(tmp_path, {}).config.tls is None
+    program = (
+        "import sys; from adsum.agent.config.load import load; load([], {'dev': True})\n"
+        "print({'ssl', 'cryptography', 'adsum.net.tls', 'adsum.agent.config.tls'} & set(sys.modules))"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert done.stdout == "set()\n"
+
+
+def test_all_keys_of_tls_arrive(tmp_path: Path, certificates: Folder) -> None:
+    loaded = load_tree(
+        tmp_path,
+        {
+            **certificates.keys,
+            "datacenter": "East",
+            "domain": "example.org",
+            "verify_incoming": True,
+            "verify_incoming_rpc": True,
+            "verify_incoming_https": True,
+            "verify_outgoing": True,
+            "verify_server_hostname": True,
+            "tls_min_version": "tls13",
+            "tls_cipher_suites": ", ".join(SUITES),
+            "tls_prefer_server_cipher_suites": True,
+            "ports": {"https": 8501},
+            "addresses": {"https": "0.0.0.0 unix:///run/adsum.sock"},
+            "limits": {"https_handshake_timeout": "3s"},
+        },
+    )
+    assert loaded.warnings == []
+    config = loaded.config
+    assert config.tls == TlsSettings(
+        ca_file=certificates.ca_file,
+        cert_file=certificates.cert_file,
+        key_file=certificates.key_file,
+        verify_incoming=True,
+        verify_incoming_rpc=True,
+        verify_incoming_https=True,
+        verify_outgoing=True,
+        verify_server_hostname=True,
+        min_version="tls13",
+        cipher_suites=SUITES,
+        prefer_server_cipher_suites=True,
+        datacenter="east",
+        domain="example.org.",
+    )
+    assert config.tls.server_name == "server.east.example.org"
+    assert config.ports.https == 8501
+    assert config.addresses.https == ("0.0.0.0", "unix:///run/adsum.sock")
+    assert config.limits.https_handshake_timeout_ns == 3 * SECOND
+
+
+def test_every_bad_file_is_an_error_at_its_key_beside_all_other_mistakes(tmp_path: Path) -> None:
+    tree = {
+        "ca_path": f"{tmp_path}/ca",
+        "cert_file": f"{tmp_path}/cert",
+        "key_file": f"{tmp_path}/key",
+        "verify_outgoing": True,
+        "ports": {"http": 8500, "https": 8500},
+        "log_level": "loud",
+    }
+    missing = "cannot be read: No such file or directory"
+    assert errors_of(tmp_path, tree) == [
+        f"cert_file: {tmp_path}/cert {missing}",
+        f"key_file: {tmp_path}/key {missing}",
+        f"ca_path: {tmp_path}/ca {missing}",
+        'log_level: must be trace, debug, info, warn or error, not "loud"',
+        "ports.https: is the port of HTTP as well, 8500 on 127.0.0.1",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("tree", "error"),
+    [
+        ({"ports": {"https": 8501}}, "ports.https: needs cert_file and key_file"),
+        ({"ports": {"https": 8501}, "verify_outgoing": False}, "ports.https: needs cert_file and key_file"),
+        ({"cert_file": "c"}, "cert_file: needs key_file"),
+        ({"verify_incoming": True}, "verify_incoming: needs ca_file (or ca_path), cert_file, key_file"),
+        ({"verify_server_hostname": True}, "verify_server_hostname: needs ca_file or ca_path"),
+        ({"tls_cipher_suites": "TLS_BOGUS"}, 'tls_cipher_suites: knows no "TLS_BOGUS"'),
+        ({"tls_min_version": "tls9"}, "tls_min_version: must be tls12 or tls13"),
+    ],
+)
+def test_a_half_of_tls_does_not_start(tmp_path: Path, tree: dict[str, object], error: str) -> None:
+    assert errors_of(tmp_path, tree)[0].startswith(error)
+
+
+def test_the_key_of_another_certificate_is_told(tmp_path: Path, certificates: Folder) -> None:
+    other = Folder(tmp_path / "other", certificates.authority, "client.example")
+    (error,) = errors_of(tmp_path, {**certificates.keys, "key_file": other.key_file})
+    assert error == (
+        f"key_file: {other.key_file} is not the key of the certificate in cert_file {certificates.cert_file}"
+    )
+
+
+def test_an_expired_certificate_starts_with_a_warning(tmp_path: Path, certificates: Folder) -> None:
+    expired = Folder(tmp_path / "old", certificates.authority, "x.example", has_expired=True)
+    (warning,) = load_tree(tmp_path, expired.keys).warnings
+    assert warning.startswith(f"cert_file {expired.cert_file} expired at 20")
+
+
+def test_versions_of_tls_that_nobody_should_speak_are_taken_as_1_2(
+    tmp_path: Path, certificates: Folder
+) -> None:
+    (warning,) = load_tree(tmp_path, certificates.keys | {"tls_min_version": "tls10"}).warnings
+    assert warning == "tls_min_version = tls10: the lowest that is spoken here is TLS 1.2"
+
+
+OTHER_VALUES: dict[str, object] = {
+    "tls_min_version": "tls13",
+    "tls_cipher_suites": "TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256",
+}
+
+
+@pytest.mark.parametrize("name", sorted(TLS_KEYS))
+def test_every_key_of_tls_arrives_with_a_reload(tmp_path: Path, certificates: Folder, name: str) -> None:
+    old = load_tree(tmp_path, certificates.keys).config
+    renewed = Folder(tmp_path / "new", certificates.authority, "server.dc1.consul")
+    files = renewed.keys | {"ca_path": str(tmp_path / "new")}
+    (tmp_path / "new" / "key.pem").rename(tmp_path / "key.pem")
+    files["key_file"] = str(tmp_path / "key.pem")
+    value = files.get(name) or OTHER_VALUES.get(name, True)
+    pair = ["cert_file", "key_file"] if name in {"cert_file", "key_file"} else [name]
+    new = load_tree(tmp_path, certificates.keys | {each: files.get(each, value) for each in pair}).config
+    assert diff(old, new).applied == pair
+    assert new.tls != old.tls
+    assert applied(old, new) == new
+
+
+def test_tls_is_switched_on_by_a_restart_and_off_by_a_reload(tmp_path: Path, certificates: Folder) -> None:
+    without, with_it = load_tree(tmp_path, {}).config, load_tree(tmp_path, certificates.keys).config
+    assert diff(without, with_it).needs_restart == ["ca_file", "cert_file", "key_file"]
+    assert applied(without, with_it) == without
+    assert diff(with_it, without).applied == ["ca_file", "cert_file", "key_file"]
+    assert applied(with_it, without).tls == TlsSettings(domain="consul.")
+
+
+def test_a_reload_keeps_the_name_by_which_servers_are_checked(tmp_path: Path, certificates: Folder) -> None:
+    old = load_tree(tmp_path, certificates.keys).config
+    new = load_tree(tmp_path, {**certificates.keys, "datacenter": "east", "verify_outgoing": True}).config
+    running = applied(old, new).tls
+    assert running is not None
+    assert (running.server_name, running.verify_outgoing) == ("server.dc1.consul", True)
