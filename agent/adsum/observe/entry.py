@@ -1,0 +1,141 @@
+"""One line of the journal: what changed about a member, and everything that was known about why.
+
+An entry holds names as well as ids, because by the time somebody reads it the roll may have forgotten who
+they were. It is made where the effect arrives and never changed, but for what its journal adds when it is
+read: its number there, and whose journal it is.
+"""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Callable
+from uuid import UUID
+
+import msgspec
+
+from adsum.gossip.claims import Profile
+from adsum.gossip.effects import ConflictSeen, IsolationChanged, MemberChanged, Note, Noted
+from adsum.gossip.evidence import Evidence, Leg, PhiParts
+from adsum.gossip.order import Standing
+
+Recorded = MemberChanged | Noted | ConflictSeen | IsolationChanged
+NameOf = Callable[[bytes], str]  # of a short id; "" for one that the roll does not know (any more)
+
+UNKNOWN, FORGOTTEN = "unknown", "forgotten"  # before it was met, and after it was reaped or purged
+ISOLATED, CONNECTED = "isolated", "connected"
+LEG_NAMES = {Leg.DIRECT: "direct", Leg.INDIRECT: "indirect", Leg.STREAM: "stream", Leg.ICMP: "icmp"}
+
+
+class Kind(enum.Enum):
+    CHANGE = "change"  # of a member's status
+    NOTE = "note"  # nobody's status changed, but it belongs to the story
+    CONFLICT = "conflict"  # two claim one name or one id
+    ISOLATION = "isolation"  # of the observer itself
+
+
+class Somebody(msgspec.Struct, frozen=True, array_like=True):
+    id: str
+    name: str = ""
+    address: str = ""
+
+    def __str__(self) -> str:
+        return self.name or self.id
+
+
+class Grounds(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
+    """A gossip core's `Evidence`, with names."""
+
+    cause: str = ""
+    accusers: tuple[Somebody, ...] = ()  # the original one first
+    refusers: tuple[Somebody, ...] = ()
+    legs: tuple[str, ...] = ()
+    phi: float = 0.0  # as the accuser saw it
+    parts: PhiParts = PhiParts()  # as the observer saw it
+    by: Somebody | None = None  # who decided, for a forced leave
+
+    @property
+    def confirmations(self) -> int:
+        return max(0, len(self.accusers) - 1)
+
+
+class Entry(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
+    """Fields are added with a default and never renamed: files of earlier versions stay readable."""
+
+    kind: Kind
+    wall_ms: int
+    node: Somebody
+    before: str = ""
+    after: str = ""
+    note: str = ""
+    generation: int = 0
+    incarnation: int = 0
+    grounds: Grounds = Grounds()
+    other: Somebody | None = None  # the newcomer of a conflict
+    repeats: int = 0  # the same again, left out since the last entry that said so
+    sequence: int = 0
+    observer: str = ""
+
+
+def entry_of(wall_ms: int, effect: Recorded, me: Profile, name_of: NameOf) -> Entry:
+    match effect:
+        case MemberChanged(member, before, after, evidence):
+            return _change(wall_ms, member, before, after, grounds_of(evidence, name_of))
+        case Noted(note, member, evidence):
+            grounds, word = grounds_of(evidence, name_of), note_word(note)
+            return Entry(kind=Kind.NOTE, wall_ms=wall_ms, node=described(member), note=word, grounds=grounds)
+        case ConflictSeen(holder, newcomer):
+            other = described(newcomer)
+            return Entry(kind=Kind.CONFLICT, wall_ms=wall_ms, node=described(holder), other=other)
+        case IsolationChanged(is_isolated):
+            turned = ISOLATED if is_isolated else CONNECTED
+            return Entry(kind=Kind.ISOLATION, wall_ms=wall_ms, node=described(me), after=turned)
+
+
+def described(profile: Profile) -> Somebody:
+    host, port = profile.address
+    address = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+    return Somebody(str(UUID(bytes=profile.node_id)), profile.name, address)
+
+
+def somebody(short: bytes, name_of: NameOf) -> Somebody:
+    """The first half of a node id is how packets call a member; it is the beginning of the id as shown."""
+    digits = short.hex()
+    return Somebody(f"{digits[:8]}-{digits[8:12]}-{digits[12:16]}", name_of(short))
+
+
+def leg_names(legs: Leg) -> tuple[str, ...]:
+    return tuple(name for leg, name in LEG_NAMES.items() if legs & leg)
+
+
+def note_word(note: Note) -> str:
+    """What stays in files and in the API, whatever sentences people are told: `accused-me`."""
+    return note.name.lower().replace("_", "-")
+
+
+def grounds_of(evidence: Evidence, name_of: NameOf) -> Grounds:
+    return Grounds(
+        cause=evidence.cause.value,
+        accusers=tuple(somebody(short, name_of) for short in evidence.accusers),
+        refusers=tuple(somebody(short, name_of) for short in evidence.refusers),
+        legs=leg_names(evidence.legs),
+        phi=evidence.phi,
+        parts=evidence.parts,
+        by=somebody(evidence.by, name_of) if evidence.by else None,
+    )
+
+
+def _change(
+    wall_ms: int, member: Profile, before: Standing | None, after: Standing | None, grounds: Grounds
+) -> Entry:
+    standing = after or before
+    assert standing is not None, "a change from nothing to nothing"
+    return Entry(
+        kind=Kind.CHANGE,
+        wall_ms=wall_ms,
+        node=described(member),
+        before=before.status.value if before else UNKNOWN,
+        after=after.status.value if after else FORGOTTEN,
+        generation=standing.generation,
+        incarnation=standing.incarnation,
+        grounds=grounds,
+    )

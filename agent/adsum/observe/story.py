@@ -1,0 +1,233 @@
+"""The journal in plain English: each entry as a sentence, and which of them tell one story.
+
+A story is the last trouble from its beginning: from when the member was last well until now, or until it was
+well again. Descriptions that changed meanwhile belong to no trouble and are left out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from adsum.observe.entry import ISOLATED, UNKNOWN, Entry, Kind, Somebody
+
+STORY_ENTRIES_MAX = 50
+BEFORE_MS = 60_000  # notes this close before the trouble belong to it
+IN_TROUBLE = ("suspect", "failed", "left")
+LEG_WORDS = {"direct": "to a datagram", "indirect": "through helpers", "stream": "on a stream"}
+
+
+def story(entries: Sequence[Entry]) -> list[Entry]:
+    """Of entries about one node, oldest first."""
+    told = [entry for entry in entries if not _is_description(entry)] or list(entries)
+    changes = [place for place, entry in enumerate(told) if entry.kind is Kind.CHANGE]
+    if not changes:
+        return told[-STORY_ENTRIES_MAX:]
+    start = changes[0]
+    for place in reversed(changes):
+        if told[place].before not in IN_TROUBLE:
+            start = place
+            break
+    began_ms = told[start].wall_ms
+    while start and told[start - 1].kind is not Kind.CHANGE and _is_close(told[start - 1], began_ms):
+        start -= 1
+    return told[start:][-STORY_ENTRIES_MAX:]
+
+
+def sentence(entry: Entry) -> str:
+    match entry.kind:
+        case Kind.CHANGE:
+            text = _CHANGES.get(entry.grounds.cause, _other_change)(entry)
+        case Kind.NOTE:
+            text = _NOTES.get(entry.note, _other_note)(entry)
+        case Kind.CONFLICT:
+            text = _conflict(entry)
+        case Kind.ISOLATION:
+            text = _isolation(entry)
+    return text + (f" The same {entry.repeats} times more in between." if entry.repeats else "")
+
+
+# Changes.
+
+
+def _joined(entry: Entry) -> str:
+    return f"{entry.node} joined, at {entry.node.address}."
+
+
+def _restarted(entry: Entry) -> str:
+    if entry.before == "alive":
+        return f"{entry.node} was restarted: a new process under the same id."
+    return f"{entry.node} is back, as a new process at {entry.node.address}."
+
+
+def _changed(entry: Entry) -> str:
+    return f"{entry.node} describes itself anew."
+
+
+def _suspected(entry: Entry) -> str:
+    accuser = str(entry.grounds.accusers[0]) if entry.grounds.accusers else "Somebody"
+    also = _named(entry.grounds.accusers[1:])
+    return f"{accuser} suspects {entry.node}: {_grounds(entry)}." + (f" So do {also}." if also else "")
+
+
+def _refuted(entry: Entry) -> str:
+    return f"{entry.node} refuted it: it is alive, in incarnation {entry.incarnation}."
+
+
+def _silent(entry: Entry) -> str:
+    known = "was already failed when we first heard of it" if entry.before == UNKNOWN else "is failed"
+    return f"{entry.node} {known}, by silence: {_grounds(entry)}.{_witnesses(entry)}"
+
+
+def _refused(entry: Entry) -> str:
+    known = "was already failed when we first heard of it" if entry.before == UNKNOWN else "is failed"
+    told = f"{entry.node} {known}: its host refuses connections, so the host is up and the process is not."
+    return told + _witnesses(entry)
+
+
+def _left(entry: Entry) -> str:
+    return f"{entry.node} left in good order."
+
+
+def _forced(entry: Entry) -> str:
+    return f"{entry.grounds.by or 'Somebody'} had {entry.node} leave, with force-leave."
+
+
+def _replaced(entry: Entry) -> str:
+    return f"{entry.node} was dropped from the roll: another member took over its name."
+
+
+def _reaped(entry: Entry) -> str:
+    return f"{entry.node} was forgotten: it has been {entry.before} for long enough."
+
+
+def _other_change(entry: Entry) -> str:
+    return f"{entry.node} went from {entry.before} to {entry.after} ({entry.grounds.cause})."
+
+
+# Notes.
+
+
+def _confirmed(entry: Entry) -> str:
+    count = entry.grounds.confirmations
+    last = entry.grounds.accusers[-1] if entry.grounds.accusers else "Somebody"
+    return f"{last} cannot reach {entry.node} either: {count} confirmation{'s' * (count != 1)}."
+
+
+def _raised(entry: Entry) -> str:
+    return f"The suspicion is this agent's own: {_grounds(entry)}."
+
+
+def _vetoed(entry: Entry) -> str:
+    return (
+        f"A probe of {entry.node} failed ({_grounds(entry)}), yet a newer count of its life came by way of "
+        "others: the process runs, packets between here and there get lost. Nobody was accused."
+    )
+
+
+def _witnessed(entry: Entry) -> str:
+    return (
+        f"The count of {entry.node}'s life has stood still for longer than nearly any other's: "
+        "that counts as one more confirmation."
+    )
+
+
+def _withheld(entry: Entry) -> str:
+    return (
+        f"A probe of {entry.node} failed ({_grounds(entry)}), but so do too many of this agent's probes, or "
+        "its accusations were refuted: it accused nobody."
+    )
+
+
+def _accused_me(entry: Entry) -> str:
+    accusers = _named(entry.grounds.accusers) or "Somebody"
+    return f"{accusers} accused {entry.node} ({_grounds(entry)}), which refuted it."
+
+
+def _restarting(entry: Entry) -> str:
+    return f"{entry.node} announced that it restarts."
+
+
+def _other_note(entry: Entry) -> str:
+    return f"About {entry.node}: {entry.note}."
+
+
+# The rest.
+
+
+def _conflict(entry: Entry) -> str:
+    holder, newcomer = entry.node, entry.other or Somebody("")
+    if holder.id == newcomer.id:
+        return (
+            f"Two agents have the node id {holder.id}: {holder} at {holder.address} and {newcomer} at "
+            f"{newcomer.address}. The latter is not let in."
+        )
+    return (
+        f"Two members are called {holder}: {holder.id} at {holder.address} and {newcomer.id} at "
+        f"{newcomer.address}. The latter is not let in."
+    )
+
+
+def _isolation(entry: Entry) -> str:
+    if entry.after == ISOLATED:
+        return f"{entry.node} itself is isolated: more than half of its last probes failed."
+    return f"{entry.node} reaches others again."
+
+
+def _grounds(entry: Entry) -> str:
+    """Legs, refusals and phi, as far as there are any."""
+    tried = [LEG_WORDS[leg] for leg in entry.grounds.legs if leg in LEG_WORDS]
+    grounds = [f"no answer {_joined_words(tried, 'or')}"] if tried else []
+    if "icmp" in entry.grounds.legs:
+        grounds.append("a datagram came back as undeliverable")
+    if entry.grounds.refusers:
+        grounds.append(f"connections refused to {_named(entry.grounds.refusers)}")
+    if entry.grounds.phi:
+        grounds.append(f"phi {entry.grounds.phi:.1f}")
+    return "; ".join(grounds) or "no reason was given"
+
+
+def _witnesses(entry: Entry) -> str:
+    if not entry.grounds.accusers:
+        return ""
+    confirmed = _named(entry.grounds.accusers[1:])
+    return f" Accused by {entry.grounds.accusers[0]}, confirmed by {confirmed or 'nobody'}."
+
+
+def _named(people: Sequence[Somebody]) -> str:
+    return _joined_words([str(each) for each in people], "and")
+
+
+def _joined_words(words: Sequence[str], last: str) -> str:
+    return f"{', '.join(words[:-1])} {last} {words[-1]}" if len(words) > 1 else "".join(words)
+
+
+def _is_description(entry: Entry) -> bool:
+    return entry.grounds.cause == "changed" and entry.kind is Kind.CHANGE and entry.before == entry.after
+
+
+def _is_close(entry: Entry, to_ms: int) -> bool:
+    return abs(to_ms - entry.wall_ms) <= BEFORE_MS
+
+
+_CHANGES = {
+    "joined": _joined,
+    "restarted": _restarted,
+    "changed": _changed,
+    "suspected": _suspected,
+    "refuted": _refuted,
+    "silent": _silent,
+    "refused": _refused,
+    "left": _left,
+    "forced": _forced,
+    "replaced": _replaced,
+    "reaped": _reaped,
+}
+_NOTES = {
+    "confirmed": _confirmed,
+    "raised": _raised,
+    "vetoed": _vetoed,
+    "witnessed": _witnessed,
+    "withheld": _withheld,
+    "accused-me": _accused_me,
+    "restarting": _restarting,
+}
