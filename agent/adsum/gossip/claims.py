@@ -13,11 +13,11 @@ from __future__ import annotations
 import enum
 import hashlib
 import struct
-from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import cbor2
 
+from adsum.frozen import dataclass
 from adsum.gossip.order import Departure, Rank, Standing
 
 META_BYTES_MAX = 256  # everything bigger belongs into the catalog

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Hashable
-from dataclasses import dataclass
 
+from adsum.frozen import dataclass
 from adsum.gossip.claims import Address
 from adsum.gossip.effects import SyncMessage
 

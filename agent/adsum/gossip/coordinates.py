@@ -10,8 +10,9 @@ from __future__ import annotations
 import math
 import struct
 from collections import deque
-from dataclasses import dataclass
 from random import Random
+
+from adsum.frozen import dataclass
 
 DIMENSIONS = 8
 ERROR_MAX = 1.5

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import enum
-from dataclasses import dataclass
 
+from adsum.frozen import dataclass
 from adsum.gossip.claims import Address, Profile, UserEvent
 from adsum.gossip.evidence import Evidence
 from adsum.gossip.order import Standing

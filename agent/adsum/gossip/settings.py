@@ -6,8 +6,8 @@ written for Consul means here what it meant there."""
 from __future__ import annotations
 
 import enum
-from dataclasses import dataclass
 
+from adsum.frozen import dataclass
 from adsum.gossip.claims import Profile
 from adsum.now import MILLISECOND, MINUTE, SECOND
 

@@ -9,8 +9,8 @@ convicting (259 false verdicts become 1 in Lifeguard's experiment, by our measur
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 
+from adsum.frozen import dataclass
 from adsum.gossip.claims import Suspect
 from adsum.now import MILLISECOND
 
