@@ -44,6 +44,9 @@ class PhiParts:
     accusation: float = 0.0
 
 
+NO_PARTS = PhiParts()
+
+
 @dataclass(frozen=True, slots=True)
 class Evidence:
     cause: Cause
@@ -51,7 +54,7 @@ class Evidence:
     refusers: tuple[bytes, ...] = ()
     legs: Leg = NO_LEGS
     phi: float = 0.0  # as the accuser saw it
-    parts: PhiParts = PhiParts()  # as we see it
+    parts: PhiParts = NO_PARTS  # as we see it
     by: bytes = b""  # who decided, for a forced leave
 
     @property
@@ -59,12 +62,12 @@ class Evidence:
         return max(0, len(self.accusers) - 1)
 
 
-def of_accusation(claim: Suspect, parts: PhiParts = PhiParts()) -> Evidence:
+def of_accusation(claim: Suspect, parts: PhiParts = NO_PARTS) -> Evidence:
     legs, phi = Leg(claim.legs), claim.phi_tenths / 10
     return Evidence(Cause.SUSPECTED, claim.accusers, claim.refusers, legs, phi, parts)
 
 
-def of_death(claim: Dead, parts: PhiParts = PhiParts()) -> Evidence:
+def of_death(claim: Dead, parts: PhiParts = NO_PARTS) -> Evidence:
     cause = Cause.REFUSED if claim.cause is DeathCause.REFUSED else Cause.SILENT
     return Evidence(cause, claim.accusers, claim.refusers, Leg(claim.legs), claim.phi_tenths / 10, parts)
 
