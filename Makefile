@@ -1,5 +1,5 @@
 # The only entrances. Each prints what it did in a last line that a person can read.
-.PHONY: run test format conformance bench soak system environment
+.PHONY: run test format conformance bench bench-membership soak system environment
 
 BIN := .venv/bin
 
@@ -20,6 +20,9 @@ conformance: environment
 
 bench: environment
 	@$(BIN)/python -m tests.bench
+
+bench-membership: environment
+	@$(BIN)/python -m tests.bench.membership
 
 soak: environment
 	@$(BIN)/python -m adsum.testing.raft_swarm --seeds $${SEEDS:-2000} && echo "No seed failed."

@@ -22,7 +22,7 @@ class Figure:
 
     def line(self) -> str:
         verdict = "" if self.reached is None else "  PASS" if self.reached else "  FALLS SHORT"
-        ratio = f"{self.value:.2f} ×" if self.consul else ""
+        ratio = f"{self.value:.2f} ×" if self.consul and self.value else ""
         return f"{self.name:<44} {self.ours:>12} {self.consul:>12} {ratio:>8}  {self.target}{verdict}"
 
 
@@ -55,6 +55,10 @@ def megabytes(value: float) -> str:
 
 def milliseconds(value: float) -> str:
     return f"{value:.1f} ms"
+
+
+def seconds(value: float) -> str:
+    return f"{value:.2f} s"
 
 
 def kilobytes(value: float) -> str:
