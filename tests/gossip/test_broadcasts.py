@@ -3,6 +3,10 @@ from __future__ import annotations
 from adsum.gossip.broadcasts import Broadcasts, Class, Queue
 
 
+def taken(queue: Queue, room_bytes: int, told_max: int) -> list[bytes]:
+    return [entry.payload for entry in queue.take(room_bytes, told_max)]
+
+
 def make(retransmit_mult: int = 4) -> Broadcasts:
     return Broadcasts(members_max=100, retransmit_mult=retransmit_mult)
 
@@ -13,7 +17,7 @@ def test_news_is_told_four_times_per_digit_of_the_cluster_and_then_no_more() -> 
         broadcasts.put(0, Class.MEMBERSHIP, "a", b"news")
         told = 0
         while broadcasts:
-            told += len(broadcasts.take(1_000, members)[0])
+            told += len(broadcasts.take(0, 1_000, members)[0])
         assert told == times
 
 
@@ -21,38 +25,38 @@ def test_newer_news_about_one_subject_replaces_the_older_and_is_told_afresh() ->
     broadcasts = make()
     for number in range(1_000):
         broadcasts.put(0, Class.MEMBERSHIP, "a", b"%d" % number)
-        broadcasts.take(1_000, 9)
+        broadcasts.take(0, 1_000, 9)
     assert len(broadcasts.queues[Class.MEMBERSHIP]) == 1
-    assert broadcasts.take(1_000, 9) == ([b"999"], [])
+    assert broadcasts.take(0, 1_000, 9) == ([b"999"], [0], [])
 
 
 def test_the_least_told_goes_first_and_the_newest_among_equals() -> None:
     queue = Queue(entries_max=10, mult=4)
     queue.put(0, "old", b"old")
-    assert queue.take(6, 9) == [b"old"]
+    assert taken(queue, 6, 9) == [b"old"]
     queue.put(0, "new", b"new")
     queue.put(0, "newest", b"newest")
-    assert queue.take(15, 9) == [b"newest", b"new"]
-    assert queue.take(6, 9) == [b"new"]
-    assert queue.take(9, 9) == [b"newest"]
+    assert taken(queue, 15, 9) == [b"newest", b"new"]
+    assert taken(queue, 6, 9) == [b"new"]
+    assert taken(queue, 9, 9) == [b"newest"]
 
 
 def test_what_does_not_fit_lets_smaller_news_by_and_keeps_its_place() -> None:
     queue = Queue(entries_max=10, mult=4)
     queue.put(0, "small", b"s")
     queue.put(0, "big", b"B" * 500)
-    assert queue.take(100, 9) == [b"s"]
-    assert queue.take(1_000, 9)[0] == b"B" * 500
+    assert taken(queue, 100, 9) == [b"s"]
+    assert taken(queue, 1_000, 9)[0] == b"B" * 500
 
 
 def test_membership_is_first_and_leaves_a_quarter_to_the_others_while_they_wait() -> None:
     broadcasts = make()
     for number in range(100):
         broadcasts.put(0, Class.MEMBERSHIP, number, b"m" * 97)
-    assert len(broadcasts.take(1_000, 9)[0]) == 10
+    assert len(broadcasts.take(0, 1_000, 9)[0]) == 10
     for number in range(100):
         broadcasts.put(0, Class.CATALOG, number, b"c" * 97)
-    news, carried = broadcasts.take(1_000, 9)
+    news, _ages, carried = broadcasts.take(0, 1_000, 9)
     assert (len(news), len(carried)) == (7, 3)
 
 
@@ -62,7 +66,7 @@ def test_no_flood_of_the_catalog_keeps_membership_or_events_waiting() -> None:
         broadcasts.put(0, Class.CATALOG, number, b"c" * 97)
     broadcasts.put(0, Class.EVENTS, "e", b"event")
     broadcasts.put(0, Class.MEMBERSHIP, "m", b"member")
-    news, carried = broadcasts.take(1_000, 9)
+    news, _ages, carried = broadcasts.take(0, 1_000, 9)
     assert news == [b"member", b"event"]
     assert len(carried) == 7
 
@@ -74,4 +78,4 @@ def test_a_full_queue_drops_what_was_told_most_and_counts_it() -> None:
     queue.put(0, "a", b"a")
     queue.put(0, "b", b"b")
     assert (len(queue), queue.dropped) == (2, 1)
-    assert queue.take(100, 9) == [b"b", b"a"]
+    assert taken(queue, 100, 9) == [b"b", b"a"]

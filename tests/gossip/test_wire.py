@@ -23,9 +23,10 @@ def test_a_ping_is_these_bytes() -> None:
     st.lists(st.binary(max_size=300), max_size=30),
     st.binary(max_size=64),
     st.integers(0, 90),
+    st.binary(min_size=1, max_size=255),
 )
 def test_a_packet_comes_back_as_it_was_made(
-    sequence: int, claims: list[bytes], coordinate: bytes, beats: int
+    sequence: int, claims: list[bytes], coordinate: bytes, beats: int, ages: bytes
 ) -> None:
     body = wire.encode(
         Kind.ACK,
@@ -34,8 +35,9 @@ def test_a_packet_comes_back_as_it_was_made(
         coordinate=coordinate,
         beats=bytes(14 * beats),
         carried=claims,
+        ages=ages,
     )
-    expected = [1, sequence, b"", 0, 0, 0, b"", coordinate, claims, bytes(14 * beats), claims]
+    expected = [1, sequence, b"", 0, 0, 0, b"", coordinate, claims, bytes(14 * beats), claims, ages]
     assert cbor2.loads(body) == expected
     assert wire.decode(body) == Packet._make(expected)
 
@@ -60,11 +62,11 @@ def test_any_bytes_are_a_packet_or_malformed(body: bytes) -> None:
             (8, [1]),
             (8, ["a"]),
         ),
-        *((8, [b""] * 256), (9, bytes(13)), (9, []), (10, None), (10, [[]])),
+        *((8, [b""] * 256), (9, bytes(13)), (9, []), (10, None), (10, [[]]), (11, bytes(256)), (11, [7])),
     ],
 )
 def test_a_packet_with_one_wrong_field_is_malformed(place: int, value: object) -> None:
-    fields = list(PLAIN)
+    fields = [*PLAIN, b"\x07"]
     assert wire.decode(cbor2.dumps(fields))
     fields[place] = value
     with pytest.raises(Malformed):
@@ -78,7 +80,13 @@ def test_what_is_no_packet_is_malformed(body: bytes) -> None:
 
 
 def test_fields_of_a_later_version_are_ignored() -> None:
-    assert wire.decode(cbor2.dumps([*PLAIN, "new"])) == wire.decode(cbor2.dumps(PLAIN))
+    ages = b"\x07"
+    assert wire.decode(cbor2.dumps([*PLAIN, ages, "new"])) == wire.decode(cbor2.dumps([*PLAIN, ages]))
+
+
+def test_a_packet_that_tells_no_ages_is_shorter_by_their_field() -> None:
+    assert wire.decode(cbor2.dumps(PLAIN)).ages == b""
+    assert len(wire.encode(Kind.GOSSIP, ages=b"\x07")) == len(wire.encode(Kind.GOSSIP)) + 2
 
 
 def test_the_header_names_sender_and_generation_in_the_clear() -> None:

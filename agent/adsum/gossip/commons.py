@@ -55,7 +55,7 @@ class Hears(NamedTuple):
     """How the claim in hand came here."""
 
     is_sync: bool
-    age: int  # as a datagram tells it, see `ages`
+    age: int  # see `ages`
 
 
 class Commons:
@@ -151,8 +151,8 @@ class Commons:
             return now.monotonic_ns
         if hears.is_sync:
             self.tally.news_by_sync += 1
-            return None
-        self.tally.news_by_datagram += 1
+        else:
+            self.tally.news_by_datagram += 1
         born_ns = ages.born_ns(now.monotonic_ns, hears.age)
         if born_ns is not None:
             self.tally.news_age_s.add((now.monotonic_ns - born_ns) / SECOND)

@@ -46,6 +46,9 @@ FAREWELL_PEERS_PER_GOSSIP_NODE = 2
 # Who is told of more than so many times the members it knew is new here, and its news are nobody else's.
 NEWCOMER_SHARE = 2
 
+COMPARISON = Hears(is_sync=True, age=ages.UNKNOWN)
+FAREWELL = Hears(is_sync=True, age=0)  # its teller is its subject, and says it first here
+
 
 class Opened(NamedTuple):
     address: Address
@@ -176,7 +179,7 @@ class Syncs:
     def asked(self, now: Now, ticket: int, message: SyncMessage) -> None:
         commons = self.commons
         if not message.wants_answer:
-            self._merge(now, message.parts)
+            self._merge(now, message.parts, FAREWELL)
             return
         if len(self._served) >= SERVED_MAX:
             commons.tally.syncs_busy += 1
@@ -264,12 +267,14 @@ class Syncs:
             if told.get(member.short, _NOTHING) < member.standing:
                 yield _part(now, member)
 
-    def _merge(self, now: Now, parts: tuple[SyncPart, ...]) -> dict[bytes, Standing]:
+    def _merge(
+        self, now: Now, parts: tuple[SyncPart, ...], hears: Hears = COMPARISON
+    ) -> dict[bytes, Standing]:
         """What they believe, by subject; whatever of it is news to us is taken, and told on unless we are
         new."""
         told: dict[bytes, Standing] = {}
         members_max = self.commons.settings.members_max
-        self.commons.hears = FROM_A_SYNC
+        self.commons.hears = hears
         self.commons.tells_on = len(parts) < NEWCOMER_SHARE * (len(self.commons.roster) + 1)
         for part in parts[:members_max]:
             alive = self._decoded(part.alive)
@@ -312,5 +317,4 @@ def _scale(members: int) -> int:
     return math.ceil(math.log2(members) - math.log2(SCALE_ABOVE)) + 1
 
 
-FROM_A_SYNC = Hears(is_sync=True, age=ages.UNKNOWN)
 _NOTHING = Standing(-1, 0, 0, 0)

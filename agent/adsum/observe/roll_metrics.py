@@ -194,6 +194,17 @@ ROLL: tuple[Series, ...] = (
         _bytes,
         *("direction", "type"),
     ),
+    counter(
+        "adsum_gossip_news_total",
+        "News about members, and events, when first heard here, by what brought it.",
+        lambda s: by_one({"datagram": s.roll.tally.news_by_datagram, "sync": s.roll.tally.news_by_sync}),
+        "way",
+    ),
+    histogram(
+        "adsum_gossip_news_age_seconds",
+        "How old news was when first heard here, as far as that is known.",
+        lambda s: _histogram(s.roll.tally.news_age_s),
+    ),
     gauge("adsum_gossip_queue_entries", "News that waits to be told, by kind.", _queued, "queue"),
     counter(
         "adsum_gossip_queue_dropped_total",
