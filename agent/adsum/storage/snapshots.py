@@ -54,18 +54,19 @@ def snapshot_name(index: int, term: int) -> str:
 
 
 class Snapshots:
-    def __init__(self, folder: Folder) -> None:
+    def __init__(self, folder: Folder, *, piece_bytes: int = PIECE_BYTES) -> None:
         self._folder = folder
+        self._piece_bytes = piece_bytes
 
     def make(self, meta: SnapshotMeta) -> SnapshotMaking:
         return SnapshotMaking(self._folder, meta)
 
     def receive(self, ref: SnapshotRef) -> SnapshotReceiving:
-        return SnapshotReceiving(self._folder, ref)
+        return SnapshotReceiving(self._folder, ref, self._piece_bytes)
 
     def open(self, ref: SnapshotRef) -> SnapshotReading:
         """Damage is found by `verify`, which reads everything, and is done at every start."""
-        return SnapshotReading(self._folder, ref)
+        return SnapshotReading(self._folder, ref, self._piece_bytes)
 
     def verify(self, ref: SnapshotRef) -> SnapshotMeta:
         """Reads all of it; `SnapshotDamaged` if it is missing or not the one meant."""
@@ -144,16 +145,17 @@ class SnapshotMaking:
 class SnapshotReading:
     """The file as it travels: `pieces` from any offset, `body` for the state machine."""
 
-    def __init__(self, folder: Folder, ref: SnapshotRef) -> None:
+    def __init__(self, folder: Folder, ref: SnapshotRef, piece_bytes: int = PIECE_BYTES) -> None:
+        self._piece_bytes = piece_bytes
         self._file = folder.open(snapshot_name(ref.index, ref.term))
         self.length = self._file.length()
 
     def piece(self, offset: int) -> Piece:
-        content = self._file.read(offset, PIECE_BYTES)
+        content = self._file.read(offset, self._piece_bytes)
         return Piece(offset, content, zlib.crc32(content))
 
     def contents(self, offset: int = 0) -> Iterator[bytes]:
-        while content := self._file.read(offset, PIECE_BYTES):
+        while content := self._file.read(offset, self._piece_bytes):
             yield content
             offset += len(content)
 
@@ -175,9 +177,10 @@ class SnapshotReading:
 class SnapshotReceiving:
     """Takes pieces in order, and says which offset it wants next: after a cut, a bad piece, or a restart."""
 
-    def __init__(self, folder: Folder, ref: SnapshotRef) -> None:
+    def __init__(self, folder: Folder, ref: SnapshotRef, piece_bytes: int = PIECE_BYTES) -> None:
         self._folder = folder
         self._ref = ref
+        self._piece_bytes = piece_bytes
         self._name = snapshot_name(ref.index, ref.term)
         # Another hash is another file: what came of that one is of no use here.
         self._partial = f"{self._name}.{ref.sha256[:8].hex()}{_RECEIVING_SUFFIX}"
@@ -185,7 +188,7 @@ class SnapshotReceiving:
         is_resumed = self._partial in folder.names()
         self._file = folder.open(self._partial) if is_resumed else folder.create(self._partial)
         # Whole pieces only: the last one may have been cut, and a file's end is synced after its bytes.
-        self.offset = self._file.length() // PIECE_BYTES * PIECE_BYTES
+        self.offset = self._file.length() // piece_bytes * piece_bytes
 
     def take(self, piece: Piece) -> bool:
         """False, and nothing changed, if it is not the piece at `offset`, or was damaged on the way."""
@@ -216,14 +219,18 @@ class SnapshotReceiving:
         finally:
             reading.close()
 
+    def close(self) -> None:
+        """What has come stays, for the next attempt."""
+        self._file.close()
+
     def abandon(self) -> None:
         self._file.close()
         self._folder.remove(self._partial)
 
     def _hash(self) -> bytes:
         digest = hashlib.sha256()
-        for offset in range(0, self._ref.size_bytes, PIECE_BYTES):
-            digest.update(self._file.read(offset, PIECE_BYTES))
+        for offset in range(0, self._ref.size_bytes, self._piece_bytes):
+            digest.update(self._file.read(offset, self._piece_bytes))
         return digest.digest()
 
     def _forget_others(self) -> None:

@@ -1,0 +1,126 @@
+"""Who may say what on the servers' port, and who answers.
+
+Only servers are heard: members of the configuration, and those that gossip knows as servers of this
+datacenter. Where neither a key nor a certificate proves who speaks, it must speak from the address that is
+known for it. And nobody speaks for another: a message's source is the node that was introduced.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass
+from typing import Protocol
+from uuid import UUID
+
+import trio
+
+from adsum.net.calls import Declined
+from adsum.net.complaints import Complaints
+from adsum.net.introduction import Peer
+from adsum.raft.messages import Message, SnapshotOffer
+from adsum.servers import wire
+from adsum.servers.directory import KnownServer
+
+RAFT = "raft"
+ADMITTED_S = 1.0  # what was found out about a caller is believed so long
+CALLERS_MAX = 512  # as many as may be connected
+
+log = logging.getLogger("raft")
+
+
+@dataclass(slots=True)
+class AnswerCounters:
+    messages: int = 0
+    strangers: int = 0  # from who is no server of ours
+    impostors: int = 0  # in another server's name
+    malformed: int = 0
+    other_version: int = 0
+    misplaced: int = 0  # an offer without its file, a topic that nobody knows
+
+
+class Admits(Protocol):
+    def known(self, node: str) -> KnownServer | None: ...
+
+    def is_member(self, node: str) -> bool: ...
+
+
+class Answering:
+    """`CallServer` asks this."""
+
+    def __init__(
+        self,
+        admits: Admits,
+        methods: Mapping[str, Callable[[bytes], Awaitable[bytes]]],
+        hear: Callable[[Message], None],
+    ) -> None:
+        self.counters = AnswerCounters()
+        self._admits = admits
+        self._methods = methods
+        self._hear = hear
+        self._admitted: dict[Peer, float] = {}
+        self._complaints = Complaints(log)
+
+    async def answer(self, caller: Peer, method: str, body: bytes) -> bytes:
+        if not self._is_admitted(caller):
+            raise Declined("stranger", "this is for servers of the cluster only")
+        answer = self._methods.get(method)
+        if answer is None:
+            raise Declined("unknown", f"there is no call {method!r}")
+        try:
+            return await answer(body)
+        except wire.Unreadable as error:
+            self._count(error, caller)
+            raise Declined("malformed", str(error)) from error
+
+    def hear(self, caller: Peer, topic: str, body: bytes) -> None:
+        if not self._is_admitted(caller):
+            return
+        if topic != RAFT:
+            self.counters.misplaced += 1
+            return
+        try:
+            message = wire.decode(body)
+        except wire.Unreadable as error:
+            self._count(error, caller)
+            return
+        if message.source.node != _node(caller):
+            self.counters.impostors += 1
+        elif type(message) is SnapshotOffer:
+            self.counters.misplaced += 1
+        else:
+            self.counters.messages += 1
+            self._hear(message)
+
+    def _count(self, error: wire.Unreadable, caller: Peer) -> None:
+        if isinstance(error, wire.OtherVersion):
+            self.counters.other_version += 1
+        else:
+            self.counters.malformed += 1
+        self._complaints.say(f"a message from {caller.address.host} was dropped: {error}")
+
+    def _is_admitted(self, caller: Peer) -> bool:
+        now_s = trio.current_time()
+        if now_s < self._admitted.get(caller, 0.0):
+            return True
+        if not self._is_server(caller):
+            self.counters.strangers += 1
+            self._complaints.say(
+                f"{caller.address.host} spoke to this server and is no server of its cluster"
+            )
+            return False
+        if len(self._admitted) >= CALLERS_MAX:
+            self._admitted.clear()
+        self._admitted[caller] = now_s + ADMITTED_S
+        return True
+
+    def _is_server(self, caller: Peer) -> bool:
+        node = _node(caller)
+        known = self._admits.known(node)
+        if not caller.is_authenticated and known is not None and known.address.host != caller.address.host:
+            return False
+        return known is not None or (caller.is_authenticated and self._admits.is_member(node))
+
+
+def _node(caller: Peer) -> str:
+    return str(UUID(bytes=caller.identity.node_id))

@@ -1,0 +1,114 @@
+"""Whether a new cluster may be founded now. Pure: what is known goes in, the membership or the reason to wait
+comes out.
+
+The danger is two clusters. So a server founds one only with an own empty log, when exactly as many servers as
+everyone expects are alive in its datacenter, and each of them has just said itself, in a direct call, that it
+is as empty as we are. Whoever comes to that conclusion writes the same membership, sorted, and its hash is
+the cluster's id. Log ids are drawn at random, so the hash of a wiped server's second attempt is another one.
+
+Anything else means wait. A server that finds a cluster waits to be taken in by it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from adsum.raft.changer import encode_configuration
+from adsum.raft.types import Configuration, MemberId
+
+CLUSTER_ID_CHARACTERS = 32
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """What a server says of itself when it is asked directly."""
+
+    member: MemberId
+    datacenter: str
+    expect: int
+    cluster_id: str  # empty: of none
+    is_empty: bool  # nothing in its log
+
+
+@dataclass(frozen=True, slots=True)
+class Alive:
+    """A server as gossip knows it."""
+
+    node: str
+    datacenter: str
+    expect: int
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    configuration: Configuration
+    cluster_id: str
+
+
+@dataclass(frozen=True, slots=True)
+class Wait:
+    reason: str  # for the operator
+
+
+def decide(own: Standing, alive: Sequence[Alive], answers: Mapping[str, Standing | None]) -> Found | Wait:
+    """`answers` has what each of the others replied just now; None for one that did not."""
+    reason = hindrance(own, alive)
+    if reason is not None:
+        return Wait(reason)
+    members = [own.member]
+    for node in [server.node for server in to_ask(own, alive)]:
+        answer = answers.get(node)
+        if answer is None:
+            return Wait(f"server {node} does not answer")
+        reason = _objection(own, node, answer)
+        if reason is not None:
+            return Wait(reason)
+        members.append(answer.member)
+    configuration = Configuration(voters=tuple(sorted(members)))
+    return Found(configuration, cluster_id_of(configuration))
+
+
+def to_ask(own: Standing, alive: Sequence[Alive]) -> list[Alive]:
+    """The others in this datacenter, each once."""
+    others = {server.node: server for server in alive if server.datacenter == own.datacenter}
+    return [server for node, server in sorted(others.items()) if node != own.member.node]
+
+
+def cluster_id_of(configuration: Configuration) -> str:
+    """Of the founders."""
+    return hashlib.sha256(encode_configuration(configuration)).hexdigest()[:CLUSTER_ID_CHARACTERS]
+
+
+def hindrance(own: Standing, alive: Sequence[Alive]) -> str | None:
+    """What speaks against it before anybody is asked."""
+    if own.cluster_id or not own.is_empty:
+        return "this server has a log already"
+    if own.expect < 1:
+        return "bootstrap_expect is not set: this server waits to be taken in by a cluster"
+    others = to_ask(own, alive)
+    for server in others:
+        if server.expect != own.expect:
+            return (
+                f"server {server.node} has bootstrap_expect {server.expect or 'unset'}, and this one "
+                f"{own.expect}: they must be equal"
+            )
+    if len(others) + 1 != own.expect:
+        return f"{len(others) + 1} servers are alive in {own.datacenter}, and {own.expect} are expected"
+    return None
+
+
+def _objection(own: Standing, node: str, answer: Standing) -> str | None:
+    if answer.cluster_id:
+        return f"server {node} belongs to cluster {answer.cluster_id}: this one waits to be taken in"
+    if not answer.is_empty:
+        return f"server {node} has a log, and has not said of which cluster"
+    if answer.member.node != node or answer.member == own.member:
+        return f"what answers as server {node} calls itself {answer.member.node}"
+    if (answer.datacenter, answer.expect) != (own.datacenter, own.expect):
+        return (
+            f"server {node} says datacenter {answer.datacenter} and bootstrap_expect {answer.expect}; here "
+            f"it is {own.datacenter} and {own.expect}"
+        )
+    return None

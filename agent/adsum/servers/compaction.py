@@ -1,0 +1,129 @@
+"""Snapshots of the state machine, and the log that goes for them; and room for the log to grow.
+
+The copy is taken on the loop between two entries and costs little; it is encoded and written in a thread;
+only the record that makes it count goes through the log's own thread. Snapshots are made when enough was
+applied, when the log in memory has become large, and when the newest one is of an epoch before the last
+recovery of the quorum, for nobody would take that one.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+import trio
+
+from adsum.raft.types import SnapshotMeta
+from adsum.servers.errors import StoreBroken
+from adsum.storage.files import DiskFull, StorageFailed
+from adsum.storage.segment import SnapshotRef
+
+if TYPE_CHECKING:
+    from adsum.servers.driver import Driver
+
+LOOK_INTERVAL_S = 1.0
+
+log = logging.getLogger("raft")
+
+
+class Compaction:
+    def __init__(self, driver: Driver) -> None:
+        self._driver = driver
+        self._making = trio.Lock()
+        self._is_preparing = False
+
+    async def run(self) -> None:
+        due_s = trio.current_time()
+        while True:
+            await trio.sleep(LOOK_INTERVAL_S)
+            is_time = trio.current_time() >= due_s
+            if self._is_needed(is_time=is_time):
+                await self.make()
+            if is_time:
+                due_s = trio.current_time() + self._driver.settings.snapshot_interval_s
+
+    def _is_needed(self, *, is_time: bool) -> bool:
+        driver, settings = self._driver, self._driver.settings
+        raft_log = driver.core.replica.log
+        if raft_log.snapshot.epoch != driver.core.replica.stamp.epoch:
+            return True
+        newer = raft_log.applied - raft_log.snapshot.index
+        if is_time and newer >= settings.snapshot_entries:
+            return True
+        grown_bytes = raft_log.bytes_between(raft_log.first_index - 1, raft_log.applied)
+        return newer > settings.entries_kept and grown_bytes > settings.snapshot_log_bytes
+
+    async def make(self) -> SnapshotMeta | None:
+        """None if there is nothing newer than the last one, or no room for it."""
+        driver = self._driver
+        async with self._making:
+            meta = driver.core.snapshot_point()
+            if meta is None:
+                return None
+            pieces = driver.machine.snapshot()
+            try:
+                ref = await trio.to_thread.run_sync(self._write, meta, pieces)
+            except DiskFull as error:
+                driver.counters.snapshots_failed += 1
+                log.error("no snapshot could be made: %s", error)
+                return None
+            except StorageFailed as error:
+                raise StoreBroken(f"{error}, while a snapshot was written; this process ends") from error
+            await self._count_it(meta, ref)
+            return meta
+
+    def _write(self, meta: SnapshotMeta, pieces: Iterator[bytes]) -> SnapshotRef:
+        making = self._driver.raft_log.snapshots.make(meta)
+        for piece in pieces:
+            making.write(piece)
+        return making.finish()
+
+    async def _count_it(self, meta: SnapshotMeta, ref: SnapshotRef) -> None:
+        """Unless the leader's snapshot came in between, which is of later."""
+        driver = self._driver
+        raft_log = driver.core.replica.log
+        first_kept = max(raft_log.first_index, meta.index + 1 - driver.settings.entries_kept)
+
+        def compact() -> bool:
+            newest = driver.raft_log.snapshot
+            if newest is not None and newest.index >= meta.index:
+                return False
+            driver.raft_log.compact(ref, first_kept)
+            return True
+
+        try:
+            is_new = await driver.write(compact)
+        except DiskFull as error:
+            driver.counters.snapshots_failed += 1
+            log.error("a snapshot was made, and the log has no room to say so: %s", error)
+            return
+        if is_new and not raft_log.is_restoring and raft_log.snapshot.index < meta.index:
+            driver.counters.snapshots_made += 1
+            driver.note_snapshot(meta, ref)
+            driver.core.compacted(meta, first_kept)
+
+    # Room.
+
+    def prepare(self, nursery: trio.Nursery) -> None:
+        if not self._is_preparing:
+            nursery.start_soon(self._prepare)
+
+    async def make_room(self) -> None:
+        """What the disk has again, or what we can give up ourselves."""
+        await self._prepare()
+        if self._driver.raft_log.is_full and await trio.to_thread.run_sync(
+            self._driver.raft_log.spend_ballast
+        ):
+            log.error("the disk is full: the ballast was given up to make room for one snapshot")
+            await self.make()
+            await self._prepare()
+
+    async def _prepare(self) -> None:
+        self._is_preparing = True
+        try:
+            await trio.to_thread.run_sync(self._driver.raft_log.prepare_next)
+        except StorageFailed as error:
+            raise StoreBroken(f"{error}, while the next segment was made ready; this process ends") from error
+        finally:
+            self._is_preparing = False

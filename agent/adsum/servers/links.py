@@ -1,0 +1,102 @@
+"""The lines to other servers: one for each, made when there is something to say, dialled where the directory
+says at that moment, and only to the node that was meant."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from random import Random
+from uuid import UUID
+
+import trio
+
+from adsum.gossip.claims import Address
+from adsum.net import call_frames
+from adsum.net.calls import Line, NotSent
+from adsum.net.errors import BadPeer, NetError, Unreachable
+from adsum.net.gate import Gate, Opened
+from adsum.net.introduction import Purpose
+from adsum.servers.directory import Directory
+
+LINES_MAX = 64  # twice the members that consensus may have
+RETRY_S = 0.05
+
+
+@dataclass(slots=True)
+class LinkCounters:
+    told: int = 0
+    dropped: int = 0  # for want of a line, or of room on it
+    wrong_node: int = 0  # somebody else answered where a server should be
+    retried: int = 0  # asks that could not be sent at first
+
+
+class Links:
+    def __init__(self, gate: Gate, directory: Directory, random: Random, lost: Callable[[str], None]) -> None:
+        """`lost` hears of a node that could not be reached: what was sent to it may be gone."""
+        self.counters = LinkCounters()
+        self._gate = gate
+        self._directory = directory
+        self._random = random
+        self._lost = lost
+        self._lines: dict[str, Line] = {}
+        self._nursery: trio.Nursery | None = None
+
+    async def run(self, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
+        async with trio.open_nursery() as nursery:
+            self._nursery = nursery
+            task_status.started()
+            await trio.sleep_forever()
+
+    def tell(self, node: str, topic: str, body: bytes) -> bool:
+        line = self._line(node)
+        is_told = line is not None and line.tell(topic, body)
+        self.counters.told += is_told
+        self.counters.dropped += not is_told
+        return is_told
+
+    async def ask(self, node: str, method: str, body: bytes, *, timeout_s: float) -> bytes:
+        """What could not be sent is tried again: a line gives up all that waits at the first failed dial."""
+        deadline_s = trio.current_time() + timeout_s
+        while True:
+            line = self._line(node)
+            if line is None:
+                raise NotSent("this server is connected to as many others as it can be")
+            left_s = deadline_s - trio.current_time()
+            try:
+                return await line.ask(method, body, timeout_s=max(left_s, RETRY_S))
+            except NotSent:
+                if trio.current_time() + RETRY_S >= deadline_s or len(body) > call_frames.BODY_BYTES_MAX:
+                    raise
+            self.counters.retried += 1
+            await trio.sleep(RETRY_S)
+
+    def address_of(self, node: str) -> Address | None:
+        return next((server.address for server in self._directory.servers() if server.node == node), None)
+
+    def _line(self, node: str) -> Line | None:
+        line = self._lines.get(node)
+        if line is None and self._nursery is not None and len(self._lines) < LINES_MAX:
+            line = self._lines[node] = Line(partial(self._dial, node), Random(self._random.getrandbits(64)))
+            self._nursery.start_soon(line.run)
+        return line
+
+    async def _dial(self, node: str) -> Opened:
+        try:
+            return await self._dialled(node)
+        except NetError:
+            self._lost(node)
+            raise
+
+    async def _dialled(self, node: str) -> Opened:
+        address = self.address_of(node)
+        if address is None:
+            raise Unreachable(f"nobody knows the address of server {node}")
+        opened = await self._gate.dial(
+            address, Purpose.CALLS, payload_bytes_max=call_frames.PAYLOAD_BYTES_MAX
+        )
+        if opened.peer.identity.node_id != UUID(node).bytes:
+            self.counters.wrong_node += 1
+            async with opened.channel:
+                raise BadPeer(f"another node answers at {address.host}:{address.port} than {node}")
+        return opened

@@ -1,0 +1,31 @@
+"""What stands on the log: the driver feeds it and never looks inside."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, Protocol
+
+from adsum.raft.types import Entry
+
+
+class StateMachine(Protocol):
+    """Everything but `read`, and what `snapshot` returns, is used on the loop and has to be quick."""
+
+    def apply(self, entry: Entry) -> bytes:
+        """Every committed entry in order, those of consensus itself too, for they carry time. The answer is
+        for whoever proposed it. Nothing else may decide it: no clock, no lot, no order of a set. It never
+        raises because of what was proposed; that is an answer, too."""
+
+    def snapshot(self) -> Iterator[bytes]:
+        """The state as it is at the call, in pieces of some 100 KB. The pieces are asked for later, in
+        another thread, while `apply` goes on."""
+
+    def read(self, pieces: Iterator[bytes]) -> Any:
+        """In another thread: the state that these pieces describe, wherever they were cut. It changes
+        nothing yet."""
+
+    def restore(self, state: Any) -> None:
+        """What `read` returned replaces everything."""
+
+    def hash(self) -> bytes:
+        """Equal on every server that has applied the same entries."""

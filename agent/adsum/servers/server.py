@@ -1,0 +1,275 @@
+"""A server of consensus: the log, the core's driver, and the calls on the servers' port, put together.
+
+    server = open_server(folder, node=…, machine=…, directory=…, security=…, settings=…, random=…)
+    await nursery.start(server.run, listener)
+    answer = await server.propose(data)         # on any server; held while there is no leader
+    index = await server.read()                 # what was acknowledged before is in the state here
+    await server.stop()                         # leadership is handed over, the log is closed
+
+`run` raises `StoreBroken` when the disk fails; the process must end then. `open_server` raises what an
+operator has to mend: `ForeignLog`, `QuorumRecoveryRefused`, `StorageFailed`.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable, Sequence
+from random import Random
+from uuid import UUID, uuid4
+
+import trio
+
+from adsum.net.call_server import CallServer
+from adsum.net.gate import Gate, Security
+from adsum.net.introduction import Identity
+from adsum.net.streams import StreamServer
+from adsum.now import SECOND, Now
+from adsum.raft.core import Core
+from adsum.raft.messages import Message, SnapshotOffer, Stamp
+from adsum.raft.types import MemberId, Restored, Term
+from adsum.servers import carrying, founding, requests
+from adsum.servers.answering import RAFT, Answering
+from adsum.servers.bootstrap import Alive
+from adsum.servers.carrying import Carrier, CarryCounters, Receiver
+from adsum.servers.directory import Directory, KnownServer
+from adsum.servers.driver import Driver
+from adsum.servers.errors import NoCluster, StoreBroken
+from adsum.servers.founding import Founding, finish_founding
+from adsum.servers.links import Links
+from adsum.servers.machine import StateMachine
+from adsum.servers.requests import Requests
+from adsum.servers.settings import ServerSettings
+from adsum.servers.wire import Encoder
+from adsum.servers.writer import Writer
+from adsum.storage.files import Folder, StorageFailed
+from adsum.storage.opening import SEGMENT_BYTES, Opened, open_log, vouch
+from adsum.storage.quorum_recovery import recover_quorum
+from adsum.storage.recovery import Verdict
+from adsum.storage.segment import SnapshotRef
+
+log = logging.getLogger("raft")
+
+
+def loop_now() -> Now:
+    return Now(int(trio.current_time() * SECOND), time.time_ns() // 1_000_000)
+
+
+def open_server(
+    folder: Folder,
+    *,
+    node: str,
+    machine: StateMachine,
+    directory: Directory,
+    security: Security,
+    settings: ServerSettings,
+    random: Random,
+    mint_log_id: Callable[[], str] = lambda: str(uuid4()),
+    now: Callable[[], Now] = loop_now,
+    segment_bytes: int = SEGMENT_BYTES,
+) -> ConsensusServer:
+    """Reads and repairs the log; it may take seconds, so it is no work for the loop."""
+    opened = open_log(folder, node=node, mint_log_id=mint_log_id, segment_bytes=segment_bytes)
+    _tell_findings(opened)
+    restored = recover_quorum(folder, opened) or opened.restored
+    finish_founding(opened.log, restored)
+    _restore(machine, opened)
+    return ConsensusServer(folder, opened, restored, machine, directory, security, settings, random, now)
+
+
+class ConsensusServer:
+    def __init__(
+        self,
+        folder: Folder,
+        opened: Opened,
+        restored: Restored,
+        machine: StateMachine,
+        directory: Directory,
+        security: Security,
+        settings: ServerSettings,
+        random: Random,
+        now: Callable[[], Now],
+    ) -> None:
+        self.log = opened.log
+        self.machine = machine
+        self.settings = settings
+        self.driver: Driver | None = None  # once there is a cluster
+        self.carry_counters = CarryCounters()
+        self._folder = folder
+        self._is_in_doubt = bool(opened.doubt)
+        self._directory = directory
+        self._random = random
+        self._now = now
+        self._refs = _refs(opened)
+        self._encoder = Encoder()
+        self._broken: StorageFailed | None = None
+        self.gate = Gate(self._identity, security)
+        self.links = Links(self.gate, directory, Random(random.getrandbits(64)), self._unreachable)
+        self._founding = Founding(opened.log, restored, machine, settings, self.links, self._alive)
+        self._carrier = Carrier(self.links, opened.log.snapshots, self.carry_counters, self._encoder.encode)
+        self._receiver = Receiver(opened.log.snapshots, self.carry_counters, self._arrived, self._fail)
+        self._requests = Requests(self._running, self.links, settings)
+        self.answering = Answering(self, self._methods(), self._hear)
+        self.streams = StreamServer(self.gate, calls=CallServer(self.answering))
+        self._scope = trio.CancelScope()
+        self._carrying: trio.Nursery | None = None
+        self.propose = self._requests.propose
+        self.read = self._requests.read
+        self.change = self._requests.change
+
+    @property
+    def me(self) -> MemberId:
+        return self.log.identity.member
+
+    async def run(
+        self, listener: trio.SocketListener, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED
+    ) -> None:
+        """Until stopped, cancelled, or the disk fails."""
+        writer = Writer()
+        try:
+            with self._scope:
+                async with trio.open_nursery() as nursery:
+                    self._carrying = nursery
+                    await nursery.start(self.links.run)
+                    await nursery.start(self.streams.run, listener)
+                    task_status.started()
+                    await self._founding.until_member()
+                    self.driver = self._driven()
+                    nursery.start_soon(self._vouch, self.driver)
+                    await self.driver.run(writer)
+        except* StoreBroken as broken:
+            raise broken.exceptions[0] from None
+        except* StorageFailed as failed:
+            raise StoreBroken(f"{failed.exceptions[0]}; this process ends") from failed
+        finally:
+            if self.driver is not None:
+                self.driver.close()
+            else:
+                writer.close()
+
+    async def stop(self) -> None:
+        """Leadership first, then everything."""
+        if self.driver is not None:
+            await self.driver.stop()
+        self._scope.cancel()
+
+    # For `Answering`.
+
+    def known(self, node: str) -> KnownServer | None:
+        return next((server for server in self._directory.servers() if server.node == node), None)
+
+    def is_member(self, node: str) -> bool:
+        if self.driver is None:
+            return False
+        return any(member.node == node for member in self.driver.core.replica.configuration.members())
+
+    # For the driver.
+
+    def send(self, message: Message) -> None:
+        if not self.links.tell(message.target.node, RAFT, self._encoder.encode(message)):
+            self._unreachable(message.target.node)
+
+    def carry(self, offer: SnapshotOffer, ref: SnapshotRef) -> None:
+        assert self._carrying is not None, "the driver runs within"
+        self._carrying.start_soon(self._carrier.carry, offer, ref, self._carried)
+
+    # Inside.
+
+    def _methods(self) -> dict[str, requests.Method]:
+        return {
+            founding.STANDING: self._answer_standing,
+            carrying.BEGIN: self._receiver.begin,
+            carrying.PIECE: self._receiver.piece,
+            requests.PROPOSE: self._requests.answer_propose,
+            requests.READ: self._requests.answer_read,
+        }
+
+    async def _answer_standing(self, _body: bytes) -> bytes:
+        return founding.encoded(self._founding.standing())
+
+    def _hear(self, message: Message) -> None:
+        if self.driver is not None:
+            self.driver.step(message)
+        else:
+            self._founding.hear(message)
+
+    def _arrived(self, offer: SnapshotOffer, ref: SnapshotRef) -> None:
+        if self.driver is not None:
+            self.driver.note_snapshot(offer.snapshot, ref)
+            self.driver.step(offer)
+
+    def _carried(self, member: MemberId, *, is_ok: bool) -> None:
+        if self.driver is not None:
+            self.driver.report_snapshot(member, is_ok=is_ok)
+
+    def _unreachable(self, node: str) -> None:
+        if self.driver is not None:
+            self.driver.report_unreachable(node)
+
+    def _fail(self, error: StorageFailed) -> None:
+        if self.driver is not None:
+            self.driver.fail(error)
+
+    def _running(self) -> Driver:
+        if self.driver is None:
+            raise NoCluster("this server belongs to no cluster yet")
+        return self.driver
+
+    def _identity(self) -> Identity:
+        identity = self.log.identity
+        return Identity(UUID(identity.node).bytes, identity.cluster, identity.epoch)
+
+    def _alive(self) -> Sequence[Alive]:
+        return [Alive(each.node, each.datacenter, each.expect) for each in self._directory.servers()]
+
+    def _driven(self) -> Driver:
+        identity = self.log.identity
+        core = Core(
+            me=identity.member,
+            stamp=Stamp(identity.cluster, identity.epoch),
+            settings=self.settings.raft,
+            restored=self._founding.restored,
+            random=Random(self._random.getrandbits(64)),
+            now=self._now(),
+        )
+        return Driver(core, self.log, self.machine, self, self.settings, now=self._now, refs=self._refs)
+
+    async def _vouch(self, driver: Driver) -> None:
+        """A voter again, under the new log id: what was lost here can do no harm any more."""
+        while self._is_in_doubt:
+            if driver.core.replica.configuration.is_voter(self.me):
+                await trio.to_thread.run_sync(vouch, self._folder)
+                self._is_in_doubt = False
+                log.warning(
+                    "this server is a voter again, as %s; the damage found before is history", self.me
+                )
+            else:
+                await driver.changed()
+
+
+def _refs(opened: Opened) -> dict[tuple[int, Term], SnapshotRef]:
+    ref = opened.log.snapshot
+    return {(ref.index, ref.term): ref} if ref is not None else {}
+
+
+def _tell_findings(opened: Opened) -> None:
+    level = logging.ERROR if opened.verdict is Verdict.CORRUPT else logging.WARNING
+    for finding in opened.findings:
+        log.log(level, "the log of consensus: %s", finding)
+    if opened.doubt:
+        log.error(
+            "the log of this server was damaged, so it goes on under another id, %s, and votes only when the "
+            "leader has made it a voter again. What was found: %s",
+            opened.log.identity.log,
+            "; ".join(opened.doubt),
+        )
+
+
+def _restore(machine: StateMachine, opened: Opened) -> None:
+    if opened.log.snapshot is None:
+        return
+    reading = opened.log.snapshots.open(opened.log.snapshot)
+    try:
+        machine.restore(machine.read(reading.body()))
+    finally:
+        reading.close()

@@ -1,0 +1,35 @@
+"""How a server of consensus behaves where the algorithm leaves it open. The algorithm's own limits are in
+`adsum.raft.settings`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from adsum.raft.settings import TICK_MS
+from adsum.raft.settings import Settings as RaftSettings
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ServerSettings:
+    datacenter: str = "dc1"
+    # Servers to wait for before a cluster is founded; 0: never found one, wait to be taken in.
+    expect: int = 0
+    raft_multiplier: int = 1  # stretches every tick; Consul's 1 to 10
+    rpc_hold_timeout_s: float = 7.0  # how long a request is held while there is no leader; Consul's
+    # A snapshot when so many entries were applied since the last one, looked at so often; both Consul's.
+    snapshot_entries: int = 16_384
+    snapshot_interval_s: float = 30.0
+    # Or at once when the log has grown by so much: it is all in memory.
+    snapshot_log_bytes: int = 64 << 20
+    # What a snapshot leaves behind it in the log, for followers that are only a little late; Consul's.
+    entries_kept: int = 10_240
+    raft: RaftSettings = field(default_factory=RaftSettings)
+
+    @property
+    def tick_s(self) -> float:
+        return TICK_MS * self.raft_multiplier / 1_000
+
+    @property
+    def election_timeout_s(self) -> float:
+        """The shortest."""
+        return self.raft.election_ticks * self.tick_s
