@@ -17,7 +17,7 @@ import socket
 import time
 from contextlib import aclosing, suppress
 from email.utils import formatdate
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 import trio
 
@@ -50,6 +50,20 @@ LAST_CHUNK = b"0\r\n\r\n"
 logger = logging.getLogger(__name__)
 
 
+class Wire(Protocol):
+    """What is used of a socket; `api.tls` has one that ciphers."""
+
+    def fileno(self) -> int: ...
+
+    def recv(self, bytes_max: int, /) -> bytes: ...
+
+    def send(self, data: bytes | memoryview, flags: int = 0, /) -> int: ...
+
+    def shutdown(self, how: int, /) -> None: ...
+
+    def close(self) -> None: ...
+
+
 class Connection:
     __slots__ = (
         "_ahead",
@@ -68,7 +82,7 @@ class Connection:
 
     def __init__(
         self,
-        sock: socket.socket,
+        sock: Wire,
         app: Callable[[Request], Awaitable[Response]],
         limits: HttpLimits,
         counters: HttpCounters,
@@ -274,11 +288,14 @@ class Connection:
         self.deadline = math.inf
 
 
-async def discard(sock: socket.socket, bytes_max: int) -> None:
+async def discard(sock: Wire, bytes_max: int) -> None:
     discarded_bytes = 0
     while discarded_bytes < bytes_max:
         await trio.lowlevel.wait_readable(sock)
-        data = sock.recv(RECEIVE_BYTES)
+        try:
+            data = sock.recv(RECEIVE_BYTES)
+        except BlockingIOError:  # not a whole record of TLS yet
+            continue
         if not data:
             return
         discarded_bytes += len(data)

@@ -25,6 +25,8 @@ REJECTED = (
     "version",
     "host",
     "coding",
+    "tls_handshake",
+    "handshake_timeout",
     "header_timeout",
     "body_timeout",
     "write_timeout",
@@ -45,6 +47,7 @@ class HttpLimits:
     body_bytes_max: int = MEBIBYTE  # Consul's own largest is half of it, for keys
     # Bodies of all requests together, so that many at their limit can't add up to the machine's memory.
     bodies_held_bytes_max: int = 64 * MEBIBYTE
+    handshake_timeout_s: float = 5.0  # limits.https_handshake_timeout
     header_timeout_s: float = 10.0  # from the first byte of a request to the end of its headers
     progress_timeout_s: float = 10.0  # a body or an answer that stands still
     progress_bytes_per_s_min: int = KIBIBYTE  # and one that crawls
@@ -65,6 +68,7 @@ class HttpCounters:
     sent_bytes: int = 0
     connections_accepted: int = 0
     connections_open: int = 0
+    tls_handshakes: int = 0
     parked: int = 0
     bodies_held_bytes: int = 0
     parse_errors: int = 0

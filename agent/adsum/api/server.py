@@ -23,7 +23,9 @@ from adsum.api.limits import Complaints, HttpCounters, HttpLimits
 from adsum.api.response import Response, text
 
 if TYPE_CHECKING:
+    from adsum.api.connection import Wire
     from adsum.api.request import Request
+    from adsum.api.tls import Secure
 
 App = Callable[["Request"], Awaitable[Response]]
 
@@ -48,19 +50,23 @@ async def serve(
     app: App,
     limits: HttpLimits,
     counters: HttpCounters,
+    secure: Secure | None = None,
     *,
     task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED,
 ) -> None:
     """Runs until cancelled, then closes the listeners and every connection."""
+    secured = [] if secure is None else secure.listeners
     try:
         async with trio.open_nursery() as nursery:
             server = _Server(app, limits, counters, nursery)
             for listener in listeners:
                 nursery.start_soon(server.accept_from, listener)
+            for listener in secured:
+                nursery.start_soon(server.accept_from, listener, secure)
             nursery.start_soon(server.review)
             task_status.started()
     finally:
-        for listener in listeners:
+        for listener in (*listeners, *secured):
             _close(listener)
 
 
@@ -83,13 +89,13 @@ class _Server:
         self._by_client: dict[str, int] = {}
         self._lingering = 0
 
-    async def accept_from(self, listener: socket.socket) -> None:
+    async def accept_from(self, listener: socket.socket, secure: Secure | None = None) -> None:
         is_on_loopback = _is_loopback(listener)
         while True:
             await trio.lowlevel.wait_readable(listener)
             try:
                 for _ in range(ACCEPTS_PER_TURN_MAX):
-                    self._welcome(*listener.accept(), is_on_loopback=is_on_loopback)
+                    self._welcome(*listener.accept(), secure, is_on_loopback=is_on_loopback)
             except BlockingIOError:
                 continue
             except OSError as error:
@@ -109,18 +115,22 @@ class _Server:
             self._complaints.say("accept", "Can't take HTTP connections: %s", error.strerror)
             await trio.sleep(ACCEPT_PAUSE_S)
 
-    def _welcome(self, sock: socket.socket, address: object, *, is_on_loopback: bool) -> None:
+    def _welcome(
+        self, sock: socket.socket, address: object, secure: Secure | None, *, is_on_loopback: bool
+    ) -> None:
         sock.settimeout(0)
         peer = _peer_name(address)
         self._counters.connections_accepted += 1
         held = self._by_client.get(peer, 0)
         if held >= self._limits.connections_per_client_max:
-            self._turn_away(sock, peer, "connections_per_client", text(429, TOO_MANY_OF_CLIENT, RETRY_AFTER))
+            answer = text(429, TOO_MANY_OF_CLIENT, RETRY_AFTER)
+            self._turn_away(sock, secure, peer, "connections_per_client", answer)
         elif len(self._connections) >= self._limits.connections_max:
-            self._turn_away(sock, peer, "connections", text(503, TOO_MANY, RETRY_AFTER))
+            self._turn_away(sock, secure, peer, "connections", text(503, TOO_MANY, RETRY_AFTER))
         else:
             self._by_client[peer] = held + 1
-            connection = Connection(
+            kind = Connection if secure is None else secure.connection
+            connection = kind(
                 sock,
                 self._app,
                 self._limits,
@@ -146,29 +156,35 @@ class _Server:
         if not self._by_client[peer]:
             del self._by_client[peer]
 
-    def _turn_away(self, sock: socket.socket, peer: str, cause: str, response: Response) -> None:
+    def _turn_away(
+        self, sock: socket.socket, secure: Secure | None, peer: str, cause: str, response: Response
+    ) -> None:
         self._counters.rejected[cause] += 1
         self._complaints.say(cause, "Turned a connection of %s away: %s", peer, cause)
         if self._lingering >= self._limits.refusals_lingering_max:
             sock.close()
             return
         self._lingering += 1
-        self._nursery.start_soon(self._see_off, sock, response)
+        self._nursery.start_soon(self._see_off, sock, secure, response)
 
-    async def _see_off(self, sock: socket.socket, response: Response) -> None:
+    async def _see_off(self, sock: socket.socket, secure: Secure | None, response: Response) -> None:
         """Closing on an unread request would reset the connection before the sentence was read."""
         payload = b"".join(
             (response.head(gzip=False), date_line(), b"Connection: close\r\n\r\n", response.body.plain)
         )
+        wire: Wire = sock
         try:
-            sock.send(payload)
-            sock.shutdown(socket.SHUT_WR)
             with trio.move_on_after(LINGER_S):
-                await discard(sock, LINGER_BYTES_MAX)
+                if secure is not None:
+                    wire = tls = secure.wrap(sock)
+                    await tls.shake_hands()
+                wire.send(payload)
+                wire.shutdown(socket.SHUT_WR)
+                await discard(wire, LINGER_BYTES_MAX)
         except OSError:
             self._counters.clients_gone += 1
         finally:
-            sock.close()
+            wire.close()
             self._lingering -= 1
 
 
