@@ -44,6 +44,7 @@ from adsum.gossip.effects import (
 )
 from adsum.gossip.settings import Identity
 from adsum.net import introduction, keyring, listening
+from adsum.net.allowed import Allowed
 from adsum.net.gate import Security
 from adsum.net.gossiping import Gossiping
 from adsum.net.keyring import Keyring
@@ -125,7 +126,8 @@ class RollCall:
             config.encrypt_verify_incoming,
         )
         network = Gossiping(
-            ears, security, lambda: identity, self._heard, self._node.receive, self.colleagues.server
+            *(ears, security, lambda: identity, self._heard, self._node.receive, self.colleagues.server),
+            allowed=Allowed(config.serf_lan_allowed_cidrs),
         )
         self.colleagues.attach(network.gate)
         if not self.keyring and not ipaddress.ip_address(host).is_loopback:

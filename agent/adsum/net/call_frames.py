@@ -5,10 +5,9 @@ Bodies are opaque here; whoever calls agrees with whoever answers what is in the
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import cbor2
 
+from adsum.frozen import dataclass
 from adsum.net.framing import Malformed, array
 
 # The largest entry of the log is 8 MiB (raft.settings) and travels alone; the rest is what is around it.

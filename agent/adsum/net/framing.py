@@ -19,9 +19,9 @@ from __future__ import annotations
 import enum
 import struct
 import zlib
-from dataclasses import dataclass
 from typing import NamedTuple, Protocol
 
+from adsum.frozen import dataclass
 from adsum.gossip.claims import BadClaim, strict_loads
 from adsum.net.ciphers import NONCE_BYTES, TAG_BYTES, ciphers, derive
 from adsum.net.errors import BadPeer, TurnedAway

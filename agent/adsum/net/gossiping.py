@@ -27,6 +27,7 @@ from adsum.gossip.commands import (
 )
 from adsum.gossip.effects import AnswerSync, CloseSync, OpenSync, PingStream, Send, SyncMessage
 from adsum.net import introduction, streams
+from adsum.net.allowed import Allowed
 from adsum.net.datagrams import Datagrams
 from adsum.net.errors import Lost, NetError, Refused, TurnedAway
 from adsum.net.gate import Gate, Security
@@ -61,7 +62,9 @@ class Gossiping:
         hear: Callable[[Address, bytes, bool], None],  # source, message, whether a key of ours opened it
         report: Callable[[Report], None],
         calls: ServesCalls | None = None,
+        allowed: Allowed | None = None,
     ) -> None:
+        self.allowed = allowed or Allowed()
         self.counters = GossipingCounters()
         self.sealing = Sealing(
             security.keyring,
@@ -71,7 +74,9 @@ class Gossiping:
         )
         self.gate = Gate(identity, security)
         self.datagrams = Datagrams(ears.udp, self.sealing, self._heard, self._unreachable)
-        self.streams = StreamServer(self.gate, answer_sync=self._answer_sync, calls=calls)
+        self.streams = StreamServer(
+            self.gate, answer_sync=self._answer_sync, calls=calls, lets_in=self.allowed.lets_in
+        )
         self._keyring = security.keyring
         self._listener = ears.tcp
         self._hear = hear
@@ -104,7 +109,8 @@ class Gossiping:
     # Datagrams.
 
     def _heard(self, source: Address, message: bytes) -> None:
-        self._hear(source, message, not self._keyring or is_sealed(message))
+        if self.allowed.lets_in(source.host):
+            self._hear(source, message, not self._keyring or is_sealed(message))
 
     def _unreachable(self, address: Address) -> None:
         self._report(Unreachable(address))

@@ -7,11 +7,11 @@ do two that know one cluster in different recovery epochs.
 from __future__ import annotations
 
 import enum
-from dataclasses import dataclass
 from typing import NamedTuple
 
 import cbor2
 
+from adsum.frozen import dataclass
 from adsum.gossip.claims import Address
 from adsum.net.errors import TurnedAway
 from adsum.net.framing import Malformed, array

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import socket
-from dataclasses import dataclass
 
 import trio
 
+from adsum.frozen import dataclass
 from adsum.gossip.claims import Address
 from adsum.net.addresses import address_of, socket_address
 

@@ -81,12 +81,14 @@ class StreamServer:
         answer_sync: Callable[[Sync, Peer], Awaitable[None]] | None = None,
         calls: ServesCalls | None = None,
         limits: StreamLimits | None = None,
+        lets_in: Callable[[str], bool] = lambda _host: True,
     ) -> None:
         self.counters = StreamCounters()
         self._gate = gate
         self._answer_sync = answer_sync
         self._calls = calls
         self._limits = limits or StreamLimits()
+        self._lets_in = lets_in
         self._by_host: Counter[str] = Counter()
         self._by_purpose: Counter[Purpose] = Counter()
         self._complaints = Complaints(log)
@@ -107,7 +109,7 @@ class StreamServer:
             host: str = stream.socket.getpeername()[0]
         except OSError:
             host = ""  # gone before it was let in
-        if not host or not self._admit(host):
+        if not host or not self._lets_in(host) or not self._admit(host):
             await trio.aclose_forcefully(stream)
             return
         try:

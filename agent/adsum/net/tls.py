@@ -22,7 +22,7 @@ from adsum.net.tls_files import BadTls, Problem, load_authorities, load_pair
 if TYPE_CHECKING:
     import ssl  # some two megabytes that an agent without TLS has no contexts of
 
-__all__ = ["BadTls", "Problem", "Tls", "TlsSettings", "problems", "tls"]
+__all__ = ["BadTls", "Problem", "Tls", "TlsSettings", "tls"]
 
 # Consul's spelling, and what it stands for here. Later versions write TLSv1_2.
 OLD_VERSIONS = frozenset({"tls10", "tls11", "tlsv1_0", "tlsv1_1"})
@@ -93,15 +93,14 @@ class Tls:
     is_incoming_required: bool
     server_name: str
 
-    def renew(self, settings: TlsSettings) -> None:
-        """The files are read again. Raises BadTls with everything as it was.
-
-        An HTTPS listener stands until the agent is started again, and so does the last certificate it had.
+    def renew(self, fresh: Tls) -> None:
+        """An HTTPS listener stands until the agent is started again, and so does the last certificate it had;
+        the server's name is made of what takes a restart as well.
         """
-        fresh = tls(settings)
-        fresh.https = fresh.https or self.https
-        for field in dataclasses.fields(self):
-            setattr(self, field.name, getattr(fresh, field.name))
+        self.https = fresh.https or self.https
+        self.incoming = fresh.incoming
+        self.outgoing = fresh.outgoing
+        self.is_incoming_required = fresh.is_incoming_required
 
 
 def tls(settings: TlsSettings) -> Tls:
@@ -111,14 +110,6 @@ def tls(settings: TlsSettings) -> Tls:
     if builder.problems:
         raise BadTls(builder.problems)
     return made
-
-
-def problems(settings: TlsSettings) -> list[Problem]:
-    try:
-        tls(settings)
-    except BadTls as bad:
-        return bad.problems
-    return []
 
 
 class _Builder:

@@ -1,0 +1,289 @@
+"""Two sides on loopback with real sockets, and gossip's own cores behind them."""
+
+from __future__ import annotations
+
+import random
+import time
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+import trio
+
+from adsum.gossip import core
+from adsum.gossip.claims import Address, Profile
+from adsum.gossip.commands import (
+    Command,
+    Join,
+    Outcome,
+    Report,
+    StreamPinged,
+    SyncAnswered,
+    SyncAsked,
+    SyncBroken,
+    SyncClosed,
+    SyncFailed,
+    Unreachable,
+)
+from adsum.gossip.effects import (
+    AnswerSync,
+    CloseSync,
+    Effect,
+    JoinEnded,
+    OpenSync,
+    PingStream,
+    Send,
+    SyncMessage,
+    SyncPart,
+)
+from adsum.gossip.order import Status
+from adsum.gossip.settings import GossipSettings, Identity
+from adsum.net import introduction
+from adsum.net.allowed import Allowed
+from adsum.net.gate import Security
+from adsum.net.gossiping import Gossiping
+from adsum.net.keyring import Keyring
+from adsum.net.listening import bind_both
+from adsum.now import MILLISECOND, SECOND, Now
+from tests.net.support import KEY_A, KEY_B, ring
+
+WAIT_S = 20.0  # for what happens at once, on a machine that may be busy
+
+
+class Side:
+    """Hears, and reports what it heard to whoever waits; `answer` is what it says to a sync."""
+
+    def __init__(
+        self,
+        name: str,
+        keyring: Keyring | None = None,
+        *,
+        answer: SyncMessage | None = None,
+        closes: bool = True,
+        allowed: Allowed | None = None,
+    ) -> None:
+        ears = bind_both("127.0.0.1", 0)
+        self.address = ears.address
+        self.node_id = name.encode().ljust(16, b"-")
+        self.datagrams: list[tuple[Address, bytes, bool]] = []
+        self.reports: list[Report] = []
+        self.answer = answer
+        self.closes = closes
+        self.news = trio.Event()
+        identity = introduction.Identity(self.node_id)
+        security = Security(keyring or ring(), "dc1")
+        self.network = Gossiping(ears, security, lambda: identity, self.heard, self.reported, allowed=allowed)
+
+    @property
+    def short(self) -> bytes:
+        return self.node_id[:8]
+
+    def heard(self, source: Address, message: bytes, is_authentic: bool) -> None:
+        self.datagrams.append((source, message, is_authentic))
+        self._tell()
+
+    def reported(self, report: Report) -> None:
+        self.reports.append(report)
+        match report:
+            case SyncAsked(ticket, asked) if asked.wants_answer:
+                self.network.perform(AnswerSync(ticket, self.answer))
+            case SyncAnswered(ticket, message) if self.closes:
+                self.network.perform(CloseSync(ticket, SyncMessage(message.digest + 1)))
+        self._tell()
+
+    async def until(self, kind: type[Report] | None = None) -> Report:
+        with trio.fail_after(WAIT_S):
+            while True:
+                for report in self.reports:
+                    if kind is None or isinstance(report, kind):
+                        return report
+                await self.news.wait()
+
+    async def until_datagram(self) -> tuple[Address, bytes, bool]:
+        with trio.fail_after(WAIT_S):
+            while not self.datagrams:
+                await self.news.wait()
+        return self.datagrams[0]
+
+    def _tell(self) -> None:
+        self.news.set()
+        self.news = trio.Event()
+
+
+@asynccontextmanager
+async def running(*sides: Side) -> AsyncIterator[None]:
+    async with trio.open_nursery() as nursery:
+        for side in sides:
+            await nursery.start(side.network.run)
+        yield
+        nursery.cancel_scope.cancel()
+
+
+MESSAGE = bytes((1,)) + b"12345678" + bytes(9) + b"body"  # a clear header, and what stands for a body
+
+
+async def test_a_datagram_arrives_with_its_source() -> None:
+    one, other = Side("one"), Side("other")
+    async with running(one, other):
+        one.network.perform(Send(other.address, MESSAGE))
+        assert await other.until_datagram() == (one.address, MESSAGE, True)
+
+
+async def test_a_sealed_datagram_is_authentic_and_a_plain_one_is_dropped() -> None:
+    one, other, stranger = Side("one", ring(KEY_A)), Side("other", ring(KEY_A)), Side("stranger")
+    async with running(one, other, stranger):
+        stranger.network.perform(Send(other.address, MESSAGE))
+        one.network.perform(Send(other.address, MESSAGE))
+        source, message, is_authentic = await other.until_datagram()
+        assert (source, message[18:], is_authentic) == (one.address, MESSAGE[18:], True)
+        assert other.network.sealing.counters.plain_refused == 1
+
+
+async def test_what_comes_from_a_network_that_is_not_allowed_is_dropped() -> None:
+    one, other = Side("one"), Side("other", allowed=Allowed(["10.0.0.0/8"]))
+    async with running(one, other):
+        one.network.perform(Send(other.address, MESSAGE))
+        one.network.perform(PingStream(1, other.short, other.address, 500 * MILLISECOND))
+        assert await one.until() == StreamPinged(1, Outcome.FAILED)
+        assert other.datagrams == []
+        assert other.network.allowed.refused >= 1
+
+
+# Pings over a stream.
+
+
+async def test_a_member_that_lives_answers_a_ping_over_a_stream() -> None:
+    one, other = Side("one"), Side("other")
+    async with running(one, other):
+        one.network.perform(PingStream(7, other.short, other.address, 5 * SECOND))
+        assert await one.until() == StreamPinged(7, Outcome.ANSWERED)
+
+
+async def test_another_that_was_given_its_address_is_no_answer() -> None:
+    one, other = Side("one"), Side("other")
+    async with running(one, other):
+        one.network.perform(PingStream(7, b"somebody", other.address, 5 * SECOND))
+        assert await one.until() == StreamPinged(7, Outcome.FAILED)
+
+
+async def test_a_host_without_the_process_refuses() -> None:
+    one, gone = Side("one"), bind_both("127.0.0.1", 0)
+    address = gone.address
+    gone.udp.close()
+    await gone.tcp.aclose()
+    async with running(one):
+        one.network.perform(PingStream(7, b"gone----", address, 5 * SECOND))
+        assert await one.until(StreamPinged) == StreamPinged(7, Outcome.REFUSED)
+
+
+async def test_icmp_is_reported_as_unreachable() -> None:
+    one, gone = Side("one"), bind_both("127.0.0.1", 0)
+    address = gone.address
+    gone.udp.close()
+    await gone.tcp.aclose()
+    async with running(one):
+        one.network.perform(Send(address, MESSAGE))
+        assert await one.until() == Unreachable(address)
+
+
+# Exchanges of rosters.
+
+
+async def test_three_turns_of_an_exchange() -> None:
+    answer = SyncMessage(5, (SyncPart(b"claim"),))
+    one, other = Side("one"), Side("other", answer=answer)
+    async with running(one, other):
+        one.network.perform(OpenSync(3, other.address, SyncMessage(1)))
+        closed = await other.until(SyncClosed)
+    assert one.reports == [SyncAnswered(3, answer)]
+    assert isinstance(closed, SyncClosed)
+    assert closed.message == SyncMessage(6)
+
+
+async def test_one_that_is_busy_hangs_up_and_the_opener_is_told_to_try_again() -> None:
+    one, other = Side("one"), Side("other", answer=None)
+    async with running(one, other):
+        one.network.perform(OpenSync(3, other.address, SyncMessage(1)))
+        failed = await one.until(SyncFailed)
+    assert isinstance(failed, SyncFailed)
+    assert (failed.ticket, failed.is_busy) == (3, True)
+
+
+async def test_a_message_that_wants_no_answer_ends_with_its_turn() -> None:
+    one, other = Side("one"), Side("other")
+    async with running(one, other):
+        farewell = SyncMessage(1, (SyncPart(b"claim", b"left"),), wants_answer=False)
+        one.network.perform(OpenSync(3, other.address, farewell))
+        asked = await other.until(SyncAsked)
+    assert isinstance(asked, SyncAsked)
+    assert asked.message == farewell
+    assert one.reports == []
+
+
+async def test_with_another_key_nobody_gets_in_and_the_opener_hears_why() -> None:
+    one, other = Side("one", ring(KEY_A)), Side("other", ring(KEY_B), answer=SyncMessage(5))
+    async with running(one, other):
+        one.network.perform(OpenSync(3, other.address, SyncMessage(1)))
+        failed = await one.until(SyncFailed)
+    assert isinstance(failed, SyncFailed)
+    assert not failed.is_busy
+    assert other.reports == []
+
+
+async def test_an_opener_that_ends_before_its_last_turn_breaks_the_exchange() -> None:
+    one, other = Side("one", closes=False), Side("other", answer=SyncMessage(5))
+    async with running(one, other):
+        one.network.perform(OpenSync(3, other.address, SyncMessage(1)))
+        assert isinstance(await other.until(SyncBroken), SyncBroken)
+
+
+# With the shipped core behind it.
+
+
+class Member:
+    def __init__(self, name: str, generation: int = 1) -> None:
+        ears = bind_both("127.0.0.1", 0)
+        profile = Profile(name.encode().ljust(16, b"-"), name, ears.address)
+        identity = introduction.Identity(profile.node_id)
+        self.core = core.Core(self.now(), GossipSettings(), Identity(profile, generation), random.Random(1))
+        self.address = ears.address
+        self.ended: list[JoinEnded] = []
+        self.news = trio.Event()
+        security = Security(ring(KEY_A), "dc1")
+        self.network = Gossiping(ears, security, lambda: identity, self._heard, self._reported)
+
+    def now(self) -> Now:
+        return Now(time.monotonic_ns(), time.time_ns() // MILLISECOND)
+
+    def command(self, command: Command) -> None:
+        self._perform(self.core.command(self.now(), command))
+
+    def _heard(self, source: Address, message: bytes, is_authentic: bool) -> None:
+        self._perform(self.core.receive(self.now(), source, message, is_authentic=is_authentic))
+
+    def _reported(self, report: Report) -> None:
+        self._perform(self.core.report(self.now(), report))
+
+    def _perform(self, effects: list[Effect]) -> None:
+        for effect in effects:
+            match effect:
+                case Send() | PingStream() | OpenSync() | AnswerSync() | CloseSync():
+                    self.network.perform(effect)
+                case JoinEnded():
+                    self.ended.append(effect)
+        self.news.set()
+        self.news = trio.Event()
+
+
+async def test_two_members_meet_by_a_join() -> None:
+    one, other = Member("one"), Member("other")
+    async with trio.open_nursery() as nursery:
+        for member in (one, other):
+            await nursery.start(member.network.run)
+        one.command(Join((other.address,)))
+        with trio.fail_after(WAIT_S):
+            while not (one.ended and other.core.members()):
+                await (one.news if not one.ended else other.news).wait()
+        nursery.cancel_scope.cancel()
+    assert one.ended == [JoinEnded(other.address, "")]
+    assert [(each.profile.name, each.status) for each in one.core.members()] == [("other", Status.ALIVE)]
+    assert [(each.profile.name, each.status) for each in other.core.members()] == [("one", Status.ALIVE)]
