@@ -6,8 +6,8 @@ its start. Here only `__init__` is compiled, because it is called a lot; the oth
 getter of all fields. Instances behave alike: they are made in 0.25 µs instead of 0.4, and compared in 0.2
 instead of 0.1.
 
-What is loaded before the first answer takes its `dataclass` from here. What is loaded later, or can change,
-has the standard one. For mypy both are the same.
+What an agent loads takes its frozen classes from here. Those that can change, and the few that look at their
+own fields once they are set (`__post_init__`), have the standard decorator. For mypy both are the same.
 """
 
 from __future__ import annotations
@@ -87,7 +87,7 @@ def _comparing(fields: Iterable[dataclasses.Field[Any]]) -> dict[str, Callable[.
         return values_of(self) == values_of(other)
 
     def hashed(self: object) -> int:
-        return hash(values_of(self))
+        return tuple.__hash__(values_of(self))  # for dicts; a core orders nothing by it
 
     return {"__eq__": equals, "__hash__": hashed}
 

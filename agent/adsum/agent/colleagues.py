@@ -8,11 +8,11 @@ changes something is answered only to hosts of members that are present.
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
 from random import Random
 
 import trio
 
+from adsum.frozen import dataclass
 from adsum.gossip.claims import Address
 from adsum.gossip.members import Roster
 from adsum.net.call_server import CallServer

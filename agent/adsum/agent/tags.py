@@ -6,10 +6,9 @@ are ignored. Everything bigger belongs into the catalog.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import cbor2
 
+from adsum.frozen import dataclass
 from adsum.gossip.claims import BadClaim, strict_loads
 
 TEXT_CHARACTERS_MAX = 64

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Hashable
-from dataclasses import dataclass
 from random import Random
 
 import trio
@@ -25,6 +24,7 @@ from adsum.api.response import HeaderList, Response
 from adsum.api.router import Refusal, Route
 from adsum.api.standing import knows_leader
 from adsum.catalog.filter_grammar import BadFilter
+from adsum.frozen import dataclass
 from adsum.now import SECOND
 
 FOREIGN_INDEX_HOLD_S = 1.0

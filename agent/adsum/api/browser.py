@@ -14,8 +14,9 @@ from __future__ import annotations
 
 import ipaddress
 import re
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+from adsum.frozen import dataclass
 
 if TYPE_CHECKING:
     from adsum.api.request import Headers, Request

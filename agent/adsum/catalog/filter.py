@@ -11,13 +11,13 @@ negated.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from adsum.catalog.filter_grammar import BadFilter, Either, Every, Match, Not, Tree, Verb, parse_filter
 from adsum.catalog.go_literals import BadLiteral, parse_bool, parse_int, quote
 from adsum.catalog.pattern import Pattern
 from adsum.catalog.pattern_grammar import BadPattern
+from adsum.frozen import dataclass
 
 # Items differ from table to table, and a table is only ever used with its own: hence Any.
 Test = Callable[[Any], bool]

@@ -18,9 +18,9 @@ from __future__ import annotations
 import enum
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
 
 from adsum.catalog.go_literals import BadLiteral, unescape
+from adsum.frozen import dataclass
 
 EXPRESSION_CHARACTERS_MAX = 8192  # a URL of many proxies ends there
 DEPTH_MAX = 32  # of parentheses and `not`

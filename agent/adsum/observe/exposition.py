@@ -11,13 +11,13 @@ among the Counters here, and there are no Samples.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 import trio
 
 from adsum.agent.config.config import Telemetry
+from adsum.frozen import dataclass
 from adsum.observe.consul_metrics import CONSUL
 from adsum.observe.metrics import ADSUM
 from adsum.observe.series import Histogram, Kind, Labelled, Series, Sources

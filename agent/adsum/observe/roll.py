@@ -7,9 +7,10 @@ nothing, and the roll of such an agent holds itself alone.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING
 
+from adsum.frozen import dataclass
 from adsum.gossip.broadcasts import Broadcasts
 from adsum.gossip.guard import Guard
 from adsum.gossip.health import Health

@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from adsum.agent.core import CoreCounters
 from adsum.api.limits import HttpCounters
 from adsum.api.rendering import ApiCounters
 from adsum.catalog.definitions import Status
 from adsum.dns.counters import DnsCounters
+from adsum.frozen import dataclass
 from adsum.health_checks.runner import Counters as CheckCounters
 from adsum.observe.gc_pauses import GcPauses
 from adsum.observe.log_stream import LogCounters

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from adsum.catalog.definitions import Status
 from adsum.catalog.view import View, worst_status
+from adsum.frozen import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,12 +9,13 @@ from __future__ import annotations
 
 import re
 from base64 import b64encode
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from urllib.parse import urljoin
 
 import h11
 
 from adsum.catalog.definitions import CheckDefinition
+from adsum.frozen import dataclass
 from adsum.health_checks.attempt import CheckFailed
 from adsum.health_checks.http_response import Response
 from adsum.health_checks.url import BadUrl, Url, parse_url, quoted

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import ipaddress
 from collections.abc import Mapping
-from dataclasses import dataclass
 
+from adsum.frozen import dataclass
 from adsum.health_checks.url import BadUrl, Url, parse_url_cached
 
 

@@ -7,10 +7,11 @@ use: an agent without TLS checks never pays for it. After the agent's certificat
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import trio
+
+from adsum.frozen import dataclass
 
 if TYPE_CHECKING:
     import ssl

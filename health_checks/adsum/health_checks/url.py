@@ -7,9 +7,10 @@ the text ends up in a request line, so what is not a URL is refused, and what ne
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from functools import lru_cache
 from urllib.parse import quote, unquote_to_bytes
+
+from adsum.frozen import dataclass
 
 URLS_CACHED_MAX = 4096  # two per check of a large agent
 

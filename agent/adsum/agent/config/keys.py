@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import enum
 import json
 from collections.abc import Iterable, Iterator
@@ -96,7 +95,9 @@ def nearest_key(section: str, key: str) -> str | None:
 
 
 def nearest(wanted: str, known: Iterable[str]) -> str | None:
-    matches = difflib.get_close_matches(wanted, list(known), n=1, cutoff=NEAREST_SIMILARITY)
+    from difflib import get_close_matches  # only for those who slipped
+
+    matches = get_close_matches(wanted, list(known), n=1, cutoff=NEAREST_SIMILARITY)
     return matches[0] if matches else None
 
 
