@@ -127,7 +127,7 @@ async def test_old_and_new_versions_of_tls_are_spoken_and_none_below(certificate
             assert (await client.ask(get("/"))).status == 200
             assert isinstance(client.stream, trio.SSLStream)
             assert client.stream.version() == "TLSv1.2"
-        server.tls.renew(replace(certificates.settings, min_version="tls13"))
+        server.tls.renew(tls(replace(certificates.settings, min_version="tls13")))
         with pytest.raises(trio.BrokenResourceError):
             async with server.connected(context):
                 pass
@@ -279,7 +279,7 @@ async def test_renewed_certificates_are_shown_to_the_next_and_standing_connectio
     later = Folder(tmp_path_factory.mktemp("later"), trustme.CA(), NAME)
     async with running(certificates.settings) as server, server.connected(certificates.stranger()) as before:
         assert (await before.ask(get("/"))).status == 200
-        server.tls.renew(later.settings)
+        server.tls.renew(tls(later.settings))
         async with server.connected(later.stranger()) as after:
             assert (await after.ask(get("/"))).status == 200
         assert (await before.ask(get("/"))).status == 200

@@ -14,7 +14,7 @@ from adsum.net.errors import BadPeer, NetError
 from adsum.net.gate import Gate, Security
 from adsum.net.introduction import Purpose
 from adsum.net.streams import StreamServer, ping
-from adsum.net.tls import CIPHER_SUITES, BadTls, TlsSettings, problems, tls
+from adsum.net.tls import CIPHER_SUITES, BadTls, TlsSettings, tls
 from adsum.net.tls_files import FILE_BYTES_MAX
 from tests.net.certificates import Folder
 from tests.net.support import KEY_A, gate, ring, serving
@@ -133,7 +133,9 @@ def test_all_that_is_wrong_is_said_at_once_and_each_once(tmp_path: Path) -> None
         verify_outgoing=True,
         min_version="ssl3",
     )
-    found = [(problem.key, problem.sentence) for problem in problems(settings)]
+    with pytest.raises(BadTls) as refusal:
+        tls(settings)
+    found = [(problem.key, problem.sentence) for problem in refusal.value.problems]
     missing = "cannot be read: No such file or directory"
     assert [key for key, _ in found] == ["tls_min_version", "cert_file", "key_file", "ca_file"]
     assert found[1:] == [(f"{key}_file", f"{tmp_path}/{key} {missing}") for key in ("cert", "key", "ca")]
@@ -219,11 +221,17 @@ async def test_renewed_certificates_are_shown_to_the_next_who_connects(files: Fi
     server, client = gate(security=security), tls_gate(files(SERVER_NAME))
     assert security.tls is not None
     assert not await is_let_in(client, server)
-    security.tls.renew(files(SERVER_NAME))
+    security.tls.renew(tls(files(SERVER_NAME)))
     assert await is_let_in(client, server)
-    with pytest.raises(BadTls):
-        security.tls.renew(replace(settings, cert_file="/nonexistent"))
-    assert await is_let_in(client, server)
+
+
+def test_a_listener_keeps_its_last_certificate_when_the_keys_are_taken_away(files: Files) -> None:
+    made = tls(files(SERVER_NAME))
+    before = made.https
+    made.renew(None)
+    assert before is not None
+    assert (made.https, made.incoming, made.outgoing) == (before, None, None)
+    assert made.server_name == SERVER_NAME
 
 
 @pytest.mark.parametrize("name", ["tls10", "tls11", "tls12", "TLSv1_2", "tls13", "TLSv1_3"])

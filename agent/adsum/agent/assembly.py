@@ -46,6 +46,7 @@ from adsum.storage.writer import Writer, WriterCounters
 
 if TYPE_CHECKING:
     from adsum.agent.roll_call import RollCall
+    from adsum.net.tls import Tls
 
 log = logging.getLogger("agent")
 
@@ -74,6 +75,7 @@ class Assembly:
         self._answers = Answers(self._node.view, translate.dns_settings(config), random)
         self._dns, self._storage = DnsCounters(), WriterCounters()
         self._lag, self._gc_pauses = LoopLag(), GcPauses()
+        self._tls = loaded.tls
         self._sockets = bind(config)
         self._leaves = False
 
@@ -123,7 +125,8 @@ class Assembly:
             lag=self._lag,
             gc_pauses=self._gc_pauses,
         )
-        await front.serve(nursery, self._sockets.http, self._agent, self._random, observed)
+        secure = front.secured(self._sockets.https, self._tls)
+        await front.serve(nursery, self._sockets.http, secure, self._agent, self._random, observed)
 
     def _settle_in(self) -> None:
         # What was made so far lives as long as the process: the collector, which has been off since the first
@@ -134,9 +137,12 @@ class Assembly:
         print(banner(self._agent.config, self.node_id), flush=True)
         self._manager.ready(self._status())
 
-    def _apply(self, config: Config) -> None:
+    def _apply(self, config: Config, fresh: Tls | None) -> None:
         self._answers.reconfigure(translate.dns_settings(config))
         self._stream.set_level(parse_level(config.log.level))
+        if self._tls is not None:
+            self._tls.renew(fresh)
+            log.info("the certificates were read again")
 
     # Signals and the end.
 

@@ -13,6 +13,7 @@ def banner(config: Config, node_id: str) -> str:
         ("Role", "server" if config.is_server else "client"),
         ("Data", config.data_dir or "in memory, gone with the agent"),
         *_http_rows(config),
+        *_https_rows(config),
         *_dns_rows(config),
     ]
     width = max(len(name) for name, _ in rows)
@@ -33,6 +34,17 @@ def _http_rows(config: Config) -> list[tuple[str, str]]:
         ("HTTP", f"{where}   try: {curl}/v1/catalog/services"),
         ("Metrics", f"{where}/metrics"),
     ]
+
+
+def _https_rows(config: Config) -> list[tuple[str, str]]:
+    if config.ports.https < 0 or not config.addresses.https:
+        return []
+    is_known = config.tls is not None and config.tls.is_required_of_clients
+    return [("HTTPS", f"{_url(config)}   clients show a certificate" if is_known else _url(config))]
+
+
+def _url(config: Config) -> str:
+    return http_url(config.addresses.https[0], config.ports.https).replace("http:", "https:", 1)
 
 
 def _dns_rows(config: Config) -> list[tuple[str, str]]:

@@ -10,8 +10,8 @@ import ipaddress
 import os
 import socket
 from collections.abc import Mapping
-from dataclasses import dataclass
 from random import Random
+from typing import TYPE_CHECKING
 
 import trio
 
@@ -27,8 +27,10 @@ from adsum.api.rendering import ApiCounters
 from adsum.api.router import HttpRules, Router
 from adsum.api.version import own_version
 from adsum.dns.counters import DnsCounters
+from adsum.frozen import dataclass
 from adsum.health_checks.runner import Counters as CheckCounters
 from adsum.health_checks.runner import Options, Runner
+from adsum.now import SECOND
 from adsum.observe.exposition import Exposition
 from adsum.observe.gc_pauses import GcPauses
 from adsum.observe.log_stream import LogStream
@@ -36,6 +38,12 @@ from adsum.observe.loop_lag import LoopLag
 from adsum.observe.series import Sources
 from adsum.observe.tally import CatalogTally
 from adsum.storage.writer import WriterCounters
+
+if TYPE_CHECKING:
+    import ssl
+
+    from adsum.api.tls import Secure
+    from adsum.net.tls import Tls
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,6 +60,7 @@ class Observed:
 async def serve(
     nursery: trio.Nursery,
     listeners: list[socket.socket],
+    secure: Secure | None,
     agent: RunningAgent,
     random: Random,
     observed: Observed,
@@ -66,10 +75,24 @@ async def serve(
     routes = endpoints.routes(agent, random, api, metrics, observed.stream)
     router = Router(routes, http_rules(config), http)
     limits = HttpLimits(
+        handshake_timeout_s=config.limits.https_handshake_timeout_ns / SECOND,
         connections_per_client_max=config.limits.http_max_conns_per_client,
         connections_max=http_connections_max(),
     )
-    await nursery.start(server.serve, listeners, router.answer, limits, http)
+    await nursery.start(server.serve, listeners, router.answer, limits, http, secure)
+
+
+def secured(listeners: list[socket.socket], tls: Tls | None) -> Secure | None:
+    if not listeners:
+        return None
+    from adsum.api.tls import Secure
+
+    def context() -> ssl.SSLContext:
+        assert tls is not None, "the configuration takes no ports.https without a certificate"
+        assert tls.https is not None
+        return tls.https
+
+    return Secure(listeners, context)
 
 
 def _sources(

@@ -26,10 +26,12 @@ from adsum.now import Now
 
 if TYPE_CHECKING:
     from adsum.agent.roll import Roll
+    from adsum.net.tls import Tls
+    from adsum.observe.journal import Journal
 
 log = logging.getLogger("agent")
 
-Apply = Callable[[Config], None]
+Apply = Callable[[Config, "Tls | None"], None]
 
 
 class RunningAgent:
@@ -38,7 +40,7 @@ class RunningAgent:
         self.config = config
         self.left = trio.Event()
         self._read_again = read_again
-        self._apply = apply  # to the rooms that keep settings of their own: DNS, the log
+        self._apply = apply  # to the rooms that keep settings of their own: DNS, the log, TLS
         self._one_at_a_time = trio.Lock()
 
     @property
@@ -53,6 +55,10 @@ class RunningAgent:
     def roll(self) -> Roll:
         assert self.node.core.roll is not None, "HTTP is served after the roll is called"
         return self.node.core.roll
+
+    @property
+    def journal(self) -> Journal:
+        return self.node.journal
 
     def now(self) -> Now:
         return self.node.now()
@@ -72,7 +78,7 @@ class RunningAgent:
             node = own_node(config, self.node.core.settings.node.node_id)
             await self.submit(Reload(translate.core_settings(config, node)))
             self.config = config
-            self._apply(config)
+            self._apply(config, loaded.tls)
         for warning in loaded.warnings:
             log.warning(warning)
         log.info("configuration reloaded; applied: %s", ", ".join(changes.applied) or "nothing")

@@ -21,6 +21,7 @@ class CannotStart(Exception):
 @dataclass(slots=True)
 class Sockets:
     http: list[socket.socket] = field(default_factory=list)
+    https: list[socket.socket] = field(default_factory=list)
     dns_udp: list[socket.socket] = field(default_factory=list)
     dns_tcp: list[trio.SocketListener] = field(default_factory=list)
 
@@ -29,7 +30,11 @@ def bind(config: Config) -> Sockets:
     sockets = Sockets()
     try:
         if config.ports.http >= 0:
-            sockets.http = [_bind_http(config, address) for address in config.addresses.http]
+            sockets.http = [_bind_http(config, where, config.ports.http) for where in config.addresses.http]
+        if config.ports.https >= 0:
+            sockets.https = [
+                _bind_http(config, where, config.ports.https) for where in config.addresses.https
+            ]
     except listeners.BindFailed as problem:
         raise CannotStart(str(problem)) from None
     if config.ports.dns >= 0:
@@ -38,9 +43,9 @@ def bind(config: Config) -> Sockets:
     return sockets
 
 
-def _bind_http(config: Config, address: str) -> socket.socket:
+def _bind_http(config: Config, address: str, port: int) -> socket.socket:
     if not address.startswith("unix://"):
-        return listeners.bind_tcp(address, config.ports.http)
+        return listeners.bind_tcp(address, port)
     owner = config.unix_sockets
     try:
         user_id, group_id = file_owner(owner.user, owner.group)

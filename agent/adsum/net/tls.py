@@ -93,10 +93,13 @@ class Tls:
     is_incoming_required: bool
     server_name: str
 
-    def renew(self, fresh: Tls) -> None:
-        """An HTTPS listener stands until the agent is started again, and so does the last certificate it had;
+    def renew(self, fresh: Tls | None) -> None:
+        """None: no key of it is given any more.
+
+        An HTTPS listener stands until the agent is started again, and so does the last certificate it had;
         the server's name is made of what takes a restart as well.
         """
+        fresh = fresh or tls(TlsSettings())
         self.https = fresh.https or self.https
         self.incoming = fresh.incoming
         self.outgoing = fresh.outgoing

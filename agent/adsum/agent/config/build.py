@@ -30,7 +30,7 @@ from adsum.catalog.definitions import CheckDefinition, ServiceDefinition
 from adsum.frozen import dataclass
 
 if TYPE_CHECKING:
-    from adsum.net.tls import TlsSettings
+    from adsum.net.tls import Tls, TlsSettings
 
 __all__ = ["ConfigError", "ConfigErrors", "Loaded", "build"]
 
@@ -49,6 +49,7 @@ DEV_DEFAULTS: Mapping[str, object] = {
 class Loaded:
     config: Config
     warnings: list[str]
+    tls: Tls | None = None  # made of the files of config.tls
 
 
 def build(
@@ -59,7 +60,7 @@ def build(
     config = builder.config(is_dev=is_dev, hostname=hostname)
     if errors:
         raise ConfigErrors(errors)
-    return Loaded(config, builder.warnings)
+    return Loaded(config, builder.warnings, builder.tls)
 
 
 class _Builder:
@@ -67,6 +68,7 @@ class _Builder:
         self._values = values
         self._settings = settings
         self.warnings: list[str] = []
+        self.tls: Tls | None = None
 
     def config(self, *, is_dev: bool, hostname: Callable[[], str]) -> Config:
         values = self._values
@@ -122,7 +124,7 @@ class _Builder:
                 http_max_conns_per_client=values.count("limits.http_max_conns_per_client"),
                 https_handshake_timeout_ns=values.integer("limits.https_handshake_timeout"),
             ),
-            tls=self._tls(),
+            tls=self._read_tls(),
             telemetry=self._telemetry(),
             log=self._log(),
             enable_script_checks=values.boolean("enable_script_checks"),
@@ -220,14 +222,13 @@ class _Builder:
             allowed_hosts=tuple(host.lower() for host in values.texts("http_config.allowed_hosts")),
         )
 
-    def _tls(self) -> TlsSettings | None:
+    def _read_tls(self) -> TlsSettings | None:
         if not any(self._values.is_given(name) for name in TLS_KEYS):
             return None
         from adsum.agent.config.tls import read_tls  # which reads the certificates, too
 
-        settings, warnings = read_tls(
-            self._values, domain=_quietly(network.read_domain, self._values.text("domain"))
-        )
+        domain = _quietly(network.read_domain, self._values.text("domain"))
+        settings, self.tls, warnings = read_tls(self._values, domain=domain)
         self.warnings += warnings
         return settings
 

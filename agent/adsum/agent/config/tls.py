@@ -1,7 +1,8 @@
 """The keys of TLS, with the files they name: loaded only where one of them is given.
 
 The files are opened when the configuration is read, so that a start, a reload and `adsum validate` name every
-bad one at once, beside all other mistakes, and nothing is half done.
+bad one at once, beside all other mistakes. What was made of them then is what comes into force: nobody reads
+them a second time.
 """
 
 from __future__ import annotations
@@ -10,11 +11,11 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from adsum.agent.config.values import Values
-from adsum.net.tls import OLD_VERSIONS, TlsSettings, problems
+from adsum.net.tls import OLD_VERSIONS, BadTls, Tls, TlsSettings, tls
 
 
-def read_tls(values: Values, *, domain: str) -> tuple[TlsSettings, list[str]]:
-    """The settings, and warnings. What is wrong is refused at its key."""
+def read_tls(values: Values, *, domain: str) -> tuple[TlsSettings, Tls | None, list[str]]:
+    """The settings, what was made of them, and warnings. What is wrong is refused at its key."""
     settings = TlsSettings(
         ca_file=values.text("ca_file"),
         ca_path=values.text("ca_path"),
@@ -33,10 +34,12 @@ def read_tls(values: Values, *, domain: str) -> tuple[TlsSettings, list[str]]:
         datacenter=values.text("datacenter").lower(),
         domain=domain,
     )
-    found = problems(settings)
-    for problem in found:
-        values.refuse(problem.key, problem.sentence)
-    return settings, [] if found else _warnings(settings)
+    try:
+        return settings, tls(settings), _warnings(settings)
+    except BadTls as bad:
+        for problem in bad.problems:
+            values.refuse(problem.key, problem.sentence)
+        return settings, None, []
 
 
 def _warnings(settings: TlsSettings) -> list[str]:
