@@ -153,9 +153,9 @@ class Cluster:
     def names(self) -> set[str]:
         return {member.name for member in self.members}
 
-    def add(self, place: Place, config: Mapping[str, object]) -> Member:
+    def add(self, place: Place, config: Mapping[str, object], name: str = "") -> Member:
         folder = Path(tempfile.mkdtemp(prefix=f"{self.program.name.lower()}-"))
-        name = f"m{len(self.members):02}"
+        name = name or f"m{len(self.members):02}"
         whole = {"node_name": name, "bind_addr": place.address, "data_dir": "data", **config}
         with place.entered():
             agent = launch(self.program, folder, place.ports, whole, ())
@@ -222,10 +222,11 @@ def gathered(
 
 
 def role(places: Sequence[Place], place: Place) -> dict[str, object]:
-    first = places[0]
-    if place is first:
-        return {"server": True, "bootstrap": True}
-    return {"retry_join": [f"{first.address}:{first.ports.serf_lan}"], "retry_interval": "1s"}
+    return {"server": True, "bootstrap": True} if place is places[0] else joining(places[0])
+
+
+def joining(place: Place) -> dict[str, object]:
+    return {"retry_join": [f"{place.address}:{place.ports.serf_lan}"], "retry_interval": "1s"}
 
 
 @contextmanager
