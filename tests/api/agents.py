@@ -38,10 +38,18 @@ from adsum.effects import Effect, Notify, Reply
 from adsum.gossip import core as gossip_core
 from adsum.gossip.claims import Address, Alive, Profile, alive
 from adsum.gossip.commands import SyncAsked
-from adsum.gossip.effects import SyncMessage, SyncPart
+from adsum.gossip.effects import (
+    ConflictSeen,
+    IsolationChanged,
+    MemberChanged,
+    Noted,
+    SyncMessage,
+    SyncPart,
+)
 from adsum.gossip.settings import GossipSettings, Identity
 from adsum.now import SECOND, Now
 from adsum.observe.exposition import Exposition
+from adsum.observe.journal import Journal
 from adsum.observe.log_stream import LogCounters, LogStream
 from tests.observe.support import sources
 
@@ -70,6 +78,7 @@ class FakeAgent:
         identity = Identity(own_profile(config, node), generation=1)
         gossip = gossip_core.Core(self.now(), GossipSettings(), identity, Random(0))
         roll = Roll(gossip, self.core.view, node.node_id, node.datacenter)
+        self.journal = Journal(None, identity.profile, self._name_of)
         self._perform(self.core.call_roll(self.now(), roll))
 
     @property
@@ -142,7 +151,13 @@ class FakeAgent:
         for effect in effects:
             if isinstance(effect, Notify):
                 self.watches.notify(effect.topics)
+            elif isinstance(effect, MemberChanged | Noted | ConflictSeen | IsolationChanged):
+                self.journal.record(self.now(), effect)
         return effects
+
+    def _name_of(self, short: bytes) -> str:
+        member = self.roll.gossip.commons.roster.by_short.get(short)
+        return member.profile.name if member is not None else ""
 
 
 class Asker:

@@ -54,6 +54,8 @@ def test_a_stranger_among_the_accusers_is_called_by_the_beginning_of_its_id() ->
     stranger = bytes.fromhex("0123456789abcdef")
     entry = made(Noted(Note.CONFIRMED, profile("n3"), Evidence(Cause.SUSPECTED, (stranger,))))
     assert str(entry.grounds.accusers[0]) == "01234567-89ab-cdef"
+    noted = Noted(Note.CONFIRMED, profile("n3"), Evidence(Cause.SUSPECTED, (stranger,)))
+    assert entry_of(WALL_MS, noted, profile("n1"), bytes.hex) == entry
 
 
 def test_a_note_keeps_its_word_and_its_grounds() -> None:

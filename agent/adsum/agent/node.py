@@ -28,6 +28,7 @@ from adsum.storage.writer import Writer
 if TYPE_CHECKING:
     from adsum.agent.roll_call import RollCall
     from adsum.health_checks.runner import CheckResult, Runner
+    from adsum.observe.journal import Journal
 
 log = logging.getLogger("agent")
 
@@ -93,6 +94,11 @@ class Node:
         """Until then nobody is heard, and the core asks nothing of the network."""
         self._roll_call = roll_call
         self.perform(self.core.call_roll(self._clock(), roll_call.roll))
+
+    @property
+    def journal(self) -> Journal:
+        assert self._roll_call is not None, "nobody asks before the roll is called"
+        return self._roll_call.journal
 
     def now(self) -> Now:
         return self._clock()

@@ -10,6 +10,7 @@ import contextlib
 import ipaddress
 import logging
 from collections.abc import Callable
+from pathlib import Path
 from random import Random
 
 import trio
@@ -49,6 +50,9 @@ from adsum.net.gate import Security
 from adsum.net.gossiping import Gossiping
 from adsum.net.keyring import Keyring
 from adsum.now import Now
+from adsum.observe import journal
+from adsum.observe.entry import Recorded
+from adsum.observe.journal import Journal
 from adsum.storage.disk import Disk
 from adsum.storage.memory import MemoryDisk
 
@@ -56,14 +60,13 @@ log = logging.getLogger("agent.roll")
 
 RESTART_MS = 30_000  # how long others wait for one that said it comes back; ARCHITECTURE 4 allows no more
 
-Witness = Callable[[Now, Effect], None]
+Witness = Callable[[Now, Recorded], None]
 
 
 class RollCall:
     """Performs what the roll asks of the network, and lets witnesses know what it says about members."""
 
     def __init__(self, node: Node, config: Config, own: CatalogNode, disk: Disk, random: Random) -> None:
-        self.witnesses: list[Witness] = []
         self.keyring = open_keyring(config, disk)
         self.network: Gossiping | None = None
         self._node = node
@@ -75,6 +78,9 @@ class RollCall:
         identity = Identity(profile, next_generation(disk, now))
         gossip = Core(now, gossip_settings(config), identity, random)
         self.roll = Roll(gossip, node.view, own.node_id, own.datacenter, rejoins=config.rejoin_after_leave)
+        file = Path(config.data_dir) / journal.FILE_NAME if config.data_dir else None
+        self.journal = Journal(file, profile, self.name_of)
+        self.witnesses: list[Witness] = [self.journal.record]
         self.colleagues = Colleagues(gossip.commons.roster, random)
         if config.ports.serf_lan >= 0:
             self.network = self._listen(introduction.Identity(profile.node_id))
@@ -82,6 +88,7 @@ class RollCall:
     async def begin(self, nursery: trio.Nursery) -> None:
         if self.network is not None:
             await nursery.start(self.network.run)
+        nursery.start_soon(self.journal.run)
         self._node.call_roll(self)
         if self.network is not None:
             joining = Joining(self._config, self._disk.read(PEERS), self._join, self._random)

@@ -15,6 +15,7 @@ from adsum.now import Now
 
 if TYPE_CHECKING:  # `Refused` is wanted before the roll is loaded
     from adsum.agent.roll import Roll
+    from adsum.observe.journal import Journal
 
 
 class Refused(Exception):
@@ -46,6 +47,10 @@ class Agent(Protocol):
     @property
     def roll(self) -> Roll:
         """Who is present. Read it; what changes it is a command."""
+
+    @property
+    def journal(self) -> Journal:
+        """What happened to whom, as this agent saw it."""
 
     def now(self) -> Now: ...
 

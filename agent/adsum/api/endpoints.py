@@ -12,6 +12,7 @@ from adsum.api.agent_self import AgentSelf
 from adsum.api.agent_services import AgentServices
 from adsum.api.blocking import Reads
 from adsum.api.door import Agent
+from adsum.api.membership import Membership
 from adsum.api.operations import Operations
 from adsum.api.rendering import ApiCounters
 from adsum.api.resolve import Resolve
@@ -35,5 +36,6 @@ def routes(
         *health.routes(reads),
         *Status(agent).routes(),
         *Resolve(agent).routes(),
+        *Membership(agent).routes(),
         *AbsentStore(agent).routes(),
     ]

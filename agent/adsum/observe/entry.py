@@ -15,11 +15,12 @@ import msgspec
 
 from adsum.gossip.claims import Profile
 from adsum.gossip.effects import ConflictSeen, IsolationChanged, MemberChanged, Note, Noted
-from adsum.gossip.evidence import Evidence, Leg, PhiParts
+from adsum.gossip.evidence import NO_PARTS, Evidence, Leg, PhiParts
 from adsum.gossip.order import Standing
 
 Recorded = MemberChanged | Noted | ConflictSeen | IsolationChanged
-NameOf = Callable[[bytes], str]  # of a short id; "" for one that the roll does not know (any more)
+# Of a short id; its digits, or nothing, for one that the roll does not know (any more).
+NameOf = Callable[[bytes], str]
 
 UNKNOWN, FORGOTTEN = "unknown", "forgotten"  # before it was met, and after it was reaped or purged
 ISOLATED, CONNECTED = "isolated", "connected"
@@ -50,7 +51,7 @@ class Grounds(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
     refusers: tuple[Somebody, ...] = ()
     legs: tuple[str, ...] = ()
     phi: float = 0.0  # as the accuser saw it
-    parts: PhiParts = PhiParts()  # as the observer saw it
+    parts: PhiParts = NO_PARTS  # as the observer saw it
     by: Somebody | None = None  # who decided, for a forced leave
 
     @property
@@ -99,8 +100,8 @@ def described(profile: Profile) -> Somebody:
 
 def somebody(short: bytes, name_of: NameOf) -> Somebody:
     """The first half of a node id is how packets call a member; it is the beginning of the id as shown."""
-    digits = short.hex()
-    return Somebody(f"{digits[:8]}-{digits[8:12]}-{digits[12:16]}", name_of(short))
+    digits, name = short.hex(), name_of(short)
+    return Somebody(f"{digits[:8]}-{digits[8:12]}-{digits[12:16]}", "" if name == digits else name)
 
 
 def leg_names(legs: Leg) -> tuple[str, ...]:

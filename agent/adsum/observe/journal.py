@@ -22,7 +22,7 @@ import trio
 from adsum.gossip.claims import Profile
 from adsum.gossip.effects import Note
 from adsum.now import Now
-from adsum.observe.entry import Entry, Recorded, entry_of, note_word
+from adsum.observe.entry import Entry, NameOf, Recorded, entry_of, note_word
 from adsum.observe.journal_file import IN_MEMORY, Found, JournalCounters, JournalFile, Limits, Wanted
 
 FILE_NAME = "membership.sqlite"  # in the data folder
@@ -44,11 +44,11 @@ class Journal:
         self,
         path: Path | None,
         me: Profile,
-        name_of: Callable[[bytes], str],
+        name_of: NameOf,
         counters: JournalCounters | None = None,
         limits: Limits | None = None,
     ) -> None:
-        """Without a path it is kept in memory. `name_of` gives "" for a short id that nobody is known by."""
+        """Without a path it is kept in memory."""
         self.counters = counters or JournalCounters()
         self._me = me
         self._name_of = name_of
@@ -62,7 +62,7 @@ class Journal:
         self._silent_until_s = 0.0
 
     def record(self, now: Now, effect: Recorded) -> None:
-        entry = entry_of(now.wall_ms, effect, self._me, self._name)
+        entry = entry_of(now.wall_ms, effect, self._me, self._name_of)
         if entry.note in REPEATING:
             counted = self._without_repeats(entry)
             if counted is None:
@@ -100,9 +100,6 @@ class Journal:
                 await trio.to_thread.run_sync(self._end, abandon_on_cancel=True, limiter=self._one_at_a_time)
 
     # On the loop.
-
-    def _name(self, short: bytes) -> str:
-        return self._me.name if short == self._me.short else self._name_of(short)
 
     def _without_repeats(self, entry: Entry) -> Entry | None:
         """None when it says what one less than a minute old said, which will be told by a count."""

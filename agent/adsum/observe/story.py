@@ -46,6 +46,11 @@ def sentence(entry: Entry) -> str:
     return text + (f" The same {entry.repeats} times more in between." if entry.repeats else "")
 
 
+def is_refutation(entry: Entry) -> bool:
+    """Of the member itself, or of this agent's own."""
+    return (entry.kind is Kind.CHANGE and entry.grounds.cause == "refuted") or entry.note == "accused-me"
+
+
 # Changes.
 
 

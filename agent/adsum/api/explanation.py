@@ -1,0 +1,71 @@
+"""Why a node is as it is: how it stands now, the story that led there, and what one would do next."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from adsum.api.entry_rows import entry_row, shown_time
+from adsum.api.member_rows import MemberRow, Shown
+from adsum.observe.advice import Situation, advice, duration
+from adsum.observe.entry import Entry, Kind
+from adsum.observe.story import is_refutation, sentence, story
+
+LATELY_MS = 3_600_000
+FORGOTTEN = "forgotten"
+
+
+def explained(
+    row: MemberRow | None,
+    entries: Sequence[Entry],
+    wall_ms: int,
+    *,
+    observer_is_isolated: bool,
+    holds_last_known: bool,
+) -> Shown:
+    """Entries about it and about the observer's isolation, oldest first. Without a row there are some."""
+    last = next((entry for entry in reversed(entries) if entry.kind is Kind.CHANGE), None)
+    name = row.name if row else entries[-1].node.name
+    situation = Situation(
+        name=name,
+        status=row.status if row else FORGOTTEN,
+        address=row.address if row else "",
+        cause=last.grounds.cause if last else "",
+        is_self=row is not None and row.is_self,
+        observer_is_isolated=observer_is_isolated,
+        holds_last_known=holds_last_known,
+        is_detour=row is not None and row.path == "detour",
+        refuted_lately=_refuted_since(entries, wall_ms - LATELY_MS),
+        restarting_ms=(row and row.restarting_for_ms) or 0,
+        time_left_ms=row.suspicion.time_left_ms if row and row.suspicion else 0,
+    )
+    return {
+        "Node": name,
+        "Status": situation.status,
+        "Summary": summary(situation, row, last, wall_ms),
+        "Story": [{"Time": shown_time(each.wall_ms), "Sentence": sentence(each)} for each in story(entries)],
+        "Next": advice(situation),
+        "Member": row,
+        "Entries": [entry_row(entry) for entry in entries],
+    }
+
+
+def summary(it: Situation, row: MemberRow | None, last: Entry | None, wall_ms: int) -> str:
+    if it.is_self:
+        return f"{it.name} is this agent itself."
+    if row is None:
+        gone = f"; it has been gone for {duration(wall_ms - last.wall_ms)}" if last else ""
+        return f"{it.name} is not on the roll{gone}."
+    for_ms = duration(row.changed_ago_ms or 0)
+    match it.status:
+        case "suspect":
+            return (
+                f"{it.name} has been suspected for {for_ms}; {duration(it.time_left_ms)} are left to refute."
+            )
+        case "left":
+            return f"{it.name} left {for_ms} ago."
+        case status:
+            return f"{it.name} has been {status} for {for_ms}."
+
+
+def _refuted_since(entries: Sequence[Entry], since_ms: int) -> int:
+    return sum(is_refutation(entry) and entry.wall_ms >= since_ms for entry in entries)

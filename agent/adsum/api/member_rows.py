@@ -1,0 +1,198 @@
+"""A member as the roll has it now, for people: status, surprise with its parts, path, open suspicion.
+
+Times are durations in milliseconds, counted back from the answer, because the clocks of agents differ. What
+is not known is null.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+from uuid import UUID
+
+import msgspec
+
+from adsum.gossip.claims import Dead, Suspect
+from adsum.gossip.evidence import NO_PARTS, Leg, PhiParts
+from adsum.gossip.order import Rank, Standing
+from adsum.gossip.suspicion import confirmations_wanted
+from adsum.now import MILLISECOND, SECOND, Now
+from adsum.observe.entry import Somebody, described, leg_names, somebody
+
+if TYPE_CHECKING:
+    from adsum.gossip.claims import Profile
+    from adsum.gossip.core import Core
+    from adsum.gossip.members import Member
+    from adsum.gossip.suspicion import Suspicion
+
+Shown = dict[str, object]
+NAMES = {"id": "ID", "is_self": "Self"}  # where the field's name in JSON is not its own in capitals
+UNITS = {"Ms": "MS"}
+ID_LENGTH = 36
+
+
+def _json_name(field: str) -> str:
+    words = [UNITS.get(word, word) for word in field.title().split("_")]
+    return NAMES.get(field, "".join(words))
+
+
+class Named(msgspec.Struct, frozen=True, rename=_json_name):
+    id: str
+    name: str
+
+
+class Parts(msgspec.Struct, frozen=True, rename=_json_name):
+    challenge: float
+    schedule: float
+    accusation: float
+
+
+class SuspicionRow(msgspec.Struct, frozen=True, rename=_json_name, kw_only=True):
+    accusers: list[Named]  # the original one first
+    refusers: list[Named]
+    confirmations: int
+    confirmations_wanted: int
+    age_ms: int
+    time_left_ms: int
+
+
+class MemberRow(msgspec.Struct, frozen=True, rename=_json_name, kw_only=True):
+    """In the order in which it is documented."""
+
+    id: str
+    name: str
+    address: str
+    status: str
+    is_self: bool
+    generation: int
+    incarnation: int
+    changed_ago_ms: int | None = None
+    phi: float = 0.0
+    phi_parts: Parts
+    heard_ago_ms: int | None = None  # when it last answered a probe of ours, itself
+    counter_ago_ms: int | None = None  # when its newest count of life, which came by anybody, was made
+    round_trip_ms: float | None = None
+    distance_ms: float | None = None
+    path: str | None = None
+    failed_legs: tuple[str, ...] = ()
+    suspicion: SuspicionRow | None = None
+    restarting_for_ms: int | None = None
+
+
+def own_row(gossip: Core) -> MemberRow:
+    me = gossip.commons.me
+    standing = Standing(me.generation, me.departure, me.incarnation, Rank.ALIVE)
+    return _row(me.profile, standing, is_self=True, phi_parts=shown_parts(NO_PARTS))
+
+
+def member_row(gossip: Core, now: Now, member: Member) -> MemberRow:
+    phi, parts = gossip.phi(now, member)
+    now_ns, path = now.monotonic_ns, member.path
+    facts = dict[str, object]()
+    if member.beat:
+        facts["counter_ago_ms"] = _ms(int(gossip.commons.beats.age_s(now_ns, member) * SECOND))
+    if path is not None:
+        facts["path"] = "direct" if path.is_direct_ok else "detour"
+        facts["heard_ago_ms"] = _ms(now_ns - path.heard_ns) if path.heard_ns else None
+        facts["round_trip_ms"] = _shown_s(path.rtt_s)
+        if path.coordinate is not None:
+            facts["distance_ms"] = _shown_s(gossip.commons.vivaldi.here.distance_s(path.coordinate))
+    if member.suspicion is not None:
+        facts["suspicion"] = _suspicion(gossip, now, member.suspicion)
+    if member.restarting_until_ns > now_ns:
+        facts["restarting_for_ms"] = _ms(member.restarting_until_ns - now_ns)
+    return _row(
+        member.profile,
+        member.standing,
+        is_self=False,
+        changed_ago_ms=_ms(now_ns - member.changed_ns),
+        phi=round(phi, 2),
+        phi_parts=shown_parts(parts),
+        failed_legs=_failed_legs(member),
+        **facts,
+    )
+
+
+def find(gossip: Core, name_or_id: str) -> Member | None:
+    """By name, whatever its case, or by the whole id."""
+    roster = gossip.commons.roster
+    member = roster.by_name_of(name_or_id)
+    return member if member is not None else roster.members.get(_id_in(name_or_id))
+
+
+def is_me(gossip: Core, name_or_id: str) -> bool:
+    me = gossip.commons.me.profile
+    return name_or_id.casefold() == me.name.casefold() or _id_in(name_or_id) == me.node_id
+
+
+def shown_parts(parts: PhiParts) -> Parts:
+    return Parts(round(parts.challenge, 2), round(parts.schedule, 2), round(parts.accusation, 2))
+
+
+def shown_name(who: Somebody) -> Named:
+    return Named(who.id, who.name)
+
+
+def _row(profile: Profile, standing: Standing, *, is_self: bool, **facts: object) -> MemberRow:
+    who = described(profile)
+    return MemberRow(
+        id=who.id,
+        name=who.name,
+        address=who.address,
+        status=standing.status.value,
+        is_self=is_self,
+        generation=standing.generation,
+        incarnation=standing.incarnation,
+        **facts,  # type: ignore[arg-type]  # each names its field
+    )
+
+
+def _failed_legs(member: Member) -> tuple[str, ...]:
+    if isinstance(member.verdict, Suspect | Dead):
+        return leg_names(Leg(member.verdict.legs))
+    if member.path is not None and not member.path.is_direct_ok:
+        return leg_names(Leg.DIRECT)
+    return ()
+
+
+def _suspicion(gossip: Core, now: Now, case: Suspicion) -> SuspicionRow:
+    commons = gossip.commons
+    deadline_ns = case.deadline_ns(
+        *(commons.timeouts(now), commons.members, commons.health.multiplier),
+        commons.settings.refused_grace_ns,
+    )
+    return SuspicionRow(
+        accusers=[_named(gossip, short) for short in case.claim.accusers],
+        refusers=[_named(gossip, short) for short in case.claim.refusers],
+        confirmations=case.confirmations,
+        confirmations_wanted=confirmations_wanted(commons.members),
+        age_ms=_ms(now.monotonic_ns - case.started_ns),
+        time_left_ms=_ms(deadline_ns - now.monotonic_ns),
+    )
+
+
+def _named(gossip: Core, short: bytes) -> Named:
+    return shown_name(somebody(short, lambda _short: _name_of(gossip, short)))
+
+
+def _name_of(gossip: Core, short: bytes) -> str:
+    """As far as the roll knows it now."""
+    commons = gossip.commons
+    if short == commons.me.short:
+        return commons.me.profile.name
+    member = commons.roster.by_short.get(short)
+    return member.profile.name if member is not None else ""
+
+
+def _id_in(text: str) -> bytes:
+    try:
+        return UUID(text).bytes if len(text) == ID_LENGTH else b""
+    except ValueError:
+        return b""
+
+
+def _shown_s(duration_s: float | None) -> float | None:
+    return None if duration_s is None else round(duration_s * 1_000, 3)
+
+
+def _ms(duration_ns: int) -> int:
+    return max(0, duration_ns // MILLISECOND)

@@ -1,0 +1,150 @@
+"""/v1/membership, its timeline, and why one node is as it is. Ours alone; Consul has nothing like it.
+
+The state comes from the roll, the past from this agent's own journal. Another agent may have seen it
+otherwise: each tells what it saw, and says that it was it.
+"""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING
+
+import trio
+
+from adsum.api import parameters
+from adsum.api.answers import json_answer
+from adsum.api.entry_rows import entry_row, shown_time
+from adsum.api.explanation import explained
+from adsum.api.member_rows import MemberRow, Shown, find, is_me, member_row, own_row
+from adsum.api.queries import named
+from adsum.api.router import Refusal, Route
+from adsum.api.turns import in_turns
+from adsum.now import MILLISECOND, SECOND
+from adsum.observe.entry import Kind
+from adsum.observe.journal_file import WALL_MS_MAX, Wanted
+from adsum.observe.merging import merged
+
+if TYPE_CHECKING:
+    from adsum.api.door import Agent
+    from adsum.api.request import Request
+    from adsum.api.response import Response
+
+LIMIT, LIMIT_MAX = 1_000, 5_000
+EXPLAINED_ENTRIES_MAX = 200
+WAIT_S_MAX = 600.0  # as for blocking queries
+SETTLE_S = 0.05  # news comes in groups, and is given so to who follows
+SEQUENCE_MAX = 2**62
+A_TIME = "90m and 36h count back from now, 2026-11-18T14:00:00Z is a time"
+
+
+class Membership:
+    def __init__(self, agent: Agent) -> None:
+        self._agent = agent
+
+    def routes(self) -> list[Route]:
+        return [
+            Route(("GET",), "/v1/membership", self.members),
+            Route(("GET",), "/v1/membership/timeline", self.timeline),
+            Route(("GET",), "/v1/membership/explain/", self.explain, rest=True),
+        ]
+
+    async def members(self, request: Request, _rest: str) -> Response:
+        gossip, now = self._agent.roll.gossip, self._agent.now()
+        rows = [own_row(gossip)]
+        async for member in in_turns(gossip.members()):
+            rows.append(member_row(gossip, now, member))  # noqa: PERF401 - an async for
+        rows.sort(key=lambda row: (row.name.casefold(), row.id))
+        me, commons = own_row(gossip), gossip.commons
+        shown: Shown = {
+            "Observer": me.name,
+            "ObserverID": me.id,
+            "IsIsolated": commons.guard.is_isolated,
+            "HoldsLastKnown": gossip.holds_last_known(now),
+            "LocalHealth": commons.health.score,
+            "Members": rows,
+        }
+        return json_answer(self._agent, request, shown)
+
+    async def timeline(self, request: Request, _rest: str) -> Response:
+        wanted = self._wanted(request)
+        wait_ns = parameters.duration_ns(request.query, "wait") or 0
+        found = merged([await self._agent.journal.entries(wanted)])
+        if not found.entries and wait_ns > 0 and wanted.after is not None:
+            await self._until_news(request, min(wait_ns / SECOND, WAIT_S_MAX))
+            found = merged([await self._agent.journal.entries(wanted)])
+        shown: Shown = {
+            "Observer": own_row(self._agent.roll.gossip).name,
+            "HeldSince": shown_time(found.oldest_ms) if found.oldest_ms else None,
+            "IsCut": found.is_cut,
+            "Entries": [entry_row(entry) async for entry in in_turns(found.entries)],
+        }
+        return json_answer(self._agent, request, shown)
+
+    async def explain(self, request: Request, rest: str) -> Response:
+        name = named(rest, "Missing node name")
+        row = self._row(name)
+        names = (row.name, row.id) if row is not None else (name,)
+        wanted = Wanted(limit=EXPLAINED_ENTRIES_MAX, nodes=names, with_isolation=True)
+        entries = (await self._agent.journal.entries(wanted)).entries
+        if row is None and all(entry.kind is Kind.ISOLATION for entry in entries):
+            raise Refusal(404, f"Neither the roll nor the journal knows {name}; see `adsum members`")
+        gossip, now = self._agent.roll.gossip, self._agent.now()
+        shown = explained(
+            *(row, entries, now.wall_ms),
+            observer_is_isolated=gossip.commons.guard.is_isolated,
+            holds_last_known=gossip.holds_last_known(now),
+        )
+        return json_answer(self._agent, request, {"Observer": own_row(gossip).name, **shown})
+
+    def _row(self, name: str) -> MemberRow | None:
+        gossip = self._agent.roll.gossip
+        if is_me(gossip, name):
+            return own_row(gossip)
+        member = find(gossip, name)
+        return member_row(gossip, self._agent.now(), member) if member is not None else None
+
+    def _wanted(self, request: Request) -> Wanted:
+        query = request.query
+        node, after = query.first("node"), query.first("after")
+        return Wanted(
+            limit=_number("limit", query.first("limit") or str(LIMIT), 1, LIMIT_MAX),
+            since_ms=self._time_ms(request, "since", 0),
+            until_ms=self._time_ms(request, "until", WALL_MS_MAX),
+            after=_number("after", after, 0, SEQUENCE_MAX) if after else None,
+            nodes=(node,) if node else (),
+        )
+
+    def _time_ms(self, request: Request, name: str, default_ms: int) -> int:
+        text = request.query.first(name)
+        if not text:
+            return default_ms
+        if (at_ms := _rfc3339_ms(text)) is not None:
+            return at_ms
+        refusal = f'"{text}" is no value for {name}: {A_TIME}'
+        ago_ns = parameters.duration_ns(request.query, name, refusal=refusal) or 0
+        return self._agent.now().wall_ms - abs(ago_ns) // MILLISECOND
+
+    async def _until_news(self, request: Request, wait_s: float) -> None:
+        journal = self._agent.journal
+        journal.watch(request.wake)
+        try:
+            if await request.park(trio.current_time() + wait_s):
+                await trio.sleep(SETTLE_S)
+        finally:
+            journal.unwatch(request.wake)
+
+
+def _number(name: str, text: str, least: int, most: int) -> int:
+    number = int(text) if text.isascii() and text.isdigit() and len(text) < 20 else -1
+    if not least <= number <= most:
+        raise Refusal(400, f'{name} must be a number from {least} to {most}, not "{text}"')
+    return number
+
+
+def _rfc3339_ms(text: str) -> int | None:
+    """None when it is no time, or one that does not say where: an agent's own zone is nobody's business."""
+    try:
+        at = datetime.fromisoformat(text)
+    except ValueError:
+        return None
+    return int(at.astimezone(UTC).timestamp() * 1_000) if at.tzinfo is not None else None
