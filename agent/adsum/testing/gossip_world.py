@@ -18,7 +18,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from random import Random
-from typing import Any
+from typing import Any, Protocol
 
 from adsum.gossip.claims import Address, Claims, Profile
 from adsum.gossip.commands import (
@@ -34,6 +34,7 @@ from adsum.gossip.commands import (
     SyncFailed,
     Unreachable,
 )
+from adsum.gossip.commons import Commons
 from adsum.gossip.core import Core
 from adsum.gossip.effects import (
     AnswerSync,
@@ -48,6 +49,7 @@ from adsum.gossip.effects import (
 )
 from adsum.gossip.order import Status
 from adsum.gossip.settings import GossipSettings, Identity
+from adsum.gossip.tally import Tally
 from adsum.now import MILLISECOND, SECOND, Now
 from adsum.testing.clock import FIRST_WALL_MS
 from adsum.testing.network import Conditions, Network
@@ -71,6 +73,28 @@ class Kind(enum.IntEnum):
     DATAGRAM = 1
     REPORT = 2
     CALL = 3
+
+
+class Plays(Protocol):
+    """What runs on a host: a gossip core, or a whole agent with one in it (`testing.cluster`)."""
+
+    @property
+    def commons(self) -> Commons: ...
+
+    @property
+    def tally(self) -> Tally: ...
+
+    def digest(self) -> int: ...
+
+    def receive(self, now: Now, source: Address, message: bytes) -> list[Any]: ...
+
+    def report(self, now: Now, report: Report) -> list[Any]: ...
+
+    def command(self, now: Now, command: Command) -> list[Any]: ...
+
+    def tick(self, now: Now) -> list[Any]: ...
+
+    def deadline(self) -> int | None: ...
 
 
 class Host:
@@ -97,7 +121,7 @@ class Host:
         self.state = State.DEAD
         self.generation = 0
         self.life = 0  # counts processes, so that what was meant for one never reaches the next
-        self.core: Core
+        self.core: Plays
         self.deadline_ns = -1
         self.waiting: list[Callable[[], None]] = []  # what a pause or a hold delays
 
@@ -189,8 +213,11 @@ class GossipWorld:
         host.deadline_ns = -1
         identity = Identity(host.profile, host.generation)
         random = Random(host.random.getrandbits(64))
-        host.core = Core(self.now, self.settings, identity, random, self._claims)
+        host.core = self._boot(host, identity, random)
         self._schedule(host)
+
+    def _boot(self, _host: Host, identity: Identity, random: Random) -> Plays:
+        return Core(self.now, self.settings, identity, random, self._claims)
 
     def kill(self, index: int) -> None:
         """The process ends at once; its host goes on."""
@@ -310,7 +337,7 @@ class GossipWorld:
 
     # What goes out.
 
-    def _do(self, host: Host, effects: list[Effect]) -> None:
+    def _do(self, host: Host, effects: list[Any]) -> None:
         for effect in effects:
             if type(effect) is Send:
                 if host.state is State.HELD:
@@ -346,8 +373,11 @@ class GossipWorld:
             case GenerationRaised(generation):
                 host.generation = generation
             case _:
-                for watcher in self.watchers:
-                    watcher(self.now_ns, host.index, effect)
+                self._tell(host, effect)
+
+    def _tell(self, host: Host, effect: Any) -> None:
+        for watcher in self.watchers:
+            watcher(self.now_ns, host.index, effect)
 
     def _ping_stream(self, host: Host, effect: PingStream) -> None:
         probe, timeout_ns = effect.probe, effect.timeout_ns

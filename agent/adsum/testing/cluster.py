@@ -1,0 +1,163 @@
+"""Whole agents on one simulated clock and network: the shipped composite cores, glue included.
+
+What gossip asks of the network the gossip world plays; disk writes, runs of checks and replies are played
+here, on a disk for each host that survives its process. As everywhere: one seed, one run, to the bit.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from random import Random
+from typing import Any
+
+from adsum.agent import tags
+from adsum.agent.commands import CheckRan, Datagram, Message, OwnCommand, Persisted
+from adsum.agent.core import Core
+from adsum.agent.presence import uuid_text
+from adsum.agent.roll import GENERATION, PEERS, Roll
+from adsum.agent.settings import Settings
+from adsum.catalog.definitions import Status
+from adsum.catalog.model import Node
+from adsum.effects import Effect, Log, Notify, Persist, Refusal, Reply, RunCheck, StopCheck
+from adsum.gossip import core as gossip_core
+from adsum.gossip.claims import Address, Profile
+from adsum.gossip.commands import Command, Report
+from adsum.gossip.commons import Commons
+from adsum.gossip.settings import Identity
+from adsum.gossip.tally import Tally
+from adsum.now import MILLISECOND, Now
+from adsum.storage import registrations
+from adsum.testing.disk import SimulatedDisk
+from adsum.testing.gossip_world import GossipWorld, Host, Plays, State
+
+DISK_NS_MIN, DISK_NS_MAX = MILLISECOND // 10, 5 * MILLISECOND
+RUN_NS_MIN, RUN_NS_MAX = MILLISECOND, 50 * MILLISECOND
+DESCRIBED = tags.encode(tags.Tags(datacenter="dc1", build="1.8.7"))
+
+CheckOutcome = tuple[Status, str]
+
+
+class Player:
+    """One agent's composite, as the world drives it."""
+
+    def __init__(self, core: Core, roll: Roll) -> None:
+        self.composite = core
+        self.roll = roll
+        self.replies: dict[int, Refusal | None] = {}
+        self.requests = 0
+
+    @property
+    def commons(self) -> Commons:
+        return self.roll.gossip.commons
+
+    @property
+    def tally(self) -> Tally:
+        return self.roll.gossip.tally
+
+    def digest(self) -> int:
+        return self.roll.gossip.digest()
+
+    def receive(self, now: Now, source: Address, message: bytes) -> list[Any]:
+        return self.composite.receive(now, Datagram(source, message, is_authentic=True))
+
+    def report(self, now: Now, report: Report) -> list[Any]:
+        return self.composite.receive(now, report)
+
+    def command(self, now: Now, command: Command | OwnCommand) -> list[Any]:
+        self.requests += 1
+        return self.composite.command(now, self.requests, command)
+
+    def tick(self, now: Now) -> list[Any]:
+        return self.composite.tick(now)
+
+    def deadline(self) -> int | None:
+        return self.composite.deadline()
+
+
+class Cluster(GossipWorld):
+    def __init__(self, members: int, **more: Any) -> None:
+        self._disks: dict[int, SimulatedDisk] = {}
+        self._writes_until_ns: dict[int, int] = {}  # one writer a host: writes end in their order
+        self.outcomes: dict[tuple[int, str], Callable[[], CheckOutcome]] = {}  # by host and check id
+        super().__init__(members, **more)
+
+    def agent(self, index: int) -> Player:
+        player = self.hosts[index].core
+        assert isinstance(player, Player)
+        return player
+
+    def disk(self, index: int) -> SimulatedDisk:
+        return self._disks.setdefault(index, SimulatedDisk())
+
+    def give(self, index: int, command: OwnCommand | Command) -> int:
+        """A client of this host asks for something; the number finds its reply."""
+        player = self.agent(index)
+        self._do(self.hosts[index], player.command(self.now, command))
+        return player.requests
+
+    def rejoin(self, index: int) -> bytes | None:
+        """What its last life kept of its peers."""
+        return self.disk(index).read(PEERS)
+
+    # Lives.
+
+    def _boot(self, host: Host, identity: Identity, random: Random) -> Plays:
+        profile = Profile(host.profile.node_id, host.profile.name, host.profile.address, DESCRIBED)
+        own_id = uuid_text(profile.node_id)
+        node = Node(node_id=own_id, name=profile.name, address=profile.address.host, datacenter="dc1")
+        disk = self.disk(host.index)
+        disk.write_durably(GENERATION, str(identity.generation).encode())
+        core = Core(self.now, Settings(node=node), Random(random.getrandbits(64)))
+        identity = Identity(profile, identity.generation)
+        gossip = gossip_core.Core(self.now, self.settings, identity, random, self._claims)
+        player = Player(core, Roll(gossip, core.view, own_id, "dc1"))
+        host.core = player
+        self._do(host, core.start(self.now, registrations.load(disk)))
+        self._do(host, core.call_roll(self.now, player.roll))
+        return player
+
+    # What agents ask of their hosts.
+
+    def _tell(self, host: Host, effect: Effect) -> None:
+        match effect:
+            case Persist():
+                self._persist(host, effect)
+            case RunCheck(check_id, run):
+                status, output = self.outcomes.get((host.index, check_id), _passes)()
+                wait_ns = host.random.randrange(RUN_NS_MIN, RUN_NS_MAX)
+                self._later(host, wait_ns, CheckRan(check_id, run, status, output))
+            case Reply(request, refusal):
+                self.agent(host.index).replies[request] = refusal
+            case StopCheck() | Notify() | Log():
+                pass
+            case _:
+                super()._tell(host, effect)
+
+    def _persist(self, host: Host, effect: Persist) -> None:
+        due_ns = self.now_ns + host.random.randrange(DISK_NS_MIN, DISK_NS_MAX)
+        due_ns = max(due_ns, self._writes_until_ns.get(host.index, 0))
+        self._writes_until_ns[host.index] = due_ns
+        life = host.life
+
+        def write() -> None:
+            if host.life == life and host.is_up:
+                registrations.perform(self.disk(host.index), effect.changes, is_synced=effect.is_synced)
+                self._take(host, life, Persisted(effect.ticket))
+
+        self.call(due_ns, write)
+
+    def _later(self, host: Host, wait_ns: int, message: Message) -> None:
+        life = host.life
+        self.call(self.now_ns + wait_ns, lambda: self._take(host, life, message))
+
+    def _take(self, host: Host, life: int, message: Message) -> None:
+        if host.life != life or not host.is_up:
+            return
+        if host.state is State.PAUSED:
+            host.waiting.append(lambda: self._take(host, life, message))
+        else:
+            self._do(host, self.agent(host.index).composite.receive(self.now, message))
+
+
+def _passes() -> CheckOutcome:
+    return Status.PASSING, "fine"

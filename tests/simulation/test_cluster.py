@@ -1,0 +1,113 @@
+"""Whole agents, glue included, on one simulated network: what the catalog shows of the roll."""
+
+from __future__ import annotations
+
+from adsum.agent.commands import RegisterService
+from adsum.agent.joining import read_peers
+from adsum.catalog.definitions import Status
+from adsum.catalog.model import SERF_HEALTH
+from adsum.gossip.commands import ForceLeave, Join, Leave
+from adsum.now import MINUTE, SECOND
+from adsum.testing.cluster import Cluster
+from adsum.testing.network import Conditions
+from adsum.testing.samples import WEB
+
+
+def formed(members: int, *, seed: int = 1) -> Cluster:
+    cluster = Cluster(members, seed=seed, conditions=Conditions(loss=0.02))
+    cluster.join_all()
+    cluster.run_for(15 * SECOND)
+    return cluster
+
+
+def health(cluster: Cluster, seen_by: int, index: int) -> Status | None:
+    host = cluster.agent(seen_by).composite.view.node(cluster.hosts[index].profile.name)
+    check = host.checks.get(SERF_HEALTH) if host is not None else None
+    return check.value.status if check is not None else None
+
+
+def healths(cluster: Cluster, index: int) -> set[Status | None]:
+    """As all others that run see it."""
+    others = (host.index for host in cluster.hosts if host.is_up and host.index != index)
+    return {health(cluster, other, index) for other in others}
+
+
+def test_fifty_agents_show_each_other_after_a_cold_start() -> None:
+    cluster = formed(50)
+    assert cluster.is_one_view()
+    for host in cluster.hosts:
+        assert len(list(cluster.agent(host.index).composite.view.nodes())) == 50
+
+
+def test_a_dead_agent_turns_critical_everywhere_and_comes_back_by_its_peers_file() -> None:
+    cluster = formed(20)
+    cluster.run_for(6 * SECOND)
+    cluster.kill(7)
+    cluster.run_for(5 * SECOND)
+    assert healths(cluster, 7) == {Status.CRITICAL}
+    peers = read_peers(cluster.rejoin(7))
+    assert len(peers) == 19
+    cluster.start(7)
+    cluster.command(7, Join(tuple(peers[:3])))
+    cluster.run_for(3 * SECOND)
+    assert healths(cluster, 7) == {Status.PASSING}
+    assert cluster.agent(7).replies == {1: None}
+
+
+def test_one_that_leaves_is_gone_everywhere_and_forgets_its_peers() -> None:
+    cluster = formed(10)
+    cluster.run_for(6 * SECOND)
+    request = cluster.give(3, Leave())
+    cluster.run_for(4 * SECOND)
+    assert cluster.agent(3).replies[request] is None
+    assert healths(cluster, 3) == {None}
+
+
+def test_a_join_that_nobody_answers_is_refused_with_the_reason() -> None:
+    cluster = Cluster(2)
+    cluster.start(0)
+    request = cluster.give(0, Join((cluster.hosts[1].address,)))
+    cluster.run_for(40 * SECOND)
+    refusal = cluster.agent(0).replies[request]
+    assert refusal is not None
+    assert refusal.sentence == "10.0.0.1:8301: connection refused"
+
+
+def test_a_forced_leave_of_nobody_is_refused_and_of_a_dead_member_obeyed() -> None:
+    cluster = formed(5)
+    cluster.kill(4)
+    cluster.run_for(5 * SECOND)
+    unknown = cluster.give(0, ForceLeave("nobody"))
+    forced = cluster.give(0, ForceLeave(cluster.hosts[4].profile.name))
+    cluster.run_for(3 * SECOND)
+    assert cluster.agent(0).replies[unknown] is not None
+    assert cluster.agent(0).replies[forced] is None
+    assert healths(cluster, 4) == {None}
+
+
+def test_an_agent_that_is_cut_off_goes_on_showing_what_it_knew() -> None:
+    cluster = formed(10)
+    cluster.network.partition([0])
+    cluster.run_for(MINUTE)
+    assert {health(cluster, 0, index) for index in range(1, 10)} == {Status.PASSING}
+    assert health(cluster, 1, 0) is Status.CRITICAL
+    cluster.network.heal()
+    cluster.run_for(MINUTE)
+    assert cluster.is_one_view()
+    assert healths(cluster, 0) == {Status.PASSING}
+
+
+def test_registrations_are_made_while_the_roll_is_called() -> None:
+    cluster = formed(3)
+    request = cluster.give(1, RegisterService(WEB))
+    cluster.run_for(SECOND)
+    assert cluster.agent(1).replies[request] is None
+    assert len(cluster.agent(1).composite.view.instances("web")) == 1
+    cluster.kill(1)
+    cluster.start(1)
+    assert len(cluster.agent(1).composite.view.instances("web")) == 1
+
+
+def test_one_seed_is_one_run() -> None:
+    first, second, other = formed(8), formed(8), formed(8, seed=2)
+    assert first.digest == second.digest != other.digest
