@@ -16,7 +16,7 @@ from adsum.frozen import dataclass
 from adsum.gossip.claims import Address
 from adsum.gossip.members import Roster
 from adsum.net.call_server import CallServer
-from adsum.net.calls import Declined, Line, dial_for_calls
+from adsum.net.calls import CallError, Declined, Line, dial_for_calls
 from adsum.net.gate import Gate
 from adsum.net.introduction import Peer
 
@@ -54,13 +54,17 @@ class Colleagues:
         if self._gate is None:
             raise Declined(NOT_SERVED, "this agent does not listen for others (ports.serf_lan is -1)")
         line = Line(dial_for_calls(self._gate, to), self._random)
+        outcome: bytes | CallError
         async with trio.open_nursery() as nursery:
             nursery.start_soon(line.run)
             try:
-                return await line.ask(method, body, timeout_s=timeout_s)
-            finally:
-                nursery.cancel_scope.cancel()
-        raise AssertionError("the nursery ends by returning or raising")
+                outcome = await line.ask(method, body, timeout_s=timeout_s)
+            except CallError as error:  # raised below: a nursery would wrap it
+                outcome = error
+            nursery.cancel_scope.cancel()
+        if isinstance(outcome, CallError):
+            raise outcome
+        return outcome
 
     # What others ask of us.
 

@@ -1,0 +1,83 @@
+"""The search for the cluster, with somebody scripted to let it in or not."""
+
+from __future__ import annotations
+
+import logging
+from random import Random
+
+import cbor2
+import pytest
+import trio
+from trio.testing import MockClock
+
+from adsum.agent.config.config import Config
+from adsum.agent.joining import PEERS_AT_ONCE, Joining, NotJoined, read_peers
+from adsum.agent.sockets import CannotStart
+from adsum.gossip.claims import Address
+
+
+class Doorman:
+    """Lets in whoever asks one of its members; counts who was asked."""
+
+    def __init__(self, *members: str) -> None:
+        self.members = set(members)
+        self.asked: list[tuple[Address, ...]] = []
+        self.asked_at_s: list[float] = []
+
+    async def join(self, addresses: tuple[Address, ...]) -> None:
+        self.asked.append(addresses)
+        self.asked_at_s.append(trio.current_time())
+        if not any(address.host in self.members for address in addresses):
+            raise NotJoined("connection refused")
+
+
+def joining(doorman: Doorman, config: Config, peers: bytes | None = None) -> Joining:
+    return Joining(config, peers, doorman.join, Random(1))
+
+
+def peers_file(count: int) -> bytes:
+    return cbor2.dumps([[f"10.0.0.{number}", 8301] for number in range(1, count + 1)])
+
+
+async def test_an_agent_that_was_in_a_cluster_asks_its_peers_of_then_and_nobody_else() -> None:
+    doorman = Doorman("10.0.0.1", "10.0.0.2")
+    await joining(doorman, Config(retry_join=("10.9.9.9",)), peers_file(2)).run()
+    assert [set(asked) for asked in doorman.asked] == [{Address("10.0.0.1", 8301), Address("10.0.0.2", 8301)}]
+
+
+async def test_peers_are_asked_a_few_at_a_time_and_then_those_in_the_configuration() -> None:
+    doorman = Doorman("10.9.9.9")
+    await joining(doorman, Config(retry_join=("10.9.9.9:7301",)), peers_file(20)).run()
+    assert [len(asked) for asked in doorman.asked] == [PEERS_AT_ONCE, PEERS_AT_ONCE, 4, 1]
+    assert doorman.asked[-1] == (Address("10.9.9.9", 7301),)
+
+
+async def test_retry_join_goes_on_until_somebody_lets_us_in(autojump_clock: MockClock) -> None:
+    doorman = Doorman()
+    config = Config(retry_join=("10.0.0.1", "10.0.0.2"), retry_interval_ns=7_000_000_000)
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(joining(doorman, config).run)
+        await trio.sleep(15)
+        doorman.members.add("10.0.0.2")
+    assert [round(at_s - doorman.asked_at_s[0]) for at_s in doorman.asked_at_s] == [0, 7, 14, 21]
+
+
+async def test_retry_max_ends_the_agent_as_consul_does(autojump_clock: MockClock) -> None:
+    doorman = Doorman()
+    with pytest.raises(CannotStart, match="tried 3 times"):
+        await joining(doorman, Config(retry_join=("10.0.0.1",), retry_max=3)).run()
+    assert len(doorman.asked) == 3
+
+
+async def test_a_start_join_that_fails_fails_the_start() -> None:
+    with pytest.raises(CannotStart, match="none of start_join let this agent in: connection refused"):
+        await joining(Doorman(), Config(start_join=("10.0.0.1",))).run()
+
+
+def test_a_damaged_file_of_peers_names_nobody(caplog: pytest.LogCaptureFixture) -> None:
+    with caplog.at_level(logging.WARNING):
+        assert read_peers(b"\xff") == []
+    assert "damaged" in caplog.text
+    assert read_peers(cbor2.dumps([["10.0.0.1", 8301], ["x"], 7])) == [Address("10.0.0.1", 8301)]
+    assert read_peers(cbor2.dumps({"a": 1})) == []
+    assert read_peers(None) == []
