@@ -23,6 +23,7 @@ from adsum.gossip import core as gossip_core
 from adsum.gossip.claims import Address, Profile
 from adsum.gossip.commands import Command, Report
 from adsum.gossip.commons import Commons
+from adsum.gossip.members import Member
 from adsum.gossip.settings import Identity
 from adsum.gossip.tally import Tally
 from adsum.now import MILLISECOND, Now
@@ -56,6 +57,9 @@ class Player:
 
     def digest(self) -> int:
         return self.roll.gossip.digest()
+
+    def members(self) -> list[Member]:
+        return self.roll.gossip.members()
 
     def receive(self, now: Now, source: Address, message: bytes) -> list[Any]:
         return self.composite.receive(now, Datagram(source, message, is_authentic=True))

@@ -47,6 +47,7 @@ from adsum.gossip.effects import (
     SyncMessage,
     SyncPart,
 )
+from adsum.gossip.members import Member
 from adsum.gossip.order import Status
 from adsum.gossip.settings import GossipSettings, Identity
 from adsum.gossip.tally import Tally
@@ -85,6 +86,8 @@ class Plays(Protocol):
     def tally(self) -> Tally: ...
 
     def digest(self) -> int: ...
+
+    def members(self) -> list[Member]: ...
 
     def receive(self, now: Now, source: Address, message: bytes) -> list[Any]: ...
 
