@@ -155,12 +155,12 @@ def test_each_file_is_told_by_what_is_wrong_with_it(files: Files, tmp_path: Path
         ({"ca_file": str(tmp_path)}, f"ca_file {tmp_path} is no regular file"),
         ({"ca_file": str(secret)}, f"ca_file {secret} is larger than {FILE_BYTES_MAX} bytes"),
         ({"cert_file": str(text)}, f"cert_file {text} holds no certificate in PEM form"),
-        ({"cert_file": str(hollow)}, f"cert_file {hollow} with key_file {good.key_file} cannot be used"),
+        ({"cert_file": str(hollow)}, f"cert_file {hollow} with the key {good.key_file} cannot be used"),
         ({"key_file": str(text)}, f"key_file {text} holds no private key in PEM form"),
         ({"key_file": str(locked)}, f"key_file {locked} is locked with a passphrase"),
         (
             {"key_file": files("client").key_file},
-            f"key_file {files('client').key_file} is not the key of the certificate in cert_file",
+            f"key_file {files('client').key_file} is not the key of the certificate in {good.cert_file}",
         ),
     ):
         with pytest.raises(BadTls, match=re.escape(sentence)):

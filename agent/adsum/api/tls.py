@@ -120,11 +120,10 @@ class TlsSocket:
         self._say_end()
         self._line.close()
 
-    def send_in_clear(self, data: bytes) -> None:
-        """From here on nothing is ciphered."""
+    def give_up(self) -> None:
+        """What still goes through goes in clear."""
         self._line = socket.socket(fileno=self._line.detach())
         self._line.settimeout(0)
-        self._line.send(data)
 
     def _say_end(self) -> None:
         """So that the other side can tell the end from a connection that was cut."""
@@ -164,9 +163,10 @@ class TlsConnection(Connection):
         except ssl.SSLError as error:
             self._counters.rejected["tls_handshake"] += 1
             self._complaints.say("tls_handshake", "No TLS with %s: %s", self.peer, told(error))
+            self._wire.give_up()
             if error.reason == "HTTP_REQUEST":
-                self._wire.send_in_clear(SPEAKS_IN_CLEAR)
-                await self._linger()
+                self._wire.send(SPEAKS_IN_CLEAR)
+            await self._linger()  # that sentence, or the alert that OpenSSL has sent, is to be read
             return False
         self._counters.tls_handshakes += 1
         return True

@@ -135,8 +135,8 @@ def _read(path: str) -> bytes:
 
 def _pair_problem(error: OSError, cert_file: str, key_file: str) -> Problem:
     if getattr(error, "reason", None) in {"KEY_VALUES_MISMATCH", "KEY_TYPE_MISMATCH"}:
-        return Problem("key_file", f"{key_file} is not the key of the certificate in cert_file {cert_file}")
-    return Problem("cert_file", f"{cert_file} with key_file {key_file} cannot be used: {told(error)}")
+        return Problem("key_file", f"{key_file} is not the key of the certificate in {cert_file}")
+    return Problem("cert_file", f"{cert_file} with the key {key_file} cannot be used: {told(error)}")
 
 
 def told(error: OSError) -> str:

@@ -1,11 +1,9 @@
 from __future__ import annotations
 
 import socket
-import ssl
 from pathlib import Path
 
 import pytest
-import trustme
 
 from adsum.agent.cli import connection
 from tests.agent.cli.conftest import Adsum
@@ -155,29 +153,6 @@ def test_an_agent_that_hangs_is_given_up(adsum: Adsum, monkeypatch: pytest.Monke
         status, _, err = adsum("members", f"-http-addr=127.0.0.1:{silent.getsockname()[1]}")
     assert status == 4
     assert "did not answer within" in err
-
-
-def test_tls_with_an_authority_of_one_s_own(
-    adsum: Adsum, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    authority = trustme.CA()
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    authority.issue_cert("server.dc1.consul").configure_cert(context)
-    ca_file = tmp_path / "ca.pem"
-    authority.cert_pem.write_to_path(ca_file)
-    with fake_agent(tls=context) as agent:
-        agent.answers["GET /v1/catalog/datacenters"] = ["dc1"]
-        words = ["catalog", "datacenters", f"-http-addr=https://{agent.address}"]
-        status, _, err = adsum(*words)
-        assert status == 4
-        assert "is not trusted" in err
-        assert "-ca-file" in err
-        trusting = [*words, f"-ca-file={ca_file}"]
-        assert "is not trusted" in adsum(*trusting).err  # the name does not match
-        assert adsum(*trusting, "-tls-server-name=server.dc1.consul").status == 0
-        monkeypatch.setenv("CONSUL_HTTP_SSL_VERIFY", "false")
-        assert adsum(*words).status == 0
-        assert adsum(*words, "-ca-file=/nonexistent").status == 2
 
 
 def test_plain_http_where_tls_was_said_is_told_apart(adsum: Adsum, agent: FakeAgent) -> None:

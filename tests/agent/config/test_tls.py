@@ -128,7 +128,7 @@ def test_the_key_of_another_certificate_is_told(tmp_path: Path, certificates: Fo
     other = Folder(tmp_path / "other", certificates.authority, "client.example")
     (error,) = errors_of(tmp_path, {**certificates.keys, "key_file": other.key_file})
     assert error == (
-        f"key_file: {other.key_file} is not the key of the certificate in cert_file {certificates.cert_file}"
+        f"key_file: {other.key_file} is not the key of the certificate in {certificates.cert_file}"
     )
 
 

@@ -10,11 +10,10 @@ import http.client
 import json
 import os
 import socket
-import ssl
 import urllib.parse
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from types import TracebackType
-from typing import Any, NamedTuple, Self
+from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 from adsum.agent.cli.command import (
     FALSE,
@@ -28,6 +27,9 @@ from adsum.agent.cli.command import (
     UsageError,
 )
 from adsum.agent.cli.table import printable
+
+if TYPE_CHECKING:
+    import ssl
 
 Query = Sequence[tuple[str, str]]  # a name may repeat; parameters without a value are not sent
 
@@ -94,6 +96,7 @@ class Target(NamedTuple):
     prefix: str  # of every path, where a proxy stands before the agent
     socket_path: str
     is_tls: bool
+    shows_certificate: bool = False
 
 
 def connect(call: Call) -> Api:
@@ -199,18 +202,15 @@ class Api:
         shown = self._target.shown
         if isinstance(problem, TimeoutError):
             return Unreachable(f"the agent at {shown} did not answer within {ANSWER_S_MAX:.0f} s")
+        if self._target.is_tls:
+            from adsum.agent.cli.certificates import about
+
+            if told := about(problem, shown, shows_certificate=self._target.shows_certificate):
+                return Unreachable(told)
         if isinstance(problem, http.client.HTTPException | ConnectionResetError):
             return Unreachable(
                 f"what listens at {shown} does not speak HTTP; if it speaks TLS, say -http-addr=https://…"
             )
-        if detail := getattr(problem, "verify_message", ""):
-            return Unreachable(
-                f"the certificate of the agent at {shown} is not trusted ({detail}): "
-                "name its authority with -ca-file"
-            )
-        if self._target.is_tls and (detail := getattr(problem, "reason", "")):  # of an SSLError
-            told = detail.replace("_", " ").lower()
-            return Unreachable(f"no TLS with what listens at {shown} ({told}); plain HTTP is http://…")
         reason = getattr(problem, "strerror", None) or str(problem)
         return Unreachable(
             f"cannot reach the agent at {shown} ({reason.lower()}): is it running? "
@@ -260,18 +260,13 @@ def _dial_unix(path: str) -> socket.socket:
 
 
 def _tls(call: Call) -> ssl.SSLContext:
-    certificate, key = setting(call, "client-cert"), setting(call, "client-key")
-    try:
-        context = ssl.create_default_context(
-            cafile=setting(call, "ca-file") or None, capath=setting(call, "ca-path") or None
-        )
-        if certificate:
-            context.load_cert_chain(certificate, key or None)
-    except OSError as problem:
-        raise UsageError(f"the TLS files cannot be used: {problem}") from None
+    from adsum.agent.cli.certificates import Files, context_of, without_verification
+
+    context = context_of(
+        Files(*(setting(call, flag) for flag in ("ca-file", "ca-path", "client-cert", "client-key")))
+    )
     if _variable("HTTP_SSL_VERIFY")[0] in FALSE:
-        context.check_hostname = False
-        context.verify_mode = ssl.CERT_NONE
+        without_verification(context)
     return context
 
 
@@ -321,4 +316,5 @@ def _target(call: Call) -> Target:
         raise UsageError(f'{source} must be host:port, http(s)://host:port or unix://path, not "{address}"')
     is_tls = scheme == "https"
     port = port or (HTTPS_PORT if is_tls else HTTP_PORT)
-    return Target(rest, host, port, parts.path.rstrip("/"), "", is_tls=is_tls)
+    prefix, shows_certificate = parts.path.rstrip("/"), bool(setting(call, "client-cert"))
+    return Target(rest, host, port, prefix, "", is_tls=is_tls, shows_certificate=shows_certificate)
