@@ -41,6 +41,7 @@ from adsum.agent.registry import Registry
 from adsum.agent.settings import Settings
 from adsum.catalog.definitions import CheckKind, Status
 from adsum.catalog.local import Local, LocalSettings
+from adsum.catalog.published import Published
 from adsum.catalog.saved import (
     TTL_STATES,
     Saved,
@@ -88,7 +89,9 @@ class Core:
         self.settings = settings
         self.counters = CoreCounters()
         self.view = View(now, tag=zlib.crc32(settings.node.node_id.encode()) & 0xFF)
-        self.own = Local(self.view, _local_settings(settings), random)
+        node = settings.node
+        self.published = Published(self.view, node.node_id, node.name)
+        self.own = Local(self.published, _local_settings(settings), random)
         self.roll: Roll | None = None
         self._registry = Registry(self.own)
         self._logs: list[Log] = []
@@ -103,10 +106,10 @@ class Core:
 
     def start(self, now: Now, saved: Saved) -> list[Effect]:
         """This node answers the roll; then what clients registered before, then what files define."""
-        self.view.put_node(now, self.settings.node.node_id, self.settings.node)
+        self.published.put_node(now, self.settings.node)
         self.view.set_presence(now, self.settings.node.name, is_present=True)
         if self.settings.server is not None:
-            self.view.put_service(now, self.settings.node.name, self.settings.server)
+            self.published.put_service(now, self.settings.server)
         self._registry.restore(now, saved)
         self._registry.define(now, self.settings.services, self.settings.checks)
         for state in saved.ttl_states:
@@ -216,7 +219,7 @@ class Core:
     def _reload(self, now: Now, settings: Settings) -> None:
         self.settings = settings
         self.own.settings = _local_settings(settings)
-        self.view.put_node(now, settings.node.node_id, settings.node)
+        self.published.put_node(now, settings.node)
         self._registry.define(now, settings.services, settings.checks)
         self.own.publish_all(now)
 

@@ -20,8 +20,8 @@ from adsum.catalog.definitions import CheckDefinition, CheckKind, ServiceDefinit
 from adsum.catalog.flapping import Flapping
 from adsum.catalog.indexes import Topic
 from adsum.catalog.model import NODE_MAINTENANCE, SERVICE_MAINTENANCE, Check, Service
+from adsum.catalog.published import Published
 from adsum.catalog.thresholds import Thresholds
-from adsum.catalog.view import View
 from adsum.effects import Effect, Log, RunCheck, Severity, StopCheck
 from adsum.frozen import dataclass
 from adsum.now import MILLISECOND, Now
@@ -92,13 +92,14 @@ class LocalSettings:
 
 
 class Local:
-    def __init__(self, view: View, settings: LocalSettings, random: Random) -> None:
+    def __init__(self, published: Published, settings: LocalSettings, random: Random) -> None:
         self.services: dict[str, OwnService] = {}
         self.checks: dict[str, OwnCheck] = {}
         self.settings = settings
         self.transitions = dict.fromkeys(Status, 0)  # how often a check has turned to each
         self.ttl_changes = 0  # moves whenever a TTL state worth saving does
-        self._view = view
+        self._published = published
+        self._view = published.view
         self._random = random
         self._timers: Timers[tuple[Timer, str]] = Timers()
         self._aliases: dict[str, OwnCheck] = {}
@@ -114,7 +115,7 @@ class Local:
     def put_service(self, now: Now, definition: ServiceDefinition, source: Source) -> None:
         """The service alone; its checks are put one by one."""
         self.services[definition.service_id] = OwnService(definition, source)
-        self._view.put_service(now, self.settings.node_name, published_service(definition))
+        self._published.put_service(now, published_service(definition))
         for check in self.checks_of(definition.service_id):
             self._publish(now, check)  # they carry the service's name and tags
 
@@ -122,10 +123,10 @@ class Local:
         for check in self.checks_of(service_id):
             self.remove_check(now, check.definition.check_id)
         del self.services[service_id]
-        self._view.remove_service(now, self.settings.node_name, service_id)
+        self._published.remove_service(now, service_id)
 
     def checks_of(self, service_id: str) -> list[OwnCheck]:
-        host = self._view.node(self.settings.node_name)
+        host = self._published.host
         instance = host.instances.get(service_id) if host else None
         return [self.checks[row.value.check_id] for row in instance.checks] if instance else []
 
@@ -156,7 +157,7 @@ class Local:
 
     def remove_check(self, now: Now, check_id: str) -> None:
         self._end(self.checks.pop(check_id))
-        self._view.remove_check(now, self.settings.node_name, check_id)
+        self._published.remove_check(now, check_id)
 
     def publish_all(self, now: Now) -> None:
         """After settings changed that decide what is published."""
@@ -292,7 +293,7 @@ class Local:
 
     def _publish(self, now: Now, check: OwnCheck) -> None:
         self._timers.cancel((Timer.OUTPUT, check.definition.check_id))
-        self._view.put_check(now, self.settings.node_name, self.published_check(check))
+        self._published.put_check(now, self.published_check(check))
 
     def _publish_later(self, now: Now, check: OwnCheck) -> None:
         """Output alone is worth a change only now and then: Consul's check_update_interval, d/2 to 3d/2."""
