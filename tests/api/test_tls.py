@@ -133,6 +133,15 @@ async def test_old_and_new_versions_of_tls_are_spoken_and_none_below(certificate
                 pass
 
 
+async def test_http_1_1_is_agreed_on_with_those_who_could_speak_http_2(certificates: Folder) -> None:
+    context = certificates.stranger()
+    context.set_alpn_protocols(["h2", "http/1.1"])
+    async with running(certificates.settings) as server, server.connected(context) as client:
+        assert isinstance(client.stream, trio.SSLStream)
+        assert client.stream.selected_alpn_protocol() == "http/1.1"
+        assert (await client.ask(get("/"))).status == 200
+
+
 async def test_clients_show_a_certificate_where_that_is_verified(certificates: Folder) -> None:
     async with (
         running(mutual(certificates)) as server,
