@@ -14,7 +14,7 @@ from random import Random
 import msgspec
 
 from adsum.agent import tags
-from adsum.agent.commands import Command, RegisterService, ReportTtl
+from adsum.agent.commands import Command, Datagram, RegisterService, ReportTtl
 from adsum.agent.config.config import Config
 from adsum.agent.config.errors import ConfigErrors
 from adsum.agent.core import Core
@@ -130,6 +130,9 @@ class FakeAgent:
         told = SyncMessage(0, (SyncPart(alive_claim, verdict),), wants_answer=False)
         return self._perform(self.core.receive(self.now(), SyncAsked(1, told)))
 
+    def hear_datagram(self, datagram: Datagram) -> list[Effect]:
+        return self._perform(self.core.receive(self.now(), datagram))
+
     # What tests do to the catalog.
 
     def put_service(self, service_id: str, name: str = "", status: str = "passing", **fields: object) -> None:
@@ -156,7 +159,10 @@ class FakeAgent:
         return effects
 
     def _name_of(self, short: bytes) -> str:
-        member = self.roll.gossip.commons.roster.by_short.get(short)
+        commons = self.roll.gossip.commons
+        if short == commons.me.short:
+            return commons.me.profile.name
+        member = commons.roster.by_short.get(short)
         return member.profile.name if member is not None else ""
 
 

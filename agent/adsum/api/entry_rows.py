@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 
-from adsum.api.member_rows import Shown, shown_name, shown_parts
+from adsum.api.member_rows import Shown, shown_name, shown_parts, shown_phi
 from adsum.observe.entry import Entry, Somebody
 from adsum.observe.story import sentence
 
@@ -29,7 +29,7 @@ def entry_row(entry: Entry) -> Shown:
         "Confirmations": grounds.confirmations,
         "Refusers": [shown_name(each) for each in grounds.refusers],
         "FailedLegs": list(grounds.legs),
-        "Phi": round(grounds.phi, 2),
+        "Phi": shown_phi(grounds.phi),
         "PhiParts": shown_parts(grounds.parts),
         "By": shown_name(grounds.by) if grounds.by else None,
         "Other": _placed(entry.other) if entry.other else None,

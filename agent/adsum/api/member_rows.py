@@ -105,7 +105,7 @@ def member_row(gossip: Core, now: Now, member: Member) -> MemberRow:
         member.standing,
         is_self=False,
         changed_ago_ms=_ms(now_ns - member.changed_ns),
-        phi=round(phi, 2),
+        phi=shown_phi(phi),
         phi_parts=shown_parts(parts),
         failed_legs=_failed_legs(member),
         **facts,
@@ -125,7 +125,11 @@ def is_me(gossip: Core, name_or_id: str) -> bool:
 
 
 def shown_parts(parts: PhiParts) -> Parts:
-    return Parts(round(parts.challenge, 2), round(parts.schedule, 2), round(parts.accusation, 2))
+    return Parts(shown_phi(parts.challenge), shown_phi(parts.schedule), shown_phi(parts.accusation))
+
+
+def shown_phi(phi: float) -> float:
+    return round(phi, 2) + 0.0  # no surprise at all would be -0.0
 
 
 def shown_name(who: Somebody) -> Named:

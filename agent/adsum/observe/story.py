@@ -18,7 +18,7 @@ LEG_WORDS = {"direct": "to a datagram", "indirect": "through helpers", "stream":
 
 def story(entries: Sequence[Entry]) -> list[Entry]:
     """Of entries about one node, oldest first."""
-    told = [entry for entry in entries if not _is_description(entry)] or list(entries)
+    told = [entry for entry in entries if not _says_nothing_here(entry)] or list(entries)
     changes = [place for place, entry in enumerate(told) if entry.kind is Kind.CHANGE]
     if not changes:
         return told[-STORY_ENTRIES_MAX:]
@@ -113,13 +113,12 @@ def _other_change(entry: Entry) -> str:
 
 
 def _confirmed(entry: Entry) -> str:
-    count = entry.grounds.confirmations
-    last = entry.grounds.accusers[-1] if entry.grounds.accusers else "Somebody"
-    return f"{last} cannot reach {entry.node} either: {count} confirmation{'s' * (count != 1)}."
+    count, accusers = entry.grounds.confirmations, _named(entry.grounds.accusers)
+    return f"By now {accusers} cannot reach {entry.node}: {count} confirmation{'s' * (count != 1)}."
 
 
 def _raised(entry: Entry) -> str:
-    return f"The suspicion is this agent's own: {_grounds(entry)}."
+    return f"The suspicion of {entry.node} is this agent's own."
 
 
 def _vetoed(entry: Entry) -> str:
@@ -180,7 +179,8 @@ def _isolation(entry: Entry) -> str:
 
 def _grounds(entry: Entry) -> str:
     """Legs, refusals and phi, as far as there are any."""
-    tried = [LEG_WORDS[leg] for leg in entry.grounds.legs if leg in LEG_WORDS]
+    silent = [leg for leg in entry.grounds.legs if not (leg == "stream" and entry.grounds.refusers)]
+    tried = [LEG_WORDS[leg] for leg in silent if leg in LEG_WORDS]
     grounds = [f"no answer {_joined_words(tried, 'or')}"] if tried else []
     if "icmp" in entry.grounds.legs:
         grounds.append("a datagram came back as undeliverable")
@@ -192,10 +192,8 @@ def _grounds(entry: Entry) -> str:
 
 
 def _witnesses(entry: Entry) -> str:
-    if not entry.grounds.accusers:
-        return ""
-    confirmed = _named(entry.grounds.accusers[1:])
-    return f" Accused by {entry.grounds.accusers[0]}, confirmed by {confirmed or 'nobody'}."
+    """Not who was first: two may have accused at once, and each part of the cluster met them in its order."""
+    return f" Accused by {_named(entry.grounds.accusers)}." if entry.grounds.accusers else ""
 
 
 def _named(people: Sequence[Somebody]) -> str:
@@ -206,8 +204,10 @@ def _joined_words(words: Sequence[str], last: str) -> str:
     return f"{', '.join(words[:-1])} {last} {words[-1]}" if len(words) > 1 else "".join(words)
 
 
-def _is_description(entry: Entry) -> bool:
-    return entry.grounds.cause == "changed" and entry.kind is Kind.CHANGE and entry.before == entry.after
+def _says_nothing_here(entry: Entry) -> bool:
+    """A new description; or whose the suspicion is, which the one before says by its accuser."""
+    is_description = entry.kind is Kind.CHANGE and entry.before == entry.after == "alive"
+    return entry.note == "raised" or (is_description and entry.grounds.cause == "changed")
 
 
 def _is_close(entry: Entry, to_ms: int) -> bool:
