@@ -19,6 +19,7 @@ PACKAGES = {
     "dnsmasq": "dnsmasq-base",  # the program without its service
     "dnsperf": "dnsperf",
     "ip": "iproute2",
+    "prometheus": "prometheus",
     "promtool": "prometheus",
     "resperf": "dnsperf",
     "systemd-analyze": "systemd",
