@@ -78,13 +78,22 @@ class Leader:
         self._leave_joint_if_due()
         return True
 
-    def flush(self) -> None:
-        """Everything that may be sent now."""
+    def flush(self, *, with_commit_news: bool = True) -> None:
+        """Everything that may be sent now; what is only news of a commit can ride with the next entries."""
         if self.reads.wants_round:
             self._heartbeat()
         for member, progress in self.progress.items():
             if member != self._replica.me:
-                self._replicate(member, progress)
+                self._replicate(member, progress, with_commit_news=with_commit_news)
+
+    @property
+    def owes_commit_news(self) -> bool:
+        """Somebody was not told yet how far all is committed, and can be."""
+        commit, me = self._log.commit, self._replica.me
+        return any(
+            member != me and progress.commit_sent < commit and progress.can_send
+            for member, progress in self.progress.items()
+        )
 
     # Proposals.
 
@@ -328,7 +337,7 @@ class Leader:
             replica.send_now(Heartbeat(replica.stamp, replica.me, member, replica.term, commit, number))
         self._confirm_reads()  # of one voter that is a quorum
 
-    def _replicate(self, member: MemberId, progress: Progress) -> None:
+    def _replicate(self, member: MemberId, progress: Progress, *, with_commit_news: bool) -> None:
         log = self._log
         while progress.can_send and progress.next <= log.last_index:
             if not self._send_append(member, progress, with_entries=True):
@@ -336,7 +345,7 @@ class Leader:
         # A full window gets one message without entries all the same: if everything in it was lost, only an
         # answer to this can tell.
         may_owe = progress.can_send or progress.mode is Mode.REPLICATE
-        has_news = progress.can_send and progress.commit_sent < log.commit
+        has_news = with_commit_news and progress.can_send and progress.commit_sent < log.commit
         if has_news or (may_owe and progress.owes_append):
             self._send_append(member, progress, with_entries=False)
 

@@ -54,6 +54,7 @@ from adsum.storage.segment import SnapshotRef
 PAUSE_TICKS = 3
 APPLY_ENTRIES_MAX = 256  # in one round of the loop; some milliseconds at most
 ROOM_INTERVAL_S = 1.0  # a full disk is asked again so often
+COMMIT_NEWS_DELAY_S = 0.003  # a little longer than a round of proposals takes when they come without end
 FAREWELL_S = 0.05
 REFS_MAX = 4  # snapshots in place: the newest, the one before, and what may just have been received
 
@@ -95,9 +96,7 @@ class Driver:
         settings: ServerSettings,
         *,
         now: Callable[[], Now],
-        refs: dict[tuple[int, Term], SnapshotRef],
     ) -> None:
-        """`refs` names the snapshot files that are in place: those found, made and received."""
         self.core = core
         self.machine = machine
         self.counters = DriverCounters()
@@ -105,7 +104,8 @@ class Driver:
         self.settings = settings
         self.is_time_trusted = True
         self._log = raft_log
-        self._refs = refs
+        ref = raft_log.snapshot
+        self._refs = {(ref.index, ref.term): ref} if ref is not None else {}  # of files that are in place
         self._sends = sends
         self._now = now
         self._proposals = Proposals()
@@ -120,6 +120,8 @@ class Driver:
         self._is_stopping = False
         self._is_proving = False
         self._failure: StorageFailed | None = None
+        self._tells_commits = False
+        self._owes_commit_news = trio.Event()
         self._wake = trio.Event()
         self._changed = trio.Event()
 
@@ -223,6 +225,7 @@ class Driver:
         try:
             async with trio.open_nursery() as nursery:
                 nursery.start_soon(self._tick)
+                nursery.start_soon(self._tell_commits)
                 nursery.start_soon(self._compaction.run)
                 nursery.start_soon(self._keep_room)
                 await self._work(nursery)
@@ -276,11 +279,23 @@ class Driver:
                 await self._break(self._failure)
             if self._reads.gathered:
                 self._reads.ask(self.core.read_index)
-            while (batch := self.core.ready()) is not None:
+            while (batch := self.core.ready(with_commit_news=self._tells_commits)) is not None:
                 self._take(batch)
             self._begin_storing()
             self._apply()
+            self._tells_commits = False
+            if self.core.owes_commit_news:
+                self._owes_commit_news.set()
             await self._wake.wait()
+
+    async def _tell_commits(self) -> None:
+        """Followers learn of a commit with the next entries, or after this moment's wait."""
+        while True:
+            await self._owes_commit_news.wait()
+            await trio.sleep(COMMIT_NEWS_DELAY_S)
+            self._owes_commit_news = trio.Event()
+            self._tells_commits = True
+            self._wake.set()
 
     async def _tick(self) -> None:
         tick_s = self.settings.tick_s

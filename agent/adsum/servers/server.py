@@ -27,7 +27,7 @@ from adsum.net.streams import StreamServer
 from adsum.now import SECOND, Now
 from adsum.raft.core import Core
 from adsum.raft.messages import Message, SnapshotOffer, Stamp
-from adsum.raft.types import MemberId, Restored, Term
+from adsum.raft.types import MemberId, Restored
 from adsum.servers import carrying, founding, requests
 from adsum.servers.answering import RAFT, Answering
 from adsum.servers.bootstrap import Alive
@@ -100,7 +100,6 @@ class ConsensusServer:
         self._directory = directory
         self._random = random
         self._now = now
-        self._refs = _refs(opened)
         self._encoder = Encoder()
         self._broken: StorageFailed | None = None
         self.gate = Gate(self._identity, security)
@@ -232,7 +231,7 @@ class ConsensusServer:
             random=Random(self._random.getrandbits(64)),
             now=self._now(),
         )
-        return Driver(core, self.log, self.machine, self, self.settings, now=self._now, refs=self._refs)
+        return Driver(core, self.log, self.machine, self, self.settings, now=self._now)
 
     async def _vouch(self, driver: Driver) -> None:
         """A voter again, under the new log id: what was lost here can do no harm any more."""
@@ -245,11 +244,6 @@ class ConsensusServer:
                 )
             else:
                 await driver.changed()
-
-
-def _refs(opened: Opened) -> dict[tuple[int, Term], SnapshotRef]:
-    ref = opened.log.snapshot
-    return {(ref.index, ref.term): ref} if ref is not None else {}
 
 
 def _tell_findings(opened: Opened) -> None:

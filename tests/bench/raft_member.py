@@ -1,0 +1,233 @@
+"""One server of consensus with a small state machine and a door on a Unix socket: what `make bench-raft` runs.
+
+    python -m tests.bench.raft_member FOLDER NUMBER PORT…
+
+Frames through the door: length (4), a number of the caller's (8), a letter, and what belongs to it.
+
+    P  an entry: proposer (2), its sequence (8), anything     → A when it is committed and applied, or
+                                                                N (nothing happened) or U (nobody knows)
+    S  nothing                                                → A and how this server stands, as JSON
+    R  nothing                                                → the same, once a quorum has confirmed it
+"""
+
+from __future__ import annotations
+
+import gc
+import json
+import struct
+import sys
+import zlib
+from collections.abc import Callable, Iterator
+from functools import partial
+from pathlib import Path
+from random import Random
+from uuid import UUID
+
+import cbor2
+import trio
+
+from adsum.gossip.claims import Address
+from adsum.net.gate import Security
+from adsum.net.keyring import load
+from adsum.net.listening import bind_tcp
+from adsum.raft.errors import Refused
+from adsum.raft.types import Entry, EntryKind
+from adsum.servers.directory import KnownServer
+from adsum.servers.errors import OutcomeUnknown, StoreBroken, Unavailable
+from adsum.servers.server import ConsensusServer, open_server
+from adsum.servers.settings import ServerSettings
+from adsum.storage.files import OsFolder
+from adsum.storage.memory import MemoryDisk
+
+FRAME = struct.Struct("<IQc")  # length of what follows it, number, letter
+PROPOSAL = struct.Struct("<HQ")  # proposer, sequence
+CHUNK_BYTES = 1 << 18
+
+
+def node(number: int) -> str:
+    return str(UUID(int=number + 1))
+
+
+class Puts:
+    """The last value of each proposer. A sequence that skips one says that something acknowledged is lost,
+    for a proposer repeats what it is not sure of."""
+
+    def __init__(self) -> None:
+        self.values: dict[int, bytes] = {}
+        self.sequences: dict[int, int] = {}
+        self.applied = 0
+        self.gaps = 0
+
+    def apply(self, entry: Entry) -> bytes:
+        if entry.kind is not EntryKind.COMMAND:
+            return b""
+        proposer, sequence = PROPOSAL.unpack_from(entry.data)
+        last = self.sequences.get(proposer, sequence - 1)
+        self.gaps += sequence > last + 1
+        self.sequences[proposer] = max(sequence, last)
+        self.values[proposer] = entry.data
+        self.applied += 1
+        return b""
+
+    def snapshot(self) -> Iterator[bytes]:
+        return iter([cbor2.dumps([self.values, self.sequences, self.applied, self.gaps])])
+
+    def read(self, pieces: Iterator[bytes]) -> list[object]:
+        state = cbor2.loads(b"".join(pieces))
+        assert isinstance(state, list)
+        return state
+
+    def restore(self, state: list[object]) -> None:
+        self.values, self.sequences, self.applied, self.gaps = state  # type: ignore[assignment]
+
+    def hash(self) -> bytes:
+        return b"%08x" % zlib.crc32(repr(sorted(self.values.items())).encode())
+
+
+class Peers:
+    def __init__(self, ports: list[int]) -> None:
+        self._known = [
+            KnownServer(node(number), Address("127.0.0.1", port), expect=len(ports))
+            for number, port in enumerate(ports)
+        ]
+
+    def servers(self) -> list[KnownServer]:
+        return self._known
+
+
+class Door:
+    def __init__(self, server: ConsensusServer, machine: Puts) -> None:
+        self._server = server
+        self._machine = machine
+
+    async def serve(self, stream: trio.SocketStream) -> None:
+        caller = _Caller(stream)
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(caller.write)
+            rest = b""
+            while chunk := await stream.receive_some(CHUNK_BYTES):
+                rest = self._take(rest + chunk, caller, nursery)
+            nursery.cancel_scope.cancel()
+
+    def _take(self, received: bytes, caller: _Caller, nursery: trio.Nursery) -> bytes:
+        offset, end, driver = 0, len(received), self._server.driver
+        while offset + FRAME.size <= end:
+            length, number, letter = FRAME.unpack_from(received, offset)
+            start = offset + FRAME.size
+            if start + length > end:
+                break
+            offset = start + length
+            if letter != b"P":
+                nursery.start_soon(self._tell, caller, number, letter)
+                continue
+            answered = partial(caller.answer, number)
+            try:
+                if driver is None:
+                    raise Unavailable("no cluster yet")
+                driver.propose(received[start:offset], answered)
+            except (Refused, Unavailable) as error:
+                answered(error)
+        return received[offset:]
+
+    async def _tell(self, caller: _Caller, number: int, letter: bytes) -> None:
+        try:
+            if letter == b"R":
+                await self._server.read()
+        except (Refused, Unavailable, OutcomeUnknown) as error:
+            caller.answer(number, error)
+            return
+        caller.put(number, b"A", json.dumps(self._standing()).encode())
+
+    def _standing(self) -> dict[str, object]:
+        driver, machine = self._server.driver, self._machine
+        return {
+            "is_leader": driver is not None and driver.is_leader,
+            "leader": str(driver.leader.node) if driver is not None and driver.leader is not None else None,
+            "term": driver.core.replica.term if driver is not None else 0,
+            "cluster": self._server.log.identity.cluster,
+            "applied": machine.applied,
+            "gaps": machine.gaps,
+            "sequences": machine.sequences,
+            "hash": machine.hash().decode(),
+            "batches": driver.counters.batches if driver is not None else 0,
+            "groups": driver.counters.groups if driver is not None else 0,
+            "entries": driver.counters.entries_stored if driver is not None else 0,
+        }
+
+
+class _Caller:
+    def __init__(self, stream: trio.SocketStream) -> None:
+        self._stream = stream
+        self._answers: list[bytes] = []
+        self._news = trio.lowlevel.ParkingLot()
+
+    def answer(self, number: int, outcome: bytes | Exception) -> None:
+        if isinstance(outcome, bytes):
+            self.put(number, b"A", outcome)
+        else:
+            self.put(number, b"U" if isinstance(outcome, OutcomeUnknown) else b"N", str(outcome).encode())
+
+    def put(self, number: int, letter: bytes, content: bytes) -> None:
+        if not self._answers:
+            self._news.unpark()
+        self._answers.append(FRAME.pack(len(content), number, letter) + content)
+
+    async def write(self) -> None:
+        try:
+            while True:
+                if not self._answers:
+                    await self._news.park()
+                answers, self._answers = self._answers, []
+                await self._stream.send_all(b"".join(answers))
+        except (trio.BrokenResourceError, trio.ClosedResourceError):
+            return
+
+
+async def run(folder: Path, number: int, ports: list[int]) -> None:
+    machine = Puts()
+    server = open_server(
+        OsFolder(folder / "raft"),
+        node=node(number),
+        machine=machine,
+        directory=Peers(ports),
+        security=Security(load(MemoryDisk(), None), "dc1"),
+        settings=ServerSettings(expect=len(ports)),
+        random=Random(),
+    )
+    door = Door(server, machine)
+    path = folder / "door"
+    path.unlink(missing_ok=True)
+    socket = trio.socket.socket(trio.socket.AF_UNIX, trio.socket.SOCK_STREAM)
+    await socket.bind(str(path))
+    socket.listen()
+    gc.collect()
+    gc.freeze()
+    serve: Callable[..., object] = partial(trio.serve_listeners, door.serve, [trio.SocketListener(socket)])
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(serve)  # type: ignore[arg-type]
+        nursery.start_soon(_until_told, server)
+        await server.run(bind_tcp("127.0.0.1", ports[number]))
+        nursery.cancel_scope.cancel()
+
+
+async def _until_told(server: ConsensusServer) -> None:
+    import signal
+
+    with trio.open_signal_receiver(signal.SIGTERM) as signals:
+        async for _ in signals:
+            await server.stop()
+
+
+def main() -> int:
+    folder, number, *ports = sys.argv[1:]
+    status = 0
+    try:
+        trio.run(run, Path(folder), int(number), [int(port) for port in ports])
+    except* StoreBroken as broken:
+        print(broken.exceptions[0], file=sys.stderr)
+        status = 1
+    return status
+
+
+if __name__ == "__main__":
+    sys.exit(main())
