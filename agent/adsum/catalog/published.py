@@ -6,8 +6,6 @@ It remembers what changed, so that those who copy it can be told of just that.
 from __future__ import annotations
 
 import enum
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import NamedTuple
 
 from adsum.catalog.model import Check, Node, Service
@@ -38,33 +36,35 @@ class Published:
         return self.view.node(self.node_name)
 
     def put_node(self, now: Now, node: Node) -> None:
-        with self._noted(Changed(Part.NODE, "")):
-            self.view.put_node(now, self._owner, node)
+        before = self.view.index
+        self.view.put_node(now, self._owner, node)
+        self._note(before, Changed(Part.NODE, ""))
 
     def put_service(self, now: Now, service: Service) -> None:
-        with self._noted(Changed(Part.SERVICE, service.service_id)):
-            self.view.put_service(now, self.node_name, service)
+        before = self.view.index
+        self.view.put_service(now, self.node_name, service)
+        self._note(before, Changed(Part.SERVICE, service.service_id))
 
     def remove_service(self, now: Now, service_id: str) -> None:
-        with self._noted(Changed(Part.SERVICE, service_id)):
-            self.view.remove_service(now, self.node_name, service_id)
+        before = self.view.index
+        self.view.remove_service(now, self.node_name, service_id)
+        self._note(before, Changed(Part.SERVICE, service_id))
 
     def put_check(self, now: Now, check: Check) -> None:
-        with self._noted(Changed(Part.CHECK, check.check_id)):
-            self.view.put_check(now, self.node_name, check)
+        before = self.view.index
+        self.view.put_check(now, self.node_name, check)
+        self._note(before, Changed(Part.CHECK, check.check_id))
 
     def remove_check(self, now: Now, check_id: str) -> None:
-        with self._noted(Changed(Part.CHECK, check_id)):
-            self.view.remove_check(now, self.node_name, check_id)
+        before = self.view.index
+        self.view.remove_check(now, self.node_name, check_id)
+        self._note(before, Changed(Part.CHECK, check_id))
 
     def take_changed(self) -> tuple[Changed, ...]:
         changed, self._changed = tuple(self._changed), {}
         return changed
 
-    @contextmanager
-    def _noted(self, change: Changed) -> Iterator[None]:
+    def _note(self, before: int, change: Changed) -> None:
         """What is as it was before is no change."""
-        before = self.view.index
-        yield
         if self.view.index != before:
             self._changed[change] = None
