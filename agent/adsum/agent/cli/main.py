@@ -49,6 +49,8 @@ COMMANDS = {
     "leave": "Have the agent leave in good order and end",
     "join": "Have the agent join others",
     "force-leave": "Declare a failed member gone",
+    "timeline": "What happened to members, and on what grounds",
+    "explain": "Why a node is as it is, and what to do next",
     "simulate": "Rehearse trouble in a simulated cluster: times, false verdicts, cost",
     "keygen": "Make a key for encrypting gossip",
     "completion": "Completion for bash, zsh or fish",
