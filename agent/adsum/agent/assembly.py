@@ -91,7 +91,7 @@ class Assembly:
             nursery.start_soon(self._node.watches.run)
             await self._answer_dns(nursery)
             roll_call = await self._call_roll(nursery)
-            await self._open_front(nursery)
+            await self._open_front(nursery, roll_call)
             nursery.start_soon(self._node.keep_time)
             self._settle_in()
             nursery.start_soon(self._feed_watchdog)
@@ -116,7 +116,7 @@ class Assembly:
         await roll_call.begin(nursery)
         return roll_call
 
-    async def _open_front(self, nursery: trio.Nursery) -> None:
+    async def _open_front(self, nursery: trio.Nursery, roll_call: RollCall) -> None:
         front = await _load("adsum.agent.front")
         observed = front.Observed(
             dns=self._dns,
@@ -124,6 +124,7 @@ class Assembly:
             stream=self._stream,
             lag=self._lag,
             gc_pauses=self._gc_pauses,
+            roll=roll_call.observed(),
         )
         secure = front.secured(self._sockets.https, self._tls)
         await front.serve(nursery, self._sockets.http, secure, self._agent, self._random, observed)

@@ -35,6 +35,7 @@ from adsum.observe.exposition import Exposition
 from adsum.observe.gc_pauses import GcPauses
 from adsum.observe.log_stream import LogStream
 from adsum.observe.loop_lag import LoopLag
+from adsum.observe.roll import RollSource
 from adsum.observe.series import Sources
 from adsum.observe.tally import CatalogTally
 from adsum.storage.writer import WriterCounters
@@ -55,6 +56,7 @@ class Observed:
     stream: LogStream
     lag: LoopLag
     gc_pauses: GcPauses
+    roll: RollSource
 
 
 async def serve(
@@ -113,6 +115,7 @@ def _sources(
         logs=observed.stream.counters,
         lag=observed.lag,
         gc_pauses=observed.gc_pauses,
+        roll=observed.roll,
     )
 
 

@@ -53,6 +53,7 @@ from adsum.now import Now
 from adsum.observe import journal
 from adsum.observe.entry import Recorded
 from adsum.observe.journal import Journal
+from adsum.observe.roll import NetSource, RollSource
 from adsum.storage.disk import Disk
 from adsum.storage.memory import MemoryDisk
 
@@ -109,6 +110,11 @@ class RollCall:
                     witness(self._node.now(), effect)
             case Send() | PingStream() | OpenSync() | AnswerSync() | CloseSync() if self.network is not None:
                 self.network.perform(effect)
+
+    def observed(self) -> RollSource:
+        network = self.network
+        net = NetSource.of(network, self.colleagues.server.counters) if network else NetSource()
+        return RollSource.of(self.roll.gossip, self._node.now, net)
 
     def name_of(self, short: bytes) -> str:
         commons = self.roll.gossip.commons

@@ -28,6 +28,7 @@ def _received_drops(sources: Sources) -> Labelled:
         {reason.replace(" ", "_"): dropped.get(reason, 0) for reason in REASONS}
         | {
             "buffer_full": net.dropped_by_kernel(),
+            "not_allowed": net.not_allowed(),
             "oversized": net.datagrams.received_oversized,
             "error": net.datagrams.receive_errors,
             "truncated": sealing.truncated,
@@ -154,6 +155,14 @@ NET: tuple[Series, ...] = (
         "adsum_stream_pings_answered_total",
         "Pings answered over a stream.",
         lambda s: s.roll.net.streams.pings_answered,
+    ),
+    counter(
+        "adsum_streams_skipped_total",
+        "Streams to other agents not opened, because too many were open, by what for.",
+        lambda s: by_one(
+            {"ping": s.roll.net.gossiping.pings_skipped, "sync": s.roll.net.gossiping.syncs_skipped}
+        ),
+        "purpose",
     ),
     # Calls.
     gauge(

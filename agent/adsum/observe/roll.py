@@ -19,6 +19,7 @@ from adsum.gossip.tally import Tally
 from adsum.net.call_server import CallCounters
 from adsum.net.datagrams import DatagramCounters
 from adsum.net.gate import GateCounters
+from adsum.net.gossiping import Gossiping, GossipingCounters
 from adsum.net.sealing import SealingCounters
 from adsum.net.streams import StreamCounters
 from adsum.now import SECOND, Now
@@ -31,12 +32,29 @@ DIGEST_BITS = 53  # Prometheus' numbers are doubles: beyond, two views would loo
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NetSource:
+    """What counts between the core and the network; without arguments, where there is none."""
+
     datagrams: DatagramCounters = field(default_factory=DatagramCounters)
     sealing: SealingCounters = field(default_factory=SealingCounters)
     streams: StreamCounters = field(default_factory=StreamCounters)
     gate: GateCounters = field(default_factory=GateCounters)
     calls: CallCounters = field(default_factory=CallCounters)
-    dropped_by_kernel: Callable[[], int] = lambda: 0  # as `Datagrams` knows it
+    gossiping: GossipingCounters = field(default_factory=GossipingCounters)
+    dropped_by_kernel: Callable[[], int] = lambda: 0
+    not_allowed: Callable[[], int] = lambda: 0
+
+    @classmethod
+    def of(cls, network: Gossiping, calls: CallCounters) -> NetSource:
+        return cls(
+            datagrams=network.datagrams.counters,
+            sealing=network.sealing.counters,
+            streams=network.streams.counters,
+            gate=network.gate.counters,
+            calls=calls,
+            gossiping=network.counters,
+            dropped_by_kernel=network.datagrams.dropped_by_kernel,
+            not_allowed=lambda: network.allowed.refused,
+        )
 
 
 def _alone() -> dict[Status, int]:
