@@ -39,7 +39,7 @@ def _http_rows(config: Config) -> list[tuple[str, str]]:
 def _https_rows(config: Config) -> list[tuple[str, str]]:
     if config.ports.https < 0 or not config.addresses.https:
         return []
-    is_known = config.tls is not None and config.tls.is_required_of_clients
+    is_known = config.tls is not None and config.tls.for_https.is_required_of_clients
     return [("HTTPS", f"{_url(config)}   clients show a certificate" if is_known else _url(config))]
 
 

@@ -61,6 +61,11 @@ class TlsSettings:
     prefer_server_cipher_suites: bool = False
     datacenter: str = "dc1"
     domain: str = "consul"
+    https: TlsSettings | None = None  # HTTPS's, where they are others
+
+    @property
+    def for_https(self) -> TlsSettings:
+        return self.https or self
 
     @property
     def server_name(self) -> str:

@@ -185,7 +185,7 @@ def test_our_own_domain_can_be_taken_away(tmp_path: Path) -> None:
         ({"acl": {"default_policy": "deny"}}, "acl.default_policy"),
         ({"acl": {"enabled": True}}, "acl.enabled"),
         ({"auto_encrypt": {"tls": True}}, "auto_encrypt.tls"),
-        ({"tls": {"internal_rpc": {"verify_incoming": True}}}, "tls.internal_rpc.verify_incoming"),
+        ({"tls": {"grpc": {"verify_incoming": True}}}, "tls.grpc.verify_incoming"),
     ],
 )
 def test_a_protection_we_do_not_have_stops_the_start_unless_allowed(

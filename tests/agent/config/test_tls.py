@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import ssl
 import subprocess
 import sys
 from pathlib import Path
@@ -153,17 +154,68 @@ OTHER_VALUES: dict[str, object] = {
 
 @pytest.mark.parametrize("name", sorted(TLS_KEYS))
 def test_every_key_of_tls_arrives_with_a_reload(tmp_path: Path, certificates: Folder, name: str) -> None:
+    section, _, leaf = name.rpartition(".")
     old = load_tree(tmp_path, certificates.keys).config
     renewed = Folder(tmp_path / "new", certificates.authority, "server.dc1.consul")
-    files = renewed.keys | {"ca_path": str(tmp_path / "new")}
-    (tmp_path / "new" / "key.pem").rename(tmp_path / "key.pem")
-    files["key_file"] = str(tmp_path / "key.pem")
-    value = files.get(name) or OTHER_VALUES.get(name, True)
-    pair = ["cert_file", "key_file"] if name in {"cert_file", "key_file"} else [name]
-    new = load_tree(tmp_path, certificates.keys | {each: files.get(each, value) for each in pair}).config
-    assert diff(old, new).applied == pair
+    ca_path = tmp_path / "authorities"
+    ca_path.mkdir()
+    Path(renewed.ca_file).rename(ca_path / "ca.pem")
+    values = renewed.keys | {"ca_file": str(ca_path / "ca.pem"), "ca_path": str(ca_path)} | OTHER_VALUES
+    leaves = ["cert_file", "key_file"] if leaf in {"cert_file", "key_file"} else [leaf]
+    tree: object = {each: values.get(each, True) for each in leaves}
+    for part in reversed(section.split(".") if section else []):
+        tree = {part: tree}
+    assert isinstance(tree, dict)
+    new = load_tree(tmp_path, certificates.keys | tree).config
+    assert diff(old, new).applied == [f"{section}.{each}".lstrip(".") for each in leaves]
     assert new.tls != old.tls
     assert applied(old, new) == new
+
+
+def test_the_section_of_later_versions_goes_before_the_old_keys(tmp_path: Path, certificates: Folder) -> None:
+    other = Folder(tmp_path / "other", certificates.authority, "https.example")
+    tree: dict[str, object] = {
+        "tls_min_version": "tls12",
+        "tls": {
+            "defaults": {**certificates.keys, "verify_incoming": True, "tls_min_version": "TLSv1_3"},
+            "https": {"cert_file": other.cert_file, "key_file": other.key_file, "verify_incoming": False},
+            "internal_rpc": {"verify_server_hostname": True},
+        },
+        "ports": {"https": 8501},
+    }
+    loaded = load_tree(tmp_path, tree)
+    assert loaded.warnings == []
+    servers = loaded.config.tls
+    assert servers is not None
+    assert (servers.cert_file, servers.min_version) == (certificates.cert_file, "TLSv1_3")
+    assert (servers.is_required_of_servers, servers.is_verified_out) == (True, True)
+    clients = servers.for_https
+    assert (clients.cert_file, clients.ca_file) == (other.cert_file, certificates.ca_file)
+    assert (clients.min_version, clients.is_required_of_clients) == ("TLSv1_3", False)
+    made = loaded.tls
+    assert made is not None
+    assert made.https is not None
+    assert (made.https.verify_mode, made.is_incoming_required) == (ssl.CERT_NONE, True)
+    assert made.outgoing is not None
+    assert made.outgoing.check_hostname
+
+
+def test_defaults_alone_are_the_old_keys_by_another_name(tmp_path: Path, certificates: Folder) -> None:
+    old = load_tree(tmp_path, {**certificates.keys, "verify_incoming": True}).config.tls
+    assert old is not None
+    section = {"defaults": {**certificates.keys, "verify_incoming": True}}
+    assert load_tree(tmp_path, {"tls": section}).config.tls == old
+
+
+def test_what_is_wrong_in_the_section_is_told_by_its_own_key(tmp_path: Path) -> None:
+    tree: dict[str, object] = {
+        "tls": {"defaults": {"ca_file": "/ca"}, "https": {"cert_file": "/c", "key_file": "/k"}}
+    }
+    assert [error.partition(" ")[0] for error in errors_of(tmp_path, tree)] == [
+        "tls.https.cert_file:",
+        "tls.https.key_file:",
+        "tls.defaults.ca_file:",
+    ]
 
 
 def test_tls_is_switched_on_by_a_restart_and_off_by_a_reload(tmp_path: Path, certificates: Folder) -> None:

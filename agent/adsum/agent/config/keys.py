@@ -55,8 +55,9 @@ KEYS = {key.name: key for key in _read_table()}
 # What is given of these makes an agent speak TLS; all of them are read by `config.tls`.
 TLS_KEYS = frozenset(
     name
-    for name in KEYS
-    if name in {"ca_file", "ca_path", "cert_file", "key_file"} or name.startswith(("verify_", "tls_"))
+    for name, key in KEYS.items()
+    if key.fate is Fate.RELOAD
+    and (name in {"ca_file", "ca_path", "cert_file", "key_file"} or name.startswith(("verify_", "tls")))
 )
 
 # A singular block joins its list.

@@ -139,7 +139,8 @@ def _check_ports(config: Config) -> Iterator[tuple[str, str]]:
             shared = set(addresses) & set(other_addresses)
             if port == other_port > 0 and shared:
                 yield key, f"is the port of {other} as well, {port} on {min(shared)}"
-    if ports.https > 0 and not (config.tls and config.tls.cert_file and config.tls.key_file):
+    https = config.tls and config.tls.for_https
+    if ports.https > 0 and not (https and https.cert_file and https.key_file):
         yield "ports.https", "needs cert_file and key_file: HTTPS has no certificate to show"
 
 
