@@ -9,7 +9,7 @@ from __future__ import annotations
 import ipaddress
 import os
 import socket
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from random import Random
 from typing import TYPE_CHECKING
 
@@ -57,6 +57,7 @@ class Observed:
     lag: LoopLag
     gc_pauses: GcPauses
     roll: RollSource
+    certificate_end_s: Callable[[], int]
 
 
 async def serve(
@@ -115,7 +116,9 @@ def _sources(
         logs=observed.stream.counters,
         lag=observed.lag,
         gc_pauses=observed.gc_pauses,
+        certificate_end_s=observed.certificate_end_s,
         roll=observed.roll,
+        journal=agent.journal.counters,
     )
 
 

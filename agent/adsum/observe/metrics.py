@@ -12,6 +12,7 @@ import time
 import trio
 
 from adsum.now import SECOND
+from adsum.observe.journal_metrics import JOURNAL
 from adsum.observe.loop_lag import BOUNDS_NS
 from adsum.observe.net_metrics import NET
 from adsum.observe.process import tasks
@@ -135,6 +136,12 @@ ADSUM: tuple[Series, ...] = (
     ),
     counter("adsum_http_sent_bytes_total", "Bytes written to HTTP clients.", lambda s: s.http.sent_bytes),
     counter("adsum_http_connections_total", "Connections accepted.", lambda s: s.http.connections_accepted),
+    counter("adsum_http_tls_handshakes_total", "Handshakes of HTTPS done.", lambda s: s.http.tls_handshakes),
+    gauge(
+        "adsum_tls_certificate_end_seconds",
+        "When the certificate ends, in seconds since 1970; 0 without one.",
+        lambda s: s.certificate_end_s(),
+    ),
     gauge("adsum_http_connections_open", "Connections open now.", lambda s: s.http.connections_open),
     gauge("adsum_http_requests_waiting", "Blocking queries waiting for a change.", lambda s: s.http.parked),
     gauge(
@@ -260,6 +267,7 @@ ADSUM: tuple[Series, ...] = (
     # Other agents.
     *ROLL,
     *NET,
+    *JOURNAL,
     # The process.
     histogram(
         "adsum_event_loop_lag_seconds",

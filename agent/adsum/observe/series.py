@@ -18,6 +18,7 @@ from adsum.dns.counters import DnsCounters
 from adsum.frozen import dataclass
 from adsum.health_checks.runner import Counters as CheckCounters
 from adsum.observe.gc_pauses import GcPauses
+from adsum.observe.journal_file import JournalCounters
 from adsum.observe.log_stream import LogCounters
 from adsum.observe.loop_lag import LoopLag
 from adsum.observe.roll import RollSource
@@ -44,6 +45,8 @@ class Sources:
     lag: LoopLag
     gc_pauses: GcPauses
     roll: RollSource = field(default_factory=RollSource)
+    journal: JournalCounters = field(default_factory=JournalCounters)
+    certificate_end_s: Callable[[], int] = int  # 0 without TLS
 
 
 class Kind(enum.Enum):

@@ -1,0 +1,35 @@
+"""Whether the journal of membership changes keeps up: what it lost, and why."""
+
+from __future__ import annotations
+
+from adsum.observe.series import Labelled, Series, Sources, by_one, counter
+
+
+def _lost(sources: Sources) -> Labelled:
+    journal = sources.journal
+    return by_one({"queue": journal.dropped, "disk": journal.lost_writing, "unreadable": journal.unreadable})
+
+
+JOURNAL: tuple[Series, ...] = (
+    counter(
+        "adsum_journal_entries_total",
+        "Entries made about members, for `adsum timeline`.",
+        lambda s: s.journal.recorded,
+    ),
+    counter(
+        "adsum_journal_lost_total",
+        "Entries lost: the queue before the disk was full, the disk refused, or an entry was illegible.",
+        _lost,
+        "reason",
+    ),
+    counter(
+        "adsum_journal_forgotten_total",
+        "The oldest entries, dropped to keep the journal within its size.",
+        lambda s: s.journal.forgotten,
+    ),
+    counter(
+        "adsum_journal_set_aside_total",
+        "Damaged journals set aside.",
+        lambda s: s.journal.set_aside,
+    ),
+)
