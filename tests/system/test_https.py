@@ -95,6 +95,9 @@ def test_a_hangup_renews_the_certificate_and_a_bad_one_changes_nothing(https: Ht
     https.agent.send(signal.SIGHUP)
     assert until(lambda: https.shown() != first, within_s=RELOAD_S_MAX)
     second = https.shown()
+    metrics = https.agent.call("GET", "/metrics")[1]
+    assert b"\nadsum_tls_certificate_end_seconds " in metrics
+    assert b"\nadsum_tls_certificate_end_seconds 0" not in metrics
     Path(https.certificates.cert_file).write_text("rubbish")
     https.agent.send(signal.SIGHUP)
     sentence = f"cert_file: {https.certificates.cert_file} holds no certificate"

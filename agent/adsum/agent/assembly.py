@@ -124,10 +124,14 @@ class Assembly:
             stream=self._stream,
             lag=self._lag,
             gc_pauses=self._gc_pauses,
+            certificate_end_s=self._certificate_end_s,
             roll=roll_call.observed(),
         )
         secure = front.secured(self._sockets.https, self._tls)
         await front.serve(nursery, self._sockets.http, secure, self._agent, self._random, observed)
+
+    def _certificate_end_s(self) -> int:
+        return 0 if self._tls is None else self._tls.certificate_end_s
 
     def _settle_in(self) -> None:
         # What was made so far lives as long as the process: the collector, which has been off since the first

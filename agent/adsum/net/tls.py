@@ -97,6 +97,7 @@ class Tls:
     outgoing: ssl.SSLContext | None  # none: we speak to servers in clear
     is_incoming_required: bool
     server_name: str
+    certificate_end_s: int = 0  # in seconds since 1970, for whoever reads certificates to say; 0: not known
 
     def renew(self, fresh: Tls | None) -> None:
         """None: no key of it is given any more.
@@ -109,6 +110,7 @@ class Tls:
         self.incoming = fresh.incoming
         self.outgoing = fresh.outgoing
         self.is_incoming_required = fresh.is_incoming_required
+        self.certificate_end_s = fresh.certificate_end_s
 
 
 def tls(settings: TlsSettings) -> Tls:

@@ -4,6 +4,7 @@ import json
 import ssl
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -15,7 +16,7 @@ from adsum.agent.config.load import load
 from adsum.agent.config.reload import applied, diff
 from adsum.net.tls import TlsSettings
 from adsum.now import SECOND
-from tests.net.certificates import Folder
+from tests.net.certificates import LONG_AGO, Folder
 
 SUITES = ("TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256", "TLS_ECDHE_RSA_WITH_AES_256_GCM_SHA384")
 
@@ -135,8 +136,11 @@ def test_the_key_of_another_certificate_is_told(tmp_path: Path, certificates: Fo
 
 def test_an_expired_certificate_starts_with_a_warning(tmp_path: Path, certificates: Folder) -> None:
     expired = Folder(tmp_path / "old", certificates.authority, "x.example", has_expired=True)
-    (warning,) = load_tree(tmp_path, expired.keys).warnings
+    loaded = load_tree(tmp_path, expired.keys)
+    (warning,) = loaded.warnings
     assert warning.startswith(f"cert_file {expired.cert_file} expired at 20")
+    assert loaded.tls is not None
+    assert LONG_AGO.timestamp() < loaded.tls.certificate_end_s < time.time()
 
 
 def test_versions_of_tls_that_nobody_should_speak_are_taken_as_1_2(

@@ -74,35 +74,41 @@ def _made(values: Values, servers: _Side, clients: _Side | None = None) -> tuple
     made: list[Tls] = []
     refused: dict[tuple[str, str], None] = {}  # what both sides share is wrong once
     warnings: dict[str, None] = {}
+    ends: list[int] = []
     for side in filter(None, (servers, clients)):
         try:
             made.append(tls(side.settings))
-            warnings |= dict.fromkeys(_warnings(side))
+            end = _end(side.settings.cert_file)
+            warnings |= dict.fromkeys(_warnings(side, end))
+            ends += [] if end is None else [int(end.timestamp())]
         except BadTls as bad:
             refused |= dict.fromkeys((side.key(problem.key), problem.sentence) for problem in bad.problems)
     for key, sentence in refused:
         values.refuse(key, sentence)
-    return (None if refused else replace(made[0], https=made[-1].https)), list(warnings)
+    if refused:
+        return None, []
+    return replace(made[0], https=made[-1].https, certificate_end_s=min(ends, default=0)), list(warnings)
 
 
-def _warnings(side: _Side) -> list[str]:
+def _warnings(side: _Side, end: datetime | None) -> list[str]:
     warnings, settings = [], side.settings
     if settings.min_version.lower() in OLD_VERSIONS:
         key = side.key("tls_min_version")
         warnings.append(f"{key} = {settings.min_version}: the lowest that is spoken here is TLS 1.2")
-    if settings.cert_file and (ended := _ended(settings.cert_file)):
+    if end is not None and end < datetime.now(UTC):
         key = f"{side.key('cert_file')} {settings.cert_file}"
-        warnings.append(f"{key} expired at {ended:%Y-%m-%d %H:%M} UTC: clients refuse it")
+        warnings.append(f"{key} expired at {end:%Y-%m-%d %H:%M} UTC: clients refuse it")
     return warnings
 
 
-def _ended(cert_file: str) -> datetime | None:
-    """When the certificate ended, if it has."""
+def _end(cert_file: str) -> datetime | None:
+    """When the certificate ends."""
+    if not cert_file:
+        return None
     from cryptography import x509
 
     try:
         certificate = x509.load_pem_x509_certificate(Path(cert_file).read_bytes())
     except (ValueError, OSError):  # OpenSSL took it a moment ago: it is the stricter reader who says no
         return None
-    ended = certificate.not_valid_after_utc
-    return ended if ended < datetime.now(UTC) else None
+    return certificate.not_valid_after_utc
