@@ -27,7 +27,7 @@ def rendering(
     source: Source, indexes: Indexes, counters: ApiCounters | None = None, *topics: Topic
 ) -> Rendering:
     read = Read(topics or (WEB,), source.render)
-    return Rendering(read, indexes, counters or ApiCounters(), (("X-Meta", "1"),), is_pretty=False)
+    return Rendering(read, indexes, counters or ApiCounters(), lambda: (("X-Meta", "1"),), is_pretty=False)
 
 
 async def test_answer_stands_until_its_topic_moves() -> None:

@@ -18,6 +18,7 @@ CORES = [
     "agent/adsum/agent/presence.py",
     "agent/adsum/agent/tags.py",
     "agent/adsum/agent/user_events.py",
+    "agent/adsum/agent/known_servers.py",
     "agent/adsum/catalog/**/*.py",
     "agent/adsum/gossip/**/*.py",
     "agent/adsum/raft/**/*.py",

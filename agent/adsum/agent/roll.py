@@ -12,6 +12,7 @@ from __future__ import annotations
 import cbor2
 
 from adsum.agent.commands import Datagram
+from adsum.agent.known_servers import KnownServers
 from adsum.agent.presence import Presence
 from adsum.agent.user_events import UserEvents
 from adsum.catalog.view import View
@@ -60,7 +61,8 @@ class Roll:
         """`rejoins`: also after it left it looks for its peers at the next start."""
         self.gossip = gossip
         self.presence = Presence(view, own_id, datacenter)
-        self.events = UserEvents(view)
+        self.servers = KnownServers()
+        self.events = UserEvents(view, gossip.commons.me.profile.name)
         self.has_left = False
         self._rejoins = rejoins
         self._joins: dict[int, _Join] = {}
@@ -165,6 +167,7 @@ class Roll:
         if change.after is not None and change.after.status is Status.FAILED:
             self._look_whether_held(now)
         self.presence.changed(now, change)
+        self.servers.changed(change)
         if self._save_peers_ns is None:
             self._save_peers_ns = now.monotonic_ns + PEERS_SAVE_NS
 

@@ -6,6 +6,8 @@ are ignored. Everything bigger belongs into the catalog.
 
 from __future__ import annotations
 
+from functools import lru_cache
+
 import cbor2
 
 from adsum.frozen import dataclass
@@ -13,6 +15,8 @@ from adsum.gossip.claims import BadClaim, strict_loads
 
 TEXT_CHARACTERS_MAX = 64
 NUMBER_MAX = 1 << 31
+# Members that say the same of themselves, as most clients of a cluster do, are read once.
+REMEMBERED_MAX = 256
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,6 +37,7 @@ def encode(tags: Tags) -> bytes:
     return cbor2.dumps(fields)
 
 
+@lru_cache(REMEMBERED_MAX)
 def decode(meta: bytes) -> Tags:
     """One that makes no sense costs its member nothing but what it would have said."""
     try:

@@ -1,4 +1,8 @@
-"""User events heard here, the newest last: what `/v1/event/list` shows.
+"""User events: what a client has to say to the whole cluster, and the newest of them heard here.
+
+The roll carries an event as a name and opaque bytes; in them are its id, its payload and for whom it is
+meant. That is decided where it arrives: each agent knows its own name and services best. What is not for this
+agent is not listed on it.
 
 Consul keeps 256 of them, and so do we; an older one is forgotten. Each moves the index of its topic, on which
 watchers sleep.
@@ -8,20 +12,124 @@ from __future__ import annotations
 
 from collections import deque
 
+import cbor2
+
 from adsum.catalog.indexes import Family, Topic
+from adsum.catalog.pattern import Pattern
+from adsum.catalog.pattern_grammar import BadPattern
 from adsum.catalog.view import View
-from adsum.gossip.claims import UserEvent
+from adsum.frozen import dataclass
+from adsum.gossip.claims import BadClaim, UserEvent, strict_loads
 from adsum.now import Now
 
 EVENTS_MAX = 256
+ID_BYTES = 16
+# What Consul allows, measured on 1.8.7: 512 bytes as it encodes an event, in which the name stands twice and a
+# filter has its key. Ours is smaller on the wire, and so fits whenever Consul's does.
+SIZE_MAX = 512
+FIXED_SIZE = 96
+FILTER_SIZE = 4
+
+
+class BadEvent(ValueError):
+    """Whoever fires it is at fault; nobody heard of it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Event:
+    event_id: bytes
+    name: str
+    payload: bytes = b""
+    # Regular expressions; empty ones let everybody in.
+    node: str = ""
+    service: str = ""  # matches ids of services, as in Consul
+    tag: str = ""  # of such a service
+    clock: int = 0  # Lamport time; 0 until it was told
+
+
+def encode(event: Event) -> bytes:
+    """As the roll's payload. Fields that a later version appends are ignored."""
+    return cbor2.dumps([event.event_id, event.payload, event.node, event.service, event.tag])
+
+
+def decode(carried: UserEvent) -> Event | None:
+    """None when it makes no sense here: of a later version, or no event of ours."""
+    try:
+        fields = strict_loads(carried.payload)
+    except BadClaim:
+        return None
+    match fields:
+        case [bytes(event_id), bytes(payload), str(node), str(service), str(tag), *_]:
+            if len(event_id) == ID_BYTES:
+                return Event(
+                    event_id=event_id,
+                    name=carried.name,
+                    payload=payload,
+                    node=node,
+                    service=service,
+                    tag=tag,
+                    clock=carried.clock,
+                )
+    return None
+
+
+def check(event: Event) -> None:
+    """Raises `BadEvent`, in Consul's words."""
+    if event.tag and not event.service:
+        raise BadEvent("Cannot provide tag filter without service filter")
+    filters = {"node": event.node, "service": event.service, "tag": event.tag}
+    for kind, pattern in filters.items():
+        try:
+            Pattern(pattern)
+        except BadPattern as bad:
+            raise BadEvent(f"Invalid {kind} filter: {bad}") from None
+    if _size(event) > SIZE_MAX:
+        raise BadEvent(f"user event exceeds configured limit of {SIZE_MAX} bytes before encoding")
+
+
+def _size(event: Event) -> int:
+    filters = [len(each.encode()) for each in (event.node, event.service, event.tag) if each]
+    asked_for = sum(filters) + FILTER_SIZE * len(filters)
+    return FIXED_SIZE + 2 * len(event.name.encode()) + len(event.payload) + asked_for
 
 
 class UserEvents:
-    def __init__(self, view: View) -> None:
-        self.recent: deque[UserEvent] = deque(maxlen=EVENTS_MAX)
+    def __init__(self, view: View, node_name: str) -> None:
+        self.recent: deque[Event] = deque(maxlen=EVENTS_MAX)  # the newest last
+        self.for_others = 0
+        self.unreadable = 0
         self._view = view
+        self._node_name = node_name
 
-    def heard(self, now: Now, event: UserEvent) -> None:
+    def heard(self, now: Now, carried: UserEvent) -> None:
+        event = decode(carried)
+        if event is None:
+            self.unreadable += 1
+            return
+        try:
+            is_for_us = self._is_for_us(event)
+        except BadPattern:  # it became too costly only here, against what we have
+            self.unreadable += 1
+            return
+        if not is_for_us:
+            self.for_others += 1
+            return
         self.recent.append(event)
         self._view.indexes.advance(now.wall_ms)
         self._view.indexes.touch(Topic(Family.EVENTS))
+
+    def _is_for_us(self, event: Event) -> bool:
+        if event.node and not Pattern(event.node).occurs_in(self._node_name):
+            return False
+        return not event.service or self._has_service(Pattern(event.service), event.tag)
+
+    def _has_service(self, pattern: Pattern, tag: str) -> bool:
+        host = self._view.node(self._node_name)
+        is_tag = Pattern(tag)
+        for instance in host.instances if host is not None else ():
+            service = instance.service.value
+            if pattern.occurs_in(service.service_id) and (
+                not tag or any(map(is_tag.occurs_in, service.tags))
+            ):
+                return True
+        return False

@@ -42,7 +42,7 @@ FAILED_META: HeaderList = (
 
 # Parameters that plans and renderings look at; all others (when to answer, who asks, how fresh) leave the
 # answer as it is, and queries that differ only in them share a rendering, and an index.
-SHAPING = frozenset({"cached", "filter", "node-meta", "passing", "pretty", "tag"})
+SHAPING = frozenset({"cached", "filter", "near", "node-meta", "passing", "pretty", "tag"})
 
 Plan = Callable[[Agent, Query, str], Read]
 
@@ -59,13 +59,17 @@ class Reads:
         self._random = random
         self._counters = counters
         self._renderings = Renderings(counters)
+        self._servers = agent.roll.servers
+        self._servers_version = self._servers.version
 
     def route(self, path: str, plan: Plan, *, takes_cached: bool = False) -> Route:
         """A plan turns the rest of the path and the query into what to read, or refuses."""
         by_target = self._renderings.by_target
-        counters = self._counters
+        counters, servers = self._counters, self._servers
 
         async def answer(request: Request, rest: str) -> Response:
+            if servers.version != self._servers_version:
+                self._look_who_leads()
             known = by_target.get(request.target)
             if known is None:
                 return await self._answer(plan, request, rest, takes_cached=takes_cached)
@@ -91,7 +95,7 @@ class Reads:
             response = rendering.current()
             if asked.index:
                 return await self._hold(request, rendering, asked)
-        if not is_cached and not query.has("token"):
+        if not is_cached and not query.has("token") and not rendering.read.is_by_distance:
             self._renderings.keep_target(request.target, rendering)
         return response
 
@@ -100,19 +104,29 @@ class Reads:
         rendering = self._renderings.get(key)
         if rendering is not None:
             rendering.is_used = True
+            if rendering.read.is_by_distance:
+                rendering.outdate()
             return rendering
         read = plan(self._agent, request.query, rest)
         return self._make(key, read, request.query, is_cached=is_cached)
 
+    def _look_who_leads(self) -> None:
+        """Every answer says whether a leader is known, those that were made before as well."""
+        self._servers_version = self._servers.version
+        self._renderings.outdate()
+
     def _make(self, key: Hashable, read: Read, query: Query, *, is_cached: bool) -> Rendering:
         """Rendered before it is kept: what fails is not worth keeping."""
         agent = self._agent
-        meta: HeaderList = (
-            ("X-Consul-Knownleader", "true" if knows_leader(agent) else "false"),
-            ("X-Consul-Lastcontact", "0"),
-            ("X-Consul-Effective-Consistency", "stale"),
-            *((("X-Cache", "HIT"), ("Age", "0")) if is_cached else ()),
-        )
+
+        def meta() -> HeaderList:
+            return (
+                ("X-Consul-Knownleader", "true" if knows_leader(agent) else "false"),
+                ("X-Consul-Lastcontact", "0"),
+                ("X-Consul-Effective-Consistency", "stale"),
+                *((("X-Cache", "HIT"), ("Age", "0")) if is_cached else ()),
+            )
+
         is_pretty = parameters.is_pretty(query, always=agent.config.is_dev)
         rendering = Rendering(read, agent.view.indexes, self._counters, meta, is_pretty=is_pretty)
         rendering.current()
@@ -136,6 +150,8 @@ class Reads:
             self._counters.blocking_open -= 1
             for topic in rendering.read.topics:
                 watches.remove(topic, wake)
+        if self._servers.version != self._servers_version:
+            self._look_who_leads()
         return rendering.current()
 
     async def _until_moved(self, request: Request, rendering: Rendering, deadline: float) -> None:

@@ -8,6 +8,7 @@ from adsum.api import mesh, parameters, shapes
 from adsum.api.answers import json_answer
 from adsum.api.blocking import Reads, check_cache_control, check_consistency
 from adsum.api.door import Agent
+from adsum.api.nearness import Nearness
 from adsum.api.queries import filter_test, host_test, instance_tests, named, passing
 from adsum.api.rendering import Read
 from adsum.api.request import Query, Request
@@ -46,16 +47,20 @@ def datacenters(agent: Agent, request: Request) -> Response:
 
 def nodes(agent: Agent, query: Query, _rest: str) -> Read:
     view, is_wanted_host, is_wanted = agent.view, host_test(query), filter_test(query, NODE)
+    nearness = Nearness(agent, query)
 
     def render() -> bytes:
-        return shapes.list_of(
-            shapes.node_fragment(host.node)
+        found = (
+            host
             for host in view.nodes()
             if (is_wanted_host is None or is_wanted_host(host))
             and (is_wanted is None or is_wanted(host.node.value))
         )
+        ordered = nearness.order(found, lambda host: host.name)
+        return shapes.list_of(shapes.node_fragment(host.node) for host in ordered)
 
-    return Read((Topic(Family.NODES),), render, lists_everything=True)
+    topics = (Topic(Family.NODES),)
+    return Read(topics, render, lists_everything=True, is_by_distance=nearness.is_asked_for)
 
 
 def services(agent: Agent, query: Query, _rest: str) -> Read:
@@ -77,12 +82,12 @@ def services(agent: Agent, query: Query, _rest: str) -> Read:
 def of_service(agent: Agent, query: Query, rest: str) -> Read:
     view, name = agent.view, named(rest, "Missing service name")
     topics = (Topic(Family.SERVICE, name.lower()),)
-    return _instances(topics, query, lambda: view.instances(name))
+    return _instances(agent, topics, query, lambda: view.instances(name))
 
 
 def of_connect(agent: Agent, query: Query, rest: str) -> Read:
     view, name = agent.view, named(rest, "Missing service name")
-    return _instances(mesh.TOPICS, query, lambda: mesh.proxies(view, name))
+    return _instances(agent, mesh.TOPICS, query, lambda: mesh.proxies(view, name))
 
 
 def of_node(agent: Agent, query: Query, rest: str) -> Read:
@@ -107,9 +112,16 @@ def of_gateway(_agent: Agent, _query: Query, rest: str) -> Read:
     return Read(topics=(Topic(Family.SERVICES),), render=lambda: b"[]")
 
 
-def _instances(topics: tuple[Topic, ...], query: Query, find: Callable[[], Iterable[Instance]]) -> Read:
-    tests = instance_tests(query, SERVICE_NODE)
-    return Read(topics, lambda: shapes.list_of(map(shapes.service_node_fragment, passing(find(), tests))))
+def _instances(
+    agent: Agent, topics: tuple[Topic, ...], query: Query, find: Callable[[], Iterable[Instance]]
+) -> Read:
+    tests, nearness = instance_tests(query, SERVICE_NODE), Nearness(agent, query)
+
+    def render() -> bytes:
+        ordered = nearness.order(passing(find(), tests), lambda instance: instance.host.name)
+        return shapes.list_of(map(shapes.service_node_fragment, ordered))
+
+    return Read(topics, render, is_by_distance=nearness.is_asked_for)
 
 
 def _node(

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 
 from adsum.api import mesh, parameters, shapes
 from adsum.api.blocking import Reads
 from adsum.api.door import Agent
+from adsum.api.nearness import Nearness
 from adsum.api.queries import filter_test, host_test, instance_tests, named, passing
 from adsum.api.rendering import Read
 from adsum.api.request import Query
@@ -37,22 +38,12 @@ def routes(reads: Reads) -> list[Route]:
 
 def of_service(agent: Agent, query: Query, rest: str) -> Read:
     view, name = agent.view, named(rest, "Missing service name")
-    tests = _entry_tests(query)
-    return Read(
-        topics=(Topic(Family.HEALTH, name.lower()),),
-        render=lambda: shapes.list_of(map(shapes.health_entry, passing(view.instances(name), tests))),
-        headers=BACKEND,
-    )
+    return _entries(agent, (Topic(Family.HEALTH, name.lower()),), query, lambda: view.instances(name))
 
 
 def of_connect(agent: Agent, query: Query, rest: str) -> Read:
     view, name = agent.view, named(rest, "Missing service name")
-    tests = _entry_tests(query)
-    return Read(
-        topics=mesh.HEALTH_TOPICS,
-        render=lambda: shapes.list_of(map(shapes.health_entry, passing(mesh.proxies(view, name), tests))),
-        headers=BACKEND,
-    )
+    return _entries(agent, mesh.HEALTH_TOPICS, query, lambda: mesh.proxies(view, name))
 
 
 def of_ingress(_agent: Agent, query: Query, rest: str) -> Read:
@@ -72,8 +63,12 @@ def checks_of_service(agent: Agent, query: Query, rest: str) -> Read:
                 for row in instance.checks:
                     yield instance.host, row
 
-    topics = (Topic(Family.HEALTH, name.lower()),)
-    return Read(topics, lambda: _listed(found(), is_wanted))
+    topics, nearness = (Topic(Family.HEALTH, name.lower()),), Nearness(agent, query)
+    return Read(
+        topics,
+        lambda: _listed(nearness.order(found(), _node_of_check), is_wanted),
+        is_by_distance=nearness.is_asked_for,
+    )
 
 
 def checks_of_node(agent: Agent, query: Query, rest: str) -> Read:
@@ -94,6 +89,7 @@ def checks_in_state(agent: Agent, query: Query, rest: str) -> Read:
     topics: tuple[Topic, ...] = (Topic(Family.STATE, state),)
     if is_wanted_host is not None:
         topics = (*topics, Topic(Family.NODES))
+    nearness = Nearness(agent, query)
 
     def found() -> Iterator[tuple[Host, Row[Check]]]:
         for host in view.nodes():
@@ -103,11 +99,28 @@ def checks_in_state(agent: Agent, query: Query, rest: str) -> Read:
                         yield host, row
 
     def render() -> bytes:
-        if state == ANY_STATE and is_wanted_host is None and is_wanted is None:
+        is_whole = state == ANY_STATE and is_wanted_host is None and is_wanted is None
+        if is_whole and not nearness.is_asked_for:
             return shapes.list_of([each for host in view.nodes() for each in shapes.checks_of_host(host)])
-        return _listed(found(), is_wanted)
+        return _listed(nearness.order(found(), _node_of_check), is_wanted)
 
-    return Read(topics, render, lists_everything=True)
+    return Read(topics, render, lists_everything=True, is_by_distance=nearness.is_asked_for)
+
+
+def _entries(
+    agent: Agent, topics: tuple[Topic, ...], query: Query, find: Callable[[], Iterable[Instance]]
+) -> Read:
+    tests, nearness = _entry_tests(query), Nearness(agent, query)
+
+    def render() -> bytes:
+        ordered = nearness.order(passing(find(), tests), lambda instance: instance.host.name)
+        return shapes.list_of(map(shapes.health_entry, ordered))
+
+    return Read(topics, render, headers=BACKEND, is_by_distance=nearness.is_asked_for)
+
+
+def _node_of_check(placed: tuple[Host, Row[Check]]) -> str:
+    return placed[0].name
 
 
 def _entry_tests(query: Query) -> list[Test]:

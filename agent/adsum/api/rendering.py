@@ -54,6 +54,7 @@ class Read:
     render: Callable[[], bytes]
     lists_everything: bool = False
     headers: HeaderList = ()
+    is_by_distance: bool = False  # the order may change though nothing else does: made again for each asker
 
 
 class Rendering:
@@ -62,6 +63,7 @@ class Rendering:
         "_indexes",
         "_is_pretty",
         "_meta",
+        "_meta_shown",
         "_only_topic",
         "_seen",
         "index",
@@ -75,8 +77,15 @@ class Rendering:
     )
 
     def __init__(
-        self, read: Read, indexes: Indexes, counters: ApiCounters, meta: HeaderList, *, is_pretty: bool
+        self,
+        read: Read,
+        indexes: Indexes,
+        counters: ApiCounters,
+        meta: Callable[[], HeaderList],
+        *,
+        is_pretty: bool,
     ) -> None:
+        """`meta` gives the headers that depend on more than the catalog; see `Renderings.outdate`."""
         self.read = read
         self.index = 0
         self.response = Response()
@@ -88,6 +97,7 @@ class Rendering:
         self._indexes = indexes
         self._counters = counters
         self._meta = meta
+        self._meta_shown: HeaderList = ()
         self._is_pretty = is_pretty
         self._only_topic = read.topics[0] if len(read.topics) == 1 else None
         self._seen = -1
@@ -96,6 +106,10 @@ class Rendering:
         if self._topics_index() != self._seen:
             self._render()
         return self.response
+
+    def outdate(self) -> None:
+        """Made again when it is asked for next, though no topic moved. The index stays if the bytes do."""
+        self._seen = -1
 
     def current_index(self) -> int:
         self.current()
@@ -112,13 +126,16 @@ class Rendering:
         if self._is_pretty:
             plain = shapes.pretty(plain)
         self._counters.renderings += 1
-        if self.index and plain == self.response.body.plain:
+        meta, body = self._meta(), self.response.body
+        is_unchanged = self.index and plain == body.plain
+        if is_unchanged:
             self._counters.renderings_unchanged += 1
         else:
-            self.index = seen
+            self.index, body = seen, Body(plain)
             self._resize(len(plain) + OVERHEAD_BYTES)
-            headers = (("X-Consul-Index", str(seen)), *self._meta, *self.read.headers)
-            self.response = json_body(Body(plain), headers)
+        if not is_unchanged or meta != self._meta_shown:
+            headers = (("X-Consul-Index", str(self.index)), *meta, *self.read.headers)
+            self.response, self._meta_shown = json_body(body, headers), meta
         self._seen = seen
         cost_s = time.perf_counter() - begun_s
         self.next_at = trio.current_time() + max(PAUSE_S_MIN, PAUSE_PER_COST * cost_s)
@@ -160,6 +177,11 @@ class Renderings:
         if len(rendering.targets) < TARGETS_PER_QUERY_MAX:
             rendering.targets.append(target)
             self.by_target[target] = rendering
+
+    def outdate(self) -> None:
+        """What their headers tell may have changed."""
+        for rendering in self._by_query.values():
+            rendering.outdate()
 
     def make_room(self) -> None:
         """The clock algorithm: who was used since it was last looked at may stay another round. The last one

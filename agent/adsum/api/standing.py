@@ -1,6 +1,8 @@
-"""What this agent is among others. Today it is alone: a server leads itself, a client knows no leader.
+"""What this agent is among others, and who leads them, as far as the roll tells.
 
-With gossip and consensus the answers will come from there; these questions stay.
+Until servers elect, one server that waits for no others leads, and everybody on its roll knows that. Several
+servers, or one that waits for more, have no leader. With consensus the answers will come from there; these
+questions stay.
 """
 
 from __future__ import annotations
@@ -10,13 +12,14 @@ from adsum.catalog.model import Node
 
 
 def leads_alone(agent: Agent) -> bool:
-    """One that waits for others to elect with (`bootstrap_expect` above one) leads nobody."""
-    config = agent.config
-    return config.is_dev or (config.is_server and config.bootstrap_expect <= 1)
+    return _could_lead(agent) and not agent.roll.servers.present
 
 
 def knows_leader(agent: Agent) -> bool:
-    return leads_alone(agent)
+    others = agent.roll.servers.present
+    if is_server(agent):
+        return _could_lead(agent) and not others
+    return len(others) == 1 and others[0].leads_alone
 
 
 def is_server(agent: Agent) -> bool:
@@ -35,8 +38,16 @@ def server_address(agent: Agent) -> str:
 
 
 def leader_address(agent: Agent) -> str:
-    return server_address(agent) if leads_alone(agent) else ""
+    if not knows_leader(agent):
+        return ""
+    return server_address(agent) if is_server(agent) else with_port(*agent.roll.servers.present[0].address)
 
 
 def with_port(address: str, port: int) -> str:
     return f"[{address}]:{port}" if ":" in address else f"{address}:{port}"
+
+
+def _could_lead(agent: Agent) -> bool:
+    """One that waits for others to elect with (`bootstrap_expect` above one) leads nobody."""
+    config = agent.config
+    return config.is_dev or (config.is_server and config.bootstrap_expect <= 1)

@@ -1,0 +1,51 @@
+"""Which members are servers, kept apart so that nobody has to look through the whole roll for them.
+
+They are few, and every answer about the catalog names whether a leader is known. `version` moves when the
+answer may have changed, so that answers made before can be told from those made after.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from adsum.agent import tags
+from adsum.gossip.claims import Address
+from adsum.gossip.effects import MemberChanged
+
+
+class Server(NamedTuple):
+    name: str
+    address: Address  # where servers call each other
+    leads_alone: bool  # it waits for no others to elect with
+
+
+class KnownServers:
+    """But for this agent itself. Present are those that are alive or merely suspected."""
+
+    def __init__(self) -> None:
+        self.version = 0
+        self._present: dict[bytes, Server] = {}
+
+    @property
+    def present(self) -> list[Server]:
+        return list(self._present.values())
+
+    def changed(self, change: MemberChanged) -> None:
+        node_id = change.member.node_id
+        server = _server(change)
+        if server == self._present.get(node_id):
+            return
+        self.version += 1
+        if server is None:
+            del self._present[node_id]
+        else:
+            self._present[node_id] = server
+
+
+def _server(change: MemberChanged) -> Server | None:
+    member = change.member
+    described = tags.decode(member.meta)
+    if change.after is None or not change.after.is_present or not described.is_server:
+        return None
+    address = Address(member.address.host, described.server_port)
+    return Server(member.name, address, described.expect <= 1)

@@ -1,0 +1,60 @@
+"""`near=`: what a query lists, ordered by the round trip from one node, as network coordinates estimate it.
+
+`_agent` is this agent's own node. What nobody has measured comes last in its usual order, and from a node
+that nobody has measured everything stays in its usual order; both as in Consul.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING, TypeVar
+
+from adsum.api import standing
+
+if TYPE_CHECKING:
+    from adsum.api.door import Agent
+    from adsum.api.request import Query
+    from adsum.gossip.coordinates import Coordinate
+
+OWN_AGENT = "_agent"
+
+Item = TypeVar("Item")
+
+
+class Nearness:
+    def __init__(self, agent: Agent, query: Query) -> None:
+        self._agent = agent
+        self._near = query.first("near")
+
+    @property
+    def is_asked_for(self) -> bool:
+        return bool(self._near)
+
+    def order(self, items: Iterable[Item], node_of: Callable[[Item], str]) -> Iterable[Item]:
+        if not self._near:
+            return items
+        agent = self._agent
+        name = standing.own_node(agent).name if self._near == OWN_AGENT else self._near
+        origin = coordinate_of(agent, name)
+        if origin is None:
+            return items
+        distances: dict[str, float] = {}
+        for item in (items := list(items)):
+            node = node_of(item)
+            if node not in distances:
+                distances[node] = _distance_s(origin, coordinate_of(agent, node))
+        return sorted(items, key=lambda item: distances[node_of(item)])
+
+
+def coordinate_of(agent: Agent, node: str) -> Coordinate | None:
+    """Of a member that was measured, or of this agent."""
+    commons = agent.roll.gossip.commons
+    if node.casefold() == commons.me.profile.name.casefold():
+        return commons.vivaldi.here
+    member = commons.roster.by_name_of(node)
+    return member.path.coordinate if member is not None and member.path is not None else None
+
+
+def _distance_s(origin: Coordinate, other: Coordinate | None) -> float:
+    return math.inf if other is None else origin.distance_s(other)
