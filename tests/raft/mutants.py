@@ -6,11 +6,13 @@ They exist in tests only: the shipped core has no switch that makes it unsafe.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 
 import pytest
 
 from adsum.raft import ballot, leader, quorum
-from adsum.raft.changer import Change
+from adsum.raft.batch import Batch
+from adsum.raft.changer import Change, decode_configuration
 from adsum.raft.core import Core
 from adsum.raft.follower import Follower
 from adsum.raft.leader import Leader
@@ -18,6 +20,13 @@ from adsum.raft.log import Log
 from adsum.raft.messages import Append, AppendReply, Message, SnapshotOffer, VoteReply, VoteRequest
 from adsum.raft.replica import Replica
 from adsum.raft.types import Configuration, Entry, MemberId, Position, Term
+from adsum.storage import recovery
+from adsum.storage.files import File, StorageFailed
+from adsum.storage.raft_log import RaftLog
+from adsum.storage.segment import SnapshotRef
+from adsum.storage.segment_files import SegmentFiles
+from adsum.storage.snapshots import Piece, SnapshotMaking, SnapshotReceiving, Snapshots
+from adsum.testing.block_store import BlockStore
 from adsum.testing.raft_machine import Call, Registers
 
 Mutation = Callable[[pytest.MonkeyPatch], None]
@@ -51,9 +60,9 @@ def own_disk_is_not_waited_for(patch: pytest.MonkeyPatch) -> None:
 
     flush = Leader.flush
 
-    def flush_hastily(self: Leader) -> None:
+    def flush_hastily(self: Leader, *, with_commit_news: bool = True) -> None:
         acknowledge_own(self)
-        flush(self)
+        flush(self, with_commit_news=with_commit_news)
 
     patch.setattr(Leader, "flush", flush_hastily)
 
@@ -206,3 +215,107 @@ def states_depend_on_the_server(patch: pytest.MonkeyPatch) -> None:
 
     original = Registers._perform
     patch.setattr(Registers, "_perform", perform)
+
+
+def votes_are_stored_without_the_candidate(patch: pytest.MonkeyPatch) -> None:
+    """B6: the term survives a crash, and who was chosen in it does not."""
+
+    def ready(self: Core) -> Batch | None:
+        batch = original(self)
+        if batch is None or batch.hard_state is None:
+            return batch
+        return replace(batch, hard_state=replace(batch.hard_state, vote=None))
+
+    original = Core.ready
+    patch.setattr(Core, "ready", ready)
+
+
+def changes_count_from_when_the_leader_has_thought_of_them(patch: pytest.MonkeyPatch) -> None:
+    """B2: a shrunken membership decides that it has shrunk."""
+
+    def propose_change(self: Leader, change: Change) -> Position:
+        position = original(self, change)
+        (entry,) = self._log.entries(position.index, position.index)
+        self._replica.configuration = decode_configuration(entry.data)
+        return position
+
+    original = Leader.propose_change
+    patch.setattr(Leader, "propose_change", propose_change)
+
+
+# Of the log on disk. They need the disks of the shipped log: seeds that are odd.
+
+
+def batches_are_not_synced(patch: pytest.MonkeyPatch) -> None:
+    """B22: acknowledged as soon as it is written."""
+
+    def put(self: RaftLog, content: bytes) -> None:
+        self._active.write(self._position.end, content)
+
+    patch.setattr(RaftLog, "_put", put)
+
+
+def failed_syncs_are_passed_over(patch: pytest.MonkeyPatch) -> None:
+    """B21: asked again, the kernel says yes."""
+
+    def put(self: RaftLog, content: bytes) -> None:
+        try:
+            original(self, content)
+        except StorageFailed:
+            self._is_dead = False
+
+    original = RaftLog._put
+    patch.setattr(RaftLog, "_put", put)
+
+
+def rot_is_taken_for_a_torn_batch(patch: pytest.MonkeyPatch) -> None:
+    """What was acknowledged is taken away in silence, and the server votes on."""
+    patch.setattr(recovery, "_is_proven", lambda _content, _start, _recovery: False)
+    patch.setattr(recovery, "_lacks_sectors", lambda _content, _recovery: True)
+
+
+def a_server_that_forgot_keeps_its_name(patch: pytest.MonkeyPatch) -> None:
+    """Its old votes and acknowledgements go on counting."""
+    patch.setattr(BlockStore, "_mint_log_id", lambda store: store._me.log)
+
+
+def old_segments_are_used_again_as_they_are(patch: pytest.MonkeyPatch) -> None:
+    """What a former life of the file left lies behind the last batch."""
+
+    def fill(self: SegmentFiles, file: File, name: str) -> None:
+        if file.length() != self.segment_bytes:
+            original(self, file, name)
+
+    original = SegmentFiles._fill
+    patch.setattr(SegmentFiles, "_fill", fill)
+
+
+def snapshots_get_their_name_before_their_bytes_are_safe(patch: pytest.MonkeyPatch) -> None:
+    """B17: the log stands on a file that a power loss leaves empty."""
+
+    def finish(self: SnapshotMaking) -> SnapshotRef:
+        assert self._file is not None
+        with pytest.MonkeyPatch.context() as inner:
+            inner.setattr(type(self._file), "sync", lambda _file: None)
+            return original(self)
+
+    original = SnapshotMaking.finish
+    patch.setattr(SnapshotMaking, "finish", finish)
+
+
+def segments_go_before_the_log_says_so(patch: pytest.MonkeyPatch) -> None:
+    """B17: a crash between the two leaves a log that begins after its own snapshot."""
+
+    def compact(self: RaftLog, ref: SnapshotRef, first_kept: int) -> None:
+        self._retire_before(first_kept)
+        original(self, ref, first_kept)
+
+    original = RaftLog.compact
+    patch.setattr(RaftLog, "compact", compact)
+
+
+def damaged_pieces_are_taken(patch: pytest.MonkeyPatch) -> None:
+    """A snapshot is installed as it arrived."""
+    patch.setattr(Piece, "is_whole", True)
+    patch.setattr(SnapshotReceiving, "_hash", lambda receiving: receiving._ref.sha256)
+    patch.setattr(Snapshots, "verify", lambda snapshots, ref: snapshots.open(ref).meta())
