@@ -251,6 +251,20 @@ def test_cipher_suites_go_by_consul_s_names(files: Files) -> None:
     assert names == ["ECDHE-RSA-AES256-GCM-SHA384", "ECDHE-ECDSA-AES128-SHA"]
 
 
+@pytest.mark.parametrize("is_ours", [True, False])
+def test_whose_choice_of_a_cipher_suite_goes_first_is_a_setting(files: Files, *, is_ours: bool) -> None:
+    made = tls(replace(files(SERVER_NAME), prefer_server_cipher_suites=is_ours))
+    assert made.https is not None
+    assert bool(made.https.options & ssl.OP_CIPHER_SERVER_PREFERENCE) is is_ours
+
+
+async def test_an_authority_between_may_be_trusted_without_the_one_above(tmp_path: Path) -> None:
+    """As Go does: every certificate of ca_file is an anchor."""
+    between = trustme.CA().create_child_ca()
+    settings = strict(Folder(tmp_path, between, SERVER_NAME))
+    assert await is_let_in(tls_gate(settings), tls_gate(settings))
+
+
 def test_every_cipher_suite_consul_takes_is_one_that_openssl_has(files: Files) -> None:
     for suite in CIPHER_SUITES:
         tls(replace(files(SERVER_NAME), cipher_suites=(suite,)))

@@ -102,12 +102,9 @@ class TlsSocket:
         offered again.
         """
         rest, sent = memoryview(data), 0
-        try:
+        with suppress(ssl.SSLWantReadError, ssl.SSLWantWriteError):
             while sent < len(rest):
                 sent += self._line.send(rest[sent : sent + RECORD_BYTES_MAX])
-        except (ssl.SSLWantReadError, ssl.SSLWantWriteError):
-            if not sent:
-                raise BlockingIOError from None
         return sent
 
     def shutdown(self, how: int, /) -> None:
@@ -159,7 +156,7 @@ class TlsConnection(Connection):
         try:
             await self._wire.shake_hands()
         except ssl.SSLEOFError:
-            raise ConnectionResetError from None  # a balancer looks whether somebody listens
+            raise  # as at any other hang-up: a balancer looks whether somebody listens
         except ssl.SSLError as error:
             self._counters.rejected["tls_handshake"] += 1
             self._complaints.say("tls_handshake", "No TLS with %s: %s", self.peer, told(error))

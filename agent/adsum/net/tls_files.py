@@ -55,7 +55,7 @@ def load_pair(context: ssl.SSLContext, cert_file: str, key_file: str) -> None:
     if problems:
         raise BadTls(problems)
     try:
-        context.load_cert_chain(cert_file, key_file, password=_nobody_types)
+        context.load_cert_chain(cert_file, key_file)
     except OSError as error:  # SSLError is one
         raise BadTls([_pair_problem(error, cert_file, key_file)]) from None
 
@@ -143,8 +143,3 @@ def told(error: OSError) -> str:
     """OpenSSL's reason in small letters; its whole message names its own source files."""
     reason = getattr(error, "reason", None)
     return reason.replace("_", " ").lower() if reason else error.strerror or str(error)
-
-
-def _nobody_types() -> str:
-    """Without it OpenSSL asks on the terminal."""
-    return ""
