@@ -16,7 +16,7 @@ import time
 from collections.abc import Callable
 
 from tests.bench.checks import many_checks
-from tests.bench.figure import HEADING, Figure
+from tests.bench.figure import Figure, heading, summary
 from tests.bench.side_by_side import side_by_side
 from tests.bench.start import start_to_answer
 from tests.bench.tools import LoadFailed, missing_tools
@@ -58,7 +58,7 @@ def measure(words: list[str], ours: Program, consul: Program) -> int:
     started = time.monotonic()
     figures: list[Figure] = []
     broken: list[str] = []
-    print(HEADING)
+    print(heading())
     for name, measurement in MEASUREMENTS.items():
         if words and not any(word in name for word in words):
             continue
@@ -72,14 +72,6 @@ def measure(words: list[str], ours: Program, consul: Program) -> int:
         print("\n".join(figure.line() for figure in found), flush=True)
     print(summary(figures, broken, time.monotonic() - started))
     return int(bool(broken) or any(figure.reached is False for figure in figures))
-
-
-def summary(figures: list[Figure], broken: list[str], seconds: float) -> str:
-    judged = [figure for figure in figures if figure.reached is not None]
-    short = [figure.name.strip() for figure in judged if not figure.reached]
-    text = f"bench in {seconds:.0f} s: {len(judged) - len(short)} of {len(judged)} figures reach their target"
-    text += f"; short: {', '.join(short)}" if short else ""
-    return text + (f"; not measured: {', '.join(broken)}" if broken else "")
 
 
 if __name__ == "__main__":

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-
-HEADING = f"{'figure':<44} {'Adsum':>12} {'Consul':>12} {'ratio':>8}  target"
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,6 +22,21 @@ class Figure:
         verdict = "" if self.reached is None else "  PASS" if self.reached else "  FALLS SHORT"
         ratio = f"{self.value:.2f} ×" if self.consul and self.value else ""
         return f"{self.name:<44} {self.ours:>12} {self.consul:>12} {ratio:>8}  {self.target}{verdict}"
+
+
+def heading(peer: str = "Consul") -> str:
+    return f"{'figure':<44} {'Adsum':>12} {peer:>12} {'ratio':>8}  target"
+
+
+def summary(figures: Sequence[Figure], broken: Sequence[str], seconds: float, *, name: str = "bench") -> str:
+    """The last line."""
+    judged = [figure for figure in figures if figure.reached is not None]
+    short = [figure.name.strip() for figure in judged if not figure.reached]
+    text = (
+        f"{name} in {seconds:.0f} s: {len(judged) - len(short)} of {len(judged)} figures reach their target"
+    )
+    text += f"; short: {', '.join(short)}" if short else ""
+    return text + (f"; not measured: {', '.join(broken)}" if broken else "")
 
 
 def at_least(name: str, ours: float, consul: float, factor: float, unit: Callable[[float], str]) -> Figure:

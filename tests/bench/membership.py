@@ -25,10 +25,9 @@ from dataclasses import dataclass
 from functools import partial
 from random import Random
 
-from tests.bench.__main__ import summary
 from tests.bench.cable import pulled_cable
 from tests.bench.churn import churn
-from tests.bench.figure import HEADING, Figure
+from tests.bench.figure import Figure, heading, summary
 from tests.bench.idleness import idleness
 from tests.bench.sides import Sides, Trial
 from tests.bench.verdicts import crashes, pauses
@@ -68,7 +67,7 @@ def main() -> int:
     ours = Program("again", consul.command) if options.self else adsum_program()
     trial = Trial(options.rounds, options.churn_minutes * 60, Random(options.seed))
     started, report = time.monotonic(), Report([], [])
-    print(HEADING)
+    print(heading())
     chosen = {name: measurement for name, measurement in TOGETHER.items() if is_chosen(name, options.words)}
     if chosen:
         with both(ours, consul) as sides:

@@ -1,4 +1,4 @@
-"""One server of consensus with a small state machine and a door on a Unix socket: what `make bench-raft` runs.
+"""One server of consensus with a small state machine and a door on a Unix socket, for `make bench-raft`.
 
     python -m tests.bench.raft_member FOLDER NUMBER PORT…
 
@@ -14,8 +14,11 @@ from __future__ import annotations
 
 import gc
 import json
+import os
+import signal
 import struct
 import sys
+import threading
 import zlib
 from collections.abc import Callable, Iterator
 from functools import partial
@@ -121,9 +124,10 @@ class Door:
                 nursery.start_soon(self._tell, caller, number, letter)
                 continue
             answered = partial(caller.answer, number)
+            if driver is None:
+                answered(Unavailable("no cluster yet"))
+                continue
             try:
-                if driver is None:
-                    raise Unavailable("no cluster yet")
                 driver.propose(received[start:offset], answered)
             except (Refused, Unavailable) as error:
                 answered(error)
@@ -206,13 +210,18 @@ async def run(folder: Path, number: int, ports: list[int]) -> None:
     async with trio.open_nursery() as nursery:
         nursery.start_soon(serve)  # type: ignore[arg-type]
         nursery.start_soon(_until_told, server)
+        threading.Thread(target=_end_with_standard_input, daemon=True).start()
         await server.run(bind_tcp("127.0.0.1", ports[number]))
         nursery.cancel_scope.cancel()
 
 
-async def _until_told(server: ConsensusServer) -> None:
-    import signal
+def _end_with_standard_input() -> None:
+    while os.read(0, 1):
+        pass
+    os._exit(0)
 
+
+async def _until_told(server: ConsensusServer) -> None:
     with trio.open_signal_receiver(signal.SIGTERM) as signals:
         async for _ in signals:
             await server.stop()

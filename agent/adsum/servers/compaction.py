@@ -46,6 +46,8 @@ class Compaction:
     def _is_needed(self, *, is_time: bool) -> bool:
         driver, settings = self._driver, self._driver.settings
         raft_log = driver.core.replica.log
+        if raft_log.is_restoring:
+            return False
         if raft_log.snapshot.epoch != driver.core.replica.stamp.epoch:
             return True
         newer = raft_log.applied - raft_log.snapshot.index

@@ -1,0 +1,133 @@
+"""Three members of consensus as processes on loopback, each with a folder on a real disk."""
+
+from __future__ import annotations
+
+import shutil
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, TypeVar
+
+from tests.bench.proposers import Closed, Door
+
+START_S_MAX = 20.0
+POLL_S = 0.005
+
+T = TypeVar("T")
+
+
+class MembersFailed(Exception):
+    """They did not do what they are there for."""
+
+
+class Members:
+    def __init__(self, folder: Path, count: int = 3) -> None:
+        self.folders = [folder / str(number) for number in range(count)]
+        self._ports = free_ports(count)
+        self._processes: list[subprocess.Popen[bytes] | None] = [None] * count
+        for each in self.folders:
+            each.mkdir(parents=True)
+
+    def start(self, *numbers: int) -> None:
+        """All of them without numbers."""
+        for number in numbers or range(len(self.folders)):
+            command = [sys.executable, "-m", "tests.bench.raft_member", str(self.folders[number])]
+            command += [str(number), *map(str, self._ports)]
+            # A member ends with its standard input, so that none outlives a bench that was interrupted.
+            self._processes[number] = subprocess.Popen(command, stdin=subprocess.PIPE)
+
+    def kill(self, *numbers: int) -> None:
+        processes = [self._processes[number] for number in numbers or range(len(self.folders))]
+        for process in processes:
+            if process is not None:
+                process.kill()
+        for process in processes:
+            if process is not None:
+                process.wait()
+                assert process.stdin is not None, "it was made as a pipe"
+                process.stdin.close()
+
+    def door(self, number: int) -> Door:
+        """Once it is there."""
+        return self._until(lambda: self._try_door(number), f"member {number} does not open its door")
+
+    def leader(self, *, besides: int | None = None) -> tuple[int, Door]:
+        """Whoever says so at the moment; it may be wrong."""
+        numbers = [number for number in range(len(self.folders)) if number != besides]
+        return self._until(lambda: self._find_leader(numbers), "there is no leader")
+
+    def standings(self) -> list[dict[str, Any]]:
+        standings = []
+        for number in range(len(self.folders)):
+            door = self.door(number)
+            standings.append(door.ask(b"S"))
+            door.close()
+        return standings
+
+    def until_equal(self) -> list[dict[str, Any]]:
+        """All have applied the same."""
+
+        def equal() -> list[dict[str, Any]] | None:
+            try:
+                found = self.standings()
+            except Closed:
+                return None
+            return found if len({(each["applied"], each["hash"]) for each in found}) == 1 else None
+
+        return self._until(equal, "the members do not come to the same state")
+
+    def _find_leader(self, numbers: list[int]) -> tuple[int, Door] | None:
+        for number in numbers:
+            door = self._try_door(number)
+            if door is None:
+                continue
+            try:
+                if door.ask(b"S")["is_leader"]:
+                    return number, door
+            except Closed:
+                pass
+            door.close()
+        return None
+
+    def _try_door(self, number: int) -> Door | None:
+        try:
+            return Door(self.folders[number])
+        except Closed:
+            return None
+
+    def _until(self, find: Callable[[], T | None], otherwise: str) -> T:
+        deadline_s = time.monotonic() + START_S_MAX
+        while not (found := find()):
+            if time.monotonic() > deadline_s:
+                raise MembersFailed(f"{otherwise} within {START_S_MAX:.0f} s")
+            time.sleep(POLL_S)
+        return found
+
+
+@contextmanager
+def members(folder: Path | None) -> Iterator[Members]:
+    """`folder` is on the disk that is meant; all is removed afterwards."""
+    base = Path(tempfile.mkdtemp(prefix="raft-", dir=folder))
+    made = Members(base)
+    try:
+        made.start()
+        yield made
+    finally:
+        made.kill()
+        shutil.rmtree(base, ignore_errors=True)
+
+
+def free_ports(count: int) -> list[int]:
+    held = [socket.socket() for _ in range(count)]
+    try:
+        for each in held:
+            each.bind(("127.0.0.1", 0))
+        return [each.getsockname()[1] for each in held]
+    finally:
+        for each in held:
+            each.close()
