@@ -79,6 +79,7 @@ class FakeAgent:
         gossip = gossip_core.Core(self.now(), GossipSettings(), identity, Random(0))
         roll = Roll(gossip, self.core.view, node.node_id, node.datacenter)
         self.journal = Journal(None, identity.profile, self._name_of)
+        self.journal._has_begun = True  # and has said so
         self._perform(self.core.call_roll(self.now(), roll))
 
     @property

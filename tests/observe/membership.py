@@ -72,8 +72,10 @@ def at(after_ms: int = 0) -> Now:
     return Now(after_ms * 1_000_000, WALL_MS + after_ms)
 
 
-def journal(path: Path | None = None, limits: Limits | None = None) -> Journal:
+def journal(path: Path | None = None, limits: Limits | None = None, *, is_fresh: bool = False) -> Journal:
+    """Unless it is fresh it has told of its own start already."""
     made = Journal(path, profile("n1"), name_of, limits=limits)
+    made._has_begun = not is_fresh
     _made.append(made)
     return made
 

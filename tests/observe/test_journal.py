@@ -61,6 +61,18 @@ async def test_who_reads_gets_what_was_just_recorded_oldest_first() -> None:
     assert (found.is_cut, found.oldest_ms) == (False, WALL_MS + 1)
 
 
+async def test_each_life_of_the_observer_begins_with_its_start_once_there_is_news(tmp_path: Path) -> None:
+    for place in range(2):
+        kept = journal(tmp_path / "j", is_fresh=True)
+        kept.record(at(2 * place), joined("n3"))
+        kept.record(at(2 * place + 1), joined("n4"))
+        await put_away(kept)
+    assert shown((await journal(tmp_path / "j").entries(ALL)).entries) == [
+        *(("n1", "", "started"), ("n3", "unknown", "alive"), ("n4", "unknown", "alive")),
+        *(("n1", "", "started"), ("n3", "unknown", "alive"), ("n4", "unknown", "alive")),
+    ]
+
+
 async def test_grounds_come_back_as_they_were_recorded() -> None:
     kept = journal()
     kept.record(at(1), failed("n3", "n1", "n4"))

@@ -15,7 +15,7 @@ from adsum.gossip.effects import (
 )
 from adsum.gossip.evidence import Cause, Evidence, Leg
 from adsum.now import MILLISECOND, SECOND
-from adsum.observe.entry import Entry, Recorded, entry_of
+from adsum.observe.entry import Entry, Recorded, entry_of, start_of
 from adsum.observe.story import sentence, story
 from adsum.testing.clock import FIRST_WALL_MS
 from adsum.testing.gossip_world import GossipWorld
@@ -206,6 +206,12 @@ def test_each_sentence_is_plain_english() -> None:
         IsolationChanged(is_isolated=False): "n1 reaches others again.",
     }
     assert [sentence(entry(effect)) for effect in told] == list(told.values())
+
+
+def test_the_observer_s_start_is_told() -> None:
+    assert sentence(start_of(WALL_MS, profile("n1"))) == (
+        "n1 itself started: from here on it meets everybody anew."
+    )
 
 
 def test_refused_connections_are_not_told_as_silence_on_the_stream() -> None:

@@ -24,6 +24,7 @@ NameOf = Callable[[bytes], str]
 
 UNKNOWN, FORGOTTEN = "unknown", "forgotten"  # before it was met, and after it was reaped or purged
 ISOLATED, CONNECTED = "isolated", "connected"
+STARTED = "started"
 LEG_NAMES = {Leg.DIRECT: "direct", Leg.INDIRECT: "indirect", Leg.STREAM: "stream", Leg.ICMP: "icmp"}
 
 
@@ -32,6 +33,7 @@ class Kind(enum.Enum):
     NOTE = "note"  # nobody's status changed, but it belongs to the story
     CONFLICT = "conflict"  # two claim one name or one id
     ISOLATION = "isolation"  # of the observer itself
+    START = "start"  # of the observer: it meets everybody anew
 
 
 class Somebody(msgspec.Struct, frozen=True, array_like=True):
@@ -90,6 +92,10 @@ def entry_of(wall_ms: int, effect: Recorded, me: Profile, name_of: NameOf) -> En
         case IsolationChanged(is_isolated):
             turned = ISOLATED if is_isolated else CONNECTED
             return Entry(kind=Kind.ISOLATION, wall_ms=wall_ms, node=described(me), after=turned)
+
+
+def start_of(wall_ms: int, me: Profile) -> Entry:
+    return Entry(kind=Kind.START, wall_ms=wall_ms, node=described(me), after=STARTED)
 
 
 def described(profile: Profile) -> Somebody:

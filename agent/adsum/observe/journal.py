@@ -22,7 +22,7 @@ import trio
 from adsum.gossip.claims import Profile
 from adsum.gossip.effects import Note
 from adsum.now import Now
-from adsum.observe.entry import Entry, NameOf, Recorded, entry_of, note_word
+from adsum.observe.entry import Entry, NameOf, Recorded, entry_of, note_word, start_of
 from adsum.observe.journal_file import IN_MEMORY, Found, JournalCounters, JournalFile, Limits, Wanted
 
 FILE_NAME = "membership.sqlite"  # in the data folder
@@ -60,6 +60,7 @@ class Journal:
         self._watchers: dict[Wake, None] = {}
         self._repeats: dict[tuple[str, str], _Repeat] = {}
         self._silent_until_s = 0.0
+        self._has_begun = False
 
     def record(self, now: Now, effect: Recorded) -> None:
         entry = entry_of(now.wall_ms, effect, self._me, self._name_of)
@@ -68,12 +69,10 @@ class Journal:
             if counted is None:
                 return
             entry = counted
-        if len(self._queue) >= QUEUE_ENTRIES_MAX:
-            self.counters.dropped += 1
-            return
-        self.counters.recorded += 1
-        self._queue.append(entry)
-        self._came.set()
+        if not self._has_begun:  # said with the first news only: an agent alone needs no file
+            self._has_begun = True
+            self._put(start_of(now.wall_ms, self._me))
+        self._put(entry)
         for wake in list(self._watchers):
             wake()
 
@@ -100,6 +99,14 @@ class Journal:
                 await trio.to_thread.run_sync(self._end, abandon_on_cancel=True, limiter=self._one_at_a_time)
 
     # On the loop.
+
+    def _put(self, entry: Entry) -> None:
+        if len(self._queue) >= QUEUE_ENTRIES_MAX:
+            self.counters.dropped += 1
+            return
+        self.counters.recorded += 1
+        self._queue.append(entry)
+        self._came.set()
 
     def _without_repeats(self, entry: Entry) -> Entry | None:
         """None when it says what one less than a minute old said, which will be told by a count."""

@@ -43,6 +43,8 @@ def sentence(entry: Entry) -> str:
             text = _conflict(entry)
         case Kind.ISOLATION:
             text = _isolation(entry)
+        case Kind.START:
+            text = f"{entry.node} itself started: from here on it meets everybody anew."
     return text + (f" The same {entry.repeats} times more in between." if entry.repeats else "")
 
 

@@ -53,7 +53,6 @@ def test_a_failed_node_is_explained_and_is_a_failure(adsum: Adsum, agent: FakeAg
         (
             "n3 has been failed for 2 min. So says n1.\n"
             "  at 10.0.0.3:8301, generation 7, incarnation 2, last answered 6.3 s ago, round trip 0.8 ms\n"
-            "  phi 3.6: challenge 2.9, schedule 0.0, accusation 0.7\n"
             "\n"
             "  2026-11-18 14:58:01.120  n1 suspects n3: no answer to a datagram.\n"
             "  2026-11-18 14:58:09.500  n3 is failed, by silence.\n"
@@ -62,6 +61,14 @@ def test_a_failed_node_is_explained_and_is_a_failure(adsum: Adsum, agent: FakeAg
         ),
         "",
     )
+
+
+def test_surprise_is_told_of_those_that_are_expected_to_answer(adsum: Adsum, agent: FakeAgent) -> None:
+    suspected = FAILED | {"Status": "suspect", "Member": MEMBER | {"Status": "suspect"}}
+    agent.answers["GET /v1/membership/explain/n3"] = suspected
+    status, out, _err = adsum("explain", "n3")
+    assert status == 1
+    assert "\n  phi 3.6: challenge 2.9, schedule 0.0, accusation 0.7\n" in out
 
 
 def test_a_well_one_without_a_story_is_three_lines(adsum: Adsum, agent: FakeAgent) -> None:

@@ -9,6 +9,7 @@ from adsum.agent.cli.connection import CONNECTION, connect
 from adsum.agent.cli.moments import local_time
 from adsum.agent.cli.table import OUTPUT, Row, dump, is_table, printable
 
+EXPECTED = ("alive", "suspect")  # to answer; of the others silence is no surprise
 IN_TROUBLE = ("suspect", "failed")
 
 
@@ -42,7 +43,7 @@ def _facts(member: Row) -> Iterator[str]:
     if member["RoundTripMS"] is not None:
         facts.append(f"round trip {member['RoundTripMS']:.1f} ms")
     yield f"  {', '.join(facts)}"
-    if member["Phi"]:
+    if member["Phi"] and member["Status"] in EXPECTED:
         parts = (f"{name.lower()} {value:.1f}" for name, value in member["PhiParts"].items())
         yield f"  phi {member['Phi']:.1f}: {', '.join(parts)}"
 
