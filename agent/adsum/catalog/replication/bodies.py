@@ -1,0 +1,130 @@
+"""What two holders say to each other in an exchange. Calls: a question, an answer.
+
+    catalog.compare  [turn, words]                     →  [0, is more, standings]
+    catalog.fetch    [standings, [range, …]]           →  [0, [range, …]]
+    catalog.items    [owner, generation, [number, …]]  →  [0, [push, …]]
+    any of them                                        →  [1]: no time;  [2]: not understood
+
+A standing is where one of us is with one owner, packed in 29 bytes. In a `fetch` the standings are those of
+the owners that are wanted, and the ranges are what the other side lacks.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterable
+from typing import NamedTuple
+
+import cbor2
+
+from adsum.catalog.replication import strict
+from adsum.catalog.replication.deltas import RANGE_BYTES_MAX
+from adsum.catalog.replication.items import COUNTER_MAX, NUMBER_MAX, SHORT
+from adsum.catalog.replication.root import WORDS_BYTES
+from adsum.catalog.replication.strict import BadBytes
+from adsum.now import MILLISECOND
+
+COMPARE, FETCH, ITEMS = "catalog.compare", "catalog.fetch", "catalog.items"
+FRAME_BYTES = 64 * 1024
+STANDINGS_MAX = 2_200  # in one message: a frame's worth
+RANGES_MAX = 4_096
+ITEMS_MAX = 64
+TURN_MAX = 1 << 16
+BUSY = cbor2.dumps([1])
+REFUSED = cbor2.dumps([2])
+
+_STANDING = struct.Struct(">8sQIIIB")
+AGE_NS = 500 * MILLISECOND
+AGE_MAX = 255
+
+
+class Standing(NamedTuple):
+    owner: bytes
+    generation: int
+    low_water: int
+    gc_version: int
+    mark: int  # the low half of the digest
+    age: int  # since it last changed there, in halves of a second
+
+
+class Busy(Exception):
+    """The other side has no time now; nothing happened."""
+
+
+def compare(turn: int, words: bytes) -> bytes:
+    return cbor2.dumps([turn, words])
+
+
+def read_compare(body: bytes) -> tuple[int, bytes]:
+    match strict.loads(body):
+        case [turn, words, *_]:
+            octets = strict.octets(words, at_least=WORDS_BYTES, at_most=WORDS_BYTES)
+            return strict.counter(turn, TURN_MAX), octets
+    raise BadBytes("not a comparison")
+
+
+def compared(standings: Iterable[Standing], *, is_more: bool) -> bytes:
+    return cbor2.dumps([0, is_more, _packed(standings)])
+
+
+def read_compared(body: bytes) -> tuple[list[Standing], bool]:
+    match strict.loads(body):
+        case [0, bool(is_more), standings, *_]:
+            return _unpacked(standings), is_more
+        case [1, *_]:
+            raise Busy
+    raise BadBytes("not an answer to a comparison")
+
+
+def fetch(wanted: Iterable[Standing], given: list[bytes]) -> bytes:
+    return cbor2.dumps([_packed(wanted), given])
+
+
+def read_fetch(body: bytes) -> tuple[list[Standing], list[bytes]]:
+    match strict.loads(body):
+        case [wanted, list(given), *_]:
+            return _unpacked(wanted), _ranges(given)
+    raise BadBytes("not a fetch")
+
+
+def items(owner: bytes, generation: int, numbers: list[int]) -> bytes:
+    return cbor2.dumps([owner, generation, numbers])
+
+
+def read_items(body: bytes) -> tuple[bytes, int, list[int]]:
+    match strict.loads(body):
+        case [owner, generation, list(numbers), *_] if len(numbers) <= ITEMS_MAX:
+            short = strict.octets(owner, at_least=SHORT, at_most=SHORT)
+            wanted = [strict.counter(number, NUMBER_MAX) for number in numbers]
+            return short, strict.counter(generation, COUNTER_MAX), wanted
+    raise BadBytes("no items asked for")
+
+
+def fetched(ranges: list[bytes]) -> bytes:
+    return cbor2.dumps([0, ranges])
+
+
+def read_fetched(body: bytes) -> list[bytes]:
+    match strict.loads(body):
+        case [0, list(ranges), *_]:
+            return _ranges(ranges)
+        case [1, *_]:
+            raise Busy
+    raise BadBytes("not an answer to a fetch")
+
+
+def _packed(standings: Iterable[Standing]) -> bytes:
+    return b"".join([_STANDING.pack(*standing) for standing in standings])
+
+
+def _unpacked(packed: object) -> list[Standing]:
+    whole = strict.octets(packed, at_most=STANDINGS_MAX * _STANDING.size)
+    if len(whole) % _STANDING.size:
+        raise BadBytes("half a standing")
+    return [Standing(*fields) for fields in _STANDING.iter_unpack(whole)]
+
+
+def _ranges(ranges: list[object]) -> list[bytes]:
+    if len(ranges) > RANGES_MAX:
+        raise BadBytes("too many ranges")
+    return [strict.octets(each, at_most=RANGE_BYTES_MAX) for each in ranges]

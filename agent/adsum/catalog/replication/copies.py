@@ -1,0 +1,312 @@
+"""All owners as this agent has them: the one place where what was heard becomes what is shown.
+
+A newer generation of an owner is built aside, and so is an owner that has to be told from its beginning;
+what is shown stays until the new one is complete. A new life gets ten seconds for that and is shown then as
+far as it came, for the old one is gone.
+
+Owners come and go with the roll: what is told of an owner that it does not know is not kept here. Who left
+is forgotten at once, who failed after 72 hours; their generations are remembered, and nothing of them opens
+again but by a newer one. From half of that time on they are not in the root, so that nobody is told apart
+by a clock.
+"""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Hashable
+from random import Random
+
+from adsum.catalog.replication.deltas import Delta
+from adsum.catalog.replication.effects import Effect, ForeignNews, OwnerChanged
+from adsum.catalog.replication.interner import Interner
+from adsum.catalog.replication.root import Root
+from adsum.catalog.replication.state import OwnerState, TooBig
+from adsum.catalog.replication.tally import Tally
+from adsum.now import HOUR, MILLISECOND, MINUTE, SECOND, Now
+from adsum.timers import Timers
+
+OWNERS_MAX = 16_384
+NEWS_EVERY_NS = 20 * MILLISECOND  # of one owner by push: ten times what any publishes
+NEWS_BURST_NS = 200 * NEWS_EVERY_NS
+AHEAD_MAX = 1 << 20  # versions that pushes may have been missed: days of changes
+ASIDE_NS = 10 * SECOND
+TOMBSTONE_NS = 10 * MINUTE
+FAILED_NS = 72 * HOUR
+LEFT_NS = 24 * HOUR
+GRAVES_MAX = 500  # of owners reaped after they failed, and longer than their time; the oldest goes
+
+
+class Timer(enum.Enum):
+    PUBLISH = "publish"
+    ASIDE = "aside"
+    COLLECT = "collect"
+    REAP = "reap"
+    FULL = "full"
+    LIMIT = "limit"
+    PULL = "pull"
+
+
+class Holding:
+    __slots__ = ("aside", "changed_ns", "confirmed_ns", "heard_ns", "owner", "place", "state")
+
+    def __init__(self, owner: bytes) -> None:
+        self.owner = owner
+        self.state: OwnerState | None = None  # what is shown
+        self.aside: OwnerState | None = None  # what replaces it when it is complete
+        self.changed_ns = 0
+        self.confirmed_ns = -1  # when it was last known to be complete
+        self.place = -1  # among those present, see `exchanges`
+        self.heard_ns = 0  # up to when news of it by push are paid for
+
+    @property
+    def front(self) -> OwnerState | None:
+        """Where an exchange goes on."""
+        return self.aside or self.state
+
+
+class Copies:
+    def __init__(self, now: Now, own: bytes, random: Random, interner: Interner, tally: Tally) -> None:
+        self.own = own
+        self.random = random
+        self.interner = interner
+        self.tally = tally
+        self.root = Root()
+        self.timers: Timers[tuple[Timer, Hashable]] = Timers()
+        self.effects: list[Effect] = []
+        self.holdings: dict[bytes, Holding] = {own: Holding(own)}
+        self.own_holding = self.holdings[own]
+        self._uncounted: dict[bytes, None] = {}  # known, and not in the root
+        self._gone_ns: dict[bytes, int] = {}  # who failed, and when
+        self._graves: dict[bytes, tuple[int, int]] = {}  # owner → generation that is over, until when
+        self._tombs: dict[bytes, list[tuple[int, int]]] = {}  # owner → times and versions to collect
+        self._foreign = (0, 0)  # the greatest generation and version that was told of us
+        self.timers.set((Timer.REAP, None), now.monotonic_ns + MINUTE)
+
+    # Who there is.
+
+    def admit(self, owner: bytes) -> Holding | None:
+        """The roll knows it, or knows it to be back."""
+        self._gone_ns.pop(owner, None)
+        holding = self.holdings.get(owner)
+        if holding is None:
+            if len(self.holdings) >= OWNERS_MAX:
+                self.tally.drop("too many owners")
+                return None
+            holding = self.holdings[owner] = Holding(owner)
+        if self._uncounted.pop(owner, 0) is None and holding.state is not None:
+            self.root.move(owner, holding.state.share)
+        return holding
+
+    def failed(self, now: Now, owner: bytes) -> None:
+        """Hidden by whoever derives liveness; kept here, for most of those come back."""
+        if owner in self.holdings and owner != self.own:
+            self._gone_ns.setdefault(owner, now.monotonic_ns)
+
+    def left(self, now: Now, owner: bytes) -> None:
+        if owner != self.own:
+            self._bury(owner, now.monotonic_ns + LEFT_NS)
+
+    def reap(self, now: Now) -> None:
+        now_ns = now.monotonic_ns
+        for owner, gone_ns in list(self._gone_ns.items()):
+            if now_ns - gone_ns >= FAILED_NS:
+                self._bury(owner, now_ns)
+            elif now_ns - gone_ns >= FAILED_NS // 2 and owner not in self._uncounted:
+                self._uncounted[owner] = None
+                state = self.holdings[owner].state
+                if state is not None:
+                    self.root.move(owner, state.share)
+        over = [owner for owner, (_, until_ns) in self._graves.items() if until_ns <= now_ns]
+        for owner in over[: max(0, len(self._graves) - GRAVES_MAX)]:
+            del self._graves[owner]
+        self.timers.set((Timer.REAP, None), now_ns + MINUTE)
+
+    def counts(self, owner: bytes) -> bool:
+        return owner not in self._uncounted
+
+    def _bury(self, owner: bytes, until_ns: int) -> None:
+        self._gone_ns.pop(owner, None)
+        holding = self.holdings.pop(owner, None)
+        if holding is None:
+            return
+        front = holding.front
+        if front is not None:
+            self._graves.pop(owner, None)
+            if len(self._graves) >= OWNERS_MAX:
+                del self._graves[next(iter(self._graves))]
+            self._graves[owner] = (front.generation, until_ns)
+        if holding.state is not None:
+            if owner not in self._uncounted:
+                self.root.move(owner, holding.state.share)
+            self.effects.append(OwnerChanged(owner, holding.state, None))
+            self.tally.reaped += 1
+        self._uncounted.pop(owner, None)
+        self._tombs.pop(owner, None)
+        self.timers.cancel((Timer.ASIDE, owner))
+        self.timers.cancel((Timer.COLLECT, owner))
+
+    # What is told of them.
+
+    def hear(self, now: Now, teller: bytes, holding: Holding, delta: Delta, *, is_push: bool) -> bool:
+        """Whether it changed anything here."""
+        front = holding.front
+        if holding is self.own_holding:
+            return self._hear_of_me(teller, delta)
+        if front is None:
+            return self._begin(now, holding, delta)
+        if delta.generation < front.generation:
+            self.tally.drop("older generation")
+            return False
+        if is_push and delta.generation == front.generation and delta.version > front.version + AHEAD_MAX:
+            self.tally.drop("version ahead")
+            return False
+        try:
+            return self._hear_news(now, holding, front, delta, is_push=is_push)
+        except TooBig:
+            self.tally.drop("too big")
+            return False
+
+    def _hear_of_me(self, teller: bytes, delta: Delta) -> bool:
+        told = (delta.generation, delta.version)
+        mine = self.own_holding.state
+        assert mine is not None
+        if told > (mine.generation, mine.version):
+            self.tally.drop("foreign")
+            self.foreign(teller, *told)
+        return False
+
+    def foreign(self, teller: bytes, generation: int, version: int) -> None:
+        """Said once for each step that it grows: whoever repeats it tells us nothing."""
+        if (generation, version) > self._foreign:
+            self._foreign = (generation, version)
+            self.effects.append(ForeignNews(teller, generation, version))
+
+    def _begin(self, now: Now, holding: Holding, delta: Delta) -> bool:
+        grave = self._graves.get(holding.owner)
+        if grave is not None:
+            if delta.generation <= grave[0]:
+                self.tally.drop("buried")
+                return False
+            del self._graves[holding.owner]
+        fresh = self.interner.fresh(holding.owner, delta.generation)
+        try:
+            state = self.interner.applied(fresh, delta)
+        except TooBig:
+            self.tally.drop("too big")
+            return False
+        self._show(now, holding, state)
+        self._mind_tombstones(now, delta)
+        return True
+
+    def _hear_news(
+        self, now: Now, holding: Holding, front: OwnerState, delta: Delta, *, is_push: bool
+    ) -> bool:
+        is_whole = delta.through is not None and delta.since == 0
+        is_new_life = delta.generation > front.generation
+        begins_again = is_whole and holding.aside is None and front.low_water > 0
+        if begins_again and not is_new_life and delta.version <= front.low_water:
+            return False
+        base = self.interner.fresh(holding.owner, delta.generation) if is_new_life or begins_again else front
+        after = self.interner.applied(base, delta)
+        if after is base or (is_push and not self._is_paid(now, holding)):
+            return False
+        self._mind_tombstones(now, delta)
+        if base is not front:
+            holding.aside = after
+            self.timers.set((Timer.ASIDE, holding.owner), now.monotonic_ns + ASIDE_NS)
+        elif holding.aside is not None:
+            holding.aside = after
+            self._also_show(now, holding, delta)
+        else:
+            self._show(now, holding, after)
+            return True
+        if after.is_complete:
+            self._swap(now, holding)
+        elif after.is_torn:
+            holding.aside = self.interner.fresh(holding.owner, after.generation)
+        return True
+
+    def _is_paid(self, now: Now, holding: Holding) -> bool:
+        paid_ns = max(holding.heard_ns, now.monotonic_ns)
+        if paid_ns - now.monotonic_ns >= NEWS_BURST_NS:
+            self.tally.drop("flood")
+            return False
+        holding.heard_ns = paid_ns + NEWS_EVERY_NS
+        return True
+
+    def _also_show(self, now: Now, holding: Holding, delta: Delta) -> None:
+        """What is shown goes on with the news while its replacement is built, if it is of the same life."""
+        shown = holding.state
+        if shown is not None and shown.generation == delta.generation:
+            self._show(now, holding, self.interner.applied(shown, delta), is_repaired=True)
+
+    def _show(self, now: Now, holding: Holding, after: OwnerState, *, is_repaired: bool = False) -> None:
+        before = holding.state
+        if after is before:
+            return
+        holding.state = after
+        holding.changed_ns = now.monotonic_ns
+        if holding.owner not in self._uncounted:
+            if before is not None:
+                self.root.move(holding.owner, before.share)
+            self.root.move(holding.owner, after.share)
+        if after.is_complete:
+            holding.confirmed_ns = now.monotonic_ns
+        elif after.is_torn and not is_repaired:
+            self.timers.set((Timer.ASIDE, holding.owner), now.monotonic_ns + ASIDE_NS)
+            holding.aside = self.interner.fresh(holding.owner, after.generation)
+        else:
+            self.tally.gaps += 1
+        self.effects.append(OwnerChanged(holding.owner, before, after))
+
+    def show_mine(self, now: Now, state: OwnerState) -> None:
+        """My own needs no telling to myself; as long as there is nothing of it, it counts nowhere."""
+        holding = self.own_holding
+        for each in (holding.state, state):
+            if each is not None and each.version:
+                self.root.move(self.own, each.share)
+        holding.state = state
+        holding.changed_ns = holding.confirmed_ns = now.monotonic_ns
+
+    def end_aside(self, now: Now, owner: bytes) -> None:
+        """It was not complete in time."""
+        holding = self.holdings[owner]
+        aside, shown = holding.aside, holding.state
+        if aside is None or shown is None:
+            return
+        if aside.generation > shown.generation:
+            self.tally.swaps_incomplete += 1
+            self._swap(now, holding)
+        else:
+            holding.aside = None
+
+    def _swap(self, now: Now, holding: Holding) -> None:
+        aside, holding.aside = holding.aside, None
+        assert aside is not None
+        self.tally.swaps += 1
+        self.timers.cancel((Timer.ASIDE, holding.owner))
+        self._show(now, holding, aside)
+
+    # Tombstones.
+
+    def _mind_tombstones(self, now: Now, delta: Delta) -> None:
+        latest = max((item.version for item in delta.items if item.value is None), default=0)
+        if not latest:
+            return
+        due_ns = now.monotonic_ns + TOMBSTONE_NS
+        waiting = self._tombs.setdefault(delta.owner, [])
+        waiting.append((due_ns, latest))
+        if (Timer.COLLECT, delta.owner) not in self.timers:
+            self.timers.set((Timer.COLLECT, delta.owner), due_ns)
+
+    def collect(self, now: Now, owner: bytes) -> None:
+        waiting = self._tombs.pop(owner, [])
+        due = [version for due_ns, version in waiting if due_ns <= now.monotonic_ns]
+        later = [(due_ns, version) for due_ns, version in waiting if due_ns > now.monotonic_ns]
+        if later:
+            self._tombs[owner] = later
+            self.timers.set((Timer.COLLECT, owner), later[0][0])
+        holding = self.holdings[owner]
+        if due and holding.state is not None:
+            self.tally.collected += 1
+            holding.state = self.interner.collected(holding.state, max(due))

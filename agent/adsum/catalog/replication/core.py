@@ -1,0 +1,231 @@
+"""The catalog on every host: what each owner publishes, brought to everybody, without consensus.
+
+An owner's changes ride on gossip; whoever hears one for the first time shows it and tells it on. Everybody
+knows from a digest whether it has all of an owner, and from eight bytes whether others have what it has;
+what is missing is handed over in exchanges between two. No owner is written by anybody else.
+
+    publish, withdraw, renew    this host's own items       hear, root_heard    what gossip brought
+    joined, member_gone, member_back    what the roll says  asked, answered     calls between members
+    tick, deadline, take_effects
+
+Nothing here knows what items mean. Time comes with each call; what is to be done is in `take_effects`.
+"""
+
+from __future__ import annotations
+
+from random import Random
+from typing import cast
+
+from adsum.catalog.replication import bodies
+from adsum.catalog.replication.copies import Copies, Holding, Timer
+from adsum.catalog.replication.deltas import PUSH_BYTES_MAX, Delta
+from adsum.catalog.replication.effects import CarryThis, Effect, RootMoved
+from adsum.catalog.replication.exchanges import Exchanges
+from adsum.catalog.replication.interner import Interner
+from adsum.catalog.replication.publisher import OwnIdentity, Publisher, Urgency
+from adsum.catalog.replication.pulls import Pulls
+from adsum.catalog.replication.state import OwnerState
+from adsum.catalog.replication.strict import BadBytes
+from adsum.catalog.replication.tally import Tally
+from adsum.catalog.replication.waiting import WaitingRoom
+from adsum.now import Now
+
+
+class Replication:
+    def __init__(self, now: Now, own: OwnIdentity, random: Random, interner: Interner | None = None) -> None:
+        self.tally = Tally()
+        self.publisher = Publisher(now.monotonic_ns, own, self.tally)
+        self._copies = Copies(now, own.short, random, interner or Interner(), self.tally)
+        self._exchanges = Exchanges(now, self._copies)
+        self._pulls = Pulls(self._copies)
+        self._waiting = WaitingRoom()
+        self._told_root = 0
+        self._publish_ns: int | None = None
+        self._copies.show_mine(now, self.publisher.state)
+
+    # What others may look at.
+
+    def owners(self) -> dict[bytes, Holding]:
+        """Everybody that the roll knows, with me; those without a state have told us nothing yet."""
+        return self._copies.holdings
+
+    def state(self, owner: bytes) -> OwnerState | None:
+        holding = self._copies.holdings.get(owner)
+        return holding.state if holding is not None else None
+
+    def confirmed_ns(self, owner: bytes) -> int | None:
+        """When we last knew to have all of an owner: by its own digest, or because a partner had no more."""
+        holding = self._copies.holdings.get(owner)
+        if holding is None or holding.state is None or holding.confirmed_ns < 0:
+            return None
+        is_complete = holding.state.is_complete
+        return max(holding.confirmed_ns, self._exchanges.agreed_ns if is_complete else -1)
+
+    @property
+    def agreed_ns(self) -> int | None:
+        """When we last had all that a partner had."""
+        return self._exchanges.agreed_ns if self._exchanges.agreed_ns >= 0 else None
+
+    @property
+    def root(self) -> bytes:
+        return self._copies.root.packed
+
+    # My own.
+
+    def publish(self, now: Now, key: str, value: bytes, *, urgency: Urgency = Urgency.DEFINITION) -> None:
+        self._publish_by(self.publisher.put(now.monotonic_ns, key, value, urgency))
+
+    def withdraw(self, now: Now, key: str) -> None:
+        self._publish_by(self.publisher.remove(now.monotonic_ns, key))
+
+    def number(self, key: str) -> int:
+        """By which items of one owner may name each other; stays while the item does."""
+        return self.publisher.number(key)
+
+    def renew(self, now: Now, generation: int) -> None:
+        """I am somebody else from now on, with all that I published."""
+        self.publisher.renew(generation)
+        self._copies.show_mine(now, self.publisher.state)
+        self._publish_by(now.monotonic_ns)
+
+    def _publish_by(self, due_ns: int | None) -> None:
+        if due_ns is not None and (self._publish_ns is None or due_ns < self._publish_ns):
+            self._publish_ns = due_ns
+            self._copies.timers.set((Timer.PUBLISH, None), due_ns)
+
+    def _publish(self, now: Now) -> None:
+        publisher = self.publisher
+        publisher.flush(now.monotonic_ns)
+        if publisher.state is not self.state(self._copies.own):
+            self._copies.show_mine(now, publisher.state)
+        for delta in publisher.pushes(now.monotonic_ns):
+            self._tell(delta)
+        self._publish_ns = None
+        self._publish_by(publisher.deadline_ns(now.monotonic_ns))
+
+    # What gossip brought.
+
+    def hear(self, now: Now, sender: bytes, payloads: tuple[bytes, ...]) -> None:
+        copies, tally = self._copies, self.tally
+        for payload in payloads:
+            try:
+                delta = copies.interner.delta(payload)
+            except BadBytes:
+                tally.drop("malformed")
+                continue
+            holding = copies.holdings.get(delta.owner)
+            if holding is None:
+                if not self._waiting.add(sender, delta):
+                    tally.drop("unknown owner")
+                continue
+            state = holding.state
+            if (
+                state is not None
+                and delta.version <= state.low_water
+                and delta.generation == state.generation
+            ):
+                tally.known += 1
+            else:
+                self._hear_news(now, sender, holding, delta)
+
+    def _hear_news(self, now: Now, sender: bytes, holding: Holding, delta: Delta) -> None:
+        if delta.through is not None or len(delta.encoded) > PUSH_BYTES_MAX:
+            self.tally.drop("range in a push")
+            return
+        is_news = self._copies.hear(now, sender, holding, delta, is_push=True)
+        if delta.notices and holding is not self._copies.own_holding:
+            self._pulls.notice(now, sender, holding, delta)
+        elif is_news:
+            self._tell(delta)
+        if is_news:
+            self.tally.news += 1
+        else:
+            self.tally.known += 1
+
+    def _tell(self, delta: Delta) -> None:
+        self._copies.effects.append(CarryThis(delta.key, delta.encoded))
+
+    def root_heard(self, now: Now, sender: bytes, root: bytes) -> None:
+        self._exchanges.root_heard(now, sender, root)
+
+    # What the roll says.
+
+    def joined(self, now: Now, member: bytes) -> None:
+        """It is present, and was not known to be."""
+        holding = self._copies.admit(member)
+        if holding is None:
+            return
+        self._exchanges.present_now(now, holding)
+        for teller, delta in self._waiting.take(member):
+            self._hear_news(now, teller, holding, delta)
+
+    def member_back(self, now: Now, member: bytes) -> None:
+        """It was known as failed, or as left."""
+        self.joined(now, member)
+
+    def member_gone(self, now: Now, member: bytes, *, is_left: bool) -> None:
+        self._exchanges.absent_now(member)
+        if is_left:
+            self._copies.left(now, member)
+        else:
+            self._copies.failed(now, member)
+
+    # Calls.
+
+    def asked(self, now: Now, sender: bytes, method: str, body: bytes) -> bytes:
+        if method in (bodies.COMPARE, bodies.FETCH):
+            return self._exchanges.asked(now, sender, method, body)
+        if method == bodies.ITEMS:
+            return self._pulls.asked(body)
+        self.tally.drop("unknown method")
+        return bodies.REFUSED
+
+    def answered(self, now: Now, ticket: int, body: bytes | None) -> None:
+        """None: the call failed."""
+        if ticket % 2:
+            notice = self._pulls.answered(now, ticket, body)
+            if notice is not None:
+                self._tell(notice)
+        else:
+            self._exchanges.answered(now, ticket, body)
+
+    # Time.
+
+    def deadline(self) -> int | None:
+        return self._copies.timers.earliest()
+
+    def tick(self, now: Now) -> None:
+        for timer, key in self._copies.timers.take_due(now.monotonic_ns):
+            self._fire(now, timer, key)
+
+    def _fire(self, now: Now, timer: Timer, key: object) -> None:
+        match timer, key:
+            case Timer.PUBLISH, _:
+                self._publish(now)
+            case Timer.ASIDE, bytes(owner):
+                self._copies.end_aside(now, owner)
+            case Timer.COLLECT, bytes(owner):
+                self._copies.collect(now, owner)
+            case Timer.REAP, _:
+                self._reap(now)
+            case Timer.FULL, _:
+                self._exchanges.full(now)
+            case Timer.LIMIT, _:
+                self._exchanges.overdue(now)
+            case Timer.PULL, _:
+                self._pulls.ask(cast("tuple[bytes, int]", key))
+
+    def _reap(self, now: Now) -> None:
+        self._copies.reap(now)
+        before = self.publisher.state
+        self.publisher.collect(now.monotonic_ns)
+        if self.publisher.state is not before:
+            self._copies.show_mine(now, self.publisher.state)
+
+    def take_effects(self) -> list[Effect]:
+        copies = self._copies
+        if copies.root.total != self._told_root:
+            self._told_root = copies.root.total
+            copies.effects.append(RootMoved(copies.root.packed))
+        effects, copies.effects = copies.effects, []
+        return effects

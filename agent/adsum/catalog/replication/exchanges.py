@@ -1,0 +1,407 @@
+"""Repair: two holders compare what they have, and hand over what the other lacks.
+
+Begun when the root of others stays different from ours for longer than a push takes to reach everybody; while
+changes never end, roots are never equal, and we look now and then; beyond that once a minute times the scale
+of the cluster, and at once when we have just come. What changed in the last moments is left to the pushes.
+
+How often: three seconds between two that we begin, more while they find only what pushes are bringing anyway
+and up to thirty when they find something and cannot mend it; less while there is a lot to fetch, for then the
+cluster has been in two parts and each exchange makes one more holder that others can ask. Two a second are
+served.
+
+    begin → compare → fetch … fetch → compare … → end
+"""
+
+from __future__ import annotations
+
+import math
+
+from adsum.catalog.replication import bodies
+from adsum.catalog.replication.bodies import AGE_MAX, AGE_NS, FRAME_BYTES, STANDINGS_MAX, Busy, Standing
+from adsum.catalog.replication.copies import Copies, Holding, Timer
+from adsum.catalog.replication.deltas import Delta
+from adsum.catalog.replication.effects import Ask
+from adsum.catalog.replication.state import OwnerState
+from adsum.catalog.replication.strict import BadBytes
+from adsum.now import MILLISECOND, MINUTE, SECOND, Now
+
+CONTACT_NS = 1_500 * MILLISECOND  # members hear of each other several times in it; none differed: all equal
+SETTLED_NS = 1_200 * MILLISECOND  # a push has reached everybody whom it ever will
+UNSETTLED_NS = 3 * SECOND
+YOUNG = 3  # halves of a second: the pushes are still under way
+BEGIN_EVERY_NS = 3 * SECOND
+BEGIN_USEFUL_NS = 500 * MILLISECOND
+BEGIN_YOUNG_NS = 4 * SECOND
+BEGIN_USELESS_NS_MAX = 30 * SECOND
+FAILED_AGAIN_NS = 500 * MILLISECOND
+FULL_NS = MINUTE
+FULL_AGAIN_NS = SECOND
+JOIN_WITHIN_NS = 100 * MILLISECOND
+SCALE_FROM = 32  # members, up to which a minute is a minute
+SERVE_EVERY_NS = SECOND // 2
+SERVE_BURST = 2
+SESSION_NS = MINUTE
+GUESTS_MAX = 64
+TURNS_MAX = 512
+
+
+class Session:
+    __slots__ = ("gives", "is_full", "is_more", "is_useful", "partner", "ticket", "turns", "wants")
+
+    def __init__(self, partner: bytes, *, is_full: bool) -> None:
+        self.partner = partner
+        self.is_full = is_full
+        self.ticket = 0
+        self.turns = 0
+        self.wants: dict[bytes, Standing] = {}
+        self.gives: dict[bytes, Standing] = {}
+        self.is_more = False
+        self.is_useful = False
+
+
+class Exchanges:
+    def __init__(self, now: Now, copies: Copies) -> None:
+        self.copies = copies
+        self.present: list[Holding] = []
+        self.agreed_ns = -1  # when we last had all that a partner had
+        self.session: Session | None = None
+        self._tickets = 0
+        self._next_ns = now.monotonic_ns
+        self._apart_ns = -1  # since when roots differ
+        self._heard_ns = -CONTACT_NS
+        self._useless = 0  # in a row
+        self._moved_root = 0
+        self._moved_ns = 0
+        self._served_ns = 0
+        self._guests: dict[bytes, int] = {}  # who may go on, and until when
+        self._is_settled_in = False  # we have had one full exchange
+
+    # Who could be a partner.
+
+    def present_now(self, now: Now, holding: Holding) -> None:
+        if holding is self.copies.own_holding or holding.place >= 0:
+            return
+        holding.place = len(self.present)
+        self.present.append(holding)
+        if not self._is_settled_in and (Timer.FULL, None) not in self.copies.timers:
+            wait_ns = int(self.copies.random.random() * JOIN_WITHIN_NS)
+            self.copies.timers.set((Timer.FULL, None), now.monotonic_ns + wait_ns)
+
+    def absent_now(self, owner: bytes) -> None:
+        holding = self.copies.holdings.get(owner)
+        if holding is None or holding.place < 0:
+            return
+        last = self.present.pop()
+        if last is not holding:
+            self.present[holding.place] = last
+            last.place = holding.place
+        holding.place = -1
+
+    # When.
+
+    def root_heard(self, now: Now, sender: bytes, root: bytes) -> None:
+        now_ns = now.monotonic_ns
+        ours = self.copies.root.total
+        if root == ours.to_bytes(8, "big"):
+            self._apart_ns = -1
+            return
+        if now_ns - self._heard_ns > CONTACT_NS or self._apart_ns < 0:
+            self._apart_ns = now_ns
+            self._useless = 0
+        self._heard_ns = now_ns
+        if ours != self._moved_root:
+            self._moved_root, self._moved_ns = ours, now_ns
+        if self.session is not None or now_ns < self._next_ns:
+            return
+        apart_ns = now_ns - self._apart_ns
+        is_settled = apart_ns >= SETTLED_NS and now_ns - self._moved_ns >= SETTLED_NS
+        if (is_settled or apart_ns >= UNSETTLED_NS) and sender in self.copies.holdings:
+            self._begin(now, sender, is_full=False)
+
+    def full(self, now: Now) -> None:
+        """The regular one, with anybody."""
+        if self.session is not None or not self.present:
+            self.copies.timers.set((Timer.FULL, None), now.monotonic_ns + FULL_AGAIN_NS)
+            return
+        partner = self.present[int(self.copies.random.random() * len(self.present))]
+        self._begin(now, partner.owner, is_full=True)
+
+    def _begin(self, now: Now, partner: bytes, *, is_full: bool) -> None:
+        self.session = Session(partner, is_full=is_full)
+        self.copies.tally.exchanges_begun += 1
+        self.copies.timers.set((Timer.LIMIT, None), now.monotonic_ns + SESSION_NS)
+        if is_full:
+            members = len(self.present) + 1
+            scale = max(1.0, math.log2(members / SCALE_FROM) + 1)
+            wait_ns = int(FULL_NS * scale * (0.9 + 0.2 * self.copies.random.random()))
+            self.copies.timers.set((Timer.FULL, None), now.monotonic_ns + wait_ns)
+        self._compare(self.session)
+
+    # Our questions.
+
+    def _compare(self, session: Session) -> None:
+        body = bodies.compare(min(session.turns, bodies.TURN_MAX - 1), self.copies.root.pack_words())
+        self._ask(session, bodies.COMPARE, body)
+
+    def _ask(self, session: Session, method: str, body: bytes) -> None:
+        self._tickets += 2  # even: the odd ones belong to `pulls`
+        session.ticket = self._tickets
+        session.turns += 1
+        self.copies.tally.asked_bytes += len(body)
+        self.copies.effects.append(Ask(session.ticket, session.partner, method, body))
+
+    def answered(self, now: Now, ticket: int, body: bytes | None) -> None:
+        session = self.session
+        if session is None or session.ticket != ticket:
+            self.copies.tally.drop("not asked for")
+            return
+        is_fetch = bool(session.wants or session.gives)
+        try:
+            if body is None:
+                self._fail(now, session)
+            elif is_fetch:
+                self._fetched(now, session, bodies.read_fetched(body))
+            else:
+                standings, is_more = bodies.read_compared(body)
+                self._compared(now, session, standings, is_more=is_more)
+        except Busy:
+            self.copies.tally.exchanges_busy += 1
+            self._fail(now, session)
+        except BadBytes:
+            self.copies.tally.drop("malformed")
+            self._fail(now, session)
+
+    def overdue(self, now: Now) -> None:
+        if self.session is not None:
+            self._fail(now, self.session)
+
+    def _compared(self, now: Now, session: Session, standings: list[Standing], *, is_more: bool) -> None:
+        session.is_more = is_more
+        for standing in standings:
+            self._weigh(now, session, standing)
+        self._go_on(now, session)
+
+    def _weigh(self, now: Now, session: Session, theirs: Standing) -> None:
+        holding = self.copies.holdings.get(theirs.owner)
+        if holding is None or not self.copies.counts(theirs.owner):
+            return  # the roll will tell us of it, or has told us that it is over
+        mine = holding.front
+        if mine is None:
+            if theirs.low_water or theirs.mark:
+                session.wants[theirs.owner] = theirs
+        elif holding is self.copies.own_holding:
+            self._weigh_mine(session, mine, theirs)
+        elif (theirs.generation, theirs.mark) != (mine.generation, _mark(mine)):
+            self._weigh_differing(now, session, holding, mine, theirs)
+
+    def _weigh_mine(self, session: Session, mine: OwnerState, theirs: Standing) -> None:
+        told, known = (theirs.generation, theirs.low_water), (mine.generation, mine.version)
+        if told > known or (told == known and theirs.mark != _mark(mine)):
+            self.copies.foreign(session.partner, *told)
+        elif told < known:
+            session.gives[theirs.owner] = theirs
+
+    def _weigh_differing(
+        self, now: Now, session: Session, holding: Holding, mine: OwnerState, theirs: Standing
+    ) -> None:
+        told, known = (theirs.generation, theirs.low_water), (mine.generation, mine.low_water)
+        is_young = not session.is_full and theirs.generation == mine.generation
+        if told > known:
+            if not (is_young and theirs.age < YOUNG):
+                session.wants[theirs.owner] = theirs
+        elif told < known:
+            if not (is_young and _age(now, holding) < YOUNG):
+                session.gives[theirs.owner] = theirs
+        elif mine.is_complete and theirs.low_water == mine.version and theirs.age >= YOUNG:
+            self.copies.tally.equivocations += 1
+
+    def _go_on(self, now: Now, session: Session) -> None:
+        if session.turns >= TURNS_MAX:
+            self._end(now, session)
+        elif session.wants or session.gives:
+            self._fetch(session)
+        elif session.is_more:
+            self._compare(session)
+        else:
+            self._end(now, session)
+
+    def _fetch(self, session: Session) -> None:
+        wanted = [self._position(each) for each in list(session.wants)[:STANDINGS_MAX]]
+        given, room_bytes = list[bytes](), FRAME_BYTES
+        for owner, theirs in list(session.gives.items()):
+            if room_bytes <= 0:
+                break
+            encoded, is_all = self._span(owner, theirs, room_bytes)
+            room_bytes -= len(encoded)
+            del session.gives[owner]
+            if encoded:
+                given.append(encoded)
+                session.is_more |= not is_all
+        self.copies.tally.owners_given += len(given)
+        session.is_useful |= bool(given)
+        self._ask(session, bodies.FETCH, bodies.fetch(wanted, given))
+
+    def _position(self, owner: bytes) -> Standing:
+        holding = self.copies.holdings[owner]
+        front = holding.front
+        if front is None:
+            return Standing(owner, 0, 0, 0, 0, 0)
+        return Standing(owner, front.generation, front.low_water, front.gc_version, _mark(front), 0)
+
+    def _fetched(self, now: Now, session: Session, ranges: list[bytes]) -> None:
+        """On with what is still missing, unless this turn brought nothing."""
+        changed = self._take(now, session.partner, ranges)
+        session.is_useful |= bool(changed)
+        holdings = self.copies.holdings
+        session.wants = {
+            owner: theirs
+            for owner, theirs in session.wants.items()
+            if changed and owner in holdings and not _is_reached(holdings[owner].front, theirs)
+        }
+        self._go_on(now, session)
+
+    def _end(self, now: Now, session: Session) -> None:
+        copies, now_ns = self.copies, now.monotonic_ns
+        copies.tally.exchanges_useful += session.is_useful
+        self.agreed_ns = now_ns
+        self._is_settled_in = True
+        if session.is_useful:
+            wait_ns, self._useless = BEGIN_USEFUL_NS, 0
+        elif now_ns - self._moved_ns < UNSETTLED_NS:
+            wait_ns, self._useless = BEGIN_YOUNG_NS, 0
+        else:
+            wait_ns = min(BEGIN_EVERY_NS << min(self._useless, 4), BEGIN_USELESS_NS_MAX)
+            self._useless += 1
+        self._close(now, wait_ns)
+
+    def _fail(self, now: Now, session: Session) -> None:
+        self.copies.tally.exchanges_failed += 1
+        if session.is_full and not self._is_settled_in:
+            self.copies.timers.set((Timer.FULL, None), now.monotonic_ns + FULL_AGAIN_NS)
+        self._close(now, FAILED_AGAIN_NS)
+
+    def _close(self, now: Now, wait_ns: int) -> None:
+        self.session = None
+        self.copies.timers.cancel((Timer.LIMIT, None))
+        spread = 0.75 + 0.5 * self.copies.random.random()
+        self._next_ns = now.monotonic_ns + int(wait_ns * spread)
+
+    # Other people's questions.
+
+    def asked(self, now: Now, sender: bytes, method: str, body: bytes) -> bytes:
+        try:
+            if method == bodies.COMPARE:
+                answer = self._serve_comparison(now, sender, *bodies.read_compare(body))
+            else:
+                answer = self._serve_fetch(now, sender, *bodies.read_fetch(body))
+        except BadBytes:
+            self.copies.tally.drop("malformed")
+            answer = bodies.REFUSED
+        self.copies.tally.answered_bytes += len(answer)
+        return answer
+
+    def _serve_comparison(self, now: Now, sender: bytes, turn: int, words: bytes) -> bytes:
+        if not self._has_time(now, sender, turn):
+            self.copies.tally.exchanges_refused += 1
+            return bodies.BUSY
+        places = self.copies.root.differing(words)
+        holdings = [
+            each
+            for each in self.copies.holdings.values()
+            if each.owner[0] in places and self.copies.counts(each.owner)
+        ]
+        is_more = len(holdings) > STANDINGS_MAX
+        if is_more:  # not always the same ones, lest some that cannot be mended hide the others
+            first = int(self.copies.random.random() * len(holdings))
+            holdings = (holdings[first:] + holdings[:first])[:STANDINGS_MAX]
+        return bodies.compared((_standing(now, each) for each in holdings), is_more=is_more)
+
+    def _has_time(self, now: Now, sender: bytes, turn: int) -> bool:
+        now_ns = now.monotonic_ns
+        if turn and self._guests.get(sender, 0) > now_ns:
+            return True
+        used_ns = max(self._served_ns, now_ns - SERVE_BURST * SERVE_EVERY_NS)
+        if used_ns + SERVE_EVERY_NS > now_ns:
+            return False
+        self._served_ns = used_ns + SERVE_EVERY_NS
+        self.copies.tally.exchanges_served += 1
+        self._guests.pop(sender, None)
+        if len(self._guests) >= GUESTS_MAX:
+            del self._guests[next(iter(self._guests))]
+        self._guests[sender] = now_ns + SESSION_NS
+        return True
+
+    def _serve_fetch(self, now: Now, sender: bytes, wanted: list[Standing], given: list[bytes]) -> bytes:
+        if self._guests.get(sender, 0) <= now.monotonic_ns:
+            self.copies.tally.exchanges_refused += 1
+            return bodies.BUSY
+        for _owner in self._take(now, sender, given):
+            pass
+        ranges, room_bytes = list[bytes](), FRAME_BYTES
+        for standing in sorted(wanted, key=self._order):
+            if room_bytes <= 0:
+                break
+            encoded, is_all = self._span(standing.owner, standing, room_bytes)
+            if encoded:
+                ranges.append(encoded)
+                room_bytes -= len(encoded) if is_all else room_bytes
+        return bodies.fetched(ranges)
+
+    def _order(self, wanted: Standing) -> tuple[int, int]:
+        """Whom they do not know first and the small before the big, then who is most behind."""
+        holding = self.copies.holdings.get(wanted.owner)
+        state = holding.state if holding is not None else None
+        if state is None:
+            return 2, 0
+        if wanted.low_water == 0 or wanted.generation < state.generation:
+            return 0, state.size_bytes
+        return 1, wanted.low_water - state.version
+
+    def _span(self, owner: bytes, theirs: Standing, room_bytes: int) -> tuple[bytes, bool]:
+        """What they lack of an owner; nothing when they are not behind us."""
+        holding = self.copies.holdings.get(owner)
+        state = holding.state if holding is not None else None
+        if state is None or (theirs.generation, theirs.low_water) >= (state.generation, state.version):
+            return b"", True
+        is_below = theirs.low_water < state.gc_version and theirs.gc_version < state.gc_version
+        begins = theirs.generation < state.generation or is_below
+        return self.copies.interner.span(state, 0 if begins else theirs.low_water, room_bytes)
+
+    # Both.
+
+    def _take(self, now: Now, teller: bytes, ranges: list[bytes]) -> list[bytes]:
+        """Applies what was handed over; the owners that changed."""
+        copies, changed = self.copies, list[bytes]()
+        for encoded in ranges:
+            try:
+                delta: Delta = copies.interner.delta(encoded)
+            except BadBytes:
+                copies.tally.drop("malformed")
+                continue
+            holding = copies.holdings.get(delta.owner)
+            if holding is None:
+                copies.tally.drop("unknown owner")
+            elif copies.hear(now, teller, holding, delta, is_push=False):
+                copies.tally.owners_fetched += 1
+                changed.append(delta.owner)
+        return changed
+
+
+def _mark(state: OwnerState) -> int:
+    return state.digest & 0xFFFFFFFF
+
+
+def _age(now: Now, holding: Holding) -> int:
+    return min(AGE_MAX, (now.monotonic_ns - holding.changed_ns) // AGE_NS)
+
+
+def _standing(now: Now, holding: Holding) -> Standing:
+    state = holding.front
+    if state is None:
+        return Standing(holding.owner, 0, 0, 0, 0, AGE_MAX)
+    mark, age = _mark(state), _age(now, holding)
+    return Standing(holding.owner, state.generation, state.low_water, state.gc_version, mark, age)
+
+
+def _is_reached(front: OwnerState | None, theirs: Standing) -> bool:
+    return front is not None and (front.generation, front.low_water) >= (theirs.generation, theirs.low_water)

@@ -1,0 +1,117 @@
+"""Deltas by their bytes, so that one that arrives eight times is decoded once.
+
+An agent needs no more than that. A simulation gives a thousand of them one `SharedStates`, in which they
+also share what comes of applying a delta: a change then costs one new state and not a thousand, and equal
+states that were reached in different ways become one again as soon as they are complete.
+
+Bounded by two halves: when the young half is full it becomes the old one, and what is found in the old one
+moves over. What is in use stays.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from typing import Generic, TypeVar
+
+from adsum.catalog.replication import state as states
+from adsum.catalog.replication.deltas import PUSH_BYTES_MAX, RANGE_BYTES_MAX, Delta, decode
+from adsum.catalog.replication.state import OwnerState
+
+DELTAS_MAX = 1_024  # 50 s of 20 changes a second
+SHARED_MAX = 16_384
+
+Key = TypeVar("Key", bound=Hashable)
+Value = TypeVar("Value")
+
+
+class Halves(Generic[Key, Value]):
+    def __init__(self, entries_max: int) -> None:
+        self._half_max = entries_max // 2
+        self._young: dict[Key, Value] = {}
+        self._old: dict[Key, Value] = {}
+
+    def get(self, key: Key) -> Value | None:
+        value = self._young.get(key)
+        if value is None:
+            value = self._old.get(key)
+            if value is not None:
+                self.put(key, value)
+        return value
+
+    def put(self, key: Key, value: Value) -> None:
+        if len(self._young) >= self._half_max:
+            self._old, self._young = self._young, {}
+        self._young[key] = value
+
+
+class Interner:
+    def __init__(self, deltas_max: int = DELTAS_MAX, *, kept_bytes_max: int = PUSH_BYTES_MAX) -> None:
+        self._deltas: Halves[bytes, Delta] = Halves(deltas_max)
+        self._kept_bytes_max = kept_bytes_max  # a range comes once
+
+    def delta(self, encoded: bytes) -> Delta:
+        delta = self._deltas.get(encoded)
+        if delta is None:
+            delta = decode(encoded)
+            if len(encoded) <= self._kept_bytes_max:
+                self._deltas.put(encoded, delta)
+        return delta
+
+    def fresh(self, owner: bytes, generation: int) -> OwnerState:
+        return OwnerState(owner, generation)
+
+    def applied(self, state: OwnerState, delta: Delta) -> OwnerState:
+        return states.applied(state, delta)
+
+    def span(self, state: OwnerState, since: int, room_bytes: int) -> tuple[bytes, bool]:
+        return states.span_of(state, since, room_bytes)
+
+    def collected(self, state: OwnerState, version: int) -> OwnerState:
+        return states.collected(state, version)
+
+
+class SharedStates(Interner):
+    """For many holders in one process. States are compared by identity, so the memory keeps them alive."""
+
+    def __init__(self) -> None:
+        super().__init__(SHARED_MAX, kept_bytes_max=RANGE_BYTES_MAX)
+        self._applied: Halves[tuple[OwnerState, Delta], OwnerState] = Halves(SHARED_MAX)
+        self._complete: Halves[tuple[bytes, int, int, int], OwnerState] = Halves(SHARED_MAX)
+        self._collected: Halves[tuple[OwnerState, int], OwnerState] = Halves(SHARED_MAX)
+        self._spans: Halves[tuple[OwnerState, int], tuple[bytes, bool]] = Halves(SHARED_MAX)
+
+    def applied(self, state: OwnerState, delta: Delta) -> OwnerState:
+        result = self._applied.get((state, delta))
+        if result is None:
+            result = states.applied(state, delta)
+            if result.is_complete:
+                result = self._canonical(result)
+            self._applied.put((state, delta), result)
+        return result
+
+    def fresh(self, owner: bytes, generation: int) -> OwnerState:
+        return self._canonical(OwnerState(owner, generation))
+
+    def span(self, state: OwnerState, since: int, room_bytes: int) -> tuple[bytes, bool]:
+        found = self._spans.get((state, since))
+        if found is None or len(found[0]) > room_bytes:
+            found = states.span_of(state, since, room_bytes)
+            if found[1]:
+                self._spans.put((state, since), found)
+        return found
+
+    def collected(self, state: OwnerState, version: int) -> OwnerState:
+        result = self._collected.get((state, version))
+        if result is None:
+            result = states.collected(state, version)
+            self._collected.put((state, version), result)
+        return result
+
+    def _canonical(self, state: OwnerState) -> OwnerState:
+        """Complete states of one version differ in their tombstones at most, which any holder may lack."""
+        key = (state.owner, state.generation, state.version, state.digest)
+        known = self._complete.get(key)
+        if known is None:
+            self._complete.put(key, state)
+            return state
+        return known

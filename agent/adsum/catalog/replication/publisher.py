@@ -1,0 +1,226 @@
+"""What this agent says of itself: from values by name to numbered items, and from items to pushes.
+
+A change that was published less than a second after the last of the same item waits out that second, and
+then only the latest value counts: a flapping check costs everybody one push a second and no more. Whatever
+waits goes together, in as few payloads as it takes, going-critical first.
+
+Pushes are paid from a bucket, one token a payload: 5 a second, and 20 at once. With the bucket empty, changes
+of status wait for the next token. Definitions do not: they are in our state, our root tells everybody that
+something is there, and the exchanges that follow carry them in bulk.
+"""
+
+from __future__ import annotations
+
+import enum
+
+from adsum.catalog.replication import state as states
+from adsum.catalog.replication.deltas import Delta, push
+from adsum.catalog.replication.items import NODE_NUMBER, NUMBER_MAX, SHORT, VALUE_BYTES_MAX, Item, term
+from adsum.catalog.replication.state import OWNER_BYTES_MAX, OwnerState
+from adsum.catalog.replication.tally import Tally
+from adsum.frozen import dataclass
+from adsum.now import MILLISECOND, MINUTE, SECOND
+
+NODE_KEY = "node"  # gets number 0
+ITEM_INTERVAL_NS = SECOND
+TOKEN_NS = 200 * MILLISECOND
+BURST = 20
+PAYLOAD_BYTES_MAX = 900
+HEAD_BYTES = 44  # of a push: everything but its items, at their longest
+ROW_BYTES = 13  # of an item, besides its value
+NOTICE_BYTES_MIN = 800  # what is longer is announced, and fetched by who lacks it
+TOMBSTONE_NS = 10 * MINUTE
+
+
+class Urgency(enum.IntEnum):
+    CRITICAL = 0
+    WARNING = 1
+    PASSING = 2
+    DEFINITION = 3
+
+
+class Unpublishable(ValueError):
+    """The caller's fault: nothing changed. The message says what to do."""
+
+
+@dataclass(frozen=True, slots=True)
+class OwnIdentity:
+    owner: bytes  # the 16 bytes of this node's uuid
+    generation: int
+
+    @property
+    def short(self) -> bytes:
+        return self.owner[:SHORT]
+
+
+class Publisher:
+    def __init__(self, now_ns: int, identity: OwnIdentity, tally: Tally) -> None:
+        self.state = OwnerState(identity.short, identity.generation)
+        self._tally = tally
+        self._numbers: dict[str, int] = {NODE_KEY: NODE_NUMBER}
+        self._free: list[int] = []
+        self._waiting: dict[int, tuple[bytes | None, Urgency]] = {}  # not yet in the state
+        self._published_ns: dict[int, int] = {}  # of items that may have to wait
+        self._unpushed: dict[int, Urgency] = {}  # in the state, not yet told
+        self._full_ns = (
+            now_ns - BURST * TOKEN_NS
+        )  # when the bucket would have been full, had nobody drawn since
+        self._graves: dict[int, tuple[int, int]] = {}  # number → version and time of its tombstone
+
+    def number(self, key: str) -> int:
+        """The item's slot, given out on first sight."""
+        number = self._numbers.get(key)
+        if number is None:
+            if len(self._numbers) >= NUMBER_MAX:
+                raise Unpublishable(f"One node may have {NUMBER_MAX} items; deregister some first.")
+            number = self._free.pop() if self._free else len(self._numbers)
+            self._numbers[key] = number
+        return number
+
+    def put(self, now_ns: int, key: str, value: bytes, urgency: Urgency) -> int:
+        """When it is due to be published."""
+        if len(value) > VALUE_BYTES_MAX:
+            sentence = f"{key!r} would take {len(value)} bytes in the catalog; at most {VALUE_BYTES_MAX} fit."
+            raise Unpublishable(f"{sentence} Shorten its meta, tags or notes.")
+        if self.state.size_bytes + len(value) > OWNER_BYTES_MAX:
+            raise Unpublishable(f"One node may publish {OWNER_BYTES_MAX} bytes; deregister something first.")
+        return self._wait(now_ns, self.number(key), value, urgency)
+
+    def remove(self, now_ns: int, key: str) -> int | None:
+        number = self._numbers.get(key)
+        return self._wait(now_ns, number, None, Urgency.PASSING) if number is not None else None
+
+    def renew(self, generation: int) -> None:
+        """The same items as another life's; everybody needs all of them."""
+        assert generation > self.state.generation
+        items, version, digest = dict[int, Item](), 0, 0
+        for item in self.state.since(0):
+            version += 1
+            items[item.number] = Item(item.number, version, item.value)
+            digest ^= term(items[item.number])
+        before = self.state
+        self.state = OwnerState(
+            *(before.owner, generation),
+            version=version,
+            claimed=digest,
+            low_water=version,
+            items=items,
+            digest=digest,
+            size_bytes=before.size_bytes,
+        )
+        self._unpushed = dict.fromkeys(items, Urgency.DEFINITION)
+        removed, self._graves = list(self._graves), {}
+        self._release(removed)
+
+    # Time.
+
+    def deadline_ns(self, now_ns: int) -> int | None:
+        """When something that waits may go."""
+        times = [self._due_ns(number, now_ns) for number in self._waiting]
+        if self._unpushed:
+            times.append(max(now_ns, self._token_ns()))
+        return min(times, default=None)
+
+    def flush(self, now_ns: int) -> None:
+        """What has waited long enough becomes part of the state."""
+        due = [number for number in self._waiting if self._due_ns(number, now_ns) <= now_ns]
+        due.sort(
+            key=lambda number: self._waiting[number][1], reverse=True
+        )  # the urgent ones get the newest versions
+        items = list[Item]()
+        for number in due:
+            value, urgency = self._waiting.pop(number)
+            known = self.state.items.get(number)
+            if (known.value if known is not None else None) == value:
+                self._tally.coalesced += 1
+                continue
+            items.append(Item(number, self.state.version + len(items) + 1, value))
+            self._published_ns[number] = now_ns
+            self._unpushed[number] = urgency
+        if items:
+            self._apply(items, now_ns)
+
+    def pushes(self, now_ns: int) -> list[Delta]:
+        """What may be told now."""
+        pushes = []
+        while self._unpushed and self._token_ns() <= now_ns:
+            self._full_ns = max(self._full_ns, now_ns - BURST * TOKEN_NS) + TOKEN_NS
+            pushes.append(self._next_push())
+        self._leave_to_exchanges()
+        return pushes
+
+    def collect(self, now_ns: int) -> None:
+        """Forgets tombstones that everybody has had the time to hear of; their slots are free again."""
+        old = [number for number, (_, at_ns) in self._graves.items() if now_ns - at_ns >= TOMBSTONE_NS]
+        if not old:
+            return
+        self.state = states.collected(self.state, max(self._graves[number][0] for number in old))
+        for number in old:
+            del self._graves[number]
+            self._unpushed.pop(number, None)
+        self._release(old)
+        floor_ns = now_ns - ITEM_INTERVAL_NS
+        self._published_ns = {number: at for number, at in self._published_ns.items() if at > floor_ns}
+
+    # Helpers.
+
+    def _release(self, numbers: list[int]) -> None:
+        keys = {number: key for key, number in self._numbers.items()}
+        for number in numbers:
+            if number not in self._waiting and number != NODE_NUMBER:
+                del self._numbers[keys[number]]
+                self._free.append(number)
+
+    def _wait(self, now_ns: int, number: int, value: bytes | None, urgency: Urgency) -> int:
+        before = self._waiting.get(number)
+        if before is not None:
+            self._tally.coalesced += 1
+            urgency = min(urgency, before[1])
+        self._waiting[number] = (value, urgency)
+        return self._due_ns(number, now_ns)
+
+    def _due_ns(self, number: int, now_ns: int) -> int:
+        return max(now_ns, self._published_ns.get(number, now_ns - ITEM_INTERVAL_NS) + ITEM_INTERVAL_NS)
+
+    def _token_ns(self) -> int:
+        return self._full_ns + TOKEN_NS
+
+    def _apply(self, items: list[Item], now_ns: int) -> None:
+        digest = self.state.digest
+        for item in items:
+            before = self.state.items.get(item.number)
+            digest ^= term(item) ^ (term(before) if before is not None else 0)
+            self._graves.pop(item.number, None)
+            if item.value is None:
+                self._graves[item.number] = (item.version, now_ns)
+        state = self.state
+        delta = Delta(state.owner, state.generation, items[-1].version, digest, tuple(items))
+        self.state = states.applied(state, delta)
+        assert self.state.is_complete
+
+    def _next_push(self) -> Delta:
+        state, room_bytes = self.state, PAYLOAD_BYTES_MAX - HEAD_BYTES
+        items, notices = list[Item](), list[Item]()
+        for number in sorted(self._unpushed, key=self._unpushed.__getitem__):
+            item = state.items[number]
+            is_notice = item.value is not None and len(item.value) > NOTICE_BYTES_MIN
+            size_bytes = ROW_BYTES + (0 if is_notice else len(item.value or b""))
+            if size_bytes > room_bytes:
+                break
+            room_bytes -= size_bytes
+            (notices if is_notice else items).append(item)
+        for item in (*items, *notices):
+            del self._unpushed[item.number]
+        self._tally.pushes += 1
+        payload = push(state.owner, state.generation, state.version, state.digest, items, notices)
+        return Delta(
+            *(state.owner, state.generation, state.version, state.digest, tuple(items)),
+            notices=tuple((item.number, item.version) for item in notices),
+            encoded=payload,
+        )
+
+    def _leave_to_exchanges(self) -> None:
+        left = [number for number, urgency in self._unpushed.items() if urgency == Urgency.DEFINITION]
+        for number in left:
+            del self._unpushed[number]
+        self._tally.left_to_exchanges += len(left)

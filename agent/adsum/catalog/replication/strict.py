@@ -1,0 +1,48 @@
+"""CBOR as replication speaks it: one encoding for one value, no tags, no indefinite lengths, no depth."""
+
+from __future__ import annotations
+
+import cbor2
+
+
+class BadBytes(ValueError):
+    """The sender's fault; counted and dropped, nothing changed."""
+
+
+def _refuse_tag(*_arguments: object) -> object:
+    raise BadBytes("a tag")
+
+
+# All tags that cbor2 knows how to build objects from; none of them belongs here.
+_TAGS = (*range(6), 25, 28, 29, 30, 35, 36, 37, 100, 256, 258, 260, 261, 1_004, 43_000, 55_799)
+_NO_TAGS = dict.fromkeys(_TAGS, _refuse_tag)
+
+
+def loads(encoded: bytes) -> list[object]:
+    """A canonical array; variants of one message would else fill memories that go by bytes."""
+    try:
+        fields = cbor2.loads(
+            encoded,
+            max_depth=3,
+            allow_indefinite=False,
+            strict_hashable_types=True,
+            semantic_decoders=_NO_TAGS,
+            tag_hook=_refuse_tag,
+        )
+    except (cbor2.CBORDecodeError, ValueError, MemoryError) as error:
+        raise BadBytes("not the CBOR we speak") from error
+    if not isinstance(fields, list) or cbor2.dumps(fields) != encoded:
+        raise BadBytes("not a canonical array")
+    return fields
+
+
+def counter(value: object, below: int) -> int:
+    if type(value) is not int or not 0 <= value < below:
+        raise BadBytes("a counter out of range")
+    return value
+
+
+def octets(value: object, *, at_least: int = 0, at_most: int) -> bytes:
+    if type(value) is not bytes or not at_least <= len(value) <= at_most:
+        raise BadBytes("bytes of a wrong length")
+    return value

@@ -1,0 +1,34 @@
+"""News of owners that the roll does not know yet: gossip brings a newcomer's services and its introduction
+in any order. A small room; what finds no place in it comes with an exchange."""
+
+from __future__ import annotations
+
+from adsum.catalog.replication.deltas import Delta
+
+WAITING_MAX = 256
+
+
+class WaitingRoom:
+    def __init__(self) -> None:
+        self._waiting: dict[
+            bytes, dict[bytes, tuple[bytes, Delta]]
+        ] = {}  # owner → by payload, with the teller
+        self._count = 0
+
+    def __len__(self) -> int:
+        return self._count
+
+    def add(self, teller: bytes, delta: Delta) -> bool:
+        """False when there is no room."""
+        if delta.encoded in self._waiting.get(delta.owner, ()):
+            return True
+        if self._count >= WAITING_MAX:
+            return False
+        self._waiting.setdefault(delta.owner, {})[delta.encoded] = (teller, delta)
+        self._count += 1
+        return True
+
+    def take(self, owner: bytes) -> list[tuple[bytes, Delta]]:
+        taken = list(self._waiting.pop(owner, {}).values())
+        self._count -= len(taken)
+        return taken
