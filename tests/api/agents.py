@@ -14,10 +14,12 @@ from random import Random
 import msgspec
 
 from adsum.agent import tags
+from adsum.agent.colleagues import Colleagues
 from adsum.agent.commands import Command, Datagram, RegisterService, ReportTtl
 from adsum.agent.config.config import Config
 from adsum.agent.config.errors import ConfigErrors
 from adsum.agent.core import Core
+from adsum.agent.keyrings import Asks, Keyrings
 from adsum.agent.roll import Roll
 from adsum.agent.roll_call import own_profile
 from adsum.agent.settings import Settings
@@ -47,10 +49,12 @@ from adsum.gossip.effects import (
     SyncPart,
 )
 from adsum.gossip.settings import GossipSettings, Identity
+from adsum.net import keyring
 from adsum.now import SECOND, Now
 from adsum.observe.exposition import Exposition
 from adsum.observe.journal import Journal
 from adsum.observe.log_stream import LogCounters, LogStream
+from adsum.storage.memory import MemoryDisk
 from tests.observe.support import sources
 
 NODE_ID = "6a0c4f0e-5f0b-4b1e-9d5c-0d3c1b2a9f01"
@@ -78,6 +82,9 @@ class FakeAgent:
         identity = Identity(own_profile(config, node), generation=1)
         gossip = gossip_core.Core(self.now(), GossipSettings(), identity, Random(0))
         roll = Roll(gossip, self.core.view, node.node_id, node.datacenter)
+        self.keyring = keyring.load(MemoryDisk(), config.encrypt or None)
+        self.colleagues: Asks = Colleagues(gossip.commons.roster, Random(0))
+        self.keyrings = Keyrings(self.keyring, gossip, self.colleagues, seals_outgoing=True)
         self.journal = Journal(None, identity.profile, self._name_of)
         self.journal._has_begun = True  # and has said so
         self._perform(self.core.call_roll(self.now(), roll))

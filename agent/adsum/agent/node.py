@@ -26,6 +26,7 @@ from adsum.now import MILLISECOND, SECOND, Now
 from adsum.storage.writer import Writer
 
 if TYPE_CHECKING:
+    from adsum.agent.keyrings import Keyrings
     from adsum.agent.roll_call import RollCall
     from adsum.health_checks.runner import CheckResult, Runner
     from adsum.observe.journal import Journal
@@ -99,6 +100,11 @@ class Node:
     def journal(self) -> Journal:
         assert self._roll_call is not None, "nobody asks before the roll is called"
         return self._roll_call.journal
+
+    @property
+    def keyrings(self) -> Keyrings:
+        assert self._roll_call is not None, "nobody asks before the roll is called"
+        return self._roll_call.keyrings
 
     def now(self) -> Now:
         return self._clock()

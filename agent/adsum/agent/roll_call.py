@@ -10,6 +10,7 @@ import contextlib
 import ipaddress
 import logging
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from random import Random
 
@@ -21,6 +22,7 @@ from adsum.agent.commands import Datagram
 from adsum.agent.config.config import Config
 from adsum.agent.gossip_settings import gossip_settings
 from adsum.agent.joining import Joining, NotJoined
+from adsum.agent.keyrings import INSTALL, LIST, REMOVE, USE, Keyrings
 from adsum.agent.node import Node
 from adsum.agent.presence import uuid_bytes
 from adsum.agent.roll import GENERATION, PEERS, Roll
@@ -83,6 +85,12 @@ class RollCall:
         self.journal = Journal(file, profile, self.name_of)
         self.witnesses: list[Witness] = [self.journal.record]
         self.colleagues = Colleagues(gossip.commons.roster, random)
+        self.keyrings = Keyrings(
+            self.keyring, gossip, self.colleagues, seals_outgoing=config.encrypt_verify_outgoing
+        )
+        for method in (LIST, INSTALL, USE, REMOVE):
+            answer = partial(self.keyrings.answer, method)
+            self.colleagues.register(method, answer, is_change=method != LIST)
         if config.ports.serf_lan >= 0:
             self.network = self._listen(introduction.Identity(profile.node_id))
 

@@ -25,6 +25,7 @@ from adsum.catalog.view import View
 from adsum.now import Now
 
 if TYPE_CHECKING:
+    from adsum.agent.keyrings import Keyrings
     from adsum.agent.roll import Roll
     from adsum.net.tls import Tls
     from adsum.observe.journal import Journal
@@ -59,6 +60,10 @@ class RunningAgent:
     @property
     def journal(self) -> Journal:
         return self.node.journal
+
+    @property
+    def keyrings(self) -> Keyrings:
+        return self.node.keyrings
 
     def now(self) -> Now:
         return self.node.now()

@@ -24,8 +24,8 @@ from adsum.now import Now
 
 EVENTS_MAX = 256
 ID_BYTES = 16
-# What Consul allows, measured on 1.8.7: 512 bytes as it encodes an event, in which the name stands twice and a
-# filter has its key. Ours is smaller on the wire, and so fits whenever Consul's does.
+# What Consul allows, measured on 1.8.7: 512 bytes as it encodes an event, in which the name stands twice and
+# a filter has its key. Ours is smaller on the wire, and so fits whenever Consul's does.
 SIZE_MAX = 512
 FIXED_SIZE = 96
 FILTER_SIZE = 4

@@ -14,6 +14,7 @@ from adsum.effects import Refusal
 from adsum.now import Now
 
 if TYPE_CHECKING:  # `Refused` is wanted before the roll is loaded
+    from adsum.agent.keyrings import Keyrings
     from adsum.agent.roll import Roll
     from adsum.observe.journal import Journal
 
@@ -51,6 +52,10 @@ class Agent(Protocol):
     @property
     def journal(self) -> Journal:
         """What happened to whom, as this agent saw it."""
+
+    @property
+    def keyrings(self) -> Keyrings:
+        """Of the whole cluster."""
 
     def now(self) -> Now: ...
 

@@ -8,10 +8,14 @@ from adsum.api import catalog, health
 from adsum.api.absent import AbsentStore
 from adsum.api.agent_checks import AgentChecks
 from adsum.api.agent_health import AgentHealth
+from adsum.api.agent_members import AgentMembers
 from adsum.api.agent_self import AgentSelf
 from adsum.api.agent_services import AgentServices
 from adsum.api.blocking import Reads
+from adsum.api.coordinates import Coordinates
 from adsum.api.door import Agent
+from adsum.api.events import Events
+from adsum.api.keyring import KeyringEndpoints
 from adsum.api.membership import Membership
 from adsum.api.operations import Operations
 from adsum.api.rendering import ApiCounters
@@ -31,10 +35,14 @@ def routes(
         *AgentChecks(agent).routes(),
         *AgentHealth(agent).routes(),
         *AgentSelf(agent).routes(),
+        *AgentMembers(agent).routes(),
         *Operations(agent, metrics, log_stream).routes(),
         *catalog.routes(agent, reads),
         *health.routes(reads),
         *Status(agent).routes(),
+        *Coordinates(agent).routes(),
+        *Events(agent, random).routes(),
+        *KeyringEndpoints(agent).routes(),
         *Resolve(agent).routes(),
         *Membership(agent).routes(),
         *AbsentStore(agent).routes(),

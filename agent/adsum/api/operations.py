@@ -1,7 +1,4 @@
-"""What operators and the command line ask of an agent: reload, leave, join, maintenance, the log, metrics.
-
-As far as one node goes: there is nobody to join or to force out yet, and both say so.
-"""
+"""What operators and the command line ask of an agent: reload, leave, join, maintenance, the log, metrics."""
 
 from __future__ import annotations
 
@@ -14,9 +11,12 @@ from adsum.agent.commands import SetNodeMaintenance
 from adsum.agent.config.errors import ConfigErrors
 from adsum.api import parameters, standing
 from adsum.api.answers import done, json_answer
+from adsum.api.door import Refused
 from adsum.api.host import describe_host
 from adsum.api.response import Response, empty, text
 from adsum.api.router import Refusal, Route
+from adsum.gossip.commands import ForceLeave, Join
+from adsum.net import join_names
 from adsum.observe.exposition import PROMETHEUS_TYPE, Exposition
 from adsum.observe.log_lines import UnknownLevel, parse_level
 from adsum.observe.log_stream import LogStream, TooManyFollowers
@@ -24,6 +24,7 @@ from adsum.observe.log_stream import LogStream, TooManyFollowers
 if TYPE_CHECKING:
     from adsum.api.door import Agent
     from adsum.api.request import Request
+    from adsum.gossip.claims import Address
 
 DEFAULT_LOG_LEVEL = "INFO"
 PROMETHEUS_ACCEPTS = ("application/openmetrics-text", "text/plain;version=0.0.4", "text/plain; version=0.0.4")
@@ -68,18 +69,32 @@ class Operations:
         self._agent.leave()
         return empty(200)
 
-    async def join(self, _request: Request, address: str) -> Response:
+    async def join(self, request: Request, address: str) -> Response:
         """Joining oneself is what a script on every host does, and succeeds."""
+        if request.query.has("wan"):
+            self._refuse_wan_join()
         node, port = standing.own_node(self._agent), self._agent.config.ports.serf_lan
         if address in (node.address, standing.with_port(node.address, port), f"127.0.0.1:{port}"):
             return empty(200)
-        reason = "this version runs alone and keeps no roll of others yet"
-        raise Refusal(500, f"1 error occurred:\n\t* Failed to join {_without_port(address)}: {reason}\n\n")
+        addresses = await _addresses(address, port)
+        try:
+            await self._agent.submit(Join(addresses))
+        except Refused as refused:
+            raise _join_failed(f"join {refused.refusal.sentence}") from None
+        return empty(200)
 
-    async def force_leave(self, _request: Request, name: str) -> Response:
-        if name.lower() != standing.own_node(self._agent).name.lower():
+    def _refuse_wan_join(self) -> None:
+        if not standing.is_server(self._agent):
+            raise Refusal(500, "Must be a server to join WAN cluster")
+        raise _join_failed("join: this version does not connect datacenters yet")
+
+    async def force_leave(self, request: Request, name: str) -> Response:
+        if name.lower() == standing.own_node(self._agent).name.lower():
+            return empty(200)  # it is alive, so there is nothing to force, as in Consul
+        listed = (member.profile.name.casefold() for member in self._agent.roll.gossip.members())
+        if name.casefold() not in listed:
             raise Refusal(500, f"agent: No node found with name '{name}'")
-        return empty(200)  # it is alive, so there is nothing to force, as in Consul
+        return await done(self._agent, ForceLeave(name, is_pruned=request.query.has("prune")))
 
     async def host(self, request: Request, _rest: str) -> Response:
         found = await trio.to_thread.run_sync(describe_host, self._agent.config.data_dir)
@@ -118,9 +133,19 @@ async def refuse_acls(_request: Request, _rest: str) -> Response:
     raise Refusal(401, "ACL support disabled")
 
 
-def _without_port(address: str) -> str:
-    """As Consul names whom it could not join."""
-    return address.rpartition(":")[0] if address.count(":") == 1 or "]:" in address else address
+async def _addresses(text: str, port: int) -> tuple[Address, ...]:
+    try:
+        entry = join_names.parse(text, port)
+    except join_names.BadEntry as bad:
+        raise _join_failed(f"resolve {bad}") from None
+    found = await join_names.find([entry])
+    if not found.addresses:
+        raise _join_failed(f"resolve {text}: {found.failures.get(entry.text, 'it has no addresses')}")
+    return tuple(found.addresses)
+
+
+def _join_failed(what: str) -> Refusal:
+    return Refusal(500, f"1 error occurred:\n\t* Failed to {what}\n\n")
 
 
 def _accepts_prometheus(request: Request) -> bool:

@@ -1,0 +1,134 @@
+"""/v1/agent/members: the roll in the words of Consul's clients, tags of Serf included.
+
+What a member says about itself rides in its claim, and the tags are made from it. A suspect is alive: nothing
+is decided about it, and Consul shows it so. There is no pool across datacenters yet; asked for it, a server
+lists the servers of its own.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from adsum.agent import tags
+from adsum.agent.presence import uuid_text
+from adsum.api import parameters, standing
+from adsum.api.answers import json_answer
+from adsum.api.router import Refusal, Route
+from adsum.api.version import CONSUL_API_VERSION
+from adsum.gossip.order import Status
+
+if TYPE_CHECKING:
+    from adsum.agent.known_servers import Server
+    from adsum.api.door import Agent
+    from adsum.api.request import Request
+    from adsum.api.response import Response
+    from adsum.gossip.members import Member
+
+ALIVE = 1
+STATUSES = {Status.ALIVE: ALIVE, Status.SUSPECT: ALIVE, Status.LEFT: 3, Status.FAILED: 4}
+# What Serf speaks, for clients that print it: we speak none of it.
+PROTOCOLS = {
+    "ProtocolMin": 1,
+    "ProtocolMax": 5,
+    "ProtocolCur": 2,
+    "DelegateMin": 2,
+    "DelegateMax": 5,
+    "DelegateCur": 4,
+}
+CLIENT_TAGS = {"acls": "0", "role": "node", "segment": "", "vsn": "2", "vsn_max": "3", "vsn_min": "2"}
+
+
+class AgentMembers:
+    def __init__(self, agent: Agent) -> None:
+        self._agent = agent
+
+    def routes(self) -> list[Route]:
+        return [Route(("GET",), "/v1/agent/members", self.members)]
+
+    async def members(self, request: Request, _rest: str) -> Response:
+        query = request.query
+        parameters.check_namespace(query)
+        if query.first("segment") not in ("", "_all"):
+            raise Refusal(500, "Network segments are not supported in this version of Consul")
+        listed = wide_area(self._agent) if query.has("wan") else everybody(self._agent)
+        return json_answer(self._agent, request, listed)
+
+
+def everybody(agent: Agent) -> list[dict[str, object]]:
+    """By name; Serf's own order differs from one call to the next."""
+    others = map(_other, agent.roll.gossip.members())
+    return sorted([own_member(agent), *others], key=lambda member: str(member["Name"]))
+
+
+def wide_area(agent: Agent) -> list[dict[str, object]]:
+    """Only servers are in that pool, and only they know it."""
+    if not standing.is_server(agent):
+        return []
+    others = [_wide_area_server(agent, server) for server in agent.roll.servers.present]
+    return sorted([_own_wide_area(agent), *others], key=lambda member: str(member["Name"]))
+
+
+def own_member(agent: Agent) -> dict[str, object]:
+    node, ports = standing.own_node(agent), agent.config.ports
+    described = _own_tags(agent)
+    if standing.is_server(agent):
+        described["wan_join_port"] = str(ports.serf_wan)
+    return _member(node.name, node.address, ports.serf_lan, described)
+
+
+def _other(member: Member) -> dict[str, object]:
+    profile = member.profile
+    described = _tags(tags.decode(profile.meta), uuid_text(profile.node_id))
+    return _member(profile.name, *profile.address, described, STATUSES[member.status])
+
+
+def _own_wide_area(agent: Agent) -> dict[str, object]:
+    node, config = standing.own_node(agent), agent.config
+    address = config.advertise_address_wan or node.address
+    return _member(f"{node.name}.{config.datacenter}", address, config.ports.serf_wan, _own_tags(agent))
+
+
+def _wide_area_server(agent: Agent, server: Server) -> dict[str, object]:
+    """Its port in that pool is told nowhere; a cluster's servers usually have the same."""
+    config = agent.config
+    name, address = f"{server.name}.{config.datacenter}", server.address
+    described = {**CLIENT_TAGS, "dc": config.datacenter, "role": "consul", "port": str(address.port)}
+    return _member(name, address.host, config.ports.serf_wan, described)
+
+
+def _member(
+    name: str, address: str, port: int, described: dict[str, str], status: int = ALIVE
+) -> dict[str, object]:
+    return {
+        "Name": name,
+        "Addr": address,
+        "Port": port,
+        "Tags": dict(sorted(described.items())),
+        "Status": status,
+        **PROTOCOLS,
+    }
+
+
+def _own_tags(agent: Agent) -> dict[str, str]:
+    """A `-dev` agent leads without being told to, and Consul's has no tag for that."""
+    config = agent.config
+    described = tags.Tags(
+        datacenter=config.datacenter,
+        build=CONSUL_API_VERSION,
+        is_server=standing.is_server(agent),
+        server_port=config.ports.server,
+        is_bootstrap=config.bootstrap and not config.is_dev,
+        expect=0 if config.is_dev else config.bootstrap_expect,
+    )
+    return _tags(described, standing.own_node(agent).node_id)
+
+
+def _tags(described: tags.Tags, node_id: str) -> dict[str, str]:
+    shown = {**CLIENT_TAGS, "build": f"{described.build}:", "dc": described.datacenter, "id": node_id}
+    if described.is_server:
+        shown |= {"role": "consul", "port": str(described.server_port), "raft_vsn": "3"}
+        if described.expect > 1:
+            shown["expect"] = str(described.expect)
+        elif described.is_bootstrap:
+            shown["bootstrap"] = "1"
+    return shown

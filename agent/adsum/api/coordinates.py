@@ -1,0 +1,128 @@
+"""/v1/coordinate: where the members are on the map that round trips draw.
+
+Each agent measures its own place and hears those of others with their answers to its probes. They move all
+the time, so they are looked at every five seconds, as Consul's servers take them in, and the index moves
+when a look finds other numbers. Places of nodes that are no agents are told by nobody here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+import trio
+
+from adsum.api import parameters, standing
+from adsum.api.answers import json_answer
+from adsum.api.blocking import check_consistency, parse_asked
+from adsum.api.nearness import coordinate_of
+from adsum.api.response import HeaderList, Response, empty
+from adsum.api.router import Refusal, Route
+from adsum.catalog.indexes import TAG_BITS
+
+if TYPE_CHECKING:
+    from adsum.api.door import Agent
+    from adsum.api.request import Request
+    from adsum.gossip.coordinates import Coordinate
+
+LOOK_S = 5.0
+UPDATE_SENTENCE = (
+    "Adsum takes coordinates from agents only, which measure their own: "
+    "the place of another node cannot be set here."
+)
+
+Shown = dict[str, object]
+
+
+class Coordinates:
+    def __init__(self, agent: Agent) -> None:
+        self._agent = agent
+        self._places: dict[str, Shown] = {}  # by the node's name, in the order of names
+        self._index = 0
+        self._look_at_s = 0.0
+
+    def routes(self) -> list[Route]:
+        return [
+            Route(("GET",), "/v1/coordinate/datacenters", self.datacenters),
+            Route(("GET",), "/v1/coordinate/nodes", self.nodes),
+            Route(("GET",), "/v1/coordinate/node/", self.node, rest=True),
+            Route(("PUT",), "/v1/coordinate/update", self.update),
+        ]
+
+    async def datacenters(self, request: Request, _rest: str) -> Response:
+        """Of the servers, for these are who datacenters talk through."""
+        agent = self._agent
+        own = standing.own_node(agent).name if standing.is_server(agent) else None
+        servers = sorted([*([own] if own else []), *(each.name for each in agent.roll.servers.present)])
+        placed = [(name, coordinate_of(agent, name)) for name in servers]
+        places = [_place(name, coordinate) for name, coordinate in placed if coordinate is not None]
+        area = {"Datacenter": agent.config.datacenter, "AreaID": "wan", "Coordinates": places}
+        return json_answer(agent, request, [area])
+
+    async def nodes(self, request: Request, _rest: str) -> Response:
+        places = await self._after(request)
+        listed = [] if request.query.first("segment") else list(places.values())
+        return json_answer(self._agent, request, listed, headers=self._meta())
+
+    async def node(self, request: Request, name: str) -> Response:
+        places = await self._after(request)
+        place = places.get(name.casefold())
+        if place is None or request.query.first("segment"):
+            return empty(404)
+        return json_answer(self._agent, request, [place], headers=self._meta())
+
+    async def update(self, _request: Request, _rest: str) -> Response:
+        raise Refusal(404, UPDATE_SENTENCE)
+
+    async def _after(self, request: Request) -> Mapping[str, Shown]:
+        """Where everybody is, once that is something else than the client knows, or its wait is over."""
+        query, agent = request.query, self._agent
+        asked = parse_asked(query, agent)
+        check_consistency(query)
+        parameters.check_datacenter(query, agent.config.datacenter)
+        self._look()
+        deadline = trio.current_time() + asked.wait_s
+        while asked.index >= self._index and trio.current_time() < deadline:
+            await request.park(min(deadline, self._look_at_s))
+            self._look()
+        return self._places
+
+    def _look(self) -> None:
+        """At most every few seconds, however many ask."""
+        now_s = trio.current_time()
+        if self._index and now_s < self._look_at_s:
+            return
+        self._look_at_s = now_s + LOOK_S
+        places = _places(self._agent)
+        if places != self._places or not self._index:
+            self._places = places
+            self._index = max(self._index + 1, self._agent.now().wall_ms << TAG_BITS)
+
+    def _meta(self) -> HeaderList:
+        knows_leader = "true" if standing.knows_leader(self._agent) else "false"
+        return (
+            ("X-Consul-Index", str(self._index)),
+            ("X-Consul-Knownleader", knows_leader),
+            ("X-Consul-Lastcontact", "0"),
+        )
+
+
+def shown(coordinate: Coordinate) -> Shown:
+    return {
+        "Vec": coordinate.vector,
+        "Error": coordinate.error,
+        "Adjustment": coordinate.adjustment_s,
+        "Height": coordinate.height_s,
+    }
+
+
+def _places(agent: Agent) -> dict[str, Shown]:
+    """Of those who are on the catalog's list: whoever left is nowhere."""
+    placed = [(host.name, coordinate_of(agent, host.name)) for host in agent.view.nodes()]
+    return {
+        name.casefold(): _place(name, coordinate) for name, coordinate in placed if coordinate is not None
+    }
+
+
+def _place(name: str, coordinate: Coordinate) -> Shown:
+    return {"Node": name, "Segment": "", "Coord": shown(coordinate)}

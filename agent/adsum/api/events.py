@@ -1,0 +1,110 @@
+"""/v1/event: fire a user event, and see those that were for this agent.
+
+The index of the list is no point in time but the newest event itself, its id folded into 64 bits. So a client
+waits while it is the same, and a watcher anywhere can tell an event that it has seen. An event has its id
+before the roll carries it; its Lamport time comes with the list.
+"""
+
+from __future__ import annotations
+
+from base64 import b64encode
+from random import Random
+from typing import TYPE_CHECKING
+
+import trio
+
+from adsum.agent import user_events
+from adsum.agent.presence import uuid_text
+from adsum.agent.user_events import ID_BYTES, BadEvent, Event
+from adsum.api import parameters
+from adsum.api.answers import done, json_answer
+from adsum.api.blocking import parse_asked
+from adsum.api.router import Refusal, Route
+from adsum.catalog.indexes import Family, Topic
+from adsum.gossip.commands import FireEvent
+
+if TYPE_CHECKING:
+    from adsum.api.door import Agent
+    from adsum.api.request import Request
+    from adsum.api.response import Response
+
+TOPIC = Topic(Family.EVENTS)
+NONE_YET = 1  # the index while there is no event
+VERSION = 1  # of Consul's format
+JITTER_FRACTION = 16
+
+
+class Events:
+    def __init__(self, agent: Agent, random: Random) -> None:
+        self._agent = agent
+        self._random = random
+
+    def routes(self) -> list[Route]:
+        return [
+            Route(("PUT",), "/v1/event/fire/", self.fire, rest=True),
+            Route(("GET",), "/v1/event/list", self.recent),
+        ]
+
+    async def fire(self, request: Request, name: str) -> Response:
+        query = request.query
+        if not name:
+            raise Refusal(400, "Missing name")
+        parameters.check_datacenter(query, self._agent.config.datacenter)
+        event = Event(
+            event_id=self._random.randbytes(ID_BYTES),
+            name=name,
+            payload=request.body,
+            node=query.first("node"),
+            service=query.first("service"),
+            tag=query.first("tag"),
+        )
+        try:
+            user_events.check(event)
+        except BadEvent as bad:
+            raise Refusal(500, str(bad)) from None
+        await done(self._agent, FireEvent(name, user_events.encode(event)))
+        return json_answer(self._agent, request, _shown(event))
+
+    async def recent(self, request: Request, _rest: str) -> Response:
+        """Blocks while the newest of that name is the one the client knows."""
+        query, agent = request.query, self._agent
+        asked = parse_asked(query, agent)
+        name = query.first("name")
+        wait_s = asked.wait_s + self._random.uniform(0, asked.wait_s / JITTER_FRACTION)
+        if asked.index and asked.index == self._index(name):
+            await self._until_other(request, name, asked.index, trio.current_time() + wait_s)
+        listed = [_shown(event) for event in self._of_name(name)]
+        headers = (("X-Consul-Index", str(self._index(name))),)
+        return json_answer(agent, request, listed, headers=headers)
+
+    async def _until_other(self, request: Request, name: str, index: int, deadline: float) -> None:
+        watches = self._agent.watches
+        watches.add(TOPIC, request.wake)
+        try:
+            while self._index(name) == index and await request.park(deadline):
+                pass
+        finally:
+            watches.remove(TOPIC, request.wake)
+
+    def _of_name(self, name: str) -> list[Event]:
+        return [event for event in self._agent.roll.events.recent if name in ("", event.name)]
+
+    def _index(self, name: str) -> int:
+        events = self._of_name(name)
+        if not events:
+            return NONE_YET
+        half, newest = ID_BYTES // 2, events[-1].event_id
+        return int.from_bytes(newest[:half], "big") ^ int.from_bytes(newest[half:], "big") or NONE_YET
+
+
+def _shown(event: Event) -> dict[str, object]:
+    return {
+        "ID": uuid_text(event.event_id),
+        "Name": event.name,
+        "Payload": b64encode(event.payload).decode() if event.payload else None,
+        "NodeFilter": event.node,
+        "ServiceFilter": event.service,
+        "TagFilter": event.tag,
+        "Version": VERSION,
+        "LTime": event.clock,
+    }
