@@ -265,6 +265,13 @@ async def test_an_authority_between_may_be_trusted_without_the_one_above(tmp_pat
     assert await is_let_in(tls_gate(settings), tls_gate(settings))
 
 
+def test_nobody_renegotiates(files: Files) -> None:
+    made = tls(files(SERVER_NAME))
+    assert made.https is not None
+    assert made.incoming is not None
+    assert made.https.options & made.incoming.options & ssl.OP_NO_RENEGOTIATION
+
+
 def test_every_cipher_suite_consul_takes_is_one_that_openssl_has(files: Files) -> None:
     for suite in CIPHER_SUITES:
         tls(replace(files(SERVER_NAME), cipher_suites=(suite,)))

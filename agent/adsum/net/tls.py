@@ -144,6 +144,7 @@ class _Builder:
         import ssl
 
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        context.options |= ssl.OP_NO_RENEGOTIATION  # it would let a client make us sign without end
         self._restrict(context)
         self._load_pair(context)
         self._load_authorities(context)
