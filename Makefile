@@ -1,5 +1,5 @@
 # The only entrances. Each prints what it did in a last line that a person can read.
-.PHONY: run test format conformance bench bench-membership soak system environment
+.PHONY: run test format conformance bench bench-membership bench-raft soak system environment
 
 BIN := .venv/bin
 
@@ -23,6 +23,9 @@ bench: environment
 
 bench-membership: environment
 	@$(BIN)/python -m tests.bench.membership
+
+bench-raft: environment
+	@$(BIN)/python -m tests.bench.raft
 
 soak: environment
 	@$(BIN)/python -m adsum.testing.raft_swarm --seeds $${SEEDS:-2000} && echo "No seed failed."

@@ -154,8 +154,8 @@ class Door:
             "sequences": machine.sequences,
             "hash": machine.hash().decode(),
             "batches": driver.counters.batches if driver is not None else 0,
-            "groups": driver.counters.groups if driver is not None else 0,
-            "entries": driver.counters.entries_stored if driver is not None else 0,
+            "groups": driver.storing.counters.groups if driver is not None else 0,
+            "entries": driver.storing.counters.entries if driver is not None else 0,
         }
 
 

@@ -76,33 +76,33 @@ class Compaction:
             return meta
 
     def _write(self, meta: SnapshotMeta, pieces: Iterator[bytes]) -> SnapshotRef:
-        making = self._driver.raft_log.snapshots.make(meta)
+        making = self._driver.storing.raft_log.snapshots.make(meta)
         for piece in pieces:
             making.write(piece)
         return making.finish()
 
     async def _count_it(self, meta: SnapshotMeta, ref: SnapshotRef) -> None:
         """Unless the leader's snapshot came in between, which is of later."""
-        driver = self._driver
+        driver, storing = self._driver, self._driver.storing
         raft_log = driver.core.replica.log
         first_kept = max(raft_log.first_index, meta.index + 1 - driver.settings.entries_kept)
 
         def compact() -> bool:
-            newest = driver.raft_log.snapshot
+            newest = storing.raft_log.snapshot
             if newest is not None and newest.index >= meta.index:
                 return False
-            driver.raft_log.compact(ref, first_kept)
+            storing.raft_log.compact(ref, first_kept)
             return True
 
         try:
-            is_new = await driver.write(compact)
+            is_new = await storing.write(compact)
         except DiskFull as error:
             driver.counters.snapshots_failed += 1
             log.error("a snapshot was made, and the log has no room to say so: %s", error)
             return
         if is_new and not raft_log.is_restoring and raft_log.snapshot.index < meta.index:
             driver.counters.snapshots_made += 1
-            driver.note_snapshot(meta, ref)
+            storing.note_snapshot(meta, ref)
             driver.core.compacted(meta, first_kept)
 
     # Room.
@@ -114,8 +114,8 @@ class Compaction:
     async def make_room(self) -> None:
         """What the disk has again, or what we can give up ourselves."""
         await self._prepare()
-        if self._driver.raft_log.is_full and await trio.to_thread.run_sync(
-            self._driver.raft_log.spend_ballast
+        if self._driver.storing.raft_log.is_full and await trio.to_thread.run_sync(
+            self._driver.storing.raft_log.spend_ballast
         ):
             log.error("the disk is full: the ballast was given up to make room for one snapshot")
             await self.make()
@@ -124,7 +124,7 @@ class Compaction:
     async def _prepare(self) -> None:
         self._is_preparing = True
         try:
-            await trio.to_thread.run_sync(self._driver.raft_log.prepare_next)
+            await trio.to_thread.run_sync(self._driver.storing.raft_log.prepare_next)
         except StorageFailed as error:
             raise StoreBroken(f"{error}, while the next segment was made ready; this process ends") from error
         finally:

@@ -142,7 +142,7 @@ class ConsensusServer:
             raise StoreBroken(f"{failed.exceptions[0]}; this process ends") from failed
         finally:
             if self.driver is not None:
-                self.driver.close()
+                self.driver.storing.close()
             else:
                 writer.close()
 
@@ -194,7 +194,7 @@ class ConsensusServer:
 
     def _arrived(self, offer: SnapshotOffer, ref: SnapshotRef) -> None:
         if self.driver is not None:
-            self.driver.note_snapshot(offer.snapshot, ref)
+            self.driver.storing.note_snapshot(offer.snapshot, ref)
             self.driver.step(offer)
 
     def _carried(self, member: MemberId, *, is_ok: bool) -> None:
