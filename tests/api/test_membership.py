@@ -12,6 +12,7 @@ from adsum.agent.commands import Datagram
 from adsum.gossip import claims, wire
 from adsum.gossip.claims import Alive, Cause
 from adsum.gossip.commands import ForceLeave
+from adsum.gossip.effects import IsolationChanged
 from adsum.gossip.rtt import Path
 from adsum.now import MILLISECOND, SECOND
 from tests.api.agents import Asker, refused
@@ -287,6 +288,18 @@ async def test_a_failed_member_is_explained_by_its_verdict(asker: Asker) -> None
     ]
     assert found["Next"].startswith("Its host is up: see there why the agent ended")
     assert found["Member"]["FailedLegs"] == ["direct", "indirect", "stream"]
+
+
+async def test_isolation_of_the_observer_belongs_to_every_story_it_bears_on(asker: Asker) -> None:
+    n2, n3 = asker.agent.meet("n2"), asker.agent.meet("n3")
+    accuse(asker, n3, n2)
+    asker.agent.journal.record(asker.agent.now(), IsolationChanged(is_isolated=True))
+    for _probe in range(10):
+        asker.agent.roll.gossip.commons.guard.probed(is_failed=True)
+    found = await told(asker, "/v1/membership/explain/n3")
+    assert found["Story"][-1]["Sentence"].startswith("n1 itself is isolated")
+    assert found["Next"].startswith("This agent reaches less than half of the others")
+    assert (await told(asker, "/v1/membership"))["IsIsolated"]
 
 
 async def test_a_member_is_found_by_its_id_too(asker: Asker) -> None:

@@ -242,6 +242,25 @@ async def test_a_page_that_is_damaged_later_costs_the_old_entries_and_not_the_ne
     assert second.counters.set_aside == 1
 
 
+async def test_damage_that_is_met_while_writing_costs_no_new_entry(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    path = tmp_path / "membership.sqlite"
+    kept = journal(path)
+    for place in range(2_000):
+        kept.record(at(place), failed("n3", "n1", "n2"))
+    await kept.entries(Wanted(limit=1))
+    assert kept._file._opened is not None
+    for statement in ("PRAGMA wal_checkpoint(TRUNCATE)", "PRAGMA shrink_memory"):
+        kept._file._opened.execute(statement).fetchall()
+    with path.open("r+b") as file:
+        file.seek(4_096)
+        file.write(b"\xff" * (path.stat().st_size - 4_096))
+    kept.record(at(9_000), joined("n4"))
+    assert shown((await kept.entries(ALL)).entries) == [("n4", "unknown", "alive")]
+    assert (kept.counters.set_aside, kept.counters.lost_writing) == (1, 0)
+
+
 async def test_a_journal_of_a_later_version_is_set_aside(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:

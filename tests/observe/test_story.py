@@ -111,6 +111,7 @@ def changed(before: object, after: object, cause: Cause) -> MemberChanged:
     return MemberChanged(profile("n3"), before, after, Evidence(cause))  # type: ignore[arg-type]
 
 
+NO_GROUNDS = Evidence(Cause.SUSPECTED)
 RETURNED = changed(SUSPECT, ALIVE, Cause.REFUTED)
 DESCRIBED = changed(ALIVE, ALIVE, Cause.CHANGED)
 
@@ -131,6 +132,11 @@ def test_new_descriptions_do_not_interrupt_a_story_and_are_told_when_there_is_no
     described, suspect = entry(DESCRIBED), entry(suspected("n3"))
     assert story([suspect, described]) == [suspect]
     assert story([described]) == [described]
+
+
+def test_whose_the_suspicion_is_needs_no_second_sentence() -> None:
+    suspect, raised = entry(suspected("n3", "n1")), entry(Noted(Note.RAISED, profile("n3"), NO_GROUNDS))
+    assert story([suspect, raised]) == [suspect]
 
 
 def test_who_was_only_accused_is_told_that() -> None:
