@@ -1,0 +1,125 @@
+"""User events: what travels, what is refused, and who lists what."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import cbor2
+import pytest
+
+from adsum.agent.user_events import EVENTS_MAX, BadEvent, Event, UserEvents, check, decode, encode
+from adsum.catalog.indexes import Family, Topic
+from adsum.catalog.model import Node, Service
+from adsum.catalog.view import View
+from adsum.gossip.claims import EVENT_BYTES_MAX, UserEvent, user_event
+from adsum.now import SECOND, Now
+
+NOW = Now(1_000 * SECOND, 1_800_000_000_000)
+ID = bytes(range(16))
+DEPLOY = Event(event_id=ID, name="deploy", payload=b"v7")
+TOPIC = Topic(Family.EVENTS)
+
+
+def carried(event: Event, clock: int = 5) -> UserEvent:
+    return user_event(b"sender-1", clock, 1, event.name, encode(event))
+
+
+@pytest.fixture
+def events() -> UserEvents:
+    """On the node n1, where `web` runs as web1 with the tags a and blue."""
+    view = View(NOW, tag=1)
+    view.put_node(NOW, "owner", Node(node_id="owner", name="n1", address="10.0.0.1", datacenter="dc1"))
+    view.put_service(NOW, "n1", Service(service_id="web1", name="web", tags=("a", "blue")))
+    return UserEvents(view, "n1")
+
+
+def is_listed(events: UserEvents, event: Event) -> bool:
+    events.heard(NOW, carried(event))
+    return bool(events.recent)
+
+
+def test_what_is_carried_comes_back_with_its_lamport_time() -> None:
+    whole = replace(DEPLOY, node="^n", service="web", tag="blue")
+    assert decode(carried(whole, clock=7)) == replace(whole, clock=7)
+
+
+@pytest.mark.parametrize("payload", [b"", b"\xff", cbor2.dumps([ID[:4], b"", "", "", ""]), cbor2.dumps([1])])
+def test_what_is_no_event_is_counted_and_wakes_nobody(events: UserEvents, payload: bytes) -> None:
+    before = events._view.indexes.of(TOPIC)
+    events.heard(NOW, user_event(b"sender-1", 1, 1, "x", payload))
+    assert (events.unreadable, list(events.recent)) == (1, [])
+    assert events._view.indexes.of(TOPIC) == before
+
+
+def test_fields_of_a_later_version_are_ignored() -> None:
+    later = user_event(b"sender-1", 5, 1, "deploy", cbor2.dumps([ID, b"v7", "", "", "", {"new": 1}]))
+    assert decode(later) == replace(DEPLOY, clock=5)
+
+
+def test_an_event_for_everybody_is_listed_and_moves_its_topic(events: UserEvents) -> None:
+    before = events._view.indexes.of(TOPIC)
+    assert is_listed(events, DEPLOY)
+    assert events._view.indexes.of(TOPIC) > before
+
+
+@pytest.mark.parametrize(
+    ("filters", "expected"),
+    [
+        ({"node": "n"}, True),
+        ({"node": "^N1"}, False),  # in Consul case counts as well
+        ({"node": "other"}, False),
+        ({"service": "^web1$"}, True),
+        ({"service": "^web$"}, False),  # ids, as in Consul
+        ({"service": "web", "tag": "blu"}, True),
+        ({"service": "web", "tag": "^green"}, False),
+        ({"node": "n1", "service": "db"}, False),
+    ],
+)
+def test_who_is_meant_is_decided_where_it_arrives(
+    events: UserEvents, filters: dict[str, str], expected: bool
+) -> None:
+    assert is_listed(events, replace(DEPLOY, **filters)) is expected  # type: ignore[arg-type]  # by its name
+    assert events.for_others == (not expected)
+
+
+def test_a_pattern_that_turns_out_too_costly_lists_nothing(events: UserEvents) -> None:
+    """One that a sender with less to compare let through."""
+    events.heard(NOW, carried(replace(DEPLOY, node="(")))
+    assert (events.unreadable, list(events.recent)) == (1, [])
+
+
+def test_only_the_newest_are_kept(events: UserEvents) -> None:
+    for number in range(EVENTS_MAX + 3):
+        events.heard(NOW, carried(replace(DEPLOY, payload=str(number).encode())))
+    assert len(events.recent) == EVENTS_MAX
+    assert events.recent[0].payload == b"3"
+
+
+@pytest.mark.parametrize(
+    ("filters", "sentence"),
+    [
+        ({"tag": "x"}, "Cannot provide tag filter without service filter"),
+        ({"node": "("}, "Invalid node filter: "),
+        ({"service": "["}, "Invalid service filter: "),
+        ({"service": "x", "tag": "*"}, "Invalid tag filter: "),
+    ],
+)
+def test_what_cannot_be_meant_is_refused_in_consul_s_words(filters: dict[str, str], sentence: str) -> None:
+    with pytest.raises(BadEvent) as refusal:
+        check(replace(DEPLOY, **filters))  # type: ignore[arg-type]  # by its name
+    assert str(refusal.value).startswith(sentence)
+
+
+@pytest.mark.parametrize(
+    ("name", "filters", "payload_bytes_max"),
+    [("a", {}, 414), ("big", {}, 410), ("a", {"node": "x"}, 409), ("a", {"service": "x", "tag": "y"}, 404)],
+)
+def test_events_may_be_as_large_as_real_consul_lets_them(
+    name: str, filters: dict[str, str], payload_bytes_max: int
+) -> None:
+    """Literal: what 1.8.7 took at most. And what it takes fits into the roll."""
+    largest = replace(DEPLOY, name=name, payload=b"x" * payload_bytes_max, **filters)  # type: ignore[arg-type]
+    check(largest)
+    assert len(name) + len(encode(largest)) <= EVENT_BYTES_MAX
+    with pytest.raises(BadEvent, match="exceeds configured limit of 512 bytes"):
+        check(replace(largest, payload=largest.payload + b"x"))
