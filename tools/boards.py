@@ -426,7 +426,7 @@ def drawn(each: Panel) -> dict[str, object]:
 
 
 OPTIONS: dict[str, dict[str, object]] = {
-    "stat": {"reduceOptions": {"calcs": ["lastNotNull"]}, "colorMode": "background", "graphMode": "area"},
+    "stat": {"reduceOptions": {"calcs": ["lastNotNull"]}, "colorMode": "background", "graphMode": "none"},
     "timeseries": {
         "legend": {"displayMode": "list", "placement": "bottom", "showLegend": True},
         "tooltip": {"mode": "multi", "sort": "desc"},
@@ -497,6 +497,7 @@ def variable(name: str, label: str, query: str) -> dict[str, object]:
         "label": label,
         "type": "query",
         "datasource": SOURCE,
+        "definition": query,
         "query": {"query": query, "refId": name},
         "refresh": 2,
         "sort": 1,

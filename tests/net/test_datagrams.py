@@ -110,6 +110,7 @@ async def test_a_flood_is_taken_in_bounded_portions_and_counted_where_it_is_lost
         assert one.dropped_by_kernel() > 0
         await heard.until(messages=20_000 - one.dropped_by_kernel())
         assert one.counters.received + one.dropped_by_kernel() == 20_000
+    assert one.dropped_by_kernel() == 0, "asked too late, and no error"
 
 
 async def test_what_the_kernel_does_not_take_at_once_is_dropped() -> None:

@@ -99,6 +99,8 @@ class Datagrams:
 
     def dropped_by_kernel(self) -> int:
         """Datagrams that found the receive buffer full, since the socket exists."""
+        if self._sock.fileno() < 0:  # closed: somebody asks while the agent ends
+            return 0
         return int(
             MEMINFO.unpack(self._sock.getsockopt(socket.SOL_SOCKET, SO_MEMINFO, MEMINFO.size))[MEMINFO_DROPS]
         )
