@@ -74,10 +74,8 @@ class TlsSocket:
 
     async def shake_hands(self) -> None:
         """Raises OSError, of which SSLError is one."""
-        self._line.getpeername()  # who is gone already would leave the wrapped one open
-        line = self._context.wrap_socket(self._line, server_side=True, do_handshake_on_connect=False)
-        self._line = line
-        await trio.lowlevel.wait_readable(line)
+        await trio.lowlevel.wait_readable(self._line)
+        line = await self._wrapped()
         while True:
             try:
                 async with self._turns:
@@ -87,6 +85,14 @@ class TlsSocket:
                 await trio.lowlevel.wait_readable(line)
             except ssl.SSLWantWriteError:
                 await trio.lowlevel.wait_writable(line)
+
+    async def _wrapped(self) -> ssl.SSLSocket:
+        """OpenSSL's state is made for those who say something."""
+        async with self._turns:
+            self._line.getpeername()  # who is gone already would leave the wrapped one open
+            line = self._context.wrap_socket(self._line, server_side=True, do_handshake_on_connect=False)
+        self._line = line
+        return line
 
     def fileno(self) -> int:
         return self._line.fileno()
