@@ -31,7 +31,7 @@ def test_a_failure_comes_with_its_trace(monkeypatch: pytest.MonkeyPatch) -> None
     monkeypatch.setattr("adsum.testing.raft_swarm.RECOVERY_S", 0)
     failed = first_failure(range(1))
     assert failed is not None
-    assert failed.failure == "violation: not back 0 s after the faults ended"
+    assert failed.failure == "Violation: not back 0 s after the faults ended"
     assert "send Heartbeat" in failed.trace
 
 

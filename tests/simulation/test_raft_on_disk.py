@@ -14,7 +14,6 @@ from adsum.raft.errors import Refused
 from adsum.raft.types import Configuration, MemberId
 from adsum.testing import raft_swarm
 from adsum.testing.block_cluster import BlockCluster
-from adsum.testing.block_disk import FaultAtlas
 from adsum.testing.checkers import check_witness
 from adsum.testing.linearizability import Verdict, verdict
 from adsum.testing.raft_clients import Clients
@@ -29,7 +28,6 @@ class Story:
         self.random = Random(seed)
         self.cluster = BlockCluster(seed)
         self.voters = list(self.cluster.hosts)
-        self.atlas = FaultAtlas([str(me) for me in self.voters])
         self.clients = Clients(self.cluster, Random(seed + 1), count=3)
         self.cluster.run_for(seconds(2))
 
@@ -40,7 +38,7 @@ class Story:
 
     def rot(self, me: MemberId) -> None:
         """Anywhere that is written, as often as it takes to hit more than padding; never on a quorum."""
-        assert self.atlas.may_harm(str(me))
+        assert self.cluster.atlas.may_harm(me)
         disk = self.cluster.store(me).disk
         names = [name for name in disk.names() if name.endswith((".segment", ".snapshot"))]
         for _ in range(self.random.randint(1, 8)):

@@ -13,7 +13,7 @@ from adsum.storage.raft_log import Change
 from adsum.storage.recovery import Verdict
 from adsum.storage.segment import SEGMENT_HEADER_BYTES
 from adsum.storage.segment_files import SPARE, segment_name
-from adsum.testing.block_disk import BlockDisk, FaultAtlas, PowerLost
+from adsum.testing.block_disk import BlockDisk, PowerLost
 from tests.storage.raft_logs import Model, entries, entry, new_disk, opened, snapshot, state
 
 VOTE = MemberId("another node", "its log")
@@ -300,12 +300,3 @@ def test_b18_all_voters_losing_power_in_mid_batch_start_again_unaided() -> None:
         assert all(one.verdict is not Verdict.CORRUPT for one in found.values())
         assert all(one.log.last_index in (5, 20) for one in found.values())
         assert all(found[id(disk)].log.last_index == 20 for disk in acknowledged)
-
-
-def test_the_fault_atlas_never_harms_a_quorum() -> None:
-    atlas = FaultAtlas(["a", "b", "c", "d", "e"])
-    assert [atlas.may_harm(server) for server in "aabcd"] == [True, True, True, False, False]
-    atlas.healed("a")
-    assert atlas.may_harm("e")
-    assert atlas.harmed == {"b", "e"}
-    assert not FaultAtlas(["a", "b"]).may_harm("a")

@@ -5,7 +5,6 @@ from contextlib import suppress
 import pytest
 
 from adsum.raft.types import Configuration, MemberId, SnapshotMeta, Term
-from adsum.storage import snapshots
 from adsum.storage.segment import SnapshotRef
 from adsum.storage.snapshots import Piece, SnapshotDamaged, Snapshots, decode_meta, encode_meta
 from adsum.testing.block_disk import BlockDisk, PowerLost
@@ -16,20 +15,19 @@ META = SnapshotMeta(9, Term(2), Configuration((A, B), (A, C), (D,), (C,), True),
 BODY = b"state " * 50
 
 
-@pytest.fixture(autouse=True)
-def small_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(snapshots, "PIECE_BYTES", 64)
+def snapshots(disk: BlockDisk) -> Snapshots:
+    return Snapshots(disk, piece_bytes=64)
 
 
 def made(disk: BlockDisk, body: bytes = BODY) -> SnapshotRef:
-    making = Snapshots(disk).make(META)
+    making = snapshots(disk).make(META)
     for start in range(0, len(body), 50):
         making.write(body[start : start + 50])
     return making.finish()
 
 
 def pieces_of(disk: BlockDisk, ref: SnapshotRef) -> list[Piece]:
-    reading = Snapshots(disk).open(ref)
+    reading = snapshots(disk).open(ref)
     return [reading.piece(offset) for offset in range(0, reading.length, 64)]
 
 
@@ -37,8 +35,8 @@ def test_the_meta_travels_inside_and_nothing_of_it_is_lost() -> None:
     disk = new_disk()
     ref = made(disk)
     disk.lose_power()
-    reading = Snapshots(disk).open(ref)
-    assert Snapshots(disk).verify(ref) == reading.meta() == META
+    reading = snapshots(disk).open(ref)
+    assert snapshots(disk).verify(ref) == reading.meta() == META
     assert b"".join(reading.body()) == BODY
     assert decode_meta(encode_meta(META)) == META
 
@@ -54,7 +52,7 @@ def test_a_snapshot_is_there_in_whole_or_not_at_all_wherever_the_power_goes() ->
         names = [name for name in disk.names() if name.endswith(".snapshot")]
         assert not ref or names
         if names:
-            assert Snapshots(disk).verify(made(new_disk())) == META
+            assert snapshots(disk).verify(made(new_disk())) == META
 
 
 def test_b5_a_transfer_cut_off_at_every_piece_goes_on_where_it_was() -> None:
@@ -63,23 +61,23 @@ def test_b5_a_transfer_cut_off_at_every_piece_goes_on_where_it_was() -> None:
     pieces = pieces_of(source, ref)
     for cut in range(len(pieces)):
         disk = new_disk(cut)
-        receiving = Snapshots(disk).receive(ref)
+        receiving = snapshots(disk).receive(ref)
         assert all(receiving.take(piece) for piece in pieces[:cut])
         disk.sync()
         disk.lose_power()
-        again = Snapshots(disk).receive(ref)
+        again = snapshots(disk).receive(ref)
         assert again.offset == sum(len(piece.content) for piece in pieces[:cut])
         assert all(again.take(piece) for piece in pieces[again.offset // 64 :])
         assert again.finish() == META
         disk.lose_power()
-        assert Snapshots(disk).verify(ref) == META
+        assert snapshots(disk).verify(ref) == META
 
 
 def test_damaged_repeated_and_early_pieces_change_nothing() -> None:
     source, disk = new_disk(), new_disk()
     ref = made(source)
     first, second, *_ = pieces_of(source, ref)
-    receiving = Snapshots(disk).receive(ref)
+    receiving = snapshots(disk).receive(ref)
     assert not receiving.take(first._replace(content=b"x" + first.content[1:]))
     assert not receiving.take(second)
     assert receiving.take(first)
@@ -91,27 +89,27 @@ def test_more_than_was_announced_is_refused() -> None:
     source, disk = new_disk(), new_disk()
     ref = made(source)
     short = SnapshotRef(ref.index, ref.term, 10, ref.sha256)
-    assert not Snapshots(disk).receive(short).take(pieces_of(source, ref)[0])
+    assert not snapshots(disk).receive(short).take(pieces_of(source, ref)[0])
 
 
 def test_a_snapshot_that_arrives_with_another_hash_begins_again() -> None:
     source, disk = new_disk(), new_disk()
     ref = made(source)
     wrong = SnapshotRef(ref.index, ref.term, ref.size_bytes, bytes(32))
-    receiving = Snapshots(disk).receive(wrong)
+    receiving = snapshots(disk).receive(wrong)
     assert all(receiving.take(piece) for piece in pieces_of(source, ref))
     with pytest.raises(SnapshotDamaged, match="does not match its hash"):
         receiving.finish()
-    assert Snapshots(disk).receive(wrong).offset == 0
+    assert snapshots(disk).receive(wrong).offset == 0
 
 
 def test_b5_a_newer_snapshot_takes_the_place_of_one_half_received() -> None:
     source, disk = new_disk(), new_disk()
     old = made(source)
     pieces = pieces_of(source, old)
-    Snapshots(disk).receive(old).take(pieces[0])
+    snapshots(disk).receive(old).take(pieces[0])
     newer = SnapshotRef(20, Term(3), 100, bytes(32))
-    assert Snapshots(disk).receive(newer).offset == 0
+    assert snapshots(disk).receive(newer).offset == 0
     assert [name for name in disk.names() if name.endswith(".receiving")] == [
         name for name in disk.names() if name.startswith(f"{20:016x}")
     ]
@@ -120,12 +118,12 @@ def test_b5_a_newer_snapshot_takes_the_place_of_one_half_received() -> None:
 def test_what_no_record_names_is_gone_after_a_start_but_a_later_one_may_wait_for_its_batch() -> None:
     disk = new_disk()
     for index in (6, 7, 8):
-        Snapshots(disk).make(SnapshotMeta(index, Term(2), Configuration((A,)))).finish()
+        snapshots(disk).make(SnapshotMeta(index, Term(2), Configuration((A,)))).finish()
     ref = made(disk)
-    Snapshots(disk).make(META)  # never finished
-    Snapshots(disk).remove_before(SnapshotRef(8, Term(2), 0, b""))
+    snapshots(disk).make(META)  # never finished
+    snapshots(disk).remove_before(SnapshotRef(8, Term(2), 0, b""))
     assert [name[:16] for name in disk.names()] == [f"{index:016x}" for index in (7, 8, 9, 9)]
-    Snapshots(disk).remove_before(SnapshotRef(5, Term(1), 0, b""))
-    assert Snapshots(disk).verify(ref) == META
-    Snapshots(disk).clean_up(None)
+    snapshots(disk).remove_before(SnapshotRef(5, Term(1), 0, b""))
+    assert snapshots(disk).verify(ref) == META
+    snapshots(disk).clean_up(None)
     assert disk.names() == []

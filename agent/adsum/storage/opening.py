@@ -18,7 +18,7 @@ from dataclasses import dataclass
 import cbor2
 
 from adsum.raft.types import Entry, HardState, Restored, SnapshotMeta, Term
-from adsum.storage.files import Folder, read_whole, write_whole
+from adsum.storage.files import Folder, ReadFailed, read_whole, write_whole
 from adsum.storage.raft_log import Change, RaftLog, WritePosition
 from adsum.storage.recovery import Recovery, Verdict, recover
 from adsum.storage.replay import Standing
@@ -179,6 +179,6 @@ def _doubt(folder: Folder) -> tuple[bool, tuple[str, ...]]:
         return True, ()
     try:
         is_settled, findings = cbor2.loads(read_whole(folder, DOUBT))
-    except (cbor2.CBORDecodeError, ValueError):
+    except (cbor2.CBORDecodeError, ValueError, TypeError, ReadFailed):
         return False, ("the file `doubt` cannot be read",)
     return is_settled is True, tuple(findings)

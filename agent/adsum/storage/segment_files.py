@@ -13,7 +13,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterator
 
-from adsum.storage.files import DiskFull, File, Folder
+from adsum.storage.files import DiskFull, File, Folder, ReadFailed
 from adsum.storage.segment import SegmentHeader, encode_segment_header
 
 SEGMENT_SUFFIX = ".segment"
@@ -122,9 +122,12 @@ class SegmentFiles:
         file = self._folder.open(name)
         length = file.length()
         pieces = (file.read(offset, _ZEROS_BYTES) for offset in range(0, length, _ZEROS_BYTES))
-        is_zeros = length == self.segment_bytes and not any(piece.strip(b"\0") for piece in pieces)
-        file.close()
-        return is_zeros
+        try:
+            return length == self.segment_bytes and not any(piece.strip(b"\0") for piece in pieces)
+        except ReadFailed:
+            return False  # nothing is lost with it
+        finally:
+            file.close()
 
     def _make_spare(self) -> None:
         if self._has_spare:

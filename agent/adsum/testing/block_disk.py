@@ -10,8 +10,8 @@ unchanged.
   take it yet.
 - A failed sync behaves as Linux does: some sectors got through, the rest reads back fine and is never
   written.
-- Rot and misdirected writes harm what was durable. A `FaultAtlas` shared by the servers of a cluster sees
-  to it that they are never more than a minority at once, for past that no algorithm can help.
+- Rot and misdirected writes harm what was durable. `fault_atlas` sees to it that a cluster is never asked
+  to survive more than it can.
 
 `crash_before` counts the operations and takes the power at one of them: that is how a test visits every
 point.
@@ -135,10 +135,10 @@ class BlockDisk:
 
     def kill(self) -> None:
         """The process ends; the machine goes on, and with it everything written."""
-        self.faults.crash_before = None
+        self.faults.crash_before = self.faults.misdirected_to = None
 
     def lose_power(self) -> None:
-        self.faults.crash_before = None
+        self.faults.crash_before = self.faults.misdirected_to = None
         self._keep_some_names()
         for content in self._durable_names.values():
             content.persist_some(self._random)
@@ -156,6 +156,10 @@ class BlockDisk:
 
     def bits(self, name: str) -> int:
         return len(self._names[name].live) * 8
+
+    @property
+    def used_bytes(self) -> int:
+        return sum(len(content.live) for content in self._names.values())
 
     def used_bits(self, name: str) -> Iterator[int]:
         """Every bit in a sector that is not all zeros."""
@@ -180,7 +184,7 @@ class BlockDisk:
         self._check_room(max(0, offset + len(written) - len(content.live)))
         if self.faults.misdirected_to is not None and len(content.live) >= offset + len(written):
             (elsewhere, offset), self.faults.misdirected_to = self.faults.misdirected_to, None
-            content = self._names[elsewhere]
+            content = self._names.get(elsewhere, _Content())  # a file that is gone has nothing to be harmed
             written = written[: max(0, len(content.live) - offset)]
         content.write(offset, written)
         self._step()
@@ -200,9 +204,8 @@ class BlockDisk:
                 raise PowerLost
 
     def _check_room(self, more_bytes: int) -> None:
-        used = sum(len(content.live) for content in self._names.values())
         capacity = self.faults.capacity_bytes
-        if more_bytes and capacity is not None and used + more_bytes > capacity:
+        if more_bytes and capacity is not None and self.used_bytes + more_bytes > capacity:
             raise DiskFull("no space left on the simulated disk")
 
     def _keep_some_names(self) -> None:
@@ -242,29 +245,6 @@ class _OpenFile:
 
     def close(self) -> None:
         """Nothing is lost by it, and nothing saved."""
-
-
-class FaultAtlas:
-    """Which servers' acknowledged data may be harmed now: never so many that the rest is no quorum."""
-
-    def __init__(self, voters: list[str]) -> None:
-        self._harmed_max = (len(voters) - 1) // 2
-        self._harmed = set[str]()
-
-    def may_harm(self, server: str) -> bool:
-        """Ask before every rot, misdirected write or unreadable sector; a yes is remembered."""
-        if server not in self._harmed and len(self._harmed) >= self._harmed_max:
-            return False
-        self._harmed.add(server)
-        return True
-
-    def healed(self, server: str) -> None:
-        """It holds everything again that was acknowledged."""
-        self._harmed.discard(server)
-
-    @property
-    def harmed(self) -> frozenset[str]:
-        return frozenset(self._harmed)
 
 
 def _grow(image: bytearray, length: int) -> None:

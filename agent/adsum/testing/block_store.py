@@ -8,14 +8,15 @@ from random import Random
 
 from adsum.raft.batch import Batch
 from adsum.raft.types import MemberId, Restored, SnapshotMeta
-from adsum.storage.files import Folder
+from adsum.storage.files import DiskFull, Folder, StorageFailed
 from adsum.storage.opening import Opened, open_log
 from adsum.storage.raft_log import Change, RaftLog
-from adsum.storage.recovery import Verdict
 from adsum.storage.segment import SnapshotRef
+from adsum.storage.snapshots import SnapshotDamaged, SnapshotReceiving, Snapshots
 from adsum.testing.block_disk import BlockDisk, PowerLost
 
 SEGMENT_BYTES = 16_384  # segments change every few seconds of a run
+PIECE_BYTES = 48  # a snapshot of a few registers travels in three to six
 
 
 class BlockStore:
@@ -28,10 +29,12 @@ class BlockStore:
         self._minted = 0
         self._gathered: list[Batch] = []
         self._refs: dict[tuple[int, int], SnapshotRef] = {}
+        self._receiving: tuple[SnapshotRef, SnapshotReceiving] | None = None  # one at a time: the latest
+        self.snapshots = Snapshots(self.disk, piece_bytes=PIECE_BYTES)
         self.opened = self._open()
         if restored.snapshot.index:
             self.save_snapshot(restored.snapshot, b"")
-            self.log.append([Change(install=self._ref(restored.snapshot), hard_state=restored.hard_state)])
+            self.log.append([Change(install=self.ref(restored.snapshot), hard_state=restored.hard_state)])
 
     @property
     def log(self) -> RaftLog:
@@ -41,6 +44,7 @@ class BlockStore:
         self._gathered.append(batch)
 
     def sync(self) -> None:
+        """`DiskFull`: nothing was written, and all of it may be written again later."""
         gathered, self._gathered = self._gathered, []
         self.log.append([self._change(batch) for batch in gathered])
         if self.log.needs_preparing:
@@ -52,10 +56,6 @@ class BlockStore:
         self.opened = self._open()
         return self.opened.restored
 
-    @property
-    def is_corrupt(self) -> bool:
-        return self.opened.verdict is Verdict.CORRUPT
-
     def save_snapshot(self, snapshot: SnapshotMeta, data: bytes) -> None:
         making = self.log.snapshots.make(snapshot)
         making.write(data)
@@ -64,15 +64,42 @@ class BlockStore:
     def snapshot_data(self, snapshot: SnapshotMeta) -> bytes:
         if snapshot.index == 0:
             return b""
-        reading = self.log.snapshots.open(self._ref(snapshot))
-        return b"".join(reading.body())
+        ref = self.ref(snapshot)
+        try:
+            self.snapshots.verify(ref)
+        except SnapshotDamaged as damage:
+            raise StorageFailed(f"the state cannot be read: {damage}") from damage
+        return b"".join(self.snapshots.open(ref).body())
 
     def compact(self, snapshot: SnapshotMeta, first_kept: int) -> None:
-        self.log.compact(self._ref(snapshot), first_kept)
+        self.log.compact(self.ref(snapshot), first_kept)
+
+    def ref(self, snapshot: SnapshotMeta) -> SnapshotRef:
+        return self._refs[snapshot.index, snapshot.term]
+
+    # A snapshot on its way here.
+
+    def receive(self, ref: SnapshotRef) -> SnapshotReceiving:
+        if self._receiving is None or self._receiving[0] != ref:
+            self._receiving = (ref, self.snapshots.receive(ref))
+        return self._receiving[1]
+
+    def finish_receiving(self) -> None:
+        assert self._receiving is not None, "nothing was received"
+        (ref, receiving), self._receiving = self._receiving, None
+        receiving.finish()
+        self._refs[ref.index, ref.term] = ref
+
+    def abandon_receiving(self) -> None:
+        """The disk is full, and what came so far takes room."""
+        if self._receiving is not None:
+            self._receiving[1].abandon()
+            self._receiving = None
+
+    # How a life ends.
 
     def kill(self) -> None:
-        self._gathered.clear()
-        self._refs.clear()
+        self._forget()
         self.disk.kill()
         self.disk.faults.failing_syncs = False
 
@@ -82,11 +109,18 @@ class BlockStore:
         try:
             if self._gathered:
                 self.sync()
-        except PowerLost:
+        except (PowerLost, StorageFailed, DiskFull):
             pass
+        self.power_is_gone()
+
+    def power_is_gone(self) -> None:
+        self._forget()
+        self.disk.lose_power()
+
+    def _forget(self) -> None:
         self._gathered.clear()
         self._refs.clear()
-        self.disk.lose_power()
+        self._receiving = None
 
     def _open(self) -> Opened:
         folder: Folder = self.disk
@@ -102,13 +136,10 @@ class BlockStore:
         self._minted += 1
         return self._me.log if self._minted == 1 else f"{self._me.log}{self._minted}"
 
-    def _ref(self, snapshot: SnapshotMeta) -> SnapshotRef:
-        return self._refs[snapshot.index, snapshot.term]
-
     def _change(self, batch: Batch) -> Change:
         install = batch.install_snapshot
         return Change(
-            install=self._ref(install) if install is not None else None,
+            install=self.ref(install) if install is not None else None,
             truncate_from=batch.truncate_from,
             entries=batch.entries,
             hard_state=batch.hard_state,

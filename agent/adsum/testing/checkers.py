@@ -1,10 +1,10 @@
 """What must hold of a cluster, looked at on every step and only on what the step touched.
 
-`Invariants` watches servers: one leader a term, one vote a term, one log for all, commits that only move
-forward and only by the rule, equal states at equal indexes. `check_witness` judges clients with the log as
-the witness: in linear time, every acknowledged operation must stand in the log where real time allows it,
-and replaying the log must give its answer. The search in `linearizability` knows nothing of logs, and so
-checks both.
+`Invariants` watches servers: one leader a term, one vote a term and no start that forgets it, logs that
+match, one log for all, commits that only move forward and only by the rule, equal states at equal indexes.
+`check_witness` judges clients with the log as the witness: in linear time, every acknowledged operation must
+stand in the log where real time allows it, and replaying the log must give its answer. The search in
+`linearizability` knows nothing of logs, and so checks both.
 """
 
 from __future__ import annotations
@@ -13,7 +13,8 @@ import zlib
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from adsum.raft.messages import Message, VoteReply
+from adsum.raft.batch import Batch
+from adsum.raft.messages import AppendReply, Message, VoteReply
 from adsum.raft.replica import Replica
 from adsum.raft.types import Entry, MemberId, Role
 from adsum.testing.linearizability import Operation
@@ -39,11 +40,38 @@ class Invariants:
     highest_commit: int = 0
     highest_commit_term: int = 0  # in which it was first seen: later leaders must have it
     digests: dict[int, int] = field(default_factory=dict)
+    written: dict[tuple[int, int], tuple[int | None, Entry]] = field(
+        default_factory=dict
+    )  # by index and term
+    promised: dict[MemberId, int] = field(default_factory=dict)  # the highest term somebody was told
+    durable: dict[MemberId, tuple[int, int | None]] = field(default_factory=dict)
     _commits: dict[MemberId, int] = field(default_factory=dict)
 
     def booted(self, server: Server) -> None:
-        """What only memory knew is forgotten; commits may be learned again."""
+        """What only memory knew is forgotten; commits may be learned again. Promises are not."""
         self._commits[server.me] = 0
+        replica = server.core.replica
+        promised = self.promised.get(server.me, 0)
+        demand(replica.term >= promised, f"{server.me} forgot that it was in term {promised}")
+        index, term = self.durable.get(server.me, (0, None))
+        is_there = replica.log.last_index >= index and replica.log.term_at(index) in (None, term)
+        demand(is_there or term is None, f"{server.me} forgot {index}@{term}, which was on its disk")
+        given = self.votes.get((server.me, replica.term))
+        demand(given in (None, replica.vote), f"{server.me} forgot its vote in term {replica.term}")
+
+    def took(self, server: Server, batch: Batch) -> None:
+        """Two logs that share an index and a term share everything before it: it is enough to look at each
+        entry and at the term before it."""
+        index, _term = self.durable.get(server.me, (0, None))
+        if batch.install_snapshot is not None or (batch.truncate_from or index + 1) <= index:
+            self.durable[server.me] = (0, None)  # whether that reaches the disk is open
+        before: int | None = None
+        for entry in batch.entries:
+            before = before or server.core.replica.log.term_at(entry.index - 1)
+            known = self.written.setdefault((entry.index, entry.term), (before, entry))
+            is_same = known[1] == entry and (None in (before, known[0]) or known[0] == before)
+            demand(is_same, f"{server.me} has another log before {entry.index}@{entry.term}")
+            before = entry.term
 
     def looked_at(self, server: Server) -> None:
         """After every step of a server."""
@@ -68,7 +96,14 @@ class Invariants:
         if log.commit > self.highest_commit:
             self.highest_commit, self.highest_commit_term = log.commit, replica.term
 
+    def stored(self, server: Server) -> None:
+        """The disk has said so: the next start must find it."""
+        log = server.core.replica.log
+        self.durable[server.me] = (log.stable, log.term_at(log.stable))
+
     def sent(self, message: Message) -> None:
+        if isinstance(message, VoteReply | AppendReply) and not getattr(message, "is_prevote", False):
+            self.promised[message.source] = max(message.term, self.promised.get(message.source, 0))
         if isinstance(message, VoteReply) and message.is_granted and not message.is_prevote:
             key = (message.source, message.term)
             chosen = self.votes.setdefault(key, message.target)

@@ -91,7 +91,7 @@ class Clients:
         self._cluster.later(host, 0, ask)  # a paused server finds it in its socket when it wakes
 
     def _write(self, host: Host, operation: Operation, end: End) -> None:
-        position: Position = host.server.core.propose(operation.call.encoded())
+        position: Position = self._cluster.propose(host, operation.call.encoded())
         operation.index, operation.term = position
 
         def applied(entry: Entry, answer: str) -> None:

@@ -12,17 +12,29 @@ from __future__ import annotations
 
 import heapq
 import zlib
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Callable
 from random import Random
 
 from adsum.now import MILLISECOND, SECOND, Now
 from adsum.raft.batch import Batch
+from adsum.raft.changer import decode_configuration
 from adsum.raft.messages import Message, SnapshotOffer, Stamp
 from adsum.raft.reads import Read
 from adsum.raft.settings import TICK_MS, Settings
-from adsum.raft.types import Configuration, Entry, MemberId, Restored, Role, Ticket, bootstrap
+from adsum.raft.types import (
+    Configuration,
+    Entry,
+    EntryKind,
+    MemberId,
+    Position,
+    Restored,
+    Role,
+    Ticket,
+    bootstrap,
+)
 from adsum.testing.checkers import Invariants
+from adsum.testing.fault_atlas import FaultAtlas
 from adsum.testing.raft_machine import Registers
 from adsum.testing.raft_network import Network
 from adsum.testing.raft_server import Server
@@ -84,10 +96,13 @@ class Cluster:
         self.events = 0
         self.digest = 0  # of everything that happened
         self.trace: deque[str] = deque(maxlen=TRACE_LINES_MAX)
+        self.happened: Counter[str] = Counter()
         self.is_traced = is_traced
         self.network = Network(Random(self.random.getrandbits(64)))
         self.invariants = Invariants()
+        self.atlas = FaultAtlas(self.in_force)
         self.hosts: dict[MemberId, Host] = {}
+        self._retired: dict[MemberId, None] = {}
         self._settings = settings
         self._queue: list[tuple[int, int, Callable[[], None]]] = []
         self._sequence = 0
@@ -95,7 +110,7 @@ class Cluster:
         first = bootstrap(Configuration(voters=tuple(names[:voters])))
         for position, me in enumerate(names):
             restored = Restored(snapshot=first) if position < voters else Restored()
-            self._found(me, make_store(me, restored))
+            self.found(me, make_store(me, restored))
 
     # Time.
 
@@ -122,7 +137,7 @@ class Cluster:
         self.events += 1
         action()
 
-    def later(self, host: Host, delay_ns: int, action: Callable[[], None]) -> None:
+    def later(self, host: Host, delay_ns: int, action: Callable[[], object]) -> None:
         """In this life of the host, and not while it is paused."""
         life = host.life
 
@@ -141,7 +156,7 @@ class Cluster:
 
     # What happens to servers.
 
-    def _found(self, me: MemberId, store: LogStore) -> None:
+    def found(self, me: MemberId, store: LogStore) -> None:
         server = Server(me, STAMP, self._settings, store, Random(self.random.getrandbits(64)), Now(0, 0))
         host = self.hosts[me] = Host(server, self.random)
         self._begin(host)
@@ -156,11 +171,16 @@ class Cluster:
 
     def boot(self, me: MemberId) -> None:
         host = self.hosts[me]
-        if not host.server.is_up:
+        if not host.server.is_up and me not in self._retired:
             self.told("boot", me)
             host.clock_ahead_ns = self.random.randrange(10**12)
             host.server.boot(self._now(host))
             self._begin(host)
+
+    def retire(self, me: MemberId) -> None:
+        """It is never started again, whoever still means to."""
+        self._retired[me] = None
+        self.crash(me)
 
     def pause(self, me: MemberId, duration_ns: int) -> None:
         self.told("pause", me, duration_ns // MILLISECOND)
@@ -174,7 +194,12 @@ class Cluster:
     def up(self) -> list[Host]:
         return [host for host in self.hosts.values() if host.server.is_up]
 
+    def in_force(self) -> list[Configuration]:
+        """What servers go by, and what their logs say comes next."""
+        return [each for host in self.hosts.values() for each in in_force(host)]
+
     def told(self, what: str, *facts: object) -> None:
+        self.happened[what] += 1
         line = f"{self.now_ns} {what} {' '.join(map(str, facts))}"
         self.digest = zlib.crc32(line.encode(), self.digest)
         if self.is_traced:
@@ -201,9 +226,14 @@ class Cluster:
         action()
         self._pump(host)
 
+    def propose(self, host: Host, data: bytes) -> Position:
+        """What the API of this server would do with a write; `Refused` otherwise."""
+        return host.server.core.propose(data)
+
     def _pump(self, host: Host) -> None:
         while (batch := host.server.take()) is not None:
             self._tell_batch(host, batch)
+            self.invariants.took(host.server, batch)
             for message in batch.send_now:
                 self._send(host, message)
             host.confirmed += batch.reads
@@ -225,7 +255,9 @@ class Cluster:
 
     def _end_store(self, host: Host, through: Ticket) -> None:
         host.is_disk_busy = False
-        for message in host.server.sync(through):
+        messages = host.server.sync(through)
+        self.invariants.stored(host.server)
+        for message in messages:
             self._send(host, message)
         self.invariants.rests(host.server)
 
@@ -256,7 +288,7 @@ class Cluster:
         if self.is_traced:
             self.trace.append(f"    {told_message(message)}")
         if isinstance(message, SnapshotOffer):
-            self._bring_snapshot(host, message)
+            self.bring_snapshot(host, message)
             return
         arrivals_ns = self.network.arrivals_ns(message.source, message.target)
         for delay_ns in arrivals_ns:
@@ -268,13 +300,13 @@ class Cluster:
         target = self.hosts.get(message.target)
         if target is not None:
             # A message is not of this life or that: it meets whoever is there.
-            self.at(delay_ns, lambda: self._arrive(target, message))
+            self.at(delay_ns, lambda: self.arrive(target, message))
 
-    def _arrive(self, target: Host, message: Message) -> None:
+    def arrive(self, target: Host, message: Message) -> None:
         if target.server.is_up:
             self.later(target, 0, lambda: target.server.core.step(message))
 
-    def _bring_snapshot(self, host: Host, offer: SnapshotOffer) -> None:
+    def bring_snapshot(self, host: Host, offer: SnapshotOffer) -> None:
         """The driver's part: the file goes over the same links, takes its time, and may fail."""
         data = host.server.store.snapshot_data(offer.snapshot)
         delay_ns = self.random.randint(SNAPSHOT_NS_MIN, SNAPSHOT_NS_MAX)
@@ -285,7 +317,7 @@ class Cluster:
             is_ok = is_ok and bool(self.network.arrivals_ns(offer.source, offer.target))
             if is_ok and target is not None:
                 target.server.store.save_snapshot(offer.snapshot, data)
-                self._arrive(target, offer)
+                self.arrive(target, offer)
             if host.server.is_up:
                 self.later(host, 0, lambda: host.server.core.report_snapshot(offer.target, is_ok=is_ok))
 
@@ -297,6 +329,17 @@ class Cluster:
             self.told("role", me, batch.soft.role.value, batch.soft.term)
         if self.is_traced and batch.must_store:
             self.trace.append(f"    {me} stores {batch.ticket}: {told_store(batch)}")
+
+
+def in_force(host: Host) -> list[Configuration]:
+    log = host.server.core.replica.log
+    changes = [
+        decode_configuration(entry.data)
+        for entry in log.entries(log.first_index, log.last_index)
+        if entry.kind is EntryKind.CONFIGURATION
+    ]
+    known = [host.server.core.replica.configuration, log.snapshot.configuration, *changes]
+    return [configuration for configuration in known if configuration.voters]
 
 
 def seconds(count: float) -> int:

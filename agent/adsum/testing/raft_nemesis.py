@@ -1,7 +1,7 @@
 """What goes wrong in a simulated cluster. One seed mixes a few kinds, each at its own pace; then all of it
 ends.
 
-Nothing here destroys what was synced: that is for the disk of the shipped log to survive.
+Nothing here destroys what was synced: what disks do beside forgetting is in `block_nemesis`.
 """
 
 from __future__ import annotations
@@ -11,9 +11,9 @@ from functools import partial
 from random import Random
 
 from adsum.now import MILLISECOND, SECOND
-from adsum.raft.changer import Change, Step, Transition, Verb, decode_configuration
+from adsum.raft.changer import Change, Step, Transition, Verb, changed
 from adsum.raft.errors import Refused
-from adsum.raft.types import Configuration, EntryKind, MemberId
+from adsum.raft.types import Configuration, MemberId
 from adsum.testing.raft_cluster import Cluster, Host
 from adsum.testing.raft_network import Weather
 
@@ -48,7 +48,7 @@ class Nemesis:
         cluster = self._cluster
         cluster.network.heal()
         cluster.network.weather = Weather()
-        for me, host in cluster.hosts.items():
+        for me, host in list(cluster.hosts.items()):
             host.paused_until_ns = min(host.paused_until_ns, cluster.now_ns)
             host.disk_stalled_until_ns = 0
             host.disk_ns_max = 2 * MILLISECOND
@@ -56,14 +56,14 @@ class Nemesis:
 
     def spare(self) -> None:
         """Somebody stays down for good, as long as no quorum that may be in force misses him."""
-        hosts = list(self._cluster.hosts)
+        hosts = self._living()
         self._random.shuffle(hosts)
         down: list[MemberId] = []
-        configurations = [each for host in self._cluster.hosts.values() for each in in_force(host)]
-        for me in hosts:
-            if all(has_quorum_without([*down, me], configuration) for configuration in configurations):
-                down.append(me)
-                self._cluster.crash(me)
+        for host in hosts:
+            if self._cluster.atlas.may_miss([*down, host.server.me]):
+                down.append(host.server.me)
+        for me in down:
+            self._cluster.retire(me)
 
     # Weather.
 
@@ -93,7 +93,7 @@ class Nemesis:
     def split_leader(self) -> None:
         for host in self._cluster.leaders()[:1]:
             rest = [me for me in self._cluster.hosts if me != host.server.me]
-            companions = self._random.sample(rest, self._random.randrange(2))
+            companions = self._random.sample(rest, min(len(rest), self._random.randrange(2)))
             self._cluster.told("split leader", host.server.me.node)
             self._cluster.network.split(
                 [host.server.me, *companions], [me for me in rest if me not in companions]
@@ -140,8 +140,17 @@ class Nemesis:
 
     def compact(self) -> None:
         host = self._any()
-        if host.server.is_up:
-            host.server.compact(self._random.choice((0, 0, 3, 20)))
+        keep = self._random.choice((0, 0, 3, 20))
+        self._cluster.later(host, 0, partial(host.server.compact, keep))
+
+    def leave_behind(self) -> None:
+        """Somebody is away while the others drop what he would need: only a snapshot can bring him back."""
+        self._crash(self._any())
+        self._cluster.at(300 * MILLISECOND, self._compact_all)
+
+    def _compact_all(self) -> None:
+        for host in self._cluster.up():
+            self._cluster.later(host, 0, partial(host.server.compact, 0))
 
     def transfer(self) -> None:
         target = self._any().server.me
@@ -163,10 +172,45 @@ class Nemesis:
         host = self._random.choice(leaders)
         for _ in range(self._random.choice((1, 1, 3))):
             change = self._a_change(host.server.core.replica.configuration)
-            self._cluster.told("change", *(f"{step.verb.value} {step.member.node}" for step in change.steps))
-            self._ask(host, partial(host.server.core.propose_conf, change))
+            if self._is_sane(host, change):
+                steps = (f"{step.verb.value} {step.member.node}" for step in change.steps)
+                self._cluster.told("change", *steps)
+                self._ask(host, partial(host.server.core.propose_conf, change))
         if len(self._cluster.hosts) > 1 and self._random.random() < 0.3:
             self._cluster.at(self._random.randrange(15 * MILLISECOND), self.split)
+
+    def move_votes(self) -> None:
+        """Most voters become learners, or all learners voters, and the network breaks in the middle of it:
+        one half of a joint membership must never be enough.
+        """
+        for host in self._cluster.leaders()[:1]:
+            change = self._a_move(host)
+            if self._is_sane(host, change):
+                self._cluster.told(
+                    "move", *(f"{step.verb.value} {step.member.node}" for step in change.steps)
+                )
+                self._ask(host, partial(host.server.core.propose_conf, change))
+            self._cluster.at(self._random.randrange(15 * MILLISECOND), self.split_leader)
+
+    def _a_move(self, host: Host) -> Change:
+        configuration = host.server.core.replica.configuration
+        if configuration.is_joint:
+            return Change()
+        if configuration.learners:
+            steps = [Step(Verb.VOTE, learner) for learner in configuration.learners]
+        else:
+            others = [voter for voter in configuration.voters if voter != host.server.me]
+            count = min(len(others), len(configuration.voters) // 2 + 1)
+            steps = [Step(Verb.LEARN, voter) for voter in self._random.sample(others, count)]
+        return Change(tuple(steps), self._random.choice((Transition.JOINT, Transition.JOINT_EXPLICIT)))
+
+    def _is_sane(self, host: Host, change: Change) -> bool:
+        """No operator hands the votes to disks that are known, or about to be known, to be broken."""
+        try:
+            after = changed(host.server.core.replica.configuration, change)
+        except Refused:
+            return True  # the server will say so
+        return self._cluster.atlas.allows(after)
 
     def _a_change(self, configuration: Configuration) -> Change:
         if configuration.is_joint and not configuration.auto_leave:
@@ -193,7 +237,11 @@ class Nemesis:
         self._cluster.act(host, ask)
 
     def _any(self) -> Host:
-        return self._random.choice(list(self._cluster.hosts.values()))
+        return self._random.choice(self._living())
+
+    def _living(self) -> list[Host]:
+        """Up, or down for a while."""
+        return list(self._cluster.hosts.values())
 
     def _while(self) -> int:
         return int(self._random.expovariate(1.2) * SECOND) + 20 * MILLISECOND
@@ -202,22 +250,5 @@ class Nemesis:
 KINDS = [
     *("loss", "repeat", "delay", "slow_network", "split", "split_leader", "one_way"),
     *("crash", "crash_leader", "power_loss", "pause", "stall_disk", "slow_disk"),
-    *("compact", "transfer", "campaign", "change"),
+    *("compact", "leave_behind", "transfer", "campaign", "change", "move_votes"),
 ]
-
-
-def in_force(host: Host) -> list[Configuration]:
-    """What this server goes by, and what its log says comes next."""
-    log = host.server.core.replica.log
-    changes = [
-        decode_configuration(entry.data)
-        for entry in log.entries(log.first_index, log.last_index)
-        if entry.kind is EntryKind.CONFIGURATION
-    ]
-    known = [host.server.core.replica.configuration, log.snapshot.configuration, *changes]
-    return [configuration for configuration in known if configuration.voters]
-
-
-def has_quorum_without(down: list[MemberId], configuration: Configuration) -> bool:
-    halves = [half for half in (configuration.voters, configuration.voters_outgoing) if half]
-    return all(2 * sum(voter not in down for voter in half) > len(half) for half in halves)

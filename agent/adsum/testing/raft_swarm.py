@@ -21,16 +21,19 @@ from dataclasses import dataclass
 from random import Random
 
 from adsum.raft.errors import Refused
-from adsum.testing.block_cluster import on_block_disks
-from adsum.testing.checkers import Violation, check_witness, demand, log_digest
+from adsum.testing.block_cluster import BlockCluster
+from adsum.testing.block_nemesis import DISK_KINDS, BlockNemesis
+from adsum.testing.checkers import check_witness, demand, log_digest
 from adsum.testing.linearizability import Verdict, verdict
 from adsum.testing.raft_clients import Clients
-from adsum.testing.raft_cluster import Cluster, Host, in_memory, seconds
+from adsum.testing.raft_cluster import Cluster, Host, seconds
 from adsum.testing.raft_machine import Call
 from adsum.testing.raft_nemesis import KINDS, Nemesis
 
 # With all faults over: a few elections that find each other, snapshots to bring, and a joint change to leave.
 RECOVERY_S = 30
+# What one server can live through without anybody's help.
+ALONE = ("crash", "power_loss", "stall_disk", "compact", "failing_sync", "full_disk", "flicker")
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +44,7 @@ class Outcome:
     operations: int  # acknowledged
     elections: int
     digest: int
+    happened: dict[str, int]
     failure: str = ""
     trace: str = ""
 
@@ -51,19 +55,14 @@ class Run:
         random = Random(seed)
         self.seed = seed
         self.voters = random.choice((1, 2, 3, 3, 3, 3, 4, 5, 5))
-        self.cluster = Cluster(
-            random.getrandbits(64),
-            voters=self.voters,
-            strangers=random.choice((0, 1, 2)),
-            # Every other one on the log that ships, whose crashes are torn writes; the rest run faster.
-            make_store=on_block_disks(seed) if seed % 2 else in_memory,
-            is_traced=is_traced,
+        cluster_seed, strangers = random.getrandbits(64), random.choice((0, 1, 2))
+        self.cluster, self.nemesis, known = _world(
+            seed, cluster_seed, voters=self.voters, strangers=strangers, is_traced=is_traced
         )
-        self.kinds = list(kinds) or random.sample(KINDS, random.randint(2, 8))
+        self.kinds = list(kinds) or random.sample(known, random.randint(2, 8))
         if len(self.cluster.hosts) < 2:
-            self.kinds = ["crash", "power_loss", "compact", "stall_disk"]
+            self.kinds = [kind for kind in known if kind in ALONE]
         self.clients = Clients(self.cluster, Random(random.getrandbits(64)), count=random.randint(2, 5))
-        self.nemesis = Nemesis(self.cluster, Random(random.getrandbits(64)))
         self.safety_s = random.uniform(4, 12)
         self.spares = random.random() < 0.5
 
@@ -99,7 +98,7 @@ class Run:
         if host.server.machine.get("end") == "here":
             return True
         try:
-            self.cluster.act(host, lambda: host.server.core.propose(Call("set", "end", "here").encoded()))
+            self.cluster.act(host, lambda: self.cluster.propose(host, Call("set", "end", "here").encoded()))
         except Refused:
             return False
         return False
@@ -120,20 +119,31 @@ class Run:
             operations=sum(operation.answer is not None for operation in self.clients.history),
             elections=len(cluster.invariants.leaders),
             digest=cluster.digest ^ log_digest(cluster.invariants.log),
+            happened=dict(cluster.happened),
             failure=failure,
             trace="\n".join(cluster.trace),
         )
 
 
+def _world(
+    seed: int, cluster_seed: int, *, voters: int, strangers: int, is_traced: bool
+) -> tuple[Cluster, Nemesis, list[str]]:
+    """Every other seed runs the log that ships, on disks that do what disks do; the rest run faster."""
+    random = Random(seed ^ cluster_seed)
+    if seed % 2 == 0:
+        cluster = Cluster(cluster_seed, voters=voters, strangers=strangers, is_traced=is_traced)
+        return cluster, Nemesis(cluster, random), KINDS
+    blocks = BlockCluster(cluster_seed, voters=voters, strangers=strangers, is_traced=is_traced)
+    return blocks, BlockNemesis(blocks, random), [*KINDS, *DISK_KINDS]
+
+
 def run(seed: int, *, kinds: Sequence[str] = (), is_traced: bool = False) -> Outcome:
-    """Violations and broken assertions of the core alike are findings, not crashes of the swarm."""
+    """Whatever is raised is a finding, not a crash of the swarm."""
     one = Run(seed, kinds=kinds, is_traced=is_traced)
     try:
         one.through()
-    except Violation as violation:
-        return one.outcome(f"violation: {violation}")
-    except AssertionError as broken:
-        return one.outcome(f"assertion: {broken}")
+    except Exception as found:  # the outcome says which
+        return one.outcome(f"{type(found).__name__}: {found}")
     return one.outcome()
 
 

@@ -1,0 +1,132 @@
+"""Bringing a snapshot from one simulated server to another, as the driver does: in pieces, over the same
+links, with the shipped reader at one end and the shipped receiver at the other.
+
+A piece may be lost, repeated, or damaged on the way; the receiver says after each which offset it wants
+next. A transfer that gets nowhere is given up, and the next one of the same file goes on where it ended,
+also after a crash of the receiver. A sender whose own file turns out to be damaged makes a new snapshot;
+if nothing was applied since, it stops, as its next start would.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from adsum.now import MILLISECOND
+from adsum.raft.messages import SnapshotOffer
+from adsum.storage.files import DiskFull, ReadFailed, StorageFailed
+from adsum.storage.snapshots import Piece, SnapshotDamaged, SnapshotReading
+from adsum.testing.block_store import BlockStore
+from adsum.testing.raft_cluster import Cluster, Host
+
+ANSWER_WITHIN_NS = 400 * MILLISECOND
+TRIES_MAX = 3  # without an answer, one after the other
+DAMAGED_ON_THE_WAY = 0.03  # of the pieces
+
+
+class Transfer:
+    def __init__(self, cluster: Cluster, host: Host, offer: SnapshotOffer) -> None:
+        self._cluster = cluster
+        self._host = host
+        self._offer = offer
+        self._ref = _store(host).ref(offer.snapshot)
+        self._reading: SnapshotReading = _store(host).snapshots.open(self._ref)
+        self._life = host.life
+        self._offset = 0
+        self._step = 0  # of question and answer; a late one belongs to an earlier step
+        self._tries = 0
+
+    def begin(self) -> None:
+        self._ask(0)
+
+    # At the sender.
+
+    def _ask(self, offset: int) -> None:
+        if self._host.life != self._life:
+            return  # whoever sent it is gone
+        self._step += 1
+        step, self._offset = self._step, offset
+        self._cluster.at(ANSWER_WITHIN_NS, lambda: self._give_up_waiting(step))
+        try:
+            piece = self._reading.piece(offset)
+        except ReadFailed:
+            self._find_own_damage()
+            return
+        if self._cluster.random.random() < DAMAGED_ON_THE_WAY:
+            piece = piece._replace(content=bytes(reversed(piece.content)))
+        for delay_ns in self._cluster.network.arrivals_ns(self._offer.source, self._offer.target):
+            self._cluster.at(delay_ns, lambda: self._come(piece, step))
+
+    def _give_up_waiting(self, step: int) -> None:
+        if step != self._step:
+            return
+        self._tries += 1
+        if self._tries < TRIES_MAX:
+            self._ask(self._offset)
+        else:
+            self._end(is_ok=False)
+
+    def _answered(self, step: int, *, wanted: int) -> None:
+        if step == self._step:
+            self._tries = 0
+            self._ask(wanted)
+
+    def _end(self, *, is_ok: bool) -> None:
+        self._step += 1
+        self._cluster.told("brought" if is_ok else "not brought", self._ref.index, self._offer.target.node)
+        if self._host.life == self._life:
+            report = self._host.server.core.report_snapshot
+            self._cluster.later(self._host, 0, lambda: report(self._offer.target, is_ok=is_ok))
+
+    def _find_own_damage(self) -> None:
+        self._end(is_ok=False)
+        if self._host.life == self._life:
+            self._cluster.later(self._host, 0, self._replace_own)
+
+    def _replace_own(self) -> None:
+        try:
+            _store(self._host).snapshots.verify(self._ref)
+        except SnapshotDamaged as damage:
+            if self._host.server.compact(0) is None:
+                raise StorageFailed(f"the only snapshot is damaged: {damage}") from damage
+
+    # At the receiver.
+
+    def _come(self, piece: Piece, step: int) -> None:
+        target = self._cluster.hosts.get(self._offer.target)
+        if target is not None and target.server.is_up:
+            self._cluster.later(target, 0, lambda: self._take(target, piece, step))
+
+    def _take(self, target: Host, piece: Piece, step: int) -> None:
+        if target.server.core.replica.log.commit >= self._ref.index:
+            self._hand_over(target, step)  # it came by another way, and must not be written over
+            return
+        try:
+            receiving = _store(target).receive(self._ref)
+            receiving.take(piece)
+            if receiving.is_complete:
+                _store(target).finish_receiving()
+                self._hand_over(target, step)
+                return
+        except SnapshotDamaged:
+            self._travel_back(self._find_own_damage)
+            return
+        except DiskFull:
+            _store(target).abandon_receiving()
+            return
+        wanted = receiving.offset
+        self._travel_back(lambda: self._answered(step, wanted=wanted))
+
+    def _hand_over(self, target: Host, step: int) -> None:
+        self._cluster.arrive(target, self._offer)
+        if step == self._step:
+            self._end(is_ok=True)
+
+    def _travel_back(self, action: Callable[[], None]) -> None:
+        for delay_ns in self._cluster.network.arrivals_ns(self._offer.target, self._offer.source):
+            self._cluster.at(delay_ns, action)
+
+
+def _store(host: Host) -> BlockStore:
+    store = host.server.store
+    assert isinstance(store, BlockStore)
+    return store
