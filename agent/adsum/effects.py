@@ -14,6 +14,7 @@ from adsum.frozen import dataclass
 
 if TYPE_CHECKING:  # loaded with the roll, which starts when DNS answers already
     from adsum.gossip import effects as gossip_effects
+    from adsum.gossip.claims import Address
 
 
 class Cause(enum.Enum):
@@ -97,4 +98,23 @@ class Log:
     sentence: str
 
 
-Effect: TypeAlias = "Persist | Reply | RunCheck | StopCheck | Notify | Log | gossip_effects.Effect"
+@dataclass(frozen=True, slots=True)
+class AskMember:
+    """A question to another agent; answer with `MemberAnswered(ticket, …)`, also when it failed."""
+
+    ticket: int
+    to: Address | None  # None: it is gone, so the question failed
+    method: str
+    body: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class AnswerMember:
+    """To what `MemberAsked(ticket, …)` asked."""
+
+    ticket: int
+    body: bytes
+
+
+OwnEffect = Persist | Reply | RunCheck | StopCheck | Notify | Log | AskMember | AnswerMember
+Effect: TypeAlias = "OwnEffect | gossip_effects.Effect"

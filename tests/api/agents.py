@@ -81,7 +81,7 @@ class FakeAgent:
         self._perform(self.core.start(self.now(), Saved()))
         identity = Identity(own_profile(config, node), generation=1)
         gossip = gossip_core.Core(self.now(), GossipSettings(), identity, Random(0))
-        roll = Roll(gossip, self.core.view, node.node_id, node.datacenter)
+        roll = Roll(self.now(), gossip, self.core.published, node, Random(0))
         self.keyring = keyring.load(MemoryDisk(), config.encrypt or None)
         self.colleagues: Asks = Colleagues(gossip.commons.roster, Random(0))
         self.keyrings = Keyrings(self.keyring, gossip, self.colleagues, seals_outgoing=True)

@@ -16,6 +16,8 @@ CORES = [
     "agent/adsum/agent/settings.py",
     "agent/adsum/agent/roll.py",
     "agent/adsum/agent/presence.py",
+    "agent/adsum/agent/mirror.py",
+    "agent/adsum/agent/sharing.py",
     "agent/adsum/agent/tags.py",
     "agent/adsum/agent/user_events.py",
     "agent/adsum/agent/known_servers.py",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from adsum.agent.commands import RegisterService
+from adsum.agent.commands import DeregisterService, RegisterService
 from adsum.agent.joining import read_peers
 from adsum.catalog.definitions import Status
 from adsum.catalog.model import SERF_HEALTH
@@ -111,3 +111,67 @@ def test_registrations_are_made_while_the_roll_is_called() -> None:
 def test_one_seed_is_one_run() -> None:
     first, second, other = formed(8), formed(8), formed(8, seed=2)
     assert first.digest == second.digest != other.digest
+
+
+# What agents tell each other of their services.
+
+
+def statuses(cluster: Cluster, service: str) -> set[tuple[tuple[str, Status], ...]]:
+    """Instances of it with their status, as each agent that runs answers."""
+    return {
+        tuple(
+            (instance.host.name, instance.status)
+            for instance in cluster.agent(host.index).composite.view.instances(service)
+        )
+        for host in cluster.hosts
+        if host.is_up
+    }
+
+
+def test_a_service_is_known_to_all_and_a_flip_of_its_check_too() -> None:
+    cluster = formed(20)
+    cluster.give(3, RegisterService(WEB))
+    cluster.run_for(3 * SECOND)
+    assert statuses(cluster, "web") == {(("m0003", Status.CRITICAL),)}
+    cluster.run_for(12 * SECOND)
+    assert statuses(cluster, "web") == {(("m0003", Status.PASSING),)}
+    cluster.outcomes[3, "service:web1"] = lambda: (Status.WARNING, "slow")
+    cluster.run_for(15 * SECOND)
+    assert statuses(cluster, "web") == {(("m0003", Status.WARNING),)}
+    (instance,) = cluster.agent(7).composite.view.instances("web")
+    assert [row.value.output for row in instance.checks] == ["slow"]
+
+
+def test_an_agent_that_joins_later_is_told_all() -> None:
+    cluster = formed(5)
+    cluster.give(0, RegisterService(WEB))
+    cluster.kill(4)
+    cluster.run_for(20 * SECOND)
+    cluster.start(4)
+    cluster.command(4, Join((cluster.hosts[0].address,)))
+    cluster.run_for(3 * SECOND)
+    assert statuses(cluster, "web") == {(("m0000", Status.PASSING),)}
+
+
+def test_a_deregistered_service_is_gone_everywhere_and_stays_gone() -> None:
+    cluster = formed(5)
+    cluster.give(0, RegisterService(WEB))
+    cluster.run_for(15 * SECOND)
+    cluster.give(0, DeregisterService("web1"))
+    cluster.run_for(2 * SECOND)
+    assert statuses(cluster, "web") == {()}
+    cluster.run_for(2 * MINUTE)
+    assert statuses(cluster, "web") == {()}
+
+
+def test_instances_of_a_dead_agent_turn_critical_and_come_back_with_it() -> None:
+    cluster = formed(5)
+    cluster.give(2, RegisterService(WEB))
+    cluster.run_for(15 * SECOND)
+    cluster.kill(2)
+    cluster.run_for(5 * SECOND)
+    assert statuses(cluster, "web") == {(("m0002", Status.CRITICAL),)}
+    cluster.start(2)
+    cluster.command(2, Join((cluster.hosts[0].address,)))
+    cluster.run_for(15 * SECOND)
+    assert statuses(cluster, "web") == {(("m0002", Status.PASSING),)}

@@ -95,4 +95,21 @@ class Datagram(NamedTuple):
     is_authentic: bool
 
 
-Message: TypeAlias = "Persisted | CheckRan | Datagram | gossip_commands.Report"
+@dataclass(frozen=True, slots=True)
+class MemberAsked:
+    """Another agent's question; answered by `AnswerMember` among the effects of this message."""
+
+    ticket: int
+    sender: bytes  # its short id
+    method: str
+    body: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class MemberAnswered:
+    ticket: int
+    body: bytes | None  # None: the question failed
+
+
+RollMessage: TypeAlias = "Datagram | MemberAsked | MemberAnswered | gossip_commands.Report"
+Message: TypeAlias = "Persisted | CheckRan | RollMessage"

@@ -241,9 +241,12 @@ class Core:
 
     def _settled(self, now: Now) -> list[Effect]:
         """After a change: what checks must do, who must wake, and last what must be on disk."""
+        shared = self.roll.share(now) if self.roll is not None else []
         moved = self.own.refresh_aliases(now, self.view.changes())
+        if self.roll is not None:
+            shared += self.roll.share(now)  # what aliases repeat is published as well
         self._settled_index = self.view.index
-        effects: list[Effect] = [*self._logs, *self._registry.take_logs(), *self.own.take_effects()]
+        effects: list[Effect] = [*self._logs, *self._registry.take_logs(), *self.own.take_effects(), *shared]
         self._logs.clear()
         if moved:
             effects.append(Notify(moved))

@@ -13,8 +13,9 @@ from __future__ import annotations
 
 from adsum.agent import tags
 from adsum.catalog.model import Node
+from adsum.catalog.records import NodeRecord
 from adsum.catalog.view import View
-from adsum.gossip.claims import Profile
+from adsum.gossip.claims import SHORT, Profile
 from adsum.gossip.effects import MemberChanged
 from adsum.gossip.evidence import Cause
 from adsum.gossip.order import Status
@@ -31,6 +32,9 @@ class Presence:
         self._own_id = own_id
         self._datacenter = datacenter
         self._names: dict[str, str] = {}  # of the nodes shown here, by their id
+        self._profiles: dict[bytes, Profile] = {}  # of the same, by the short id
+        self._described: dict[bytes, NodeRecord] = {}  # what owners say of their nodes, once it is known
+        self._appeared: list[bytes] = []
         self._silent_ns: dict[str, int] = {}  # when a node, by name, was called dead by silence
 
     def changed(self, now: Now, change: MemberChanged) -> None:
@@ -50,6 +54,23 @@ class Presence:
         is_kept = is_silent and self.holds_last_known
         self._view.set_presence(now, name, is_present=status is not Status.FAILED or is_kept)
 
+    def take_appeared(self) -> list[bytes]:
+        """Nodes that were not shown before, or not under this name: nothing is on them yet."""
+        appeared, self._appeared = self._appeared, []
+        return appeared
+
+    def shown_as(self, short: bytes) -> str | None:
+        profile = self._profiles.get(short)
+        return profile.name if profile is not None else None
+
+    def describe(self, now: Now, short: bytes, record: NodeRecord) -> None:
+        """By its owner's own record."""
+        self._described[short] = record
+        profile = self._profiles.get(short)
+        if profile is not None:
+            owner = uuid_text(profile.node_id)
+            self._view.put_node(now, owner, self._node(owner, profile))
+
     def hold(self, now: Now, *, holds: bool, since_ns: int) -> None:
         """Whether silent verdicts, from those of `since_ns` on, mean anything."""
         if holds == self.holds_last_known:
@@ -66,13 +87,25 @@ class Presence:
         holder = self._view.node(profile.name)
         if holder is not None and holder.owner != owner:
             self._hide(now, holder.owner)  # it took over the name of one that is gone
+        if holder is None or holder.owner != owner:
+            self._appeared.append(profile.short)
         self._names[owner] = profile.name
-        if holder is None or holder.owner != owner or holder.node.value.address != profile.address.host:
-            self._view.put_node(now, owner, self._node(owner, profile))
+        self._profiles[profile.short] = profile
+        self._view.put_node(now, owner, self._node(owner, profile))
 
     def _node(self, owner: str, profile: Profile) -> Node:
         """What the roll knows of it; its own record says more when it comes."""
         address = profile.address.host
+        record = self._described.get(profile.short)
+        if record is not None:
+            return Node(
+                node_id=owner,
+                name=profile.name,
+                address=address,
+                datacenter=record.datacenter,
+                tagged_addresses=record.tagged_addresses,
+                meta=record.meta,
+            )
         family = "ipv6" if ":" in address else "ipv4"
         near = {kind: address for wide in ("lan", "wan") for kind in (wide, f"{wide}_{family}")}
         return Node(
@@ -88,6 +121,9 @@ class Presence:
         name = self._names.pop(owner, None)
         if name is None:
             return
+        short = uuid_bytes(owner)[:SHORT]
+        self._profiles.pop(short, None)
+        self._described.pop(short, None)
         self._silent_ns.pop(name, None)
         self._view.remove_node(now, name)
 

@@ -1,4 +1,4 @@
-"""The roll inside the composite: gossip beside the catalog's view and the requests that wait for it.
+"""The roll inside the composite: gossip, what it carries for the catalog, and the requests that wait for it.
 
     command(now, request, …)   join, leave, force-leave, an event     receive(now, …)   datagrams, reports
     tick(now)                  a deadline of gossip has come          deadline()
@@ -9,19 +9,25 @@ it says about members moves the view; what ends a command becomes its `Reply`.
 
 from __future__ import annotations
 
+from random import Random
+
 import cbor2
 
-from adsum.agent.commands import Datagram
+from adsum.agent.commands import Datagram, MemberAnswered, MemberAsked, RollMessage
 from adsum.agent.known_servers import KnownServers
 from adsum.agent.presence import Presence
+from adsum.agent.sharing import Sharing
 from adsum.agent.user_events import UserEvents
-from adsum.catalog.view import View
-from adsum.effects import Cause, Effect, FileChange, Refusal, RemoveFile, Reply, WriteFile
+from adsum.catalog.model import Node
+from adsum.catalog.published import Published
+from adsum.catalog.replication.interner import Interner
+from adsum.effects import AnswerMember, Cause, Effect, FileChange, Refusal, RemoveFile, Reply, WriteFile
 from adsum.gossip import effects as gossip_effects
 from adsum.gossip.claims import Address
-from adsum.gossip.commands import Command, Join, Leave, Report, Restart
+from adsum.gossip.commands import Command, Join, Leave, Restart
 from adsum.gossip.core import Core
 from adsum.gossip.effects import (
+    CarriedHeard,
     EventHeard,
     GenerationRaised,
     IsolationChanged,
@@ -29,6 +35,7 @@ from adsum.gossip.effects import (
     LeaveDone,
     MemberChanged,
     Refused,
+    RootHeard,
     Send,
 )
 from adsum.gossip.order import Status
@@ -56,11 +63,21 @@ class _Join:
 
 class Roll:
     def __init__(
-        self, gossip: Core, view: View, own_id: str, datacenter: str, *, rejoins: bool = False
+        self,
+        now: Now,
+        gossip: Core,
+        published: Published,
+        own: Node,
+        random: Random,
+        *,
+        rejoins: bool = False,
+        interner: Interner | None = None,
     ) -> None:
         """`rejoins`: also after it left it looks for its peers at the next start."""
+        view = published.view
         self.gossip = gossip
-        self.presence = Presence(view, own_id, datacenter)
+        self.presence = Presence(view, own.node_id, own.datacenter)
+        self.sharing = Sharing(now, gossip, published, self.presence, random, self._keep_generation, interner)
         self.servers = KnownServers()
         self.events = UserEvents(view, gossip.commons.me.profile.name)
         self.has_left = False
@@ -85,23 +102,36 @@ class Roll:
             effects.append(Reply(request, None))
         return effects
 
-    def receive(self, now: Now, message: Datagram | Report) -> list[Effect]:
-        if type(message) is Datagram:
-            source, body, is_authentic = message
-            return self._absorb(now, self.gossip.receive(now, source, body, is_authentic=is_authentic))
-        assert not isinstance(message, Datagram)
-        return self._absorb(now, self.gossip.report(now, message))
+    def receive(self, now: Now, message: RollMessage) -> list[Effect]:
+        match message:
+            case Datagram(source, body, is_authentic):
+                return self._absorb(now, self.gossip.receive(now, source, body, is_authentic=is_authentic))
+            case MemberAsked(ticket, sender, method, body):
+                answer = self.sharing.asked(now, sender, method, body)
+                return [AnswerMember(ticket, answer), *self.sharing.settled(now)]
+            case MemberAnswered(ticket, answered):
+                self.sharing.answered(now, ticket, answered)
+                return self.sharing.settled(now)
+            case _:
+                return self._absorb(now, self.gossip.report(now, message))
+
+    def share(self, now: Now) -> list[Effect]:
+        """What this agent published since it was last asked."""
+        return self.sharing.share(now)
 
     def tick(self, now: Now) -> list[Effect]:
         if self._look_ns is not None and now.monotonic_ns >= self._look_ns:
             self._look_whether_held(now)
-        deadline_ns = self.gossip.deadline()
-        if deadline_ns is None or now.monotonic_ns < deadline_ns:
-            return []
-        return self._absorb(now, self.gossip.tick(now))
+        effects: list[Effect] = []
+        if _is_due(now, self.gossip.deadline()):
+            effects += self._absorb(now, self.gossip.tick(now))
+        if _is_due(now, self.sharing.deadline()):
+            effects += self.sharing.tick(now)
+        return effects
 
     def deadline(self) -> int | None:
-        deadlines = (self.gossip.deadline(), self._look_ns, self._save_peers_ns)
+        own = (self._look_ns, self._save_peers_ns)
+        deadlines = (self.gossip.deadline(), self.sharing.deadline(), *own)
         return min((each for each in deadlines if each is not None), default=None)
 
     # What must be kept.
@@ -133,12 +163,17 @@ class Roll:
 
     def _absorb(self, now: Now, effects: list[gossip_effects.Effect], request: int = 0) -> list[Effect]:
         absorbed: list[Effect] = []
+        is_shared = False
         for effect in effects:
             if type(effect) is Send:
                 absorbed.append(effect)
+            elif type(effect) is CarriedHeard:
+                self.sharing.carried(now, effect)
+                is_shared = True
             else:
                 self._take(now, effect, request, absorbed)
-        return absorbed
+                is_shared = is_shared or type(effect) in _CONCERN_THE_CATALOG
+        return [*absorbed, *self.sharing.settled(now)] if is_shared else absorbed
 
     def _take(self, now: Now, effect: gossip_effects.Effect, request: int, absorbed: list[Effect]) -> None:
         match effect:
@@ -151,7 +186,10 @@ class Roll:
             case EventHeard(event):
                 self.events.heard(now, event)
             case GenerationRaised(generation):
-                self._changes.append(WriteFile(GENERATION, str(generation).encode()))
+                self._keep_generation(generation)
+                self.sharing.renewed(now, generation)
+            case RootHeard():
+                self.sharing.root_heard(now, effect)
             case JoinEnded(address, error):
                 absorbed += self._join_ended(address, error)
             case LeaveDone():
@@ -167,6 +205,7 @@ class Roll:
         if change.after is not None and change.after.status is Status.FAILED:
             self._look_whether_held(now)
         self.presence.changed(now, change)
+        self.sharing.member_changed(now, change)
         self.servers.changed(change)
         if self._save_peers_ns is None:
             self._save_peers_ns = now.monotonic_ns + PEERS_SAVE_NS
@@ -176,6 +215,9 @@ class Roll:
         within_ns = self.gossip.commons.timeouts(now).max_ns
         self.presence.hold(now, holds=holds, since_ns=now.monotonic_ns - within_ns)
         self._look_ns = now.monotonic_ns + HOLD_LOOK_NS if holds else None
+
+    def _keep_generation(self, generation: int) -> None:
+        self._changes.append(WriteFile(GENERATION, str(generation).encode()))
 
     # Joining.
 
@@ -202,3 +244,10 @@ class Roll:
                 refusal = None if join.is_joined else Refusal(Cause.FAILED, sentence)
                 replies.append(Reply(request, refusal))
         return replies
+
+
+def _is_due(now: Now, deadline_ns: int | None) -> bool:
+    return deadline_ns is not None and deadline_ns <= now.monotonic_ns
+
+
+_CONCERN_THE_CATALOG = frozenset({MemberChanged, RootHeard, GenerationRaised})

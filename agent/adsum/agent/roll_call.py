@@ -18,7 +18,7 @@ import trio
 
 from adsum.agent import roll_log, tags
 from adsum.agent.colleagues import Colleagues
-from adsum.agent.commands import Datagram
+from adsum.agent.commands import Datagram, MemberAnswered, MemberAsked
 from adsum.agent.config.config import Config
 from adsum.agent.gossip_settings import gossip_settings
 from adsum.agent.joining import Joining, NotJoined
@@ -30,14 +30,15 @@ from adsum.agent.sockets import CannotStart
 from adsum.api.door import Refused
 from adsum.api.version import CONSUL_API_VERSION
 from adsum.catalog.model import Node as CatalogNode
-from adsum.gossip.claims import Address, Profile
+from adsum.catalog.replication.bodies import COMPARE, FETCH, ITEMS
+from adsum.effects import AnswerMember, AskMember, Effect
+from adsum.gossip.claims import SHORT, Address, Profile
 from adsum.gossip.commands import Join, Leave, Restart
 from adsum.gossip.core import Core
 from adsum.gossip.effects import (
     AnswerSync,
     CloseSync,
     ConflictSeen,
-    Effect,
     IsolationChanged,
     MemberChanged,
     Noted,
@@ -48,8 +49,10 @@ from adsum.gossip.effects import (
 from adsum.gossip.settings import Identity
 from adsum.net import introduction, keyring, listening
 from adsum.net.allowed import Allowed
+from adsum.net.calls import CallError
 from adsum.net.gate import Security
 from adsum.net.gossiping import Gossiping
+from adsum.net.introduction import Peer
 from adsum.net.keyring import Keyring
 from adsum.now import Now
 from adsum.observe import journal
@@ -76,11 +79,15 @@ class RollCall:
         self._config = config
         self._disk = disk
         self._random = random
+        self._nursery: trio.Nursery
+        self._tickets = 0
+        self._answers: dict[int, bytes] = {}  # of the questions in hand
         now = node.now()
         profile = own_profile(config, own)
         identity = Identity(profile, next_generation(disk, now))
         gossip = Core(now, gossip_settings(config), identity, random)
-        self.roll = Roll(gossip, node.view, own.node_id, own.datacenter, rejoins=config.rejoin_after_leave)
+        published = node.core.published
+        self.roll = Roll(now, gossip, published, own, random, rejoins=config.rejoin_after_leave)
         file = Path(config.data_dir) / journal.FILE_NAME if config.data_dir else None
         self.journal = Journal(file, profile, self.name_of)
         self.witnesses: list[Witness] = [self.journal.record]
@@ -91,10 +98,13 @@ class RollCall:
         for method in (LIST, INSTALL, USE, REMOVE):
             answer = partial(self.keyrings.answer, method)
             self.colleagues.register(method, answer, is_change=method != LIST)
+        for method in (COMPARE, FETCH, ITEMS):
+            self.colleagues.register(method, partial(self._answer, method))
         if config.ports.serf_lan >= 0:
             self.network = self._listen(introduction.Identity(profile.node_id))
 
     async def begin(self, nursery: trio.Nursery) -> None:
+        self._nursery = nursery
         if self.network is not None:
             await nursery.start(self.network.run)
         nursery.start_soon(self.journal.run)
@@ -118,11 +128,29 @@ class RollCall:
                     witness(self._node.now(), effect)
             case Send() | PingStream() | OpenSync() | AnswerSync() | CloseSync() if self.network is not None:
                 self.network.perform(effect)
+            case AskMember():
+                self._nursery.start_soon(self._ask, effect)
+            case AnswerMember(ticket, body):
+                self._answers[ticket] = body
 
     def observed(self) -> RollSource:
         network = self.network
         net = NetSource.of(network, self.colleagues.server.counters) if network else NetSource()
         return RollSource.of(self.roll.gossip, self._node.now, net)
+
+    async def _answer(self, method: str, caller: Peer, body: bytes) -> bytes:
+        """The core answers at once: what it says is here when it returns."""
+        self._tickets += 1
+        ticket = self._tickets
+        self._node.receive(MemberAsked(ticket, caller.identity.node_id[:SHORT], method, body))
+        return self._answers.pop(ticket)
+
+    async def _ask(self, effect: AskMember) -> None:
+        answer = None
+        if effect.to is not None:
+            with contextlib.suppress(CallError):
+                answer = await self.colleagues.ask(effect.to, effect.method, effect.body)
+        self._node.receive(MemberAnswered(effect.ticket, answer))
 
     def name_of(self, short: bytes) -> str:
         commons = self.roll.gossip.commons

@@ -11,14 +11,34 @@ from random import Random
 from typing import Any
 
 from adsum.agent import tags
-from adsum.agent.commands import CheckRan, Datagram, Message, OwnCommand, Persisted
+from adsum.agent.commands import (
+    CheckRan,
+    Datagram,
+    MemberAnswered,
+    MemberAsked,
+    Message,
+    OwnCommand,
+    Persisted,
+)
 from adsum.agent.core import Core
 from adsum.agent.presence import uuid_text
 from adsum.agent.roll import GENERATION, PEERS, Roll
 from adsum.agent.settings import Settings
 from adsum.catalog.definitions import Status
 from adsum.catalog.model import Node
-from adsum.effects import Effect, Log, Notify, Persist, Refusal, Reply, RunCheck, StopCheck
+from adsum.catalog.replication.interner import Interner
+from adsum.effects import (
+    AnswerMember,
+    AskMember,
+    Effect,
+    Log,
+    Notify,
+    Persist,
+    Refusal,
+    Reply,
+    RunCheck,
+    StopCheck,
+)
 from adsum.gossip import core as gossip_core
 from adsum.gossip.claims import Address, Profile
 from adsum.gossip.commands import Command, Report
@@ -26,13 +46,14 @@ from adsum.gossip.commons import Commons
 from adsum.gossip.members import Member
 from adsum.gossip.settings import Identity
 from adsum.gossip.tally import Tally
-from adsum.now import MILLISECOND, Now
+from adsum.now import MILLISECOND, SECOND, Now
 from adsum.storage import registrations
 from adsum.testing.disk import SimulatedDisk
 from adsum.testing.gossip_world import GossipWorld, Host, Plays, State
 
 DISK_NS_MIN, DISK_NS_MAX = MILLISECOND // 10, 5 * MILLISECOND
 RUN_NS_MIN, RUN_NS_MAX = MILLISECOND, 50 * MILLISECOND
+ASK_TIMEOUT_NS = 5 * SECOND
 DESCRIBED = tags.encode(tags.Tags(datacenter="dc1", build="1.8.7"))
 
 CheckOutcome = tuple[Status, str]
@@ -83,6 +104,8 @@ class Cluster(GossipWorld):
         self._disks: dict[int, SimulatedDisk] = {}
         self._writes_until_ns: dict[int, int] = {}  # one writer a host: writes end in their order
         self.outcomes: dict[tuple[int, str], Callable[[], CheckOutcome]] = {}  # by host and check id
+        self._answers: dict[tuple[int, int], bytes] = {}
+        self._interner = Interner()  # one for all: what they hold of an owner, they share
         super().__init__(members, **more)
 
     def agent(self, index: int) -> Player:
@@ -114,7 +137,7 @@ class Cluster(GossipWorld):
         core = Core(self.now, Settings(node=node), Random(random.getrandbits(64)))
         identity = Identity(profile, identity.generation)
         gossip = gossip_core.Core(self.now, self.settings, identity, random, self._claims)
-        player = Player(core, Roll(gossip, core.view, own_id, "dc1"))
+        player = Player(core, Roll(self.now, gossip, core.published, node, random, interner=self._interner))
         host.core = player
         self._do(host, core.start(self.now, registrations.load(disk)))
         self._do(host, core.call_roll(self.now, player.roll))
@@ -132,10 +155,36 @@ class Cluster(GossipWorld):
                 self._later(host, wait_ns, CheckRan(check_id, run, status, output))
             case Reply(request, refusal):
                 self.agent(host.index).replies[request] = refusal
+            case AskMember():
+                self._ask(host, effect)
+            case AnswerMember(ticket, body):
+                self._answers[host.index, ticket] = body
             case StopCheck() | Notify() | Log():
                 pass
             case _:
                 super()._tell(host, effect)
+
+    def _ask(self, host: Host, effect: AskMember) -> None:
+        """A call: there in one turn of the network, back in another; to who is down or cut off it fails."""
+        index = self._by_address.get(effect.to) if effect.to is not None else None
+        target = self.hosts[index] if index is not None else None
+        there_ns = self.network.turn_ns(host.index, target.index) if target is not None else None
+        if target is None or there_ns is None or target.state is not State.RUNNING:
+            self._later(host, ASK_TIMEOUT_NS, MemberAnswered(effect.ticket, None))
+            return
+        life = host.life
+        self.call(self.now_ns + there_ns, lambda: self._answer(host, life, target, effect))
+
+    def _answer(self, host: Host, life: int, target: Host, effect: AskMember) -> None:
+        back_ns = self.network.turn_ns(target.index, host.index)
+        body = None
+        if target.state is State.RUNNING and back_ns is not None:
+            self._tickets += 1
+            asked = MemberAsked(self._tickets, host.profile.short, effect.method, effect.body)
+            self._take(target, target.life, asked)
+            body = self._answers.pop((target.index, self._tickets), None)
+        if host.life == life:
+            self._later(host, back_ns or ASK_TIMEOUT_NS, MemberAnswered(effect.ticket, body))
 
     def _persist(self, host: Host, effect: Persist) -> None:
         due_ns = self.now_ns + host.random.randrange(DISK_NS_MIN, DISK_NS_MAX)

@@ -1,0 +1,185 @@
+"""The catalog between agents, inside the composite: own items go out, everybody else's come in.
+
+    share(now)                what this agent published since          carried, root_heard   by gossip
+    member_changed(now, …)    who replicates with us, and for whom     asked, answered       calls
+
+What replication wants of gossip is given to it here and now; what is left are questions to members. A change
+of an owner moves the view before anything else runs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from random import Random
+
+from adsum.agent.mirror import Mirror
+from adsum.agent.presence import Presence
+from adsum.catalog import records
+from adsum.catalog.definitions import Status as Verdict
+from adsum.catalog.published import Changed, Part, Published
+from adsum.catalog.replication.core import Replication
+from adsum.catalog.replication.effects import Ask, CarryThis, ForeignNews, OwnerChanged, RootMoved
+from adsum.catalog.replication.interner import Interner
+from adsum.catalog.replication.publisher import NODE_KEY, OwnIdentity, Unpublishable, Urgency
+from adsum.effects import AskMember, Effect, Log, Severity
+from adsum.gossip.commands import Carry, SetRoot
+from adsum.gossip.core import Core
+from adsum.gossip.effects import CarriedHeard, MemberChanged, RootHeard
+from adsum.gossip.order import Status
+from adsum.now import Now
+
+URGENCY = {
+    Verdict.CRITICAL: Urgency.CRITICAL,
+    Verdict.WARNING: Urgency.WARNING,
+    Verdict.PASSING: Urgency.PASSING,
+}
+
+
+class Sharing:
+    def __init__(
+        self,
+        now: Now,
+        gossip: Core,
+        published: Published,
+        presence: Presence,
+        random: Random,
+        keep_generation: Callable[[int], None],  # on disk before the next life begins
+        interner: Interner | None = None,
+    ) -> None:
+        me = gossip.commons.me
+        identity = OwnIdentity(me.profile.node_id, me.generation)
+        self.replication = Replication(now, identity, random, interner)
+        self.mirror = Mirror(published.view, presence)
+        self._gossip = gossip
+        self._published = published
+        self._presence = presence
+        self._logs: list[Log] = []
+        self._keep_generation = keep_generation
+
+    # My own.
+
+    def share(self, now: Now) -> list[Effect]:
+        for change in self._published.take_changed():
+            try:
+                self._publish(now, change)
+            except Unpublishable as problem:
+                self._logs.append(Log(Severity.WARN, f"not published to other agents: {problem}"))
+        return self.settled(now)
+
+    def _publish(self, now: Now, change: Changed) -> None:
+        host, replication = self._published.host, self.replication
+        assert host is not None, "an agent's own node is always there"
+        match change:
+            case Changed(Part.NODE):
+                replication.publish(now, NODE_KEY, records.encode_node(host.node.value))
+            case Changed(Part.SERVICE, service_id):
+                instance = host.instances.get(service_id)
+                if instance is None:
+                    replication.withdraw(now, _service_key(service_id))
+                else:
+                    value = records.encode_service(instance.service.value)
+                    replication.publish(now, _service_key(service_id), value)
+            case Changed(Part.CHECK, check_id):
+                self._publish_check(now, check_id)
+
+    def _publish_check(self, now: Now, check_id: str) -> None:
+        host, replication = self._published.host, self.replication
+        row = host.checks.get(check_id) if host is not None else None
+        if row is None:
+            replication.withdraw(now, _state_key(check_id))
+            replication.withdraw(now, _check_key(check_id))
+            return
+        check = row.value
+        replication.publish(now, _check_key(check_id), records.encode_check(check))
+        state = records.encode_state(replication.number(_check_key(check_id)), check)
+        replication.publish(now, _state_key(check_id), state, urgency=URGENCY[check.status])
+
+    # What gossip brought, and what members said.
+
+    def carried(self, now: Now, heard: CarriedHeard) -> None:
+        self.replication.hear(now, heard.sender, heard.payloads)
+
+    def root_heard(self, now: Now, heard: RootHeard) -> None:
+        self.replication.root_heard(now, heard.sender, heard.root)
+
+    def asked(self, now: Now, sender: bytes, method: str, body: bytes) -> bytes:
+        return self.replication.asked(now, sender, method, body)
+
+    def answered(self, now: Now, ticket: int, body: bytes | None) -> None:
+        self.replication.answered(now, ticket, body)
+
+    def member_changed(self, now: Now, change: MemberChanged) -> None:
+        """After the view knows it."""
+        short, after = change.member.short, change.after
+        if short == self._gossip.commons.me.short:
+            return
+        if after is None or after.status is Status.LEFT:
+            self.replication.member_gone(now, short, is_left=True)
+        elif after.status is Status.FAILED:
+            self.replication.member_gone(now, short, is_left=False)
+        elif change.before is None or not change.before.is_present:
+            self.replication.joined(now, short)
+        for appeared in self._presence.take_appeared():
+            self.mirror.show(now, appeared)
+
+    def renewed(self, now: Now, generation: int) -> None:
+        """Gossip began another life, and what was published is that life's."""
+        if generation > self.replication.publisher.state.generation:
+            self.replication.renew(now, generation)
+
+    # Time.
+
+    def deadline(self) -> int | None:
+        return self.replication.deadline()
+
+    def tick(self, now: Now) -> list[Effect]:
+        self.replication.tick(now)
+        return self.settled(now)
+
+    # Effects.
+
+    def settled(self, now: Now) -> list[Effect]:
+        wanted: list[Effect] = [*self._logs]
+        self._logs.clear()
+        for effect in self.replication.take_effects():
+            match effect:
+                case CarryThis(key, payload):
+                    wanted += self._gossip.command(now, Carry(key, payload))
+                case RootMoved(root):
+                    wanted += self._gossip.command(now, SetRoot(root))
+                case OwnerChanged(owner, before, after):
+                    if owner != self._gossip.commons.me.short:
+                        self.mirror.changed(now, owner, before, after)
+                case Ask(ticket, to, method, body):
+                    wanted.append(self._ask(ticket, to, method, body))
+                case ForeignNews(_relay, generation, _version):
+                    wanted.append(self._begin_again(now, generation))
+        return wanted
+
+    def _ask(self, ticket: int, to: bytes, method: str, body: bytes) -> Effect:
+        member = self._gossip.commons.roster.by_short.get(to)
+        return AskMember(ticket, member.profile.address if member is not None else None, method, body)
+
+    def _begin_again(self, now: Now, generation: int) -> Log:
+        """Somebody tells of me what I never said: from here on all that I say is newer."""
+        mine = self.replication.publisher.state.generation
+        raised = max(generation, mine) + 1
+        self._keep_generation(raised)
+        self.replication.renew(now, raised)
+        sentence = (
+            "other agents know a later state of this host's services than this agent ever published: its "
+            "data folder was copied or lost. All of it is published anew."
+        )
+        return Log(Severity.WARN, sentence)
+
+
+def _service_key(service_id: str) -> str:
+    return f"service:{service_id}"
+
+
+def _check_key(check_id: str) -> str:
+    return f"check:{check_id}"
+
+
+def _state_key(check_id: str) -> str:
+    return f"state:{check_id}"
