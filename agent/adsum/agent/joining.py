@@ -79,7 +79,13 @@ class Joining:
                 return
             if self._config.retry_max and attempts >= self._config.retry_max:
                 raise CannotStart(f"retry_join was tried {attempts} times, as often as retry_max allows")
-            await trio.sleep(self._config.retry_interval_ns / SECOND)
+            await trio.sleep(self._pause_s(attempts))
+
+    def _pause_s(self, attempts: int) -> float:
+        """Agents of one cluster are often started together, and the one to ask a second later than we. Who
+        counts attempts means them to be an interval apart."""
+        interval_s = self._config.retry_interval_ns / SECOND
+        return interval_s if self._config.retry_max else min(interval_s, 2.0 ** min(attempts - 1, 16))
 
     async def _join_entries(self, entries: Sequence[str]) -> int:
         port = self._config.ports.serf_lan
