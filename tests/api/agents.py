@@ -37,17 +37,21 @@ from adsum.catalog.model import Node
 from adsum.catalog.saved import Saved
 from adsum.catalog.view import View
 from adsum.effects import Effect, Notify, Reply
+from adsum.gossip import claims, wire
 from adsum.gossip import core as gossip_core
 from adsum.gossip.claims import Address, Alive, Profile, alive
-from adsum.gossip.commands import SyncAsked
+from adsum.gossip.commands import SyncAsked, SyncFailed
+from adsum.gossip.coordinates import Coordinate
 from adsum.gossip.effects import (
     ConflictSeen,
     IsolationChanged,
     MemberChanged,
     Noted,
+    OpenSync,
     SyncMessage,
     SyncPart,
 )
+from adsum.gossip.rtt import Path
 from adsum.gossip.settings import GossipSettings, Identity
 from adsum.net import keyring
 from adsum.now import SECOND, Now
@@ -74,6 +78,7 @@ class FakeAgent:
         self.config = config
         self.watches = Watches()
         self.has_left = False
+        self.dial_error = ""  # why nobody lets this agent join
         self.reloads: list[tuple[list[str], list[str]] | ConfigErrors] = []
         self.wall_ms = 1_800_000_000_000
         settings = Settings(node=node, is_persistent=False)
@@ -110,7 +115,11 @@ class FakeAgent:
         self.obey(command)
 
     def obey(self, command: Command) -> None:
-        for effect in self._perform(self.core.command(self.now(), 1, command)):
+        effects = self._perform(self.core.command(self.now(), 1, command))
+        for opened in [effect for effect in effects if isinstance(effect, OpenSync) and self.dial_error]:
+            failed = SyncFailed(opened.ticket, self.dial_error)
+            effects += self._perform(self.core.receive(self.now(), failed))
+        for effect in effects:
             if isinstance(effect, Reply) and effect.refusal is not None:
                 raise Refused(effect.refusal)
 
@@ -125,13 +134,42 @@ class FakeAgent:
 
     # What tests do to the roll.
 
-    def meet(self, name: str, address: str = "127.0.0.2", *, is_server: bool = False) -> Alive:
+    def meet(
+        self, name: str, address: str = "127.0.0.2", *, is_server: bool = False, expect: int = 0
+    ) -> Alive:
         """A member says that it is there."""
-        described = tags.encode(tags.Tags(datacenter="dc1", build="1.8.7", is_server=is_server))
+        described = tags.encode(
+            tags.Tags(
+                datacenter="dc1",
+                build="1.8.7",
+                is_server=is_server,
+                server_port=8300 if is_server else 0,
+                is_bootstrap=is_server and expect == 0,
+                expect=expect,
+            )
+        )
         node_id = hashlib.blake2b(name.encode(), digest_size=16).digest()
         claim = alive(Profile(node_id, name, Address(address, 8301), described), 1, 0)
         self.hear(claim.encoded)
         return claim
+
+    def place(self, name: str, x_s: float) -> None:
+        """So far from this agent, which is measured too, on a straight line."""
+        commons = self.roll.gossip.commons
+        commons.vivaldi.here = Coordinate(error=0.1)
+        member = commons.roster.by_name_of(name)
+        assert member is not None
+        member.path = Path()
+        member.path.coordinate = Coordinate(vector=(x_s, *[0.0] * 7), error=0.1)
+
+    def judge(self, sender: Alive, verdict: bytes) -> None:
+        """In a datagram, whose verdicts are believed; those of an exchange are only grounds to ask."""
+        message = wire.header(sender.subject, 1) + wire.encode(wire.Kind.GOSSIP, claims=[verdict])
+        self.hear_datagram(Datagram(sender.profile.address, message, is_authentic=True))
+
+    def fail(self, subject: Alive, accuser: Alive) -> None:
+        accusation = claims.suspect(subject.subject, 1, 0, (accuser.subject,))
+        self.judge(accuser, claims.dead(accusation, claims.Cause.SILENT).encoded)
 
     def hear(self, alive_claim: bytes, verdict: bytes = b"") -> list[Effect]:
         """In an exchange of rosters: what a member says of itself, and what others say of it."""

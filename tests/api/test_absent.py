@@ -30,11 +30,6 @@ async def test_who_watches_a_key_waits_instead_of_asking_again_at_once(
     assert trio.current_time() - begun == pytest.approx(took_s)
 
 
-@pytest.mark.parametrize("path", ["nodes", "datacenters", "node/n1"])
-async def test_there_are_no_coordinates_while_an_agent_is_alone(path: str) -> None:
-    assert (await Asker().ask(f"/v1/coordinate/{path}")).status == 404
-
-
 async def test_an_index_that_is_none_is_refused_as_everywhere() -> None:
     assert (await Asker().ask("/v1/kv/a?index=zz")).status == 400
 

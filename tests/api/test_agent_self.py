@@ -1,4 +1,4 @@
-"""/v1/agent/self, members and version: what clients look for, and nothing that is not so."""
+"""/v1/agent/self and version: what clients look for, and nothing that is not so."""
 
 from __future__ import annotations
 
@@ -18,12 +18,6 @@ def asker() -> Asker:
 async def about(asker: Asker) -> dict[str, dict[str, object]]:
     shown = await asker.json("/v1/agent/self")
     assert isinstance(shown, dict)
-    return shown
-
-
-async def members(asker: Asker, query: str = "") -> list[dict[str, object]]:
-    shown = await asker.json(f"/v1/agent/members{query}")
-    assert isinstance(shown, list)
     return shown
 
 
@@ -65,9 +59,9 @@ async def test_ipv6_addresses_are_bracketed_before_a_port() -> None:
 async def test_server_that_waits_for_others_leads_nobody() -> None:
     asker = Asker(FakeAgent(replace(CONFIG, bootstrap=False, bootstrap_expect=3)))
     assert await asker.json("/v1/status/leader") == ""
-    (member,) = await members(asker)
-    assert isinstance(member["Tags"], dict)
-    assert member["Tags"]["expect"] == "3"
+    tags = (await about(asker))["Member"]["Tags"]
+    assert isinstance(tags, dict)
+    assert tags["expect"] == "3"
 
 
 async def test_counts_are_of_this_agent_s_own(asker: Asker) -> None:
@@ -79,65 +73,47 @@ async def test_counts_are_of_this_agent_s_own(asker: Asker) -> None:
 
 
 async def test_configuration_is_shown_without_its_secrets() -> None:
-    given = {"node_name": "n1", "encrypt": "c2VjcmV0", "acl.tokens.default": "secret"}
-    shown = await about(Asker(FakeAgent(replace(CONFIG, given=given))))
+    key = "c2VjcmV0c2VjcmV0c2VjcmV0c2VjcmV0c2VjcmV0MDE="
+    given = {"node_name": "n1", "encrypt": key, "acl.tokens.default": "secret"}
+    shown = await about(Asker(FakeAgent(replace(CONFIG, given=given, encrypt=key))))
     assert shown["DebugConfig"]["encrypt"] == "hidden"
-    assert "c2VjcmV0" not in str(shown)
+    assert key not in str(shown)
     assert "'secret'" not in str(shown)
     stats = shown["Stats"]["serf_lan"]
     assert isinstance(stats, dict)
     assert stats["encrypted"] == "true"
 
 
-async def test_member_has_consul_s_fields_and_tags(asker: Asker) -> None:
-    (member,) = await members(asker)
-    tags = member.pop("Tags")
-    assert member == {
-        "Name": "n1",
-        "Addr": "127.0.0.1",
-        "Port": 8301,
-        "Status": 1,
-        "ProtocolMin": 1,
-        "ProtocolMax": 5,
-        "ProtocolCur": 2,
-        "DelegateMin": 2,
-        "DelegateMax": 5,
-        "DelegateCur": 4,
+async def test_the_roll_is_counted_as_serf_counts_it(asker: Asker) -> None:
+    web, other = asker.agent.meet("web"), asker.agent.meet("other", "127.0.0.3")
+    asker.agent.fail(web, other)
+    await asker.put("/v1/event/fire/deploy")
+    stats = (await about(asker))["Stats"]["serf_lan"]
+    assert isinstance(stats, dict)
+    wanted = ("members", "failed", "left", "health_score", "event_time", "encrypted")
+    assert {name: stats[name] for name in wanted} == {
+        "members": "3",
+        "failed": "1",
+        "left": "0",
+        "health_score": "0",
+        "event_time": "2",
+        "encrypted": "false",
     }
-    assert tags == {
-        "acls": "0",
-        "bootstrap": "1",
-        "build": "1.8.7:",
-        "dc": "dc1",
-        "id": NODE_ID,
-        "port": "8300",
-        "raft_vsn": "3",
-        "role": "consul",
-        "segment": "",
-        "vsn": "2",
-        "vsn_max": "3",
-        "vsn_min": "2",
-        "wan_join_port": "8302",
-    }
-    assert (await about(asker))["Member"] == {**member, "Tags": tags}
 
 
-async def test_wide_area_pool_has_servers_by_full_name(asker: Asker) -> None:
-    (member,) = await members(asker, "?wan=1")
-    assert (member["Name"], member["Port"]) == ("n1.dc1", 8302)
+async def test_a_client_counts_the_servers_that_it_knows() -> None:
     client = Asker(FakeAgent(replace(CONFIG, is_server=False, bootstrap=False)))
-    assert await members(client, "?wan=1") == []
-    (alone,) = await members(client, "?segment=_all")
-    assert isinstance(alone["Tags"], dict)
-    assert alone["Tags"]["role"] == "node"
-    assert "port" not in alone["Tags"]
+    client.agent.meet("s1", is_server=True)
+    client.agent.meet("c1", "127.0.0.3")
+    stats = (await about(client))["Stats"]["consul"]
+    assert stats == {"acl": "disabled", "known_servers": "1", "server": "false"}
 
 
-async def test_segments_are_not_supported(asker: Asker) -> None:
-    assert refused(await asker.ask("/v1/agent/members?segment=zz")) == (
-        500,
-        "Network segments are not supported in this version of Consul",
-    )
+async def test_self_tells_where_the_agent_is_on_the_map(asker: Asker) -> None:
+    asker.agent.meet("web")
+    asker.agent.place("web", 0.1)
+    coord = (await about(asker))["Coord"]
+    assert coord == {"Vec": [0.0] * 8, "Error": 0.1, "Adjustment": 0.0, "Height": 1e-05}
 
 
 async def test_version_names_both_levels(asker: Asker) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from dataclasses import replace
 
 import pytest
 import trio
@@ -11,7 +12,7 @@ from adsum.agent.config.errors import ConfigError, ConfigErrors
 from adsum.api.host import describe_host
 from adsum.catalog.definitions import Status
 from adsum.observe.log_stream import FOLLOWERS_MAX
-from tests.api.agents import Asker, decoded, refused
+from tests.api.agents import CONFIG, Asker, FakeAgent, decoded, refused
 
 
 @pytest.fixture
@@ -61,14 +62,39 @@ async def test_joining_oneself_succeeds(asker: Asker, address: str) -> None:
     assert (await asker.put(f"/v1/agent/join/{address}")).status == 200
 
 
-async def test_joining_others_fails_in_consul_s_form(asker: Asker) -> None:
-    status, sentence = refused(await asker.put("/v1/agent/join/10.0.0.9"))
+async def test_joining_those_who_let_us_in_succeeds(asker: Asker) -> None:
+    """The fake network answers nothing, which is no failure."""
+    assert (await asker.put("/v1/agent/join/10.0.0.9")).status == 200
+
+
+@pytest.mark.parametrize(
+    ("address", "named"),
+    [("10.0.0.9", "10.0.0.9:8301"), ("10.0.0.9:1", "10.0.0.9:1")],
+)
+async def test_joining_others_fails_in_consul_s_form_with_the_reason(
+    asker: Asker, address: str, named: str
+) -> None:
+    asker.agent.dial_error = "its host refused the connection"
+    sentence = f"1 error occurred:\n\t* Failed to join {named}: its host refused the connection\n\n"
+    assert refused(await asker.put(f"/v1/agent/join/{address}")) == (500, sentence)
+
+
+@pytest.mark.parametrize("address", ["a%20b", "127.0.0.1:99999", "provider=aws", "", "10.0.0.1,10.0.0.2"])
+async def test_what_can_be_no_address_is_refused_with_the_forms_that_can(asker: Asker, address: str) -> None:
+    status, sentence = refused(await asker.put(f"/v1/agent/join/{address}"))
     assert status == 500
-    assert sentence.startswith("1 error occurred:\n\t* Failed to join 10.0.0.9: ")
+    assert sentence.startswith("1 error occurred:\n\t* Failed to resolve ")
     assert sentence.endswith("\n\n")
-    for address, named in [("10.0.0.9:1", "10.0.0.9"), ("[::2]:8301", "[::2]"), ("::2", "::2")]:
-        _, sentence = refused(await asker.put(f"/v1/agent/join/{address}"))
-        assert f"Failed to join {named}: " in sentence
+
+
+async def test_joining_across_datacenters_is_for_servers_and_not_here_yet(asker: Asker) -> None:
+    status, sentence = refused(await asker.put("/v1/agent/join/10.0.0.9?wan=1"))
+    assert (status, "does not connect datacenters" in sentence) == (500, True)
+    client = Asker(FakeAgent(replace(CONFIG, is_server=False, bootstrap=False)))
+    assert refused(await client.put("/v1/agent/join/10.0.0.9?wan=1")) == (
+        500,
+        "Must be a server to join WAN cluster",
+    )
 
 
 async def test_force_leave_of_the_unknown_is_refused_and_of_the_living_changes_nothing(asker: Asker) -> None:
@@ -78,6 +104,24 @@ async def test_force_leave_of_the_unknown_is_refused_and_of_the_living_changes_n
     )
     assert (await asker.put("/v1/agent/force-leave/N1?prune")).status == 200
     assert asker.agent.view.node("n1") is not None
+
+
+async def test_a_failed_member_is_declared_gone_and_pruned_off_the_list(asker: Asker) -> None:
+    web, other = asker.agent.meet("web"), asker.agent.meet("other", "127.0.0.3")
+    asker.agent.fail(web, other)
+    assert await statuses(asker) == {"n1": 1, "other": 1, "web": 4}
+    assert (await asker.put("/v1/agent/force-leave/WEB")).status == 200
+    assert await statuses(asker) == {"n1": 1, "other": 1, "web": 3}
+    assert asker.agent.view.node("web") is None
+    assert (await asker.put("/v1/agent/force-leave/web?prune")).status == 200
+    assert await statuses(asker) == {"n1": 1, "other": 1}
+    assert (await asker.put("/v1/agent/force-leave/web?prune")).status == 500
+
+
+async def statuses(asker: Asker) -> dict[object, object]:
+    members = await asker.json("/v1/agent/members")
+    assert isinstance(members, list)
+    return {member["Name"]: member["Status"] for member in members}
 
 
 @pytest.mark.parametrize(
