@@ -43,7 +43,7 @@ class Standing(NamedTuple):
     generation: int
     low_water: int
     gc_version: int
-    mark: int  # the low half of the digest
+    mark: int  # the low half of its share in the root
     age: int  # since it last changed there, in halves of a second
 
 

@@ -220,7 +220,7 @@ class Copies:
         else:
             self._show(now, holding, after)
             return True
-        if after.is_complete:
+        if after.is_complete and self._is_no_step_back(holding, after):
             self._swap(now, holding)
         elif after.is_torn:
             holding.aside = self.interner.fresh(holding.owner, after.generation)
@@ -277,8 +277,15 @@ class Copies:
         if aside.generation > shown.generation:
             self.tally.swaps_incomplete += 1
             self._swap(now, holding)
+        elif shown.is_torn:  # there is no other way to mend it
+            self.timers.set((Timer.ASIDE, owner), now.monotonic_ns + ASIDE_NS)
         else:
             holding.aside = None
+
+    def _is_no_step_back(self, holding: Holding, after: OwnerState) -> bool:
+        """Complete as of a while ago is not better than what is shown; the next partner may know more."""
+        shown = holding.state
+        return shown is None or (after.generation, after.version) >= (shown.generation, shown.version)
 
     def _swap(self, now: Now, holding: Holding) -> None:
         aside, holding.aside = holding.aside, None

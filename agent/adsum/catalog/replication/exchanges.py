@@ -265,7 +265,9 @@ class Exchanges:
         copies.tally.exchanges_useful += session.is_useful
         self.agreed_ns = now_ns
         self._is_settled_in = True
-        if session.is_useful:
+        if session.is_full and not session.is_useful:
+            wait_ns = 0
+        elif session.is_useful:
             wait_ns, self._useless = BEGIN_USEFUL_NS, 0
         elif now_ns - self._moved_ns < UNSETTLED_NS:
             wait_ns, self._useless = BEGIN_YOUNG_NS, 0
@@ -388,7 +390,7 @@ class Exchanges:
 
 
 def _mark(state: OwnerState) -> int:
-    return state.digest & 0xFFFFFFFF
+    return state.share & 0xFFFFFFFF
 
 
 def _age(now: Now, holding: Holding) -> int:

@@ -20,7 +20,7 @@ COUNTER_MAX = 1 << 53
 VALUE_BYTES_MAX = 64 * 1024
 
 _ITEM = struct.Struct(">IQ")
-_SHARE = struct.Struct(">8sQQ")
+_SHARE = struct.Struct(">8sQQQ")
 
 
 class Item(NamedTuple):
@@ -37,7 +37,8 @@ def term(item: Item) -> int:
     return int.from_bytes(hashlib.blake2b(packed + item.value, digest_size=8).digest(), "big")
 
 
-def share(owner: bytes, generation: int, digest: int) -> int:
-    """An owner's part in the root of a catalog."""
-    packed = _SHARE.pack(owner, generation, digest)
+def share(owner: bytes, generation: int, low_water: int, digest: int) -> int:
+    """An owner's part in the root of a catalog. With how far it is known: who has all items but does not know
+    that it has is not done."""
+    packed = _SHARE.pack(owner, generation, low_water, digest)
     return int.from_bytes(hashlib.blake2b(packed, digest_size=8).digest(), "big")

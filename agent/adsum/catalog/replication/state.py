@@ -65,7 +65,7 @@ class OwnerState:
         self.items = items  # with tombstones, until they are collected
         self.digest = digest
         self.size_bytes = size_bytes
-        self.share = share(owner, generation, digest)
+        self.share = share(owner, generation, low_water, digest)
 
     @property
     def is_complete(self) -> bool:
