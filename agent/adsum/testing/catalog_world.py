@@ -1,0 +1,252 @@
+"""Many agents' gossip and catalog together: the shipped cores of both, wired as the agent wires them, on one
+simulated clock and network.
+
+Gossip carries payloads and roots; calls between agents are delayed messages with sizes, on connections that
+survive loss as TCP does and fail when a host is dead or cut off. All replicas share one memory of states, so
+that a thousand copies of a thousand owners fit into a gigabyte and a change is worked out once.
+
+Nothing here knows how replication works; it is told of every copy that changes, for whoever measures."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from random import Random
+
+import cbor2
+
+from adsum.catalog.replication.core import Replication
+from adsum.catalog.replication.effects import Ask, CarryThis, ForeignNews, OwnerChanged, RootMoved
+from adsum.catalog.replication.interner import SharedStates
+from adsum.catalog.replication.publisher import NODE_KEY, OwnIdentity, Urgency
+from adsum.catalog.replication.state import span_of
+from adsum.gossip.claims import Address
+from adsum.gossip.commands import Carry, SetRoot
+from adsum.gossip.effects import CarriedHeard, Effect, MemberChanged, RootHeard
+from adsum.gossip.settings import GossipSettings
+from adsum.now import SECOND
+from adsum.testing.gossip_world import GossipWorld, Host, Kind, State, uncollected
+from adsum.testing.network import Conditions
+
+CALL_TIMEOUT_NS = 5 * SECOND
+NS_PER_BYTE = 8  # a gigabit a second
+WHOLE_OWNER_BYTES = 1 << 20
+
+PASSING, CRITICAL = 0, 2
+
+CopyWatcher = Callable[[int, int, OwnerChanged], None]
+
+
+class Replica:
+    """One process's catalog; it ends with the process."""
+
+    __slots__ = ("core", "deadline_ns", "life", "short")
+
+    def __init__(self, core: Replication, short: bytes, life: int) -> None:
+        self.core = core
+        self.short = short
+        self.life = life
+        self.deadline_ns = -1
+
+
+class CatalogWorld(GossipWorld):
+    def __init__(
+        self,
+        members: int,
+        *,
+        services: int = 20,
+        seed: int = 0,
+        settings: GossipSettings | None = None,
+        conditions: Conditions | None = None,
+    ) -> None:
+        super().__init__(members, seed=seed, settings=settings, conditions=conditions)
+        self.services = services
+        self.copy_watchers: list[CopyWatcher] = []  # called with time, host and what changed there
+        self.call_bytes = [0] * members  # sent, by host
+        self.calls = 0
+        self.changes = 0  # of copies, anywhere
+        self.foreign: list[tuple[int, ForeignNews]] = []
+        self.states = SharedStates()
+        self.shorts = [host.profile.short for host in self.hosts]
+        self.by_short = {short: index for index, short in enumerate(self.shorts)}
+        self._replicas: dict[int, Replica] = {}
+
+    def replica(self, index: int) -> Replication:
+        return self._replicas[index].core
+
+    # Lives.
+
+    def start(self, index: int, *, name: str | None = None, address: Address | None = None) -> None:
+        super().start(index, name=name, address=address)
+        host = self.hosts[index]
+        identity = OwnIdentity(host.profile.node_id, host.generation)
+        core = Replication(self.now, identity, Random(host.random.getrandbits(64)), self.states)
+        self._replicas[index] = Replica(core, self.shorts[index], host.life)
+        core.publish(self.now, NODE_KEY, cbor2.dumps([0, {"rack": str(index % 20)}]))
+        for service in range(self.services):
+            self._publish_service(core, service)
+        self._drain(host)
+
+    def _publish_service(self, core: Replication, service: int) -> None:
+        name = f"service-{service:02d}"
+        definition = [1, name, name, ["v1", "primary"], "", 8000 + service, {"team": "core", "tier": "2"}]
+        core.publish(self.now, name, cbor2.dumps(definition))
+        check = [2, f"{name}-http", "HTTP check", "", name, "http"]
+        core.publish(self.now, f"check {name}", cbor2.dumps(check))
+        core.publish(self.now, f"state {name}", self._state(core, name, PASSING), urgency=Urgency.PASSING)
+
+    def _state(self, core: Replication, name: str, status: int) -> bytes:
+        output = (b"HTTP GET http://10.0.0.1:8000/health: 503 Service Unavailable",) if status else ()
+        return cbor2.dumps([3, core.number(f"check {name}"), status, *output])
+
+    def form_whole(self) -> None:
+        """Everybody knows everybody and has all that they publish, as after a long quiet time."""
+        self.form()
+        with uncollected():
+            for host in self.hosts:
+                replica = self._replicas[host.index]
+                replica.core.tick(self.now)
+                replica.core.take_effects()  # the pushes of a start that is long over
+            for host in self.hosts:
+                self.copy_to_all(host.index, [each.index for each in self.hosts])
+            for host in self.hosts:
+                self._drain(host)
+
+    def copy_to_all(self, owner: int, holders: list[int]) -> None:
+        """What gossip and exchanges would have done in a long time, done at once."""
+        core, short = self.replica(owner), self.shorts[owner]
+        state = core.state(short)
+        assert state is not None
+        delta = self.states.delta(span_of(state, 0, WHOLE_OWNER_BYTES)[0])
+        for index in holders:
+            if index != owner:
+                copies = self.replica(index)._copies  # no door of the product does this
+                copies.hear(self.now, short, copies.holdings[short], delta, is_push=False)
+
+    # What an operator does.
+
+    def flip(self, index: int, service: int, *, is_failing: bool) -> tuple[int, int]:
+        """One check changes its mind; the number of the item and the version that tells of it."""
+        core = self.replica(index)
+        name = f"service-{service:02d}"
+        status, urgency = (CRITICAL, Urgency.CRITICAL) if is_failing else (PASSING, Urgency.PASSING)
+        core.publish(self.now, f"state {name}", self._state(core, name, status), urgency=urgency)
+        core.tick(self.now)
+        self._drain(self.hosts[index])
+        number = core.number(f"state {name}")
+        return number, core.publisher.state.items[number].version
+
+    def deregister(self, index: int, service: int) -> None:
+        core, name = self.replica(index), f"service-{service:02d}"
+        for key in (f"state {name}", f"check {name}", name):
+            core.withdraw(self.now, key)
+        core.tick(self.now)
+        self._drain(self.hosts[index])
+
+    # What copies hold.
+
+    def is_one_catalog(self, hosts: list[int] | None = None) -> bool:
+        """All running agents (or these) have the same root."""
+        running = [host.index for host in self.hosts if host.is_up] if hosts is None else hosts
+        return len({self.replica(index).root for index in running}) <= 1
+
+    # Effects of both cores.
+
+    def _perform(self, host: Host, effect: Effect) -> None:
+        replica = self._replicas[host.index].core
+        match effect:
+            case CarriedHeard(sender, payloads):
+                replica.hear(self.now, sender, payloads)
+            case RootHeard(sender, root):
+                replica.root_heard(self.now, sender, root)
+            case MemberChanged():
+                self._tell_of_member(replica, effect)
+                super()._perform(host, effect)
+            case _:
+                super()._perform(host, effect)
+                return
+        self._drain(host)
+
+    def _tell_of_member(self, replica: Replication, change: MemberChanged) -> None:
+        before, after = change.before, change.after
+        short = self.shorts[self.by_short[change.member.short]]
+        was_present = before is not None and before.is_present
+        if after is not None and after.is_present:
+            if not was_present:
+                replica.joined(self.now, short)
+        elif was_present or after is None:
+            is_left = after is None or bool(after.departure)
+            replica.member_gone(self.now, short, is_left=is_left)
+
+    def _drain(self, host: Host) -> None:
+        replica = self._replicas[host.index]
+        for effect in replica.core.take_effects():
+            match effect:
+                case OwnerChanged():
+                    self.changes += 1
+                    for watcher in self.copy_watchers:
+                        watcher(self.now_ns, host.index, effect)
+                case CarryThis(key, payload):
+                    self.command(host.index, Carry(key, payload))
+                case RootMoved(root):
+                    self.command(host.index, SetRoot(root))
+                case Ask():
+                    self._ask(host, effect)
+                case ForeignNews():
+                    self.foreign.append((host.index, effect))
+        self._schedule_replica(host, replica)
+
+    def _schedule_replica(self, host: Host, replica: Replica) -> None:
+        deadline_ns = replica.core.deadline()
+        if deadline_ns is None:
+            return
+        deadline_ns = max(deadline_ns, self.now_ns)
+        if replica.deadline_ns == -1 or deadline_ns < replica.deadline_ns:
+            replica.deadline_ns = deadline_ns
+            self._push(deadline_ns, Kind.CALL, 0, partial(self._tick_replica, host, replica, deadline_ns))
+
+    def _tick_replica(self, host: Host, replica: Replica, deadline_ns: int) -> None:
+        if replica.deadline_ns != deadline_ns or replica.life != host.life or not host.is_up:
+            return
+        replica.deadline_ns = -1
+        if host.state is State.PAUSED:
+            host.waiting.append(partial(self._tick_replica, host, replica, -1))
+            return
+        replica.core.tick(self.now)
+        self._drain(host)
+
+    # Calls.
+
+    def _ask(self, host: Host, ask: Ask) -> None:
+        target = self.hosts[self.by_short[ask.to]]
+        self.calls += 1
+        connected_ns = self._connect_ns(host, target)
+        turn_ns = self.network.turn_ns(host.index, target.index)
+        life = host.life
+        if connected_ns is None or turn_ns is None or connected_ns > CALL_TIMEOUT_NS:
+            self._answer_at(self.now_ns + CALL_TIMEOUT_NS, host, life, ask.ticket, None)
+        elif target.state is State.DEAD:
+            self._answer_at(self.now_ns + connected_ns, host, life, ask.ticket, None)
+        else:
+            self.call_bytes[host.index] += len(ask.body)
+            due_ns = self.now_ns + connected_ns + turn_ns + NS_PER_BYTE * len(ask.body)
+            self.call(due_ns, partial(self._serve, host, life, target, ask))
+
+    def _serve(self, host: Host, life: int, target: Host, ask: Ask) -> None:
+        turn_ns = self.network.turn_ns(target.index, host.index)
+        if target.state is not State.RUNNING or turn_ns is None:
+            self._answer_at(self.now_ns + CALL_TIMEOUT_NS, host, life, ask.ticket, None)
+            return
+        body = self.replica(target.index).asked(self.now, self.shorts[host.index], ask.method, ask.body)
+        self._drain(target)
+        self.call_bytes[target.index] += len(body)
+        self._answer_at(self.now_ns + turn_ns + NS_PER_BYTE * len(body), host, life, ask.ticket, body)
+
+    def _answer_at(self, at_ns: int, host: Host, life: int, ticket: int, body: bytes | None) -> None:
+        self.call(at_ns, partial(self._answer, host, life, ticket, body))
+
+    def _answer(self, host: Host, life: int, ticket: int, body: bytes | None) -> None:
+        if host.life != life or not host.is_up:
+            return
+        self.replica(host.index).answered(self.now, ticket, body)
+        self._drain(host)
