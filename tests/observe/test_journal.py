@@ -10,7 +10,7 @@ import pytest
 import trio
 import trio.testing
 
-from adsum.gossip.effects import IsolationChanged
+from adsum.gossip.effects import ConflictSeen, IsolationChanged
 from adsum.observe.entry import Entry
 from adsum.observe.journal import QUEUE_ENTRIES_MAX, Journal
 from adsum.observe.journal_file import Limits, Wanted
@@ -205,6 +205,17 @@ async def test_a_veto_every_second_is_one_entry_a_minute_with_a_count() -> None:
     kept.record(at(61_000), vetoed("n4"))
     found = (await kept.entries(ALL)).entries
     assert [(entry.node.name, entry.repeats) for entry in found] == [("n3", 0), ("n3", 59), ("n4", 0)]
+
+
+async def test_a_conflict_that_is_reported_again_and_again_is_one_entry_a_minute() -> None:
+    kept = journal()
+    for second in range(61):
+        kept.record(at(second * 1_000), ConflictSeen(profile("n3"), profile("n4")))
+    kept.record(at(61_000), ConflictSeen(profile("n3"), profile("n2")))
+    found = (await kept.entries(ALL)).entries
+    assert [(entry.other and entry.other.name, entry.repeats) for entry in found] == [
+        *(("n4", 0), ("n4", 59), ("n2", 0)),
+    ]
 
 
 @pytest.mark.parametrize(

@@ -4,8 +4,8 @@ The loop never waits for it. `record` makes an entry and puts it into a bounded 
 whatever has gathered to the file. A full queue drops the newest and counts them. Who reads gets what waits
 too, since reading empties the queue first.
 
-What would say the same about the same member every second (a veto, an accusation withheld) is written once a
-minute with a count, so that one bad path cannot push everything else out.
+What would say the same about the same member every second (a veto, an accusation withheld, a conflict that a
+peer reports again and again) is written once a minute with a count, so that it cannot push everything else out.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ import trio
 from adsum.gossip.claims import Profile
 from adsum.gossip.effects import Note
 from adsum.now import Now
-from adsum.observe.entry import Entry, NameOf, Recorded, entry_of, note_word, start_of
+from adsum.observe.entry import Entry, Kind, NameOf, Recorded, entry_of, note_word, start_of
 from adsum.observe.journal_file import IN_MEMORY, Found, JournalCounters, JournalFile, Limits, Wanted
 
 FILE_NAME = "membership.sqlite"  # in the data folder
@@ -58,13 +58,13 @@ class Journal:
         self._came = trio.Event()
         self._one_at_a_time = trio.CapacityLimiter(1)
         self._watchers: dict[Wake, None] = {}
-        self._repeats: dict[tuple[str, str], _Repeat] = {}
+        self._repeats: dict[tuple[str, str, str], _Repeat] = {}
         self._silent_until_s = 0.0
         self._has_begun = False
 
     def record(self, now: Now, effect: Recorded) -> None:
         entry = entry_of(now.wall_ms, effect, self._me, self._name_of)
-        if entry.note in REPEATING:
+        if entry.note in REPEATING or entry.kind is Kind.CONFLICT:
             counted = self._without_repeats(entry)
             if counted is None:
                 return
@@ -110,7 +110,7 @@ class Journal:
 
     def _without_repeats(self, entry: Entry) -> Entry | None:
         """None when it says what one less than a minute old said, which will be told by a count."""
-        key = (entry.node.id, entry.note)
+        key = (entry.node.id, entry.note, entry.other.id if entry.other else "")
         last = self._repeats.get(key)
         if last is not None and 0 <= entry.wall_ms - last.wall_ms < REPEAT_MS:
             last.count += 1
