@@ -4,8 +4,8 @@ The loop never waits for it. `record` makes an entry and puts it into a bounded 
 whatever has gathered to the file. A full queue drops the newest and counts them. Who reads gets what waits
 too, since reading empties the queue first.
 
-What would say the same about the same member every second (a veto, an accusation withheld, a conflict that a
-peer reports again and again) is written once a minute with a count, so that it cannot push everything else out.
+What would say the same about the same member every second (a veto, an accusation withheld, a conflict that
+somebody reports again and again) is written once a minute with a count, so that it cannot push the rest out.
 """
 
 from __future__ import annotations
