@@ -33,7 +33,7 @@ from adsum.api.response import Response
 from adsum.api.router import HttpRules, Router
 from adsum.catalog.definitions import CheckDefinition, ServiceDefinition, Status
 from adsum.catalog.local import Local
-from adsum.catalog.model import Node
+from adsum.catalog.model import Node, Service
 from adsum.catalog.saved import Saved
 from adsum.catalog.view import View
 from adsum.effects import Effect, Notify, Reply
@@ -192,6 +192,10 @@ class FakeAgent:
         )
         bare = ServiceDefinition(service_id=service_id, name=name or service_id, checks=(check,))
         self.obey(RegisterService(replace(bare, **fields)))  # type: ignore[arg-type]  # each names its field
+
+    def put_elsewhere(self, node: str, service_id: str, name: str) -> None:
+        """On the node of a member, as its own agent would say."""
+        self.view.put_service(self.now(), node, Service(service_id=service_id, name=name))
 
     def report(self, check_id: str, status: Status, output: str = "") -> None:
         self.obey(ReportTtl(check_id, status, output))

@@ -14,7 +14,7 @@ import trio
 
 from adsum.api import parameters, standing
 from adsum.api.answers import json_answer
-from adsum.api.blocking import check_consistency, parse_asked
+from adsum.api.blocking import FOREIGN_INDEX_HOLD_S, check_consistency, parse_asked
 from adsum.api.nearness import coordinate_of
 from adsum.api.response import HeaderList, Response, empty
 from adsum.api.router import Refusal, Route
@@ -81,7 +81,9 @@ class Coordinates:
         check_consistency(query)
         parameters.check_datacenter(query, agent.config.datacenter)
         self._look()
-        deadline = trio.current_time() + asked.wait_s
+        is_foreign = asked.index > self._index
+        hold_s = min(asked.wait_s, FOREIGN_INDEX_HOLD_S) if is_foreign else asked.wait_s
+        deadline = trio.current_time() + hold_s
         while asked.index >= self._index and trio.current_time() < deadline:
             await request.park(min(deadline, self._look_at_s))
             self._look()
