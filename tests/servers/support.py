@@ -26,6 +26,7 @@ from adsum.servers.server import ConsensusServer, open_server
 from adsum.servers.settings import ServerSettings
 from adsum.storage.files import Folder, OsFolder
 from adsum.storage.memory import MemoryDisk
+from tests.servers.faults import Faults, FaultyFolder
 
 SEGMENT_BYTES = 256 << 10
 T = TypeVar("T")
@@ -96,14 +97,15 @@ class Site:
         self.server: ConsensusServer
         self.error: Exception | None = None
         self.ended = trio.Event()
-        self._make_folder = folder
+        self.make_folder = folder
+        self.faults = Faults()  # of a folder that knows them
         self._scope = trio.CancelScope()
         listener = bind_tcp("127.0.0.1", 0)
         self.address = Address(*listener.socket.getsockname())
         self._listener: trio.SocketListener | None = listener
 
     def open(self, settings: ServerSettings, security: Security) -> None:
-        self.folder = self._make_folder()
+        self.folder = self.make_folder()
         self.machine = Words()
         self.server = open_server(
             self.folder,
@@ -130,7 +132,7 @@ class Site:
         except Exception as error:
             self.error = error
         finally:
-            if isinstance(self.folder, OsFolder):
+            if isinstance(self.folder, OsFolder | FaultyFolder):
                 self.folder.close()
             self.ended.set()
 

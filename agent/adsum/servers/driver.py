@@ -26,7 +26,7 @@ from adsum.raft.errors import NotLeader, Refused
 from adsum.raft.messages import Message, SnapshotOffer
 from adsum.raft.types import DedupKey, Entry, MemberId, Position, Role, SnapshotMeta, Term
 from adsum.servers.compaction import Compaction
-from adsum.servers.errors import DiskIsFull, Stopping, StoreBroken
+from adsum.servers.errors import DiskIsFull, OutcomeUnknown, Stopping, StoreBroken
 from adsum.servers.machine import StateMachine
 from adsum.servers.pace import Pace
 from adsum.servers.settings import ServerSettings
@@ -167,7 +167,7 @@ class Driver:
     # How it runs.
 
     async def run(self, writer: Writer) -> None:
-        """Until cancelled, or until the disk fails."""
+        """Until cancelled, or until the disk fails: then there is a `StoreBroken` in the group."""
         self.storing.begin_with(writer)
         try:
             async with trio.open_nursery() as nursery:
@@ -176,10 +176,8 @@ class Driver:
                 nursery.start_soon(self._compaction.run)
                 nursery.start_soon(self._keep_room)
                 await self._work(nursery)
-        except* StoreBroken as broken:
-            raise broken.exceptions[0] from None
         finally:
-            self._proposals.end(Stopping("this server stopped before it was answered"))
+            self._proposals.end(OutcomeUnknown("this server stopped before it was answered"))
             self._reads.end(Stopping("this server stopped before it was answered"))
 
     async def stop(self) -> None:

@@ -136,10 +136,11 @@ class ConsensusServer:
                     self.driver = self._driven()
                     nursery.start_soon(self._vouch, self.driver)
                     await self.driver.run(writer)
-        except* StoreBroken as broken:
-            raise broken.exceptions[0] from None
-        except* StorageFailed as failed:
-            raise StoreBroken(f"{failed.exceptions[0]}; this process ends") from failed
+        except BaseExceptionGroup as group:
+            broken = _disk_error(group)
+            if broken is None:
+                raise
+            raise StoreBroken(str(broken)) from group
         finally:
             if self.driver is not None:
                 self.driver.storing.close()
@@ -244,6 +245,14 @@ class ConsensusServer:
                 )
             else:
                 await driver.changed()
+
+
+def _disk_error(group: BaseExceptionGroup[BaseException]) -> BaseException | None:
+    """Whatever else went wrong then, went wrong because of it."""
+    found: BaseException | None = group.subgroup((StoreBroken, StorageFailed))
+    while isinstance(found, BaseExceptionGroup):
+        found = found.exceptions[0]
+    return found
 
 
 def _tell_findings(opened: Opened) -> None:

@@ -1,0 +1,178 @@
+"""The sending and the receiving side with a line between them that breaks where the test says."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import cbor2
+import pytest
+from trio.testing import MockClock
+
+from adsum.net.calls import Declined, NotSent, Unanswered
+from adsum.raft.messages import SnapshotOffer, Stamp
+from adsum.raft.types import Configuration, MemberId, SnapshotMeta, Term
+from adsum.servers import carrying, wire
+from adsum.servers.carrying import BEGIN, PIECE, Carrier, CarryCounters, Receiver
+from adsum.storage.files import OsFolder, StorageFailed
+from adsum.storage.segment import SnapshotRef
+from adsum.storage.snapshots import PIECE_BYTES, Snapshots
+from tests.servers.faults import Faults, FaultyFolder
+
+A, B = MemberId("a", "log-a"), MemberId("b", "log-b")
+META = SnapshotMeta(40, Term(3), Configuration(voters=(A, B)), 1_000, 1, 0)
+OFFER = SnapshotOffer(Stamp("cluster", 0), A, B, Term(5), 44, META)
+PIECES = 4
+CALLS = 1 + PIECES  # to begin, and each piece
+
+Break = Callable[[int, str], str]  # of the number of a call and its method: "", "before" or "after"
+
+
+class Line:
+    """Calls the receiver, or loses the call, or its answer."""
+
+    def __init__(self, receiver: Receiver, breaks: Break) -> None:
+        self.receiver = receiver
+        self.calls = 0
+        self.bytes = 0
+        self._breaks = breaks
+
+    async def ask(self, node: str, method: str, body: bytes, *, timeout_s: float) -> bytes:
+        self.calls += 1
+        fate = self._breaks(self.calls, method)
+        if fate == "before":
+            raise NotSent("no connection")
+        answers = {BEGIN: self.receiver.begin, PIECE: self.receiver.piece}
+        self.bytes += len(body)
+        answer = await answers[method](self.damaged(body) if fate == "damaged" else body)
+        if fate == "after":
+            raise Unanswered("the line broke before the answer came")
+        return answer
+
+    def damaged(self, body: bytes) -> bytes:
+        sha256, offset, crc, content = cbor2.loads(body)
+        return cbor2.dumps([sha256, offset, crc, bytes([content[0] ^ 1]) + content[1:]])
+
+
+class Ends:
+    """Two folders, and what became of the transfer."""
+
+    def __init__(self, path: Path, breaks: Break = lambda _call, _method: "") -> None:
+        self.counters = CarryCounters()
+        self.arrived: list[SnapshotOffer] = []
+        self.broken: list[StorageFailed] = []
+        self.ended: list[tuple[MemberId, bool]] = []
+        self.faults = Faults()
+        self.there = Snapshots(FaultyFolder(path / "there", self.faults))
+        here = Snapshots(OsFolder(path / "here"))
+        making = here.make(META)
+        for number in range(PIECES - 1):
+            making.write(bytes([number]) * PIECE_BYTES)
+        making.write(b"the end")
+        self.ref = making.finish()
+        self.line = Line(self.new_receiver(), breaks)
+        self.carrier = Carrier(self.line, here, self.counters, wire.Encoder().encode)
+
+    def new_receiver(self) -> Receiver:
+        return Receiver(self.there, self.counters, self.arrive, self.broken.append)
+
+    def arrive(self, offer: SnapshotOffer, ref: SnapshotRef) -> None:
+        assert ref == self.ref
+        assert self.there.verify(ref) == META
+        self.arrived.append(offer)
+
+    async def carry(self) -> None:
+        def ended(member: MemberId, *, is_ok: bool) -> None:
+            self.ended.append((member, is_ok))
+
+        await self.carrier.carry(OFFER, self.ref, ended)
+
+
+async def test_a_snapshot_arrives_whole_and_is_offered_once(tmp_path: Path) -> None:
+    ends = Ends(tmp_path)
+    await ends.carry()
+    assert ends.arrived == [OFFER]
+    assert ends.ended == [(B, True)]
+    assert ends.line.calls == CALLS
+
+
+@pytest.mark.parametrize("fate", ["before", "after"])
+@pytest.mark.parametrize("cut", range(1, CALLS + 1))
+async def test_b5_a_transfer_that_is_cut_at_any_call_goes_on_from_there(
+    cut: int, fate: str, tmp_path: Path, autojump_clock: MockClock
+) -> None:
+    ends = Ends(tmp_path, lambda call, _method: fate if call == cut else "")
+    await ends.carry()
+    assert ends.ended == [(B, True)]
+    assert set(ends.arrived) == {OFFER}
+    assert ends.line.bytes < (PIECES + 1) * PIECE_BYTES  # nothing was sent twice that had arrived
+
+
+@pytest.mark.parametrize("cut", range(2, CALLS + 1))
+async def test_a_receiver_that_was_restarted_goes_on_from_what_it_has_on_disk(
+    cut: int, tmp_path: Path, autojump_clock: MockClock
+) -> None:
+    def restart(call: int, _method: str) -> str:
+        if call == cut:
+            ends.line.receiver = ends.new_receiver()
+        return ""
+
+    ends = Ends(tmp_path, restart)
+    await ends.carry()
+    assert ends.ended == [(B, True)]
+    assert ends.arrived == [OFFER]
+    assert ends.counters.pieces_received == PIECES
+    assert ends.counters.resumed == (cut > 2)
+
+
+async def test_a_damaged_piece_is_asked_for_again(tmp_path: Path) -> None:
+    ends = Ends(tmp_path, lambda call, _method: "damaged" if call == 3 else "")
+    await ends.carry()
+    assert ends.ended == [(B, True)]
+    assert ends.counters.pieces_refused == 1
+
+
+async def test_a_line_that_never_gets_further_is_given_up(tmp_path: Path, autojump_clock: MockClock) -> None:
+    ends = Ends(tmp_path, lambda _call, method: "before" if method == PIECE else "")
+    await ends.carry()
+    assert ends.ended == [(B, False)]
+    assert ends.counters.given_up == 1
+    assert ends.arrived == []
+
+
+async def test_a_full_disk_declines_and_a_broken_one_ends_the_process(tmp_path: Path) -> None:
+    ends = Ends(tmp_path)
+    ends.faults.is_full = True
+    await ends.carry()
+    assert ends.ended == [(B, False)]
+    assert ends.broken == []
+    ends.faults.is_full, ends.faults.syncs_fail = False, True
+    await ends.carry()
+    assert ends.ended == [(B, False)] * 2
+    assert [str(error) for error in ends.broken] == ["could not sync: input/output error"]
+
+
+async def test_a_file_that_went_meanwhile_is_not_sent(tmp_path: Path) -> None:
+    ends = Ends(tmp_path)
+    for file in (tmp_path / "here").glob("*.snapshot"):
+        file.unlink()
+    await ends.carry()
+    assert ends.ended == [(B, False)]
+    assert ends.line.calls == 0
+
+
+@pytest.mark.parametrize(
+    "body",
+    [b"", b"garbage", cbor2.dumps([]), cbor2.dumps([b"no offer", 9, bytes(32)]), cbor2.dumps([1, 2, 3, 4])],
+)
+async def test_what_makes_no_sense_is_refused(body: bytes, tmp_path: Path) -> None:
+    receiver = Ends(tmp_path).new_receiver()
+    for answer in (receiver.begin, receiver.piece):
+        with pytest.raises(wire.Unreadable):
+            await answer(body)
+
+
+async def test_a_piece_of_nothing_that_was_begun_is_declined(tmp_path: Path) -> None:
+    with pytest.raises(Declined) as declined:
+        await Ends(tmp_path).new_receiver().piece(cbor2.dumps([bytes(32), 0, 0, b"content"]))
+    assert declined.value.code == carrying.AGAIN
