@@ -69,7 +69,7 @@ async def test_joining_those_who_let_us_in_succeeds(asker: Asker) -> None:
 
 @pytest.mark.parametrize(
     ("address", "named"),
-    [("10.0.0.9", "10.0.0.9:8301"), ("10.0.0.9:1", "10.0.0.9:1")],
+    [("10.0.0.9", "10.0.0.9:8301"), ("10.0.0.9:1", "10.0.0.9:1"), ("[fd00::2]:8302", "[fd00::2]:8302")],
 )
 async def test_joining_others_fails_in_consul_s_form_with_the_reason(
     asker: Asker, address: str, named: str

@@ -18,6 +18,7 @@ from adsum.agent.known_servers import KnownServers
 from adsum.agent.presence import Presence
 from adsum.agent.sharing import Sharing
 from adsum.agent.user_events import UserEvents
+from adsum.agent.warm import COPY, KEPT_NS, Copying, SavedCopy
 from adsum.catalog.model import Node
 from adsum.catalog.published import Published
 from adsum.catalog.replication.interner import Interner
@@ -39,7 +40,7 @@ from adsum.gossip.effects import (
     Send,
 )
 from adsum.gossip.order import Status
-from adsum.now import SECOND, Now
+from adsum.now import MILLISECOND, SECOND, Now
 
 GENERATION = "generation"  # the file that holds it
 PEERS = "peers"
@@ -70,6 +71,7 @@ class Roll:
         own: Node,
         random: Random,
         *,
+        is_persistent: bool = True,
         rejoins: bool = False,
         interner: Interner | None = None,
     ) -> None:
@@ -87,6 +89,8 @@ class Roll:
         self._changes: list[FileChange] = []  # must be on disk
         self._save_peers_ns: int | None = None
         self._look_ns: int | None = None
+        self._copying = Copying(now) if is_persistent else None
+        self._saved_until_ns = 0
 
     # The verbs.
 
@@ -123,6 +127,8 @@ class Roll:
         if self._look_ns is not None and now.monotonic_ns >= self._look_ns:
             self._look_whether_held(now)
         effects: list[Effect] = []
+        if self.sharing.shows_saved and self._is_better_known(now):
+            self.sharing.forget_saved(now)
         if _is_due(now, self.gossip.deadline()):
             effects += self._absorb(now, self.gossip.tick(now))
         if _is_due(now, self.sharing.deadline()):
@@ -130,9 +136,31 @@ class Roll:
         return effects
 
     def deadline(self) -> int | None:
-        own = (self._look_ns, self._save_peers_ns)
+        copying_ns = self._copying.deadline() if self._copying is not None else None
+        own = (self._look_ns, self._save_peers_ns, copying_ns)
         deadlines = (self.gossip.deadline(), self.sharing.deadline(), *own)
         return min((each for each in deadlines if each is not None), default=None)
+
+    # Between two lives.
+
+    def restore(self, now: Now, copy: SavedCopy) -> None:
+        """What the last life knew is shown until something better is known."""
+        left_ns = KEPT_NS - (now.wall_ms - copy.wall_ms) * MILLISECOND
+        if left_ns > 0:
+            self._saved_until_ns = now.monotonic_ns + left_ns
+            self.sharing.restore(now, copy)
+
+    def _is_better_known(self, now: Now) -> bool:
+        return self.sharing.replication.agreed_ns is not None or now.monotonic_ns >= self._saved_until_ns
+
+    @property
+    def staleness(self) -> str:
+        """Why what is answered about others may not be as things are now; empty when it is."""
+        if self.sharing.shows_saved:
+            return "saved copy"
+        if self.gossip.commons.guard.is_isolated:
+            return "isolated"
+        return "silence" if self.presence.holds_last_known else ""
 
     # What must be kept.
 
@@ -144,12 +172,23 @@ class Roll:
         changes, self._changes = tuple(self._changes), []
         return changes
 
-    def take_peers(self, now: Now) -> FileChange | None:
-        """The file of peers, when it is due: a restarted agent finds its cluster by it alone."""
-        if self._save_peers_ns is None or now.monotonic_ns < self._save_peers_ns:
-            return None
-        self._save_peers_ns = None
-        return self.peers_file()
+    def take_files(self, now: Now) -> tuple[FileChange, ...]:
+        """What a restarted agent finds its cluster by, and answers with meanwhile; each when it is due."""
+        if self._copying is None:
+            return ()
+        replication = self.sharing.replication
+        files = self._copying.tick(now, self.sharing.known(), replication.root)
+        if self._save_peers_ns is not None and now.monotonic_ns >= self._save_peers_ns:
+            self._save_peers_ns = None
+            files = (*files, self.peers_file())
+        return files
+
+    def last_files(self, now: Now) -> tuple[FileChange, ...]:
+        if self._copying is None:
+            return ()
+        if self.has_left and not self._rejoins:
+            return (RemoveFile(PEERS), RemoveFile(COPY))
+        return (self.peers_file(), *self._copying.last(now, self.sharing.known()))
 
     def peers_file(self) -> FileChange:
         """One that left for good is not to come back by itself."""
@@ -207,7 +246,7 @@ class Roll:
         self.presence.changed(now, change)
         self.sharing.member_changed(now, change)
         self.servers.changed(change)
-        if self._save_peers_ns is None:
+        if self._save_peers_ns is None and self._copying is not None:
             self._save_peers_ns = now.monotonic_ns + PEERS_SAVE_NS
 
     def _look_whether_held(self, now: Now) -> None:
@@ -237,7 +276,8 @@ class Roll:
             join.waits_for.discard(address)
             join.is_joined = join.is_joined or not error
             if error:
-                join.errors.append(f"{address.host}:{address.port}: {error}")
+                host = f"[{address.host}]" if ":" in address.host else address.host
+                join.errors.append(f"{host}:{address.port}: {error}")
             if not join.waits_for:
                 del self._joins[request]
                 sentence = "; ".join(join.errors)

@@ -54,7 +54,7 @@ def handler_of(agent: FakeAgent) -> type[BaseHTTPRequestHandler]:
             self.end_headers()
             self.wfile.write(answer)
 
-        do_GET = do_PUT = handle_one  # noqa: N815 - the base looks for these names
+        do_GET = do_PUT = do_POST = do_DELETE = handle_one  # noqa: N815 - the base looks for these names
 
         def log_message(self, format: str, *arguments: object) -> None:  # noqa: A002 - the base's name for it
             """Says nothing: the command's own output is what is tested."""

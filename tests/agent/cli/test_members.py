@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 
 import pytest
 
@@ -64,3 +65,75 @@ def test_members_as_json_keep_their_keys(adsum: Adsum, three: FakeAgent) -> None
 def test_the_wide_area_pool_is_asked_for(adsum: Adsum, three: FakeAgent) -> None:
     adsum("members", "-wan")
     assert three.asked[0].query == {"segment": "_all", "wan": "1"}
+
+
+@pytest.fixture
+def seconds(monkeypatch: pytest.MonkeyPatch) -> list[Callable[[], None]]:
+    """What happens in the seconds between two looks; after the last of them somebody presses Ctrl-C."""
+    left: list[Callable[[], None]] = []
+
+    def pause(_duration_s: float) -> None:
+        if not left:
+            raise KeyboardInterrupt
+        left.pop(0)()
+
+    monkeypatch.setattr("adsum.agent.cli.members.time.sleep", pause)
+    return left
+
+
+def becomes(agent: FakeAgent, *members: dict[str, object]) -> Callable[[], None]:
+    return lambda: agent.answers.update({"GET /v1/agent/members": list(members)})
+
+
+def test_watching_in_a_pipe_tells_the_table_once_and_then_each_change(
+    adsum: Adsum, agent: FakeAgent, seconds: list[Callable[[], None]]
+) -> None:
+    web, db = member("web", "10.0.0.2"), member("db", "10.0.0.3")
+    becomes(agent, web)()
+    seconds += [becomes(agent, web), becomes(agent, web, db), becomes(agent, {**web, "Status": 4})]
+    status, out, err = adsum("members", "--watch")
+    assert (status, err) == (0, "")
+    lines = out.splitlines()
+    assert [line.split()[0] for line in lines[:2]] == ["Node", "web"]
+    assert [line.split("  ")[1:] for line in lines[2:]] == [
+        ["db", "10.0.0.3:8301", "unknown -> alive"],
+        ["db", "10.0.0.3:8301", "alive -> unknown"],
+        ["web", "10.0.0.2:8301", "alive -> failed"],
+    ]
+
+
+def test_watching_as_json_is_a_line_for_each_member_and_then_for_each_change(
+    adsum: Adsum, agent: FakeAgent, seconds: list[Callable[[], None]]
+) -> None:
+    web = member("web", "10.0.0.2")
+    becomes(agent, web)()
+    seconds += [becomes(agent, {**web, "Status": 4})]
+    first, second = map(json.loads, adsum("members", "-watch", "-o=jsonl").out.splitlines())
+    assert first["Status"] == "alive"
+    assert (second["Node"], second["Was"], second["Status"]) == ("web", "alive", "failed")
+    assert "-o=jsonl" in adsum("members", "-watch", "-o=json").err
+
+
+def test_watching_on_a_terminal_draws_the_table_again(
+    adsum: Adsum,
+    agent: FakeAgent,
+    seconds: list[Callable[[], None]],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("sys.stdout.isatty", lambda: True)
+    monkeypatch.setenv("NO_COLOR", "1")
+    web = member("web", "10.0.0.2")
+    becomes(agent, web)()
+    seconds += [becomes(agent, {**web, "Status": 4})]
+    _, first, second = adsum("members", "-watch").out.split("\x1b[H\x1b[2J")
+    assert "web   10.0.0.2:8301  alive" in first
+    assert "\n\n1 alive at " in first
+    assert "\n\n1 failed at " in second
+
+
+def test_watching_an_agent_that_ends_is_exit_status_4(
+    adsum: Adsum, agent: FakeAgent, seconds: list[Callable[[], None]]
+) -> None:
+    becomes(agent, member("web", "10.0.0.2"))()
+    seconds += [lambda: agent.answers.update({"GET /v1/agent/members": {"no": "list"}})]
+    assert adsum("members", "-watch").status == 4

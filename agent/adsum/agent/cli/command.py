@@ -19,7 +19,7 @@ OK, FAILURE, USAGE, NOT_FOUND, UNREACHABLE = 0, 1, 2, 3, 4
 TRUE = ("1", "t", "T", "TRUE", "true", "True")
 FALSE = ("0", "f", "F", "FALSE", "false", "False")
 HELP_FLAGS = ("h", "help")
-SIMILARITY_MIN = 0.65  # at difflib's own 0.6 "event" is nearest to "leave", which is nothing to suggest
+SIMILARITY_MIN = 0.65  # at difflib's own 0.6 "elect" is nearest to "event", which is nothing to suggest
 
 
 class Failed(Exception):

@@ -147,7 +147,11 @@ class Api:
 
     def put(self, path: str, query: Query = (), body: object = None) -> bytes:
         encoded = b"" if body is None else json.dumps(body).encode()
-        return self._read(self._ask("PUT", path, query, encoded))
+        return self.send("PUT", path, query, encoded)
+
+    def send(self, method: str, path: str, query: Query = (), body: bytes = b"") -> bytes:
+        """A body as it stands."""
+        return self._read(self._ask(method, path, query, body))
 
     def follow(self, path: str, query: Query = ()) -> Iterator[bytes]:
         """What arrives as it arrives, for as long as the agent goes on."""

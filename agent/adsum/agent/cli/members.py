@@ -4,16 +4,21 @@ from __future__ import annotations
 
 import re
 import sys
+import time
+from collections import Counter
 
 from adsum.agent.cli.command import Call, Command, Flag, UsageError
-from adsum.agent.cli.connection import CONNECTION, connect
-from adsum.agent.cli.table import OUTPUT, Column, Row, show
+from adsum.agent.cli.connection import CONNECTION, Api, connect
+from adsum.agent.cli.table import OUTPUT, Column, Row, dump_rows, is_table, printable, show
 
 # As in Consul, and unlike everywhere else here: scripts wait for a member by this status.
 NOBODY = 2
 STATUSES = ("none", "alive", "leaving", "left", "failed")
 TYPES = {"consul": "server", "node": "client"}
 EVERY_SEGMENT = "<all>"
+GONE = "unknown"  # before it was met, and after it was forgotten
+WATCH_INTERVAL_S = 1.0
+CLEAR = "\x1b[H\x1b[2J"
 
 COLUMNS = [
     Column("Node", lambda row: row["Node"]),
@@ -34,16 +39,67 @@ def run(call: Call) -> int:
         pattern = re.compile(call.text("status"))
     except re.error as problem:
         raise UsageError(f"-status is no regular expression: {problem}") from None
-    query = [("segment", call.text("segment", "_all")), ("wan", "1" if call.is_on("wan") else "")]
+    if call.is_on("watch") and call.text("o") == "json":
+        raise UsageError("-watch goes on for ever, and JSON in one piece has an end: say -o=jsonl")
     with connect(call) as api:
-        members = api.get_list("/v1/agent/members", query)
-    rows = sorted(map(_row, members), key=lambda row: (row["Segment"], row["Node"]))
-    found = [row for row in rows if pattern.search(row["Status"])]
-    show(call, found, DETAILED if call.is_on("detailed") else COLUMNS)
+        found = _members(call, api, pattern)
+        if call.is_on("watch"):
+            return _watch(call, api, pattern, found)
+    _show(call, found)
     if not found:
         print("No member is like that.", file=sys.stderr)
         return NOBODY
     return 0
+
+
+def _members(call: Call, api: Api, pattern: re.Pattern[str]) -> list[Row]:
+    query = [("segment", call.text("segment", "_all")), ("wan", "1" if call.is_on("wan") else "")]
+    rows = map(_row, api.get_list("/v1/agent/members", query))
+    ordered = sorted(rows, key=lambda row: (row["Segment"], row["Node"]))
+    return [row for row in ordered if pattern.search(row["Status"])]
+
+
+def _show(call: Call, rows: list[Row]) -> None:
+    show(call, rows, DETAILED if call.is_on("detailed") else COLUMNS)
+
+
+# Watching: on a terminal the table is drawn again, in a pipe each change is a line.
+
+
+def _watch(call: Call, api: Api, pattern: re.Pattern[str], rows: list[Row]) -> int:
+    is_drawn = sys.stdout.isatty() and is_table(call)
+    try:
+        _draw(call, rows) if is_drawn else _show(call, rows)
+        while True:
+            sys.stdout.flush()
+            time.sleep(WATCH_INTERVAL_S)
+            before, rows = rows, _members(call, api, pattern)
+            _draw(call, rows) if is_drawn else _tell_changes(call, before, rows)
+    except KeyboardInterrupt:  # how one stops watching
+        return 0
+
+
+def _draw(call: Call, rows: list[Row]) -> None:
+    print(CLEAR, end="")
+    _show(call, rows)
+    counts = Counter(row["Status"] for row in rows)
+    states = ", ".join(f"{count} {status}" for status, count in counts.items()) or "nobody"
+    print(f"\n{states} at {time.strftime('%H:%M:%S')}; Ctrl-C ends this")
+
+
+def _tell_changes(call: Call, before: list[Row], after: list[Row]) -> None:
+    """By address too, for a name may be taken over."""
+    was, now = ({(row["Node"], row["Address"]): row for row in rows} for rows in (before, after))
+    for key in sorted(was.keys() | now.keys()):
+        old, new = (rows[key]["Status"] if key in rows else GONE for rows in (was, now))
+        if old == new:
+            continue
+        at = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
+        if is_table(call):
+            print(f"{at}  {printable(key[0])}  {key[1]}  {old} -> {new}")
+        else:
+            row = now.get(key) or was[key]
+            dump_rows(call, [{"Time": at, **row, "Status": new, "Was": old}])
 
 
 def _row(member: Row) -> Row:
@@ -70,6 +126,7 @@ COMMAND = Command(
     flags=(
         Flag("detailed", "Show every tag of each member."),
         Flag("status", "Only members whose status matches; exit status 2 if there are none.", "REGEX"),
+        Flag("watch", "Go on showing who comes and goes: drawn again on a terminal, a line each elsewhere."),
         Flag("wan", "The servers of all data centres instead."),
         Flag("segment", "Only members of this network segment.", "NAME"),
         OUTPUT,
