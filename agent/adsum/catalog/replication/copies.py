@@ -44,6 +44,7 @@ class Timer(enum.Enum):
     FULL = "full"
     LIMIT = "limit"
     PULL = "pull"
+    CONFIRM = "confirm"
 
 
 class Holding:

@@ -13,10 +13,12 @@ Nothing here knows what items mean. Time comes with each call; what is to be don
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from random import Random
 from typing import cast
 
 from adsum.catalog.replication import bodies
+from adsum.catalog.replication.confirming import Confirming
 from adsum.catalog.replication.copies import Copies, Holding, Timer
 from adsum.catalog.replication.deltas import PUSH_BYTES_MAX, Delta
 from adsum.catalog.replication.effects import CarryThis, Effect, RootMoved
@@ -37,6 +39,7 @@ class Replication:
         self.publisher = Publisher(now.monotonic_ns, own, self.tally)
         self._copies = Copies(now, own.short, random, interner or Interner(), self.tally)
         self._exchanges = Exchanges(now, self._copies)
+        self._confirming = Confirming(self._copies, self._exchanges)
         self._pulls = Pulls(self._copies)
         self._waiting = WaitingRoom()
         self._told_root = 0
@@ -65,6 +68,10 @@ class Replication:
     def agreed_ns(self) -> int | None:
         """When we last had all that a partner had."""
         return self._exchanges.agreed_ns if self._exchanges.agreed_ns >= 0 else None
+
+    def behind_ns(self, now: Now) -> int:
+        """How old our copy of others may be; nought while it is as others have it, or there are none."""
+        return self._exchanges.behind_ns(now)
 
     @property
     def root(self) -> bytes:
@@ -159,6 +166,20 @@ class Replication:
         for teller, delta in self._waiting.take(member):
             self._hear_news(now, teller, holding, delta)
 
+    def recall(self, now: Now, owner: bytes, spans: tuple[bytes, ...]) -> None:
+        """What this agent's last life knew of a member that has just joined; it may know better since."""
+        holding = self._copies.holdings.get(owner)
+        if holding is None or holding.state is not None:
+            return
+        for encoded in spans:
+            try:
+                delta = self._copies.interner.delta(encoded)
+            except BadBytes:
+                self.tally.drop("malformed")
+                return
+            if delta.owner == owner:
+                self._copies.hear(now, owner, holding, delta, is_push=False)
+
     def member_back(self, now: Now, member: bytes) -> None:
         """It was known as failed, or as left."""
         self.joined(now, member)
@@ -182,12 +203,18 @@ class Replication:
 
     def answered(self, now: Now, ticket: int, body: bytes | None) -> None:
         """None: the call failed."""
-        if ticket % 2:
+        if ticket < 0:
+            self._confirming.answered(now, ticket, body)
+        elif ticket % 2:
             notice = self._pulls.answered(now, ticket, body)
             if notice is not None:
                 self._tell(notice)
         else:
             self._exchanges.answered(now, ticket, body)
+
+    def confirm(self, now: Now, request: int, servers: Iterable[bytes]) -> None:
+        """Compares our copy with two members; `Confirmed` follows when we have all that they have now."""
+        self._confirming.confirm(now, request, servers)
 
     # Time.
 
@@ -212,6 +239,8 @@ class Replication:
                 self._exchanges.full(now)
             case Timer.LIMIT, _:
                 self._exchanges.overdue(now)
+            case Timer.CONFIRM, _:
+                self._confirming.tick(now)
             case Timer.PULL, _:
                 self._pulls.ask(cast("tuple[bytes, int]", key))
 

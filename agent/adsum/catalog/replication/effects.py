@@ -51,4 +51,12 @@ class ForeignNews:
     version: int
 
 
-Effect = CarryThis | RootMoved | Ask | OwnerChanged | ForeignNews
+@dataclass(frozen=True, slots=True)
+class Confirmed:
+    """The end of a `confirm`; the sentence says why we could not compare with others."""
+
+    request: int
+    error: str
+
+
+Effect = CarryThis | RootMoved | Ask | OwnerChanged | ForeignNews | Confirmed

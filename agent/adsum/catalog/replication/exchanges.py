@@ -66,7 +66,7 @@ class Exchanges:
         self.agreed_ns = -1  # when we last had all that a partner had
         self.session: Session | None = None
         self._tickets = 0
-        self._next_ns = now.monotonic_ns
+        self._begun_ns = self._next_ns = now.monotonic_ns
         self._apart_ns = -1  # since when roots differ
         self._heard_ns = -CONTACT_NS
         self._useless = 0  # in a row
@@ -98,6 +98,17 @@ class Exchanges:
         holding.place = -1
 
     # When.
+
+    def behind_ns(self, now: Now) -> int:
+        """How old what we have may be; nought while nobody was heard who has something else."""
+        now_ns = now.monotonic_ns
+        if not self.present:
+            return 0
+        if self.agreed_ns < 0:
+            return now_ns - self._begun_ns
+        if self._apart_ns < 0 or now_ns - self._heard_ns > CONTACT_NS:
+            return 0
+        return max(0, now_ns - max(self.agreed_ns, self._apart_ns))
 
     def root_heard(self, now: Now, sender: bytes, root: bytes) -> None:
         now_ns = now.monotonic_ns
@@ -178,10 +189,10 @@ class Exchanges:
     def _compared(self, now: Now, session: Session, standings: list[Standing], *, is_more: bool) -> None:
         session.is_more = is_more
         for standing in standings:
-            self._weigh(now, session, standing)
+            self.weigh(now, session, standing)
         self._go_on(now, session)
 
-    def _weigh(self, now: Now, session: Session, theirs: Standing) -> None:
+    def weigh(self, now: Now, session: Session, theirs: Standing) -> None:
         holding = self.copies.holdings.get(theirs.owner)
         if holding is None or not self.copies.counts(theirs.owner):
             return  # the roll will tell us of it, or has told us that it is over
@@ -226,7 +237,7 @@ class Exchanges:
             self._end(now, session)
 
     def _fetch(self, session: Session) -> None:
-        wanted = [self._position(each) for each in list(session.wants)[:STANDINGS_MAX]]
+        wanted = [self.position(each) for each in list(session.wants)[:STANDINGS_MAX]]
         given, room_bytes = list[bytes](), FRAME_BYTES
         for owner, theirs in list(session.gives.items()):
             if room_bytes <= 0:
@@ -241,7 +252,7 @@ class Exchanges:
         session.is_useful |= bool(given)
         self._ask(session, bodies.FETCH, bodies.fetch(wanted, given))
 
-    def _position(self, owner: bytes) -> Standing:
+    def position(self, owner: bytes) -> Standing:
         holding = self.copies.holdings[owner]
         front = holding.front
         if front is None:
@@ -250,13 +261,13 @@ class Exchanges:
 
     def _fetched(self, now: Now, session: Session, ranges: list[bytes]) -> None:
         """On with what is still missing, unless this turn brought nothing."""
-        changed = self._take(now, session.partner, ranges)
+        changed = self.take(now, session.partner, ranges)
         session.is_useful |= bool(changed)
         holdings = self.copies.holdings
         session.wants = {
             owner: theirs
             for owner, theirs in session.wants.items()
-            if changed and owner in holdings and not _is_reached(holdings[owner].front, theirs)
+            if changed and owner in holdings and not is_reached(holdings[owner].front, theirs)
         }
         self._go_on(now, session)
 
@@ -303,10 +314,10 @@ class Exchanges:
         return answer
 
     def _serve_comparison(self, now: Now, sender: bytes, turn: int, words: bytes) -> bytes:
-        if not self._has_time(now, sender, turn):
+        places = self.copies.root.differing(words)
+        if places and not self._has_time(now, sender, turn):
             self.copies.tally.exchanges_refused += 1
             return bodies.BUSY
-        places = self.copies.root.differing(words)
         holdings = [
             each
             for each in self.copies.holdings.values()
@@ -337,7 +348,7 @@ class Exchanges:
         if self._guests.get(sender, 0) <= now.monotonic_ns:
             self.copies.tally.exchanges_refused += 1
             return bodies.BUSY
-        for _owner in self._take(now, sender, given):
+        for _owner in self.take(now, sender, given):
             pass
         ranges, room_bytes = list[bytes](), FRAME_BYTES
         for standing in sorted(wanted, key=self._order):
@@ -371,7 +382,7 @@ class Exchanges:
 
     # Both.
 
-    def _take(self, now: Now, teller: bytes, ranges: list[bytes]) -> list[bytes]:
+    def take(self, now: Now, teller: bytes, ranges: list[bytes]) -> list[bytes]:
         """Applies what was handed over; the owners that changed."""
         copies, changed = self.copies, list[bytes]()
         for encoded in ranges:
@@ -405,5 +416,5 @@ def _standing(now: Now, holding: Holding) -> Standing:
     return Standing(holding.owner, state.generation, state.low_water, state.gc_version, mark, age)
 
 
-def _is_reached(front: OwnerState | None, theirs: Standing) -> bool:
+def is_reached(front: OwnerState | None, theirs: Standing) -> bool:
     return front is not None and (front.generation, front.low_water) >= (theirs.generation, theirs.low_water)

@@ -42,6 +42,8 @@ class Tally:
     exchanges_useful: int = 0  # somebody learnt something
     exchanges_served: int = 0
     exchanges_refused: int = 0  # we had no time
+    confirmations: int = 0  # rounds in which requests had our copy compared with others'
+    confirmations_failed: int = 0
     owners_fetched: int = 0
     owners_given: int = 0
     asked_bytes: int = 0  # what our exchanges sent as questions
