@@ -45,6 +45,17 @@ async def test_an_agent_that_was_in_a_cluster_asks_its_peers_of_then_and_nobody_
     assert [set(asked) for asked in doorman.asked] == [{Address("10.0.0.1", 8301), Address("10.0.0.2", 8301)}]
 
 
+async def test_peers_who_do_not_listen_yet_are_asked_again_when_nobody_else_is_known(
+    autojump_clock: MockClock,
+) -> None:
+    doorman = Doorman()
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(joining(doorman, Config(retry_interval_ns=7_000_000_000), peers_file(2)).run)
+        await trio.sleep(15)
+        doorman.members.add("10.0.0.2")
+    assert [round(at_s - doorman.asked_at_s[0]) for at_s in doorman.asked_at_s] == [0, 1, 3, 7, 14, 21]
+
+
 async def test_peers_are_asked_a_few_at_a_time_and_then_those_in_the_configuration() -> None:
     doorman = Doorman("10.9.9.9")
     await joining(doorman, Config(retry_join=("10.9.9.9:7301",)), peers_file(20)).run()

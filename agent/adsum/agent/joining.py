@@ -2,6 +2,9 @@
 
 The peers of the last life come first and quietly: they need no configuration. Then `start_join`, once, and
 `retry_join` until one of its entries lets us in; both as in Consul, which ends when they are exhausted.
+
+Where nothing but the peers is known, they are asked again and again as well. When a whole cluster starts at
+once, some ask before anybody listens, and whoever gave up then might stay alone for good.
 """
 
 from __future__ import annotations
@@ -46,6 +49,8 @@ class Joining:
             await self._join_once(config.start_join)
         if config.retry_join and not is_joined:
             await self._join_until_it_works(config.retry_join)
+        elif self._peers and not is_joined:
+            await self._join_peers_until_it_works()
 
     async def _join_peers(self) -> bool:
         peers = self._random.sample(self._peers, min(len(self._peers), PEERS_TRIED_MAX))
@@ -58,6 +63,13 @@ class Joining:
             log.info("joined again the cluster that this agent was in before")
             return True
         return False
+
+    async def _join_peers_until_it_works(self) -> None:
+        is_joined, attempts = False, 0
+        while not is_joined:
+            attempts += 1
+            await trio.sleep(self._growing_pause_s(attempts))
+            is_joined = await self._join_peers()
 
     async def _join_once(self, entries: Sequence[str]) -> None:
         try:
@@ -84,8 +96,11 @@ class Joining:
     def _pause_s(self, attempts: int) -> float:
         """Agents of one cluster are often started together, and the one to ask a second later than we. Who
         counts attempts means them to be an interval apart."""
-        interval_s = self._config.retry_interval_ns / SECOND
-        return interval_s if self._config.retry_max else min(interval_s, 2.0 ** min(attempts - 1, 16))
+        config = self._config
+        return config.retry_interval_ns / SECOND if config.retry_max else self._growing_pause_s(attempts)
+
+    def _growing_pause_s(self, attempts: int) -> float:
+        return min(self._config.retry_interval_ns / SECOND, 2.0 ** min(attempts - 1, 16))
 
     async def _join_entries(self, entries: Sequence[str]) -> int:
         port = self._config.ports.serf_lan
