@@ -9,7 +9,7 @@ Nothing here knows how replication works; it is told of every copy that changes,
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from random import Random
 
@@ -17,6 +17,7 @@ import cbor2
 
 from adsum.catalog.replication.core import Replication
 from adsum.catalog.replication.effects import Ask, CarryThis, ForeignNews, OwnerChanged, RootMoved
+from adsum.catalog.replication.effects import Effect as CatalogEffect
 from adsum.catalog.replication.interner import SharedStates
 from adsum.catalog.replication.publisher import NODE_KEY, OwnIdentity, Urgency
 from adsum.catalog.replication.state import span_of
@@ -65,6 +66,7 @@ class CatalogWorld(GossipWorld):
         self.call_bytes = [0] * members  # sent, by host
         self.calls = 0
         self.changes = 0  # of copies, anywhere
+        self.carried = 0  # payloads given to gossip, anywhere
         self.foreign: list[tuple[int, ForeignNews]] = []
         self.states = SharedStates()
         self.shorts = [host.profile.short for host in self.hosts]
@@ -108,16 +110,16 @@ class CatalogWorld(GossipWorld):
                 replica.core.tick(self.now)
                 replica.core.take_effects()  # the pushes of a start that is long over
             for host in self.hosts:
-                self.copy_to_all(host.index, [each.index for each in self.hosts])
+                self.copy(host.index, [each.index for each in self.hosts])
             for host in self.hosts:
                 self._drain(host)
 
-    def copy_to_all(self, owner: int, holders: list[int]) -> None:
+    def copy(self, owner: int, holders: list[int], *, since: int = 0) -> None:
         """What gossip and exchanges would have done in a long time, done at once."""
         core, short = self.replica(owner), self.shorts[owner]
         state = core.state(short)
         assert state is not None
-        delta = self.states.delta(span_of(state, 0, WHOLE_OWNER_BYTES)[0])
+        delta = self.states.delta(span_of(state, since, WHOLE_OWNER_BYTES)[0])
         for index in holders:
             if index != owner:
                 copies = self.replica(index)._copies  # no door of the product does this
@@ -136,12 +138,29 @@ class CatalogWorld(GossipWorld):
         number = core.number(f"state {name}")
         return number, core.publisher.state.items[number].version
 
-    def deregister(self, index: int, service: int) -> None:
-        core, name = self.replica(index), f"service-{service:02d}"
+    def live_through(self, side: list[int]) -> None:
+        """An hour in which nobody outside heard of this side: every check of each has changed, one host in
+        ten has lost a service, and everybody on the side knows all of it."""
+        with uncollected():
+            for index in side:
+                core = self.replica(index)
+                before = core.publisher.state.version
+                for service in range(self.services):
+                    name = f"service-{service:02d}"
+                    core.publish(self.now, f"state {name}", self._state(core, name, CRITICAL))
+                if index % 10 == 0:
+                    self._deregister(core, index % self.services)
+                core.tick(self.now)
+                told = [each for each in core.take_effects() if not isinstance(each, CarryThis)]
+                self._perform_own(self.hosts[index], told)
+                self.copy(index, side, since=before)
+            for index in side:
+                self._drain(self.hosts[index])
+
+    def _deregister(self, core: Replication, service: int) -> None:
+        name = f"service-{service:02d}"
         for key in (f"state {name}", f"check {name}", name):
             core.withdraw(self.now, key)
-        core.tick(self.now)
-        self._drain(self.hosts[index])
 
     # What copies hold.
 
@@ -180,13 +199,18 @@ class CatalogWorld(GossipWorld):
 
     def _drain(self, host: Host) -> None:
         replica = self._replicas[host.index]
-        for effect in replica.core.take_effects():
+        self._perform_own(host, replica.core.take_effects())
+        self._schedule_replica(host, replica)
+
+    def _perform_own(self, host: Host, effects: Sequence[CatalogEffect]) -> None:
+        for effect in effects:
             match effect:
                 case OwnerChanged():
                     self.changes += 1
                     for watcher in self.copy_watchers:
                         watcher(self.now_ns, host.index, effect)
                 case CarryThis(key, payload):
+                    self.carried += 1
                     self.command(host.index, Carry(key, payload))
                 case RootMoved(root):
                     self.command(host.index, SetRoot(root))
@@ -194,7 +218,6 @@ class CatalogWorld(GossipWorld):
                     self._ask(host, effect)
                 case ForeignNews():
                     self.foreign.append((host.index, effect))
-        self._schedule_replica(host, replica)
 
     def _schedule_replica(self, host: Host, replica: Replica) -> None:
         deadline_ns = replica.core.deadline()

@@ -27,7 +27,7 @@ from adsum.now import MILLISECOND, MINUTE, SECOND, Now
 
 CONTACT_NS = 1_500 * MILLISECOND  # members hear of each other several times in it; none differed: all equal
 SETTLED_NS = 1_200 * MILLISECOND  # a push has reached everybody whom it ever will
-UNSETTLED_NS = 3 * SECOND
+UNSETTLED_NS = 2 * SECOND
 YOUNG = 3  # halves of a second: the pushes are still under way
 BEGIN_EVERY_NS = 3 * SECOND
 BEGIN_USEFUL_NS = 500 * MILLISECOND
@@ -216,12 +216,12 @@ class Exchanges:
         self, now: Now, session: Session, holding: Holding, mine: OwnerState, theirs: Standing
     ) -> None:
         told, known = (theirs.generation, theirs.low_water), (mine.generation, mine.low_water)
-        is_young = not session.is_full and theirs.generation == mine.generation
+        may_wait = not session.is_full and _is_one_step(theirs, mine)
         if told > known:
-            if not (is_young and theirs.age < YOUNG):
+            if not (may_wait and theirs.age < YOUNG):
                 session.wants[theirs.owner] = theirs
         elif told < known:
-            if not (is_young and _age(now, holding) < YOUNG):
+            if not (may_wait and _age(now, holding) < YOUNG):
                 session.gives[theirs.owner] = theirs
         elif mine.is_complete and theirs.low_water == mine.version and theirs.age >= YOUNG:
             self.copies.tally.equivocations += 1
@@ -402,6 +402,12 @@ class Exchanges:
 
 def _mark(state: OwnerState) -> int:
     return state.share & 0xFFFFFFFF
+
+
+def _is_one_step(theirs: Standing, mine: OwnerState) -> bool:
+    """One push apart, which may be on its way. Two, or with a gap that shows: one has been missed."""
+    steps = abs(theirs.low_water - mine.low_water)
+    return theirs.generation == mine.generation and steps <= 1 and mine.is_complete
 
 
 def _age(now: Now, holding: Holding) -> int:
