@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import gc
 import json
+import logging
 import os
 import signal
 import struct
@@ -229,6 +230,7 @@ async def _until_told(server: ConsensusServer) -> None:
 
 def main() -> int:
     folder, number, *ports = sys.argv[1:]
+    logging.basicConfig(filename=Path(folder) / "log", level=logging.INFO)
     status = 0
     try:
         trio.run(run, Path(folder), int(number), [int(port) for port in ports])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+import signal
 import socket
 import subprocess
 import sys
@@ -52,6 +53,17 @@ class Members:
                 assert process.stdin is not None, "it was made as a pipe"
                 process.stdin.close()
 
+    def send(self, number: int, which: signal.Signals) -> None:
+        self._process(number).send_signal(which)
+
+    def wait(self, number: int) -> int:
+        """Its exit code."""
+        process = self._process(number)
+        code = process.wait(START_S_MAX)
+        assert process.stdin is not None, "it was made as a pipe"
+        process.stdin.close()
+        return code
+
     def door(self, number: int) -> Door:
         """Once it is there."""
         return self._until(lambda: self._try_door(number), f"member {number} does not open its door")
@@ -80,6 +92,11 @@ class Members:
             return found if len({(each["applied"], each["hash"]) for each in found}) == 1 else None
 
         return self._until(equal, "the members do not come to the same state")
+
+    def _process(self, number: int) -> subprocess.Popen[bytes]:
+        process = self._processes[number]
+        assert process is not None, "it was started"
+        return process
 
     def _find_leader(self, numbers: list[int]) -> tuple[int, Door] | None:
         for number in numbers:

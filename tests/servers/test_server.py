@@ -19,7 +19,6 @@ from adsum.net.calls import CallError, Declined, Line, dial_for_calls
 from adsum.net.gate import Gate, Security
 from adsum.net.introduction import Identity
 from adsum.net.tls import TlsSettings, tls
-from adsum.raft.changer import Change, Step, Verb
 from adsum.raft.messages import Heartbeat, Stamp
 from adsum.raft.types import MemberId, Term
 from adsum.servers.errors import NoLeader, OutcomeUnknown, StoreBroken
@@ -145,7 +144,7 @@ async def test_without_a_quorum_a_proposal_is_held_and_then_refused(tmp_path: Pa
 
 
 async def test_a_newcomer_is_taken_in_brought_the_state_and_made_a_voter(tmp_path: Path) -> None:
-    settings = replace(SETTINGS, snapshot_entries=10, snapshot_interval_s=0.1, entries_kept=5)
+    settings = replace(SETTINGS, snapshot_entries=10, snapshot_interval_s=0.1, entries_kept=5, stable_s=0.1)
     async with cluster(tmp_path, settings=settings) as made:
         leader = await made.leader()
         for number in range(50):
@@ -154,19 +153,18 @@ async def test_a_newcomer_is_taken_in_brought_the_state_and_made_a_voter(tmp_pat
         assert driver is not None
         await until(lambda: driver.counters.snapshots_made)
         newcomer = made.add(on_disk(tmp_path / "new"), replace(settings, expect=0))
-        await leader.server.change(Change((Step(Verb.LEARN, newcomer.server.me),)))
         await until(lambda: newcomer.machine.words == leader.machine.words)
         assert newcomer.server.driver is not None
         assert newcomer.server.driver.counters.snapshots_installed == 1
-        await leader.server.change(Change((Step(Verb.VOTE, newcomer.server.me),)))
+        await until(lambda: newcomer.server.me in voters_of(leader))
         assert newcomer.server.log.identity.cluster == leader.server.log.identity.cluster
         await leader.kill()
         another = await made.leader(besides=leader)
         assert await another.server.propose(b"four of four") == b"heard four of four"
 
 
-async def test_a_wiped_founder_is_a_stranger_and_founds_nothing(tmp_path: Path) -> None:
-    async with cluster(tmp_path) as made:
+async def test_a_wiped_founder_founds_nothing_and_takes_the_place_of_its_former_self(tmp_path: Path) -> None:
+    async with cluster(tmp_path, settings=replace(SETTINGS, stable_s=0.1)) as made:
         leader = await made.leader()
         await leader.server.propose(b"a")
         victim = next(site for site in made.sites if site is not leader)
@@ -175,11 +173,48 @@ async def test_a_wiped_founder_is_a_stranger_and_founds_nothing(tmp_path: Path) 
         for file in (tmp_path / str(victim.number)).iterdir():
             file.unlink()
         made.start(victim, replace(made.settings, expect=3))
-        await until(lambda: leader.server.answering.counters.messages)
-        await leader.server.propose(b"b")
-        assert victim.server.me != before
-        assert victim.server.driver is None
-        assert victim.server.log.identity.cluster == ""
+        after = victim.server.me
+        assert after != before
+        await until(lambda: after in voters_of(leader))
+        assert before not in voters_of(leader)
+        assert len(voters_of(leader)) == 3
+        assert victim.server.log.identity.cluster == leader.server.log.identity.cluster
+        await until(lambda: victim.machine.words == [b"a"])
+
+
+async def test_a_server_with_a_damaged_log_says_so_and_votes_again_under_another_name(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    async with cluster(tmp_path, settings=replace(SETTINGS, stable_s=0.1)) as made:
+        leader = await made.leader()
+        for number in range(20):
+            await leader.server.propose(b"%d" % number * 400)
+        victim = next(site for site in made.sites if site is not leader)
+        before = victim.server.me
+        await until(lambda: len(victim.machine.words) == 20)
+        await victim.kill()
+        damage(tmp_path / str(victim.number))
+        made.start(victim)
+        after = victim.server.me
+        assert after != before
+        assert "goes on under another id" in caplog.text
+        assert (tmp_path / str(victim.number) / "doubt").exists()
+        await until(lambda: after in voters_of(leader) and before not in voters_of(leader))
+        await until(lambda: not (tmp_path / str(victim.number) / "doubt").exists())
+        await until(lambda: victim.machine.words == leader.machine.words)
+
+
+def damage(folder: Path) -> None:
+    """One bit of an entry that was acknowledged, with others behind it."""
+    segment = next(each for each in folder.glob("*.segment") if b"3" * 400 in each.read_bytes())
+    content = bytearray(segment.read_bytes())
+    content[content.index(b"3" * 400)] ^= 1
+    segment.write_bytes(content)
+
+
+def voters_of(site: Site) -> tuple[MemberId, ...]:
+    assert site.server.driver is not None
+    return site.server.driver.core.replica.configuration.voters
 
 
 async def test_a_cluster_is_not_founded_while_one_server_is_missing_or_expects_another_number(

@@ -40,6 +40,7 @@ from adsum.servers.links import Links
 from adsum.servers.machine import StateMachine
 from adsum.servers.requests import Requests
 from adsum.servers.settings import ServerSettings
+from adsum.servers.taking_in import TakingIn
 from adsum.servers.wire import Encoder
 from adsum.servers.writer import Writer
 from adsum.storage.files import Folder, StorageFailed
@@ -135,6 +136,8 @@ class ConsensusServer:
                     await self._founding.until_member()
                     self.driver = self._driven()
                     nursery.start_soon(self._vouch, self.driver)
+                    taking_in = TakingIn(self.driver, self.links, self._directory.servers, self.change)
+                    nursery.start_soon(taking_in.run)
                     await self.driver.run(writer)
         except BaseExceptionGroup as group:
             broken = _disk_error(group)

@@ -15,12 +15,14 @@ class ServerSettings:
     # Servers to wait for before a cluster is founded; 0: never found one, wait to be taken in.
     expect: int = 0
     raft_multiplier: int = 1  # stretches every tick; Consul's 1 to 10
+    stable_s: float = 10.0  # how long a newcomer only learns; Consul's server_stabilization_time
     rpc_hold_timeout_s: float = 7.0  # how long a request is held while there is no leader; Consul's
     # A snapshot when so many entries were applied since the last one, looked at so often; both Consul's.
     snapshot_entries: int = 16_384
     snapshot_interval_s: float = 30.0
-    # Or at once when the log has grown by so much: it is all in memory.
-    snapshot_log_bytes: int = 64 << 20
+    # Or at once when the log has grown by so much: it is all in memory, and to let go of more than this at
+    # once would hold the loop for too long (a hundred thousand entries take some 15 ms).
+    snapshot_log_bytes: int = 32 << 20
     # What a snapshot leaves behind it in the log, for followers that are only a little late; Consul's.
     entries_kept: int = 10_240
     raft: RaftSettings = field(default_factory=RaftSettings)
