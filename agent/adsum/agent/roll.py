@@ -47,8 +47,13 @@ PEERS = "peers"
 PEERS_SAVED_MAX = 1_024  # one that answers is enough to find the others
 # The list of peers is worth a file every so often: it only has to be roughly true.
 PEERS_SAVE_NS = 5 * SECOND
+# But the first: who is killed before it has one would have nobody to ask.
+FIRST_PEERS_SAVE_NS = SECOND // 2
 # How often it is looked at whether silence means anything again, while it does not.
 HOLD_LOOK_NS = SECOND
+NOBODY_TO_ASK = (
+    "This agent can ask nobody whether what it knows is true ({}); without ?consistent it answers with that."
+)
 
 
 class _Join:
@@ -88,9 +93,11 @@ class Roll:
         self._leaving: list[int] = []
         self._changes: list[FileChange] = []  # must be on disk
         self._save_peers_ns: int | None = None
+        self._has_saved_peers = False
         self._look_ns: int | None = None
         self._copying = Copying(now) if is_persistent else None
         self._saved_until_ns = 0
+        self._held_since_ns = 0
 
     # The verbs.
 
@@ -164,6 +171,15 @@ class Roll:
 
     # What must be kept.
 
+    def behind_ns(self, now: Now) -> int:
+        """How old what is answered about others may be; nought while it is as they say it is."""
+        if self.sharing.shows_saved:
+            return KEPT_NS - (self._saved_until_ns - now.monotonic_ns)
+        replication = self.sharing.replication
+        if not self.presence.holds_last_known:
+            return replication.behind_ns(now)
+        return now.monotonic_ns - max(self._held_since_ns, replication.agreed_ns or 0)
+
     @property
     def has_changes(self) -> bool:
         return bool(self._changes)
@@ -180,7 +196,8 @@ class Roll:
         files = self._copying.tick(now, self.sharing.known(), replication.root)
         if self._save_peers_ns is not None and now.monotonic_ns >= self._save_peers_ns:
             self._save_peers_ns = None
-            files = (*files, self.peers_file())
+            self._has_saved_peers = True
+            files = (*files, *self._peers_file())
         return files
 
     def last_files(self, now: Now) -> tuple[FileChange, ...]:
@@ -188,15 +205,18 @@ class Roll:
             return ()
         if self.has_left and not self._rejoins:
             return (RemoveFile(PEERS), RemoveFile(COPY))
-        return (self.peers_file(), *self._copying.last(now, self.sharing.known()))
+        return (*self._peers_file(), *self._copying.last(now, self.sharing.known()))
 
-    def peers_file(self) -> FileChange:
-        """One that left for good is not to come back by itself."""
+    def _peers_file(self) -> list[FileChange]:
+        """One that left for good is not to come back by itself. One who met nobody keeps what it had, and
+        those who failed are asked too, after the others: the one cut off may be this agent."""
         if self.has_left and not self._rejoins:
-            return RemoveFile(PEERS)
-        members = self.gossip.members()
-        addresses = [list(member.profile.address) for member in members if member.standing.is_present]
-        return WriteFile(PEERS, cbor2.dumps(addresses[:PEERS_SAVED_MAX]))
+            return [RemoveFile(PEERS)]
+        asked = (Status.ALIVE, Status.SUSPECT, Status.FAILED)
+        members = [member for member in self.gossip.members() if member.standing.status in asked]
+        members.sort(key=lambda member: not member.standing.is_present)
+        addresses = [list(member.profile.address) for member in members]
+        return [WriteFile(PEERS, cbor2.dumps(addresses[:PEERS_SAVED_MAX]))] if addresses else []
 
     # Effects.
 
@@ -247,10 +267,13 @@ class Roll:
         self.sharing.member_changed(now, change)
         self.servers.changed(change)
         if self._save_peers_ns is None and self._copying is not None:
-            self._save_peers_ns = now.monotonic_ns + PEERS_SAVE_NS
+            wait_ns = PEERS_SAVE_NS if self._has_saved_peers else FIRST_PEERS_SAVE_NS
+            self._save_peers_ns = now.monotonic_ns + wait_ns
 
     def _look_whether_held(self, now: Now) -> None:
         holds = self.gossip.holds_last_known(now)
+        if holds and not self.presence.holds_last_known:
+            self._held_since_ns = now.monotonic_ns
         within_ns = self.gossip.commons.timeouts(now).max_ns
         self.presence.hold(now, holds=holds, since_ns=now.monotonic_ns - within_ns)
         self._look_ns = now.monotonic_ns + HOLD_LOOK_NS if holds else None
