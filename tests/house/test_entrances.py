@@ -14,7 +14,7 @@ from tests.house.rooms import ROOT
 
 TARGET = re.compile(r"^([a-z-]+):.*$", re.MULTILINE)
 # Their last line comes from the program they start, whose own tests look at it.
-SPEAK_FOR_THEMSELVES = {"run", "test", "conformance", "bench", "bench-membership"}
+SPEAK_FOR_THEMSELVES = {"run", "test", "conformance", "bench", "bench-membership", "bench-raft"}
 
 
 def makefile_recipes() -> dict[str, str]:
