@@ -18,6 +18,7 @@ CORES = [
     "agent/adsum/agent/presence.py",
     "agent/adsum/agent/mirror.py",
     "agent/adsum/agent/sharing.py",
+    "agent/adsum/agent/warm.py",
     "agent/adsum/agent/tags.py",
     "agent/adsum/agent/user_events.py",
     "agent/adsum/agent/known_servers.py",

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from adsum.agent.commands import DeregisterService, RegisterService
 from adsum.agent.joining import read_peers
+from adsum.agent.warm import COPY, KEPT_NS, decode, encode
 from adsum.catalog.definitions import Status
 from adsum.catalog.model import SERF_HEALTH
 from adsum.gossip.commands import ForceLeave, Join, Leave
-from adsum.now import MINUTE, SECOND
+from adsum.now import MILLISECOND, MINUTE, SECOND
 from adsum.testing.cluster import Cluster
 from adsum.testing.network import Conditions
 from adsum.testing.samples import WEB
@@ -175,3 +176,56 @@ def test_instances_of_a_dead_agent_turn_critical_and_come_back_with_it() -> None
     cluster.command(2, Join((cluster.hosts[0].address,)))
     cluster.run_for(15 * SECOND)
     assert statuses(cluster, "web") == {(("m0002", Status.PASSING),)}
+
+
+# Between two lives.
+
+
+def test_a_restarted_agent_answers_with_its_saved_copy_and_says_that_it_is_stale() -> None:
+    cluster = formed(5)
+    cluster.give(0, RegisterService(WEB))
+    cluster.run_for(70 * SECOND)
+    cluster.kill(4)
+    cluster.network.partition([4])
+    cluster.start(4)
+    assert cluster.agent(4).roll.staleness == "saved copy"
+    shown = {host.name for host in cluster.agent(4).composite.view.nodes()}
+    assert shown == {host.profile.name for host in cluster.hosts}
+    (instance,) = cluster.agent(4).composite.view.instances("web")
+    assert instance.status is Status.PASSING
+
+
+def test_the_saved_copy_gives_way_to_what_others_know() -> None:
+    cluster = formed(5)
+    cluster.give(0, RegisterService(WEB))
+    cluster.run_for(70 * SECOND)
+    cluster.kill(4)
+    cluster.give(0, DeregisterService("web1"))
+    cluster.give(1, Leave())
+    cluster.run_for(30 * SECOND)
+    cluster.kill(1)
+    cluster.start(4)
+    cluster.command(4, Join((cluster.hosts[2].address,)))
+    cluster.run_for(5 * SECOND)
+    agent = cluster.agent(4)
+    assert agent.roll.staleness == ""
+    assert agent.composite.view.instances("web") == ()
+    assert agent.composite.view.node(cluster.hosts[1].profile.name) is None
+    assert len(list(agent.composite.view.nodes())) == 4
+
+
+def test_one_whose_peers_are_all_gone_shows_them_for_three_days_and_no_longer() -> None:
+    cluster = formed(3)
+    cluster.run_for(70 * SECOND)
+    cluster.kill(2)
+    cluster.network.partition([2])
+    disk = cluster.disk(2)
+    kept = decode(disk.read(COPY) or b"")
+    almost_old_ms = cluster.now.wall_ms - (KEPT_NS - MINUTE) // MILLISECOND
+    disk.write_durably(COPY, encode(kept._replace(wall_ms=almost_old_ms)))
+    cluster.start(2)
+    cluster.run_for(50 * SECOND)
+    assert len(list(cluster.agent(2).composite.view.nodes())) == 3
+    cluster.run_for(20 * SECOND)
+    assert len(list(cluster.agent(2).composite.view.nodes())) == 1
+    assert cluster.agent(2).roll.staleness == ""

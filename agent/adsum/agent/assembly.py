@@ -53,6 +53,7 @@ log = logging.getLogger("agent")
 # How long an orderly end waits for the others to hear of it, and then for the disk.
 FAREWELL_S = 5.0
 STATUS_INTERVAL_S = 10.0
+SAVED_COPY = "catalog-copy"  # `warm.COPY`, which is loaded with the roll
 # A server's first pass looks at its socket, the loop's next sees what waits there, the one after answers.
 PASSES_TO_ANSWER = 3
 # While a thread loads code, the loop gets its turn a tenth as late as Python's 5 ms.
@@ -89,8 +90,13 @@ class Assembly:
             self._node.perform(self._node.core.start(system_now(), saved))
             nursery.start_soon(writer.run)
             nursery.start_soon(self._node.watches.run)
-            await self._answer_dns(nursery)
+            # With a saved copy of what others publish, no question about them is answered before it is read.
+            has_copy = self._disk.read(SAVED_COPY) is not None
+            if not has_copy:
+                await self._answer_dns(nursery)
             roll_call = await self._call_roll(nursery)
+            if has_copy:
+                await self._answer_dns(nursery)
             await self._open_front(nursery, roll_call)
             nursery.start_soon(self._node.keep_time)
             self._settle_in()
@@ -192,7 +198,7 @@ class Assembly:
         self._manager.stopping("leaving")
         with trio.move_on_after(FAREWELL_S):
             await roll_call.farewell(leaves=leaves)
-        self._node.perform(self._node.core.stop())
+        self._node.perform(self._node.core.stop(system_now()))
         with trio.move_on_after(FAREWELL_S):
             await writer.until_idle()
         log.info("gone")

@@ -28,6 +28,7 @@ from adsum.agent.commands import (
     DeregisterCheck,
     DeregisterService,
     Message,
+    OverrideTags,
     OwnCommand,
     Persisted,
     RegisterCheck,
@@ -65,8 +66,9 @@ from adsum.now import MILLISECOND, SECOND, Now
 from adsum.timers import Timers
 
 if TYPE_CHECKING:  # comes later, see `call_roll`
+    from adsum.agent.commands import RollCommand
     from adsum.agent.roll import Roll
-    from adsum.gossip import commands as gossip_commands
+    from adsum.agent.warm import SavedCopy
 
 # Commands that wait for the disk. Past it new ones are refused: their callers can try again, memory cannot.
 WAITING_MAX = 10_000
@@ -118,9 +120,11 @@ class Core:
                 self.own.restore_ttl(now, state.check_id, state.status, state.output, left_ns)
         return self._settled(now)
 
-    def call_roll(self, now: Now, roll: Roll) -> list[Effect]:
-        """From here on others are heard, and hear of us."""
+    def call_roll(self, now: Now, roll: Roll, copy: SavedCopy | None = None) -> list[Effect]:
+        """From here on others are heard, and hear of us. The copy is what the last life knew of them."""
         self.roll = roll
+        if copy is not None:
+            roll.restore(now, copy)
         return self._settled(now)
 
     def command(self, now: Now, request: int, command: Command) -> list[Effect]:
@@ -159,16 +163,17 @@ class Core:
             self._logs.append(Log(Severity.WARN, f"a service was critical for too long: id={service_id}"))
             self._registry.deregister_service(now, service_id)
         saves = [self._save_ttl_states() for _chore in self._chores.take_due(now.monotonic_ns)]
-        peers = self.roll.take_peers(now) if self.roll is not None else None
-        if peers is not None and self.settings.is_persistent:
-            saves.append(self._persist((peers,), is_synced=False))
+        files = self.roll.take_files(now) if self.roll is not None else ()
+        if files:
+            saves.append(self._persist(files, is_synced=False))
         return [*called, *self._settled(now), *saves]
 
-    def stop(self) -> list[Effect]:
+    def stop(self, now: Now) -> list[Effect]:
         """An orderly end is near: what would be saved a moment later is saved now."""
         saves = [self._save_ttl_states()] if Chore.SAVE_TTL_STATES in self._chores else []
-        if self.roll is not None and self.settings.is_persistent:
-            saves.append(self._persist((self.roll.peers_file(),), is_synced=False))
+        files = self.roll.last_files(now) if self.roll is not None else ()
+        if files:
+            saves.append(self._persist(files, is_synced=False))
         return [*saves]
 
     def deadline(self) -> int | None:
@@ -195,6 +200,8 @@ class Core:
                 registry.maintain_node(now, reason, is_enabled=is_enabled)
             case SetServiceMaintenance(service_id, is_enabled, reason):
                 return registry.maintain_service(now, service_id, reason, is_enabled=is_enabled)
+            case OverrideTags(service_id, tags):
+                return registry.override_tags(now, service_id, tags)
             case Reload(settings):
                 self._reload(now, settings)
         return None
@@ -225,7 +232,7 @@ class Core:
 
     # The roll.
 
-    def _command_roll(self, now: Now, request: int, command: gossip_commands.Command) -> list[Effect]:
+    def _command_roll(self, now: Now, request: int, command: RollCommand) -> list[Effect]:
         if self.roll is None:
             return [Reply(request, Refusal(Cause.FAILED, "The agent is starting; try again shortly"))]
         return self._with_news(now, self.roll.command(now, request, command))

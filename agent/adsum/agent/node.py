@@ -28,6 +28,7 @@ from adsum.storage.writer import Writer
 if TYPE_CHECKING:
     from adsum.agent.keyrings import Keyrings
     from adsum.agent.roll_call import RollCall
+    from adsum.agent.warm import SavedCopy
     from adsum.health_checks.runner import CheckResult, Runner
     from adsum.observe.journal import Journal
 
@@ -91,10 +92,10 @@ class Node:
         """Until then no check runs: the core asks for none before its first tick."""
         self._runner = runner
 
-    def call_roll(self, roll_call: RollCall) -> None:
+    def call_roll(self, roll_call: RollCall, copy: SavedCopy | None) -> None:
         """Until then nobody is heard, and the core asks nothing of the network."""
         self._roll_call = roll_call
-        self.perform(self.core.call_roll(self._clock(), roll_call.roll))
+        self.perform(self.core.call_roll(self._clock(), roll_call.roll, copy))
 
     @property
     def journal(self) -> Journal:

@@ -71,6 +71,14 @@ class Presence:
             owner = uuid_text(profile.node_id)
             self._view.put_node(now, owner, self._node(owner, profile))
 
+    def show_saved(self, now: Now, profile: Profile) -> None:
+        """As it was when this agent last looked, in its life before."""
+        self._show(now, uuid_text(profile.node_id), profile)
+        self._view.set_presence(now, profile.name, is_present=True)
+
+    def hide_saved(self, now: Now, profile: Profile) -> None:
+        self._hide(now, uuid_text(profile.node_id))
+
     def hold(self, now: Now, *, holds: bool, since_ns: int) -> None:
         """Whether silent verdicts, from those of `since_ns` on, mean anything."""
         if holds == self.holds_last_known:

@@ -13,7 +13,14 @@ from random import Random
 
 import cbor2
 
-from adsum.agent.commands import Datagram, MemberAnswered, MemberAsked, RollMessage
+from adsum.agent.commands import (
+    ConfirmCatalog,
+    Datagram,
+    MemberAnswered,
+    MemberAsked,
+    RollCommand,
+    RollMessage,
+)
 from adsum.agent.known_servers import KnownServers
 from adsum.agent.presence import Presence
 from adsum.agent.sharing import Sharing
@@ -25,7 +32,7 @@ from adsum.catalog.replication.interner import Interner
 from adsum.effects import AnswerMember, Cause, Effect, FileChange, Refusal, RemoveFile, Reply, WriteFile
 from adsum.gossip import effects as gossip_effects
 from adsum.gossip.claims import Address
-from adsum.gossip.commands import Command, Join, Leave, Restart
+from adsum.gossip.commands import Join, Leave, Restart
 from adsum.gossip.core import Core
 from adsum.gossip.effects import (
     CarriedHeard,
@@ -101,7 +108,12 @@ class Roll:
 
     # The verbs.
 
-    def command(self, now: Now, request: int, command: Command) -> list[Effect]:
+    def command(self, now: Now, request: int, command: RollCommand) -> list[Effect]:
+        if isinstance(command, ConfirmCatalog):
+            if self.staleness and not self.gossip.commons.roster.present:
+                return [Reply(request, Refusal(Cause.FAILED, NOBODY_TO_ASK.format(self.staleness)))]
+            self.sharing.confirm(now, request, self.servers.shorts)
+            return self.sharing.settled(now)
         match command:
             case Join(addresses):
                 self._join(request, addresses)
@@ -160,6 +172,15 @@ class Roll:
     def _is_better_known(self, now: Now) -> bool:
         return self.sharing.replication.agreed_ns is not None or now.monotonic_ns >= self._saved_until_ns
 
+    def behind_ns(self, now: Now) -> int:
+        """How old what is answered about others may be; nought while it is as they say it is."""
+        if self.sharing.shows_saved:
+            return KEPT_NS - (self._saved_until_ns - now.monotonic_ns)
+        replication = self.sharing.replication
+        if not self.presence.holds_last_known:
+            return replication.behind_ns(now)
+        return now.monotonic_ns - max(self._held_since_ns, replication.agreed_ns or 0)
+
     @property
     def staleness(self) -> str:
         """Why what is answered about others may not be as things are now; empty when it is."""
@@ -170,15 +191,6 @@ class Roll:
         return "silence" if self.presence.holds_last_known else ""
 
     # What must be kept.
-
-    def behind_ns(self, now: Now) -> int:
-        """How old what is answered about others may be; nought while it is as they say it is."""
-        if self.sharing.shows_saved:
-            return KEPT_NS - (self._saved_until_ns - now.monotonic_ns)
-        replication = self.sharing.replication
-        if not self.presence.holds_last_known:
-            return replication.behind_ns(now)
-        return now.monotonic_ns - max(self._held_since_ns, replication.agreed_ns or 0)
 
     @property
     def has_changes(self) -> bool:

@@ -27,10 +27,13 @@ from adsum.agent.node import Node
 from adsum.agent.presence import uuid_bytes
 from adsum.agent.roll import GENERATION, PEERS, Roll
 from adsum.agent.sockets import CannotStart
+from adsum.agent.warm import COPY, SavedCopy
+from adsum.agent.warm import decode as decode_copy
 from adsum.api.door import Refused
 from adsum.api.version import CONSUL_API_VERSION
 from adsum.catalog.model import Node as CatalogNode
 from adsum.catalog.replication.bodies import COMPARE, FETCH, ITEMS
+from adsum.catalog.saved import Damaged
 from adsum.effects import AnswerMember, AskMember, Effect
 from adsum.gossip.claims import SHORT, Address, Profile
 from adsum.gossip.commands import Join, Leave, Restart
@@ -87,7 +90,15 @@ class RollCall:
         identity = Identity(profile, next_generation(disk, now))
         gossip = Core(now, gossip_settings(config), identity, random)
         published = node.core.published
-        self.roll = Roll(now, gossip, published, own, random, rejoins=config.rejoin_after_leave)
+        self.roll = Roll(
+            now,
+            gossip,
+            published,
+            own,
+            random,
+            is_persistent=bool(config.data_dir),
+            rejoins=config.rejoin_after_leave,
+        )
         file = Path(config.data_dir) / journal.FILE_NAME if config.data_dir else None
         self.journal = Journal(file, profile, self.name_of)
         self.witnesses: list[Witness] = [self.journal.record]
@@ -108,7 +119,7 @@ class RollCall:
         if self.network is not None:
             await nursery.start(self.network.run)
         nursery.start_soon(self.journal.run)
-        self._node.call_roll(self)
+        self._node.call_roll(self, saved_copy(self._disk))
         if self.network is not None:
             joining = Joining(self._config, self._disk.read(PEERS), self._join, self._random)
             nursery.start_soon(joining.run)
@@ -208,6 +219,18 @@ def own_profile(config: Config, own: CatalogNode) -> Profile:
     )
     address = Address(own.address, max(config.ports.serf_lan, 1))
     return Profile(uuid_bytes(own.node_id), own.name, address, tags.encode(described))
+
+
+def saved_copy(disk: Disk) -> SavedCopy | None:
+    content = disk.read(COPY)
+    if content is None:
+        return None
+    try:
+        return decode_copy(content)
+    except Damaged as problem:
+        aside = disk.set_aside(COPY)
+        log.error("the saved catalog is damaged (%s); it was set aside as %s and is not used", problem, aside)
+        return None
 
 
 def next_generation(disk: Disk, now: Now) -> int:

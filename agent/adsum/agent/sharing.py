@@ -9,19 +9,29 @@ of an owner moves the view before anything else runs.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from random import Random
 
 from adsum.agent.mirror import Mirror
 from adsum.agent.presence import Presence
+from adsum.agent.warm import SavedCopy, SavedOwner, recalled
 from adsum.catalog import records
 from adsum.catalog.definitions import Status as Verdict
 from adsum.catalog.published import Changed, Part, Published
 from adsum.catalog.replication.core import Replication
-from adsum.catalog.replication.effects import Ask, CarryThis, ForeignNews, OwnerChanged, RootMoved
+from adsum.catalog.replication.effects import (
+    Ask,
+    CarryThis,
+    Confirmed,
+    ForeignNews,
+    OwnerChanged,
+    RootMoved,
+)
 from adsum.catalog.replication.interner import Interner
 from adsum.catalog.replication.publisher import NODE_KEY, OwnIdentity, Unpublishable, Urgency
-from adsum.effects import AskMember, Effect, Log, Severity
+from adsum.catalog.replication.state import OwnerState
+from adsum.effects import AskMember, Cause, Effect, Log, Refusal, Reply, Severity
+from adsum.gossip.claims import Profile
 from adsum.gossip.commands import Carry, SetRoot
 from adsum.gossip.core import Core
 from adsum.gossip.effects import CarriedHeard, MemberChanged, RootHeard
@@ -55,6 +65,7 @@ class Sharing:
         self._presence = presence
         self._logs: list[Log] = []
         self._keep_generation = keep_generation
+        self._saved: dict[bytes, SavedOwner] = {}  # shown from the last life's copy, and not met since
 
     # My own.
 
@@ -108,6 +119,9 @@ class Sharing:
     def answered(self, now: Now, ticket: int, body: bytes | None) -> None:
         self.replication.answered(now, ticket, body)
 
+    def confirm(self, now: Now, request: int, servers: list[bytes]) -> None:
+        self.replication.confirm(now, request, servers)
+
     def member_changed(self, now: Now, change: MemberChanged) -> None:
         """After the view knows it."""
         short, after = change.member.short, change.after
@@ -119,6 +133,9 @@ class Sharing:
             self.replication.member_gone(now, short, is_left=False)
         elif change.before is None or not change.before.is_present:
             self.replication.joined(now, short)
+            saved = self._saved.pop(short, None)
+            if saved is not None:
+                self.replication.recall(now, short, saved.spans)
         for appeared in self._presence.take_appeared():
             self.mirror.show(now, appeared)
 
@@ -126,6 +143,40 @@ class Sharing:
         """Gossip began another life, and what was published is that life's."""
         if generation > self.replication.publisher.state.generation:
             self.replication.renew(now, generation)
+
+    # What the last life knew.
+
+    def restore(self, now: Now, copy: SavedCopy) -> None:
+        """Shown at once; each node's owner is asked when the roll meets it."""
+        for saved in copy.owners:
+            short = saved.profile.short
+            if short == self._gossip.commons.me.short:
+                continue
+            self._saved[short] = saved
+            self._presence.show_saved(now, saved.profile)
+            state = recalled(saved)
+            if state is not None:
+                self.mirror.changed(now, short, None, state)
+        self._presence.take_appeared()
+
+    @property
+    def shows_saved(self) -> bool:
+        return bool(self._saved)
+
+    def forget_saved(self, now: Now) -> None:
+        """Nobody has met them: they are gone, or never to be met from here."""
+        for short, saved in list(self._saved.items()):
+            self.mirror.forget(now, short)
+            self._presence.hide_saved(now, saved.profile)
+        self._saved.clear()
+
+    def known(self) -> Iterator[tuple[Profile, OwnerState]]:
+        """All other owners, for the next copy."""
+        roster = self._gossip.commons.roster
+        for member in roster.members.values():
+            state = self.replication.state(member.short)
+            if state is not None and not member.standing.departure:
+                yield member.profile, state
 
     # Time.
 
@@ -152,6 +203,8 @@ class Sharing:
                         self.mirror.changed(now, owner, before, after)
                 case Ask(ticket, to, method, body):
                     wanted.append(self._ask(ticket, to, method, body))
+                case Confirmed(request, error):
+                    wanted.append(Reply(request, Refusal(Cause.FAILED, error) if error else None))
                 case ForeignNews(_relay, generation, _version):
                     wanted.append(self._begin_again(now, generation))
         return wanted

@@ -61,11 +61,11 @@ def _file_name(identifier: str) -> str:
 
 def encode_service(definition: ServiceDefinition) -> bytes:
     """Its checks have files of their own, since they can be registered and removed alone."""
-    return _sealed(_settings_of(replace(definition, checks=())))
+    return sealed(_settings_of(replace(definition, checks=())))
 
 
 def decode_service(content: bytes) -> ServiceDefinition:
-    values = _known(ServiceDefinition, _opened(content))
+    values = _known(ServiceDefinition, opened(content))
     values["tags"] = tuple(values.get("tags", ()))
     values["weights"] = Weights(*values.get("weights", ()))
     values["tagged_addresses"] = {
@@ -75,24 +75,24 @@ def decode_service(content: bytes) -> ServiceDefinition:
 
 
 def encode_check(definition: CheckDefinition) -> bytes:
-    return _sealed(_settings_of(definition))
+    return sealed(_settings_of(definition))
 
 
 def decode_check(content: bytes) -> CheckDefinition:
-    values = _known(CheckDefinition, _opened(content))
+    values = _known(CheckDefinition, opened(content))
     values["args"] = tuple(values.get("args", ()))
     return _built(CheckDefinition, values)
 
 
 def encode_ttl_states(states: Iterable[TtlState]) -> bytes:
-    return _sealed([[each.check_id, each.status, each.output, each.expires_wall_ms] for each in states])
+    return sealed([[each.check_id, each.status, each.output, each.expires_wall_ms] for each in states])
 
 
 def decode_ttl_states(content: bytes) -> tuple[TtlState, ...]:
     try:
         return tuple(
             TtlState(check_id, Status(status), output, expires_wall_ms)
-            for check_id, status, output, expires_wall_ms in _opened(content)
+            for check_id, status, output, expires_wall_ms in opened(content)
         )
     except (TypeError, ValueError) as problem:
         raise Damaged(str(problem)) from problem
@@ -126,12 +126,12 @@ def _built(kind: type[Definition], values: dict[str, Any]) -> Definition:
         raise Damaged(str(problem)) from problem
 
 
-def _sealed(value: object) -> bytes:
+def sealed(value: object) -> bytes:
     payload = cbor2.dumps(value)
     return MAGIC + zlib.crc32(payload).to_bytes(4, "big") + payload
 
 
-def _opened(content: bytes) -> Any:
+def opened(content: bytes) -> Any:
     payload = content[len(MAGIC) + 4 :]
     checksum = content[len(MAGIC) : len(MAGIC) + 4]
     if not content.startswith(MAGIC) or checksum != zlib.crc32(payload).to_bytes(4, "big"):

@@ -24,6 +24,8 @@ from adsum.agent.core import Core
 from adsum.agent.presence import uuid_text
 from adsum.agent.roll import GENERATION, PEERS, Roll
 from adsum.agent.settings import Settings
+from adsum.agent.warm import COPY
+from adsum.agent.warm import decode as decode_copy
 from adsum.catalog.definitions import Status
 from adsum.catalog.model import Node
 from adsum.catalog.replication.interner import Interner
@@ -140,7 +142,9 @@ class Cluster(GossipWorld):
         player = Player(core, Roll(self.now, gossip, core.published, node, random, interner=self._interner))
         host.core = player
         self._do(host, core.start(self.now, registrations.load(disk)))
-        self._do(host, core.call_roll(self.now, player.roll))
+        content = disk.read(COPY)
+        copy = decode_copy(content) if content is not None else None
+        self._do(host, core.call_roll(self.now, player.roll, copy))
         return player
 
     # What agents ask of their hosts.

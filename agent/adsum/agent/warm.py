@@ -1,0 +1,146 @@
+"""The copy of the catalog that outlives the process: what an agent answers with until it has heard better.
+
+Every minute in which something changed, what is known of every other owner becomes one file. Encoding is
+done a few owners at a time, and only for those that changed, so that it never holds the loop; the file is
+replaced unsynced, for losing it costs a cold start and no more.
+
+After a start the nodes in it are shown as they last were, and the agent says that it is stale. Each goes over
+to the roll when the roll meets it; after the first comparison with another agent those that the roll never
+met are gone, and after three days, the time a failed member is kept, they are in any case.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import NamedTuple
+
+from adsum.catalog.replication.bodies import FRAME_BYTES
+from adsum.catalog.replication.deltas import decode as decode_delta
+from adsum.catalog.replication.state import OwnerState, applied, span_of
+from adsum.catalog.replication.strict import BadBytes
+from adsum.catalog.saved import Damaged, opened, sealed
+from adsum.effects import FileChange, WriteFile
+from adsum.gossip.claims import Address, Profile
+from adsum.now import HOUR, MILLISECOND, MINUTE, Now
+
+COPY = "catalog-copy"
+FORMAT = 1
+SAVE_NS = MINUTE
+SLICE_NS = 50 * MILLISECOND
+OWNERS_A_SLICE = 100  # at 20 services each, some 5 ms
+KEPT_NS = 72 * HOUR
+
+
+class SavedOwner(NamedTuple):
+    profile: Profile
+    spans: tuple[bytes, ...]  # everything known of it, as exchanges would hand it over
+
+
+class SavedCopy(NamedTuple):
+    wall_ms: int
+    owners: tuple[SavedOwner, ...]
+
+
+def encode(copy: SavedCopy) -> bytes:
+    rows = [
+        [each.profile.node_id, each.profile.name, *each.profile.address, each.profile.meta, list(each.spans)]
+        for each in copy.owners
+    ]
+    return sealed([FORMAT, copy.wall_ms, rows])
+
+
+def decode(content: bytes) -> SavedCopy:
+    """Raises `Damaged`."""
+    match opened(content):
+        case [1, int(wall_ms), list(rows)]:
+            return SavedCopy(wall_ms, tuple(map(_owner, rows)))
+    raise Damaged("it holds no catalog")
+
+
+def _owner(row: object) -> SavedOwner:
+    match row:
+        case [bytes(node_id), str(name), str(host), int(port), bytes(meta), list(spans)]:
+            if len(node_id) == 16 and all(type(span) is bytes for span in spans):
+                return SavedOwner(Profile(node_id, name, Address(host, port), meta), tuple(spans))
+    raise Damaged("it holds an owner that is none")
+
+
+class Copying:
+    """What the next file needs, gathered in slices."""
+
+    def __init__(self, now: Now) -> None:
+        self._spans: dict[bytes, tuple[OwnerState, tuple[bytes, ...]]] = {}
+        self._begin_ns = now.monotonic_ns + SAVE_NS
+        self._written: tuple[bytes, int] | None = None
+        self._slice_ns: int | None = None
+
+    def deadline(self) -> int:
+        return self._begin_ns if self._slice_ns is None else self._slice_ns
+
+    def tick(
+        self, now: Now, known: Iterable[tuple[Profile, OwnerState]], root: bytes
+    ) -> tuple[FileChange, ...]:
+        """The file, once it is due, complete, and not what was written last."""
+        if now.monotonic_ns < self.deadline():
+            return ()
+        listed = list(known)
+        version = (root, len(listed))
+        if version == self._written:
+            self._begin_ns = now.monotonic_ns + SAVE_NS
+            return ()
+        if not self._gather(listed, OWNERS_A_SLICE):
+            self._slice_ns = now.monotonic_ns + SLICE_NS
+            return ()
+        self._slice_ns, self._begin_ns, self._written = None, now.monotonic_ns + SAVE_NS, version
+        return (self._file(now, listed),)
+
+    def last(self, now: Now, known: Iterable[tuple[Profile, OwnerState]]) -> tuple[FileChange, ...]:
+        """At an orderly end, however long it takes."""
+        listed = list(known)
+        self._gather(listed, len(listed))
+        return (self._file(now, listed),) if listed else ()
+
+    def _gather(self, listed: list[tuple[Profile, OwnerState]], owners_max: int) -> bool:
+        """Whether all are."""
+        changed = [(profile, state) for profile, state in listed if self._kept_state(profile) is not state]
+        for profile, state in changed[:owners_max]:
+            self._spans[profile.short] = (state, _spans(state))
+        return len(changed) <= owners_max
+
+    def _kept_state(self, profile: Profile) -> OwnerState | None:
+        kept = self._spans.get(profile.short)
+        return kept[0] if kept is not None else None
+
+    def _file(self, now: Now, listed: list[tuple[Profile, OwnerState]]) -> FileChange:
+        self._spans = {profile.short: self._spans[profile.short] for profile, _ in listed}
+        owners = tuple(SavedOwner(profile, self._spans[profile.short][1]) for profile, _ in listed)
+        return WriteFile(COPY, encode(SavedCopy(now.wall_ms, owners)))
+
+
+def recalled(saved: SavedOwner) -> OwnerState | None:
+    """None when nothing of it can be read."""
+    state: OwnerState | None = None
+    for encoded in saved.spans:
+        try:
+            delta = decode_delta(encoded)
+        except BadBytes:
+            break
+        if state is None:
+            state = OwnerState(delta.owner, delta.generation)
+        if (delta.owner, delta.generation) != (state.owner, state.generation):
+            break
+        state = applied(state, delta)
+    return state
+
+
+def _spans(state: OwnerState) -> tuple[bytes, ...]:
+    spans = []
+    since, is_all = 0, False
+    while not is_all:
+        encoded, is_all = span_of(state, since, FRAME_BYTES)
+        spans.append(encoded)
+        through = decode_delta(encoded).through or 0
+        if through <= since:
+            break  # what is known beyond a gap comes with the next exchange
+        since = through
+    return tuple(spans)

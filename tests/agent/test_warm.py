@@ -1,0 +1,87 @@
+"""The saved copy of the catalog: what it holds, and when it is written."""
+
+from __future__ import annotations
+
+import pytest
+
+from adsum.agent import warm
+from adsum.agent.warm import OWNERS_A_SLICE, SAVE_NS, SLICE_NS, Copying, SavedCopy, SavedOwner
+from adsum.catalog.replication.deltas import Delta
+from adsum.catalog.replication.items import Item, term
+from adsum.catalog.replication.state import OwnerState, applied
+from adsum.catalog.saved import Damaged
+from adsum.effects import WriteFile
+from adsum.gossip.claims import Address, Profile
+from adsum.now import MILLISECOND, Now
+
+WALL_MS = 1_800_000_000_000
+
+
+def at(ns: int) -> Now:
+    return Now(ns, WALL_MS + ns // MILLISECOND)
+
+
+def owner(number: int, items: int = 2, value: bytes = b"x") -> tuple[Profile, OwnerState]:
+    profile = Profile(number.to_bytes(8) + bytes(8), f"n{number}", Address("10.0.0.1", 8301), b"meta")
+    listed = tuple(Item(each, each + 1, value) for each in range(items))
+    digest = 0
+    for item in listed:
+        digest ^= term(item)
+    return profile, applied(OwnerState(profile.short, 7), Delta(profile.short, 7, items, digest, listed))
+
+
+def content(changes: tuple[object, ...]) -> SavedCopy:
+    (change,) = changes
+    assert isinstance(change, WriteFile)
+    assert change.path == warm.COPY
+    return warm.decode(change.content)
+
+
+def test_what_is_saved_is_what_was_known() -> None:
+    profile, state = owner(1)
+    (saved,) = content(Copying(at(0)).last(at(5), [(profile, state)])).owners
+    assert saved.profile == profile
+    again = warm.recalled(saved)
+    assert again is not None
+    assert (again.generation, again.items, again.is_complete) == (7, state.items, True)
+
+
+def test_an_owner_larger_than_a_frame_is_saved_in_several() -> None:
+    profile, state = owner(1, items=100, value=bytes(2_000))
+    (saved,) = content(Copying(at(0)).last(at(5), [(profile, state)])).owners
+    assert len(saved.spans) > 1
+    again = warm.recalled(saved)
+    assert again is not None
+    assert (again.items, again.is_complete) == (state.items, True)
+
+
+def test_a_file_is_written_a_minute_after_the_start_and_then_only_after_a_change() -> None:
+    copying, known = Copying(at(0)), [owner(1)]
+    assert copying.tick(at(SAVE_NS - 1), known, b"root") == ()
+    assert len(content(copying.tick(at(SAVE_NS), known, b"root")).owners) == 1
+    assert copying.tick(at(2 * SAVE_NS), known, b"root") == ()
+    assert copying.deadline() == 3 * SAVE_NS
+    assert len(content(copying.tick(at(3 * SAVE_NS), known, b"other"))) == 2
+
+
+def test_many_owners_are_encoded_a_slice_at_a_time() -> None:
+    copying, known = Copying(at(0)), [owner(number) for number in range(2 * OWNERS_A_SLICE + 1)]
+    assert copying.tick(at(SAVE_NS), known, b"root") == ()
+    assert copying.tick(at(SAVE_NS + SLICE_NS), known, b"root") == ()
+    assert len(content(copying.tick(at(SAVE_NS + 2 * SLICE_NS), known, b"root")).owners) == len(known)
+
+
+def test_an_agent_that_knows_nobody_leaves_no_file() -> None:
+    assert Copying(at(0)).last(at(5), []) == ()
+
+
+@pytest.mark.parametrize("damage", [b"", b"adsum1\n", b"adsum1\n" + bytes(40)])
+def test_a_damaged_file_is_known_as_such(damage: bytes) -> None:
+    with pytest.raises(Damaged):
+        warm.decode(damage)
+
+
+def test_spans_that_make_no_sense_are_not_recalled() -> None:
+    profile, _ = owner(1)
+    assert warm.recalled(SavedOwner(profile, (b"\xff",))) is None
+    assert warm.recalled(SavedOwner(profile, ())) is None
