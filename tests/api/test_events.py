@@ -15,6 +15,10 @@ from tests.api.agents import Asker, decoded, index_of, refused
 
 # The first id that the injected source gives, in Consul's form.
 FIRST_ID = Random(0).randbytes(16)
+TOO_LARGE = (
+    '1 error occurred:\n\t* error broadcasting event to segment "": '
+    "user event exceeds configured limit of 512 bytes before encoding\n\n"
+)
 
 
 @pytest.fixture
@@ -73,7 +77,7 @@ async def test_post_stands_in_for_put(asker: Asker) -> None:
         ("", b"", (400, "Missing name")),
         ("x?tag=y", b"", (500, "Cannot provide tag filter without service filter")),
         ("x?dc=zz", b"", (500, "No path to datacenter")),
-        ("x", b"p" * 600, (500, "user event exceeds configured limit of 512 bytes before encoding")),
+        ("x", b"p" * 600, (500, TOO_LARGE)),
     ],
 )
 async def test_what_cannot_be_fired_is_refused_and_not_listed(

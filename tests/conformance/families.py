@@ -10,12 +10,14 @@ from tests.conformance.cases import (
     blocking,
     catalog,
     checks_running,
+    cluster,
     dns_answers,
     dns_settings,
     filters,
     health,
     input_rules,
     methods,
+    roll,
     status,
 )
 
@@ -29,10 +31,12 @@ def families() -> tuple[Family, ...]:
         catalog.FAMILY,
         health.FAMILY,
         status.FAMILY,
+        roll.FAMILY,
         filters.FAMILY,
         input_rules.FAMILY,
         methods.FAMILY,
         blocking.FAMILY,
         dns_answers.FAMILY,
         dns_settings.FAMILY,
+        *cluster.FAMILIES,
     )

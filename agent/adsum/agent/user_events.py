@@ -84,7 +84,8 @@ def check(event: Event) -> None:
         except BadPattern as bad:
             raise BadEvent(f"Invalid {kind} filter: {bad}") from None
     if _size(event) > SIZE_MAX:
-        raise BadEvent(f"user event exceeds configured limit of {SIZE_MAX} bytes before encoding")
+        sentence = f"user event exceeds configured limit of {SIZE_MAX} bytes before encoding"
+        raise BadEvent(f'1 error occurred:\n\t* error broadcasting event to segment "": {sentence}\n\n')
 
 
 def _size(event: Event) -> int:
