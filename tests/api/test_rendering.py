@@ -5,10 +5,26 @@ from __future__ import annotations
 import trio
 
 from adsum.api.rendering import OVERHEAD_BYTES, ApiCounters, Read, Rendering, Renderings
+from adsum.api.response import HeaderList
 from adsum.catalog.indexes import Family, Indexes, Topic
 
 WEB = Topic(Family.HEALTH, "web")
 DB = Topic(Family.HEALTH, "db")
+
+
+class Stamped:
+    """Headers that a test changes."""
+
+    def __init__(self) -> None:
+        self.version = 1
+        self.headers: HeaderList = (("X-Meta", "1"),)
+
+    def look(self) -> int:
+        return self.version
+
+    def change(self, value: str) -> None:
+        self.headers = (("X-Meta", value),)
+        self.version += 1
 
 
 class Source:
@@ -27,7 +43,7 @@ def rendering(
     source: Source, indexes: Indexes, counters: ApiCounters | None = None, *topics: Topic
 ) -> Rendering:
     read = Read(topics or (WEB,), source.render)
-    return Rendering(read, indexes, counters or ApiCounters(), lambda: (("X-Meta", "1"),), is_pretty=False)
+    return Rendering(read, indexes, counters or ApiCounters(), Stamped(), is_pretty=False)
 
 
 async def test_answer_stands_until_its_topic_moves() -> None:
@@ -55,6 +71,17 @@ async def test_same_bytes_keep_their_index() -> None:
     assert source.made == 2
     assert kept.current() is first
     assert source.made == 2
+
+
+async def test_other_headers_take_a_new_head_and_the_body_as_it_is() -> None:
+    indexes, source, stamped = Indexes(1000, tag=7), Source(), Stamped()
+    kept = Rendering(Read((WEB,), source.render), indexes, ApiCounters(), stamped, is_pretty=False)
+    before, index = kept.current(), kept.index
+    stamped.change("2")
+    after = kept.current()
+    assert dict(after.headers)["X-Meta"] == "2"
+    assert (after.body, kept.index, source.made) == (before.body, index, 1)
+    assert kept.current() is after
 
 
 async def test_any_of_several_topics_moves_it() -> None:

@@ -61,6 +61,19 @@ class Reload:
     settings: Settings
 
 
+@dataclass(frozen=True, slots=True)
+class OverrideTags:
+    """By somebody who does not own the service, where its owner allows that."""
+
+    service_id: str
+    tags: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ConfirmCatalog:
+    """Done when this agent has all that two other members have now."""
+
+
 OwnCommand = (
     RegisterService
     | DeregisterService
@@ -69,9 +82,11 @@ OwnCommand = (
     | ReportTtl
     | SetNodeMaintenance
     | SetServiceMaintenance
+    | OverrideTags
     | Reload
 )
-Command: TypeAlias = "OwnCommand | gossip_commands.Command"
+RollCommand: TypeAlias = "ConfirmCatalog | gossip_commands.Command"
+Command: TypeAlias = "OwnCommand | RollCommand"
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from adsum.agent import tags
-from adsum.gossip.claims import Address
+from adsum.gossip.claims import SHORT, Address
 from adsum.gossip.effects import MemberChanged
 
 
@@ -29,6 +29,11 @@ class KnownServers:
     @property
     def present(self) -> list[Server]:
         return list(self._present.values())
+
+    @property
+    def shorts(self) -> list[bytes]:
+        """Their short ids."""
+        return [node_id[:SHORT] for node_id in self._present]
 
     def changed(self, change: MemberChanged) -> None:
         node_id = change.member.node_id

@@ -7,6 +7,8 @@ is not, and wins over the former under the same id. A change is made whole, or r
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from adsum.catalog.definitions import CheckDefinition, CheckKind, ServiceDefinition, Status
 from adsum.catalog.local import Local, Source
 from adsum.catalog.model import NODE_MAINTENANCE, SERVICE_MAINTENANCE
@@ -20,6 +22,10 @@ CHECKS_MAX = 100_000
 # A registration travels to every host, whole (ARCHITECTURE 6).
 ITEM_BYTES_MAX = 64 * 1024
 
+NO_OVERRIDE = (
+    'The service "{}" belongs to its agent: register it there. '
+    "Only tags can be changed from elsewhere, and only where it was registered with EnableTagOverride."
+)
 NO_REASON_NODE = "This node is in maintenance; whoever enabled it gave no reason."
 NO_REASON_SERVICE = "This service is in maintenance; whoever enabled it gave no reason."
 
@@ -124,6 +130,22 @@ class Registry:
             self.deregister_check(now, definition.check_id)
         elif definition.check_id not in self.own.checks:  # the first reason stays, as in Consul
             self._put_check(now, definition, encode_check(definition))
+
+    def override_tags(self, now: Now, service_id: str, tags: tuple[str, ...]) -> Refusal | None:
+        """Lasts until the service is registered again, or a file that defines it is read again."""
+        known = self.own.services.get(service_id)
+        if known is None:
+            return Refusal(Cause.UNKNOWN, f'No service registered with ID "{service_id}"')
+        if not known.definition.enable_tag_override:
+            return Refusal(Cause.INVALID, NO_OVERRIDE.format(service_id))
+        definition = replace(known.definition, tags=tags)
+        content = encode_service(definition)
+        refusal = self._too_large(content)
+        if refusal is None:
+            self.own.put_service(now, definition, known.source)
+            if known.source is Source.API:
+                self._changes.append(WriteFile(service_path(service_id), content))
+        return refusal
 
     # What was there before, and what files say.
 

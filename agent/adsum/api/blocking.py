@@ -1,7 +1,8 @@
 """Reads of the catalog: parse, find the shared rendering, wait while it is what the client already has.
 
 Contract 1.5 to 1.8, and ARCHITECTURE section 4 ("Indexes"). Every catalog read is answered from this agent's
-own copy, so every mode of consistency is the same here and is called `stale`, which is what it is. A wait
+own copy, so every mode of consistency is called `stale`, which is what it is; `?consistent` has the copy
+compared with others first. A wait
 ends when the query's own index moves. An index that is not from here (a client behind a balancer, or from
 before a restart) is held for a change at most a second and then answered with the current one, so that such
 a client neither spins nor hangs.
@@ -15,14 +16,15 @@ from random import Random
 
 import trio
 
+from adsum.agent.commands import ConfirmCatalog
 from adsum.api import parameters
-from adsum.api.door import Agent
+from adsum.api.door import Agent, Refused
+from adsum.api.freshness import Freshness
 from adsum.api.queries import refusing_bad_filters
 from adsum.api.rendering import ApiCounters, Read, Rendering, Renderings
 from adsum.api.request import Query, Request
 from adsum.api.response import HeaderList, Response
 from adsum.api.router import Refusal, Route
-from adsum.api.standing import knows_leader
 from adsum.catalog.filter_grammar import BadFilter
 from adsum.frozen import dataclass
 from adsum.now import SECOND
@@ -39,6 +41,8 @@ FAILED_META: HeaderList = (
     ("X-Consul-Knownleader", "false"),
     ("X-Consul-Lastcontact", "0"),
 )
+
+CACHED: HeaderList = (("X-Cache", "HIT"), ("Age", "0"))
 
 # Parameters that plans and renderings look at; all others (when to answer, who asks, how fresh) leave the
 # answer as it is, and queries that differ only in them share a rendering, and an index.
@@ -59,17 +63,14 @@ class Reads:
         self._random = random
         self._counters = counters
         self._renderings = Renderings(counters)
-        self._servers = agent.roll.servers
-        self._servers_version = self._servers.version
+        self._freshness = Freshness(agent)
 
     def route(self, path: str, plan: Plan, *, takes_cached: bool = False) -> Route:
         """A plan turns the rest of the path and the query into what to read, or refuses."""
         by_target = self._renderings.by_target
-        counters, servers = self._counters, self._servers
+        counters = self._counters
 
         async def answer(request: Request, rest: str) -> Response:
-            if servers.version != self._servers_version:
-                self._look_who_leads()
             known = by_target.get(request.target)
             if known is None:
                 return await self._answer(plan, request, rest, takes_cached=takes_cached)
@@ -90,14 +91,23 @@ class Reads:
             check_cache_control(request.header("cache-control"))
         parameters.check_namespace(query)
         parameters.check_datacenter(query, self._agent.config.datacenter, FAILED_META)
+        if query.has("consistent"):
+            await self._confirm()
         with refusing_bad_filters(FAILED_META):
             rendering = self._find(plan, request, rest, is_cached=is_cached)
             response = rendering.current()
             if asked.index:
                 return await self._hold(request, rendering, asked)
-        if not is_cached and not query.has("token") and not rendering.read.is_by_distance:
+        if not (is_cached or rendering.read.is_by_distance or query.has("token") or query.has("consistent")):
             self._renderings.keep_target(request.target, rendering)
         return response
+
+    async def _confirm(self) -> None:
+        """Of the members that are present, two have nothing that we lack; or there are none."""
+        try:
+            await self._agent.submit(ConfirmCatalog())
+        except Refused as refused:
+            raise Refusal(500, refused.refusal.sentence, FAILED_META) from None
 
     def _find(self, plan: Plan, request: Request, rest: str, *, is_cached: bool) -> Rendering:
         key = (request.path, tuple(sorted(pair for pair in request.query if pair[0] in SHAPING)))
@@ -110,25 +120,14 @@ class Reads:
         read = plan(self._agent, request.query, rest)
         return self._make(key, read, request.query, is_cached=is_cached)
 
-    def _look_who_leads(self) -> None:
-        """Every answer says whether a leader is known, those that were made before as well."""
-        self._servers_version = self._servers.version
-        self._renderings.outdate()
-
     def _make(self, key: Hashable, read: Read, query: Query, *, is_cached: bool) -> Rendering:
         """Rendered before it is kept: what fails is not worth keeping."""
-        agent = self._agent
-
-        def meta() -> HeaderList:
-            return (
-                ("X-Consul-Knownleader", "true" if knows_leader(agent) else "false"),
-                ("X-Consul-Lastcontact", "0"),
-                ("X-Consul-Effective-Consistency", "stale"),
-                *((("X-Cache", "HIT"), ("Age", "0")) if is_cached else ()),
-            )
-
-        is_pretty = parameters.is_pretty(query, always=agent.config.is_dev)
-        rendering = Rendering(read, agent.view.indexes, self._counters, meta, is_pretty=is_pretty)
+        agent, headers = self._agent, CACHED if is_cached else ()
+        rendering = Rendering(
+            *(read, agent.view.indexes, self._counters, self._freshness),
+            is_pretty=parameters.is_pretty(query, always=agent.config.is_dev),
+            headers=headers,
+        )
         rendering.current()
         self._renderings.keep(key, rendering)
         return rendering
@@ -150,8 +149,6 @@ class Reads:
             self._counters.blocking_open -= 1
             for topic in rendering.read.topics:
                 watches.remove(topic, wake)
-        if self._servers.version != self._servers_version:
-            self._look_who_leads()
         return rendering.current()
 
     async def _until_moved(self, request: Request, rendering: Rendering, deadline: float) -> None:

@@ -15,6 +15,7 @@ import time
 from collections import OrderedDict
 from collections.abc import Callable, Hashable
 from dataclasses import dataclass
+from typing import Protocol
 
 import trio
 
@@ -57,15 +58,30 @@ class Read:
     is_by_distance: bool = False  # the order may change though nothing else does: made again for each asker
 
 
+class Stamp(Protocol):
+    """The headers that depend on more than the query and the catalog; `api.freshness`."""
+
+    @property
+    def version(self) -> int: ...
+
+    @property
+    def headers(self) -> HeaderList: ...
+
+    def look(self) -> int:
+        """Brings both up to date; the version."""
+        ...
+
+
 class Rendering:
     __slots__ = (
         "_counters",
+        "_headers",
         "_indexes",
         "_is_pretty",
-        "_meta",
-        "_meta_shown",
         "_only_topic",
         "_seen",
+        "_stamp",
+        "_stamped",
         "index",
         "is_used",
         "kept_by",
@@ -81,11 +97,11 @@ class Rendering:
         read: Read,
         indexes: Indexes,
         counters: ApiCounters,
-        meta: Callable[[], HeaderList],
+        stamp: Stamp,
         *,
         is_pretty: bool,
+        headers: HeaderList = (),
     ) -> None:
-        """`meta` gives the headers that depend on more than the catalog; see `Renderings.outdate`."""
         self.read = read
         self.index = 0
         self.response = Response()
@@ -96,15 +112,19 @@ class Rendering:
         self.next_at = 0.0  # on trio's clock: waiters should not ask for another before
         self._indexes = indexes
         self._counters = counters
-        self._meta = meta
-        self._meta_shown: HeaderList = ()
+        self._stamp = stamp
+        self._stamped = -1
+        self._headers = (*headers, *read.headers)
         self._is_pretty = is_pretty
         self._only_topic = read.topics[0] if len(read.topics) == 1 else None
         self._seen = -1
 
     def current(self) -> Response:
+        version = self._stamp.look()
         if self._topics_index() != self._seen:
             self._render()
+        elif version != self._stamped:
+            self._put_head(self.response.body)
         return self.response
 
     def outdate(self) -> None:
@@ -126,19 +146,22 @@ class Rendering:
         if self._is_pretty:
             plain = shapes.pretty(plain)
         self._counters.renderings += 1
-        meta, body = self._meta(), self.response.body
-        is_unchanged = self.index and plain == body.plain
-        if is_unchanged:
+        if self.index and plain == self.response.body.plain:
             self._counters.renderings_unchanged += 1
+            if self._stamp.version != self._stamped:
+                self._put_head(self.response.body)
         else:
-            self.index, body = seen, Body(plain)
+            self.index = seen
+            self._put_head(Body(plain))
             self._resize(len(plain) + OVERHEAD_BYTES)
-        if not is_unchanged or meta != self._meta_shown:
-            headers = (("X-Consul-Index", str(self.index)), *meta, *self.read.headers)
-            self.response, self._meta_shown = json_body(body, headers), meta
         self._seen = seen
         cost_s = time.perf_counter() - begun_s
         self.next_at = trio.current_time() + max(PAUSE_S_MIN, PAUSE_PER_COST * cost_s)
+
+    def _put_head(self, body: Body) -> None:
+        self._stamped = self._stamp.version
+        headers = (("X-Consul-Index", str(self.index)), *self._stamp.headers, *self._headers)
+        self.response = json_body(body, headers)
 
     def _resize(self, size: int) -> None:
         grown, self.size = size - self.size, size
@@ -177,11 +200,6 @@ class Renderings:
         if len(rendering.targets) < TARGETS_PER_QUERY_MAX:
             rendering.targets.append(target)
             self.by_target[target] = rendering
-
-    def outdate(self) -> None:
-        """What their headers tell may have changed."""
-        for rendering in self._by_query.values():
-            rendering.outdate()
 
     def make_room(self) -> None:
         """The clock algorithm: who was used since it was last looked at may stay another round. The last one
