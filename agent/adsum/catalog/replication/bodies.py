@@ -29,6 +29,9 @@ FRAME_BYTES = 64 * 1024
 STANDINGS_MAX = 2_200  # in one message: a frame's worth
 RANGES_MAX = 4_096
 ITEMS_MAX = 64
+BODY_BYTES_MAX = (
+    512 * 1024
+)  # a frame of what is wanted, one of what is given, and one item of the greatest size
 TURN_MAX = 1 << 16
 BUSY = cbor2.dumps([1])
 REFUSED = cbor2.dumps([2])
@@ -56,7 +59,7 @@ def compare(turn: int, words: bytes) -> bytes:
 
 
 def read_compare(body: bytes) -> tuple[int, bytes]:
-    match strict.loads(body):
+    match _loads(body):
         case [turn, words, *_]:
             octets = strict.octets(words, at_least=WORDS_BYTES, at_most=WORDS_BYTES)
             return strict.counter(turn, TURN_MAX), octets
@@ -68,7 +71,7 @@ def compared(standings: Iterable[Standing], *, is_more: bool) -> bytes:
 
 
 def read_compared(body: bytes) -> tuple[list[Standing], bool]:
-    match strict.loads(body):
+    match _loads(body):
         case [0, bool(is_more), standings, *_]:
             return _unpacked(standings), is_more
         case [1, *_]:
@@ -81,7 +84,7 @@ def fetch(wanted: Iterable[Standing], given: list[bytes]) -> bytes:
 
 
 def read_fetch(body: bytes) -> tuple[list[Standing], list[bytes]]:
-    match strict.loads(body):
+    match _loads(body):
         case [wanted, list(given), *_]:
             return _unpacked(wanted), _ranges(given)
     raise BadBytes("not a fetch")
@@ -92,7 +95,7 @@ def items(owner: bytes, generation: int, numbers: list[int]) -> bytes:
 
 
 def read_items(body: bytes) -> tuple[bytes, int, list[int]]:
-    match strict.loads(body):
+    match _loads(body):
         case [owner, generation, list(numbers), *_] if len(numbers) <= ITEMS_MAX:
             short = strict.octets(owner, at_least=SHORT, at_most=SHORT)
             wanted = [strict.counter(number, NUMBER_MAX) for number in numbers]
@@ -105,12 +108,18 @@ def fetched(ranges: list[bytes]) -> bytes:
 
 
 def read_fetched(body: bytes) -> list[bytes]:
-    match strict.loads(body):
+    match _loads(body):
         case [0, list(ranges), *_]:
             return _ranges(ranges)
         case [1, *_]:
             raise Busy
     raise BadBytes("not an answer to a fetch")
+
+
+def _loads(body: bytes) -> list[object]:
+    if len(body) > BODY_BYTES_MAX:
+        raise BadBytes("too long")
+    return strict.loads(body)
 
 
 def _packed(standings: Iterable[Standing]) -> bytes:

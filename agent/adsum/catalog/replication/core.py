@@ -141,7 +141,7 @@ class Replication:
             return
         is_news = self._copies.hear(now, sender, holding, delta, is_push=True)
         if delta.notices and holding is not self._copies.own_holding:
-            self._pulls.notice(now, sender, holding, delta)
+            self._pulls.notice(now, sender, delta)
         elif is_news:
             self._tell(delta)
         if is_news:
@@ -246,6 +246,7 @@ class Replication:
 
     def _reap(self, now: Now) -> None:
         self._copies.reap(now)
+        self._waiting.sweep()
         before = self.publisher.state
         self.publisher.collect(now.monotonic_ns)
         if self.publisher.state is not before:

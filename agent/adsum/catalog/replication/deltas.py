@@ -134,7 +134,7 @@ def decode(encoded: bytes) -> Delta:
 def _push(
     encoded: bytes, owner: object, generation: object, version: object, digest: object, rows: list[object]
 ) -> Delta:
-    latest = strict.counter(version, VERSION_MAX)
+    latest = strict.counter(version, VERSION_MAX, at_least=1)
     items, notices = _items(rows, latest)
     return Delta(
         *_head(owner, generation),
@@ -157,7 +157,7 @@ def _span(
     through: object,
     gc_version: object,
 ) -> Delta:
-    latest = strict.counter(version, VERSION_MAX)
+    latest = strict.counter(version, VERSION_MAX, at_least=1)
     items, notices = _items(rows, latest)
     first, last = strict.counter(since, latest + 1), strict.counter(through, latest + 1)
     if notices or last < first:

@@ -374,7 +374,11 @@ class Exchanges:
         """What they lack of an owner; nothing when they are not behind us."""
         holding = self.copies.holdings.get(owner)
         state = holding.state if holding is not None else None
-        if state is None or (theirs.generation, theirs.low_water) >= (state.generation, state.version):
+        if (
+            state is None
+            or not state.version
+            or (theirs.generation, theirs.low_water) >= (state.generation, state.version)
+        ):
             return b"", True
         is_below = theirs.low_water < state.gc_version and theirs.gc_version < state.gc_version
         begins = theirs.generation < state.generation or is_below
@@ -416,7 +420,7 @@ def _age(now: Now, holding: Holding) -> int:
 
 def _standing(now: Now, holding: Holding) -> Standing:
     state = holding.front
-    if state is None:
+    if state is None or not state.version:
         return Standing(holding.owner, 0, 0, 0, 0, AGE_MAX)
     mark, age = _mark(state), _age(now, holding)
     return Standing(holding.owner, state.generation, state.low_water, state.gc_version, mark, age)

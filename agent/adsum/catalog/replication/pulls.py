@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from adsum.catalog.replication import bodies
 from adsum.catalog.replication.bodies import Busy
-from adsum.catalog.replication.copies import Copies, Holding, Timer
+from adsum.catalog.replication.copies import Copies, Timer
 from adsum.catalog.replication.deltas import Delta, push
 from adsum.catalog.replication.effects import Ask
 from adsum.catalog.replication.items import Item
@@ -21,10 +21,9 @@ JITTER_NS = 200 * MILLISECOND
 
 
 class Pull:
-    __slots__ = ("holding", "notice", "teller", "ticket")
+    __slots__ = ("notice", "teller", "ticket")
 
-    def __init__(self, holding: Holding, notice: Delta, teller: bytes) -> None:
-        self.holding = holding
+    def __init__(self, notice: Delta, teller: bytes) -> None:
         self.notice = notice
         self.teller = teller
         self.ticket = 0
@@ -37,20 +36,20 @@ class Pulls:
         self._asked: dict[int, Pull] = {}
         self._tickets = 1
 
-    def notice(self, now: Now, teller: bytes, holding: Holding, delta: Delta) -> None:
+    def notice(self, now: Now, teller: bytes, delta: Delta) -> None:
         key = (delta.owner, delta.notices[0][0])
-        if key in self._pulls or not self._lacks(holding, delta):
+        if key in self._pulls or not self._lacks(delta):
             return
         if len(self._pulls) >= PULLS_MAX:
             self.copies.tally.pulls_refused += 1
             return
-        self._pulls[key] = Pull(holding, delta, teller)
+        self._pulls[key] = Pull(delta, teller)
         wait_ns = int(self.copies.random.random() * JITTER_NS)
         self.copies.timers.set((Timer.PULL, key), now.monotonic_ns + wait_ns)
 
     def ask(self, key: tuple[bytes, int]) -> None:
         pull = self._pulls[key]
-        if not self._lacks(pull.holding, pull.notice):
+        if not self._lacks(pull.notice):
             del self._pulls[key]
             return
         self._tickets += 2  # odd: the even ones belong to `exchanges`
@@ -99,11 +98,15 @@ class Pulls:
     def _take(self, now: Now, pull: Pull, pushes: list[bytes]) -> bool:
         for encoded in pushes:
             delta = self.copies.interner.delta(encoded)
-            if delta.owner == pull.holding.owner and delta.through is None:
-                self.copies.hear(now, pull.teller, pull.holding, delta, is_push=False)
-        return not self._lacks(pull.holding, pull.notice)
+            holding = self.copies.holdings.get(pull.notice.owner)
+            if holding is not None and delta.owner == holding.owner and delta.through is None:
+                self.copies.hear(now, pull.teller, holding, delta, is_push=False)
+        return not self._lacks(pull.notice)
 
-    def _lacks(self, holding: Holding, notice: Delta) -> bool:
+    def _lacks(self, notice: Delta) -> bool:
+        holding = self.copies.holdings.get(notice.owner)
+        if holding is None:
+            return False
         state = holding.front
         if state is None or state.generation != notice.generation:
             return state is None or state.generation < notice.generation

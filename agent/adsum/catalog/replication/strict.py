@@ -36,8 +36,8 @@ def loads(encoded: bytes) -> list[object]:
     return fields
 
 
-def counter(value: object, below: int) -> int:
-    if type(value) is not int or not 0 <= value < below:
+def counter(value: object, below: int, *, at_least: int = 0) -> int:
+    if type(value) is not int or not at_least <= value < below:
         raise BadBytes("a counter out of range")
     return value
 

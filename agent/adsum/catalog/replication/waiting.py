@@ -1,5 +1,5 @@
 """News of owners that the roll does not know yet: gossip brings a newcomer's services and its introduction
-in any order. A small room; what finds no place in it comes with an exchange."""
+in any order. A small room, swept now and then; what finds no place in it comes with an exchange."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ class WaitingRoom:
         self._waiting: dict[
             bytes, dict[bytes, tuple[bytes, Delta]]
         ] = {}  # owner → by payload, with the teller
+        self._swept: dict[bytes, None] = {}  # who was here at the last sweep
         self._count = 0
 
     def __len__(self) -> int:
@@ -32,3 +33,9 @@ class WaitingRoom:
         taken = list(self._waiting.pop(owner, {}).values())
         self._count -= len(taken)
         return taken
+
+    def sweep(self) -> None:
+        """Who waits for a second sweep will not be introduced: it is reaped, or nobody's."""
+        for owner in self._swept:
+            self.take(owner)
+        self._swept = dict.fromkeys(self._waiting)
