@@ -86,18 +86,26 @@ def voters_moved(before: Configuration, after: Configuration) -> int:
 
 def check(configuration: Configuration) -> Configuration:
     """What holds of every configuration, whoever made it."""
-    voters, outgoing = configuration.voters, configuration.voters_outgoing
-    for group in (voters, outgoing, configuration.learners, configuration.learners_next):
-        assert group == _sorted(group), "members of a configuration are sorted and appear once"
-    assert voters, "a configuration without voters could never change again"
-    for learner in configuration.learners:
-        assert not configuration.is_voter(learner), "a learner has no vote"
-    for learner in configuration.learners_next:
-        assert learner in outgoing, "only an outgoing voter waits to become a learner"
-        assert learner not in voters, "who waits to become a learner does not stay a voter"
-    if not outgoing:
-        assert not configuration.auto_leave, "there is nothing to leave"
+    wrong = flaw(configuration)
+    assert not wrong, wrong
     return configuration
+
+
+def flaw(configuration: Configuration) -> str:
+    """What is wrong with it; empty if nothing is."""
+    voters, outgoing = configuration.voters, configuration.voters_outgoing
+    learners, learners_next = configuration.learners, configuration.learners_next
+    if not all(group == _sorted(group) for group in (voters, outgoing, learners, learners_next)):
+        return "members of a configuration are sorted and appear once"
+    if not voters:
+        return "a configuration without voters could never change again"
+    if any(configuration.is_voter(learner) for learner in learners):
+        return "a learner has no vote"
+    if not all(learner in outgoing and learner not in voters for learner in learners_next):
+        return "only an outgoing voter who does not stay waits to become a learner"
+    if configuration.auto_leave and not outgoing:
+        return "there is nothing to leave"
+    return ""
 
 
 class _Draft:
@@ -173,8 +181,20 @@ def encode_configuration(configuration: Configuration) -> bytes:
 
 
 def decode_configuration(data: bytes) -> Configuration:
+    return check(_decoded(data))
+
+
+def is_configuration(data: bytes) -> bool:
+    """Asked of what comes from elsewhere, before it is believed."""
+    try:
+        return not flaw(_decoded(data))
+    except (cbor2.CBORDecodeError, ValueError, TypeError):
+        return False
+
+
+def _decoded(data: bytes) -> Configuration:
     *rows, auto_leave = cbor2.loads(data)
     voters, outgoing, learners, learners_next = (
         tuple(MemberId(node, log) for node, log in group) for group in rows
     )
-    return check(Configuration(voters, outgoing, learners, learners_next, auto_leave))
+    return Configuration(voters, outgoing, learners, learners_next, auto_leave)

@@ -7,6 +7,7 @@ over from another term, whatever the leader says is committed.
 
 from __future__ import annotations
 
+from adsum.raft.changer import is_configuration
 from adsum.raft.messages import (
     Append,
     AppendRejected,
@@ -16,7 +17,7 @@ from adsum.raft.messages import (
     SnapshotOffer,
 )
 from adsum.raft.replica import Replica
-from adsum.raft.types import MemberId
+from adsum.raft.types import EntryKind, MemberId
 
 
 class Follower:
@@ -100,6 +101,8 @@ def is_well_formed(message: Append) -> bool:
     for entry in message.entries:
         index += 1
         if entry.index != index or entry.term < term or entry.time_ms < time_ms or entry.apply_level < level:
+            return False
+        if entry.kind is EntryKind.CONFIGURATION and not is_configuration(entry.data):
             return False
         term, time_ms, level = entry.term, entry.time_ms, entry.apply_level
     return term <= message.term
