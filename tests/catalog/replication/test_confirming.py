@@ -113,9 +113,23 @@ def test_whoever_does_not_answer_is_replaced_by_another(answer: bytes | None) ->
     body = group.by_short[kept.to].core.asked(group.now, one.short, kept.method, kept.body)
     one.core.answered(group.now, kept.ticket, body)
     assert confirmed(one) == []
-    group.pass_time(SECOND, answers=False)
+    group.pass_time(SECOND // 2, answers=False)
     (again,) = asks(one)
     assert again.to not in (lost.to, kept.to)
+    one.core.answered(group.now, again.ticket, body)
+    assert confirmed(one) == [Confirmed(1, "")]
+
+
+def test_one_that_hangs_is_replaced_before_the_time_is_over() -> None:
+    group = settled(4)
+    one = group.peers[0]
+    one.core.confirm(group.now, 1, ())
+    hung, kept = asks(one)
+    body = group.by_short[kept.to].core.asked(group.now, one.short, kept.method, kept.body)
+    one.core.answered(group.now, kept.ticket, body)
+    group.pass_time(SECOND, answers=False)
+    (again,) = asks(one)
+    assert again.to not in (hung.to, kept.to)
     one.core.answered(group.now, again.ticket, body)
     assert confirmed(one) == [Confirmed(1, "")]
 

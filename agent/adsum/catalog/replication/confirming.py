@@ -21,6 +21,7 @@ from adsum.now import MILLISECOND, SECOND, Now
 PARTNERS = 2
 CONFIRM_NS = 2 * SECOND
 AGAIN_NS = 200 * MILLISECOND
+SLOW_NS = 700 * MILLISECOND  # one that hangs is not yet known to
 TURNS_MAX = 64  # with one partner: at 64 KB each, the catalog of a big cluster
 WAITING_MAX = 10_000
 
@@ -40,6 +41,7 @@ class Confirming:
         self._served: list[int] = []  # by the one that runs
         self._talks: dict[int, Session] = {}  # by the ticket of the question that is out
         self._tried: dict[bytes, None] = {}
+        self._proofs: dict[bytes, None] = {}  # whoever has nothing that we lack
         self._missing = 0  # proofs that this round still needs
         self._again: list[int] = []  # times at which another partner is asked
         self._end_ns = 0
@@ -58,12 +60,14 @@ class Confirming:
         self._served, self._waiting = self._waiting, []
         self._end_ns = now.monotonic_ns + CONFIRM_NS
         self._tried.clear()
+        self._proofs.clear()
         self._missing = min(PARTNERS, len(self._exchanges.present))
         if not self._missing:  # alone: nobody knows better
             self._finish(now, "")
             return
         for _ in range(self._missing):
             self._ask_another()
+            self._again.append(now.monotonic_ns + SLOW_NS)
         self._set_timer()
 
     def tick(self, now: Now) -> None:
@@ -80,8 +84,8 @@ class Confirming:
     # Whom.
 
     def _ask_another(self) -> None:
-        busy = {session.partner for session in self._talks.values()}
-        free = [each.owner for each in self._exchanges.present if each.owner not in busy]
+        done = self._proofs | {session.partner: None for session in self._talks.values()}
+        free = [each.owner for each in self._exchanges.present if each.owner not in done]
         fresh = [each for each in free if each not in self._tried] or free
         servers = [each for each in fresh if each in self._servers]
         has_server = any(each in self._servers for each in self._tried)
@@ -150,13 +154,14 @@ class Confirming:
         elif session.is_more:
             self._compare(session)
         else:
-            self._proved(now)
+            self._proved(now, session)
 
     def _lost(self, now: Now) -> None:
         self._again.append(now.monotonic_ns + AGAIN_NS)
         self._set_timer()
 
-    def _proved(self, now: Now) -> None:
+    def _proved(self, now: Now, session: Session) -> None:
+        self._proofs[session.partner] = None
         self._missing -= 1
         if not self._missing:
             self._exchanges.agreed_ns = now.monotonic_ns
