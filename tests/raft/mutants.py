@@ -19,7 +19,7 @@ from adsum.raft.leader import Leader
 from adsum.raft.log import Log
 from adsum.raft.messages import Append, AppendReply, Message, SnapshotOffer, VoteReply, VoteRequest
 from adsum.raft.replica import Replica
-from adsum.raft.types import Configuration, Entry, MemberId, Position, Term
+from adsum.raft.types import Configuration, Entry, EntryKind, MemberId, Position, Term
 from adsum.storage import recovery
 from adsum.storage.files import File, StorageFailed
 from adsum.storage.raft_log import RaftLog
@@ -181,6 +181,33 @@ def changes_do_not_wait_for_each_other(patch: pytest.MonkeyPatch) -> None:
     original = Leader.propose_change
     patch.setattr(Leader, "propose_change", propose_change)
     patch.setattr(Log, "configuration_waits", configuration_waits)
+
+
+def changes_count_from_when_they_are_in_the_log(patch: pytest.MonkeyPatch) -> None:
+    """B2 as it was published: on every server, and also before the term's first commit."""
+
+    def propose_change(self: Leader, change: Change) -> Position:
+        position = propose(self, change)
+        _adopt_latest(self._replica)
+        self._list_members()
+        return position
+
+    def take_append(self: Follower, message: Append) -> None:
+        take(self, message)
+        _adopt_latest(self._replica)
+
+    take = Follower.take_append
+    changes_do_not_wait_for_each_other(patch)
+    propose = Leader.propose_change
+    patch.setattr(Leader, "propose_change", propose_change)
+    patch.setattr(Follower, "take_append", take_append)
+
+
+def _adopt_latest(replica: Replica) -> None:
+    log = replica.log
+    for entry in log.entries(log.first_index, log.last_index):
+        if entry.kind is EntryKind.CONFIGURATION:
+            replica.configuration = decode_configuration(entry.data)
 
 
 def old_snapshots_are_installed(patch: pytest.MonkeyPatch) -> None:

@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from itertools import permutations
 from random import Random
 
 import pytest
 
 from adsum.now import MILLISECOND
-from adsum.raft.changer import Change, Step, Verb
-from adsum.raft.errors import NotLeader
+from adsum.raft.changer import Change, Step, Transition, Verb
+from adsum.raft.errors import ChangeRefused, NotLeader
 from adsum.raft.types import MemberId, Role, Term
-from adsum.testing.checkers import check_witness
+from adsum.testing.checkers import Violation, check_witness
 from adsum.testing.linearizability import Verdict, verdict
 from adsum.testing.raft_clients import Clients
 from adsum.testing.raft_cluster import Cluster, Host, seconds
 from adsum.testing.raft_machine import Call, Registers
+from tests.raft import mutants
 
 # Two elections that fail and one that does not, each of at most a second.
 ELECTED_WITHIN_NS = seconds(6)
@@ -44,6 +46,93 @@ def commits(cluster: Cluster) -> bool:
         propose(cluster, host, "still here")
     cluster.run_for(seconds(1))
     return cluster.invariants.highest_commit > before
+
+
+def change(cluster: Cluster, host: Host, *steps: Step, transition: Transition = Transition.AUTO) -> None:
+    asked = Change(steps, transition)
+    cluster.act(host, lambda: host.server.core.propose_conf(asked))
+
+
+@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize(
+    ("first", "second"),
+    [("add", "remove"), ("add", "add"), ("remove", "remove")],
+    ids=["add and remove", "add and add", "remove and remove"],
+)
+def test_b2_two_leaders_who_each_change_one_server_end_up_with_one_membership(
+    first: str, second: str, seed: int
+) -> None:
+    """The published schedules. The first leader's change reaches almost nobody. The rest elects a second one,
+    and who helped it is gone before it hears of anything; the second changes the membership the other way.
+    Then the first comes back with the helper, who has heard of neither. A core that counts changes too early
+    commits two entries at one index here, which `test_b2_teeth` shows."""
+    two_leaders_change(first, second, seed)
+
+
+def two_leaders_change(first: str, second: str, seed: int) -> None:
+    cluster = Cluster(seed, voters=4, strangers=2)
+    assert cluster.run_until(lambda: bool(cluster.leaders()), within_ns=ELECTED_WITHIN_NS)
+    cluster.run_for(seconds(0.5))
+    one = cluster.leaders()[0]
+    *_, fifth, sixth = cluster.hosts
+    for stranger in (fifth, sixth):
+        change(cluster, one, Step(Verb.LEARN, stranger))
+        cluster.run_for(seconds(1))
+    term = one.server.core.replica.term
+    rest = [me for me in list(cluster.hosts)[:4] if me != one.server.me]
+    cluster.network.split([one.server.me, fifth], [*rest, sixth])
+    change(cluster, one, Step(Verb.VOTE, fifth) if first == "add" else Step(Verb.LEAVE, rest[0]))
+    assert cluster.run_until(lambda: hears_a_new_leader(cluster, term), within_ns=ELECTED_WITHIN_NS)
+    two = cluster.leaders()[0]
+    helper = next(me for me in rest if me not in (two.server.me, rest[0]))
+    cluster.crash(helper)
+    cluster.run_for(seconds(0.3))
+    with suppress(ChangeRefused):
+        change(cluster, two, Step(Verb.VOTE, sixth) if second == "add" else Step(Verb.LEAVE, one.server.me))
+    cluster.run_for(seconds(1))
+    cluster.network.heal()
+    together = [one.server.me, helper, fifth]
+    cluster.network.split(together, [me for me in cluster.hosts if me not in together])
+    cluster.boot(helper)
+    cluster.act(one, one.server.core.campaign)
+    cluster.run_for(ELECTED_WITHIN_NS)
+    cluster.network.heal()
+    cluster.run_for(ELECTED_WITHIN_NS)
+    assert commits(cluster)
+    assert len({host.server.core.replica.configuration for host in in_it(cluster)}) == 1
+
+
+def test_b2_teeth(monkeypatch: pytest.MonkeyPatch) -> None:
+    mutants.changes_count_from_when_they_are_in_the_log(monkeypatch)
+    for first, second in (("add", "remove"), ("add", "add"), ("remove", "remove")):
+        with pytest.raises(Violation):
+            two_leaders_change(first, second, seed=0)
+
+
+def in_it(cluster: Cluster) -> list[Host]:
+    members = cluster.leaders()[0].server.core.replica.configuration.members()
+    return [host for host in cluster.up() if host.server.me in members]
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_b5_a_leader_that_went_its_own_way_is_brought_back_by_a_snapshot(seed: int) -> None:
+    """Its own entries reach past the snapshot's index, and the one at that index is of another term."""
+    cluster, old = with_leader(seed=seed)
+    rest = [me for me in cluster.hosts if me != old.server.me]
+    cluster.network.split([old.server.me], rest)
+    for number in range(6):
+        propose(cluster, old, f"own {number}")
+    term = old.server.core.replica.term
+    assert cluster.run_until(lambda: hears_a_new_leader(cluster, term), within_ns=ELECTED_WITHIN_NS)
+    propose(cluster, cluster.leaders()[0], "theirs")
+    cluster.run_for(seconds(0.5))
+    for me in rest:
+        cluster.hosts[me].server.compact(0)
+    cluster.network.heal()
+    cluster.run_for(ELECTED_WITHIN_NS)
+    assert sum(host.server.core.counts.snapshots_offered for host in cluster.up()) > 0
+    assert {host.server.machine.get("k") for host in cluster.up()} == {"theirs"}
+    assert len({host.server.machine.dump() for host in cluster.up()}) == 1
 
 
 @pytest.mark.parametrize("voters", [3, 5])
@@ -92,6 +181,35 @@ def test_b8_whoever_comes_back_in_whatever_order_somebody_is_elected(order: tupl
     for position in order:
         cluster.boot(names[position])
     assert cluster.run_until(lambda: bool(cluster.leaders()), within_ns=ELECTED_WITHIN_NS)
+
+
+@pytest.mark.parametrize("order", list(permutations(range(4)))[::3])
+def test_b8_in_a_joint_membership_somebody_is_elected_too(order: tuple[int, ...]) -> None:
+    """Each half must agree, and neither the longest log nor the highest term is where the other is."""
+    cluster = Cluster(sum(order) + order[0], voters=2, strangers=2)
+    assert cluster.run_until(lambda: bool(cluster.leaders()), within_ns=ELECTED_WITHIN_NS)
+    cluster.run_for(seconds(0.5))
+    leader = cluster.leaders()[0]
+    *_, third, fourth = names = list(cluster.hosts)
+    for stranger in (third, fourth):
+        change(cluster, leader, Step(Verb.LEARN, stranger))
+        cluster.run_for(seconds(1))
+    swap = [Step(Verb.VOTE, third), Step(Verb.VOTE, fourth), *(Step(Verb.LEAVE, me) for me in names[:2])]
+    change(cluster, leader, *swap, transition=Transition.JOINT_EXPLICIT)
+    cluster.run_for(seconds(1))
+    for position in order:
+        for host in cluster.leaders():
+            propose(cluster, host, f"before {position}")
+        cluster.crash(names[position])
+        cluster.run_for(seconds(1))
+        for host in cluster.up():
+            cluster.act(host, host.server.core.campaign)
+        cluster.run_for(seconds(1))
+    for position in order:
+        cluster.boot(names[position])
+    assert cluster.run_until(lambda: bool(cluster.leaders()), within_ns=ELECTED_WITHIN_NS)
+    assert cluster.leaders()[0].server.core.replica.configuration.is_joint
+    assert commits(cluster)
 
 
 def test_b10_a_leader_that_slept_through_an_election_answers_no_read_from_the_past() -> None:

@@ -645,6 +645,31 @@ def test_b10_reads_are_lost_with_leadership() -> None:
         server.read_index(8)
 
 
+def test_b10_a_read_that_is_asked_again_needs_a_round_of_its_own() -> None:
+    """The same word for it proves nothing: neither the answer that came for the first, nor one from before
+    leadership was lost and won again."""
+    server = leading()
+    server.read_index(7)
+    (first,) = sent(drained(server), Heartbeat, B)
+    server.read_index(7)
+    (second,) = sent(drained(server), Heartbeat, B)
+    server.step(heard(B, 2, first.round))
+    assert [b.reads for b in drained(server) if b.reads] == [[Read(7, 2)]]
+    server.step(heartbeat(3))
+    server.campaign()
+    drained(server)
+    server.step(vote(B, 4, is_prevote=True))
+    drained(server)
+    server.step(vote(B, 4))
+    drained(server)
+    server.step(have(B, 4, server.replica.log.last_index))
+    drained(server)
+    server.read_index(7)
+    drained(server)
+    server.step(heard(B, 2, second.round))
+    assert [b.reads for b in drained(server) if b.reads] == []
+
+
 def test_one_server_alone_confirms_its_reads_by_itself() -> None:
     server = core(ALONE)
     server.campaign()

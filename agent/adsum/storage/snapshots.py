@@ -185,8 +185,8 @@ class SnapshotReceiving:
         # Another hash is another file: what came of that one is of no use here.
         self._partial = f"{self._name}.{ref.sha256[:8].hex()}{_RECEIVING_SUFFIX}"
         self._forget_others()
-        is_resumed = self._partial in folder.names()
-        self._file = folder.open(self._partial) if is_resumed else folder.create(self._partial)
+        is_begun = self._partial in folder.names()
+        self._file = folder.open(self._partial) if is_begun else self._begun()
         # Whole pieces only: the last one may have been cut, and a file's end is synced after its bytes.
         self.offset = self._file.length() // piece_bytes * piece_bytes
 
@@ -226,6 +226,12 @@ class SnapshotReceiving:
     def abandon(self) -> None:
         self._file.close()
         self._folder.remove(self._partial)
+
+    def _begun(self) -> File:
+        """The name is made durable at once: synced pieces in a file that is gone would resume nothing."""
+        file = self._folder.create(self._partial)
+        self._folder.sync()
+        return file
 
     def _hash(self) -> bytes:
         digest = hashlib.sha256()
