@@ -16,6 +16,7 @@ message arrives unless the story says so. `settle` lets everything happen until 
     server 1 log 1 1 2 [term 3] [vote 2] [commit 4]
                              the same server with a past: entries from index 2 on with these terms
     stranger 4               a server with an empty disk
+    wiped 3                  the same, in place of 3, and as its new log is called: 3b
     campaign 1 · tick 1 [20] · propose 1 x · read 1 7 · transfer 1 2 · level 1 2
     compact 1 [keep 2] · unreachable 1 2
     conf 1 learn 4, vote 4, leave 2 [simple|joint|explicit] · conf 1 (leaves the joint configuration)
@@ -52,7 +53,7 @@ from adsum.raft.types import (
 from adsum.testing.raft_machine import Call
 from adsum.testing.raft_server import Server
 from adsum.testing.raft_store import MemoryStore
-from adsum.testing.raft_told import told_entries, told_message, told_state, told_store
+from adsum.testing.raft_told import FIRST_LOG, told_entries, told_member, told_message, told_state, told_store
 
 STAMP = Stamp("story", 0)
 ROUNDS_MAX = 200  # of `settle`; a story that never ends is a finding
@@ -116,10 +117,13 @@ class Story:
     def do_stranger(self, name: str) -> None:
         self._make(name, Restored())
 
-    def _make(self, name: str, restored: Restored) -> None:
+    def do_wiped(self, name: str) -> None:
+        self._make(name, Restored(), member(name + "b"))
+
+    def _make(self, name: str, restored: Restored, me: MemberId | None = None) -> None:
         store = MemoryStore(restored)
         seed = Random(int(name))
-        self.servers[name] = Server(member(name), STAMP, self.settings, store, seed, self._now)
+        self.servers[name] = Server(me or member(name), STAMP, self.settings, store, seed, self._now)
 
     # What they are asked.
 
@@ -245,7 +249,7 @@ class Story:
 
     def _tell(self, name: str, batch: Batch) -> None:
         if batch.soft is not None:
-            leader = f", follows {batch.soft.leader.node}" if batch.soft.leader else ""
+            leader = f", follows {told_member(batch.soft.leader)}" if batch.soft.leader else ""
             self.trace.append(f"{name} is {batch.soft.role.value}, term {batch.soft.term}{leader}")
             if batch.soft.level_missing:
                 self.trace.append(f"{name} stops applying: level {batch.soft.level_missing} is needed")
@@ -284,7 +288,9 @@ def performed(script: str, settings: Settings | None = None) -> str:
 
 
 def member(name: str) -> MemberId:
-    return MemberId(name, "a")
+    """`3`, or `3b` with another log than the one it began with."""
+    node = name.rstrip("b")
+    return MemberId(node, "b" if node != name else FIRST_LOG)
 
 
 def members(names: Iterable[str]) -> tuple[MemberId, ...]:

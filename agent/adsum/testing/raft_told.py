@@ -21,9 +21,17 @@ from adsum.raft.messages import (
 from adsum.raft.status import Status
 from adsum.raft.types import Configuration, Entry, EntryKind, MemberId
 
+FIRST_LOG = "a"
+
+
+def told_member(member: MemberId) -> str:
+    """Short: whoever still has the log it began with is called by its node."""
+    return member.node if member.log == FIRST_LOG else f"{member.node}{member.log}"
+
 
 def told_message(message: Message) -> str:
-    return f"{message.source.node} to {message.target.node}: {_said(message)}, term {message.term}"
+    link = f"{told_member(message.source)} to {told_member(message.target)}"
+    return f"{link}: {_said(message)}, term {message.term}"
 
 
 def _said(message: Message) -> str:
@@ -76,7 +84,7 @@ def told_configuration(configuration: Configuration) -> str:
 def told_store(batch: Batch) -> str:
     parts = []
     if batch.hard_state is not None:
-        vote = f", vote {batch.hard_state.vote.node}" if batch.hard_state.vote else ""
+        vote = f", vote {told_member(batch.hard_state.vote)}" if batch.hard_state.vote else ""
         parts.append(f"term {batch.hard_state.term}{vote}, commit {batch.hard_state.commit}")
     if batch.install_snapshot is not None:
         parts.append(f"snapshot {batch.install_snapshot.index}@{batch.install_snapshot.term}")
@@ -96,9 +104,9 @@ def told_state(status: Status) -> str:
         told_configuration(status.configuration) or "no configuration",
     ]
     if status.transferee is not None:
-        parts.append(f"hands over to {status.transferee.node}")
+        parts.append(f"hands over to {told_member(status.transferee)}")
     parts += [
-        f"{each.member.node} {each.mode.value} {each.match}"
+        f"{told_member(each.member)} {each.mode.value} {each.match}"
         for each in status.members
         if each.member != status.leader
     ]
@@ -106,4 +114,4 @@ def told_state(status: Status) -> str:
 
 
 def _names(members: tuple[MemberId, ...]) -> str:
-    return " ".join(member.node for member in members)
+    return " ".join(map(told_member, members))
