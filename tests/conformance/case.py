@@ -44,6 +44,8 @@ class Request:
     """For streams: stop reading then and compare what came."""
     until: str = ""
     """Ask again until the body holds this text: for what an agent does in its own time."""
+    at: int = 0
+    """Which agent of a cluster; 0 is the one that is asked."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +77,15 @@ class Watch:
     look: Look = WHOLE
 
 
-Ask: TypeAlias = "Request | Question | Watch"
+@dataclass(frozen=True, slots=True)
+class Kill:
+    """An agent of a cluster dies without a word."""
+
+    at: int
+    look: Look = WHOLE
+
+
+Ask: TypeAlias = "Request | Question | Watch | Kill"
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,6 +97,9 @@ class Setting:
     arguments: tuple[str, ...] = ("-dev",)
     open: bool = True
     """False where the setting itself keeps the harness from cleaning up and from reading the catalog."""
+    others: tuple[Mapping[str, object], ...] = field(default=(), hash=False)
+    """What the other agents of a cluster are configured with besides. The first of them is its server, and
+    all are named n1, n2 … with the one that is asked last."""
 
 
 DEV = Setting()
@@ -103,6 +116,8 @@ class Case:
     setting: Setting = DEV
     ends_agent: bool = False
     """The exchange stops the process: compare its exit code, and start a new one for the next case."""
+    breaks_cluster: bool = False
+    """An agent is missing afterwards: start all anew for the next case."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,6 +160,11 @@ def body_bytes(body: object) -> bytes | None:
 
 def dumps(value: object) -> bytes:
     return json.dumps(value).encode()
+
+
+def loads(body: bytes) -> Json:
+    value: Json = json.loads(body)
+    return value
 
 
 def header_fields(headers: Mapping[str, str]) -> tuple[tuple[str, str], ...]:

@@ -9,6 +9,7 @@ instead of 17 is not.
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import asdict
 
 from tests.conformance.case import Json
@@ -22,10 +23,14 @@ VERSION = re.compile(r"^\d+\.\d+\.\d+[^:]*")
 
 
 class Normaliser:
-    """Knows one agent's own numbers and names."""
+    """Knows the numbers and names of the agent that is asked, and of the others of its cluster."""
 
-    def __init__(self, agent: Agent) -> None:
+    def __init__(self, agent: Agent, others: Sequence[Agent] = ()) -> None:
         self.ports = {number: f"<{name} port>" for name, number in asdict(agent.ports).items()}
+        for which, other in enumerate(others, 1):
+            self.ports |= {
+                number: f"<{name} port of n{which}>" for name, number in asdict(other.ports).items()
+            }
         own = "|".join(str(number) for number in self.ports)
         self.port_in_text = re.compile(rf"(?<!\d)({own})(?!\d)")
         self.folder = str(agent.folder)

@@ -8,16 +8,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from itertools import groupby
 
-from tests.conformance.case import RESOLVER, WHOLE, Ask, Case, Json, Question, Request, Setting, Watch
+from tests.conformance.case import RESOLVER, WHOLE, Ask, Case, Json, Kill, Question, Request, Setting, Watch
 from tests.conformance.differences import Difference, differences
 from tests.conformance.expected import Deviation, explanation
 from tests.conformance.side import Side, writes
 from tests.conformance.upstream import upstream
-from tests.system.agents import Program, running
+from tests.system.agents import Agent, Program, running, wait_until_ready
+from tests.system.clusters import Cluster, emptied, loopbacks, role
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,15 +50,33 @@ def run_setting(setting: Setting, cases: list[Case], consul: Program, ours: Prog
     while cases:
         with ExitStack() as started, ThreadPoolExecutor(2) as pool:
             config = with_resolver(setting.config, started)
-            agents = [
-                started.enter_context(running(each, config, setting.arguments)) for each in (consul, ours)
+            sides = [
+                Side(started.enter_context(agents_of(each, setting, config)), setting)
+                for each in (consul, ours)
             ]
-            pair = Pair(Side(agents[0], setting), Side(agents[1], setting), pool)
+            pair = Pair(sides[0], sides[1], pool)
             while cases:
                 case = cases.pop(0)
                 yield pair.run(case)
-                if case.ends_agent:
+                if case.ends_agent or case.breaks_cluster:
                     break
+
+
+@contextmanager
+def agents_of(program: Program, setting: Setting, config: Mapping[str, object]) -> Iterator[Sequence[Agent]]:
+    """The one that is asked, then the others."""
+    if not setting.others:
+        with running(program, config, setting.arguments) as agent:
+            yield [agent]
+        return
+    places = loopbacks(len(setting.others) + 1)
+    with emptied(Cluster(program)) as cluster:
+        for number, (place, own) in enumerate(zip(places, (*setting.others, {}), strict=True), 1):
+            cluster.add(place, {**role(places, place), **config, **own}, name=f"n{number}")
+        cluster.wait_for_one_view()
+        *others, asked = [member.agent for member in cluster.members]
+        wait_until_ready(asked)
+        yield [asked, *others]
 
 
 def with_resolver(config: Mapping[str, object], started: ExitStack) -> dict[str, object]:
@@ -123,3 +142,5 @@ def title(ask: Ask) -> str:
         case Watch(target=target):
             changes = "; ".join(title(change) for change in ask.change) or "nothing"
             return f"GET {target} blocks for {ask.wait_ms} ms, meanwhile {changes}"
+        case Kill():
+            return f"kill -9 of n{ask.at}"

@@ -7,6 +7,7 @@ change woke the query, whether a timeout kept the index, and that a timeout come
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 
 from tests.conformance.case import Json, Watch, get
@@ -20,7 +21,9 @@ PARK_S = 0.15
 SCHEDULING_S = 0.4
 
 
-def watch_facts(agent: Agent, watch: Watch, normaliser: Normaliser) -> dict[str, Json]:
+def watch_facts(agents: Sequence[Agent], watch: Watch, normaliser: Normaliser) -> dict[str, Json]:
+    """Of the first agent; a change may be sent to another."""
+    agent = agents[0]
     before = exchange(agent, get(watch.target))
     blocked = with_query(watch.target, position(before, watch) + f"&wait={watch.wait_ms}ms")
     with ThreadPoolExecutor(1) as pool:
@@ -29,7 +32,7 @@ def watch_facts(agent: Agent, watch: Watch, normaliser: Normaliser) -> dict[str,
         if watch.change:
             time.sleep(PARK_S)
         woke_before_change = bool(watch.change) and waiting.done()
-        change_statuses: list[Json] = [exchange(agent, change).status for change in watch.change]
+        change_statuses: list[Json] = [exchange(agents[change.at], change).status for change in watch.change]
         facts = when_and_index(waiting, started, before, watch)
     facts["changes answered"] = change_statuses
     if woke_before_change:
