@@ -130,6 +130,16 @@ def test_a_spare_that_is_not_zeros_is_not_used() -> None:
     assert opened(disk).verdict is Verdict.CLEAN
 
 
+def test_a_spare_that_cannot_be_read_costs_nothing() -> None:
+    disk, model = small_log()
+    opened(disk)
+    disk.make_unreadable(SPARE, 3)
+    found = opened(disk)
+    assert found.verdict is Verdict.CLEAN
+    assert model.explains(found.restored)
+    assert not found.log.needs_preparing
+
+
 def test_entries_of_another_history_are_not_put_behind_a_snapshot_found_after_the_damage() -> None:
     disk = new_disk()
     log = opened(disk, segment_bytes=1 << 16).log

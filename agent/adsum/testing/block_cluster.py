@@ -157,6 +157,7 @@ class BlockCluster(Cluster):
 
     def _make_room(self, host: Host) -> None:
         """A snapshot makes room, if it finds some itself; and somebody else should lead meanwhile."""
+        self.told("no room", host.server.me)
         log = self.store(host.server.me).log
         log.prepare_next()
         if log.is_full and host.server.core.snapshot_point() is not None and log.spend_ballast():

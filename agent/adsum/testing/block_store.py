@@ -90,6 +90,11 @@ class BlockStore:
         receiving.finish()
         self._refs[ref.index, ref.term] = ref
 
+    @property
+    def received_bytes(self) -> int:
+        """Of the snapshot on its way."""
+        return self._receiving[1].offset if self._receiving is not None else 0
+
     def abandon_receiving(self) -> None:
         """The disk is full, and what came so far takes room."""
         if self._receiving is not None:
