@@ -15,7 +15,7 @@ from adsum.agent.cli.table import OUTPUT, Column, Row, dump_rows, is_table, prin
 NOBODY = 2
 STATUSES = ("none", "alive", "leaving", "left", "failed")
 TYPES = {"consul": "server", "node": "client"}
-EVERY_SEGMENT = "<all>"
+EVERY_SEGMENT, DEFAULT_SEGMENT = "<all>", "<default>"
 GONE = "unknown"  # before it was met, and after it was forgotten
 WATCH_INTERVAL_S = 1.0
 CLEAR = "\x1b[H\x1b[2J"
@@ -104,8 +104,7 @@ def _tell_changes(call: Call, before: list[Row], after: list[Row]) -> None:
 
 def _row(member: Row) -> Row:
     tags, role = dict(member["Tags"]), member["Tags"].get("role", "unknown")
-    if role == "consul":
-        tags["segment"] = EVERY_SEGMENT
+    tags["segment"] = EVERY_SEGMENT if role == "consul" else tags.get("segment") or DEFAULT_SEGMENT
     host, status = member["Addr"], member["Status"]
     return {
         "Node": member["Name"],
@@ -115,7 +114,7 @@ def _row(member: Row) -> Row:
         "Build": tags.get("build", "").partition(":")[0],
         "Protocol": tags.get("vsn", ""),
         "DC": tags.get("dc", ""),
-        "Segment": tags.get("segment") or "<default>",
+        "Segment": tags["segment"],
         "ID": tags.get("id", ""),
         "Tags": dict(sorted(tags.items())),
     }
