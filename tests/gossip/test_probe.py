@@ -108,7 +108,7 @@ def test_a_newer_counter_vetoes_the_suspicion() -> None:
     _name, _ping = pinged(stage)
     stage.stop_probing()
     for second in range(1, 5):
-        beat = BEAT.pack(short("a"), stage.member("a").tag, second)
+        beat = BEAT.pack(short("a"), stage.member("a").alive.tag, second)
         stage.packet("b", Kind.GOSSIP, beats=beat)
         effects = stage.run_for(SECOND)
     assert stage.status("a") is Status.ALIVE

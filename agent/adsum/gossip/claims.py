@@ -68,10 +68,8 @@ class Alive:
     standing: Standing
     encoded: bytes
     digest: int
-
-    @property
-    def subject(self) -> bytes:
-        return self.profile.node_id[:SHORT]
+    subject: bytes  # one object, for every roster and probe is keyed by it
+    tag: int  # tells counters of this life from those of another
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,7 +132,7 @@ def alive(profile: Profile, generation: int, incarnation: int) -> Alive:
         *(0, profile.node_id, generation, incarnation, profile.name, host, port, profile.meta),
         *(profile.version_min, profile.version_max),
     ]
-    return Alive(profile, standing, cbor2.dumps(fields), digest_of(profile, standing))
+    return _alive_of(profile, standing, cbor2.dumps(fields))
 
 
 def suspect(
@@ -274,7 +272,12 @@ def _alive(fields: list[Any], encoded: bytes) -> Alive:
         raise BadClaim("a member without proper address or versions")
     profile = Profile(node_id, name, Address(host, port), meta, version_min, version_max)
     standing = Standing(generation, Departure.NONE, incarnation, Rank.ALIVE)
-    return Alive(profile, standing, encoded, digest_of(profile, standing))
+    return _alive_of(profile, standing, encoded)
+
+
+def _alive_of(profile: Profile, standing: Standing, encoded: bytes) -> Alive:
+    digest = digest_of(profile, standing)
+    return Alive(profile, standing, encoded, digest, profile.short, standing.generation & 0xFFFF)
 
 
 def _suspect(fields: list[Any], encoded: bytes) -> Suspect:

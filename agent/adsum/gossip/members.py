@@ -24,44 +24,42 @@ class Member:
     __slots__ = (
         "alive",
         "beat",
+        "beat_offset_at_ns",
+        "beat_offset_ns",
+        "beat_told",
         "changed_ns",
         "digest",
+        "is_target",
         "known_since_ns",
-        "offset_at_ns",
-        "offset_ns",
         "path",
         "profile",
         "restarting",
         "restarting_until_ns",
+        "short",
         "standing",
         "suspicion",
-        "tag",
-        "told",
         "verdict",
     )
 
     def __init__(self, alive: Alive, now_ns: int) -> None:
         self.profile = alive.profile
         self.alive = alive  # as the member said it last
+        self.short = alive.subject
         self.verdict: Suspect | Dead | Left | None = None  # what others say, if it is in force
         self.standing = alive.standing
         self.digest = 0
+        self.is_target = False  # listed and present, as `Roster` keeps it
         self.restarting: Restarting = NO_RESTART
         self.restarting_until_ns = 0
         self.suspicion: Suspicion | None = None
         self.path: Path | None = None
         self.known_since_ns = now_ns
         self.changed_ns = now_ns
-        # Its counter of life, see `beats`.
-        self.tag = alive.standing.generation & 0xFFFF
-        self.told = TOLD_MAX
+        # Its counter of life, see `beats`: names that lie side by side, since a counter touches them all.
         self.beat = 0
-        self.offset_ns = 0
-        self.offset_at_ns = NEVER_NS
-
-    @property
-    def short(self) -> bytes:
-        return self.alive.subject
+        self.beat_told = TOLD_MAX
+        self.beat_offset_ns = 0
+        self.beat_offset_at_ns = NEVER_NS
 
     @property
     def status(self) -> Status:
@@ -100,7 +98,8 @@ class Roster:
         self.by_short[member.short] = member
         self._index(member)
         self._count(member, 1)
-        if member.standing.is_present:
+        member.is_target = member.standing.is_present
+        if member.is_target:
             self._into_lap(member)
 
     def remove(self, member: Member) -> None:
@@ -109,6 +108,7 @@ class Roster:
         del self.by_short[member.short]
         self._unindex(member)
         self._count(member, -1)
+        member.is_target = False
         self._reap_at.pop(member, None)
 
     def move(self, member: Member, standing: Standing, now_ns: int) -> None:
@@ -117,6 +117,8 @@ class Roster:
         member.standing = standing
         member.changed_ns = now_ns
         self._count(member, 1)
+        is_listed = self.members.get(member.profile.node_id) is member
+        member.is_target = standing.is_present and is_listed
         if standing.is_present and not was_present:
             self._reap_at.pop(member, None)
             if member not in self._lap:  # its old place may not have come by yet
@@ -126,7 +128,6 @@ class Roster:
         self._unindex(member)
         member.alive = alive
         member.profile = alive.profile
-        member.tag = alive.standing.generation & 0xFFFF
         self._index(member)
 
     def reap_at(self, member: Member, at_ns: int) -> None:
@@ -163,9 +164,9 @@ class Roster:
             while self._next < len(self._lap):
                 member = self._lap[self._next]
                 self._next += 1
-                if self._is_in(member):
+                if member.is_target:
                     return member
-            self._lap = [member for member in self._lap if self._is_in(member)]
+            self._lap = [member for member in self._lap if member.is_target]
             self._random.shuffle(self._lap)
             self._next = 0
         return None
@@ -181,7 +182,7 @@ class Roster:
             if len(picked) >= wanted:
                 break
             member = lap[int(random() * size)]
-            if member is not besides and member not in picked and self._is_in(member):
+            if member.is_target and member is not besides and member not in picked:
                 picked.append(member)
         return picked
 
@@ -192,9 +193,6 @@ class Roster:
         gone = [member for member in self._reap_at if member.status is Status.FAILED]
         return gone[int(self._random.random() * len(gone))] if gone else None
 
-    def _is_in(self, member: Member) -> bool:
-        return member.standing.is_present and self.members.get(member.profile.node_id) is member
-
     def _into_lap(self, member: Member) -> None:
         """Anywhere in what is left of the lap."""
         place = self._next + int(self._random.random() * (len(self._lap) - self._next + 1))
@@ -203,7 +201,7 @@ class Roster:
     # Indexes.
 
     def _index(self, member: Member) -> None:
-        self.by_name[member.profile.name.casefold()] = member
+        self.by_name[_folded(member.profile.name)] = member
         self.by_address[member.profile.address] = member
 
     def _unindex(self, member: Member) -> None:
@@ -219,3 +217,9 @@ class Roster:
             is_as_told = member.standing is member.alive.standing
             member.digest = member.alive.digest if is_as_told else digest_of(member.profile, member.standing)
         self.digest ^= member.digest
+
+
+def _folded(name: str) -> str:
+    """The name itself where folding changes nothing: one object for all rosters that hold it."""
+    folded = name.casefold()
+    return name if folded == name else folded
