@@ -33,6 +33,8 @@ def loads(encoded: bytes) -> list[object]:
         raise BadBytes("not the CBOR we speak") from error
     if not isinstance(fields, list) or cbor2.dumps(fields) != encoded:
         raise BadBytes("not a canonical array")
+    if fields and type(fields[0]) is bool:  # which would pass for the number that says what it is
+        raise BadBytes("unknown shape")
     return fields
 
 
