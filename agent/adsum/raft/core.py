@@ -22,7 +22,6 @@ This module holds what all roles share: terms, elections, and turning from one r
 
 from __future__ import annotations
 
-from collections import deque
 from random import Random
 
 from adsum.now import Now
@@ -50,8 +49,8 @@ from adsum.raft.quorum import Outcome
 from adsum.raft.replica import Counts, Replica
 from adsum.raft.settings import Settings
 from adsum.raft.status import MemberStatus, Status
+from adsum.raft.tickets import Tickets
 from adsum.raft.types import (
-    NO_TICKET,
     Configuration,
     DedupKey,
     Entry,
@@ -80,12 +79,7 @@ class Core:
         self._patience_ticks = self._drawn_patience()
         self._hard_state_given = restored.hard_state
         self._soft_given: Soft | None = None
-        self._ticket = NO_TICKET  # of the last batch
-        self._ticket_awaited = NO_TICKET  # of the last batch that needs the disk
-        self._ticket_stored = NO_TICKET
-        self._ticks_unstored = 0  # how long the disk has been silent though it was asked
-        self._has_store_failed = False
-        self._own_messages: deque[tuple[Ticket, Message]] = deque()
+        self._tickets = Tickets(me, settings.election_ticks)
 
     # What it is asked.
 
@@ -132,6 +126,12 @@ class Core:
         return self._leader is not None and self._leader.owes_commit_news
 
     @property
+    def has_more_to_apply(self) -> bool:
+        """Committed and durable here, and not handed out for want of a window."""
+        log = self.replica.log
+        return log.handed_out < min(log.commit, log.stable)
+
+    @property
     def counts(self) -> Counts:
         return self.replica.counts
 
@@ -141,11 +141,11 @@ class Core:
         assert now.monotonic_ns >= self.replica.now.monotonic_ns, "monotonic time does not go back"
         self.replica.now = now
         self._ticks += 1
-        self._ticks_unstored = self._ticks_unstored + 1 if self._awaits_store else 0
+        self._tickets.tick()
         if self._leader is None:
             if self._ticks >= self._patience_ticks:
                 self.campaign()
-        elif self._is_store_lost:
+        elif self._tickets.is_disk_lost:
             self.replica.counts.store_losses += 1
             self._give_way()
         elif not self._leader.tick():
@@ -165,14 +165,10 @@ class Core:
 
     def stored(self, ticket: Ticket) -> None:
         """All that batches up to this one asked to store is durable."""
-        assert ticket <= self._ticket, "a ticket that was never given"
-        if ticket <= self._ticket_stored:
+        if not self._tickets.stored(ticket):
             return
-        self._ticket_stored = ticket
-        self._ticks_unstored = 0
         self.replica.log.stored(ticket)
-        while self._own_messages and self._own_messages[0][0] <= ticket:
-            _ticket, message = self._own_messages.popleft()
+        for message in self._tickets.own_messages():
             if message.term == self.replica.term:
                 self._dispatch(message)
         if self._leader is not None:
@@ -210,7 +206,7 @@ class Core:
 
     def store_failed(self) -> None:
         """Nothing will be stored any more: this server promises nothing new, and leads nobody."""
-        self._has_store_failed = True
+        self._tickets.fail()
         if self._leader is not None:
             self.replica.counts.store_losses += 1
             self._give_way()
@@ -237,29 +233,32 @@ class Core:
             or log.has_unstored()
         ):
             return None
-        ticket = self._ticket = Ticket(self._ticket + 1)
+        ticket = self._tickets.next()
         install, truncate_from, entries = log.take_unstored(ticket)
         before = self._hard_state_given
+        must_sync = (
+            (hard_state.term, hard_state.vote) != (before.term, before.vote)
+            or bool(entries)
+            or truncate_from is not None
+            or install is not None
+        )
         batch = Batch(
             ticket=ticket,
             hard_state=hard_state if is_hard_state_new else None,
             truncate_from=truncate_from,
             entries=entries,
             install_snapshot=install,
-            must_sync=(hard_state.term, hard_state.vote) != (before.term, before.vote)
-            or bool(entries)
-            or truncate_from is not None
-            or install is not None,
+            must_sync=must_sync,
             send_now=replica.outgoing_now,
-            send_after_store=self._keep_own(ticket),
+            send_after_store=self._tickets.kept_until_stored(
+                replica.outgoing_after_store, must_sync=must_sync
+            ),
             committed=committed,
             reads=replica.confirmed_reads,
             soft=soft if soft != self._soft_given else None,
         )
         replica.outgoing_now, replica.outgoing_after_store, replica.confirmed_reads = [], [], []
         self._hard_state_given, self._soft_given = hard_state, soft
-        if batch.must_sync or batch.send_after_store or self._own_messages:
-            self._ticket_awaited = ticket
         return batch
 
     def _next_committed(self) -> list[Entry]:
@@ -278,16 +277,6 @@ class Core:
         if committed:
             log.hand_out(committed[-1].index)
         return committed
-
-    def _keep_own(self, ticket: Ticket) -> list[Message]:
-        """What one says to oneself does not travel, but waits for the disk like the rest."""
-        others = []
-        for message in self.replica.outgoing_after_store:
-            if message.target == self.replica.me:
-                self._own_messages.append((ticket, message))
-            else:
-                others.append(message)
-        return others
 
     # Messages.
 
@@ -395,17 +384,9 @@ class Core:
             replica.configuration.is_voter(replica.me)
             and not log.configuration_waits()
             and not log.is_restoring
-            and not self._is_store_lost
+            and not self._tickets.is_disk_lost
             and log.last_apply_level <= self._settings.apply_level_max
         )
-
-    @property
-    def _awaits_store(self) -> bool:
-        return self._ticket_awaited > self._ticket_stored
-
-    @property
-    def _is_store_lost(self) -> bool:
-        return self._has_store_failed or self._ticks_unstored >= self._settings.election_ticks
 
     def _become_follower(self, term: Term, leader: MemberId | None) -> None:
         replica = self.replica
