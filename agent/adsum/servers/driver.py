@@ -24,7 +24,7 @@ from adsum.raft.changer import Change
 from adsum.raft.core import Core
 from adsum.raft.errors import NotLeader, Refused
 from adsum.raft.messages import Message, SnapshotOffer
-from adsum.raft.types import DedupKey, Entry, MemberId, Position, Role, SnapshotMeta, Term
+from adsum.raft.types import DedupKey, Entry, EntryKind, MemberId, Position, Role, SnapshotMeta, Term
 from adsum.servers.compaction import Compaction
 from adsum.servers.errors import DiskIsFull, OutcomeUnknown, Stopping, StoreBroken
 from adsum.servers.machine import StateMachine
@@ -210,9 +210,9 @@ class Driver:
                 await self._break(self._failure)
             if self._reads.gathered:
                 self._reads.ask(self.core.read_index)
-            while (batch := self.core.ready(with_commit_news=self._tells_commits)) is not None:
-                self._take(batch)
-            self.storing.begin()
+            self._take_all()
+            while self.storing.begin():
+                self._take_all()
             self._apply()
             self._tells_commits = False
             if self.core.owes_commit_news:
@@ -243,6 +243,10 @@ class Driver:
             self._woken.set()
 
     # Batches.
+
+    def _take_all(self) -> None:
+        while (batch := self.core.ready(with_commit_news=self._tells_commits)) is not None:
+            self._take(batch)
 
     def _take(self, batch: Batch) -> None:
         self.counters.batches += 1
@@ -302,7 +306,6 @@ class Driver:
             for message in batch.send_after_store:
                 self._sends.send(message)
         self.core.stored(group[-1].ticket)
-        self._woken.set()
 
     def install(self, snapshot: SnapshotMeta, state: Any) -> None:
         self.machine.restore(state)
@@ -346,11 +349,14 @@ class Driver:
             self._reads.applied(self.applied)
             return
         take, apply, applied = self._unapplied.popleft, self.machine.apply, self._proposals.applied
+        is_change = False
         for _ in range(count):
             entry = take()
             applied(entry, apply(entry))
+            is_change |= entry.kind is not EntryKind.COMMAND
         self.core.applied(entry.index)
         self.counters.entries_applied += count
         self._reads.applied(entry.index)
         self._tell_change()
-        self._woken.set()  # there may be more, and a change of the membership may have been among it
+        if is_change or self._unapplied or self.core.has_more_to_apply:
+            self._woken.set()

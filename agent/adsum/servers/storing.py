@@ -43,7 +43,7 @@ class Promises(Protocol):
     """What storing needs of the driver."""
 
     def promise(self, group: Sequence[Batch]) -> None:
-        """Everything in these batches is durable now."""
+        """Everything in these batches is durable now. Only within `finish` and `begin`."""
 
     def install(self, snapshot: SnapshotMeta, state: Any) -> None:
         """The log stands on this snapshot now; so must the state machine."""
@@ -80,13 +80,14 @@ class Storing:
     def add(self, batch: Batch) -> None:
         self._waiting.append(batch)
 
-    def begin(self) -> None:
-        """The next group, unless one is on its way."""
-        if self._under_way or self._is_full:
-            return
-        self._pass_what_needs_no_sync()
-        if not self._waiting:
-            return
+    def begin(self) -> bool:
+        """The next group, unless one is on its way. True if something was passed without one: the core may
+        have more."""
+        if self._under_way or self._is_full or not self._waiting:
+            return False
+        if not self._waiting[0].must_sync:
+            self._pass_what_needs_no_sync()
+            return True
         assert self._writer is not None, "the driver runs"
         group = self._under_way = self._next_group()
         self.counters.groups += 1
@@ -94,6 +95,7 @@ class Storing:
         if self._commit_waiting is not None:
             changes.insert(0, Change(hard_state=self._commit_waiting))
         self._writer.do(partial(self._store, changes), self._note)
+        return False
 
     def finish(self) -> bool:
         """The group that came back, if one did. `StorageFailed`: the process must end."""
