@@ -38,5 +38,6 @@ def families() -> tuple[Family, ...]:
         blocking.FAMILY,
         dns_answers.FAMILY,
         dns_settings.FAMILY,
+        roll.IN_CLUSTER,
         *cluster.FAMILIES,
     )

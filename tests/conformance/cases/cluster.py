@@ -137,7 +137,11 @@ FEWER = (
     ),
     Case(
         "an agent leaves",
-        (replace(put("/v1/agent/leave"), at=2), get("/v1/health/node/n2", until="[]"), *AFTERWARDS),
+        (
+            replace(put("/v1/agent/leave"), at=2),
+            get("/v1/catalog/nodes?filter=Node==n2", until="[]"),
+            *AFTERWARDS,
+        ),
         SHOP,
         breaks_cluster=True,
     ),

@@ -5,6 +5,7 @@ the shapes and the refusals that show.
 from __future__ import annotations
 
 import base64
+from dataclasses import replace
 
 from tests.conformance.case import Case, Family, Look, Request, Setting, Watch, get, put, send
 from tests.conformance.worlds import SHOP, WEB1
@@ -18,6 +19,12 @@ EVENTS = Look(types=("body*.ID", "body*.LTime", "headers.X-Consul-Index"))
 COORDINATES = Look(types=("body*.Coord.*", "headers.X-Consul-Index"))
 ANY_INDEX = Look(ignore=("*index*",))
 POOL = Look(unordered=("body",))
+# Of Serf's own clocks and queues.
+UNCOUNTED = (
+    "body.Stats.serf_lan.*_time",
+    "body.Stats.serf_lan.*_queue",
+    "body.Stats.serf_lan.coordinate_resets",
+)
 
 
 def fire(target: str, payload: str | None = None) -> Request:
@@ -125,3 +132,67 @@ NEAR_CASES = tuple(
 )
 
 FAMILY = Family("roll", (*EVENT_CASES, *COORDINATE_CASES, *KEYRING_CASES, *NEAR_CASES))
+
+# Of a client of one server, beside another client.
+THREE = Setting("three agents, encrypted", {"encrypt": KEY}, arguments=(), others=({}, {}))
+SERVER, OTHER_CLIENT = 1, 2
+EVERYBODY = Look(unordered=("body",))
+PLACES = Look(types=("body*.Coord", "headers.X-Consul-Index"))
+COUNTED = Look(only=("status", "body.Member", "body.Stats.consul", "body.Stats.serf_lan.*"), types=UNCOUNTED)
+
+
+def at(agent: int, request: Request) -> Request:
+    return replace(request, at=agent)
+
+
+CLUSTER_CASES = (
+    Case("members", (get("/v1/agent/members", look=EVERYBODY),)),
+    Case("members as the server sees them", (at(SERVER, get("/v1/agent/members", look=EVERYBODY)),)),
+    Case("members of the WAN, of a client", (get("/v1/agent/members?wan=1"),)),
+    Case("self", (get("/v1/agent/self", look=COUNTED),)),
+    Case("leader", (get("/v1/status/leader"), get("/v1/status/peers"))),
+    Case("datacenters", (get("/v1/catalog/datacenters"),)),
+    Case("places", (get("/v1/coordinate/nodes", look=PLACES, until='"n2"'),)),
+    Case("place", (get("/v1/coordinate/node/n1", look=PLACES),)),
+    Case("map of datacenters", (get("/v1/coordinate/datacenters", look=COORDINATES),)),
+    Case("event of another", (at(OTHER_CLIENT, fire("told", "payload")), listed("told"))),
+    Case(
+        "events of another for some",
+        (
+            at(OTHER_CLIENT, fire("other?node=n2")),
+            at(OTHER_CLIENT, fire("other?node=%5En3%24")),
+            at(OTHER_CLIENT, fire("last")),
+            listed("last"),
+            listed("other"),
+        ),
+    ),
+    Case(
+        "waiting for an event of another",
+        (
+            Watch(
+                "/v1/event/list?name=awaited",
+                (at(OTHER_CLIENT, put("/v1/event/fire/awaited")),),
+                wait_ms=2_500,
+                look=ANY_INDEX,
+            ),
+        ),
+    ),
+    Case("keys, of a client", (get(KEYRING),)),
+    Case(
+        "changing a key on all",
+        (
+            at(SERVER, key("POST", {"Key": OTHER})),
+            at(SERVER, key("PUT", {"Key": OTHER})),
+            at(SERVER, get(f"{KEYRING}?local-only=true")),
+            at(SERVER, key("PUT", {"Key": KEY})),
+            at(SERVER, key("DELETE", {"Key": OTHER})),
+            at(SERVER, get(f"{KEYRING}?local-only=true")),
+        ),
+    ),
+    Case(
+        "force-leave of the living",
+        (put("/v1/agent/force-leave/n2"), get("/v1/agent/members", look=EVERYBODY)),
+    ),
+    Case("joining where one is", (put("/v1/agent/join/127.0.0.1"),)),
+)
+IN_CLUSTER = Family("roll, three agents", tuple(replace(case, setting=THREE) for case in CLUSTER_CASES))
