@@ -88,6 +88,14 @@ def test_b25_a_file_that_makes_no_sense_is_refused(content: bytes) -> None:
         recover_quorum(disk, opened(disk))
 
 
+def test_b25_a_file_on_a_bad_sector_is_refused() -> None:
+    disk, recovery = survivor()
+    write_whole(disk, FILE, encode(recovery))
+    disk.make_unreadable(FILE, 0)
+    with pytest.raises(QuorumRecoveryRefused, match="cannot be read"):
+        recover_quorum(disk, opened(disk))
+
+
 def test_b25_a_number_that_is_a_word_is_refused() -> None:
     disk, recovery = survivor()
     write_whole(disk, FILE, json.dumps({**asdict(recovery), "epoch": "0"}).encode())

@@ -276,6 +276,8 @@ def test_an_unreadable_doubt_is_still_a_doubt() -> None:
     found = opened(disk, minted="log-2")
     assert found.verdict is Verdict.CORRUPT
     assert found.log.identity.log == "log-2"
+    disk.make_unreadable(DOUBT, 0)
+    assert opened(disk, minted="log-3").log.identity.log == "log-3"
 
 
 def test_a_damaged_snapshot_is_a_lost_state_unless_the_log_still_has_everything() -> None:

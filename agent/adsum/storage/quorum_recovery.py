@@ -31,7 +31,7 @@ from adsum.raft.types import (
     Restored,
     Term,
 )
-from adsum.storage.files import Folder, read_whole
+from adsum.storage.files import Folder, ReadFailed, read_whole
 from adsum.storage.opening import Opened
 from adsum.storage.raft_log import Change, RaftLog
 
@@ -88,7 +88,7 @@ def _read(folder: Folder) -> QuorumRecovery:
     try:
         fields = json.loads(read_whole(folder, FILE)[:FILE_BYTES_MAX])
         recovery = QuorumRecovery(**fields)
-    except (ValueError, TypeError) as error:
+    except (ValueError, TypeError, ReadFailed) as error:
         raise QuorumRecoveryRefused(f"{FILE} cannot be read: {error}") from error
     expected = QuorumRecovery("", 0, "", "", 0, 0)
     for name, value in asdict(recovery).items():
