@@ -24,10 +24,14 @@ from adsum.raft.types import MemberId, Term
 from adsum.servers.errors import NoLeader, OutcomeUnknown, StoreBroken
 from adsum.servers.settings import ServerSettings
 from adsum.servers.wire import Encoder
+from adsum.storage import quorum_recovery
+from adsum.storage.files import OsFolder, write_whole
+from adsum.storage.opening import open_log
 from tests.servers.faults import Faults, FaultyFolder
 from tests.servers.support import (
     KEY,
     QUICK,
+    SEGMENT_BYTES,
     Cluster,
     Site,
     cluster,
@@ -233,6 +237,34 @@ async def test_a_cluster_is_not_founded_while_one_server_is_missing_or_expects_a
         made.start(third, replace(SETTINGS, expect=3))
         await made.leader()
         nursery.cancel_scope.cancel()
+
+
+async def test_b25_one_survivor_goes_on_in_a_new_epoch_and_takes_wiped_ones_in(tmp_path: Path) -> None:
+    async with cluster(tmp_path, settings=replace(SETTINGS, stable_s=0.1)) as made:
+        survivor = await made.leader()
+        others = [site for site in made.sites if site is not survivor]
+        await survivor.server.propose(b"a")
+        for site in made.sites:
+            await site.kill()
+        folder = OsFolder(tmp_path / str(survivor.number))
+        opened = open_log(folder, node=survivor.node, mint_log_id=str, segment_bytes=SEGMENT_BYTES)
+        write_whole(
+            folder, quorum_recovery.FILE, quorum_recovery.encode(quorum_recovery.describe(opened.log))
+        )
+        opened.log.close()
+        folder.close()
+        made.start(survivor)
+        assert await survivor.server.propose(b"alone") == b"heard alone"
+        old, wiped = others
+        for file in (tmp_path / str(wiped.number)).iterdir():
+            file.unlink()
+        made.start(old)
+        made.start(wiped)
+        await until(lambda: len(voters_of(survivor)) == 2)
+        assert {member.node for member in voters_of(survivor)} == {survivor.node, wiped.node}
+        await until(lambda: wiped.machine.words == [b"a", b"alone"])
+        assert old.machine.words != survivor.machine.words  # the epoch it knows is over
+        assert old.server.gate.counters.dials_failed["TurnedAway"] > 0
 
 
 # Lies.

@@ -97,10 +97,34 @@ def test_another_version_is_told_from_garbage() -> None:
         decode(encoded)
 
 
-def test_a_membership_that_cannot_be_is_refused_at_the_door() -> None:
-    nobody = Entry(2, Term(7), EntryKind.CONFIGURATION, 50, 1, None, cbor2.dumps([[], [], [], [], False]))
-    with pytest.raises(Unreadable, match="a membership that cannot be"):
-        wire.decode_entries(encode_entries([nobody]))
+@pytest.mark.parametrize(
+    "membership",
+    [
+        [[], [], [], [], False],
+        [[["a", "log"], ["a", "log"]], [], [], [], False],
+        [[[1, 2]], [], [], [], False],
+        [[["a" * 65, "log"]], [], [], [], False],
+        [[["a", "log", "more"]], [], [], [], False],
+        "nothing of the kind",
+    ],
+)
+def test_a_membership_that_cannot_be_is_refused_at_the_door(membership: object) -> None:
+    data = cbor2.dumps(membership)
+    with pytest.raises(Unreadable):
+        wire.decode_entries(encode_entries([Entry(2, Term(7), EntryKind.CONFIGURATION, 50, 1, None, data)]))
+    meta = cbor2.dumps([9, 2, data, 1_000, 1, 3])
+    fields = cbor2.loads(Encoder().encode(MESSAGES[-1]))
+    with pytest.raises(Unreadable):
+        decode(cbor2.dumps([*fields[:-1], meta]))
+
+
+@pytest.mark.parametrize("position", [0, 1, 3, 4, 5])
+def test_an_offer_without_numbers_is_refused_at_the_door(position: int) -> None:
+    numbers: list[object] = [9, 2, encode_configuration(META.configuration), 1_000, 1, 3]
+    numbers[position] = "a word"
+    fields = cbor2.loads(Encoder().encode(MESSAGES[-1]))
+    with pytest.raises(Unreadable):
+        decode(cbor2.dumps([*fields[:-1], cbor2.dumps(numbers)]))
 
 
 def test_two_followers_are_sent_one_block_that_was_made_once(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -36,7 +36,7 @@ class Compaction:
     async def run(self) -> None:
         due_s = trio.current_time()
         while True:
-            await trio.sleep(LOOK_INTERVAL_S)
+            await trio.sleep(min(LOOK_INTERVAL_S, self._driver.settings.snapshot_interval_s))
             is_time = trio.current_time() >= due_s
             if self._is_needed(is_time=is_time):
                 await self.make()

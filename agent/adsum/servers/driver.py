@@ -130,7 +130,7 @@ class Driver:
         """The index up to which a quorum confirmed this leader, when the state machine stands on it."""
         if not self.is_leader:
             raise NotLeader(f"the leader is {self.leader}")
-        self._reads.gathered.append(answered)
+        self._reads.add(answered)
         self._woken.set()
 
     def step(self, message: Message) -> None:

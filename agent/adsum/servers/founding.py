@@ -24,6 +24,7 @@ from adsum.servers.bootstrap import Alive, Found, Standing, Wait, cluster_id_of,
 from adsum.servers.machine import StateMachine
 from adsum.servers.settings import ServerSettings
 from adsum.servers.wire import WORD_CHARACTERS_MAX
+from adsum.storage.files import DiskFull
 from adsum.storage.raft_log import Change, RaftLog
 
 STANDING = "standing"
@@ -75,14 +76,23 @@ class Founding:
     async def until_member(self) -> None:
         """The disk's errors pass through. `restored` is what the core begins with."""
         while not self._log.identity.cluster:
-            if self._adopted is not None:
-                await self._join(self._adopted)
-            elif isinstance(decision := await self._decide(), Found):
-                await trio.to_thread.run_sync(self._found, decision)
-            else:
-                self._say(decision)
-                with trio.move_on_after(INTERVAL_S):
-                    await self._has_news.wait()
+            try:
+                await self._try()
+            except DiskFull as error:
+                log.error("no cluster yet: %s; free some space", error)
+                await trio.sleep(INTERVAL_S)
+
+    async def _try(self) -> None:
+        if self.restored.snapshot.index:  # founded, and then there was no room to say of which cluster
+            await trio.to_thread.run_sync(finish_founding, self._log, self.restored)
+        elif self._adopted is not None:
+            await self._join(self._adopted)
+        elif isinstance(decision := await self._decide(), Found):
+            await trio.to_thread.run_sync(self._found, decision)
+        else:
+            self._say(decision)
+            with trio.move_on_after(INTERVAL_S):
+                await self._has_news.wait()
 
     async def _decide(self) -> Found | Wait:
         own, alive = self.standing(), self._alive()
@@ -111,8 +121,8 @@ class Founding:
         for piece in self._machine.snapshot():
             making.write(piece)
         self._log.append([Change(install=making.finish())])
-        self._log.join(found.cluster_id, 0)
         self.restored = Restored(snapshot=meta)
+        self._log.join(found.cluster_id, 0)
         names = ", ".join(member.node for member in found.configuration.voters)
         log.info("cluster %s was founded by %s", found.cluster_id, names)
 

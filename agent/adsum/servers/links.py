@@ -95,7 +95,7 @@ class Links:
         opened = await self._gate.dial(
             address, Purpose.CALLS, payload_bytes_max=call_frames.PAYLOAD_BYTES_MAX
         )
-        if opened.peer.identity.node_id != UUID(node).bytes:
+        if str(UUID(bytes=opened.peer.identity.node_id)) != node:
             self.counters.wrong_node += 1
             async with opened.channel:
                 raise BadPeer(f"another node answers at {address.host}:{address.port} than {node}")

@@ -53,7 +53,7 @@ class TakingIn:
 
     async def run(self) -> None:
         while True:
-            await trio.sleep(INTERVAL_S)
+            await trio.sleep(min(INTERVAL_S, self._driver.settings.stable_s))
             if self._driver.is_leader:
                 await self._look()
             else:

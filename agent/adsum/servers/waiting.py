@@ -9,10 +9,12 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable
 
-from adsum.raft.errors import Refused
+from adsum.raft.errors import Refused, TooManyReads
 from adsum.raft.reads import Read
 from adsum.raft.types import Entry, Position, Term
 from adsum.servers.errors import NoLeader, OutcomeUnknown, Superseded
+
+READS_MAX = 16_384  # as many as the API has connections
 
 Answered = Callable[[bytes | Exception], None]  # runs on the loop and must be quick
 
@@ -57,14 +59,20 @@ class Reads:
     """All that come between two batches share one question to the quorum."""
 
     def __init__(self) -> None:
+        self._count = 0  # of all that wait
         self.gathered: list[ReadAnswered] = []
         self._asked: dict[int, list[ReadAnswered]] = {}
         self._confirmed: deque[tuple[int, list[ReadAnswered]]] = deque()
         self._context = 0
 
     def __len__(self) -> int:
-        confirmed = sum(len(group) for _index, group in self._confirmed)
-        return len(self.gathered) + sum(map(len, self._asked.values())) + confirmed
+        return self._count
+
+    def add(self, answered: ReadAnswered) -> None:
+        if self._count >= READS_MAX:
+            raise TooManyReads(f"{self._count} reads wait for a quorum")
+        self._count += 1
+        self.gathered.append(answered)
 
     def ask(self, read_index: Callable[[int], None]) -> None:
         """What has gathered, as one question. What the core refuses, it refuses all of them."""
@@ -73,8 +81,7 @@ class Reads:
         try:
             read_index(self._context)
         except Refused as error:
-            for answered in group:
-                answered(error)
+            self._answer(group, error)
         else:
             self._asked[self._context] = group
 
@@ -86,20 +93,22 @@ class Reads:
     def applied(self, index: int) -> None:
         while self._confirmed and self._confirmed[0][0] <= index:
             read_index, group = self._confirmed.popleft()
-            for answered in group:
-                answered(read_index)
+            self._answer(group, read_index)
 
     def lost(self, why: Exception | None = None) -> None:
         """Leadership, or everything: those not confirmed will never be."""
         asked, self._asked = self._asked, {}
         for group in asked.values():
-            for answered in group:
-                answered(why or NoLeader("leadership was lost before the read was confirmed"))
+            self._answer(group, why or NoLeader("leadership was lost before the read was confirmed"))
 
     def end(self, why: Exception) -> None:
         self.lost(why)
         groups = [self.gathered, *(group for _index, group in self._confirmed)]
         self.gathered, self._confirmed = [], deque()
         for group in groups:
-            for answered in group:
-                answered(why)
+            self._answer(group, why)
+
+    def _answer(self, group: list[ReadAnswered], outcome: int | Exception) -> None:
+        self._count -= len(group)
+        for answered in group:
+            answered(outcome)

@@ -33,7 +33,7 @@ from adsum.raft.messages import (
     VoteReply,
     VoteRequest,
 )
-from adsum.raft.types import DedupKey, Entry, EntryKind, MemberId, SnapshotMeta, Term
+from adsum.raft.types import Configuration, DedupKey, Entry, EntryKind, MemberId, SnapshotMeta, Term
 from adsum.storage.snapshots import decode_meta, encode_meta
 
 WORD_CHARACTERS_MAX = 64  # of a node, a log, a cluster id
@@ -43,6 +43,8 @@ BLOCKS_KEPT = 4  # followers are rarely more than a message apart
 # index, term, cluster time, apply level, kind, bytes of the dedup client, bytes of the data
 _ENTRY = struct.Struct("<QQQIBBI")
 _DEDUP = struct.Struct("<QQQ")  # generation, sequence, low water; after the client's name
+# What decoding a membership can end in that is none; an assertion of its own rules among them.
+NONSENSE = (ValueError, TypeError, AssertionError, RecursionError, cbor2.CBORDecodeError)
 _KINDS = {kind.value: kind for kind in EntryKind}
 
 
@@ -199,19 +201,27 @@ def decode_entries(block: bytes) -> list[Entry]:
             data = block[offset : offset + data_bytes]
             offset += data_bytes
             if kind == EntryKind.CONFIGURATION:
-                decode_configuration(data)
+                _check_membership(decode_configuration(data))
             entries.append(Entry(index, term, _KINDS[kind], time_ms, level, dedup, data))
     except (struct.error, UnicodeDecodeError, KeyError) as error:
         raise Unreadable(f"a block of entries that ends or goes on wrongly at {offset}") from error
-    except (ValueError, TypeError, AssertionError, cbor2.CBORDecodeError) as error:
+    except NONSENSE as error:
         raise Unreadable("a membership that cannot be") from error
     if offset != end:
         raise Unreadable("a block of entries that was cut")
     return entries
 
 
+def _check_membership(configuration: Configuration) -> None:
+    for member in configuration.members():
+        _check(member, (str, str))
+
+
 def _meta(encoded: bytes) -> SnapshotMeta:
     try:
-        return decode_meta(encoded)
-    except (ValueError, TypeError, AssertionError, cbor2.CBORDecodeError) as error:
+        meta = decode_meta(encoded)
+        _check((meta.index, meta.term, meta.time_ms, meta.apply_level, meta.epoch), (int,) * 5)
+        _check_membership(meta.configuration)
+    except NONSENSE as error:
         raise Unreadable("an offer of a snapshot that makes no sense") from error
+    return meta
