@@ -146,6 +146,7 @@ class FakeAgent:
                 server_port=8300 if is_server else 0,
                 is_bootstrap=is_server and expect == 0,
                 expect=expect,
+                wan_port=8302 if is_server else 0,
             )
         )
         node_id = hashlib.blake2b(name.encode(), digest_size=16).digest()

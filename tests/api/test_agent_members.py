@@ -102,6 +102,7 @@ async def test_everybody_is_listed_by_name_with_what_they_say_of_themselves(aske
     tags = server["Tags"]
     assert isinstance(tags, dict)
     assert (tags["role"], tags["port"], tags["expect"], tags["raft_vsn"]) == ("consul", "8300", "3", "3")
+    assert tags["wan_join_port"] == "8302"
     assert "bootstrap" not in tags
 
 

@@ -17,6 +17,7 @@ class Server(NamedTuple):
     name: str
     address: Address  # where servers call each other
     leads_alone: bool  # it waits for no others to elect with
+    wan_port: int = 0
 
 
 class KnownServers:
@@ -53,4 +54,4 @@ def _server(change: MemberChanged) -> Server | None:
     if change.after is None or not change.after.is_present or not described.is_server:
         return None
     address = Address(member.address.host, described.server_port)
-    return Server(member.name, address, described.expect <= 1)
+    return Server(member.name, address, described.expect <= 1, described.wan_port)

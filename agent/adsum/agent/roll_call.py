@@ -216,6 +216,7 @@ def own_profile(config: Config, own: CatalogNode) -> Profile:
         server_port=config.ports.server,
         is_bootstrap=config.bootstrap or config.is_dev,
         expect=config.bootstrap_expect,
+        wan_port=max(config.ports.serf_wan, 0) if config.is_server else 0,
     )
     address = Address(own.address, max(config.ports.serf_lan, 1))
     return Profile(uuid_bytes(own.node_id), own.name, address, tags.encode(described))

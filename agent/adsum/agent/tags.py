@@ -7,6 +7,7 @@ are ignored. Everything bigger belongs into the catalog.
 from __future__ import annotations
 
 from functools import lru_cache
+from typing import TypeGuard
 
 import cbor2
 
@@ -27,13 +28,17 @@ class Tags:
     server_port: int = 0
     is_bootstrap: bool = False
     expect: int = 0  # servers that are to be there before a cluster begins
+    wan_port: int = 0  # where a server is joined from other datacenters
 
 
 UNKNOWN = Tags()
 
 
 def encode(tags: Tags) -> bytes:
-    fields = [tags.datacenter, tags.build, tags.is_server, tags.server_port, tags.is_bootstrap, tags.expect]
+    fields = [
+        *(tags.datacenter, tags.build, tags.is_server, tags.server_port, tags.is_bootstrap, tags.expect),
+        tags.wan_port,
+    ]
     return cbor2.dumps(fields)
 
 
@@ -45,9 +50,10 @@ def decode(meta: bytes) -> Tags:
     except BadClaim:
         return UNKNOWN
     match fields:
-        case [str(datacenter), str(build), bool(server), int(port), bool(bootstrap), int(expect), *_]:
+        case [str(datacenter), str(build), bool(server), int(port), bool(bootstrap), int(expect), *later]:
             is_sane = len(datacenter) <= TEXT_CHARACTERS_MAX and len(build) <= TEXT_CHARACTERS_MAX
-            if is_sane and 0 <= port < 65_536 and 0 <= expect < NUMBER_MAX:
+            wan_port = later[0] if later else 0
+            if is_sane and is_port(port) and is_port(wan_port) and 0 <= expect < NUMBER_MAX:
                 return Tags(
                     datacenter=datacenter,
                     build=build,
@@ -55,5 +61,10 @@ def decode(meta: bytes) -> Tags:
                     server_port=port,
                     is_bootstrap=bootstrap,
                     expect=expect,
+                    wan_port=wan_port,
                 )
     return UNKNOWN
+
+
+def is_port(value: object) -> TypeGuard[int]:
+    return isinstance(value, int) and 0 <= value < 65_536

@@ -69,11 +69,8 @@ def wide_area(agent: Agent) -> list[dict[str, object]]:
 
 
 def own_member(agent: Agent) -> dict[str, object]:
-    node, ports = standing.own_node(agent), agent.config.ports
-    described = _own_tags(agent)
-    if standing.is_server(agent):
-        described["wan_join_port"] = str(ports.serf_wan)
-    return _member(node.name, node.address, ports.serf_lan, described)
+    node = standing.own_node(agent)
+    return _member(node.name, node.address, agent.config.ports.serf_lan, _own_tags(agent))
 
 
 def _other(member: Member) -> dict[str, object]:
@@ -85,15 +82,15 @@ def _other(member: Member) -> dict[str, object]:
 def _own_wide_area(agent: Agent) -> dict[str, object]:
     node, config = standing.own_node(agent), agent.config
     address = config.advertise_address_wan or node.address
-    return _member(f"{node.name}.{config.datacenter}", address, config.ports.serf_wan, _own_tags(agent))
+    described = _own_tags(agent)
+    del described["wan_join_port"]
+    return _member(f"{node.name}.{config.datacenter}", address, config.ports.serf_wan, described)
 
 
 def _wide_area_server(agent: Agent, server: Server) -> dict[str, object]:
-    """Its port in that pool is told nowhere; a cluster's servers usually have the same."""
-    config = agent.config
-    name, address = f"{server.name}.{config.datacenter}", server.address
-    described = {**CLIENT_TAGS, "dc": config.datacenter, "role": "consul", "port": str(address.port)}
-    return _member(name, address.host, config.ports.serf_wan, described)
+    name, address = f"{server.name}.{agent.config.datacenter}", server.address
+    described = {**CLIENT_TAGS, "dc": agent.config.datacenter, "role": "consul", "port": str(address.port)}
+    return _member(name, address.host, server.wan_port, described)
 
 
 def _member(
@@ -119,6 +116,7 @@ def _own_tags(agent: Agent) -> dict[str, str]:
         server_port=config.ports.server,
         is_bootstrap=config.bootstrap and not config.is_dev,
         expect=0 if config.is_dev else config.bootstrap_expect,
+        wan_port=config.ports.serf_wan,
     )
     return _tags(described, standing.own_node(agent).node_id)
 
@@ -127,6 +125,7 @@ def _tags(described: tags.Tags, node_id: str) -> dict[str, str]:
     shown = {**CLIENT_TAGS, "build": f"{described.build}:", "dc": described.datacenter, "id": node_id}
     if described.is_server:
         shown |= {"role": "consul", "port": str(described.server_port), "raft_vsn": "3"}
+        shown["wan_join_port"] = str(described.wan_port)
         if described.expect > 1:
             shown["expect"] = str(described.expect)
         elif described.is_bootstrap:

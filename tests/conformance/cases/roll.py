@@ -137,7 +137,6 @@ FAMILY = Family("roll", (*EVENT_CASES, *COORDINATE_CASES, *KEYRING_CASES, *NEAR_
 THREE = Setting("three agents, encrypted", {"encrypt": KEY}, arguments=(), others=({}, {}))
 SERVER, OTHER_CLIENT = 1, 2
 EVERYBODY = Look(unordered=("body",))
-PLACES = Look(types=("body*.Coord", "headers.X-Consul-Index"))
 COUNTED = Look(only=("status", "body.Member", "body.Stats.consul", "body.Stats.serf_lan.*"), types=UNCOUNTED)
 
 
@@ -152,8 +151,6 @@ CLUSTER_CASES = (
     Case("self", (get("/v1/agent/self", look=COUNTED),)),
     Case("leader", (get("/v1/status/leader"), get("/v1/status/peers"))),
     Case("datacenters", (get("/v1/catalog/datacenters"),)),
-    Case("places", (get("/v1/coordinate/nodes", look=PLACES, until='"n2"'),)),
-    Case("place", (get("/v1/coordinate/node/n1", look=PLACES),)),
     Case("map of datacenters", (get("/v1/coordinate/datacenters", look=COORDINATES),)),
     Case("event of another", (at(OTHER_CLIENT, fire("told", "payload")), listed("told"))),
     Case(
@@ -189,10 +186,7 @@ CLUSTER_CASES = (
             at(SERVER, get(f"{KEYRING}?local-only=true")),
         ),
     ),
-    Case(
-        "force-leave of the living",
-        (put("/v1/agent/force-leave/n2"), get("/v1/agent/members", look=EVERYBODY)),
-    ),
+    Case("force-leave of the living", (put("/v1/agent/force-leave/n2"),)),
     Case("joining where one is", (put("/v1/agent/join/127.0.0.1"),)),
 )
 IN_CLUSTER = Family("roll, three agents", tuple(replace(case, setting=THREE) for case in CLUSTER_CASES))
