@@ -18,12 +18,12 @@ import cbor2
 from adsum.catalog.replication.core import Replication
 from adsum.catalog.replication.effects import Ask, CarryThis, ForeignNews, OwnerChanged, RootMoved
 from adsum.catalog.replication.effects import Effect as CatalogEffect
-from adsum.catalog.replication.interner import SharedStates
+from adsum.catalog.replication.interner import Interner, SharedStates
 from adsum.catalog.replication.publisher import NODE_KEY, OwnIdentity, Urgency
 from adsum.catalog.replication.state import span_of
 from adsum.gossip.claims import Address
-from adsum.gossip.commands import Carry, SetRoot
-from adsum.gossip.effects import CarriedHeard, Effect, MemberChanged, RootHeard
+from adsum.gossip.commands import Carry, Join, Leave, SetRoot
+from adsum.gossip.effects import CarriedHeard, Effect, LeaveDone, MemberChanged, RootHeard
 from adsum.gossip.settings import GossipSettings
 from adsum.now import SECOND
 from adsum.testing.gossip_world import GossipWorld, Host, Kind, State, uncollected
@@ -59,6 +59,7 @@ class CatalogWorld(GossipWorld):
         seed: int = 0,
         settings: GossipSettings | None = None,
         conditions: Conditions | None = None,
+        are_states_shared: bool = True,
     ) -> None:
         super().__init__(members, seed=seed, settings=settings, conditions=conditions)
         self.services = services
@@ -69,6 +70,7 @@ class CatalogWorld(GossipWorld):
         self.carried = 0  # payloads given to gossip, anywhere
         self.foreign: list[tuple[int, ForeignNews]] = []
         self.states = SharedStates()
+        self.are_states_shared = are_states_shared
         self.shorts = [host.profile.short for host in self.hosts]
         self.by_short = {short: index for index, short in enumerate(self.shorts)}
         self._replicas: dict[int, Replica] = {}
@@ -82,7 +84,8 @@ class CatalogWorld(GossipWorld):
         super().start(index, name=name, address=address)
         host = self.hosts[index]
         identity = OwnIdentity(host.profile.node_id, host.generation)
-        core = Replication(self.now, identity, Random(host.random.getrandbits(64)), self.states)
+        interner = self.states if self.are_states_shared else Interner()
+        core = Replication(self.now, identity, Random(host.random.getrandbits(64)), interner)
         self._replicas[index] = Replica(core, self.shorts[index], host.life)
         core.publish(self.now, NODE_KEY, cbor2.dumps([0, {"rack": str(index % 20)}]))
         for service in range(self.services):
@@ -126,6 +129,12 @@ class CatalogWorld(GossipWorld):
                 copies.hear(self.now, short, copies.holdings[short], delta, is_push=False)
 
     # What an operator does.
+
+    def join(self, index: int, *, by: int) -> None:
+        self.command(index, Join((self.hosts[by].address,)))
+
+    def leave(self, index: int) -> None:
+        self.command(index, Leave())
 
     def flip(self, index: int, service: int, *, is_failing: bool) -> tuple[int, int]:
         """One check changes its mind; the number of the item and the version that tells of it."""
@@ -181,6 +190,10 @@ class CatalogWorld(GossipWorld):
             case MemberChanged():
                 self._tell_of_member(replica, effect)
                 super()._perform(host, effect)
+            case LeaveDone():
+                super()._perform(host, effect)
+                self.kill(host.index)
+                return
             case _:
                 super()._perform(host, effect)
                 return

@@ -20,7 +20,6 @@ from dataclasses import dataclass
 from random import Random
 
 from adsum.catalog.replication.effects import OwnerChanged
-from adsum.gossip.commands import Join
 from adsum.now import MILLISECOND, MINUTE, SECOND
 from adsum.testing.catalog_world import CatalogWorld
 from adsum.testing.gossip_world import uncollected
@@ -73,6 +72,10 @@ class Figures:
     digest: int
 
 
+def simulate(plan: Plan, *, are_states_shared: bool = True) -> Figures:
+    return Simulation(plan, are_states_shared=are_states_shared).run()
+
+
 class Flip:
     __slots__ = ("began_ns", "number", "version", "waiting")
 
@@ -84,7 +87,7 @@ class Flip:
 
 
 class Simulation:
-    def __init__(self, plan: Plan) -> None:
+    def __init__(self, plan: Plan, *, are_states_shared: bool = True) -> None:
         self.plan = plan
         self.random = Random(plan.seed)
         self.world = CatalogWorld(
@@ -92,6 +95,7 @@ class Simulation:
             services=plan.services,
             seed=self.random.getrandbits(64),
             conditions=Conditions(loss=plan.loss),
+            are_states_shared=are_states_shared,
         )
         self.staleness_ms = array("I")
         self.flips = 0
@@ -176,7 +180,7 @@ class Simulation:
             world.kill(index)
             world.run_for(SECOND)
             world.start(index)
-            world.command(index, Join((world.hosts[(index + 1) % self.plan.nodes].address,)))
+            world.join(index, by=(index + 1) % self.plan.nodes)
             self._until_equal(world.now_ns)
             if self._equal_s is None:
                 return

@@ -126,7 +126,7 @@ def nothing_goes_back(before: OwnerState, after: OwnerState) -> None:
 
 @pytest.mark.parametrize("interner", [Interner, SharedStates])
 @given(steps=st.lists(STEPS, max_size=40))
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=300, deadline=None)
 def test_any_order_duplication_and_loss_ends_in_the_owners_state(
     interner: type[Interner], steps: list[Put | Remove | Pass | Renew | Deliver | Exchange]
 ) -> None:
@@ -139,7 +139,7 @@ def test_any_order_duplication_and_loss_ends_in_the_owners_state(
         assert values(peer, story.owner) == story.owner.published()
         assert peer.core.root == story.owner.core.root
         state = peer.core.state(story.owner.short)
-        assert state is None or state.is_complete
+        assert state is None or state.is_complete or not state.version
 
 
 def test_tombstones_are_forgotten_and_who_slept_over_it_gets_the_whole_owner() -> None:

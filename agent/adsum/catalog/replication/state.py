@@ -69,7 +69,7 @@ class OwnerState:
 
     @property
     def is_complete(self) -> bool:
-        return self.low_water == self.version and self.digest == self.claimed
+        return self.low_water == self.version > 0 and self.digest == self.claimed
 
     @property
     def is_torn(self) -> bool:

@@ -1,0 +1,103 @@
+"""The catalog of whole clusters, on the shipped gossip, from a seed. Small enough for every run of the tests;
+the figures for a thousand agents are in docs/simulation.md, with the commands that make them."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+
+import pytest
+
+from adsum.now import MINUTE, SECOND
+from adsum.testing.catalog_world import CatalogWorld
+from adsum.testing.network import Conditions
+from adsum.testing.simulate_catalog import Plan, Scenario, simulate
+
+AGENTS = 60
+LOSSY = Conditions(loss=0.05)
+
+
+def test_while_checks_flip_copies_are_never_far_behind_and_soon_equal() -> None:
+    figures = simulate(Plan(AGENTS, duration_ns=20 * SECOND))
+    assert figures.flips > 390
+    assert figures.unseen == 0
+    assert figures.p50_s <= 0.7
+    assert figures.p99_s <= 2
+    assert figures.max_s <= 10
+    assert figures.equal_after_s is not None
+    assert figures.equal_after_s <= 5
+    assert figures.writes <= 5  # an item that would have flipped twice within a second, and was told once
+
+
+def test_after_an_hour_apart_all_copies_are_equal_within_ten_seconds() -> None:
+    figures = simulate(Plan(AGENTS, Scenario.PARTITION))
+    assert figures.equal_after_s is not None
+    assert figures.equal_after_s <= 10
+    assert figures.carried == 0, "what was missed comes in exchanges, not as a flood"
+
+
+def test_the_loss_of_a_rack_writes_nothing_and_changes_no_copy() -> None:
+    figures = simulate(Plan(AGENTS, Scenario.RACK_LOSS))
+    assert (figures.writes, figures.changes, figures.carried) == (0, 0, 0)
+    assert figures.equal_after_s == 0
+
+
+def test_an_agent_that_starts_again_has_everything_within_seconds_and_everybody_has_its() -> None:
+    figures = simulate(Plan(AGENTS, Scenario.RESTART))
+    assert figures.equal_after_s is not None
+    assert figures.equal_after_s <= 5
+
+
+def test_an_agent_that_joins_has_the_catalog_within_two_seconds() -> None:
+    world = CatalogWorld(AGENTS, seed=3, conditions=LOSSY)
+    world.form_whole()
+    world.run_for(3 * SECOND)
+    world.kill(0)
+    world.run_for(SECOND)
+    world.start(0)
+    world.join(0, by=7)
+    world.run_for(2 * SECOND)
+    owners = world.replica(0).owners()
+    assert (
+        sum(holding.state is not None and holding.state.is_complete for holding in owners.values()) == AGENTS
+    )
+
+
+def test_twenty_that_start_together_with_nothing_end_with_everything() -> None:
+    world = CatalogWorld(20, seed=4, conditions=LOSSY)
+    world.join_all()
+    world.run_for(10 * SECOND)
+    assert world.is_one_catalog()
+    assert len(world.replica(0).owners()) == 20
+
+
+def test_a_dead_members_records_wait_for_it_and_a_departed_members_are_gone() -> None:
+    world = CatalogWorld(20, seed=5, conditions=LOSSY)
+    world.form_whole()
+    world.run_for(3 * SECOND)
+    world.kill(3)
+    world.leave(4)
+    world.run_for(MINUTE)
+    for index in (0, 10, 19):
+        owners = world.replica(index).owners()
+        assert owners[world.shorts[3]].state is not None
+        assert world.shorts[4] not in owners
+
+
+@pytest.mark.parametrize("scenario", [Scenario.FLIPS, Scenario.RESTART])
+def test_agents_with_memories_of_their_own_do_the_very_same(scenario: Scenario) -> None:
+    """Sharing states is how a thousand fit into a simulation; it must not decide anything."""
+    plan = Plan(25, scenario, duration_ns=8 * SECOND)
+    assert simulate(plan) == simulate(plan, are_states_shared=False)
+
+
+def test_one_seed_gives_one_run_whatever_the_order_of_hashes() -> None:
+    command = [sys.executable, "-m", "adsum.testing.simulate_catalog", "-nodes", "25", "-minutes", "0.1"]
+    told = []
+    for hash_seed in ("1", "2"):
+        environment = {**os.environ, "PYTHONHASHSEED": hash_seed}
+        done = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
+        told.append(done.stdout.splitlines()[:-1])  # but for how fast it ran
+    assert told[0] == told[1]
+    assert "digest" in told[0][-1]
