@@ -21,6 +21,16 @@ def test_news_is_told_four_times_per_digit_of_the_cluster_and_then_no_more() -> 
         assert told == times
 
 
+def test_the_catalog_is_told_half_as_often_but_six_times_at_least() -> None:
+    for members, times in ((2, 6), (60, 6), (1_000, 8), (10_000, 10)):
+        broadcasts = make()
+        broadcasts.put(0, Class.CATALOG, "a", b"delta")
+        told = 0
+        while broadcasts:
+            told += len(broadcasts.take(0, 1_000, members).carried)
+        assert told == times
+
+
 def test_newer_news_about_one_subject_replaces_the_older_and_is_told_afresh() -> None:
     broadcasts = make()
     for number in range(1_000):

@@ -19,6 +19,9 @@ from adsum.gossip import ages
 
 SKIPS_MAX = 8  # entries of one bucket that do not fit before the next is tried
 OTHERS_SHARE = 4  # one part in so many is kept for the classes behind membership
+# The catalog is told half as often as membership, for an exchange repairs what was missed; but never less
+# than this: with the four times that a cluster of 60 would have, one in fifty hears nothing of a change.
+CATALOG_TOLD_MIN = 6
 HEAD_BYTES = 3  # what CBOR puts before a byte string of a datagram's size; a short one's age is in it
 
 
@@ -146,7 +149,8 @@ class Broadcasts:
         if others_wait:
             room_bytes -= _size(news)
             kept_bytes = room_bytes // OTHERS_SHARE if len(self._events) else 0
-            carried = self._catalog.take(room_bytes - kept_bytes, self._catalog.mult * scale)
+            told_max = max(CATALOG_TOLD_MIN, self._catalog.mult * scale)
+            carried = self._catalog.take(room_bytes - kept_bytes, told_max)
             room_bytes -= _size(carried)
             news += self._events.take(room_bytes, self._events.mult * scale)
         else:

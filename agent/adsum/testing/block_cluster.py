@@ -20,7 +20,7 @@ from adsum.now import MILLISECOND, SECOND
 from adsum.raft.errors import Refused
 from adsum.raft.messages import Message, SnapshotOffer
 from adsum.raft.settings import Settings
-from adsum.raft.types import Configuration, MemberId, Position, Restored, Role, Ticket
+from adsum.raft.types import Configuration, DedupKey, MemberId, Position, Restored, Role, Ticket
 from adsum.storage.files import DiskFull, StorageFailed
 from adsum.testing.block_disk import Faults, PowerLost
 from adsum.testing.block_store import BlockStore
@@ -138,10 +138,10 @@ class BlockCluster(Cluster):
             self.store(host.server.me).power_is_gone()
             self._end_life(host)
 
-    def propose(self, host: Host, data: bytes) -> Position:
+    def propose(self, host: Host, data: bytes, dedup: DedupKey | None = None) -> Position:
         if self.store(host.server.me).log.is_full:
             raise NoRoom("the disk is full")
-        return super().propose(host, data)
+        return super().propose(host, data, dedup)
 
     def _end_store(self, host: Host, through: Ticket) -> None:
         try:

@@ -135,6 +135,7 @@ class Invariants:
 
 def check_witness(operations: Sequence[Operation], log: dict[int, Entry]) -> list[Operation]:
     """Raises `Violation`, or returns the operations that certainly happened, for the search."""
+    _find_retried(operations, log)
     happened = [operation for operation in operations if _has_trace(operation, log)]
     answers, values_at = _replay(happened, log)
     for operation in happened:
@@ -145,6 +146,18 @@ def check_witness(operations: Sequence[Operation], log: dict[int, Entry]) -> lis
         demand(operation.answer in (None, expected), f"{operation} was answered, the log says {expected!r}")
     _check_real_time(happened)
     return happened
+
+
+def _find_retried(operations: Sequence[Operation], log: dict[int, Entry]) -> None:
+    """Of several tries that reached the log, the first is the one that happened."""
+    firsts: dict[tuple[str, int], Entry] = {}
+    for _index, entry in sorted(log.items()):
+        if entry.dedup is not None:
+            firsts.setdefault((entry.dedup.client, entry.dedup.sequence), entry)
+    for operation in operations:
+        first = firsts.get((str(operation.client), operation.sequence))
+        if first is not None:
+            operation.index, operation.term = first.index, first.term
 
 
 def _has_trace(operation: Operation, log: dict[int, Entry]) -> bool:

@@ -76,6 +76,11 @@ class Kind(enum.IntEnum):
     CALL = 3
 
 
+# Looking a member of an enum up costs more than comparing it, and both are done for every event.
+TIMER, DATAGRAM, REPORT = Kind.TIMER, Kind.DATAGRAM, Kind.REPORT
+RUNNING, HELD = State.RUNNING, State.HELD
+
+
 class Plays(Protocol):
     """What runs on a host: a gossip core, or a whole agent with one in it (`testing.cluster`)."""
 
@@ -271,29 +276,28 @@ class GossipWorld:
 
     def _run_until(self, end_ns: int) -> None:
         heap, hosts = self._heap, self.hosts
+        pop, pack, crc32 = heapq.heappop, _EVENT.pack, zlib.crc32
         while heap and heap[0][0] <= end_ns:
-            time_ns, _sequence, kind, index, what = heapq.heappop(heap)
+            time_ns, _sequence, kind, index, what = pop(heap)
             self.now_ns = time_ns
             host = hosts[index]
-            if kind == Kind.TIMER:
-                if host.deadline_ns != time_ns or host.state is State.PAUSED or not host.is_up:
-                    continue
-                host.deadline_ns = -1
-                size = 0
-                self._do(host, host.core.tick(self.now))
-            elif kind == Kind.DATAGRAM:
+            size = 0
+            if kind is DATAGRAM:
                 source, message = what
                 size = len(message)
                 self._arrive(host, source, message)
-            elif kind == Kind.REPORT:
-                life, report = what
-                size = life
-                self._hear(host, life, report)
+            elif kind is TIMER:
+                if host.deadline_ns != time_ns or not (host.state is RUNNING or host.state is HELD):
+                    continue
+                host.deadline_ns = -1
+                self._do(host, host.core.tick(self.now))
+            elif kind is REPORT:
+                size, report = what
+                self._hear(host, size, report)
             else:
-                size = 0
                 what()
             self.events += 1
-            self.digest = zlib.crc32(_EVENT.pack(time_ns, kind, index, size), self.digest)
+            self.digest = crc32(pack(time_ns, kind, index, size), self.digest)
         self.now_ns = end_ns
 
     def _push(self, at_ns: int, kind: Kind, index: int, what: Any) -> None:
@@ -304,15 +308,16 @@ class GossipWorld:
         deadline_ns = host.core.deadline()
         if deadline_ns is None:
             return
-        deadline_ns = max(deadline_ns, self.now_ns)
+        if deadline_ns < self.now_ns:
+            deadline_ns = self.now_ns
         if host.deadline_ns == -1 or deadline_ns < host.deadline_ns:
             host.deadline_ns = deadline_ns
-            self._push(deadline_ns, Kind.TIMER, host.index, None)
+            self._push(deadline_ns, TIMER, host.index, None)
 
     # What comes in.
 
     def _arrive(self, host: Host, source: Address, message: bytes) -> None:
-        if host.state is State.RUNNING:
+        if host.state is RUNNING:
             self._do(host, host.core.receive(self.now, source, message))
         elif host.state in (State.HELD, State.PAUSED):
             if len(host.waiting) < SOCKET_MESSAGES_MAX:
@@ -336,14 +341,14 @@ class GossipWorld:
             host.waiting.append(lambda: self._hear(host, life, report))
 
     def _report(self, host: Host, delay_ns: int, report: Report) -> None:
-        self._push(self.now_ns + delay_ns, Kind.REPORT, host.index, (host.life, report))
+        self._push(self.now_ns + delay_ns, REPORT, host.index, (host.life, report))
 
     # What goes out.
 
     def _do(self, host: Host, effects: list[Any]) -> None:
         for effect in effects:
             if type(effect) is Send:
-                if host.state is State.HELD:
+                if host.state is HELD:
                     self._send_later(host, effect)
                 else:
                     self._deliver(host, effect.to, effect.message)
@@ -359,7 +364,7 @@ class GossipWorld:
         if receiver is None:
             return
         for delay_ns in self.network.delays_ns(host.index, receiver):
-            self._push(self.now_ns + delay_ns, Kind.DATAGRAM, receiver, (host.address, message))
+            self._push(self.now_ns + delay_ns, DATAGRAM, receiver, (host.address, message))
 
     def _perform(self, host: Host, effect: Effect) -> None:
         match effect:

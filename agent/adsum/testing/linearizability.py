@@ -36,6 +36,7 @@ class Operation:
     answer: str | None = None  # None: nobody knows
     index: int = 0  # of its entry, or the one a read was served at; for the witness, not for the search
     term: int = 0
+    sequence: int = 0  # the same for every try; 0 for what is tried once
 
 
 def verdict(operations: Sequence[Operation], *, steps_max: int = STEPS_MAX) -> Verdict:

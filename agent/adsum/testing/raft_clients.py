@@ -1,6 +1,8 @@
 """Clients of a simulated cluster: each does one thing at a time, and remembers what it asked and heard.
 
-Writes that were accepted and never answered stay open: whether they happened is for the log to say.
+A write that was accepted and not answered may be tried again, elsewhere and under the same sequence, while
+the first try may yet come through: it must happen once. In the end some stay open: whether they happened is
+for the log to say.
 """
 
 from __future__ import annotations
@@ -10,7 +12,7 @@ from random import Random
 
 from adsum.now import MILLISECOND, SECOND
 from adsum.raft.errors import Refused
-from adsum.raft.types import Entry, Position
+from adsum.raft.types import DedupKey, Entry, Position
 from adsum.testing.linearizability import Operation
 from adsum.testing.raft_cluster import Cluster, Host
 from adsum.testing.raft_machine import Call, Registers
@@ -18,7 +20,8 @@ from adsum.testing.raft_machine import Call, Registers
 End = Callable[[str | None], None]
 
 KEYS = ("x", "y", "z")
-PATIENCE_NS = 3 * SECOND
+PATIENCE_NS_MIN, PATIENCE_NS = SECOND // 4, 3 * SECOND
+TRIES_MAX = 4
 THINK_NS_MAX = 120 * MILLISECOND
 
 
@@ -26,6 +29,7 @@ class Clients:
     def __init__(self, cluster: Cluster, random: Random, *, count: int) -> None:
         self.history: list[Operation] = []
         self.is_done = False
+        self.retries = 0
         self._cluster = cluster
         self._random = random
         self._asked = 0
@@ -44,7 +48,7 @@ class Clients:
             self._soon(client)
             return
         self._asked += 1
-        operation = Operation(client, self._call(client), self._cluster.now_ns)
+        operation = Operation(client, self._call(client), self._cluster.now_ns, sequence=self._asked)
         self._begin(client, host, operation, self._asked)
 
     def _pick(self) -> Host | None:
@@ -65,16 +69,19 @@ class Clients:
         self._last_written[key] = value
         return call
 
-    def _begin(self, client: int, host: Host, operation: Operation, context: int) -> None:
+    def _begin(self, client: int, host: Host, operation: Operation, context: int, tries: int = 1) -> None:
         """Proposed or asked; the end comes when the host has applied it, or never."""
         is_waiting = True
 
         def end(answer: str | None) -> None:
             nonlocal is_waiting
-            if is_waiting:
-                is_waiting = False
-                if answer is not None:
-                    operation.answer, operation.returned_ns = answer, self._cluster.now_ns
+            if not is_waiting:
+                return
+            is_waiting = False
+            if answer is not None:
+                operation.answer, operation.returned_ns = answer, self._cluster.now_ns
+                self._soon(client)
+            elif not self._tries_again(client, operation, context, tries):
                 self._soon(client)
 
         def ask() -> None:
@@ -83,15 +90,27 @@ class Clients:
                     self._read(host, operation, end, context)
                 else:
                     self._write(host, operation, end)
-                self.history.append(operation)
+                if tries == 1:
+                    self.history.append(operation)
             except Refused:
                 end(None)
 
-        self._cluster.at(PATIENCE_NS, lambda: end(None))
+        self._cluster.at(self._random.randrange(PATIENCE_NS_MIN, PATIENCE_NS), lambda: end(None))
         self._cluster.later(host, 0, ask)  # a paused server finds it in its socket when it wakes
 
+    def _tries_again(self, client: int, operation: Operation, context: int, tries: int) -> bool:
+        """Only what was accepted once: before that, nothing can have happened."""
+        is_open = operation.index and operation.call.verb != "get" and not self.is_done
+        host = self._pick() if is_open and tries < TRIES_MAX and self._random.random() < 0.7 else None
+        if host is None:
+            return False
+        self.retries += 1
+        self._begin(client, host, operation, context, tries + 1)
+        return True
+
     def _write(self, host: Host, operation: Operation, end: End) -> None:
-        position: Position = self._cluster.propose(host, operation.call.encoded())
+        dedup = DedupKey(str(operation.client), 1, operation.sequence, operation.sequence)
+        position: Position = self._cluster.propose(host, operation.call.encoded(), dedup)
         operation.index, operation.term = position
 
         def applied(entry: Entry, answer: str) -> None:

@@ -24,6 +24,7 @@ from adsum.raft.reads import Read
 from adsum.raft.settings import TICK_MS, Settings
 from adsum.raft.types import (
     Configuration,
+    DedupKey,
     Entry,
     EntryKind,
     MemberId,
@@ -43,6 +44,7 @@ from adsum.testing.raft_told import told_message, told_store
 
 STAMP = Stamp("simulated", 0)
 TRACE_LINES_MAX = 400  # the last ones tell the story
+COMMIT_NEWS_NS = 3 * MILLISECOND  # as the driver waits for entries that could carry it
 SNAPSHOT_NS_MIN, SNAPSHOT_NS_MAX = 5 * MILLISECOND, 400 * MILLISECOND  # to bring a file, or to give up
 
 # Small enough that windows fill, slices end and caps bite within seconds.
@@ -75,6 +77,8 @@ class Host:
         self.disk_stalled_until_ns = 0
         self.is_disk_busy = False
         self.is_applying = False
+        self.owes_news = False
+        self.tells_news = False
         self.on_applied: dict[int, Callable[[Entry, str], None]] = {}  # by index, for clients
         self.on_read: dict[int, Callable[[Registers], None]] = {}  # by context
         self.confirmed: list[Read] = []
@@ -209,7 +213,7 @@ class Cluster:
 
     def _begin(self, host: Host) -> None:
         self.invariants.booted(host.server)
-        host.is_disk_busy = host.is_applying = False
+        host.is_disk_busy = host.is_applying = host.owes_news = host.tells_news = False
         host.paused_until_ns = host.disk_stalled_until_ns = 0
         self.later(host, self.random.randrange(host.tick_ns), lambda: self._tick(host))
 
@@ -226,17 +230,21 @@ class Cluster:
         action()
         self._pump(host)
 
-    def propose(self, host: Host, data: bytes) -> Position:
+    def propose(self, host: Host, data: bytes, dedup: DedupKey | None = None) -> Position:
         """What the API of this server would do with a write; `Refused` otherwise."""
-        return host.server.core.propose(data)
+        return host.server.core.propose(data, dedup=dedup)
 
     def _pump(self, host: Host) -> None:
-        while (batch := host.server.take()) is not None:
+        while (batch := host.server.take(with_commit_news=host.tells_news)) is not None:
             self._tell_batch(host, batch)
             self.invariants.took(host.server, batch)
             for message in batch.send_now:
                 self._send(host, message)
             host.confirmed += batch.reads
+        host.tells_news = False
+        if host.server.core.owes_commit_news and not host.owes_news:
+            host.owes_news = True
+            self.later(host, COMMIT_NEWS_NS, lambda: self._tell_news(host))
         self._answer_reads(host)
         self.invariants.looked_at(host.server)
         if host.server.unsynced and not host.is_disk_busy:
@@ -244,6 +252,9 @@ class Cluster:
         if host.server.unapplied and not host.is_applying:
             host.is_applying = True
             self.later(host, self.random.randrange(3 * MILLISECOND), lambda: self._apply(host))
+
+    def _tell_news(self, host: Host) -> None:
+        host.owes_news, host.tells_news = False, True
 
     def _begin_store(self, host: Host) -> None:
         """One group at a time: what comes meanwhile is the next group."""

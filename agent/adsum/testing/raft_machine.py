@@ -1,4 +1,9 @@
-"""The smallest state machine worth replicating: named registers, and a digest of everything ever applied."""
+"""The smallest state machine worth replicating: named registers, what each client was last told, and a digest
+of everything ever applied.
+
+A client has one request at a time, so one remembered answer is enough: an entry that carries a sequence
+already answered is a retry of it, and changes nothing.
+"""
 
 from __future__ import annotations
 
@@ -29,23 +34,38 @@ def decoded(data: bytes) -> Call:
 class Registers:
     def __init__(self, dump: bytes = b"") -> None:
         self.values: dict[str, str] = {}
+        self.answers: dict[
+            str, tuple[int, str]
+        ] = {}  # the last sequence of each client, and what it was told
         self.index = 0
         self.digest = 0
         if dump:
-            self.index, self.digest, self.values = cbor2.loads(dump)
+            self.index, self.digest, self.values, answers = cbor2.loads(dump)
+            self.answers = {client: (sequence, answer) for client, (sequence, answer) in answers.items()}
 
     def dump(self) -> bytes:
-        return cbor2.dumps([self.index, self.digest, self.values])
+        return cbor2.dumps([self.index, self.digest, self.values, self.answers])
 
     def apply(self, entry: Entry) -> str:
         """The answer to the client, if a client asked."""
         self.index = entry.index
         header = f"{entry.index} {entry.term} {entry.kind} {entry.time_ms} {entry.apply_level} "
         self.digest = zlib.crc32(entry.data, zlib.crc32(header.encode(), self.digest))
-        return self._perform(decoded(entry.data)) if entry.kind is EntryKind.COMMAND else ""
+        return self._answer(entry) if entry.kind is EntryKind.COMMAND else ""
 
     def get(self, key: str) -> str:
         return self.values.get(key, "")
+
+    def _answer(self, entry: Entry) -> str:
+        if entry.dedup is None:
+            return self._perform(decoded(entry.data))
+        client, sequence = entry.dedup.client, entry.dedup.sequence
+        if not self._is_answered(client, sequence):
+            self.answers[client] = (sequence, self._perform(decoded(entry.data)))
+        return self.answers[client][1]
+
+    def _is_answered(self, client: str, sequence: int) -> bool:
+        return sequence <= self.answers.get(client, (0, ""))[0]
 
     def _perform(self, call: Call) -> str:
         if call.verb == "cas" and self.get(call.key) != call.expected:

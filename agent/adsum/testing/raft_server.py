@@ -54,9 +54,9 @@ class Server:
             self.store.write(batch)
         self.store.lose_power(self.random)
 
-    def take(self) -> Batch | None:
+    def take(self, *, with_commit_news: bool = True) -> Batch | None:
         """What to send now is the caller's; what to store is on its way."""
-        batch = self.core.ready()
+        batch = self.core.ready(with_commit_news=with_commit_news)
         if batch is None:
             return None
         if batch.must_store or batch.send_after_store:

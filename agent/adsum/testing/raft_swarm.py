@@ -16,6 +16,7 @@ import argparse
 import multiprocessing
 import sys
 import time
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from random import Random
@@ -32,6 +33,8 @@ from adsum.testing.raft_nemesis import KINDS, Nemesis
 
 # With all faults over: a few elections that find each other, snapshots to bring, and a joint change to leave.
 RECOVERY_S = 30
+# Of what happened, what says at a glance that the faults bite.
+TOLD = ("crash", "power lost", "failed", "corrupt", "replace", "no room", "brought")
 # What one server can live through without anybody's help.
 ALONE = ("crash", "power_loss", "stall_disk", "compact", "failing_sync", "full_disk", "flicker")
 
@@ -168,11 +171,13 @@ def main() -> int:
     asked = parser.parse_args()
     began = time.monotonic()
     done = operations = elections = 0
+    happened: Counter[str] = Counter()
     failed: list[Outcome] = []
     for outcome in outcomes(range(asked.first, asked.first + asked.seeds), jobs=asked.jobs):
         done += 1
         operations += outcome.operations
         elections += outcome.elections
+        happened.update(outcome.happened)
         if outcome.failure:
             failed.append(outcome)
             sys.stdout.write(f"seed {outcome.seed} ({' '.join(outcome.kinds)}): {outcome.failure}\n")
@@ -181,6 +186,8 @@ def main() -> int:
     if failed:
         worst = min(failed, key=lambda outcome: outcome.seed)
         sys.stdout.write(run(worst.seed, is_traced=True).trace + "\n")
+    told = (f"{happened[what]} times {what}" for what in TOLD)
+    sys.stdout.write(f"Among much else: {', '.join(told)}.\n")
     sys.stdout.write(
         f"{done} seeds, {operations} operations, {elections} leaders, {rate:.1f} seeds/s:"
         f" {len(failed)} failed{f', first {worst.seed}' if failed else ''}.\n"
