@@ -19,12 +19,12 @@ STALE_ENTRIES_MAX = 64
 class Timers(Generic[Name]):
     def __init__(self) -> None:
         self._heap: list[tuple[int, int, Name]] = []
-        self._live: dict[Name, tuple[int, int]] = {}
+        self._live: dict[Name, int] = {}  # the sequence of the entry that counts
         self._sequence = 0
 
     def set(self, name: Name, deadline_ns: int) -> None:
         self._sequence += 1
-        self._live[name] = (deadline_ns, self._sequence)
+        self._live[name] = self._sequence
         heappush(self._heap, (deadline_ns, self._sequence, name))
         if len(self._heap) > 2 * len(self._live) + STALE_ENTRIES_MAX:
             self._sweep()
@@ -36,9 +36,13 @@ class Timers(Generic[Name]):
         return name in self._live
 
     def earliest(self) -> int | None:
-        while self._heap and self._is_stale(self._heap[0]):
-            heappop(self._heap)
-        return self._heap[0][0] if self._heap else None
+        heap, live = self._heap, self._live
+        while heap:
+            deadline_ns, sequence, name = heap[0]
+            if live.get(name) == sequence:
+                return deadline_ns
+            heappop(heap)
+        return None
 
     def take_due(self, monotonic_ns: int) -> Iterator[Name]:
         """Names whose time has come, earliest first; each is cleared before it is handed out."""
@@ -47,10 +51,6 @@ class Timers(Generic[Name]):
             del self._live[name]
             yield name
 
-    def _is_stale(self, entry: tuple[int, int, Name]) -> bool:
-        deadline_ns, sequence, name = entry
-        return self._live.get(name) != (deadline_ns, sequence)
-
     def _sweep(self) -> None:
-        self._heap = [entry for entry in self._heap if not self._is_stale(entry)]
+        self._heap = [entry for entry in self._heap if self._live.get(entry[2]) == entry[1]]
         heapify(self._heap)

@@ -123,7 +123,7 @@ class Stage:
 
     def _forget_news(self) -> None:
         for queue in self.core.commons.broadcasts.queues.values():
-            for key in list(queue._entries):
+            for key in list(queue.entries):
                 queue.forget(key)
 
 

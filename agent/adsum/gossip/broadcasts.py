@@ -48,28 +48,28 @@ class Queue:
         self.entries_max = entries_max
         self.mult = mult
         self.dropped = 0
-        self._entries: dict[Hashable, Entry] = {}
+        self.entries: dict[Hashable, Entry] = {}  # by key
         self._buckets: list[dict[Hashable, Entry]] = []
 
     def __len__(self) -> int:
-        return len(self._entries)
+        return len(self.entries)
 
     def put(self, born_ns: int | None, key: Hashable, payload: bytes, *, told: int = 0) -> None:
         self.forget(key)
-        if len(self._entries) >= self.entries_max:
+        if len(self.entries) >= self.entries_max:
             self._drop_most_told()
         entry = Entry(key, payload, born_ns)
         entry.told = told
-        self._entries[key] = entry
+        self.entries[key] = entry
         self._bucket(told)[key] = entry
 
     def forget(self, key: Hashable) -> None:
-        entry = self._entries.pop(key, None)
+        entry = self.entries.pop(key, None)
         if entry is not None:
             del self._buckets[entry.told][key]
 
     def take(self, room_bytes: int, told_max: int) -> list[Entry]:
-        if not self._entries:
+        if not self.entries:
             return []
         taken: list[Entry] = []
         for bucket in self._buckets:
@@ -98,7 +98,7 @@ class Queue:
         del self._buckets[entry.told][entry.key]
         entry.told += 1
         if entry.told >= told_max:
-            del self._entries[entry.key]
+            del self.entries[entry.key]
         else:
             self._bucket(entry.told)[entry.key] = entry
 
@@ -135,7 +135,7 @@ class Broadcasts:
         self._events = self.queues[Class.EVENTS]
 
     def __bool__(self) -> bool:
-        return bool(len(self._membership) or len(self._catalog) or len(self._events))
+        return bool(self._membership.entries or self._catalog.entries or self._events.entries)
 
     def put(self, born_ns: int | None, kind: Class, key: Hashable, payload: bytes) -> None:
         self.queues[kind].put(born_ns, key, payload)
@@ -143,12 +143,12 @@ class Broadcasts:
     def take(self, now_ns: int, room_bytes: int, members: int) -> Taken:
         """Claims (news and events) and carried payloads for one datagram, at most so many bytes in all."""
         scale = math.ceil(math.log10(members + 1))
-        others_wait = len(self._catalog) or len(self._events)
+        others_wait = self._catalog.entries or self._events.entries
         kept_bytes = room_bytes // OTHERS_SHARE if others_wait else 0
         news = self._membership.take(room_bytes - kept_bytes, self._membership.mult * scale)
         if others_wait:
             room_bytes -= _size(news)
-            kept_bytes = room_bytes // OTHERS_SHARE if len(self._events) else 0
+            kept_bytes = room_bytes // OTHERS_SHARE if self._events.entries else 0
             told_max = max(CATALOG_TOLD_MIN, self._catalog.mult * scale)
             carried = self._catalog.take(room_bytes - kept_bytes, told_max)
             room_bytes -= _size(carried)

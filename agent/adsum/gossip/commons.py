@@ -36,6 +36,8 @@ FLAP_NS = MINUTE
 
 
 class Timer(enum.Enum):
+    __hash__ = object.__hash__  # that of Enum is written in Python, and timers are looked up at every turn
+
     ROUND = "round"
     WIDEN = "widen"
     CYCLE = "cycle"
@@ -178,18 +180,21 @@ class Commons:
     ) -> bytes:
         """One datagram, filled with what waits to be told; the counters it carried, for a second use."""
         room_bytes = self.settings.datagram_bytes_max - HEADER_BYTES - FIXED_FIELDS_BYTES - len(coordinate)
-        for claim in first:
-            room_bytes -= len(claim) + HEAD_BYTES
         claims, carried, told = list(first), list[bytes](), b""
+        if first:
+            room_bytes -= _size(claims)
         if self.broadcasts:
             news, news_ages, carried = self.broadcasts.take(now.monotonic_ns, room_bytes, self.members)
-            fresh = [(claim, age) for claim, age in zip(news, news_ages, strict=True) if claim not in first]
-            claims += [claim for claim, _ in fresh]
-            if fresh:
-                told = bytes((*(ages.UNKNOWN for _ in first), *(age for _, age in fresh)))
-            room_bytes -= (
-                sum(map(len, news)) + sum(map(len, carried)) + HEAD_BYTES * (len(news) + len(carried))
-            )
+            if news:
+                fresh = [
+                    (claim, age) for claim, age in zip(news, news_ages, strict=True) if claim not in first
+                ]
+                claims += [claim for claim, _ in fresh]
+                if fresh:
+                    told = bytes([ages.UNKNOWN] * len(first) + [age for _, age in fresh])
+                room_bytes -= _size(news)
+            if carried:
+                room_bytes -= _size(carried)
         if beats is None:
             beats = self.beats.pack(room_bytes)
         elif len(beats) > room_bytes:
@@ -220,6 +225,11 @@ class Commons:
         self._post(to, kind, message)
 
     def _post(self, to: Address, kind: Kind, message: bytes) -> None:
-        self.tally.packets_out[kind] += 1
-        self.tally.bytes_out[kind] += len(message)
+        tally = self.tally
+        tally.packets_out[kind] += 1
+        tally.bytes_out[kind] += len(message)
         self.effects.append(Send(to, message))
+
+
+def _size(payloads: list[bytes]) -> int:
+    return sum(map(len, payloads)) + HEAD_BYTES * len(payloads)

@@ -68,6 +68,7 @@ from adsum.now import MINUTE, SECOND, Now
 REAP_INTERVAL_NS = MINUTE
 FAREWELL_EXTRA_NS = SECOND
 CARRIED_BYTES_MAX = 1_024
+KINDS = len(Kind)  # an enum counts its members anew each time
 
 
 class Core:
@@ -114,6 +115,11 @@ class Core:
             return parts.challenge + parts.accusation, parts
         return parts.challenge or parts.schedule, parts
 
+    @property
+    def event_time(self) -> int:
+        """Lamport time of the next user event."""
+        return self._hearsay.events.clock
+
     def holds_last_known(self, now: Now) -> bool:
         """Silent verdicts hide nothing now: we are isolated, or too many went silent at once."""
         commons = self._commons
@@ -127,21 +133,22 @@ class Core:
     ) -> list[Effect]:
         """An opened datagram. Not authentic: no key opened it although we have one."""
         self._look_for_pause(now)
+        commons, tally = self._commons, self._commons.tally
         try:
             header = parse_header(message)
             packet = decode(message[HEADER_BYTES:])
         except Malformed as malformed:
-            self.tally.drop(malformed.reason)
-            return self._commons.take_effects()
-        if packet.kind >= len(Kind):
-            self.tally.drop("kind of a later version")
-        elif header.sender == self._commons.me.short:
-            self.tally.drop("my own")
+            tally.drop(malformed.reason)
+            return commons.take_effects()
+        if packet.kind >= KINDS:
+            tally.drop("kind of a later version")
+        elif header.sender == commons.me.short:
+            tally.drop("my own")
         else:
-            self.tally.packets_in[packet.kind] += 1
-            self.tally.bytes_in[packet.kind] += len(message)
+            tally.packets_in[packet.kind] += 1
+            tally.bytes_in[packet.kind] += len(message)
             self._dispatch(now, source, header, packet, is_authentic=is_authentic)
-        return self._commons.take_effects()
+        return commons.take_effects()
 
     def report(self, now: Now, report: Report) -> list[Effect]:
         self._look_for_pause(now)
@@ -302,7 +309,20 @@ class Core:
     def _take_news(
         self, now: Now, source: Address, header: Header, packet: Packet, member: Member | None
     ) -> None:
-        commons, told_by = self._commons, Source(source, header.sender)
+        commons = self._commons
+        if packet.claims:
+            self._hear_claims(now, packet, Source(source, header.sender))
+        if member is not None and header.generation == member.standing.generation:
+            commons.beats.hear(now.monotonic_ns, member, packet.beat)
+        if packet.beats:
+            commons.beats.hear_all(now.monotonic_ns, commons.roster, packet.beats)
+        if packet.carried:
+            commons.effects.append(CarriedHeard(header.sender, tuple(packet.carried)))
+        if packet.root and packet.root != commons.root:
+            commons.effects.append(RootHeard(header.sender, packet.root))
+
+    def _hear_claims(self, now: Now, packet: Packet, told_by: Source) -> None:
+        commons = self._commons
         for place, encoded in enumerate(packet.claims):
             try:
                 claim = commons.claims.decode(encoded)
@@ -313,14 +333,6 @@ class Core:
             commons.hears = Hears(is_sync=False, age=age)
             self._hearsay.hear(now, claim, told_by)
         commons.hears = None
-        if member is not None and header.generation == member.standing.generation:
-            commons.beats.hear(now.monotonic_ns, member, packet.beat)
-        if packet.beats:
-            commons.beats.hear_all(now.monotonic_ns, commons.roster, packet.beats)
-        if packet.carried:
-            commons.effects.append(CarriedHeard(header.sender, tuple(packet.carried)))
-        if packet.root and packet.root != commons.root:
-            commons.effects.append(RootHeard(header.sender, packet.root))
 
     def _ping(self, now: Now, source: Address, packet: Packet, known: Member | None) -> None:
         """Meant for whoever had this address before me: no answer, for an answer would say it lives."""

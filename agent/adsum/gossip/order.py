@@ -55,7 +55,7 @@ class Standing(NamedTuple):
     @property
     def is_present(self) -> bool:
         """Probed, gossiped to and counted."""
-        return not self.departure and self.rank != Rank.DEAD
+        return not self.departure and self.rank != _DEAD
 
 
 class Restarting(NamedTuple):
@@ -73,6 +73,7 @@ class News(NamedTuple):
 
 
 NO_RESTART = Restarting(0, 0)
+_DEAD = int(Rank.DEAD)
 _STATUSES = (Status.ALIVE, Status.SUSPECT, Status.FAILED)  # by rank
 
 

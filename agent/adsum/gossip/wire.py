@@ -130,27 +130,26 @@ def encode(
     carried: list[bytes] | None = None,
     ages: bytes = b"",
 ) -> bytes:
-    claims, carried = claims or [], carried or []
     parts = [
-        *(
-            _ARRAY_WITH_AGES if ages else _ARRAY,
-            _KINDS[kind],
-            number(sequence),
-            bytes_head(len(about)),
-            about,
-            number(amount),
-        ),
-        *(number(flags), number(beat), bytes_head(len(root)), root, bytes_head(len(coordinate)), coordinate),
-        array_head(len(claims)),
+        _ARRAY_WITH_AGES if ages else _ARRAY,
+        *(_SMALL[kind], number(sequence), bytes_head(len(about)), about, number(amount), number(flags)),
+        *(number(beat), bytes_head(len(root)), root, bytes_head(len(coordinate)), coordinate),
     ]
-    for claim in claims:
-        parts += (bytes_head(len(claim)), claim)
-    parts += (bytes_head(len(beats)), beats, array_head(len(carried)))
-    for payload in carried:
-        parts += (bytes_head(len(payload)), payload)
+    _splice(parts, claims)
+    parts += (bytes_head(len(beats)), beats)
+    _splice(parts, carried)
     if ages:
         parts += (bytes_head(len(ages)), ages)
     return b"".join(parts)
+
+
+def _splice(parts: list[bytes], payloads: list[bytes] | None) -> None:
+    if not payloads:
+        parts.append(_EMPTY)
+        return
+    parts.append(array_head(len(payloads)))
+    for payload in payloads:
+        parts += (bytes_head(len(payload)), payload)
 
 
 def decode(body: bytes) -> Packet:
@@ -184,8 +183,8 @@ def _is_sane(packet: Packet) -> bool:
         and len(claims) <= CLAIMS_MAX
         and len(carried) <= CARRIED_MAX
         and len(ages) <= CLAIMS_MAX
-        and all(type(claim) is bytes for claim in claims)
-        and all(type(payload) is bytes for payload in carried)
+        and (not claims or set(map(type, claims)) == _ONLY_BYTES)
+        and (not carried or set(map(type, carried)) == _ONLY_BYTES)
     )
 
 
@@ -220,7 +219,8 @@ def _long_head(major: int, value: int) -> bytes:
     return bytes((major | 27,)) + value.to_bytes(8, "big")
 
 
+_ONLY_BYTES = {bytes}
 _SMALL = [_long_head(0, value) for value in range(24)]
 _BYTES_HEADS = [_long_head(0x40, length) for length in range(256)]
 _ARRAY, _ARRAY_WITH_AGES = array_head(FIELDS_MIN), array_head(FIELDS_MAX)
-_KINDS = {kind: number(kind) for kind in Kind}
+_EMPTY = array_head(0)
