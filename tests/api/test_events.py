@@ -159,6 +159,17 @@ async def test_only_the_index_of_now_waits(
     assert took_s[0] <= trio.current_time() - begun <= took_s[1]
 
 
+async def test_an_index_below_that_of_now_is_another_one_and_does_not_wait(
+    asker: Asker, autojump_clock: trio.testing.MockClock
+) -> None:
+    """Ids are random, so a later event may well have a lower index."""
+    index = folded(str((await fired(asker, "a"))["ID"]))
+    begun = trio.current_time()
+    for known in (index - 1, index + 1):
+        assert index_of(await asker.ask(f"/v1/event/list?index={known}&wait=10s")) == index
+    assert trio.current_time() == begun
+
+
 async def test_who_waited_is_forgotten(asker: Asker, autojump_clock: trio.testing.MockClock) -> None:
     await asker.ask("/v1/event/list?index=1&wait=1s")
     assert asker.agent.watches.waiting == 0
