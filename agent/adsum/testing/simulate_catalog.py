@@ -32,6 +32,7 @@ PART_NS = 90 * SECOND  # until everybody has given up the other side
 RACK_SHARE = 25  # one host in so many
 RACK_NS = 90 * SECOND
 JOINS = 5
+AGAIN_NS = 1_100 * MILLISECOND
 
 
 class Scenario(enum.Enum):
@@ -102,6 +103,7 @@ class Simulation:
         self.began_s = 0.0  # of our own time, when the cluster stood
         self._pending: dict[bytes, list[Flip]] = {}  # by owner
         self._failing: dict[tuple[int, int], bool] = {}
+        self._flipped_ns: dict[tuple[int, int], int] = {}
         self._equal_s: float | None = None
         self._sent = (0, 0)
         self._measured_ns = 0
@@ -138,20 +140,23 @@ class Simulation:
         self._until_equal(world.now_ns - pause_ns)
 
     def _flip_any(self) -> None:
-        """Not the same item twice within a second, for that would be told late on purpose."""
         world = self.world
-        index = self.random.randrange(self.plan.nodes)
-        service = self.random.randrange(self.plan.services)
+        index, service = self._any_check()
         is_failing = not self._failing.get((index, service), False)
-        before = world.replica(index).publisher.state.version
         number, version = world.flip(index, service, is_failing=is_failing)
-        if version <= before:
-            return
         self._failing[index, service] = is_failing
+        self._flipped_ns[index, service] = world.now_ns
         self.flips += 1
         everybody_else = ((1 << self.plan.nodes) - 1) & ~(1 << index)
         flip = Flip(world.now_ns, number, version, everybody_else)
         self._pending.setdefault(world.shorts[index], []).append(flip)
+
+    def _any_check(self) -> tuple[int, int]:
+        """Not the same one twice within a second, for that would be told late on purpose."""
+        while True:
+            check = (self.random.randrange(self.plan.nodes), self.random.randrange(self.plan.services))
+            if self.world.now_ns - self._flipped_ns.get(check, -AGAIN_NS) >= AGAIN_NS:
+                return check
 
     def _part(self) -> None:
         world, nodes = self.world, self.plan.nodes
