@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import replace
 from random import Random
 
@@ -20,6 +20,9 @@ from adsum.agent.config.config import Config
 from adsum.agent.config.errors import ConfigErrors
 from adsum.agent.core import Core
 from adsum.agent.keyrings import Asks, Keyrings
+from adsum.agent.outputs import Outputs
+from adsum.agent.own_answers import OwnAnswers
+from adsum.agent.owners import Owners
 from adsum.agent.roll import Roll
 from adsum.agent.roll_call import own_profile
 from adsum.agent.settings import Settings
@@ -54,6 +57,7 @@ from adsum.gossip.effects import (
 from adsum.gossip.rtt import Path
 from adsum.gossip.settings import GossipSettings, Identity
 from adsum.net import keyring
+from adsum.net.calls import NotSent
 from adsum.now import SECOND, Now
 from adsum.observe.exposition import Exposition
 from adsum.observe.journal import Journal
@@ -73,6 +77,18 @@ NODE = Node(
 CONFIG = Config(node_name="n1", is_server=True, bootstrap=True, advertise_address="127.0.0.1")
 
 
+class Calls:
+    """To other agents, if a test makes a way to them."""
+
+    def __init__(self) -> None:
+        self.way: Callable[[Address, str, bytes, float], Awaitable[bytes]] | None = None
+
+    async def ask(self, to: Address, method: str, body: bytes, *, timeout_s: float) -> bytes:
+        if self.way is None:
+            raise NotSent("its host refused the connection")
+        return await self.way(to, method, body, timeout_s)
+
+
 class FakeAgent:
     def __init__(self, config: Config = CONFIG, node: Node = NODE) -> None:
         self.config = config
@@ -90,6 +106,10 @@ class FakeAgent:
         self.keyring = keyring.load(MemoryDisk(), config.encrypt or None)
         self.colleagues: Asks = Colleagues(gossip.commons.roster, Random(0))
         self.keyrings = Keyrings(self.keyring, gossip, self.colleagues, seals_outgoing=True)
+        mine = OwnAnswers(roll, self.core.published, self.core.own, self.submit, self.now)
+        self.calls = Calls()
+        self.owners = Owners(roll, self.core.view, mine, self.calls, self.watches, self.submit)
+        self.outputs = Outputs(self.core.view, self.owners)
         self.journal = Journal(None, identity.profile, self._name_of)
         self.journal._has_begun = True  # and has said so
         self._perform(self.core.call_roll(self.now(), roll))

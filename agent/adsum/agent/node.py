@@ -27,6 +27,8 @@ from adsum.storage.writer import Writer
 
 if TYPE_CHECKING:
     from adsum.agent.keyrings import Keyrings
+    from adsum.agent.outputs import Outputs
+    from adsum.agent.owners import Owners
     from adsum.agent.roll_call import RollCall
     from adsum.agent.warm import SavedCopy
     from adsum.health_checks.runner import CheckResult, Runner
@@ -106,6 +108,16 @@ class Node:
     def keyrings(self) -> Keyrings:
         assert self._roll_call is not None, "nobody asks before the roll is called"
         return self._roll_call.keyrings
+
+    @property
+    def owners(self) -> Owners:
+        assert self._roll_call is not None, "nobody asks before the roll is called"
+        return self._roll_call.owners
+
+    @property
+    def outputs(self) -> Outputs:
+        assert self._roll_call is not None, "nobody asks before the roll is called"
+        return self._roll_call.outputs
 
     def now(self) -> Now:
         return self._clock()

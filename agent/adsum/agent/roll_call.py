@@ -24,6 +24,9 @@ from adsum.agent.gossip_settings import gossip_settings
 from adsum.agent.joining import Joining, NotJoined
 from adsum.agent.keyrings import INSTALL, LIST, REMOVE, USE, Keyrings
 from adsum.agent.node import Node
+from adsum.agent.outputs import Outputs
+from adsum.agent.own_answers import OwnAnswers
+from adsum.agent.owners import Owners
 from adsum.agent.presence import uuid_bytes
 from adsum.agent.roll import GENERATION, PEERS, Roll
 from adsum.agent.sockets import CannotStart
@@ -111,6 +114,10 @@ class RollCall:
             self.colleagues.register(method, answer, is_change=method != LIST)
         for method in (COMPARE, FETCH, ITEMS):
             self.colleagues.register(method, partial(self._answer, method))
+        mine = OwnAnswers(self.roll, published, node.own, node.submit, node.now)
+        mine.register(self.colleagues)
+        self.owners = Owners(self.roll, node.view, mine, self.colleagues, node.watches, node.submit)
+        self.outputs = Outputs(node.view, self.owners)
         if config.ports.serf_lan >= 0:
             self.network = self._listen(introduction.Identity(profile.node_id))
 

@@ -26,6 +26,8 @@ from adsum.now import Now
 
 if TYPE_CHECKING:
     from adsum.agent.keyrings import Keyrings
+    from adsum.agent.outputs import Outputs
+    from adsum.agent.owners import Owners
     from adsum.agent.roll import Roll
     from adsum.net.tls import Tls
     from adsum.observe.journal import Journal
@@ -64,6 +66,14 @@ class RunningAgent:
     @property
     def keyrings(self) -> Keyrings:
         return self.node.keyrings
+
+    @property
+    def owners(self) -> Owners:
+        return self.node.owners
+
+    @property
+    def outputs(self) -> Outputs:
+        return self.node.outputs
 
     def now(self) -> Now:
         return self.node.now()

@@ -160,6 +160,11 @@ class Sharing:
         self._presence.take_appeared()
 
     @property
+    def saved_profiles(self) -> list[Profile]:
+        """Of those that are shown from the copy."""
+        return [saved.profile for saved in self._saved.values()]
+
+    @property
     def shows_saved(self) -> bool:
         return bool(self._saved)
 

@@ -32,8 +32,6 @@ class AbsentStore:
             Route(("GET", "PUT", "DELETE"), "/v1/kv/", self.key, rest=True),
             Route(("GET", "PUT"), "/v1/session/", self.refuse, rest=True),
             Route(("PUT",), "/v1/txn", self.refuse),
-            Route(("PUT",), "/v1/catalog/register", self.refuse_external),
-            Route(("PUT",), "/v1/catalog/deregister", self.refuse_external),
         ]
 
     async def key(self, request: Request, rest: str) -> Response:
@@ -44,9 +42,6 @@ class AbsentStore:
             hold_s = asked.wait_s if asked.index <= EMPTY_INDEX else min(asked.wait_s, FOREIGN_INDEX_HOLD_S)
             await request.park(trio.current_time() + hold_s)
         return empty(404, FAILED_META)
-
-    async def refuse_external(self, _request: Request, _rest: str) -> Response:
-        raise Refusal(404, EXTERNAL_SENTENCE)
 
     async def refuse(self, _request: Request, _rest: str) -> Response:
         raise Refusal(404, SENTENCE)

@@ -20,6 +20,7 @@ from adsum.agent.commands import ConfirmCatalog
 from adsum.api import parameters
 from adsum.api.door import Agent, Refused
 from adsum.api.freshness import Freshness
+from adsum.api.full_outputs import wants_full, with_full_outputs
 from adsum.api.queries import refusing_bad_filters
 from adsum.api.rendering import ApiCounters, Read, Rendering, Renderings
 from adsum.api.request import Query, Request
@@ -48,6 +49,9 @@ CACHED: HeaderList = (("X-Cache", "HIT"), ("Age", "0"))
 # answer as it is, and queries that differ only in them share a rendering, and an index.
 SHAPING = frozenset({"cached", "filter", "near", "node-meta", "passing", "pretty", "tag"})
 
+# Parameters with which a target says more than which rendering to send.
+NOT_BY_TARGET = ("consistent", "output", "token")
+
 Plan = Callable[[Agent, Query, str], Read]
 
 
@@ -65,7 +69,9 @@ class Reads:
         self._renderings = Renderings(counters)
         self._freshness = Freshness(agent)
 
-    def route(self, path: str, plan: Plan, *, takes_cached: bool = False) -> Route:
+    def route(
+        self, path: str, plan: Plan, *, takes_cached: bool = False, shows_checks: bool = False
+    ) -> Route:
         """A plan turns the rest of the path and the query into what to read, or refuses."""
         by_target = self._renderings.by_target
         counters = self._counters
@@ -73,7 +79,11 @@ class Reads:
         async def answer(request: Request, rest: str) -> Response:
             known = by_target.get(request.target)
             if known is None:
-                return await self._answer(plan, request, rest, takes_cached=takes_cached)
+                is_full = shows_checks and wants_full(request)
+                response = await self._answer(plan, request, rest, takes_cached=takes_cached)
+                if is_full:
+                    return await with_full_outputs(self._agent, request, response)
+                return response
             known.is_used = True
             counters.rendering_hits += 1
             try:
@@ -98,7 +108,8 @@ class Reads:
             response = rendering.current()
             if asked.index:
                 return await self._hold(request, rendering, asked)
-        if not (is_cached or rendering.read.is_by_distance or query.has("token") or query.has("consistent")):
+        is_own_way = is_cached or rendering.read.is_by_distance or any(map(query.has, NOT_BY_TARGET))
+        if not is_own_way:
             self._renderings.keep_target(request.target, rendering)
         return response
 

@@ -15,6 +15,8 @@ from adsum.now import Now
 
 if TYPE_CHECKING:  # `Refused` is wanted before the roll is loaded
     from adsum.agent.keyrings import Keyrings
+    from adsum.agent.outputs import Outputs
+    from adsum.agent.owners import Owners
     from adsum.agent.roll import Roll
     from adsum.observe.journal import Journal
 
@@ -56,6 +58,14 @@ class Agent(Protocol):
     @property
     def keyrings(self) -> Keyrings:
         """Of the whole cluster."""
+
+    @property
+    def owners(self) -> Owners:
+        """Other agents, for what only they can change."""
+
+    @property
+    def outputs(self) -> Outputs:
+        """Whole outputs of other agents' checks."""
 
     def now(self) -> Now: ...
 

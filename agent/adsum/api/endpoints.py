@@ -12,6 +12,8 @@ from adsum.api.agent_members import AgentMembers
 from adsum.api.agent_self import AgentSelf
 from adsum.api.agent_services import AgentServices
 from adsum.api.blocking import Reads
+from adsum.api.catalog_owners import CatalogOwners
+from adsum.api.catalog_writes import CatalogWrites
 from adsum.api.coordinates import Coordinates
 from adsum.api.door import Agent
 from adsum.api.events import Events
@@ -38,6 +40,8 @@ def routes(
         *AgentMembers(agent).routes(),
         *Operations(agent, metrics, log_stream).routes(),
         *catalog.routes(agent, reads),
+        *CatalogWrites(agent).routes(),
+        *CatalogOwners(agent).routes(),
         *health.routes(reads),
         *Status(agent).routes(),
         *Coordinates(agent).routes(),

@@ -27,12 +27,12 @@ Placed = Iterable[tuple[Host, Row[Check]]]
 
 def routes(reads: Reads) -> list[Route]:
     return [
-        reads.route("/v1/health/service/", of_service, takes_cached=True),
-        reads.route("/v1/health/connect/", of_connect, takes_cached=True),
+        reads.route("/v1/health/service/", of_service, takes_cached=True, shows_checks=True),
+        reads.route("/v1/health/connect/", of_connect, takes_cached=True, shows_checks=True),
         reads.route("/v1/health/ingress/", of_ingress),
-        reads.route("/v1/health/checks/", checks_of_service),
-        reads.route("/v1/health/node/", checks_of_node),
-        reads.route("/v1/health/state/", checks_in_state),
+        reads.route("/v1/health/checks/", checks_of_service, shows_checks=True),
+        reads.route("/v1/health/node/", checks_of_node, shows_checks=True),
+        reads.route("/v1/health/state/", checks_in_state, shows_checks=True),
     ]
 
 

@@ -65,7 +65,7 @@ class WrongType(BadDefinition):
 
 def decode_service(raw: object, *, output_bytes_max: int = OUTPUT_BYTES_MAX) -> ServiceDefinition:
     """A service and its checks; null is the empty service, which validation refuses by its missing name."""
-    body = _Fields(raw, type_name="structs.ServiceDefinition")
+    body = Fields(raw, type_name="structs.ServiceDefinition")
     name = body.text("Name")
     service = ServiceDefinition(
         service_id=body.text("ID") or name,
@@ -87,17 +87,17 @@ def decode_service(raw: object, *, output_bytes_max: int = OUTPUT_BYTES_MAX) -> 
 
 def decode_check(raw: object, *, output_bytes_max: int = OUTPUT_BYTES_MAX) -> CheckDefinition:
     """A check on its own, of the node or of a service named by ServiceID."""
-    check = _check(_Fields(raw, type_name="structs.CheckDefinition"), output_bytes_max)
+    check = _check(Fields(raw, type_name="structs.CheckDefinition"), output_bytes_max)
     return replace(check, check_id=check.check_id or check.name)
 
 
 def _service_checks(
-    body: _Fields, service: ServiceDefinition, output_bytes_max: int
+    body: Fields, service: ServiceDefinition, output_bytes_max: int
 ) -> tuple[CheckDefinition, ...]:
     raw_checks = [("Check", body.value("Check"))]
     raw_checks += [("Checks", raw) for raw in body.items("Checks", wanted="structs.CheckTypes")]
     checks = [
-        _check(_Fields(raw, type_name="structs.CheckType", outer=outer), output_bytes_max)
+        _check(Fields(raw, type_name="structs.CheckType", outer=outer), output_bytes_max)
         for outer, raw in raw_checks
         if raw is not None and raw != {}
     ]
@@ -116,7 +116,7 @@ def _bound_to(service: ServiceDefinition, check: CheckDefinition, n: int, count:
     )
 
 
-def _check(body: _Fields, output_bytes_max: int) -> CheckDefinition:
+def _check(body: Fields, output_bytes_max: int) -> CheckDefinition:
     wanted_bytes = body.integer("OutputMaxSize")
     return CheckDefinition(
         check_id=body.text("CheckID") or body.text("ID"),
@@ -158,13 +158,13 @@ def _check(body: _Fields, output_bytes_max: int) -> CheckDefinition:
     )
 
 
-def _args(body: _Fields) -> tuple[str, ...]:
+def _args(body: Fields) -> tuple[str, ...]:
     args = body.texts("Args") or body.texts("ScriptArgs")
     script = body.text("Script")
     return args or ((*SHELL, script) if script else ())
 
 
-def _header(body: _Fields) -> dict[str, list[str]]:
+def _header(body: Fields) -> dict[str, list[str]]:
     label = body.label("Header")
     return {
         name: [_text(value, label) for value in _list(values, label, "[]string")]
@@ -172,24 +172,24 @@ def _header(body: _Fields) -> dict[str, list[str]]:
     }
 
 
-def _weights(body: _Fields) -> Weights:
+def _weights(body: Fields) -> Weights:
     raw = body.value("Weights")
     if raw is None:
         return Weights()
-    given = _Fields(raw, type_name="structs.Weights", outer=body.label("Weights"))
+    given = Fields(raw, type_name="structs.Weights", outer=body.label("Weights"))
     return Weights(passing=given.integer("Passing"), warning=given.integer("Warning"))
 
 
-def _tagged_addresses(body: _Fields) -> dict[str, ServiceAddress]:
+def _tagged_addresses(body: Fields) -> dict[str, ServiceAddress]:
     label = body.label("TaggedAddresses")
     addresses = {}
     for key, raw in body.mapping("TaggedAddresses", wanted="map[string]structs.ServiceAddress").items():
-        given = _Fields(raw, type_name="structs.ServiceAddress", outer=label)
+        given = Fields(raw, type_name="structs.ServiceAddress", outer=label)
         addresses[key] = ServiceAddress(address=given.text("Address"), port=given.integer("Port"))
     return addresses
 
 
-class _Fields:
+class Fields:
     """One object's fields by their Go names; inside another object, errors name the outer field, as in Go."""
 
     def __init__(self, raw: object, *, type_name: str, outer: str = "") -> None:

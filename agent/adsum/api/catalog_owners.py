@@ -1,0 +1,139 @@
+"""/v1/catalog/owners: of every owner what this agent has and since when that is certain; and
+/v1/catalog/diff/<node>: where the copy of that node's agent is another than ours. Ours alone, for support.
+
+Two copies of a busy catalog differ for the moments that changes take; what stays is worth a question.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from adsum.agent.owners import NoOwner, OwnerAway, OwnerRefuses
+from adsum.agent.presence import uuid_text
+from adsum.api.answers import json_answer
+from adsum.api.queries import named
+from adsum.api.router import Refusal, Route
+from adsum.api.turns import in_turns
+from adsum.gossip.order import Status
+
+if TYPE_CHECKING:
+    from adsum.agent.own_answers import OwnerRow
+    from adsum.api.door import Agent
+    from adsum.api.request import Request
+    from adsum.api.response import Response
+    from adsum.gossip.claims import Profile
+
+Shown = dict[str, object]
+OWN, OTHERS, SAVED = "own", "others", "saved copy"
+
+
+class CatalogOwners:
+    def __init__(self, agent: Agent) -> None:
+        self._agent = agent
+
+    def routes(self) -> list[Route]:
+        return [
+            Route(("GET",), "/v1/catalog/owners", self.owners),
+            Route(("GET",), "/v1/catalog/diff/", self.diff, rest=True),
+        ]
+
+    async def owners(self, request: Request, _rest: str) -> Response:
+        agent = self._agent
+        rows = [self._owner(row) async for row in in_turns(agent.owners.mine.rows(agent.now()))]
+        rows += [_saved(profile) for profile in agent.roll.sharing.saved_profiles]
+        rows.sort(key=lambda row: str(row["Node"]).casefold())
+        return json_answer(agent, request, rows)
+
+    async def diff(self, request: Request, rest: str) -> Response:
+        agent, node = self._agent, named(rest, "Missing node name")
+        there = {row.owner: row for row in await self._rows_of(node)}
+        here = {row.owner: row for row in agent.owners.mine.rows(agent.now())}
+        found = [
+            self._difference(owner, here.get(owner), there.get(owner))
+            for owner in here | there
+            if not _are_equal(here.get(owner), there.get(owner))
+        ]
+        found.sort(key=lambda row: str(row["Node"]).casefold())
+        shown = {
+            "Node": agent.roll.gossip.commons.me.profile.name,
+            "Other": node,
+            "Equal": len(here | there) - len(found),
+            "Differences": found,
+        }
+        return json_answer(agent, request, shown)
+
+    async def _rows_of(self, node: str) -> list[OwnerRow]:
+        agent = self._agent
+        try:
+            if agent.owners.is_mine(node):
+                return agent.owners.mine.rows(agent.now())
+            return await agent.owners.rows_of(node)
+        except NoOwner as nobody:
+            raise Refusal(404, str(nobody)) from None
+        except (OwnerAway, OwnerRefuses) as away:
+            raise Refusal(500, str(away)) from None
+
+    def _owner(self, row: OwnerRow) -> Shown:
+        node_id, name, status = self._who(row.owner)
+        is_me = row.owner == self._agent.roll.gossip.commons.me.short
+        source = OWN if is_me else OTHERS
+        return {"ID": node_id, "Node": name, "Status": status, "Source": source, **_held(row)}
+
+    def _difference(self, owner: bytes, here: OwnerRow | None, there: OwnerRow | None) -> Shown:
+        node_id, name, status = self._who(owner)
+        return {
+            "ID": node_id,
+            "Node": name,
+            "Status": status,
+            "What": _what(here, there),
+            "Here": _held(here) if here is not None else None,
+            "There": _held(there) if there is not None else None,
+        }
+
+    def _who(self, owner: bytes) -> tuple[str, str, str]:
+        """One that only the other knows has no name here."""
+        commons = self._agent.roll.gossip.commons
+        if owner == commons.me.short:
+            return uuid_text(commons.me.profile.node_id), commons.me.profile.name, Status.ALIVE.value
+        member = commons.roster.by_short.get(owner)
+        if member is None:
+            return f"{owner.hex()}…", "", "unknown"
+        return uuid_text(member.profile.node_id), member.profile.name, member.status.value
+
+
+def _held(row: OwnerRow) -> Shown:
+    return {
+        "Generation": row.generation,
+        "Version": row.version,
+        "CompleteUpTo": row.complete_up_to,
+        "Complete": row.is_complete,
+        "Items": row.items,
+        "Bytes": row.size_bytes,
+        "Digest": row.digest.hex(),
+        "ConfirmedMs": row.confirmed_ms if row.confirmed_ms >= 0 else None,
+    }
+
+
+def _saved(profile: Profile) -> Shown:
+    """As the last life of this agent knew it; the roll has not met it since."""
+    nothing = {"Generation": 0, "Version": 0, "CompleteUpTo": 0, "Complete": False, "Items": 0, "Bytes": 0}
+    who = {"ID": uuid_text(profile.node_id), "Node": profile.name, "Status": "unknown", "Source": SAVED}
+    return {**who, **nothing, "Digest": "", "ConfirmedMs": None}
+
+
+def _are_equal(here: OwnerRow | None, there: OwnerRow | None) -> bool:
+    if here is None or there is None:
+        return here is there
+    return (here.generation, here.digest) == (there.generation, there.digest)
+
+
+def _what(here: OwnerRow | None, there: OwnerRow | None) -> str:
+    if here is None:
+        return "only there"
+    if there is None:
+        return "only here"
+    ours, theirs = ((each.generation, each.complete_up_to) for each in (here, there))
+    if ours == theirs:
+        is_whole = here.is_complete and there.is_complete
+        return "same version, other contents" if is_whole else "gaps"
+    return "behind here" if ours < theirs else "behind there"

@@ -1,0 +1,92 @@
+"""/v1/catalog/register and deregister, for nodes that have an agent: the change is its agent's to make.
+
+What the agent takes off stays off, which in Consul comes back with the next anti-entropy. Of a registration
+only tags are taken, and only where the service was registered with EnableTagOverride. Nodes without an agent
+come with the store.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable
+
+from adsum.agent.owners import NoOwner, OwnerAway, OwnerRefuses
+from adsum.api import parameters
+from adsum.api.absent import EXTERNAL_SENTENCE
+from adsum.api.answers import STATUS_OF, json_answer
+from adsum.api.bodies import decode_json
+from adsum.api.door import Agent, Refused
+from adsum.api.request import Request
+from adsum.api.response import Response
+from adsum.api.router import Refusal, Route
+from adsum.catalog.decode import Fields
+from adsum.catalog.definitions import BadDefinition
+
+NO_NODE = "Must provide node"
+ONLY_TAGS = (
+    "This node belongs to its agent: register services and checks there, at /v1/agent/service/register. "
+    "From elsewhere only the tags of one service can be changed."
+)
+
+
+class CatalogWrites:
+    def __init__(self, agent: Agent) -> None:
+        self._agent = agent
+
+    def routes(self) -> list[Route]:
+        return [
+            Route(("PUT",), "/v1/catalog/register", self.register),
+            Route(("PUT",), "/v1/catalog/deregister", self.deregister),
+        ]
+
+    async def deregister(self, request: Request, _rest: str) -> Response:
+        body, node = self._read(request, "structs.DeregisterRequest")
+        service_id, check_id = _text(body, "ServiceID"), _text(body, "CheckID")
+        return await self._done(request, self._agent.owners.deregister(node, service_id, check_id))
+
+    async def register(self, request: Request, _rest: str) -> Response:
+        body, node = self._read(request, "structs.RegisterRequest")
+        try:
+            service = Fields(body.value("Service"), type_name="structs.NodeService")
+            service_id = service.text("ID") or service.text("Service")
+            tags, checks = service.texts("Tags"), body.items("Checks", wanted="structs.HealthChecks")
+        except BadDefinition as bad:
+            raise Refusal(400, str(bad)) from None
+        owners = self._agent.owners
+        if self._agent.view.node(node) is not None and (not service_id or checks or body.value("Check")):
+            raise Refusal(400, ONLY_TAGS)
+        return await self._done(request, owners.retag(node, service_id, tags))
+
+    def _read(self, request: Request, type_name: str) -> tuple[Fields, str]:
+        parameters.check_namespace(request.query)
+        own = self._agent.config.datacenter
+        parameters.check_datacenter(request.query, own)
+        try:
+            body = Fields(decode_json(request.body), type_name=type_name)
+        except BadDefinition as bad:
+            raise Refusal(400, str(bad)) from None
+        if _text(body, "Datacenter").lower() not in ("", own.lower()):
+            raise Refusal(500, "No path to datacenter")
+        node = _text(body, "Node")
+        if not node:
+            raise Refusal(500, NO_NODE)  # as Consul
+        return body, node
+
+    async def _done(self, request: Request, doing: Awaitable[None]) -> Response:
+        try:
+            await doing
+        except NoOwner:
+            raise Refusal(404, EXTERNAL_SENTENCE) from None
+        except OwnerRefuses as refused:
+            raise Refusal(400, str(refused)) from None
+        except OwnerAway as away:
+            raise Refusal(500, str(away)) from None
+        except Refused as refused:
+            raise Refusal(STATUS_OF[refused.refusal.cause], refused.refusal.sentence) from None
+        return json_answer(self._agent, request, value=True)
+
+
+def _text(body: Fields, name: str) -> str:
+    try:
+        return body.text(name)
+    except BadDefinition as bad:
+        raise Refusal(400, str(bad)) from None
