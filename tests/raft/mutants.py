@@ -247,8 +247,8 @@ def states_depend_on_the_server(patch: pytest.MonkeyPatch) -> None:
 def votes_are_stored_without_the_candidate(patch: pytest.MonkeyPatch) -> None:
     """B6: the term survives a crash, and who was chosen in it does not."""
 
-    def ready(self: Core) -> Batch | None:
-        batch = original(self)
+    def ready(self: Core, *, with_commit_news: bool = True) -> Batch | None:
+        batch = original(self, with_commit_news=with_commit_news)
         if batch is None or batch.hard_state is None:
             return batch
         return replace(batch, hard_state=replace(batch.hard_state, vote=None))
@@ -268,6 +268,11 @@ def changes_count_from_when_the_leader_has_thought_of_them(patch: pytest.MonkeyP
 
     original = Leader.propose_change
     patch.setattr(Leader, "propose_change", propose_change)
+
+
+def retries_happen_twice(patch: pytest.MonkeyPatch) -> None:
+    """The dedup key is in the log, and nobody looks at it."""
+    patch.setattr(Registers, "_is_answered", lambda _registers, _client, _sequence: False)
 
 
 # Of the log on disk. They need the disks of the shipped log: seeds that are odd.

@@ -10,7 +10,16 @@ import pytest
 from adsum.now import Now
 from adsum.raft.messages import VoteReply
 from adsum.raft.settings import Settings
-from adsum.raft.types import Configuration, Entry, EntryKind, MemberId, Role, Term, bootstrap
+from adsum.raft.types import (
+    Configuration,
+    DedupKey,
+    Entry,
+    EntryKind,
+    MemberId,
+    Role,
+    Term,
+    bootstrap,
+)
 from adsum.testing.checkers import Invariants, Violation, check_witness, log_digest
 from adsum.testing.linearizability import NEVER, Operation
 from adsum.testing.raft_machine import Call
@@ -165,3 +174,53 @@ def test_states_that_differ_at_one_index_are_refused() -> None:
 def test_a_log_digest_is_of_every_entry() -> None:
     assert log_digest(LOG) == log_digest(dict(reversed(LOG.items())))
     assert log_digest(LOG) != log_digest(LOG | {3: LOG[3]._replace(time_ms=1)})
+
+
+def test_a_server_that_forgot_what_its_disk_had_said_is_refused() -> None:
+    one = server(A)
+    invariants = watched(one)
+    invariants.durable[A] = (3, 1)
+    with pytest.raises(Violation, match="forgot 3@1"):
+        invariants.booted(one)
+
+
+def test_a_server_that_forgot_its_term_or_its_vote_is_refused() -> None:
+    one = server(A)
+    invariants = watched(one)
+    invariants.sent(VoteReply(STAMP, A, B, Term(1), False, True, 0, Term(0)))
+    with pytest.raises(Violation, match="forgot its vote in term 1"):
+        invariants.booted(one)
+    invariants.sent(VoteReply(STAMP, A, B, Term(4), False, False, 0, Term(0)))
+    with pytest.raises(Violation, match="forgot that it was in term 4"):
+        invariants.booted(one)
+
+
+def test_logs_that_share_an_entry_and_not_the_one_before_it_are_refused() -> None:
+    one, other = server(A), server(B)
+    invariants = watched(one, other)
+    one.core.replica.log.merge(1, entries(2, [1, 2]))
+    other.core.replica.log.merge(1, entries(2, [2, 2]))
+    for each, is_same in ((one, True), (other, False)):
+        batch = each.core.ready()
+        assert batch is not None
+        if is_same:
+            invariants.took(each, batch)
+        else:
+            with pytest.raises(Violation, match="has another log before 3@2"):
+                invariants.took(each, batch)
+
+
+def test_of_two_tries_of_a_request_the_first_in_the_log_counts() -> None:
+    log = {
+        2: LOG[2],
+        **{
+            index: LOG[3]._replace(index=index, dedup=DedupKey("1", 1, 7, 7), data=SET_A.encoded())
+            for index in (3, 4)
+        },
+    }
+    tried = Operation(1, SET_A, 10, 20, "yes", index=4, term=1, sequence=7)
+    assert check_witness([tried], log) == [tried]
+    assert tried.index == 3
+    late = Operation(2, GET, 21, 30, "a", index=2)
+    with pytest.raises(Violation):
+        check_witness([tried, late], log)

@@ -35,7 +35,7 @@ def test_a_failure_comes_with_its_trace(monkeypatch: pytest.MonkeyPatch) -> None
     assert "send Heartbeat" in failed.trace
 
 
-def test_one_seed_is_one_run_whatever_the_hash_seed() -> None:
+def test_b19_one_seed_is_one_run_whatever_the_hash_seed() -> None:
     program = "from adsum.testing.raft_swarm import run; print([run(seed).digest for seed in (1, 5, 9)])"
     digests = [
         subprocess.run(
