@@ -144,6 +144,25 @@ async def test_without_a_quorum_a_proposal_is_held_and_then_refused(tmp_path: Pa
             await survivor.server.propose(b"a")
 
 
+async def test_what_waits_when_a_server_stops_or_loses_its_quorum_is_told_so(tmp_path: Path) -> None:
+    async with cluster(tmp_path) as made:
+        leader = await made.leader()
+        driver = leader.server.driver
+        assert driver is not None
+        await leader.server.propose(b"a")
+        for site in made.sites:
+            if site is not leader:
+                await site.kill()
+        proposed, read = list[bytes | Exception](), list[int | Exception]()
+        driver.propose(b"who knows", proposed.append)
+        driver.read(read.append)
+        await until(lambda: read)
+        assert [type(each) for each in read] == [NoLeader]
+        assert proposed == []
+        await leader.kill()
+        assert [type(each) for each in proposed] == [OutcomeUnknown]
+
+
 # Joining.
 
 

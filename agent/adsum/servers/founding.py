@@ -35,7 +35,7 @@ log = logging.getLogger("raft")
 
 
 class Asks(Protocol):
-    async def ask(self, node: str, method: str, body: bytes, *, timeout_s: float) -> bytes: ...
+    async def ask_once(self, node: str, method: str, body: bytes, *, timeout_s: float) -> bytes: ...
 
 
 class Founding:
@@ -107,7 +107,7 @@ class Founding:
 
     async def _ask(self, node: str, answers: dict[str, Standing | None]) -> None:
         try:
-            answers[node] = decoded(await self._asks.ask(node, STANDING, b"", timeout_s=ASK_S))
+            answers[node] = decoded(await self._asks.ask_once(node, STANDING, b"", timeout_s=ASK_S))
         except CallError:
             answers[node] = None
 

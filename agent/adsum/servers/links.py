@@ -59,17 +59,21 @@ class Links:
         """What could not be sent is tried again: a line gives up all that waits at the first failed dial."""
         deadline_s = trio.current_time() + timeout_s
         while True:
-            line = self._line(node)
-            if line is None:
-                raise NotSent("this server is connected to as many others as it can be")
             left_s = deadline_s - trio.current_time()
             try:
-                return await line.ask(method, body, timeout_s=max(left_s, RETRY_S))
+                return await self.ask_once(node, method, body, timeout_s=max(left_s, RETRY_S))
             except NotSent:
                 if trio.current_time() + RETRY_S >= deadline_s or len(body) > call_frames.BODY_BYTES_MAX:
                     raise
             self.counters.retried += 1
             await trio.sleep(RETRY_S)
+
+    async def ask_once(self, node: str, method: str, body: bytes, *, timeout_s: float) -> bytes:
+        """For what is asked again anyway."""
+        line = self._line(node)
+        if line is None:
+            raise NotSent("this server is connected to as many others as it can be")
+        return await line.ask(method, body, timeout_s=timeout_s)
 
     def address_of(self, node: str) -> Address | None:
         return next((server.address for server in self._directory.servers() if server.node == node), None)

@@ -34,7 +34,7 @@ log = logging.getLogger("raft")
 
 
 class Asks(Protocol):
-    async def ask(self, node: str, method: str, body: bytes, *, timeout_s: float) -> bytes: ...
+    async def ask_once(self, node: str, method: str, body: bytes, *, timeout_s: float) -> bytes: ...
 
 
 class TakingIn:
@@ -94,7 +94,7 @@ class TakingIn:
         if node == self._driver.core.replica.me.node:
             return
         try:
-            standing = decoded(await self._asks.ask(node, STANDING, b"", timeout_s=ASK_S))
+            standing = decoded(await self._asks.ask_once(node, STANDING, b"", timeout_s=ASK_S))
         except CallError:
             return
         if standing is not None and standing.member.node == node:
