@@ -9,6 +9,8 @@ import sys
 
 import pytest
 
+from adsum.gossip.effects import Effect, MemberChanged
+from adsum.gossip.order import Status
 from adsum.now import MINUTE, SECOND
 from adsum.testing.catalog_world import CatalogWorld
 from adsum.testing.network import Conditions
@@ -101,3 +103,33 @@ def test_one_seed_gives_one_run_whatever_the_order_of_hashes() -> None:
         told.append(done.stdout.splitlines()[:-1])  # but for how fast it ran
     assert told[0] == told[1]
     assert "digest" in told[0][-1]
+
+
+def test_a_storm_of_flips_does_not_starve_the_news_that_a_member_is_dead() -> None:
+    """A dependency fails and takes most checks of 40 hosts along, again and again, far beyond the bucket."""
+    world = CatalogWorld(40, seed=6, conditions=LOSSY)
+    world.form_whole()
+    world.run_for(5 * SECOND)
+    told_ns: dict[int, int] = {}
+    dead = world.hosts[39].profile.node_id
+
+    def see(time_ns: int, observer: int, effect: Effect) -> None:
+        match effect:
+            case MemberChanged(member, _, after) if member.node_id == dead and after is not None:
+                if after.status is Status.FAILED:
+                    told_ns.setdefault(observer, time_ns)
+
+    world.watchers.append(see)
+    began_ns = world.now_ns
+    world.kill(39)
+    for turn in range(40):
+        for index in range(39):
+            for service in range(20):
+                world.start_flip(index, service, is_failing=turn % 2 == 0)
+        world.run_for(SECOND // 4)
+    assert len(told_ns) == 39
+    assert max(told_ns.values()) - began_ns <= 6 * SECOND
+    pushes = sum(world.replica(index).tally.pushes for index in range(39))
+    assert pushes <= 39 * (20 + 5 * 15 + 4)  # the bucket, and the start
+    world.run_for(5 * SECOND)
+    assert world.is_one_catalog([host.index for host in world.hosts if host.is_up])

@@ -139,13 +139,19 @@ class CatalogWorld(GossipWorld):
     def flip(self, index: int, service: int, *, is_failing: bool) -> tuple[int, int]:
         """One check changes its mind; the number of the item and the version that tells of it."""
         core = self.replica(index)
+        self.start_flip(index, service, is_failing=is_failing)
+        core.tick(self.now)
+        self._drain(self.hosts[index])
+        number = core.number(f"state service-{service:02d}")
+        return number, core.publisher.state.items[number].version
+
+    def start_flip(self, index: int, service: int, *, is_failing: bool) -> None:
+        """It is told of when its owner thinks fit."""
+        core = self.replica(index)
         name = f"service-{service:02d}"
         status, urgency = (CRITICAL, Urgency.CRITICAL) if is_failing else (PASSING, Urgency.PASSING)
         core.publish(self.now, f"state {name}", self._state(core, name, status), urgency=urgency)
-        core.tick(self.now)
         self._drain(self.hosts[index])
-        number = core.number(f"state {name}")
-        return number, core.publisher.state.items[number].version
 
     def live_through(self, side: list[int]) -> None:
         """An hour in which nobody outside heard of this side: every check of each has changed, one host in
