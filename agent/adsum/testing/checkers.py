@@ -40,10 +40,10 @@ class Invariants:
     highest_commit: int = 0
     highest_commit_term: int = 0  # in which it was first seen: later leaders must have it
     digests: dict[int, int] = field(default_factory=dict)
-    written: dict[tuple[int, int], tuple[int | None, Entry]] = field(
-        default_factory=dict
-    )  # by index and term
+    # By index and term: the entry, and the term before it.
+    written: dict[tuple[int, int], tuple[int | None, Entry]] = field(default_factory=dict)
     promised: dict[MemberId, int] = field(default_factory=dict)  # the highest term somebody was told
+    # The last index that the disk vouched for, with its term; None while a truncation is on its way.
     durable: dict[MemberId, tuple[int, int | None]] = field(default_factory=dict)
     _commits: dict[MemberId, int] = field(default_factory=dict)
 
