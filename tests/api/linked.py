@@ -154,7 +154,7 @@ class LinkedAgent(FakeAgent):
         return await network.agents[to].handlers[method](caller, body)
 
 
-class Trio:
+class Three:
     """Three of them, the first one a server, who know each other; `a`, `b` and `c`."""
 
     def __init__(self, network: Network) -> None:
@@ -175,6 +175,14 @@ class Trio:
         for observer, accuser in ((one, other), (other, one)):
             accusation = claims.suspect(dead.introduction.subject, 1, 0, (accuser.introduction.subject,))
             observer.judge(accuser.introduction, claims.dead(accusation, claims.Cause.REFUSED).encoded)
+
+
+async def formed(nursery: trio.Nursery) -> Three:
+    """They have had their first exchange."""
+    three = Three(Network())
+    nursery.start_soon(three.network.run)
+    await until(lambda: all(each.roll.sharing.replication.agreed_ns is not None for each in three.all))
+    return three
 
 
 async def until(holds: Callable[[], bool], within_s: float = 30.0) -> None:

@@ -25,6 +25,7 @@ from adsum.api.version import CONSUL_API_VERSION, own_version
 from adsum.catalog.definitions import CheckKind
 from adsum.gossip.broadcasts import Class
 from adsum.gossip.order import Status
+from adsum.now import MILLISECOND
 
 SESSION_TTL_NS_MIN = 10_000_000_000  # Patroni reads it after `Invalid Session TTL`
 
@@ -83,10 +84,24 @@ def _stats(agent: Agent) -> dict[str, dict[str, str]]:
             "services": str(len(agent.own.services)),
         },
         "build": {"prerelease": "", "revision": "", "version": CONSUL_API_VERSION, "adsum": own_version()},
+        "catalog": _catalog_stats(agent),
         "consul": _consul_stats(agent),
         **({"raft": {"num_peers": "0", "state": "Leader"}} if standing.leads_alone(agent) else {}),
         "runtime": _runtime_stats(),
         "serf_lan": _roll_stats(agent),
+    }
+
+
+def _catalog_stats(agent: Agent) -> dict[str, str]:
+    """Ours alone: whether what it answers about others is as they say, or why not, and how old."""
+    owners = agent.roll.sharing.replication.owners().values()
+    return {
+        "incomplete_owners": str(
+            sum(each.state is not None and not each.state.is_complete for each in owners)
+        ),
+        "last_contact_ms": str(agent.roll.behind_ns(agent.now()) // MILLISECOND),
+        "owners": str(len(owners)),
+        "stale": agent.roll.staleness,
     }
 
 
