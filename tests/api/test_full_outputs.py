@@ -1,0 +1,153 @@
+"""`?output=full`: what a check says beyond what travels, from whoever owns it."""
+
+from __future__ import annotations
+
+import pytest
+import trio
+import trio.testing
+
+from adsum.agent.outputs import KEPT_S
+from adsum.agent.own_answers import OUTPUT, OUTPUTS_PER_S
+from adsum.api.response import Response
+from adsum.catalog.definitions import Status
+from adsum.catalog.records import OUTPUT_BYTES_MAX
+from tests.api.agents import Asker, decoded, header, index_of, refused
+from tests.api.linked import Three, formed, has, until
+
+LONG = "the pool is empty; " * 20
+TARGETS = [
+    "/v1/health/service/web",
+    "/v1/health/checks/web",
+    "/v1/health/node/b",
+    "/v1/health/state/critical",
+]
+
+
+@pytest.fixture
+async def three(autojump_clock: trio.testing.MockClock, nursery: trio.Nursery) -> Three:
+    three = await formed(nursery)
+    three.b.put_service("web1", "web")
+    await until(lambda: all(has(each, "b", "web1") for each in three.all))
+    await trio.sleep(1)
+    three.b.report("service:web1", Status.CRITICAL, LONG)
+    await trio.sleep(2)
+    three.network.calls.clear()
+    return three
+
+
+def outputs(response: Response) -> dict[str, str]:
+    assert response.status == 200, response.body.plain
+    entries = decoded(response)
+    assert isinstance(entries, list)
+    checks = [check for entry in entries for check in entry.get("Checks", [entry])]
+    return {check["CheckID"]: check["Output"] for check in checks}
+
+
+async def full(asker: Asker, target: str = TARGETS[0]) -> Response:
+    return await asker.ask(f"{target}?output=full")
+
+
+def asked(three: Three) -> int:
+    return three.network.calls.count((OUTPUT, "b"))
+
+
+@pytest.mark.parametrize("target", TARGETS)
+async def test_whole_outputs_are_told_where_they_are_asked_for_and_nowhere_else(
+    three: Three, autojump_clock: trio.testing.MockClock, target: str
+) -> None:
+    short = outputs(await three.on_a.ask(target))["service:web1"]
+    assert short == LONG[:OUTPUT_BYTES_MAX]
+    response = await full(three.on_a, target)
+    assert outputs(response)["service:web1"] == LONG
+    assert header(response, "X-Adsum-Output") is None
+    assert index_of(response) == index_of(await three.on_a.ask(target))
+    assert outputs(await three.on_a.ask(target))["service:web1"] == short
+
+
+async def test_own_outputs_are_whole_anyway(three: Three, autojump_clock: trio.testing.MockClock) -> None:
+    assert outputs(await full(three.on_b))["service:web1"] == LONG
+    assert asked(three) == 0
+
+
+async def test_many_who_ask_at_once_are_one_question(
+    three: Three, autojump_clock: trio.testing.MockClock
+) -> None:
+    async with trio.open_nursery() as nursery:
+        for _ in range(50):
+            nursery.start_soon(full, three.on_a)
+    assert asked(three) == 1
+    assert three.a.outputs.counters.asked == 1
+
+
+async def test_what_came_is_kept_while_the_check_is_as_it_was_and_not_for_long(
+    three: Three, autojump_clock: trio.testing.MockClock
+) -> None:
+    await full(three.on_a)
+    await full(three.on_a)
+    assert asked(three) == 1
+    three.b.report("service:web1", Status.WARNING, f"better; {LONG}")
+    await trio.sleep(2)
+    assert outputs(await full(three.on_a))["service:web1"] == f"better; {LONG}"
+    assert asked(three) == 2
+    three.b.report("service:web1", Status.WARNING, f"better; {LONG} and more")
+    await trio.sleep(KEPT_S + 0.1)
+    assert outputs(await full(three.on_a))["service:web1"] == f"better; {LONG} and more"
+    assert asked(three) == 3
+
+
+async def test_an_owner_that_does_not_answer_costs_a_second_and_its_outputs_stay_short(
+    three: Three, autojump_clock: trio.testing.MockClock
+) -> None:
+    three.network.silent.add(OUTPUT)
+    begun_s = trio.current_time()
+    response = await full(three.on_a)
+    assert outputs(response)["service:web1"] == LONG[:OUTPUT_BYTES_MAX]
+    assert header(response, "X-Adsum-Output") == "partial"
+    assert trio.current_time() - begun_s == pytest.approx(1.0, abs=0.05)
+
+
+async def test_a_dead_owner_is_not_waited_for(three: Three, autojump_clock: trio.testing.MockClock) -> None:
+    three.kill("b")
+    begun_s = trio.current_time()
+    assert header(await full(three.on_a), "X-Adsum-Output") == "partial"
+    assert trio.current_time() - begun_s == 0
+    assert asked(three) == 0
+
+
+async def test_an_owner_tells_five_times_a_second_at_most(
+    three: Three, autojump_clock: trio.testing.MockClock
+) -> None:
+    responses = []
+    for _ in range(2 * OUTPUTS_PER_S):
+        three.a.outputs._kept.clear()
+        responses.append(await full(three.on_a))
+    complete = [each for each in responses if header(each, "X-Adsum-Output") is None]
+    assert len(complete) == OUTPUTS_PER_S
+    assert three.b.owners.mine.outputs_refused == OUTPUTS_PER_S
+    await trio.sleep(1)
+    three.a.outputs._kept.clear()
+    assert header(await full(three.on_a), "X-Adsum-Output") is None
+
+
+async def test_a_blocking_query_waits_as_ever_and_then_tells_all(
+    three: Three, autojump_clock: trio.testing.MockClock
+) -> None:
+    index = index_of(await three.on_a.ask(TARGETS[0]))
+    told: list[Response] = []
+
+    async def wait() -> None:
+        told.append(await three.on_a.ask(f"{TARGETS[0]}?output=full&index={index}&wait=30s"))
+
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(wait)
+        await trio.sleep(1)
+        assert told == []
+        three.b.report("service:web1", Status.WARNING, f"better; {LONG}")
+    assert outputs(told[0])["service:web1"] == f"better; {LONG}"
+
+
+async def test_output_may_only_be_full() -> None:
+    assert refused(await Asker().ask(f"{TARGETS[0]}?output=short")) == (
+        400,
+        'output can only be "full", not "short"',
+    )
