@@ -94,8 +94,10 @@ class Copies:
                 self.tally.drop("too many owners")
                 return None
             holding = self.holdings[owner] = Holding(owner)
-        if self._uncounted.pop(owner, 0) is None and holding.state is not None:
-            self.root.move(owner, holding.state.share)
+        if owner in self._uncounted:
+            del self._uncounted[owner]
+            if holding.state is not None:
+                self.root.move(owner, holding.state.share)
         return holding
 
     def failed(self, now: Now, owner: bytes) -> None:
