@@ -24,6 +24,9 @@ def asker() -> Asker:
     return asker
 
 
+ORIGIN = {"Vec": [0.0] * 8, "Error": 1.5, "Adjustment": 0.0, "Height": 1e-05}
+
+
 def place(name: str, x_s: float) -> dict[str, object]:
     vector = [x_s, *[0.0] * 7]
     return {
@@ -78,16 +81,18 @@ async def test_servers_are_the_map_of_datacenters() -> None:
                 {
                     "Node": "n1",
                     "Segment": "",
-                    "Coord": {"Vec": [0.0] * 8, "Error": 1.5, "Adjustment": 0.0, "Height": 1e-05},
+                    "Coord": ORIGIN,
                 }
             ],
         }
     ]
     client = Asker(FakeAgent(replace(CONFIG, is_server=False, bootstrap=False)))
     client.agent.meet("s1", is_server=True)
+    (places,) = await rows(client, "/v1/coordinate/datacenters", "Coordinates")
+    assert places == [{"Node": "s1", "Segment": "", "Coord": ORIGIN}]
     client.agent.place("s1", 0.01)
     (places,) = await rows(client, "/v1/coordinate/datacenters", "Coordinates")
-    assert [each["Node"] for each in places] == ["s1"]
+    assert places == [place("s1", 0.01)]
 
 
 async def test_a_client_waits_until_somebody_has_moved(

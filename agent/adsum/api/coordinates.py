@@ -19,11 +19,11 @@ from adsum.api.nearness import coordinate_of
 from adsum.api.response import HeaderList, Response, empty
 from adsum.api.router import Refusal, Route
 from adsum.catalog.indexes import TAG_BITS
+from adsum.gossip.coordinates import Coordinate
 
 if TYPE_CHECKING:
     from adsum.api.door import Agent
     from adsum.api.request import Request
-    from adsum.gossip.coordinates import Coordinate
 
 LOOK_S = 5.0
 UPDATE_SENTENCE = (
@@ -50,12 +50,13 @@ class Coordinates:
         ]
 
     async def datacenters(self, request: Request, _rest: str) -> Response:
-        """Of the servers, for these are who datacenters talk through."""
+        """Of the servers, for these are who datacenters talk through. One that nobody has measured stands at
+        the origin, where everybody begins.
+        """
         agent = self._agent
         own = standing.own_node(agent).name if standing.is_server(agent) else None
         servers = sorted([*([own] if own else []), *(each.name for each in agent.roll.servers.present)])
-        placed = [(name, coordinate_of(agent, name)) for name in servers]
-        places = [_place(name, coordinate) for name, coordinate in placed if coordinate is not None]
+        places = [_place(name, coordinate_of(agent, name) or Coordinate()) for name in servers]
         area = {"Datacenter": agent.config.datacenter, "AreaID": "wan", "Coordinates": places}
         return json_answer(agent, request, [area])
 
