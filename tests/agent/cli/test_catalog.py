@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import re
 
 import pytest
 
@@ -83,3 +84,61 @@ def test_services_of_one_node(adsum: Adsum, catalog: FakeAgent) -> None:
     status, _, err = adsum("catalog", "services", "-node=n9")
     assert status == 3
     assert "there is no node n9" in err
+
+
+HELD = {
+    "Generation": 1_800_000_000_000,
+    "Version": 7,
+    "CompleteUpTo": 7,
+    "Complete": True,
+    "Items": 4,
+    "Bytes": 321,
+    "Digest": "00ff00ff00ff00ff",
+    "ConfirmedMs": 480,
+}
+BEHIND = {**HELD, "Version": 6, "CompleteUpTo": 4, "Complete": False, "ConfirmedMs": 61_000}
+WHO = {"ID": NODE["ID"], "Node": "n1", "Status": "alive"}
+
+
+def test_owners_tell_what_is_held_of_them_and_since_when_it_is_certain(
+    adsum: Adsum, agent: FakeAgent
+) -> None:
+    never = {**BEHIND, "ConfirmedMs": None, "Source": "others"}
+    agent.answers["GET /v1/catalog/owners"] = [
+        {**WHO, **HELD, "Source": "own"},
+        {**WHO, "Node": "n2", **never},
+    ]
+    assert adsum("catalog", "owners").out.splitlines() == [
+        "Node  Status  Items  Bytes  Version  Complete  Confirmed   Source",
+        "n1    alive   4      321    7        yes       480 ms ago  own",
+        "n2    alive   4      321    6        up to 4   never       others",
+    ]
+
+
+def test_two_catalogs_that_are_equal_are_exit_status_0(adsum: Adsum, agent: FakeAgent) -> None:
+    found = {"Node": "n1", "Other": "n2", "Equal": 3, "Differences": []}
+    agent.answers["GET /v1/catalog/diff/n2"] = found
+    assert adsum("catalog", "diff", "n2") == (0, "", "n1 and n2: all 3 owners are equal\n")
+    assert json.loads(adsum("catalog", "diff", "n2", "-o=json").out) == found
+
+
+def test_where_two_catalogs_differ_is_told_with_ages_and_exit_status_2(
+    adsum: Adsum, agent: FakeAgent
+) -> None:
+    difference = {**WHO, "What": "behind here", "Here": BEHIND, "There": HELD}
+    only = {**WHO, "Node": "", "What": "only there", "Here": None, "There": HELD}
+    agent.answers["GET /v1/catalog/diff/n2"] = {
+        "Node": "n1",
+        "Other": "n2",
+        "Equal": 3,
+        "Differences": [difference, only],
+    }
+    status, out, err = adsum("catalog", "diff", "n2")
+    assert (status, err) == (2, "n1 and n2: 2 differ, 3 owners are equal\n")
+    first, second = out.splitlines()[1:]
+    assert [cell for cell in re.split(" {2,}", first) if cell] == [
+        *("n1", "alive", "behind here", "4 items at version 6 (complete up to 4)", "61 s ago"),
+        *("4 items at version 7", "480 ms ago"),
+    ]
+    assert "nothing" in second
+    assert second.startswith("beadd33e-80fe")

@@ -83,6 +83,12 @@ def test_a_long_line_is_cut_in_a_table_and_whole_when_wide(adsum: Adsum, agent: 
     assert "x" * 150 in adsum("health", "web", "-o=wide").out
 
 
+def test_whole_outputs_are_asked_for_and_shown_whole(adsum: Adsum, agent: FakeAgent) -> None:
+    agent.answers["GET /v1/health/service/web"] = [instance("web1", ("http", "passing", "x" * 300))]
+    assert "x" * 300 in adsum("health", "web", "-full-output").out
+    assert agent.asked[0].query["output"] == "full"
+
+
 def test_an_unknown_service_is_exit_status_3_with_the_nearest(adsum: Adsum, two: FakeAgent) -> None:
     assert adsum("health", "wbe") == (3, "", "adsum: no instance of wbe is registered; did you mean web?\n")
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from adsum.agent.cli.command import FAILURE, OK, Call, Command, NotFound, did_you_mean
+from adsum.agent.cli.command import FAILURE, OK, Call, Command, Flag, NotFound, did_you_mean
 from adsum.agent.cli.connection import CONNECTION, QUERY, Api, connect
 from adsum.agent.cli.queries import Pairs, data_query
 from adsum.agent.cli.states import first_line, is_maintenance, place, state_of
@@ -35,6 +35,8 @@ CHECKS = [
 
 def run(call: Call) -> int:
     query = data_query(call)
+    if call.is_on("full-output"):
+        query = [*query, ("output", "full")]
     with connect(call) as api:
         rows = _one(api, call.words[0], query) if call.words else _all(api, query)
     if not call.words:
@@ -91,7 +93,8 @@ def _instance(each: dict[str, Any]) -> Row:
 
 def _check_lines(row: Row, call: Call) -> list[Row]:
     """One for each check; the instance is named on the first."""
-    length_max = None if call.text("o") == "wide" else OUTPUT_LENGTH_MAX
+    is_whole = call.text("o") == "wide" or call.is_on("full-output")
+    length_max = None if is_whole else OUTPUT_LENGTH_MAX
     first = {
         "Instance": row["ID"],
         "Node": row["Node"],
@@ -119,7 +122,10 @@ def _said(check: dict[str, str]) -> str:
 COMMAND = Command(
     run,
     arguments="[SERVICE]",
-    flags=(OUTPUT,),
+    flags=(
+        Flag("full-output", "Fetch what checks say beyond what every agent knows, from where they run."),
+        OUTPUT,
+    ),
     groups=(CONNECTION, QUERY),
     about="Exit status: 0 if all of it passes, 1 if anything does not, 3 if there is no such service.",
 )

@@ -40,6 +40,8 @@ COMMANDS = {
     "catalog datacenters": "The data centres",
     "catalog nodes": "The nodes of the catalog",
     "catalog services": "The services of the catalog, by name",
+    "catalog owners": "Whose entries this agent has, and since when they are certain",
+    "catalog diff": "Where the catalogs of two agents differ",
     "resolve": "What DNS answers to a name, and why",
     "maint": "Put this node or one of its services into maintenance",
     "info": "What the agent counts about itself",

@@ -1,0 +1,45 @@
+"""`adsum catalog owners`: whose entries this agent has, how much of them, and since when that is certain."""
+
+from __future__ import annotations
+
+from adsum.agent.cli.command import OK, Call, Command
+from adsum.agent.cli.connection import CONNECTION, connect
+from adsum.agent.cli.table import OUTPUT, Column, Row, show
+
+COLUMNS = [
+    Column("Node", lambda row: row["Node"]),
+    Column("Status", lambda row: row["Status"], is_state=True),
+    Column("Items", lambda row: row["Items"]),
+    Column("Bytes", lambda row: row["Bytes"]),
+    Column("Version", lambda row: row["Version"]),
+    Column("Complete", lambda row: "yes" if row["Complete"] else f"up to {row['CompleteUpTo']}"),
+    Column("Confirmed", lambda row: confirmed(row)),
+    Column("Source", lambda row: row["Source"]),
+    Column("Generation", lambda row: row["Generation"], is_wide=True),
+    Column("Digest", lambda row: row["Digest"], is_wide=True),
+    Column("ID", lambda row: row["ID"], is_wide=True),
+]
+
+
+def run(call: Call) -> int:
+    with connect(call) as api:
+        show(call, api.get_list("/v1/catalog/owners"), COLUMNS)
+    return OK
+
+
+def confirmed(held: Row) -> str:
+    ms = held["ConfirmedMs"]
+    if ms is None:
+        return "never"
+    seconds, minutes = ms / 1_000, ms / 60_000
+    if seconds < 1:
+        return f"{ms} ms ago"
+    return f"{seconds:.0f} s ago" if minutes < 2 else f"{minutes:.0f} min ago"
+
+
+COMMAND = Command(
+    run,
+    flags=(OUTPUT,),
+    groups=(CONNECTION,),
+    about="An owner is the agent of a node. Complete: without gaps; Confirmed: when that was last known.",
+)
