@@ -136,7 +136,7 @@ def served(peer: Peer, wanted: Standing) -> Delta:
     guest = b"a guest!"
     assert peer.core.asked(now, guest, bodies.COMPARE, bodies.compare(0, bytes(1023) + b"x")) != bodies.BUSY
     served_ranges = bodies.read_fetched(peer.core.asked(now, guest, bodies.FETCH, bodies.fetch([wanted], [])))
-    peer.core._exchanges._served_ns = 0  # its time is not what is tried here
+    peer.core._serving._served_ns = 0  # its time is not what is tried here
     return decode(served_ranges[0])
 
 

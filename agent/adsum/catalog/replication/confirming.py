@@ -14,7 +14,8 @@ from adsum.catalog.replication import bodies
 from adsum.catalog.replication.bodies import STANDINGS_MAX, Busy, Standing
 from adsum.catalog.replication.copies import Copies, Timer
 from adsum.catalog.replication.effects import Ask, Confirmed
-from adsum.catalog.replication.exchanges import Exchanges, Session, is_reached
+from adsum.catalog.replication.exchanges import Exchanges, Session
+from adsum.catalog.replication.handing import is_reached
 from adsum.catalog.replication.strict import BadBytes
 from adsum.now import MILLISECOND, SECOND, Now
 
@@ -134,7 +135,7 @@ class Confirming:
         self._go_on(now, session)
 
     def _fetched(self, now: Now, session: Session, ranges: list[bytes]) -> None:
-        changed, holdings = self._exchanges.take(now, session.partner, ranges), self._copies.holdings
+        changed, holdings = self._exchanges.handing.take(now, session.partner, ranges), self._copies.holdings
         session.wants = {
             owner: theirs
             for owner, theirs in session.wants.items()
@@ -149,7 +150,7 @@ class Confirming:
         if session.turns >= TURNS_MAX:
             self._lost(now)
         elif session.wants:
-            wanted = [self._exchanges.position(each) for each in list(session.wants)[:STANDINGS_MAX]]
+            wanted = [self._exchanges.handing.position(each) for each in list(session.wants)[:STANDINGS_MAX]]
             self._ask(session, bodies.FETCH, bodies.fetch(wanted, []))
         elif session.is_more:
             self._compare(session)

@@ -23,9 +23,11 @@ from adsum.catalog.replication.copies import Copies, Holding, Timer
 from adsum.catalog.replication.deltas import PUSH_BYTES_MAX, Delta
 from adsum.catalog.replication.effects import CarryThis, Effect, RootMoved
 from adsum.catalog.replication.exchanges import Exchanges
+from adsum.catalog.replication.handing import Handing
 from adsum.catalog.replication.interner import Interner
 from adsum.catalog.replication.publisher import OwnIdentity, Publisher, Urgency
 from adsum.catalog.replication.pulls import Pulls
+from adsum.catalog.replication.serving import Serving
 from adsum.catalog.replication.state import OwnerState
 from adsum.catalog.replication.strict import BadBytes
 from adsum.catalog.replication.tally import Tally
@@ -38,7 +40,9 @@ class Replication:
         self.tally = Tally()
         self.publisher = Publisher(now.monotonic_ns, own, self.tally)
         self._copies = Copies(now, own.short, random, interner or Interner(), self.tally)
-        self._exchanges = Exchanges(now, self._copies)
+        handing = Handing(self._copies)
+        self._exchanges = Exchanges(now, self._copies, handing)
+        self._serving = Serving(self._copies, handing)
         self._confirming = Confirming(self._copies, self._exchanges)
         self._pulls = Pulls(self._copies)
         self._waiting = WaitingRoom()
@@ -195,7 +199,7 @@ class Replication:
 
     def asked(self, now: Now, sender: bytes, method: str, body: bytes) -> bytes:
         if method in (bodies.COMPARE, bodies.FETCH):
-            return self._exchanges.asked(now, sender, method, body)
+            return self._serving.asked(now, sender, method, body)
         if method == bodies.ITEMS:
             return self._pulls.asked(body)
         self.tally.drop("unknown method")

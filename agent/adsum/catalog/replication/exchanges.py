@@ -6,8 +6,7 @@ of the cluster, and at once when we have just come. What changed in the last mom
 
 How often: three seconds between two that we begin, more while they find only what pushes are bringing anyway
 and up to thirty when they find something and cannot mend it; less while there is a lot to fetch, for then the
-cluster has been in two parts and each exchange makes one more holder that others can ask. Two a second are
-served.
+cluster has been in two parts and each exchange makes one more holder that others can ask.
 
     begin → compare → fetch … fetch → compare … → end
 """
@@ -17,10 +16,10 @@ from __future__ import annotations
 import math
 
 from adsum.catalog.replication import bodies
-from adsum.catalog.replication.bodies import AGE_MAX, AGE_NS, FRAME_BYTES, STANDINGS_MAX, Busy, Standing
+from adsum.catalog.replication.bodies import FRAME_BYTES, STANDINGS_MAX, Busy, Standing
 from adsum.catalog.replication.copies import Copies, Holding, Timer
-from adsum.catalog.replication.deltas import Delta
 from adsum.catalog.replication.effects import Ask
+from adsum.catalog.replication.handing import Handing, age_of, is_one_step, is_reached, mark
 from adsum.catalog.replication.state import OwnerState
 from adsum.catalog.replication.strict import BadBytes
 from adsum.now import MILLISECOND, MINUTE, SECOND, Now
@@ -38,10 +37,7 @@ FULL_NS = MINUTE
 FULL_AGAIN_NS = SECOND
 JOIN_WITHIN_NS = 100 * MILLISECOND
 SCALE_FROM = 32  # members, up to which a minute is a minute
-SERVE_EVERY_NS = SECOND // 2
-SERVE_BURST = 2
 SESSION_NS = MINUTE
-GUESTS_MAX = 64
 TURNS_MAX = 512
 
 
@@ -60,8 +56,9 @@ class Session:
 
 
 class Exchanges:
-    def __init__(self, now: Now, copies: Copies) -> None:
+    def __init__(self, now: Now, copies: Copies, handing: Handing) -> None:
         self.copies = copies
+        self.handing = handing
         self.present: list[Holding] = []
         self.agreed_ns = -1  # when we last had all that a partner had
         self.session: Session | None = None
@@ -72,8 +69,6 @@ class Exchanges:
         self._useless = 0  # in a row
         self._moved_root = 0
         self._moved_ns = 0
-        self._served_ns = 0
-        self._guests: dict[bytes, int] = {}  # who may go on, and until when
         self._is_settled_in = False  # we have had one full exchange
 
     # Who could be a partner.
@@ -202,12 +197,12 @@ class Exchanges:
                 session.wants[theirs.owner] = theirs
         elif holding is self.copies.own_holding:
             self._weigh_mine(session, mine, theirs)
-        elif (theirs.generation, theirs.mark) != (mine.generation, _mark(mine)):
+        elif (theirs.generation, theirs.mark) != (mine.generation, mark(mine)):
             self._weigh_differing(now, session, holding, mine, theirs)
 
     def _weigh_mine(self, session: Session, mine: OwnerState, theirs: Standing) -> None:
         told, known = (theirs.generation, theirs.low_water), (mine.generation, mine.version)
-        if told > known or (told == known and theirs.mark != _mark(mine)):
+        if told > known or (told == known and theirs.mark != mark(mine)):
             self.copies.foreign(session.partner, *told)
         elif told < known:
             session.gives[theirs.owner] = theirs
@@ -216,12 +211,12 @@ class Exchanges:
         self, now: Now, session: Session, holding: Holding, mine: OwnerState, theirs: Standing
     ) -> None:
         told, known = (theirs.generation, theirs.low_water), (mine.generation, mine.low_water)
-        may_wait = not session.is_full and _is_one_step(theirs, mine)
+        may_wait = not session.is_full and is_one_step(theirs, mine)
         if told > known:
             if not (may_wait and theirs.age < YOUNG):
                 session.wants[theirs.owner] = theirs
         elif told < known:
-            if not (may_wait and _age(now, holding) < YOUNG):
+            if not (may_wait and age_of(now, holding) < YOUNG):
                 session.gives[theirs.owner] = theirs
         elif mine.is_complete and theirs.low_water == mine.version and theirs.age >= YOUNG:
             self.copies.tally.equivocations += 1
@@ -237,12 +232,12 @@ class Exchanges:
             self._end(now, session)
 
     def _fetch(self, session: Session) -> None:
-        wanted = [self.position(each) for each in list(session.wants)[:STANDINGS_MAX]]
+        wanted = [self.handing.position(each) for each in list(session.wants)[:STANDINGS_MAX]]
         given, room_bytes = list[bytes](), FRAME_BYTES
         for owner, theirs in list(session.gives.items()):
             if room_bytes <= 0:
                 break
-            encoded, is_all = self._span(owner, theirs, room_bytes)
+            encoded, is_all = self.handing.span(owner, theirs, room_bytes)
             room_bytes -= len(encoded)
             del session.gives[owner]
             if encoded:
@@ -252,16 +247,9 @@ class Exchanges:
         session.is_useful |= bool(given)
         self._ask(session, bodies.FETCH, bodies.fetch(wanted, given))
 
-    def position(self, owner: bytes) -> Standing:
-        holding = self.copies.holdings[owner]
-        front = holding.front
-        if front is None:
-            return Standing(owner, 0, 0, 0, 0, 0)
-        return Standing(owner, front.generation, front.low_water, front.gc_version, _mark(front), 0)
-
     def _fetched(self, now: Now, session: Session, ranges: list[bytes]) -> None:
         """On with what is still missing, unless this turn brought nothing."""
-        changed = self.take(now, session.partner, ranges)
+        changed = self.handing.take(now, session.partner, ranges)
         session.is_useful |= bool(changed)
         holdings = self.copies.holdings
         session.wants = {
@@ -298,133 +286,3 @@ class Exchanges:
         self.copies.timers.cancel((Timer.LIMIT, None))
         spread = 0.75 + 0.5 * self.copies.random.random()
         self._next_ns = now.monotonic_ns + int(wait_ns * spread)
-
-    # Other people's questions.
-
-    def asked(self, now: Now, sender: bytes, method: str, body: bytes) -> bytes:
-        try:
-            if method == bodies.COMPARE:
-                answer = self._serve_comparison(now, sender, *bodies.read_compare(body))
-            else:
-                answer = self._serve_fetch(now, sender, *bodies.read_fetch(body))
-        except BadBytes:
-            self.copies.tally.drop("malformed")
-            answer = bodies.REFUSED
-        self.copies.tally.answered_bytes += len(answer)
-        return answer
-
-    def _serve_comparison(self, now: Now, sender: bytes, turn: int, words: bytes) -> bytes:
-        places = self.copies.root.differing(words)
-        if places and not self._has_time(now, sender, turn):
-            self.copies.tally.exchanges_refused += 1
-            return bodies.BUSY
-        holdings = [
-            each
-            for each in self.copies.holdings.values()
-            if each.owner[0] in places and self.copies.counts(each.owner)
-        ]
-        is_more = len(holdings) > STANDINGS_MAX
-        if is_more:  # not always the same ones, lest some that cannot be mended hide the others
-            first = int(self.copies.random.random() * len(holdings))
-            holdings = (holdings[first:] + holdings[:first])[:STANDINGS_MAX]
-        return bodies.compared((_standing(now, each) for each in holdings), is_more=is_more)
-
-    def _has_time(self, now: Now, sender: bytes, turn: int) -> bool:
-        now_ns = now.monotonic_ns
-        if turn and self._guests.get(sender, 0) > now_ns:
-            return True
-        used_ns = max(self._served_ns, now_ns - SERVE_BURST * SERVE_EVERY_NS)
-        if used_ns + SERVE_EVERY_NS > now_ns:
-            return False
-        self._served_ns = used_ns + SERVE_EVERY_NS
-        self.copies.tally.exchanges_served += 1
-        self._guests.pop(sender, None)
-        if len(self._guests) >= GUESTS_MAX:
-            del self._guests[next(iter(self._guests))]
-        self._guests[sender] = now_ns + SESSION_NS
-        return True
-
-    def _serve_fetch(self, now: Now, sender: bytes, wanted: list[Standing], given: list[bytes]) -> bytes:
-        if self._guests.get(sender, 0) <= now.monotonic_ns:
-            self.copies.tally.exchanges_refused += 1
-            return bodies.BUSY
-        for _owner in self.take(now, sender, given):
-            pass
-        ranges, room_bytes = list[bytes](), FRAME_BYTES
-        for standing in sorted(wanted, key=self._order):
-            if room_bytes <= 0:
-                break
-            encoded, is_all = self._span(standing.owner, standing, room_bytes)
-            if encoded:
-                ranges.append(encoded)
-                room_bytes -= len(encoded) if is_all else room_bytes
-        return bodies.fetched(ranges)
-
-    def _order(self, wanted: Standing) -> tuple[int, int]:
-        """Whom they do not know first and the small before the big, then who is most behind."""
-        holding = self.copies.holdings.get(wanted.owner)
-        state = holding.state if holding is not None else None
-        if state is None:
-            return 2, 0
-        if wanted.low_water == 0 or wanted.generation < state.generation:
-            return 0, state.size_bytes
-        return 1, wanted.low_water - state.version
-
-    def _span(self, owner: bytes, theirs: Standing, room_bytes: int) -> tuple[bytes, bool]:
-        """What they lack of an owner; nothing when they are not behind us."""
-        holding = self.copies.holdings.get(owner)
-        state = holding.state if holding is not None else None
-        if (
-            state is None
-            or not state.version
-            or (theirs.generation, theirs.low_water) >= (state.generation, state.version)
-        ):
-            return b"", True
-        is_below = theirs.low_water < state.gc_version and theirs.gc_version < state.gc_version
-        begins = theirs.generation < state.generation or is_below
-        return self.copies.interner.span(state, 0 if begins else theirs.low_water, room_bytes)
-
-    # Both.
-
-    def take(self, now: Now, teller: bytes, ranges: list[bytes]) -> list[bytes]:
-        """Applies what was handed over; the owners that changed."""
-        copies, changed = self.copies, list[bytes]()
-        for encoded in ranges:
-            try:
-                delta: Delta = copies.interner.delta(encoded)
-            except BadBytes:
-                copies.tally.drop("malformed")
-                continue
-            holding = copies.holdings.get(delta.owner)
-            if holding is None:
-                copies.tally.drop("unknown owner")
-            elif copies.hear(now, teller, holding, delta, is_push=False):
-                copies.tally.owners_fetched += 1
-                changed.append(delta.owner)
-        return changed
-
-
-def _mark(state: OwnerState) -> int:
-    return state.share & 0xFFFFFFFF
-
-
-def _is_one_step(theirs: Standing, mine: OwnerState) -> bool:
-    """One push apart, which may be on its way. Two, or with a gap that shows: one has been missed."""
-    steps = abs(theirs.low_water - mine.low_water)
-    return theirs.generation == mine.generation and steps <= 1 and mine.is_complete
-
-
-def _age(now: Now, holding: Holding) -> int:
-    return min(AGE_MAX, (now.monotonic_ns - holding.changed_ns) // AGE_NS)
-
-
-def _standing(now: Now, holding: Holding) -> Standing:
-    state = holding.front
-    if state is None or not state.version:
-        return Standing(holding.owner, 0, 0, 0, 0, AGE_MAX)
-    mark, age = _mark(state), _age(now, holding)
-    return Standing(holding.owner, state.generation, state.low_water, state.gc_version, mark, age)
-
-
-def is_reached(front: OwnerState | None, theirs: Standing) -> bool:
-    return front is not None and (front.generation, front.low_water) >= (theirs.generation, theirs.low_water)

@@ -1,0 +1,94 @@
+"""Exchanges that others begin: they are compared with, and given what they lack.
+
+Two a second, for each may cost megabytes; who is turned away asks somebody else. Whoever was let in may go
+on fetching for a minute."""
+
+from __future__ import annotations
+
+from adsum.catalog.replication import bodies
+from adsum.catalog.replication.bodies import FRAME_BYTES, STANDINGS_MAX, Standing
+from adsum.catalog.replication.copies import Copies
+from adsum.catalog.replication.handing import Handing, standing_of
+from adsum.catalog.replication.strict import BadBytes
+from adsum.now import MINUTE, SECOND, Now
+
+SERVE_EVERY_NS = SECOND // 2
+SERVE_BURST = 2
+GUEST_NS = MINUTE
+GUESTS_MAX = 64
+
+
+class Serving:
+    def __init__(self, copies: Copies, handing: Handing) -> None:
+        self._copies = copies
+        self._handing = handing
+        self._served_ns = 0  # up to when the questions so far are paid for
+        self._guests: dict[bytes, int] = {}  # who may go on, and until when
+
+    def asked(self, now: Now, sender: bytes, method: str, body: bytes) -> bytes:
+        try:
+            if method == bodies.COMPARE:
+                answer = self._compare(now, sender, *bodies.read_compare(body))
+            else:
+                answer = self._fetch(now, sender, *bodies.read_fetch(body))
+        except BadBytes:
+            self._copies.tally.drop("malformed")
+            answer = bodies.REFUSED
+        self._copies.tally.answered_bytes += len(answer)
+        return answer
+
+    def _compare(self, now: Now, sender: bytes, turn: int, words: bytes) -> bytes:
+        places = self._copies.root.differing(words)
+        if places and not self._has_time(now, sender, turn):
+            self._copies.tally.exchanges_refused += 1
+            return bodies.BUSY
+        holdings = [
+            each
+            for each in self._copies.holdings.values()
+            if each.owner[0] in places and self._copies.counts(each.owner)
+        ]
+        is_more = len(holdings) > STANDINGS_MAX
+        if is_more:  # not always the same ones, lest some that cannot be mended hide the others
+            first = int(self._copies.random.random() * len(holdings))
+            holdings = (holdings[first:] + holdings[:first])[:STANDINGS_MAX]
+        return bodies.compared((standing_of(now, each) for each in holdings), is_more=is_more)
+
+    def _has_time(self, now: Now, sender: bytes, turn: int) -> bool:
+        now_ns = now.monotonic_ns
+        if turn and self._guests.get(sender, 0) > now_ns:
+            return True
+        used_ns = max(self._served_ns, now_ns - SERVE_BURST * SERVE_EVERY_NS)
+        if used_ns + SERVE_EVERY_NS > now_ns:
+            return False
+        self._served_ns = used_ns + SERVE_EVERY_NS
+        self._copies.tally.exchanges_served += 1
+        self._guests.pop(sender, None)
+        if len(self._guests) >= GUESTS_MAX:
+            del self._guests[next(iter(self._guests))]
+        self._guests[sender] = now_ns + GUEST_NS
+        return True
+
+    def _fetch(self, now: Now, sender: bytes, wanted: list[Standing], given: list[bytes]) -> bytes:
+        if self._guests.get(sender, 0) <= now.monotonic_ns:
+            self._copies.tally.exchanges_refused += 1
+            return bodies.BUSY
+        self._handing.take(now, sender, given)
+        ranges, room_bytes = list[bytes](), FRAME_BYTES
+        for standing in sorted(wanted, key=self._order):
+            if room_bytes <= 0:
+                break
+            encoded, is_all = self._handing.span(standing.owner, standing, room_bytes)
+            if encoded:
+                ranges.append(encoded)
+                room_bytes -= len(encoded) if is_all else room_bytes
+        return bodies.fetched(ranges)
+
+    def _order(self, wanted: Standing) -> tuple[int, int]:
+        """Whom they do not know first and the small before the big, then who is most behind."""
+        holding = self._copies.holdings.get(wanted.owner)
+        state = holding.state if holding is not None else None
+        if state is None:
+            return 2, 0
+        if wanted.low_water == 0 or wanted.generation < state.generation:
+            return 0, state.size_bytes
+        return 1, wanted.low_water - state.version
