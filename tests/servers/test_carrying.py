@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import cbor2
@@ -59,6 +60,7 @@ class Ends:
 
     def __init__(self, path: Path, breaks: Break = lambda _call, _method: "") -> None:
         self.counters = CarryCounters()
+        self.offer = OFFER
         self.arrived: list[SnapshotOffer] = []
         self.broken: list[StorageFailed] = []
         self.ended: list[tuple[MemberId, bool]] = []
@@ -85,7 +87,7 @@ class Ends:
         def ended(member: MemberId, *, is_ok: bool) -> None:
             self.ended.append((member, is_ok))
 
-        await self.carrier.carry(OFFER, self.ref, ended)
+        await self.carrier.carry(self.offer, self.ref, ended)
 
 
 async def test_a_snapshot_arrives_whole_and_is_offered_once(tmp_path: Path) -> None:
@@ -150,6 +152,16 @@ async def test_a_full_disk_declines_and_a_broken_one_ends_the_process(tmp_path: 
     await ends.carry()
     assert ends.ended == [(B, False)] * 2
     assert [str(error) for error in ends.broken] == ["could not sync: input/output error"]
+
+
+async def test_a_file_of_another_membership_than_was_offered_is_not_installed(tmp_path: Path) -> None:
+    ends = Ends(tmp_path)
+    other = replace(META, configuration=Configuration(voters=(B,)))
+    ends.offer = replace(OFFER, snapshot=other)
+    await ends.carry()
+    assert ends.ended == [(B, False)]
+    assert ends.arrived == []
+    assert ends.counters.damaged == 1
 
 
 async def test_a_file_that_went_meanwhile_is_not_sent(tmp_path: Path) -> None:

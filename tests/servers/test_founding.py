@@ -79,9 +79,9 @@ async def test_only_a_message_to_this_very_log_takes_a_server_in(tmp_path: Path)
     def message(target: MemberId, cluster_id: str) -> Heartbeat:
         return Heartbeat(Stamp(cluster_id, 3), MemberId("b", "log-b"), target, Term(1), 0, 1)
 
+    work.hear(message(MemberId("a", "log"), "right"))
     work.hear(message(MemberId("a", "of a former life"), "wrong"))
     work.hear(message(MemberId("a", "log"), ""))
-    work.hear(message(MemberId("a", "log"), "right"))
     await work.until_member()
     assert (found.log.identity.cluster, found.log.identity.epoch) == ("right", 3)
     assert not work.restored.entries
