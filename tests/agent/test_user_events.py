@@ -47,7 +47,7 @@ def test_what_is_carried_comes_back_with_its_lamport_time() -> None:
 def test_what_is_no_event_is_counted_and_wakes_nobody(events: UserEvents, payload: bytes) -> None:
     before = events._view.indexes.of(TOPIC)
     events.heard(NOW, user_event(b"sender-1", 1, 1, "x", payload))
-    assert (events.unreadable, list(events.recent)) == (1, [])
+    assert (events.counters.unreadable, list(events.recent)) == (1, [])
     assert events._view.indexes.of(TOPIC) == before
 
 
@@ -79,13 +79,13 @@ def test_who_is_meant_is_decided_where_it_arrives(
     events: UserEvents, filters: dict[str, str], expected: bool
 ) -> None:
     assert is_listed(events, replace(DEPLOY, **filters)) is expected  # type: ignore[arg-type]  # by its name
-    assert events.for_others == (not expected)
+    assert (events.counters.listed, events.counters.for_others) == (expected, not expected)
 
 
 def test_a_pattern_that_turns_out_too_costly_lists_nothing(events: UserEvents) -> None:
     """One that a sender with less to compare let through."""
     events.heard(NOW, carried(replace(DEPLOY, node="(")))
-    assert (events.unreadable, list(events.recent)) == (1, [])
+    assert (events.counters.unreadable, list(events.recent)) == (1, [])
 
 
 def test_only_the_newest_are_kept(events: UserEvents) -> None:

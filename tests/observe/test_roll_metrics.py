@@ -5,6 +5,7 @@ from __future__ import annotations
 from prometheus_client.parser import text_string_to_metric_families
 
 from adsum.agent.config.config import Telemetry
+from adsum.agent.user_events import EventCounters
 from adsum.catalog.view import View
 from adsum.gossip import claims
 from adsum.gossip.claims import Address
@@ -67,6 +68,16 @@ def test_who_was_pruned_is_not_counted() -> None:
     stage.tell("a", claims.left(short("b"), GENERATION, 0, Departure.PRUNED, short("a")))
     stage.tell("a", claims.left(short("c"), GENERATION, 0, Departure.LEFT, short("c")))
     assert members(roll_of(stage)) == {"alive": 2, "suspect": 0, "failed": 0, "left": 1}
+
+
+def test_user_events_are_counted_by_what_became_of_them() -> None:
+    counters = EventCounters(listed=3, for_others=2, unreadable=1)
+    roll = RollSource.of(Stage("a").core, lambda: Stage("a").now, NetSource(), counters)
+    found = {
+        outcome: value(roll, "adsum_user_events_total", outcome=outcome)
+        for outcome in ("listed", "for_others", "unreadable")
+    }
+    assert found == {"listed": 3, "for_others": 2, "unreadable": 1}
 
 
 def test_transitions_tell_from_to_and_cause() -> None:

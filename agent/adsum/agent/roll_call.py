@@ -154,7 +154,7 @@ class RollCall:
     def observed(self) -> RollSource:
         network = self.network
         net = NetSource.of(network, self.colleagues.server.counters) if network else NetSource()
-        return RollSource.of(self.roll.gossip, self._node.now, net)
+        return RollSource.of(self.roll.gossip, self._node.now, net, self.roll.events.counters)
 
     async def _answer(self, method: str, caller: Peer, body: bytes) -> bytes:
         """The core answers at once: what it says is here when it returns."""

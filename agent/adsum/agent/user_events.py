@@ -10,6 +10,7 @@ watchers sleep.
 
 from __future__ import annotations
 
+import dataclasses
 from collections import deque
 
 import cbor2
@@ -94,27 +95,36 @@ def _size(event: Event) -> int:
     return FIXED_SIZE + 2 * len(event.name.encode()) + len(event.payload) + asked_for
 
 
+@dataclasses.dataclass(slots=True)
+class EventCounters:
+    """Of events that came here, our own among them."""
+
+    listed: int = 0
+    for_others: int = 0
+    unreadable: int = 0
+
+
 class UserEvents:
     def __init__(self, view: View, node_name: str) -> None:
         self.recent: deque[Event] = deque(maxlen=EVENTS_MAX)  # the newest last
-        self.for_others = 0
-        self.unreadable = 0
+        self.counters = EventCounters()
         self._view = view
         self._node_name = node_name
 
     def heard(self, now: Now, carried: UserEvent) -> None:
         event = decode(carried)
         if event is None:
-            self.unreadable += 1
+            self.counters.unreadable += 1
             return
         try:
             is_for_us = self._is_for_us(event)
         except BadPattern:  # it became too costly only here, against what we have
-            self.unreadable += 1
+            self.counters.unreadable += 1
             return
         if not is_for_us:
-            self.for_others += 1
+            self.counters.for_others += 1
             return
+        self.counters.listed += 1
         self.recent.append(event)
         self._view.indexes.advance(now.wall_ms)
         self._view.indexes.touch(Topic(Family.EVENTS))

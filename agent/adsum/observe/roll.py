@@ -10,6 +10,7 @@ from collections.abc import Callable
 from dataclasses import field
 from typing import TYPE_CHECKING
 
+from adsum.agent.user_events import EventCounters
 from adsum.frozen import dataclass
 from adsum.gossip.broadcasts import Broadcasts
 from adsum.gossip.guard import Guard
@@ -72,10 +73,13 @@ class RollSource:
     members: Callable[[], dict[Status, int]] = _alone
     digest: Callable[[], int] = lambda: 0
     holds_last_known: Callable[[], bool] = lambda: False
+    events: EventCounters = field(default_factory=EventCounters)
     net: NetSource = field(default_factory=NetSource)
 
     @classmethod
-    def of(cls, core: Core, now: Callable[[], Now], net: NetSource) -> RollSource:
+    def of(
+        cls, core: Core, now: Callable[[], Now], net: NetSource, events: EventCounters | None = None
+    ) -> RollSource:
         commons = core.commons
         return cls(
             tally=core.tally,
@@ -85,6 +89,7 @@ class RollSource:
             members=lambda: members(core),
             digest=lambda: core.digest() & (1 << DIGEST_BITS) - 1,
             holds_last_known=lambda: core.holds_last_known(now()),
+            events=events or EventCounters(),
             net=net,
         )
 

@@ -6,6 +6,8 @@ None of it is by member: a thousand agents that each count a thousand others are
 
 from __future__ import annotations
 
+from dataclasses import asdict
+
 from adsum.gossip.broadcasts import Class
 from adsum.gossip.tally import TRANSITIONS, Buckets
 from adsum.gossip.wire import Kind
@@ -51,6 +53,10 @@ def _queue_drops(sources: Sources) -> Labelled:
     return by_one({each.value: sources.roll.broadcasts.queues[each].dropped for each in QUEUES})
 
 
+def _user_events(sources: Sources) -> Labelled:
+    return by_one(asdict(sources.roll.events))
+
+
 ROLL: tuple[Series, ...] = (
     gauge("adsum_members", "Members by state, this agent among them.", _members, "state"),
     gauge(
@@ -68,6 +74,12 @@ ROLL: tuple[Series, ...] = (
         "adsum_member_flaps_total",
         "Members that were back within a minute of being called failed.",
         lambda s: s.roll.tally.flaps,
+    ),
+    counter(
+        "adsum_user_events_total",
+        "User events that came here: listed, for others, or of a form that this version cannot read.",
+        _user_events,
+        "outcome",
     ),
     counter(
         "adsum_member_conflicts_total",
