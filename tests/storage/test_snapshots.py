@@ -114,6 +114,18 @@ def test_b5_a_newer_snapshot_takes_the_place_of_one_half_received() -> None:
     ]
 
 
+def test_a_snapshot_of_the_same_index_in_other_bytes_does_not_take_the_place_of_ours() -> None:
+    source, disk = new_disk(), new_disk()
+    theirs, ours = made(source, b"the same state, written in another order"), made(disk)
+    receiving = snapshots(disk).receive(theirs)
+    assert all(receiving.take(piece) for piece in pieces_of(source, theirs))
+    assert receiving.finish() == META
+    assert snapshots(disk).verify(ours) == snapshots(disk).verify(theirs) == META
+    snapshots(disk).clean_up(ours)
+    with pytest.raises(SnapshotDamaged, match="missing"):
+        snapshots(disk).verify(theirs)
+
+
 def test_what_no_record_names_is_gone_after_a_start_but_a_later_one_may_wait_for_its_batch() -> None:
     disk = new_disk()
     for index in (6, 7, 8):

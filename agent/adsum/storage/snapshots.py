@@ -49,8 +49,15 @@ class Piece(NamedTuple):
         return zlib.crc32(self.content) == self.crc
 
 
-def snapshot_name(index: int, term: int) -> str:
-    return f"{index:016x}-{term:016x}{SNAPSHOT_SUFFIX}"
+def snapshot_name(ref: SnapshotRef) -> str:
+    """With the hash: two servers may write one state in different bytes, and a file that arrives late must
+    not take the place of the one that the log here names."""
+    return f"{_place(ref.index, ref.term)}-{ref.sha256[:8].hex()}{SNAPSHOT_SUFFIX}"
+
+
+def _place(index: int, term: int) -> str:
+    """In the order of the log."""
+    return f"{index:016x}-{term:016x}"
 
 
 class Snapshots:
@@ -70,7 +77,7 @@ class Snapshots:
 
     def verify(self, ref: SnapshotRef) -> SnapshotMeta:
         """Reads all of it; `SnapshotDamaged` if it is missing or not the one meant."""
-        name = snapshot_name(ref.index, ref.term)
+        name = snapshot_name(ref)
         if name not in self._folder.names():
             raise SnapshotDamaged(f"{name} is missing")
         with_file = self.open(ref)
@@ -89,14 +96,14 @@ class Snapshots:
     def remove_before(self, ref: SnapshotRef) -> None:
         """All but the last before it, which may still be on its way to somebody. A later one may have
         arrived, and wait for the batch that installs it."""
-        kept = snapshot_name(ref.index, ref.term)
-        older = [name for name in self._folder.names() if name.endswith(SNAPSHOT_SUFFIX) and name < kept]
+        names = [name for name in self._folder.names() if name.endswith(SNAPSHOT_SUFFIX)]
+        older = [name for name in names if name < _place(ref.index, ref.term)]
         for name in older[:-1]:
             self._folder.remove(name)
 
     def clean_up(self, ref: SnapshotRef | None) -> None:
         """At start: what no record names was never finished, or never installed."""
-        kept = snapshot_name(ref.index, ref.term) if ref else ""
+        kept = snapshot_name(ref) if ref else ""
         suffixes = (SNAPSHOT_SUFFIX, _MAKING_SUFFIX)
         for name in [name for name in self._folder.names() if name.endswith(suffixes) and name != kept]:
             self._folder.remove(name)
@@ -108,8 +115,8 @@ class SnapshotMaking:
     def __init__(self, folder: Folder, meta: SnapshotMeta) -> None:
         self._folder = folder
         self._meta = meta
-        self._name = snapshot_name(meta.index, meta.term)
-        self._file: File | None = folder.create(self._name + _MAKING_SUFFIX)
+        self._making = _place(meta.index, meta.term) + _MAKING_SUFFIX
+        self._file: File | None = folder.create(self._making)
         self._digest = hashlib.sha256()
         self._length = 0
         encoded = encode_meta(meta)
@@ -130,16 +137,17 @@ class SnapshotMaking:
         self._file.sync()
         self._file.close()
         self._file = None
-        self._folder.rename(self._name + _MAKING_SUFFIX, self._name)
+        ref = SnapshotRef(self._meta.index, self._meta.term, self._length, self._digest.digest())
+        self._folder.rename(self._making, snapshot_name(ref))
         self._folder.sync()
-        return SnapshotRef(self._meta.index, self._meta.term, self._length, self._digest.digest())
+        return ref
 
     def abandon(self) -> None:
         """A full disk gets its room back."""
         if self._file is not None:
             self._file.close()
             self._file = None
-            self._folder.remove(self._name + _MAKING_SUFFIX)
+            self._folder.remove(self._making)
 
 
 class SnapshotReading:
@@ -147,7 +155,7 @@ class SnapshotReading:
 
     def __init__(self, folder: Folder, ref: SnapshotRef, piece_bytes: int = PIECE_BYTES) -> None:
         self._piece_bytes = piece_bytes
-        self._file = folder.open(snapshot_name(ref.index, ref.term))
+        self._file = folder.open(snapshot_name(ref))
         self.length = self._file.length()
 
     def piece(self, offset: int) -> Piece:
@@ -181,9 +189,8 @@ class SnapshotReceiving:
         self._folder = folder
         self._ref = ref
         self._piece_bytes = piece_bytes
-        self._name = snapshot_name(ref.index, ref.term)
-        # Another hash is another file: what came of that one is of no use here.
-        self._partial = f"{self._name}.{ref.sha256[:8].hex()}{_RECEIVING_SUFFIX}"
+        self._name = snapshot_name(ref)
+        self._partial = self._name + _RECEIVING_SUFFIX
         self._forget_others()
         is_begun = self._partial in folder.names()
         self._file = folder.open(self._partial) if is_begun else self._begun()
