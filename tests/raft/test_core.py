@@ -500,6 +500,34 @@ def test_what_is_proposed_between_two_batches_travels_in_one_message() -> None:
     assert [e.data for e in message.entries] == [b"a", b"b", b"c"]
 
 
+def test_news_of_a_commit_alone_can_be_put_off_and_travels_with_the_next_entries() -> None:
+    server = leading()
+    first = server.propose(b"x")
+    drained(server)
+    server.step(have(B, 2, first.index))
+    batch = server.ready(with_commit_news=False)
+    assert batch is not None
+    assert (sent([batch], Append), batch.committed[-1].index) == ([], first.index)
+    assert server.ready(with_commit_news=False) is None
+    assert server.owes_commit_news
+    server.propose(b"y")
+    batch = server.ready(with_commit_news=False)
+    assert batch is not None
+    (message,) = sent([batch], Append, B)
+    assert (message.commit, [each.data for each in message.entries]) == (first.index, [b"y"])
+
+
+def test_news_of_a_commit_that_was_put_off_can_be_sent_without_entries() -> None:
+    server = leading()
+    first = server.propose(b"x")
+    drained(server)
+    server.step(have(B, 2, first.index))
+    assert server.ready(with_commit_news=False) is not None
+    batches = drained(server)
+    assert [(each.commit, each.entries) for each in sent(batches, Append, B)] == [(first.index, ())]
+    assert not server.owes_commit_news
+
+
 def test_b18_one_server_alone_commits_when_its_own_disk_is_done() -> None:
     server = core(ALONE)
     server.campaign()
