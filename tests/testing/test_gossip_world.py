@@ -33,11 +33,12 @@ def until(world: GossipWorld, seconds: int) -> float:
 
 
 STORY = """
-from adsum.testing.simulate import Plan, Scenario, simulate
+from adsum.testing.simulate import simulate
+from adsum.testing.simulate_figures import Plan, Scenario
 from adsum.now import SECOND
 from dataclasses import asdict
 figures = simulate(Plan(40, Scenario.CRASH, 0.1, 40 * SECOND, seed=7))
-print(figures.events, figures.digest, figures.bytes_per_s, figures.first_verdict, figures.update_all)
+print(figures.events, figures.digest, figures.bytes_per_s, figures.verdict_first, figures.update_all)
 """
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator
 
-from adsum.agent.config.config import Config
+from adsum.agent.config.config import Config, Gossip
 from adsum.agent.config.keys import ALLOW_UNSUPPORTED, KEYS, Fate, did_you_mean, nearest
 from adsum.agent.config.kinds import DISABLED, BadValue
 from adsum.agent.config.merge import Placed, Settings
@@ -150,7 +150,11 @@ def _check_times(config: Config) -> Iterator[tuple[str, str]]:
 
 
 def _check_gossip(config: Config) -> Iterator[tuple[str, str]]:
-    gossip = config.gossip
+    yield from gossip_mistakes(config.gossip)
+
+
+def gossip_mistakes(gossip: Gossip) -> Iterator[tuple[str, str]]:
+    """Apart, because a simulation takes the same values by the same rules."""
     paces = {"probe_interval": gossip.probe_interval_ns, "gossip_interval": gossip.gossip_interval_ns}
     for name, interval_ns in paces.items():
         if interval_ns < GOSSIP_INTERVAL_NS_MIN:
