@@ -35,6 +35,7 @@ from adsum.observe.exposition import Exposition
 from adsum.observe.gc_pauses import GcPauses
 from adsum.observe.log_stream import LogStream
 from adsum.observe.loop_lag import LoopLag
+from adsum.observe.replication import ReplicationSource
 from adsum.observe.roll import RollSource
 from adsum.observe.series import Sources
 from adsum.observe.tally import CatalogTally
@@ -118,6 +119,7 @@ def _sources(
         gc_pauses=observed.gc_pauses,
         certificate_end_s=observed.certificate_end_s,
         roll=observed.roll,
+        replication=ReplicationSource.of(agent.roll, agent.owners, agent.outputs, agent.now),
         journal=agent.journal.counters,
     )
 

@@ -16,6 +16,7 @@ from adsum.observe.journal_metrics import JOURNAL
 from adsum.observe.loop_lag import BOUNDS_NS
 from adsum.observe.net_metrics import NET
 from adsum.observe.process import tasks
+from adsum.observe.replication_metrics import REPLICATION
 from adsum.observe.roll_metrics import ROLL
 from adsum.observe.series import Histogram, Labelled, Series, Sources, by_one, counter, gauge, histogram
 
@@ -265,6 +266,7 @@ ADSUM: tuple[Series, ...] = (
         "cause",
     ),
     # Other agents.
+    *REPLICATION,
     *ROLL,
     *NET,
     *JOURNAL,

@@ -21,6 +21,7 @@ from adsum.observe.gc_pauses import GcPauses
 from adsum.observe.journal_file import JournalCounters
 from adsum.observe.log_stream import LogCounters
 from adsum.observe.loop_lag import LoopLag
+from adsum.observe.replication import ReplicationSource
 from adsum.observe.roll import RollSource
 from adsum.observe.tally import CatalogTally
 from adsum.storage.writer import WriterCounters
@@ -45,6 +46,7 @@ class Sources:
     lag: LoopLag
     gc_pauses: GcPauses
     roll: RollSource = field(default_factory=RollSource)
+    replication: ReplicationSource = field(default_factory=ReplicationSource)
     journal: JournalCounters = field(default_factory=JournalCounters)
     certificate_end_s: Callable[[], int] = int  # 0 without TLS
 
