@@ -47,23 +47,28 @@ def side_by_side(ours: Program, consul: Program) -> list[Figure]:
 
 
 def register_services(agent: Agent) -> None:
-    for number in range(SERVICES):
-        for instance in range(INSTANCES):
-            status, body = agent.put(
-                "/v1/agent/service/register",
-                {
-                    "Name": f"svc-{number:02}",
-                    "ID": f"svc-{number:02}-{instance}",
-                    "Address": f"10.0.{number}.{instance + 1}",
-                    "Port": 8000 + number,
-                    "Tags": ["bench", f"v{instance}"],
-                    "Check": {"TTL": "1h", "Status": "passing"},
-                },
-            )
-            if status != 200:
-                raise AgentFailed(f"{agent.program.name} refused a registration: {status} {body!r}")
+    for instance in range(INSTANCES):
+        register_instances(agent, instance)
     if not until(lambda: len(agent.get_json(HEALTH)) == INSTANCES, within_s=10):
         raise AgentFailed(f"{agent.program.name} does not list what was registered")
+
+
+def register_instances(agent: Agent, instance: int) -> None:
+    """One of each service."""
+    for number in range(SERVICES):
+        status, body = agent.put(
+            "/v1/agent/service/register",
+            {
+                "Name": f"svc-{number:02}",
+                "ID": f"svc-{number:02}-{instance}",
+                "Address": f"10.0.{number}.{instance + 1}",
+                "Port": 8000 + number,
+                "Tags": ["bench", f"v{instance}"],
+                "Check": {"TTL": "1h", "Status": "passing"},
+            },
+        )
+        if status != 200:
+            raise AgentFailed(f"{agent.program.name} refused a registration: {status} {body!r}")
 
 
 def alternate(pair: tuple[Agent, Agent], measure: Measure) -> tuple[float, float]:
