@@ -115,10 +115,16 @@ def test_settings_change_what_is_found_and_when() -> None:
     assert patient.verdict_first.mean_s > figures(40, Scenario.HOST_LOSS, 45, loss=0.0).verdict_first.mean_s
 
 
-def test_news_that_is_under_way_at_the_end_is_counted_as_late() -> None:
-    run = simulate(Plan(60, Scenario.QUIET, 0.05, 10 * SECOND + 150_000_000))
+def test_news_that_has_not_reached_all_by_the_end_is_counted() -> None:
+    slow = GossipSettings(gossip_interval_ns=4 * SECOND, gossip_nodes=1)
+    run = simulate(Plan(60, Scenario.QUIET, 0.8, 16 * SECOND, settings=slow))
     assert (run.updates, run.updates_late, run.update_all.count) == (1, 1, 0)
     assert "updates that had not reached all by the end: 1 of 1" in told(run)
+
+
+def test_an_update_whose_member_crashed_before_telling_anybody_is_not_waited_for() -> None:
+    run = simulate(Plan(40, Scenario.CRASH, 0.05, 60 * SECOND, seed=2))
+    assert (run.updates, run.updates_late) == (4, 0)
 
 
 def test_runs_of_several_seeds_are_put_together() -> None:

@@ -23,6 +23,7 @@ from adsum.testing.network import Conditions
 from adsum.testing.simulate_figures import Figures, Measured, Plan, Scenario, Watch, figures_of
 
 UPDATE_EVERY_NS = 10 * SECOND
+UPDATE_TIME_NS = 5 * SECOND  # none is begun later before the end, so that one that is late is late indeed
 TROUBLE_EVERY_NS = 5 * SECOND
 BACK_AFTER_NS = MINUTE
 DOWN_SHARE_MAX = 4  # one member in so many is down at a time: in small clusters fewer are lost a minute
@@ -58,7 +59,7 @@ class Simulation:
         self.measured = Measured(plan)
         self._by_id = {host.profile.node_id: host.index for host in self.world.hosts}
         self._by_short = {host.profile.short: host.index for host in self.world.hosts}
-        self._updates: dict[tuple[int, int], Watch] = {}  # by subject and incarnation
+        self._updates: dict[tuple[int, int], list[tuple[int, Watch]]] = {}  # by subject and generation
         self._deaths: dict[tuple[int, int], Watch] = {}  # by subject and generation
         self._in_trouble: dict[int, None] = {}
         self._odd: list[int] = []  # whose line is bad, which is no reason to judge them
@@ -124,13 +125,15 @@ class Simulation:
             trouble()
 
     def _update(self) -> None:
-        index = self._any_healthy()
-        if index is None:
+        world, index = self.world, self._any_healthy()
+        if index is None or world.now_ns > self.plan.duration_ns - UPDATE_TIME_NS:
             return
-        host = self.world.hosts[index]
-        key = (index, host.core.commons.me.incarnation + 1)
-        self._updates[key] = Watch(self.world.now_ns, self._others(index))
-        self.world.command(index, Describe(len(self._updates).to_bytes(4, "big")))
+        update = Watch(world.now_ns, self._others(index))
+        self.measured.updates.append(update)
+        key = (index, world.hosts[index].generation)
+        incarnation = world.hosts[index].core.commons.me.incarnation + 1
+        self._updates.setdefault(key, []).append((incarnation, update))
+        world.command(index, Describe(len(self.measured.updates).to_bytes(4, "big")))
 
     def _crash(self) -> None:
         world, index = self.world, self._any_healthy()
@@ -249,8 +252,11 @@ class Simulation:
 
     def _goes_down(self, index: int) -> None:
         self._in_trouble[index] = None
-        for watch in (*self._updates.values(), *self._deaths.values()):
+        for watch in (*self.measured.updates, *self._deaths.values()):
             watch.waiting.pop(index, None)
+        for _incarnation, update in self._updates.get((index, self.world.hosts[index].generation), ()):
+            if not update.heard_ns:  # gone with the only one who knew
+                self.measured.updates.remove(update)
 
     def _others(self, index: int) -> dict[int, None]:
         hosts = self.world.hosts
@@ -274,10 +280,10 @@ class Simulation:
                 subject = self._by_id[member.node_id]
                 if after.status is Status.FAILED:
                     self._see_death(time_ns, observer, subject, after.generation, evidence)
-                elif evidence.cause is Cause.CHANGED:
-                    watch = self._updates.get((subject, after.incarnation))
-                    if watch is not None:
-                        watch.hear(time_ns, observer)
+                elif evidence.cause in (Cause.CHANGED, Cause.REFUTED):
+                    for incarnation, update in self._updates.get((subject, after.generation), ()):
+                        if incarnation <= after.incarnation:  # a later one brings what the update said
+                            update.hear(time_ns, observer)
             case LeaveDone():
                 self._go_down(observer)
 
@@ -316,7 +322,7 @@ class Simulation:
             self._bank(host.index)
         measured.messages_per_s = [messages / seconds for messages, _ in self._sent]
         measured.bytes_per_s = [size / seconds for _, size in self._sent]
-        measured.updates, measured.losses = list(self._updates.values()), list(self._deaths.values())
+        measured.losses = list(self._deaths.values())
         due = [each for each in measured.losses if world.now_ns - each.began_ns >= BACK_AFTER_NS // 2]
         measured.undetected = sum(not each.heard_ns for each in due)
         measured.socket_drops = world.socket_drops

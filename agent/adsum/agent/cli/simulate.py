@@ -197,8 +197,8 @@ To plan with it, take your number of members, your -latency, and the -loss of a 
   host-loss      how long clients may be sent to a host that is gone
   crash          how long to a process that has ended on a host that is up
   pause, slow-members, one-way, flip-flop
-                 what stalling hosts and bad lines cost in false verdicts: more than a few, and the cause is worth
-                 finding
+                 what stalling hosts and bad lines cost in false verdicts; if it is more than a few, look
+                 for the cause
   restart        whether announced restarts stay within their time
   partition      how soon all are of one mind after a cut of a minute; give it -minutes=3
   cold-start, all-restart
