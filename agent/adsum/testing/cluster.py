@@ -13,11 +13,11 @@ from typing import Any
 from adsum.agent import tags
 from adsum.agent.commands import (
     CheckRan,
+    Command,
     Datagram,
     MemberAnswered,
     MemberAsked,
     Message,
-    OwnCommand,
     Persisted,
 )
 from adsum.agent.core import Core
@@ -43,7 +43,7 @@ from adsum.effects import (
 )
 from adsum.gossip import core as gossip_core
 from adsum.gossip.claims import Address, Profile
-from adsum.gossip.commands import Command, Report
+from adsum.gossip.commands import Report
 from adsum.gossip.commons import Commons
 from adsum.gossip.members import Member
 from adsum.gossip.settings import Identity
@@ -90,7 +90,7 @@ class Player:
     def report(self, now: Now, report: Report) -> list[Any]:
         return self.composite.receive(now, report)
 
-    def command(self, now: Now, command: Command | OwnCommand) -> list[Any]:
+    def command(self, now: Now, command: Command) -> list[Any]:
         self.requests += 1
         return self.composite.command(now, self.requests, command)
 
@@ -118,7 +118,7 @@ class Cluster(GossipWorld):
     def disk(self, index: int) -> SimulatedDisk:
         return self._disks.setdefault(index, SimulatedDisk())
 
-    def give(self, index: int, command: OwnCommand | Command) -> int:
+    def give(self, index: int, command: Command) -> int:
         """A client of this host asks for something; the number finds its reply."""
         player = self.agent(index)
         self._do(self.hosts[index], player.command(self.now, command))

@@ -1,0 +1,126 @@
+"""What clients ask of the catalog of a whole cluster, on simulated time: proofs, and changes by owners."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from adsum.agent.commands import ConfirmCatalog, DeregisterService, OverrideTags, RegisterService
+from adsum.agent.roll import NOBODY_TO_ASK
+from adsum.catalog.replication.confirming import NOT_COMPARED
+from adsum.effects import Cause, Refusal
+from adsum.gossip.commands import Join
+from adsum.now import MILLISECOND, MINUTE, SECOND
+from adsum.testing.cluster import Cluster
+from adsum.testing.network import Conditions
+from adsum.testing.samples import WEB
+
+PUSHED_LATER = 20 * MILLISECOND  # in which an owner has published, and few have heard of it
+
+
+def formed(members: int, *, seed: int, loss: float) -> Cluster:
+    cluster = Cluster(members, seed=seed, conditions=Conditions(loss=loss))
+    cluster.join_all()
+    cluster.run_for(20 * SECOND)
+    return cluster
+
+
+def tags_seen(cluster: Cluster, seen_by: int, service: str = "web") -> set[tuple[str, ...]]:
+    instances = cluster.agent(seen_by).composite.view.instances(service)
+    return {instance.service.value.tags for instance in instances}
+
+
+@pytest.mark.parametrize("seed", range(1, 7))
+def test_in_a_cluster_of_three_a_confirmed_copy_has_every_change_made_before(seed: int) -> None:
+    cluster = formed(3, seed=seed, loss=0.1)
+    for round_number in range(30):
+        owner, asker = round_number % 3, (round_number + 1) % 3
+        service = replace(WEB, service_id="web1", name=f"web-{owner}", tags=(f"v{round_number}",), checks=())
+        cluster.give(owner, RegisterService(service))
+        cluster.run_for(PUSHED_LATER + (SECOND if round_number >= 3 else 0))
+        request = cluster.give(asker, ConfirmCatalog())
+        while request not in cluster.agent(asker).replies:
+            cluster.run_for(PUSHED_LATER)
+        assert cluster.agent(asker).replies[request] is None
+        assert tags_seen(cluster, asker, f"web-{owner}") == {(f"v{round_number}",)}
+
+
+def test_a_confirmation_ends_within_two_seconds_whatever_happens_meanwhile() -> None:
+    cluster = formed(10, seed=4, loss=0.05)
+    requests = []
+    for step in range(40):
+        requests.append((step % 3, cluster.give(step % 3, ConfirmCatalog()), cluster.now_ns))
+        if step == 10:
+            cluster.network.partition([0])
+        if step == 20:
+            cluster.kill(7)
+            cluster.network.heal()
+        cluster.run_for(300 * MILLISECOND)
+    cluster.run_for(3 * SECOND)
+    refusals = [cluster.agent(index).replies[request] for index, request, _ in requests]
+    assert set(refusals) <= {None, Refusal(Cause.FAILED, NOT_COMPARED)}
+    assert refusals.count(None) > 30
+
+
+def test_who_is_cut_off_from_everybody_proves_nothing() -> None:
+    cluster = formed(5, seed=5, loss=0.02)
+    cluster.network.partition([0])
+    cluster.run_for(MINUTE)
+    request = cluster.give(0, ConfirmCatalog())
+    cluster.run_for(3 * SECOND)
+    refusal = cluster.agent(0).replies[request]
+    assert refusal in (
+        Refusal(Cause.FAILED, NOT_COMPARED),
+        Refusal(Cause.FAILED, NOBODY_TO_ASK.format("isolated")),
+    )
+    assert cluster.agent(0).roll.behind_ns(cluster.now) >= 30 * SECOND
+    cluster.network.heal()
+    cluster.run_for(MINUTE)
+    assert cluster.agent(0).roll.behind_ns(cluster.now) <= 3 * SECOND
+    assert cluster.agent(0).roll.staleness == ""
+
+
+def test_tags_that_another_set_are_everywhere_and_outlive_the_owner_s_restart() -> None:
+    cluster = formed(5, seed=6, loss=0.05)
+    service = replace(WEB, enable_tag_override=True, tags=("blue",))
+    cluster.give(2, RegisterService(service))
+    cluster.run_for(5 * SECOND)
+    request = cluster.give(2, OverrideTags("web1", ("green",)))
+    cluster.run_for(3 * SECOND)
+    assert cluster.agent(2).replies[request] is None
+    assert {frozenset(tags_seen(cluster, index)) for index in range(5)} == {frozenset({("green",)})}
+    cluster.kill(2)
+    cluster.run_for(5 * SECOND)
+    cluster.start(2)
+    cluster.command(2, Join((cluster.hosts[0].address,)))
+    cluster.run_for(5 * SECOND)
+    assert {frozenset(tags_seen(cluster, index)) for index in range(5)} == {frozenset({("green",)})}
+
+
+def test_tags_are_not_set_where_the_owner_did_not_allow_it() -> None:
+    cluster = formed(3, seed=7, loss=0.0)
+    cluster.give(1, RegisterService(WEB))
+    request = cluster.give(1, OverrideTags("web1", ("green",)))
+    cluster.run_for(2 * SECOND)
+    refusal = cluster.agent(1).replies[request]
+    assert refusal is not None
+    assert refusal.cause is Cause.INVALID
+    assert tags_seen(cluster, 0) == {()}
+
+
+def test_what_its_owner_took_off_during_a_cut_is_gone_after_it() -> None:
+    cluster = formed(6, seed=8, loss=0.05)
+    cluster.give(0, RegisterService(WEB))
+    cluster.run_for(5 * SECOND)
+    cluster.network.partition([0, 1, 2])
+    cluster.run_for(20 * SECOND)
+    cluster.give(0, DeregisterService("web1"))
+    cluster.run_for(20 * SECOND)
+    assert tags_seen(cluster, 2) == set()
+    assert tags_seen(cluster, 4) == {()}
+    cluster.network.heal()
+    cluster.run_for(30 * SECOND)
+    assert [tags_seen(cluster, index) for index in range(6)] == [set()] * 6
+    cluster.run_for(2 * MINUTE)
+    assert [tags_seen(cluster, index) for index in range(6)] == [set()] * 6
