@@ -25,7 +25,7 @@ from adsum.gossip.claims import Address
 from adsum.gossip.commands import Carry, Join, Leave, SetRoot
 from adsum.gossip.effects import CarriedHeard, Effect, LeaveDone, MemberChanged, RootHeard
 from adsum.gossip.settings import GossipSettings
-from adsum.now import SECOND
+from adsum.now import SECOND, Now
 from adsum.testing.gossip_world import GossipWorld, Host, Kind, State, uncollected
 from adsum.testing.network import Conditions
 
@@ -61,6 +61,7 @@ class CatalogWorld(GossipWorld):
         conditions: Conditions | None = None,
         are_states_shared: bool = True,
     ) -> None:
+        self._now = Now(-1, 0)
         super().__init__(members, seed=seed, settings=settings, conditions=conditions)
         self.services = services
         self.copy_watchers: list[CopyWatcher] = []  # called with time, host and what changed there
@@ -74,6 +75,13 @@ class CatalogWorld(GossipWorld):
         self.shorts = [host.profile.short for host in self.hosts]
         self.by_short = {short: index for index, short in enumerate(self.shorts)}
         self._replicas: dict[int, Replica] = {}
+
+    @property
+    def now(self) -> Now:
+        """Asked for many times in one moment."""
+        if self._now.monotonic_ns != self.now_ns:
+            self._now = super().now
+        return self._now
 
     def replica(self, index: int) -> Replication:
         return self._replicas[index].core
@@ -188,22 +196,21 @@ class CatalogWorld(GossipWorld):
 
     def _perform(self, host: Host, effect: Effect) -> None:
         replica = self._replicas[host.index].core
+        if isinstance(effect, CarriedHeard):  # this and the next are nearly all there are
+            replica.hear(self.now, effect.sender, effect.payloads)
+        elif isinstance(effect, RootHeard):
+            replica.root_heard(self.now, effect.sender, effect.root)
+        else:
+            self._perform_rare(host, replica, effect)
+        self._drain(host)
+
+    def _perform_rare(self, host: Host, replica: Replication, effect: Effect) -> None:
+        super()._perform(host, effect)
         match effect:
-            case CarriedHeard(sender, payloads):
-                replica.hear(self.now, sender, payloads)
-            case RootHeard(sender, root):
-                replica.root_heard(self.now, sender, root)
             case MemberChanged():
                 self._tell_of_member(replica, effect)
-                super()._perform(host, effect)
             case LeaveDone():
-                super()._perform(host, effect)
                 self.kill(host.index)
-                return
-            case _:
-                super()._perform(host, effect)
-                return
-        self._drain(host)
 
     def _tell_of_member(self, replica: Replication, change: MemberChanged) -> None:
         before, after = change.before, change.after
@@ -218,7 +225,9 @@ class CatalogWorld(GossipWorld):
 
     def _drain(self, host: Host) -> None:
         replica = self._replicas[host.index]
-        self._perform_own(host, replica.core.take_effects())
+        effects = replica.core.take_effects()
+        if effects:
+            self._perform_own(host, effects)
         self._schedule_replica(host, replica)
 
     def _perform_own(self, host: Host, effects: Sequence[CatalogEffect]) -> None:

@@ -118,13 +118,16 @@ class Replication:
 
     def hear(self, now: Now, sender: bytes, payloads: tuple[bytes, ...]) -> None:
         copies, tally = self._copies, self.tally
+        recent, holdings = copies.interner.recent, copies.holdings
         for payload in payloads:
-            try:
-                delta = copies.interner.delta(payload)
-            except BadBytes:
-                tally.drop("malformed")
-                continue
-            holding = copies.holdings.get(delta.owner)
+            delta = recent.get(payload)
+            if delta is None:
+                try:
+                    delta = copies.interner.delta(payload)
+                except BadBytes:
+                    tally.drop("malformed")
+                    continue
+            holding = holdings.get(delta.owner)
             if holding is None:
                 if not self._waiting.add(sender, delta):
                     tally.drop("unknown owner")

@@ -27,11 +27,11 @@ Value = TypeVar("Value")
 class Halves(Generic[Key, Value]):
     def __init__(self, entries_max: int) -> None:
         self._half_max = entries_max // 2
-        self._young: dict[Key, Value] = {}
+        self.young: dict[Key, Value] = {}
         self._old: dict[Key, Value] = {}
 
     def get(self, key: Key) -> Value | None:
-        value = self._young.get(key)
+        value = self.young.get(key)
         if value is None:
             value = self._old.get(key)
             if value is not None:
@@ -39,15 +39,20 @@ class Halves(Generic[Key, Value]):
         return value
 
     def put(self, key: Key, value: Value) -> None:
-        if len(self._young) >= self._half_max:
-            self._old, self._young = self._young, {}
-        self._young[key] = value
+        if len(self.young) >= self._half_max:
+            self._old, self.young = self.young, {}
+        self.young[key] = value
 
 
 class Interner:
     def __init__(self, deltas_max: int = DELTAS_MAX, *, kept_bytes_max: int = PUSH_BYTES_MAX) -> None:
         self._deltas: Halves[bytes, Delta] = Halves(deltas_max)
         self._kept_bytes_max = kept_bytes_max  # a range comes once
+
+    @property
+    def recent(self) -> dict[bytes, Delta]:
+        """What is most likely asked for, for a loop that cannot afford a call each."""
+        return self._deltas.young
 
     def delta(self, encoded: bytes) -> Delta:
         delta = self._deltas.get(encoded)
