@@ -35,7 +35,7 @@ from adsum.agent.warm import decode as decode_copy
 from adsum.api.door import Refused
 from adsum.api.version import CONSUL_API_VERSION
 from adsum.catalog.model import Node as CatalogNode
-from adsum.catalog.replication.bodies import COMPARE, FETCH, ITEMS
+from adsum.catalog.replication.bodies import COMPARE, CONFIRM, FETCH, ITEMS
 from adsum.catalog.saved import Damaged
 from adsum.effects import AnswerMember, AskMember, Effect
 from adsum.gossip.claims import SHORT, Address, Profile
@@ -112,7 +112,7 @@ class RollCall:
         for method in (LIST, INSTALL, USE, REMOVE):
             answer = partial(self.keyrings.answer, method)
             self.colleagues.register(method, answer, is_change=method != LIST)
-        for method in (COMPARE, FETCH, ITEMS):
+        for method in (COMPARE, CONFIRM, FETCH, ITEMS):
             self.colleagues.register(method, partial(self._answer, method))
         mine = OwnAnswers(self.roll, published, node.own, node.submit, node.now)
         mine.register(self.colleagues)

@@ -7,6 +7,7 @@ import pytest
 from adsum.catalog.replication import bodies
 from adsum.catalog.replication.confirming import CONFIRM_NS, NOT_COMPARED, TOO_MANY, WAITING_MAX
 from adsum.catalog.replication.effects import Ask, Confirmed
+from adsum.catalog.replication.serving import PROVE_BURST
 from adsum.now import MILLISECOND, SECOND
 from tests.catalog.replication.support import Group, Peer, at, values
 
@@ -154,6 +155,32 @@ def test_more_requests_than_may_wait_are_refused_at_once() -> None:
     for request in range(WAITING_MAX + 2):
         one.core.confirm(group.now, request, ())
     assert confirmed(one) == [Confirmed(WAITING_MAX + 1, TOO_MANY)]
+
+
+def test_many_proofs_a_second_are_served_while_changes_are_under_way() -> None:
+    group = settled(3)
+    one, other, third = group.peers
+    for number in range(40):
+        published(group, other if number % 2 else third, b"change %d" % number)
+        one.core.confirm(group.now, number, ())
+        group.settle_calls()
+        group.pass_time(SECOND // 10, answers=False)
+        asks(one)
+    assert len([each for each in confirmed(one) if not each.error]) == 40
+    assert values(one, other) == other.published()
+
+
+def test_proofs_without_end_are_turned_away_and_the_exchanges_of_others_go_on() -> None:
+    group = settled(2)
+    one, other = group.peers
+    published(group, other, b"new")
+    words = one.core._copies.root.pack_words()
+    question = bodies.compare(0, words)
+    answers = [
+        other.core.asked(group.now, one.short, bodies.CONFIRM, question) for _ in range(PROVE_BURST + 5)
+    ]
+    assert answers.count(bodies.BUSY) == 5
+    assert other.core.asked(group.now, one.short, bodies.COMPARE, question) != bodies.BUSY
 
 
 # How old a copy may be.

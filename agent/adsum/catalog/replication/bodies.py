@@ -1,6 +1,7 @@
 """What two holders say to each other in an exchange. Calls: a question, an answer.
 
     catalog.compare  [turn, words]                     →  [0, is more, standings]
+    catalog.confirm  the same
     catalog.fetch    [standings, [range, …]]           →  [0, [range, …]]
     catalog.items    [owner, generation, [number, …]]  →  [0, [push, …]]
     any of them                                        →  [1]: no time;  [2]: not understood
@@ -25,6 +26,7 @@ from adsum.catalog.replication.strict import BadBytes
 from adsum.now import MILLISECOND
 
 COMPARE, FETCH, ITEMS = "catalog.compare", "catalog.fetch", "catalog.items"
+CONFIRM = "catalog.confirm"  # a comparison for somebody who waits
 FRAME_BYTES = 64 * 1024
 STANDINGS_MAX = 2_200  # in one message: a frame's worth
 RANGES_MAX = 4_096

@@ -99,7 +99,7 @@ class Confirming:
 
     def _compare(self, session: Session) -> None:
         turn = min(session.turns, bodies.TURN_MAX - 1)
-        self._ask(session, bodies.COMPARE, bodies.compare(turn, self._copies.root.pack_words()))
+        self._ask(session, bodies.CONFIRM, bodies.compare(turn, self._copies.root.pack_words()))
 
     def _ask(self, session: Session, method: str, body: bytes) -> None:
         self._tickets -= 1  # below nought: those above belong to others

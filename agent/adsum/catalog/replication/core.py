@@ -201,7 +201,7 @@ class Replication:
     # Calls.
 
     def asked(self, now: Now, sender: bytes, method: str, body: bytes) -> bytes:
-        if method in (bodies.COMPARE, bodies.FETCH):
+        if method in (bodies.COMPARE, bodies.CONFIRM, bodies.FETCH):
             return self._serving.asked(now, sender, method, body)
         if method == bodies.ITEMS:
             return self._pulls.asked(body)

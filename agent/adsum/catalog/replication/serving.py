@@ -1,7 +1,8 @@
 """Exchanges that others begin: they are compared with, and given what they lack.
 
 Two a second, for each may cost megabytes; who is turned away asks somebody else. Whoever was let in may go
-on fetching for a minute."""
+on fetching for a minute. Requests that want a proof (see `confirming`) are let in more often as long as there
+is little to tell them: fifty a second, each for the two seconds that a proof may take."""
 
 from __future__ import annotations
 
@@ -16,6 +17,11 @@ SERVE_EVERY_NS = SECOND // 2
 SERVE_BURST = 2
 GUEST_NS = MINUTE
 GUESTS_MAX = 64
+PROVE_EVERY_NS = SECOND // 50
+PROVE_BURST = 50
+PROVED_NS = 2 * SECOND
+PROVED_MAX = 1_024
+PROVED_STANDINGS_MAX = 256  # what differs while a busy catalog changes
 
 
 class Serving:
@@ -23,12 +29,15 @@ class Serving:
         self._copies = copies
         self._handing = handing
         self._served_ns = 0  # up to when the questions so far are paid for
+        self._proved_ns = 0
         self._guests: dict[bytes, int] = {}  # who may go on, and until when
+        self._askers: dict[bytes, int] = {}  # the same, for a proof
 
     def asked(self, now: Now, sender: bytes, method: str, body: bytes) -> bytes:
         try:
-            if method == bodies.COMPARE:
-                answer = self._compare(now, sender, *bodies.read_compare(body))
+            if method in (bodies.COMPARE, bodies.CONFIRM):
+                is_proof = method == bodies.CONFIRM
+                answer = self._compare(now, sender, *bodies.read_compare(body), is_proof=is_proof)
             else:
                 answer = self._fetch(now, sender, *bodies.read_fetch(body))
         except BadBytes:
@@ -37,16 +46,21 @@ class Serving:
         self._copies.tally.answered_bytes += len(answer)
         return answer
 
-    def _compare(self, now: Now, sender: bytes, turn: int, words: bytes) -> bytes:
+    def _compare(self, now: Now, sender: bytes, turn: int, words: bytes, *, is_proof: bool) -> bytes:
         places = self._copies.root.differing(words)
-        if places and not self._has_time(now, sender, turn):
-            self._copies.tally.exchanges_refused += 1
+        if not places:
+            return bodies.compared((), is_more=False)
+        if is_proof and not self._may_prove(now, sender):
             return bodies.BUSY
         holdings = [
             each
             for each in self._copies.holdings.values()
             if each.owner[0] in places and self._copies.counts(each.owner)
         ]
+        is_little = is_proof and len(holdings) <= PROVED_STANDINGS_MAX
+        if not is_little and not self._has_time(now, sender, turn):
+            self._copies.tally.exchanges_refused += 1
+            return bodies.BUSY
         is_more = len(holdings) > STANDINGS_MAX
         if is_more:  # not always the same ones, lest some that cannot be mended hide the others
             first = int(self._copies.random.random() * len(holdings))
@@ -68,8 +82,20 @@ class Serving:
         self._guests[sender] = now_ns + GUEST_NS
         return True
 
+    def _may_prove(self, now: Now, sender: bytes) -> bool:
+        now_ns = now.monotonic_ns
+        used_ns = max(self._proved_ns, now_ns - PROVE_BURST * PROVE_EVERY_NS)
+        if used_ns + PROVE_EVERY_NS > now_ns:
+            return False
+        self._proved_ns = used_ns + PROVE_EVERY_NS
+        self._askers.pop(sender, None)
+        if len(self._askers) >= PROVED_MAX:
+            del self._askers[next(iter(self._askers))]
+        self._askers[sender] = now_ns + PROVED_NS
+        return True
+
     def _fetch(self, now: Now, sender: bytes, wanted: list[Standing], given: list[bytes]) -> bytes:
-        if self._guests.get(sender, 0) <= now.monotonic_ns:
+        if max(self._guests.get(sender, 0), self._askers.get(sender, 0)) <= now.monotonic_ns:
             self._copies.tally.exchanges_refused += 1
             return bodies.BUSY
         self._handing.take(now, sender, given)
