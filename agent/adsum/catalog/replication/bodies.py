@@ -29,6 +29,7 @@ COMPARE, FETCH, ITEMS = "catalog.compare", "catalog.fetch", "catalog.items"
 CONFIRM = "catalog.confirm"  # a comparison for somebody who waits
 FRAME_BYTES = 64 * 1024
 STANDINGS_MAX = 2_200  # in one message: a frame's worth
+WANTED_MAX = 256  # in one fetch: more would be named again and again while frames of 64 KB bring some of them
 RANGES_MAX = 4_096
 ITEMS_MAX = 64
 BODY_BYTES_MAX = (

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from adsum.catalog.replication import bodies
-from adsum.catalog.replication.bodies import STANDINGS_MAX, Busy, Standing
+from adsum.catalog.replication.bodies import WANTED_MAX, Busy, Standing
 from adsum.catalog.replication.copies import Copies, Timer
 from adsum.catalog.replication.effects import Ask, Confirmed
 from adsum.catalog.replication.exchanges import Exchanges, Session
@@ -150,7 +150,7 @@ class Confirming:
         if session.turns >= TURNS_MAX:
             self._lost(now)
         elif session.wants:
-            wanted = [self._exchanges.handing.position(each) for each in list(session.wants)[:STANDINGS_MAX]]
+            wanted = [self._exchanges.handing.position(each) for each in list(session.wants)[:WANTED_MAX]]
             self._ask(session, bodies.FETCH, bodies.fetch(wanted, []))
         elif session.is_more:
             self._compare(session)

@@ -16,7 +16,7 @@ from __future__ import annotations
 import math
 
 from adsum.catalog.replication import bodies
-from adsum.catalog.replication.bodies import FRAME_BYTES, STANDINGS_MAX, Busy, Standing
+from adsum.catalog.replication.bodies import FRAME_BYTES, WANTED_MAX, Busy, Standing
 from adsum.catalog.replication.copies import Copies, Holding, Timer
 from adsum.catalog.replication.effects import Ask
 from adsum.catalog.replication.handing import Handing, age_of, is_one_step, is_reached, mark
@@ -232,7 +232,7 @@ class Exchanges:
             self._end(now, session)
 
     def _fetch(self, session: Session) -> None:
-        wanted = [self.handing.position(each) for each in list(session.wants)[:STANDINGS_MAX]]
+        wanted = [self.handing.position(each) for each in list(session.wants)[:WANTED_MAX]]
         given, room_bytes = list[bytes](), FRAME_BYTES
         for owner, theirs in list(session.gives.items()):
             if room_bytes <= 0:
