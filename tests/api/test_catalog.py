@@ -132,11 +132,3 @@ async def test_datacenters_are_a_list_without_an_index(asker: Asker) -> None:
     assert decoded(response) == ["dc1"]
     assert header(response, "X-Consul-Index") is None
     assert header(await asker.ask("/v1/catalog/datacenters?cached"), "X-Cache") == "HIT"
-
-
-async def test_writing_waits_for_the_store(asker: Asker) -> None:
-    for path in ("/v1/catalog/register", "/v1/catalog/deregister"):
-        response = await asker.put(path, {})
-        status, sentence = refused(response)
-        assert status == 404
-        assert "/v1/agent/service/register" in sentence

@@ -1,4 +1,4 @@
-"""/v1/catalog, reading: nodes, services and where they are. Writing comes with the store."""
+"""/v1/catalog, reading: nodes, services and where they are. Writing is in `catalog_writes`."""
 
 from __future__ import annotations
 

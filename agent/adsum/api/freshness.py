@@ -23,7 +23,7 @@ LOOK_S = 0.1
 
 
 class Freshness:
-    __slots__ = ("_agent", "_leader_version", "_look_at_s", "headers", "version")
+    __slots__ = ("_agent", "_leader_version", "_look_at_s", "_servers", "headers", "version")
 
     def __init__(self, agent: Agent) -> None:
         self.version = 0
@@ -31,17 +31,18 @@ class Freshness:
         self._agent = agent
         self._look_at_s = -1.0
         self._leader_version = -1
+        self._servers = agent.roll.servers
 
     def look(self) -> int:
         """The version of the headers that are true now. Asked for by every read, so mostly a comparison."""
-        if trio.current_time() >= self._look_at_s or self._leader_version != self._agent.roll.servers.version:
+        if self._leader_version != self._servers.version or trio.current_time() >= self._look_at_s:
             self._look_closely()
         return self.version
 
     def _look_closely(self) -> None:
         agent = self._agent
         self._look_at_s = trio.current_time() + LOOK_S
-        self._leader_version = agent.roll.servers.version
+        self._leader_version = self._servers.version
         headers = meta(agent)
         if headers != self.headers:
             self.headers = headers
