@@ -14,14 +14,14 @@ def figures(nodes: int, scenario: Scenario, seconds: int, *, loss: float = 0.05,
 
 
 def test_an_update_reaches_everybody_within_two_seconds_at_five_percent_loss() -> None:
-    run = figures(100, Scenario.QUIET, 60)
-    assert run.update_all.count == 5
+    run = figures(80, Scenario.QUIET, 36)
+    assert run.update_all.count == 3
     assert run.update_all.max_s < 2
     assert run.false_verdicts == 0
 
 
 def test_what_a_member_sends_does_not_grow_with_the_cluster() -> None:
-    small, large = figures(50, Scenario.QUIET, 30), figures(200, Scenario.QUIET, 30)
+    small, large = figures(40, Scenario.QUIET, 20), figures(120, Scenario.QUIET, 20)
     assert large.messages_per_s.mean < 1.2 * small.messages_per_s.mean
     assert large.bytes_per_s.mean < 1.2 * small.bytes_per_s.mean
     assert large.messages_per_s.mean <= large.messages_per_s.p99 <= large.messages_per_s.max
@@ -41,20 +41,20 @@ def test_lost_hosts_are_found_by_silence() -> None:
 
 
 def test_announced_restarts_and_pauses_of_seconds_are_no_failures() -> None:
-    assert figures(50, Scenario.RESTART, 60).false_verdicts == 0
-    assert figures(50, Scenario.PAUSE, 60).false_verdicts == 0
+    assert figures(40, Scenario.RESTART, 45).false_verdicts == 0
+    assert figures(40, Scenario.PAUSE, 45).false_verdicts == 0
 
 
 def test_a_partition_is_healed_within_a_minute() -> None:
-    run = figures(40, Scenario.PARTITION, 130, loss=0.01)
+    run = figures(24, Scenario.PARTITION, 120, loss=0.01)
     assert run.one_view_after_s is not None
     assert run.one_view_after_s < 60
     assert run.false_verdicts == 0
 
 
 def test_lifeguards_slow_members_convict_next_to_nobody() -> None:
-    """128 members, 16 of them slow: held for 32 s every 2 s. memberlist's LAN profile gives 259 here."""
-    assert figures(128, Scenario.SLOW_MEMBERS, 140, loss=0.0).false_verdicts <= 5
+    """One in eight, held for 32 s every 2 s; docs/simulation.md has the whole experiment."""
+    assert figures(64, Scenario.SLOW_MEMBERS, 70, loss=0.0).false_verdicts <= 2
 
 
 def test_the_figures_read_as_sentences() -> None:
@@ -101,8 +101,7 @@ def test_who_comes_and_goes_is_not_held_dead_while_it_is_there() -> None:
     assert run.false_verdicts == 0
 
 
-def test_a_silent_member_counts_as_wronged_by_a_healthy_accuser_when_its_line_is_the_fault() -> None:
-    """Whoever is deaf to everybody convicts, and is no healthy accuser; here the settings are too hasty."""
+def test_hasty_settings_convict_members_that_only_paused() -> None:
     hasty = GossipSettings(suspicion_mult=1, suspicion_max_mult=1)
     run = simulate(Plan(40, Scenario.PAUSE, 0.05, 60 * SECOND, settings=hasty))
     assert run.false_verdicts == run.false_by_healthy + run.false_by_slow > 0
@@ -120,6 +119,13 @@ def test_news_that_has_not_reached_all_by_the_end_is_counted() -> None:
     run = simulate(Plan(60, Scenario.QUIET, 0.8, 16 * SECOND, settings=slow))
     assert (run.updates, run.updates_late, run.update_all.count) == (1, 1, 0)
     assert "updates that had not reached all by the end: 1 of 1" in told(run)
+
+
+def test_an_update_is_heard_with_the_first_news_of_a_new_life_as_well() -> None:
+    """Members that are back after a minute may say something new before all know that they are back."""
+    run = simulate(Plan(15, Scenario.CRASH, 0.05, 3 * MINUTE))
+    assert (run.update_all.count, run.updates_late) == (run.updates, 0)
+    assert run.update_all.max_s < 5
 
 
 def test_an_update_whose_member_crashed_before_telling_anybody_is_not_waited_for() -> None:

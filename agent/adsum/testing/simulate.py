@@ -15,7 +15,7 @@ from random import Random
 
 from adsum.gossip.commands import Describe, Join, Restart
 from adsum.gossip.effects import Effect, LeaveDone, MemberChanged
-from adsum.gossip.evidence import Cause, Evidence
+from adsum.gossip.evidence import Evidence
 from adsum.gossip.order import Status
 from adsum.now import MILLISECOND, MINUTE, SECOND
 from adsum.testing.gossip_world import GossipWorld, State
@@ -280,7 +280,7 @@ class Simulation:
                 subject = self._by_id[member.node_id]
                 if after.status is Status.FAILED:
                     self._see_death(time_ns, observer, subject, after.generation, evidence)
-                elif evidence.cause in (Cause.CHANGED, Cause.REFUTED):
+                elif after.status is Status.ALIVE:
                     for incarnation, update in self._updates.get((subject, after.generation), ()):
                         if incarnation <= after.incarnation:  # a later one brings what the update said
                             update.hear(time_ns, observer)

@@ -13,6 +13,8 @@ VIEW_FROM = {
     Scenario.COLD_START: "after the start",
     Scenario.ALL_RESTART: "after they were started again",
 }
+# Where members are started again within the minute, that is no flapping.
+THEY_RETURN = (Scenario.CRASH, Scenario.HOST_LOSS, Scenario.RESTART, Scenario.ALL_RESTART)
 
 
 def told(figures: Figures) -> list[str]:
@@ -70,7 +72,7 @@ def _false(figures: Figures) -> Iterator[str]:
     if figures.false_verdicts:
         by = f"{figures.false_by_healthy} by healthy accusers, {figures.false_by_slow} by those in trouble"
         yield f"of them {by}"
-    if figures.flaps:
+    if figures.flaps and figures.plan.scenario not in THEY_RETURN:
         yield f"seen to fail and return within a minute: {figures.flaps} times"
 
 
