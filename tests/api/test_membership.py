@@ -294,8 +294,8 @@ async def test_isolation_of_the_observer_belongs_to_every_story_it_bears_on(aske
     n2, n3 = asker.agent.meet("n2"), asker.agent.meet("n3")
     accuse(asker, n3, n2)
     asker.agent.journal.record(asker.agent.now(), IsolationChanged(is_isolated=True))
-    for _probe in range(10):
-        asker.agent.roll.gossip.commons.guard.probed(is_failed=True)
+    for target in (b"n2", b"n3"):
+        asker.agent.roll.gossip.commons.guard.probed(target, is_failed=True, others=2)
     found = await told(asker, "/v1/membership/explain/n3")
     assert found["Story"][-1]["Sentence"].startswith("n1 itself is isolated")
     assert found["Next"].startswith("This agent reaches less than half of the others")

@@ -49,15 +49,15 @@ def test_health_stays_within_its_bounds() -> None:
 def test_three_in_ten_failing_targets_forbid_accusing() -> None:
     guard = Guard(SECOND)
     for number in range(20):
-        guard.probed(is_failed=number < 5)
+        guard.probed(b"", is_failed=number < 5, others=40)
     assert guard.may_accuse(0)
-    guard.probed(is_failed=True)  # the oldest failure falls out, this one comes in
+    guard.probed(b"", is_failed=True, others=40)  # the oldest failure falls out, this one comes in
     assert guard.may_accuse(0)
-    guard.probed(is_failed=True)
-    guard.probed(is_failed=True)
-    guard.probed(is_failed=True)
-    guard.probed(is_failed=True)
-    guard.probed(is_failed=True)
+    guard.probed(b"", is_failed=True, others=40)
+    guard.probed(b"", is_failed=True, others=40)
+    guard.probed(b"", is_failed=True, others=40)
+    guard.probed(b"", is_failed=True, others=40)
+    guard.probed(b"", is_failed=True, others=40)
     assert not guard.may_accuse(0)
 
 
@@ -79,9 +79,33 @@ def test_refutations_spread_over_time_do_not_mute() -> None:
 
 def test_isolation_is_said_when_more_than_half_of_ten_fail_and_when_it_ends() -> None:
     guard = Guard(SECOND)
-    assert [guard.probed(is_failed=True) for _ in range(6)] == [False] * 5 + [True]
+    said = [guard.probed(bytes([number]), is_failed=True, others=40) for number in range(6)]
+    assert said == [False] * 5 + [True]
     assert guard.is_isolated
-    assert any(guard.probed(is_failed=False) for _ in range(10))
+    assert any(guard.probed(bytes([number]), is_failed=False, others=40) for number in range(10))
+    assert not guard.is_isolated
+
+
+def test_in_a_small_cluster_more_than_half_of_it_is_enough_however_often_one_was_asked() -> None:
+    guard = Guard(SECOND)
+    for target in (b"a", b"a", b"b", b"b", b"a"):
+        assert not guard.probed(target, is_failed=True, others=4)
+    assert guard.probed(b"c", is_failed=True, others=4)
+    assert guard.probed(b"a", is_failed=False, others=4)
+
+
+def test_who_met_the_only_other_s_silence_is_not_isolated() -> None:
+    guard = Guard(SECOND)
+    assert not any(guard.probed(b"a", is_failed=True, others=1) for _ in range(20))
+
+
+def test_the_dead_are_forgotten_once_the_living_were_asked_often_enough() -> None:
+    guard = Guard(SECOND)
+    for target in (b"a", b"b", b"c"):
+        guard.probed(target, is_failed=True, others=4)
+    assert guard.is_isolated
+    for _ in range(9):
+        guard.probed(b"d", is_failed=False, others=4)
     assert not guard.is_isolated
 
 

@@ -147,6 +147,21 @@ def test_of_two_members_a_refusal_must_be_seen_at_both_ends_of_the_grace(second_
     assert stage.status("a") is expected
 
 
+def test_who_refuses_me_too_is_no_witness_and_the_last_of_a_cluster_decides_alone() -> None:
+    stage = Stage("a", "b", "c", "d")
+    effects = [effect for name in "abcd" for effect in stage.report(Unreachable(profile(name).address))]
+    stage.stop_probing()
+    effects += stage.run_for(501 * MILLISECOND)
+    for stream in streams(effects):
+        stage.report(StreamPinged(stream.probe, Outcome.REFUSED))
+    again = streams(stage.run_for(2 * SECOND))
+    assert len(again) == 4
+    assert {stage.status(name) for name in "abcd"} == {Status.SUSPECT}
+    for stream in again:
+        stage.report(StreamPinged(stream.probe, Outcome.REFUSED))
+    assert {stage.status(name) for name in "abcd"} == {Status.FAILED}
+
+
 def test_a_stream_that_merely_fails_is_no_refusal() -> None:
     stage = Stage("a")
     _name, ping = pinged(stage)

@@ -163,6 +163,7 @@ def _suspicion(gossip: Core, now: Now, case: Suspicion) -> SuspicionRow:
     deadline_ns = case.deadline_ns(
         *(commons.timeouts(now), commons.members, commons.health.multiplier),
         commons.settings.refused_grace_ns,
+        commons.refusals_wanted(case.claim.subject),
     )
     return SuspicionRow(
         accusers=[_named(gossip, short) for short in case.claim.accusers],

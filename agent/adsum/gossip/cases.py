@@ -13,7 +13,7 @@ from adsum.gossip.effects import Note, PingStream
 from adsum.gossip.evidence import Evidence, PhiParts
 from adsum.gossip.members import Member
 from adsum.gossip.order import Rank, Status
-from adsum.gossip.suspicion import Suspicion, refusals_wanted
+from adsum.gossip.suspicion import Suspicion
 from adsum.gossip.wire import Kind
 from adsum.now import Now
 
@@ -108,13 +108,13 @@ class Cases:
         self._count_silence(now, member, case)
         if self._deadline_ns(now, case) > now.monotonic_ns:
             self._set_timer(now, member, case)  # my health changed, or so did the cluster's size
-        elif not case.is_refused(self.commons.members):
+        elif not case.is_refused(self.commons.refusals_wanted(short)):
             self._convict(now, member, case, Cause.SILENT)
         elif self.commons.beats.has_beaten_since(case.started_ns, member):
             self.commons.tally.vetoes += 1
             case.claim = member.verdict = _without_refusals(case.claim)
             self._set_timer(now, member, case)
-        elif refusals_wanted(self.commons.members) == 1:
+        elif self.commons.refusals_wanted(short) == 1:
             self._look_again(member, case)
         else:
             self._convict(now, member, case, Cause.REFUSED)
@@ -201,6 +201,7 @@ class Cases:
         return case.deadline_ns(
             *(commons.timeouts(now), commons.members, commons.health.multiplier),
             commons.settings.refused_grace_ns,
+            commons.refusals_wanted(case.claim.subject),
         )
 
     def _set_timer(self, now: Now, member: Member, case: Suspicion) -> None:

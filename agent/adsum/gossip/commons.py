@@ -82,6 +82,7 @@ class Commons:
         self.timers: Timers[tuple[Timer, Hashable]] = Timers()
         self.effects: list[Effect] = []
         self.root = b""
+        self.refusing: dict[bytes, None] = {}  # members that refused my own stream, and were not heard since
         self.digest: Callable[[], int]  # of the roster, as pings and acks carry it; `sync` knows how
         self.hears: Hears | None = None  # the claim in hand; None while nobody tells us anything
         self.tells_on = True  # off while a newcomer is told what everybody else knows
@@ -101,6 +102,16 @@ class Commons:
         """How many are present, with me."""
         return self.roster.present + 1
 
+    @property
+    def known(self) -> int:
+        """With those that failed, who may come back."""
+        return self.members + self.roster.counts[Status.FAILED]
+
+    def refusals_wanted(self, about: bytes) -> int:
+        """Who refuses me as well is no witness: the last of a cluster would wait for the dead to confirm."""
+        silenced = len(self.refusing) - (about in self.refusing)
+        return suspicion.refusals_wanted(self.members - silenced)
+
     def timeouts(self, now: Now) -> Timeouts:
         settings = self.settings
         interval_ns = settings.probe_interval_ns
@@ -118,6 +129,8 @@ class Commons:
         before = member.standing
         if before.status is Status.FAILED and standing.status is Status.ALIVE:
             self.tally.flaps += now.monotonic_ns - member.changed_ns < FLAP_NS
+        if standing.status is not Status.SUSPECT:
+            self.refusing.pop(member.short, None)
         self.roster.move(member, standing, now.monotonic_ns)
         self.tell_change(member.profile, before, standing, evidence)
 

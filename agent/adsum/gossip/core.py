@@ -55,7 +55,7 @@ from adsum.gossip.effects import (
 from adsum.gossip.evidence import Cause, Evidence, PhiParts
 from adsum.gossip.hearsay import Hearsay, Source
 from adsum.gossip.members import Member
-from adsum.gossip.order import Departure, Status
+from adsum.gossip.order import Departure
 from adsum.gossip.phi import push_time_s
 from adsum.gossip.probe import Prober
 from adsum.gossip.relays import Relays
@@ -123,8 +123,7 @@ class Core:
     def holds_last_known(self, now: Now) -> bool:
         """Silent verdicts hide nothing now: we are isolated, or too many went silent at once."""
         commons = self._commons
-        known = commons.members + commons.roster.counts[Status.FAILED]
-        return commons.guard.holds_last_known(now.monotonic_ns, known, commons.timeouts(now).max_ns)
+        return commons.guard.holds_last_known(now.monotonic_ns, commons.known, commons.timeouts(now).max_ns)
 
     # The four verbs.
 

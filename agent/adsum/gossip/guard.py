@@ -7,7 +7,8 @@
 - Who fails to reach a good part of its targets has lost its own network, not met so many dead: it may not
   accuse.
 - Whose accusations are refuted again and again is muted for a while.
-- Who reaches less than half of its last targets is isolated, and says so at once: that takes no verdict.
+- Who reaches less than half of its last targets is isolated, and says so at once: that takes no verdict. A
+  target counts by its last answer, so that in a small cluster a round over everybody is enough.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from adsum.now import MINUTE
 TARGETS_REMEMBERED = 20
 TARGETS_FAILED_MAX = 6  # 30 % of them
 ISOLATION_TARGETS = 10
-ISOLATION_FAILED_MIN = 6  # more than half of them
+ISOLATION_FAILED_MIN = 2  # of a single other, nobody can tell whose fault it is
 REFUTED_MAX = 3
 REFUTED_WITHIN_NS = MINUTE
 PAUSE_INTERVALS = 2
@@ -33,6 +34,7 @@ class Guard:
         self.is_isolated = False
         self._pause_ns = PAUSE_INTERVALS * interval_ns
         self._failed: deque[bool] = deque(maxlen=TARGETS_REMEMBERED)
+        self._last: deque[tuple[bytes, bool]] = deque(maxlen=ISOLATION_TARGETS)
         self._refuted_ns: deque[int] = deque(maxlen=REFUTED_MAX)
         self._muted_until_ns = 0
         self._ran_ns = 0
@@ -45,11 +47,13 @@ class Guard:
         is_in_time = now_ns >= self._muted_until_ns and now_ns >= self._accuse_after_ns
         return is_in_time and sum(self._failed) < TARGETS_FAILED_MAX
 
-    def probed(self, *, is_failed: bool) -> bool:
-        """True when this made me isolated or ended it."""
+    def probed(self, target: bytes, *, is_failed: bool, others: int) -> bool:
+        """One of so many others. True when this made me isolated or ended it."""
         self._failed.append(is_failed)
-        last = list(self._failed)[-ISOLATION_TARGETS:]
-        was_isolated, self.is_isolated = self.is_isolated, sum(last) >= ISOLATION_FAILED_MIN
+        self._last.append((target, is_failed))
+        failed = sum(dict(self._last).values())
+        is_isolated = failed >= ISOLATION_FAILED_MIN and 2 * failed > min(others, ISOLATION_TARGETS)
+        was_isolated, self.is_isolated = self.is_isolated, is_isolated
         return was_isolated != self.is_isolated
 
     def was_refuted(self, now_ns: int, mute_ns: int) -> None:

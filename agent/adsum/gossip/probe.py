@@ -20,7 +20,6 @@ from adsum.gossip.hearsay import Hearsay
 from adsum.gossip.members import Member
 from adsum.gossip.order import Rank
 from adsum.gossip.rtt import Path
-from adsum.gossip.suspicion import refusals_wanted
 from adsum.gossip.wire import Flag, Header, Kind, Packet
 from adsum.now import MILLISECOND, SECOND, Now
 
@@ -93,7 +92,9 @@ class Prober:
             return
         probe = self._by_member.get(member)
         if probe is None:
-            if member.suspicion is not None and member.suspicion.is_refused(commons.members):
+            if member.suspicion is not None and member.suspicion.is_refused(
+                commons.refusals_wanted(member.short)
+            ):
                 return  # nothing to find out any more
             if len(self._probes) > OUT_OF_TURN_MAX:
                 commons.tally.probes_refused += 1
@@ -185,6 +186,7 @@ class Prober:
         if probe is not None:
             probe.legs |= Leg.STREAM
             probe.refusers = {self.commons.me.short: None, **probe.refusers}
+            self.commons.refusing[probe.member.short] = None
             self._conclude_if_refused(now, probe)
 
     def stream_failed(self, sequence: int) -> None:
@@ -218,13 +220,14 @@ class Prober:
     def _succeed(self, now: Now, probe: Probe) -> None:
         self._end(probe)
         self.commons.health.probe_answered()
-        self._note_target(is_failed=False)
+        self.commons.refusing.pop(probe.member.short, None)
+        self._note_target(probe.member, is_failed=False)
         if probe.newcomer is not None:  # the old one is there: the other is a copy
             told = probe.newcomer.profile
             self.hearsay.conflict(now, probe.member.profile, told, None)
 
     def _conclude_if_refused(self, now: Now, probe: Probe) -> None:
-        wanted = refusals_wanted(self.commons.members)
+        wanted = self.commons.refusals_wanted(probe.member.short)
         if probe.widened_ns and len(probe.refusers) >= wanted:
             self.conclude(now, probe.sequence)
 
@@ -234,7 +237,7 @@ class Prober:
             return
         self._end(probe)
         commons, member = self.commons, probe.member
-        is_refused = len(probe.refusers) >= refusals_wanted(commons.members)
+        is_refused = len(probe.refusers) >= commons.refusals_wanted(member.short)
         commons.rtt.loss.add(is_lost=True)
         if probe.newcomer is not None:
             self.hearsay.accept(now, member, probe.newcomer)
@@ -243,7 +246,7 @@ class Prober:
             commons.tally.probes_failed += 1
             if commons.members > 2:  # of two, nobody can tell whose fault it is
                 commons.health.probe_failed(nacks_expected=len(probe.helpers), nacks_received=probe.nacks)
-            self._note_target(is_failed=True)
+            self._note_target(member, is_failed=True)
         self._judge(now, probe, is_refused=is_refused)
 
     def _judge(self, now: Now, probe: Probe, *, is_refused: bool) -> None:
@@ -294,8 +297,8 @@ class Prober:
         self.commons.timers.cancel((Timer.WIDEN, probe.sequence))
         self.commons.timers.cancel((Timer.CYCLE, probe.sequence))
 
-    def _note_target(self, *, is_failed: bool) -> None:
-        if self.commons.guard.probed(is_failed=is_failed):
+    def _note_target(self, member: Member, *, is_failed: bool) -> None:
+        if self.commons.guard.probed(member.short, is_failed=is_failed, others=self.commons.known - 1):
             self.commons.effects.append(IsolationChanged(self.commons.guard.is_isolated))
 
     def _is_away(self, now: Now, member: Member) -> bool:

@@ -62,14 +62,16 @@ class Suspicion:
     def confirmations(self) -> int:
         return len(self.claim.accusers) - 1 + self.has_witness
 
-    def is_refused(self, members: int) -> bool:
-        return len(self.claim.refusers) >= refusals_wanted(members)
+    def is_refused(self, refusals: int) -> bool:
+        return len(self.claim.refusers) >= refusals
 
-    def deadline_ns(self, timeouts: Timeouts, members: int, health_multiplier: int, grace_ns: int) -> int:
+    def deadline_ns(
+        self, timeouts: Timeouts, members: int, health_multiplier: int, grace_ns: int, refusals: int
+    ) -> int:
         wanted = confirmations_wanted(members)
         wait_ns = timeout_ns(timeouts, min(self.confirmations, wanted), wanted)
         wait_ns = min(wait_ns * health_multiplier, timeouts.max_ns)
-        if self.is_refused(members):
+        if self.is_refused(refusals):
             wait_ns = min(wait_ns, grace_ns)
         return max(self.started_ns + wait_ns, self.not_before_ns)
 
