@@ -158,6 +158,36 @@ def test_unknown_owners_come_first_the_small_before_the_big_then_the_most_behind
     assert told == [6, 4, 2, 5, 3]
 
 
+def test_hundreds_of_owners_are_fetched_in_pieces_and_the_big_one_last() -> None:
+    group, one, other = settled_pair()
+    owners = [number.to_bytes(2, "big").ljust(8, b".") for number in range(600)]
+    for owner in owners:
+        one.core.joined(group.now, owner)
+        other.core.joined(group.now, owner)
+        one.core.hear(group.now, owner, (push(owner, 1, 1, term(A1), [A1]),))
+    big = [Item(number, number + 2, bytes(1_000)) for number in range(2, 152)]
+    everything = term(A1)
+    for item in big:
+        everything ^= term(item)
+    whole = span(owners[0], 1, 153, everything, [A1, *big], since=0, through=153, gc_version=0)
+    one.core._copies.hear(group.now, b"a third!", one.core.owners()[owners[0]], decode(whole), is_push=False)
+    for peer in group.peers:
+        peer.take()
+    group.by_short |= dict.fromkeys(owners, one)
+    order: list[bytes] = []
+    for _ in range(40):
+        group.mix(SECOND // 2)
+        order += [each.owner for each in other.take() if isinstance(each, OwnerChanged)]
+    assert sorted(set(order)) == owners
+    pieces = order.count(owners[0])
+    assert 3 <= pieces <= 5
+    assert len(order) == 599 + pieces
+    assert order[-2:] == [owners[0]] * 2
+    state = other.core.state(owners[0])
+    assert state is not None
+    assert state.is_complete
+
+
 def test_a_frame_is_64_kilobytes_and_the_rest_is_asked_for_again() -> None:
     group = Group(2)
     owner, other = group.peers

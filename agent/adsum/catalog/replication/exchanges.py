@@ -234,12 +234,12 @@ class Exchanges:
     def _fetch(self, session: Session) -> None:
         wanted = [self.handing.position(each) for each in list(session.wants)[:WANTED_MAX]]
         given, room_bytes = list[bytes](), FRAME_BYTES
-        for owner, theirs in list(session.gives.items()):
+        for theirs in sorted(session.gives.values(), key=self.handing.order):
             if room_bytes <= 0:
                 break
-            encoded, is_all = self.handing.span(owner, theirs, room_bytes)
+            encoded, is_all = self.handing.span(theirs.owner, theirs, room_bytes)
             room_bytes -= len(encoded)
-            del session.gives[owner]
+            del session.gives[theirs.owner]
             if encoded:
                 given.append(encoded)
                 session.is_more |= not is_all

@@ -45,6 +45,16 @@ class Handing:
         begins = theirs.generation < state.generation or is_below
         return self._copies.interner.span(state, 0 if begins else theirs.low_water, room_bytes)
 
+    def order(self, wanted: Standing) -> tuple[int, int]:
+        """Whom they do not know first and the small before the big, then who is most behind."""
+        holding = self._copies.holdings.get(wanted.owner)
+        state = holding.state if holding is not None else None
+        if state is None:
+            return 2, 0
+        if wanted.low_water == 0 or wanted.generation < state.generation:
+            return 0, state.size_bytes
+        return 1, wanted.low_water - state.version
+
     def position(self, owner: bytes) -> Standing:
         holding = self._copies.holdings[owner]
         front = holding.front

@@ -100,7 +100,7 @@ class Serving:
             return bodies.BUSY
         self._handing.take(now, sender, given)
         ranges, room_bytes = list[bytes](), FRAME_BYTES
-        for standing in sorted(wanted, key=self._order):
+        for standing in sorted(wanted, key=self._handing.order):
             if room_bytes <= 0:
                 break
             encoded, is_all = self._handing.span(standing.owner, standing, room_bytes)
@@ -108,13 +108,3 @@ class Serving:
                 ranges.append(encoded)
                 room_bytes -= len(encoded) if is_all else room_bytes
         return bodies.fetched(ranges)
-
-    def _order(self, wanted: Standing) -> tuple[int, int]:
-        """Whom they do not know first and the small before the big, then who is most behind."""
-        holding = self._copies.holdings.get(wanted.owner)
-        state = holding.state if holding is not None else None
-        if state is None:
-            return 2, 0
-        if wanted.low_water == 0 or wanted.generation < state.generation:
-            return 0, state.size_bytes
-        return 1, wanted.low_water - state.version
