@@ -1,0 +1,103 @@
+"""What an agent does and tells for others, asked by those who may be mistaken."""
+
+from __future__ import annotations
+
+import cbor2
+import pytest
+import trio.testing
+
+from adsum.agent import own_answers
+from adsum.agent.own_answers import (
+    CHECKS_MAX,
+    DERIVED_SENTENCE,
+    MALFORMED,
+    OUTPUT_BYTES_MAX,
+    REFUSED,
+    read_rows,
+)
+from adsum.catalog.definitions import Status
+from adsum.catalog.model import Service
+from adsum.gossip.claims import Address
+from adsum.net.calls import Declined
+from adsum.net.framing import Malformed
+from adsum.net.introduction import Identity, Peer
+from tests.api.agents import FakeAgent
+from tests.api.linked import formed
+
+CALLER = Peer(Address("10.0.0.9", 8301), Identity(b"\1" * 16), 1, is_authenticated=True)
+
+GARBAGE = [
+    b"",
+    b"\xff\x00",
+    cbor2.dumps({}),
+    cbor2.dumps([]),
+    cbor2.dumps([5, "x"]),
+    cbor2.dumps(["", ""]),
+    cbor2.dumps(["web1", [1, 2]]),
+    cbor2.dumps([["x"] * (CHECKS_MAX + 1)]),
+    cbor2.dumps([[[[[[]]]]]]),
+]
+
+
+@pytest.mark.parametrize("body", GARBAGE)
+async def test_questions_that_make_no_sense_are_declined_and_change_nothing(body: bytes) -> None:
+    agent = FakeAgent()
+    agent.put_service("web1", "web", enable_tag_override=True)
+    mine = agent.owners.mine
+    codes = []
+    for answer in (mine.answer_deregister, mine.answer_retag, mine.answer_output, mine.answer_owners):
+        try:
+            await answer(CALLER, body)
+        except Declined as no:
+            codes.append(no.code)
+    assert len(codes) >= 3
+    assert set(codes) == {MALFORMED}
+    assert agent.own.services["web1"].definition.tags == ()
+    assert list(agent.own.checks) == ["service:web1"]
+
+
+async def test_the_entry_of_a_server_itself_goes_only_with_it() -> None:
+    agent = FakeAgent()
+    agent.core.published.put_service(agent.now(), Service(service_id="consul", name="consul", port=8300))
+    with pytest.raises(Declined) as declined:
+        await agent.owners.mine.answer_deregister(CALLER, cbor2.dumps(["consul", ""]))
+    assert (declined.value.code, declined.value.text) == (REFUSED, DERIVED_SENTENCE.format("consul"))
+    assert agent.view.instances("consul")
+
+
+async def test_outputs_beyond_what_an_answer_holds_are_left_out() -> None:
+    agent = FakeAgent()
+    agent.put_service("web1", "web")
+    agent.report("service:web1", Status.WARNING, "slow")
+    ids = ["service:web1", "nobody's"]
+    assert agent.owners.mine.outputs(ids) == ["slow", None]
+    agent.own.checks["service:web1"].output = "x" * (OUTPUT_BYTES_MAX * 2 // 3)
+    first, second = agent.owners.mine.outputs(["service:web1"] * 2)
+    assert first is not None
+    assert second is None
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        b"",
+        cbor2.dumps([]),
+        cbor2.dumps([[[]], False]),
+        cbor2.dumps([[[b"short", 1]], False]),
+        cbor2.dumps([1, 2]),
+    ],
+)
+def test_rows_that_are_none_are_malformed(answer: bytes) -> None:
+    with pytest.raises(Malformed):
+        read_rows(answer)
+
+
+async def test_many_owners_are_told_in_pages(
+    autojump_clock: trio.testing.MockClock, nursery: trio.Nursery, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    three = await formed(nursery)
+    monkeypatch.setattr(own_answers, "ROWS_MAX", 1)
+    rows = await three.a.owners.rows_of("b")
+    assert rows == sorted(rows, key=lambda row: row.owner)
+    assert len(rows) == 3
+    assert [method for method, _ in three.network.calls].count(own_answers.OWNERS) == 3
