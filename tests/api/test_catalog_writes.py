@@ -149,6 +149,14 @@ async def test_bodies_that_are_none_are_refused_in_go_s_words(
     assert sentence.startswith("Request decode failed: json: cannot unmarshal number")
 
 
+async def test_another_datacenter_is_not_this_one_wherever_it_is_named(
+    three: Three, autojump_clock: trio.testing.MockClock
+) -> None:
+    response = await three.on_a.put(f"{DEREGISTER_PATH}?dc=dc9", {"Node": "b", "ServiceID": "web1"})
+    assert refused(response) == (500, "No path to datacenter")
+    assert has(three.a, "b", "web1")
+
+
 # Tags.
 
 

@@ -46,7 +46,7 @@ class CatalogWrites:
     async def register(self, request: Request, _rest: str) -> Response:
         body, node = self._read(request, "structs.RegisterRequest")
         try:
-            service = Fields(body.value("Service"), type_name="structs.NodeService")
+            service = Fields(body.value("Service"), type_name="structs.NodeService", outer="Service")
             service_id = service.text("ID") or service.text("Service")
             tags, checks = service.texts("Tags"), body.items("Checks", wanted="structs.HealthChecks")
         except BadDefinition as bad:
