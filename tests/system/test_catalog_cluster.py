@@ -104,6 +104,7 @@ def test_agent_that_is_cut_off_goes_on_answering_for_all_and_says_that_it_is_sta
     assert until(lambda: Status.FAILED in seen(), within_s=JUDGED_S_MAX), last.view()
     assert {each[:2] for each in shown} == {(everyone(cluster), everyone(cluster))}
     assert answers(last) == Answers(everyone(cluster), everyone(cluster), stale="isolated")
+    assert 'adsum_catalog_stale{reason="isolated"} 1' in scraped(last)
     for member in others:
         assert reaches(member, everyone(cluster) - {address(cluster, last)}), answers(member)
 
@@ -123,6 +124,7 @@ def test_restarted_agent_that_reaches_nobody_answers_from_its_copy_and_says_so(c
     last.restart()
     first = until(lambda: attempted(lambda: answers(last)), within_s=KNOWN_S_MAX)
     assert first == Answers(everyone(cluster), everyone(cluster), stale="saved copy")
+    assert 'adsum_catalog_stale{reason="saved copy"} 1' in scraped(last)
     for member in cluster.members[:-1]:
         member.restart()
     for member in cluster.members:
@@ -157,6 +159,12 @@ def answers(member: Member) -> Answers:
     over_http = frozenset(each["Service"]["Address"] for each in instances)
     over_dns = frozenset(record.address for rrset in records for record in rrset)
     return Answers(over_http, over_dns, response.headers.get("X-Adsum-Stale", ""))
+
+
+def scraped(member: Member) -> list[str]:
+    with member.place.entered():
+        _, body = member.agent.call("GET", "/metrics")
+    return [line.removesuffix(".0") for line in body.decode().splitlines()]
 
 
 def everyone(cluster: Cluster) -> frozenset[str]:
