@@ -40,7 +40,7 @@ def test_ttl_states_come_back_as_they_were() -> None:
 
 
 def test_a_field_of_a_later_version_is_skipped() -> None:
-    content = saved._sealed({"check_id": "c1", "moon_phase": "full"})
+    content = saved.sealed({"check_id": "c1", "moon_phase": "full"})
     assert saved.decode_check(content) == CheckDefinition(check_id="c1")
 
 
