@@ -6,8 +6,10 @@ import pytest
 import trio
 import trio.testing
 
+from adsum.agent import outputs as outputs_module
 from adsum.agent.outputs import KEPT_S
 from adsum.agent.own_answers import OUTPUT, OUTPUTS_PER_S
+from adsum.api import full_outputs
 from adsum.api.response import Response
 from adsum.catalog.definitions import Status
 from adsum.catalog.records import OUTPUT_BYTES_MAX
@@ -151,3 +153,29 @@ async def test_output_may_only_be_full() -> None:
         400,
         'output can only be "full", not "short"',
     )
+
+
+async def test_answers_that_are_too_long_for_it_are_refused_with_what_to_do(
+    three: Three, autojump_clock: trio.testing.MockClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(full_outputs, "ANSWER_BYTES_MAX", 100)
+    status, sentence = refused(await full(three.on_a))
+    assert status == 400
+    assert "ask about one service or node" in sentence
+    assert (await three.on_a.ask(TARGETS[0])).status == 200
+
+
+async def test_kept_outputs_take_a_bounded_room(
+    three: Three, autojump_clock: trio.testing.MockClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(outputs_module, "KEPT_BYTES_MAX", 3 * (outputs_module.OVERHEAD_BYTES + len(LONG)))
+    for number in range(10):
+        three.b.put_service(f"many{number}", "many")
+    await trio.sleep(3)
+    for number in range(10):
+        three.b.report(f"service:many{number}", Status.WARNING, LONG)
+    await trio.sleep(5)
+    told = outputs(await full(three.on_a, "/v1/health/service/many"))
+    assert len(three.a.outputs._kept) <= 3
+    assert three.a.outputs._kept_bytes <= outputs_module.KEPT_BYTES_MAX
+    assert [told[f"service:many{number}"] for number in range(10)] == [LONG] * 10

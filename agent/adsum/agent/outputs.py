@@ -79,13 +79,19 @@ class Outputs:
     async def _of_host(
         self, host: Host, checks: list[Wanted], found: dict[Wanted, str], turns: trio.CapacityLimiter
     ) -> None:
+        asked: dict[Wanted, None] = {}
         async with turns:
-            while missing := self._take_kept(host, checks, found):
+            while missing := [each for each in self._take_kept(host, checks, found) if each not in asked]:
                 running = self._asking.get(host.owner)
                 if running is not None:
                     await running.wait()
-                elif not await self._ask(host, [each.check_id for each in missing[:CHECKS_MAX]]):
+                    continue
+                batch = missing[:CHECKS_MAX]
+                asked |= dict.fromkeys(batch)
+                told = await self._ask(host, [each.check_id for each in batch])
+                if told is None:
                     return
+                found |= {each: output for each in batch if (output := told[each.check_id]) is not None}
 
     def _take_kept(self, host: Host, checks: list[Wanted], found: dict[Wanted, str]) -> list[Wanted]:
         """What is not known yet; what its owner does not know, or has no room for, is not asked for again."""
@@ -101,7 +107,8 @@ class Outputs:
                 found[each] = kept.output
         return missing
 
-    async def _ask(self, host: Host, check_ids: list[str]) -> bool:
+    async def _ask(self, host: Host, check_ids: list[str]) -> dict[str, str | None] | None:
+        """None: its owner did not tell."""
         done = self._asking[host.owner] = trio.Event()
         self.counters.asked += 1
         rows = {check_id: host.checks.get(check_id) for check_id in check_ids}
@@ -110,15 +117,16 @@ class Outputs:
             outputs = _read(await self._owners.ask(host, OUTPUT, body, timeout_s=BUDGET_S), len(check_ids))
         except (CallError, OwnerAway, Malformed):
             self.counters.failed += 1
-            return False
+            return None
         finally:
             del self._asking[host.owner]
             done.set()
         until_s = trio.current_time() + KEPT_S
-        for (check_id, row), output in zip(rows.items(), outputs, strict=True):
+        told = dict(zip(check_ids, outputs, strict=True))
+        for check_id, row in rows.items():
             if row is not None:
-                self._keep((host.owner, check_id), _Kept(row.modify_index, until_s, output))
-        return True
+                self._keep((host.owner, check_id), _Kept(row.modify_index, until_s, told[check_id]))
+        return told
 
     def _keep(self, key: tuple[str, str], kept: _Kept) -> None:
         before = self._kept.pop(key, None)
