@@ -106,9 +106,8 @@ def test_a_claim_is_decoded_once() -> None:
     assert known.decode(bytes(bytearray(alive("a").encoded))) is first
 
 
-def test_remembered_claims_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(claims, "REMEMBERED_MAX", 10)
-    known = Claims()
+def test_remembered_claims_are_bounded() -> None:
+    known = Claims(10)
     for incarnation in range(100):
         known.decode(claims.alive(profile("a"), 1, incarnation).encoded)
     assert len(known) <= 10

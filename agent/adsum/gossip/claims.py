@@ -26,7 +26,9 @@ WITNESSES_MAX = 4  # one accuser and K = 3 confirmations
 CLAIM_BYTES_MAX = 1_024
 EVENT_BYTES_MAX = 512
 RESTART_MS_MAX = 30_000
-REMEMBERED_MAX = 32_768
+# Some 600 bytes each. A claim comes again and again for a second or two; agents that come and go would fill
+# a greater memory with what nobody tells any more.
+REMEMBERED_MAX = 2_048
 COUNTER_MAX = 1 << 53
 _DIGESTED = struct.Struct(">QBQB")
 SHORT = 8  # bytes of a node id that stand for it in packets
@@ -211,7 +213,8 @@ def joined(one: Suspect, other: Suspect) -> Suspect:
 class Claims:
     """Decoded claims by their bytes. Bounded: when full it starts again, which costs only decoding."""
 
-    def __init__(self) -> None:
+    def __init__(self, remembered_max: int = REMEMBERED_MAX) -> None:
+        self._remembered_max = remembered_max
         self._known: dict[bytes, Claim] = {}
 
     def __len__(self) -> int:
@@ -225,7 +228,7 @@ class Claims:
         return claim
 
     def remember(self, claim: Claim) -> None:
-        if len(self._known) >= REMEMBERED_MAX:
+        if len(self._known) >= self._remembered_max:
             self._known.clear()
         self._known[claim.encoded] = claim
 

@@ -57,6 +57,7 @@ from adsum.testing.network import Conditions, Network
 
 PORT = 8301
 SOCKET_MESSAGES_MAX = 2_048  # what a receive buffer of 2 MB holds of our datagrams
+CLAIMS_SHARED_MAX = 32_768  # by all members of the world: an update is decoded once, not a thousand times
 SYNC_TIMEOUT_NS = 10 * SECOND
 _EVENT = struct.Struct(">QBII")
 
@@ -170,7 +171,7 @@ class GossipWorld:
         self.digest = 0
         self.events = 0
         self.socket_drops = 0
-        self._claims = Claims()
+        self._claims = Claims(CLAIMS_SHARED_MAX)
         self._heap: list[tuple[int, int, int, int, Any]] = []  # what comes last depends on the kind
         self._sequence = 0
         self._tickets = 0
