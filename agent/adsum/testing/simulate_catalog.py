@@ -69,6 +69,7 @@ class Figures:
     call_bytes_per_s: float
     exchanges: int
     useful: int
+    dropped: int  # things that came in and were not used
     events: int
     digest: int
 
@@ -259,6 +260,7 @@ class Simulation:
             call_bytes_per_s=self._sent[1] / seconds,
             exchanges=sum(tally.exchanges_begun for tally in tallies),
             useful=sum(tally.exchanges_useful for tally in tallies),
+            dropped=sum(sum(tally.dropped.values()) for tally in tallies),
             events=world.events,
             digest=world.digest,
         )
@@ -277,7 +279,7 @@ def told(figures: Figures) -> list[str]:
     lines.append(f"writes besides flips: {figures.writes}; {changes}")
     sent = f"{figures.gossip_bytes_per_s:.0f} bytes of gossip and {figures.call_bytes_per_s:.0f} of exchanges"
     lines.append(f"each agent sent {sent} a second")
-    exchanges = f"{figures.exchanges} exchanges, {figures.useful} of them useful"
+    exchanges = f"{figures.exchanges} exchanges, {figures.useful} useful; {figures.dropped} things dropped"
     lines.append(f"{exchanges}; {figures.events} events, digest {figures.digest:08x}")
     return lines
 

@@ -188,6 +188,31 @@ def test_hundreds_of_owners_are_fetched_in_pieces_and_the_big_one_last() -> None
     assert state.is_complete
 
 
+def test_who_has_only_something_to_give_gives_it_in_a_good_exchange() -> None:
+    group, one, other = settled_pair()
+    one.core.publish(group.now, "web", b"x")
+    one.core.tick(group.now)
+    one.payloads()
+    for time_ms in range(6_000, 9_000, 100):
+        one.core.root_heard(at(time_ms * MILLISECOND), other.short, other.core.root)
+    group.now = at(9 * SECOND)
+    group.settle_calls()
+    assert values(other, one) == {1: b"x"}
+    for peer in group.peers:
+        assert (peer.core.tally.exchanges_failed, peer.core.tally.dropped) == (0, {})
+    assert (one.core.tally.owners_given, other.core.tally.owners_fetched) == (1, 1)
+
+
+def test_who_has_published_nothing_yet_gives_nothing() -> None:
+    group, one, other = settled_pair()
+    other.core.hear(group.now, one.short, (push(one.short, 0, 1, term(A1), [A1]),))
+    for time_ms in range(6_000, 9_000, 100):
+        one.core.root_heard(at(time_ms * MILLISECOND), other.short, other.core.root)
+    group.now = at(9 * SECOND)
+    group.settle_calls()
+    assert (one.core.tally.exchanges_failed, one.core.tally.dropped) == (0, {})
+
+
 def test_a_frame_is_64_kilobytes_and_the_rest_is_asked_for_again() -> None:
     group = Group(2)
     owner, other = group.peers

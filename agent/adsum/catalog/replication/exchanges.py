@@ -42,7 +42,9 @@ TURNS_MAX = 512
 
 
 class Session:
-    __slots__ = ("gives", "is_full", "is_more", "is_useful", "partner", "ticket", "turns", "wants")
+    __slots__ = (
+        *("gives", "is_fetching", "is_full", "is_more", "is_useful", "partner", "ticket", "turns", "wants"),
+    )
 
     def __init__(self, partner: bytes, *, is_full: bool) -> None:
         self.partner = partner
@@ -51,6 +53,7 @@ class Session:
         self.turns = 0
         self.wants: dict[bytes, Standing] = {}
         self.gives: dict[bytes, Standing] = {}
+        self.is_fetching = False  # or else comparing
         self.is_more = False
         self.is_useful = False
 
@@ -152,6 +155,7 @@ class Exchanges:
     def _ask(self, session: Session, method: str, body: bytes) -> None:
         self._tickets += 2  # even: the odd ones belong to `pulls`
         session.ticket = self._tickets
+        session.is_fetching = method == bodies.FETCH
         session.turns += 1
         self.copies.tally.asked_bytes += len(body)
         self.copies.effects.append(Ask(session.ticket, session.partner, method, body))
@@ -161,11 +165,10 @@ class Exchanges:
         if session is None or session.ticket != ticket:
             self.copies.tally.drop("not asked for")
             return
-        is_fetch = bool(session.wants or session.gives)
         try:
             if body is None:
                 self._fail(now, session)
-            elif is_fetch:
+            elif session.is_fetching:
                 self._fetched(now, session, bodies.read_fetched(body))
             else:
                 standings, is_more = bodies.read_compared(body)
@@ -225,13 +228,13 @@ class Exchanges:
         if session.turns >= TURNS_MAX:
             self._end(now, session)
         elif session.wants or session.gives:
-            self._fetch(session)
+            self._fetch(now, session)
         elif session.is_more:
             self._compare(session)
         else:
             self._end(now, session)
 
-    def _fetch(self, session: Session) -> None:
+    def _fetch(self, now: Now, session: Session) -> None:
         wanted = [self.handing.position(each) for each in list(session.wants)[:WANTED_MAX]]
         given, room_bytes = list[bytes](), FRAME_BYTES
         for theirs in sorted(session.gives.values(), key=self.handing.order):
@@ -245,7 +248,10 @@ class Exchanges:
                 session.is_more |= not is_all
         self.copies.tally.owners_given += len(given)
         session.is_useful |= bool(given)
-        self._ask(session, bodies.FETCH, bodies.fetch(wanted, given))
+        if wanted or given:
+            self._ask(session, bodies.FETCH, bodies.fetch(wanted, given))
+        else:
+            self._go_on(now, session)
 
     def _fetched(self, now: Now, session: Session, ranges: list[bytes]) -> None:
         """On with what is still missing, unless this turn brought nothing."""
