@@ -244,16 +244,18 @@ def decode(encoded: bytes) -> Claim:
             return _alive(fields, encoded)
         case [1, bytes(), int(), int(), list(), list(), int(), int(), *_]:
             return _suspect(fields, encoded)
-        case [2, bytes(), int(), int(), list(), list(), int(), int(), 0 | 1, *_]:
+        case [2, bytes(), int(), int(), list(), list(), int(), int(), int(cause), *_] if cause in _CAUSES:
             accusation = _suspect(fields, encoded)
             standing = accusation.standing._replace(rank=Rank.DEAD)
             return Dead(
                 *(accusation.subject, standing, accusation.accusers, accusation.refusers),
-                *(accusation.legs, accusation.phi_tenths, Cause(fields[8]), encoded),
+                *(accusation.legs, accusation.phi_tenths, Cause(cause), encoded),
             )
-        case [3, bytes(subject), int(generation), int(incarnation), 1 | 2 as departure, bytes(by), *_]:
+        case [3, bytes(subject), int(generation), int(incarnation), int(departure), bytes(by), *_] if (
+            departure in _DEPARTURES
+        ):
             _check_counters(generation, incarnation)
-            standing = Standing(generation, departure, incarnation, Rank.DEAD)
+            standing = Standing(generation, Departure(departure), incarnation, Rank.DEAD)
             return Left(_short(subject), standing, _short(by), encoded)
         case [4, bytes(subject), int(generation), int(duration_ms), *_]:
             _check_counters(generation, duration_ms)
@@ -308,8 +310,12 @@ def _short(value: object) -> bytes:
 
 def _check_counters(*values: int) -> None:
     for value in values:
-        if not 0 <= value < COUNTER_MAX:
+        if type(value) is not int or not 0 <= value < COUNTER_MAX:  # a boolean would pass for one
             raise BadClaim("a counter out of range")
+
+
+_CAUSES = frozenset(Cause)
+_DEPARTURES = frozenset(Departure) - {Departure.NONE}
 
 
 def _refuse_tag(*_arguments: object) -> object:
