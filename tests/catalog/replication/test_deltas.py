@@ -2,6 +2,8 @@ from __future__ import annotations
 
 import cbor2
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from adsum.catalog.replication import bodies
 from adsum.catalog.replication.bodies import Busy, Standing
@@ -58,6 +60,7 @@ def test_fields_of_a_later_version_are_ignored_and_kept() -> None:
         changed(5, [[NUMBER_MAX, 1, b"x"]]),
         changed(5, [[3, 1, False]]),
         changed(5, [[3, 1, True]]),  # a notice in a range
+        changed(5, [[3, 1, b"x"], [3, 2, b"y"]]),
         changed(5, [[3]]),
         changed(5, [3]),
         changed(5, [[3, 1, bytes(VALUE_BYTES_MAX + 1)]]),
@@ -129,3 +132,43 @@ def test_what_is_not_a_body_is_refused(body: bytes) -> None:
             read(body)
     with pytest.raises(BadBytes):
         bodies.read_items(body)
+
+
+LEAVES = st.one_of(
+    st.integers(-(1 << 64), 1 << 64),
+    st.sampled_from([0, 1, 2, 5, 9, True, False, None, OWNER, DIGEST, b"", "", 1.5]),
+    st.binary(max_size=12),
+)
+SHAPES = st.recursive(LEAVES, lambda inner: st.lists(inner, max_size=10), max_leaves=40)
+
+
+@given(st.one_of(st.binary(max_size=64), st.lists(SHAPES, max_size=10).map(cbor2.dumps)))
+def test_anything_is_decoded_or_refused_and_never_more(encoded: bytes) -> None:
+    """An answer of "no time" is told as such; nothing else may come out of reading."""
+    for read in (
+        decode,
+        bodies.read_compare,
+        bodies.read_compared,
+        bodies.read_fetch,
+        bodies.read_fetched,
+        bodies.read_items,
+    ):
+        try:
+            read(encoded)
+        except (BadBytes, Busy):
+            continue
+
+
+ITEMS = st.lists(
+    st.builds(Item, st.integers(0, NUMBER_MAX - 1), st.integers(1, 500), st.none() | st.binary(max_size=40)),
+    max_size=20,
+    unique_by=lambda item: item.number,
+)
+
+
+@given(ITEMS, st.integers(0, (1 << 53) - 1), st.integers(0, (1 << 64) - 1))
+def test_what_was_encoded_is_decoded(items: list[Item], generation: int, owner_digest: int) -> None:
+    delta = decode(push(OWNER, generation, 500, owner_digest, items))
+    assert (delta.generation, delta.digest, delta.items) == (generation, owner_digest, tuple(items))
+    delta = decode(span(OWNER, generation, 500, owner_digest, items, since=3, through=500, gc_version=7))
+    assert (delta.items, delta.since, delta.through, delta.gc_version) == (tuple(items), 3, 500, 7)

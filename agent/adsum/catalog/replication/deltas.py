@@ -195,6 +195,9 @@ def _items(rows: list[object], latest: int) -> tuple[tuple[Item, ...], tuple[tup
                 notices.append(_place(number, behind, latest))
             case _:
                 raise BadBytes("an item of unknown shape")
+    numbers = [*(item.number for item in items), *(number for number, _ in notices)]
+    if len(dict.fromkeys(numbers)) < len(rows):
+        raise BadBytes("one item twice")
     return tuple(items), tuple(notices)
 
 
