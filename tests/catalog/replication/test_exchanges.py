@@ -120,7 +120,7 @@ def test_while_equal_an_exchange_is_one_question_of_a_kilobyte() -> None:
 def test_who_is_below_the_forgotten_tombstones_is_given_the_whole_owner() -> None:
     _, one, other = settled_pair()
     now = at(MINUTE)
-    whole = push(other.short, 1, 3, term(A1), [A1, B2, B3_GONE])
+    whole = push(other.short, 1, 3, term(A1), [A1, B3_GONE])
     one.core.hear(now, other.short, (whole,))
     for peer in (one,):
         peer.core.tick(at(MINUTE + TOMBSTONE_NS))
