@@ -52,19 +52,26 @@ def test_an_agent_that_starts_again_has_everything_within_seconds_and_everybody_
     assert figures.equal_after_s <= 5
 
 
-def test_an_agent_that_joins_has_the_catalog_within_two_seconds() -> None:
-    world = CatalogWorld(AGENTS, seed=1, conditions=LOSSY)
+def test_an_agent_that_joins_has_the_catalog_within_a_second_or_two() -> None:
+    """More when a connection has to be tried twice, which costs a second each time."""
+    times_s = sorted(time_to_have_all(seed) for seed in range(5))
+    assert times_s[2] <= 1
+    assert times_s[4] <= 5
+
+
+def time_to_have_all(seed: int) -> float:
+    world = CatalogWorld(20, seed=seed, conditions=LOSSY)
     world.form_whole()
     world.run_for(3 * SECOND)
     world.kill(0)
     world.run_for(SECOND)
     world.start(0)
     world.join(0, by=7)
-    world.run_for(2 * SECOND)
-    owners = world.replica(0).owners()
-    assert (
-        sum(holding.state is not None and holding.state.is_complete for holding in owners.values()) == AGENTS
-    )
+    began_ns, owners = world.now_ns, world.replica(0).owners()
+    while sum(holding.state is not None and holding.state.is_complete for holding in owners.values()) < 20:
+        assert world.now_ns - began_ns < 20 * SECOND
+        world.run_for(SECOND // 20)
+    return (world.now_ns - began_ns) / SECOND
 
 
 def test_twenty_that_start_together_with_nothing_end_with_everything() -> None:
