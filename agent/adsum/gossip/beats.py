@@ -17,7 +17,6 @@ same member, and what is stale is skipped, and swept out now and then."""
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from adsum.gossip.histogram import Histogram
@@ -50,33 +49,35 @@ class Beats:
         self._until_sweep = SWEEP_AFTER
 
     def hear(self, now_ns: int, member: Member, beat: int) -> None:
-        self._hear(now_ns, ((member, beat),))
+        if beat <= member.beat:
+            return
+        self.advances += 1
+        member.beat = beat
+        offset_ns = now_ns - beat * self.interval_ns
+        if offset_ns < member.beat_offset_ns or now_ns - member.beat_offset_at_ns > OFFSET_KEPT_NS:
+            member.beat_offset_ns = offset_ns
+            member.beat_offset_at_ns = now_ns
+        if member.beat_told:
+            member.beat_told = 0
+            self._stacks[0].append(member)
 
     def hear_all(self, now_ns: int, roster: Roster, packed: bytes) -> None:
         find = roster.by_short.get
-        self._hear(
-            now_ns,
-            [
-                (member, beat)
-                for short, tag, beat in BEAT.iter_unpack(packed)
-                if (member := find(short)) is not None and beat > member.beat and tag == member.alive.tag
-            ],
-        )
-
-    def _hear(self, now_ns: int, heard: Iterable[tuple[Member, int]]) -> None:
-        interval_ns, fresh = self.interval_ns, self._stacks[0]
-        for member, beat in heard:
-            if beat <= member.beat:
-                continue
-            member.beat = beat
-            self.advances += 1
-            offset_ns = now_ns - beat * interval_ns
-            if offset_ns < member.beat_offset_ns or now_ns - member.beat_offset_at_ns > OFFSET_KEPT_NS:
-                member.beat_offset_ns = offset_ns
-                member.beat_offset_at_ns = now_ns
-            if member.beat_told:
-                member.beat_told = 0
-                fresh.append(member)
+        interval_ns, fresh, advances = self.interval_ns, self._stacks[0], 0
+        long_ago_ns = now_ns - OFFSET_KEPT_NS
+        for short, tag, beat in BEAT.iter_unpack(packed):
+            member = find(short)
+            if member is not None and beat > member.beat and tag == member.alive.tag:
+                member.beat = beat
+                advances += 1
+                offset_ns = now_ns - beat * interval_ns
+                if offset_ns < member.beat_offset_ns or member.beat_offset_at_ns < long_ago_ns:
+                    member.beat_offset_ns = offset_ns
+                    member.beat_offset_at_ns = now_ns
+                if member.beat_told:
+                    member.beat_told = 0
+                    fresh.append(member)
+        self.advances += advances
 
     def pack(self, room_bytes: int) -> bytes:
         taken = self._take(min(ENTRIES_MAX, room_bytes // BEAT.size))
