@@ -104,6 +104,28 @@ def test_what_makes_no_sense_is_refused(fields: list[object]) -> None:
         records.decode(cbor2.dumps(fields))
 
 
+@pytest.mark.parametrize(
+    "value",
+    [
+        cbor2.CBORTag(35, "(a+)+b"),
+        cbor2.CBORTag(9_999, [1]),
+        cbor2.undefined,
+        cbor2.CBORSimpleValue(99),
+        b"bytes",
+        1 << 200,
+        {1: "a key that is a number"},
+        [{"deep": {b"k": 1}}],
+    ],
+    ids=str,
+)
+def test_settings_of_a_mesh_that_no_client_could_be_told_cost_their_item_alone(value: object) -> None:
+    """In an answer with others they would make an error of all of it."""
+    proxy = cbor2.dumps({"Config": value})
+    fields = [1, "web1", "web", "", [], "", 80, {}, {}, 1, 1, False, proxy, b""]
+    with pytest.raises(BadBytes):
+        records.decode(cbor2.dumps(fields))
+
+
 @given(st.binary(max_size=64))
 def test_random_bytes_are_a_record_or_refused(value: bytes) -> None:
     try:

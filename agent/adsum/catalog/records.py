@@ -23,6 +23,7 @@ from adsum.frozen import dataclass
 
 OUTPUT_BYTES_MAX = 96
 MESH_BYTES_MAX = 32 * 1024
+MESH_DEPTH_MAX = 32
 STATUSES = (Status.PASSING, Status.WARNING, Status.CRITICAL)
 
 
@@ -158,13 +159,7 @@ def _opened(nested: bytes) -> Mapping[str, object]:
         return {}
     if len(nested) > MESH_BYTES_MAX:
         raise BadBytes("mesh settings that are too long")
-    try:
-        settings = cbor2.loads(nested, max_depth=32, allow_indefinite=False)
-    except (cbor2.CBORDecodeError, ValueError, MemoryError) as error:
-        raise BadBytes("mesh settings that are none") from error
-    if not isinstance(settings, dict):
-        raise BadBytes("mesh settings that are none")
-    return settings
+    return strict.settings(nested, depth_max=MESH_DEPTH_MAX)
 
 
 def _texts(values: dict[object, object]) -> dict[str, str]:

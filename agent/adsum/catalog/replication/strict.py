@@ -20,10 +20,39 @@ _NO_TAGS = dict.fromkeys(_TAGS, _refuse_tag)
 
 def loads(encoded: bytes) -> list[object]:
     """A canonical array; variants of one message would else fill memories that go by bytes."""
+    fields = _loads(encoded, depth_max=3)
+    if not isinstance(fields, list) or cbor2.dumps(fields) != encoded:
+        raise BadBytes("not a canonical array")
+    if fields and type(fields[0]) is bool:  # which would pass for the number that says what it is
+        raise BadBytes("unknown shape")
+    return fields
+
+
+def settings(encoded: bytes, *, depth_max: int) -> dict[str, object]:
+    """A map that JSON can say: it is carried for clients, and one value they cannot be told would cost them
+    the whole answer."""
+    value = _loads(encoded, depth_max=depth_max)
+    if not isinstance(value, dict) or not _is_json(value):
+        raise BadBytes("settings that are none")
+    return value
+
+
+def _is_json(value: object) -> bool:
+    if isinstance(value, dict):
+        return all(type(key) is str for key in value) and all(map(_is_json, value.values()))
+    if isinstance(value, list):
+        return all(map(_is_json, value))
+    return value is None or type(value) in _SCALARS
+
+
+_SCALARS = (str, int, float, bool)
+
+
+def _loads(encoded: bytes, *, depth_max: int) -> object:
     try:
-        fields = cbor2.loads(
+        return cbor2.loads(
             encoded,
-            max_depth=3,
+            max_depth=depth_max,
             allow_indefinite=False,
             strict_hashable_types=True,
             semantic_decoders=_NO_TAGS,
@@ -31,11 +60,6 @@ def loads(encoded: bytes) -> list[object]:
         )
     except (cbor2.CBORDecodeError, ValueError, MemoryError) as error:
         raise BadBytes("not the CBOR we speak") from error
-    if not isinstance(fields, list) or cbor2.dumps(fields) != encoded:
-        raise BadBytes("not a canonical array")
-    if fields and type(fields[0]) is bool:  # which would pass for the number that says what it is
-        raise BadBytes("unknown shape")
-    return fields
 
 
 def counter(value: object, below: int, *, at_least: int = 0) -> int:
