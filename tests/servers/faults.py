@@ -5,12 +5,13 @@ from __future__ import annotations
 import threading
 from pathlib import Path
 
-from adsum.storage.files import DiskFull, File, OsFolder, StorageFailed
+from adsum.storage.files import DiskFull, File, OsFolder, ReadFailed, StorageFailed
 
 
 class Faults:
     def __init__(self) -> None:
         self.syncs_fail = False
+        self.reads_fail = False
         self.is_full = False
         self.flowing = threading.Event()  # cleared: a sync does not come back
         self.flowing.set()
@@ -52,6 +53,8 @@ class _FaultyFile:
         self._faults = faults
 
     def read(self, offset: int, length: int) -> bytes:
+        if self._faults.reads_fail:
+            raise ReadFailed("could not read: input/output error")
         return self._file.read(offset, length)
 
     def write(self, offset: int, content: bytes) -> None:

@@ -15,7 +15,7 @@ from adsum.raft.messages import SnapshotOffer, Stamp
 from adsum.raft.types import Configuration, MemberId, SnapshotMeta, Term
 from adsum.servers import carrying, wire
 from adsum.servers.carrying import BEGIN, PIECE, Carrier, CarryCounters, Receiver
-from adsum.storage.files import OsFolder, StorageFailed
+from adsum.storage.files import StorageFailed
 from adsum.storage.segment import SnapshotRef
 from adsum.storage.snapshots import PIECE_BYTES, Snapshots
 from tests.servers.faults import Faults, FaultyFolder
@@ -55,6 +55,29 @@ class Line:
         return cbor2.dumps([sha256, offset, crc, bytes([content[0] ^ 1]) + content[1:]])
 
 
+class There:
+    """The server that the file is for."""
+
+    def __init__(self, ends: Ends) -> None:
+        self._ends = ends
+        self.committed = 0
+        self.overtaken_offers: list[SnapshotOffer] = []
+
+    def commit(self) -> int:
+        return self.committed
+
+    def arrived(self, offer: SnapshotOffer, ref: SnapshotRef) -> None:
+        assert ref == self._ends.ref
+        assert self._ends.there.verify(ref) == META
+        self._ends.arrived.append(offer)
+
+    def overtaken(self, offer: SnapshotOffer) -> None:
+        self.overtaken_offers.append(offer)
+
+    def broken(self, error: StorageFailed) -> None:
+        self._ends.broken.append(error)
+
+
 class Ends:
     """Two folders, and what became of the transfer."""
 
@@ -64,24 +87,26 @@ class Ends:
         self.arrived: list[SnapshotOffer] = []
         self.broken: list[StorageFailed] = []
         self.ended: list[tuple[MemberId, bool]] = []
+        self.examined: list[SnapshotRef] = []
+        self.hands = There(self)
         self.faults = Faults()
         self.there = Snapshots(FaultyFolder(path / "there", self.faults))
-        here = Snapshots(OsFolder(path / "here"))
+        self.faults_here = Faults()
+        here = Snapshots(FaultyFolder(path / "here", self.faults_here))
         making = here.make(META)
         for number in range(PIECES - 1):
             making.write(bytes([number]) * PIECE_BYTES)
         making.write(b"the end")
         self.ref = making.finish()
         self.line = Line(self.new_receiver(), breaks)
-        self.carrier = Carrier(self.line, here, self.counters, wire.Encoder().encode)
+        self.carrier = Carrier(self.line, here, self.counters, wire.Encoder().encode, self.examine)
 
     def new_receiver(self) -> Receiver:
-        return Receiver(self.there, self.counters, self.arrive, self.broken.append)
+        return Receiver(self.there, self.counters, self.hands)
 
-    def arrive(self, offer: SnapshotOffer, ref: SnapshotRef) -> None:
-        assert ref == self.ref
-        assert self.there.verify(ref) == META
-        self.arrived.append(offer)
+    async def examine(self, ref: SnapshotRef) -> None:
+        assert self.ended == [], "the core is told afterwards, or it offers the same file again"
+        self.examined.append(ref)
 
     async def carry(self) -> None:
         def ended(member: MemberId, *, is_ok: bool) -> None:
@@ -164,13 +189,61 @@ async def test_a_file_of_another_membership_than_was_offered_is_not_installed(tm
     assert ends.counters.damaged == 1
 
 
-async def test_a_file_that_went_meanwhile_is_not_sent(tmp_path: Path) -> None:
+async def test_a_file_that_went_meanwhile_is_not_sent_and_looked_after(tmp_path: Path) -> None:
     ends = Ends(tmp_path)
     for file in (tmp_path / "here").glob("*.snapshot"):
         file.unlink()
     await ends.carry()
     assert ends.ended == [(B, False)]
     assert ends.line.calls == 0
+    assert ends.examined == [ends.ref]
+
+
+async def test_a_file_that_cannot_be_read_is_looked_after(tmp_path: Path) -> None:
+    ends = Ends(tmp_path)
+    ends.faults_here.reads_fail = True
+    await ends.carry()
+    assert ends.ended == [(B, False)]
+    assert ends.examined == [ends.ref]
+
+
+async def test_a_file_that_arrives_as_another_is_looked_after_by_its_sender(tmp_path: Path) -> None:
+    ends = Ends(tmp_path)
+    (file,) = (tmp_path / "here").glob("*.snapshot")
+    with file.open("r+b") as opened:
+        opened.seek(PIECE_BYTES)
+        opened.write(b"rot")
+    await ends.carry()
+    assert ends.ended == [(B, False)]
+    assert ends.examined == [ends.ref]
+    assert ends.arrived == []
+    assert ends.counters.damaged == 1
+
+
+async def test_a_transfer_that_fails_on_the_way_throws_no_doubt_on_the_file(
+    tmp_path: Path, autojump_clock: MockClock
+) -> None:
+    ends = Ends(tmp_path, lambda _call, method: "before" if method == PIECE else "")
+    await ends.carry()
+    assert ends.ended == [(B, False)]
+    assert ends.examined == []
+
+
+@pytest.mark.parametrize("call", range(1, CALLS + 1))
+async def test_b5_a_receiver_that_has_committed_as_much_meanwhile_takes_no_more_of_the_file(
+    call: int, tmp_path: Path
+) -> None:
+    def overtake(number: int, _method: str) -> str:
+        ends.hands.committed = META.index if number >= call else META.index - 1
+        return ""
+
+    ends = Ends(tmp_path, overtake)
+    await ends.carry()
+    assert ends.hands.overtaken_offers == [OFFER]
+    assert ends.arrived == []
+    assert ends.ended == [(B, True)]  # the leader asks for what comes behind it
+    assert ends.line.calls == call
+    assert list((tmp_path / "there").iterdir()) == []
 
 
 @pytest.mark.parametrize(

@@ -6,13 +6,18 @@
 Each answer says what is on the receiver's disk, so whatever breaks in between (the line, either process)
 costs one piece: the next `begin` goes on from there. The last piece is answered when the file was checked as
 a whole, is in place, and the offer was handed to the receiver's core; if that answer is lost, `begin` gives
-it again.
+it again. Who has committed as much by another way meanwhile wants no more of the file: its core takes the
+offer and tells the leader where it stands.
+
+A file that cannot be read here, or arrived as another one than was meant, may be damaged on our own disk.
+Whoever makes snapshots is told before the transfer ends, so that the core does not offer it again for ever.
 """
 
 from __future__ import annotations
 
+import enum
 import logging
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import Protocol, TypeVar
 
@@ -29,6 +34,7 @@ from adsum.storage.segment import SnapshotRef
 from adsum.storage.snapshots import Piece, SnapshotDamaged, SnapshotReading, SnapshotReceiving, Snapshots
 
 BEGIN, PIECE = "snapshot-begin", "snapshot-piece"
+DAMAGED = "damaged"  # whole, and not the file that was meant
 AGAIN = "again"  # the receiver knows nothing of it any more: it was restarted, or took another offer
 CALL_S = 10.0  # for 256 KiB
 FAILURES_MAX = 5  # in a row; then the core decides when to offer it again
@@ -53,6 +59,7 @@ class CarryCounters:
     pieces_refused: int = 0  # out of place, or damaged on the way
     resumed: int = 0  # begun where an earlier attempt ended
     damaged: int = 0  # whole, and not the file that was meant
+    overtaken: int = 0  # not wanted any more: as much was committed here by another way
 
 
 class Asks(Protocol):
@@ -61,6 +68,12 @@ class Asks(Protocol):
 
 class Ended(Protocol):
     def __call__(self, member: MemberId, *, is_ok: bool) -> None: ...
+
+
+class Outcome(enum.Enum):
+    ARRIVED = "arrived"
+    FAILED = "failed"
+    DOUBTFUL = "doubtful"  # our own file may be damaged
 
 
 class Carrier:
@@ -72,11 +85,14 @@ class Carrier:
         snapshots: Snapshots,
         counters: CarryCounters,
         encode: Callable[[SnapshotOffer], bytes],
+        examine: Callable[[SnapshotRef], Awaitable[None]],
     ) -> None:
+        """`examine` finds out whether our own file is damaged, and sees to another if so."""
         self._asks = asks
         self._snapshots = snapshots
         self._counters = counters
         self._encode = encode
+        self._examine = examine
         self._under_way: dict[MemberId, trio.CancelScope] = {}
 
     async def carry(self, offer: SnapshotOffer, ref: SnapshotRef, ended: Ended) -> None:
@@ -85,28 +101,32 @@ class Carrier:
             self._under_way[offer.target].cancel()
         with trio.CancelScope() as scope:
             self._under_way[offer.target] = scope
-            is_ok = await self._brought(offer, ref)
-            self._counters.sent += is_ok
-            self._counters.given_up += not is_ok
-            ended(offer.target, is_ok=is_ok)
+            outcome = await self._brought(offer, ref)
+            self._counters.sent += outcome is Outcome.ARRIVED
+            self._counters.given_up += outcome is not Outcome.ARRIVED
+            if outcome is Outcome.DOUBTFUL:
+                await self._examine(ref)
+            ended(offer.target, is_ok=outcome is Outcome.ARRIVED)
         if self._under_way.get(offer.target) is scope:
             del self._under_way[offer.target]
 
-    async def _brought(self, offer: SnapshotOffer, ref: SnapshotRef) -> bool:
+    async def _brought(self, offer: SnapshotOffer, ref: SnapshotRef) -> Outcome:
         try:
             reading = await trio.to_thread.run_sync(self._snapshots.open, ref)
-        except StorageFailed as error:  # removed in favour of a later one
+        except StorageFailed as error:  # removed in favour of a later one, unless it is the newest
             log.warning("snapshot %d cannot be sent any more: %s", ref.index, error)
-            return False
+            return Outcome.DOUBTFUL
         try:
+            if reading.length != ref.size_bytes:
+                return Outcome.DOUBTFUL
             return await self._persist(offer, ref, reading)
         except (Declined, ReadFailed, wire.Unreadable) as error:
             log.warning("snapshot %d was not sent to %s: %s", ref.index, offer.target.node, error)
-            return False
+            return Outcome.DOUBTFUL if _may_be_ours(error) else Outcome.FAILED
         finally:
             reading.close()
 
-    async def _persist(self, offer: SnapshotOffer, ref: SnapshotRef, reading: SnapshotReading) -> bool:
+    async def _persist(self, offer: SnapshotOffer, ref: SnapshotRef, reading: SnapshotReading) -> Outcome:
         """Only what brings it further than it ever was counts as progress."""
         failures, furthest = 0, -1
         offset: int | None = None  # what the receiver wants; None: it has to be asked
@@ -123,9 +143,9 @@ class Carrier:
                 await trio.sleep(min(PAUSE_S_MAX, PAUSE_S_MIN * 2.0**failures))
                 continue
             if offset >= ref.size_bytes:
-                return True
+                return Outcome.ARRIVED
             failures, furthest = (0, offset) if offset > furthest else (failures + 1, furthest)
-        return False
+        return Outcome.FAILED
 
     async def _next(
         self, offer: SnapshotOffer, ref: SnapshotRef, reading: SnapshotReading, offset: int | None
@@ -140,6 +160,25 @@ class Carrier:
         return _offset(answer)
 
 
+def _may_be_ours(error: Exception) -> bool:
+    return isinstance(error, ReadFailed) or (isinstance(error, Declined) and error.code == DAMAGED)
+
+
+class Hands(Protocol):
+    """Into which the receiver gives what comes of it."""
+
+    def commit(self) -> int:
+        """How far all is committed here."""
+
+    def arrived(self, offer: SnapshotOffer, ref: SnapshotRef) -> None:
+        """The file is in place."""
+
+    def overtaken(self, offer: SnapshotOffer) -> None:
+        """The file is not wanted any more; the leader has to hear why."""
+
+    def broken(self, error: StorageFailed) -> None: ...
+
+
 class Receiver:
     """The receiving side: one file at a time, of whoever began last."""
 
@@ -147,13 +186,11 @@ class Receiver:
         self,
         snapshots: Snapshots,
         counters: CarryCounters,
-        arrived: Callable[[SnapshotOffer, SnapshotRef], None],
-        broken: Callable[[StorageFailed], None],
+        hands: Hands,
     ) -> None:
         self._snapshots = snapshots
         self._counters = counters
-        self._arrived = arrived
-        self._broken = broken
+        self._hands = hands
         self._turn = trio.Lock()
         self._offer: SnapshotOffer | None = None
         self._ref: SnapshotRef | None = None
@@ -163,8 +200,10 @@ class Receiver:
     async def begin(self, body: bytes) -> bytes:
         offer, ref = _begin(body)
         async with self._turn:
+            if ref.index <= self._hands.commit():
+                return self._overtaken(offer, ref)
             if ref in self._in_place:
-                self._arrived(offer, ref)
+                self._hands.arrived(offer, ref)
                 return cbor2.dumps(ref.size_bytes)
             self._offer = offer
             if self._receiving is None or ref != self._ref:
@@ -175,15 +214,19 @@ class Receiver:
     async def piece(self, body: bytes) -> bytes:
         sha256, piece = _piece(body)
         async with self._turn:
-            receiving, ref = self._receiving, self._ref
-            if receiving is None or ref is None or ref.sha256 != sha256:
+            receiving, ref, offer = self._receiving, self._ref, self._offer
+            if receiving is None or ref is None or offer is None or ref.sha256 != sha256:
                 raise Declined(AGAIN, "another snapshot was begun here")
+            if ref.index <= self._hands.commit():
+                self._receiving = None
+                await self._guarded(receiving.abandon)
+                return self._overtaken(offer, ref)
             if await self._guarded(lambda: receiving.take(piece)):
                 self._counters.pieces_received += 1
             else:
                 self._counters.pieces_refused += 1
             if receiving.is_complete:
-                await self._finish(receiving, ref)
+                await self._finish(receiving, offer, ref)
             return cbor2.dumps(receiving.offset)
 
     async def _open(self, ref: SnapshotRef) -> None:
@@ -194,21 +237,25 @@ class Receiver:
         self._receiving = await self._guarded(lambda: self._snapshots.receive(ref))
         self._counters.resumed += self._receiving.offset > 0
 
-    async def _finish(self, receiving: SnapshotReceiving, ref: SnapshotRef) -> None:
+    async def _finish(self, receiving: SnapshotReceiving, offer: SnapshotOffer, ref: SnapshotRef) -> None:
         self._receiving = None
-        offer = self._offer
-        assert offer is not None, "a piece follows on an offer"
         try:
             meta = await self._guarded(receiving.finish)
         except SnapshotDamaged as error:
             self._counters.damaged += 1
-            raise Declined("damaged", str(error)) from error
+            raise Declined(DAMAGED, str(error)) from error
         if meta != offer.snapshot:
             self._counters.damaged += 1
-            raise Declined("damaged", "the file is of another snapshot than was offered")
+            raise Declined(DAMAGED, "the file is of another snapshot than was offered")
         self._counters.received += 1
         self._in_place = [*self._in_place, ref][-ARRIVED_MAX:]
-        self._arrived(offer, ref)
+        self._hands.arrived(offer, ref)
+
+    def _overtaken(self, offer: SnapshotOffer, ref: SnapshotRef) -> bytes:
+        """What is committed here must not be taken back, nor a file of it come into anybody's way."""
+        self._counters.overtaken += 1
+        self._hands.overtaken(offer)
+        return cbor2.dumps(ref.size_bytes)
 
     async def _guarded(self, work: Callable[[], T]) -> T:
         try:
@@ -216,7 +263,7 @@ class Receiver:
         except DiskFull as error:
             raise Declined("full", str(error)) from error
         except StorageFailed as error:
-            self._broken(error)
+            self._hands.broken(error)
             raise Declined("broken", "its disk has failed") from error
 
 

@@ -2,8 +2,9 @@
 
 The copy is taken on the loop between two entries and costs little; it is encoded and written in a thread;
 only the record that makes it count goes through the log's own thread. Snapshots are made when enough was
-applied, when the log in memory has become large, and when the newest one is of an epoch before the last
-recovery of the quorum, for nobody would take that one.
+applied, when the log in memory has become large, when the newest one is of an epoch before the last
+recovery of the quorum, for nobody would take that one, and when the file of the newest one turns out to be
+damaged while it is sent to somebody.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from adsum.raft.types import SnapshotMeta
 from adsum.servers.errors import StoreBroken
 from adsum.storage.files import DiskFull, StorageFailed
 from adsum.storage.segment import SnapshotRef
+from adsum.storage.snapshots import SnapshotDamaged
 
 if TYPE_CHECKING:
     from adsum.servers.driver import Driver
@@ -31,6 +33,7 @@ class Compaction:
     def __init__(self, driver: Driver) -> None:
         self._driver = driver
         self._making = trio.Lock()
+        self._damaged: SnapshotRef | None = None
         self._is_preparing = False
 
     async def run(self) -> None:
@@ -48,6 +51,8 @@ class Compaction:
         raft_log = driver.core.replica.log
         if raft_log.is_restoring:
             return False
+        if self._damaged is not None and self._is_newest(self._damaged):
+            return True
         if raft_log.snapshot.epoch != driver.core.replica.stamp.epoch:
             return True
         newer = raft_log.applied - raft_log.snapshot.index
@@ -74,6 +79,40 @@ class Compaction:
                 raise StoreBroken(f"{error}, while a snapshot was written; this process ends") from error
             await self._count_it(meta, ref)
             return meta
+
+    async def examine(self, ref: SnapshotRef) -> None:
+        """A damaged file is sent to nobody any more, and the next look makes another. If there is nothing to
+        make it of, this server stands on what it could not read again, and ends as its next start would."""
+        if ref == self._damaged or not self._is_newest(ref):
+            return
+        try:
+            await trio.to_thread.run_sync(self._driver.storing.raft_log.snapshots.verify, ref)
+        except (SnapshotDamaged, StorageFailed) as error:
+            if ref != self._damaged and self._is_newest(ref):
+                self._set_aside(ref, error)
+
+    def _set_aside(self, ref: SnapshotRef, damage: Exception) -> None:
+        driver = self._driver
+        self._damaged = ref
+        driver.counters.snapshots_damaged += 1
+        driver.storing.forget_snapshot(ref)
+        if driver.core.snapshot_point() is not None or driver.core.replica.log.is_restoring:
+            log.error(
+                "the snapshot at index %d is damaged on this disk and is sent to nobody any more; another is "
+                "made now. Look after the disk: %s",
+                ref.index,
+                damage,
+            )
+            return
+        driver.fail(
+            StorageFailed(
+                f"the snapshot at index {ref.index} is damaged on this disk ({damage}), and nothing was "
+                "applied since that another could be made of"
+            )
+        )
+
+    def _is_newest(self, ref: SnapshotRef) -> bool:
+        return ref == self._driver.storing.raft_log.snapshot
 
     def _write(self, meta: SnapshotMeta, pieces: Iterator[bytes]) -> SnapshotRef:
         making = self._driver.storing.raft_log.snapshots.make(meta)

@@ -63,6 +63,7 @@ class DriverCounters:
     refused_full: int = 0  # proposals, for want of room
     snapshots_made: int = 0
     snapshots_failed: int = 0
+    snapshots_damaged: int = 0  # found so when they were to be sent
     snapshots_installed: int = 0
 
 
@@ -154,6 +155,10 @@ class Driver:
     def report_snapshot(self, member: MemberId, *, is_ok: bool) -> None:
         self.core.report_snapshot(member, is_ok=is_ok)
         self._woken.set()
+
+    async def examine_snapshot(self, ref: SnapshotRef) -> None:
+        """It could not be brought to somebody, and that may be its file's fault."""
+        await self._compaction.examine(ref)
 
     def fail(self, error: StorageFailed) -> None:
         """Some write or sync failed. Nothing will be stored any more."""

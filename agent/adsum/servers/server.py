@@ -106,8 +106,10 @@ class ConsensusServer:
         self.gate = Gate(self._identity, security)
         self.links = Links(self.gate, directory, Random(random.getrandbits(64)), self._unreachable)
         self._founding = Founding(opened.log, restored, machine, settings, self.links, self._alive)
-        self._carrier = Carrier(self.links, opened.log.snapshots, self.carry_counters, self._encoder.encode)
-        self._receiver = Receiver(opened.log.snapshots, self.carry_counters, self._arrived, self._fail)
+        self._carrier = Carrier(
+            self.links, opened.log.snapshots, self.carry_counters, self._encoder.encode, self._examine
+        )
+        self._receiver = Receiver(opened.log.snapshots, self.carry_counters, self)
         self._requests = Requests(self._running, self.links, settings)
         self.answering = Answering(self, self._methods(), self._hear)
         self.streams = StreamServer(self.gate, calls=CallServer(self.answering))
@@ -166,6 +168,24 @@ class ConsensusServer:
             return False
         return any(member.node == node for member in self.driver.core.replica.configuration.members())
 
+    # For `Receiver`.
+
+    def commit(self) -> int:
+        return 0 if self.driver is None else self.driver.core.replica.log.commit
+
+    def arrived(self, offer: SnapshotOffer, ref: SnapshotRef) -> None:
+        if self.driver is not None:
+            self.driver.storing.note_snapshot(offer.snapshot, ref)
+            self.driver.step(offer)
+
+    def overtaken(self, offer: SnapshotOffer) -> None:
+        if self.driver is not None:
+            self.driver.step(offer)
+
+    def broken(self, error: StorageFailed) -> None:
+        if self.driver is not None:
+            self.driver.fail(error)
+
     # For the driver.
 
     def send(self, message: Message) -> None:
@@ -196,11 +216,6 @@ class ConsensusServer:
         else:
             self._founding.hear(message)
 
-    def _arrived(self, offer: SnapshotOffer, ref: SnapshotRef) -> None:
-        if self.driver is not None:
-            self.driver.storing.note_snapshot(offer.snapshot, ref)
-            self.driver.step(offer)
-
     def _carried(self, member: MemberId, *, is_ok: bool) -> None:
         if self.driver is not None:
             self.driver.report_snapshot(member, is_ok=is_ok)
@@ -209,9 +224,9 @@ class ConsensusServer:
         if self.driver is not None:
             self.driver.report_unreachable(node)
 
-    def _fail(self, error: StorageFailed) -> None:
+    async def _examine(self, ref: SnapshotRef) -> None:
         if self.driver is not None:
-            self.driver.fail(error)
+            await self.driver.examine_snapshot(ref)
 
     def _running(self) -> Driver:
         if self.driver is None:

@@ -141,6 +141,10 @@ class Storing:
         for key in sorted(self._refs)[:-REFS_MAX]:
             del self._refs[key]
 
+    def forget_snapshot(self, ref: SnapshotRef) -> None:
+        """It is sent to nobody any more."""
+        self._refs.pop((ref.index, ref.term), None)
+
     # Inside.
 
     def _pass_what_needs_no_sync(self) -> None:
