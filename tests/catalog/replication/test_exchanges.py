@@ -46,6 +46,20 @@ def test_a_newcomer_whose_partner_fails_asks_another_after_a_second() -> None:
     assert len(begun(newcomer)) == 1
 
 
+def test_who_does_not_answer_within_two_seconds_is_not_waited_for() -> None:
+    newcomer = Peer(9)
+    for number in range(1, 6):
+        newcomer.core.joined(at(0), owner_id(number)[:8])
+    newcomer.core.tick(at(SECOND))
+    (ask,) = begun(newcomer)
+    newcomer.core.tick(at(3 * SECOND))
+    assert newcomer.core.tally.exchanges_failed == 1
+    newcomer.core.tick(at(4 * SECOND))
+    assert len(begun(newcomer)) == 1
+    newcomer.core.answered(at(4 * SECOND), ask.ticket, bodies.compared([], is_more=False))
+    assert newcomer.core.tally.dropped == {"not asked for": 1}
+
+
 def test_a_root_that_differs_for_a_moment_asks_nobody() -> None:
     _, one, other = settled_pair()
     for time_ms in range(3_000, 4_100, 100):

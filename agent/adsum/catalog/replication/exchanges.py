@@ -27,17 +27,17 @@ from adsum.now import MILLISECOND, MINUTE, SECOND, Now
 CONTACT_NS = 1_500 * MILLISECOND  # members hear of each other several times in it; none differed: all equal
 SETTLED_NS = 1_200 * MILLISECOND  # a push has reached everybody whom it ever will
 UNSETTLED_NS = 2 * SECOND
-YOUNG = 3  # halves of a second: the pushes are still under way
+YOUNG = 2  # halves of a second: the pushes are still under way
 BEGIN_EVERY_NS = 3 * SECOND
 BEGIN_USEFUL_NS = 500 * MILLISECOND
-BEGIN_YOUNG_NS = 2_500 * MILLISECOND
+BEGIN_YOUNG_NS = 1_500 * MILLISECOND
 BEGIN_USELESS_NS_MAX = 30 * SECOND
 FAILED_AGAIN_NS = 500 * MILLISECOND
 FULL_NS = MINUTE
 FULL_AGAIN_NS = SECOND
 JOIN_WITHIN_NS = 100 * MILLISECOND
 SCALE_FROM = 32  # members, up to which a minute is a minute
-SESSION_NS = MINUTE
+QUESTION_NS = 2 * SECOND  # who takes longer to answer is not worth waiting for: there are others
 TURNS_MAX = 512
 
 
@@ -138,26 +138,26 @@ class Exchanges:
     def _begin(self, now: Now, partner: bytes, *, is_full: bool) -> None:
         self.session = Session(partner, is_full=is_full)
         self.copies.tally.exchanges_begun += 1
-        self.copies.timers.set((Timer.LIMIT, None), now.monotonic_ns + SESSION_NS)
         if is_full:
             members = len(self.present) + 1
             scale = max(1.0, math.log2(members / SCALE_FROM) + 1)
             wait_ns = int(FULL_NS * scale * (0.9 + 0.2 * self.copies.random.random()))
             self.copies.timers.set((Timer.FULL, None), now.monotonic_ns + wait_ns)
-        self._compare(self.session)
+        self._compare(now, self.session)
 
     # Our questions.
 
-    def _compare(self, session: Session) -> None:
+    def _compare(self, now: Now, session: Session) -> None:
         body = bodies.compare(min(session.turns, bodies.TURN_MAX - 1), self.copies.root.pack_words())
-        self._ask(session, bodies.COMPARE, body)
+        self._ask(now, session, bodies.COMPARE, body)
 
-    def _ask(self, session: Session, method: str, body: bytes) -> None:
+    def _ask(self, now: Now, session: Session, method: str, body: bytes) -> None:
         self._tickets += 2  # even: the odd ones belong to `pulls`
         session.ticket = self._tickets
         session.is_fetching = method == bodies.FETCH
         session.turns += 1
         self.copies.tally.asked_bytes += len(body)
+        self.copies.timers.set((Timer.LIMIT, None), now.monotonic_ns + QUESTION_NS)
         self.copies.effects.append(Ask(session.ticket, session.partner, method, body))
 
     def answered(self, now: Now, ticket: int, body: bytes | None) -> None:
@@ -230,7 +230,7 @@ class Exchanges:
         elif session.wants or session.gives:
             self._fetch(now, session)
         elif session.is_more:
-            self._compare(session)
+            self._compare(now, session)
         else:
             self._end(now, session)
 
@@ -249,7 +249,7 @@ class Exchanges:
         self.copies.tally.owners_given += len(given)
         session.is_useful |= bool(given)
         if wanted or given:
-            self._ask(session, bodies.FETCH, bodies.fetch(wanted, given))
+            self._ask(now, session, bodies.FETCH, bodies.fetch(wanted, given))
         else:
             self._go_on(now, session)
 
