@@ -4,9 +4,10 @@ Begun when the root of others stays different from ours for longer than a push t
 changes never end, roots are never equal, and we look now and then; beyond that once a minute times the scale
 of the cluster, and at once when we have just come. What changed in the last moments is left to the pushes.
 
-How often: three seconds between two that we begin, more while they find only what pushes are bringing anyway
-and up to thirty when they find something and cannot mend it; less while there is a lot to fetch, for then the
-cluster has been in two parts and each exchange makes one more holder that others can ask.
+How soon again: half a second after one that was of use, for then the cluster has been in parts, and each
+exchange makes one more holder that others can ask; one and a half while they find only what pushes are
+bringing anyway; three after one that found a difference and could not mend it, and up to thirty while that
+goes on.
 
     begin → compare → fetch … fetch → compare … → end
 """
