@@ -44,7 +44,7 @@ from adsum.testing.raft_told import told_message, told_store
 
 STAMP = Stamp("simulated", 0)
 TRACE_LINES_MAX = 400  # the last ones tell the story
-COMMIT_NEWS_NS = 3 * MILLISECOND  # as the driver waits for entries that could carry it
+COMMIT_NEWS_NS_MAX = 6 * MILLISECOND  # the driver waits some 3 ms for entries that could carry it
 SNAPSHOT_NS_MIN, SNAPSHOT_NS_MAX = 5 * MILLISECOND, 400 * MILLISECOND  # to bring a file, or to give up
 
 # Small enough that windows fill, slices end and caps bite within seconds.
@@ -244,7 +244,7 @@ class Cluster:
         host.tells_news = False
         if host.server.core.owes_commit_news and not host.owes_news:
             host.owes_news = True
-            self.later(host, COMMIT_NEWS_NS, lambda: self._tell_news(host))
+            self.later(host, self.random.randint(1, COMMIT_NEWS_NS_MAX), lambda: self._tell_news(host))
         self._answer_reads(host)
         self.invariants.looked_at(host.server)
         if host.server.unsynced and not host.is_disk_busy:
