@@ -194,19 +194,21 @@ It asks no agent and sends nothing; equal seeds give equal figures. A thousand m
 Ctrl-C ends it.
 
 To plan with it, take your number of members, your -latency, and the -loss of a bad hour:
-  host-loss      how long clients may be sent to a host that is gone
-  crash          how long to a process that has ended on a host that is up
-  pause, slow-members, one-way, flip-flop
-                 what stalling hosts and bad lines cost in false verdicts; if it is more than a few, look
-                 for the cause
-  restart        whether announced restarts stay within their time
-  partition      how soon all are of one mind after a cut of a minute; give it -minutes=3
-  cold-start, all-restart
-                 how soon when all start at once, for the first time or after all were killed
-  quiet          how fast news travels, and what each member sends: multiply by your members for the network
 
-Then change one setting at a time, by its name in the configuration, and compare over -seeds=1-5. A lower
--suspicion-mult or -mode=adaptive finds lost hosts sooner and forgives shorter pauses: look at both."""
+    host-loss      how long clients may be sent to a host that is gone
+    crash          how long to a process that has ended on a host that is up
+    pause, slow-members, one-way, flip-flop
+                   what stalling hosts and bad lines cost in false verdicts; if it is more than a few, look
+                   for the cause
+    restart        whether announced restarts stay within their time
+    partition      how soon all are of one mind after a cut of a minute; give it -minutes=3
+    cold-start, all-restart
+                   how soon when all start at once, for the first time or after all were killed
+    quiet          how fast news travels, and what each member sends: multiply by your members for the network
+
+Then change one setting at a time, by its name in the configuration, and compare over -seeds=1-5. What finds
+lost hosts sooner, a lower -suspicion-mult say, forgives shorter pauses: look at host-loss and at pause.
+-mode=adaptive is classic until an agent has seen a thousand refutations, which short runs do not bring."""
 
 COMMAND = Command(
     run,
