@@ -282,7 +282,7 @@ def test_bodies_of_all_connections_together_are_bounded_and_given_back() -> None
     second.feed(put)
     assert refusal_status(second) == 503
     assert counters.bodies_held_bytes == 500
-    first.release(first.requests.popleft())
+    first.release(first.requests.pop(0))
     first.close()
     second.close()
     assert counters.bodies_held_bytes == 0

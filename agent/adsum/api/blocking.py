@@ -107,6 +107,7 @@ class Reads:
             rendering = self._find(plan, request, rest, is_cached=is_cached)
             response = rendering.current()
             if asked.index:
+                del query  # who waits keeps little
                 return await self._hold(request, rendering, asked)
         is_own_way = is_cached or rendering.read.is_by_distance or any(map(query.has, NOT_BY_TARGET))
         if not is_own_way:

@@ -125,15 +125,17 @@ class Connection:
 
     async def until_gone(self) -> None:
         self._counters.parked += 1
+        self._parser.rest()
         try:
-            while await self._read_ahead():
+            await trio.lowlevel.wait_readable(self._socket)
+            while self._read_ahead():
                 if len(self._ahead) >= AHEAD_BYTES_MAX:
                     await trio.sleep_forever()
+                await trio.lowlevel.wait_readable(self._socket)
         finally:
             self._counters.parked -= 1
 
-    async def _read_ahead(self) -> bool:
-        await trio.lowlevel.wait_readable(self._socket)
+    def _read_ahead(self) -> bool:
         try:
             data = self._socket.recv(RECEIVE_BYTES)
         except BlockingIOError:
@@ -199,7 +201,7 @@ class Connection:
         requests = self._parser.requests
         begun_s = time.perf_counter()
         while requests:
-            request = requests.popleft()
+            request = requests.pop(0)
             await self._answer(request)
             self._parser.release(request)
             if requests and time.perf_counter() - begun_s > TURN_S_MAX:

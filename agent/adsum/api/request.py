@@ -160,12 +160,16 @@ class Request:
 
     async def park(self, deadline: float) -> bool:
         """Wait for `wake` (True) or for the deadline on trio's clock (False). Raises ClientGone."""
+        self._query = None  # who waits keeps little, and it is decoded again should anyone ask
         with trio.CancelScope(deadline=deadline) as wait:
             self._wait = wait
             if self._woken:
                 wait.cancel()
             try:
-                await self._until_gone()
+                if self._client is None:
+                    await trio.sleep_forever()
+                else:
+                    await self._client.until_gone()
             finally:
                 self._wait = None
         if not wait.cancelled_caught:
@@ -178,12 +182,6 @@ class Request:
         self._woken = True
         if self._wait is not None:
             self._wait.cancel()
-
-    async def _until_gone(self) -> None:
-        if self._client is None:
-            await trio.sleep_forever()
-        else:
-            await self._client.until_gone()
 
 
 def raw_path(target: bytes) -> bytes:
