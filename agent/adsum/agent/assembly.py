@@ -58,6 +58,10 @@ SAVED_COPY = "catalog-copy"  # `warm.COPY`, which is loaded with the roll
 PASSES_TO_ANSWER = 3
 # While a thread loads code, the loop gets its turn a tenth as late as Python's 5 ms.
 SWITCH_INTERVAL_LOADING_S = 0.0005
+# Of Python's garbage collector. Waking 5,000 waiters allocates more than it frees, and with Python's own
+# numbers (700, 10, 10) that set off a look at everything that lives, which took a third of the time and
+# found nothing.
+GARBAGE = (10_000, 10, 100)
 
 
 class Assembly:
@@ -144,8 +148,9 @@ class Assembly:
         # import, need not look at it again.
         gc.collect()
         gc.freeze()
+        gc.set_threshold(*GARBAGE)
         gc.enable()
-        print(banner(self._agent.config, self.node_id), flush=True)
+        print(banner(self._agent.config, self._node.core.settings.node), flush=True)
         self._manager.ready(self._status())
 
     def _apply(self, config: Config, fresh: Tls | None) -> None:
