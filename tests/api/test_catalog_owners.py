@@ -90,7 +90,7 @@ async def test_a_node_that_cannot_be_asked_is_named(
 ) -> None:
     assert refused(await three.on_a.ask("/v1/catalog/diff/nobody")) == (
         404,
-        'No agent owns the node "nobody"',
+        'No agent owns the node "nobody": `adsum catalog owners` lists whose agents are known here',
     )
     three.kill("b")
     status, sentence = refused(await three.on_a.ask("/v1/catalog/diff/b"))

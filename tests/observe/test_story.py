@@ -202,6 +202,9 @@ def test_each_sentence_is_plain_english() -> None:
             f"Two agents have the node id {IDS['n3']}: n3 at 10.0.0.3:8301 and n3b at 10.0.0.9:8301. "
             "The latter is not let in."
         ),
+        ConflictSeen(n3, n3): (
+            "Another member goes by the name or the id of n3 at 10.0.0.3:8301, and does not let it in."
+        ),
         ConflictSeen(n3, namesake): (
             f"Two members are called n3: {IDS['n3']} at 10.0.0.3:8301 and {IDS['n4']} at 10.0.0.9:8301. "
             "The latter is not let in."

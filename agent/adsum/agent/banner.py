@@ -4,17 +4,19 @@ from __future__ import annotations
 
 from adsum.agent.config.config import Config
 from adsum.api.version import CONSUL_API_VERSION, own_version
+from adsum.catalog.model import Node
 
 
-def banner(config: Config, node_id: str) -> str:
+def banner(config: Config, node: Node) -> str:
     rows = [
         ("Version", f"{own_version()} (speaks the API of Consul {CONSUL_API_VERSION})"),
-        ("Node name", f"{config.node_name} (datacenter {config.datacenter}, id {node_id})"),
+        ("Node name", f"{config.node_name} (datacenter {config.datacenter}, id {node.node_id})"),
         ("Role", "server" if config.is_server else "client"),
         ("Data", config.data_dir or "in memory, gone with the agent"),
         *_http_rows(config),
         *_https_rows(config),
         *_dns_rows(config),
+        *_gossip_rows(config, node),
     ]
     width = max(len(name) for name, _ in rows)
     lines = "\n".join(f"    {name:>{width}}: {text}" for name, text in rows)
@@ -53,6 +55,13 @@ def _dns_rows(config: Config) -> list[tuple[str, str]]:
     host, port = config.addresses.dns[0], config.ports.dns
     name = f"{config.node_name}.node.{config.domain.rstrip('.')}"
     return [("DNS", f"{host} port {port}, UDP and TCP   try: dig @{host} -p {port} {name}")]
+
+
+def _gossip_rows(config: Config, node: Node) -> list[tuple[str, str]]:
+    """Where others are told to find it: who looks here sees an address that they cannot reach."""
+    if config.ports.serf_lan < 0:
+        return []
+    return [("Gossip", f"{node.address} port {config.ports.serf_lan}, UDP and TCP   try: adsum members")]
 
 
 def http_url(address: str, port: int) -> str:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import fcntl
 import ipaddress
 import logging
 import socket
+import struct
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from adsum.agent.config.config import Config
 from adsum.catalog.model import Node
@@ -19,6 +21,10 @@ NODE_ID_PATH = "node-id"  # as Consul calls the file
 ANY_OUTSIDE_ADDRESS = "192.0.2.1"
 # Consul's agents carry it in their node meta, and clients have seen it in DNS TXT answers.
 SEGMENT_META = {"consul-network-segment": ""}
+LOOPBACK = "127.0.0.1"
+# Of Linux's netdevice(7): an interface's name in, its IPv4 address 20 bytes behind.
+SIOCGIFADDR = 0x8915
+NAME_BYTES_MAX = 15
 
 
 def node_id(config: Config, disk: Disk, mint: Callable[[], uuid.UUID] = uuid.uuid4) -> str:
@@ -56,13 +62,38 @@ def own_node(config: Config, own_id: str) -> Node:
 
 
 def outside_address() -> str:
-    """The address of the interface that leads out of this host; loopback on a host without one."""
+    """That of the interface which leads out of this host. Where no way leads out of the network, it is the
+    only one that the host has."""
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
         try:
             probe.connect((ANY_OUTSIDE_ADDRESS, 9))
         except OSError:
-            return "127.0.0.1"
+            return only_address(interface_addresses(probe))
         return str(probe.getsockname()[0])
+
+
+def only_address(found: Sequence[str]) -> str:
+    own = [address for address in found if not ipaddress.ip_address(address).is_loopback]
+    if len(own) == 1:
+        return own[0]
+    has = f"has several addresses ({', '.join(own)}) and no route out" if own else "has no address yet"
+    log.warning(
+        "this host %s, so others are told %s, which is no way to reach it: set advertise_addr or bind_addr",
+        *(has, LOOPBACK),
+    )
+    return LOOPBACK
+
+
+def interface_addresses(asked: socket.socket) -> list[str]:
+    found = []
+    for _, name in socket.if_nameindex():
+        request = struct.pack("256s", name.encode()[:NAME_BYTES_MAX])
+        try:
+            answer = fcntl.ioctl(asked, SIOCGIFADDR, request)
+        except OSError:  # it has none
+            continue
+        found.append(socket.inet_ntoa(answer[20:24]))
+    return found
 
 
 def _by_family(kind: str, address: str) -> dict[str, str]:

@@ -76,7 +76,7 @@ class Joining:
             count = await self._join_entries(entries)
         except NotJoined as problem:
             raise CannotStart(f"none of start_join let this agent in: {problem}") from None
-        log.info("joined by start_join, of which %d addresses were tried", count)
+        log.info("joined by start_join; addresses tried: %d", count)
 
     async def _join_until_it_works(self, entries: Sequence[str]) -> None:
         attempts = 0
@@ -87,7 +87,7 @@ class Joining:
             except NotJoined as problem:
                 log.warning("retry_join, attempt %d: %s", attempts, problem)
             else:
-                log.info("joined by retry_join, of which %d addresses were tried", count)
+                log.info("joined by retry_join; addresses tried: %d", count)
                 return
             if self._config.retry_max and attempts >= self._config.retry_max:
                 raise CannotStart(f"retry_join was tried {attempts} times, as often as retry_max allows")

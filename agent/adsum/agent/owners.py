@@ -41,14 +41,14 @@ ASK_S = 5.0
 SEEN_S = 1.0
 PAGES_MAX = 64
 
-NO_OWNER = 'No agent owns the node "{}"'
+NO_OWNER = 'No agent owns the node "{}": `adsum catalog owners` lists whose agents are known here'
 PRESENT = (
     'The agent of node "{0}" is present, and the node comes and goes with it: `adsum leave` on that host '
     "takes it off, or deregister single services and checks."
 )
 GONE = (
     'The agent of node "{0}" owns this and cannot be asked: {1}. It can be deregistered when that agent is '
-    "back; if it will not come back, deregister the node as a whole."
+    "back; if it will not come back, `adsum force-leave {0}` takes the node off as a whole."
 )
 UNKNOWN = 'The agent of node "{}" did not answer ({}); it may have done it all the same'
 

@@ -26,10 +26,17 @@ def tell(effect: Effect, name_of: NameOf) -> None:
     match effect:
         case MemberChanged():
             _tell_change(effect, name_of)
+        case ConflictSeen(holder, newcomer) if holder == newcomer:
+            log.error(
+                "another member goes by the name or the id of this agent, %s, and does not let it in: "
+                "`adsum timeline` there names both",
+                holder.name,
+            )
         case ConflictSeen(holder, newcomer):
             log.error(
-                "two members claim one name or one id: %s at %s holds it, %s at %s is not let in",
-                *(holder.name, holder.address.host, newcomer.name, newcomer.address.host),
+                "two members claim one name or one id: %s at %s:%d holds it, %s at %s:%d is not let in: "
+                "give one another node_name, or empty the data_dir that was copied",
+                *(holder.name, *holder.address, newcomer.name, *newcomer.address),
             )
         case IsolationChanged(True):
             log.warning("this agent reaches less than half of the members: it may be the one cut off")

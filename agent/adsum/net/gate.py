@@ -252,9 +252,14 @@ async def connect(to: Address) -> trio.SocketStream:
         if isinstance(error, ConnectionRefusedError):
             raise Refused("its host refused the connection") from error
         if isinstance(error, OSError):
-            raise Unreachable(f"no connection: {error.strerror or error}") from error
+            raise Unreachable(f"no connection: {_reason(error)}") from error
         raise
     return trio.SocketStream(sock)
+
+
+def _reason(error: OSError) -> str:
+    """The kernel's, which trio wraps in a sentence of its own that begins with the address again."""
+    return os.strerror(error.errno).lower() if error.errno else str(error)
 
 
 def _check_not_ourselves(sock: trio.socket.SocketType) -> None:

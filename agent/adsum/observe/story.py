@@ -162,6 +162,11 @@ def _other_note(entry: Entry) -> str:
 
 def _conflict(entry: Entry) -> str:
     holder, newcomer = entry.node, entry.other or Somebody("")
+    if holder == newcomer:  # the observer, told by somebody whom it does not know
+        return (
+            f"Another member goes by the name or the id of {holder} at {holder.address}, "
+            "and does not let it in."
+        )
     if holder.id == newcomer.id:
         return (
             f"Two agents have the node id {holder.id}: {holder} at {holder.address} and {newcomer} at "
