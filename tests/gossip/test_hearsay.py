@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from adsum.gossip import claims
-from adsum.gossip.claims import Address, Profile
+from adsum.gossip.claims import COUNTER_MAX, Address, Profile
 from adsum.gossip.commands import ForceLeave
 from adsum.gossip.effects import ConflictSeen, GenerationRaised, MemberChanged, Note, Noted, Refused
 from adsum.gossip.hearsay import INTRODUCTIONS_BURST
@@ -184,6 +184,29 @@ def test_a_generation_of_next_week_is_refused_once_our_own_clock_is_believed() -
     unsure = Stage("b", settings=GossipSettings(build_wall_ms=GENERATION + 2 * week_ms))
     unsure.tell("b", alive("wild", generation=GENERATION + week_ms))
     assert unsure.status("wild") is Status.ALIVE
+
+
+@pytest.mark.parametrize("ahead_ms", [7 * 24 * HOUR // MILLISECOND, COUNTER_MAX - 1 - GENERATION])
+def test_no_claim_with_a_generation_of_next_week_can_put_anybody_where_nobody_lets_it_in(
+    ahead_ms: int,
+) -> None:
+    """A member, or I, could only answer it with a generation that everybody refuses."""
+    wild = GENERATION + ahead_ms
+    for name in ("me", "b"):
+        stage = Stage("a", "b")
+        left = claims.left(short(name), wild, 0, Departure.LEFT, short("a"))
+        stage.tell("a", left, dead(name, "a", generation=wild), alive(name, generation=wild))
+        stage.core._hearsay.introduce(stage.now, alive(name), left, 0)
+        assert stage.core.commons.me.generation == GENERATION
+        assert stage.status("b") is Status.ALIVE
+        assert stage.core.tally.dropped == {"generation ahead": 4}
+
+
+def test_an_incarnation_that_leaves_no_greater_one_begins_another_life() -> None:
+    stage = Stage("b")
+    stage.tell("b", suspect("me", "b", incarnation=COUNTER_MAX - 1))
+    me = stage.core.commons.me
+    assert (me.generation, me.incarnation) == (GENERATION + 1, 0)
 
 
 def test_a_version_range_we_do_not_speak_is_kept_out() -> None:

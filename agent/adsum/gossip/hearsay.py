@@ -17,7 +17,18 @@ from typing import NamedTuple, Protocol
 from adsum.gossip import claims, evidence
 from adsum.gossip.broadcasts import Class
 from adsum.gossip.cases import Cases
-from adsum.gossip.claims import Address, Alive, Claim, Dead, Left, Profile, RestartingSoon, Suspect, UserEvent
+from adsum.gossip.claims import (
+    COUNTER_MAX,
+    Address,
+    Alive,
+    Claim,
+    Dead,
+    Left,
+    Profile,
+    RestartingSoon,
+    Suspect,
+    UserEvent,
+)
 from adsum.gossip.commons import Commons
 from adsum.gossip.effects import ConflictSeen, EventHeard, GenerationRaised, Note
 from adsum.gossip.events import Events
@@ -62,21 +73,26 @@ class Hearsay:
         self._last_clash_ns = -CONFLICT_AGAIN_NS
 
     def hear(self, now: Now, claim: Claim, source: Source) -> None:
-        if claim.subject == self.commons.me.short and not isinstance(claim, UserEvent):
-            self._hear_about_me(now, claim, source)
-            return
         match claim:
-            case Alive():
-                self._hear_alive(now, claim, source)
-            case RestartingSoon():
-                self._hear_restarting(now, claim)
             case UserEvent():
                 self._hear_event(now, claim)
+            case RestartingSoon():
+                self._hear_restarting(now, claim)
+            case _ if self._is_wild(now, claim.subject, claim.standing.generation):
+                self.commons.tally.drop("generation ahead")
+            case _ if claim.subject == self.commons.me.short:
+                self._hear_about_me(now, claim, source)
+            case Alive():
+                self._hear_alive(now, claim, source)
             case _:
                 self._hear_verdict(now, claim)
 
     def introduce(self, now: Now, told: Alive, verdict: Suspect | Dead | Left | None, age_s: int) -> None:
         """One member as a sync tells it. A dead one comes with its verdict, so it was never alive to us."""
+        newest = told.standing if verdict is None else max(told.standing, verdict.standing)
+        if self._is_wild(now, told.subject, newest.generation):
+            self.commons.tally.drop("generation ahead")
+            return
         if told.subject == self.commons.me.short:
             self._hear_about_me(now, told, FROM_SYNC)
         else:
@@ -109,7 +125,7 @@ class Hearsay:
             self._hear_nothing_new(member, told)
         elif member.profile.node_id != told.profile.node_id:
             self.commons.tally.drop("short id taken")
-        elif self._is_acceptable(now, told):
+        elif self._is_acceptable(told):
             self._hear_of_known(now, member, told, source)
 
     def _hear_nothing_new(self, member: Member, told: Alive) -> None:
@@ -167,7 +183,7 @@ class Hearsay:
             commons.tally.drop("roster full")
         elif source.address is not None and not self._may_introduce(now):
             commons.tally.drop("introductions")
-        elif self._is_acceptable(now, told) and self._may_be_called(now, told, source):
+        elif self._is_acceptable(told) and self._may_be_called(now, told, source):
             self._add(now, told, age_s=age_s)
 
     def _add(self, now: Now, told: Alive, *, age_s: int) -> None:
@@ -190,17 +206,26 @@ class Hearsay:
             why = evidence.of_death(verdict) if isinstance(verdict, Dead) else evidence.of_departure(verdict)
             commons.tell_change(told.profile, None, verdict.standing, why)
 
-    def _is_acceptable(self, now: Now, told: Alive) -> bool:
-        commons = self.commons
-        ahead_ms = told.standing.generation - now.wall_ms
-        if ahead_ms > GENERATION_AHEAD_MS_MAX and now.wall_ms > commons.settings.build_wall_ms:
-            commons.tally.drop("generation ahead")
-            return False
+    def _is_acceptable(self, told: Alive) -> bool:
         profile = told.profile
         if profile.version_min > VERSION_MAX or profile.version_max < VERSION_MIN:
-            commons.tally.drop("version range")
+            self.commons.tally.drop("version range")
             return False
         return True
+
+    def _is_wild(self, now: Now, subject: bytes, generation: int) -> bool:
+        """From a clock that is days ahead, or made up. A verdict is as bad as a life: whoever believed it of
+        a member, or of itself, could only go beyond it to where nobody lets it in."""
+        ahead_ms = generation - now.wall_ms
+        if ahead_ms <= GENERATION_AHEAD_MS_MAX or now.wall_ms <= self.commons.settings.build_wall_ms:
+            return False
+        return generation > self._known_generation(subject)
+
+    def _known_generation(self, subject: bytes) -> int:
+        if subject == self.commons.me.short:
+            return self.commons.me.generation
+        member = self.commons.roster.by_short.get(subject)
+        return member.standing.generation if member is not None else -1
 
     def _may_introduce(self, now: Now) -> bool:
         passed_s = (now.monotonic_ns - self._introduced_ns) / SECOND
@@ -315,18 +340,17 @@ class Hearsay:
 
     # Myself.
 
-    def _hear_about_me(self, now: Now, claim: Claim, source: Source) -> None:
+    def _hear_about_me(self, now: Now, claim: Alive | Suspect | Dead | Left, source: Source) -> None:
         me = self.commons.me
-        if isinstance(claim, RestartingSoon) or me.departure or claim.subject != me.short:
+        if me.departure:
             return
-        assert not isinstance(claim, UserEvent)
         if isinstance(claim, Alive) and claim.profile.node_id != me.profile.node_id:
             self.commons.tally.drop("short id taken")
         elif claim.standing <= me.standing:
             self._correct(claim)
         elif isinstance(claim, Alive) and claim.profile != me.profile:
             self._clash(now, claim, source)
-        elif claim.standing.generation == me.generation and not claim.standing.departure:
+        elif claim.standing.generation == me.generation and _can_be_refuted(claim):
             self._refute(now, claim)
         else:
             self._begin_again(now, claim.standing.generation)
@@ -388,6 +412,11 @@ class Hearsay:
 
 
 FROM_SYNC = Source(None, b"")
+
+
+def _can_be_refuted(claim: Alive | Suspect | Dead | Left) -> bool:
+    """Within this life; a made-up incarnation may leave no room for a greater one."""
+    return not claim.standing.departure and claim.standing.incarnation < COUNTER_MAX - 1
 
 
 def _cause_of_return(before: Standing, after: Standing) -> Cause:
