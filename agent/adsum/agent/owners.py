@@ -34,7 +34,7 @@ from adsum.catalog.view import Host, View
 from adsum.gossip.claims import Address
 from adsum.gossip.commands import ForceLeave
 from adsum.gossip.members import Member
-from adsum.net.calls import CallError, Declined, Unanswered
+from adsum.net.calls import CallError, Declined, NotSent, Unanswered
 from adsum.net.framing import Malformed
 
 ASK_S = 5.0
@@ -47,8 +47,8 @@ PRESENT = (
     "takes it off, or deregister single services and checks."
 )
 GONE = (
-    'The agent of node "{0}" owns this and cannot be asked: {1}. It can be deregistered when that agent is '
-    "back; if it will not come back, `adsum force-leave {0}` takes the node off as a whole."
+    'The agent of node "{0}" owns this and cannot be asked: {1}. `adsum explain {0}` tells why; if it will '
+    "not come back, `adsum force-leave {0}` takes the node off as a whole."
 )
 UNKNOWN = 'The agent of node "{}" did not answer ({}); it may have done it all the same'
 
@@ -205,6 +205,8 @@ class Owners:
                 raise OwnerRefuses(text) from None
             case Unanswered():
                 sentence = UNKNOWN.format(host.name, error)
+            case NotSent():
+                sentence = f'The agent of node "{host.name}" could not be asked: {error}'
             case _:
                 sentence = f'The agent of node "{host.name}" did not do it: {error}'
         raise OwnerAway(sentence) from None
