@@ -150,14 +150,21 @@ class Cluster:
         self.security = security
         self._nursery = nursery
 
-    def add(self, folder: Callable[[], Folder], settings: ServerSettings | None = None) -> Site:
+    def add(
+        self,
+        folder: Callable[[], Folder],
+        settings: ServerSettings | None = None,
+        security: Security | None = None,
+    ) -> Site:
         site = Site(len(self.sites) + 1, folder, self.roster)
         self.sites.append(site)
-        self.start(site, settings)
+        self.start(site, settings, security)
         return site
 
-    def start(self, site: Site, settings: ServerSettings | None = None) -> None:
-        site.open(settings or self.settings, self.security)
+    def start(
+        self, site: Site, settings: ServerSettings | None = None, security: Security | None = None
+    ) -> None:
+        site.open(settings or self.settings, security or self.security)
         self._nursery.start_soon(site.run)
 
     async def leader(self, *, besides: Site | None = None) -> Site:
