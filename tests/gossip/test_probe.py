@@ -224,6 +224,22 @@ def test_too_many_failing_targets_withhold_the_accusation_and_say_isolated() -> 
     assert stage.core.holds_last_known(stage.now)
 
 
+def test_who_hears_no_target_and_no_helper_is_isolated_before_anybody_is_dead() -> None:
+    stage = Stage("a", *OTHERS)
+    effects = stage.run_for(10 * SECOND)
+    assert [each.is_isolated for each in of(effects, IsolationChanged)] == [True]
+    assert Status.FAILED not in {stage.status(name) for name in ("a", *OTHERS)}
+
+
+def test_helpers_that_hear_me_are_proof_that_i_am_not_isolated() -> None:
+    stage = Stage("a", *OTHERS)
+    for _ in range(4):
+        name, ping = pinged(stage)
+        for helper in helpers_of(stage.run_for(501 * MILLISECOND)):
+            stage.packet(helper, Kind.NACK, sequence=ping.sequence, about=short(name))
+        assert of(stage.run_for(499 * MILLISECOND), IsolationChanged) == []
+
+
 def test_a_refusal_says_nothing_about_my_own_health() -> None:
     stage = Stage("a")
     _name, ping = pinged(stage)

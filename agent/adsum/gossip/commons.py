@@ -156,8 +156,9 @@ class Commons:
         self.broadcasts.put(self._born_ns(now, subject), kind, subject, encoded)
         soonest_ns = now.monotonic_ns + self.settings.gossip_interval_ns
         if self._gossip_ns > soonest_ns:
-            wait_ns = int(self.random.random() * self.settings.gossip_interval_ns)
-            self.gossip_at(now.monotonic_ns + wait_ns)
+            # My own news goes at once; what all hear at the same time they do not pass on in one breath.
+            share = self.random.random() if self.hears is not None else 0.0
+            self.gossip_at(now.monotonic_ns + int(share * self.settings.gossip_interval_ns))
 
     def _born_ns(self, now: Now, subject: Hashable) -> int | None:
         """Whatever is told on while a claim is heard was news, and as old as the claim; but for my answer."""

@@ -8,7 +8,8 @@
   accuse.
 - Whose accusations are refuted again and again is muted for a while.
 - Who reaches less than half of its last targets is isolated, and says so at once: that takes no verdict. A
-  target counts by its last answer, so that in a small cluster a round over everybody is enough.
+  target counts by its last answer, and helpers are targets too: who is cut off knows it after a probe or
+  three, long before a silence of others becomes a verdict.
 """
 
 from __future__ import annotations
@@ -46,6 +47,10 @@ class Guard:
     def may_accuse(self, now_ns: int) -> bool:
         is_in_time = now_ns >= self._muted_until_ns and now_ns >= self._accuse_after_ns
         return is_in_time and sum(self._failed) < TARGETS_FAILED_MAX
+
+    def asked(self, helper: bytes, *, is_failed: bool) -> None:
+        """A helper that did not even say that it got no answer was tried in vain too."""
+        self._last.append((helper, is_failed))
 
     def probed(self, target: bytes, *, is_failed: bool, others: int) -> bool:
         """One of so many others. True when this made me isolated or ended it."""

@@ -35,7 +35,7 @@ class Probe:
         "is_stream_silent",
         "legs",
         "member",
-        "nacks",
+        "nackers",
         "newcomer",
         "refusers",
         "sent_ns",
@@ -51,7 +51,7 @@ class Probe:
         self.deadline_ns = deadline_ns
         self.newcomer: Alive | None = None  # who says that the member moved, if that is why we ask
         self.helpers: list[Member] = []
-        self.nacks = 0
+        self.nackers: dict[bytes, None] = {}
         self.refusers: dict[bytes, None] = {}
         self.legs = Leg.DIRECT
         self.widened_ns = 0
@@ -168,7 +168,7 @@ class Prober:
         probe = self._probes.get(packet.sequence)
         if probe is None or packet.about != probe.member.short or not self._is_helper(probe, header.sender):
             return
-        probe.nacks += 1
+        probe.nackers[header.sender] = None
         if packet.flags & Flag.REFUSED:
             probe.refusers[header.sender] = None
             self._conclude_if_refused(now, probe)
@@ -245,7 +245,11 @@ class Prober:
         if not is_refused:  # a refusal is an answer of the host: it says nothing about me
             commons.tally.probes_failed += 1
             if commons.members > 2:  # of two, nobody can tell whose fault it is
-                commons.health.probe_failed(nacks_expected=len(probe.helpers), nacks_received=probe.nacks)
+                commons.health.probe_failed(
+                    nacks_expected=len(probe.helpers), nacks_received=len(probe.nackers)
+                )
+            for helper in probe.helpers:
+                commons.guard.asked(helper.short, is_failed=helper.short not in probe.nackers)
             self._note_target(member, is_failed=True)
         self._judge(now, probe, is_refused=is_refused)
 
