@@ -23,12 +23,13 @@ from adsum.agent.config.config import Config
 from adsum.agent.gossip_settings import gossip_settings
 from adsum.agent.joining import Joining, NotJoined
 from adsum.agent.keyrings import INSTALL, LIST, REMOVE, USE, Keyrings
+from adsum.agent.lives import next_generation
 from adsum.agent.node import Node
 from adsum.agent.outputs import Outputs
 from adsum.agent.own_answers import OwnAnswers
 from adsum.agent.owners import Owners
 from adsum.agent.presence import uuid_bytes
-from adsum.agent.roll import GENERATION, PEERS, Roll
+from adsum.agent.roll import PEERS, Roll
 from adsum.agent.sockets import CannotStart
 from adsum.agent.warm import COPY, SavedCopy
 from adsum.agent.warm import decode as decode_copy
@@ -239,15 +240,6 @@ def saved_copy(disk: Disk) -> SavedCopy | None:
         aside = disk.set_aside(COPY)
         log.error("the saved catalog is damaged (%s); it was set aside as %s and is not used", problem, aside)
         return None
-
-
-def next_generation(disk: Disk, now: Now) -> int:
-    """Greater than every life before, on disk before it is used."""
-    kept = disk.read(GENERATION) or b""
-    before = int(kept) if kept.isdigit() else 0
-    generation = max(before + 1, now.wall_ms)
-    disk.write_durably(GENERATION, str(generation).encode())
-    return generation
 
 
 def open_keyring(config: Config, disk: Disk) -> Keyring:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
+
 import cbor2
 
 
@@ -16,6 +18,7 @@ def _refuse_tag(*_arguments: object) -> object:
 # All tags that cbor2 knows how to build objects from; none of them belongs here.
 _TAGS = (*range(6), 25, 28, 29, 30, 35, 36, 37, 100, 256, 258, 260, 261, 1_004, 43_000, 55_799)
 _NO_TAGS = dict.fromkeys(_TAGS, _refuse_tag)
+_NO_TAGS_BUT_BIG_NUMBERS = {tag: refuse for tag, refuse in _NO_TAGS.items() if tag not in (2, 3)}
 
 
 def loads(encoded: bytes) -> list[object]:
@@ -31,7 +34,7 @@ def loads(encoded: bytes) -> list[object]:
 def settings(encoded: bytes, *, depth_max: int) -> dict[str, object]:
     """A map that JSON can say: it is carried for clients, and one value they cannot be told would cost them
     the whole answer."""
-    value = _loads(encoded, depth_max=depth_max)
+    value = _loads(encoded, depth_max=depth_max, refused=_NO_TAGS_BUT_BIG_NUMBERS)
     if not isinstance(value, dict) or not _is_json(value):
         raise BadBytes("settings that are none")
     return value
@@ -48,14 +51,16 @@ def _is_json(value: object) -> bool:
 _SCALARS = (str, int, float, bool)
 
 
-def _loads(encoded: bytes, *, depth_max: int) -> object:
+def _loads(
+    encoded: bytes, *, depth_max: int, refused: Mapping[int, Callable[..., object]] = _NO_TAGS
+) -> object:
     try:
         return cbor2.loads(
             encoded,
             max_depth=depth_max,
             allow_indefinite=False,
             strict_hashable_types=True,
-            semantic_decoders=_NO_TAGS,
+            semantic_decoders=refused,
             tag_hook=_refuse_tag,
         )
     except (cbor2.CBORDecodeError, ValueError, MemoryError) as error:
