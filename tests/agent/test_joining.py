@@ -56,6 +56,18 @@ async def test_peers_who_do_not_listen_yet_are_asked_again_when_nobody_else_is_k
     assert [round(at_s - doorman.asked_at_s[0]) for at_s in doorman.asked_at_s] == [0, 1, 3, 7, 14, 21]
 
 
+async def test_peers_who_go_on_refusing_are_warned_about_with_what_the_last_of_them_said(
+    autojump_clock: MockClock, caplog: pytest.LogCaptureFixture
+) -> None:
+    doorman = Doorman()
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(joining(doorman, Config(), peers_file(PEERS_AT_ONCE + 1)).run)
+        await trio.sleep(2)
+        doorman.members.add("10.0.0.2")
+    warned = [record.getMessage() for record in caplog.records if record.levelno == logging.WARNING]
+    assert warned == ["the cluster of before does not let it in, attempt 2: connection refused"]
+
+
 async def test_peers_are_asked_a_few_at_a_time_and_then_those_in_the_configuration() -> None:
     doorman = Doorman("10.9.9.9")
     await joining(doorman, Config(retry_join=("10.9.9.9:7301",)), peers_file(20)).run()

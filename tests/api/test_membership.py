@@ -9,10 +9,10 @@ import pytest
 import trio
 
 from adsum.agent.commands import Datagram
-from adsum.gossip import claims, wire
+from adsum.gossip import claims, evidence, wire
 from adsum.gossip.claims import Alive, Cause
 from adsum.gossip.commands import ForceLeave
-from adsum.gossip.effects import IsolationChanged
+from adsum.gossip.effects import IsolationChanged, MemberChanged
 from adsum.gossip.rtt import Path
 from adsum.now import MILLISECOND, SECOND
 from tests.api.agents import Asker, refused
@@ -327,10 +327,23 @@ async def test_one_that_the_roll_forgot_is_explained_from_the_journal(asker: Ask
     known = roster.by_name_of("n2")
     assert known is not None
     roster.remove(known)
+    reaped = MemberChanged(known.profile, known.standing, None, evidence.Evidence(evidence.Cause.REAPED))
+    asker.agent.journal.record(asker.agent.now(), reaped)
     asker.agent.wall_ms += 600_000
     found = await told(asker, "/v1/membership/explain/n2")
     assert (found["Status"], found["Member"]) == ("forgotten", None)
     assert found["Summary"] == "n2 is not on the roll; it has been gone for 10 min."
+
+
+async def test_one_whom_only_a_life_before_met_is_not_called_gone(asker: Asker) -> None:
+    asker.agent.meet("n2")
+    roster = asker.agent.roll.gossip.commons.roster
+    known = roster.by_name_of("n2")
+    assert known is not None
+    roster.remove(known)
+    found = await told(asker, "/v1/membership/explain/n2")
+    assert found["Summary"] == "n2 is not on the roll: this agent has not met it since it started itself."
+    assert "`adsum join` from here" in found["Next"]
 
 
 async def test_one_whom_nobody_knows_is_404_with_what_to_do(asker: Asker) -> None:

@@ -54,6 +54,10 @@ def test_one_that_left_and_one_that_was_made_to_leave_come_back_differently() ->
     assert "it comes back by itself" in about("left", cause="forced")
 
 
+def test_one_not_met_since_the_observer_s_start_makes_one_look_at_the_observer_s_log() -> None:
+    assert "its log says why it was not let in" in about("forgotten", is_unmet=True)
+
+
 def test_the_forgotten_need_nothing() -> None:
     assert "joins again" in about("forgotten")
 

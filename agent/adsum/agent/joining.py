@@ -52,24 +52,28 @@ class Joining:
         elif self._peers and not is_joined:
             await self._join_peers_until_it_works()
 
-    async def _join_peers(self) -> bool:
+    async def _join_peers(self, attempt: int = 1) -> bool:
+        """Nobody is there yet when all start at once; if it stays so, an operator wants to know."""
+        level, failed = logging.INFO if attempt == 1 else logging.WARNING, ""
         peers = self._random.sample(self._peers, min(len(self._peers), PEERS_TRIED_MAX))
         for first in range(0, len(peers), PEERS_AT_ONCE):
             try:
                 await self._join(tuple(peers[first : first + PEERS_AT_ONCE]))
             except NotJoined as problem:
-                log.debug("peers of the last life did not answer: %s", problem)
+                failed = str(problem)
                 continue
             log.info("joined again the cluster that this agent was in before")
             return True
+        if failed:
+            log.log(level, "the cluster of before does not let it in, attempt %d: %s", attempt, failed)
         return False
 
     async def _join_peers_until_it_works(self) -> None:
-        is_joined, attempts = False, 0
+        is_joined, attempts = False, 1
         while not is_joined:
-            attempts += 1
             await trio.sleep(self._growing_pause_s(attempts))
-            is_joined = await self._join_peers()
+            attempts += 1
+            is_joined = await self._join_peers(attempts)
 
     async def _join_once(self, entries: Sequence[str]) -> None:
         try:

@@ -12,6 +12,11 @@ from adsum.observe.story import is_refutation, sentence, story
 
 LATELY_MS = 3_600_000
 FORGOTTEN = "forgotten"
+LISTED = (
+    "alive",
+    "suspect",
+    "failed",
+)  # who was so last, and is not on the roll, was on that of a life before
 
 
 def explained(
@@ -31,6 +36,7 @@ def explained(
         address=row.address if row else "",
         cause=last.grounds.cause if last else "",
         is_self=row is not None and row.is_self,
+        is_unmet=row is None and last is not None and last.after in LISTED,
         observer_is_isolated=observer_is_isolated,
         holds_last_known=holds_last_known,
         is_detour=row is not None and row.path == "detour",
@@ -52,6 +58,8 @@ def explained(
 def summary(it: Situation, row: MemberRow | None, last: Entry | None, wall_ms: int) -> str:
     if it.is_self:
         return f"{it.name} is this agent itself."
+    if it.is_unmet:
+        return f"{it.name} is not on the roll: this agent has not met it since it started itself."
     if row is None:
         gone = f"; it has been gone for {duration(wall_ms - last.wall_ms)}" if last else ""
         return f"{it.name} is not on the roll{gone}."

@@ -188,7 +188,7 @@ class Line:
         self.counters.tells_dropped += self._outbox.clear()
         for call in self._calls.values():
             if not call.done.is_set():
-                call.end(NotSent(f"no connection: {error}"))
+                call.end(NotSent(str(error)))
 
     async def _converse(self, opened: Opened) -> None:
         self.peer = opened.peer

@@ -15,6 +15,7 @@ class Situation:
     address: str
     cause: str = ""  # of the last change of status
     is_self: bool = False
+    is_unmet: bool = False  # by this life of the observer; a life before knew it
     observer_is_isolated: bool = False
     holds_last_known: bool = False  # so many went silent at once that silence means little
     is_detour: bool = False
@@ -31,6 +32,12 @@ def advice(it: Situation) -> str:
         )
     if it.restarting_ms and it.status in ("alive", "suspect"):
         return f"Wait: it announced a restart and has {duration(it.restarting_ms)} left to come back."
+    if it.is_unmet:
+        return (
+            "`adsum members` here has those whom it did meet. If that is nobody, its log says why it was not "
+            "let in (`journalctl -u adsum`), and so does `adsum join` from here; else ask another agent about "
+            f"{it.name}."
+        )
     match it.status:
         case "suspect":
             return (
