@@ -252,7 +252,7 @@ async def test_a_refused_connection_fails_calls_at_once_as_not_sent() -> None:
     await listener.aclose()
     async with running(Line(dial_for_calls(gate(), address), Random(1))) as line:
         line.tell("raft", b"stale by the time there is a connection")
-        with pytest.raises(NotSent, match="^its host refused the connection$"):
+        with pytest.raises(NotSent, match=r"^its host refused the connection$"):
             await line.ask("echo", b"", timeout_s=60)
         assert (line.counters.attempts_failed, line.counters.tells_dropped) == (1, 1)
 

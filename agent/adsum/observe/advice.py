@@ -35,8 +35,8 @@ def advice(it: Situation) -> str:
     if it.is_unmet:
         return (
             "`adsum members` here has those whom it did meet. If that is nobody, its log says why it was not "
-            "let in (`journalctl -u adsum`), and so does `adsum join` from here; else ask another agent about "
-            f"{it.name}."
+            "let in (`journalctl -u adsum`), and so does `adsum join` from here; else ask another agent "
+            f"about {it.name}."
         )
     match it.status:
         case "suspect":
