@@ -123,12 +123,13 @@ class RollCall:
             self.network = self._listen(introduction.Identity(profile.node_id))
 
     async def begin(self, nursery: trio.Nursery) -> None:
+        """The roll is called before the network runs: what was sent to us meanwhile waits in the sockets, and
+        is heard as soon as they are looked at."""
         self._nursery = nursery
-        if self.network is not None:
-            await nursery.start(self.network.run)
         nursery.start_soon(self.journal.run)
         self._node.call_roll(self, saved_copy(self._disk))
         if self.network is not None:
+            await nursery.start(self.network.run)
             joining = Joining(self._config, self._disk.read(PEERS), self._join, self._random)
             nursery.start_soon(joining.run)
 
