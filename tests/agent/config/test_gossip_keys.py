@@ -179,6 +179,14 @@ def test_without_gossip_a_wish_to_join_is_warned_about(tmp_path: Path) -> None:
     ]
 
 
+@pytest.mark.parametrize(("host", "warned"), [("10.0.0.1", 1), ("127.0.0.2:8302", 0), ("localhost", 0)])
+def test_an_agent_on_loopback_is_warned_that_other_hosts_do_not_reach_it(
+    tmp_path: Path, host: str, warned: int
+) -> None:
+    warnings = load_tree(tmp_path, {"bind_addr": "127.0.0.1", "retry_join": [host]}).warnings
+    assert ["other hosts do not reach this agent" in warning for warning in warnings] == [True] * warned
+
+
 def test_what_is_between_data_centres_is_still_without_effect(tmp_path: Path) -> None:
     tree = {"gossip_wan": {"probe_interval": "9s"}, "retry_join_wan": ["a"], "reconnect_timeout_wan": "9h"}
     assert len(load_tree(tmp_path, tree).warnings) == 3

@@ -22,6 +22,7 @@ GOSSIP_INTERVAL_NS_MIN = 10 * MILLISECOND
 GOSSIP_COUNT_MAX = 100  # far beyond what any cluster gains from
 RECONNECT_TIMEOUT_NS_MIN = 8 * HOUR  # what Consul documents
 RETRY_INTERVAL_NS_MIN = SECOND
+ON_LOOPBACK = ("127.", "::1", "[::1]", "localhost")
 NODE_ID = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 LOG_LEVELS = {"WARNING": "WARN", "ERR": "ERROR"} | {
     level: level for level in ("TRACE", "DEBUG", "INFO", "WARN", "ERROR")
@@ -202,11 +203,20 @@ def _warnings(config: Config) -> Iterator[str]:
         yield f"bootstrap_expect is {config.bootstrap_expect}: one less tolerates as many failures"
     if config.ports.serf_lan == DISABLED and (config.start_join or config.retry_join):
         yield "ports.serf_lan is -1: without gossip this agent joins nobody, whatever retry_join says"
+    elif config.advertise_address.startswith(ON_LOOPBACK) and _joins_other_hosts(config):
+        yield (
+            f"bind_addr or advertise_addr is {config.advertise_address}, where other hosts do not reach this "
+            "agent: to be in a cluster with them, name its address on their network"
+        )
     if config.enable_script_checks and not config.is_dev and not config.http.allow_write_http_from:
         yield (
             "enable_script_checks lets everybody who reaches the HTTP API run commands on this host: "
             "enable_local_script_checks does not, and http_config.allow_write_http_from limits who may"
         )
+
+
+def _joins_other_hosts(config: Config) -> bool:
+    return any(not entry.startswith(ON_LOOPBACK) for entry in (*config.start_join, *config.retry_join))
 
 
 RULES: tuple[Callable[[Config], Iterator[tuple[str, str]]], ...] = (
