@@ -12,7 +12,7 @@ from adsum.catalog.replication.confirming import NOT_COMPARED
 from adsum.gossip.claims import Address, Profile
 from adsum.gossip.effects import RootHeard
 from adsum.now import HOUR, MILLISECOND
-from tests.api.agents import Asker, FakeAgent, header, index_of, refused
+from tests.api.agents import NODE, Asker, FakeAgent, header, index_of, refused
 from tests.api.linked import Three, formed, has, until
 
 WEB, ANY = "/v1/health/service/web", "/v1/catalog/nodes"
@@ -84,6 +84,16 @@ async def test_a_saved_copy_is_as_old_as_it_is() -> None:
     asker = Asker(agent)
     assert await staleness(asker) == {"saved copy"}
     assert await age_ms(asker) == pytest.approx(HOUR // MILLISECOND, abs=1_000)
+
+
+async def test_a_saved_copy_with_another_agent_of_this_one_s_name_does_not_take_its_node() -> None:
+    agent = FakeAgent()
+    now, own = agent.now(), agent.roll.gossip.commons.me.profile
+    namesake = Profile(b"\7" * 16, own.name.upper(), Address("10.0.0.7", 8301), b"")
+    agent.roll.restore(now, SavedCopy(now.wall_ms, (SavedOwner(namesake, ()),)))
+    agent.roll.sharing.forget_saved(now)
+    (host,) = agent.view.nodes()
+    assert (host.name, host.node.value.address) == (NODE.name, NODE.address)
 
 
 # ?consistent.

@@ -147,10 +147,12 @@ class Sharing:
     # What the last life knew.
 
     def restore(self, now: Now, copy: SavedCopy) -> None:
-        """Shown at once; each node's owner is asked when the roll meets it."""
+        """Shown at once; each node's owner is asked when the roll meets it. One of this agent's own name had
+        it before, or comes from the host whose data folder this is a copy of."""
+        me = self._gossip.commons.me
         for saved in copy.owners:
             short = saved.profile.short
-            if short == self._gossip.commons.me.short:
+            if short == me.short or saved.profile.name.casefold() == me.profile.name.casefold():
                 continue
             self._saved[short] = saved
             self._presence.show_saved(now, saved.profile)
