@@ -374,6 +374,18 @@ async def test_a_caller_that_talks_nonsense_is_cut_off(fields: list[object]) -> 
         await until(lambda: server.counters.lost == 1)
 
 
+async def test_a_question_longer_than_is_answered_here_is_not_waited_for() -> None:
+    server = CallServer(Fake(), CallLimits(question_bytes_max=1_000))
+    async with raw(server) as channel:
+        await channel.send(call_frames.ask(1, "hang", 60, bytes(2_000)))
+        with pytest.raises(Lost):
+            await channel.receive(idle_s=5)
+        await until(lambda: server.counters.lost == 1)
+    async with raw(server) as channel:
+        await channel.send(call_frames.ask(1, "length", 60, bytes(900)))
+        assert call_frames.decode(await channel.receive(idle_s=5)) == call_frames.Answered(1, b"900")
+
+
 async def test_a_number_in_use_is_not_taken_twice() -> None:
     server = CallServer(Fake())
     async with raw(server) as channel:

@@ -15,12 +15,15 @@ import trio
 from adsum.frozen import dataclass
 from adsum.gossip.claims import Address
 from adsum.gossip.members import Roster
-from adsum.net.call_server import CallServer
+from adsum.net.call_server import CallLimits, CallServer
 from adsum.net.calls import CallError, Declined, Line, dial_for_calls
 from adsum.net.gate import Gate
 from adsum.net.introduction import Peer
 
 ASK_TIMEOUT_S = 5.0
+# The longest is half of it, what a fetch of the catalog gives. Without a key anybody may connect, and the 128
+# streams of one host must not fill the memory with questions that they never end.
+QUESTION_BYTES_MAX = 1024 * 1024
 NOT_SERVED = "not served"
 NOT_TRUSTED = "not trusted"
 
@@ -37,7 +40,7 @@ class Colleagues:
     """Both sides: `ask` others, and answer them by what was registered."""
 
     def __init__(self, roster: Roster, random: Random) -> None:
-        self.server = CallServer(self)
+        self.server = CallServer(self, CallLimits(question_bytes_max=QUESTION_BYTES_MAX))
         self._gate: Gate | None = None
         self._roster = roster
         self._random = random

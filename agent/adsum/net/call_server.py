@@ -40,6 +40,7 @@ class Answerer(Protocol):
 class CallLimits:
     calls_max: int = 16_384
     calls_per_connection_max: int = 4_096
+    question_bytes_max: int = call_frames.PAYLOAD_BYTES_MAX  # each connection may hold one half read
 
 
 @dataclass(slots=True)
@@ -65,6 +66,7 @@ class CallServer:
 
     async def serve(self, channel: Channel, peer: Peer) -> None:
         """Until the caller closes the connection, or has to be cut off."""
+        channel.read_at_most(self.limits.question_bytes_max)
         connection = _Connection(self, channel, peer)
         async with trio.open_nursery() as nursery:
             nursery.start_soon(self._until_lost, connection.write, nursery.cancel_scope)

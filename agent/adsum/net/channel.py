@@ -57,6 +57,10 @@ class Channel:
         self._writer.payload_bytes_max = payload_bytes_max
         self._reader.payload_bytes_max = payload_bytes_max
 
+    def read_at_most(self, payload_bytes_max: int) -> None:
+        """Whoever only asks may send shorter frames than it is sent."""
+        self._reader.payload_bytes_max = payload_bytes_max
+
     async def send(self, *payloads: bytes) -> None:
         self._check_key()
         data = b"".join([self._writer.pack(payload) for payload in payloads])
