@@ -21,8 +21,8 @@ from tests.system.agents import Agent, AgentFailed, until
 SETTLE_S_MAX = 4.0
 CLUSTER_SETTLE_S_MAX = 15.0
 UNTIL_S_MAX = 6.0
-# Consul needs some seconds to call an agent dead.
-CLUSTER_UNTIL_S_MAX = 30.0
+# Consul needs some seconds to call an agent dead, and a minute when its leader missed that one left.
+CLUSTER_UNTIL_S_MAX = 90.0
 UNTIL_POLL_S = 0.05
 READ_METHODS = {"GET", "HEAD", "OPTIONS"}
 BROKEN = (OSError, http.client.HTTPException, dns.exception.DNSException, AgentFailed)
