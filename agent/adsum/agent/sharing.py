@@ -57,7 +57,8 @@ class Sharing:
         interner: Interner | None = None,
     ) -> None:
         me = gossip.commons.me
-        identity = OwnIdentity(me.profile.node_id, me.generation)
+        build_wall_ms = gossip.commons.settings.build_wall_ms
+        identity = OwnIdentity(me.profile.node_id, me.generation, build_wall_ms)
         self.replication = Replication(now, identity, random, interner)
         self.mirror = Mirror(published.view, presence)
         self._gossip = gossip

@@ -9,9 +9,9 @@ import pytest
 from adsum.catalog.replication import bodies, copies, waiting
 from adsum.catalog.replication.deltas import push, span
 from adsum.catalog.replication.effects import Ask, ForeignNews, OwnerChanged
-from adsum.catalog.replication.items import Item, term
-from adsum.now import HOUR, MINUTE, SECOND
-from tests.catalog.replication.support import Group, Peer, at, values
+from adsum.catalog.replication.items import COUNTER_MAX, Item, term
+from adsum.now import HOUR, MILLISECOND, MINUTE, SECOND
+from tests.catalog.replication.support import FIRST_WALL_MS, Group, Peer, at, values
 
 WEB = Item(1, 1, b"web")
 
@@ -136,6 +136,19 @@ def test_who_says_more_of_me_than_i_did_is_named(pair: tuple[Peer, Peer]) -> Non
     assert one.take() == [ForeignNews(other.short, 1, 2)]
     assert one.core.tally.dropped == {"foreign": 2}
     assert one.published() == {1: b"web"}
+
+
+def test_a_generation_of_next_week_makes_no_owner_unbelievable(pair: tuple[Peer, Peer]) -> None:
+    """Of me it would make me go beyond it, of another it would make all that it says old."""
+    one, other = pair
+    wild = FIRST_WALL_MS + 7 * 24 * HOUR // MILLISECOND
+    for generation in (wild, COUNTER_MAX - 1):
+        forged = (one_push(one, generation=generation), one_push(other, generation=generation))
+        one.core.hear(at(0), other.short, forged)
+    assert one.core.tally.dropped == {"generation ahead": 4}
+    assert one.take() == []
+    one.core.hear(at(1), other.short, (one_push(other),))
+    assert values(one, other) == {1: b"web"}
 
 
 def test_who_compares_and_has_another_me_is_named_too() -> None:

@@ -47,6 +47,9 @@ class Timer(enum.Enum):
     CONFIRM = "confirm"
 
 
+GENERATION_AHEAD_MS_MAX = 24 * HOUR // MILLISECOND
+
+
 class Holding:
     __slots__ = ("aside", "changed_ns", "confirmed_ns", "heard_ns", "owner", "place", "state")
 
@@ -66,8 +69,18 @@ class Holding:
 
 
 class Copies:
-    def __init__(self, now: Now, own: bytes, random: Random, interner: Interner, tally: Tally) -> None:
+    def __init__(
+        self,
+        now: Now,
+        own: bytes,
+        random: Random,
+        interner: Interner,
+        tally: Tally,
+        *,
+        build_wall_ms: int = 0,
+    ) -> None:
         self.own = own
+        self._build_wall_ms = build_wall_ms
         self.random = random
         self.interner = interner
         self.tally = tally
@@ -153,6 +166,9 @@ class Copies:
     def hear(self, now: Now, teller: bytes, holding: Holding, delta: Delta, *, is_push: bool) -> bool:
         """Whether it changed anything here."""
         front = holding.front
+        if self.is_wild(now, delta.generation, front):
+            self.tally.drop("generation ahead")
+            return False
         if holding is self.own_holding:
             return self._hear_of_me(teller, delta)
         if front is None:
@@ -168,6 +184,14 @@ class Copies:
         except TooBig:
             self.tally.drop("too big")
             return False
+
+    def is_wild(self, now: Now, generation: int, known: OwnerState | None) -> bool:
+        """As the roll has it: from a clock that is days ahead, or made up. Whoever believed it could never be
+        told anything by the owner again."""
+        ahead_ms = generation - now.wall_ms
+        if ahead_ms <= GENERATION_AHEAD_MS_MAX or now.wall_ms <= self._build_wall_ms:
+            return False
+        return known is None or generation > known.generation
 
     def _hear_of_me(self, teller: bytes, delta: Delta) -> bool:
         told = (delta.generation, delta.version)

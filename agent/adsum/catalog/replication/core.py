@@ -39,7 +39,9 @@ class Replication:
     def __init__(self, now: Now, own: OwnIdentity, random: Random, interner: Interner | None = None) -> None:
         self.tally = Tally()
         self.publisher = Publisher(now.monotonic_ns, own, self.tally)
-        self._copies = Copies(now, own.short, random, interner or Interner(), self.tally)
+        self._copies = Copies(
+            *(now, own.short, random, interner or Interner(), self.tally), build_wall_ms=own.build_wall_ms
+        )
         handing = Handing(self._copies)
         self._exchanges = Exchanges(now, self._copies, handing)
         self._serving = Serving(self._copies, handing)

@@ -200,11 +200,14 @@ class Exchanges:
             if theirs.low_water or theirs.mark:
                 session.wants[theirs.owner] = theirs
         elif holding is self.copies.own_holding:
-            self._weigh_mine(session, mine, theirs)
+            self._weigh_mine(now, session, mine, theirs)
         elif (theirs.generation, theirs.mark) != (mine.generation, mark(mine)):
             self._weigh_differing(now, session, holding, mine, theirs)
 
-    def _weigh_mine(self, session: Session, mine: OwnerState, theirs: Standing) -> None:
+    def _weigh_mine(self, now: Now, session: Session, mine: OwnerState, theirs: Standing) -> None:
+        if self.copies.is_wild(now, theirs.generation, mine):
+            self.copies.tally.drop("generation ahead")
+            return
         told, known = (theirs.generation, theirs.low_water), (mine.generation, mine.version)
         if told > known or (told == known and theirs.mark != mark(mine)):
             self.copies.foreign(session.partner, *told)

@@ -9,6 +9,7 @@ from typing import Literal
 Drop = Literal[
     "malformed",  # not what we speak
     "older generation",  # of a life that ended
+    "generation ahead",  # by days: a wild clock, or made up
     "buried",  # of a generation that was reaped
     "unknown owner",  # the roll does not know it, and the waiting room is full
     "flood",  # more news of one owner than any sends; the next exchange brings it
