@@ -36,8 +36,9 @@ from adsum.gossip.commands import Carry, SetRoot
 from adsum.gossip.core import Core
 from adsum.gossip.effects import CarriedHeard, MemberChanged, RootHeard
 from adsum.gossip.order import Status
-from adsum.now import Now
+from adsum.now import MINUTE, Now
 
+RENEWED_EVERY_NS = MINUTE
 URGENCY = {
     Verdict.CRITICAL: Urgency.CRITICAL,
     Verdict.WARNING: Urgency.WARNING,
@@ -66,6 +67,8 @@ class Sharing:
         self._presence = presence
         self._logs: list[Log] = []
         self._keep_generation = keep_generation
+        self._foreign_generation = 0  # told of me, and not outdone yet
+        self._renew_ns = 0  # not before
         self._saved: dict[bytes, SavedOwner] = {}  # shown from the last life's copy, and not met since
 
     # My own.
@@ -189,17 +192,21 @@ class Sharing:
     # Time.
 
     def deadline(self) -> int | None:
-        return self.replication.deadline()
+        replication_ns = self.replication.deadline()
+        if not self._foreign_generation or replication_ns is None:
+            return self._renew_ns if self._foreign_generation else replication_ns
+        return min(self._renew_ns, replication_ns)
 
     def tick(self, now: Now) -> list[Effect]:
         self.replication.tick(now)
+        if self._foreign_generation:
+            self._begin_again(now)
         return self.settled(now)
 
     # Effects.
 
     def settled(self, now: Now) -> list[Effect]:
-        wanted: list[Effect] = [*self._logs]
-        self._logs.clear()
+        wanted: list[Effect] = []
         for effect in self.replication.take_effects():
             match effect:
                 case CarryThis(key, payload):
@@ -214,24 +221,35 @@ class Sharing:
                 case Confirmed(request, error):
                     wanted.append(Reply(request, Refusal(Cause.FAILED, error) if error else None))
                 case ForeignNews(_relay, generation, _version):
-                    wanted.append(self._begin_again(now, generation))
-        return wanted
+                    self._foreign_generation = max(generation, self._foreign_generation)
+                    self._begin_again(now)
+        return [*wanted, *self._take_logs()]
+
+    def _take_logs(self) -> list[Log]:
+        logs, self._logs = self._logs, []
+        return logs
 
     def _ask(self, ticket: int, to: bytes, method: str, body: bytes) -> Effect:
         member = self._gossip.commons.roster.by_short.get(to)
         return AskMember(ticket, member.profile.address if member is not None else None, method, body)
 
-    def _begin_again(self, now: Now, generation: int) -> Log:
-        """Somebody tells of me what I never said: from here on all that I say is newer."""
+    def _begin_again(self, now: Now) -> None:
+        """Somebody tells of me what I never said: from here on all that I say is newer.
+
+        Once a while: a copy of me that runs elsewhere does the same, and neither of us will be the last."""
+        if now.monotonic_ns < self._renew_ns:
+            return
         mine = self.replication.publisher.state.generation
-        raised = max(generation, mine) + 1
+        raised = max(self._foreign_generation, mine) + 1
+        self._foreign_generation = 0
+        self._renew_ns = now.monotonic_ns + RENEWED_EVERY_NS
         self._keep_generation(raised)
         self.replication.renew(now, raised)
         sentence = (
             "other agents know a later state of this host's services than this agent ever published: its "
             "data folder was copied or lost. All of it is published anew."
         )
-        return Log(Severity.WARN, sentence)
+        self._logs.append(Log(Severity.WARN, sentence))
 
 
 def _service_key(service_id: str) -> str:
