@@ -20,7 +20,7 @@ from adsum.dns.limits import DnsLimits, SourceRates, Verdict
 from adsum.dns.resolver import Errand, Resolver
 from adsum.frozen import dataclass
 
-PACKETS_PER_WAKE = 64
+PACKETS_PER_WAKE = 128
 QUESTION_BYTES_MAX = 4096
 RECEIVE_BUFFER_BYTES = (
     1024 * 1024
