@@ -9,7 +9,7 @@ from adsum.gossip.effects import Effect, IsolationChanged, MemberChanged, Note, 
 from adsum.gossip.order import Status
 from adsum.gossip.wire import BEAT, Flag, Kind, Packet
 from adsum.now import MILLISECOND, SECOND
-from tests.gossip.support import Stage, alive, of, opened, profile, sent, short, told_claims
+from tests.gossip.support import Stage, alive, of, opened, profile, sent, short, suspect, told_claims
 
 OTHERS = ("b", "c", "d", "e", "f")
 
@@ -255,3 +255,17 @@ def test_an_answer_of_a_new_life_does_not_convict_the_old_one() -> None:
     stage.tell("f" if name != "f" else "b", alive(name, generation=alive(name).standing.generation + 1))
     stage.run_for(SECOND)
     assert stage.status(name) is Status.ALIVE
+
+
+def test_an_accusation_heard_is_looked_into_at_once_until_enough_confirm_it() -> None:
+    stage = Stage("a", "b", "c", "d", "e")
+    stage.stop_probing()
+    assert len(sent(stage.tell("b", suspect("a", "b")), Kind.PING, to="a")) == 1
+    assert sent(stage.tell("b", suspect("c", "a", "b", "d", "e")), Kind.PING, to="c") == []
+
+
+def test_of_many_who_hear_an_accusation_few_look_into_it_at_once() -> None:
+    stage = Stage(*(f"n{number}" for number in range(600)))
+    stage.stop_probing()
+    looks = [stage.tell("n0", suspect(f"n{number}", "n0")) for number in range(1, 600)]
+    assert 1 <= sum(len(sent(effects, Kind.PING)) for effects in looks) <= 20

@@ -35,26 +35,33 @@ def test_of_two_nobody_is_left_to_confirm_and_the_wait_is_short_at_once() -> Non
 
 
 def test_who_feels_unwell_waits_longer_but_never_beyond_the_longest() -> None:
-    case = Suspicion(suspect("a", "b", "c", "d", "e"), started_ns=SECOND)
+    case = Suspicion(suspect("a", "b", "c", "d", "e"), started_ns=SECOND, silent_since_ns=SECOND)
     assert case.deadline_ns(LAN, 10, 1, SECOND, 3) == 5 * SECOND
     assert case.deadline_ns(LAN, 10, 3, SECOND, 3) == 13 * SECOND
     assert case.deadline_ns(LAN, 10, 8, SECOND, 3) == 25 * SECOND
 
 
+def test_who_met_the_silence_itself_waits_from_when_it_began() -> None:
+    case = Suspicion(suspect("a", "b", "c", "d", "e"), started_ns=2 * SECOND, silent_since_ns=SECOND)
+    assert case.deadline_ns(LAN, 10, 1, SECOND, 3) == 5 * SECOND
+    refused = Suspicion(suspect("a", "b", refusers=("b", "c", "d")), started_ns=2 * SECOND, silent_since_ns=0)
+    assert refused.deadline_ns(LAN, 10, 1, SECOND, 3) == 3 * SECOND
+
+
 def test_enough_refusals_leave_only_the_grace() -> None:
-    two = Suspicion(suspect("a", "b", refusers=("b", "c")), started_ns=0)
-    three = Suspicion(suspect("a", "b", refusers=("b", "c", "d")), started_ns=0)
+    two = Suspicion(suspect("a", "b", refusers=("b", "c")), started_ns=0, silent_since_ns=0)
+    three = Suspicion(suspect("a", "b", refusers=("b", "c", "d")), started_ns=0, silent_since_ns=0)
     assert two.deadline_ns(LAN, 10, 1, SECOND, 3) == 24 * SECOND
     assert three.deadline_ns(LAN, 10, 8, SECOND, 3) == SECOND
 
 
 def test_an_announced_restart_is_waited_for_whatever_the_evidence() -> None:
-    case = Suspicion(suspect("a", "b", refusers=("b", "c", "d")), started_ns=0)
+    case = Suspicion(suspect("a", "b", refusers=("b", "c", "d")), started_ns=0, silent_since_ns=0)
     case.not_before_ns = 30 * SECOND
     assert case.deadline_ns(LAN, 10, 1, SECOND, 3) == 30 * SECOND
 
 
 def test_a_silent_counter_counts_as_one_witness_once() -> None:
-    case = Suspicion(suspect("a", "b"), started_ns=0)
+    case = Suspicion(suspect("a", "b"), started_ns=0, silent_since_ns=0)
     case.has_witness = True
     assert case.confirmations == 1

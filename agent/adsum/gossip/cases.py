@@ -31,7 +31,14 @@ class Cases:
     # Accusing.
 
     def accuse(
-        self, now: Now, member: Member, *, refusers: tuple[bytes, ...], legs: int, challenge: float
+        self,
+        now: Now,
+        member: Member,
+        *,
+        since_ns: int,
+        refusers: tuple[bytes, ...],
+        legs: int,
+        challenge: float,
     ) -> None:
         """My own probe failed for good: a new suspicion, or a confirmation of one that is open."""
         commons = self.commons
@@ -45,16 +52,16 @@ class Cases:
         )
         if standing.rank == Rank.ALIVE:
             commons.tally.suspicions_raised += 1
-            self.begin(now, member, mine)
+            self.begin(now, member, mine, since_ns)
             commons.note(Note.RAISED, member.profile, evidence.of_accusation(mine, self.parts(now, member)))
         else:
             self.confirm(now, member, mine)
         if member.suspicion is not None:  # the suspect hears of it first and can refute at once
             commons.send(now, member.profile.address, Kind.GOSSIP, first=(member.suspicion.claim.encoded,))
 
-    def begin(self, now: Now, member: Member, claim: Suspect) -> None:
+    def begin(self, now: Now, member: Member, claim: Suspect, since_ns: int | None = None) -> None:
         commons = self.commons
-        case = Suspicion(claim, now.monotonic_ns)
+        case = Suspicion(claim, now.monotonic_ns, now.monotonic_ns if since_ns is None else since_ns)
         case.not_before_ns = member.restarting_until_ns
         member.suspicion = case
         member.verdict = claim

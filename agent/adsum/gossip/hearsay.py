@@ -59,6 +59,8 @@ class Checker(Protocol):
 
     def check_move(self, now: Now, member: Member, newcomer: Alive) -> None: ...
 
+    def look_too(self, now: Now, member: Member) -> None: ...
+
 
 class Hearsay:
     def __init__(self, commons: Commons, cases: Cases) -> None:
@@ -307,6 +309,8 @@ class Hearsay:
                     now, member, is_refuted=False
                 )  # of an earlier incarnation, never refuted here
                 self.cases.begin(now, member, claim)
+                if self.commons.hears is not None and not self.commons.hears.is_sync:
+                    self.checker.look_too(now, member)
             case Dead():
                 self.cases.died(now, member, claim, evidence.of_death(claim, self.cases.parts(now, member)))
             case Left():

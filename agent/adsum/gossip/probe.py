@@ -20,11 +20,14 @@ from adsum.gossip.hearsay import Hearsay
 from adsum.gossip.members import Member
 from adsum.gossip.order import Rank
 from adsum.gossip.rtt import Path
+from adsum.gossip.suspicion import CONFIRMATIONS, confirmations_wanted
 from adsum.gossip.wire import Flag, Header, Kind, Packet
 from adsum.now import MILLISECOND, SECOND, Now
 
 OUT_OF_TURN_MAX = 8  # cycles at once beside the round's
 MOVES_CHECKED_MAX = 64
+# Of all who hear an accusation: twice as many as must confirm it, for some are too late or cannot tell.
+LOOK_TOO = 2 * CONFIRMATIONS
 
 
 class Probe:
@@ -83,6 +86,18 @@ class Prober:
             probe = self._begin(now, member, self.commons.settings.probe_interval_ns)
         if probe is not None and (probe.newcomer is None or probe.newcomer.standing < newcomer.standing):
             probe.newcomer = newcomer
+
+    def look_too(self, now: Now, member: Member) -> None:
+        """Another accuses it: a few of those who hear it look at once, so that the case is confirmed or
+        refuted soon, and not when everybody's turn comes."""
+        commons = self.commons
+        case = member.suspicion
+        is_open = case is not None and case.confirmations < confirmations_wanted(commons.members)
+        if not is_open or member in self._by_member or len(self._probes) > OUT_OF_TURN_MAX:
+            return
+        if commons.random.random() * commons.members < LOOK_TOO:
+            commons.tally.probes_out_of_turn += 1
+            self._begin(now, member, commons.settings.probe_interval_ns * commons.health.multiplier)
 
     def unreachable(self, now: Now, address: Address) -> None:
         """A datagram of ours came back: look at once, and by all legs."""
@@ -272,6 +287,7 @@ class Prober:
         legs = probe.legs | (Leg.INDIRECT if probe.helpers else Leg(0))
         self.cases.accuse(
             *(now, probe.member),
+            since_ns=probe.sent_ns,
             refusers=tuple(probe.refusers),
             legs=int(legs),
             challenge=self.challenge(now, probe),

@@ -49,11 +49,12 @@ def timeout_ns(timeouts: Timeouts, confirmations: int, wanted: int) -> int:
 class Suspicion:
     """One member's open case, as this agent keeps it."""
 
-    __slots__ = ("claim", "has_witness", "is_recheck_out", "not_before_ns", "started_ns")
+    __slots__ = ("claim", "has_witness", "is_recheck_out", "not_before_ns", "silent_since_ns", "started_ns")
 
-    def __init__(self, claim: Suspect, started_ns: int) -> None:
+    def __init__(self, claim: Suspect, started_ns: int, silent_since_ns: int) -> None:
         self.claim = claim
         self.started_ns = started_ns
+        self.silent_since_ns = silent_since_ns  # earlier, where my own probe met the silence
         self.has_witness = False  # its silent counter was counted, once
         self.is_recheck_out = False  # where one refusal suffices, it is asked for again at the end
         self.not_before_ns = 0  # an announced restart is waited for
@@ -71,10 +72,12 @@ class Suspicion:
         wanted = confirmations_wanted(members)
         wait_ns = timeout_ns(timeouts, min(self.confirmations, wanted), wanted)
         wait_ns = min(wait_ns * health_multiplier, timeouts.max_ns)
+        due_ns = self.silent_since_ns + wait_ns
         if self.is_refused(refusals):
-            wait_ns = min(wait_ns, grace_ns)
-        return max(self.started_ns + wait_ns, self.not_before_ns)
+            due_ns = min(due_ns, self.started_ns + grace_ns)
+        return max(due_ns, self.not_before_ns)
 
     def shift(self, gap_ns: int) -> None:
         """While I was not running, nobody could refute to me."""
         self.started_ns += gap_ns
+        self.silent_since_ns += gap_ns
