@@ -374,7 +374,7 @@ def test_complaint_14_one_way_loss_is_told_apart_from_death() -> None:
         if other % 2:
             world.network.lose_one_way(0, other, 1.0)
     failed = failed_views(world)
-    world.run_for(MINUTE)
+    world.run_for(2 * MINUTE)
     assert failed == []
     paths = {
         member.profile.name: member.path.is_direct_ok

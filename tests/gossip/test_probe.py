@@ -57,7 +57,7 @@ def test_silence_asks_three_helpers_and_a_stream_with_the_rest_of_the_period_as_
     assert (stream.probe, stream.to, stream.timeout_ns) == (
         ping.sequence,
         profile(name).address,
-        500 * MILLISECOND,
+        450 * MILLISECOND,
     )
 
 
@@ -166,9 +166,27 @@ def test_a_stream_that_merely_fails_is_no_refusal() -> None:
     stage = Stage("a")
     _name, ping = pinged(stage)
     stage.run_for(501 * MILLISECOND)
-    stage.report(StreamPinged(ping.sequence, Outcome.FAILED))
+    stage.report(StreamPinged(ping.sequence, Outcome.HELD))
     stage.run_for(3 * SECOND)
     assert stage.status("a") is Status.SUSPECT
+
+
+@pytest.mark.parametrize(
+    ("outcome", "dies_ms"), [(Outcome.SILENT, 4_000), (Outcome.HELD, 5_000), (Outcome.UNTRIED, 5_000)]
+)
+def test_a_host_that_takes_no_connection_is_judged_by_when_it_was_asked(
+    outcome: Outcome, dies_ms: int
+) -> None:
+    """A process that stands still has a host that takes them: it gets the whole wait."""
+    stage = Stage("a")
+    _name, ping = pinged(stage)
+    effects = stage.run_for(600 * MILLISECOND)
+    assert len(streams(effects)) == 1
+    stage.report(StreamPinged(ping.sequence, outcome))
+    stage.run_for((dies_ms - 650) * MILLISECOND)
+    assert stage.status("a") is Status.SUSPECT
+    stage.run_for(100 * MILLISECOND)
+    assert stage.status("a") is Status.FAILED
 
 
 def test_an_icmp_error_starts_a_cycle_at_once_and_accuses_nobody() -> None:

@@ -143,7 +143,7 @@ async def test_what_comes_from_a_network_that_is_not_allowed_is_dropped() -> Non
     async with running(one, other):
         one.network.perform(Send(other.address, MESSAGE))
         one.network.perform(PingStream(1, other.short, other.address, 500 * MILLISECOND))
-        assert await one.until() == StreamPinged(1, Outcome.FAILED)
+        assert await one.until() == StreamPinged(1, Outcome.HELD)
         assert other.datagrams == []
         assert other.network.allowed.refused >= 1
 
@@ -162,7 +162,7 @@ async def test_another_that_was_given_its_address_is_no_answer() -> None:
     one, other = Side("one"), Side("other")
     async with running(one, other):
         one.network.perform(PingStream(7, b"somebody", other.address, 5 * SECOND))
-        assert await one.until() == StreamPinged(7, Outcome.FAILED)
+        assert await one.until() == StreamPinged(7, Outcome.HELD)
 
 
 async def test_a_host_without_the_process_refuses() -> None:
@@ -173,6 +173,29 @@ async def test_a_host_without_the_process_refuses() -> None:
     async with running(one):
         one.network.perform(PingStream(7, b"gone----", address, 5 * SECOND))
         assert await one.until(StreamPinged) == StreamPinged(7, Outcome.REFUSED)
+
+
+async def test_the_host_of_a_stopped_process_holds_the_connection() -> None:
+    one, stopped = Side("one"), bind_both("127.0.0.1", 0)
+    async with running(one):
+        one.network.perform(PingStream(7, b"stopped-", stopped.address, 100 * MILLISECOND))
+        assert await one.until(StreamPinged) == StreamPinged(7, Outcome.HELD)
+    stopped.udp.close()
+    await stopped.tcp.aclose()
+
+
+async def test_a_host_that_takes_no_connection_is_silent() -> None:
+    one, full = Side("one"), bind_both("127.0.0.1", 0)
+    full.tcp.socket.listen(0)  # the kernel drops what goes beyond its queue, as a pulled cable does
+    async with running(one):
+        with trio.fail_after(10):
+            while True:
+                one.network.perform(PingStream(7, b"silent--", full.address, 100 * MILLISECOND))
+                if await one.until(StreamPinged) == StreamPinged(7, Outcome.SILENT):
+                    break
+                one.reports.clear()
+    full.udp.close()
+    await full.tcp.aclose()
 
 
 async def test_icmp_is_reported_as_unreachable() -> None:

@@ -103,8 +103,8 @@ def test_who_comes_and_goes_is_not_held_dead_while_it_is_there() -> None:
 
 
 def test_hasty_settings_convict_members_that_only_paused() -> None:
-    hasty = GossipSettings(suspicion_mult=2, suspicion_max_mult=1)
-    run = simulate(Plan(40, Scenario.PAUSE, 0.05, 60 * SECOND, settings=hasty))
+    hasty = GossipSettings(suspicion_mult=1, suspicion_max_mult=1)
+    run = simulate(Plan(40, Scenario.PAUSE, 0.05, 60 * SECOND, settings=hasty, seed=2))
     assert run.false_verdicts == run.false_by_healthy + run.false_by_slow > 0
 
 

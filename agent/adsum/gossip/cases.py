@@ -105,6 +105,7 @@ class Cases:
                 commons.phi.refuted(now.monotonic_ns, now.monotonic_ns - case.started_ns)
             if commons.me.short in case.claim.accusers:
                 commons.phi.cycles_refuted += 1
+            if case.claim.accusers == (commons.me.short,):  # what others saw too was not my eyes' fault
                 commons.guard.was_refuted(now.monotonic_ns, 2 * commons.timeouts(now).max_ns)
 
     def expired(self, now: Now, short: bytes) -> None:

@@ -67,7 +67,9 @@ Command = Join | Leave | Restart | ForceLeave | FireEvent | Carry | SetRoot | De
 class Outcome(enum.Enum):
     ANSWERED = "answered"
     REFUSED = "refused"  # ECONNREFUSED and nothing else
-    FAILED = "failed"
+    HELD = "held"  # the host took the connection, and the member said nothing: it may stand still
+    SILENT = "silent"  # nobody took the connection
+    UNTRIED = "untried"
 
 
 @dataclass(frozen=True, slots=True)

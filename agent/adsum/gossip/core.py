@@ -371,7 +371,7 @@ class Core:
         elif outcome is Outcome.ANSWERED:
             self._prober.stream_answered(now, number)
         else:
-            self._prober.stream_failed(number)
+            self._prober.stream_failed(number, outcome)
 
     # Commands.
 

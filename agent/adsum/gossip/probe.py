@@ -13,6 +13,7 @@ from __future__ import annotations
 from adsum.gossip import coordinates
 from adsum.gossip.cases import Cases
 from adsum.gossip.claims import Address, Alive
+from adsum.gossip.commands import Outcome
 from adsum.gossip.commons import Commons, Timer
 from adsum.gossip.effects import IsolationChanged, Note, PingStream
 from adsum.gossip.evidence import Cause, Evidence, Leg
@@ -26,6 +27,7 @@ from adsum.now import MILLISECOND, SECOND, Now
 
 OUT_OF_TURN_MAX = 8  # cycles at once beside the round's
 MOVES_CHECKED_MAX = 64
+STREAM_SHARE = 0.9  # of what is left of the cycle, so that its outcome is known when the cycle is judged
 # Of all who hear an accusation: twice as many as must confirm it, for some are too late or cannot tell.
 LOOK_TOO = 2 * CONFIRMATIONS
 
@@ -35,7 +37,7 @@ class Probe:
         "deadline_ns",
         "generation",
         "helpers",
-        "is_stream_silent",
+        "is_host_silent",
         "legs",
         "member",
         "nackers",
@@ -58,7 +60,7 @@ class Probe:
         self.refusers: dict[bytes, None] = {}
         self.legs = Leg.DIRECT
         self.widened_ns = 0
-        self.is_stream_silent = False
+        self.is_host_silent = False
 
 
 class Prober:
@@ -158,7 +160,7 @@ class Prober:
                 about=probe.member.short,
                 amount=max(1, left_ns // MILLISECOND),
             )
-        member, timeout_ns = probe.member, max(MILLISECOND, left_ns)
+        member, timeout_ns = probe.member, max(MILLISECOND, int(left_ns * STREAM_SHARE))
         commons.effects.append(PingStream(sequence, member.short, member.profile.address, timeout_ns))
 
     # Answers.
@@ -204,10 +206,11 @@ class Prober:
             self.commons.refusing[probe.member.short] = None
             self._conclude_if_refused(now, probe)
 
-    def stream_failed(self, sequence: int) -> None:
+    def stream_failed(self, sequence: int, outcome: Outcome) -> None:
         probe = self._probes.get(sequence)
-        if probe is not None:
+        if probe is not None and outcome is not Outcome.UNTRIED:
             probe.legs |= Leg.STREAM
+            probe.is_host_silent = outcome is Outcome.SILENT
 
     def _measure(self, now: Now, probe: Probe, packet: Packet) -> None:
         commons, member = self.commons, probe.member
@@ -284,10 +287,11 @@ class Prober:
             self._accuse(now, probe)
 
     def _accuse(self, now: Now, probe: Probe) -> None:
+        """The host of a process that stands still takes connections; such a process gets the whole wait."""
         legs = probe.legs | (Leg.INDIRECT if probe.helpers else Leg(0))
         self.cases.accuse(
             *(now, probe.member),
-            since_ns=probe.sent_ns,
+            since_ns=probe.sent_ns if probe.is_host_silent else now.monotonic_ns,
             refusers=tuple(probe.refusers),
             legs=int(legs),
             challenge=self.challenge(now, probe),

@@ -15,7 +15,7 @@ class Refused(NetError):
 
 
 class Unreachable(NetError):
-    """No connection, for any other reason. Evidence of nothing."""
+    """No connection, for any other reason or in time. The host of a paused process would take it."""
 
 
 class TimedOut(NetError):

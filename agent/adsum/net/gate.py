@@ -113,7 +113,7 @@ class Gate:
                 await trio.aclose_forcefully(stream)
             raise
         if stream is None:
-            raise TimedOut("nothing answered the attempt to connect")
+            raise Unreachable("nothing answered the attempt to connect")
         await trio.aclose_forcefully(stream)
         raise TimedOut("its host accepted the connection, but it says nothing")
 

@@ -30,6 +30,7 @@ from adsum.net import introduction, streams
 from adsum.net.allowed import Allowed
 from adsum.net.datagrams import Datagrams
 from adsum.net.errors import Lost, NetError, Refused, TurnedAway
+from adsum.net.errors import Unreachable as NoConnection
 from adsum.net.gate import Gate, Security
 from adsum.net.introduction import Peer
 from adsum.net.listening import Ears
@@ -120,7 +121,7 @@ class Gossiping:
     def _begin_ping(self, effect: PingStream) -> None:
         if self.counters.pings_open >= STREAM_PINGS_MAX:
             self.counters.pings_skipped += 1
-            self._nursery.start_soon(self._report_soon, StreamPinged(effect.probe, Outcome.FAILED))
+            self._nursery.start_soon(self._report_soon, StreamPinged(effect.probe, Outcome.UNTRIED))
             return
         self.counters.pings_open += 1
         self._nursery.start_soon(self._ping, effect)
@@ -130,11 +131,13 @@ class Gossiping:
             identity = await streams.ping(self.gate, effect.to, timeout_s=effect.timeout_ns / SECOND)
         except Refused:
             outcome = Outcome.REFUSED
+        except NoConnection:
+            outcome = Outcome.SILENT
         except NetError:
-            outcome = Outcome.FAILED
+            outcome = Outcome.HELD
         else:
             is_meant = identity.node_id[:SHORT] == effect.member
-            outcome = Outcome.ANSWERED if is_meant else Outcome.FAILED
+            outcome = Outcome.ANSWERED if is_meant else Outcome.HELD
         finally:
             self.counters.pings_open -= 1
         self._report(StreamPinged(effect.probe, outcome))

@@ -394,7 +394,7 @@ class GossipWorld:
         target = self.hosts[index] if index is not None else None
         connected_ns = self._connect_ns(host, target)
         if target is None or connected_ns is None or connected_ns > timeout_ns:
-            self._report(host, timeout_ns, StreamPinged(probe, Outcome.FAILED))
+            self._report(host, timeout_ns, StreamPinged(probe, Outcome.SILENT))
         elif target.state is State.DEAD:
             self._report(host, connected_ns, StreamPinged(probe, Outcome.REFUSED))
         else:
@@ -404,7 +404,7 @@ class GossipWorld:
             if is_answered and is_meant and answered_ns is not None and target.state is State.RUNNING:
                 self._report(host, connected_ns + answered_ns, StreamPinged(probe, Outcome.ANSWERED))
             else:  # the kernel takes the connection of a stopped process, and nobody answers
-                self._report(host, timeout_ns, StreamPinged(probe, Outcome.FAILED))
+                self._report(host, timeout_ns, StreamPinged(probe, Outcome.HELD))
 
     def _connect_ns(self, host: Host, target: Host | None) -> int | None:
         if target is None or target.state is State.GONE:
