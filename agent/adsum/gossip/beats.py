@@ -121,7 +121,7 @@ class Beats:
 
     def sample(self, now_ns: int, peers: list[Member]) -> None:
         for member in peers:
-            if member.beat:
+            if member.beat and member.suspicion is None:
                 self._ages_s.add(now_ns, max(0.05, self.age_s(now_ns, member)))
 
     def age_s(self, now_ns: int, member: Member) -> float:

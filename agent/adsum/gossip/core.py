@@ -268,8 +268,9 @@ class Core:
         commons.gossip_at(now.monotonic_ns + wait_ns)
 
     def _sample_ages(self, now: Now) -> None:
-        commons = self._commons
-        commons.beats.sample(now.monotonic_ns, commons.roster.pick(AGES_PER_PERIOD))
+        peers = self._commons.roster.pick(AGES_PER_PERIOD)
+        self._prober.look_at_overdue(now, peers)
+        self._commons.beats.sample(now.monotonic_ns, peers)
 
     def _reap(self, now: Now) -> None:
         commons = self._commons

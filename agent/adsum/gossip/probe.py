@@ -28,6 +28,10 @@ from adsum.now import MILLISECOND, SECOND, Now
 OUT_OF_TURN_MAX = 8  # cycles at once beside the round's
 MOVES_CHECKED_MAX = 64
 STREAM_SHARE = 0.9  # of what is left of the cycle, so that its outcome is known when the cycle is judged
+# In each round so many counters are compared with phi of one in a hundred: at fifteen members the host that
+# fell silent is looked at after 0.6 s instead of 1.0, for a tenth more datagrams. More add cost, not speed.
+OVERDUE_PEERS = 2
+PHI_OF_A_LOOK = 2.0
 # Of all who hear an accusation: twice as many as must confirm it, for some are too late or cannot tell.
 LOOK_TOO = 2 * CONFIRMATIONS
 
@@ -89,17 +93,21 @@ class Prober:
         if probe is not None and (probe.newcomer is None or probe.newcomer.standing < newcomer.standing):
             probe.newcomer = newcomer
 
+    def look_at_overdue(self, now: Now, peers: list[Member]) -> None:
+        """A counter older than nearly any other's is no evidence, but a reason not to wait for one's turn."""
+        for member in peers[:OVERDUE_PEERS]:
+            is_calm = member.standing.rank == Rank.ALIVE and not self._is_away(now, member)
+            if is_calm and self.commons.beats.phi(now.monotonic_ns, member) >= PHI_OF_A_LOOK:
+                self._begin_out_of_turn(now, member)
+
     def look_too(self, now: Now, member: Member) -> None:
         """Another accuses it: a few of those who hear it look at once, so that the case is confirmed or
         refuted soon, and not when everybody's turn comes."""
         commons = self.commons
         case = member.suspicion
         is_open = case is not None and case.confirmations < confirmations_wanted(commons.members)
-        if not is_open or member in self._by_member or len(self._probes) > OUT_OF_TURN_MAX:
-            return
-        if commons.random.random() * commons.members < LOOK_TOO:
-            commons.tally.probes_out_of_turn += 1
-            self._begin(now, member, commons.settings.probe_interval_ns * commons.health.multiplier)
+        if is_open and commons.random.random() * commons.members < LOOK_TOO:
+            self._begin_out_of_turn(now, member)
 
     def unreachable(self, now: Now, address: Address) -> None:
         """A datagram of ours came back: look at once, and by all legs."""
@@ -113,13 +121,19 @@ class Prober:
                 commons.refusals_wanted(member.short)
             ):
                 return  # nothing to find out any more
-            if len(self._probes) > OUT_OF_TURN_MAX:
-                commons.tally.probes_refused += 1
-                return
-            commons.tally.probes_out_of_turn += 1
-            period_ns = commons.settings.probe_interval_ns * commons.health.multiplier
-            probe = self._begin(now, member, period_ns)
-        probe.legs |= Leg.ICMP
+            probe = self._begin_out_of_turn(now, member)
+        if probe is not None:
+            probe.legs |= Leg.ICMP
+
+    def _begin_out_of_turn(self, now: Now, member: Member) -> Probe | None:
+        commons = self.commons
+        if member in self._by_member:
+            return None
+        if len(self._probes) > OUT_OF_TURN_MAX:
+            commons.tally.probes_refused += 1
+            return None
+        commons.tally.probes_out_of_turn += 1
+        return self._begin(now, member, commons.settings.probe_interval_ns * commons.health.multiplier)
 
     def _begin(self, now: Now, member: Member, period_ns: int) -> Probe:
         commons = self.commons
