@@ -23,6 +23,7 @@ from adsum.gossip.effects import (
     SyncMessage,
     SyncPart,
 )
+from adsum.gossip.evidence import Leg
 from adsum.gossip.order import Departure, Status
 from adsum.gossip.relays import NACK_SHARE
 from adsum.gossip.wire import Kind
@@ -362,7 +363,7 @@ def test_complaint_14_every_verdict_says_who_accused_by_which_legs_and_at_what_p
     assert len(died) == 19
     for each in died:
         assert each.evidence.accusers
-        assert each.evidence.legs == 7
+        assert each.evidence.legs == Leg.DIRECT | Leg.INDIRECT | Leg.STREAM | Leg.HOST
         assert 1 < each.evidence.phi <= 3.1
     assert any(each.evidence.parts.accusation > 1 for each in died)
 

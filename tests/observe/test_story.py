@@ -83,8 +83,8 @@ def test_a_lost_host_is_told_as_silence_with_its_accusers() -> None:
     witnessed = after(lambda world: world.lose(SUBJECT))
     told = witnessed.told()
     assert (
-        f" suspects {witnessed.name}: no answer to a datagram, through helpers or on a stream; phi "
-        in told[0]
+        f" suspects {witnessed.name}: no answer to a datagram, through helpers or on a stream; "
+        "nobody takes a connection; phi " in told[0]
     )
     assert any(f"cannot reach {witnessed.name}: 2 confirmations." in each for each in told)
     assert f"{witnessed.name} is failed, by silence: no answer" in told[-1]

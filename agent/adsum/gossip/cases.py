@@ -10,7 +10,7 @@ from adsum.gossip import claims, evidence
 from adsum.gossip.claims import Cause, Suspect
 from adsum.gossip.commons import Commons, Timer
 from adsum.gossip.effects import Note, PingStream
-from adsum.gossip.evidence import Evidence, PhiParts
+from adsum.gossip.evidence import Evidence, Leg, PhiParts
 from adsum.gossip.members import Member
 from adsum.gossip.order import Rank, Status
 from adsum.gossip.suspicion import Suspicion
@@ -31,14 +31,7 @@ class Cases:
     # Accusing.
 
     def accuse(
-        self,
-        now: Now,
-        member: Member,
-        *,
-        since_ns: int,
-        refusers: tuple[bytes, ...],
-        legs: int,
-        challenge: float,
+        self, now: Now, member: Member, *, refusers: tuple[bytes, ...], legs: int, challenge: float
     ) -> None:
         """My own probe failed for good: a new suspicion, or a confirmation of one that is open."""
         commons = self.commons
@@ -52,16 +45,16 @@ class Cases:
         )
         if standing.rank == Rank.ALIVE:
             commons.tally.suspicions_raised += 1
-            self.begin(now, member, mine, since_ns)
+            self.begin(now, member, mine)
             commons.note(Note.RAISED, member.profile, evidence.of_accusation(mine, self.parts(now, member)))
         else:
             self.confirm(now, member, mine)
         if member.suspicion is not None:  # the suspect hears of it first and can refute at once
             commons.send(now, member.profile.address, Kind.GOSSIP, first=(member.suspicion.claim.encoded,))
 
-    def begin(self, now: Now, member: Member, claim: Suspect, since_ns: int | None = None) -> None:
+    def begin(self, now: Now, member: Member, claim: Suspect) -> None:
         commons = self.commons
-        case = Suspicion(claim, now.monotonic_ns, now.monotonic_ns if since_ns is None else since_ns)
+        case = Suspicion(claim, now.monotonic_ns, self._silent_since_ns(now, claim))
         case.not_before_ns = member.restarting_until_ns
         member.suspicion = case
         member.verdict = claim
@@ -197,6 +190,11 @@ class Cases:
             commons.guard.died_silently(now.monotonic_ns, commons.timeouts(now).max_ns)
 
     # Time.
+
+    def _silent_since_ns(self, now: Now, claim: Suspect) -> int:
+        """The cycle that accuses has lasted for a period. Whom a host holds gets the whole wait after it."""
+        is_host_silent = claim.legs & Leg.HOST
+        return now.monotonic_ns - (self.commons.settings.probe_interval_ns if is_host_silent else 0)
 
     def _count_silence(self, now: Now, member: Member, case: Suspicion) -> None:
         if not case.has_witness and self.commons.beats.phi(now.monotonic_ns, member) >= PHI_OF_A_WITNESS:

@@ -16,6 +16,7 @@ class Leg(enum.IntFlag):
     INDIRECT = 2
     STREAM = 4
     ICMP = 8  # a datagram came back as undeliverable: reason to look, no evidence by itself
+    HOST = 16  # nobody took the connection; the host of a process that stands still does
 
 
 NO_LEGS = Leg(0)

@@ -28,10 +28,10 @@ from adsum.now import MILLISECOND, SECOND, Now
 OUT_OF_TURN_MAX = 8  # cycles at once beside the round's
 MOVES_CHECKED_MAX = 64
 STREAM_SHARE = 0.9  # of what is left of the cycle, so that its outcome is known when the cycle is judged
-# In each round so many counters are compared with phi of one in a hundred: at fifteen members the host that
+# In each round so many counters are compared with what is usual: at fifteen members the host that
 # fell silent is looked at after 0.6 s instead of 1.0, for a tenth more datagrams. More add cost, not speed.
 OVERDUE_PEERS = 2
-PHI_OF_A_LOOK = 2.0
+PHI_OF_A_LOOK = 1.5
 # Of all who hear an accusation: twice as many as must confirm it, for some are too late or cannot tell.
 LOOK_TOO = 2 * CONFIRMATIONS
 
@@ -41,7 +41,6 @@ class Probe:
         "deadline_ns",
         "generation",
         "helpers",
-        "is_host_silent",
         "legs",
         "member",
         "nackers",
@@ -64,7 +63,6 @@ class Probe:
         self.refusers: dict[bytes, None] = {}
         self.legs = Leg.DIRECT
         self.widened_ns = 0
-        self.is_host_silent = False
 
 
 class Prober:
@@ -224,7 +222,8 @@ class Prober:
         probe = self._probes.get(sequence)
         if probe is not None and outcome is not Outcome.UNTRIED:
             probe.legs |= Leg.STREAM
-            probe.is_host_silent = outcome is Outcome.SILENT
+            if outcome is Outcome.SILENT:
+                probe.legs |= Leg.HOST
 
     def _measure(self, now: Now, probe: Probe, packet: Packet) -> None:
         commons, member = self.commons, probe.member
@@ -301,11 +300,9 @@ class Prober:
             self._accuse(now, probe)
 
     def _accuse(self, now: Now, probe: Probe) -> None:
-        """The host of a process that stands still takes connections; such a process gets the whole wait."""
         legs = probe.legs | (Leg.INDIRECT if probe.helpers else Leg(0))
         self.cases.accuse(
             *(now, probe.member),
-            since_ns=probe.sent_ns if probe.is_host_silent else now.monotonic_ns,
             refusers=tuple(probe.refusers),
             legs=int(legs),
             challenge=self.challenge(now, probe),

@@ -54,7 +54,7 @@ class Suspicion:
     def __init__(self, claim: Suspect, started_ns: int, silent_since_ns: int) -> None:
         self.claim = claim
         self.started_ns = started_ns
-        self.silent_since_ns = silent_since_ns  # earlier, where my own probe met the silence
+        self.silent_since_ns = silent_since_ns  # a period earlier, if its host is silent too
         self.has_witness = False  # its silent counter was counted, once
         self.is_recheck_out = False  # where one refusal suffices, it is asked for again at the end
         self.not_before_ns = 0  # an announced restart is waited for

@@ -25,7 +25,13 @@ NameOf = Callable[[bytes], str]
 UNKNOWN, FORGOTTEN = "unknown", "forgotten"  # before it was met, and after it was reaped or purged
 ISOLATED, CONNECTED = "isolated", "connected"
 STARTED = "started"
-LEG_NAMES = {Leg.DIRECT: "direct", Leg.INDIRECT: "indirect", Leg.STREAM: "stream", Leg.ICMP: "icmp"}
+LEG_NAMES = {
+    Leg.DIRECT: "direct",
+    Leg.INDIRECT: "indirect",
+    Leg.STREAM: "stream",
+    Leg.ICMP: "icmp",
+    Leg.HOST: "host",
+}
 
 
 class Kind(enum.Enum):

@@ -191,6 +191,8 @@ def _grounds(entry: Entry) -> str:
     grounds = [f"no answer {_joined_words(tried, 'or')}"] if tried else []
     if "icmp" in entry.grounds.legs:
         grounds.append("a datagram came back as undeliverable")
+    if "host" in entry.grounds.legs:
+        grounds.append("nobody takes a connection")
     if entry.grounds.refusers:
         grounds.append(f"connections refused to {_named(entry.grounds.refusers)}")
     if entry.grounds.phi:
