@@ -17,7 +17,7 @@ from tests.system.namespaces import Host, network, why_no_namespaces
 
 AGENTS = 15
 # A round hangs on when somebody's turn comes to probe the silent one: a second more or less.
-TIMES_THE_ROUNDS = 2
+TIMES_THE_ROUNDS = 3
 
 
 def pulled_cable(ours: Program, consul: Program, trial: Trial) -> list[Figure]:
