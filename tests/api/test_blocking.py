@@ -314,3 +314,20 @@ async def test_repeated_read_is_neither_parsed_nor_rendered_again(asker: Asker) 
     asker.agent.report("service:web1", Status.CRITICAL)
     assert await asker.ask(WEB) is not first
     assert asker.counters.renderings == 2
+
+
+async def test_only_a_repeated_question_that_waits_for_nothing_says_how_to_answer_it_anew(
+    asker: Asker,
+) -> None:
+    asked: list[Request] = []
+    targets = (WEB, f"{WEB}?index=1", f"{WEB}?token=x", f"{WEB}?consistent", "/v1/catalog/nodes?near=_agent")
+    for target in targets:
+        for _time in range(2):
+            await asker.ask(target, begun=asked.append)
+    assert [request.again is not None for request in asked] == [False, True] + [False] * 8
+    again = asked[1].again
+    assert again is not None
+    asker.agent.report("service:web1", Status.CRITICAL)
+    response = again()
+    assert response is not None
+    assert b'"critical"' in response.body.plain

@@ -164,3 +164,14 @@ async def test_renderings_pause_in_proportion_to_their_cost() -> None:
     kept = rendering(Source(), Indexes(1000, tag=7))
     kept.current()
     assert kept.next_at >= trio.current_time() + 0.015
+
+
+async def test_what_was_dropped_is_asked_for_in_full() -> None:
+    counters = ApiCounters()
+    renderings = Renderings(counters, queries_max=1)
+    first = kept_in(renderings, counters, "a")
+    assert first.again() is first.current()
+    assert counters.rendering_hits == 1
+    kept_in(renderings, counters, "b")
+    kept_in(renderings, counters, "c")
+    assert first.again() is None

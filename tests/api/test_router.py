@@ -155,15 +155,12 @@ async def test_a_body_beyond_the_route_s_own_limit_is_too_large() -> None:
     assert answer.body.plain == b"Request body(11 bytes) too large, max size: 10 bytes."
 
 
-async def test_configured_headers_are_on_every_answer_and_follow_a_reload() -> None:
-    router = Router(ROUTES, HttpRules(response_headers=(("X-Site", "a"),)))
+async def test_configured_headers_are_on_every_answer() -> None:
+    rules = HttpRules(response_headers=(("X-Site", "a"),), block_endpoints=("/v1/status",))
+    router = Router(ROUTES, rules)
     for target in (b"/v1/status/leader", b"/nope", b"/v1/fail"):
         answer = await router.answer(Request("GET", target))
         assert b"X-Site: a\r\n" in answer.head(gzip=False)
-    router.apply(HttpRules(response_headers=(("X-Site", "b"),), block_endpoints=("/v1/status",)))
-    answer = await router.answer(Request("GET", b"/v1/status/leader"))
-    assert b"X-Site: b\r\n" in answer.head(gzip=False)
-    assert answer.status == 403
 
 
 async def test_ids_without_number_leave_no_trace() -> None:

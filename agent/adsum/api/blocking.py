@@ -26,7 +26,6 @@ from adsum.api.rendering import ApiCounters, Read, Rendering, Renderings
 from adsum.api.request import Query, Request
 from adsum.api.response import HeaderList, Response
 from adsum.api.router import Refusal, Route
-from adsum.catalog.filter_grammar import BadFilter
 from adsum.frozen import dataclass
 from adsum.now import SECOND
 
@@ -86,10 +85,11 @@ class Reads:
                 return response
             known.is_used = True
             counters.rendering_hits += 1
-            try:
+            request.again = known.again
+            with refusing_bad_filters(
+                FAILED_META
+            ):  # its cost may show only now that there is more to look at
                 return known.current()
-            except BadFilter as bad:  # its cost may show only now that there is more to look at
-                raise Refusal(400, str(bad), FAILED_META) from None
 
         return Route(("GET",), path, answer, rest=path.endswith("/"))
 

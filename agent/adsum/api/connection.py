@@ -1,9 +1,10 @@
 """One connection, one task: read, answer in order, read again.
 
-Nothing is set up per request: no nursery, no timer, no cancel scope. A connection writes down until when it
-is willing to wait (`deadline`) and for what; the server looks over all connections once a second and shuts
-down the sockets of those that are late, which ends whatever their task was waiting for. A reply is sent at
-once and only waits for the socket when the socket's buffer is full.
+Between requests it waits among the other idle ones (`idlers`), where known requests (`known`) are answered
+without waking its task. Nothing is set up per request: no nursery, no timer, no cancel scope. A connection
+writes down until when it is willing to wait (`deadline`) and for what; the server looks over all connections
+once a second and shuts down the sockets of those that are late, which ends whatever their task was waiting
+for. A reply is sent at once and only waits for the socket when the socket's buffer is full.
 
 While a request is parked nobody else reads the socket, so `until_gone` does: what a pipelining client sends
 meanwhile is kept, up to a bound, so that the hang-up behind it is still seen.
@@ -21,6 +22,7 @@ from typing import TYPE_CHECKING, Protocol
 
 import trio
 
+from adsum.api.known import Known
 from adsum.api.parser import Phase, RequestParser
 from adsum.api.request import ClientGone
 from adsum.api.response import CHUNKED, GZIP_BYTES_MIN, GZIP_INLINE_BYTES_MAX
@@ -28,6 +30,8 @@ from adsum.api.response import CHUNKED, GZIP_BYTES_MIN, GZIP_INLINE_BYTES_MAX
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
+    from adsum.api.idlers import Idlers
+    from adsum.api.known import KnownRequests
     from adsum.api.limits import Complaints, HttpCounters, HttpLimits
     from adsum.api.request import Request
     from adsum.api.response import Response
@@ -72,9 +76,12 @@ class Connection:
         "_begun_at",
         "_complaints",
         "_counters",
+        "_idlers",
+        "_known",
         "_limits",
         "_parser",
         "_socket",
+        "_unsent",
         "deadline",
         "peer",
         "waits_for",
@@ -90,6 +97,8 @@ class Connection:
         *,
         peer: str,
         is_on_loopback: bool,
+        known: KnownRequests,
+        idlers: Idlers | None,
     ) -> None:
         self._socket = sock
         self._app = app
@@ -97,7 +106,10 @@ class Connection:
         self._counters = counters
         self._complaints = complaints
         self._parser = RequestParser(limits, counters, peer=peer, is_on_loopback=is_on_loopback, client=self)
+        self._known = known
+        self._idlers = idlers
         self._ahead = b""
+        self._unsent = b""  # of the answer to a known request
         self._begun = self._parser.messages_begun
         self._begun_at = trio.current_time()
         self.peer = peer
@@ -115,6 +127,47 @@ class Connection:
         finally:
             self._parser.close()
             self._socket.close()
+
+    def fileno(self) -> int:
+        return self._socket.fileno()
+
+    def hear(self) -> bytes | None:
+        """The next request, unless it was a known one that is answered now."""
+        try:
+            data = self._socket.recv(RECEIVE_BYTES)
+        except BlockingIOError:
+            return None
+        self._counters.received_bytes += len(data)
+        known = self._known.get(data)
+        response = known.again() if known is not None else None
+        if known is None or response is None or len(response.body.plain) > JOINED_BYTES_MAX:
+            return data
+        self._counters.unparsed += 1
+        self._counters.requests["GET"][response.status // 100] += 1
+        return self._answer_known(known, response)
+
+    def _answer_known(self, known: Known, response: Response) -> bytes | None:
+        body, gzip = response.body, known.takes_gzip and len(response.body.plain) >= GZIP_BYTES_MIN
+        response.set_site_headers(known.site_headers)
+        payload = b"".join(
+            (
+                response.head(gzip=gzip),
+                date_line(),
+                known.fate,
+                b"\r\n",
+                body.gzipped() if gzip else body.plain,
+            )
+        )
+        try:
+            sent = self._socket.send(payload)
+        except BlockingIOError:
+            sent = 0
+        self._counters.sent_bytes += len(payload)
+        if sent < len(payload):
+            self._unsent = payload[sent:]
+            return self._unsent
+        self.deadline = trio.current_time() + self._limits.idle_timeout_s
+        return None
 
     def cut_off(self) -> None:
         """Ends whatever the task waits for."""
@@ -148,9 +201,11 @@ class Connection:
     async def _converse(self) -> None:
         parser = self._parser
         while data := await self._receive():
+            is_first = parser.phase is Phase.IDLE
             parser.feed(data)
             if parser.requests:
-                await self._answer_all()
+                is_alone = is_first and parser.phase is Phase.IDLE and len(parser.requests) == 1
+                await self._answer_all(data if is_alone else b"")
             if parser.refusal is not None:
                 await self._refuse(parser.refusal)
                 return
@@ -166,6 +221,8 @@ class Connection:
         if self._parser.phase is Phase.IDLE:
             self.waits_for = "idle_timeout"
             self.deadline = trio.current_time() + self._limits.idle_timeout_s
+            if self._idlers is not None:
+                return await self._idle(self._idlers)
         while True:
             await trio.lowlevel.wait_readable(self._socket)
             try:
@@ -175,6 +232,17 @@ class Connection:
             self.deadline = math.inf
             self._counters.received_bytes += len(data)
             return data
+
+    async def _idle(self, idlers: Idlers) -> bytes:
+        while data := await idlers.wait(self):
+            if not self._unsent:
+                break
+            await self._send_rest(self._unsent, 0)
+            self._unsent = b""
+            self.waits_for = "idle_timeout"
+            self.deadline = trio.current_time() + self._limits.idle_timeout_s
+        self.deadline = math.inf
+        return data
 
     async def _expect_more(self) -> None:
         """A request has begun: the rest of it is due."""
@@ -197,25 +265,29 @@ class Connection:
         crawl_s = done_bytes / self._limits.progress_bytes_per_s_min
         return min(now, begun_at + crawl_s) + self._limits.progress_timeout_s
 
-    async def _answer_all(self) -> None:
+    async def _answer_all(self, alone: bytes) -> None:
+        """`alone`: the bytes that were one request and nothing else."""
         requests = self._parser.requests
         begun_s = time.perf_counter()
         while requests:
             request = requests.pop(0)
-            await self._answer(request)
+            response = await self._answer(request)
+            if alone and request.again is not None and request.keeps_alive and not request.body:
+                gzip, fate = request.headers.takes_gzip, self._fate(request)
+                self._known.keep(alone, Known(request.again, gzip, fate, response.site_headers))
             self._parser.release(request)
             if requests and time.perf_counter() - begun_s > TURN_S_MAX:
                 await trio.lowlevel.checkpoint()
                 begun_s = time.perf_counter()
 
-    async def _answer(self, request: Request) -> None:
+    async def _answer(self, request: Request) -> Response:
         tally = self._counters.requests.get(request.method) or self._counters.requests["other"]
         is_head = request.method == "HEAD"
         response = await self._app(request)
         tally[response.status // 100] += 1
         if response.chunks is not None:
             await self._stream(request, response, is_head=is_head)
-            return
+            return response
         body = response.body
         gzip = len(body.plain) >= GZIP_BYTES_MIN and request.headers.takes_gzip
         if gzip and len(body.plain) > GZIP_INLINE_BYTES_MAX:
@@ -227,6 +299,7 @@ class Connection:
         else:
             await self._send(head, flags=socket.MSG_MORE)
             await self._send(payload)
+        return response
 
     def _fate(self, request: Request) -> bytes:
         """What the Connection header says about this connection's future."""

@@ -21,6 +21,7 @@ import trio
 
 from adsum.api import shapes
 from adsum.api.response import Body, HeaderList, Response, json_body
+from adsum.catalog.filter_grammar import BadFilter
 from adsum.catalog.indexes import Indexes, Topic
 
 QUERIES_MAX = 4096
@@ -118,6 +119,18 @@ class Rendering:
         self._is_pretty = is_pretty
         self._only_topic = read.topics[0] if len(read.topics) == 1 else None
         self._seen = -1
+
+    def again(self) -> Response | None:
+        """For those who asked for it before. None: ask in full, for it was dropped or is refused now."""
+        if self.kept_by is None:
+            return None
+        try:
+            response = self.current()
+        except BadFilter:
+            return None
+        self.is_used = True
+        self._counters.rendering_hits += 1
+        return response
 
     def current(self) -> Response:
         version = self._stamp.look()

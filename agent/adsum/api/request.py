@@ -17,7 +17,9 @@ from urllib.parse import unquote_to_bytes
 import trio
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterator, Sequence
+
+    from adsum.api.response import Response
 
     HeaderPairs = Sequence[tuple[bytes, bytes]]
 
@@ -106,6 +108,7 @@ class Request:
         "_query",
         "_wait",
         "_woken",
+        "again",
         "body",
         "headers",
         "is_on_loopback",
@@ -134,6 +137,7 @@ class Request:
         self.peer = peer  # the client's address, or "unix"
         self.is_on_loopback = is_on_loopback  # came to a listener that is bound to a loopback address
         self.keeps_alive = True
+        self.again: Callable[[], Response | None] | None = None  # how to answer the same anew; see `known`
         self.version = "1.1"
         self._client = client
         self._path: str | None = None

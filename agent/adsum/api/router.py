@@ -88,12 +88,8 @@ class Router:
         self._depth_max = max((path.count("/") for path in self._prefixes), default=0)
         self._counters = HttpCounters() if counters is None else counters
         self._complaints = Complaints(logger)
-        self.apply(HttpRules() if rules is None else rules)
-
-    def apply(self, rules: HttpRules) -> None:
-        """Take a new configuration; requests that are being answered keep the old one."""
-        self._rules = rules
-        self._site_headers = encode_headers(rules.response_headers)
+        self._rules = HttpRules() if rules is None else rules
+        self._site_headers = encode_headers(self._rules.response_headers)
         self._matches: dict[bytes, Match] = {}
 
     async def answer(self, request: Request) -> Response:

@@ -19,6 +19,8 @@ from typing import TYPE_CHECKING
 import trio
 
 from adsum.api.connection import Connection, date_line, discard
+from adsum.api.idlers import Idlers
+from adsum.api.known import KnownRequests
 from adsum.api.limits import Complaints, HttpCounters, HttpLimits
 from adsum.api.response import Response, text
 
@@ -64,6 +66,7 @@ async def serve(
             for listener in secured:
                 nursery.start_soon(server.accept_from, listener, secure)
             nursery.start_soon(server.review)
+            nursery.start_soon(server.idle)
             task_status.started()
     finally:
         for listener in (*listeners, *secured):
@@ -87,6 +90,9 @@ class _Server:
         self._complaints = Complaints(logger)
         self._connections: set[Connection] = set()
         self._by_client: dict[str, int] = {}
+        self._known_on_loopback = KnownRequests(counters)
+        self._known_elsewhere = KnownRequests(counters)
+        self._idlers = Idlers()
         self._lingering = 0
 
     async def accept_from(self, listener: socket.socket, secure: Secure | None = None) -> None:
@@ -100,6 +106,9 @@ class _Server:
                 continue
             except OSError as error:
                 await self._weather(error)
+
+    async def idle(self) -> None:
+        await self._idlers.run()
 
     async def review(self) -> None:
         while True:
@@ -138,6 +147,8 @@ class _Server:
                 self._complaints,
                 peer=peer,
                 is_on_loopback=is_on_loopback,
+                known=self._known_on_loopback if is_on_loopback else self._known_elsewhere,
+                idlers=self._idlers,
             )
             self._connections.add(connection)
             self._counters.connections_open += 1

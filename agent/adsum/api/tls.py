@@ -20,6 +20,8 @@ from adsum.api.connection import Connection
 from adsum.net.tls_files import told
 
 if TYPE_CHECKING:
+    from adsum.api.idlers import Idlers
+    from adsum.api.known import KnownRequests
     from adsum.api.limits import Complaints, HttpCounters, HttpLimits
     from adsum.api.request import Request
     from adsum.api.response import Response
@@ -55,10 +57,12 @@ class Secure:
         *,
         peer: str,
         is_on_loopback: bool,
+        known: KnownRequests,
+        idlers: Idlers,  # noqa: ARG002 - what OpenSSL has read already, an epoll does not see
     ) -> TlsConnection:
         wire = self.wrap(sock)
         return TlsConnection(
-            wire, app, limits, counters, complaints, peer=peer, is_on_loopback=is_on_loopback
+            *(wire, app, limits, counters, complaints), peer=peer, is_on_loopback=is_on_loopback, known=known
         )
 
 
@@ -148,8 +152,15 @@ class TlsConnection(Connection):
         *,
         peer: str,
         is_on_loopback: bool,
+        known: KnownRequests,
     ) -> None:
-        super().__init__(wire, app, limits, counters, complaints, peer=peer, is_on_loopback=is_on_loopback)
+        super().__init__(
+            *(wire, app, limits, counters, complaints),
+            peer=peer,
+            is_on_loopback=is_on_loopback,
+            known=known,
+            idlers=None,
+        )
         self._wire = wire
 
     async def _converse(self) -> None:

@@ -177,6 +177,16 @@ ADSUM: tuple[Series, ...] = (
         "Memory held by answers that are shared.",
         lambda s: s.api.rendering_bytes,
     ),
+    counter(
+        "adsum_http_unparsed_total",
+        "Requests answered by their bytes alone, as they came before.",
+        lambda s: s.http.unparsed,
+    ),
+    counter(
+        "adsum_http_memory_overflows_total",
+        "How often all known requests were forgotten for want of room.",
+        lambda s: s.http.known_overflows,
+    ),
     counter("adsum_http_parse_errors_total", "Bytes that were no HTTP.", lambda s: s.http.parse_errors),
     counter(
         "adsum_http_clients_gone_total",
