@@ -167,12 +167,12 @@ class Listener:
     """Counts what it hears; keeps nothing to itself but the word `quiet`."""
 
     def __init__(self, sock: socket.socket) -> None:
-        self.fileno = sock.fileno
-        self.recv = sock.recv
+        self.number = sock.fileno()
+        self._recv = sock.recv
         self.heard = 0
 
     def hear(self) -> bytes | None:
-        data = self.recv(100)
+        data = self._recv(100)
         self.heard += 1
         return None if data == b"quiet" else data
 
@@ -182,7 +182,7 @@ async def test_more_than_one_turn_s_worth_of_ready_connections_are_all_heard() -
     idlers, listeners = Idlers(), [Listener(mine) for mine, _ in pairs]
     async with trio.open_nursery() as nursery:
         for listener in listeners:
-            nursery.start_soon(idlers.wait, listener)
+            nursery.start_soon(idlers.wait, listener.number, listener.hear)
         nursery.start_soon(idlers.run)
         for _, theirs in pairs:
             theirs.send(b"quiet")
@@ -202,12 +202,40 @@ async def test_who_stops_waiting_is_heard_no_more() -> None:
     async with trio.open_nursery() as nursery:
         nursery.start_soon(idlers.run)
         with trio.move_on_after(0):
-            await idlers.wait(listener)
+            await idlers.wait(listener.number, listener.hear)
         theirs.send(b"quiet")
         await trio.testing.wait_all_tasks_blocked(0.01)
         assert listener.heard == 0
         theirs.send(b"loud")
-        assert await idlers.wait(listener) == b"quietloud"
+        assert await idlers.wait(listener.number, listener.hear) == b"quietloud"
         nursery.cancel_scope.cancel()
     mine.close()
     theirs.close()
+
+
+async def test_one_that_ends_the_wait_of_another_does_not_trip_over_it() -> None:
+    pairs = [socket.socketpair() for _ in range(2)]
+    idlers = Idlers()
+    first, second = (mine.fileno() for mine, _ in pairs)
+    ended: list[bytes] = []
+
+    def hear_and_wake(other: int) -> bytes:
+        idlers.wake(other)
+        return b"heard"
+
+    async def wait(number: int, other: int) -> None:
+        ended.append(await idlers.wait(number, partial(hear_and_wake, other)))
+
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(wait, first, second)
+        nursery.start_soon(wait, second, first)
+        await trio.testing.wait_all_tasks_blocked()
+        for _, theirs in pairs:
+            theirs.send(b"both are readable at once")
+        nursery.start_soon(idlers.run)
+        await until(lambda: len(ended) == 2)
+        nursery.cancel_scope.cancel()
+    assert sorted(ended) == [b"", b"heard"]
+    for pair in pairs:
+        for sock in pair:
+            sock.close()

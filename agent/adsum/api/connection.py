@@ -98,7 +98,7 @@ class Connection:
         peer: str,
         is_on_loopback: bool,
         known: KnownRequests,
-        idlers: Idlers | None,
+        idlers: Idlers,
     ) -> None:
         self._socket = sock
         self._app = app
@@ -128,10 +128,82 @@ class Connection:
             self._parser.close()
             self._socket.close()
 
-    def fileno(self) -> int:
-        return self._socket.fileno()
+    def cut_off(self) -> None:
+        """Ends whatever the task waits for."""
+        self._counters.rejected[self.waits_for] += 1
+        self.deadline = math.inf
+        with suppress(OSError):
+            self._socket.shutdown(socket.SHUT_RDWR)
 
-    def hear(self) -> bytes | None:
+    async def until_gone(self) -> None:
+        self._counters.parked += 1
+        self._parser.rest()
+        try:
+            await self._idlers.wait(self._socket.fileno(), self._hear_ahead)
+        finally:
+            self._counters.parked -= 1
+
+    def wake(self) -> None:
+        self._idlers.wake(self._socket.fileno())
+
+    def _hear_ahead(self) -> bytes | None:
+        try:
+            data = self._socket.recv(RECEIVE_BYTES)
+        except BlockingIOError:
+            return None
+        except OSError:
+            return b""
+        self._ahead += data
+        if len(self._ahead) >= AHEAD_BYTES_MAX:
+            self._idlers.deafen(self._socket.fileno())
+        return None if data else b""
+
+    async def _converse(self) -> None:
+        parser = self._parser
+        while data := await self._receive():
+            is_first = parser.phase is Phase.IDLE
+            parser.feed(data)
+            if parser.requests:
+                is_alone = is_first and parser.phase is Phase.IDLE and len(parser.requests) == 1
+                await self._answer_all(data if is_alone else b"")
+            if parser.refusal is not None:
+                await self._refuse(parser.refusal)
+                return
+            if parser.is_finished:
+                return
+            if parser.phase is not Phase.IDLE:
+                await self._expect_more()
+
+    async def _receive(self) -> bytes:
+        if self._ahead:
+            data, self._ahead = self._ahead, b""
+            return data
+        if self._parser.phase is Phase.IDLE:
+            self.waits_for = "idle_timeout"
+            self.deadline = trio.current_time() + self._limits.idle_timeout_s
+            return await self._idle()
+        while True:
+            await trio.lowlevel.wait_readable(self._socket)
+            try:
+                data = self._socket.recv(RECEIVE_BYTES)
+            except BlockingIOError:
+                continue
+            self.deadline = math.inf
+            self._counters.received_bytes += len(data)
+            return data
+
+    async def _idle(self) -> bytes:
+        while True:
+            data = await self._idlers.wait(self._socket.fileno(), self._hear)
+            if not self._unsent:
+                self.deadline = math.inf
+                return data
+            await self._send_rest(self._unsent, 0)
+            self._unsent = b""
+            self.waits_for = "idle_timeout"
+            self.deadline = trio.current_time() + self._limits.idle_timeout_s
+
+    def _hear(self) -> bytes | None:
         """The next request, unless it was a known one that is answered now."""
         try:
             data = self._socket.recv(RECEIVE_BYTES)
@@ -168,81 +240,6 @@ class Connection:
             return self._unsent
         self.deadline = trio.current_time() + self._limits.idle_timeout_s
         return None
-
-    def cut_off(self) -> None:
-        """Ends whatever the task waits for."""
-        self._counters.rejected[self.waits_for] += 1
-        self.deadline = math.inf
-        with suppress(OSError):
-            self._socket.shutdown(socket.SHUT_RDWR)
-
-    async def until_gone(self) -> None:
-        self._counters.parked += 1
-        self._parser.rest()
-        try:
-            await trio.lowlevel.wait_readable(self._socket)
-            while self._read_ahead():
-                if len(self._ahead) >= AHEAD_BYTES_MAX:
-                    await trio.sleep_forever()
-                await trio.lowlevel.wait_readable(self._socket)
-        finally:
-            self._counters.parked -= 1
-
-    def _read_ahead(self) -> bool:
-        try:
-            data = self._socket.recv(RECEIVE_BYTES)
-        except BlockingIOError:
-            return True
-        except OSError:
-            return False
-        self._ahead += data
-        return bool(data)
-
-    async def _converse(self) -> None:
-        parser = self._parser
-        while data := await self._receive():
-            is_first = parser.phase is Phase.IDLE
-            parser.feed(data)
-            if parser.requests:
-                is_alone = is_first and parser.phase is Phase.IDLE and len(parser.requests) == 1
-                await self._answer_all(data if is_alone else b"")
-            if parser.refusal is not None:
-                await self._refuse(parser.refusal)
-                return
-            if parser.is_finished:
-                return
-            if parser.phase is not Phase.IDLE:
-                await self._expect_more()
-
-    async def _receive(self) -> bytes:
-        if self._ahead:
-            data, self._ahead = self._ahead, b""
-            return data
-        if self._parser.phase is Phase.IDLE:
-            self.waits_for = "idle_timeout"
-            self.deadline = trio.current_time() + self._limits.idle_timeout_s
-            if self._idlers is not None:
-                return await self._idle(self._idlers)
-        while True:
-            await trio.lowlevel.wait_readable(self._socket)
-            try:
-                data = self._socket.recv(RECEIVE_BYTES)
-            except BlockingIOError:
-                continue
-            self.deadline = math.inf
-            self._counters.received_bytes += len(data)
-            return data
-
-    async def _idle(self, idlers: Idlers) -> bytes:
-        while data := await idlers.wait(self):
-            if not self._unsent:
-                break
-            await self._send_rest(self._unsent, 0)
-            self._unsent = b""
-            self.waits_for = "idle_timeout"
-            self.deadline = trio.current_time() + self._limits.idle_timeout_s
-        self.deadline = math.inf
-        return data
 
     async def _expect_more(self) -> None:
         """A request has begun: the rest of it is due."""

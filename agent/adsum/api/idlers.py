@@ -1,14 +1,15 @@
-"""Connections between two requests, waiting for the next in one epoll of their own.
+"""Connections whose clients are silent: between two requests, or waiting for an answer that is not due yet.
 
-trio wakes a task for each socket that becomes readable, which costs more than a known request does to
-answer. So what waits for its next request waits here: the sockets stay registered, all that are readable are
-looked at in one go, and a connection's task is woken only for what needs one. The loop waits for the epoll
-itself, which is readable while one of its sockets is."""
+trio wakes a task for each socket that becomes readable, and throws a cancellation through it when its wait is
+over for another reason. Either costs more than a known request does to answer, or a blocked one. So whoever
+waits for its client waits here, in one epoll: the sockets stay registered, all that are readable are looked
+at in one go, and a task is woken only for what needs one. The loop waits for the epoll itself, which is
+readable while one of its sockets is."""
 
 from __future__ import annotations
 
 import select
-from typing import Protocol
+from collections.abc import Callable
 
 import trio
 
@@ -16,24 +17,19 @@ import trio
 READY_PER_WAKE = 64
 
 
-class Idler(Protocol):
-    def fileno(self) -> int: ...
-
-    def hear(self) -> bytes | None:
-        """The socket is readable. None: that was dealt with, and it goes on waiting."""
-
-
 class Wait:
-    __slots__ = ("error", "heard", "idler", "task")
+    __slots__ = ("error", "hear", "heard", "task")
 
-    def __init__(self, idler: Idler, task: trio.lowlevel.Task) -> None:
-        self.idler = idler
+    def __init__(self, hear: Callable[[], bytes | None], task: trio.lowlevel.Task) -> None:
+        self.hear = hear
         self.task = task
         self.heard = b""
         self.error: Exception | None = None
 
 
 class Idlers:
+    """By the numbers of their sockets, which must not be closed meanwhile."""
+
     def __init__(self) -> None:
         self._epoll = select.epoll()
         self._waits: dict[int, Wait] = {}
@@ -46,11 +42,11 @@ class Idlers:
                 for number, _events in self._epoll.poll(0, READY_PER_WAKE):
                     self._look(number)
 
-    async def wait(self, idler: Idler) -> bytes:
-        """What it heard that needs its task; empty when the client has hung up. Raises what `hear` raised."""
-        number = idler.fileno()
+    async def wait(self, number: int, hear: Callable[[], bytes | None]) -> bytes:
+        """What `hear` gave when the socket was readable; while that is None, the wait goes on. Empty after
+        `wake`. Raises what `hear` raised."""
         self._epoll.register(number, select.EPOLLIN)
-        wait = self._waits[number] = Wait(idler, trio.lowlevel.current_task())
+        wait = self._waits[number] = Wait(hear, trio.lowlevel.current_task())
 
         def forget(_raise_cancel: object) -> trio.lowlevel.Abort:
             self._forget(number)
@@ -61,16 +57,30 @@ class Idlers:
             raise wait.error
         return wait.heard
 
+    def wake(self, number: int) -> None:
+        wait = self._waits.get(number)
+        if wait is not None:
+            self._end(number, wait)
+
+    def deafen(self, number: int) -> None:
+        """It goes on waiting, and what its client sends stays where it is."""
+        self._epoll.modify(number, 0)
+
     def _look(self, number: int) -> None:
-        wait = self._waits[number]
+        wait = self._waits.get(number)
+        if wait is None:  # ended by what another one heard
+            return
         try:
-            heard = wait.idler.hear()
+            heard = wait.hear()
         except Exception as error:  # whatever it is, it concerns one connection
             wait.error = error
         else:
             if heard is None:
                 return
             wait.heard = heard
+        self._end(number, wait)
+
+    def _end(self, number: int, wait: Wait) -> None:
         self._forget(number)
         trio.lowlevel.reschedule(wait.task)
 

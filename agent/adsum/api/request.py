@@ -43,7 +43,23 @@ class Client(Protocol):
     """The other end of the connection, as far as a parked request needs it."""
 
     async def until_gone(self) -> None:
-        """Returns only when the client has hung up."""
+        """Returns when the client has hung up, or after `wake`."""
+
+    def wake(self) -> None: ...
+
+
+class Nobody:
+    """The client of a request that no connection brought."""
+
+    def __init__(self) -> None:
+        self._is_woken = trio.Event()
+
+    async def until_gone(self) -> None:
+        self._is_woken = trio.Event()
+        await self._is_woken.wait()
+
+    def wake(self) -> None:
+        self._is_woken.set()
 
 
 class Query:
@@ -104,9 +120,9 @@ class Headers:
 class Request:
     __slots__ = (
         "_client",
+        "_is_parked",
         "_path",
         "_query",
-        "_wait",
         "_woken",
         "again",
         "body",
@@ -139,10 +155,10 @@ class Request:
         self.keeps_alive = True
         self.again: Callable[[], Response | None] | None = None  # how to answer the same anew; see `known`
         self.version = "1.1"
-        self._client = client
+        self._client = Nobody() if client is None else client
+        self._is_parked = False
         self._path: str | None = None
         self._query: Query | None = None
-        self._wait: trio.CancelScope | None = None
         self._woken = False
 
     @property
@@ -166,26 +182,28 @@ class Request:
         """Wait for `wake` (True) or for the deadline on trio's clock (False). Raises ClientGone."""
         self._query = None  # who waits keeps little, and it is decoded again should anyone ask
         with trio.CancelScope(deadline=deadline) as wait:
-            self._wait = wait
-            if self._woken:
-                wait.cancel()
-            try:
-                if self._client is None:
-                    await trio.sleep_forever()
-                else:
-                    await self._client.until_gone()
-            finally:
-                self._wait = None
-        if not wait.cancelled_caught:
+            await self._until_woken_or_gone()
+        if not self._woken and not wait.cancelled_caught:
             raise ClientGone
         was_woken, self._woken = self._woken, False
         return was_woken
 
+    async def _until_woken_or_gone(self) -> None:
+        if self._woken:
+            await trio.lowlevel.checkpoint()
+            return
+        self._is_parked = True
+        try:
+            await self._client.until_gone()
+        finally:
+            self._is_parked = False
+
     def wake(self) -> None:
         """End the wait; one that has not begun yet will return at once. Calling it again changes nothing."""
         self._woken = True
-        if self._wait is not None:
-            self._wait.cancel()
+        if self._is_parked:
+            self._is_parked = False
+            self._client.wake()
 
 
 def raw_path(target: bytes) -> bytes:

@@ -58,11 +58,15 @@ class Secure:
         peer: str,
         is_on_loopback: bool,
         known: KnownRequests,
-        idlers: Idlers,  # noqa: ARG002 - what OpenSSL has read already, an epoll does not see
+        idlers: Idlers,
     ) -> TlsConnection:
         wire = self.wrap(sock)
         return TlsConnection(
-            *(wire, app, limits, counters, complaints), peer=peer, is_on_loopback=is_on_loopback, known=known
+            *(wire, app, limits, counters, complaints),
+            peer=peer,
+            is_on_loopback=is_on_loopback,
+            known=known,
+            idlers=idlers,
         )
 
 
@@ -153,13 +157,14 @@ class TlsConnection(Connection):
         peer: str,
         is_on_loopback: bool,
         known: KnownRequests,
+        idlers: Idlers,
     ) -> None:
         super().__init__(
             *(wire, app, limits, counters, complaints),
             peer=peer,
             is_on_loopback=is_on_loopback,
             known=known,
-            idlers=None,
+            idlers=idlers,
         )
         self._wire = wire
 
