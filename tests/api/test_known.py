@@ -14,9 +14,11 @@ import trio.testing
 
 from adsum.api.idlers import READY_PER_WAKE, Idlers
 from adsum.api.known import REQUEST_BYTES_MAX, REQUESTS_MAX, Known, KnownRequests
-from adsum.api.limits import HttpCounters
+from adsum.api.limits import HttpCounters, HttpLimits
+from adsum.api.listeners import bind_tcp
 from adsum.api.request import Request
 from adsum.api.response import Response, json_body, text
+from adsum.api.server import serve
 from tests.api.http_support import Client, Server, connected, get, running, until
 
 LARGE_BYTES = 60_000  # what is answered unparsed goes out in one piece
@@ -152,6 +154,24 @@ async def test_a_bug_in_a_known_answer_ends_one_connection_and_not_the_server() 
         async with connected(server) as next_one:
             assert (await next_one.ask(get("/other"))).status == 200
         assert server.counters.handler_errors == 1
+
+
+async def test_who_is_answered_while_the_server_ends_meets_no_bug() -> None:
+    counters, listener = HttpCounters(), bind_tcp("127.0.0.1", 0)
+
+    async def answer(_request: Request) -> Response:
+        nursery.cancel_scope.cancel()
+        with trio.CancelScope(shield=True):
+            await trio.testing.wait_all_tasks_blocked()
+        return text(200, "just in time")
+
+    async with trio.open_nursery() as nursery:
+        await nursery.start(serve, [listener], answer, HttpLimits(), counters)
+        client = await trio.open_tcp_stream(*listener.getsockname())
+        await client.send_all(get("/"))
+    assert b"just in time" in await client.receive_some()
+    await client.aclose()
+    assert (counters.handler_errors, counters.connections_open) == (0, 0)
 
 
 def test_as_many_are_kept_as_may_be_and_then_all_are_forgotten() -> None:

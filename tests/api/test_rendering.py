@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import weakref
+
 import trio
 
 from adsum.api.rendering import OVERHEAD_BYTES, ApiCounters, Read, Rendering, Renderings
@@ -175,3 +177,7 @@ async def test_what_was_dropped_is_asked_for_in_full() -> None:
     kept_in(renderings, counters, "b")
     kept_in(renderings, counters, "c")
     assert first.again() is None
+    recall, gone = first.recall, weakref.ref(first)
+    del first
+    assert gone() is None
+    assert recall() is None

@@ -18,6 +18,7 @@ import pytest
 import trio
 from trio.testing import MockClock
 
+from adsum.api.idlers import Idlers
 from adsum.api.limits import Complaints, HttpCounters, HttpLimits
 from adsum.api.listeners import BindFailed, bind_tcp, bind_unix
 from adsum.api.request import Request
@@ -164,7 +165,7 @@ async def test_accepting_goes_on_after_errors(mock_clock: MockClock) -> None:
         broken = Broken(listener)
         client = socket.create_connection(listener.getsockname())
         async with trio.open_nursery() as nursery:
-            server = _Server(who, HttpLimits(), counters, nursery)
+            server = _Server(who, HttpLimits(), counters, Idlers(), nursery)
             nursery.start_soon(server.accept_from, cast("socket.socket", broken))
             await until(lambda: bool(counters.connections_open), clock=mock_clock)
             nursery.cancel_scope.cancel()

@@ -85,7 +85,7 @@ class Reads:
                 return response
             known.is_used = True
             counters.rendering_hits += 1
-            request.again = known.again
+            request.again = known.recall
             with refusing_bad_filters(
                 FAILED_META
             ):  # its cost may show only now that there is more to look at

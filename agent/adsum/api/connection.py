@@ -269,13 +269,19 @@ class Connection:
         while requests:
             request = requests.pop(0)
             response = await self._answer(request)
-            if alone and request.again is not None and request.keeps_alive and not request.body:
-                gzip, fate = request.headers.takes_gzip, self._fate(request)
-                self._known.keep(alone, Known(request.again, gzip, fate, response.site_headers))
+            if alone and request.again is not None:
+                self._learn(alone, request, request.again, response)
             self._parser.release(request)
             if requests and time.perf_counter() - begun_s > TURN_S_MAX:
                 await trio.lowlevel.checkpoint()
                 begun_s = time.perf_counter()
+
+    def _learn(
+        self, alone: bytes, request: Request, again: Callable[[], Response | None], response: Response
+    ) -> None:
+        if request.keeps_alive and not request.body and len(response.body.plain) <= JOINED_BYTES_MAX:
+            gzip, fate = request.headers.takes_gzip, self._fate(request)
+            self._known.keep(alone, Known(again, gzip, fate, response.site_headers))
 
     async def _answer(self, request: Request) -> Response:
         tally = self._counters.requests.get(request.method) or self._counters.requests["other"]

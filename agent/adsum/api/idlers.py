@@ -36,11 +36,14 @@ class Idlers:
 
     async def run(self) -> None:
         """Until cancelled."""
-        with self._epoll:
-            while True:
-                await trio.lowlevel.wait_readable(self._epoll.fileno())
-                for number, _events in self._epoll.poll(0, READY_PER_WAKE):
-                    self._look(number)
+        while True:
+            await trio.lowlevel.wait_readable(self._epoll.fileno())
+            for number, _events in self._epoll.poll(0, READY_PER_WAKE):
+                self._look(number)
+
+    def close(self) -> None:
+        """When nobody can wait any more, which is later than the end of `run`."""
+        self._epoll.close()
 
     async def wait(self, number: int, hear: Callable[[], bytes | None]) -> bytes:
         """What `hear` gave when the socket was readable; while that is None, the wait goes on. Empty after

@@ -12,6 +12,7 @@ Kept are at most so many queries and so many bytes; what was not used since the 
 from __future__ import annotations
 
 import time
+import weakref
 from collections import OrderedDict
 from collections.abc import Callable, Hashable
 from dataclasses import dataclass
@@ -75,6 +76,7 @@ class Stamp(Protocol):
 
 class Rendering:
     __slots__ = (
+        "__weakref__",
         "_counters",
         "_headers",
         "_indexes",
@@ -88,6 +90,7 @@ class Rendering:
         "kept_by",
         "next_at",
         "read",
+        "recall",
         "response",
         "size",
         "targets",
@@ -119,9 +122,10 @@ class Rendering:
         self._is_pretty = is_pretty
         self._only_topic = read.topics[0] if len(read.topics) == 1 else None
         self._seen = -1
+        self.recall = _recalling(weakref.ref(self))
 
     def again(self) -> Response | None:
-        """For those who asked for it before. None: ask in full, for it was dropped or is refused now."""
+        """None: ask in full, for it was dropped or is refused now."""
         if self.kept_by is None:
             return None
         try:
@@ -181,6 +185,16 @@ class Rendering:
         if self.kept_by is not None:
             self._counters.rendering_bytes += grown
             self.kept_by.make_room()
+
+
+def _recalling(reference: weakref.ref[Rendering]) -> Callable[[], Response | None]:
+    """`again`, for those who asked before, and must not keep what was dropped."""
+
+    def recall() -> Response | None:
+        rendering = reference()
+        return rendering.again() if rendering is not None else None
+
+    return recall
 
 
 class Renderings:

@@ -58,17 +58,19 @@ async def serve(
 ) -> None:
     """Runs until cancelled, then closes the listeners and every connection."""
     secured = [] if secure is None else secure.listeners
+    idlers = Idlers()
     try:
         async with trio.open_nursery() as nursery:
-            server = _Server(app, limits, counters, nursery)
+            server = _Server(app, limits, counters, idlers, nursery)
             for listener in listeners:
                 nursery.start_soon(server.accept_from, listener)
             for listener in secured:
                 nursery.start_soon(server.accept_from, listener, secure)
             nursery.start_soon(server.review)
-            nursery.start_soon(server.idle)
+            nursery.start_soon(idlers.run)
             task_status.started()
     finally:
+        idlers.close()
         for listener in (*listeners, *secured):
             _close(listener)
 
@@ -82,7 +84,9 @@ def _close(listener: socket.socket) -> None:
 
 
 class _Server:
-    def __init__(self, app: App, limits: HttpLimits, counters: HttpCounters, nursery: trio.Nursery) -> None:
+    def __init__(
+        self, app: App, limits: HttpLimits, counters: HttpCounters, idlers: Idlers, nursery: trio.Nursery
+    ) -> None:
         self._app = app
         self._limits = limits
         self._counters = counters
@@ -92,7 +96,7 @@ class _Server:
         self._by_client: dict[str, int] = {}
         self._known_on_loopback = KnownRequests(counters)
         self._known_elsewhere = KnownRequests(counters)
-        self._idlers = Idlers()
+        self._idlers = idlers
         self._lingering = 0
 
     async def accept_from(self, listener: socket.socket, secure: Secure | None = None) -> None:
@@ -106,9 +110,6 @@ class _Server:
                 continue
             except OSError as error:
                 await self._weather(error)
-
-    async def idle(self) -> None:
-        await self._idlers.run()
 
     async def review(self) -> None:
         while True:
