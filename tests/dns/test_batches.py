@@ -19,6 +19,7 @@ import pytest
 import trio
 from dns.message import Message
 
+from adsum.dns import batches as module
 from adsum.dns import server as server_module
 from adsum.dns.batches import Batch, open_batch
 from adsum.dns.counters import DnsCounters, Tally
@@ -297,3 +298,55 @@ def test_batch_takes_what_has_room_and_leaves_the_rest_for_the_next() -> None:
         assert batch.receive() == [b"", b"four"]
         with pytest.raises(BlockingIOError):
             batch.receive()
+
+
+def asked(batch: Batch, asker: socket.socket, questions: int) -> None:
+    for _ in range(questions):
+        asker.send(b"?")
+    assert len(batch.receive()) == questions
+
+
+def all_heard(asker: socket.socket) -> list[bytes]:
+    return list(iter(lambda: heard(asker), b""))
+
+
+@pytest.mark.parametrize("host", HOSTS)
+def test_replies_to_one_asker_arrive_each_for_itself_whatever_their_lengths(host: str) -> None:
+    replies = [b"%03d" % number * (1 + number % 3) for number in range(100)]
+    with batch_and_askers(host, 2) as (batch, (asker, other)):
+        for _time in range(2):
+            asked(batch, asker, 100)
+            assert list(map(len, batch._trains(replies))) == [34, 33, 33]
+            assert batch.send(replies) == 0
+            assert sorted(all_heard(asker)) == sorted(replies)
+            asked(batch, other, 1)
+            assert batch.send([b"for another"]) == 0
+            assert (heard(asker), heard(other)) == (b"", b"for another")
+
+
+def test_a_train_is_no_longer_than_a_datagram_may_be() -> None:
+    replies = [bytes([number]) * 9_000 for number in range(1, 11)]
+    with batch_and_askers("127.0.0.1", 1) as (batch, (asker,)):
+        asked(batch, asker, 10)
+        assert list(map(len, batch._trains(replies))) == [7, 3]
+        assert batch.send(replies) == 0
+        assert all_heard(asker) == replies
+
+
+def test_a_train_that_the_kernel_refuses_goes_in_pieces_and_costs_no_other_its_reply(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(module, "TRAIN_BYTES_MAX", 1 << 20)
+    replies = [b"first", *(bytes([number]) * 9_000 for number in range(1, 11)), b"last"]
+    with batch_and_askers("127.0.0.1", 1) as (batch, (asker,)):
+        asked(batch, asker, 12)
+        assert batch.send(replies) == 0
+        assert sorted(all_heard(asker)) == sorted(replies)
+
+
+def test_where_trains_are_unknown_all_replies_leave_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "UDP_SEGMENT", 9_999)
+    with batch_and_askers("127.0.0.1", 1) as (batch, (asker,)):
+        asked(batch, asker, 3)
+        assert batch.send([b"one", b"two", b"six"]) == 0
+        assert all_heard(asker) == [b"one", b"two", b"six"]
