@@ -69,6 +69,13 @@ def test_random_peers_are_distinct_present_and_without_the_one_in_question() -> 
     assert Roster(Random(1), members_max=9).pick(3) == []
 
 
+def test_where_there_are_no_more_than_wanted_nobody_is_left_out_by_luck() -> None:
+    roster = roster_of("a", "b", "c")
+    picks = [tuple(member.profile.name for member in roster.pick(3)) for _ in range(1_000)]
+    assert {frozenset(pick) for pick in picks} == {frozenset("abc")}
+    assert len(set(picks)) == 6
+
+
 def test_names_are_one_whatever_their_case() -> None:
     roster = roster_of("Web-1")
     assert roster.by_name_of("wEB-1") is roster.members[profile("Web-1").node_id]

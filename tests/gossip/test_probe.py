@@ -29,7 +29,7 @@ def streams(effects: list[Effect]) -> list[PingStream]:
 
 
 def helpers_of(effects: list[Effect]) -> list[str]:
-    names = {profile(name).address: name for name in OTHERS}
+    names = {profile(name).address: name for name in ("a", *OTHERS)}
     requests = [each for each in of(effects, Send) if opened(each)[1].kind == Kind.PING_REQUEST]
     return [names[each.to] for each in requests]
 

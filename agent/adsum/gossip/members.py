@@ -174,10 +174,12 @@ class Roster:
     def pick(self, wanted: int, besides: Member | None = None) -> list[Member]:
         """That many present members at random, or fewer when there are not many."""
         lap, picked = self._lap, list[Member]()
-        if not lap:
+        size = len(lap)
+        if size <= wanted:  # all of them, surely: whoever luck left out would hear of news a gossip later
+            picked = [member for member in lap if member.is_target and member is not besides]
+            self._random.shuffle(picked)
             return picked
         random = self._random.random
-        size = len(lap)
         for _try in range(PICKS_PER_WANTED * wanted + 2):
             if len(picked) >= wanted:
                 break
