@@ -12,12 +12,13 @@ from contextlib import contextmanager
 from statistics import mean
 
 from tests.bench.figure import Figure, at_least, at_most, informs, megabytes, per_second
-from tests.bench.side_by_side import MEASURES, REST_S, SERVICES, alternate, register_instances
-from tests.bench.tools import resident_mb
+from tests.bench.side_by_side import MEASURES, REST_S, SERVICES, alternate, questions, register_instances
+from tests.bench.tools import dns_rate, resident_mb
 from tests.system.agents import Agent, AgentFailed, Program, until
 from tests.system.clusters import Cluster, emptied, loopbacks
 
 SERVERS = 3
+SOCKETS = 100
 VISIBLE_S_MAX = 30.0
 
 
@@ -27,16 +28,23 @@ def clusters_side_by_side(ours: Program, consul: Program) -> list[Figure]:
         pair = client_of(mine), client_of(theirs)
         idle = resident_mb(pair[0].pid), resident_mb(pair[1].pid)
         rates = {name: alternate(pair, measure) for name, measure in MEASURES.items()}
+        apart = alternate(pair, from_many_sockets)
         loaded = resident_mb(pair[0].pid), resident_mb(pair[1].pid)
         servers = of_servers_mb(mine), of_servers_mb(theirs)
     return [
         at_least("client agent: DNS A, 20 services × 3", *rates["A"], 15, per_second),
+        informs(f"  from {SOCKETS} sockets", *apart, per_second),
         at_least("client agent: DNS SRV, 20 services × 3", *rates["SRV"], 15, per_second),
         at_least("client agent: health ?passing, 32 connections", *rates["health"], 10, per_second),
         at_most("client agent: memory after that load", *loaded, 0.65, megabytes),
         informs("  before it", *idle, megabytes),
         informs("  of a server", *servers, megabytes),
     ]
+
+
+def from_many_sockets(agent: Agent, seconds: float) -> float:
+    """Stubs ask like this, each from a socket of its own: answers to one socket can leave together."""
+    return dns_rate(agent.ports.dns, questions("A"), seconds, sockets=SOCKETS)
 
 
 @contextmanager

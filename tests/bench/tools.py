@@ -35,12 +35,13 @@ def missing_tools() -> list[str]:
     return sentences
 
 
-def dns_rate(port: int, questions: Sequence[str], seconds: float) -> float:
+def dns_rate(port: int, questions: Sequence[str], seconds: float, *, sockets: int = 1) -> float:
     """Answers a second to one client with 100 questions outstanding, cycling through `questions`."""
     with tempfile.NamedTemporaryFile("w", suffix=".dnsperf") as file:
         file.write("\n".join(questions) + "\n")
         file.flush()
-        output = run("dnsperf", "-s", "127.0.0.1", "-p", str(port), "-d", file.name, "-l", f"{seconds:.0f}")
+        words = f"-s 127.0.0.1 -p {port} -d {file.name} -l {seconds:.0f} -c {sockets}"
+        output = run("dnsperf", *words.split())
     codes = found(DNSPERF_CODES, output)
     if not codes.startswith("NOERROR") or "100.00%" not in codes or int(found(DNSPERF_LOST, output)) > 0:
         raise LoadFailed(f"dnsperf: lost {found(DNSPERF_LOST, output)}, answers {codes}")

@@ -86,9 +86,7 @@ class Reads:
             known.is_used = True
             counters.rendering_hits += 1
             request.again = known.recall
-            with refusing_bad_filters(
-                FAILED_META
-            ):  # its cost may show only now that there is more to look at
+            with refusing_bad_filters(FAILED_META):  # there may be more to look at by now
                 return known.current()
 
         return Route(("GET",), path, answer, rest=path.endswith("/"))
