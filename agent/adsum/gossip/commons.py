@@ -194,21 +194,7 @@ class Commons:
     ) -> bytes:
         """One datagram, filled with what waits to be told; the counters it carried, for a second use."""
         room_bytes = self.settings.datagram_bytes_max - HEADER_BYTES - FIXED_FIELDS_BYTES - len(coordinate)
-        claims, carried, told = list(first), list[bytes](), b""
-        if first:
-            room_bytes -= _size(claims)
-        if self.broadcasts:
-            news, news_ages, carried = self.broadcasts.take(now.monotonic_ns, room_bytes, self.members)
-            if news:
-                fresh = [
-                    (claim, age) for claim, age in zip(news, news_ages, strict=True) if claim not in first
-                ]
-                claims += [claim for claim, _ in fresh]
-                if fresh:
-                    told = bytes([ages.UNKNOWN] * len(first) + [age for _, age in fresh])
-                room_bytes -= _size(news)
-            if carried:
-                room_bytes -= _size(carried)
+        claims, told, carried, room_bytes = self._load(now, first, room_bytes)
         if beats is None:
             beats = self.beats.pack(room_bytes)
         elif len(beats) > room_bytes:
@@ -229,6 +215,21 @@ class Commons:
         )
         self._post(to, kind, message)
         return beats
+
+    def _load(
+        self, now: Now, first: tuple[bytes, ...], room_bytes: int
+    ) -> tuple[list[bytes], bytes, list[bytes], int]:
+        """The claims with their ages, what is carried for others, and the room that is left."""
+        claims = list(first)
+        if first:
+            room_bytes -= _size(claims)
+        if not self.broadcasts:
+            return claims, b"", [], room_bytes
+        news, news_ages, carried = self.broadcasts.take(now.monotonic_ns, room_bytes, self.members)
+        fresh = [(claim, age) for claim, age in zip(news, news_ages, strict=True) if claim not in first]
+        claims += [claim for claim, _ in fresh]
+        told = bytes([ages.UNKNOWN] * len(first) + [age for _, age in fresh]) if fresh else b""
+        return claims, told, carried, room_bytes - _size(news) - _size(carried)
 
     def send_bare(
         self, now: Now, to: Address, kind: Kind, *, sequence: int = 0, about: bytes = b"", flags: int = 0
