@@ -294,6 +294,15 @@ def test_loopback_and_prefixes_are_told_from_text() -> None:
     assert prefix_of("2001:db8:1:2ff::1%eth0") == bytes.fromhex("20010db8000102")
 
 
+@pytest.mark.parametrize("kind", [socket.SOCK_DGRAM, socket.SOCK_STREAM])
+def test_a_port_that_is_taken_is_told_as_such_where_no_loop_runs_yet(kind: socket.SocketKind) -> None:
+    """An agent binds before its loop starts; outside of it trio would not even close a socket."""
+    with socket.socket(socket.AF_INET, kind) as taken:
+        taken.bind(("127.0.0.1", 0))
+        with pytest.raises(OSError, match="in use"):
+            bind_both(*taken.getsockname())
+
+
 def test_sockets_bound_to_one_address_are_used_as_they_are() -> None:
     with bind_udp("127.0.0.1", 0) as sock:
         assert datagrams_of(sock) is sock

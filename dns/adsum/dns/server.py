@@ -45,13 +45,15 @@ class DnsSockets:
 def bind_both(host: str, port: int) -> tuple[socket.socket, trio.SocketListener]:
     """UDP and TCP on one port; with port 0 on one that happens to be free for both."""
     for attempt in range(FREE_PORT_ATTEMPTS):
-        listener = bind_tcp(host, port)
+        listener = _bind_tcp(host, port)
         try:
-            return bind_udp(host, listener.socket.getsockname()[1]), listener
+            udp = bind_udp(host, listener.getsockname()[1])
         except OSError:
-            listener.socket.close()
+            listener.close()  # not yet trio's, which closes its own only while its loop runs
             if port or attempt == FREE_PORT_ATTEMPTS - 1:
                 raise
+        else:
+            return udp, trio.SocketListener(trio.socket.from_stdlib_socket(listener))
     raise AssertionError("the last attempt returns or raises")
 
 
@@ -68,7 +70,7 @@ def bind_udp(host: str, port: int) -> socket.socket:
     return sock
 
 
-def bind_tcp(host: str, port: int) -> trio.SocketListener:
+def _bind_tcp(host: str, port: int) -> socket.socket:
     sock = socket.socket(_family(host), socket.SOCK_STREAM)
     try:
         sock.settimeout(0)
@@ -79,7 +81,7 @@ def bind_tcp(host: str, port: int) -> trio.SocketListener:
     except BaseException:
         sock.close()
         raise
-    return trio.SocketListener(trio.socket.from_stdlib_socket(sock))
+    return sock
 
 
 def _family(host: str) -> socket.AddressFamily:
