@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from adsum.agent.commands import DeregisterService, RegisterService
 from adsum.agent.joining import read_peers
 from adsum.agent.warm import COPY, KEPT_NS, decode, encode
-from adsum.catalog.definitions import Status
+from adsum.catalog.definitions import ServiceDefinition, Status
 from adsum.catalog.model import SERF_HEALTH
 from adsum.gossip.commands import ForceLeave, Join, Leave
 from adsum.now import MILLISECOND, MINUTE, SECOND
 from adsum.testing.cluster import Cluster
 from adsum.testing.network import Conditions
-from adsum.testing.samples import WEB
+from adsum.testing.samples import HTTP_CHECK, WEB
 
 
 def formed(members: int, *, seed: int = 1) -> Cluster:
@@ -176,6 +178,34 @@ def test_instances_of_a_dead_agent_turn_critical_and_come_back_with_it() -> None
     cluster.command(2, Join((cluster.hosts[0].address,)))
     cluster.run_for(15 * SECOND)
     assert statuses(cluster, "web") == {(("m0002", Status.PASSING),)}
+
+
+def test_after_restarts_all_show_what_the_owner_shows_whatever_order_it_loads_its_services_in() -> None:
+    cluster = formed(4)
+    for number in (3, 1, 4, 0, 2):
+        cluster.give(2, RegisterService(named(f"web{number}")))
+    cluster.run_for(15 * SECOND)
+    for gone in ("web4", "web1"):
+        cluster.give(2, DeregisterService(gone))
+        cluster.run_for(2 * SECOND)
+        cluster.kill(2)
+        cluster.start(2)
+        cluster.command(2, Join((cluster.hosts[0].address,)))
+        cluster.run_for(15 * SECOND)
+        assert shown_of(cluster, 0, 2) == shown_of(cluster, 1, 2) == shown_of(cluster, 2, 2)
+    assert shown_of(cluster, 0, 2) == {(f"web{number}", Status.PASSING) for number in (0, 2, 3)}
+
+
+def named(service_id: str) -> ServiceDefinition:
+    checks = (replace(HTTP_CHECK, check_id=f"service:{service_id}", service_id=service_id),)
+    return replace(WEB, service_id=service_id, checks=checks)
+
+
+def shown_of(cluster: Cluster, seen_by: int, index: int) -> set[tuple[str, Status]]:
+    """The services of a host by their ids, with their status."""
+    name = cluster.hosts[index].profile.name
+    instances = cluster.agent(seen_by).composite.view.instances("web")
+    return {(each.service.value.service_id, each.status) for each in instances if each.host.name == name}
 
 
 # Between two lives.

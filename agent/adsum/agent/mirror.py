@@ -11,6 +11,7 @@ What does not decode is counted and passed over: one bad item of a peer costs th
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import NamedTuple
 
 from adsum.agent.presence import Presence
 from adsum.catalog import records
@@ -23,14 +24,66 @@ from adsum.catalog.view import View
 from adsum.now import Now
 
 
-class _Image:
-    """Of one owner, by item number."""
+class _Place(NamedTuple):
+    """Where a record stands in the view; only one record of an owner can stand there."""
 
-    __slots__ = ("records", "states")
+    kind: type[Record]
+    key: str | int
+
+
+class _Image:
+    """Of one owner. Numbers are those of its items, and mean nothing beyond this life of it: after a restart
+    the same service may come under another number, and for a while two may carry it."""
+
+    __slots__ = ("_at", "records")
 
     def __init__(self) -> None:
         self.records: dict[int, Record] = {}
-        self.states: dict[int, CheckState] = {}  # by the number of their check
+        self._at: dict[_Place, dict[int, None]] = {}  # the last of them to come is shown
+
+    def put(self, number: int, record: Record) -> _Place:
+        place = _place(record)
+        self.records[number] = record
+        self._at.setdefault(place, {})[number] = None
+        return place
+
+    def take(self, number: int) -> _Place | None:
+        record = self.records.pop(number, None)
+        if record is None:
+            return None
+        place = _place(record)
+        numbers = self._at[place]
+        del numbers[number]
+        if not numbers:
+            del self._at[place]
+        return place
+
+    def number_at(self, place: _Place) -> int | None:
+        numbers = self._at.get(place)
+        return next(reversed(numbers)) if numbers else None
+
+    def record_at(self, place: _Place) -> Record | None:
+        number = self.number_at(place)
+        return self.records[number] if number is not None else None
+
+    def places(self) -> list[_Place]:
+        return list(self._at)
+
+    def checks_at(self, places: list[_Place], services_gone: set[str | int]) -> list[_Place]:
+        """Those that look different once these places do. Removing a service takes its checks out of the
+        view; of those that are still published each is shown again."""
+        found: dict[_Place, None] = {}
+        for place in places:
+            if place.kind is Check:
+                found[place] = None
+            elif place.kind is CheckState and isinstance(place.key, int):
+                check = self.records.get(place.key)
+                if isinstance(check, Check):
+                    found[_place(check)] = None
+        if services_gone:
+            checks = [record for record in self.records.values() if isinstance(record, Check)]
+            found |= {_place(check): None for check in checks if check.service_id in services_gone}
+        return list(found)
 
 
 class Mirror:
@@ -45,43 +98,38 @@ class Mirror:
             self.forget(now, owner)
             return
         image = self._images.setdefault(owner, _Image())
-        self._apply(now, owner, image, changes(before, after))
+        places = self._note(image, changes(before, after))
+        name = self._presence.shown_as(owner)
+        if name is not None:
+            self._show_all(now, owner, name, places)
 
     def forget(self, now: Now, owner: bytes) -> None:
         """With everything it showed; its node is the roll's."""
         image = self._images.pop(owner, None)
         name = self._presence.shown_as(owner)
         if image is not None and name is not None:
-            for record in image.records.values():
-                self._hide(now, name, record)
+            for place in image.places():
+                self._hide(now, name, place)
 
     def show(self, now: Now, owner: bytes) -> None:
         """Its node has come, or is another than before."""
         image, name = self._images.get(owner), self._presence.shown_as(owner)
-        if image is None or name is None:
-            return
-        for number, record in image.records.items():
-            self._show(now, owner, name, number, record)
+        if image is not None and name is not None:
+            self._show_all(now, owner, name, image.places())
 
-    # One change.
+    # What changed, all of it, before anything is shown.
 
-    def _apply(
-        self, now: Now, owner: bytes, image: _Image, changed: list[tuple[Item | None, Item | None]]
-    ) -> None:
-        name = self._presence.shown_as(owner)
+    def _note(self, image: _Image, changed: list[tuple[Item | None, Item | None]]) -> list[_Place]:
+        touched: dict[_Place, None] = {}
         for was, item in changed:
             number = item.number if item is not None else was.number if was is not None else 0
-            before = image.records.pop(number, None)
+            left = image.take(number)
+            if left is not None:
+                touched[left] = None
             record = self._decoded(item)
             if record is not None:
-                image.records[number] = record
-            self._note_state(image, before, record)
-            if name is None:
-                continue
-            if before is not None and (record is None or _place(before) != _place(record)):
-                self._hide(now, name, before)
-            if record is not None:
-                self._show(now, owner, name, number, record)
+                touched[image.put(number, record)] = None
+        return list(touched)
 
     def _decoded(self, item: Item | None) -> Record | None:
         if item is None or item.value is None:
@@ -96,44 +144,48 @@ class Mirror:
             return None
         return record
 
-    def _note_state(self, image: _Image, before: Record | None, record: Record | None) -> None:
-        if isinstance(before, CheckState):
-            image.states.pop(before.number, None)
-        if isinstance(record, CheckState):
-            image.states[record.number] = record
+    # What is shown.
 
-    def _show(self, now: Now, owner: bytes, name: str, number: int, record: Record) -> None:
+    def _show_all(self, now: Now, owner: bytes, name: str, places: list[_Place]) -> None:
         image = self._images[owner]
-        match record:
-            case NodeRecord():
-                self._presence.describe(now, owner, record)
-            case Service():
-                self._view.put_service(now, name, record)
-            case Check():
-                self._show_check(now, name, record, image.states.get(number))
-            case CheckState():
-                check = image.records.get(record.number)
-                if isinstance(check, Check):
-                    self._show_check(now, name, check, record)
+        services_gone = set[str | int]()
+        for place in places:
+            record = image.record_at(place)
+            match record:
+                case NodeRecord():
+                    self._presence.describe(now, owner, record)
+                case Service():
+                    self._view.put_service(now, name, record)
+                case None if place.kind is Service:
+                    self._hide(now, name, place)
+                    services_gone.add(place.key)
+        for place in image.checks_at(places, services_gone):
+            self._show_check(now, name, image, place)
 
-    def _show_check(self, now: Now, name: str, check: Check, state: CheckState | None) -> None:
-        if state is not None:
+    def _show_check(self, now: Now, name: str, image: _Image, place: _Place) -> None:
+        number = image.number_at(place)
+        check = image.record_at(place)
+        state = image.record_at(_Place(CheckState, number)) if number is not None else None
+        if isinstance(check, Check) and isinstance(state, CheckState):
             self._view.put_check(now, name, replace(check, status=state.status, output=state.output))
+        else:
+            self._hide(now, name, place)
 
-    def _hide(self, now: Now, name: str, record: Record) -> None:
-        match record:
-            case Service():
-                self._view.remove_service(now, name, record.service_id)
-            case Check():
-                self._view.remove_check(now, name, record.check_id)
+    def _hide(self, now: Now, name: str, place: _Place) -> None:
+        match place:
+            case (kind, str(service_id)) if kind is Service:
+                self._view.remove_service(now, name, service_id)
+            case (kind, str(check_id)) if kind is Check:
+                self._view.remove_check(now, name, check_id)
 
 
-def _place(record: Record) -> tuple[type[Record], str]:
-    """Where it stands in the view: what replaces it there need not be hidden first."""
+def _place(record: Record) -> _Place:
     match record:
         case Service():
-            return Service, record.service_id
+            return _Place(Service, record.service_id)
         case Check():
-            return Check, record.check_id
-        case _:
-            return type(record), ""
+            return _Place(Check, record.check_id)
+        case CheckState():
+            return _Place(CheckState, record.number)
+        case NodeRecord():
+            return _Place(NodeRecord, "")
