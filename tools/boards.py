@@ -191,6 +191,12 @@ CHURN = (
                 "short",
                 *quantiles("adsum_verdict_phi", "1h", 0.1, 0.5),
             ),
+            panel(
+                "Phi of the probed",
+                "Of members as their turn comes, by what was usual of late: 1 is one in ten. A rise is a warning.",
+                "short",
+                *quantiles("adsum_probed_phi", "~", 0.5, 0.9, 0.99),
+            ),
         ),
     ),
     Row(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from adsum.gossip.claims import restarting
 from adsum.gossip.commands import Outcome, StreamPinged, Unreachable
 from adsum.gossip.effects import Effect, IsolationChanged, MemberChanged, Note, Noted, PingStream, Send
 from adsum.gossip.order import Status
@@ -311,6 +312,28 @@ def first_accusation_s(seed: int) -> float:
 def test_a_host_whose_counter_is_overdue_is_looked_at_before_its_turn() -> None:
     """Seeds for which nobody's turn comes soon: without it the last of them takes 3.6 s."""
     assert max(first_accusation_s(seed) for seed in (1, 4, 7, 8)) < 2.7
+
+
+def test_phi_of_the_probed_is_observed_once_a_round_and_grows_when_a_counter_stands_still() -> None:
+    world = GossipWorld(15)
+    world.form()
+    world.run_for(2 * MINUTE)
+    tallies = [host.core.commons.tally for host in world.hosts]
+    for tally in tallies:
+        assert sum(tally.probed_phi.counts) == tally.probes - tally.probes_out_of_turn
+    assert sum(sum(tally.probed_phi.counts[-3:]) for tally in tallies) == 0
+    world.lose(3)
+    world.run_for(20 * SECOND)
+    assert sum(sum(tally.probed_phi.counts[-3:]) for tally in tallies) > 0
+
+
+def test_phi_of_a_member_that_said_it_restarts_is_not_observed() -> None:
+    stage = Stage("a")
+    stage.tell("a", restarting(short("a"), alive("a").standing.generation, 30_000))
+    stage.run_for(10 * SECOND)
+    tally = stage.core.commons.tally
+    assert tally.probes > 0
+    assert sum(tally.probed_phi.counts) == 0
 
 
 @pytest.mark.parametrize(("accusers", "mutes"), [(("me",), 1), (("me", "a"), 0)])

@@ -122,6 +122,7 @@ def test_accusers_accused_and_phi_are_told() -> None:
     assert value(roll, "adsum_isolated") == 1
     assert value(roll, "adsum_last_known_held") == 1
     assert value(roll, "adsum_local_health_score") == stage.core.commons.health.score > 0
+    assert value(roll, "adsum_probed_phi_count") >= 3
     assert value(roll, "adsum_verdict_phi_bucket", le="+Inf") == value(
         roll, "adsum_member_transitions_total", from_="suspect", to="failed", cause="silent"
     )

@@ -79,6 +79,8 @@ class Prober:
         commons = self.commons
         period_ns = commons.settings.probe_interval_ns * commons.health.multiplier
         member = commons.roster.next_target()
+        if member is not None and not self._is_away(now, member):
+            commons.tally.probed_phi.add(commons.beats.phi(now.monotonic_ns, member))
         if member is not None and member not in self._by_member:
             self._begin(now, member, period_ns)
         commons.timers.set((Timer.ROUND, None), now.monotonic_ns + period_ns)

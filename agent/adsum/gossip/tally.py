@@ -108,7 +108,8 @@ class Tally:
     news_by_sync: int = 0  # what datagrams had not brought yet
     answers_cut: int = 0  # stale news that was not answered because the answer was full
     rtt_s: Buckets = field(default_factory=lambda: Buckets(RTT_BUCKETS_S))
-    phi: Buckets = field(default_factory=lambda: Buckets(PHI_BUCKETS))
+    phi: Buckets = field(default_factory=lambda: Buckets(PHI_BUCKETS))  # at the verdict
+    probed_phi: Buckets = field(default_factory=lambda: Buckets(PHI_BUCKETS))  # of the counter, each round
     detection_s: Buckets = field(default_factory=lambda: Buckets(VERDICT_BUCKETS_S))  # suspicion to verdict
 
     news_age_s: Buckets = field(default_factory=lambda: Buckets(AGE_BUCKETS_S))  # when first heard here

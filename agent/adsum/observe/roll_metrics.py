@@ -132,6 +132,11 @@ ROLL: tuple[Series, ...] = (
         "How surprising the silence was when this agent called a member failed: 3 is one in a thousand.",
         lambda s: _histogram(s.roll.tally.phi),
     ),
+    histogram(
+        "adsum_probed_phi",
+        "How surprising the age of its counter is, of each member when its turn to be probed comes.",
+        lambda s: _histogram(s.roll.tally.probed_phi),
+    ),
     # Probing.
     counter("adsum_probes_total", "Members asked whether they live.", lambda s: s.roll.tally.probes),
     counter(
