@@ -193,7 +193,7 @@ CHURN = (
             ),
             panel(
                 "Phi of the probed",
-                "Of members as their turn comes, by what was usual of late: 1 is one in ten. A rise is a warning.",
+                "As the turn of each comes, by what was usual of late: 1 is one in ten. A rise is a warning.",
                 "short",
                 *quantiles("adsum_probed_phi", "~", 0.5, 0.9, 0.99),
             ),
