@@ -3,6 +3,8 @@ from __future__ import annotations
 import base64
 import os
 import re
+import shlex
+import socket
 import subprocess
 import sys
 from pathlib import Path
@@ -17,6 +19,7 @@ from adsum.agent.config.flags import AGENT_FLAGS
 from tests.agent.cli.conftest import Adsum
 from tests.agent.cli.fake_agent import FakeAgent
 
+MEMBER = {"Name": "n1", "Addr": "127.0.0.1", "Port": 8301, "Status": 1, "Tags": {}}
 ADSUM = str(Path(sys.executable).with_name("adsum"))
 
 
@@ -151,6 +154,50 @@ def test_a_full_disk_is_told_in_a_sentence() -> None:
         done = subprocess.run([ADSUM, "help"], stdout=full, stderr=subprocess.PIPE, text=True)
     assert done.returncode == 1
     assert done.stderr == "adsum: cannot write the output: No space left on device\n"
+
+
+@pytest.mark.parametrize("words", ["version", "-h", "members -h", "keygen", "validate {file}", "members"])
+def test_a_closed_output_is_told_in_a_sentence(agent: FakeAgent, tmp_path: Path, words: str) -> None:
+    file = tmp_path / "good.json"
+    file.write_text('{"data_dir": "/nowhere"}')
+    agent.answers["GET /v1/agent/members"] = [MEMBER]
+    done = in_a_shell(f"{words.format(file=file)} >&-")
+    assert (done.returncode, done.stderr) == (
+        1,
+        "adsum: cannot write the output: the standard output is closed\n",
+    )
+
+
+def test_a_command_that_has_nothing_to_say_needs_no_output(agent: FakeAgent) -> None:
+    agent.answers["PUT /v1/agent/force-leave/n9"] = (200, "")
+    done = in_a_shell("force-leave n9 >&-")
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_what_is_said_to_people_never_lands_in_the_data() -> None:
+    done = in_a_shell("memebrs 2>&-")
+    assert (done.returncode, done.stdout) == (2, "")
+
+
+def test_a_closed_input_holds_nothing_to_register() -> None:
+    done = in_a_shell("services register - <&-")
+    assert done.returncode == 1
+    assert "standard input" in done.stderr
+    assert "bug" not in done.stderr
+
+
+def test_an_agent_whose_output_is_closed_logs_to_the_standard_error() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        done = in_a_shell(f"agent -dev -bind=127.0.0.1 -http-port={port} >&-")
+    assert done.returncode == 1
+    assert done.stderr.splitlines()[-1] == (
+        f"The agent did not start: Can't listen for HTTP on 127.0.0.1 port {port}: Address already in use"
+    )
+
+
+def in_a_shell(words: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(f"{shlex.quote(ADSUM)} {words}", shell=True, capture_output=True, text=True)
 
 
 def test_a_terminal_without_the_letter_still_gets_the_line() -> None:

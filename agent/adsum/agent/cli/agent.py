@@ -11,6 +11,7 @@ import sys
 from collections.abc import Sequence
 
 from adsum.agent.cli.command import FAILURE, HELP_FLAGS, USAGE, Call, Command, Flag, FlagGroup, HelpWanted
+from adsum.agent.cli.streams import ClosedOutput
 from adsum.agent.config.errors import ConfigErrors
 from adsum.agent.config.flags import AGENT_FLAGS, FlagError, parse_agent_flags
 from adsum.agent.config.keys import Fate
@@ -29,6 +30,8 @@ def run(call: Call) -> int:
     gc.disable()  # loading makes little garbage and much to look through; the agent enables it when it is up
     from adsum.agent.run import run_agent  # trio and every room behind it, only now
 
+    if isinstance(sys.stdout, ClosedOutput):
+        sys.stdout = sys.stderr  # a daemon's starter may close it, and the log has to go somewhere
     try:
         return run_agent(loaded, lambda: load(paths, flags))
     except Exception:

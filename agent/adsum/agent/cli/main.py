@@ -7,6 +7,7 @@ one sentence and an exit status: 1 failed, 2 not understood, 3 not found, 4 no a
 
 from __future__ import annotations
 
+import errno
 import os
 import sys
 from collections.abc import Sequence
@@ -24,6 +25,7 @@ from adsum.agent.cli.command import (
     did_you_mean,
     parse,
 )
+from adsum.agent.cli.streams import open_closed_streams
 
 # What a shell reports for a program that a signal ended, which is what Consul's would be.
 INTERRUPTED, PIPE_CLOSED = 130, 141
@@ -84,6 +86,7 @@ NOT_HERE = frozenset(
 
 
 def main(argv: Sequence[str] | None = None) -> int:
+    open_closed_streams()
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, TextIOWrapper):  # a terminal that lacks a letter is no reason to fail
             stream.reconfigure(errors="backslashreplace")
@@ -101,7 +104,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         return PIPE_CLOSED
     except OSError as problem:  # of what is asked of the agent nothing comes this far: it is our own output
         _forget_output()
-        print(f"adsum: cannot write the output: {problem.strerror or problem}", file=sys.stderr)
+        print(f"adsum: cannot write the output: {_reason(problem)}", file=sys.stderr)
         return FAILURE
     except Exception as bug:  # a traceback tells an operator nothing; the place is enough for us
         print(f"adsum: a bug of its own stopped it: {_told(bug)}. Please report it.", file=sys.stderr)
@@ -171,6 +174,11 @@ def _overview(name: str, *, wants_help: bool) -> int:
 def _forget_output() -> None:
     """So that the interpreter's own last flush does not complain as well."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+def _reason(problem: OSError) -> str:
+    is_closed = problem.errno == errno.EBADF
+    return "the standard output is closed" if is_closed else problem.strerror or str(problem)
 
 
 def _told(bug: Exception) -> str:
