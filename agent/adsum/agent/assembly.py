@@ -103,7 +103,7 @@ class Assembly:
                 await self._answer_dns(nursery)
             await self._open_front(nursery, roll_call)
             nursery.start_soon(self._node.keep_time)
-            self._settle_in()
+            self._settle_in(roll_call)
             nursery.start_soon(self._feed_watchdog)
             leaves = await self._until_the_end(nursery)
             await self._farewell(roll_call, writer, leaves=leaves)
@@ -143,14 +143,15 @@ class Assembly:
     def _certificate_end_s(self) -> int:
         return 0 if self._tls is None else self._tls.certificate_end_s
 
-    def _settle_in(self) -> None:
+    def _settle_in(self, roll_call: RollCall) -> None:
         # What was made so far lives as long as the process: the collector, which has been off since the first
         # import, need not look at it again.
         gc.collect()
         gc.freeze()
         gc.set_threshold(*GARBAGE)
         gc.enable()
-        print(banner(self._agent.config, self._node.core.settings.node), flush=True)
+        own = self._node.core.settings.node
+        print(banner(self._agent.config, own, is_sealed=roll_call.is_sealed), flush=True)
         self._manager.ready(self._status())
 
     def _apply(self, config: Config, fresh: Tls | None) -> None:

@@ -7,7 +7,7 @@ from adsum.api.version import CONSUL_API_VERSION, own_version
 from adsum.catalog.model import Node
 
 
-def banner(config: Config, node: Node) -> str:
+def banner(config: Config, node: Node, *, is_sealed: bool) -> str:
     rows = [
         ("Version", f"{own_version()} (speaks the API of Consul {CONSUL_API_VERSION})"),
         ("Node name", f"{config.node_name} (datacenter {config.datacenter}, id {node.node_id})"),
@@ -16,7 +16,7 @@ def banner(config: Config, node: Node) -> str:
         *_http_rows(config),
         *_https_rows(config),
         *_dns_rows(config),
-        *_gossip_rows(config, node),
+        *_gossip_rows(config, node, is_sealed=is_sealed),
     ]
     width = max(len(name) for name, _ in rows)
     lines = "\n".join(f"    {name:>{width}}: {text}" for name, text in rows)
@@ -57,11 +57,13 @@ def _dns_rows(config: Config) -> list[tuple[str, str]]:
     return [("DNS", f"{host} port {port}, UDP and TCP   try: dig @{host} -p {port} {name}")]
 
 
-def _gossip_rows(config: Config, node: Node) -> list[tuple[str, str]]:
+def _gossip_rows(config: Config, node: Node, *, is_sealed: bool) -> list[tuple[str, str]]:
     """Where others are told to find it: who looks here sees an address that they cannot reach."""
     if config.ports.serf_lan < 0:
         return []
-    return [("Gossip", f"{node.address} port {config.ports.serf_lan}, UDP and TCP   try: adsum members")]
+    where = f"{node.address} port {config.ports.serf_lan}, UDP and TCP"
+    form = "encrypted" if is_sealed else "in the clear"
+    return [("Gossip", f"{where}, {form}   try: adsum members")]
 
 
 def http_url(address: str, port: int) -> str:

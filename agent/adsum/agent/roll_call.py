@@ -22,6 +22,7 @@ from adsum.agent.commands import Datagram, MemberAnswered, MemberAsked
 from adsum.agent.config.config import Config
 from adsum.agent.gossip_settings import gossip_settings
 from adsum.agent.joining import Joining, NotJoined
+from adsum.agent.key_following import KeyFollowing
 from adsum.agent.keyrings import INSTALL, LIST, REMOVE, USE, Keyrings
 from adsum.agent.lives import next_generation
 from adsum.agent.node import Node
@@ -110,6 +111,7 @@ class RollCall:
         self.keyrings = Keyrings(
             self.keyring, gossip, self.colleagues, seals_outgoing=config.encrypt_verify_outgoing
         )
+        self._key_following = KeyFollowing(self.keyring, gossip, self.colleagues, random)
         for method in (LIST, INSTALL, USE, REMOVE):
             answer = partial(self.keyrings.answer, method)
             self.colleagues.register(method, answer, is_change=method != LIST)
@@ -122,6 +124,11 @@ class RollCall:
         if config.ports.serf_lan >= 0:
             self.network = self._listen(introduction.Identity(profile.node_id))
 
+    @property
+    def is_sealed(self) -> bool:
+        """While a cluster moves to encryption there is a key, and nothing is sealed with it yet."""
+        return bool(self.keyring) and self._config.encrypt_verify_outgoing
+
     async def begin(self, nursery: trio.Nursery) -> None:
         """The roll is called before the network runs: what was sent to us meanwhile waits in the sockets, and
         is heard as soon as they are looked at."""
@@ -130,6 +137,7 @@ class RollCall:
         self._node.call_roll(self, saved_copy(self._disk))
         if self.network is not None:
             await nursery.start(self.network.run)
+            nursery.start_soon(self._key_following.run, self.network.gate)
             joining = Joining(self._config, self._disk.read(PEERS), self._join, self._random)
             nursery.start_soon(joining.run)
 

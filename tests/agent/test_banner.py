@@ -1,0 +1,47 @@
+"""What an operator reads first."""
+
+from __future__ import annotations
+
+import dataclasses
+from random import Random
+
+import pytest
+
+from adsum.agent.banner import banner
+from adsum.agent.config.config import Config
+from adsum.agent.core import Core
+from adsum.agent.node import Node, system_now
+from adsum.agent.roll_call import RollCall
+from adsum.agent.settings import Settings
+from adsum.catalog.model import Node as CatalogNode
+from adsum.storage.memory import MemoryDisk
+
+KEY = "pUqJrVyVRj5jsiYEkM/tFQYfWyJIv4s3XkvDwy7Cu5s="
+OWN = CatalogNode(
+    node_id="6a0c4f0e-5f0b-4b1e-9d5c-0d3c1b2a9f01", name="n1", address="127.0.0.1", datacenter="dc1"
+)
+PLAIN = Config(node_name="n1", advertise_address="127.0.0.1", serf_lan_address="127.0.0.1")
+
+
+def gossip_row(text: str) -> str:
+    [row] = [line.strip() for line in text.splitlines() if line.strip().startswith("Gossip:")]
+    return row
+
+
+@pytest.mark.parametrize(("is_sealed", "form"), [(False, "in the clear"), (True, "encrypted")])
+def test_the_banner_says_whether_gossip_is_encrypted(is_sealed: bool, form: str) -> None:
+    told = gossip_row(banner(PLAIN, OWN, is_sealed=is_sealed))
+    assert told == f"Gossip: 127.0.0.1 port 8301, UDP and TCP, {form}   try: adsum members"
+
+
+@pytest.mark.parametrize(
+    ("encrypt", "verify_outgoing", "is_sealed"),
+    [("", True, False), (KEY, True, True), (KEY, False, False)],
+)
+async def test_a_key_that_is_not_used_to_send_is_no_encryption(
+    encrypt: str, verify_outgoing: bool, is_sealed: bool
+) -> None:
+    ports = dataclasses.replace(PLAIN.ports, serf_lan=-1)
+    config = dataclasses.replace(PLAIN, ports=ports, encrypt=encrypt, encrypt_verify_outgoing=verify_outgoing)
+    node = Node(Core(system_now(), Settings(node=OWN, is_persistent=False), Random(0)))
+    assert RollCall(node, config, OWN, MemoryDisk(), Random(0)).is_sealed is is_sealed
