@@ -87,8 +87,16 @@ class Stage:
     def tell(self, teller: str, *told: claims.Claim, **fields: Any) -> list[Effect]:
         return self.packet(teller, Kind.GOSSIP, claims=[claim.encoded for claim in told], **fields)
 
-    def packet(self, sender: str, kind: Kind, *, is_authentic: bool = True, **fields: Any) -> list[Effect]:
-        message = wire.header(short(sender), GENERATION) + wire.encode(kind, **fields)
+    def packet(
+        self,
+        sender: str,
+        kind: Kind,
+        *,
+        is_authentic: bool = True,
+        generation: int = GENERATION,
+        **fields: Any,
+    ) -> list[Effect]:
+        message = wire.header(short(sender), generation) + wire.encode(kind, **fields)
         return self.receive(profile(sender).address, message, is_authentic=is_authentic)
 
     def receive(self, source: Address, message: bytes, *, is_authentic: bool = True) -> list[Effect]:

@@ -119,6 +119,24 @@ def test_the_same_id_from_elsewhere_is_taken_when_the_old_address_is_silent() ->
     assert stage.core.commons.roster.by_address.get(profile("a").address) is None
 
 
+def test_the_farewell_of_a_copy_that_was_not_let_in_takes_nobody_off_the_roll() -> None:
+    stage = Stage("a", "b")
+    (ping,) = sent(stage.tell("b", left("a", generation=GENERATION + 5)), Kind.PING, to="a")
+    stage.packet("a", Kind.ACK, sequence=ping.sequence)
+    assert stage.status("a") is Status.ALIVE
+    assert stage.core.tally.dropped["farewell of a copy"] == 1
+
+
+def test_the_farewell_of_a_life_that_was_missed_is_believed_when_that_life_answers_or_nobody_does() -> None:
+    stage = Stage("a", "b", "c")
+    (ping,) = sent(stage.tell("c", left("a", generation=GENERATION + 5)), Kind.PING, to="a")
+    stage.packet("a", Kind.ACK, sequence=ping.sequence, generation=GENERATION + 5)
+    assert stage.status("a") is Status.LEFT
+    stage.tell("c", left("b", generation=GENERATION + 5))
+    stage.run_for(1_001 * MILLISECOND)
+    assert stage.status("b") is Status.LEFT
+
+
 @pytest.mark.parametrize("gone", [dead("a", "b"), left("a"), suspect("a", "b")])
 def test_a_member_that_was_not_present_moves_at_once(gone: claims.Claim) -> None:
     stage = Stage("a", "b")

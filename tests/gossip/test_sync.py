@@ -7,6 +7,7 @@ from adsum.gossip.effects import (
     AnswerSync,
     CloseSync,
     Effect,
+    GenerationAdvised,
     GenerationRaised,
     JoinEnded,
     LeaveDone,
@@ -155,7 +156,7 @@ def test_a_joiner_with_a_wild_clock_is_told_the_generation_to_use_and_follows() 
     assert answer.message is not None
     assert answer.message.use_generation == server.now.wall_ms
     effects = joiner.report(SyncAnswered(sync.ticket, answer.message))
-    assert of(effects, GenerationRaised) == [GenerationRaised(server.now.wall_ms)]
+    assert of(effects, GenerationAdvised) == [GenerationAdvised(server.now.wall_ms)]
     (closing,) = of(effects, CloseSync)
     server.report(SyncClosed(1, closing.message))
     assert server.status("me") is Status.ALIVE

@@ -37,6 +37,7 @@ from adsum.gossip.core import Core
 from adsum.gossip.effects import (
     CarriedHeard,
     EventHeard,
+    GenerationAdvised,
     GenerationRaised,
     IsolationChanged,
     JoinEnded,
@@ -259,6 +260,9 @@ class Roll:
             case GenerationRaised(generation):
                 self._keep_generation(generation)
                 self.sharing.renewed(now, generation)
+            case GenerationAdvised(generation):
+                self._keep_generation(generation)
+                self.sharing.advised(now, generation)
             case RootHeard():
                 self.sharing.root_heard(now, effect)
             case JoinEnded(address, error):
@@ -325,4 +329,4 @@ def _is_due(now: Now, deadline_ns: int | None) -> bool:
     return deadline_ns is not None and deadline_ns <= now.monotonic_ns
 
 
-_CONCERN_THE_CATALOG = frozenset({MemberChanged, RootHeard, GenerationRaised})
+_CONCERN_THE_CATALOG = frozenset({MemberChanged, RootHeard, GenerationRaised, GenerationAdvised})

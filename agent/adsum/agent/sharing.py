@@ -68,6 +68,7 @@ class Sharing:
         self._logs: list[Log] = []
         self._keep_generation = keep_generation
         self._foreign_generation = 0  # told of me, and not outdone yet
+        self._foreign_relay = b""  # who told it
         self._renew_ns = 0  # not before
         self._saved: dict[bytes, SavedOwner] = {}  # shown from the last life's copy, and not met since
 
@@ -144,9 +145,15 @@ class Sharing:
             self.mirror.show(now, appeared)
 
     def renewed(self, now: Now, generation: int) -> None:
-        """Gossip began another life, and what was published is that life's."""
-        if generation > self.replication.publisher.state.generation:
-            self.replication.renew(now, generation)
+        """Gossip began another life, for the last one is over to others: so is what was published in it."""
+        raised = max(generation, self.replication.publisher.state.generation + 1)
+        if raised > generation:
+            self._keep_generation(raised)
+        self.replication.renew(now, raised)
+
+    def advised(self, now: Now, generation: int) -> None:
+        """What was published under the generation of a wild clock, nobody takes."""
+        self.replication.renew(now, generation)
 
     # What the last life knew.
 
@@ -220,8 +227,9 @@ class Sharing:
                     wanted.append(self._ask(ticket, to, method, body))
                 case Confirmed(request, error):
                     wanted.append(Reply(request, Refusal(Cause.FAILED, error) if error else None))
-                case ForeignNews(_relay, generation, _version):
+                case ForeignNews(relay, generation, _version):
                     self._foreign_generation = max(generation, self._foreign_generation)
+                    self._foreign_relay = relay
                     self._begin_again(now)
         return [*wanted, *self._take_logs()]
 
@@ -246,10 +254,15 @@ class Sharing:
         self._keep_generation(raised)
         self.replication.renew(now, raised)
         sentence = (
-            "other agents know a later state of this host's services than this agent ever published: its "
-            "data folder was copied or lost. All of it is published anew."
+            f"{self._called(self._foreign_relay)} knows a later state of this host's services than this "
+            "agent ever published: its data folder was copied or lost. All of it is published anew. If a "
+            "copy runs elsewhere, stop it and empty its data_dir."
         )
         self._logs.append(Log(Severity.WARN, sentence))
+
+    def _called(self, short: bytes) -> str:
+        member = self._gossip.commons.roster.by_short.get(short)
+        return member.profile.name if member is not None else short.hex()
 
 
 def _service_key(service_id: str) -> str:

@@ -146,6 +146,13 @@ class GenerationRaised:
 
 
 @dataclass(frozen=True, slots=True)
+class GenerationAdvised:
+    """As `GenerationRaised`, but lower than before: nobody has let us in under that of our wild clock."""
+
+    generation: int
+
+
+@dataclass(frozen=True, slots=True)
 class JoinEnded:
     address: Address
     error: str  # empty when it worked
@@ -177,6 +184,7 @@ Effect = (
     | RootHeard
     | IsolationChanged
     | GenerationRaised
+    | GenerationAdvised
     | JoinEnded
     | LeaveDone
     | Refused

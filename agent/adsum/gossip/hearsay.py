@@ -57,7 +57,7 @@ class Source(NamedTuple):
 class Checker(Protocol):
     """Asks the old address of a member whether it is still there; calls `moved` when it is not."""
 
-    def check_move(self, now: Now, member: Member, newcomer: Alive) -> None: ...
+    def check(self, now: Now, member: Member, told: Alive | Left) -> None: ...
 
     def look_too(self, now: Now, member: Member) -> None: ...
 
@@ -150,7 +150,7 @@ class Hearsay:
             and member.standing.rank == Rank.ALIVE
             and not self._is_away(now, member)
         ):
-            self.checker.check_move(now, member, told)
+            self.checker.check(now, member, told)
         elif told.profile.name.casefold() == member.profile.name.casefold() or self._may_be_called(
             now, told, source
         ):
@@ -298,12 +298,17 @@ class Hearsay:
         elif isinstance(claim, Suspect) and claim.standing == member.standing:
             self.cases.confirm(now, member, claim)
         elif claim.standing > member.standing:
-            self._believe(now, member, claim)
+            self._hear_worse(now, member, claim)
         elif member.verdict is None and not isinstance(claim, Suspect) and len(self.answers) < ANSWERS_MAX:
             self.answers[claim.subject] = member.alive.encoded  # it is back; the teller has not heard
 
-    def _believe(self, now: Now, member: Member, claim: Suspect | Dead | Left) -> None:
+    def _hear_worse(self, now: Now, member: Member, claim: Suspect | Dead | Left) -> None:
+        """A copy of its data folder, not let in, says goodbye in its name: nobody that is present leaves in a
+        life that we never met before it was looked at."""
+        is_unmet = claim.standing.generation > member.standing.generation
         match claim:
+            case Left() if is_unmet and member.standing.is_present and not self._is_away(now, member):
+                self.checker.check(now, member, claim)
             case Suspect():
                 self.cases.close(
                     now, member, is_refuted=False
@@ -314,10 +319,12 @@ class Hearsay:
             case Dead():
                 self.cases.died(now, member, claim, evidence.of_death(claim, self.cases.parts(now, member)))
             case Left():
-                self._depart(now, member, claim)
+                self.depart(now, member, claim)
 
-    def _depart(self, now: Now, member: Member, claim: Left) -> None:
+    def depart(self, now: Now, member: Member, claim: Left) -> None:
         commons = self.commons
+        if claim.standing <= member.standing:
+            return
         self.cases.close(now, member, is_refuted=False)
         member.verdict = claim
         commons.change(now, member, claim.standing, evidence.of_departure(claim))

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from adsum.gossip import coordinates
 from adsum.gossip.cases import Cases
-from adsum.gossip.claims import Address, Alive
+from adsum.gossip.claims import Address, Alive, Left
 from adsum.gossip.commands import Outcome
 from adsum.gossip.commons import Commons, Timer
 from adsum.gossip.effects import IsolationChanged, Note, PingStream
@@ -44,10 +44,10 @@ class Probe:
         "legs",
         "member",
         "nackers",
-        "newcomer",
         "refusers",
         "sent_ns",
         "sequence",
+        "told",
         "widened_ns",
     )
 
@@ -57,7 +57,7 @@ class Probe:
         self.generation = member.standing.generation
         self.sent_ns = sent_ns
         self.deadline_ns = deadline_ns
-        self.newcomer: Alive | None = None  # who says that the member moved, if that is why we ask
+        self.told: Alive | Left | None = None  # of a life elsewhere; true unless the member answers as it was
         self.helpers: list[Member] = []
         self.nackers: dict[bytes, None] = {}
         self.refusers: dict[bytes, None] = {}
@@ -85,13 +85,13 @@ class Prober:
             self._begin(now, member, period_ns)
         commons.timers.set((Timer.ROUND, None), now.monotonic_ns + period_ns)
 
-    def check_move(self, now: Now, member: Member, newcomer: Alive) -> None:
-        """Is the member still where it was? If not, it is the newcomer."""
+    def check(self, now: Now, member: Member, told: Alive | Left) -> None:
+        """Is the member still where it was, in the life that we know? If not, what is told is so."""
         probe = self._by_member.get(member)
         if probe is None and len(self._probes) < MOVES_CHECKED_MAX:
             probe = self._begin(now, member, self.commons.settings.probe_interval_ns)
-        if probe is not None and (probe.newcomer is None or probe.newcomer.standing < newcomer.standing):
-            probe.newcomer = newcomer
+        if probe is not None and (probe.told is None or probe.told.standing < told.standing):
+            probe.told = told
 
     def look_at_overdue(self, now: Now, peers: list[Member]) -> None:
         """A counter older than nearly any other's is no evidence, but a reason not to wait for one's turn."""
@@ -193,7 +193,7 @@ class Prober:
             self._note_detour(member)
         commons = self.commons
         commons.rtt.loss.add(is_lost=header.sender != member.short)
-        self._succeed(now, probe)
+        self._succeed(now, probe, header.generation if header.sender == member.short else None)
 
     def nacked(self, now: Now, header: Header, packet: Packet) -> None:
         probe = self._probes.get(packet.sequence)
@@ -210,7 +210,7 @@ class Prober:
             self.commons.rtt.loss.add(is_lost=True)
             self.commons.tally.asymmetric_paths += 1
             self._note_detour(probe.member)
-            self._succeed(now, probe)
+            self._succeed(now, probe, None)
 
     def stream_refused(self, now: Now, sequence: int) -> None:
         probe = self._probes.get(sequence)
@@ -250,14 +250,19 @@ class Prober:
 
     # The end.
 
-    def _succeed(self, now: Now, probe: Probe) -> None:
+    def _succeed(self, now: Now, probe: Probe, generation: int | None) -> None:
+        """In which life, if the answer says so."""
         self._end(probe)
         self.commons.health.probe_answered()
         self.commons.refusing.pop(probe.member.short, None)
         self._note_target(probe.member, is_failed=False)
-        if probe.newcomer is not None:  # the old one is there: the other is a copy
-            told = probe.newcomer.profile
-            self.hearsay.conflict(now, probe.member.profile, told, None)
+        match probe.told:
+            case Left() as told if generation is not None and generation >= told.standing.generation:
+                self.hearsay.depart(now, probe.member, told)
+            case Left():
+                self.commons.tally.drop("farewell of a copy")
+            case Alive(profile=copy):  # the old one is there
+                self.hearsay.conflict(now, probe.member.profile, copy, None)
 
     def _conclude_if_refused(self, now: Now, probe: Probe) -> None:
         wanted = self.commons.refusals_wanted(probe.member.short)
@@ -272,8 +277,8 @@ class Prober:
         commons, member = self.commons, probe.member
         is_refused = len(probe.refusers) >= commons.refusals_wanted(member.short)
         commons.rtt.loss.add(is_lost=True)
-        if probe.newcomer is not None:
-            self.hearsay.accept(now, member, probe.newcomer)
+        if probe.told is not None:
+            self._take(now, member, probe.told)
             return
         if not is_refused:  # a refusal is an answer of the host: it says nothing about me
             commons.tally.probes_failed += 1
@@ -285,6 +290,12 @@ class Prober:
                 commons.guard.asked(helper.short, is_failed=helper.short not in probe.nackers)
             self._note_target(member, is_failed=True)
         self._judge(now, probe, is_refused=is_refused)
+
+    def _take(self, now: Now, member: Member, told: Alive | Left) -> None:
+        if isinstance(told, Left):
+            self.hearsay.depart(now, member, told)
+        else:
+            self.hearsay.accept(now, member, told)
 
     def _judge(self, now: Now, probe: Probe, *, is_refused: bool) -> None:
         commons, member = self.commons, probe.member

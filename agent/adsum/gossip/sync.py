@@ -19,7 +19,7 @@ from adsum.gossip.commons import Commons, Hears, Timer
 from adsum.gossip.effects import (
     AnswerSync,
     CloseSync,
-    GenerationRaised,
+    GenerationAdvised,
     JoinEnded,
     OpenSync,
     SyncMessage,
@@ -239,7 +239,7 @@ class Syncs:
         commons = self.commons
         if generation and generation < commons.me.generation and not commons.roster.present:
             commons.me.use_generation(generation)
-            commons.effects.append(GenerationRaised(generation))
+            commons.effects.append(GenerationAdvised(generation))
 
     # Parts.
 

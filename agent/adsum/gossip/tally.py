@@ -15,6 +15,7 @@ Drop = Literal[
     Damage,
     "ack of another",
     "bad claim",
+    "farewell of a copy",  # of a data folder: it was never let in, and its original answers
     "generation ahead",
     "introductions",
     "kind of a later version",

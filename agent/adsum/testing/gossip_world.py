@@ -40,6 +40,7 @@ from adsum.gossip.effects import (
     AnswerSync,
     CloseSync,
     Effect,
+    GenerationAdvised,
     GenerationRaised,
     OpenSync,
     PingStream,
@@ -379,7 +380,7 @@ class GossipWorld:
                 self._answer_sync(ticket, answer)
             case CloseSync(ticket, message):
                 self._close_sync(host, ticket, message)
-            case GenerationRaised(generation):
+            case GenerationRaised(generation) | GenerationAdvised(generation):
                 host.generation = generation
             case _:
                 self._tell(host, effect)

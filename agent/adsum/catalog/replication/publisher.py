@@ -93,7 +93,7 @@ class Publisher:
 
     def renew(self, generation: int) -> None:
         """The same items as another life's; everybody needs all of them."""
-        assert generation > self.state.generation
+        assert generation != self.state.generation
         items, version, digest = dict[int, Item](), 1, 0  # the first version: that there is nothing yet
         for item in self.state.since(0):
             version += 1
