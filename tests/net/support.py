@@ -18,6 +18,7 @@ from adsum.storage.memory import MemoryDisk
 
 KEY_A = base64.b64encode(b"a" * 32).decode()
 KEY_B = base64.b64encode(b"b" * 16).decode()
+KEY_C = base64.b64encode(b"c" * 32).decode()
 
 
 def ring(*keys: str) -> Keyring:

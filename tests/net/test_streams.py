@@ -20,7 +20,7 @@ from adsum.net.keyring import Key
 from adsum.net.listening import bind_tcp
 from adsum.net.streams import StreamLimits, StreamServer, open_sync, ping
 from adsum.net.syncs import Sync
-from tests.net.support import KEY_A, KEY_B, ring, serving
+from tests.net.support import KEY_A, KEY_B, KEY_C, ring, serving
 from tests.net.support import gate as make_gate
 
 ROSTER = SyncMessage(7, tuple(SyncPart(bytes(500), b"verdict", 3) for _ in range(500)))
@@ -391,3 +391,33 @@ def test_a_peer_that_does_not_read_is_cut_off() -> None:
 def test_the_gate_s_reasons_are_complete() -> None:
     assert set(framing.REASONS) == set(gate._UNWELCOME) == set(framing.Answer) - {framing.Answer.YES}
     assert set(introduction.REASONS) == set(introduction.Refusal)
+
+
+async def test_a_peer_that_removed_our_primary_key_is_reached_with_another_of_ours() -> None:
+    client = make_gate(ring(KEY_A, KEY_B), name=b"client")
+    async with serving(StreamServer(make_gate(ring(KEY_B), name=b"server"))) as address:
+        identity = await ping(client, address, timeout_s=5)
+        assert identity == Identity(b"server----------")
+        with trio.fail_after(5):
+            await client.primary_refused()
+    assert (client.counters.dialled, client.counters.dials_failed) == (1, {})
+
+
+async def test_a_peer_that_holds_our_primary_key_gives_no_hint_to_change_it() -> None:
+    client = make_gate(ring(KEY_A, KEY_B), name=b"client")
+    async with serving(StreamServer(make_gate(ring(KEY_B, KEY_A), name=b"server"))) as address:
+        await ping(client, address, timeout_s=5)
+    with trio.move_on_after(0):
+        await client.primary_refused()
+        raise AssertionError("it was let in with its primary")
+
+
+async def test_a_peer_that_has_none_of_our_keys_is_told_with_what_to_do_and_gives_no_hint() -> None:
+    client = make_gate(ring(KEY_A, KEY_B), name=b"client")
+    async with serving(StreamServer(make_gate(ring(KEY_C), name=b"server"))) as address:
+        error = await failure(lambda: ping(client, address, timeout_s=5))
+    assert "without the file keyring" in str(error)
+    assert "encrypt" in str(error)
+    with trio.move_on_after(0):
+        await client.primary_refused()
+        raise AssertionError("nobody proved to hold a key of ours")

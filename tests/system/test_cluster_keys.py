@@ -11,11 +11,12 @@ from functools import partial
 import pytest
 
 from tests.system.agents import adsum_program, until
-from tests.system.clusters import Cluster, Member, emptied, gathered, joining, loopbacks, sweeping
+from tests.system.clusters import Cluster, Member, Status, emptied, gathered, joining, loopbacks, sweeping
 
 AGENTS = 5
 OLD, NEW, FOREIGN = (base64.b64encode(bytes([number]) * 32).decode() for number in (1, 2, 3))
 KNOWN_S_MAX = 15.0
+FAILED_S_MAX = 40.0
 # Longer than the shortest suspicion of five agents (4 s): who cannot be heard is called dead by then.
 WATCHED_S = 7.0
 TRIES_S = 4.0
@@ -63,6 +64,32 @@ def test_agent_with_a_foreign_key_stays_outside(cluster: Cluster) -> None:
     with newcomer(cluster, FOREIGN) as stranger:
         assert stays_outside(stranger, cluster)
     assert cluster.has_one_view()
+
+
+def test_member_that_was_down_while_the_key_was_changed_is_heard_again(cluster: Cluster) -> None:
+    server, *_, away = cluster.members
+    change(server, "POST", NEW)
+    away.kill()
+    assert sweeping(lambda: server.view()[away.name] is Status.FAILED, within_s=FAILED_S_MAX)
+    change(server, "PUT", NEW)
+    change(server, "DELETE", OLD)
+    away.restart()
+    assert sweeping(cluster.has_one_view, within_s=KNOWN_S_MAX)
+    assert sweeping(lambda: "missed a change of keys" in away.agent.log(), within_s=KNOWN_S_MAX)
+    unheard = {member.name: dropped_for_its_key(member) for member in cluster.members}
+    assert not sweeping(lambda: not cluster.has_one_view(), within_s=WATCHED_S)
+    assert {member.name: dropped_for_its_key(member) for member in cluster.members} == unheard
+
+
+def change(server: Member, method: str, key: str) -> None:
+    body = json.dumps({"Key": key}).encode()
+    assert server.agent.call(method, "/v1/operator/keyring", body) == (200, b"")
+
+
+def dropped_for_its_key(member: Member) -> str:
+    page = member.agent.call("GET", "/metrics")[1].decode()
+    line = 'adsum_gossip_receive_dropped_total{reason="unknown_key"} '
+    return next(each.removeprefix(line) for each in page.splitlines() if each.startswith(line))
 
 
 def stays_outside(stranger: Member, cluster: Cluster) -> bool:

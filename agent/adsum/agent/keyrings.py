@@ -74,7 +74,7 @@ class Keyrings:
         """By the names of members."""
         self._check_encrypted("Keyring is empty (encryption not enabled)")
         answers = await self._round(LIST, b"")
-        return {name: _held(answer) for name, answer in answers.items()}
+        return {name: held_in(answer) for name, answer in answers.items()}
 
     async def install(self, text: str) -> None:
         key = self._key(text)
@@ -167,7 +167,7 @@ class Keyrings:
             return
 
 
-def _held(answer: bytes) -> Held:
+def held_in(answer: bytes) -> Held:
     try:
         keys = array(answer)
     except Malformed:

@@ -64,7 +64,8 @@ class Answer(enum.IntEnum):
 
 
 REASONS: dict[int, str] = {
-    Answer.UNKNOWN_KEY: "it does not have our encryption key",
+    Answer.UNKNOWN_KEY: "it does not have our encryption key; whoever of the two missed a change of keys "
+    "must start without the file keyring in its data folder, and with encrypt set to the key in use",
     Answer.KEY_NEEDED: "it accepts only encrypted traffic, and we sent plaintext",
     Answer.OTHER_LABEL: "it belongs to another datacenter",
     Answer.OTHER_VERSION: "it speaks another version of the stream format",

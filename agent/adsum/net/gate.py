@@ -20,7 +20,7 @@ from adsum.gossip.claims import Address
 from adsum.net import framing, introduction
 from adsum.net.addresses import BadAddress, address_of, socket_address
 from adsum.net.channel import Channel, is_always_good, receive_some, send_all
-from adsum.net.errors import BadPeer, Lost, NetError, Refused, TimedOut, Unreachable, Unwelcome
+from adsum.net.errors import BadPeer, Lost, NetError, Refused, TimedOut, TurnedAway, Unreachable, Unwelcome
 from adsum.net.framing import Answer, FrameReader, FrameWriter, Hello
 from adsum.net.introduction import Identity, Introduction, Peer, Purpose, Refusal
 from adsum.net.keyring import Key, Keyring
@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 OPENING_TIMEOUT_S = 5.0
 INTRODUCTION_BYTES_MAX = 1_024  # what a stranger may send in one frame
 TLS_FIRST_BYTE = b"\x16"  # a hello begins with a letter
+UNKNOWN_KEY_REASON = framing.REASONS[Answer.UNKNOWN_KEY]
 
 
 @dataclass(slots=True)
@@ -74,6 +75,12 @@ class Gate:
         self._identity = identity
         self._security = security
         self._random_bytes = random_bytes
+        self._primary_refused = trio.Event()
+
+    async def primary_refused(self) -> None:
+        """Returns when a peer lets us in with another key of ours, for it does not hold the primary."""
+        await self._primary_refused.wait()
+        self._primary_refused = trio.Event()
 
     async def dial(
         self, to: Address, purpose: Purpose, *, payload_bytes_max: int, timeout_s: float = OPENING_TIMEOUT_S
@@ -101,12 +108,35 @@ class Gate:
         return opened
 
     async def _dial(self, to: Address, purpose: Purpose, timeout_s: float) -> Opened:
+        """Keys may have been changed while we were away: a peer that lacks our primary is offered the others.
+        Whoever tells us so is not known yet; that it holds another key, it proves.
+        """
+        deadline_s = trio.current_time() + timeout_s
+        keys = self._keys_to_offer()
+        for key in keys:
+            try:
+                opened = await self._dial_with(key, to, purpose, deadline_s)
+            except TurnedAway as refusal:
+                if refusal.reason != UNKNOWN_KEY_REASON or key is keys[-1]:
+                    raise
+                continue
+            if key is not keys[0]:
+                self._primary_refused.set()
+            return opened
+        raise AssertionError("at least plaintext is offered")
+
+    def _keys_to_offer(self) -> tuple[Key | None, ...]:
+        """The primary first."""
+        security = self._security
+        return (security.keyring.keys if security.verify_outgoing else ()) or (None,)
+
+    async def _dial_with(self, key: Key | None, to: Address, purpose: Purpose, deadline_s: float) -> Opened:
         stream: trio.abc.Stream | None = None
         try:
-            with trio.move_on_after(timeout_s):
+            with trio.move_on_at(deadline_s):
                 stream = await connect(to)
                 stream, is_verified = await self._outgoing_tls(stream)
-                channel, key = await self._greet(stream)
+                channel = await self._greet(stream, key)
                 return await self._introduce(channel, to, purpose, is_verified=is_verified or key is not None)
         except BaseException:
             if stream is not None:
@@ -117,9 +147,8 @@ class Gate:
         await trio.aclose_forcefully(stream)
         raise TimedOut("its host accepted the connection, but it says nothing")
 
-    async def _greet(self, stream: trio.abc.Stream) -> tuple[Channel, Key | None]:
+    async def _greet(self, stream: trio.abc.Stream, key: Key | None) -> Channel:
         security = self._security
-        key = security.keyring.primary if security.verify_outgoing else None
         mine = framing.hello(
             security.label, self._nonce(), hint=key.hint if key is not None else framing.NO_HINT
         )
@@ -130,7 +159,7 @@ class Gate:
         if theirs.version != framing.FORMAT_VERSION or theirs.hint != mine.hint:
             raise BadPeer("it answered what we did not ask")
         keys = framing.directions(key, security.label, mine, theirs)
-        return self._channel(stream, key, keys.from_client, keys.from_server, rest), key
+        return self._channel(stream, key, keys.from_client, keys.from_server, rest)
 
     async def _introduce(
         self, channel: Channel, to: Address, purpose: Purpose, *, is_verified: bool
