@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import socket
+import socketserver
 from pathlib import Path
 
 import pytest
@@ -112,8 +113,6 @@ def test_a_server_that_is_no_agent_is_told_apart(adsum: Adsum, agent: FakeAgent,
 
 
 def test_what_does_not_speak_http_is_told_apart(adsum: Adsum) -> None:
-    import socketserver
-
     class Shouts(socketserver.BaseRequestHandler):
         def handle(self) -> None:
             self.request.recv(4096)
@@ -125,11 +124,40 @@ def test_what_does_not_speak_http_is_told_apart(adsum: Adsum) -> None:
     assert "does not speak HTTP" in err
 
 
+@pytest.mark.parametrize(("command", "body"), [("timeline", b'{"Entries": []}'), ("members", b"[]")])
+def test_an_agent_that_ends_while_it_is_watched_is_told_apart_from_what_speaks_no_http(
+    adsum: Adsum, monkeypatch: pytest.MonkeyPatch, command: str, body: bytes
+) -> None:
+    class AnswersOnce(socketserver.BaseRequestHandler):
+        def handle(self) -> None:
+            self.request.recv(4096)
+            self.request.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n%s" % (len(body), body))
+            self.request.recv(4096)
+
+    monkeypatch.setattr("adsum.agent.cli.members.time.sleep", lambda _duration_s: None)
+    with socketserver.TCPServer(("127.0.0.1", 0), AnswersOnce) as server, serving(server):
+        address = f"127.0.0.1:{server.server_address[1]}"
+        status, _, err = adsum(command, "-watch", f"-http-addr={address}")
+    assert status == 4
+    assert (
+        err == f"adsum: the agent at {address} has ended, or broke the connection: ask again once it runs\n"
+    )
+
+
 def test_a_refusal_is_the_agent_s_own_sentence(adsum: Adsum, agent: FakeAgent) -> None:
     agent.answers[MEMBERS] = (500, "No cluster leader")
     assert adsum("members") == (1, "", "adsum: No cluster leader\n")
     agent.answers[MEMBERS] = (403, "")
     assert "the agent answered 403 Forbidden to GET /v1/agent/members" in adsum("members").err
+
+
+def test_a_value_that_the_agent_cannot_read_is_a_matter_of_usage(adsum: Adsum, agent: FakeAgent) -> None:
+    agent.answers["GET /v1/catalog/nodes"] = (400, "the filter ends too soon")
+    assert adsum("catalog", "nodes", "-filter=(") == (
+        2,
+        "",
+        "adsum: catalog nodes: the filter ends too soon\nTry `adsum catalog nodes -h`.\n",
+    )
 
 
 def test_a_refusal_cannot_steer_the_terminal(adsum: Adsum, agent: FakeAgent) -> None:

@@ -24,15 +24,13 @@ def test_a_payload_is_optional_and_may_be_a_dash(adsum: Adsum, agent: FakeAgent)
 
 
 def test_what_cannot_be_fired_is_not_sent(adsum: Adsum, agent: FakeAgent) -> None:
-    for words in (["payload"], ["-name=x", "-tag=y"], ["-name=x", "one", "two"]):
+    filters = (["-name=x", "-node=("], ["-name=x", "-service=*"], ["-name=x", "-service=a", "-tag=["])
+    for words in (["payload"], ["-name=x", "-tag=y"], ["-name=x", "one", "two"], *filters):
         assert adsum("event", *words).status == 2
+    assert "-node is no regular expression: " in adsum("event", "-name=x", "-node=(").err
     assert agent.asked == []
 
 
 def test_the_agent_s_refusal_is_shown(adsum: Adsum, agent: FakeAgent) -> None:
-    agent.answers["PUT /v1/event/fire/x"] = (500, "Invalid node filter: missing closing )")
-    assert adsum("event", "-name=x", "-node=(") == (
-        1,
-        "",
-        "adsum: Invalid node filter: missing closing )\n",
-    )
+    agent.answers["PUT /v1/event/fire/x"] = (500, "No path to datacenter")
+    assert adsum("event", "-name=x", "-datacenter=y") == (1, "", "adsum: No path to datacenter\n")

@@ -96,7 +96,10 @@ def test_force_leave_is_silent_or_says_what_the_agent_says(adsum: Adsum, agent: 
     agent.answers["PUT /v1/agent/force-leave/zz"] = (500, "agent: No node found with name 'zz'")
     assert adsum("force-leave", "-prune", "n9") == (0, "", "")
     assert agent.asked[0].query == {"prune": "1"}
-    assert adsum("force-leave", "zz") == (1, "", "adsum: agent: No node found with name 'zz'\n")
+    unknown = "adsum: no member has the name zz: `adsum members` lists them\n"
+    assert adsum("force-leave", "zz") == (3, "", unknown)
+    agent.answers["PUT /v1/agent/force-leave/zz"] = (500, "the agent ends")
+    assert adsum("force-leave", "zz") == (1, "", "adsum: the agent ends\n")
 
 
 def test_info_shows_sections_in_order(adsum: Adsum, agent: FakeAgent) -> None:
@@ -114,6 +117,9 @@ def test_monitor_shows_lines_until_the_agent_ends(adsum: Adsum, agent: FakeAgent
     assert agent.asked[0].query == {"loglevel": "debug", "logjson": "1"}
 
 
-def test_monitor_at_an_unknown_level_is_refused_by_the_agent(adsum: Adsum, agent: FakeAgent) -> None:
-    agent.answers["GET /v1/agent/monitor"] = (400, "Bad request: Unknown log level: bogus")
-    assert adsum("monitor", "-log-level=bogus").status == 1
+def test_monitor_at_an_unknown_level_is_a_matter_of_usage(adsum: Adsum, agent: FakeAgent) -> None:
+    status, _, err = adsum("monitor", "-log-level=bogus")
+    assert status == 2
+    assert 'the flag -log-level takes trace, debug, info, warn, err, error, not "bogus"' in err
+    agent.answers["GET /v1/agent/monitor"] = (200, "one\n")
+    assert adsum("monitor", "-log-level=WARN").out == "one\n"

@@ -7,6 +7,8 @@ from collections.abc import Iterator
 
 import pytest
 
+from adsum.gossip.effects import Note
+from adsum.observe.entry import note_word
 from tests.agent.cli.conftest import Adsum
 from tests.agent.cli.fake_agent import FakeAgent
 
@@ -113,10 +115,10 @@ def test_a_cut_is_said(adsum: Adsum, agent: FakeAgent) -> None:
     assert adsum("timeline", "-limit=1").err == "There is more before these: -limit and -until show it.\n"
 
 
-def test_a_wrong_time_is_the_agent_s_sentence(adsum: Adsum, agent: FakeAgent) -> None:
+def test_a_wrong_time_is_a_matter_of_usage_in_the_agent_s_words(adsum: Adsum, agent: FakeAgent) -> None:
     agent.answers[TIMELINE] = (400, '"soon" is no value for since: 90m and 36h count back from now')
     status, out, err = adsum("timeline", "-since=soon")
-    assert (status, out) == (1, "")
+    assert (status, out) == (2, "")
     assert '"soon" is no value for since' in err
 
 
@@ -128,12 +130,27 @@ def test_watching_goes_on_from_the_last_entry_until_the_agent_ends(
     status, out, err = adsum("timeline", "-watch", "-node=n3")
     assert (status, err) == (1, "adsum: the agent ends\n")
     assert out == (
-        "2026-11-18 14:58:01.120  n3            suspect     n1 suspects n3: no answer to a datagram.\n"
-        "2026-11-18 14:58:02.120  n3            (raised)    The suspicion of n3 is this agent's own.\n"
-        "2026-11-18 14:58:03.120  n30           failed      n30 is failed, by silence.\n"
+        "2026-11-18 14:58:01.120  n3            suspect       n1 suspects n3: no answer to a datagram.\n"
+        "2026-11-18 14:58:02.120  n3            (raised)      The suspicion of n3 is this agent's own.\n"
+        "2026-11-18 14:58:03.120  n30           failed        n30 is failed, by silence.\n"
     )
     assert [asked.query.get("after") for asked in agent.asked] == [None, "1", "1", "3"]
     assert agent.asked[1].query == {"node": "n3", "after": "1", "wait": "20s"}
+
+
+def test_what_is_watched_stays_aligned_whatever_comes(
+    adsum: Adsum, agent: FakeAgent, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    notes = [entry(n, "n3", "", "S", Note=note_word(note)) for n, note in enumerate(Note, 1)]
+    long = entry(40, "a-long-name\x1b-of-a-node", "alive", "S")
+    answers = [answer(*notes), answer(long, FAILED), answer(FAILED), (500, "the agent ends")]
+    monkeypatch.setattr(agent, "answer", lambda asked: give(agent, asked, answers.pop(0)))
+    lines = adsum("timeline", "-watch").out.splitlines()
+    before, after = lines[: len(notes)], lines[len(notes) :]
+    assert len({line.index("  S") for line in before}) == 1
+    assert (
+        len({line.index(word) for line, word in zip(after, ("alive", "failed", "failed"), strict=True)}) == 1
+    )
 
 
 def give(agent: FakeAgent, asked: object, given: object) -> tuple[int, bytes]:
@@ -150,6 +167,13 @@ def test_watching_for_programs_is_an_object_a_line(
     monkeypatch.setattr(agent, "answer", lambda asked: give(agent, asked, answers.pop(0)))
     lines = adsum("timeline", "-watch", "-o=jsonl").out.splitlines()
     assert [json.loads(line) for line in lines] == [SUSPECTED, FAILED]
+
+
+def test_watching_as_json_in_one_piece_is_refused(adsum: Adsum, agent: FakeAgent) -> None:
+    status, out, err = adsum("timeline", "-watch", "-o=json")
+    assert (status, out) == (2, "")
+    assert "JSON in one piece has an end: say -o=jsonl" in err
+    assert agent.asked == []
 
 
 def test_watching_until_a_time_is_refused(adsum: Adsum) -> None:

@@ -3,7 +3,7 @@ from __future__ import annotations
 import sys
 
 from adsum.agent.cli.command import Call, Command, Flag
-from adsum.agent.cli.connection import CONNECTION, QUERY, Api, connect
+from adsum.agent.cli.connection import CONNECTION, QUERY, Api, blaming_flags, connect
 from adsum.agent.cli.queries import catalog_query
 from adsum.agent.cli.table import OUTPUT, Column, Row, show
 
@@ -25,7 +25,7 @@ DETAILED = [
 
 
 def run(call: Call) -> int:
-    with connect(call) as api:
+    with connect(call) as api, blaming_flags():
         rows = _nodes(call, api)
     is_detailed = call.is_on("detailed") or call.text("o") == "wide"
     show(call, rows, DETAILED if is_detailed else COLUMNS)

@@ -12,6 +12,7 @@ import os
 import socket
 import urllib.parse
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
@@ -89,6 +90,17 @@ class Refused(Failed):
             self.status = NOT_FOUND
 
 
+@contextmanager
+def blaming_flags() -> Iterator[None]:
+    """Around a question that passes values of flags on as they stand, for the agent to make sense of."""
+    try:
+        yield
+    except Refused as refused:
+        if refused.code == http.HTTPStatus.BAD_REQUEST:
+            raise UsageError(str(refused)) from None
+        raise
+
+
 class Target(NamedTuple):
     shown: str  # as people are told
     host: str
@@ -118,6 +130,7 @@ class Api:
         self._target = target
         self._headers = headers
         self._line = _Line(target, dial)
+        self._has_answered = False
 
     def __enter__(self) -> Self:
         return self
@@ -184,6 +197,7 @@ class Api:
             response = self._line.getresponse()
         except (OSError, http.client.HTTPException) as problem:
             raise self._unreachable(problem) from None
+        self._has_answered = True
         if response.status != http.HTTPStatus.OK:
             told = _told(self._read(response))
             fallback = f"the agent answered {response.status} {response.reason} to {method} {path}"
@@ -206,6 +220,10 @@ class Api:
         shown = self._target.shown
         if isinstance(problem, TimeoutError):
             return Unreachable(f"the agent at {shown} did not answer within {ANSWER_S_MAX:.0f} s")
+        if self._has_answered:  # so what listened there was what we took it for
+            return Unreachable(
+                f"the agent at {shown} has ended, or broke the connection: ask again once it runs"
+            )
         if self._target.is_tls:
             from adsum.agent.cli.certificates import about
 

@@ -14,12 +14,27 @@ def run(call: Call) -> int:
         raise UsageError("-name=NAME is missing: an event has a name")
     if call.text("tag") and not call.text("service"):
         raise UsageError("-tag needs -service: it is about the tags of a service")
+    for flag in FILTERS:
+        _check_pattern(flag, call.text(flag))
     payload = call.words[0].encode() if call.words else b""
     query = [("dc", call.text("datacenter")), *((each, call.text(each)) for each in FILTERS)]
     with connect(call) as api:
         fired = json.loads(api.send("PUT", f"/v1/event/fire/{name}", query, payload))
     print(f"Event ID: {fired['ID']}")
     return 0
+
+
+def _check_pattern(flag: str, text: str) -> None:
+    """By the very grammar that agents read it by."""
+    if not text:
+        return
+    from adsum.catalog.pattern import Pattern  # only for those who filter
+    from adsum.catalog.pattern_grammar import BadPattern
+
+    try:
+        Pattern(text)
+    except BadPattern as bad:
+        raise UsageError(f"-{flag} is no regular expression: {bad}") from None
 
 
 COMMAND = Command(

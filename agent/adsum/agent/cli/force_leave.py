@@ -1,13 +1,26 @@
 from __future__ import annotations
 
-from adsum.agent.cli.command import Call, Command, Flag
-from adsum.agent.cli.connection import CONNECTION, connect
+from adsum.agent.cli.command import Call, Command, Failed, Flag, NotFound
+from adsum.agent.cli.connection import CONNECTION, Refused, connect
+
+UNKNOWN = "No node found with name"
 
 
 def run(call: Call) -> int:
     with connect(call) as api:
-        api.put(f"/v1/agent/force-leave/{call.words[0]}", [("prune", "1" if call.is_on("prune") else "")])
+        prune = "1" if call.is_on("prune") else ""
+        try:
+            api.put(f"/v1/agent/force-leave/{call.words[0]}", [("prune", prune)])
+        except Refused as refused:
+            raise _told(refused, call.words[0]) from None
     return 0
+
+
+def _told(refused: Refused, name: str) -> Failed:
+    """Consul's status for a name that nobody has is that of a failure, and its sentence ends there."""
+    if UNKNOWN in str(refused):
+        return NotFound(f"no member has the name {name}: `adsum members` lists them")
+    return refused
 
 
 COMMAND = Command(

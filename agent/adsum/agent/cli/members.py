@@ -9,7 +9,16 @@ from collections import Counter
 
 from adsum.agent.cli.command import Call, Command, Flag, UsageError
 from adsum.agent.cli.connection import CONNECTION, Api, connect
-from adsum.agent.cli.table import OUTPUT, Column, Row, dump_rows, is_table, printable, show
+from adsum.agent.cli.table import (
+    OUTPUT,
+    Column,
+    Row,
+    dump_rows,
+    is_table,
+    printable,
+    refuse_endless_json,
+    show,
+)
 
 # As in Consul, and unlike everywhere else here: scripts wait for a member by this status.
 NOBODY = 2
@@ -39,8 +48,7 @@ def run(call: Call) -> int:
         pattern = re.compile(call.text("status"))
     except re.error as problem:
         raise UsageError(f"-status is no regular expression: {problem}") from None
-    if call.is_on("watch") and call.text("o") == "json":
-        raise UsageError("-watch goes on for ever, and JSON in one piece has an end: say -o=jsonl")
+    refuse_endless_json(call)
     with connect(call) as api:
         found = _members(call, api, pattern)
         if call.is_on("watch"):

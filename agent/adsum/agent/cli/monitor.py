@@ -5,6 +5,8 @@ import sys
 from adsum.agent.cli.command import UNREACHABLE, Call, Command, Flag
 from adsum.agent.cli.connection import CONNECTION, connect
 
+LEVELS = ("trace", "debug", "info", "warn", "err", "error")  # Consul's scripts say err
+
 
 def run(call: Call) -> int:
     query = [("loglevel", call.text("log-level")), ("logjson", "1" if call.is_on("log-json") else "")]
@@ -22,7 +24,7 @@ def run(call: Call) -> int:
 COMMAND = Command(
     run,
     flags=(
-        Flag("log-level", "trace, debug, info, warn or error; info if not given.", "LEVEL"),
+        Flag("log-level", "The least of what is shown; info if not given.", "LEVEL", choices=LEVELS),
         Flag("log-json", "Lines in JSON."),
     ),
     groups=(CONNECTION,),

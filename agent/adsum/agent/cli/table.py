@@ -13,7 +13,7 @@ import sys
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from adsum.agent.cli.command import Call, Flag
+from adsum.agent.cli.command import Call, Flag, UsageError
 
 Row = Mapping[str, Any]
 
@@ -50,6 +50,11 @@ def dump(call: Call, value: object) -> None:
     print(
         json.dumps(value, indent=2) if call.text("o") == "json" else json.dumps(value, separators=(",", ":"))
     )
+
+
+def refuse_endless_json(call: Call) -> None:
+    if call.is_on("watch") and call.text("o") == "json":
+        raise UsageError("-watch goes on for ever, and JSON in one piece has an end: say -o=jsonl")
 
 
 def is_table(call: Call) -> bool:

@@ -6,15 +6,26 @@ With -watch it goes on: the agent answers when there is news, so nothing is aske
 from __future__ import annotations
 
 import sys
+from collections.abc import Sequence
 
 from adsum.agent.cli.command import OK, Call, Command, Flag, UsageError
-from adsum.agent.cli.connection import CONNECTION, Api, connect
+from adsum.agent.cli.connection import CONNECTION, Api, blaming_flags, connect
 from adsum.agent.cli.moments import local_time
-from adsum.agent.cli.table import OUTPUT, Column, Row, dump, is_table, printable, show
+from adsum.agent.cli.table import (
+    GAP,
+    OUTPUT,
+    Column,
+    Row,
+    dump,
+    is_table,
+    printable,
+    refuse_endless_json,
+    show,
+)
 
 LIMIT = "50"
 WAIT = "20s"  # below what the agent may take for an answer
-TIME_WIDTH, NODE_WIDTH, STATUS_WIDTH = 23, 12, 10  # of lines that come one by one
+TIME_WIDTH, NODE_WIDTH, STATUS_WIDTH = 23, 12, 12  # the least, in lines that come one by one
 
 COLUMNS = [
     Column("Time", lambda row: local_time(row["Time"])),
@@ -31,9 +42,10 @@ COLUMNS = [
 def run(call: Call) -> int:
     if call.is_on("watch") and call.text("until"):
         raise UsageError("-watch goes on and -until ends: leave one of them out")
+    refuse_endless_json(call)
     chosen = [("since", call.text("since")), ("node", call.text("node"))]
     newest = [("until", call.text("until")), ("limit", call.text("limit", LIMIT))]
-    with connect(call) as api:
+    with connect(call) as api, blaming_flags():
         found = api.get_object("/v1/membership/timeline", [*chosen, *newest])
         if call.is_on("watch"):
             return _watch(call, api, chosen, found["Entries"])
@@ -49,12 +61,13 @@ def run(call: Call) -> int:
 
 
 def _watch(call: Call, api: Api, chosen: list[tuple[str, str]], entries: list[Row]) -> int:
-    after = 0
+    after, widths = 0, [TIME_WIDTH, NODE_WIDTH, STATUS_WIDTH]
     try:
         while True:
+            widths = _widened(widths, entries)
             for entry in entries:
                 after = max(after, entry["Sequence"])
-                _say(call, entry)
+                _say(call, entry, widths)
             sys.stdout.flush()
             news = [("after", str(after)), ("wait", WAIT)]
             entries = api.get_object("/v1/membership/timeline", [*chosen, *news])["Entries"]
@@ -62,13 +75,23 @@ def _watch(call: Call, api: Api, chosen: list[tuple[str, str]], entries: list[Ro
         return OK
 
 
-def _say(call: Call, entry: Row) -> None:
+def _say(call: Call, entry: Row, widths: Sequence[int]) -> None:
     if not is_table(call):
         dump(call, entry)
         return
-    time = local_time(entry["Time"])
-    columns = (f"{time:<{TIME_WIDTH}}", f"{entry['Node']:<{NODE_WIDTH}}", f"{_status(entry):<{STATUS_WIDTH}}")
-    print(printable("  ".join((*columns, entry["Sentence"]))))
+    padded = (f"{cell:<{width}}" for cell, width in zip(_cells(entry), widths, strict=True))
+    print(GAP.join((*padded, printable(entry["Sentence"]))))
+
+
+def _widened(widths: Sequence[int], entries: Sequence[Row]) -> list[int]:
+    """A long name moves what comes after it, once."""
+    columns = zip(widths, *(map(len, _cells(entry)) for entry in entries), strict=True)
+    return [max(column) for column in columns]
+
+
+def _cells(entry: Row) -> tuple[str, ...]:
+    """What stands before the sentence."""
+    return tuple(map(printable, (local_time(entry["Time"]), entry["Node"], _status(entry))))
 
 
 def _status(row: Row) -> str:
