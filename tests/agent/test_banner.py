@@ -8,7 +8,7 @@ from random import Random
 import pytest
 
 from adsum.agent.banner import banner
-from adsum.agent.config.config import Config
+from adsum.agent.config.config import Addresses, Config
 from adsum.agent.core import Core
 from adsum.agent.node import Node, system_now
 from adsum.agent.roll_call import RollCall
@@ -20,7 +20,12 @@ KEY = "pUqJrVyVRj5jsiYEkM/tFQYfWyJIv4s3XkvDwy7Cu5s="
 OWN = CatalogNode(
     node_id="6a0c4f0e-5f0b-4b1e-9d5c-0d3c1b2a9f01", name="n1", address="127.0.0.1", datacenter="dc1"
 )
-PLAIN = Config(node_name="n1", advertise_address="127.0.0.1", serf_lan_address="127.0.0.1")
+PLAIN = Config(
+    node_name="n1",
+    advertise_address="127.0.0.1",
+    serf_lan_address="127.0.0.1",
+    addresses=Addresses(http=("127.0.0.1",)),
+)
 
 
 def gossip_row(text: str) -> str:
@@ -32,6 +37,25 @@ def gossip_row(text: str) -> str:
 def test_the_banner_says_whether_gossip_is_encrypted(is_sealed: bool, form: str) -> None:
     told = gossip_row(banner(PLAIN, OWN, is_sealed=is_sealed))
     assert told == f"Gossip: 127.0.0.1 port 8301, UDP and TCP, {form}   try: adsum members"
+
+
+@pytest.mark.parametrize(
+    ("addresses", "http_port", "https_port", "shown"),
+    [
+        (("127.0.0.1",), 8500, -1, "   try: adsum members"),
+        (("127.0.0.11",), 8500, -1, "   try: adsum members -http-addr=http://127.0.0.11:8500"),
+        (("unix:///run/a.sock",), 8500, -1, "   try: adsum members -http-addr=unix:///run/a.sock"),
+        (("::1",), -1, 8501, "   try: adsum members -http-addr=https://[::1]:8501"),
+        (("127.0.0.1",), -1, -1, ""),
+    ],
+)
+def test_the_command_of_the_banner_works_as_it_stands(
+    addresses: tuple[str, ...], http_port: int, https_port: int, shown: str
+) -> None:
+    ports = dataclasses.replace(PLAIN.ports, http=http_port, https=https_port)
+    config = dataclasses.replace(PLAIN, addresses=Addresses(http=addresses, https=addresses), ports=ports)
+    told = gossip_row(banner(config, OWN, is_sealed=True))
+    assert told == f"Gossip: 127.0.0.1 port 8301, UDP and TCP, encrypted{shown}"
 
 
 @pytest.mark.parametrize(

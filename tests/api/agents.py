@@ -110,8 +110,8 @@ class FakeAgent:
         self.calls = Calls()
         self.owners = Owners(roll, self.core.view, mine, self.calls, self.watches, self.submit)
         self.outputs = Outputs(self.core.view, self.owners)
-        self.journal = Journal(None, identity.profile, self._name_of)
-        self.journal._has_begun = True  # and has said so
+        self.journal = Journal(None, identity.profile, self._name_of, self.wall_ms)
+        self.journal._start = None  # it has said so
         self._perform(self.core.call_roll(self.now(), roll))
 
     @property

@@ -74,8 +74,9 @@ def at(after_ms: int = 0) -> Now:
 
 def journal(path: Path | None = None, limits: Limits | None = None, *, is_fresh: bool = False) -> Journal:
     """Unless it is fresh it has told of its own start already."""
-    made = Journal(path, profile("n1"), name_of, limits=limits)
-    made._has_begun = not is_fresh
+    made = Journal(path, profile("n1"), name_of, WALL_MS, limits=limits)
+    if not is_fresh:
+        made._start = None
     _made.append(made)
     return made
 

@@ -73,6 +73,14 @@ async def test_each_life_of_the_observer_begins_with_its_start_once_there_is_new
     ]
 
 
+async def test_a_life_is_dated_by_its_start_and_one_that_met_nobody_tells_of_it_when_asked() -> None:
+    kept = journal(is_fresh=True)
+    (start,) = (await kept.entries(ALL)).entries
+    assert (start.wall_ms, start.after) == (WALL_MS, "started")
+    kept.record(at(5_000), joined("n3"))
+    assert [entry.wall_ms - WALL_MS for entry in (await kept.entries(ALL)).entries] == [0, 5_000]
+
+
 async def test_grounds_come_back_as_they_were_recorded() -> None:
     kept = journal()
     kept.record(at(1), failed("n3", "n1", "n4"))
@@ -384,6 +392,6 @@ def test_sqlite_is_loaded_when_there_is_something_to_keep_and_not_before() -> No
 
 
 async def test_a_journal_of_nothing_makes_no_file(tmp_path: Path) -> None:
-    kept = Journal(tmp_path / "j", profile("n1"), lambda _short: "")
+    kept = Journal(tmp_path / "j", profile("n1"), lambda _short: "", WALL_MS)
     await put_away(kept)
     assert files_in(tmp_path) == []

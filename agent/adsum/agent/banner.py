@@ -6,6 +6,8 @@ from adsum.agent.config.config import Config
 from adsum.api.version import CONSUL_API_VERSION, own_version
 from adsum.catalog.model import Node
 
+ASKED_BY_DEFAULT = ("http://127.0.0.1:8500", "http://0.0.0.0:8500")
+
 
 def banner(config: Config, node: Node, *, is_sealed: bool) -> str:
     rows = [
@@ -63,7 +65,19 @@ def _gossip_rows(config: Config, node: Node, *, is_sealed: bool) -> list[tuple[s
         return []
     where = f"{node.address} port {config.ports.serf_lan}, UDP and TCP"
     form = "encrypted" if is_sealed else "in the clear"
-    return [("Gossip", f"{where}, {form}   try: adsum members")]
+    return [("Gossip", f"{where}, {form}{_members(config)}")]
+
+
+def _members(config: Config) -> str:
+    """As it works with no variable set; nobody can ask an agent that answers no HTTP."""
+    if config.ports.http >= 0 and config.addresses.http:
+        where = http_url(config.addresses.http[0], config.ports.http)
+    elif config.ports.https >= 0 and config.addresses.https:
+        where = _url(config)
+    else:
+        return ""
+    named = "" if where in ASKED_BY_DEFAULT else f" -http-addr={where}"
+    return f"   try: adsum members{named}"
 
 
 def http_url(address: str, port: int) -> str:

@@ -105,7 +105,7 @@ class RollCall:
             rejoins=config.rejoin_after_leave,
         )
         file = Path(config.data_dir) / journal.FILE_NAME if config.data_dir else None
-        self.journal = Journal(file, profile, self.name_of)
+        self.journal = Journal(file, profile, self.name_of, now.wall_ms)
         self.witnesses: list[Witness] = [self.journal.record]
         self.colleagues = Colleagues(gossip.commons.roster, random)
         self.keyrings = Keyrings(

@@ -45,6 +45,7 @@ class Journal:
         path: Path | None,
         me: Profile,
         name_of: NameOf,
+        started_wall_ms: int,
         counters: JournalCounters | None = None,
         limits: Limits | None = None,
     ) -> None:
@@ -60,7 +61,7 @@ class Journal:
         self._watchers: dict[Wake, None] = {}
         self._repeats: dict[tuple[str, str, str], _Repeat] = {}
         self._silent_until_s = 0.0
-        self._has_begun = False
+        self._start: Entry | None = start_of(started_wall_ms, me)
 
     def record(self, now: Now, effect: Recorded) -> None:
         entry = entry_of(now.wall_ms, effect, self._me, self._name_of)
@@ -69,14 +70,13 @@ class Journal:
             if counted is None:
                 return
             entry = counted
-        if not self._has_begun:  # said with the first news only: an agent alone needs no file
-            self._has_begun = True
-            self._put(start_of(now.wall_ms, self._me))
+        self._begin()
         self._put(entry)
         for wake in list(self._watchers):
             wake()
 
     async def entries(self, wanted: Wanted) -> Found:
+        self._begin()
         return await trio.to_thread.run_sync(self._find, wanted, limiter=self._one_at_a_time)
 
     def watch(self, wake: Wake) -> None:
@@ -99,6 +99,12 @@ class Journal:
                 await trio.to_thread.run_sync(self._end, abandon_on_cancel=True, limiter=self._one_at_a_time)
 
     # On the loop.
+
+    def _begin(self) -> None:
+        """With the first news, or when somebody looks: an agent that is alone and unasked needs no file."""
+        if self._start is not None:
+            self._put(self._start)
+            self._start = None
 
     def _put(self, entry: Entry) -> None:
         if len(self._queue) >= QUEUE_ENTRIES_MAX:
