@@ -38,3 +38,4 @@ async def test_an_index_that_is_none_is_refused_as_everywhere() -> None:
 async def test_who_writes_is_told_that_there_is_no_store(path: str) -> None:
     response = await Asker().put(path, {})
     assert (response.status, response.body.plain) == (404, SENTENCE.encode())
+    assert "agents do not elect one yet" in SENTENCE  # true of one agent and of a thousand

@@ -46,6 +46,34 @@ def test_every_check_that_fails_is_named_and_maintenance_by_its_reason(catalog: 
     ) in sentences
 
 
+def test_the_zone_itself_is_told_as_what_it_is_with_its_record_as_dig_writes_it(catalog: Catalog) -> None:
+    assert explain(catalog.view, DnsSettings(), "consul.", wire.SOA) == [
+        "consul. is our zone itself.",
+        "The answer is NOERROR with 1 record:",
+        "consul. 0 IN SOA ns.consul. hostmaster.consul. 1795003745 3600 600 86400 0",
+    ]
+    assert explain(catalog.view, DnsSettings(), "Adsum", wire.NS) == [
+        "adsum. is our zone itself.",
+        "Its name servers are the servers of the catalog.",
+        "The answer is NOERROR with 1 record:",
+        "adsum. 0 IN NS n1.node.dc1.adsum.",
+    ]
+    assert explain(catalog.view, DnsSettings(), "consul", wire.A) == [
+        "consul. is our zone itself.",
+        "It has records of the types SOA and NS only, each to be asked for by its type.",
+        "The answer is NXDOMAIN with no records.",
+    ]
+
+
+def test_what_only_the_zone_has_is_said_to_be_the_zone_s_whatever_name_is_asked(catalog: Catalog) -> None:
+    assert explain(catalog.view, DnsSettings(), "nobody.consul", wire.NS) == [
+        "nobody.consul. is in our zone consul, and for this type the zone itself answers.",
+        "Its name servers are the servers of the catalog.",
+        "The answer is NOERROR with 1 record:",
+        "consul. 0 IN NS n1.node.dc1.consul.",
+    ]
+
+
 def test_a_bare_name_is_told_what_the_whole_one_would_be(catalog: Catalog) -> None:
     assert explain(catalog.view, DnsSettings(), "web", wire.A)[:2] == [
         "web. is outside our domains (consul, adsum).",

@@ -16,7 +16,10 @@ from adsum.api.response import Response, empty
 from adsum.api.router import Refusal, Route
 
 EMPTY_INDEX = 1
-SENTENCE = "Adsum keeps no keys and sessions yet: they need consensus, and this agent stands alone."
+SENTENCE = (
+    "Adsum keeps no keys and sessions yet: they need a leader, and agents do not elect one yet. "
+    "Keep them in another store for now."
+)
 EXTERNAL_SENTENCE = (
     "Adsum keeps no services of other hosts yet: "
     "register with the agent of that host, at /v1/agent/service/register."

@@ -13,11 +13,13 @@ from adsum.catalog.view import Instance, View
 from adsum.dns import wire
 from adsum.dns.names import Asked, Kind, read_name
 from adsum.dns.settings import RECURSOR_PORT, DnsSettings, Recursor
-from adsum.dns.wire import AAAA, SRV, TXT, A, Record
+from adsum.dns.wire import AAAA, NS, SOA, SRV, TXT, A, Record
 from adsum.dns.zone import Answer, LeftOut, Zone, left_out
 
 INSTANCES_MAX = 100  # told one by one
 OUTPUT_LENGTH_MAX = 120  # of a check's output, quoted as a reason
+SOA_NUMBERS_BYTES = 5 * 4  # serial, refresh, retry, expire, minimum
+OF_ZONE = frozenset({SOA, NS})  # whatever name of the zone is asked for them
 ADDRESSES = {A: 4, AAAA: 16}
 
 
@@ -27,11 +29,13 @@ def explain(view: View, settings: DnsSettings, name: str, qtype: int) -> list[st
         return [f"{name} is no DNS name: a label is empty or longer than 63 bytes, or the whole is over 255."]
     asked = read_name(wire.labels_of(wire_name), qtype, settings)
     answer = Zone(view, settings).answer(wire_name, qtype)
-    return [*_reasons(view, settings, asked, wire.text_of(wire_name)), *_outcome(answer, settings)]
+    return [*_reasons(view, settings, asked, wire.text_of(wire_name), qtype), *_outcome(answer, settings)]
 
 
-def _reasons(view: View, settings: DnsSettings, asked: Asked, name: str) -> Iterator[str]:
-    if asked.kind is Kind.SERVICE:
+def _reasons(view: View, settings: DnsSettings, asked: Asked, name: str, qtype: int) -> Iterator[str]:
+    if _is_about_zone(asked, name, qtype):
+        yield from _zone_reasons(asked, name, qtype)
+    elif asked.kind is Kind.SERVICE:
         yield from _service_reasons(view, settings, asked, name)
     elif asked.kind is Kind.NODE:
         found = view.node(asked.subject)
@@ -51,6 +55,27 @@ def _reasons(view: View, settings: DnsSettings, asked: Asked, name: str) -> Iter
         if name.count(".") == 1 and settings.domains:
             whole = f"{name}service.{settings.domains[0]}"
             yield f"If it is a service, ask for {whole}; if a node, for {name}node.{settings.domains[0]}."
+
+
+def _zone_reasons(asked: Asked, name: str, qtype: int) -> Iterator[str]:
+    if _is_zone(asked, name):
+        yield f"{name} is our zone itself."
+    else:
+        yield f"{name} is in our zone {asked.domain}, and for this type the zone itself answers."
+    if qtype not in OF_ZONE:
+        yield "It has records of the types SOA and NS only, each to be asked for by its type."
+    elif qtype == NS:
+        yield "Its name servers are the servers of the catalog."
+
+
+def _is_about_zone(asked: Asked, name: str, qtype: int) -> bool:
+    if asked.kind in (Kind.POINTER, Kind.ELSEWHERE):
+        return False
+    return qtype in OF_ZONE or _is_zone(asked, name)
+
+
+def _is_zone(asked: Asked, name: str) -> bool:
+    return name == f"{asked.domain}."
 
 
 def _service_reasons(view: View, settings: DnsSettings, asked: Asked, name: str) -> Iterator[str]:
@@ -128,4 +153,11 @@ def _data(record: Record) -> str:
         return f'"{wire.text_of_data(record.data)}"'
     if record.target:
         return wire.text_of(record.target)
-    return f"serial {int.from_bytes(record.data[-20:-16])}"
+    return _soa(record.data)
+
+
+def _soa(data: bytes) -> str:
+    """As zone files have it: two names and five numbers."""
+    person_at = data.index(0) + 1
+    numbers = (int.from_bytes(data[at : at + 4]) for at in range(len(data) - SOA_NUMBERS_BYTES, len(data), 4))
+    return " ".join((wire.text_of(data), wire.text_of(data[person_at:]), *map(str, numbers)))
