@@ -147,6 +147,35 @@ def test_a_refusal_and_a_departure_hide_all_the_same() -> None:
     assert stage.names() == ["web"]
 
 
+def test_one_of_the_saved_copy_is_shown_as_it_last_was() -> None:
+    stage = Stage()
+    stage.presence.show_saved(NOW, member("web", 2), is_shown=True)
+    stage.presence.show_saved(NOW, member("shop", 3), is_shown=False)
+    assert (stage.health("web"), stage.health("shop")) == (Status.PASSING, Status.CRITICAL)
+    assert (stage.presence.shows("web"), stage.presence.shows("shop")) == (True, False)
+
+
+def test_one_that_was_hidden_in_the_last_life_is_not_taken_back_before_it_lives() -> None:
+    stage = Stage()
+    stage.presence.show_saved(NOW, member("web"), is_shown=False)
+    stage.change(member("web"), DEAD, Cause.SILENT)
+    stage.presence.hold(NOW, holds=True, since_ns=0)
+    assert stage.health("web") is Status.CRITICAL
+    stage.change(member("web"), ALIVE, Cause.RESTARTED)
+    stage.change(member("web"), DEAD, Cause.SILENT)
+    assert stage.health("web") is Status.PASSING
+
+
+def test_what_silence_does_not_hide_counts_as_shown() -> None:
+    stage = Stage()
+    stage.change(member("web"), ALIVE, Cause.JOINED)
+    stage.presence.hold(NOW, holds=True, since_ns=0)
+    stage.change(member("web"), DEAD, Cause.SILENT)
+    assert stage.presence.shows("web")
+    stage.presence.hold(NOW, holds=False, since_ns=0)
+    assert not stage.presence.shows("web")
+
+
 def test_ids_are_written_as_consul_writes_them() -> None:
     assert uuid_bytes(uuid_text(bytes(range(16)))) == bytes(range(16))
     assert uuid_text(bytes(range(16))) == "00010203-0405-0607-0809-0a0b0c0d0e0f"

@@ -5,11 +5,11 @@ from __future__ import annotations
 import pytest
 
 from adsum.agent import warm
-from adsum.agent.warm import OWNERS_A_SLICE, SAVE_NS, SLICE_NS, Copying, SavedCopy, SavedOwner
+from adsum.agent.warm import OWNERS_A_SLICE, SAVE_NS, SLICE_NS, Copying, KnownOwner, SavedCopy, SavedOwner
 from adsum.catalog.replication.deltas import Delta
 from adsum.catalog.replication.items import Item, term
 from adsum.catalog.replication.state import OwnerState, applied
-from adsum.catalog.saved import Damaged
+from adsum.catalog.saved import Damaged, sealed
 from adsum.effects import WriteFile
 from adsum.gossip.claims import Address, Profile
 from adsum.now import MILLISECOND, Now
@@ -21,13 +21,14 @@ def at(ns: int) -> Now:
     return Now(ns, WALL_MS + ns // MILLISECOND)
 
 
-def owner(number: int, items: int = 2, value: bytes = b"x") -> tuple[Profile, OwnerState]:
+def owner(number: int, items: int = 2, value: bytes = b"x", *, is_shown: bool = True) -> KnownOwner:
     profile = Profile(number.to_bytes(8) + bytes(8), f"n{number}", Address("10.0.0.1", 8301), b"meta")
     listed = tuple(Item(each, each + 1, value) for each in range(items))
     digest = 0
     for item in listed:
         digest ^= term(item)
-    return profile, applied(OwnerState(profile.short, 7), Delta(profile.short, 7, items, digest, listed))
+    state = applied(OwnerState(profile.short, 7), Delta(profile.short, 7, items, digest, listed))
+    return KnownOwner(profile, state, is_shown)
 
 
 def content(changes: tuple[object, ...]) -> SavedCopy:
@@ -38,21 +39,29 @@ def content(changes: tuple[object, ...]) -> SavedCopy:
 
 
 def test_what_is_saved_is_what_was_known() -> None:
-    profile, state = owner(1)
-    (saved,) = content(Copying(at(0)).last(at(5), [(profile, state)])).owners
-    assert saved.profile == profile
-    again = warm.recalled(saved)
+    shown, hidden = owner(1), owner(2, is_shown=False)
+    first, second = content(Copying(at(0)).last(at(5), [shown, hidden])).owners
+    assert (first.profile, first.is_shown) == (shown.profile, True)
+    assert (second.profile, second.is_shown) == (hidden.profile, False)
+    again = warm.recalled(first)
     assert again is not None
-    assert (again.generation, again.items, again.is_complete) == (7, state.items, True)
+    assert (again.generation, again.items, again.is_complete) == (7, shown.state.items, True)
+
+
+def test_a_copy_of_the_first_format_shows_everybody() -> None:
+    (saved,) = content(Copying(at(0)).last(at(5), [owner(1)])).owners
+    who = saved.profile
+    row = [who.node_id, who.name, *who.address, who.meta, list(saved.spans)]
+    assert warm.decode(sealed([1, WALL_MS, [row]])) == SavedCopy(WALL_MS, (saved,))
 
 
 def test_an_owner_larger_than_a_frame_is_saved_in_several() -> None:
-    profile, state = owner(1, items=100, value=bytes(2_000))
-    (saved,) = content(Copying(at(0)).last(at(5), [(profile, state)])).owners
+    large = owner(1, items=100, value=bytes(2_000))
+    (saved,) = content(Copying(at(0)).last(at(5), [large])).owners
     assert len(saved.spans) > 1
     again = warm.recalled(saved)
     assert again is not None
-    assert (again.items, again.is_complete) == (state.items, True)
+    assert (again.items, again.is_complete) == (large.state.items, True)
 
 
 def test_a_file_is_written_a_minute_after_the_start_and_then_only_after_a_change() -> None:
@@ -62,6 +71,14 @@ def test_a_file_is_written_a_minute_after_the_start_and_then_only_after_a_change
     assert copying.tick(at(2 * SAVE_NS), known, b"root") == ()
     assert copying.deadline() == 3 * SAVE_NS
     assert len(content(copying.tick(at(3 * SAVE_NS), known, b"other"))) == 2
+
+
+def test_who_is_hidden_now_is_a_change_though_the_catalog_is_the_same() -> None:
+    copying = Copying(at(0))
+    copying.tick(at(SAVE_NS), [owner(1)], b"root")
+    (saved,) = content(copying.tick(at(2 * SAVE_NS), [owner(1, is_shown=False)], b"root")).owners
+    assert not saved.is_shown
+    assert copying.tick(at(3 * SAVE_NS), [owner(1, is_shown=False)], b"root") == ()
 
 
 def test_many_owners_are_encoded_a_slice_at_a_time() -> None:
@@ -82,6 +99,6 @@ def test_a_damaged_file_is_known_as_such(damage: bytes) -> None:
 
 
 def test_spans_that_make_no_sense_are_not_recalled() -> None:
-    profile, _ = owner(1)
+    profile = owner(1).profile
     assert warm.recalled(SavedOwner(profile, (b"\xff",))) is None
     assert warm.recalled(SavedOwner(profile, ())) is None

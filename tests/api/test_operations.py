@@ -9,8 +9,11 @@ import pytest
 import trio
 
 from adsum.agent.config.errors import ConfigError, ConfigErrors
+from adsum.agent.warm import SavedCopy, SavedOwner
 from adsum.api.host import describe_host
+from adsum.api.operations import TAKEN_OFF_HERE
 from adsum.catalog.definitions import Status
+from adsum.gossip.claims import Address, Profile
 from adsum.observe.log_stream import FOLLOWERS_MAX
 from tests.api.agents import CONFIG, Asker, FakeAgent, decoded, refused
 
@@ -116,6 +119,19 @@ async def test_a_failed_member_is_declared_gone_and_pruned_off_the_list(asker: A
     assert (await asker.put("/v1/agent/force-leave/web?prune")).status == 200
     assert await statuses(asker) == {"n1": 1, "other": 1}
     assert (await asker.put("/v1/agent/force-leave/web?prune")).status == 500
+
+
+@pytest.mark.parametrize("query", ["", "?prune"])
+async def test_a_node_that_only_the_saved_copy_knows_is_taken_off_here_and_that_is_said(
+    asker: Asker, query: str
+) -> None:
+    agent = asker.agent
+    profile = Profile(b"\7" * 16, "m7", Address("10.0.0.7", 8301), b"")
+    agent.roll.restore(agent.now(), SavedCopy(agent.wall_ms, (SavedOwner(profile, ()),)))
+    response = await asker.put(f"/v1/agent/force-leave/M7{query}")
+    assert (response.status, response.body.plain.decode()) == (200, TAKEN_OFF_HERE.format("m7"))
+    assert agent.view.node("m7") is None
+    assert (await asker.put("/v1/agent/force-leave/m7")).status == 500
 
 
 async def statuses(asker: Asker) -> dict[object, object]:

@@ -244,6 +244,65 @@ def test_the_saved_copy_gives_way_to_what_others_know() -> None:
     assert len(list(agent.composite.view.nodes())) == 4
 
 
+def test_one_that_had_failed_stays_hidden_after_a_restart_and_after_the_roll_tells_of_it() -> None:
+    cluster = formed(3)
+    cluster.give(1, RegisterService(WEB))
+    cluster.run_for(70 * SECOND)
+    cluster.kill(1)
+    cluster.run_for(70 * SECOND)
+    cluster.kill(2)
+    cluster.network.partition([2])
+    cluster.start(2)
+    hidden = (("m0001", Status.CRITICAL),)
+    assert statuses(cluster, "web") == {hidden}
+    assert (health(cluster, 2, 0), health(cluster, 2, 1)) == (Status.PASSING, Status.CRITICAL)
+    cluster.network.heal()
+    cluster.command(2, Join((cluster.hosts[0].address,)))
+    cluster.run_for(10 * SECOND)
+    assert cluster.agent(2).roll.staleness == ""
+    assert statuses(cluster, "web") == {hidden}
+    root = cluster.agent(0).roll.sharing.replication.root
+    assert cluster.agent(2).roll.sharing.replication.root == root
+
+
+def alone_with_its_copy(cluster: Cluster, index: int) -> None:
+    cluster.run_for(70 * SECOND)
+    cluster.kill(index)
+    cluster.network.partition([index])
+    cluster.start(index)
+
+
+def test_the_saved_copy_outlives_a_long_life_alone() -> None:
+    cluster = formed(3)
+    alone_with_its_copy(cluster, 2)
+    kept = cluster.disk(2).read(COPY)
+    cluster.run_for(3 * MINUTE)
+    assert cluster.disk(2).read(COPY) == kept
+    cluster.agent(2).composite.stop(cluster.now)
+    cluster.kill(2)
+    cluster.start(2)
+    assert len(list(cluster.agent(2).composite.view.nodes())) == 3
+
+
+def test_one_of_the_saved_copy_that_is_forced_to_leave_is_gone_and_stays_so() -> None:
+    cluster = formed(3)
+    cluster.give(1, RegisterService(WEB))
+    alone_with_its_copy(cluster, 2)
+    request = cluster.give(2, ForceLeave("M0001", is_pruned=True))
+    assert cluster.agent(2).replies[request] is None
+    for _ in range(2):
+        view = cluster.agent(2).composite.view
+        assert [host.name for host in view.nodes()] == ["m0000", "m0002"]
+        assert view.instances("web") == ()
+        assert cluster.agent(2).roll.staleness == "saved copy"
+        cluster.run_for(SECOND)
+        cluster.kill(2)
+        cluster.start(2)
+    cluster.give(2, ForceLeave("m0000"))
+    cluster.run_for(SECOND)
+    assert cluster.disk(2).read(COPY) is None
+
+
 def test_one_whose_peers_are_all_gone_shows_them_for_three_days_and_no_longer() -> None:
     cluster = formed(3)
     cluster.run_for(70 * SECOND)

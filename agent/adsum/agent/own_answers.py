@@ -23,7 +23,7 @@ from adsum.api.door import Refused
 from adsum.catalog.local import Local
 from adsum.catalog.model import SERF_HEALTH
 from adsum.catalog.published import Published
-from adsum.catalog.replication.copies import Holding
+from adsum.catalog.replication.state import OwnerState
 from adsum.frozen import dataclass
 from adsum.net.calls import Declined
 from adsum.net.framing import Malformed, array
@@ -111,7 +111,8 @@ class OwnAnswers:
         for owner, holding in replication.owners().items():
             if holding.state is not None:
                 confirmed_ns = replication.confirmed_ns(owner)
-                rows.append(_row(now, holding, confirmed_ns))
+                ago_ms = (now.monotonic_ns - confirmed_ns) // MILLISECOND if confirmed_ns is not None else -1
+                rows.append(row_of(holding.state, ago_ms))
         rows.sort(key=lambda row: row.owner)
         return rows
 
@@ -172,19 +173,16 @@ class OwnAnswers:
         return True
 
 
-def _row(now: Now, holding: Holding, confirmed_ns: int | None) -> OwnerRow:
-    state = holding.state
-    assert state is not None
-    ago_ms = (now.monotonic_ns - confirmed_ns) // MILLISECOND if confirmed_ns is not None else -1
+def row_of(state: OwnerState, confirmed_ms: int = -1) -> OwnerRow:
     return OwnerRow(
-        owner=holding.owner,
+        owner=state.owner,
         generation=state.generation,
         version=state.version,
         complete_up_to=state.low_water,
         digest=state.digest.to_bytes(8, "big"),
         items=sum(1 for _ in state.live()),
         size_bytes=state.size_bytes,
-        confirmed_ms=ago_ms,
+        confirmed_ms=confirmed_ms,
         is_complete=state.is_complete,
     )
 

@@ -12,7 +12,8 @@ only a refusal or a departure still hides.
 from __future__ import annotations
 
 from adsum.agent import tags
-from adsum.catalog.model import Node
+from adsum.catalog.definitions import Status as Verdict
+from adsum.catalog.model import SERF_HEALTH, Node
 from adsum.catalog.records import NodeRecord
 from adsum.catalog.view import View
 from adsum.gossip.claims import SHORT, Profile
@@ -36,6 +37,7 @@ class Presence:
         self._described: dict[bytes, NodeRecord] = {}  # what owners say of their nodes, once it is known
         self._appeared: list[bytes] = []
         self._silent_ns: dict[str, int] = {}  # when a node, by name, was called dead by silence
+        self._was_hidden: set[str] = set()  # nodes, by name, that were dead in the last life and still are
 
     def changed(self, now: Now, change: MemberChanged) -> None:
         owner = uuid_text(change.member.node_id)
@@ -47,12 +49,19 @@ class Presence:
             return
         self._show(now, owner, change.member)
         name = change.member.name
-        is_silent = status is Status.FAILED and change.evidence.cause is not Cause.REFUSED
-        self._silent_ns.pop(name, None)
-        if is_silent:
-            self._silent_ns[name] = now.monotonic_ns
-        is_kept = is_silent and self.holds_last_known
+        if status is not Status.FAILED:
+            self._was_hidden.discard(name)
+        is_kept = self._is_silent(now, name, change) and self.holds_last_known
         self._view.set_presence(now, name, is_present=status is not Status.FAILED or is_kept)
+
+    def _is_silent(self, now: Now, name: str, change: MemberChanged) -> bool:
+        """Whether it was called dead for a reason that may be our own trouble, and when."""
+        self._silent_ns.pop(name, None)
+        is_failed = change.after is not None and change.after.status is Status.FAILED
+        if not is_failed or change.evidence.cause is Cause.REFUSED or name in self._was_hidden:
+            return False
+        self._silent_ns[name] = now.monotonic_ns
+        return True
 
     def take_appeared(self) -> list[bytes]:
         """Nodes that were not shown before, or not under this name: nothing is on them yet."""
@@ -63,6 +72,12 @@ class Presence:
         profile = self._profiles.get(short)
         return profile.name if profile is not None else None
 
+    def shows(self, name: str) -> bool:
+        """Whether what is on it is answered with, as far as that is up to who is present."""
+        host = self._view.node(name)
+        row = host.checks.get(SERF_HEALTH) if host is not None else None
+        return row is not None and row.value.status is Verdict.PASSING
+
     def describe(self, now: Now, short: bytes, record: NodeRecord) -> None:
         """By its owner's own record."""
         self._described[short] = record
@@ -71,10 +86,12 @@ class Presence:
             owner = uuid_text(profile.node_id)
             self._view.put_node(now, owner, self._node(owner, profile))
 
-    def show_saved(self, now: Now, profile: Profile) -> None:
+    def show_saved(self, now: Now, profile: Profile, *, is_shown: bool) -> None:
         """As it was when this agent last looked, in its life before."""
         self._show(now, uuid_text(profile.node_id), profile)
-        self._view.set_presence(now, profile.name, is_present=True)
+        if not is_shown:
+            self._was_hidden.add(profile.name)
+        self._view.set_presence(now, profile.name, is_present=is_shown)
 
     def hide_saved(self, now: Now, profile: Profile) -> None:
         self._hide(now, uuid_text(profile.node_id))
@@ -133,6 +150,7 @@ class Presence:
         self._profiles.pop(short, None)
         self._described.pop(short, None)
         self._silent_ns.pop(name, None)
+        self._was_hidden.discard(name)
         self._view.remove_node(now, name)
 
 

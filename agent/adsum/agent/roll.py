@@ -26,13 +26,25 @@ from adsum.agent.presence import Presence
 from adsum.agent.sharing import Sharing
 from adsum.agent.user_events import UserEvents
 from adsum.agent.warm import COPY, KEPT_NS, Copying, SavedCopy
+from adsum.agent.warm import file as copy_file
 from adsum.catalog.model import Node
 from adsum.catalog.published import Published
 from adsum.catalog.replication.interner import Interner
-from adsum.effects import AnswerMember, Cause, Effect, FileChange, Refusal, RemoveFile, Reply, WriteFile
+from adsum.effects import (
+    AnswerMember,
+    Cause,
+    Effect,
+    FileChange,
+    Log,
+    Refusal,
+    RemoveFile,
+    Reply,
+    Severity,
+    WriteFile,
+)
 from adsum.gossip import effects as gossip_effects
 from adsum.gossip.claims import Address
-from adsum.gossip.commands import Join, Leave, Restart
+from adsum.gossip.commands import ForceLeave, Join, Leave, Restart
 from adsum.gossip.core import Core
 from adsum.gossip.effects import (
     CarriedHeard,
@@ -105,6 +117,7 @@ class Roll:
         self._look_ns: int | None = None
         self._copying = Copying(now) if is_persistent else None
         self._saved_until_ns = 0
+        self._saved_wall_ms = 0
         self._held_since_ns = 0
 
     # The verbs.
@@ -116,6 +129,8 @@ class Roll:
             self.sharing.confirm(now, request, self.servers.shorts)
             return self.sharing.settled(now)
         match command:
+            case ForceLeave(name) if self._is_only_saved(name):
+                return [self._take_off(now, name), Reply(request, None)]
             case Join(addresses):
                 self._join(request, addresses)
             case Leave() | Restart():
@@ -168,7 +183,22 @@ class Roll:
         left_ns = KEPT_NS - (now.wall_ms - copy.wall_ms) * MILLISECOND
         if left_ns > 0:
             self._saved_until_ns = now.monotonic_ns + left_ns
+            self._saved_wall_ms = copy.wall_ms
             self.sharing.restore(now, copy)
+
+    def _is_only_saved(self, name: str) -> bool:
+        is_met = self.gossip.commons.roster.by_name_of(name) is not None
+        return not is_met and self.sharing.saved_named(name) is not None
+
+    def _take_off(self, now: Now, name: str) -> Log:
+        """Also off the copy, or the next start would show it again. Nobody else is told: of a member that it
+        has not met, this agent knows no life that could be declared over."""
+        saved = self.sharing.saved_named(name)
+        assert saved is not None
+        self.sharing.forget_one(now, saved)
+        rest = tuple(self.sharing.saved)
+        self._changes.append(copy_file(SavedCopy(self._saved_wall_ms, rest)) if rest else RemoveFile(COPY))
+        return Log(Severity.INFO, f"a node that only the saved copy knew was taken off: {saved.profile.name}")
 
     def _is_better_known(self, now: Now) -> bool:
         return self.sharing.replication.agreed_ns is not None or now.monotonic_ns >= self._saved_until_ns
@@ -205,8 +235,11 @@ class Roll:
         """What a restarted agent finds its cluster by, and answers with meanwhile; each when it is due."""
         if self._copying is None:
             return ()
-        replication = self.sharing.replication
-        files = self._copying.tick(now, self.sharing.known(), replication.root)
+        files: tuple[FileChange, ...] = ()
+        if self.sharing.shows_saved:
+            self._copying.postpone(now)
+        else:
+            files = self._copying.tick(now, self.sharing.known(), self.sharing.replication.root)
         if self._save_peers_ns is not None and now.monotonic_ns >= self._save_peers_ns:
             self._save_peers_ns = None
             self._has_saved_peers = True
@@ -218,6 +251,8 @@ class Roll:
             return ()
         if self.has_left and not self._rejoins:
             return (RemoveFile(PEERS), RemoveFile(COPY))
+        if self.sharing.shows_saved:
+            return tuple(self._peers_file())
         return (*self._peers_file(), *self._copying.last(now, self.sharing.known()))
 
     def _peers_file(self) -> list[FileChange]:

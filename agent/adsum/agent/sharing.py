@@ -14,7 +14,7 @@ from random import Random
 
 from adsum.agent.mirror import Mirror
 from adsum.agent.presence import Presence
-from adsum.agent.warm import SavedCopy, SavedOwner, recalled
+from adsum.agent.warm import KnownOwner, SavedCopy, SavedOwner, recalled
 from adsum.catalog import records
 from adsum.catalog.definitions import Status as Verdict
 from adsum.catalog.published import Changed, Part, Published
@@ -29,9 +29,7 @@ from adsum.catalog.replication.effects import (
 )
 from adsum.catalog.replication.interner import Interner
 from adsum.catalog.replication.publisher import NODE_KEY, OwnIdentity, Unpublishable, Urgency
-from adsum.catalog.replication.state import OwnerState
 from adsum.effects import AskMember, Cause, Effect, Log, Refusal, Reply, Severity
-from adsum.gossip.claims import Profile
 from adsum.gossip.commands import Carry, SetRoot
 from adsum.gossip.core import Core
 from adsum.gossip.effects import CarriedHeard, MemberChanged, RootHeard
@@ -133,16 +131,24 @@ class Sharing:
         if short == self._gossip.commons.me.short:
             return
         if after is None or after.status is Status.LEFT:
+            if self._saved.pop(short, None) is not None:
+                self.mirror.forget(now, short)
             self.replication.member_gone(now, short, is_left=True)
         elif after.status is Status.FAILED:
+            self._recall(now, short)
             self.replication.member_gone(now, short, is_left=False)
         elif change.before is None or not change.before.is_present:
             self.replication.joined(now, short)
-            saved = self._saved.pop(short, None)
-            if saved is not None:
-                self.replication.recall(now, short, saved.spans)
+            self._recall(now, short)
         for appeared in self._presence.take_appeared():
             self.mirror.show(now, appeared)
+
+    def _recall(self, now: Now, short: bytes) -> None:
+        """The roll has met it, dead or alive, and from here on says how it stands."""
+        saved = self._saved.pop(short, None)
+        if saved is not None:
+            self.replication.joined(now, short)
+            self.replication.recall(now, short, saved.spans)
 
     def renewed(self, now: Now, generation: int) -> None:
         """Gossip began another life, for the last one is over to others: so is what was published in it."""
@@ -166,16 +172,20 @@ class Sharing:
             if short == me.short or saved.profile.name.casefold() == me.profile.name.casefold():
                 continue
             self._saved[short] = saved
-            self._presence.show_saved(now, saved.profile)
+            self._presence.show_saved(now, saved.profile, is_shown=saved.is_shown)
             state = recalled(saved)
             if state is not None:
                 self.mirror.changed(now, short, None, state)
         self._presence.take_appeared()
 
     @property
-    def saved_profiles(self) -> list[Profile]:
-        """Of those that are shown from the copy."""
-        return [saved.profile for saved in self._saved.values()]
+    def saved(self) -> list[SavedOwner]:
+        """Those that are shown from the copy."""
+        return list(self._saved.values())
+
+    def saved_named(self, name: str) -> SavedOwner | None:
+        wanted = name.casefold()
+        return next((each for each in self.saved if each.profile.name.casefold() == wanted), None)
 
     @property
     def shows_saved(self) -> bool:
@@ -183,18 +193,21 @@ class Sharing:
 
     def forget_saved(self, now: Now) -> None:
         """Nobody has met them: they are gone, or never to be met from here."""
-        for short, saved in list(self._saved.items()):
-            self.mirror.forget(now, short)
-            self._presence.hide_saved(now, saved.profile)
-        self._saved.clear()
+        for saved in self.saved:
+            self.forget_one(now, saved)
 
-    def known(self) -> Iterator[tuple[Profile, OwnerState]]:
+    def forget_one(self, now: Now, saved: SavedOwner) -> None:
+        del self._saved[saved.profile.short]
+        self.mirror.forget(now, saved.profile.short)
+        self._presence.hide_saved(now, saved.profile)
+
+    def known(self) -> Iterator[KnownOwner]:
         """All other owners, for the next copy."""
         roster = self._gossip.commons.roster
         for member in roster.members.values():
             state = self.replication.state(member.short)
             if state is not None and not member.standing.departure:
-                yield member.profile, state
+                yield KnownOwner(member.profile, state, self._presence.shows(member.profile.name))
 
     # Time.
 

@@ -1,10 +1,11 @@
 """The copy of the catalog that outlives the process: what an agent answers with until it has heard better.
 
-Every minute in which something changed, what is known of every other owner becomes one file. Encoding is
-done a few owners at a time, and only for those that changed, so that it never holds the loop; the file is
-replaced unsynced, for losing it costs a cold start and no more.
+Every minute in which something changed, what is known of every other owner, and whether it is hidden, becomes
+one file. Encoding is done a few owners at a time, and only for those that changed, so that it never holds the
+loop; the file is replaced unsynced, for losing it costs a cold start and no more.
 
-After a start the nodes in it are shown as they last were, and the agent says that it is stale. Each goes over
+After a start the nodes in it are shown as they last were, and the agent says that it is stale; until then the
+file stays as it is, for this life knows nothing better. Each goes over
 to the roll when the roll meets it; after the first comparison with another agent those that the roll never
 met are gone, and after three days, the time a failed member is kept, they are in any case.
 """
@@ -24,7 +25,7 @@ from adsum.gossip.claims import Address, Profile
 from adsum.now import HOUR, MILLISECOND, MINUTE, Now
 
 COPY = "catalog-copy"
-FORMAT = 1
+FORMAT = 2  # the first one did not say who was hidden
 SAVE_NS = MINUTE
 SLICE_NS = 50 * MILLISECOND
 OWNERS_A_SLICE = 100  # at 20 services each, some 5 ms
@@ -34,6 +35,13 @@ KEPT_NS = 72 * HOUR
 class SavedOwner(NamedTuple):
     profile: Profile
     spans: tuple[bytes, ...]  # everything known of it, as exchanges would hand it over
+    is_shown: bool = True  # and not called dead
+
+
+class KnownOwner(NamedTuple):
+    profile: Profile
+    state: OwnerState
+    is_shown: bool
 
 
 class SavedCopy(NamedTuple):
@@ -42,27 +50,36 @@ class SavedCopy(NamedTuple):
 
 
 def encode(copy: SavedCopy) -> bytes:
-    rows = [
-        [each.profile.node_id, each.profile.name, *each.profile.address, each.profile.meta, list(each.spans)]
-        for each in copy.owners
-    ]
-    return sealed([FORMAT, copy.wall_ms, rows])
+    return sealed([FORMAT, copy.wall_ms, [_row(each) for each in copy.owners]])
+
+
+def _row(owner: SavedOwner) -> list[object]:
+    who = owner.profile
+    return [who.node_id, who.name, *who.address, who.meta, list(owner.spans), owner.is_shown]
 
 
 def decode(content: bytes) -> SavedCopy:
     """Raises `Damaged`."""
     match opened(content):
         case [1, int(wall_ms), list(rows)]:
+            shown = ([*row, True] if type(row) is list else row for row in rows)
+            return SavedCopy(wall_ms, tuple(map(_owner, shown)))
+        case [2, int(wall_ms), list(rows)]:
             return SavedCopy(wall_ms, tuple(map(_owner, rows)))
     raise Damaged("it holds no catalog")
 
 
 def _owner(row: object) -> SavedOwner:
     match row:
-        case [bytes(node_id), str(name), str(host), int(port), bytes(meta), list(spans)]:
+        case [bytes(node_id), str(name), str(host), int(port), bytes(meta), list(spans), bool(is_shown)]:
             if len(node_id) == 16 and all(type(span) is bytes for span in spans):
-                return SavedOwner(Profile(node_id, name, Address(host, port), meta), tuple(spans))
+                profile = Profile(node_id, name, Address(host, port), meta)
+                return SavedOwner(profile, tuple(spans), is_shown)
     raise Damaged("it holds an owner that is none")
+
+
+def file(copy: SavedCopy) -> FileChange:
+    return WriteFile(COPY, encode(copy))
 
 
 class Copying:
@@ -71,20 +88,23 @@ class Copying:
     def __init__(self, now: Now) -> None:
         self._spans: dict[bytes, tuple[OwnerState, tuple[bytes, ...]]] = {}
         self._begin_ns = now.monotonic_ns + SAVE_NS
-        self._written: tuple[bytes, int] | None = None
+        self._written: tuple[object, ...] | None = None
         self._slice_ns: int | None = None
 
     def deadline(self) -> int:
         return self._begin_ns if self._slice_ns is None else self._slice_ns
 
-    def tick(
-        self, now: Now, known: Iterable[tuple[Profile, OwnerState]], root: bytes
-    ) -> tuple[FileChange, ...]:
+    def postpone(self, now: Now) -> None:
+        """Nothing is worth a file yet."""
+        if now.monotonic_ns >= self.deadline():
+            self._slice_ns, self._begin_ns = None, now.monotonic_ns + SAVE_NS
+
+    def tick(self, now: Now, known: Iterable[KnownOwner], root: bytes) -> tuple[FileChange, ...]:
         """The file, once it is due, complete, and not what was written last."""
         if now.monotonic_ns < self.deadline():
             return ()
         listed = list(known)
-        version = (root, len(listed))
+        version = (root, len(listed), *(each.profile.short for each in listed if not each.is_shown))
         if version == self._written:
             self._begin_ns = now.monotonic_ns + SAVE_NS
             return ()
@@ -94,27 +114,29 @@ class Copying:
         self._slice_ns, self._begin_ns, self._written = None, now.monotonic_ns + SAVE_NS, version
         return (self._file(now, listed),)
 
-    def last(self, now: Now, known: Iterable[tuple[Profile, OwnerState]]) -> tuple[FileChange, ...]:
+    def last(self, now: Now, known: Iterable[KnownOwner]) -> tuple[FileChange, ...]:
         """At an orderly end, however long it takes."""
         listed = list(known)
         self._gather(listed, len(listed))
         return (self._file(now, listed),) if listed else ()
 
-    def _gather(self, listed: list[tuple[Profile, OwnerState]], owners_max: int) -> bool:
+    def _gather(self, listed: list[KnownOwner], owners_max: int) -> bool:
         """Whether all are."""
-        changed = [(profile, state) for profile, state in listed if self._kept_state(profile) is not state]
-        for profile, state in changed[:owners_max]:
-            self._spans[profile.short] = (state, _spans(state))
+        changed = [each for each in listed if self._kept_state(each.profile) is not each.state]
+        for each in changed[:owners_max]:
+            self._spans[each.profile.short] = (each.state, _spans(each.state))
         return len(changed) <= owners_max
 
     def _kept_state(self, profile: Profile) -> OwnerState | None:
         kept = self._spans.get(profile.short)
         return kept[0] if kept is not None else None
 
-    def _file(self, now: Now, listed: list[tuple[Profile, OwnerState]]) -> FileChange:
-        self._spans = {profile.short: self._spans[profile.short] for profile, _ in listed}
-        owners = tuple(SavedOwner(profile, self._spans[profile.short][1]) for profile, _ in listed)
-        return WriteFile(COPY, encode(SavedCopy(now.wall_ms, owners)))
+    def _file(self, now: Now, listed: list[KnownOwner]) -> FileChange:
+        self._spans = {each.profile.short: self._spans[each.profile.short] for each in listed}
+        owners = (
+            SavedOwner(each.profile, self._spans[each.profile.short][1], each.is_shown) for each in listed
+        )
+        return file(SavedCopy(now.wall_ms, tuple(owners)))
 
 
 def recalled(saved: SavedOwner) -> OwnerState | None:

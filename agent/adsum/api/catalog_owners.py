@@ -8,20 +8,23 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from adsum.agent.own_answers import row_of
 from adsum.agent.owners import NoOwner, OwnerAway, OwnerRefuses
 from adsum.agent.presence import uuid_text
+from adsum.agent.warm import SavedOwner, recalled
 from adsum.api.answers import json_answer
 from adsum.api.queries import named
 from adsum.api.router import Refusal, Route
 from adsum.api.turns import in_turns
+from adsum.catalog.replication.state import OwnerState
 from adsum.gossip.order import Status
+from adsum.now import MILLISECOND
 
 if TYPE_CHECKING:
     from adsum.agent.own_answers import OwnerRow
     from adsum.api.door import Agent
     from adsum.api.request import Request
     from adsum.api.response import Response
-    from adsum.gossip.claims import Profile
 
 Shown = dict[str, object]
 OWN, OTHERS, SAVED = "own", "others", "saved copy"
@@ -40,7 +43,8 @@ class CatalogOwners:
     async def owners(self, request: Request, _rest: str) -> Response:
         agent = self._agent
         rows = [self._owner(row) async for row in in_turns(agent.owners.mine.rows(agent.now()))]
-        rows += [_saved(profile) for profile in agent.roll.sharing.saved_profiles]
+        saved_ms = agent.roll.behind_ns(agent.now()) // MILLISECOND
+        rows += [_saved(saved, saved_ms) async for saved in in_turns(agent.roll.sharing.saved)]
         rows.sort(key=lambda row: str(row["Node"]).casefold())
         return json_answer(agent, request, rows)
 
@@ -77,7 +81,14 @@ class CatalogOwners:
         node_id, name, status = self._who(row.owner)
         is_me = row.owner == self._agent.roll.gossip.commons.me.short
         source = OWN if is_me else OTHERS
-        return {"ID": node_id, "Node": name, "Status": status, "Source": source, **_held(row)}
+        return {
+            "ID": node_id,
+            "Node": name,
+            "Status": status,
+            "Source": source,
+            **_held(row),
+            "SavedMs": None,
+        }
 
     def _difference(self, owner: bytes, here: OwnerRow | None, there: OwnerRow | None) -> Shown:
         node_id, name, status = self._who(owner)
@@ -114,11 +125,12 @@ def _held(row: OwnerRow) -> Shown:
     }
 
 
-def _saved(profile: Profile) -> Shown:
+def _saved(saved: SavedOwner, saved_ms: int) -> Shown:
     """As the last life of this agent knew it; the roll has not met it since."""
-    nothing = {"Generation": 0, "Version": 0, "CompleteUpTo": 0, "Complete": False, "Items": 0, "Bytes": 0}
+    profile = saved.profile
+    held = _held(row_of(recalled(saved) or OwnerState(profile.short, 0)))
     who = {"ID": uuid_text(profile.node_id), "Node": profile.name, "Status": "unknown", "Source": SAVED}
-    return {**who, **nothing, "Digest": "", "ConfirmedMs": None}
+    return {**who, **held, "SavedMs": saved_ms}
 
 
 def _are_equal(here: OwnerRow | None, there: OwnerRow | None) -> bool:

@@ -28,6 +28,10 @@ if TYPE_CHECKING:
 
 DEFAULT_LOG_LEVEL = "INFO"
 PROMETHEUS_ACCEPTS = ("application/openmetrics-text", "text/plain;version=0.0.4", "text/plain; version=0.0.4")
+TAKEN_OFF_HERE = (
+    'Only the saved copy knew node "{0}", and it is taken off here. Other agents were not told: if one that '
+    "knows it comes back, it is listed again, and `adsum force-leave {0}` then takes it off everywhere."
+)
 ACL_METHODS = ("GET", "PUT", "POST", "DELETE")
 
 
@@ -91,10 +95,15 @@ class Operations:
     async def force_leave(self, request: Request, name: str) -> Response:
         if name.lower() == standing.own_node(self._agent).name.lower():
             return empty(200)  # it is alive, so there is nothing to force, as in Consul
+        leave = ForceLeave(name, is_pruned=request.query.has("prune"))
         listed = (member.profile.name.casefold() for member in self._agent.roll.gossip.members())
-        if name.casefold() not in listed:
+        if name.casefold() in listed:
+            return await done(self._agent, leave)
+        saved = self._agent.roll.sharing.saved_named(name)
+        if saved is None:
             raise Refusal(500, f"agent: No node found with name '{name}'")
-        return await done(self._agent, ForceLeave(name, is_pruned=request.query.has("prune")))
+        await done(self._agent, leave)
+        return text(200, TAKEN_OFF_HERE.format(saved.profile.name))
 
     async def host(self, request: Request, _rest: str) -> Response:
         found = await trio.to_thread.run_sync(describe_host, self._agent.config.data_dir)

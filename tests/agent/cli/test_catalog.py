@@ -107,11 +107,13 @@ def test_owners_tell_what_is_held_of_them_and_since_when_it_is_certain(
     agent.answers["GET /v1/catalog/owners"] = [
         {**WHO, **HELD, "Source": "own"},
         {**WHO, "Node": "n2", **never},
+        {**WHO, "Node": "n3", **never, "Source": "saved copy", "SavedMs": 180_000},
     ]
     assert adsum("catalog", "owners").out.splitlines() == [
         "Node  Status  Items  Bytes  Version  Complete  Confirmed   Source",
         "n1    alive   4      321    7        yes       480 ms ago  own",
         "n2    alive   4      321    6        up to 4   never       others",
+        "n3    alive   4      321    6        up to 4   never       saved copy of 3 min ago",
     ]
 
 

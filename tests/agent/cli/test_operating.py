@@ -96,6 +96,8 @@ def test_force_leave_is_silent_or_says_what_the_agent_says(adsum: Adsum, agent: 
     agent.answers["PUT /v1/agent/force-leave/zz"] = (500, "agent: No node found with name 'zz'")
     assert adsum("force-leave", "-prune", "n9") == (0, "", "")
     assert agent.asked[0].query == {"prune": "1"}
+    agent.answers["PUT /v1/agent/force-leave/n8"] = (200, "Taken off here.")
+    assert adsum("force-leave", "n8") == (0, "Taken off here.\n", "")
     unknown = "adsum: no member has the name zz: `adsum members` lists them\n"
     assert adsum("force-leave", "zz") == (3, "", unknown)
     agent.answers["PUT /v1/agent/force-leave/zz"] = (500, "the agent ends")

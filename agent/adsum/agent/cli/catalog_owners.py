@@ -14,7 +14,7 @@ COLUMNS = [
     Column("Version", lambda row: row["Version"]),
     Column("Complete", lambda row: "yes" if row["Complete"] else f"up to {row['CompleteUpTo']}"),
     Column("Confirmed", lambda row: confirmed(row)),
-    Column("Source", lambda row: row["Source"]),
+    Column("Source", lambda row: source(row)),
     Column("Generation", lambda row: row["Generation"], is_wide=True),
     Column("Digest", lambda row: row["Digest"], is_wide=True),
     Column("ID", lambda row: row["ID"], is_wide=True),
@@ -29,8 +29,15 @@ def run(call: Call) -> int:
 
 def confirmed(held: Row) -> str:
     ms = held["ConfirmedMs"]
-    if ms is None:
-        return "never"
+    return "never" if ms is None else ago(ms)
+
+
+def source(row: Row) -> str:
+    saved_ms = row.get("SavedMs")
+    return row["Source"] if saved_ms is None else f"{row['Source']} of {ago(saved_ms)}"
+
+
+def ago(ms: int) -> str:
     seconds, minutes = ms / 1_000, ms / 60_000
     if seconds < 1:
         return f"{ms} ms ago"

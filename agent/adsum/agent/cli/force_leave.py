@@ -10,9 +10,11 @@ def run(call: Call) -> int:
     with connect(call) as api:
         prune = "1" if call.is_on("prune") else ""
         try:
-            api.put(f"/v1/agent/force-leave/{call.words[0]}", [("prune", prune)])
+            said = api.put(f"/v1/agent/force-leave/{call.words[0]}", [("prune", prune)])
         except Refused as refused:
             raise _told(refused, call.words[0]) from None
+    if said:
+        print(said.decode())
     return 0
 
 
