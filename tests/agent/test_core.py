@@ -12,6 +12,7 @@ from adsum.agent.commands import (
     CheckRan,
     DeregisterCheck,
     DeregisterService,
+    OverrideTags,
     RegisterCheck,
     RegisterService,
     Reload,
@@ -19,7 +20,7 @@ from adsum.agent.commands import (
     SetNodeMaintenance,
     SetServiceMaintenance,
 )
-from adsum.catalog.definitions import CheckDefinition, Status
+from adsum.catalog.definitions import CheckDefinition, ServiceDefinition, Status
 from adsum.catalog.indexes import Family, Topic
 from adsum.effects import Cause
 from adsum.now import HOUR, MINUTE, SECOND
@@ -169,6 +170,74 @@ def test_a_registration_that_is_too_large_for_every_host_is_refused_with_nothing
     assert refusal.cause is Cause.INVALID
     assert "too large" in refusal.sentence
     assert world.core.own.services == {}
+
+
+def test_a_check_that_carries_more_tags_than_every_host_holds_is_refused_with_nothing_changed() -> None:
+    world = World(SETTINGS)
+    assert world.ask(RegisterService(replace(WEB, tags=("x" * 50_000,)))) is None
+    wordy = replace(TTL_CHECK, check_id="wordy", notes="n" * 20_000)
+    refusal = world.ask(RegisterCheck(wordy))
+    assert refusal is not None
+    assert refusal.cause is Cause.INVALID
+    assert 'check "wordy" is too large' in refusal.sentence
+    assert 'shorten its notes, or the tags of service "web1"' in refusal.sentence
+    assert "wordy" not in world.core.own.checks
+    assert world.ask(RegisterCheck(replace(wordy, service_id=""))) is None
+
+
+def test_a_service_may_not_grow_until_a_check_of_it_is_too_large() -> None:
+    world = World(SETTINGS)
+    world.ask(RegisterService(replace(WEB, enable_tag_override=True)))
+    world.ask(RegisterCheck(replace(TTL_CHECK, check_id="wordy", notes="n" * 20_000)))
+    grown = replace(WEB, tags=("x" * 50_000,), enable_tag_override=True)
+    for command in (RegisterService(grown), OverrideTags("web1", grown.tags)):
+        refusal = world.ask(command)
+        assert refusal is not None
+        assert 'check "wordy" is too large' in refusal.sentence
+        assert world.core.own.services["web1"].definition.tags == ()
+    assert world.ask(RegisterService(grown, replace_existing_checks=True)) is None
+    assert "wordy" not in world.core.own.checks
+
+
+def test_maintenance_with_a_reason_too_long_for_the_service_s_tags_is_refused() -> None:
+    world = World(SETTINGS)
+    world.ask(RegisterService(replace(WEB, tags=("x" * 60_000,))))
+    refusal = world.ask(SetServiceMaintenance("web1", True, "r" * 10_000))
+    assert refusal is not None
+    assert "too large" in refusal.sentence
+    assert world.ask(SetNodeMaintenance(True, "r" * 70_000)) is not None
+    assert world.ask(SetServiceMaintenance("web1", True, "short")) is None
+    assert world.ask(SetServiceMaintenance("web1", False, "")) is None
+
+
+def test_mesh_settings_that_no_other_agent_would_take_are_refused() -> None:
+    world = World(SETTINGS)
+    nested: dict[str, object] = {}
+    for _ in range(40):
+        nested = {"in": nested}
+    too_long: dict[str, object] = {"Config": "x" * 40_000}
+    for proxy in (too_long, nested):
+        refusal = world.ask(RegisterService(replace(WEB, proxy=proxy)))
+        assert refusal is not None
+        assert 'proxy and connect of service "web1"' in refusal.sentence
+
+
+def test_a_reload_that_would_make_a_check_too_large_changes_nothing() -> None:
+    small = ServiceDefinition(service_id="f1", name="f")
+    world = World(replace(SETTINGS, services=(small,)))
+    wordy = replace(TTL_CHECK, check_id="wordy", service_id="f1", notes="n" * 20_000)
+    assert world.ask(RegisterCheck(wordy)) is None
+    grown = replace(small, tags=("x" * 50_000,))
+    refusal = world.ask(Reload(replace(SETTINGS, services=(grown,))))
+    assert refusal is not None
+    assert 'check "wordy" is too large' in refusal.sentence
+    assert world.core.own.services["f1"].definition == small
+    from_file = replace(wordy, check_id="from file", service_id="web1")
+    assert world.ask(RegisterService(replace(WEB, tags=grown.tags))) is None
+    refusal = world.ask(Reload(replace(SETTINGS, services=(small,), checks=(from_file,))))
+    assert refusal is not None
+    assert 'check "from file" is too large' in refusal.sentence
+    assert "from file" not in world.core.own.checks
 
 
 def test_past_the_most_that_an_agent_takes_new_ones_are_refused_and_known_ones_may_change(

@@ -10,6 +10,7 @@ import trio.testing
 
 from adsum.agent.own_answers import DEREGISTER, SERF_HEALTH_SENTENCE
 from adsum.agent.owners import SEEN_S
+from adsum.agent.registry import NO_OVERRIDE
 from adsum.api.absent import EXTERNAL_SENTENCE
 from adsum.api.catalog_writes import NO_NODE, ONLY_TAGS
 from adsum.catalog.model import Service
@@ -102,6 +103,9 @@ async def test_a_dead_owner_is_named_and_its_node_can_be_deregistered_everywhere
     assert (await three.on_a.put(DEREGISTER_PATH, {"Node": "b"})).status == 200
     assert three.a.view.node("b") is None
     await until(lambda: three.c.view.node("b") is None)
+    for again in ({"Node": "b"}, {"Node": "b", "ServiceID": "web1"}):
+        response = await three.on_a.put(DEREGISTER_PATH, again)
+        assert (response.status, response.body.plain) == (200, b"true")
 
 
 async def test_an_owner_that_does_not_answer_may_have_done_it_and_the_error_says_so(
@@ -130,7 +134,6 @@ async def test_what_our_copy_does_not_show_within_a_second_is_answered_and_count
     ("body", "expected"),
     [
         ({}, (500, NO_NODE)),
-        ({"Node": "nobody", "ServiceID": "x"}, (404, EXTERNAL_SENTENCE)),
         ({"Node": "b", "Datacenter": "dc9"}, (500, "No path to datacenter")),
     ],
 )
@@ -208,5 +211,38 @@ async def test_a_service_that_its_agent_does_not_know_is_not_made(
 
 
 async def test_nodes_without_an_agent_come_with_the_store() -> None:
-    for path in (DEREGISTER_PATH, REGISTER_PATH):
-        assert refused(await Asker().put(path, {"Node": "db.example"})) == (404, EXTERNAL_SENTENCE)
+    assert refused(await Asker().put(REGISTER_PATH, {"Node": "db.example"})) == (404, EXTERNAL_SENTENCE)
+
+
+async def test_a_node_that_nobody_has_is_as_deregistered_as_its_caller_wants_it() -> None:
+    bodies = [{"Node": "no.body"}, {"Node": "no.body", "ServiceID": "x"}, {"Node": "no.body", "CheckID": "x"}]
+    for body in bodies:
+        response = await Asker().put(DEREGISTER_PATH, body)
+        assert (response.status, response.body.plain) == (200, b"true")
+
+
+# Traces.
+
+
+async def test_a_change_asked_for_elsewhere_is_logged_at_its_owner_and_where_it_was_asked(
+    three: Three, autojump_clock: trio.testing.MockClock, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level("INFO", "agent")
+    tags = {"ID": "web1", "Service": "web", "Tags": ["m3"]}
+    await three.on_a.put(DEREGISTER_PATH, {"Node": "b", "CheckID": "service:web1"})
+    await three.on_a.put(REGISTER_PATH, {"Node": "b", "Service": tags})
+    await three.on_a.put(DEREGISTER_PATH, {"Node": "b", "ServiceID": "web1"})
+    await three.on_a.put(REGISTER_PATH, {"Node": "b", "Service": {"ID": "db1", "Tags": ["m3"]}})
+    told = [record.getMessage() for record in caplog.records]
+    refusal = NO_OVERRIDE.format("db1")
+    assert told == [
+        "done as the agent of node a asked: deregister check=service:web1",
+        "done by the agent of node b, as asked here: deregister check=service:web1",
+        "done as the agent of node a asked: change tags of service=web1 to ['m3']",
+        "done by the agent of node b, as asked here: change tags of service=web1 to ['m3']",
+        "done as the agent of node a asked: deregister service=web1",
+        "done by the agent of node b, as asked here: deregister service=web1",
+        f"refused what the agent of node a asked: change tags of service=db1 to ['m3']: {refusal}",
+        f"not done by the agent of node b, as asked here: change tags of service=db1 to ['m3']: {refusal}",
+    ]
+    assert {record.levelname for record in caplog.records} == {"INFO"}

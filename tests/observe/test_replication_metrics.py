@@ -36,6 +36,7 @@ def test_every_reason_and_state_is_there_from_the_first_time() -> None:
     read = shown(FakeAgent())
     assert read['adsum_catalog_stale{reason="saved copy"}'] == 0
     assert read['adsum_replication_owners{state="unheard"}'] == 0
+    assert read['adsum_replication_unpublished_total{limit="item size"}'] == 0
     dropped = {name for name in read if name.startswith("adsum_replication_dropped_total{")}
     assert len(dropped) == len(DROPS) > 5
 

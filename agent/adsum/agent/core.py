@@ -197,13 +197,13 @@ class Core:
             case ReportTtl(check_id, status, output):
                 return self._report_ttl(now, check_id, status, output)
             case SetNodeMaintenance(is_enabled, reason):
-                registry.maintain_node(now, reason, is_enabled=is_enabled)
+                return registry.maintain_node(now, reason, is_enabled=is_enabled)
             case SetServiceMaintenance(service_id, is_enabled, reason):
                 return registry.maintain_service(now, service_id, reason, is_enabled=is_enabled)
             case OverrideTags(service_id, tags):
                 return registry.override_tags(now, service_id, tags)
             case Reload(settings):
-                self._reload(now, settings)
+                return self._reload(now, settings)
         return None
 
     def _too_busy(self) -> Refusal | None:
@@ -223,12 +223,16 @@ class Core:
         self.own.report_ttl(now, check_id, status, output)
         return None
 
-    def _reload(self, now: Now, settings: Settings) -> None:
+    def _reload(self, now: Now, settings: Settings) -> Refusal | None:
+        refusal = self._registry.objection(settings.services, settings.checks)
+        if refusal is not None:
+            return refusal
         self.settings = settings
         self.own.settings = _local_settings(settings)
         self.published.put_node(now, settings.node)
         self._registry.define(now, settings.services, settings.checks)
         self.own.publish_all(now)
+        return None
 
     # The roll.
 

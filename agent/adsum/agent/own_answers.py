@@ -11,6 +11,7 @@ what this agent has of one owner, so that another can compare.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Awaitable, Callable
 
 import cbor2
@@ -29,6 +30,8 @@ from adsum.net.calls import Declined
 from adsum.net.framing import Malformed, array
 from adsum.net.introduction import Peer
 from adsum.now import MILLISECOND, Now
+
+log = logging.getLogger("agent")
 
 DEREGISTER, RETAG = "catalog.deregister", "catalog.retag"
 OUTPUT, OWNERS = "catalog.output", "catalog.owners"
@@ -134,17 +137,20 @@ class OwnAnswers:
         colleagues.register(OUTPUT, self.answer_output)
         colleagues.register(OWNERS, self.answer_owners)
 
-    async def answer_deregister(self, _caller: Peer, body: bytes) -> bytes:
+    async def answer_deregister(self, caller: Peer, body: bytes) -> bytes:
         match _fields(body):
             case [str(service_id), str(check_id), *_] if service_id or check_id:
-                await self.deregister(service_id, check_id)
+                change = deregistration(service_id, check_id)
+                await self._do_for(caller, change, self.deregister(service_id, check_id))
                 return cbor2.dumps([])
         raise Declined(MALFORMED, "nothing to deregister is named")
 
-    async def answer_retag(self, _caller: Peer, body: bytes) -> bytes:
+    async def answer_retag(self, caller: Peer, body: bytes) -> bytes:
         match _fields(body):
             case [str(service_id), list(tags), *_] if all(isinstance(tag, str) for tag in tags):
-                await self.retag(service_id, tuple(map(str, tags)))
+                wanted = tuple(map(str, tags))
+                change = retagging(service_id, wanted)
+                await self._do_for(caller, change, self.retag(service_id, wanted))
                 return cbor2.dumps([])
         raise Declined(MALFORMED, "no service with tags is named")
 
@@ -163,6 +169,20 @@ class OwnAnswers:
                 rows = [row for row in self.rows(self._clock()) if row.owner > after]
                 return cbor2.dumps([[_packed(row) for row in rows[:ROWS_MAX]], len(rows) > ROWS_MAX])
         raise Declined(MALFORMED, "it is not said where to begin")
+
+    async def _do_for(self, caller: Peer, change: str, doing: Awaitable[None]) -> None:
+        """Whoever owns what changed finds here who wanted it."""
+        asker = self._named(caller)
+        try:
+            await doing
+        except Declined as no:
+            log.info("refused what the agent %s asked: %s: %s", asker, change, no.text)
+            raise
+        log.info("done as the agent %s asked: %s", asker, change)
+
+    def _named(self, caller: Peer) -> str:
+        member = self._roll.gossip.commons.roster.members.get(caller.identity.node_id)
+        return f"of node {member.profile.name}" if member is not None else f"at {caller.address.host}"
 
     def _has_time(self) -> bool:
         now_s, each_s = trio.current_time(), 1 / OUTPUTS_PER_S
@@ -185,6 +205,15 @@ def row_of(state: OwnerState, confirmed_ms: int = -1) -> OwnerRow:
         confirmed_ms=confirmed_ms,
         is_complete=state.is_complete,
     )
+
+
+def deregistration(service_id: str, check_id: str) -> str:
+    """In words for the log, here as at whoever asks for it."""
+    return f"deregister service={service_id}" if service_id else f"deregister check={check_id}"
+
+
+def retagging(service_id: str, tags: tuple[str, ...]) -> str:
+    return f"change tags of service={service_id} to {list(tags)}"
 
 
 def _packed(row: OwnerRow) -> list[object]:

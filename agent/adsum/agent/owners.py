@@ -7,6 +7,7 @@ cannot be asked; the error names them. Each change may be asked for twice.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import NoReturn, Protocol
@@ -23,7 +24,9 @@ from adsum.agent.own_answers import (
     SERF_HEALTH_SENTENCE,
     OwnAnswers,
     OwnerRow,
+    deregistration,
     read_rows,
+    retagging,
 )
 from adsum.agent.presence import uuid_bytes
 from adsum.agent.roll import Roll
@@ -36,6 +39,8 @@ from adsum.gossip.commands import ForceLeave
 from adsum.gossip.members import Member
 from adsum.net.calls import CallError, Declined, NotSent, Unanswered
 from adsum.net.framing import Malformed
+
+log = logging.getLogger("agent")
 
 ASK_S = 5.0
 SEEN_S = 1.0
@@ -103,8 +108,10 @@ class Owners:
     # Changes: each raises an `OwnerError`, or `Refused`.
 
     async def deregister(self, node: str, service_id: str, check_id: str) -> None:
-        """A service, a check, or with neither the node."""
-        host = self._host(node)
+        """A service, a check, or with neither the node. A node that is not there is gone already."""
+        host = self._view.node(node)
+        if host is None:
+            return
         if not service_id and not check_id:
             await self._deregister_node(host)
         elif self._is_mine(host):
@@ -112,7 +119,8 @@ class Owners:
         else:
             if not service_id and check_id == SERF_HEALTH:
                 raise OwnerRefuses(SERF_HEALTH_SENTENCE)
-            await self._forward(host, DEREGISTER, cbor2.dumps([service_id, check_id]))
+            change = deregistration(service_id, check_id)
+            await self._change(host, change, DEREGISTER, cbor2.dumps([service_id, check_id]))
             family = Family.NODE if service_id else Family.NODE_CHECKS
             await self._until_seen(
                 host, family, lambda: not _is_there(self._found(host), service_id, check_id)
@@ -123,7 +131,8 @@ class Owners:
         if self._is_mine(host):
             await self._do_here(self.mine.retag(service_id, tags))
             return
-        await self._forward(host, RETAG, cbor2.dumps([service_id, list(tags)]))
+        change = retagging(service_id, tags)
+        await self._change(host, change, RETAG, cbor2.dumps([service_id, list(tags)]))
         await self._until_seen(
             host, Family.NODE, lambda: _tags(self._found(host), service_id) in (tags, None)
         )
@@ -187,6 +196,14 @@ class Owners:
         if not member.standing.is_present:
             raise OwnerAway(GONE.format(host.name, f"it has {member.status.value}"))
         return await self._colleagues.ask(member.profile.address, method, body, timeout_s=timeout_s)
+
+    async def _change(self, host: Host, change: str, method: str, body: bytes) -> None:
+        try:
+            await self._forward(host, method, body)
+        except OwnerError as error:
+            log.info("not done by the agent of node %s, as asked here: %s: %s", host.name, change, error)
+            raise
+        log.info("done by the agent of node %s, as asked here: %s", host.name, change)
 
     async def _forward(self, host: Host, method: str, body: bytes) -> bytes:
         self.counters.forwarded += 1

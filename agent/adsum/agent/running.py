@@ -17,9 +17,11 @@ from adsum.agent.commands import Command, Reload
 from adsum.agent.config import reload as reloading
 from adsum.agent.config.build import Loaded
 from adsum.agent.config.config import Config
+from adsum.agent.config.errors import ConfigError, ConfigErrors
 from adsum.agent.identity import own_node
 from adsum.agent.node import Node
 from adsum.agent.watches import Watches
+from adsum.api.door import Refused
 from adsum.catalog.local import Local
 from adsum.catalog.view import View
 from adsum.now import Now
@@ -91,7 +93,10 @@ class RunningAgent:
             changes = reloading.diff(self.config, loaded.config)
             config = reloading.applied(self.config, loaded.config)
             node = own_node(config, self.node.core.settings.node.node_id)
-            await self.submit(Reload(translate.core_settings(config, node)))
+            try:
+                await self.submit(Reload(translate.core_settings(config, node)))
+            except Refused as refused:
+                raise ConfigErrors([ConfigError("", refused.refusal.sentence)]) from None
             self.config = config
             self._apply(config, loaded.tls)
         for warning in loaded.warnings:

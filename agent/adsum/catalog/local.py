@@ -314,19 +314,10 @@ class Local:
             self._timers.set(timer, now.monotonic_ns + patience_ns)
 
     def published_check(self, check: OwnCheck) -> Check:
-        definition = check.definition
-        service = self.services.get(definition.service_id)
-        return Check(
-            check_id=definition.check_id,
-            name=definition.name,
-            status=check.status,
-            notes=definition.notes,
-            output="" if self.settings.discard_check_output else check.output,
-            service_id=definition.service_id,
-            service_name=service.definition.name if service else "",
-            service_tags=service.definition.tags if service else (),
-            kind=check.kind,
-        )
+        service = self.services.get(check.definition.service_id)
+        output = "" if self.settings.discard_check_output else check.output
+        definition = service.definition if service else None
+        return published_check(check.definition, definition, status=check.status, output=output)
 
 
 def published_service(definition: ServiceDefinition) -> Service:
@@ -344,6 +335,26 @@ def published_service(definition: ServiceDefinition) -> Service:
         enable_tag_override=definition.enable_tag_override,
         proxy=definition.proxy,
         connect=definition.connect,
+    )
+
+
+def published_check(
+    definition: CheckDefinition,
+    service: ServiceDefinition | None,
+    *,
+    status: Status = Status.CRITICAL,
+    output: str = "",
+) -> Check:
+    return Check(
+        check_id=definition.check_id,
+        name=definition.name,
+        status=status,
+        notes=definition.notes,
+        output=output,
+        service_id=definition.service_id,
+        service_name=service.name if service else "",
+        service_tags=service.tags if service else (),
+        kind=kind_of(definition),
     )
 
 

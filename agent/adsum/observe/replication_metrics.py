@@ -107,6 +107,12 @@ REPLICATION: tuple[Series, ...] = (
         "what",
     ),
     counter(
+        "adsum_replication_unpublished_total",
+        "This agent's own changes that no other agent hears of, by the limit they met; the log names each.",
+        lambda s: by_one({str(limit): count for limit, count in s.replication.tally.unpublishable.items()}),
+        "limit",
+    ),
+    counter(
         "adsum_replication_gaps_total",
         "Changes after which something of their owner was known to be missing.",
         lambda s: s.replication.tally.gaps,

@@ -377,3 +377,27 @@ def test_any_value_of_any_key_is_taken_or_refused(name: str, value: object) -> N
     except ConfigErrors as refusal:
         errors = refusal.errors
         assert errors
+
+
+def test_definitions_that_no_other_agent_could_hold_are_named_with_their_place(tmp_path: Path) -> None:
+    tags, notes = ["x" * 50_000], "n" * 20_000
+    errors = errors_of(
+        tmp_path,
+        {"service": {"name": "huge", "tags": ["x" * 80_000]}},
+        {"services": [{"name": "web", "tags": tags, "check": {"ttl": "5s", "notes": notes}}]},
+        {"checks": [{"id": "far", "name": "far", "ttl": "5s", "notes": notes, "service_id": "web"}]},
+        {"check": {"id": "alone", "name": "alone", "ttl": "5s", "notes": notes}},
+        {"service": {"name": "mesh", "proxy": {"config": {"text": "x" * 40_000}}}},
+    )
+    assert [error.place for error in errors] == [
+        "0.json: service",
+        "1.json: services[0]",
+        "4.json: service",
+        "2.json: checks[0]",
+    ]
+    huge, web, mesh, far = (error.sentence for error in errors)
+    assert huge.startswith('service "huge" is too large: it would take 80')
+    assert huge.endswith("shorten its tags, meta, or proxy and connect")
+    assert web.startswith('check "service:web" is too large')
+    assert 'proxy and connect of service "mesh"' in mesh
+    assert 'shorten its notes, or the tags of service "web"' in far

@@ -12,8 +12,13 @@ HOUR = 60 * MINUTE
 
 
 @pytest.fixture
-def publisher() -> Publisher:
-    return Publisher(0, OwnIdentity(bytes(16), 1), Tally())
+def tally() -> Tally:
+    return Tally()
+
+
+@pytest.fixture
+def publisher(tally: Tally) -> Publisher:
+    return Publisher(0, OwnIdentity(bytes(16), 1), tally)
 
 
 def tell(publisher: Publisher, now_ns: int) -> list[Delta]:
@@ -129,3 +134,34 @@ def test_another_life_tells_everything_again(publisher: Publisher) -> None:
     (delta,) = tell(publisher, 5 * SECOND)
     assert (delta.generation, [item.value for item in delta.items]) == (7, [b"x"])
     assert publisher.state.is_complete
+
+
+def test_what_waits_counts_towards_what_an_owner_may_publish(
+    publisher: Publisher, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for room in ("publisher", "state"):
+        monkeypatch.setattr(f"adsum.catalog.replication.{room}.OWNER_BYTES_MAX", 1000)
+    publisher.put(0, "web", bytes(600), Urgency.DEFINITION)
+    with pytest.raises(Unpublishable, match="'db': one node may publish 1000 bytes; deregister"):
+        publisher.put(0, "db", bytes(600), Urgency.DEFINITION)
+    publisher.put(0, "web", bytes(900), Urgency.DEFINITION)
+    tell(publisher, 0)
+    publisher.put(SECOND, "web", bytes(950), Urgency.DEFINITION)
+    tell(publisher, SECOND)
+    assert publisher.state.size_bytes == 966
+
+
+def test_what_could_not_be_published_is_counted_by_the_limit_it_met(
+    publisher: Publisher, tally: Tally, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert tally.unpublishable == {"item size": 0, "owner size": 0, "items": 0}
+    with pytest.raises(Unpublishable):
+        publisher.put(0, "huge", bytes(VALUE_BYTES_MAX + 1), Urgency.DEFINITION)
+    monkeypatch.setattr("adsum.catalog.replication.publisher.NUMBER_MAX", 1)
+    with pytest.raises(Unpublishable, match="'web'"):
+        publisher.put(0, "web", b"1", Urgency.DEFINITION)
+    monkeypatch.setattr("adsum.catalog.replication.publisher.OWNER_BYTES_MAX", 1)
+    for _ in range(2):
+        with pytest.raises(Unpublishable, match="'db'"):
+            publisher.put(0, "db", b"12", Urgency.DEFINITION)
+    assert tally.unpublishable == {"item size": 1, "owner size": 2, "items": 1}

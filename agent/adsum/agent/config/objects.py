@@ -16,7 +16,9 @@ from adsum.agent.config.table import CHECK_KEYS, SERVICE_KEYS
 from adsum.agent.config.values import Values
 from adsum.catalog.decode import WrongType, decode_check, decode_service
 from adsum.catalog.definitions import BadDefinition, CheckDefinition, CheckKind, ServiceDefinition
+from adsum.catalog.publishable import check_problem, problem_of
 from adsum.catalog.spelling import canonical_key
+from adsum.catalog.tagged import with_family_addresses
 from adsum.catalog.validate import validate_check, validate_service
 from adsum.frozen import dataclass
 
@@ -47,6 +49,7 @@ def read_definitions(values: Values, *, output_bytes_max: int) -> Definitions:
     reader = _Reader(values, output_bytes_max)
     services = reader.read("services", reader.service, validate_service)
     checks = reader.read("checks", reader.check, validate_check)
+    reader.refuse_unpublishable(services, checks)
     return Definitions(
         tuple(reader.without_repeats("service", services, lambda service: service.service_id)),
         tuple(reader.without_repeats("check", checks, lambda check: check.check_id)),
@@ -88,6 +91,18 @@ class _Reader:
         definition = decode_check(raw, output_bytes_max=self._output_bytes_max)
         self._refuse_script(definition, placed.place)
         return definition
+
+    def refuse_unpublishable(
+        self, services: list[tuple[ServiceDefinition, str]], checks: list[tuple[CheckDefinition, str]]
+    ) -> None:
+        by_id = {service.service_id: service for service, _ in services}
+        problems = [
+            (place, problem_of(with_family_addresses(service), service.checks)) for service, place in services
+        ]
+        problems += [(place, check_problem(check, by_id.get(check.service_id))) for check, place in checks]
+        for place, problem in problems:
+            if problem:
+                self._values.refuse_at(place, problem)
 
     def without_repeats(
         self, what: str, definitions: list[tuple[T, str]], id_of: Callable[[T], str]

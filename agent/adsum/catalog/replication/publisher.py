@@ -16,8 +16,8 @@ import enum
 from adsum.catalog.replication import state as states
 from adsum.catalog.replication.deltas import Delta, push
 from adsum.catalog.replication.items import NODE_NUMBER, NUMBER_MAX, SHORT, VALUE_BYTES_MAX, Item, term
-from adsum.catalog.replication.state import OWNER_BYTES_MAX, OwnerState
-from adsum.catalog.replication.tally import Tally
+from adsum.catalog.replication.state import ITEM_OVERHEAD_BYTES, OWNER_BYTES_MAX, OwnerState
+from adsum.catalog.replication.tally import Limit, Tally
 from adsum.frozen import dataclass
 from adsum.now import MILLISECOND, MINUTE, SECOND
 
@@ -61,6 +61,8 @@ class Publisher:
         self._numbers: dict[str, int] = {NODE_KEY: NODE_NUMBER}
         self._free: list[int] = []
         self._waiting: dict[int, tuple[bytes | None, Urgency]] = {}  # not yet in the state
+        self._waiting_growth: dict[int, int] = {}  # of the state, by each that waits
+        self._growing_bytes = 0  # by all of them
         self._published_ns: dict[int, int] = {}  # of items that may have to wait
         self._unpushed: dict[int, Urgency] = {}  # in the state, not yet told
         self._full_ns = (
@@ -73,7 +75,8 @@ class Publisher:
         number = self._numbers.get(key)
         if number is None:
             if len(self._numbers) >= NUMBER_MAX:
-                raise Unpublishable(f"One node may have {NUMBER_MAX} items; deregister some first.")
+                sentence = f"{key!r}: one node may have {NUMBER_MAX} items; deregister some first."
+                raise self._unpublishable("items", sentence)
             number = self._free.pop() if self._free else len(self._numbers)
             self._numbers[key] = number
         return number
@@ -82,9 +85,10 @@ class Publisher:
         """When it is due to be published."""
         if len(value) > VALUE_BYTES_MAX:
             sentence = f"{key!r} would take {len(value)} bytes in the catalog; at most {VALUE_BYTES_MAX} fit."
-            raise Unpublishable(f"{sentence} Shorten its meta, tags or notes.")
-        if self.state.size_bytes + len(value) > OWNER_BYTES_MAX:
-            raise Unpublishable(f"One node may publish {OWNER_BYTES_MAX} bytes; deregister something first.")
+            raise self._unpublishable("item size", f"{sentence} Shorten its meta, tags or notes.")
+        if self._grown_bytes(key, value) > OWNER_BYTES_MAX:
+            sentence = f"{key!r}: one node may publish {OWNER_BYTES_MAX} bytes; deregister something first."
+            raise self._unpublishable("owner size", sentence)
         return self._wait(now_ns, self.number(key), value, urgency)
 
     def remove(self, now_ns: int, key: str) -> int | None:
@@ -131,6 +135,7 @@ class Publisher:
         items = list[Item]()
         for number in due:
             value, urgency = self._waiting.pop(number)
+            self._growing_bytes -= self._waiting_growth.pop(number)
             known = self.state.items.get(number)
             if (known.value if known is not None else None) == value:
                 self._tally.coalesced += 1
@@ -165,6 +170,27 @@ class Publisher:
 
     # Helpers.
 
+    def _unpublishable(self, limit: Limit, sentence: str) -> Unpublishable:
+        self._tally.unpublishable[limit] += 1
+        return Unpublishable(sentence)
+
+    def _grown_bytes(self, key: str, value: bytes) -> int:
+        """The most that the state can take with this in it, whatever of the rest that waits goes first."""
+        number = self._numbers.get(key)
+        before_bytes = 0 if number is None else self._waiting_growth.get(number, 0)
+        return self.state.size_bytes + self._growing_bytes - before_bytes + self._growth_bytes(number, value)
+
+    def _growth_bytes(self, number: int | None, value: bytes | None) -> int:
+        """Of the state when the value goes into it; what shrinks it makes no room before it has."""
+        known = self.state.items.get(number) if number is not None else None
+        known_bytes = _size_bytes(known.value) if known is not None else 0
+        return max(0, _size_bytes(value) - known_bytes)
+
+    def _grow(self, number: int, value: bytes | None) -> None:
+        growth_bytes = self._growth_bytes(number, value)
+        self._growing_bytes += growth_bytes - self._waiting_growth.get(number, 0)
+        self._waiting_growth[number] = growth_bytes
+
     def _release(self, numbers: list[int]) -> None:
         keys = {number: key for key, number in self._numbers.items()}
         for number in numbers:
@@ -177,6 +203,7 @@ class Publisher:
         if before is not None:
             self._tally.coalesced += 1
             urgency = min(urgency, before[1])
+        self._grow(number, value)
         self._waiting[number] = (value, urgency)
         return self._due_ns(number, now_ns)
 
@@ -225,3 +252,7 @@ class Publisher:
         for number in left:
             del self._unpushed[number]
         self._tally.left_to_exchanges += len(left)
+
+
+def _size_bytes(value: bytes | None) -> int:
+    return ITEM_OVERHEAD_BYTES + len(value or b"")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Literal, get_args
 
 # Everything that comes in and is not used has one of these reasons.
 Drop = Literal[
@@ -22,10 +22,14 @@ Drop = Literal[
     "unknown method",
 ]
 
+# The limits of one owner that keep something of our own from being published.
+Limit = Literal["item size", "owner size", "items"]
+
 
 @dataclass(slots=True)
 class Tally:
     dropped: dict[Drop, int] = field(default_factory=dict)
+    unpublishable: dict[Limit, int] = field(default_factory=lambda: dict.fromkeys(get_args(Limit), 0))
     news: int = 0  # pushes that changed something here, and were told on
     known: int = 0  # pushes that did not
     gaps: int = 0  # changes after which an owner was not complete
