@@ -135,7 +135,9 @@ class Sharing:
                 self.mirror.forget(now, short)
             self.replication.member_gone(now, short, is_left=True)
         elif after.status is Status.FAILED:
-            self._recall(now, short)
+            if short in self._saved:
+                self.replication.joined(now, short)
+                self._recall(now, short)
             self.replication.member_gone(now, short, is_left=False)
         elif change.before is None or not change.before.is_present:
             self.replication.joined(now, short)
@@ -147,7 +149,6 @@ class Sharing:
         """The roll has met it, dead or alive, and from here on says how it stands."""
         saved = self._saved.pop(short, None)
         if saved is not None:
-            self.replication.joined(now, short)
             self.replication.recall(now, short, saved.spans)
 
     def renewed(self, now: Now, generation: int) -> None:
