@@ -12,6 +12,7 @@ from dataclasses import replace
 from random import Random
 
 import msgspec
+import trio
 
 from adsum.agent import tags
 from adsum.agent.colleagues import Colleagues
@@ -94,6 +95,7 @@ class FakeAgent:
         self.config = config
         self.watches = Watches()
         self.has_left = False
+        self.gone = trio.Event()  # others were told, and the disk has all
         self.dial_error = ""  # why nobody lets this agent join
         self.reloads: list[tuple[list[str], list[str]] | ConfigErrors] = []
         self.wall_ms = 1_800_000_000_000
@@ -149,8 +151,9 @@ class FakeAgent:
             raise outcome
         return outcome
 
-    def leave(self) -> None:
+    async def leave(self) -> None:
         self.has_left = True
+        await self.gone.wait()
 
     # What tests do to the roll.
 

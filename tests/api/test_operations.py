@@ -7,11 +7,13 @@ from dataclasses import replace
 
 import pytest
 import trio
+import trio.testing
 
 from adsum.agent.config.errors import ConfigError, ConfigErrors
 from adsum.agent.warm import SavedCopy, SavedOwner
 from adsum.api.host import describe_host
 from adsum.api.operations import TAKEN_OFF_HERE
+from adsum.api.response import Response
 from adsum.catalog.definitions import Status
 from adsum.gossip.claims import Address, Profile
 from adsum.observe.log_stream import FOLLOWERS_MAX
@@ -38,10 +40,21 @@ async def test_reload_of_a_broken_configuration_names_every_error(asker: Asker) 
     )
 
 
-async def test_leave_is_answered_and_begun(asker: Asker) -> None:
-    response = await asker.put("/v1/agent/leave")
-    assert (response.status, response.body.plain) == (200, b"")
-    assert asker.agent.has_left
+async def test_leave_is_answered_when_the_agent_has_left(
+    asker: Asker, autojump_clock: trio.testing.MockClock
+) -> None:
+    answered: list[Response] = []
+
+    async def leave() -> None:
+        answered.append(await asker.put("/v1/agent/leave"))
+
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(leave)
+        await trio.testing.wait_all_tasks_blocked()
+        assert asker.agent.has_left
+        assert answered == []
+        asker.agent.gone.set()
+    assert [(response.status, response.body.plain) for response in answered] == [(200, b"")]
     assert (await asker.ask("/v1/agent/leave")).status == 405
 
 

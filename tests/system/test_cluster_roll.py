@@ -217,6 +217,22 @@ def test_an_agent_joins_by_the_command_line_fails_and_is_declared_gone(cluster: 
         assert until(partial(is_seen_as, member, "stranger", None), within_s=HEARD_S_MAX)
 
 
+def test_a_leave_is_answered_when_all_the_others_know(cluster: Cluster) -> None:
+    first = cluster.members[0]
+    join = {"retry_join": [f"127.0.0.1:{first.place.ports.serf_lan}"]}
+    leaver = cluster.add(loopbacks(1)[0], {"encrypt": KEY, **join}, name="leaver")
+    try:
+        assert until(partial(is_seen_as, first, "leaver", Status.ALIVE), within_s=HEARD_S_MAX)
+        assert until(cluster.has_one_view, within_s=HEARD_S_MAX)
+        assert leaver.put("/v1/agent/leave") == (200, b"")
+        others = [member for member in cluster.members if member is not leaver]
+        assert [member.view()["leaver"] for member in others] == [Status.LEFT] * len(others)
+    finally:
+        leaver.close()
+        cluster.members.remove(leaver)
+    assert call(first, ADSUM, "force-leave", "-prune", "leaver")[0] == 0
+
+
 def is_seen_as(member: Member, name: str, status: Status | None) -> bool:
     return member.view().get(name) == status
 

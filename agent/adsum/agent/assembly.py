@@ -52,6 +52,8 @@ log = logging.getLogger("agent")
 
 # How long an orderly end waits for the others to hear of it, and then for the disk.
 FAREWELL_S = 5.0
+# And then for the answers to those who asked it to leave, which go out as soon as they can be given.
+ANSWER_S = 0.1
 STATUS_INTERVAL_S = 10.0
 SAVED_COPY = "catalog-copy"  # `warm.COPY`, which is loaded with the roll
 # A server's first pass looks at its socket, the loop's next sees what waits there, the one after answers.
@@ -82,7 +84,14 @@ class Assembly:
         self._lag, self._gc_pauses = LoopLag(), GcPauses()
         self._tls = loaded.tls
         self._sockets = bind(config)
+        self._doors = [listener.dup() for listener in (*self._sockets.http, *self._sockets.https)]
         self._leaves = False
+
+    def close_doors(self) -> None:
+        """Until now nobody was refused, though nobody was heard any more: `adsum leave` takes a refusal for
+        the sign that nothing is held, and the agent may be started again."""
+        for door in self._doors:
+            door.close()
 
     async def run(self) -> None:
         trio.lowlevel.add_instrument(self._lag)
@@ -185,7 +194,7 @@ class Assembly:
                 ended.set()
 
     async def _heed_leaving(self, ended: trio.Event) -> None:
-        await self._agent.left.wait()
+        await self._agent.asked_to_leave.wait()
         self._leaves = True
         log.info("leaving, as a client asked")
         ended.set()
@@ -208,6 +217,12 @@ class Assembly:
         with trio.move_on_after(FAREWELL_S):
             await writer.until_idle()
         log.info("gone")
+        await self._answer_who_asked_to_leave()
+
+    async def _answer_who_asked_to_leave(self) -> None:
+        self._agent.gone.set()
+        if self._agent.asked_to_leave.is_set():
+            await trio.sleep(ANSWER_S)
 
     async def _feed_watchdog(self) -> None:
         """From the loop itself: if it is held too long, systemd starts us again."""

@@ -48,6 +48,7 @@ def run_agent(loaded: Loaded, read_again: Callable[[], Loaded]) -> int:
         remove_pid(config.pid_file)
         if lock is not None:
             lock.close()
+        assembly.close_doors()
 
 
 def run_to_the_end(assembly: Assembly, data_dir: str) -> int:

@@ -43,7 +43,8 @@ class RunningAgent:
     def __init__(self, node: Node, config: Config, read_again: Callable[[], Loaded], apply: Apply) -> None:
         self.node = node
         self.config = config
-        self.left = trio.Event()
+        self.asked_to_leave = trio.Event()
+        self.gone = trio.Event()
         self._read_again = read_again
         self._apply = apply  # to the rooms that keep settings of their own: DNS, the log, TLS
         self._one_at_a_time = trio.Lock()
@@ -106,5 +107,6 @@ class RunningAgent:
             log.warning("changed, but needs a restart: %s", ", ".join(changes.needs_restart))
         return changes.applied, changes.needs_restart
 
-    def leave(self) -> None:
-        self.left.set()
+    async def leave(self) -> None:
+        self.asked_to_leave.set()
+        await self.gone.wait()

@@ -79,5 +79,6 @@ class Agent(Protocol):
         """Reads the configuration again; names of keys that were applied, and of those that need a restart.
         Raises `adsum.agent.config.build.ConfigErrors` with nothing changed."""
 
-    def leave(self) -> None:
-        """Begins an orderly end; the answer to whoever asked still goes out."""
+    async def leave(self) -> None:
+        """Begins an orderly end. Returns when the others were told and the disk has all; the answer to
+        whoever asked still goes out."""

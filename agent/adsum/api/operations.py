@@ -70,7 +70,7 @@ class Operations:
         return json_answer(self._agent, request, shown)
 
     async def leave(self, _request: Request, _rest: str) -> Response:
-        self._agent.leave()
+        await self._agent.leave()
         return empty(200)
 
     async def join(self, request: Request, address: str) -> Response:

@@ -71,11 +71,6 @@ def test_a_refused_reload_shows_every_error(adsum: Adsum, agent: FakeAgent) -> N
     assert adsum("reload") == (1, "", "adsum: Nothing was reloaded:\na.json: no\nb.json: neither\n")
 
 
-def test_leave_in_consul_s_words(adsum: Adsum, agent: FakeAgent) -> None:
-    agent.answers["PUT /v1/agent/leave"] = (200, "")
-    assert adsum("leave") == (0, "Graceful leave complete\n", "")
-
-
 def test_join_counts_those_that_were_reached(adsum: Adsum, agent: FakeAgent) -> None:
     agent.answers["PUT /v1/agent/join/a"] = agent.answers["PUT /v1/agent/join/b:1"] = (200, "")
     agent.answers["PUT /v1/agent/join/c"] = (500, "1 error occurred:\n\t* Failed to join c: refused\n\n")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import json
 import os
 import select
@@ -13,6 +14,7 @@ from pathlib import Path
 import pytest
 
 from tests.system.agents import Agent, adsum_program, consul_program, running, until
+from tests.system.conftest import DURABLE
 
 WAIT_S = 15.0
 
@@ -153,8 +155,10 @@ def test_a_file_that_starts_an_agent_also_registers_and_deregisters(agent: Agent
     assert "db" not in agent.get_json("/v1/agent/services")
 
 
-def test_leave_ends_the_agent_and_then_nobody_is_there() -> None:
-    with running(adsum_program()) as agent:
+def test_leave_ends_the_agent_and_then_nobody_is_there_and_its_data_folder_is_free() -> None:
+    with running(adsum_program(), DURABLE, arguments=()) as agent:
         assert call(agent, ADSUM, "leave") == (0, "Graceful leave complete\n")
+        with open(agent.folder / "data" / "lock") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         assert agent.wait_for_end() == 0
         assert call(agent, ADSUM, "members") == (4, "")

@@ -10,6 +10,7 @@ import http.client
 import json
 import os
 import socket
+import time
 import urllib.parse
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -40,6 +41,7 @@ ANSWER_S_MAX = 30.0  # a disk that hangs holds a registration; people give up so
 ANSWER_BYTES_MAX = 256 * 1024 * 1024  # far above any catalog, below what makes a host swap
 SENTENCE_LENGTH_MAX = 4096  # of a refusal that is repeated to a person
 CHUNK_BYTES_MAX = 64 * 1024
+LOOK_INTERVAL_S = 0.05
 
 CONNECTION = FlagGroup(
     "Which agent to ask, and as whom",
@@ -78,6 +80,10 @@ class Unreachable(Failed):
     """Nobody answered, or nobody that is an agent."""
 
     status = UNREACHABLE
+
+
+class BrokenOff(Unreachable):
+    """The connection ended where an answer was due."""
 
 
 class Refused(Failed):
@@ -129,6 +135,7 @@ class Api:
     def __init__(self, target: Target, headers: Mapping[str, str], dial: Callable[[], socket.socket]) -> None:
         self._target = target
         self._headers = headers
+        self._dial = dial
         self._line = _Line(target, dial)
         self._has_answered = False
 
@@ -139,6 +146,10 @@ class Api:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self._line.close()
+
+    @property
+    def shown(self) -> str:
+        return self._target.shown
 
     def get_list(self, path: str, query: Query = ()) -> list[Any]:
         found = self._get(path, query)
@@ -180,6 +191,22 @@ class Api:
                 return
             yield chunk
 
+    def is_gone(self, within_s: float) -> bool:
+        """Waits until nobody takes connections there any more: a connection ends when the agent does."""
+        self._line.close()
+        end_s = time.monotonic() + within_s
+        while (left_s := end_s - time.monotonic()) > 0:
+            try:
+                with self._dial() as line:
+                    line.settimeout(left_s)
+                    line.recv(1)
+            except (ConnectionRefusedError, FileNotFoundError):
+                return True
+            except OSError:
+                pass
+            time.sleep(LOOK_INTERVAL_S)
+        return False
+
     def _get(self, path: str, query: Query) -> object:
         body = self._read(self._ask("GET", path, query))
         try:
@@ -195,6 +222,8 @@ class Api:
         try:
             self._line.request(method, url, body, dict(self._headers))
             response = self._line.getresponse()
+        except ConnectionResetError as problem:  # also where it ended without a word
+            raise BrokenOff(str(self._unreachable(problem))) from None
         except (OSError, http.client.HTTPException) as problem:
             raise self._unreachable(problem) from None
         self._has_answered = True
