@@ -62,6 +62,7 @@ async def test_whole_outputs_are_told_where_they_are_asked_for_and_nowhere_else(
     response = await full(three.on_a, target)
     assert outputs(response)["service:web1"] == LONG
     assert header(response, "X-Adsum-Output") is None
+    assert header(response, "X-Adsum-Output-Missing") is None
     assert index_of(response) == index_of(await three.on_a.ask(target))
     assert outputs(await three.on_a.ask(target))["service:web1"] == short
 
@@ -105,7 +106,14 @@ async def test_an_owner_that_does_not_answer_costs_a_second_and_its_outputs_stay
     response = await full(three.on_a)
     assert outputs(response)["service:web1"] == LONG[:OUTPUT_BYTES_MAX]
     assert header(response, "X-Adsum-Output") == "partial"
+    assert header(response, "X-Adsum-Output-Missing") == "b"
     assert trio.current_time() - begun_s == pytest.approx(1.0, abs=0.05)
+
+
+def test_nodes_whose_outputs_are_missing_are_named_in_ascii_and_up_to_a_bound() -> None:
+    many = [f"n{number}" for number in range(full_outputs.NODES_NAMED_MAX + 2)]
+    assert full_outputs.named(["b", "é, c"]) == "b, %C3%A9%2C%20c"
+    assert full_outputs.named(many).endswith("n15, 2 more")
 
 
 async def test_a_dead_owner_is_not_waited_for(three: Three, autojump_clock: trio.testing.MockClock) -> None:

@@ -1,12 +1,15 @@
 """`?output=full` on /v1/health: the answer as it is, with the whole outputs of checks where others have them.
 
 Made for one asker, from the shared rendering: so few ask for it that nobody else shall wait or pay. It takes
-a second at most; X-Adsum-Output says `partial` when something did not come in time.
+a second at most; X-Adsum-Output says `partial` when something did not come in time, X-Adsum-Output-Missing
+from which nodes.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
+from urllib.parse import quote
 
 import msgspec
 
@@ -20,6 +23,7 @@ from adsum.catalog.model import SERF_HEALTH
 
 ANSWER_BYTES_MAX = 1024 * 1024  # decoding more would hold the loop
 CHECKS_MAX = 2_048
+NODES_NAMED_MAX = 16  # in a header; of the others the number is told
 TOO_MUCH = (
     f"output=full is for answers of up to {ANSWER_BYTES_MAX} bytes with {CHECKS_MAX} checks: "
     "ask about one service or node, or say which with filter="
@@ -46,18 +50,30 @@ async def with_full_outputs(agent: Agent, request: Request, response: Response) 
     outputs = await agent.outputs.fetch(
         Wanted(check["Node"], check["CheckID"]) for check in checks if _is_elsewhere(agent, check)
     )
-    is_partial = False
+    missing: dict[str, None] = {}
     for check in checks:
         whole = outputs.get(Wanted(check["Node"], check["CheckID"]))
         if whole is not None:
             check["Output"] = whole
         elif _is_elsewhere(agent, check):
-            is_partial = True
+            missing[check["Node"]] = None
     encoded = shapes.encode(entries)
     if parameters.is_pretty(request.query, always=agent.config.is_dev):
         encoded = shapes.pretty(encoded)
-    partial = (("X-Adsum-Output", "partial"),) if is_partial else ()
-    return json_body(encoded, (*response.headers, *partial))
+    return json_body(encoded, (*response.headers, *_told(missing)))
+
+
+def _told(missing: Iterable[str]) -> tuple[tuple[str, str], ...]:
+    if not missing:
+        return ()
+    return (("X-Adsum-Output", "partial"), ("X-Adsum-Output-Missing", named(missing)))
+
+
+def named(nodes: Iterable[str]) -> str:
+    """As a header can carry it; no name has a comma or a blank left in it."""
+    names = [quote(node, safe="") for node in nodes]
+    further = len(names) - NODES_NAMED_MAX
+    return ", ".join([*names[:NODES_NAMED_MAX], *([f"{further} more"] if further > 0 else [])])
 
 
 def _checks(entry: dict[str, Any]) -> list[dict[str, Any]]:

@@ -28,6 +28,7 @@ class Asked:
 class FakeAgent:
     address: str = ""
     answers: dict[str, object] = field(default_factory=dict)  # a pair is a status and a text, the rest JSON
+    headers: dict[str, dict[str, str]] = field(default_factory=dict)  # beside an answer
     asked: list[Asked] = field(default_factory=list)
 
     def answer(self, asked: Asked) -> tuple[int, bytes]:
@@ -50,6 +51,8 @@ def handler_of(agent: FakeAgent) -> type[BaseHTTPRequestHandler]:
             headers = {name.lower(): value for name, value in self.headers.items()}
             status, answer = agent.answer(Asked(line, dict(parse_qsl(parts.query)), headers, body))
             self.send_response(status)
+            for name, value in agent.headers.get(line, {}).items():
+                self.send_header(name, value)
             self.send_header("Content-Length", str(len(answer)))
             self.end_headers()
             self.wfile.write(answer)

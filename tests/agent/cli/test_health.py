@@ -89,6 +89,45 @@ def test_whole_outputs_are_asked_for_and_shown_whole(adsum: Adsum, agent: FakeAg
     assert agent.asked[0].query["output"] == "full"
 
 
+def test_every_line_of_a_whole_output_is_shown(adsum: Adsum, agent: FakeAgent) -> None:
+    agent.answers["GET /v1/health/service/web"] = [
+        instance("web1", ("http", "critical", "refused\n  first\x1b[2J\n\nlast\n"), ("disk", "passing", ""))
+    ]
+    for form in ("table", "wide"):
+        assert adsum("health", "web", "-full-output", f"-o={form}") == (
+            1,
+            (
+                "Instance  Node  Address       Check  Status    Output\n"
+                "web1      n1    127.0.0.1:80  http   critical  refused\n"
+                "                                                 first\\x1b[2J\n"
+                "\n"
+                "                                               last\n"
+                "                              disk   passing\n"
+            ),
+            "",
+        )
+
+
+@pytest.mark.parametrize("form", ["table", "json"])
+def test_whose_outputs_could_not_be_fetched_is_said(adsum: Adsum, agent: FakeAgent, form: str) -> None:
+    agent.answers["GET /v1/health/service/web"] = [instance("web1", ("http", "passing", "x"))]
+    agent.headers["GET /v1/health/service/web"] = {
+        "X-Adsum-Output": "partial",
+        "X-Adsum-Output-Missing": "n2, n%C3%A9, 3 more",
+    }
+    assert adsum("health", "web", "-full-output", f"-o={form}").err == (
+        "Whole outputs could not be fetched from n2, né, 3 more: what is shown of theirs is what every agent "
+        "knows. Try again, or ask the agent there with -http-addr.\n"
+    )
+
+
+def test_whole_outputs_are_those_of_one_service(adsum: Adsum, two: FakeAgent) -> None:
+    status, out, err = adsum("health", "-full-output")
+    assert (status, out) == (2, "")
+    assert "-full-output is for the checks of one service: adsum health SERVICE -full-output\n" in err
+    assert two.asked == []
+
+
 def test_an_unknown_service_is_exit_status_3_with_the_nearest(adsum: Adsum, two: FakeAgent) -> None:
     assert adsum("health", "wbe") == (3, "", "adsum: no instance of wbe is registered; did you mean web?\n")
 

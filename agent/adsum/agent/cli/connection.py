@@ -138,6 +138,7 @@ class Api:
         self._dial = dial
         self._line = _Line(target, dial)
         self._has_answered = False
+        self._last_headers: Mapping[str, str] = {}
 
     def __enter__(self) -> Self:
         return self
@@ -150,6 +151,10 @@ class Api:
     @property
     def shown(self) -> str:
         return self._target.shown
+
+    def header(self, name: str) -> str:
+        """Of the last answer; empty if it has none."""
+        return self._last_headers.get(name.lower(), "")
 
     def get_list(self, path: str, query: Query = ()) -> list[Any]:
         found = self._get(path, query)
@@ -227,6 +232,7 @@ class Api:
         except (OSError, http.client.HTTPException) as problem:
             raise self._unreachable(problem) from None
         self._has_answered = True
+        self._last_headers = {name.lower(): value for name, value in response.headers.items()}
         if response.status != http.HTTPStatus.OK:
             told = _told(self._read(response))
             fallback = f"the agent answered {response.status} {response.reason} to {method} {path}"

@@ -5,15 +5,21 @@ The exit status is for scripts: 0 if everything passes, 1 if anything does not, 
 
 from __future__ import annotations
 
+import sys
 from typing import Any
+from urllib.parse import unquote
 
-from adsum.agent.cli.command import FAILURE, OK, Call, Command, Flag, NotFound, did_you_mean
+from adsum.agent.cli.command import FAILURE, OK, Call, Command, Flag, NotFound, UsageError, did_you_mean
 from adsum.agent.cli.connection import CONNECTION, QUERY, Api, connect
 from adsum.agent.cli.queries import Pairs, data_query
 from adsum.agent.cli.states import first_line, is_maintenance, place, state_of
-from adsum.agent.cli.table import OUTPUT, Column, Row, dump_rows, is_table, show
+from adsum.agent.cli.table import OUTPUT, Column, Row, dump_rows, is_table, printable, show
 
-OUTPUT_LENGTH_MAX = 100  # of a check's first line in a table; -o wide shows it whole
+OUTPUT_LENGTH_MAX = 100  # of a check's first line in a table; -o wide shows it whole, -full-output all lines
+MISSING = (
+    "Whole outputs could not be fetched from {}: what is shown of theirs is what every agent knows. "
+    "Try again, or ask the agent there with -http-addr."
+)
 
 SERVICES = [
     Column("Service", lambda row: row["Service"]),
@@ -34,18 +40,31 @@ CHECKS = [
 
 
 def run(call: Call) -> int:
+    return _show_one(call, call.words[0]) if call.words else _show_all(call)
+
+
+def _show_all(call: Call) -> int:
+    if call.is_on("full-output"):
+        raise UsageError("-full-output is for the checks of one service: adsum health SERVICE -full-output")
+    with connect(call) as api:
+        rows = _all(api, data_query(call))
+    show(call, rows, SERVICES)
+    return OK if all(row["Passing"] == row["Instances"] for row in rows) else FAILURE
+
+
+def _show_one(call: Call, name: str) -> int:
     query = data_query(call)
     if call.is_on("full-output"):
-        query = [*query, ("output", "full")]
+        query.append(("output", "full"))
     with connect(call) as api:
-        rows = _one(api, call.words[0], query) if call.words else _all(api, query)
-    if not call.words:
-        show(call, rows, SERVICES)
-        return OK if all(row["Passing"] == row["Instances"] for row in rows) else FAILURE
+        rows = _one(api, name, query)
+        is_partial, missing = api.header("X-Adsum-Output") == "partial", api.header("X-Adsum-Output-Missing")
     if is_table(call):
         show(call, [line for row in rows for line in _check_lines(row, call)], CHECKS)
     else:
         dump_rows(call, rows)
+    if is_partial:
+        print(MISSING.format(printable(unquote(missing)) or "some nodes"), file=sys.stderr)
     return OK if all(row["Status"] == "passing" for row in rows) else FAILURE
 
 
@@ -92,9 +111,7 @@ def _instance(each: dict[str, Any]) -> Row:
 
 
 def _check_lines(row: Row, call: Call) -> list[Row]:
-    """One for each check; the instance is named on the first."""
-    is_whole = call.text("o") == "wide" or call.is_on("full-output")
-    length_max = None if is_whole else OUTPUT_LENGTH_MAX
+    """One for each check, or for each line that it says; the instance is named on the first."""
     first = {
         "Instance": row["ID"],
         "Node": row["Node"],
@@ -103,16 +120,19 @@ def _check_lines(row: Row, call: Call) -> list[Row]:
         "Status": row["Status"],
         "Output": "",
     }
-    told = [
-        {
-            "Check": check["Name"] or check["CheckID"],
-            "Status": check["Status"],
-            "Output": first_line(_said(check))[:length_max],
-        }
-        for check in row["Checks"]
-    ]
-    blank = dict.fromkeys(("Instance", "Node", "Address"), "")
+    told = [line for check in row["Checks"] for line in _lines_of(check, call)]
+    blank = dict.fromkeys(first, "")
     return [{**(blank if at else first), **line} for at, line in enumerate(told or [{}])]
+
+
+def _lines_of(check: dict[str, str], call: Call) -> list[Row]:
+    named = {"Check": check["Name"] or check["CheckID"], "Status": check["Status"]}
+    said = _said(check)
+    if call.is_on("full-output"):
+        begun, *further = said.lstrip("\r\n").rstrip().splitlines() or [""]
+        return [{**named, "Output": begun}, *({"Output": line} for line in further)]
+    length_max = None if call.text("o") == "wide" else OUTPUT_LENGTH_MAX
+    return [{**named, "Output": first_line(said)[:length_max]}]
 
 
 def _said(check: dict[str, str]) -> str:
@@ -123,7 +143,10 @@ COMMAND = Command(
     run,
     arguments="[SERVICE]",
     flags=(
-        Flag("full-output", "Fetch what checks say beyond what every agent knows, from where they run."),
+        Flag(
+            "full-output",
+            "Fetch all that the checks of SERVICE say, from where they run, and show every line.",
+        ),
         OUTPUT,
     ),
     groups=(CONNECTION, QUERY),
