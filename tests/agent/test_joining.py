@@ -23,12 +23,14 @@ class Doorman:
         self.members = set(members)
         self.asked: list[tuple[Address, ...]] = []
         self.asked_at_s: list[float] = []
+        self.objection = ""
 
-    async def join(self, addresses: tuple[Address, ...]) -> None:
+    async def join(self, addresses: tuple[Address, ...]) -> str:
         self.asked.append(addresses)
         self.asked_at_s.append(trio.current_time())
         if not any(address.host in self.members for address in addresses):
             raise NotJoined("connection refused")
+        return self.objection
 
 
 def joining(doorman: Doorman, config: Config, peers: bytes | None = None) -> Joining:
@@ -95,6 +97,27 @@ async def test_retry_max_ends_the_agent_as_consul_does(autojump_clock: MockClock
 async def test_a_start_join_that_fails_fails_the_start() -> None:
     with pytest.raises(CannotStart, match="none of start_join let this agent in: connection refused"):
         await joining(Doorman(), Config(start_join=("10.0.0.1",))).run()
+
+
+@pytest.mark.parametrize(
+    ("config", "peers", "found_by"),
+    [
+        (Config(retry_join=("10.0.0.1",)), None, "retry_join"),
+        (Config(start_join=("10.0.0.1",)), None, "start_join"),
+        (Config(), peers_file(1), "the peers of before"),
+    ],
+    ids=["retry_join", "start_join", "peers"],
+)
+async def test_a_cluster_that_has_another_of_our_name_is_found_and_not_called_joined(
+    config: Config, peers: bytes | None, found_by: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    doorman = Doorman("10.0.0.1")
+    doorman.objection = "d at 10.0.0.4:8301 has its name."
+    with caplog.at_level(logging.INFO):
+        await joining(doorman, config, peers).run()
+    assert caplog.messages == [
+        f"the cluster is found by {found_by} and does not let this agent in yet: {doorman.objection}"
+    ]
 
 
 def test_a_damaged_file_of_peers_names_nobody(caplog: pytest.LogCaptureFixture) -> None:

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from typing import Any
+from uuid import UUID
 
 import pytest
 import trio
 
 from adsum.agent.commands import Datagram
 from adsum.gossip import claims, evidence, wire
-from adsum.gossip.claims import Alive, Cause
+from adsum.gossip.claims import Address, Alive, Cause, Profile
 from adsum.gossip.commands import ForceLeave
 from adsum.gossip.effects import IsolationChanged, MemberChanged
 from adsum.gossip.rtt import Path
@@ -70,6 +71,7 @@ async def test_alone_an_agent_lists_itself_with_every_field(asker: Asker) -> Non
         "IsIsolated": False,
         "HoldsLastKnown": False,
         "LocalHealth": 0,
+        "Conflict": None,
         "Members": [
             {
                 "ID": "6a0c4f0e-5f0b-4b1e-9d5c-0d3c1b2a9f01",
@@ -318,7 +320,59 @@ async def test_one_that_was_pruned_is_explained_by_who_did_it(asker: Asker) -> N
     asker.agent.obey(ForceLeave("n2", is_pruned=True))
     found = await told(asker, "/v1/membership/explain/n2")
     assert found["Status"] == "left"
-    assert found["Story"][-1]["Sentence"] == "n1 had n2 leave, with force-leave."
+    assert found["Summary"] == "n2 was pruned 0.0 s ago."
+    assert found["Story"][-1]["Sentence"] == "n1 had n2 pruned: it is no longer listed."
+
+
+async def test_a_conflict_that_stands_is_in_the_headline_and_decides_what_is_next(asker: Asker) -> None:
+    asker.agent.meet("n2", "127.0.0.2")
+    holder = asker.agent.roll.gossip.commons.roster.by_name_of("n2")
+    assert holder is not None
+    newcomer = Profile(bytes(range(16)), "n2", Address("127.0.0.9", 8301))
+    asker.agent.hear(claims.alive(newcomer, 2, 0).encoded)  # the older generation keeps the name
+    found = await told(asker, "/v1/membership/explain/n2")
+    assert found["Summary"] == (
+        "n2 has been alive for 0.0 s. Its name is claimed by n2 at 127.0.0.9:8301 as well, "
+        "which is not let in."
+    )
+    assert found["Next"] == (
+        "Give one of the two, n2 at 127.0.0.2:8301 and n2 at 127.0.0.9:8301, another node_name, "
+        "and restart it."
+    )
+    newcomer_id = str(UUID(bytes=newcomer.node_id))
+    of_newcomer = await told(asker, f"/v1/membership/explain/{newcomer_id}")
+    assert "It is not let in: n2 at 127.0.0.2:8301 has its name." in of_newcomer["Summary"]
+
+
+async def test_an_agent_that_is_not_let_in_says_so_of_itself(asker: Asker) -> None:
+    n2 = asker.agent.meet("n2", "127.0.0.2")
+    refusal = wire.header(n2.subject, 1) + wire.encode(
+        wire.Kind.REFUSAL, about=bytes(8), flags=wire.Flag.CONFLICT
+    )
+    asker.agent.hear_datagram(Datagram(n2.profile.address, refusal, is_authentic=True))
+    rival = Profile(bytes(16), "N1", Address("127.0.0.9", 8301))
+    asker.agent.hear(claims.alive(rival, 1, 0).encoded)
+    explained = await told(asker, "/v1/membership/explain/n1")
+    refused_by_n2 = "It is not let in: N1 at 127.0.0.9:8301 has its name, says n2 at 127.0.0.2:8301."
+    assert explained["Summary"] == f"n1 is this agent itself. {refused_by_n2}"
+    assert explained["Next"] == (
+        "Give one of the two, N1 at 127.0.0.9:8301 and n1 at 127.0.0.1:8301, another node_name, and restart "
+        "it. It is taken in by itself when the other is gone."
+    )
+    assert (await told(asker, "/v1/membership?observer"))["Conflict"] == {
+        "IsLetIn": False,
+        "Sentence": (
+            "n1 itself, at 127.0.0.1:8301, is not let in: N1 at 127.0.0.9:8301 has its name, says n2 at "
+            "127.0.0.2:8301."
+        ),
+        "Next": explained["Next"],
+    }
+
+
+async def test_who_asks_for_the_observer_alone_gets_no_members(asker: Asker) -> None:
+    asker.agent.meet("n2")
+    found = await told(asker, "/v1/membership?observer")
+    assert [each["Name"] for each in found["Members"]] == ["n1"]
 
 
 async def test_one_that_the_roll_forgot_is_explained_from_the_journal(asker: Asker) -> None:

@@ -21,6 +21,7 @@ CORES = [
     "agent/adsum/agent/warm.py",
     "agent/adsum/agent/tags.py",
     "agent/adsum/agent/user_events.py",
+    "agent/adsum/agent/conflicts.py",
     "agent/adsum/agent/known_servers.py",
     "agent/adsum/catalog/**/*.py",
     "agent/adsum/gossip/**/*.py",

@@ -42,6 +42,7 @@ def standing(rank: Rank, incarnation: int = 0, departure: Departure = Departure.
 
 ALIVE, SUSPECT, DEAD = standing(Rank.ALIVE), standing(Rank.SUSPECT), standing(Rank.DEAD)
 LEFT = standing(Rank.DEAD, departure=Departure.LEFT)
+PRUNED = standing(Rank.DEAD, departure=Departure.PRUNED)
 
 ALL_LEGS = Leg.DIRECT | Leg.INDIRECT | Leg.STREAM
 

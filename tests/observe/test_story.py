@@ -12,6 +12,7 @@ from adsum.gossip.effects import (
     MemberChanged,
     Note,
     Noted,
+    Refuser,
 )
 from adsum.gossip.evidence import Cause, Evidence, Leg
 from adsum.now import MILLISECOND, SECOND
@@ -25,6 +26,7 @@ from tests.observe.membership import (
     DEAD,
     IDS,
     LEFT,
+    PRUNED,
     SUSPECT,
     WALL_MS,
     failed,
@@ -152,6 +154,8 @@ def test_each_sentence_is_plain_english() -> None:
     forced = Evidence(Cause.FORCED, by=short("n2"))
     n3 = profile("n3")
     clone = Profile(IDS["n3"].bytes, "n3b", Address("10.0.0.9", 8301))
+    refuser = Refuser(short("n4"), profile("n4").address, short("n3"))
+    stranger = Refuser(bytes(8), Address("10.0.0.7", 8301), short("n3"))
     namesake = Profile(IDS["n4"].bytes, "N3", Address("10.0.0.9", 8301))
     accused = Noted(
         Note.ACCUSED_ME, profile("n1"), Evidence(Cause.SUSPECTED, (short("n4"),), legs=Leg.DIRECT)
@@ -205,6 +209,23 @@ def test_each_sentence_is_plain_english() -> None:
         ConflictSeen(n3, n3): (
             "Another member goes by the name or the id of n3 at 10.0.0.3:8301, and does not let it in."
         ),
+        ConflictSeen(n3, clone, is_contested=True): (
+            f"Two agents have the node id {IDS['n3']}: n3 at 10.0.0.3:8301 and n3b at 10.0.0.9:8301. "
+            "Neither lets the other in."
+        ),
+        ConflictSeen(n3, namesake, refuser): (
+            "N3 itself, at 10.0.0.9:8301, is not let in: n3 at 10.0.0.3:8301 has its name, says n4 at "
+            "10.0.0.4:8301."
+        ),
+        ConflictSeen(namesake, namesake, refuser): (
+            "N3 itself, at 10.0.0.9:8301, is not let in: another member has its name, says n4 at "
+            "10.0.0.4:8301."
+        ),
+        ConflictSeen(clone, clone, stranger): (
+            "n3b itself, at 10.0.0.9:8301, is not let in: another member has its node id, says the member at "
+            "10.0.0.7:8301."
+        ),
+        MemberChanged(n3, LEFT, PRUNED, forced): "n2 had n3 pruned: it is no longer listed.",
         ConflictSeen(n3, namesake): (
             f"Two members are called n3: {IDS['n3']} at 10.0.0.3:8301 and {IDS['n4']} at 10.0.0.9:8301. "
             "The latter is not let in."

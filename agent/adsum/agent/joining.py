@@ -27,8 +27,9 @@ log = logging.getLogger("agent.join")
 PEERS_TRIED_MAX = 64
 PEERS_AT_ONCE = 8
 
-# Raises `NotJoined` when none of them lets us in.
-Join = Callable[[tuple[Address, ...]], Awaitable[None]]
+# Raises `NotJoined` when none of them answers. A sentence is what the cluster that was found has against us.
+Join = Callable[[tuple[Address, ...]], Awaitable[str]]
+NOT_YET = "the cluster is found by %s and does not let this agent in yet: %s"
 
 
 class NotJoined(Exception):
@@ -58,11 +59,14 @@ class Joining:
         peers = self._random.sample(self._peers, min(len(self._peers), PEERS_TRIED_MAX))
         for first in range(0, len(peers), PEERS_AT_ONCE):
             try:
-                await self._join(tuple(peers[first : first + PEERS_AT_ONCE]))
+                objection = await self._join(tuple(peers[first : first + PEERS_AT_ONCE]))
             except NotJoined as problem:
                 failed = str(problem)
                 continue
-            log.info("joined again the cluster that this agent was in before")
+            if objection:
+                log.warning(NOT_YET, "the peers of before", objection)
+            else:
+                log.info("joined again the cluster that this agent was in before")
             return True
         if failed:
             log.log(level, "the cluster of before does not let it in, attempt %d: %s", attempt, failed)
@@ -77,21 +81,19 @@ class Joining:
 
     async def _join_once(self, entries: Sequence[str]) -> None:
         try:
-            count = await self._join_entries(entries)
+            await self._join_entries("start_join", entries)
         except NotJoined as problem:
             raise CannotStart(f"none of start_join let this agent in: {problem}") from None
-        log.info("joined by start_join; addresses tried: %d", count)
 
     async def _join_until_it_works(self, entries: Sequence[str]) -> None:
         attempts = 0
         while True:
             attempts += 1
             try:
-                count = await self._join_entries(entries)
+                await self._join_entries("retry_join", entries)
             except NotJoined as problem:
                 log.warning("retry_join, attempt %d: %s", attempts, problem)
             else:
-                log.info("joined by retry_join; addresses tried: %d", count)
                 return
             if self._config.retry_max and attempts >= self._config.retry_max:
                 raise CannotStart(f"retry_join was tried {attempts} times, as often as retry_max allows")
@@ -106,13 +108,16 @@ class Joining:
     def _growing_pause_s(self, attempts: int) -> float:
         return min(self._config.retry_interval_ns / SECOND, 2.0 ** min(attempts - 1, 16))
 
-    async def _join_entries(self, entries: Sequence[str]) -> int:
+    async def _join_entries(self, key: str, entries: Sequence[str]) -> None:
         port = self._config.ports.serf_lan
         found = await join_names.find(join_names.parse(entry, port) for entry in entries)
         if not found.addresses:
             raise NotJoined("; ".join(found.failures.values()) or "it names nobody")
-        await self._join(tuple(found.addresses))
-        return len(found.addresses)
+        objection = await self._join(tuple(found.addresses))
+        if objection:
+            log.warning(NOT_YET, key, objection)
+        else:
+            log.info("joined by %s; addresses tried: %d", key, len(found.addresses))
 
 
 def read_peers(content: bytes | None) -> list[Address]:

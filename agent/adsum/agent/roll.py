@@ -21,6 +21,7 @@ from adsum.agent.commands import (
     RollCommand,
     RollMessage,
 )
+from adsum.agent.conflicts import Conflicts
 from adsum.agent.known_servers import KnownServers
 from adsum.agent.presence import Presence
 from adsum.agent.sharing import Sharing
@@ -48,6 +49,7 @@ from adsum.gossip.commands import ForceLeave, Join, Leave, Restart
 from adsum.gossip.core import Core
 from adsum.gossip.effects import (
     CarriedHeard,
+    ConflictSeen,
     EventHeard,
     GenerationAdvised,
     GenerationRaised,
@@ -106,6 +108,7 @@ class Roll:
         self.presence = Presence(view, own.node_id, own.datacenter)
         self.sharing = Sharing(now, gossip, published, self.presence, random, self._keep_generation, interner)
         self.servers = KnownServers()
+        self.conflicts = Conflicts(gossip)
         self.events = UserEvents(view, gossip.commons.me.profile.name)
         self.has_left = False
         self._rejoins = rejoins
@@ -287,6 +290,8 @@ class Roll:
             case MemberChanged():
                 self._member_changed(now, effect)
                 absorbed.append(effect)
+            case ConflictSeen():
+                absorbed.append(self.conflicts.seen(now, effect))
             case IsolationChanged():
                 self._look_whether_held(now)
                 absorbed.append(effect)
@@ -317,6 +322,7 @@ class Roll:
         self.presence.changed(now, change)
         self.sharing.member_changed(now, change)
         self.servers.changed(change)
+        self.conflicts.changed(change)
         if self._save_peers_ns is None and self._copying is not None:
             wait_ns = PEERS_SAVE_NS if self._has_saved_peers else FIRST_PEERS_SAVE_NS
             self._save_peers_ns = now.monotonic_ns + wait_ns

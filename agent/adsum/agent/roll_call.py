@@ -63,8 +63,8 @@ from adsum.net.gossiping import Gossiping
 from adsum.net.introduction import Peer
 from adsum.net.keyring import Keyring
 from adsum.now import Now
-from adsum.observe import journal
-from adsum.observe.entry import Recorded
+from adsum.observe import clash, journal
+from adsum.observe.entry import Recorded, entry_of_conflict
 from adsum.observe.journal import Journal
 from adsum.observe.roll import NetSource, RollSource
 from adsum.storage.disk import Disk
@@ -72,6 +72,7 @@ from adsum.storage.memory import MemoryDisk
 
 log = logging.getLogger("agent.roll")
 
+OBJECTION_S = 1.0
 RESTART_MS = 30_000  # how long others wait for one that said it comes back; ARCHITECTURE 4 allows no more
 
 Witness = Callable[[Now, Recorded], None]
@@ -89,6 +90,7 @@ class RollCall:
         self._random = random
         self._nursery: trio.Nursery
         self._tickets = 0
+        self._conflict_came = trio.Event()
         self._answers: dict[int, bytes] = {}  # of the questions in hand
         now = node.now()
         profile = own_profile(config, own)
@@ -151,6 +153,8 @@ class RollCall:
     def perform(self, effect: Effect) -> None:
         match effect:
             case MemberChanged() | Noted() | ConflictSeen() | IsolationChanged():
+                if isinstance(effect, ConflictSeen):
+                    self._conflict_came.set()
                 roll_log.tell(effect, self.name_of)
                 for witness in self.witnesses:
                     witness(self._node.now(), effect)
@@ -218,11 +222,18 @@ class RollCall:
     def _heard(self, source: Address, message: bytes, is_authentic: bool) -> None:  # noqa: FBT001 - a callback
         self._node.receive(Datagram(source, message, is_authentic))
 
-    async def _join(self, addresses: tuple[Address, ...]) -> None:
+    async def _join(self, addresses: tuple[Address, ...]) -> str:
+        """What is against us comes a moment later: whoever has our id is asked first whether it lives."""
+        self._conflict_came = trio.Event()
         try:
             await self._node.submit(Join(addresses))
         except Refused as refused:
             raise NotJoined(refused.refusal.sentence) from None
+        with trio.move_on_after(OBJECTION_S):
+            await self._conflict_came.wait()
+        now = self._node.now()
+        seen = self.roll.conflicts.about_me(now)
+        return clash.sentence(entry_of_conflict(now.wall_ms, seen, self.name_of)) if seen is not None else ""
 
 
 def own_profile(config: Config, own: CatalogNode) -> Profile:

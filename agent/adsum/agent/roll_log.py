@@ -8,6 +8,8 @@ from collections.abc import Callable
 from adsum.gossip.effects import ConflictSeen, Effect, IsolationChanged, MemberChanged
 from adsum.gossip.evidence import Cause, Evidence
 from adsum.gossip.order import Status
+from adsum.observe import clash
+from adsum.observe.entry import entry_of_conflict
 
 log = logging.getLogger("agent.roll")
 
@@ -26,18 +28,9 @@ def tell(effect: Effect, name_of: NameOf) -> None:
     match effect:
         case MemberChanged():
             _tell_change(effect, name_of)
-        case ConflictSeen(holder, newcomer) if holder == newcomer:
-            log.error(
-                "another member goes by the name or the id of this agent, %s, and does not let it in: "
-                "`adsum timeline` there names both",
-                holder.name,
-            )
-        case ConflictSeen(holder, newcomer):
-            log.error(
-                "two members claim one name or one id: %s at %s:%d holds it, %s at %s:%d is not let in: "
-                "give one another node_name, or empty the data_dir that was copied",
-                *(holder.name, *holder.address, newcomer.name, *newcomer.address),
-            )
+        case ConflictSeen():
+            entry = entry_of_conflict(0, effect, name_of)
+            log.error("%s %s", clash.sentence(entry), clash.instruction(entry))
         case IsolationChanged(True):
             log.warning("this agent reaches less than half of the members: it may be the one cut off")
         case IsolationChanged(False):

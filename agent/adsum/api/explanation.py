@@ -6,8 +6,9 @@ from collections.abc import Sequence
 
 from adsum.api.entry_rows import entry_row, shown_time
 from adsum.api.member_rows import MemberRow, Shown
+from adsum.observe import clash
 from adsum.observe.advice import Situation, advice, duration
-from adsum.observe.entry import Entry, Kind
+from adsum.observe.entry import PRUNED, Entry, Kind
 from adsum.observe.story import is_refutation, sentence, story
 
 LATELY_MS = 3_600_000
@@ -26,12 +27,14 @@ def explained(
     *,
     observer_is_isolated: bool,
     holds_last_known: bool,
+    conflict: Entry | None = None,
 ) -> Shown:
     """Entries about it and about the observer's isolation, oldest first. Without a row there are some."""
     last = next((entry for entry in reversed(entries) if entry.kind is Kind.CHANGE), None)
     name = row.name if row else entries[-1].node.name
     situation = Situation(
         name=name,
+        conflict=clash.instruction(conflict) if conflict is not None else "",
         status=row.status if row else FORGOTTEN,
         address=row.address if row else "",
         cause=last.grounds.cause if last else "",
@@ -47,7 +50,7 @@ def explained(
     return {
         "Node": name,
         "Status": situation.status,
-        "Summary": summary(situation, row, last, wall_ms),
+        "Summary": summary(situation, row, last, wall_ms) + _clash(conflict, row),
         "Story": [{"Time": shown_time(each.wall_ms), "Sentence": sentence(each)} for each in story(entries)],
         "Next": advice(situation),
         "Member": row,
@@ -69,10 +72,21 @@ def summary(it: Situation, row: MemberRow | None, last: Entry | None, wall_ms: i
             return (
                 f"{it.name} has been suspected for {for_ms}; {duration(it.time_left_ms)} are left to refute."
             )
+        case "left" if last is not None and last.note == PRUNED:
+            return f"{it.name} was pruned {for_ms} ago."
         case "left":
             return f"{it.name} left {for_ms} ago."
         case status:
             return f"{it.name} has been {status} for {for_ms}."
+
+
+def _clash(conflict: Entry | None, row: MemberRow | None) -> str:
+    """Both may have the name, and both the id; where they are tells them apart."""
+    if conflict is None:
+        return ""
+    newcomer = conflict.other
+    is_newcomer = newcomer is not None and (row.address if row else newcomer.address) == newcomer.address
+    return " " + clash.headline(conflict, of_newcomer=is_newcomer)
 
 
 def _refuted_since(entries: Sequence[Entry], since_ms: int) -> int:

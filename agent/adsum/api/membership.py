@@ -13,6 +13,7 @@ import trio
 
 from adsum.api import parameters
 from adsum.api.answers import json_answer
+from adsum.api.conflicts import own_conflict, standing_conflict
 from adsum.api.entry_rows import entry_row, shown_time
 from adsum.api.explanation import explained
 from adsum.api.member_rows import MemberRow, Shown, find, is_me, member_row, own_row
@@ -51,7 +52,9 @@ class Membership:
     async def members(self, request: Request, _rest: str) -> Response:
         gossip, now = self._agent.roll.gossip, self._agent.now()
         rows = [own_row(gossip)]
-        async for member in in_turns(gossip.members()):
+        # What concerns the observer alone costs little, also among thousands.
+        listed = [] if request.query.has("observer") else gossip.members()
+        async for member in in_turns(listed):
             rows.append(member_row(gossip, now, member))  # noqa: PERF401 - an async for
         rows.sort(key=lambda row: (row.name.casefold(), row.id))
         me, commons = own_row(gossip), gossip.commons
@@ -61,6 +64,7 @@ class Membership:
             "IsIsolated": commons.guard.is_isolated,
             "HoldsLastKnown": gossip.holds_last_known(now),
             "LocalHealth": commons.health.score,
+            "Conflict": own_conflict(self._agent, now),
             "Members": rows,
         }
         return json_answer(self._agent, request, shown)
@@ -93,6 +97,7 @@ class Membership:
             *(row, entries, now.wall_ms),
             observer_is_isolated=gossip.commons.guard.is_isolated,
             holds_last_known=gossip.holds_last_known(now),
+            conflict=standing_conflict(self._agent, now, name, row),
         )
         return json_answer(self._agent, request, {"Observer": own_row(gossip).name, **shown})
 

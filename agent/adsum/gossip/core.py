@@ -49,6 +49,7 @@ from adsum.gossip.effects import (
     GenerationRaised,
     LeaveDone,
     Refused,
+    Refuser,
     RootHeard,
     SyncPart,
 )
@@ -301,7 +302,7 @@ class Core:
         elif packet.kind == Kind.PING_REQUEST and is_known:
             self._relays.ask(now, source, packet.sequence, packet.about, packet.amount)
         elif packet.kind == Kind.REFUSAL:
-            self._refused(packet)
+            self._refused(source, header, packet)
         answers = self._hearsay.take_answers() if self._hearsay.answers else ()
         if answers and is_known:
             self._commons.send(now, source, Kind.GOSSIP, first=answers, beats=b"")
@@ -351,12 +352,14 @@ class Core:
                 coordinate=commons.vivaldi.packed,
             )
 
-    def _refused(self, packet: Packet) -> None:
+    def _refused(self, source: Address, header: Header, packet: Packet) -> None:
         """Our name or id is another's, says a member. Nothing is done about it here but to say so."""
         if packet.flags & Flag.CONFLICT:
-            holder = self._commons.roster.by_short.get(packet.about)
-            profile = self._commons.me.profile
-            self._commons.effects.append(ConflictSeen(holder.profile if holder else profile, profile))
+            commons = self._commons
+            holder = commons.roster.by_short.get(packet.about)
+            profile = commons.me.profile
+            refuser = Refuser(header.sender, source, packet.about)
+            commons.effects.append(ConflictSeen(holder.profile if holder else profile, profile, refuser))
 
     def _stream_pinged(self, now: Now, number: int, outcome: Outcome) -> None:
         is_refused = outcome is Outcome.REFUSED

@@ -105,11 +105,29 @@ class Noted:
 
 
 @dataclass(frozen=True, slots=True)
+class Refuser:
+    """A member that does not let this agent in, and who holds its name or id instead; by their short ids."""
+
+    short: bytes
+    address: Address
+    holder: bytes
+
+    @property
+    def is_party(self) -> bool:
+        """It claims the name for itself: two say so of each other, and neither is known to be first."""
+        return self.short == self.holder
+
+
+@dataclass(frozen=True, slots=True)
 class ConflictSeen:
-    """Two that claim one name or one id; the newcomer is not let in."""
+    """Two that claim one name or one id; the newcomer is not let in.
+
+    With a refuser the newcomer is this agent; it stands for the holder too while that one is not known."""
 
     holder: Profile
     newcomer: Profile
+    refuser: Refuser | None = None
+    is_contested: bool = False  # this agent is one of the two, and nobody else has said who was first
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,6 +14,7 @@ class Situation:
     status: str  # alive, suspect, failed, left; forgotten when it is on the roll no more
     address: str
     cause: str = ""  # of the last change of status
+    conflict: str = ""  # what to do about another of its name or id
     is_self: bool = False
     is_unmet: bool = False  # by this life of the observer; a life before knew it
     observer_is_isolated: bool = False
@@ -30,6 +31,8 @@ def advice(it: Situation) -> str:
             "This agent reaches less than half of the others, so look at this host's network first, and ask "
             f"another agent about {it.name}."
         )
+    if it.conflict:
+        return it.conflict
     if it.restarting_ms and it.status in ("alive", "suspect"):
         return f"Wait: it announced a restart and has {duration(it.restarting_ms)} left to come back."
     if it.is_unmet:

@@ -13,10 +13,10 @@ from uuid import UUID
 
 import msgspec
 
-from adsum.gossip.claims import Profile
+from adsum.gossip.claims import Address, Profile
 from adsum.gossip.effects import ConflictSeen, IsolationChanged, MemberChanged, Note, Noted
 from adsum.gossip.evidence import NO_PARTS, Evidence, Leg, PhiParts
-from adsum.gossip.order import Standing
+from adsum.gossip.order import Departure, Standing
 
 Recorded = MemberChanged | Noted | ConflictSeen | IsolationChanged
 # Of a short id; its digits, or nothing, for one that the roll does not know (any more).
@@ -25,6 +25,8 @@ NameOf = Callable[[bytes], str]
 UNKNOWN, FORGOTTEN = "unknown", "forgotten"  # before it was met, and after it was reaped or purged
 ISOLATED, CONNECTED = "isolated", "connected"
 STARTED = "started"
+PRUNED = "pruned"  # of who left: it is listed no more
+REFUSED, CONTESTED = "refused", "contested"  # of a conflict: this agent is not let in; neither is known first
 LEG_NAMES = {
     Leg.DIRECT: "direct",
     Leg.INDIRECT: "indirect",
@@ -60,7 +62,7 @@ class Grounds(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
     legs: tuple[str, ...] = ()
     phi: float = 0.0  # as the accuser saw it
     parts: PhiParts = NO_PARTS  # as the observer saw it
-    by: Somebody | None = None  # who decided, for a forced leave
+    by: Somebody | None = None  # who decided: to force a leave, or not to let the observer in
 
     @property
     def confirmations(self) -> int:
@@ -92,9 +94,8 @@ def entry_of(wall_ms: int, effect: Recorded, me: Profile, name_of: NameOf) -> En
         case Noted(note, member, evidence):
             grounds, word = grounds_of(evidence, name_of), note_word(note)
             return Entry(kind=Kind.NOTE, wall_ms=wall_ms, node=described(member), note=word, grounds=grounds)
-        case ConflictSeen(holder, newcomer):
-            other = described(newcomer)
-            return Entry(kind=Kind.CONFLICT, wall_ms=wall_ms, node=described(holder), other=other)
+        case ConflictSeen():
+            return entry_of_conflict(wall_ms, effect, name_of)
         case IsolationChanged(is_isolated):
             turned = ISOLATED if is_isolated else CONNECTED
             return Entry(kind=Kind.ISOLATION, wall_ms=wall_ms, node=described(me), after=turned)
@@ -105,15 +106,23 @@ def start_of(wall_ms: int, me: Profile) -> Entry:
 
 
 def described(profile: Profile) -> Somebody:
-    host, port = profile.address
-    address = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
-    return Somebody(str(UUID(bytes=profile.node_id)), profile.name, address)
+    return Somebody(str(UUID(bytes=profile.node_id)), profile.name, _placed(profile.address))
 
 
 def somebody(short: bytes, name_of: NameOf) -> Somebody:
     """The first half of a node id is how packets call a member; it is the beginning of the id as shown."""
-    digits, name = short.hex(), name_of(short)
-    return Somebody(f"{digits[:8]}-{digits[8:12]}-{digits[12:16]}", "" if name == digits else name)
+    name = name_of(short)
+    return Somebody(_digits(short), "" if name == short.hex() else name)
+
+
+def _digits(short: bytes) -> str:
+    digits = short.hex()
+    return f"{digits[:8]}-{digits[8:12]}-{digits[12:16]}"
+
+
+def _placed(address: Address) -> str:
+    host, port = address
+    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
 
 
 def leg_names(legs: Leg) -> tuple[str, ...]:
@@ -137,17 +146,34 @@ def grounds_of(evidence: Evidence, name_of: NameOf) -> Grounds:
     )
 
 
+def entry_of_conflict(wall_ms: int, seen: ConflictSeen, name_of: NameOf) -> Entry:
+    holder, newcomer, refuser = described(seen.holder), described(seen.newcomer), seen.refuser
+    if refuser is None:
+        note = CONTESTED if seen.is_contested else ""
+        return Entry(kind=Kind.CONFLICT, wall_ms=wall_ms, node=holder, other=newcomer, note=note)
+    if seen.holder == seen.newcomer:  # its name is known all the same: it is ours, or else the id is
+        known_at = _placed(refuser.address) if refuser.is_party else ""
+        holder = Somebody(_digits(refuser.holder), newcomer.name, known_at)
+    by = Somebody(_digits(refuser.short), somebody(refuser.short, name_of).name, _placed(refuser.address))
+    note = CONTESTED if refuser.is_party else REFUSED
+    return Entry(
+        kind=Kind.CONFLICT, wall_ms=wall_ms, node=holder, other=newcomer, note=note, grounds=Grounds(by=by)
+    )
+
+
 def _change(
     wall_ms: int, member: Profile, before: Standing | None, after: Standing | None, grounds: Grounds
 ) -> Entry:
     standing = after or before
     assert standing is not None, "a change from nothing to nothing"
+    is_pruned = after is not None and after.departure == Departure.PRUNED
     return Entry(
         kind=Kind.CHANGE,
         wall_ms=wall_ms,
         node=described(member),
         before=before.status.value if before else UNKNOWN,
         after=after.status.value if after else FORGOTTEN,
+        note=PRUNED if is_pruned else "",
         generation=standing.generation,
         incarnation=standing.incarnation,
         grounds=grounds,

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from adsum.observe.entry import ISOLATED, UNKNOWN, Entry, Kind, Somebody
+from adsum.observe import clash
+from adsum.observe.entry import ISOLATED, PRUNED, UNKNOWN, Entry, Kind, Somebody
 
 STORY_ENTRIES_MAX = 50
 BEFORE_MS = 60_000  # notes this close before the trouble belong to it
@@ -40,7 +41,7 @@ def sentence(entry: Entry) -> str:
         case Kind.NOTE:
             text = _NOTES.get(entry.note, _other_note)(entry)
         case Kind.CONFLICT:
-            text = _conflict(entry)
+            text = clash.sentence(entry)
         case Kind.ISOLATION:
             text = _isolation(entry)
         case Kind.START:
@@ -96,6 +97,8 @@ def _left(entry: Entry) -> str:
 
 
 def _forced(entry: Entry) -> str:
+    if entry.note == PRUNED:
+        return f"{entry.grounds.by or 'Somebody'} had {entry.node} pruned: it is no longer listed."
     return f"{entry.grounds.by or 'Somebody'} had {entry.node} leave, with force-leave."
 
 
@@ -158,24 +161,6 @@ def _other_note(entry: Entry) -> str:
 
 
 # The rest.
-
-
-def _conflict(entry: Entry) -> str:
-    holder, newcomer = entry.node, entry.other or Somebody("")
-    if holder == newcomer:  # the observer, told by somebody whom it does not know
-        return (
-            f"Another member goes by the name or the id of {holder} at {holder.address}, "
-            "and does not let it in."
-        )
-    if holder.id == newcomer.id:
-        return (
-            f"Two agents have the node id {holder.id}: {holder} at {holder.address} and {newcomer} at "
-            f"{newcomer.address}. The latter is not let in."
-        )
-    return (
-        f"Two members are called {holder}: {holder.id} at {holder.address} and {newcomer.id} at "
-        f"{newcomer.address}. The latter is not let in."
-    )
 
 
 def _isolation(entry: Entry) -> str:

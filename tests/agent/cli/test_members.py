@@ -67,6 +67,15 @@ def test_the_wide_area_pool_is_asked_for(adsum: Adsum, three: FakeAgent) -> None
     assert three.asked[0].query == {"segment": "_all", "wan": "1"}
 
 
+def test_an_agent_that_is_not_let_in_says_so_beside_its_list(adsum: Adsum, three: FakeAgent) -> None:
+    well = adsum("members")
+    conflict = {"IsLetIn": False, "Sentence": "d itself is not let in.", "Next": "Give it another node_name."}
+    three.answers["GET /v1/membership"] = {"Conflict": conflict}
+    assert adsum("members") == (0, well.out, "d itself is not let in. Give it another node_name.\n")
+    three.answers["GET /v1/membership"] = {"Conflict": conflict | {"IsLetIn": True}}
+    assert adsum("members") == well
+
+
 @pytest.fixture
 def seconds(monkeypatch: pytest.MonkeyPatch) -> list[Callable[[], None]]:
     """What happens in the seconds between two looks; after the last of them somebody presses Ctrl-C."""

@@ -28,7 +28,7 @@ def _told(refused: Refused, name: str) -> Failed:
 COMMAND = Command(
     run,
     arguments="NODE",
-    flags=(Flag("prune", "Forget the member at once, and its history."),),
+    flags=(Flag("prune", "Take the member off the list at once as well; the journal keeps its story."),),
     groups=(CONNECTION,),
     about="One that is still alive will soon be back on the roll.",
 )

@@ -7,7 +7,7 @@ import sys
 import time
 from collections import Counter
 
-from adsum.agent.cli.command import Call, Command, Flag, UsageError
+from adsum.agent.cli.command import Call, Command, Failed, Flag, UsageError
 from adsum.agent.cli.connection import CONNECTION, Api, connect
 from adsum.agent.cli.table import (
     OUTPUT,
@@ -53,7 +53,10 @@ def run(call: Call) -> int:
         found = _members(call, api, pattern)
         if call.is_on("watch"):
             return _watch(call, api, pattern, found)
+        conflict = "" if call.is_on("wan") else _conflict(api)
     _show(call, found)
+    if conflict:
+        print(printable(conflict), file=sys.stderr)
     if not found:
         print("No member is like that.", file=sys.stderr)
         return NOBODY
@@ -65,6 +68,15 @@ def _members(call: Call, api: Api, pattern: re.Pattern[str]) -> list[Row]:
     rows = map(_row, api.get_list("/v1/agent/members", query))
     ordered = sorted(rows, key=lambda row: (row["Segment"], row["Node"]))
     return [row for row in ordered if pattern.search(row["Status"])]
+
+
+def _conflict(api: Api) -> str:
+    """Why an agent that lists everybody is on nobody else's list. Consul knows nothing of it."""
+    try:
+        conflict = api.get_object("/v1/membership", [("observer", "1")]).get("Conflict")
+    except Failed:
+        return ""
+    return f"{conflict['Sentence']} {conflict['Next']}" if conflict and not conflict["IsLetIn"] else ""
 
 
 def _show(call: Call, rows: list[Row]) -> None:

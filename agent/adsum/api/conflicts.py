@@ -1,0 +1,51 @@
+"""Conflicts over names and ids that stand now, for those who ask about one of the two."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from adsum.observe import clash
+from adsum.observe.entry import Entry, entry_of_conflict
+
+if TYPE_CHECKING:
+    from adsum.api.door import Agent
+    from adsum.api.member_rows import MemberRow, Shown
+    from adsum.gossip.effects import ConflictSeen
+    from adsum.now import Now
+
+
+def own_conflict(agent: Agent, now: Now) -> Shown | None:
+    """Over the agent's own name or id."""
+    conflicts = agent.roll.conflicts
+    seen = conflicts.about_me(now)
+    if seen is None:
+        return None
+    entry = _entry(agent, now, seen)
+    return {
+        "IsLetIn": conflicts.is_let_in(now),
+        "Sentence": clash.sentence(entry),
+        "Next": clash.instruction(entry),
+    }
+
+
+def standing_conflict(agent: Agent, now: Now, name_or_id: str, row: MemberRow | None) -> Entry | None:
+    conflicts = agent.roll.conflicts
+    if row is not None and row.is_self:
+        seen = conflicts.about_me(now)
+        return _entry(agent, now, seen) if seen is not None else None
+    wanted = row.id if row is not None else name_or_id.casefold()
+    for seen in reversed(conflicts.of_others(now)):
+        entry = _entry(agent, now, seen)
+        parties = [entry.node, *([entry.other] if entry.other else [])]
+        if any(wanted in (each.id, each.name.casefold()) for each in parties):
+            return entry
+    return None
+
+
+def _entry(agent: Agent, now: Now, seen: ConflictSeen) -> Entry:
+    return entry_of_conflict(now.wall_ms, seen, lambda short: _name_of(agent, short))
+
+
+def _name_of(agent: Agent, short: bytes) -> str:
+    member = agent.roll.gossip.commons.roster.by_short.get(short)
+    return member.profile.name if member is not None else short.hex()
