@@ -302,6 +302,9 @@ async def test_isolation_of_the_observer_belongs_to_every_story_it_bears_on(aske
     assert found["Story"][-1]["Sentence"].startswith("n1 itself is isolated")
     assert found["Next"].startswith("This agent reaches less than half of the others")
     assert (await told(asker, "/v1/membership"))["IsIsolated"]
+    mine = await told(asker, "/v1/membership/explain/n1")
+    assert mine["Summary"] == "n1 is this agent itself, and reaches less than half of the others."
+    assert mine["Next"].startswith("Look at this host's network")
 
 
 async def test_a_member_is_found_by_its_id_too(asker: Asker) -> None:

@@ -59,6 +59,8 @@ def explained(
 
 
 def summary(it: Situation, row: MemberRow | None, last: Entry | None, wall_ms: int) -> str:
+    if it.is_self and it.observer_is_isolated:
+        return f"{it.name} is this agent itself, and reaches less than half of the others."
     if it.is_self:
         return f"{it.name} is this agent itself."
     if it.is_unmet:

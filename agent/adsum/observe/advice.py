@@ -33,6 +33,11 @@ def advice(it: Situation) -> str:
         )
     if it.conflict:
         return it.conflict
+    if it.observer_is_isolated:
+        return (
+            "Look at this host's network: whether UDP and TCP pass between here and the others, in both "
+            "directions. Until then answers go on as last known, marked stale."
+        )
     if it.restarting_ms and it.status in ("alive", "suspect"):
         return f"Wait: it announced a restart and has {duration(it.restarting_ms)} left to come back."
     if it.is_unmet:
