@@ -19,7 +19,7 @@ import trio
 from trio.testing import MockClock
 
 from adsum.api.idlers import Idlers
-from adsum.api.limits import Complaints, HttpCounters, HttpLimits
+from adsum.api.limits import HttpCounters, HttpLimits
 from adsum.api.listeners import BindFailed, bind_tcp, bind_unix
 from adsum.api.request import Request
 from adsum.api.response import Response, text
@@ -231,25 +231,6 @@ async def test_random_bytes_are_answered_or_dropped_and_nothing_is_left_behind(
             assert server.counters.handler_errors == 0
             assert server.counters.bodies_held_bytes == 0
     assert len(caplog.records) == 1
-
-
-def test_complaints_are_made_once_a_minute_and_say_how_many_were_not(
-    caplog: pytest.LogCaptureFixture,
-) -> None:
-    clock = MockClock()
-
-    async def complain() -> None:
-        complaints = Complaints(logging.getLogger("test"))
-        for _ in range(10):
-            complaints.say("kind", "Refused %s", "a")
-        clock.jump(61)
-        complaints.say("kind", "Refused %s", "b")
-
-    trio.run(complain, clock=clock)
-    assert [record.getMessage() for record in caplog.records] == [
-        "Refused a",
-        "Refused b (9 more since the last such line)",
-    ]
 
 
 async def test_cancelling_the_server_closes_listeners_and_connections() -> None:

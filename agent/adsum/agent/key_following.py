@@ -20,9 +20,9 @@ from adsum.agent.keyrings import LIST, Asks, Held, held_in
 from adsum.gossip.claims import Address
 from adsum.gossip.core import Core
 from adsum.net.calls import CallError
-from adsum.net.complaints import Complaints
 from adsum.net.gate import Gate
 from adsum.net.keyring import Key, Keyring
+from adsum.observe.complaints import Complaints
 
 ASKED_MAX = 16  # by lot: thousands that come back must not each ask thousands
 PAUSE_S = 3.0
@@ -83,14 +83,14 @@ class KeyFollowing:
         if key is not None:
             self._take(key)
         elif _is_stranded(self._keyring.keys, others):
-            self._complaints.say(LACKED)
+            self._complaints.say("lacked", LACKED)
 
     def _take(self, key: Key) -> None:
         left = self._keyring.primary
         try:
             self._keyring.use(key.text)
         except OSError as error:
-            self._complaints.say(NOT_WRITTEN % error.strerror)
+            self._complaints.say("not written", NOT_WRITTEN, error.strerror)
             return
         log.warning(TAKEN, left, key)
 

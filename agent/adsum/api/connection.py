@@ -32,9 +32,10 @@ if TYPE_CHECKING:
 
     from adsum.api.idlers import Idlers
     from adsum.api.known import KnownRequests
-    from adsum.api.limits import Complaints, HttpCounters, HttpLimits
+    from adsum.api.limits import HttpCounters, HttpLimits
     from adsum.api.request import Request
     from adsum.api.response import Response
+    from adsum.observe.complaints import Complaints
 
 RECEIVE_BYTES = 16 * 1024
 # Further than this a parked client's next requests are not read; then its hang-up shows at the deadline only.

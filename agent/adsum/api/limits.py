@@ -7,15 +7,11 @@ becomes a key: methods that we don't know share one name.
 
 from __future__ import annotations
 
-import logging
 from dataclasses import dataclass, field
-
-import trio
 
 KIBIBYTE = 1024
 MEBIBYTE = 1024 * KIBIBYTE
 METHODS = ("GET", "PUT", "POST", "DELETE", "HEAD", "OPTIONS", "other")
-COMPLAINT_INTERVAL_S = 60.0
 # Every cause is counted from the first scrape on.
 REJECTED = (
     "header_too_large",
@@ -78,23 +74,3 @@ class HttpCounters:
     handler_errors: int = 0  # our bugs
     accept_errors: int = 0
     rejected: dict[str, int] = field(default_factory=lambda: dict.fromkeys(REJECTED, 0))
-
-
-class Complaints:
-    """Log lines that the network can cause: one a minute of each kind, and how many were left unsaid."""
-
-    def __init__(self, logger: logging.Logger) -> None:
-        self._logger = logger
-        self._quiet_until: dict[str, float] = {}
-        self._unsaid: dict[str, int] = {}
-
-    def say(self, kind: str, message: str, *details: object) -> None:
-        """`kind` comes from a fixed set of ours; `details` are from the network and are logged escaped."""
-        now = trio.current_time()
-        if now < self._quiet_until.get(kind, now):
-            self._unsaid[kind] = self._unsaid.get(kind, 0) + 1
-            return
-        self._quiet_until[kind] = now + COMPLAINT_INTERVAL_S
-        unsaid = self._unsaid.pop(kind, 0)
-        suffix = f" ({unsaid} more since the last such line)" if unsaid else ""
-        self._logger.warning(message + "%s", *details, suffix)

@@ -15,9 +15,10 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from adsum.api.browser import BrowserRules, Foreign, check_browser
-from adsum.api.limits import Complaints, HttpCounters
+from adsum.api.limits import HttpCounters
 from adsum.api.request import BadPath, ClientGone, Request
 from adsum.api.response import HeaderList, Response, empty, encode_headers, text, too_large_sentence
+from adsum.observe.complaints import Complaints
 
 Handler = Callable[[Request, str], Awaitable[Response]]
 Network = ipaddress.IPv4Network | ipaddress.IPv6Network

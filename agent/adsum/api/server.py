@@ -21,8 +21,9 @@ import trio
 from adsum.api.connection import Connection, date_line, discard
 from adsum.api.idlers import Idlers
 from adsum.api.known import KnownRequests
-from adsum.api.limits import Complaints, HttpCounters, HttpLimits
+from adsum.api.limits import HttpCounters, HttpLimits
 from adsum.api.response import Response, text
+from adsum.observe.complaints import Complaints
 
 if TYPE_CHECKING:
     from adsum.api.connection import Wire

@@ -22,9 +22,10 @@ from adsum.net.tls_files import told
 if TYPE_CHECKING:
     from adsum.api.idlers import Idlers
     from adsum.api.known import KnownRequests
-    from adsum.api.limits import Complaints, HttpCounters, HttpLimits
+    from adsum.api.limits import HttpCounters, HttpLimits
     from adsum.api.request import Request
     from adsum.api.response import Response
+    from adsum.observe.complaints import Complaints
 
 HANDSHAKES_PER_PASS = 4  # with RSA keys of 4096 bits each signs for 4 ms
 RECORD_BYTES_MAX = 16 * 1024  # as much as one record of TLS holds

@@ -17,11 +17,11 @@ import trio
 
 from adsum.gossip.claims import Address
 from adsum.net.channel import Channel
-from adsum.net.complaints import Complaints
 from adsum.net.errors import BadPeer, NetError, Unwelcome
 from adsum.net.gate import Gate, Opened
 from adsum.net.introduction import Identity, Peer, Purpose, Refusal
 from adsum.net.syncs import PAYLOAD_BYTES_MAX, Sync
+from adsum.observe.complaints import Complaints
 
 PING_BYTES_MAX = 0  # nothing follows the introductions
 SYNC_IDLE_S = 10.0
@@ -124,7 +124,7 @@ class StreamServer:
             async with opened.channel:
                 await self._converse(opened)
         except (BadPeer, Unwelcome) as error:
-            self._complaints.say(f"the stream from {host} was closed: {error}")
+            self._complaints.say("closed", "the stream from %s was closed: %s", host, error)
         except NetError as error:
             log.debug("the stream from %s ended: %s", host, error)
         finally:
@@ -165,7 +165,9 @@ class StreamServer:
         counters, limits = self.counters, self._limits
         if counters.open >= limits.streams_max or self._by_host[host] >= limits.streams_per_host_max:
             counters.turned_away += 1
-            self._complaints.say(f"streams are turned away, among them one from {host}: too many are open")
+            self._complaints.say(
+                "turned away", "streams are turned away, among them one from %s: too many are open", host
+            )
             return False
         counters.open += 1
         self._by_host[host] += 1

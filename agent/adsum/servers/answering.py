@@ -16,8 +16,8 @@ from uuid import UUID
 import trio
 
 from adsum.net.calls import Declined
-from adsum.net.complaints import Complaints
 from adsum.net.introduction import Peer
+from adsum.observe.complaints import Complaints
 from adsum.raft.messages import Message, SnapshotOffer
 from adsum.servers import wire
 from adsum.servers.directory import KnownServer
@@ -97,7 +97,7 @@ class Answering:
             self.counters.other_version += 1
         else:
             self.counters.malformed += 1
-        self._complaints.say(f"a message from {caller.address.host} was dropped: {error}")
+        self._complaints.say("dropped", "a message from %s was dropped: %s", caller.address.host, error)
 
     def _is_admitted(self, caller: Peer) -> bool:
         now_s = trio.current_time()
@@ -106,7 +106,7 @@ class Answering:
         if not self._is_server(caller):
             self.counters.strangers += 1
             self._complaints.say(
-                f"{caller.address.host} spoke to this server and is no server of its cluster"
+                "stranger", "%s spoke to this server and is no server of its cluster", caller.address.host
             )
             return False
         if len(self._admitted) >= CALLERS_MAX:
