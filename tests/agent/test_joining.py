@@ -124,6 +124,8 @@ def test_a_damaged_file_of_peers_names_nobody(caplog: pytest.LogCaptureFixture) 
     with caplog.at_level(logging.WARNING):
         assert read_peers(b"\xff") == []
     assert "damaged" in caplog.text
-    assert read_peers(cbor2.dumps([["10.0.0.1", 8301], ["x"], 7])) == [Address("10.0.0.1", 8301)]
+    hostile = [["x"], 7, ["fe80::1%a\0b", 8301], ["example.com", 8301], ["10.0.0.2", 0], ["10.0.0.2", True]]
+    assert read_peers(cbor2.dumps([["10.0.0.1", 8301], *hostile])) == [Address("10.0.0.1", 8301)]
+    assert "6 entries of the file of peers are no addresses and are passed over" in caplog.text
     assert read_peers(cbor2.dumps({"a": 1})) == []
     assert read_peers(None) == []

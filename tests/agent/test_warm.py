@@ -70,7 +70,7 @@ def test_a_file_is_written_a_minute_after_the_start_and_then_only_after_a_change
     assert len(content(copying.tick(at(SAVE_NS), known, b"root")).owners) == 1
     assert copying.tick(at(2 * SAVE_NS), known, b"root") == ()
     assert copying.deadline() == 3 * SAVE_NS
-    assert len(content(copying.tick(at(3 * SAVE_NS), known, b"other"))) == 2
+    assert len(content(copying.tick(at(3 * SAVE_NS), known, b"other")).owners) == 1
 
 
 def test_who_is_hidden_now_is_a_change_though_the_catalog_is_the_same() -> None:
@@ -102,3 +102,29 @@ def test_spans_that_make_no_sense_are_not_recalled() -> None:
     profile = owner(1).profile
     assert warm.recalled(SavedOwner(profile, (b"\xff",))) is None
     assert warm.recalled(SavedOwner(profile, ())) is None
+
+
+@pytest.mark.parametrize(
+    "change",
+    [{2: "fe80::1%a\0b"}, {2: "example.com"}, {3: 0}, {3: 1 << 40}, {0: b"short"}, {5: [7]}, {6: 1}],
+    ids=["a NUL in the scope", "a name", "no port", "a port too great", "no id", "no spans", "no boolean"],
+)
+def test_an_owner_that_makes_no_sense_is_left_out_alone(change: dict[int, object]) -> None:
+    owners = content(Copying(at(0)).last(at(5), [owner(1), owner(2)])).owners
+    whos = [each.profile for each in owners]
+    rows = [[who.node_id, who.name, *who.address, b"", [], True] for who in whos]
+    for place, value in change.items():
+        rows[1][place] = value
+    copy = warm.decode(sealed([2, WALL_MS, rows]))
+    assert [each.profile.name for each in copy.owners] == ["n1"]
+    assert copy.unreadable == 1
+
+
+def test_of_an_owner_with_more_than_anybody_may_have_nothing_is_recalled(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    (saved,) = content(Copying(at(0)).last(at(5), [owner(1)])).owners
+    monkeypatch.setattr("adsum.catalog.replication.state.OWNER_BYTES_MAX", 1)
+    state = warm.recalled(saved)
+    assert state is not None
+    assert state.items == {}

@@ -13,6 +13,7 @@ from adsum.net.addresses import BadAddress, socket_address
 from adsum.net.datagrams import DATAGRAMS_PER_WAKE, Datagrams
 from adsum.net.listening import bind_both, bind_udp
 from adsum.net.sealing import Sealing
+from adsum.observe.faults import Faults
 from tests.net.support import KEY_A, ring
 
 MESSAGE = wire.header(b"sender-1", 7) + b"body"
@@ -134,6 +135,41 @@ async def test_errors_of_sending_are_counted_by_name() -> None:
         assert "other" not in one.counters.send_errors
 
 
+async def test_a_datagram_that_brings_a_fault_to_light_is_dropped_alone(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    async with running() as (one, heard):
+        receive, faults = heard.receive, Faults()
+
+        def receive_or_fail(source: Address, message: bytes) -> None:
+            if message.endswith(b"hostile"):
+                raise KeyError(message)
+            receive(source, message)
+
+        with bind_udp("127.0.0.1", 0) as sock:
+            other = Datagrams(sock, Sealing(ring(), "dc1"), receive_or_fail, print, faults=faults)
+            one.send(other.address, MESSAGE + b"hostile")
+            one.send(other.address, MESSAGE)
+            async with trio.open_nursery() as nursery:
+                nursery.start_soon(other.run)
+                await heard.until(messages=1)
+                nursery.cancel_scope.cancel()
+        assert faults.counts["datagram"] == 1
+        assert len(caplog.records) == 1
+
+
+async def test_a_failed_assertion_of_the_core_goes_through() -> None:
+    def receive(_source: Address, _message: bytes) -> None:
+        raise AssertionError("a state that cannot be")
+
+    async with running() as (one, _):
+        with bind_udp("127.0.0.1", 0) as sock:
+            other = Datagrams(sock, Sealing(ring(), "dc1"), receive, print)
+            one.send(other.address, MESSAGE)
+            with pytest.raises(AssertionError, match="cannot be"), trio.fail_after(5):
+                await other.run()
+
+
 @pytest.mark.parametrize("host", ["example.com", "", "127.0.0.1\0", "::1", "127.1", "0x7f.1"])
 async def test_names_are_never_resolved(host: str) -> None:
     async with running() as (one, _):
@@ -143,7 +179,11 @@ async def test_names_are_never_resolved(host: str) -> None:
 
 @pytest.mark.parametrize(
     "address",
-    [Address("10.0.0.1", 0), Address("10.0.0.1", 65_536), Address("fe80::1%nosuchcard", 1), Address("x", 1)],
+    [
+        *(Address("10.0.0.1", 0), Address("10.0.0.1", 65_536), Address("x", 1)),
+        *(Address("fe80::1%nosuchcard", 1), Address("fe80::1%a\0b", 1), Address("fe80::1%4294967296", 1)),
+        Address("fe80::1%" + "9" * 5_000, 1),
+    ],
 )
 def test_bad_addresses_are_refused(address: Address) -> None:
     with pytest.raises(BadAddress):

@@ -310,3 +310,20 @@ async def test_two_members_meet_by_a_join() -> None:
     assert one.ended == [JoinEnded(other.address, "")]
     assert [(each.profile.name, each.status) for each in one.core.members()] == [("other", Status.ALIVE)]
     assert [(each.profile.name, each.status) for each in other.core.members()] == [("one", Status.ALIVE)]
+
+
+async def test_what_a_report_brings_to_light_ends_no_exchange_and_no_agent() -> None:
+    class Faulty(Side):
+        def reported(self, report: Report) -> None:
+            super().reported(report)
+            raise KeyError("hostile")
+
+    one, other = Faulty("one"), Side("other", answer=SyncMessage(2))
+    async with running(one, other):
+        one.network.perform(PingStream(7, other.short, other.address, 5 * SECOND))
+        await one.until(StreamPinged)
+        one.network.perform(OpenSync(8, other.address, SyncMessage(1)))
+        await other.until(SyncBroken)
+        await one.until(SyncFailed)
+        one.network.perform(Send(other.address, MESSAGE))
+        await other.until_datagram()

@@ -56,6 +56,7 @@ FAREWELL_S = 5.0
 ANSWER_S = 0.1
 STATUS_INTERVAL_S = 10.0
 SAVED_COPY = "catalog-copy"  # `warm.COPY`, which is loaded with the roll
+SAVED_OF_OTHERS = ("peers", SAVED_COPY)  # `roll.PEERS`, loaded as late
 # A server's first pass looks at its socket, the loop's next sees what waits there, the one after answers.
 PASSES_TO_ANSWER = 3
 # While a thread loads code, the loop gets its turn a tenth as late as Python's 5 ms.

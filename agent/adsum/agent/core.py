@@ -120,11 +120,15 @@ class Core:
                 self.own.restore_ttl(now, state.check_id, state.status, state.output, left_ns)
         return self._settled(now)
 
-    def call_roll(self, now: Now, roll: Roll, copy: SavedCopy | None = None) -> list[Effect]:
-        """From here on others are heard, and hear of us. The copy is what the last life knew of them."""
+    def call_roll(self, now: Now, roll: Roll) -> list[Effect]:
+        """From here on others are heard, and hear of us."""
         self.roll = roll
-        if copy is not None:
-            roll.restore(now, copy)
+        return self._settled(now)
+
+    def recall(self, now: Now, copy: SavedCopy) -> list[Effect]:
+        """What the agent knew of others before it was started again, all of it or a part."""
+        assert self.roll is not None, "the roll is called before"
+        self.roll.restore(now, copy)
         return self._settled(now)
 
     def command(self, now: Now, request: int, command: Command) -> list[Effect]:

@@ -13,12 +13,12 @@ import logging
 from collections.abc import Awaitable, Callable, Sequence
 from random import Random
 
-import cbor2
 import trio
 
+from adsum.address import is_ip_host
 from adsum.agent.config.config import Config
 from adsum.agent.sockets import CannotStart
-from adsum.gossip.claims import Address
+from adsum.gossip.claims import Address, BadClaim, strict_loads
 from adsum.net import join_names
 from adsum.now import SECOND
 
@@ -121,17 +121,21 @@ class Joining:
 
 
 def read_peers(content: bytes | None) -> list[Address]:
-    """Those of the last life; a file that makes no sense names nobody."""
+    """Those of the last life; what makes no sense is passed over."""
     if content is None:
         return []
     try:
-        listed = cbor2.loads(content)
-    except (cbor2.CBORDecodeError, ValueError):
+        listed = strict_loads(content)
+    except BadClaim:
         log.warning("the file of peers is damaged and not used; retry_join finds the cluster as well")
         return []
-    peers = []
+    peers, unreadable = [], 0
     for each in listed if isinstance(listed, list) else ():
         match each:
-            case [str(host), int(port)]:
+            case [str(host), int(port)] if is_ip_host(host) and 0 < port < 65_536 and port is not True:
                 peers.append(Address(host, port))
+            case _:
+                unreadable += 1
+    if unreadable:
+        log.warning("%d entries of the file of peers are no addresses and are passed over", unreadable)
     return peers

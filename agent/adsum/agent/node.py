@@ -23,6 +23,7 @@ from adsum.catalog.local import Local
 from adsum.catalog.view import View
 from adsum.effects import Effect, Log, Notify, Persist, Refusal, Reply, RunCheck, Severity, StopCheck
 from adsum.now import MILLISECOND, SECOND, Now
+from adsum.observe.faults import Faults
 from adsum.storage.writer import Writer
 
 if TYPE_CHECKING:
@@ -56,6 +57,7 @@ class _Pending:
 class Node:
     def __init__(self, core: Core, clock: Callable[[], Now] = system_now) -> None:
         self.core = core
+        self.faults = Faults()
         self.watches = Watches()
         self._clock = clock
         self._pending: dict[int, _Pending] = {}  # one for each request being answered
@@ -97,7 +99,18 @@ class Node:
     def call_roll(self, roll_call: RollCall, copy: SavedCopy | None) -> None:
         """Until then nobody is heard, and the core asks nothing of the network."""
         self._roll_call = roll_call
-        self.perform(self.core.call_roll(self._clock(), roll_call.roll, copy))
+        self.perform(self.core.call_roll(self._clock(), roll_call.roll))
+        if copy is not None:
+            for owner in copy.owners:
+                self._recall(copy._replace(owners=(owner,)))
+
+    def _recall(self, copy: SavedCopy) -> None:
+        try:
+            effects = self.core.recall(self._clock(), copy)
+        except Exception as error:
+            self.faults.dropped("saved", error)
+        else:
+            self.perform(effects)
 
     @property
     def journal(self) -> Journal:
@@ -144,27 +157,36 @@ class Node:
     # Effects.
 
     def perform(self, effects: list[Effect]) -> None:
+        """One that fails, fails alone, for what it says may come from anywhere; but for the disk's, on which
+        somebody relies."""
         for effect in effects:
-            match effect:
-                case RunCheck(check_id, run, definition):
-                    assert self._runner is not None
-                    self._runner.start(check_id, run, definition)
-                case StopCheck(check_id):
-                    assert self._runner is not None
-                    self._runner.stop(check_id)
-                case Notify(topics):
-                    self.watches.notify(topics)
-                case Persist():
-                    assert self._writer is not None
-                    self._writer.write(effect)
-                case Reply(request, refusal):
-                    self._answer(request, refusal)
-                case Log(severity, sentence):
-                    log.log(LEVELS[severity], sentence)
-                case _:
-                    assert self._roll_call is not None
-                    self._roll_call.perform(effect)
+            if type(effect) is Persist:
+                assert self._writer is not None
+                self._writer.write(effect)
+                continue
+            try:
+                self._perform(effect)
+            except Exception as error:
+                self.faults.dropped("effect", error)
         self._set_alarm()
+
+    def _perform(self, effect: Effect) -> None:
+        match effect:
+            case RunCheck(check_id, run, definition):
+                assert self._runner is not None
+                self._runner.start(check_id, run, definition)
+            case StopCheck(check_id):
+                assert self._runner is not None
+                self._runner.stop(check_id)
+            case Notify(topics):
+                self.watches.notify(topics)
+            case Reply(request, refusal):
+                self._answer(request, refusal)
+            case Log(severity, sentence):
+                log.log(LEVELS[severity], sentence)
+            case _:
+                assert self._roll_call is not None
+                self._roll_call.perform(effect)
 
     def _answer(self, request: int, refusal: Refusal | None) -> None:
         pending = self._pending.get(request)

@@ -209,6 +209,7 @@ class RollCall:
         network = Gossiping(
             *(ears, security, lambda: identity, self._heard, self._node.receive, self.colleagues.server),
             allowed=Allowed(config.serf_lan_allowed_cidrs),
+            faults=self._node.faults,
         )
         self.colleagues.attach(network.gate)
         if not self.keyring and not ipaddress.ip_address(host).is_loopback:
@@ -255,11 +256,14 @@ def saved_copy(disk: Disk) -> SavedCopy | None:
     if content is None:
         return None
     try:
-        return decode_copy(content)
+        copy = decode_copy(content)
     except Damaged as problem:
         aside = disk.set_aside(COPY)
         log.error("the saved catalog is damaged (%s); it was set aside as %s and is not used", problem, aside)
         return None
+    if copy.unreadable:
+        log.error("%d nodes of the saved catalog cannot be read and are left out", copy.unreadable)
+    return copy
 
 
 def open_keyring(config: Config, disk: Disk) -> Keyring:

@@ -6,6 +6,7 @@ holds) fails here before the loop starts, with one sentence and exit status 1.
 
 from __future__ import annotations
 
+import contextlib
 import fcntl
 import logging
 import os
@@ -17,9 +18,11 @@ from typing import IO
 
 import trio
 
-from adsum.agent.assembly import Assembly
+from adsum.agent import crashes
+from adsum.agent.assembly import SAVED_OF_OTHERS, Assembly
 from adsum.agent.config.build import Loaded
 from adsum.agent.file_limit import raise_file_limit
+from adsum.agent.node import system_now
 from adsum.agent.sockets import CannotStart
 from adsum.observe import logs
 from adsum.storage.disk import OsDisk
@@ -39,11 +42,15 @@ def run_agent(loaded: Loaded, read_again: Callable[[], Loaded]) -> int:
         write_pid(config.pid_file)
         disk = OsDisk(Path(config.data_dir)) if config.data_dir else MemoryDisk()
         assembly = Assembly(loaded, read_again, disk, SystemRandom(), stream)
+        crashes.begin(disk, system_now().wall_ms, SAVED_OF_OTHERS)
     except (CannotStart, OSError) as problem:
         print(f"The agent did not start: {problem}", file=sys.stderr)
         return 1
     try:
-        return run_to_the_end(assembly, config.data_dir)
+        exit_status = run_to_the_end(assembly, config.data_dir)
+        with contextlib.suppress(OSError):  # a disk that fails is why it ends
+            crashes.end(disk)
+        return exit_status
     finally:
         remove_pid(config.pid_file)
         if lock is not None:

@@ -15,9 +15,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import NamedTuple
 
+from adsum.address import is_ip_host
 from adsum.catalog.replication.bodies import FRAME_BYTES
 from adsum.catalog.replication.deltas import decode as decode_delta
-from adsum.catalog.replication.state import OwnerState, applied, span_of
+from adsum.catalog.replication.state import OwnerState, TooBig, applied, span_of
 from adsum.catalog.replication.strict import BadBytes
 from adsum.catalog.saved import Damaged, opened, sealed
 from adsum.effects import FileChange, WriteFile
@@ -47,6 +48,7 @@ class KnownOwner(NamedTuple):
 class SavedCopy(NamedTuple):
     wall_ms: int
     owners: tuple[SavedOwner, ...]
+    unreadable: int = 0  # owners that were left out
 
 
 def encode(copy: SavedCopy) -> bytes:
@@ -62,20 +64,27 @@ def decode(content: bytes) -> SavedCopy:
     """Raises `Damaged`."""
     match opened(content):
         case [1, int(wall_ms), list(rows)]:
-            shown = ([*row, True] if type(row) is list else row for row in rows)
-            return SavedCopy(wall_ms, tuple(map(_owner, shown)))
+            return _copy(wall_ms, ([*row, True] if type(row) is list else row for row in rows))
         case [2, int(wall_ms), list(rows)]:
-            return SavedCopy(wall_ms, tuple(map(_owner, rows)))
+            return _copy(wall_ms, rows)
     raise Damaged("it holds no catalog")
 
 
-def _owner(row: object) -> SavedOwner:
+def _copy(wall_ms: int, rows: Iterable[object]) -> SavedCopy:
+    """What makes no sense costs its owner and no other."""
+    owners = [_owner(row) for row in rows]
+    known = tuple(owner for owner in owners if owner is not None)
+    return SavedCopy(wall_ms, known, len(owners) - len(known))
+
+
+def _owner(row: object) -> SavedOwner | None:
     match row:
         case [bytes(node_id), str(name), str(host), int(port), bytes(meta), list(spans), bool(is_shown)]:
-            if len(node_id) == 16 and all(type(span) is bytes for span in spans):
+            is_member = len(node_id) == 16 and is_ip_host(host) and 0 < port < 65_536
+            if is_member and all(type(span) is bytes for span in spans):
                 profile = Profile(node_id, name, Address(host, port), meta)
                 return SavedOwner(profile, tuple(spans), is_shown)
-    raise Damaged("it holds an owner that is none")
+    return None
 
 
 def file(copy: SavedCopy) -> FileChange:
@@ -151,7 +160,10 @@ def recalled(saved: SavedOwner) -> OwnerState | None:
             state = OwnerState(delta.owner, delta.generation)
         if (delta.owner, delta.generation) != (state.owner, state.generation):
             break
-        state = applied(state, delta)
+        try:
+            state = applied(state, delta)
+        except TooBig:
+            break
     return state
 
 

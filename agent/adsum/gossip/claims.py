@@ -17,6 +17,7 @@ from typing import Any, NamedTuple
 
 import cbor2
 
+from adsum.address import is_ip_host
 from adsum.frozen import dataclass
 from adsum.gossip.order import Departure, Rank, Standing
 
@@ -273,8 +274,10 @@ def _alive(fields: list[Any], encoded: bytes) -> Alive:
     _check_counters(generation, incarnation)
     if len(node_id) != 16 or not 0 < len(name.encode()) <= NAME_BYTES_MAX or len(meta) > META_BYTES_MAX:
         raise BadClaim("a member without proper id, name or meta")
-    if not 0 < port < 65_536 or not 0 < len(host) <= 64 or not 0 < version_min <= version_max < 256:
-        raise BadClaim("a member without proper address or versions")
+    if type(port) is not int or not 0 < port < 65_536 or not is_ip_host(host):
+        raise BadClaim("a member without proper address")
+    if not 0 < version_min <= version_max < 256:
+        raise BadClaim("a member without proper versions")
     profile = Profile(node_id, name, Address(host, port), meta, version_min, version_max)
     standing = Standing(generation, Departure.NONE, incarnation, Rank.ALIVE)
     return _alive_of(profile, standing, encoded)

@@ -324,16 +324,18 @@ class Core:
 
     def _hear_claims(self, now: Now, packet: Packet, told_by: Source) -> None:
         commons = self._commons
-        for place, encoded in enumerate(packet.claims):
-            try:
-                claim = commons.claims.decode(encoded)
-            except BadClaim:
-                commons.tally.drop("bad claim")
-                continue
-            age = packet.ages[place] if place < len(packet.ages) else ages.UNKNOWN
-            commons.hears = Hears(is_sync=False, age=age)
-            self._hearsay.hear(now, claim, told_by)
-        commons.hears = None
+        try:
+            for place, encoded in enumerate(packet.claims):
+                try:
+                    claim = commons.claims.decode(encoded)
+                except BadClaim:
+                    commons.tally.drop("bad claim")
+                    continue
+                age = packet.ages[place] if place < len(packet.ages) else ages.UNKNOWN
+                commons.hears = Hears(is_sync=False, age=age)
+                self._hearsay.hear(now, claim, told_by)
+        finally:
+            commons.hears = None
 
     def _ping(self, now: Now, source: Address, packet: Packet, known: Member | None) -> None:
         """Meant for whoever had this address before me: no answer, for an answer would say it lives."""

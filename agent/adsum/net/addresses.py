@@ -12,6 +12,8 @@ from typing import Any
 
 from adsum.gossip.claims import Address
 
+SCOPE_END = 1 << 32  # a number of 32 bits in the kernel's form of the address
+SCOPE_DIGITS_MAX = 11
 SocketAddress = tuple[Any, ...]  # as the socket module writes it: host, port, and two more for IPv6
 
 
@@ -35,11 +37,11 @@ def socket_address(address: Address) -> tuple[socket.AddressFamily, SocketAddres
 def _scope(name: str | None) -> int:
     if name is None:
         return 0
-    if name.isdecimal():
+    if name.isdecimal() and name.isascii() and int(name[:SCOPE_DIGITS_MAX]) < SCOPE_END:
         return int(name)
     try:
         return socket.if_nametoindex(name)
-    except OSError as error:
+    except (OSError, ValueError) as error:  # no such interface, or a text that cannot be a name
         raise BadAddress(f"there is no network interface {name!r}") from error
 
 

@@ -24,6 +24,7 @@ import trio
 
 from adsum.gossip.claims import Address
 from adsum.net.addresses import BadAddress, SocketAddress, address_of, socket_address
+from adsum.observe.faults import Faults
 
 DATAGRAMS_PER_WAKE = 64
 ERRORS_PER_WAKE = 64
@@ -79,12 +80,14 @@ class Datagrams:
         unreachable: Callable[[Address], None],
         *,
         bytes_max: int = DATAGRAM_BYTES_MAX,
+        faults: Faults | None = None,
     ) -> None:
         self.counters = DatagramCounters()
         self._sock = sock
         self._door = door
         self._receive = receive
         self._unreachable = unreachable
+        self._faults = faults or Faults()
         self._bytes_max = bytes_max
         self._targets: dict[Address, SocketAddress] = {}
         self._origins: dict[SocketAddress, Address] = {}
@@ -160,9 +163,12 @@ class Datagrams:
             if len(datagram) > bytes_max:
                 counters.received_oversized += 1
                 continue
-            message = open_(datagram)
-            if message is not None:
-                self._receive(origins.get(origin) or self._origin(origin), message)
+            try:
+                message = open_(datagram)
+                if message is not None:
+                    self._receive(origins.get(origin) or self._origin(origin), message)
+            except Exception as error:
+                self._faults.dropped("datagram", error)
         else:
             counters.drains_full += 1
         self._drain_errors()
@@ -175,7 +181,10 @@ class Datagrams:
                 return  # most of the time at once: nothing is in the queue
             for _, kind, note in ancillary:
                 if kind in (IP_RECVERR, IPV6_RECVERR) and len(note) >= EXTENDED_ERROR.size:
-                    self._note_error(note, target)
+                    try:
+                        self._note_error(note, target)
+                    except Exception as error:
+                        self._faults.dropped("datagram", error)
 
     def _note_error(self, note: bytes, target: SocketAddress) -> None:
         number, origin, *_ = EXTENDED_ERROR.unpack_from(note)

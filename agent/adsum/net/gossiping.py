@@ -38,6 +38,7 @@ from adsum.net.sealing import Sealing, is_sealed
 from adsum.net.streams import ServesCalls, StreamServer
 from adsum.net.syncs import Sync
 from adsum.now import SECOND
+from adsum.observe.faults import Faults
 
 STREAM_PINGS_MAX = 256  # a core asks for one a probe, and some for others
 SYNCS_MAX = 64  # a core opens 16 at a time, and a few more when it leaves
@@ -64,8 +65,10 @@ class Gossiping:
         report: Callable[[Report], None],
         calls: ServesCalls | None = None,
         allowed: Allowed | None = None,
+        faults: Faults | None = None,
     ) -> None:
         self.allowed = allowed or Allowed()
+        self._faults = faults or Faults()
         self.counters = GossipingCounters()
         self.sealing = Sealing(
             security.keyring,
@@ -74,7 +77,9 @@ class Gossiping:
             verify_incoming=security.verify_incoming,
         )
         self.gate = Gate(identity, security)
-        self.datagrams = Datagrams(ears.udp, self.sealing, self._heard, self._unreachable)
+        self.datagrams = Datagrams(
+            ears.udp, self.sealing, self._heard, self._unreachable, faults=self._faults
+        )
         self.streams = StreamServer(
             self.gate, answer_sync=self._answer_sync, calls=calls, lets_in=self.allowed.lets_in
         )
@@ -114,7 +119,7 @@ class Gossiping:
             self._hear(source, message, not self._keyring or is_sealed(message))
 
     def _unreachable(self, address: Address) -> None:
-        self._report(Unreachable(address))
+        self._tell(Unreachable(address))
 
     # Pings over a stream.
 
@@ -135,17 +140,27 @@ class Gossiping:
             outcome = Outcome.SILENT
         except NetError:
             outcome = Outcome.HELD
+        except Exception as error:
+            self._faults.dropped("effect", error)
+            outcome = Outcome.UNTRIED
         else:
             is_meant = identity.node_id[:SHORT] == effect.member
             outcome = Outcome.ANSWERED if is_meant else Outcome.HELD
         finally:
             self.counters.pings_open -= 1
-        self._report(StreamPinged(effect.probe, outcome))
+        self._tell(StreamPinged(effect.probe, outcome))
 
     async def _report_soon(self, report: Report) -> None:
         """Not from within the call that asked."""
         await trio.lowlevel.checkpoint()
-        self._report(report)
+        self._tell(report)
+
+    def _tell(self, report: Report) -> None:
+        """What the other side said is in it."""
+        try:
+            self._report(report)
+        except Exception as error:
+            self._faults.dropped("stream", error)
 
     # Exchanges of rosters that we open.
 
@@ -164,7 +179,10 @@ class Gossiping:
         except NetError as error:
             if effect.message.wants_answer:
                 is_busy = isinstance(error, TurnedAway) and error.reason == BUSY_REASON
-                self._report(SyncFailed(effect.ticket, str(error), is_busy=is_busy))
+                self._tell(SyncFailed(effect.ticket, str(error), is_busy=is_busy))
+        except Exception as error:
+            self._faults.dropped("stream", error)
+            self._tell(SyncFailed(effect.ticket, "it said something that this agent failed to handle"))
         finally:
             self.counters.syncs_open -= 1
             self._closings.pop(effect.ticket, None)
@@ -197,6 +215,6 @@ class Gossiping:
             await sync.send(answer)
             closing = await sync.receive(idle_s=streams.SYNC_IDLE_S)
         except (NetError, trio.Cancelled):
-            self._report(SyncBroken(ticket))
+            self._tell(SyncBroken(ticket))
             raise
-        self._report(SyncClosed(ticket, closing))
+        self._tell(SyncClosed(ticket, closing))

@@ -144,7 +144,9 @@ class Cluster(GossipWorld):
         self._do(host, core.start(self.now, registrations.load(disk)))
         content = disk.read(COPY)
         copy = decode_copy(content) if content is not None else None
-        self._do(host, core.call_roll(self.now, player.roll, copy))
+        self._do(host, core.call_roll(self.now, player.roll))
+        if copy is not None:
+            self._do(host, core.recall(self.now, copy))
         return player
 
     # What agents ask of their hosts.
