@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 from collections.abc import Mapping
+from functools import partial
 from random import Random
 
 import cbor2
@@ -14,13 +15,13 @@ from adsum.agent.key_following import ASKED_MAX, KeyFollowing, followed
 from adsum.agent.keyrings import LIST, Held
 from adsum.gossip import core as gossip_core
 from adsum.gossip.claims import Address, Profile, alive
-from adsum.gossip.commands import SyncAsked
-from adsum.gossip.effects import SyncMessage, SyncPart
+from adsum.gossip.effects import SyncPart
 from adsum.gossip.settings import GossipSettings, Identity
 from adsum.net.calls import NotSent
 from adsum.net.keyring import Key, Keyring
 from adsum.now import SECOND, Now
 from adsum.storage.memory import MemoryDisk
+from adsum.testing.introducing import introduce
 
 NOW = Now(1_000 * SECOND, 1_800_000_000_000)
 OLD, NEW, NEWEST = (base64.b64encode(bytes([number]) * 32).decode() for number in (1, 2, 3))
@@ -84,7 +85,7 @@ def following(keyring: Keyring, others: Others, members: int) -> KeyFollowing:
     core = gossip_core.Core(NOW, GossipSettings(), Identity(profile_of(1), 1), Random(0))
     profiles = [Profile(n.to_bytes(8) * 2, f"m{n}", Address("10.0.0.1", n)) for n in range(2, members + 2)]
     parts = tuple(SyncPart(alive(profile, 1, 0).encoded) for profile in profiles)
-    core.report(NOW, SyncAsked(1, SyncMessage(0, parts, wants_answer=False)))
+    introduce(partial(core.command, NOW), partial(core.report, NOW), *parts)
     assert len(core.members()) == members
     return KeyFollowing(keyring, core, others, Random(0))
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import logging
 from dataclasses import dataclass, field
+from functools import partial
 from random import Random
 
 import pytest
@@ -13,8 +14,7 @@ from adsum.agent.keyrings import IS_PRIMARY, LACKS, OUTGOING_OFF, Keyrings, Roun
 from adsum.gossip import core as gossip_core
 from adsum.gossip.claims import Address, Profile, alive, dead, suspect
 from adsum.gossip.claims import Cause as DeadCause
-from adsum.gossip.commands import SyncAsked
-from adsum.gossip.effects import SyncMessage, SyncPart
+from adsum.gossip.effects import SyncPart
 from adsum.gossip.hearsay import Source
 from adsum.gossip.settings import GossipSettings, Identity
 from adsum.net.calls import Declined, NotSent
@@ -23,6 +23,7 @@ from adsum.net.introduction import Peer
 from adsum.net.keyring import BadKey, EncryptionOff, Key, Keyring, KeyringError
 from adsum.now import SECOND, Now
 from adsum.storage.memory import MemoryDisk
+from adsum.testing.introducing import introduce
 
 NOW = Now(1_000 * SECOND, 1_800_000_000_000)
 OLD, NEW = (base64.b64encode(bytes([number]) * 32).decode() for number in (1, 2))
@@ -73,7 +74,7 @@ def everywhere(*keys: str) -> dict[str, list[str]]:
 def gossip_of(name: str) -> gossip_core.Core:
     core = gossip_core.Core(NOW, GossipSettings(), Identity(profile_of(name), 1), Random(0))
     parts = tuple(SyncPart(alive(profile_of(other), 1, 0).encoded) for other in NAMES if other != name)
-    core.report(NOW, SyncAsked(1, SyncMessage(0, parts, wants_answer=False)))
+    introduce(partial(core.command, NOW), partial(core.report, NOW), *parts)
     return core
 
 
@@ -159,7 +160,7 @@ async def test_members_that_failed_are_not_asked() -> None:
 
 
 def source_of(name: str) -> Source:
-    return Source(address_of(name), profile_of(name).short)
+    return Source(address_of(name), profile_of(name).short, is_member=True)
 
 
 async def test_without_encryption_nobody_is_asked() -> None:

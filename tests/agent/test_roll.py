@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from random import Random
 
 import cbor2
@@ -15,9 +16,11 @@ from adsum.effects import WriteFile
 from adsum.gossip import wire
 from adsum.gossip.claims import Address, Claim
 from adsum.gossip.core import Core
+from adsum.gossip.effects import SyncPart
 from adsum.gossip.settings import GossipSettings, Identity
 from adsum.gossip.wire import Kind
 from adsum.now import MILLISECOND, SECOND, Now
+from adsum.testing.introducing import introduce
 from tests.gossip.support import GENERATION, WALL_MS, alive, dead, profile, short
 
 NODE = Node(node_id="00000000-0000-0000-0000-000000000001", name="me", address="10.0.0.1", datacenter="dc1")
@@ -35,6 +38,10 @@ class Stage:
     def now(self) -> Now:
         return Now(self.now_ns, WALL_MS + self.now_ns // MILLISECOND)
 
+    def meet(self, name: str) -> None:
+        command, receive = partial(self.roll.command, self.now, 1), partial(self.roll.receive, self.now)
+        introduce(command, receive, SyncPart(alive(name).encoded))
+
     def hear(self, *told: Claim) -> None:
         encoded = [claim.encoded for claim in told]
         message = wire.header(short("a"), GENERATION) + wire.encode(Kind.GOSSIP, claims=encoded)
@@ -51,7 +58,7 @@ class Stage:
 
 def test_the_first_peers_are_written_down_at_once_and_later_ones_now_and_then() -> None:
     stage = Stage()
-    stage.hear(alive("a"))
+    stage.meet("a")
     assert stage.peers_after(SECOND // 2) == [profile("a").address]
     stage.hear(alive("b"))
     assert stage.peers_after(SECOND // 2) is None
@@ -60,7 +67,8 @@ def test_the_first_peers_are_written_down_at_once_and_later_ones_now_and_then() 
 
 def test_those_who_failed_are_written_down_behind_the_others() -> None:
     stage = Stage()
-    stage.hear(alive("a"), alive("b"), dead("a", "b"))
+    stage.meet("a")
+    stage.hear(alive("b"), dead("a", "b"))
     assert stage.peers_after(SECOND) == [profile("b").address, profile("a").address]
 
 

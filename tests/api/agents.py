@@ -9,6 +9,7 @@ import hashlib
 import logging
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import replace
+from functools import partial
 from random import Random
 
 import msgspec
@@ -44,7 +45,7 @@ from adsum.effects import Effect, Notify, Reply
 from adsum.gossip import claims, wire
 from adsum.gossip import core as gossip_core
 from adsum.gossip.claims import Address, Alive, Profile, alive
-from adsum.gossip.commands import SyncAsked, SyncFailed
+from adsum.gossip.commands import SyncFailed
 from adsum.gossip.coordinates import Coordinate
 from adsum.gossip.effects import (
     ConflictSeen,
@@ -52,7 +53,6 @@ from adsum.gossip.effects import (
     MemberChanged,
     Noted,
     OpenSync,
-    SyncMessage,
     SyncPart,
 )
 from adsum.gossip.rtt import Path
@@ -64,6 +64,7 @@ from adsum.observe.exposition import Exposition
 from adsum.observe.journal import Journal
 from adsum.observe.log_stream import LogCounters, LogStream
 from adsum.storage.memory import MemoryDisk
+from adsum.testing.introducing import introduce
 from tests.observe.support import sources
 
 NODE_ID = "6a0c4f0e-5f0b-4b1e-9d5c-0d3c1b2a9f01"
@@ -197,8 +198,9 @@ class FakeAgent:
 
     def hear(self, alive_claim: bytes, verdict: bytes = b"") -> list[Effect]:
         """In an exchange of rosters: what a member says of itself, and what others say of it."""
-        told = SyncMessage(0, (SyncPart(alive_claim, verdict),), wants_answer=False)
-        return self._perform(self.core.receive(self.now(), SyncAsked(1, told)))
+        now = self.now()
+        command, report = partial(self.core.command, now, 0), partial(self.core.receive, now)
+        return self._perform(introduce(command, report, SyncPart(alive_claim, verdict)))
 
     def hear_datagram(self, datagram: Datagram) -> list[Effect]:
         return self._perform(self.core.receive(self.now(), datagram))

@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 
 from adsum.gossip import claims, wire
 from adsum.gossip.claims import Address, Alive, Profile
-from adsum.gossip.commands import Command, Report
+from adsum.gossip.commands import Command, Report, SyncAsked
 from adsum.gossip.commons import Timer
 from adsum.gossip.core import Core
 from adsum.gossip.effects import Effect, Send, SyncMessage, SyncPart
@@ -152,3 +152,10 @@ def told_claims(effects: list[Effect]) -> list[claims.Claim]:
 
 def roster(*parts: SyncPart, digest: int = 0) -> SyncMessage:
     return SyncMessage(digest, parts)
+
+
+def asked(ticket: int, message: SyncMessage) -> SyncAsked:
+    """By whoever comes first in it, from where it lives."""
+    opener = claims.decode(message.parts[0].alive)
+    assert isinstance(opener, Alive)
+    return SyncAsked(ticket, message, opener.profile.address.host)

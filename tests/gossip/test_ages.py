@@ -7,11 +7,11 @@ from hypothesis import strategies as st
 
 from adsum.gossip import ages
 from adsum.gossip.broadcasts import Broadcasts, Class
-from adsum.gossip.commands import Describe, SyncAsked
+from adsum.gossip.commands import Describe
 from adsum.gossip.effects import Send, SyncPart
 from adsum.gossip.wire import Kind
 from adsum.now import MILLISECOND, SECOND
-from tests.gossip.support import Stage, alive, of, opened, roster, suspect
+from tests.gossip.support import Stage, alive, asked, of, opened, roster, suspect
 
 
 @given(st.integers(0, 12 * SECOND), st.integers(0, 1 << 62))
@@ -99,7 +99,7 @@ def test_my_answer_to_an_accusation_is_new_and_nobody_elses_news() -> None:
 def test_what_a_sync_brought_is_counted_apart_and_told_on_without_an_age() -> None:
     stage = Stage("a", "b", "c")
     stage.stop_probing()
-    stage.report(SyncAsked(1, roster(SyncPart(alive("b", incarnation=1).encoded))))
+    stage.report(asked(1, roster(SyncPart(alive("b", incarnation=1).encoded))))
     assert (stage.core.tally.news_by_sync, stage.core.tally.news_by_datagram) == (1, 0)
     stage.effects.clear()
     stage.packet("a", Kind.PING, sequence=1, about=stage.core.commons.me.short)
@@ -110,5 +110,5 @@ def test_after_a_datagram_or_a_sync_what_i_say_is_my_own_again() -> None:
     stage = Stage("a", "b")
     stage.tell("a", alive("b", incarnation=1), ages=b"\x50")
     assert stage.core.commons.hears is None
-    stage.report(SyncAsked(1, roster(SyncPart(alive("b", incarnation=2).encoded))))
+    stage.report(asked(1, roster(SyncPart(alive("b", incarnation=2).encoded))))
     assert stage.core.commons.hears is None

@@ -11,7 +11,6 @@ from adsum.gossip import claims, wire
 from adsum.gossip.claims import Address
 from adsum.gossip.commands import Carry, Describe, FireEvent, SetRoot
 from adsum.gossip.effects import CarriedHeard, EventHeard, MemberChanged, Refused, RootHeard, Send
-from adsum.gossip.settings import GossipSettings
 from adsum.gossip.wire import Kind
 from adsum.now import SECOND
 from tests.gossip.support import GENERATION, Stage, alive, dead, of, opened, profile, sent, short
@@ -106,13 +105,6 @@ def test_ten_thousand_members_announced_by_one_storm_cost_bounded_memory() -> No
     assert len(commons.roster.verdicts) <= 4_096
     assert len(commons.claims) <= claims.REMEMBERED_MAX
     assert commons.tally.dropped["introductions"] > 8_900
-
-
-def test_a_full_roster_takes_no_more_and_counts_them() -> None:
-    stage = Stage("a", "b", settings=GossipSettings(members_max=3))
-    stage.tell("b", alive("c"), alive("d"))
-    assert len(stage.core.commons.roster) == 3
-    assert stage.core.tally.dropped == {"roster full": 1}
 
 
 def test_datagrams_stay_within_their_size_whatever_waits_to_be_told() -> None:

@@ -8,7 +8,7 @@ from adsum.gossip import claims
 from adsum.gossip.claims import COUNTER_MAX, Address, Profile
 from adsum.gossip.commands import ForceLeave
 from adsum.gossip.effects import ConflictSeen, GenerationRaised, MemberChanged, Note, Noted, Refused
-from adsum.gossip.hearsay import INTRODUCTIONS_BURST
+from adsum.gossip.hearsay import INTRODUCED_AT_ONCE
 from adsum.gossip.order import Departure, Status
 from adsum.gossip.settings import GossipSettings
 from adsum.gossip.wire import Flag, Kind
@@ -237,9 +237,9 @@ def test_a_version_range_we_do_not_speak_is_kept_out() -> None:
 
 def test_strangers_are_introduced_by_datagram_only_so_fast() -> None:
     stage = Stage("b")
-    for number in range(INTRODUCTIONS_BURST + 100):
+    for number in range(INTRODUCED_AT_ONCE + 100):
         stage.tell("b", alive(f"n{number}"))
-    assert len(stage.core.commons.roster) == INTRODUCTIONS_BURST + 1
+    assert len(stage.core.commons.roster) == INTRODUCED_AT_ONCE + 1
     assert stage.core.tally.dropped == {"introductions": 100}
 
 

@@ -11,7 +11,7 @@ import pytest
 
 from adsum.gossip import claims, wire
 from adsum.gossip.broadcasts import Class
-from adsum.gossip.commands import Describe, FireEvent, ForceLeave, Join, Leave, SyncAsked
+from adsum.gossip.commands import Describe, FireEvent, ForceLeave, Join, Leave
 from adsum.gossip.effects import (
     ConflictSeen,
     LeaveDone,
@@ -34,6 +34,7 @@ from tests.gossip.support import (
     GENERATION,
     Stage,
     alive,
+    asked,
     dead,
     of,
     profile,
@@ -90,7 +91,7 @@ def test_flaw_c_a_roster_sync_invents_no_witness() -> None:
     stage = Stage("a", "b", "c", "d", "e")
     part = SyncPart(alive("a").encoded, suspect("a", "b").encoded)
     for _ in range(5):
-        stage.report(SyncAsked(1, SyncMessage(1, (part,))))
+        stage.report(asked(1, SyncMessage(1, (part,))))
     case = stage.member("a").suspicion
     assert case is not None
     assert case.claim.accusers == (short("b"),)
@@ -103,7 +104,7 @@ def test_flaw_d_the_dead_are_remembered_far_longer_than_a_sync_takes_to_come_rou
     stage.run_for(2 * HOUR)
     stage.tell("b", alive("a"))
     assert stage.status("a") is Status.FAILED
-    stage.report(SyncAsked(1, SyncMessage(1, (SyncPart(alive("a").encoded),))))
+    stage.report(asked(1, SyncMessage(1, (SyncPart(alive("a").encoded),))))
     assert stage.status("a") is Status.FAILED
 
 

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from adsum.gossip import claims
 from adsum.gossip.claims import Address
-from adsum.gossip.commands import Join, Leave, SyncAnswered, SyncAsked, SyncClosed, SyncFailed
+from adsum.gossip.commands import Join, Leave, SyncAnswered, SyncClosed, SyncFailed
 from adsum.gossip.effects import (
     AnswerSync,
     CloseSync,
@@ -20,7 +20,7 @@ from adsum.gossip.order import Departure, Status
 from adsum.gossip.sync import JOIN_TRIES_MAX, SERVED_MAX
 from adsum.gossip.wire import Kind
 from adsum.now import HOUR, MILLISECOND, SECOND
-from tests.gossip.support import GENERATION, Stage, alive, dead, of, profile, roster, sent, short
+from tests.gossip.support import GENERATION, Stage, alive, asked, dead, of, profile, roster, sent, short
 
 SEED = Address("10.0.0.200", 8301)
 
@@ -67,7 +67,7 @@ def test_a_newcomer_does_not_tell_everybody_what_everybody_knows() -> None:
 def test_equal_rosters_cost_a_digest() -> None:
     stage = Stage("a", "b")
     ask = SyncMessage(stage.core.digest(), (part("a"),))
-    (answer,) = of(stage.report(SyncAsked(1, ask)), AnswerSync)
+    (answer,) = of(stage.report(asked(1, ask)), AnswerSync)
     assert answer.message == SyncMessage(stage.core.digest())
 
 
@@ -84,7 +84,7 @@ def test_the_last_turn_brings_what_the_other_side_lacks_or_has_older() -> None:
 
 def test_a_served_sync_takes_its_last_turn_once() -> None:
     stage = Stage("a")
-    stage.report(SyncAsked(1, roster(part("a"))))
+    stage.report(asked(1, roster(part("a"))))
     stage.report(SyncClosed(1, roster(part("x"))))
     stage.report(SyncClosed(1, roster(part("y"))))
     assert (stage.status("x"), stage.status("y")) == (Status.ALIVE, None)
@@ -93,11 +93,11 @@ def test_a_served_sync_takes_its_last_turn_once() -> None:
 def test_more_syncs_than_can_be_served_are_told_so_and_places_come_back() -> None:
     stage = Stage("a")
     for ticket in range(SERVED_MAX):
-        stage.report(SyncAsked(ticket, roster(part("a"))))
-    (answer,) = of(stage.report(SyncAsked(99, roster(part("a")))), AnswerSync)
+        stage.report(asked(ticket, roster(part("a"))))
+    (answer,) = of(stage.report(asked(99, roster(part("a")))), AnswerSync)
     assert answer.message is None
     stage.run_for(31 * SECOND)
-    (answer,) = of(stage.report(SyncAsked(100, roster(part("a")))), AnswerSync)
+    (answer,) = of(stage.report(asked(100, roster(part("a")))), AnswerSync)
     assert answer.message is not None
 
 
@@ -130,9 +130,9 @@ def test_a_stream_that_never_reports_does_not_keep_its_place() -> None:
 def test_bad_claims_in_a_sync_are_counted_and_cost_only_themselves() -> None:
     stage = Stage("a")
     wrong = SyncPart(alive("y").encoded, dead("x", "a").encoded)
-    effects = stage.report(
-        SyncAsked(1, roster(SyncPart(b"junk"), wrong, SyncPart(dead("a", "b").encoded), part("x")))
-    )
+    sync = opened(stage.command(Join((SEED,))))
+    told = roster(SyncPart(b"junk"), wrong, SyncPart(dead("a", "b").encoded), part("x"))
+    effects = stage.report(SyncAnswered(sync.ticket, told))
     assert stage.core.tally.dropped == {"bad claim": 1}
     assert (stage.status("x"), stage.status("y")) == (Status.ALIVE, Status.ALIVE)
     assert len(of(effects, MemberChanged)) == 2
@@ -141,7 +141,7 @@ def test_bad_claims_in_a_sync_are_counted_and_cost_only_themselves() -> None:
 def test_a_tombstone_keeps_its_age_when_it_is_passed_on() -> None:
     stage = Stage("a")
     gone = claims.left(short("x"), GENERATION, 0, Departure.LEFT, short("x"))
-    stage.report(SyncAsked(1, roster(part("x", gone, age_s=23 * 3_600))))
+    stage.report(asked(1, roster(part("a"), part("x", gone, age_s=23 * 3_600))))
     assert stage.status("x") is Status.LEFT
     stage.run_for(HOUR + 120 * SECOND)
     assert stage.status("x") is None
@@ -152,13 +152,14 @@ def test_a_joiner_with_a_wild_clock_is_told_the_generation_to_use_and_follows() 
     server, joiner = Stage("a", me="server"), Stage()
     joiner.core.commons.me.use_generation(far)
     sync = opened(joiner.command(Join((SEED,))))
-    (answer,) = of(server.report(SyncAsked(1, sync.message)), AnswerSync)
+    (answer,) = of(server.report(asked(1, sync.message)), AnswerSync)
     assert answer.message is not None
     assert answer.message.use_generation == server.now.wall_ms
     effects = joiner.report(SyncAnswered(sync.ticket, answer.message))
     assert of(effects, GenerationAdvised) == [GenerationAdvised(server.now.wall_ms)]
     (closing,) = of(effects, CloseSync)
-    server.report(SyncClosed(1, closing.message))
+    (ping,) = sent(server.report(SyncClosed(1, closing.message)), Kind.PING, to="me")
+    server.packet("me", Kind.ACK, sequence=ping.sequence)
     assert server.status("me") is Status.ALIVE
 
 

@@ -201,6 +201,13 @@ def test_each_sentence_is_plain_english() -> None:
             "many of this agent's probes, or its accusations were refuted: it accused nobody."
         ),
         accused: "n4 accused n1 (no answer to a datagram), which refuted it.",
+        changed(ALIVE, None, Cause.CROWDED_OUT): (
+            "n3 was forgotten to make room: as many members are listed as may be, and it never answered."
+        ),
+        Noted(Note.UNANSWERED, n3, Evidence(Cause.SUSPECTED)): (
+            "n3 asked to join and was not let in: it did not answer at 10.0.0.3:8301, the address that it "
+            "advertises."
+        ),
         Noted(Note.RESTARTING, n3, Evidence(Cause.CHANGED)): "n3 announced that it restarts.",
         ConflictSeen(n3, clone): (
             f"Two agents have the node id {IDS['n3']}: n3 at 10.0.0.3:8301 and n3b at 10.0.0.9:8301. "

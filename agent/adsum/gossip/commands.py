@@ -91,6 +91,7 @@ class SyncAsked:
 
     ticket: int
     message: SyncMessage
+    host: str  # that the stream came from, which cannot be made up
 
 
 @dataclass(frozen=True, slots=True)

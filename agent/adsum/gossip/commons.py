@@ -51,6 +51,7 @@ class Timer(enum.Enum):
     REAP = "reap"
     JOIN_AGAIN = "join again"
     LEAVE = "leave"
+    NEWCOMER = "newcomer"
 
 
 class Hears(NamedTuple):

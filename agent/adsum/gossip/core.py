@@ -53,6 +53,7 @@ from adsum.gossip.effects import (
     RootHeard,
     SyncPart,
 )
+from adsum.gossip.events import OWN_A_SECOND
 from adsum.gossip.evidence import Cause, Evidence, PhiParts
 from adsum.gossip.hearsay import Hearsay, Source
 from adsum.gossip.members import Member
@@ -69,6 +70,9 @@ from adsum.now import MINUTE, SECOND, Now
 REAP_INTERVAL_NS = MINUTE
 FAREWELL_EXTRA_NS = SECOND
 CARRIED_BYTES_MAX = 1_024
+TOO_MANY_EVENTS = (
+    f"This agent fires {OWN_A_SECOND} events a second at most; try again in a moment, or say more in one."
+)
 KINDS = len(Kind)  # an enum counts its members anew each time
 
 
@@ -157,8 +161,8 @@ class Core:
                 self._stream_pinged(now, number, outcome)
             case Unreachable(address):
                 self._prober.unreachable(now, address)
-            case SyncAsked(ticket, message):
-                self._syncs.asked(now, ticket, message)
+            case SyncAsked(ticket, message, host):
+                self._syncs.asked(now, ticket, message, host)
             case SyncAnswered(ticket, message):
                 self._syncs.answered(now, ticket, message)
             case SyncClosed(ticket, message):
@@ -242,6 +246,8 @@ class Core:
                 self._syncs.reconnect(now)
             case Timer.REAP, _:
                 self._reap(now)
+            case Timer.NEWCOMER, int(sequence):
+                self._hearsay.newcomers.due(now, sequence)
             case Timer.LEAVE, _:
                 self._say_done()
 
@@ -295,8 +301,7 @@ class Core:
         elif not is_authentic:
             self.tally.drop("not authentic")
         elif packet.kind == Kind.ACK:
-            if not (self._relays.knows(packet.sequence) and self._relays.answered(now, packet.sequence)):
-                self._prober.acked(now, header, packet)
+            self._acked(now, header, packet)
         elif packet.kind == Kind.NACK:
             self._prober.nacked(now, header, packet)
         elif packet.kind == Kind.PING_REQUEST and is_known:
@@ -307,12 +312,19 @@ class Core:
         if answers and is_known:
             self._commons.send(now, source, Kind.GOSSIP, first=answers, beats=b"")
 
+    def _acked(self, now: Now, header: Header, packet: Packet) -> None:
+        if self._relays.knows(packet.sequence) and self._relays.answered(now, packet.sequence):
+            return
+        if not self._hearsay.newcomers.acked(now, header, packet.sequence):
+            self._prober.acked(now, header, packet)
+
     def _take_news(
         self, now: Now, source: Address, header: Header, packet: Packet, member: Member | None
     ) -> None:
         commons = self._commons
         if packet.claims:
-            self._hear_claims(now, packet, Source(source, header.sender))
+            is_member = member is not None and member.profile.address == source
+            self._hear_claims(now, packet, Source(source, header.sender, is_member))
         if member is not None and header.generation == member.standing.generation:
             commons.beats.hear(now.monotonic_ns, member, packet.beat)
         if packet.beats:
@@ -366,6 +378,8 @@ class Core:
     def _stream_pinged(self, now: Now, number: int, outcome: Outcome) -> None:
         is_refused = outcome is Outcome.REFUSED
         if self._cases.looked_again(now, number, is_refused=is_refused):
+            return
+        if self._hearsay.newcomers.stream_pinged(now, number, outcome):
             return
         if self._relays.knows(number):
             if is_refused:
@@ -439,7 +453,7 @@ class Core:
         departure = Departure.PRUNED if is_pruned else Departure.LEFT
         generation, _departure, incarnation, _rank = member.standing
         claim = claims.left(member.short, generation, incarnation, departure, commons.me.short)
-        self._hearsay.hear(now, claim, Source(None, commons.me.short))
+        self._hearsay.hear(now, claim, Source(None, commons.me.short, is_member=True))
 
     def _fire(self, now: Now, name: str, payload: bytes) -> None:
         commons = self._commons
@@ -447,9 +461,13 @@ class Core:
             sentence = f"Name and payload of an event may be {EVENT_BYTES_MAX} bytes together; send less."
             commons.effects.append(Refused(sentence))
             return
-        clock, count = self._hearsay.events.next_stamp()
+        events = self._hearsay.events
+        if not events.may_fire(now):
+            commons.effects.append(Refused(TOO_MANY_EVENTS))
+            return
+        clock, count = events.next_stamp()
         event = claims.user_event(commons.me.short, clock, count, name, payload)
-        self._hearsay.events.is_new(event)
+        events.is_new(now, event)
         commons.effects.append(EventHeard(event))
         commons.broadcast(now, (event.subject, clock, count), event.encoded, Class.EVENTS)
 

@@ -12,8 +12,10 @@ everywhere."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import NamedTuple, Protocol
 
+from adsum.allowance import Allowance
 from adsum.gossip import claims, evidence
 from adsum.gossip.broadcasts import Class
 from adsum.gossip.cases import Cases
@@ -34,6 +36,7 @@ from adsum.gossip.effects import ConflictSeen, EventHeard, GenerationRaised, Not
 from adsum.gossip.events import Events
 from adsum.gossip.evidence import Cause, Evidence
 from adsum.gossip.members import Member
+from adsum.gossip.newcomers import Newcomer, Newcomers
 from adsum.gossip.order import Departure, Rank, Restarting, Standing, Status
 from adsum.gossip.wire import VERSION_MAX, VERSION_MIN, Flag, Kind
 from adsum.now import HOUR, MILLISECOND, SECOND, Now
@@ -43,15 +46,23 @@ NAME_SETTLED_NS = 30 * SECOND
 CONFLICT_AGAIN_NS = 30 * SECOND
 CONFLICTS_REMEMBERED_MAX = 256
 ANSWERS_MAX = 8
-# Strangers that datagrams may introduce: a burst and a rate. What a storm announces beyond it comes with
-# the next sync if it is true; a mass start introduces its members through syncs anyway.
-INTRODUCTIONS_BURST = 1_024
-INTRODUCTIONS_PER_S = 256
+# Strangers that members' datagrams may introduce. What a storm announces beyond it comes with the next sync
+# if it is true; a mass start introduces its members through syncs anyway.
+INTRODUCED_AT_ONCE = 1_024
+INTRODUCED_A_SECOND = 256
 
 
 class Source(NamedTuple):
+    """Who tells it. Whom a member introduces is believed to be there; a stranger introduces itself at most,
+    and is asked first."""
+
     address: Address | None  # None when a sync told it
     sender: bytes
+    is_member: bool
+
+
+FROM_MEMBER = Source(None, b"", is_member=True)
+FROM_STRANGER = Source(None, b"", is_member=False)
 
 
 class Checker(Protocol):
@@ -69,8 +80,9 @@ class Hearsay:
         self.events = Events()
         self.checker: Checker
         self.answers: dict[bytes, bytes] = {}  # what the teller of old news should know, by subject
-        self._introductions = float(INTRODUCTIONS_BURST)
-        self._introduced_ns = 0
+        self.newcomers = Newcomers(commons, self._admit)
+        self.asks_for_more: Callable[[Now, Address], None]  # opens a sync; `sync` knows how
+        self._introductions = Allowance(a_second=INTRODUCED_A_SECOND, at_once=INTRODUCED_AT_ONCE)
         self._conflicts_ns: dict[tuple[bytes, bytes], int] = {}
         self._last_clash_ns = -CONFLICT_AGAIN_NS
 
@@ -89,21 +101,31 @@ class Hearsay:
             case _:
                 self._hear_verdict(now, claim)
 
-    def introduce(self, now: Now, told: Alive, verdict: Suspect | Dead | Left | None, age_s: int) -> None:
+    def introduce(
+        self,
+        now: Now,
+        told: Alive,
+        verdict: Suspect | Dead | Left | None,
+        age_s: int,
+        source: Source = FROM_MEMBER,
+    ) -> None:
         """One member as a sync tells it. A dead one comes with its verdict, so it was never alive to us."""
         newest = told.standing if verdict is None else max(told.standing, verdict.standing)
         if self._is_wild(now, told.subject, newest.generation):
             self.commons.tally.drop("generation ahead")
             return
         if told.subject == self.commons.me.short:
-            self._hear_about_me(now, told, FROM_SYNC)
+            self._hear_about_me(now, told, source)
         else:
-            is_stranger = told.subject not in self.commons.roster.by_short
-            if is_stranger and verdict is not None and verdict.standing > told.standing:
+            is_unknown = told.subject not in self.commons.roster.by_short
+            if is_unknown and verdict is not None and verdict.standing > told.standing:
+                if not source.is_member:
+                    self.commons.tally.drop("introduced by a stranger")
+                    return
                 self.commons.roster.keep_verdict(verdict)
-            self._hear_alive(now, told, FROM_SYNC, age_s=age_s)
+            self._hear_alive(now, told, source, age_s=age_s)
         if verdict is not None:
-            self.hear(now, self._as_grounds(verdict), FROM_SYNC)
+            self.hear(now, self._as_grounds(verdict), source)
 
     def _as_grounds(self, verdict: Suspect | Dead | Left) -> Suspect | Dead | Left:
         """After a partition each side brings the other verdicts on everybody: they are asked, not buried at
@@ -178,15 +200,39 @@ class Hearsay:
 
     def _meet(self, now: Now, told: Alive, source: Source, *, age_s: int) -> None:
         commons, roster = self.commons, self.commons.roster
-        reaped_generation = roster.reaped.get(told.profile.node_id, -1)
-        if told.standing.generation <= reaped_generation:
-            commons.tally.drop("reaped generation")
-        elif roster.is_full:
-            commons.tally.drop("roster full")
-        elif source.address is not None and not self._may_introduce(now):
+        if not self._is_acceptable(told):
+            return
+        if not source.is_member and told.subject != source.sender:
+            commons.tally.drop("introduced by a stranger")
+        elif not source.is_member or roster.is_full:
+            self.newcomers.ask(now, told)
+        elif source.address is not None and not self._introductions.take(now.monotonic_ns):
             commons.tally.drop("introductions")
-        elif self._is_acceptable(told) and self._may_be_called(now, told, source):
+        elif self._may_be_called(now, told, source):
             self._add(now, told, age_s=age_s)
+
+    def _admit(self, now: Now, newcomer: Newcomer) -> None:
+        """It answered, so it is there, whoever introduced it."""
+        told = newcomer.told
+        if told.subject not in self.commons.roster.by_short and not self._take_in(now, told):
+            return
+        member = self.commons.roster.by_short[told.subject]
+        member.has_answered = True
+        if newcomer.has_more:
+            self.asks_for_more(now, member.profile.address)
+
+    def _take_in(self, now: Now, told: Alive) -> bool:
+        roster = self.commons.roster
+        source = Source(told.profile.address, told.subject, is_member=True)
+        if not self._is_acceptable(told) or not self._may_be_called(now, told, source):
+            return False
+        if roster.is_full and (unproven := roster.never_answered()) is not None:
+            self.purge(now, unproven, Cause.CROWDED_OUT)
+        if roster.is_full:
+            self.commons.tally.drop("roster full")
+            return False
+        self._add(now, told, age_s=0)
+        return True
 
     def _add(self, now: Now, told: Alive, *, age_s: int) -> None:
         commons, roster = self.commons, self.commons.roster
@@ -210,6 +256,9 @@ class Hearsay:
 
     def _is_acceptable(self, told: Alive) -> bool:
         profile = told.profile
+        if told.standing.generation <= self.commons.roster.reaped.get(profile.node_id, -1):
+            self.commons.tally.drop("reaped generation")
+            return False
         if profile.version_min > VERSION_MAX or profile.version_max < VERSION_MIN:
             self.commons.tally.drop("version range")
             return False
@@ -228,13 +277,6 @@ class Hearsay:
             return self.commons.me.generation
         member = self.commons.roster.by_short.get(subject)
         return member.standing.generation if member is not None else -1
-
-    def _may_introduce(self, now: Now) -> bool:
-        passed_s = (now.monotonic_ns - self._introduced_ns) / SECOND
-        self._introduced_ns = now.monotonic_ns
-        allowed = min(float(INTRODUCTIONS_BURST), self._introductions + passed_s * INTRODUCTIONS_PER_S)
-        self._introductions = max(0.0, allowed - 1)
-        return allowed >= 1
 
     # Names and addresses.
 
@@ -281,12 +323,13 @@ class Hearsay:
             )
 
     def purge(self, now: Now, member: Member, cause: Cause) -> None:
-        """Gone at once and for this generation for good."""
+        """Gone at once, and for this generation for good if another took its name."""
         commons = self.commons
         self.cases.close(now, member, is_refuted=False)
         commons.beats.forget(member)
         commons.roster.remove(member)
-        commons.roster.remember_reaped(member)
+        if cause is not Cause.CROWDED_OUT:
+            commons.roster.remember_reaped(member)
         commons.tell_change(member.profile, member.standing, None, Evidence(cause))
 
     # Verdicts.
@@ -416,13 +459,10 @@ class Hearsay:
     # Events.
 
     def _hear_event(self, now: Now, event: UserEvent) -> None:
-        if self.events.is_new(event):
+        if self.events.is_new(now, event):
             self.commons.effects.append(EventHeard(event))
             key = (event.subject, event.clock, event.number)
             self.commons.broadcast(now, key, event.encoded, Class.EVENTS)
-
-
-FROM_SYNC = Source(None, b"")
 
 
 def _can_be_refuted(claim: Alive | Suspect | Dead | Left) -> bool:

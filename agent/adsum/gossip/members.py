@@ -29,6 +29,7 @@ class Member:
         "beat_told",
         "changed_ns",
         "digest",
+        "has_answered",
         "is_target",
         "known_since_ns",
         "path",
@@ -49,6 +50,7 @@ class Member:
         self.standing = alive.standing
         self.digest = 0
         self.is_target = False  # listed and present, as `Roster` keeps it
+        self.has_answered = False  # a ping of ours, ever: so it is more than a tale
         self.restarting: Restarting = NO_RESTART
         self.restarting_until_ns = 0
         self.suspicion: Suspicion | None = None
@@ -187,6 +189,10 @@ class Roster:
             if member.is_target and member is not besides and member not in picked:
                 picked.append(member)
         return picked
+
+    def never_answered(self) -> Member | None:
+        """Of those who may be made up, the one that was met last: who was there before the flood stays."""
+        return next((each for each in reversed(self.members.values()) if not each.has_answered), None)
 
     def pick_gone(self) -> Member | None:
         """A failed one that may have come back unseen."""

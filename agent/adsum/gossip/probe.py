@@ -209,6 +209,7 @@ class Prober:
         if probe is not None:
             self.commons.rtt.loss.add(is_lost=True)
             self.commons.tally.asymmetric_paths += 1
+            probe.member.has_answered = True
             self._note_detour(probe.member)
             self._succeed(now, probe, None)
 
@@ -233,6 +234,7 @@ class Prober:
             member.path = Path()
         path = member.path
         path.is_direct_ok = True
+        member.has_answered = True
         path.heard_ns = now.monotonic_ns
         if packet.coordinate:
             path.coordinate = coordinates.unpack(packet.coordinate) or path.coordinate

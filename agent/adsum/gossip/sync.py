@@ -25,7 +25,7 @@ from adsum.gossip.effects import (
     SyncMessage,
     SyncPart,
 )
-from adsum.gossip.hearsay import GENERATION_AHEAD_MS_MAX, Hearsay
+from adsum.gossip.hearsay import FROM_MEMBER, FROM_STRANGER, GENERATION_AHEAD_MS_MAX, Hearsay, Source
 from adsum.gossip.members import Member
 from adsum.gossip.order import Standing
 from adsum.gossip.phi import push_time_s
@@ -45,6 +45,9 @@ LIMIT_NS = 30 * SECOND
 FAREWELL_PEERS_PER_GOSSIP_NODE = 2
 # Who is told of more than so many times the members it knew is new here, and its news are nobody else's.
 NEWCOMER_SHARE = 2
+
+# Of what a stranger tells, its own record is looked at; we ask it for the rest when it has answered.
+STRANGERS_PARTS_MAX = 1
 
 COMPARISON = Hears(is_sync=True, age=ages.UNKNOWN)
 FAREWELL = Hears(is_sync=True, age=0)  # its teller is its subject, and says it first here
@@ -66,7 +69,8 @@ class Syncs:
         self._repair_ns = 0
         self._seen_digest = 0
         self._settled_ns = 0
-        self._served: dict[int, None] = {}
+        self._served: dict[int, tuple[Source, str]] = {}  # by ticket: who asked, and from where
+        hearsay.asks_for_more = self._open
 
     # Opening.
 
@@ -146,7 +150,7 @@ class Syncs:
         commons = self.commons
         commons.timers.cancel((Timer.SYNC_LIMIT, (ticket, True)))
         self._follow_advice(message.use_generation)
-        told = self._merge(now, message.parts)
+        told = self._merge(now, message.parts, FROM_MEMBER)  # whom we asked, we believe
         if message.parts:
             closing = tuple(self._newer_than(told, now))
         else:
@@ -176,30 +180,36 @@ class Syncs:
 
     # Serving.
 
-    def asked(self, now: Now, ticket: int, message: SyncMessage) -> None:
+    def asked(self, now: Now, ticket: int, message: SyncMessage, host: str) -> None:
         commons = self.commons
+        teller = self._teller(message, host)
         if not message.wants_answer:
-            self._merge(now, message.parts, FAREWELL)
+            self._merge(now, message.parts, teller, FAREWELL)
             return
-        if len(self._served) >= SERVED_MAX:
+        is_crowded = not teller.is_member and not self.hearsay.newcomers.is_room_left(now)
+        if len(self._served) >= SERVED_MAX or is_crowded:
             commons.tally.syncs_busy += 1
             commons.effects.append(AnswerSync(ticket, None))
             return
         advice = self._advice(now, message)
-        self._merge(now, message.parts)
+        self._merge(now, message.parts, teller)
         commons.tally.syncs_served += 1
         digest = self.digest()
         if digest == message.digest:
             answer = SyncMessage(digest)
         else:
-            self._served[ticket] = None
+            self._served[ticket] = teller, host
             commons.timers.set((Timer.SYNC_LIMIT, (ticket, False)), now.monotonic_ns + LIMIT_NS)
             answer = SyncMessage(digest, tuple(self._parts(now)), use_generation=advice)
         commons.effects.append(AnswerSync(ticket, answer))
 
     def closed(self, now: Now, ticket: int, message: SyncMessage) -> None:
-        if self._end_served(ticket):
-            self._merge(now, message.parts)
+        served = self._end_served(ticket)
+        if served is not None:
+            teller, host = served
+            if not teller.is_member:  # it may have answered our ping meanwhile
+                teller = self._known_at(teller.sender, host)
+            self._merge(now, message.parts, teller)
             self._compared(now)
 
     def broken(self, ticket: int) -> None:
@@ -213,12 +223,19 @@ class Syncs:
         else:
             self._end_served(ticket)
 
-    def _end_served(self, ticket: int) -> bool:
+    def _end_served(self, ticket: int) -> tuple[Source, str] | None:
         self.commons.timers.cancel((Timer.SYNC_LIMIT, (ticket, False)))
-        if ticket not in self._served:
-            return False
-        del self._served[ticket]
-        return True
+        return self._served.pop(ticket, None)
+
+    def _teller(self, message: SyncMessage, host: str) -> Source:
+        """Its own record comes first. An id can be made up; where a stream comes from cannot."""
+        told = self._decoded(message.parts[0].alive) if message.parts else None
+        return self._known_at(told.subject, host) if isinstance(told, Alive) else FROM_STRANGER
+
+    def _known_at(self, short: bytes, host: str) -> Source:
+        member = self.commons.roster.by_short.get(short)
+        is_member = member is not None and member.profile.address.host == host
+        return Source(None, short, is_member)
 
     # A wild clock.
 
@@ -268,29 +285,36 @@ class Syncs:
                 yield _part(now, member)
 
     def _merge(
-        self, now: Now, parts: tuple[SyncPart, ...], hears: Hears = COMPARISON
+        self, now: Now, parts: tuple[SyncPart, ...], teller: Source, hears: Hears = COMPARISON
     ) -> dict[bytes, Standing]:
         """What they believe, by subject; whatever of it is news to us is taken, and told on unless we are
         new."""
         told: dict[bytes, Standing] = {}
-        members_max = self.commons.settings.members_max
-        self.commons.hears = hears
-        self.commons.tells_on = len(parts) < NEWCOMER_SHARE * (len(self.commons.roster) + 1)
-        for part in parts[:members_max]:
-            alive = self._decoded(part.alive)
-            if not isinstance(alive, Alive):
-                continue
-            verdict = self._decoded(part.verdict) if part.verdict else None
-            if not isinstance(verdict, Suspect | Dead | Left) or verdict.subject != alive.subject:
-                verdict = None
-            told[alive.subject] = max(alive.standing, verdict.standing) if verdict else alive.standing
-            self.hearsay.introduce(now, alive, verdict, part.age_s)
-        if len(parts) > members_max:
-            self.commons.tally.drop("sync too long")
-        self.commons.tells_on = True
-        self.commons.hears = None
-        self.hearsay.take_answers()
+        commons = self.commons
+        parts_max = commons.settings.members_max if teller.is_member else STRANGERS_PARTS_MAX
+        commons.hears = hears
+        commons.tells_on = len(parts) < NEWCOMER_SHARE * (len(commons.roster) + 1)
+        try:
+            for part in parts[:parts_max]:
+                self._take_part(now, part, teller, told)
+        finally:
+            commons.tells_on = True
+            commons.hears = None
+            self.hearsay.take_answers()
+        if len(parts) > parts_max:
+            commons.tally.drop("sync too long" if teller.is_member else "sync of a stranger")
+            self.hearsay.newcomers.has_more(teller.sender)
         return told
+
+    def _take_part(self, now: Now, part: SyncPart, teller: Source, told: dict[bytes, Standing]) -> None:
+        alive = self._decoded(part.alive)
+        if not isinstance(alive, Alive):
+            return
+        verdict = self._decoded(part.verdict) if part.verdict else None
+        if not isinstance(verdict, Suspect | Dead | Left) or verdict.subject != alive.subject:
+            verdict = None
+        told[alive.subject] = max(alive.standing, verdict.standing) if verdict else alive.standing
+        self.hearsay.introduce(now, alive, verdict, part.age_s, teller)
 
     def _decoded(self, encoded: bytes) -> object:
         try:

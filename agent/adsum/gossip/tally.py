@@ -17,14 +17,17 @@ Drop = Literal[
     "bad claim",
     "farewell of a copy",  # of a data folder: it was never let in, and its original answers
     "generation ahead",
+    "introduced by a stranger",
     "introductions",
     "kind of a later version",
     "my own",
+    "newcomers",
     "not authentic",
     "ping for another",
     "reaped generation",
     "roster full",
     "short id taken",
+    "sync of a stranger",
     "sync too long",
     "version range",
 ]
@@ -45,6 +48,7 @@ TRANSITIONS: tuple[tuple[str, str, str], ...] = tuple(
         ((UNKNOWN, *_LISTED), "left", (Cause.LEFT, Cause.FORCED)),
         (_LISTED, FORGOTTEN, (Cause.REPLACED,)),
         (_GONE, FORGOTTEN, (Cause.REAPED,)),
+        (_LISTED, FORGOTTEN, (Cause.CROWDED_OUT,)),
     )
     for before in befores
     for cause in causes
@@ -105,6 +109,8 @@ class Tally:
     syncs_failed: int = 0
     syncs_busy: int = 0
     conflicts: int = 0
+    newcomers_answered: int = 0  # who were introduced by nobody we know, and are there
+    newcomers_silent: int = 0
     news_by_datagram: int = 0  # first heard in one, and told on
     news_by_sync: int = 0  # what datagrams had not brought yet
     answers_cut: int = 0  # stale news that was not answered because the answer was full

@@ -203,11 +203,11 @@ class Gossiping:
 
     # Those that others open.
 
-    async def _answer_sync(self, sync: Sync, _peer: Peer) -> None:
+    async def _answer_sync(self, sync: Sync, peer: Peer) -> None:
         asked = await sync.receive(idle_s=streams.SYNC_IDLE_S)
         self._tickets += 1
         ticket = self._tickets
-        self._report(SyncAsked(ticket, asked))
+        self._report(SyncAsked(ticket, asked, peer.address.host))
         answer = self._answers.pop(ticket, None)
         if answer is None:
             return

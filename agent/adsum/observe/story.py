@@ -106,6 +106,11 @@ def _replaced(entry: Entry) -> str:
     return f"{entry.node} was dropped from the roll: another member took over its name."
 
 
+def _crowded_out(entry: Entry) -> str:
+    why = "as many members are listed as may be, and it never answered"
+    return f"{entry.node} was forgotten to make room: {why}."
+
+
 def _reaped(entry: Entry) -> str:
     return f"{entry.node} was forgotten: it has been {entry.before} for long enough."
 
@@ -150,6 +155,11 @@ def _withheld(entry: Entry) -> str:
 def _accused_me(entry: Entry) -> str:
     accusers = _named(entry.grounds.accusers) or "Somebody"
     return f"{accusers} accused {entry.node} ({_grounds(entry)}), which refuted it."
+
+
+def _unanswered(entry: Entry) -> str:
+    where = f"{entry.node.address}, the address that it advertises"
+    return f"{entry.node} asked to join and was not let in: it did not answer at {where}."
 
 
 def _restarting(entry: Entry) -> str:
@@ -220,6 +230,7 @@ _CHANGES = {
     "forced": _forced,
     "replaced": _replaced,
     "reaped": _reaped,
+    "crowded out": _crowded_out,
 }
 _NOTES = {
     "confirmed": _confirmed,
@@ -229,4 +240,5 @@ _NOTES = {
     "withheld": _withheld,
     "accused-me": _accused_me,
     "restarting": _restarting,
+    "unanswered": _unanswered,
 }

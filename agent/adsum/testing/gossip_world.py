@@ -17,6 +17,7 @@ import zlib
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
+from functools import partial
 from random import Random
 from typing import Any, Protocol
 
@@ -54,6 +55,7 @@ from adsum.gossip.settings import GossipSettings, Identity
 from adsum.gossip.tally import Tally
 from adsum.now import MILLISECOND, SECOND, Now
 from adsum.testing.clock import FIRST_WALL_MS
+from adsum.testing.introducing import introduce
 from adsum.testing.network import Conditions, Network
 
 PORT = 8301
@@ -194,10 +196,14 @@ class GossipWorld:
         for host in self.hosts:
             self.start(host.index)
         parts = tuple(SyncPart(host.core.commons.me.alive.encoded) for host in self.hosts)
-        told = SyncMessage(0, parts, wants_answer=False)
         with uncollected():
             for host in self.hosts:
-                self._do(host, host.core.report(self.now, SyncAsked(0, told)))
+                self._introduce(host, parts)
+
+    def _introduce(self, host: Host, parts: tuple[SyncPart, ...]) -> None:
+        core, now = host.core, self.now
+        caused = introduce(partial(core.command, now), partial(core.report, now), *parts)
+        self._do(host, caused)
 
     def join_all(self, seeds: int = 1) -> None:
         """A cold start: everybody runs and is told the first few to ask."""
@@ -428,7 +434,7 @@ class GossipWorld:
             if message.wants_answer:
                 self._served[self._tickets] = (host.index, host.life, ticket, target.index)
                 self._answering[host.index, ticket] = self._tickets
-            self._report(target, connected_ns + turn_ns, SyncAsked(self._tickets, message))
+            self._report(target, connected_ns + turn_ns, SyncAsked(self._tickets, message, host.address.host))
 
     def _fail_sync(self, host: Host, ticket: int, message: SyncMessage, after_ns: int, error: str) -> None:
         if message.wants_answer:

@@ -1,0 +1,144 @@
+"""Strangers that were told of by nobody we know: each is asked before it counts.
+
+Who asks to join introduces itself, and in plaintext anybody who reaches the port can introduce ten thousand
+that do not exist. So whom no member introduced (see `Source`), and everybody while the roster is full, is
+pinged at the address it claims, by a datagram and then over a stream too. Whoever answers is met, and told to
+others; whoever does not is forgotten, with a note for the operator. What members tell is believed as before:
+asking everybody oneself would cost a thousand pings for each who joins a thousand.
+
+The ping carries a number that cannot be guessed and no news; so an answer proves the address, and a stranger
+who claims that of another makes us send it a few bytes, at a bounded rate.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from adsum.allowance import Allowance
+from adsum.gossip.claims import Alive
+from adsum.gossip.commands import Outcome
+from adsum.gossip.commons import Commons, Timer
+from adsum.gossip.effects import Note, PingStream
+from adsum.gossip.evidence import Cause, Evidence
+from adsum.gossip.wire import Header, Kind
+from adsum.now import MILLISECOND, SECOND, Now
+
+# A thousand agents that are started together and all ask the same one are asked at once. So at most
+# 1,024 + 3 s × 256 wait for their answer.
+ASKED_AT_ONCE = 1_024
+ASKED_A_SECOND = 256
+# A lost datagram is normal; one that only a stream reaches may have a firewall before its UDP port.
+AGAIN_NS = 500 * MILLISECOND
+FORGOTTEN_NS = 3 * SECOND
+STREAMS_MAX = 16  # of the 256 that the rim opens at once, so that members' probes have theirs
+# Strangers must not push the history of members out of the journal.
+NOTED_AT_ONCE = 10
+NOTED_A_SECOND = 1 / 60
+# Numbers of ordinary probes count up from 1, and are as many as seconds have passed, more or less.
+SEQUENCE_FIRST = 1 << 31
+
+
+class Newcomer:
+    __slots__ = ("asked_ns", "has_more", "has_stream", "sequence", "told")
+
+    def __init__(self, told: Alive, sequence: int, asked_ns: int) -> None:
+        self.told = told
+        self.sequence = sequence
+        self.asked_ns = asked_ns
+        self.has_stream = False
+        self.has_more = False  # it knows others, whom we did not take from a stranger
+
+
+class Newcomers:
+    def __init__(self, commons: Commons, admit: Callable[[Now, Newcomer], None]) -> None:
+        self.commons = commons
+        self._admit = admit
+        self._waiting: dict[bytes, Newcomer] = {}  # by short id
+        self._by_sequence: dict[int, Newcomer] = {}
+        self._allowance = Allowance(a_second=ASKED_A_SECOND, at_once=ASKED_AT_ONCE)
+        self._notes = Allowance(a_second=NOTED_A_SECOND, at_once=NOTED_AT_ONCE)
+        self._streams = 0
+
+    def __len__(self) -> int:
+        return len(self._waiting)
+
+    def is_room_left(self, now: Now) -> bool:
+        return self._allowance.is_left(now.monotonic_ns)
+
+    def has_more(self, short: bytes) -> None:
+        """It told us of others, who are not taken from a stranger: we ask it again when it has answered."""
+        newcomer = self._waiting.get(short)
+        if newcomer is not None:
+            newcomer.has_more = True
+
+    def ask(self, now: Now, told: Alive) -> None:
+        known = self._waiting.get(told.subject)
+        if known is not None and known.told.profile.address == told.profile.address:
+            if told.standing > known.told.standing:
+                known.told = told
+            return
+        if not self._allowance.take(now.monotonic_ns):
+            self.commons.tally.drop("newcomers")
+            return
+        if known is not None:  # elsewhere than it said before: who answers there is another
+            self._end(known)
+        sequence = SEQUENCE_FIRST | self.commons.random.getrandbits(31)
+        newcomer = Newcomer(told, sequence, now.monotonic_ns)
+        self._waiting[told.subject] = newcomer
+        self._by_sequence[sequence] = newcomer
+        self._ping(now, newcomer)
+        self.commons.timers.set((Timer.NEWCOMER, sequence), now.monotonic_ns + AGAIN_NS)
+
+    def due(self, now: Now, sequence: int) -> None:
+        newcomer = self._by_sequence.get(sequence)
+        if newcomer is None:
+            return
+        forgotten_ns = newcomer.asked_ns + FORGOTTEN_NS
+        if now.monotonic_ns >= forgotten_ns:
+            self._end(newcomer)
+            self.commons.tally.newcomers_silent += 1
+            if self._notes.take(now.monotonic_ns):
+                self.commons.note(Note.UNANSWERED, newcomer.told.profile, Evidence(Cause.SUSPECTED))
+            return
+        self._ping(now, newcomer)
+        if self._streams < STREAMS_MAX:
+            self._streams += 1
+            newcomer.has_stream = True
+            address, timeout_ns = newcomer.told.profile.address, forgotten_ns - now.monotonic_ns
+            self.commons.effects.append(PingStream(sequence, newcomer.told.subject, address, timeout_ns))
+        self.commons.timers.set((Timer.NEWCOMER, sequence), forgotten_ns)
+
+    def acked(self, now: Now, header: Header, sequence: int) -> bool:
+        """Whether the number was one of ours."""
+        newcomer = self._by_sequence.get(sequence)
+        if newcomer is None:
+            return False
+        if header.sender == newcomer.told.subject:
+            self._answered(now, newcomer)
+        else:
+            self.commons.tally.drop("ack of another")
+        return True
+
+    def stream_pinged(self, now: Now, sequence: int, outcome: Outcome) -> bool:
+        """Whether the number was one of ours."""
+        newcomer = self._by_sequence.get(sequence)
+        if newcomer is not None and outcome is Outcome.ANSWERED:
+            self._answered(now, newcomer)
+        return sequence >= SEQUENCE_FIRST
+
+    def _answered(self, now: Now, newcomer: Newcomer) -> None:
+        self._end(newcomer)
+        self.commons.tally.newcomers_answered += 1
+        self._admit(now, newcomer)
+
+    def _ping(self, now: Now, newcomer: Newcomer) -> None:
+        told = newcomer.told
+        self.commons.send_bare(
+            now, told.profile.address, Kind.PING, sequence=newcomer.sequence, about=told.subject
+        )
+
+    def _end(self, newcomer: Newcomer) -> None:
+        del self._waiting[newcomer.told.subject]
+        del self._by_sequence[newcomer.sequence]
+        self._streams -= newcomer.has_stream
+        self.commons.timers.cancel((Timer.NEWCOMER, newcomer.sequence))

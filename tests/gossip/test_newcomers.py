@@ -1,0 +1,257 @@
+"""Whom nobody we know introduced is asked before it counts."""
+
+from __future__ import annotations
+
+from adsum.gossip import claims, wire
+from adsum.gossip.claims import Address
+from adsum.gossip.commands import Join, Outcome, StreamPinged, SyncAnswered, SyncClosed
+from adsum.gossip.effects import (
+    AnswerSync,
+    ConflictSeen,
+    Effect,
+    MemberChanged,
+    Note,
+    Noted,
+    OpenSync,
+    PingStream,
+    SyncMessage,
+    SyncPart,
+)
+from adsum.gossip.evidence import Cause
+from adsum.gossip.newcomers import ASKED_AT_ONCE, NOTED_AT_ONCE, SEQUENCE_FIRST
+from adsum.gossip.order import Departure, Status
+from adsum.gossip.settings import GossipSettings
+from adsum.gossip.wire import Kind, Packet
+from adsum.now import MILLISECOND, SECOND
+from tests.gossip.support import (
+    GENERATION,
+    Stage,
+    alive,
+    asked,
+    of,
+    profile,
+    roster,
+    sent,
+    short,
+    suspect,
+    told_claims,
+)
+
+
+def part(name: str) -> SyncPart:
+    return SyncPart(alive(name).encoded)
+
+
+def ping_of(effects: list[Effect], name: str) -> Packet:
+    (ping,) = sent(effects, Kind.PING, to=name)
+    return ping
+
+
+def quiet(*peers: str, members_max: int = 16_384) -> Stage:
+    stage = Stage(*peers, settings=GossipSettings(members_max=members_max))
+    stage.stop_probing()
+    return stage
+
+
+def test_who_introduces_itself_is_pinged_with_nothing_in_it_and_counts_once_it_answered() -> None:
+    stage = quiet("a")
+    ping = ping_of(stage.report(asked(1, roster(part("x")))), "x")
+    assert stage.status("x") is None
+    assert ping.about == short("x")
+    assert ping.sequence >= SEQUENCE_FIRST
+    assert (ping.claims, ping.carried, ping.root, ping.amount) == ([], [], b"", 0)
+    effects = stage.packet("x", Kind.ACK, sequence=ping.sequence)
+    assert stage.status("x") is Status.ALIVE
+    assert [each.evidence.cause for each in of(effects, MemberChanged)] == [Cause.JOINED]
+    assert stage.core.tally.newcomers_answered == 1
+
+
+def test_it_is_told_to_others_once_it_has_answered_and_not_before() -> None:
+    stage = quiet("a")
+    ping = ping_of(stage.report(asked(1, roster(part("x")))), "x")
+    assert told_claims(stage.run_for(400 * MILLISECOND)) == []
+    stage.packet("x", Kind.ACK, sequence=ping.sequence)
+    assert alive("x") in told_claims(stage.run_for(400 * MILLISECOND))
+
+
+def test_a_stranger_s_datagram_introduces_itself_at_most_and_is_asked() -> None:
+    stage = quiet("a")
+    effects = stage.tell("x", alive("x"), alive("y"))
+    assert len(sent(effects, Kind.PING)) == len(sent(effects, Kind.PING, to="x")) == 1
+    assert (stage.status("x"), stage.status("y")) == (None, None)
+    assert stage.core.tally.dropped == {"introduced by a stranger": 1}
+
+
+def test_whoever_writes_a_member_s_id_on_its_datagram_but_comes_from_elsewhere_is_a_stranger() -> None:
+    stage = quiet("a")
+    stage.receive(Address("10.9.9.9", 1), message_of("a", alive("x")))
+    assert stage.status("x") is None
+    assert stage.core.tally.dropped == {"introduced by a stranger": 1}
+
+
+def message_of(sender: str, *told: claims.Claim) -> bytes:
+    encoded = [each.encoded for each in told]
+    return wire.header(short(sender), 1) + wire.encode(Kind.GOSSIP, claims=encoded)
+
+
+def test_only_the_one_that_was_asked_can_answer_and_only_with_the_number() -> None:
+    stage = quiet("a")
+    ping = ping_of(stage.report(asked(1, roster(part("x")))), "x")
+    stage.packet("y", Kind.ACK, sequence=ping.sequence)
+    stage.packet("x", Kind.ACK, sequence=ping.sequence ^ 1)
+    assert stage.status("x") is None
+    assert stage.core.tally.dropped == {"ack of another": 1}
+
+
+def test_a_lost_ping_is_sent_again_and_a_stream_beside_it() -> None:
+    stage = quiet("a")
+    first = ping_of(stage.report(asked(1, roster(part("x")))), "x")
+    effects = stage.run_for(500 * MILLISECOND)
+    assert ping_of(effects, "x").sequence == first.sequence
+    (stream,) = of(effects, PingStream)
+    assert stream == PingStream(first.sequence, short("x"), profile("x").address, 2_500 * MILLISECOND)
+    stage.report(StreamPinged(first.sequence, Outcome.ANSWERED))
+    assert stage.status("x") is Status.ALIVE
+
+
+def test_who_does_not_answer_within_three_seconds_is_forgotten_and_the_operator_is_told() -> None:
+    stage = quiet("a")
+    ping = ping_of(stage.report(asked(1, roster(part("x")))), "x")
+    effects = stage.run_for(3 * SECOND)
+    stage.report(StreamPinged(ping.sequence, Outcome.SILENT))
+    assert [(each.note, each.member.name) for each in of(effects, Noted)] == [(Note.UNANSWERED, "x")]
+    stage.packet("x", Kind.ACK, sequence=ping.sequence)
+    assert stage.status("x") is None
+    assert stage.core.tally.newcomers_silent == 1
+
+
+def test_a_flood_of_made_up_strangers_costs_a_bounded_number_of_pings_and_notes() -> None:
+    stage = quiet("a")
+    effects: list[Effect] = []
+    for number in range(ASKED_AT_ONCE + 200):
+        effects += stage.tell(f"n{number}", alive(f"n{number}"))
+    assert len(sent(effects, Kind.PING)) == ASKED_AT_ONCE
+    assert len(of(stage.run_for(4 * SECOND), Noted)) == NOTED_AT_ONCE
+    assert stage.core.tally.dropped == {"newcomers": 200}
+    assert len(stage.core.commons.roster) == 1
+    assert len(stage.core._hearsay.newcomers) == 0
+
+
+def test_a_joiner_that_comes_in_a_flood_is_asked_to_try_again() -> None:
+    stage = quiet("a")
+    for number in range(ASKED_AT_ONCE):
+        stage.tell(f"n{number}", alive(f"n{number}"))
+    (answer,) = of(stage.report(asked(1, roster(part("y")))), AnswerSync)
+    assert answer.message is None
+
+
+def test_of_what_a_stranger_tells_in_an_exchange_its_own_record_is_looked_at() -> None:
+    stage = quiet("a")
+    parts = [part("x"), *(part(f"n{number}") for number in range(1_000))]
+    effects = stage.report(asked(1, roster(*parts)))
+    assert len(sent(effects, Kind.PING)) == len(sent(effects, Kind.PING, to="x")) == 1
+    assert len(stage.core.commons.roster) == 1
+    assert stage.core.tally.dropped == {"sync of a stranger": 1}
+
+
+def test_a_stranger_with_a_cluster_of_its_own_is_asked_for_the_rest_when_it_has_answered() -> None:
+    stage = quiet("a")
+    ping = ping_of(stage.report(asked(1, roster(part("x")))), "x")
+    stage.report(SyncClosed(1, roster(*(part(f"n{number}") for number in range(100)))))
+    effects = stage.packet("x", Kind.ACK, sequence=ping.sequence)
+    (sync,) = of(effects, OpenSync)
+    assert sync.to == profile("x").address
+    stage.report(SyncAnswered(sync.ticket, roster(*(part(f"n{number}") for number in range(100)))))
+    assert len(stage.core.commons.roster) == 102
+
+
+def test_one_that_answered_before_its_last_turn_tells_as_a_member_does() -> None:
+    stage = quiet("a")
+    ping = ping_of(stage.report(asked(1, roster(part("x")))), "x")
+    stage.packet("x", Kind.ACK, sequence=ping.sequence)
+    stage.report(SyncClosed(1, roster(*(part(f"n{number}") for number in range(100)))))
+    assert len(stage.core.commons.roster) == 102
+
+
+def test_a_member_s_id_from_another_host_makes_no_member() -> None:
+    stage = quiet("a")
+    asked_by = asked(1, roster(part("a"), *(part(f"n{number}") for number in range(40))))
+    stage.report(type(asked_by)(1, asked_by.message, "10.9.9.9"))
+    assert len(stage.core.commons.roster) == 1
+
+
+def test_a_stranger_that_says_goodbye_is_not_even_asked() -> None:
+    stage = quiet("a")
+    left = claims.left(short("x"), GENERATION, 0, Departure.LEFT, short("x"))
+    told = SyncPart(alive("x").encoded, left.encoded)
+    effects = stage.report(asked(1, SyncMessage(0, (told,), wants_answer=False)))
+    assert sent(effects, Kind.PING) == []
+    assert stage.core.tally.dropped == {"introduced by a stranger": 1}
+    assert short("x") not in stage.core.commons.roster.verdicts
+
+
+def test_an_accusation_that_was_heard_meanwhile_is_in_force_from_the_start() -> None:
+    stage = quiet("a")
+    ping = ping_of(stage.report(asked(1, roster(part("x")))), "x")
+    stage.tell("a", suspect("x", "a"))
+    stage.packet("x", Kind.ACK, sequence=ping.sequence)
+    assert stage.status("x") is Status.SUSPECT
+
+
+def test_one_that_a_member_told_of_meanwhile_is_met_once() -> None:
+    stage = quiet("a")
+    ping = ping_of(stage.report(asked(1, roster(part("x")))), "x")
+    stage.tell("a", alive("x"))
+    effects = stage.packet("x", Kind.ACK, sequence=ping.sequence)
+    assert of(effects, MemberChanged) == []
+    assert stage.member("x").has_answered
+
+
+def test_a_name_that_another_holds_is_refused_only_after_the_answer() -> None:
+    stage = quiet("a")
+    imposter = claims.alive(profile("a", node="other", host="10.0.0.9"), GENERATION + 1, 0)
+    effects = stage.report(asked(1, SyncMessage(0, (SyncPart(imposter.encoded),))))
+    assert of(effects, ConflictSeen) == []
+    (ping,) = sent(effects, Kind.PING)
+    message = wire_ack(imposter.subject, ping.sequence)
+    assert len(of(stage.receive(imposter.profile.address, message), ConflictSeen)) == 1
+    assert len(stage.core.commons.roster) == 1
+
+
+def wire_ack(sender: bytes, sequence: int) -> bytes:
+    return wire.header(sender, 1) + wire.encode(Kind.ACK, sequence=sequence)
+
+
+def test_when_the_roster_is_full_who_answers_takes_the_place_of_who_never_did() -> None:
+    stage = quiet("a", "b", "c", members_max=3)
+    ping = ping_of(stage.tell("a", alive("x")), "x")
+    assert stage.status("x") is None
+    effects = stage.packet("x", Kind.ACK, sequence=ping.sequence)
+    assert (stage.status("x"), stage.status("c")) == (Status.ALIVE, None)
+    assert [each.evidence.cause for each in of(effects, MemberChanged)] == [Cause.CROWDED_OUT, Cause.JOINED]
+    assert stage.tell("a", alive("c")) != [], "it may come back, and is asked too"
+
+
+def test_a_full_roster_of_members_that_answered_takes_no_more_and_counts_them() -> None:
+    stage = quiet("a", "b", "c", members_max=3)
+    for name in "abc":
+        stage.member(name).has_answered = True
+    ping = ping_of(stage.tell("a", alive("x")), "x")
+    stage.packet("x", Kind.ACK, sequence=ping.sequence)
+    assert stage.status("x") is None
+    assert stage.core.tally.dropped == {"roster full": 1}
+
+
+def test_a_member_that_acks_a_probe_has_answered() -> None:
+    stage = Stage("a")
+    (ping,) = sent(stage.run_for(SECOND), Kind.PING, to="a")
+    assert not stage.member("a").has_answered
+    stage.packet("a", Kind.ACK, sequence=ping.sequence)
+    assert stage.member("a").has_answered
+
+
+def test_who_is_asked_to_join_is_believed_about_its_members() -> None:
+    stage = quiet()
+    (sync,) = of(stage.command(Join((profile("a").address,))), OpenSync)
+    stage.report(SyncAnswered(sync.ticket, roster(part("a"), part("b"))))
+    assert (stage.status("a"), stage.status("b")) == (Status.ALIVE, Status.ALIVE)
