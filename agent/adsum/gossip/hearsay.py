@@ -53,8 +53,7 @@ INTRODUCED_A_SECOND = 256
 
 
 class Source(NamedTuple):
-    """Who tells it. Whom a member introduces is believed to be there; a stranger introduces itself at most,
-    and is asked first."""
+    """Who tells it. Whom a member introduces is believed to be there; others are asked first."""
 
     address: Address | None  # None when a sync told it
     sender: bytes
@@ -202,10 +201,8 @@ class Hearsay:
         commons, roster = self.commons, self.commons.roster
         if not self._is_acceptable(told):
             return
-        if not source.is_member and told.subject != source.sender:
-            commons.tally.drop("introduced by a stranger")
-        elif not source.is_member or roster.is_full:
-            self.newcomers.ask(now, told)
+        if not source.is_member or roster.is_full:
+            self.newcomers.ask(now, told, by=source.sender)
         elif source.address is not None and not self._introductions.take(now.monotonic_ns):
             commons.tally.drop("introductions")
         elif self._may_be_called(now, told, source):
