@@ -63,7 +63,7 @@ try:
     sys.exit("not in force")
 except PermissionError:
     pass
-import cbor2, dnslib, h2, h11, httptools, msgspec, prometheus_client, ssl, trio
+import cbor2, h2, h11, httptools, msgspec, prometheus_client, ssl, trio
 ssl.create_default_context()
 trio.run(trio.run_process, ["/bin/true"])
 print("fine")

@@ -166,7 +166,18 @@ def test_memory_of_answers_is_bounded(catalog: Catalog, monkeypatch: pytest.Monk
     answers = Answers(catalog.view, DnsSettings(), Random(1))
     for number in range(25):
         reply_to(answers, question_of(f"nope{number}.service.consul"))
-    assert answers.overflows == 2
+    assert answers.overflows == 4
+
+
+def test_what_is_asked_all_the_time_is_not_rendered_anew_for_names_that_are_asked_once(
+    catalog: Catalog, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(answers_module, "RENDERINGS_MAX", 10)
+    answers = Answers(catalog.view, DnsSettings(), Random(1))
+    for number in range(100):
+        reply_to(answers, question_of("n1.node.consul"))
+        reply_to(answers, question_of(f"nope{number}.service.consul"))
+    assert answers.rendered == 101
 
 
 STANDARD = standard_catalog()

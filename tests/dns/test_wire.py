@@ -45,6 +45,13 @@ def test_edns_options_that_we_do_not_answer_are_common() -> None:
     assert (question.edns_bytes, question.edns_options) == (1400, b"")
 
 
+def test_more_options_than_anyone_sends_are_not_common() -> None:
+    for count, is_read in ((32, True), (33, False)):
+        options = wire.opt_record(1232, b"\0\x0a\0\0" * count)
+        packet = wire.HEADER.pack(1, 0, 1, 0, 0, 1) + b"\3web\0\0\1\0\1" + options
+        assert (wire.parse_question(packet) is not None) == is_read
+
+
 @pytest.mark.parametrize(
     "packet",
     [

@@ -122,7 +122,7 @@ class Assembly:
     async def _answer_dns(self, nursery: trio.Nursery) -> None:
         limits = DnsLimits()
         recursion = Recursion(limits, self._dns, lambda: self._random.getrandbits(16))
-        resolver = Resolver(self._answers, recursion, self._dns, time.monotonic)
+        resolver = Resolver(self._answers, recursion, self._dns, self._node.faults)
         sockets = dns_server.DnsSockets(self._sockets.dns_udp, self._sockets.dns_tcp)
         await nursery.start(dns_server.serve, sockets, resolver, limits, time.monotonic_ns)
         for _ in range(PASSES_TO_ANSWER):  # who asked while we were starting has waited long enough

@@ -16,6 +16,7 @@ from random import Random
 
 from adsum.catalog.view import View
 from adsum.dns import wire
+from adsum.dns.generations import Generations
 from adsum.dns.settings import DnsSettings
 from adsum.dns.wire import AA, CD, CNAME, QR, RA, RCODE_MASK, RD, SRV, TC, Question, Record, Writer
 from adsum.dns.zone import Answer, Offer, Zone
@@ -251,12 +252,22 @@ class Answers:
         self._random = random
         self._settings = settings
         self._zone = Zone(view, settings)
-        self._kept: dict[tuple[object, ...], Rendering] = {}
-        self._kept_bytes = 0
+        self._kept: Generations[tuple[object, ...], Rendering] = Generations(
+            values_max=RENDERINGS_MAX, bytes_max=RENDERINGS_BYTES_MAX
+        )
         self._index = view.index
-        self.epoch = 0  # moves when every earlier rendering has become untrue
+        self._outdated = 0
         self.rendered = 0
-        self.overflows = 0  # how often everything was forgotten for want of room
+
+    @property
+    def epoch(self) -> int:
+        """Moves when earlier renderings must be asked for anew: they are untrue, or may be forgotten."""
+        return self._outdated + self._kept.turns
+
+    @property
+    def overflows(self) -> int:
+        """How often renderings had to make room."""
+        return self._kept.turns
 
     @property
     def settings(self) -> DnsSettings:
@@ -268,7 +279,7 @@ class Answers:
         self._outdate()
 
     def refresh(self) -> int:
-        """The epoch as of now: renderings are true for as long as it stands."""
+        """The epoch as of now: renderings may be used for as long as it stands."""
         if self._index != self._view.index:
             self._index = self._view.index
             self._outdate()
@@ -281,7 +292,7 @@ class Answers:
         if rendering is None:
             answer = self._zone.answer(question.name, question.qtype)
             rendering = self.rendering(question, transport, answer)
-            self._keep(key, rendering)
+            self._kept.put(key, rendering, rendering.size_bytes)
         return rendering
 
     def rendering(self, question: Question, transport: Transport, answer: Answer) -> Rendering:
@@ -295,20 +306,6 @@ class Answers:
         flags = question.flags & (RD | CD)
         return (name, question.qtype, flags, question.edns_bytes, question.edns_options, transport)
 
-    def _keep(self, key: tuple[object, ...], rendering: Rendering) -> None:
-        if (
-            len(self._kept) >= RENDERINGS_MAX
-            or self._kept_bytes + rendering.size_bytes > RENDERINGS_BYTES_MAX
-        ):
-            self.overflows += 1
-            self._forget()
-        self._kept[key] = rendering
-        self._kept_bytes += rendering.size_bytes
-
     def _outdate(self) -> None:
-        self.epoch += 1
-        self._forget()
-
-    def _forget(self) -> None:
-        self._kept.clear()
-        self._kept_bytes = 0
+        self._outdated += 1
+        self._kept.forget()

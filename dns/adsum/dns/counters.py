@@ -35,22 +35,29 @@ def _all_tallies() -> dict[Tally, int]:
 class DnsCounters:
     answered: dict[Tally, int] = field(default_factory=_all_tallies)
     fast: int = 0  # of those, answered by their very bytes
-    full: int = 0  # of those, read by dnslib
+    full: int = 0  # of those, not in the common form
 
     malformed: int = 0  # asked nothing; some were told so
-    faults: int = 0  # questions over which we stumbled: our own bugs, each logged
+    late_dropped: int = 0  # first asked when too many were waiting for their turn
+    unusual_dropped: int = 0  # not in the common form, and over what those may take of the loop's time
     rate_limited: int = 0  # askers over their rate: silence
     rate_slipped: int = 0  # askers over their rate: sent on to TCP
     memory_overflows: int = 0  # how often all known questions were forgotten for want of room
+    rendering_overflows: int = 0  # how often renderings were that nobody had asked for lately
     receive_errors: int = 0  # ICMP about earlier answers, mostly
     send_errors: int = 0  # answers the kernel did not take
 
-    tcp_connections: int = 0  # open now
+    tcp_newcomers: int = 0  # open now, and nothing was asked yet
+    tcp_newcomers_displaced: int = 0  # closed to make room for others
+    tcp_newcomers_timed_out: int = 0  # slow to ask their first question
+    tcp_connections: int = 0  # open now, of those that asked something
     tcp_accepted: int = 0
     tcp_turned_away: int = 0  # over the limit of connections
-    tcp_timed_out: int = 0  # idle, or slow to ask
+    tcp_timed_out: int = 0  # idle, or slow to ask again
     tcp_slow_readers: int = 0
     tcp_oversized: int = 0
+    tcp_unread_bytes: int = 0  # held now, of questions that are not whole or must wait
+    tcp_unread_displaced: int = 0  # closed because all together held too much of that
 
     recursions: int = 0  # under way now
     recursed: int = 0  # answered by a recursor

@@ -1,21 +1,26 @@
-"""Everything that is not the common form of a question, read by dnslib: the one place that knows it.
+"""Messages that are not the common form of a question, and other servers' answers, read by hand.
 
-Other opcodes, several questions or none, compressed questions, EDNS options and versions, other classes, and
-plain rubbish. What can be answered becomes the same `Question` the fast path makes; the rest becomes a
-refusal, or silence where a reply could start a quarrel between two servers. dnslib costs 30 ms to import and
-loads socket, so it is imported with the first such message.
+Other operations, several questions or none, compressed names, EDNS options and versions, other classes, other
+records beside the question, and plain rubbish. What can be answered becomes the same `Question` the fast path
+makes; the rest becomes a refusal, or silence where a reply could start a quarrel between two servers.
+
+Nothing is built of what is not needed. Of a packet that asks, this is the question and the OPT record: all
+other records are stepped over by their lengths, unread. Everything is bounded by what is ever sent in
+earnest, so that the most costly packet costs a few times what a common question does.
 """
 
 from __future__ import annotations
 
 import struct
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
 
+from adsum.dns.reader import RawRecord, Reader, Unreadable
 from adsum.dns.wire import (
     AAAA,
     BADVERS,
     CLIENT_SUBNET,
     CNAME,
+    EDNS_OPTIONS_MAX,
     FORMERR,
     HEADER,
     HEADER_BYTES,
@@ -30,19 +35,18 @@ from adsum.dns.wire import (
     Question,
     Record,
     bare_reply,
-    encode_labels,
     opt_record,
 )
 
-if TYPE_CHECKING:
-    from dnslib import RR, DNSRecord
-
-# Reading a record takes dnslib up to 0.1 ms, so a packet stuffed with them would hold everybody else up.
 QUESTION_RECORDS_MAX = 8  # beside the question; OPT and TSIG are all that anyone sends
+QUESTION_LABELS_MAX = 256  # the longest name has 127, and there are those records' names
 ANSWER_RECORDS_MAX = 128
+ANSWER_LABELS_MAX = 2048  # sixteen for each of these records
+ADDRESS_BYTES = {A: 4, AAAA: 16}
 SUBNET_CODE = int.from_bytes(CLIENT_SUBNET)
 PREFIX_MAX = {0: 0, 1: 32, 2: 128}  # by address family; 0 says "do not tell anyone where I am"
 SUBNET_HEAD = struct.Struct("!HBB")  # family, source prefix length, scope prefix length
+OPTION_HEAD = struct.Struct("!HH")  # code, length
 
 
 def read_message(packet: bytes) -> Question | Malformed:
@@ -55,60 +59,63 @@ def read_message(packet: bytes) -> Question | Malformed:
         return Malformed("an operation other than QUERY", bare_reply(message_id, flags, NOTIMP))
     if questions != 1:
         return Malformed("not exactly one question", bare_reply(message_id, flags, FORMERR))
-    record = _parsed(packet) if sum(others) <= QUESTION_RECORDS_MAX else None
-    if record is None:
-        return Malformed("no DNS message", bare_reply(message_id, flags, FORMERR))
-    return _question(record, message_id, flags)
+    try:
+        return _question(packet, message_id, flags, others)
+    except Unreadable as error:
+        return Malformed(str(error), bare_reply(message_id, flags, FORMERR))
 
 
 def read_records(packet: bytes) -> tuple[Record, ...]:
     """The aliases and addresses in another server's answer; none if it is no answer."""
-    if len(packet) < HEADER_BYTES or sum(HEADER.unpack_from(packet)[2:]) > ANSWER_RECORDS_MAX:
+    if len(packet) < HEADER_BYTES:
         return ()
-    parsed = _parsed(packet)
-    records = (_record(each) for each in (parsed.rr if parsed is not None else ()))
+    _, _, questions, answers, *others = HEADER.unpack_from(packet)
+    if questions + answers + sum(others) > ANSWER_RECORDS_MAX:
+        return ()
+    reader = Reader(packet, ANSWER_LABELS_MAX)
+    try:
+        for _ in range(questions):
+            reader.question()
+        records = [_record(reader) for _ in range(answers)]
+    except Unreadable:
+        return ()
     return tuple(record for record in records if record is not None)
 
 
-def _record(parsed: RR) -> Record | None:
-    owner = encode_labels(parsed.rname.label)
-    if owner is None:
-        return None
-    # Without data it is neither alias nor address, whatever its type says: dnslib keeps it as plain bytes.
-    if parsed.rtype in {A, AAAA} and len(parsed.rdata.data) in {4, 16}:
-        return Record(owner, parsed.rtype, parsed.ttl, bytes(parsed.rdata.data))
-    if parsed.rtype == CNAME and hasattr(parsed.rdata, "label"):
-        target = encode_labels(parsed.rdata.label.label)
-        return Record(owner, CNAME, parsed.ttl, target=target) if target else None
+def _record(reader: Reader) -> Record | None:
+    owner = reader.name()
+    raw = reader.record()
+    if raw.rtype in ADDRESS_BYTES and len(raw.data) == ADDRESS_BYTES[raw.rtype]:
+        return Record(owner, raw.rtype, raw.ttl, raw.data)
+    if raw.rtype == CNAME and raw.data:
+        target, end = reader.name_at(raw.data_at)
+        return Record(owner, CNAME, raw.ttl, target=target) if end == raw.data_at + len(raw.data) else None
     return None
 
 
-def _parsed(packet: bytes) -> DNSRecord | None:
-    from dnslib import DNSRecord
-
-    try:
-        return DNSRecord.parse(packet)
-    except Exception:
-        return None
-
-
-def _question(record: DNSRecord, message_id: int, flags: int) -> Question | Malformed:
-    asked = record.q
-    name = encode_labels(asked.qname.label)
-    if name is None:
-        return Malformed("a name that DNS cannot carry", bare_reply(message_id, flags, FORMERR))
-    question = Question(message_id, flags, name, asked.qtype, asked.qclass)
-    opts = [each for each in record.ar if each.rtype == OPT]
+def _question(packet: bytes, message_id: int, flags: int, counts: Sequence[int]) -> Question | Malformed:
+    if sum(counts) > QUESTION_RECORDS_MAX:
+        raise Unreadable("more records than anyone asks with")
+    reader = Reader(packet, QUESTION_LABELS_MAX)
+    name, qtype, qclass = reader.question()
+    question = Question(message_id, flags, name, qtype, qclass)
+    opts = _opt_records(reader, counts)
     if not opts:
         return question
     if len(opts) > 1:
-        return Malformed("several OPT records", bare_reply(message_id, flags, FORMERR))
+        raise Unreadable("several OPT records")
     if opts[0].ttl >> 16 & 0xFF:  # the version; ours is 0
         return Malformed("an unknown version of EDNS", _bad_version(question))
-    options = _echoed_options(opts[0])
-    if options is None:
-        return Malformed("a malformed client subnet", bare_reply(message_id, flags, FORMERR))
-    return question._replace(edns_bytes=opts[0].rclass, edns_options=options)
+    return question._replace(edns_bytes=opts[0].rclass, edns_options=_echoed_options(opts[0].data))
+
+
+def _opt_records(reader: Reader, counts: Sequence[int]) -> list[RawRecord]:
+    """Those among the additional records, where they belong."""
+    records = []
+    for _ in range(sum(counts)):
+        reader.skip_name()
+        records.append(reader.record())
+    return [record for record in records[sum(counts[:2]) :] if record.rtype == OPT]
 
 
 def _bad_version(question: Question) -> bytes:
@@ -117,17 +124,33 @@ def _bad_version(question: Question) -> bytes:
     return header + question.echo + opt_record(512, extended_rcode=BADVERS >> 4)
 
 
-def _echoed_options(opt: RR) -> bytes | None:
-    """The client's subnet goes back with scope 0: true for everyone. Other options are not ours to answer.
-    None if the subnet is malformed, which RFC 7871 wants refused."""
-    subnet = next((bytes(option.data) for option in opt.rdata if option.code == SUBNET_CODE), None)
+def _echoed_options(options: bytes) -> bytes:
+    """The client's subnet goes back with scope 0: true for everyone. Other options are not ours to answer."""
+    subnet = _client_subnet(options)
     if subnet is None:
         return b""
     if not _is_subnet(subnet):
-        return None
+        raise Unreadable("a malformed client subnet")  # RFC 7871 wants it refused
     family, source, _ = SUBNET_HEAD.unpack_from(subnet)
     data = SUBNET_HEAD.pack(family, source, 0) + subnet[SUBNET_HEAD.size :]
     return CLIENT_SUBNET + len(data).to_bytes(2) + data
+
+
+def _client_subnet(options: bytes) -> bytes | None:
+    at = count = 0
+    subnet = None
+    while at < len(options):
+        count += 1
+        if len(options) - at < OPTION_HEAD.size or count > EDNS_OPTIONS_MAX:
+            raise Unreadable("EDNS options that are cut off, or more than anyone sends")
+        code, length = OPTION_HEAD.unpack_from(options, at)
+        start = at + OPTION_HEAD.size
+        at = start + length
+        if code == SUBNET_CODE and subnet is None:
+            subnet = options[start:at]
+    if at > len(options):
+        raise Unreadable("EDNS options that are cut off")
+    return subnet
 
 
 def _is_subnet(subnet: bytes) -> bool:

@@ -1,7 +1,8 @@
 """From a packet to its answer: what it asks, what the zone says, and whether a recursor must be sent for.
 
 A question that was asked before, byte for byte, is answered by looking up its bytes, unparsed. What is
-known that way is forgotten when the catalog or the settings move, and when it is too much.
+known that way is forgotten when the catalog or the settings move, and when it is too much: then it takes
+another reading, but its rendering is still there (see `Generations`).
 """
 
 from __future__ import annotations
@@ -18,13 +19,14 @@ from adsum.dns.recursor import Recursion
 from adsum.dns.wire import RA, SERVFAIL, A, Malformed, Question
 from adsum.dns.zone import Answer, continued
 from adsum.frozen import dataclass
+from adsum.observe.complaints import Complaints
+from adsum.observe.faults import Faults
 
 logger = logging.getLogger(__name__)
 
 KNOWN_MAX = 4096  # questions answered by their bytes, per transport
 KNOWN_BYTES_MAX = 320  # of one such question: the longest name, and EDNS with a cookie
 CHASE_EDNS_BYTES = 1232
-QUIET_S = 60.0  # between two log lines about rubbish
 
 
 class Known(NamedTuple):
@@ -45,48 +47,57 @@ class Errand:
 
 class Resolver:
     def __init__(
-        self, answers: Answers, recursion: Recursion, counters: DnsCounters, clock_s: Callable[[], float]
+        self, answers: Answers, recursion: Recursion, counters: DnsCounters, faults: Faults | None = None
     ) -> None:
         self.counters = counters
         self._answers = answers
         self._recursion = recursion
-        self._clock_s = clock_s
+        self._faults = faults or Faults()
+        self._complaints = Complaints(logger)
         self._epoch = answers.epoch
         self._known: dict[Transport, dict[bytes, Known]] = {transport: {} for transport in Transport}
-        self._silent_until_s = 0.0
-        self._malformed_told = 0
 
     def known(self, transport: Transport) -> dict[bytes, Known]:
         """Questions, from their flags on, whose answers need no thought. True until the next await."""
         epoch = self._answers.refresh()
         if epoch != self._epoch:
             self._epoch = epoch
+            self.counters.rendering_overflows = self._answers.overflows
             for known in self._known.values():
                 known.clear()
         return self._known[transport]
 
     def consider(self, packet: bytes, transport: Transport) -> bytes | Errand:
         """The answer (empty for silence), or the errand that will bring it."""
-        try:
-            return self._consider(packet, transport)
-        except Exception:
-            # A bug of ours must not become a packet that ends the agent: the asker gets silence, we a trace.
-            self.counters.faults += 1
-            if self._may_log():
-                logger.exception("answering the DNS packet %s failed", packet.hex())
-            return b""
+        outcome = self.consider_common(packet, transport)
+        return self.consider_unusual(packet, transport) if outcome is None else outcome
 
-    def _consider(self, packet: bytes, transport: Transport) -> bytes | Errand:
-        question = wire.parse_question(packet)
-        if question is not None:
-            return self._answer(packet, question, transport)
-        read = read_message(packet)
-        if isinstance(read, Malformed):
-            return self._malformed(read)
-        self.counters.full += 1
-        return self._answer(packet, read, transport)
+    def consider_common(self, packet: bytes, transport: Transport) -> bytes | Errand | None:
+        """The same for a question in the common form; None for any other packet."""
+        try:
+            question = wire.parse_question(packet)
+            return None if question is None else self._answer(packet, question, transport)
+        except Exception as error:
+            return self._dropped(error)
+
+    def consider_unusual(self, packet: bytes, transport: Transport) -> bytes | Errand:
+        """The same for all that is not in the common form."""
+        try:
+            read = read_message(packet)
+            if isinstance(read, Malformed):
+                return self._malformed(read)
+            self.counters.full += 1
+            return self._answer(packet, read, transport)
+        except Exception as error:
+            return self._dropped(error)
 
     async def run(self, errand: Errand) -> bytes:
+        try:
+            return await self._run(errand)
+        except Exception as error:
+            return self._dropped(error)
+
+    async def _run(self, errand: Errand) -> bytes:
         question, answer = errand.question, errand.answer
         settings = self._answers.settings
         if answer.is_known_elsewhere:
@@ -138,20 +149,14 @@ class Resolver:
         self.counters.answered[tally_of(_label(transport), question.qtype, rcode)] += 1
 
     def _malformed(self, malformed: Malformed) -> bytes:
-        """Anyone can send rubbish at any rate, so it is told of once a minute."""
         self.counters.malformed += 1
-        if self._may_log():
-            count = self.counters.malformed - self._malformed_told
-            logger.warning("%d DNS packets asked nothing; the last was %s", count, malformed.reason)
-            self._malformed_told = self.counters.malformed
+        self._complaints.say("malformed", "a DNS packet asked nothing: %s", malformed.reason)
         return malformed.reply
 
-    def _may_log(self) -> bool:
-        now_s = self._clock_s()
-        if now_s < self._silent_until_s:
-            return False
-        self._silent_until_s = now_s + QUIET_S
-        return True
+    def _dropped(self, error: Exception) -> bytes:
+        """A bug of ours must not become a packet that ends the agent: the asker gets silence."""
+        self._faults.dropped("dns", error)
+        return b""
 
 
 def _label(transport: Transport) -> str:

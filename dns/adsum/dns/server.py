@@ -3,12 +3,15 @@
 UDP sockets are raw and non-blocking, read in a bounded loop when they become readable: a task, a stream or an
 await per packet would cost more than the answer. A socket that listens on every address notes which of them
 each question came to and answers from there, as a host with several addresses must.
+
+A pass over a socket ends after some milliseconds of work, and all else in the process has its turn. What is
+known by its bytes takes so little that it is answered in any case; of the rest, what is left waits for the
+next pass, and what is unusual waits until all else is answered.
 """
 
 from __future__ import annotations
 
 import socket
-from collections import Counter
 from collections.abc import Callable, Sequence
 from functools import partial
 from typing import TYPE_CHECKING
@@ -17,8 +20,10 @@ import trio
 
 from adsum.dns import wire
 from adsum.dns.answers import Transport
+from adsum.dns.conversations import Conversations
 from adsum.dns.datagrams import Datagrams, Origin, datagrams_of, is_loopback, prefix_of
 from adsum.dns.limits import DnsLimits, SourceRates, Verdict
+from adsum.dns.pending import Pending, Waiting, unusual_allowance
 from adsum.dns.resolver import Errand, Resolver
 from adsum.frozen import dataclass
 
@@ -31,9 +36,8 @@ QUESTION_BYTES_MAX = 4096
 RECEIVE_BUFFER_BYTES = (
     1024 * 1024
 )  # absorbs a burst while the loop does something else; the kernel may give less
-TCP_BACKLOG = 256
+TCP_BACKLOG = 1024  # as many are taken in some tenths of a second; who finds it full tries again after one
 FREE_PORT_ATTEMPTS = 20
-TCP_CHUNK_BYTES = 8192
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,10 +107,14 @@ async def serve(
 ) -> None:
     """Answers until cancelled, and closes the sockets."""
     conversations = Conversations(resolver, limits)
-    rates = SourceRates(limits)
+    rates, allowance = SourceRates(limits), unusual_allowance(limits)
     async with trio.open_nursery() as nursery:
         for sock in sockets.udp:
-            nursery.start_soon(UdpServer(datagrams_of(sock), resolver, rates, clock_ns, nursery).run)
+            pending = Pending(limits, resolver.counters, allowance)
+            udp = UdpServer(
+                datagrams_of(sock), resolver, rates, pending, limits.pass_ns_max, clock_ns, nursery
+            )
+            nursery.start_soon(udp.run)
         if sockets.tcp:
             await nursery.start(trio.serve_listeners, conversations.hold, list(sockets.tcp))
         task_status.started()
@@ -118,6 +126,8 @@ class UdpServer:
         datagrams: Datagrams,
         resolver: Resolver,
         rates: SourceRates,
+        pending: Pending,
+        pass_ns_max: int,
         clock_ns: Callable[[], int],
         nursery: trio.Nursery,
     ) -> None:
@@ -125,6 +135,9 @@ class UdpServer:
         self._resolver = resolver
         self._counters = resolver.counters
         self._rates = rates
+        self._pending = pending
+        self._pass_ns_max = pass_ns_max
+        self._pass_ends_ns = 0  # 0 until something had to be considered
         self._clock_ns = clock_ns
         self._nursery = nursery
         # A socket bound to a loopback address hears this host only, and need not look at who asks.
@@ -135,7 +148,16 @@ class UdpServer:
         with self._datagrams:
             while True:
                 await trio.lowlevel.wait_readable(self._datagrams)
-                self._drain()
+                self._pass()
+                while self._pending:
+                    self._work_off()
+                    if self._pending:
+                        await trio.lowlevel.checkpoint()
+                        self._pass()
+
+    def _pass(self) -> None:
+        self._pass_ends_ns = 0
+        self._drain()
 
     def _drain_calmly(self) -> None:
         if self._drain_own() < BUSY_ANSWERS:
@@ -159,7 +181,8 @@ class UdpServer:
         for packet in self._received(batch):
             found = known.get(packet[2:])
             if found is None:
-                replies.append(self._considered(packet, batch, len(replies)))
+                origin = batch.origin(len(replies))
+                replies.append(self._considered(packet, origin, Transport.UDP_HERE))
                 continue
             take, echo, tally = found
             head, body = take()
@@ -176,13 +199,6 @@ class UdpServer:
         except OSError:
             self._counters.receive_errors += 1
             return []
-
-    def _considered(self, packet: bytes, batch: Batch, place: int) -> bytes:
-        outcome = self._resolver.consider(packet, Transport.UDP_HERE)
-        if isinstance(outcome, Errand):
-            self._nursery.start_soon(self._run, outcome, batch.origin(place))
-            return b""
-        return outcome
 
     def _drain_own(self) -> int:
         """The same without load, or without the calls that batches need. Returns how many were known.
@@ -203,7 +219,7 @@ class UdpServer:
                 continue
             found = known.get(packet[2:])
             if found is None:
-                self._consider(packet, origin, Transport.UDP_HERE)
+                self._send(self._considered(packet, origin, Transport.UDP_HERE), origin)
                 continue
             take, echo, tally = found
             head, body = take()
@@ -248,108 +264,58 @@ class UdpServer:
     def _reply(self, packet: bytes, origin: Origin, transport: Transport) -> None:
         found = self._resolver.known(transport).get(packet[2:])
         if found is None:
-            self._consider(packet, origin, transport)
+            self._send(self._considered(packet, origin, transport), origin)
             return
         head, body = found.take()
         self._counters.answered[found.tally] += 1
         self._counters.fast += 1
         self._send(packet[:2] + head + found.echo + body, origin)
 
-    def _consider(self, packet: bytes, origin: Origin, transport: Transport) -> None:
-        outcome = self._resolver.consider(packet, transport)
+    def _considered(self, packet: bytes, origin: Origin, transport: Transport) -> bytes:
+        """The reply to what is not known by its bytes, if there is one at once."""
+        waiting = Waiting(packet, origin, transport)
+        if not self._pending.has_late and self._is_time_left(self._clock_ns()):
+            return self._answered_now(waiting)
+        self._pending.put_late(waiting)
+        return b""
+
+    def _is_time_left(self, now_ns: int) -> bool:
+        self._pass_ends_ns = self._pass_ends_ns or now_ns + self._pass_ns_max
+        return now_ns < self._pass_ends_ns
+
+    def _answered_now(self, waiting: Waiting) -> bytes:
+        outcome = self._resolver.consider_common(waiting.packet, waiting.transport)
+        if outcome is None:
+            self._pending.put_unusual(waiting)
+            return b""
+        return self._reply_of(outcome, waiting.origin)
+
+    def _reply_of(self, outcome: bytes | Errand, origin: Origin) -> bytes:
         if isinstance(outcome, Errand):
             self._nursery.start_soon(self._run, outcome, origin)
-        elif outcome:
-            self._send(outcome, origin)
+            return b""
+        return outcome
+
+    def _work_off(self) -> None:
+        """What waits, the late before the unusual, until the pass has lasted long enough."""
+        pending, now_ns = self._pending, self._clock_ns()
+        while self._is_time_left(now_ns) and (waiting := pending.next_late()):
+            self._send(self._answered_now(waiting), waiting.origin)
+            now_ns = self._clock_ns()
+        while self._is_time_left(now_ns) and (waiting := pending.next_unusual(now_ns)):
+            outcome = self._resolver.consider_unusual(waiting.packet, waiting.transport)
+            self._send(self._reply_of(outcome, waiting.origin), waiting.origin)
+            began_ns, now_ns = now_ns, self._clock_ns()
+            pending.charge_unusual(now_ns, now_ns - began_ns)
 
     async def _run(self, errand: Errand, origin: Origin) -> None:
         self._send(await self._resolver.run(errand), origin)
 
     def _send(self, reply: bytes, origin: Origin) -> None:
         """An answer that the kernel does not take at once is lost, as the network might lose it."""
+        if not reply:
+            return
         try:
             self._datagrams.sendto(reply, origin)
         except OSError:
             self._counters.send_errors += 1
-
-
-class Conversations:
-    """Askers over TCP, each in a task: one question at a time, answered in order."""
-
-    def __init__(self, resolver: Resolver, limits: DnsLimits) -> None:
-        self._resolver = resolver
-        self._counters = resolver.counters
-        self._limits = limits
-        self._open: Counter[str] = Counter()  # connections by host
-
-    async def hold(self, stream: trio.SocketStream) -> None:
-        async with stream:
-            try:
-                host = stream.socket.getpeername()[0]
-            except OSError:
-                return  # gone before it was let in
-            if not self._admit(host):
-                self._counters.tcp_turned_away += 1
-                return
-            try:
-                await self._converse(stream)
-            except trio.BrokenResourceError:
-                return  # the asker went away, which is how most conversations end
-            finally:
-                self._leave(host)
-
-    def _admit(self, host: str) -> bool:
-        counters, limits = self._counters, self._limits
-        if counters.tcp_connections >= limits.tcp_connections_max:
-            return False
-        if self._open[host] >= limits.tcp_connections_per_host_max:
-            return False
-        counters.tcp_accepted += 1
-        counters.tcp_connections += 1
-        self._open[host] += 1
-        return True
-
-    def _leave(self, host: str) -> None:
-        self._counters.tcp_connections -= 1
-        self._open[host] -= 1
-        if not self._open[host]:
-            del self._open[host]
-
-    async def _converse(self, stream: trio.SocketStream) -> None:
-        received = bytearray()
-        while True:
-            packet = await self._next_question(stream, received)
-            if not packet:
-                return
-            outcome = self._resolver.consider(packet, Transport.TCP)
-            reply = await self._resolver.run(outcome) if isinstance(outcome, Errand) else outcome
-            if not reply or not await self._send(stream, reply):
-                return
-
-    async def _next_question(self, stream: trio.SocketStream, received: bytearray) -> bytes:
-        """The next whole question, or nothing once the conversation is over. `received` keeps the rest."""
-        with trio.move_on_after(self._limits.tcp_idle_timeout_s):
-            while True:
-                length = int.from_bytes(received[:2])
-                if length > self._limits.tcp_question_bytes_max:
-                    self._counters.tcp_oversized += 1
-                    return b""
-                if len(received) >= 2 + length > 2:
-                    packet = bytes(received[2 : 2 + length])
-                    del received[: 2 + length]
-                    return packet
-                if len(received) >= 2 and not length:
-                    return b""
-                chunk = await stream.receive_some(TCP_CHUNK_BYTES)
-                if not chunk:
-                    return b""
-                received += chunk
-        self._counters.tcp_timed_out += 1
-        return b""
-
-    async def _send(self, stream: trio.SocketStream, reply: bytes) -> bool:
-        with trio.move_on_after(self._limits.tcp_send_timeout_s):
-            await stream.send_all(len(reply).to_bytes(2) + reply)
-            return True
-        self._counters.tcp_slow_readers += 1
-        return False

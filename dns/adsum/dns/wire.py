@@ -2,7 +2,7 @@
 
 The common form is one question, opcode QUERY, class IN, no compression in it, EDNS absent or without an
 option that we answer (the cookie dig sends is none). It is read here in about a microsecond; `message` reads
-the rest with dnslib, fifty times slower, and hands on the same `Question`. `Writer` answers both.
+the rest, several times slower, and hands on the same `Question`. `Writer` answers both.
 
 Names are kept in wire form (length-prefixed labels, root included). Lower-casing such bytes is safe: a label
 is at most 63 long, which is below "A". An answer points back into its question for every name it shares
@@ -69,6 +69,7 @@ UNCOMMON_FLAGS = 0xFFFF & ~(RD | AD | CD)
 HEADER = struct.Struct("!6H")
 HEADER_BYTES = 12
 OPT_BYTES = 11  # of a bare OPT record
+EDNS_OPTIONS_MAX = 32  # in one question; programs send up to five
 CLIENT_SUBNET = b"\0\x08"  # the EDNS option code (RFC 7871); the one option that is echoed
 NAME_BYTES_MAX = 255
 LABEL_BYTES_MAX = 63
@@ -139,12 +140,12 @@ def _is_plain_opt(tail: bytes) -> bool:
     """Whether type and class are followed by one OPT record of version 0, with no option that we answer."""
     if len(tail) < 4 + OPT_BYTES or tail[4:7] != b"\0\0\x29" or tail[9:11] != b"\0\0":
         return False
-    at = 4 + OPT_BYTES
+    at, options = 4 + OPT_BYTES, 0
     if tail[13] << 8 | tail[14] != len(tail) - at:
         return False
     while at < len(tail):
-        head = tail[at : at + 4]
-        if len(head) < 4 or head[:2] == CLIENT_SUBNET:
+        head, options = tail[at : at + 4], options + 1
+        if len(head) < 4 or head[:2] == CLIENT_SUBNET or options > EDNS_OPTIONS_MAX:
             return False
         at += 4 + (head[2] << 8 | head[3])
     return at == len(tail)
