@@ -123,3 +123,22 @@ async def test_absent_engine_is_critical_as_in_consul(bench: Bench, tmp_path: Pa
         f'create exec failed for container abc: Post "http://{str(path).replace("/", "%2F")}'
         f'/containers/abc/exec": dial unix {path}: connect: no such file or directory'
     )
+
+
+@pytest.mark.parametrize(
+    ("host", "reason"),
+    [
+        (
+            "tcp://user:hunter2@engine.test",
+            "dial tcp: address user:***@engine.test: user and password in address",
+        ),
+        (
+            "ssh://user:hunter2@engine.test",
+            "DOCKER_HOST 'ssh://user:***@engine.test' is not supported: use unix:// or tcp://",
+        ),
+    ],
+)
+async def test_password_of_the_engine_is_hidden(bench: Bench, host: str, reason: str) -> None:
+    result = await bench.run(CHECK, Options(environ={"DOCKER_HOST": host}))
+    asked = 'Post "http://user:***@engine.test/containers/web%2F1/exec"'
+    assert result.output == f"create exec failed for container web/1: {asked}: {reason}"

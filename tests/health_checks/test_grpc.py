@@ -88,6 +88,14 @@ async def test_serving_passes(bench: Bench) -> None:
     }
 
 
+async def test_password_in_the_address_is_hidden(bench: Bench) -> None:
+    result = await bench.run(CheckDefinition(grpc="user:hunter2@127.0.0.1:1/my.service"))
+    assert result.output == (
+        'rpc error: code = Unavailable desc = connection error: desc = "transport: Error while dialing '
+        'dial tcp: address user:***@127.0.0.1:1: user and password in address"'
+    )
+
+
 @pytest.mark.parametrize("message", [b"", b"\x08\x00", b"\x08\x02", b"\x08\x03"])
 async def test_any_other_state_is_critical(bench: Bench, message: bytes) -> None:
     port = await bench.serve(answering(message).handle)

@@ -48,6 +48,14 @@ async def test_refused_connection_is_critical(bench: Bench, refusing_port: int) 
     assert result.output == f"Failed to dial to {target}: dial tcp {target}: connect: connection refused"
 
 
+async def test_password_in_the_address_is_hidden(bench: Bench) -> None:
+    result = await bench.run(CheckDefinition(h2ping="user:hunter2@127.0.0.1:1"))
+    shown = "user:***@127.0.0.1:1"
+    assert result.output == (
+        f"Failed to dial to {shown}: dial tcp: address {shown}: user and password in address"
+    )
+
+
 async def test_server_without_http2_is_critical(bench: Bench) -> None:
     port = await bench.serve_answer(b"HTTP/1.1 400 Bad Request\r\n\r\n")
     result = await bench.run(CheckDefinition(h2ping=f"127.0.0.1:{port}", h2ping_use_tls=False))

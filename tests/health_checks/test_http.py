@@ -219,7 +219,7 @@ async def test_broken_answers_are_critical_with_gos_text(
         ),
         (
             CheckDefinition(http="http://127.0.0.1:1/p", header={"Good": ["x\r\ny: z"]}),
-            'Get "http://127.0.0.1:1/p": net/http: invalid header field value "x\\r\\ny: z" for key Good',
+            'Get "http://127.0.0.1:1/p": net/http: invalid header field value for "Good"',
         ),
     ],
 )
@@ -248,6 +248,44 @@ async def test_refused_connection_hides_the_password(bench: Bench, refusing_port
     result = await bench.run(CheckDefinition(http=f"http://user:secret@127.0.0.1:{refusing_port}/p"))
     at = f"127.0.0.1:{refusing_port}"
     assert result.output == f'Get "http://user:***@{at}/p": dial tcp {at}: connect: connection refused'
+
+
+@pytest.mark.parametrize("code", [200, 429, 500])
+async def test_answered_checks_hide_the_password(bench: Bench, code: int) -> None:
+    port = await bench.serve_answer(b"HTTP/1.1 %d X\r\nContent-Length: 2\r\n\r\nok" % code)
+    result = await bench.run(CheckDefinition(http=f"http://user:hunter2@127.0.0.1:{port}/p"))
+    assert result.output == f"HTTP GET http://user:***@127.0.0.1:{port}/p: {code} X Output: ok"
+
+
+@pytest.mark.parametrize(
+    ("location", "output"),
+    [
+        (b"ftp://user:hunter2@h/", 'Get "ftp://user:***@h/": unsupported protocol scheme "ftp"'),
+        (
+            b"http://user:hun/ter2@h/",
+            (
+                'Get "http://127.0.0.1:PORT/": failed to parse Location header "http://user:***@h/": '
+                'parse "http://user:***@h/": invalid port "***" after host'
+            ),
+        ),
+    ],
+)
+async def test_redirects_hide_the_password(bench: Bench, location: bytes, output: str) -> None:
+    port = await bench.serve_answer(FOUND % location)
+    result = await bench.run(CheckDefinition(http=f"http://127.0.0.1:{port}/"))
+    assert result.output == output.replace("PORT", str(port))
+
+
+async def test_redirects_in_circles_hide_the_password(bench: Bench) -> None:
+    ports: list[int] = []
+
+    async def handler(stream: trio.abc.Stream) -> None:
+        await read_head(stream)
+        await stream.send_all(FOUND % b"http://user:hunter2@127.0.0.1:%d/" % ports[0])
+
+    ports.append(await bench.serve(handler))
+    result = await bench.run(CheckDefinition(http=f"http://127.0.0.1:{ports[0]}/"))
+    assert result.output == f'Get "http://user:***@127.0.0.1:{ports[0]}/": stopped after 10 redirects'
 
 
 async def test_ipv6_literal_is_dialled(bench: Bench) -> None:

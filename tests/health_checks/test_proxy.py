@@ -56,3 +56,9 @@ def test_proxy_of_a_kind_we_cannot_speak_to_is_refused_not_bypassed() -> None:
     proxies = Proxies.from_environ({"HTTP_PROXY": "socks5://u:secret@s.test"})
     with pytest.raises(BadUrl, match=r'proxy "socks5://u:\*\*\*@s.test": only http:// proxies are supported'):
         proxies.choose(parse_url("http://web.test/"))
+
+
+def test_password_of_a_proxy_that_cannot_be_read_is_hidden() -> None:
+    proxies = Proxies.from_environ({"HTTP_PROXY": "http://u:sec/ret@proxy.test:3128"})
+    with pytest.raises(BadUrl, match=r'^parse "http://u:\*\*\*@proxy.test:3128": invalid port'):
+        proxies.choose(parse_url("http://web.test/"))

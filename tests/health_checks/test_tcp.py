@@ -43,6 +43,11 @@ async def test_name_that_refuses_shows_the_first_address(bench: Bench, refusing_
         ("[::1]", "dial tcp: address [::1]: missing port in address"),
         ("[::1", "dial tcp: address [::1: missing ']' in address"),
         ("::1:80", "dial tcp: address ::1:80: too many colons in address"),
+        (
+            "user:hunter2@127.0.0.1:80",
+            "dial tcp: address user:***@127.0.0.1:80: user and password in address",
+        ),
+        ("user:hunter2@h", "dial tcp: address user:***@h: user and password in address"),
         ("127.0.0.1:abc", "dial tcp: address tcp/abc: unknown port"),
         ("127.0.0.1:99999", "dial tcp: address 99999: invalid port"),
         ("127.0.0.1:", "dial tcp 127.0.0.1:0: connect: connection refused"),

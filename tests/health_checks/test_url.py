@@ -35,6 +35,8 @@ def test_parts_are_what_the_request_needs(text: str, address: str, authority: st
         ("http://u:secret@h/p#f", "http://u:***@h/p#f", b"u:secret"),
         ("http://u@h", "http://u@h", b"u:"),
         ("http://u%40x:a%3Ab@h", "http://u%40x:***@h", b"u@x:a:b"),
+        ("u:secret@h:80/p", "u:***@h:80/p", None),
+        ("//u:secret@h:80/p@q", "//u:***@h:80/p@q", b"u:secret"),
     ],
 )
 def test_password_is_decoded_for_use_and_masked_for_show(text: str, shown: str, user: bytes) -> None:
@@ -52,6 +54,8 @@ def test_password_is_decoded_for_use_and_masked_for_show(text: str, shown: str, 
         ("http://h/a\nb", 'parse "http://h/a\\nb": net/url: invalid control character in URL'),
         ("http://h/c%zz", 'parse "http://h/c%zz": invalid URL escape "%zz"'),
         ("http://a b/", 'parse "http://a b/": invalid character " " in host name'),
+        ("http://u:secret@h/c%zz", 'parse "http://u:***@h/c%zz": invalid URL escape "***"'),
+        ("http://u:sec/ret@h/", 'parse "http://u:***@h/": invalid port "***" after host'),
     ],
 )
 def test_what_is_no_url_is_refused(text: str, error: str) -> None:

@@ -16,6 +16,7 @@ import trio
 
 from adsum.health_checks.attempt import CheckFailed, Surroundings
 from adsum.health_checks.tls import BadTlsOptions, describe_tls_error
+from adsum.userinfo import without_password
 
 if TYPE_CHECKING:
     import ssl
@@ -177,7 +178,11 @@ async def tls_context(
 
 
 def split_address(address: str, network: str) -> tuple[str, int]:
-    """Host and port of "host:port", or CheckFailed in the words of Go's SplitHostPort."""
+    """Host and port of "host:port", or CheckFailed in the words of Go's SplitHostPort.
+
+    An `@` is in no name of a host, so whoever wrote one meant a password, which no text below may show.
+    """
+    _require("@" not in address, without_password(address), network, "user and password in address")
     host, colon, port = address.rpartition(":")
     if address.startswith("["):
         host, bracket, port = address[1:].partition("]")

@@ -18,6 +18,7 @@ from adsum.health_checks.attempt import CheckFailed, CheckResult, Surroundings, 
 from adsum.health_checks.dial import Dialer, SocketStream, dial_unix
 from adsum.health_checks.output import Tail
 from adsum.health_checks.script import exit_status, timed_out_text
+from adsum.userinfo import without_password
 
 DEFAULT_HOST = "unix:///var/run/docker.sock"
 ANSWER_BYTES_MAX = 64 * 1024  # of the engine's JSON
@@ -34,6 +35,7 @@ class DockerAttempt:
         self._timeout_ns = definition.effective_timeout_ns
         self._surroundings = surroundings
         self._host = surroundings.options.environ.get("DOCKER_HOST") or DEFAULT_HOST
+        self._shown_host = without_password(self._host)
         self._dialer = Dialer(surroundings)
         self._tail = Tail(surroundings.output_bytes_max(definition))
 
@@ -96,7 +98,7 @@ class DockerAttempt:
         try:
             stream = await self._connect()
         except CheckFailed as error:
-            socket = quote(self._host.partition("://")[2], safe=":")
+            socket = quote(self._shown_host.partition("://")[2], safe=":*@")
             raise CheckFailed(f'{failed}: {method.capitalize()} "http://{socket}{path}": {error}') from error
         try:
             return await _exchange(stream, method, path, wish, consume)
@@ -111,7 +113,7 @@ class DockerAttempt:
             return await dial_unix(rest)
         if scheme == "tcp":
             return await self._dialer.dial(rest)
-        raise CheckFailed(f"DOCKER_HOST {self._host!r} is not supported: use unix:// or tcp://")
+        raise CheckFailed(f"DOCKER_HOST {self._shown_host!r} is not supported: use unix:// or tcp://")
 
     def _refused(self, step: str, code: int, answer: bytes) -> CheckFailed:
         if code == 409:

@@ -6,6 +6,7 @@ from adsum.catalog.definitions import CheckDefinition
 from adsum.health_checks.attempt import CheckFailed, CheckResult, Surroundings, critical, passing
 from adsum.health_checks.dial import Dialer, SocketStream, split_address, start_tls, tls_context
 from adsum.health_checks.http2 import Http2Client, Stream, require_h2
+from adsum.userinfo import without_password
 
 
 class H2PingAttempt:
@@ -50,4 +51,4 @@ class H2PingAttempt:
         return await start_tls(stream, context, definition.tls_server_name or host or "localhost")
 
     def _dial_failed(self, reason: str) -> CheckFailed:
-        return CheckFailed(f"Failed to dial to {self._definition.h2ping}: {reason}")
+        return CheckFailed(f"Failed to dial to {without_password(self._definition.h2ping)}: {reason}")

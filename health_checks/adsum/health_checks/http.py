@@ -24,6 +24,7 @@ from adsum.health_checks.http_request import (
 from adsum.health_checks.http_response import HEAD_BYTES_MAX, Body, Connection, Response, ResponseReader
 from adsum.health_checks.output import Tail
 from adsum.health_checks.url import DEFAULT_PORTS, BadUrl, Url, parse_url_cached, quoted
+from adsum.userinfo import without_password
 
 REDIRECTS_MAX = 10  # Go's client
 
@@ -34,7 +35,8 @@ class HttpAttempt:
         self._surroundings = surroundings
         self._dialer = Dialer(surroundings)
         self._method = definition.method or "GET"
-        self._asked = definition.http  # the URL being asked, as errors show it
+        self._shown = without_password(definition.http)
+        self._asked = self._shown  # the URL being asked, as errors show it
         self._response: Response | None = None
 
     async def run(self) -> CheckResult:
@@ -64,7 +66,7 @@ class HttpAttempt:
             if self._is_final(response):
                 return response
             request = next_request(request, response, url)
-        self._asked = response.location
+        self._asked = without_password(response.location)
         raise CheckFailed(f"stopped after {REDIRECTS_MAX} redirects")
 
     async def _ask(self, request: Request) -> Response:
@@ -110,7 +112,7 @@ class HttpAttempt:
 
     def _judge(self, response: Response) -> CheckResult:
         output = response.body.tail.text()
-        text = f"HTTP {self._method} {self._definition.http}: {response.status_line} Output: {output}"
+        text = f"HTTP {self._method} {self._shown}: {response.status_line} Output: {output}"
         if 200 <= response.code <= 299:
             return CheckResult(Status.PASSING, text)
         if response.code == 429:

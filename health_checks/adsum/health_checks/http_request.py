@@ -19,6 +19,7 @@ from adsum.frozen import dataclass
 from adsum.health_checks.attempt import CheckFailed
 from adsum.health_checks.http_response import Response
 from adsum.health_checks.url import BadUrl, Url, parse_url, quoted
+from adsum.userinfo import without_password_of_unclear
 
 TOKEN = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
 SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:")
@@ -93,8 +94,8 @@ def render_connect(protocol: h11.Connection, url: Url, proxy: Url) -> bytes:
 def _require_valid(name: str, value: str) -> None:
     if not TOKEN.fullmatch(name):
         raise CheckFailed(f"net/http: invalid header field name {quoted(name)}")
-    if BAD_VALUE.search(value):
-        raise CheckFailed(f"net/http: invalid header field value {quoted(value)} for key {name}")
+    if BAD_VALUE.search(value):  # in the words of a later Go, which do not show what may be a secret
+        raise CheckFailed(f"net/http: invalid header field value for {quoted(name)}")
 
 
 def _headers(request: Request, proxy: Url | None, user_agent: str) -> Headers:
@@ -131,7 +132,8 @@ def _destination(request: Request, response: Response) -> Url:
     try:
         return _resolve(location, request.url)
     except (BadUrl, ValueError) as error:
-        raise CheckFailed(f"failed to parse Location header {quoted(location)}: {error}") from error
+        shown = quoted(without_password_of_unclear(location))
+        raise CheckFailed(f"failed to parse Location header {shown}: {error}") from error
 
 
 def _resolve(location: str, base: Url) -> Url:

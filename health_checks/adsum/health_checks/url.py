@@ -11,6 +11,7 @@ from functools import lru_cache
 from urllib.parse import quote, unquote_to_bytes
 
 from adsum.frozen import dataclass
+from adsum.userinfo import without_password, without_password_of_unclear
 
 URLS_CACHED_MAX = 4096  # two per check of a large agent
 
@@ -18,6 +19,7 @@ SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*):")
 CONTROL = re.compile(r"[\x00-\x1f\x7f]")
 BAD_ESCAPE = re.compile(r"%(?![0-9A-Fa-f]{2}).{0,2}")
 PORT = re.compile(r"[0-9]*")
+QUOTATION = re.compile(r'".*"', re.DOTALL)
 BAD_HOST_CHARACTER = re.compile(r"[\s\"<>\\^`{|}/@#?]")
 PATH_SAFE = "/%:@!$&'()*+,;=-._~[]"
 QUERY_SAFE = (
@@ -52,13 +54,14 @@ def parse_url(text: str) -> Url:
     scheme, rest = _take_scheme(whole, text)
     authority_and_path, question, query = rest.partition("?")
     if not authority_and_path.startswith("//"):  # http:opaque, or no scheme at all
-        return Url(scheme, None, "", 0, "", "", text)
+        return Url(scheme, None, "", 0, "", "", without_password(text))
     authority, slash, path = authority_and_path[2:].partition("/")
     path = _escape_path(slash + path, text)
     query = question + quote(query, safe=QUERY_SAFE)
     userinfo, at, host_port = authority.rpartition("@")
     host, port = _split_host(host_port, text)
-    shown = f"{scheme}://{_mask(userinfo)}{at}{host_port}{path}{query}{hash_sign}{fragment}"
+    colon = ":" if scheme else ""
+    shown = without_password(f"{scheme}{colon}//{authority}{path}{query}{hash_sign}{fragment}")
     user = unquote_to_bytes(userinfo if ":" in userinfo else userinfo + ":") if at else None
     return Url(
         scheme=scheme,
@@ -130,13 +133,12 @@ def _join(host: str, port: int | None) -> str:
     return shown if port is None else f"{shown}:{port}"
 
 
-def _mask(userinfo: str) -> str:
-    name, colon, _password = userinfo.partition(":")
-    return f"{name}:***" if colon else name
-
-
 def _bad(text: str, why: str) -> BadUrl:
-    return BadUrl(f"parse {quoted(text)}: {why}")
+    """What was taken for a port or a path may be the end of a password that nobody escaped."""
+    shown = without_password_of_unclear(text)
+    if shown != text:
+        why = QUOTATION.sub('"***"', why)
+    return BadUrl(f"parse {quoted(shown)}: {why}")
 
 
 def quoted(text: str) -> str:

@@ -241,6 +241,23 @@ def test_the_raw_tree_hides_secrets(tmp_path: Path) -> None:
         assert f"'{secret}'" not in repr(replace(config, services=()))
 
 
+def test_passwords_in_targets_of_checks_are_hidden_where_the_configuration_is_shown(tmp_path: Path) -> None:
+    tree = {
+        "enable_local_script_checks": True,
+        "checks": [
+            {"name": "a", "interval": "9s", "http": "http://user:hunter2@h:80/p", "body": "pw=hunter2"},
+            {"name": "b", "interval": "9s", "TCP": "user:hunter2@h:80"},
+            {"name": "c", "interval": "9s", "args": ["sh", "-c", "curl http://user:hunter2@h/"]},
+        ],
+    }
+    checks = load_trees(tmp_path, tree).config.raw["checks"]
+    assert checks == [
+        {"name": "a", "interval": "9s", "http": "http://user:***@h:80/p", "body": "hidden"},
+        {"name": "b", "interval": "9s", "TCP": "user:***@h:80"},
+        {"name": "c", "interval": "9s", "args": ["sh", "-c", "curl http://user:***@h/"]},
+    ]
+
+
 def test_services_and_checks_of_all_files_are_read(tmp_path: Path) -> None:
     config = load_trees(
         tmp_path,
