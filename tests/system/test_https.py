@@ -115,6 +115,16 @@ def test_a_reload_changes_who_must_show_a_certificate(https: Https) -> None:
     assert https.ask(https.certificates.stranger())[0] == 200
 
 
+def test_without_a_certificate_the_agent_starts_says_so_and_serves_no_https() -> None:
+    port = free_ports().server
+    with running(adsum_program(), {}, ("-dev", "-https-port", str(port))) as agent:
+        assert agent.call("GET", "/v1/status/leader")[0] == 200
+        with pytest.raises(ConnectionRefusedError):
+            socket.create_connection(("127.0.0.1", port))
+        assert f"ports.https is {port}, but an agent that starts without cert_file" in agent.log()
+        assert "HTTPS:" not in agent.log()
+
+
 def test_a_start_with_bad_files_names_each() -> None:
     done = subprocess.run(
         [

@@ -113,10 +113,17 @@ def test_every_bad_file_is_an_error_at_its_key_beside_all_other_mistakes(tmp_pat
 @pytest.mark.parametrize(
     ("tree", "error"),
     [
-        ({"ports": {"https": 8501}}, "ports.https: needs cert_file and key_file"),
-        ({"ports": {"https": 8501}, "verify_outgoing": False}, "ports.https: needs cert_file and key_file"),
         ({"cert_file": "c"}, "cert_file: needs key_file"),
+        ({"ports": {"https": 8501}, "key_file": "k"}, "key_file: needs cert_file"),
         ({"verify_incoming": True}, "verify_incoming: needs ca_file (or ca_path), cert_file, key_file"),
+        (
+            {"ports": {"https": 8501}, "verify_incoming_https": True},
+            "verify_incoming_https: needs ca_file (or ca_path), cert_file, key_file",
+        ),
+        (
+            {"ports": {"https": 8501}, "tls": {"https": {"verify_incoming": True}}},
+            "tls.https.verify_incoming: needs ca_file (or ca_path), cert_file, key_file",
+        ),
         ({"verify_server_hostname": True}, "verify_server_hostname: needs ca_file or ca_path"),
         ({"tls_cipher_suites": "TLS_BOGUS"}, 'tls_cipher_suites: knows no "TLS_BOGUS"'),
         ({"tls_min_version": "tls9"}, "tls_min_version: must be tls12 or tls13"),
@@ -124,6 +131,32 @@ def test_every_bad_file_is_an_error_at_its_key_beside_all_other_mistakes(tmp_pat
 )
 def test_a_half_of_tls_does_not_start(tmp_path: Path, tree: dict[str, object], error: str) -> None:
     assert errors_of(tmp_path, tree)[0].startswith(error)
+
+
+@pytest.mark.parametrize("has_authority", [False, True])
+def test_https_without_a_certificate_is_not_served_and_warned_of(
+    tmp_path: Path, certificates: Folder, *, has_authority: bool
+) -> None:
+    given = {"ca_file": certificates.ca_file, "verify_outgoing": True} if has_authority else {}
+    loaded = load_tree(tmp_path, {"ports": {"https": 8501}, **given})
+    (warning,) = loaded.warnings
+    assert warning == (
+        "ports.https is 8501, but an agent that starts without cert_file and key_file has no certificate to "
+        "show and serves no HTTPS; when they are added, it takes a restart: a reload opens no listener"
+    )
+    assert loaded.config.ports.https == -1
+    assert loaded.config.raw["ports"] == {"https": 8501}
+
+
+def test_a_certificate_that_comes_or_goes_with_a_reload_opens_and_closes_no_listener(
+    tmp_path: Path, certificates: Folder
+) -> None:
+    mute: dict[str, object] = {"ports": {"https": 8501}, "ca_file": certificates.ca_file}
+    without, with_it = load_tree(tmp_path, mute).config, load_tree(tmp_path, mute | certificates.keys).config
+    for old, new in ((without, with_it), (with_it, without)):
+        assert diff(old, new).needs_restart == ["ports.https"]
+        assert diff(old, new).applied == ["cert_file", "key_file"]
+        assert applied(old, new).ports == old.ports
 
 
 def test_the_key_of_another_certificate_is_told(tmp_path: Path, certificates: Folder) -> None:

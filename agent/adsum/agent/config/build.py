@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from adsum.agent.config import network
@@ -22,7 +23,7 @@ from adsum.agent.config.config import (
 )
 from adsum.agent.config.errors import ConfigError, ConfigErrors
 from adsum.agent.config.keys import KEYS, TLS_KEYS
-from adsum.agent.config.kinds import BadValue
+from adsum.agent.config.kinds import DISABLED, BadValue
 from adsum.agent.config.merge import Placed, Settings
 from adsum.agent.config.rules import check_rules, read_gossip_mode, read_log_level, refuse_or_warn
 from adsum.agent.config.values import Values
@@ -141,7 +142,7 @@ class _Builder:
             given={name: _as_written(name, given) for name, given in self._settings.items()},
         )
         self.warnings += check_rules(config, values)
-        return config
+        return _without_mute_https(config)
 
     def _advertised(self) -> str:
         """What the other agents will connect to: a specific bind address says it already."""
@@ -292,6 +293,13 @@ class _Builder:
         except BadValue as problem:
             self._values.refuse(name, str(problem))
             return ()
+
+
+def _without_mute_https(config: Config) -> Config:
+    """Test harnesses set the port and no certificate: with nothing to show, nothing listens."""
+    if config.has_https_certificate:
+        return config
+    return replace(config, ports=replace(config.ports, https=DISABLED))
 
 
 def _quietly(reader: Callable[[str], str], text: str) -> str:

@@ -183,6 +183,11 @@ class Config:
     given: Mapping[str, object] = field(default_factory=dict, repr=False)
 
     @property
+    def has_https_certificate(self) -> bool:
+        https = self.tls and self.tls.for_https
+        return bool(https and https.cert_file and https.key_file)
+
+    @property
     def raw(self) -> dict[str, object]:
         """What was given, as one tree, for people: secrets are hidden."""
         tree: dict[str, object] = {}

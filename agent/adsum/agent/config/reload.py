@@ -73,6 +73,8 @@ def _is_reloaded(old: Config, name: str) -> bool:
 
 
 def _value(config: Config, name: str) -> object:
-    """A key set to its default is a key not set, and 60s is 1m."""
+    """A key set to its default is a key not set, 60s is 1m, and HTTPS without a certificate is not served."""
+    if name == "ports.https":
+        return config.ports.https
     key = KEYS[name]
     return convert(key.kind, config.given[name]) if name in config.given else key.default

@@ -140,9 +140,6 @@ def _check_ports(config: Config) -> Iterator[tuple[str, str]]:
             shared = set(addresses) & set(other_addresses)
             if port == other_port > 0 and shared:
                 yield key, f"is the port of {other} as well, {port} on {min(shared)}"
-    https = config.tls and config.tls.for_https
-    if ports.https > 0 and not (https and https.cert_file and https.key_file):
-        yield "ports.https", "needs cert_file and key_file: HTTPS has no certificate to show"
 
 
 def _check_times(config: Config) -> Iterator[tuple[str, str]]:
@@ -201,6 +198,12 @@ def _warnings(config: Config) -> Iterator[str]:
         yield "bootstrap_expect is 2: two servers cannot lose one and go on; expect 3"
     elif config.bootstrap_expect > 1 and config.bootstrap_expect % 2 == 0:
         yield f"bootstrap_expect is {config.bootstrap_expect}: one less tolerates as many failures"
+    if config.ports.https != DISABLED and not config.has_https_certificate:
+        yield (
+            f"ports.https is {config.ports.https}, but an agent that starts without cert_file and key_file "
+            "has no certificate to show and serves no HTTPS; when they are added, it takes a restart: "
+            "a reload opens no listener"
+        )
     if config.ports.serf_lan == DISABLED and (config.start_join or config.retry_join):
         yield "ports.serf_lan is -1: without gossip this agent joins nobody, whatever retry_join says"
     elif config.advertise_address.startswith(ON_LOOPBACK) and _joins_other_hosts(config):
