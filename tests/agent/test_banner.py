@@ -69,3 +69,14 @@ async def test_a_key_that_is_not_used_to_send_is_no_encryption(
     config = dataclasses.replace(PLAIN, ports=ports, encrypt=encrypt, encrypt_verify_outgoing=verify_outgoing)
     node = Node(Core(system_now(), Settings(node=OWN, is_persistent=False), Random(0)))
     assert RollCall(node, config, OWN, MemoryDisk(), Random(0)).is_sealed is is_sealed
+
+
+def test_the_banner_of_a_server_that_waits_for_others_says_that_none_will_lead() -> None:
+    waiting = dataclasses.replace(PLAIN, is_server=True, bootstrap_expect=3)
+    [row] = [line.strip() for line in banner(waiting, OWN, is_sealed=True).splitlines() if "Leader:" in line]
+    assert row == (
+        "Leader: none: this server is one of 3 expected, and this version elects no leader: "
+        "keys, sessions and locks are not answered; discovery works without one"
+    )
+    alone = dataclasses.replace(PLAIN, is_server=True, bootstrap=True, bootstrap_expect=1)
+    assert "Leader:" not in banner(alone, OWN, is_sealed=True)

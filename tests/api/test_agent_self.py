@@ -64,6 +64,51 @@ async def test_server_that_waits_for_others_leads_nobody() -> None:
     assert tags["expect"] == "3"
 
 
+EXPECTED = (
+    "this server is one of 3 expected, and this version elects no leader: "
+    "keys, sessions and locks are not answered; discovery works without one"
+)
+
+
+async def test_a_server_that_waits_for_others_says_that_there_will_be_no_leader() -> None:
+    waiting = Asker(FakeAgent(replace(CONFIG, bootstrap=False, bootstrap_expect=3)))
+    assert await consul_stats(waiting) == {
+        "acl": "disabled",
+        "bootstrap": "false",
+        "known_datacenters": "1",
+        "leader": "false",
+        "leader_addr": "",
+        "no_leader": EXPECTED,
+        "server": "true",
+    }
+    assert await waiting.json("/v1/status/peers") == []
+
+
+async def test_several_servers_say_that_none_of_them_leads(asker: Asker) -> None:
+    assert "no_leader" not in await consul_stats(asker)
+    asker.agent.meet("s2", is_server=True)
+    assert (await consul_stats(asker))["no_leader"] == EXPECTED.replace(
+        "this server is one of 3 expected", "there are 2 servers"
+    )
+
+
+async def test_a_client_says_that_its_servers_have_no_leader() -> None:
+    client = Asker(FakeAgent(replace(CONFIG, is_server=False, bootstrap=False)))
+    assert "no_leader" not in await consul_stats(client)
+    client.agent.meet("s1", is_server=True)
+    assert "no_leader" not in await consul_stats(client)
+    client.agent.meet("s2", "127.0.0.3", is_server=True, expect=2)
+    assert (await consul_stats(client))["no_leader"] == EXPECTED.replace(
+        "this server is one of 3 expected", "there are 2 servers"
+    )
+
+
+async def consul_stats(asker: Asker) -> dict[str, object]:
+    stats = (await about(asker))["Stats"]["consul"]
+    assert isinstance(stats, dict)
+    return stats
+
+
 async def test_counts_are_of_this_agent_s_own(asker: Asker) -> None:
     asker.agent.put_service("web1", "web")
     body = {"Name": "tcp", "TCP": "127.0.0.1:1", "Interval": "10s"}

@@ -22,7 +22,7 @@ def sources(view: View, roll: RollSource | None = None) -> Sources:
     return Sources(
         version="1.2.3",
         node_name="n1",
-        is_leader=True,
+        is_leader=lambda: True,
         catalog=CatalogTally(view),
         core=CoreCounters(),
         transitions=dict.fromkeys(Status, 0),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from adsum.agent.config.config import Config
+from adsum.api import standing
 from adsum.api.version import CONSUL_API_VERSION, own_version
 from adsum.catalog.model import Node
 
@@ -14,6 +15,7 @@ def banner(config: Config, node: Node, *, is_sealed: bool) -> str:
         ("Version", f"{own_version()} (speaks the API of Consul {CONSUL_API_VERSION})"),
         ("Node name", f"{config.node_name} (datacenter {config.datacenter}, id {node.node_id})"),
         ("Role", "server" if config.is_server else "client"),
+        *_leader_rows(config),
         ("Data", config.data_dir or "in memory, gone with the agent"),
         *_http_rows(config),
         *_https_rows(config),
@@ -23,6 +25,12 @@ def banner(config: Config, node: Node, *, is_sealed: bool) -> str:
     width = max(len(name) for name, _ in rows)
     lines = "\n".join(f"    {name:>{width}}: {text}" for name, text in rows)
     return f"==> Adsum is present\n{lines}\n\n==> The log follows"
+
+
+def _leader_rows(config: Config) -> list[tuple[str, str]]:
+    """Nothing of one that leads alone: it may meet other servers yet."""
+    expected = config.bootstrap_expect
+    return [("Leader", f"none: {standing.one_of_several(expected)}")] if expected > 1 else []
 
 
 def _http_rows(config: Config) -> list[tuple[str, str]]:

@@ -15,11 +15,11 @@ from typing import TYPE_CHECKING
 
 import trio
 
-from adsum.agent import translate
+from adsum.agent import no_leader, translate
 from adsum.agent.config.config import Config
 from adsum.agent.file_limit import http_connections_max
 from adsum.agent.running import RunningAgent
-from adsum.api import endpoints, server
+from adsum.api import endpoints, server, standing
 from adsum.api.answers import EVERYWHERE
 from adsum.api.browser import BrowserRules
 from adsum.api.limits import HttpCounters, HttpLimits
@@ -76,6 +76,7 @@ async def serve(
     agent.node.attach_runner(Runner(nursery, agent.node.check_ran, options, checks))
     metrics = Exposition(_sources(agent, observed, http, api, checks), config.telemetry)
     nursery.start_soon(metrics.keep_intervals)
+    nursery.start_soon(no_leader.remind, agent)
     routes = endpoints.routes(agent, random, api, metrics, observed.stream)
     router = Router(routes, http_rules(config), http)
     limits = HttpLimits(
@@ -92,7 +93,7 @@ def secured(listeners: list[socket.socket], tls: Tls | None) -> Secure | None:
     from adsum.api.tls import Secure
 
     def context() -> ssl.SSLContext:
-        assert tls is not None, "the configuration takes no ports.https without a certificate"
+        assert tls is not None, "without a certificate nothing listens for HTTPS"
         assert tls.https is not None
         return tls.https
 
@@ -105,7 +106,7 @@ def _sources(
     return Sources(
         version=own_version(),
         node_name=agent.config.node_name,
-        is_leader=agent.config.is_server,
+        is_leader=lambda: standing.leads_alone(agent),
         catalog=CatalogTally(agent.view),
         core=agent.node.core.counters,
         transitions=agent.own.transitions,
@@ -121,6 +122,7 @@ def _sources(
         roll=observed.roll,
         replication=ReplicationSource.of(agent.roll, agent.owners, agent.outputs, agent.now),
         journal=agent.journal.counters,
+        faults=agent.node.faults.counts,
     )
 
 

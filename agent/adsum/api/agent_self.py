@@ -106,15 +106,18 @@ def _catalog_stats(agent: Agent) -> dict[str, str]:
 
 
 def _consul_stats(agent: Agent) -> dict[str, str]:
+    sentence = standing.without_leader(agent)
+    leaderless = {"no_leader": sentence} if sentence else {}  # ours alone
     if not standing.is_server(agent):
         servers = len(agent.roll.servers.present)
-        return {"acl": "disabled", "known_servers": str(servers), "server": "false"}
+        return {"acl": "disabled", "known_servers": str(servers), **leaderless, "server": "false"}
     return {
         "acl": "disabled",
         "bootstrap": _go(agent.config.bootstrap and not agent.config.is_dev),
         "known_datacenters": "1",
         "leader": _go(standing.leads_alone(agent)),
         "leader_addr": standing.leader_address(agent),
+        **leaderless,
         "server": "true",
     }
 

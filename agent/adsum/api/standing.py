@@ -10,6 +10,10 @@ from __future__ import annotations
 from adsum.api.door import Agent
 from adsum.catalog.model import Node
 
+LEADERLESS = (
+    "this version elects no leader: keys, sessions and locks are not answered; discovery works without one"
+)
+
 
 def leads_alone(agent: Agent) -> bool:
     return _could_lead(agent) and not agent.roll.servers.present
@@ -20,6 +24,20 @@ def knows_leader(agent: Agent) -> bool:
     if is_server(agent):
         return _could_lead(agent) and not others
     return len(others) == 1 and others[0].leads_alone
+
+
+def without_leader(agent: Agent) -> str:
+    """What that means, where there are servers and none of them leads; else empty."""
+    servers = len(agent.roll.servers.present) + is_server(agent)
+    if servers == 0 or knows_leader(agent):
+        return ""
+    if agent.config.bootstrap_expect > 1:
+        return one_of_several(agent.config.bootstrap_expect)
+    return f"there {'is 1 server' if servers == 1 else f'are {servers} servers'}, and {LEADERLESS}"
+
+
+def one_of_several(expected: int) -> str:
+    return f"this server is one of {expected} expected, and {LEADERLESS}"
 
 
 def is_server(agent: Agent) -> bool:

@@ -50,7 +50,7 @@ CONSUL: tuple[Series, ...] = (
         "Instances of services in the catalog.",
         lambda s: sum(s.catalog.count().instances.values()),
     ),
-    gauge("server.isLeader", "1 if this agent leads.", lambda s: int(s.is_leader)),
+    gauge("server.isLeader", "1 if this agent leads.", lambda s: int(s.is_leader())),
     gauge("rpc.queries_blocking", "Blocking queries waiting for a change.", lambda s: s.http.parked),
     timer("dns.domain_query", "Questions about names.", lambda s: _dns_kinds(s, is_reverse=False), "node"),
     timer("dns.ptr_query", "Questions about addresses.", lambda s: _dns_kinds(s, is_reverse=True), "node"),

@@ -17,6 +17,7 @@ from adsum.catalog.definitions import Status
 from adsum.dns.counters import DnsCounters
 from adsum.frozen import dataclass
 from adsum.health_checks.runner import Counters as CheckCounters
+from adsum.observe.faults import INPUTS
 from adsum.observe.gc_pauses import GcPauses
 from adsum.observe.journal_file import JournalCounters
 from adsum.observe.log_stream import LogCounters
@@ -33,7 +34,7 @@ class Sources:
 
     version: str
     node_name: str
-    is_leader: bool
+    is_leader: Callable[[], bool]
     catalog: CatalogTally
     core: CoreCounters
     transitions: Mapping[Status, int]  # of own checks, by what they turned to
@@ -49,6 +50,7 @@ class Sources:
     replication: ReplicationSource = field(default_factory=ReplicationSource)
     journal: JournalCounters = field(default_factory=JournalCounters)
     certificate_end_s: Callable[[], int] = int  # 0 without TLS
+    faults: Mapping[str, int] = field(default_factory=lambda: dict.fromkeys(INPUTS, 0))  # of ours
 
 
 class Kind(enum.Enum):

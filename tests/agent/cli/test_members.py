@@ -76,6 +76,14 @@ def test_an_agent_that_is_not_let_in_says_so_beside_its_list(adsum: Adsum, three
     assert adsum("members") == well
 
 
+def test_an_agent_that_nobody_leads_says_so_below_its_list(adsum: Adsum, three: FakeAgent) -> None:
+    well = adsum("members")
+    three.answers["GET /v1/agent/self"] = {"Stats": {"consul": {"no_leader": "there are 2 servers"}}}
+    assert adsum("members") == (0, well.out, "No leader: there are 2 servers.\n")
+    three.answers["GET /v1/agent/self"] = {"Stats": {"consul": {"leader": "true"}}}
+    assert adsum("members") == well
+
+
 @pytest.fixture
 def seconds(monkeypatch: pytest.MonkeyPatch) -> list[Callable[[], None]]:
     """What happens in the seconds between two looks; after the last of them somebody presses Ctrl-C."""

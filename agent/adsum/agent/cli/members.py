@@ -53,10 +53,10 @@ def run(call: Call) -> int:
         found = _members(call, api, pattern)
         if call.is_on("watch"):
             return _watch(call, api, pattern, found)
-        conflict = "" if call.is_on("wan") else _conflict(api)
+        notes = [] if call.is_on("wan") else [_conflict(api), _leaderless(api)]
     _show(call, found)
-    if conflict:
-        print(printable(conflict), file=sys.stderr)
+    for note in filter(None, notes):
+        print(printable(note), file=sys.stderr)
     if not found:
         print("No member is like that.", file=sys.stderr)
         return NOBODY
@@ -77,6 +77,16 @@ def _conflict(api: Api) -> str:
     except Failed:
         return ""
     return f"{conflict['Sentence']} {conflict['Next']}" if conflict and not conflict["IsLetIn"] else ""
+
+
+def _leaderless(api: Api) -> str:
+    """Of an agent that may be asked for what only a leader could answer. Consul says nothing of the kind."""
+    try:
+        stats = api.get_object("/v1/agent/self").get("Stats", {})
+    except Failed:
+        return ""
+    sentence = stats.get("consul", {}).get("no_leader", "")
+    return f"No leader: {sentence}." if sentence else ""
 
 
 def _show(call: Call, rows: list[Row]) -> None:
