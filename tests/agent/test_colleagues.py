@@ -13,7 +13,7 @@ from adsum.agent.colleagues import Colleagues
 from adsum.gossip.claims import Address, Profile, alive
 from adsum.gossip.members import Member, Roster
 from adsum.net.calls import Declined, NotSent
-from adsum.net.introduction import Peer
+from adsum.net.introduction import Identity, Peer
 from adsum.net.keyring import Keyring
 from adsum.net.streams import StreamServer
 from tests.net.support import KEY_A, gate, ring, serving
@@ -68,6 +68,18 @@ async def test_without_a_key_only_hosts_of_present_members_may_change_things() -
             await asking(ring()).ask(address, "change", b"x")
     async with answering(known, ring()) as address:
         assert await asking(ring()).ask(address, "change", b"x") == b"x"
+
+
+@pytest.mark.parametrize(
+    ("node_id", "is_authenticated", "is_member"),
+    [(bytes(16), False, True), (b"x" * 16, False, False), (b"x" * 16, True, True)],
+    ids=["on the roster", "a stranger", "holds a key"],
+)
+def test_members_are_those_on_the_roster_and_those_who_hold_a_key(
+    node_id: bytes, is_authenticated: bool, is_member: bool
+) -> None:
+    caller = Peer(Address("192.0.2.1", 1), Identity(node_id), 1, is_authenticated)
+    assert Colleagues(roster_of("10.0.0.1"), Random(1)).is_member(caller) is is_member
 
 
 async def test_with_a_key_who_holds_it_may_change_things() -> None:

@@ -20,6 +20,7 @@ from adsum.gossip.settings import GossipSettings, Identity
 from adsum.net.calls import NotSent
 from adsum.net.keyring import Key, Keyring
 from adsum.now import SECOND, Now
+from adsum.observe.faults import Faults
 from adsum.storage.memory import MemoryDisk
 from adsum.testing.introducing import introduce
 
@@ -87,7 +88,7 @@ def following(keyring: Keyring, others: Others, members: int) -> KeyFollowing:
     parts = tuple(SyncPart(alive(profile, 1, 0).encoded) for profile in profiles)
     introduce(partial(core.command, NOW), partial(core.report, NOW), *parts)
     assert len(core.members()) == members
-    return KeyFollowing(keyring, core, others, Random(0))
+    return KeyFollowing(keyring, core, others, Random(0), Faults())
 
 
 def ring(*keys: str, disk: MemoryDisk | None = None) -> Keyring:

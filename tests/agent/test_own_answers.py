@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import logging
+
 import cbor2
 import pytest
 import trio.testing
@@ -101,3 +103,20 @@ async def test_many_owners_are_told_in_pages(
     assert rows == sorted(rows, key=lambda row: row.owner)
     assert len(rows) == 3
     assert [method for method, _ in three.network.calls].count(own_answers.OWNERS) == 3
+
+
+async def test_changes_that_others_ask_for_are_a_line_each_and_a_count_when_they_are_very_many(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    agent = FakeAgent()
+    with caplog.at_level(logging.INFO, "agent"):
+        for number in range(100):
+            await agent.owners.mine.answer_deregister(CALLER, cbor2.dumps([f"web{number}", ""]))
+        agent.wall_ms += 2_000
+        await agent.owners.mine.answer_deregister(CALLER, cbor2.dumps(["last", ""]))
+    lines = [record.getMessage() for record in caplog.records if "asked" in record.getMessage()]
+    assert len(lines) == 61
+    assert lines[0] == "done as the agent at 10.0.0.9 asked: deregister service=web0"
+    assert lines[60] == (
+        "done as the agent at 10.0.0.9 asked: deregister service=last (40 more since the last such line)"
+    )

@@ -148,15 +148,17 @@ async def test_a_declined_call_says_why() -> None:
 
 
 @pytest.mark.parametrize("method", ["fault", "too much"])
-async def test_a_fault_in_one_call_is_logged_and_spares_the_others(
+async def test_a_fault_is_logged_once_a_minute_and_spares_the_other_calls(
     method: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     async with connected(Fake()) as (line, server):
-        with pytest.raises(Declined) as caught:
-            await line.ask(method, b"", timeout_s=5)
-        assert caught.value.code == "fault"
+        for _ in range(3):
+            with pytest.raises(Declined) as caught:
+                await line.ask(method, b"", timeout_s=5)
+            assert caught.value.code == "fault"
         assert await line.ask("echo", b"on", timeout_s=5) == b"on"
-        assert server.counters.faults == line.counters.connections == 1
+        assert (server.counters.faults, line.counters.connections) == (3, 1)
+        assert server.faults.counts["call"] == (3 if method == "fault" else 0)
     assert [record.levelno for record in caplog.records] == [logging.ERROR]
 
 
@@ -325,7 +327,7 @@ def test_a_peer_that_falls_silent_is_given_up() -> None:
 
     async def main() -> None:
         async def fall_silent(stream: trio.SocketStream) -> None:
-            await gate().welcome(stream, lambda _: None, payload_bytes_max=1_000)
+            await gate().welcome(stream, lambda _purpose, _peer: None, payload_bytes_max=1_000)
             await trio.sleep_forever()
 
         listener = bind_tcp("127.0.0.1", 0)
@@ -386,6 +388,31 @@ async def test_a_question_longer_than_is_answered_here_is_not_waited_for() -> No
         assert call_frames.decode(await channel.receive(idle_s=5)) == call_frames.Answered(1, b"900")
 
 
+async def test_a_stranger_asks_four_kibibytes_at_once_and_not_more() -> None:
+    server, server_gate = CallServer(Fake()), gate()
+    strangers = StreamServer(server_gate, calls=server, is_member=lambda _peer: False)
+    async with serving(strangers) as address:
+        line = Line(dial_for_calls(gate(name=b"client"), address), Random(1))
+        async with running(line):
+            assert await line.ask("length", bytes(4_000), timeout_s=5) == b"4000"
+            with pytest.raises(Unanswered):
+                await line.ask("length", bytes(4_100), timeout_s=5)
+    assert server_gate.unread.counters.refused == {"length": 1}
+
+
+async def test_a_message_without_answer_that_makes_us_fail_is_dropped_alone() -> None:
+    class Stumbling(Fake):
+        def hear(self, caller: Peer, topic: str, body: bytes) -> None:
+            super().hear(caller, topic, body)
+            raise KeyError("hostile")
+
+    fake = Stumbling()
+    async with connected(fake) as (line, server):
+        assert line.tell("news", b"1")
+        assert await line.ask("echo", b"on", timeout_s=5) == b"on"
+        assert (len(fake.heard), server.faults.counts["call"], line.counters.connections) == (1, 1, 1)
+
+
 async def test_a_number_in_use_is_not_taken_twice() -> None:
     server = CallServer(Fake())
     async with raw(server) as channel:
@@ -403,7 +430,7 @@ async def test_kinds_of_later_versions_are_ignored() -> None:
 
 async def test_an_answerer_that_asks_is_cut_off() -> None:
     async def main(stream: trio.SocketStream) -> None:
-        opened = await gate().welcome(stream, lambda _: None, payload_bytes_max=1_000)
+        opened = await gate().welcome(stream, lambda _purpose, _peer: None, payload_bytes_max=1_000)
         await opened.channel.send(call_frames.ask(1, "echo", 5, b""))
         await trio.sleep_forever()
 

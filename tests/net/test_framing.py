@@ -156,3 +156,11 @@ def test_a_hello_says_what_it_was_given() -> None:
 def test_payloads_that_are_no_plain_array_are_malformed(payload: bytes) -> None:
     with pytest.raises(Malformed):
         array(payload)
+
+
+def test_a_stream_that_is_over_holds_nothing_however_long_it_is_referred_to() -> None:
+    reader = FrameReader(sides(SEALED).from_server, payload_bytes_max=MAX)
+    reader.feed((MAX).to_bytes(4) + bytes(MAX // 2))
+    assert reader.waiting_bytes == 4 + MAX // 2
+    reader.clear()
+    assert reader.waiting_bytes == 0

@@ -41,3 +41,13 @@ async def test_what_an_input_says_cannot_break_out_of_its_line(caplog: pytest.Lo
     faults = Faults()
     faults.dropped("stream", ValueError("a\nb"))
     assert "ValueError('a\\nb')" in caplog.records[0].getMessage()
+
+
+async def test_what_a_nursery_wrapped_is_told_by_itself(caplog: pytest.LogCaptureFixture) -> None:
+    Faults().dropped("call", ExceptionGroup("a nursery", [ExceptionGroup("another", [KeyError("x")])]))
+    assert "because of KeyError('x')" in caplog.records[0].getMessage()
+
+
+async def test_a_failed_assertion_goes_on_out_of_a_nursery_too() -> None:
+    with pytest.raises(AssertionError, match="sorted"):
+        Faults().dropped("call", ExceptionGroup("a nursery", [KeyError("x"), AssertionError("sorted")]))

@@ -3,15 +3,17 @@ from __future__ import annotations
 import sqlite3
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 import trio
 import trio.testing
 
-from adsum.gossip.effects import ConflictSeen, IsolationChanged
-from adsum.observe.entry import Entry
+from adsum.gossip.claims import Address, Profile
+from adsum.gossip.effects import ConflictSeen, IsolationChanged, Note, Noted
+from adsum.gossip.evidence import Cause, Evidence
+from adsum.observe.entry import Entry, Recorded
 from adsum.observe.journal import QUEUE_ENTRIES_MAX, Journal
 from adsum.observe.journal_file import Limits, Wanted
 from tests.observe.membership import (
@@ -224,6 +226,26 @@ async def test_a_conflict_that_is_reported_again_and_again_is_one_entry_a_minute
     assert [(entry.other and entry.other.name, entry.repeats) for entry in found] == [
         *(("n4", 0), ("n4", 59), ("n2", 0)),
     ]
+
+
+@pytest.mark.parametrize(
+    "told",
+    [
+        lambda made_up: ConflictSeen(profile("n3"), made_up),
+        lambda made_up: Noted(Note.UNANSWERED, made_up, Evidence(Cause.JOINED)),
+    ],
+    ids=["conflicts", "newcomers"],
+)
+async def test_members_who_are_made_up_do_not_push_out_what_happened(
+    told: Callable[[Profile], Recorded],
+) -> None:
+    kept = journal()
+    kept.record(at(0), joined("n3"))
+    for number in range(20_000):
+        kept.record(at(number), told(Profile(number.to_bytes(16), f"x{number}", Address("192.0.2.1", 8301))))
+    found = (await kept.entries(Wanted(limit=5_000))).entries
+    assert shown(found)[0] == ("n3", "unknown", "alive")
+    assert (len(found), kept.counters.rationed) == (1 + 1_024, 18_976)
 
 
 @pytest.mark.parametrize(

@@ -3,6 +3,10 @@
 Seldom enough that each takes a connection of its own. What is asked is named by a method; the room that can
 answer it registers for it. With a key all of it is sealed and authenticated. Without one, a method that
 changes something is answered only to hosts of members that are present.
+
+Who counts as a member, and may therefore send more at once, is told by the node id, which is only said: a
+member may be reached at one address and connect from another. Whoever copies an id meets the limits that hold
+for members too.
 """
 
 from __future__ import annotations
@@ -19,10 +23,10 @@ from adsum.net.call_server import CallLimits, CallServer
 from adsum.net.calls import CallError, Declined, Line, dial_for_calls
 from adsum.net.gate import Gate
 from adsum.net.introduction import Peer
+from adsum.observe.faults import Faults
 
 ASK_TIMEOUT_S = 5.0
-# The longest is half of it, what a fetch of the catalog gives. Without a key anybody may connect, and the 128
-# streams of one host must not fill the memory with questions that they never end.
+# The longest is half of it: what a fetch of the catalog gives.
 QUESTION_BYTES_MAX = 1024 * 1024
 NOT_SERVED = "not served"
 NOT_TRUSTED = "not trusted"
@@ -39,8 +43,8 @@ class _Method:
 class Colleagues:
     """Both sides: `ask` others, and answer them by what was registered."""
 
-    def __init__(self, roster: Roster, random: Random) -> None:
-        self.server = CallServer(self, CallLimits(question_bytes_max=QUESTION_BYTES_MAX))
+    def __init__(self, roster: Roster, random: Random, *, faults: Faults | None = None) -> None:
+        self.server = CallServer(self, CallLimits(question_bytes_max=QUESTION_BYTES_MAX), faults=faults)
         self._gate: Gate | None = None
         self._roster = roster
         self._random = random
@@ -81,6 +85,9 @@ class Colleagues:
 
     def hear(self, caller: Peer, topic: str, body: bytes) -> None:
         """Nothing is told without an answer yet."""
+
+    def is_member(self, caller: Peer) -> bool:
+        return caller.is_authenticated or caller.identity.node_id in self._roster.members
 
     def _is_trusted(self, caller: Peer) -> bool:
         if caller.is_authenticated:

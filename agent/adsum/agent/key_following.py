@@ -23,6 +23,7 @@ from adsum.net.calls import CallError
 from adsum.net.gate import Gate
 from adsum.net.keyring import Key, Keyring
 from adsum.observe.complaints import Complaints
+from adsum.observe.faults import Faults
 
 ASKED_MAX = 16  # by lot: thousands that come back must not each ask thousands
 PAUSE_S = 3.0
@@ -61,17 +62,23 @@ def _is_stranded(mine: Sequence[Key], others: Sequence[Held]) -> bool:
 
 
 class KeyFollowing:
-    def __init__(self, keyring: Keyring, gossip: Core, colleagues: Asks, random: Random) -> None:
+    def __init__(
+        self, keyring: Keyring, gossip: Core, colleagues: Asks, random: Random, faults: Faults
+    ) -> None:
         self._keyring = keyring
         self._gossip = gossip
         self._colleagues = colleagues
         self._random = random
+        self._faults = faults
         self._complaints = Complaints(log)
 
     async def run(self, gate: Gate) -> None:
         while True:
             await gate.primary_refused()
-            await self.look()
+            try:
+                await self.look()
+            except Exception as error:  # what others answered may be anything
+                self._faults.dropped("call", error)
             await trio.sleep(PAUSE_S)
 
     async def look(self) -> None:

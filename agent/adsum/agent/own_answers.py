@@ -6,7 +6,8 @@
     catalog.owners      [after which owner]      →  [[row, …], is more]
 
 Outputs may be long and anybody may ask, so at most five questions a second are answered. In `owners` a row is
-what this agent has of one owner, so that another can compare.
+what this agent has of one owner, so that another can compare. Whoever asks for a change causes a line in the
+log; beyond one a second they are counted in the next.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ import trio
 from adsum.agent.colleagues import Colleagues
 from adsum.agent.commands import Command, DeregisterCheck, DeregisterService, OverrideTags
 from adsum.agent.roll import Roll
+from adsum.allowance import Allowance
 from adsum.api.door import Refused
 from adsum.catalog.local import Local
 from adsum.catalog.model import SERF_HEALTH
@@ -38,6 +40,8 @@ OUTPUT, OWNERS = "catalog.output", "catalog.owners"
 
 REFUSED, MALFORMED, BUSY = "refused", "malformed", "busy"
 OUTPUTS_PER_S = 5
+LINES_PER_S = 1
+LINES_AT_ONCE = 60
 CHECKS_MAX = 256  # in one question
 OUTPUT_BYTES_MAX = 1024 * 1024  # of one answer
 ROWS_MAX = 2_000
@@ -79,6 +83,8 @@ class OwnAnswers:
         self._own = own
         self._submit = submit
         self._clock = clock
+        self._lines = Allowance(a_second=LINES_PER_S, at_once=LINES_AT_ONCE)
+        self._untold = 0
         self._outputs_paid_s = 0.0  # up to when questions for outputs are paid for
 
     # For this agent's own API as well: each raises `Declined`.
@@ -176,9 +182,16 @@ class OwnAnswers:
         try:
             await doing
         except Declined as no:
-            log.info("refused what the agent %s asked: %s: %s", asker, change, no.text)
+            self._tell(f"refused what the agent {asker} asked: {change}: {no.text}")
             raise
-        log.info("done as the agent %s asked: %s", asker, change)
+        self._tell(f"done as the agent {asker} asked: {change}")
+
+    def _tell(self, sentence: str) -> None:
+        if not self._lines.take(self._clock().monotonic_ns):
+            self._untold += 1
+            return
+        untold, self._untold = self._untold, 0
+        log.info("%s%s", sentence, f" ({untold} more since the last such line)" if untold else "")
 
     def _named(self, caller: Peer) -> str:
         member = self._roll.gossip.commons.roster.members.get(caller.identity.node_id)

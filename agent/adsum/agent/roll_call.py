@@ -16,7 +16,7 @@ from random import Random
 
 import trio
 
-from adsum.agent import roll_log, tags
+from adsum.agent import tags
 from adsum.agent.colleagues import Colleagues
 from adsum.agent.commands import Datagram, MemberAnswered, MemberAsked
 from adsum.agent.config.config import Config
@@ -31,6 +31,7 @@ from adsum.agent.own_answers import OwnAnswers
 from adsum.agent.owners import Owners
 from adsum.agent.presence import uuid_bytes
 from adsum.agent.roll import PEERS, Roll
+from adsum.agent.roll_log import RollLog
 from adsum.agent.sockets import CannotStart
 from adsum.agent.warm import COPY, SavedCopy
 from adsum.agent.warm import decode as decode_copy
@@ -109,11 +110,12 @@ class RollCall:
         file = Path(config.data_dir) / journal.FILE_NAME if config.data_dir else None
         self.journal = Journal(file, profile, self.name_of, now.wall_ms)
         self.witnesses: list[Witness] = [self.journal.record]
-        self.colleagues = Colleagues(gossip.commons.roster, random)
+        self._log = RollLog(self.name_of)
+        self.colleagues = Colleagues(gossip.commons.roster, random, faults=node.faults)
         self.keyrings = Keyrings(
             self.keyring, gossip, self.colleagues, seals_outgoing=config.encrypt_verify_outgoing
         )
-        self._key_following = KeyFollowing(self.keyring, gossip, self.colleagues, random)
+        self._key_following = KeyFollowing(self.keyring, gossip, self.colleagues, random, node.faults)
         for method in (LIST, INSTALL, USE, REMOVE):
             answer = partial(self.keyrings.answer, method)
             self.colleagues.register(method, answer, is_change=method != LIST)
@@ -136,6 +138,7 @@ class RollCall:
         is heard as soon as they are looked at."""
         self._nursery = nursery
         nursery.start_soon(self.journal.run)
+        nursery.start_soon(self._log.run)
         self._node.call_roll(self, saved_copy(self._disk))
         if self.network is not None:
             await nursery.start(self.network.run)
@@ -155,7 +158,7 @@ class RollCall:
             case MemberChanged() | Noted() | ConflictSeen() | IsolationChanged():
                 if isinstance(effect, ConflictSeen):
                     self._conflict_came.set()
-                roll_log.tell(effect, self.name_of)
+                self._log.tell(effect)
                 for witness in self.witnesses:
                     witness(self._node.now(), effect)
             case Send() | PingStream() | OpenSync() | AnswerSync() | CloseSync() if self.network is not None:
@@ -178,11 +181,15 @@ class RollCall:
         return self._answers.pop(ticket)
 
     async def _ask(self, effect: AskMember) -> None:
+        """What the other answered is taken in here, and may be anything."""
         answer = None
-        if effect.to is not None:
-            with contextlib.suppress(CallError):
-                answer = await self.colleagues.ask(effect.to, effect.method, effect.body)
-        self._node.receive(MemberAnswered(effect.ticket, answer))
+        try:
+            if effect.to is not None:
+                with contextlib.suppress(CallError):
+                    answer = await self.colleagues.ask(effect.to, effect.method, effect.body)
+            self._node.receive(MemberAnswered(effect.ticket, answer))
+        except Exception as error:
+            self._node.faults.dropped("call", error)
 
     def name_of(self, short: bytes) -> str:
         commons = self.roll.gossip.commons
@@ -209,6 +216,7 @@ class RollCall:
         network = Gossiping(
             *(ears, security, lambda: identity, self._heard, self._node.receive, self.colleagues.server),
             allowed=Allowed(config.serf_lan_allowed_cidrs),
+            is_member=self.colleagues.is_member,
             faults=self._node.faults,
         )
         self.colleagues.attach(network.gate)

@@ -1,54 +1,95 @@
-"""What the log says about the roll: a line for each change an operator would want to find there."""
+"""What the log says about the members: a line for each change an operator would want to find there.
+
+Members, and whoever passes for one, cause these lines, so what comes in numbers is gathered
+(`observe.log_news`). The journal has each change by itself; `adsum timeline` shows it.
+"""
 
 from __future__ import annotations
 
 import logging
 from collections.abc import Callable
 
-from adsum.gossip.effects import ConflictSeen, Effect, IsolationChanged, MemberChanged
+from adsum.gossip.effects import ConflictSeen, Effect, IsolationChanged, MemberChanged, Note, Noted
 from adsum.gossip.evidence import Cause, Evidence
 from adsum.gossip.order import Status
 from adsum.observe import clash
 from adsum.observe.entry import entry_of_conflict
+from adsum.observe.log_news import LogNews, Topic
 
 log = logging.getLogger("agent.roll")
 
 NameOf = Callable[[bytes], str]
+
+# What one member did, as a sentence says it, and what many did.
 NEWS = {
-    Cause.JOINED: "joined",
-    Cause.RESTARTED: "came back with a new life",
-    Cause.LEFT: "left",
-    Cause.FORCED: "was made to leave",
-    Cause.REPLACED: "was replaced by another of its name",
-    Cause.REAPED: "is forgotten",
+    Cause.JOINED: ("joined", "joined"),
+    Cause.RESTARTED: ("came back with a new life", "came back with new lives"),
+    Cause.LEFT: ("left", "left"),
+    Cause.FORCED: ("was made to leave", "were made to leave"),
+    Cause.REPLACED: ("was replaced by another of its name", "were replaced by others of their names"),
+    Cause.REAPED: ("is forgotten", "are forgotten"),
+    Cause.CROWDED_OUT: ("is forgotten: it never answered", "never answered and are forgotten"),
 }
+TOPICS = {cause: Topic(cause.value, many) for cause, (_, many) in NEWS.items()}
+FAILED = Topic("failed", "failed")
+SUSPECTED = Topic("suspected", "are suspected")
+ALIVE = Topic("alive", "are alive")
+CONFLICT = Topic("conflict", at_once=1, gather_s=60.0)  # a datagram each, and the last says as much as all
+CUT_OFF = "this agent reaches less than half of the members: it may be the one cut off"
+CONNECTED = "this agent reaches most members again"
+UNANSWERED = Topic("unanswered", at_once=1, gather_s=60.0)
+NOT_THERE = (
+    "{} asked to join and was not let in: it does not answer at {}:{}, the address that it advertises; "
+    "see there whether advertise_addr is right, and whether UDP and TCP reach that port"
+)
+ISOLATION = Topic("isolation", at_once=4, gather_s=60.0)  # the last says how things are
 
 
-def tell(effect: Effect, name_of: NameOf) -> None:
-    match effect:
-        case MemberChanged():
-            _tell_change(effect, name_of)
-        case ConflictSeen():
-            entry = entry_of_conflict(0, effect, name_of)
-            log.error("%s %s", clash.sentence(entry), clash.instruction(entry))
-        case IsolationChanged(True):
-            log.warning("this agent reaches less than half of the members: it may be the one cut off")
-        case IsolationChanged(False):
-            log.info("this agent reaches most members again")
+class RollLog:
+    def __init__(self, name_of: NameOf) -> None:
+        self._name_of = name_of
+        self._news = LogNews(log)
 
+    async def run(self) -> None:
+        await self._news.run()
 
-def _tell_change(change: MemberChanged, name_of: NameOf) -> None:
-    name, address = change.member.name, change.member.address
-    after = change.after.status if change.after is not None else None
-    evidence = change.evidence
-    if after is Status.FAILED:
-        log.warning("%s at %s:%d failed: %s", name, *address, grounds(evidence, name_of))
-    elif after is Status.SUSPECT:
-        log.info("%s at %s:%d is suspected: %s", name, *address, grounds(evidence, name_of))
-    elif evidence.cause in NEWS:
-        log.info("%s at %s:%d %s", name, *address, NEWS[evidence.cause])
-    elif after is Status.ALIVE and (change.before is None or change.before.status is not Status.ALIVE):
-        log.info("%s at %s:%d is alive", name, *address)
+    def tell(self, effect: Effect) -> None:
+        match effect:
+            case MemberChanged():
+                self._tell_change(effect)
+            case ConflictSeen():
+                entry = entry_of_conflict(0, effect, self._name_of)
+                self._news.tell(
+                    CONFLICT, logging.ERROR, f"{clash.sentence(entry)} {clash.instruction(entry)}"
+                )
+            case Noted(Note.UNANSWERED, newcomer):
+                self._news.tell(
+                    UNANSWERED, logging.WARNING, NOT_THERE.format(newcomer.name, *newcomer.address)
+                )
+            case IsolationChanged(True):
+                self._news.tell(ISOLATION, logging.WARNING, CUT_OFF)
+            case IsolationChanged(False):
+                self._news.tell(ISOLATION, logging.INFO, CONNECTED)
+
+    def _tell_change(self, change: MemberChanged) -> None:
+        topic, what = self._topic(change)
+        if topic is not None:
+            name, (host, port) = change.member.name, change.member.address
+            level = logging.WARNING if topic is FAILED else logging.INFO
+            self._news.tell(topic, level, f"{name} at {host}:{port} {what}", name)
+
+    def _topic(self, change: MemberChanged) -> tuple[Topic | None, str]:
+        """And what the member did; no topic where it is nothing to look for."""
+        after = change.after.status if change.after is not None else None
+        was_alive = change.before is not None and change.before.status is Status.ALIVE
+        evidence = change.evidence
+        if after is Status.FAILED:
+            return FAILED, f"failed: {grounds(evidence, self._name_of)}"
+        if after is Status.SUSPECT:
+            return SUSPECTED, f"is suspected: {grounds(evidence, self._name_of)}"
+        if evidence.cause in NEWS:
+            return TOPICS[evidence.cause], NEWS[evidence.cause][0]
+        return (ALIVE, "is alive") if after is Status.ALIVE and not was_alive else (None, "")
 
 
 def grounds(evidence: Evidence, name_of: NameOf) -> str:

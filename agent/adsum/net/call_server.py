@@ -1,8 +1,8 @@
 """The answering side of calls: many at once on each connection, each within its caller's deadline.
 
-Back-pressure: past so many calls in flight, on one connection or on all, a call is declined as busy; while a
-caller does not read its answers, no more of its calls are read; one that reads nothing for ten seconds is cut
-off.
+Back-pressure: past so many calls in flight, on one connection or on all, or so many bytes of questions, a
+call is declined as busy; while a caller does not read its answers, no more of its calls are read; one that
+reads nothing for ten seconds is cut off.
 """
 
 from __future__ import annotations
@@ -17,10 +17,12 @@ import trio
 from adsum.net import call_frames
 from adsum.net.calls import SILENCE_MAX_S, Declined
 from adsum.net.channel import Channel
-from adsum.net.errors import NetError
+from adsum.net.errors import NetError, NoRoom
 from adsum.net.framing import Malformed
 from adsum.net.introduction import Peer
 from adsum.net.outbox import Outbox
+from adsum.observe.complaints import Complaints
+from adsum.observe.faults import Faults
 
 BUSY = "busy"
 FAULT = "fault"
@@ -51,7 +53,7 @@ class CallCounters:
     busy: int = 0
     overdue: int = 0  # the caller's deadline passed here
     cancelled: int = 0  # by the caller
-    faults: int = 0  # a bug of ours; logged
+    faults: int = 0  # a bug of ours; `Faults` has logged it
     heard: int = 0
     lost: int = 0  # connections that did not end well
 
@@ -59,10 +61,14 @@ class CallCounters:
 class CallServer:
     payload_bytes_max = call_frames.PAYLOAD_BYTES_MAX
 
-    def __init__(self, answerer: Answerer, limits: CallLimits | None = None) -> None:
+    def __init__(
+        self, answerer: Answerer, limits: CallLimits | None = None, *, faults: Faults | None = None
+    ) -> None:
         self.counters = CallCounters()
         self.limits = limits or CallLimits()
         self.answerer = answerer
+        self.faults = faults or Faults()
+        self.complaints = Complaints(log)
 
     async def serve(self, channel: Channel, peer: Peer) -> None:
         """Until the caller closes the connection, or has to be cut off."""
@@ -100,12 +106,19 @@ class _Connection:
             try:
                 while True:
                     await self._outbox.wait_for_room()
-                    payload = await self._channel.receive(idle_s=SILENCE_MAX_S)
-                    self._take(call_frames.decode(payload), nursery)
+                    self._take_safely(await self._channel.receive(idle_s=SILENCE_MAX_S), nursery)
             except NetError as error:
                 lost = error
             nursery.cancel_scope.cancel()
         raise lost
+
+    def _take_safely(self, payload: bytes, nursery: trio.Nursery) -> None:
+        try:
+            self._take(call_frames.decode(payload), nursery)
+        except NetError:
+            raise
+        except Exception as error:
+            self._server.faults.dropped("call", error)
 
     def _take(self, frame: call_frames.Frame | None, nursery: trio.Nursery) -> None:
         match frame:
@@ -129,16 +142,25 @@ class _Connection:
         limits = self._server.limits
         if ask.number in self._running:
             raise Malformed("two calls with one number")
-        if (
+        is_full = (
             len(self._running) >= limits.calls_per_connection_max
             or self._counters.in_flight >= limits.calls_max
-        ):
+        )
+        if is_full or not self._has_room(ask):
             self._counters.busy += 1
             self._outbox.put(call_frames.failed(ask.number, BUSY, "it has as many calls as it can take"))
             return
         self._counters.in_flight += 1
         self._running[ask.number] = trio.CancelScope()
         nursery.start_soon(self._answer, ask)
+
+    def _has_room(self, ask: call_frames.Ask) -> bool:
+        """Then its body is held, until it is answered."""
+        try:
+            self._channel.hold(len(ask.body))
+        except NoRoom:
+            return False
+        return True
 
     async def _answer(self, ask: call_frames.Ask) -> None:
         scope = self._running[ask.number]
@@ -149,6 +171,7 @@ class _Connection:
             # An answer that was ready at the deadline has been sent; the caller decides what it is worth.
             self._counters.overdue += scope.cancelled_caught and trio.current_time() >= scope.deadline
         finally:
+            self._channel.free(len(ask.body))
             self._counters.in_flight -= 1
             del self._running[ask.number]
 
@@ -159,14 +182,17 @@ class _Connection:
         except Declined as no:
             self._counters.declined += 1
             return call_frames.failed(number, no.code, no.text)
-        except Exception:
+        except Exception as error:
             # One faulty call must not end the connection of all the others.
             self._counters.faults += 1
-            log.exception("a call to %r failed, because of a bug of ours", ask.method)
+            self._server.faults.dropped("call", error)
             return call_frames.failed(number, FAULT, "it failed because of a bug, and logged it")
         if len(body) > call_frames.BODY_BYTES_MAX:
             self._counters.faults += 1
-            log.error("an answer to %r of %d bytes is too long to be sent", ask.method, len(body))
+            self._server.complaints.say(
+                *("too long", "an answer to %r of %d bytes is too long to be sent", ask.method, len(body)),
+                level=logging.ERROR,
+            )
             return call_frames.failed(number, FAULT, "the answer is too long to be sent")
         self._counters.answered += 1
         return call_frames.answered(number, body)

@@ -13,9 +13,11 @@ from typing import Self
 import trio
 
 from adsum.net.errors import Lost, TimedOut
-from adsum.net.framing import FrameReader, FrameWriter
+from adsum.net.framing import FrameReader, FrameWriter, Oversized
+from adsum.net.unread import Share
 
-CHUNK_BYTES = 65_536
+CHUNK_BYTES_MIN = 1_024  # read at once; more only from those who may send longer frames
+CHUNK_BYTES_MAX = 65_536
 FRAMES_BEFORE_YIELD = 64  # frames that came in one piece are handed out without a wait: not for too long
 FRAME_TIMEOUT_S = 10.0  # for 9 MiB, the longest there are, that is 8 Mbit/s
 
@@ -38,6 +40,8 @@ class Channel:
         self._reader = receiving
         self._is_key_good = is_key_good
         self._handed_out = 0
+        self._share: Share | None = None
+        self._waiting_bytes = 0
 
     async def __aenter__(self) -> Self:
         return self
@@ -46,6 +50,9 @@ class Channel:
         """At once: what needs an orderly end says so in a frame, and a peer that does not read must not hold
         us.
         """
+        self._reader.clear()
+        if self._share is not None:
+            self._share.close()
         await trio.aclose_forcefully(self._stream)
 
     @property
@@ -58,8 +65,26 @@ class Channel:
         self._reader.payload_bytes_max = payload_bytes_max
 
     def read_at_most(self, payload_bytes_max: int) -> None:
-        """Whoever only asks may send shorter frames than it is sent."""
-        self._reader.payload_bytes_max = payload_bytes_max
+        """Whoever only asks, or is a stranger, may send shorter frames than it is sent."""
+        self._reader.payload_bytes_max = min(self._reader.payload_bytes_max, payload_bytes_max)
+
+    def count_in(self, share: Share) -> None:
+        """From now on what has come in part is held on this; until then it is an introduction at most."""
+        self._share = share
+        self._waiting_bytes = 0
+
+    def hold(self, size: int) -> None:
+        """What was received and is kept meanwhile: half a roster, a question. Raises NoRoom."""
+        if self._share is not None:
+            self._share.hold(size)
+
+    def free(self, size: int) -> None:
+        if self._share is not None:
+            self._share.free(size)
+
+    def refuse_length(self) -> None:
+        if self._share is not None:
+            self._share.refuse_length()
 
     async def send(self, *payloads: bytes) -> None:
         self._check_key()
@@ -71,7 +96,7 @@ class Channel:
 
     async def receive(self, *, idle_s: float) -> bytes:
         """The next frame. The end of the stream is Lost, also between two frames."""
-        payload = self._reader.next()
+        payload = self._next()
         if payload is None:
             self._handed_out = 0
             payload = await self._receive(idle_s)
@@ -88,11 +113,29 @@ class Channel:
                 if self._reader.is_within_a_frame and not is_begun:
                     is_begun = True
                     scope.deadline = trio.current_time() + FRAME_TIMEOUT_S
-                self._reader.feed(await receive_some(self._stream))
-                payload = self._reader.next()
+                self._reader.feed(await receive_some(self._stream, self._chunk_bytes))
+                payload = self._next()
                 if payload is not None:
                     return payload
         raise TimedOut("it does not end the frame it began" if is_begun else "it says nothing")
+
+    @property
+    def _chunk_bytes(self) -> int:
+        return min(CHUNK_BYTES_MAX, max(CHUNK_BYTES_MIN, self._reader.payload_bytes_max))
+
+    def _next(self) -> bytes | None:
+        try:
+            payload = self._reader.next()
+        except Oversized:
+            self.refuse_length()
+            raise
+        more_bytes = self._reader.waiting_bytes - self._waiting_bytes
+        if more_bytes > 0:
+            self.hold(more_bytes)
+        elif more_bytes < 0:
+            self.free(-more_bytes)
+        self._waiting_bytes += more_bytes
+        return payload
 
     def _check_key(self) -> None:
         if not self._is_key_good():
@@ -106,9 +149,9 @@ async def send_all(stream: trio.abc.Stream, data: bytes) -> None:
         raise _lost(error) from error
 
 
-async def receive_some(stream: trio.abc.Stream) -> bytes | bytearray:
+async def receive_some(stream: trio.abc.Stream, bytes_max: int) -> bytes | bytearray:
     try:
-        data = await stream.receive_some(CHUNK_BYTES)
+        data = await stream.receive_some(bytes_max)
     except trio.BrokenResourceError as error:
         raise _lost(error) from error
     if not data:

@@ -40,3 +40,7 @@ class Unwelcome(NetError):
 
 class BadPeer(NetError):
     """What the peer sent is not what we speak, or not sealed with our key. The connection is over."""
+
+
+class NoRoom(NetError):
+    """We hold as much as we may of what was sent and has not come whole. The connection is over."""

@@ -203,8 +203,16 @@ class FrameReader:
     def is_within_a_frame(self) -> bool:
         return bool(self._received)
 
+    @property
+    def waiting_bytes(self) -> int:
+        return len(self._received)
+
     def feed(self, data: bytes | bytearray) -> None:
         self._received += data
+
+    def clear(self) -> None:
+        """When the stream is over; whoever still refers to this, such as a traceback, holds no bytes then."""
+        self._received.clear()
 
     def next(self) -> bytes | None:
         """The payload of the next whole frame; None when more must come first."""

@@ -1,7 +1,8 @@
 """How channels come to be: connect, TLS where it is set, a hello and an introduction from each side.
 
-`Gate` holds what both sides need for that: who we are at the moment, the keyring, TLS. Opening a channel has
-one deadline in all. Whoever dials learns what happened as one of the classes in `errors`; whoever is dialled
+`Gate` holds what both sides need for that: who we are at the moment, the keyring, TLS, and the budget for
+what comes in. Opening a channel has one deadline in all; whoever connects to us must say its hello sooner,
+for it has it ready. Whoever dials learns what happened as one of the classes in `errors`; whoever is dialled
 tells a peer that speaks our protocol why it is turned away, and says nothing at all to anyone else.
 """
 
@@ -19,16 +20,18 @@ import trio
 from adsum.gossip.claims import Address
 from adsum.net import framing, introduction
 from adsum.net.addresses import BadAddress, address_of, socket_address
-from adsum.net.channel import Channel, is_always_good, receive_some, send_all
+from adsum.net.channel import CHUNK_BYTES_MIN, Channel, is_always_good, receive_some, send_all
 from adsum.net.errors import BadPeer, Lost, NetError, Refused, TimedOut, TurnedAway, Unreachable, Unwelcome
 from adsum.net.framing import Answer, FrameReader, FrameWriter, Hello
 from adsum.net.introduction import Identity, Introduction, Peer, Purpose, Refusal
 from adsum.net.keyring import Key, Keyring
+from adsum.net.unread import Unread
 
 if TYPE_CHECKING:
     from adsum.net.tls import Tls
 
 OPENING_TIMEOUT_S = 5.0
+HELLO_TIMEOUT_S = 1.0  # a TLS handshake and a hello: three round trips of an agent that is not waited for
 INTRODUCTION_BYTES_MAX = 1_024  # what a stranger may send in one frame
 TLS_FIRST_BYTE = b"\x16"  # a hello begins with a letter
 UNKNOWN_KEY_REASON = framing.REASONS[Answer.UNKNOWN_KEY]
@@ -60,7 +63,12 @@ class Opened(NamedTuple):
     purpose: Purpose
 
 
-Serves = Callable[[Purpose], Refusal | None]
+class _Greeted(NamedTuple):
+    channel: Channel
+    is_verified: bool
+
+
+Serves = Callable[[Purpose, Peer], Refusal | None]
 
 
 class Gate:
@@ -70,8 +78,10 @@ class Gate:
         security: Security,
         *,
         random_bytes: Callable[[int], bytes] = os.urandom,
+        unread: Unread | None = None,
     ) -> None:
         self.counters = GateCounters()
+        self.unread = unread or Unread()
         self._identity = identity
         self._security = security
         self._random_bytes = random_bytes
@@ -91,8 +101,7 @@ class Gate:
             self.counters.dials_failed[type(error).__name__] += 1
             raise
         self.counters.dialled += 1
-        opened.channel.widen(payload_bytes_max)
-        return opened
+        return self._widened(opened, payload_bytes_max)
 
     async def welcome(self, stream: trio.SocketStream, serves: Serves, *, payload_bytes_max: int) -> Opened:
         """Closes the stream when it raises; afterwards the channel is the caller's to close."""
@@ -104,6 +113,10 @@ class Gate:
             await trio.aclose_forcefully(stream)
             raise
         self.counters.welcomed += 1
+        return self._widened(opened, payload_bytes_max)
+
+    def _widened(self, opened: Opened, payload_bytes_max: int) -> Opened:
+        opened.channel.count_in(self.unread.share(opened.peer.address.host))
         opened.channel.widen(payload_bytes_max)
         return opened
 
@@ -175,14 +188,19 @@ class Gate:
         return Opened(channel, introduction.met(theirs, to, is_authenticated=is_verified), purpose)
 
     async def _welcome(self, stream: trio.SocketStream, serves: Serves) -> Opened:
-        with trio.move_on_after(OPENING_TIMEOUT_S):
-            address = _address_of_peer(stream)
-            inner, is_verified = await self._incoming_tls(stream)
-            channel, key = await self._answer_hello(inner)
-            return await self._answer_introduction(
-                channel, address, serves, is_verified=is_verified or key is not None
-            )
+        address = _address_of_peer(stream)
+        greeted: _Greeted | None = None
+        with trio.move_on_after(HELLO_TIMEOUT_S):
+            greeted = await self._answer_greeting(stream)
+        if greeted is not None:
+            with trio.move_on_after(OPENING_TIMEOUT_S - HELLO_TIMEOUT_S):
+                return await self._answer_introduction(greeted, address, serves)
         raise TimedOut("it connected and did not say in time who it is")
+
+    async def _answer_greeting(self, stream: trio.SocketStream) -> _Greeted:
+        inner, is_verified = await self._incoming_tls(stream)
+        channel, key = await self._answer_hello(inner)
+        return _Greeted(channel, is_verified or key is not None)
 
     async def _answer_hello(self, stream: trio.abc.Stream) -> tuple[Channel, Key | None]:
         security = self._security
@@ -206,18 +224,17 @@ class Gate:
             return Answer.YES if key is not None else Answer.UNKNOWN_KEY
         return Answer.KEY_NEEDED if security.keyring and security.verify_incoming else Answer.YES
 
-    async def _answer_introduction(
-        self, channel: Channel, address: Address, serves: Serves, *, is_verified: bool
-    ) -> Opened:
+    async def _answer_introduction(self, greeted: _Greeted, address: Address, serves: Serves) -> Opened:
+        channel = greeted.channel
         theirs = introduction.decode(await channel.receive(idle_s=OPENING_TIMEOUT_S))
         mine = self._identity()
         if not isinstance(theirs, Introduction):
             return await _refuse(channel, Refusal.NOT_SERVED)
-        refusal = introduction.objection(mine, theirs) or serves(theirs.purpose)
+        peer = introduction.met(theirs, address, is_authenticated=greeted.is_verified)
+        refusal = introduction.objection(mine, theirs) or serves(theirs.purpose, peer)
         if refusal is not None:
             return await _refuse(channel, refusal)
         await channel.send(introduction.encode(Introduction(mine, theirs.purpose)))
-        peer = introduction.met(theirs, address, is_authenticated=is_verified)
         return Opened(channel, peer, theirs.purpose)
 
     async def _outgoing_tls(self, stream: trio.SocketStream) -> tuple[trio.abc.Stream, bool]:
@@ -306,7 +323,7 @@ async def _receive_hello(stream: trio.abc.Stream) -> tuple[Hello, bytes]:
     """And what came with it, which belongs to the frames."""
     received = b""
     while len(received) < framing.HELLO_BYTES:
-        received += bytes(await receive_some(stream))
+        received += bytes(await receive_some(stream, CHUNK_BYTES_MIN))
         framing.check_magic(received)
     return framing.parse_hello(received[: framing.HELLO_BYTES]), received[framing.HELLO_BYTES :]
 

@@ -65,6 +65,7 @@ class Gossiping:
         report: Callable[[Report], None],
         calls: ServesCalls | None = None,
         allowed: Allowed | None = None,
+        is_member: Callable[[Peer], bool] = lambda _peer: True,
         faults: Faults | None = None,
     ) -> None:
         self.allowed = allowed or Allowed()
@@ -81,7 +82,12 @@ class Gossiping:
             ears.udp, self.sealing, self._heard, self._unreachable, faults=self._faults
         )
         self.streams = StreamServer(
-            self.gate, answer_sync=self._answer_sync, calls=calls, lets_in=self.allowed.lets_in
+            self.gate,
+            answer_sync=self._answer_sync,
+            calls=calls,
+            lets_in=self.allowed.lets_in,
+            is_member=is_member,
+            faults=self._faults,
         )
         self._keyring = security.keyring
         self._listener = ears.tcp

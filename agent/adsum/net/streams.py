@@ -1,14 +1,17 @@
 """Streams on gossip's port: a ping that needs no datagram, exchanges of rosters, and calls between agents.
 
-A host may hold so many of them and all hosts together so many; what comes beyond is closed at once. That
-looks nothing like a refused connection to the peer: refusal is what a dead process looks like, and we live.
+Whoever connects takes a place once it has said who it is and what for: a host may hold so many of them and
+all hosts together so many, strangers fewer than members. What comes beyond is told that we are busy, which
+looks nothing like a refused connection: refusal is what a dead process looks like, and we live. A stranger is
+sent whatever it asks for, and may itself send little.
+
+What one stream makes us fail at ends that stream and no other.
 """
 
 from __future__ import annotations
 
 import logging
-from collections import Counter
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import Protocol
@@ -17,36 +20,39 @@ import trio
 
 from adsum.gossip.claims import Address
 from adsum.net.channel import Channel
-from adsum.net.errors import BadPeer, NetError, Unwelcome
+from adsum.net.errors import BadPeer, NetError, NoRoom, Unwelcome
 from adsum.net.gate import Gate, Opened
 from adsum.net.introduction import Identity, Peer, Purpose, Refusal
+from adsum.net.openings import Openings
+from adsum.net.places import NONE, Most, Place, Places
+from adsum.net.stream_counters import StreamCounters
 from adsum.net.syncs import PAYLOAD_BYTES_MAX, Sync
 from adsum.observe.complaints import Complaints
+from adsum.observe.faults import Faults
 
 PING_BYTES_MAX = 0  # nothing follows the introductions
 SYNC_IDLE_S = 10.0
 SYNC_S = 60.0  # a whole exchange: some megabytes over a bad line
+STRANGER_SYNC_S = 10.0  # others wait for the place
+# A joiner says who it is in 2 KiB. Where clusters are joined, those who became members compare the rest.
+STRANGER_ROSTER_BYTES_MAX = 64 * 1024
+STRANGER_FRAME_BYTES_MAX = 4 * 1024  # of calls; the longest that a new member asks at once has 1.1 KiB
 
 log = logging.getLogger("net")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StreamLimits:
+    openings_max: int = 256
+    openings_per_host_max: int = 64
     streams_max: int = 1_024
     streams_per_host_max: int = (
         128  # many agents may share one host; one that misbehaves leaves room for others
     )
     syncs_max: int = 8  # each holds a roster in memory: memberlist#158 was 3,000 of them and 7 GB
+    syncs_of_strangers_max: int = 6
     callers_max: int = 512
-
-
-@dataclass(slots=True)
-class StreamCounters:
-    open: int = 0
-    turned_away: int = 0  # beyond the limits, unheard
-    pings_answered: int = 0
-    syncs_served: int = 0
-    syncs_failed: int = 0
+    callers_of_strangers_max: int = 256
 
 
 class ServesCalls(Protocol):
@@ -82,16 +88,27 @@ class StreamServer:
         calls: ServesCalls | None = None,
         limits: StreamLimits | None = None,
         lets_in: Callable[[str], bool] = lambda _host: True,
+        is_member: Callable[[Peer], bool] = lambda _peer: True,
+        faults: Faults | None = None,
     ) -> None:
         self.counters = StreamCounters()
         self._gate = gate
         self._answer_sync = answer_sync
         self._calls = calls
-        self._limits = limits or StreamLimits()
         self._lets_in = lets_in
-        self._by_host: Counter[str] = Counter()
-        self._by_purpose: Counter[Purpose] = Counter()
+        self._is_member = is_member
+        self._faults = faults or Faults()
         self._complaints = Complaints(log)
+        limits = limits or StreamLimits()
+        self._openings = Openings(
+            self.counters, most=limits.openings_max, most_per_host=limits.openings_per_host_max
+        )
+        self._places = Places(
+            self.counters,
+            most=limits.streams_max,
+            most_per_host=limits.streams_per_host_max,
+            by_purpose=self._most_by_purpose(limits),
+        )
 
     async def run(
         self,
@@ -105,55 +122,68 @@ class StreamServer:
             task_status.started()
 
     async def hold(self, stream: trio.SocketStream) -> None:
-        try:
-            host: str = stream.socket.getpeername()[0]
-        except OSError:
-            host = ""  # gone before it was let in
-        if not host or not self._lets_in(host) or not self._admit(host):
+        host = _host_of(stream)
+        if not host or not self._lets_in(host):
             await trio.aclose_forcefully(stream)
             return
         try:
-            await self._welcome(stream, host)
-        finally:
-            self._leave(host)
+            await self._serve(stream, host)
+        except Exception as error:
+            self._faults.dropped("stream", error)
 
-    async def _welcome(self, stream: trio.SocketStream, host: str) -> None:
-        seat = _Seat(self._by_purpose, self._most)
+    async def _serve(self, stream: trio.SocketStream, host: str) -> None:
+        seat = _Seat(self._places, self._is_member)
         try:
-            opened = await self._gate.welcome(stream, seat.take, payload_bytes_max=PAYLOAD_BYTES_MAX)
-            async with opened.channel:
-                await self._converse(opened)
-        except (BadPeer, Unwelcome) as error:
-            self._complaints.say("closed", "the stream from %s was closed: %s", host, error)
+            opened = await self._welcome(stream, host, seat)
+            if opened is not None:
+                async with opened.channel:
+                    await self._converse(opened, seat)
+        except (BadPeer, Unwelcome, NoRoom) as error:
+            self._complaints.say(type(error).__name__, "the stream from %s was closed: %s", host, error)
         except NetError as error:
             log.debug("the stream from %s ended: %s", host, error)
         finally:
             seat.leave()
 
-    @property
-    def _most(self) -> dict[Purpose, int]:
+    async def _welcome(self, stream: trio.SocketStream, host: str, seat: _Seat) -> Opened | None:
+        """None when it made room for somebody else before it said who it is."""
+        with self._openings.waits(host):
+            return await self._gate.welcome(stream, seat.take, payload_bytes_max=PAYLOAD_BYTES_MAX)
+        self._complaints.say(
+            "displaced", "streams that do not say who they are make room for others, one from %s", host
+        )
+        return None
+
+    def _most_by_purpose(self, limits: StreamLimits) -> dict[Purpose, Most]:
+        syncs = Most(limits.syncs_max, limits.syncs_of_strangers_max)
+        callers = Most(limits.callers_max, limits.callers_of_strangers_max)
         return {
-            Purpose.PING: self._limits.streams_max,
-            Purpose.SYNC: self._limits.syncs_max if self._answer_sync else 0,
-            Purpose.CALLS: self._limits.callers_max if self._calls else 0,
+            Purpose.PING: Most(limits.streams_max, limits.streams_max),
+            Purpose.SYNC: syncs if self._answer_sync else NONE,
+            Purpose.CALLS: callers if self._calls else NONE,
         }
 
-    async def _converse(self, opened: Opened) -> None:
+    async def _converse(self, opened: Opened, seat: _Seat) -> None:
         match opened.purpose:
             case Purpose.PING:
                 self.counters.pings_answered += 1
             case Purpose.SYNC:
-                await self._sync(opened)
+                await self._sync(opened, seat)
             case Purpose.CALLS:
                 assert self._calls is not None, "not served otherwise"
                 opened.channel.widen(self._calls.payload_bytes_max)
+                if seat.is_of_stranger:
+                    opened.channel.read_at_most(STRANGER_FRAME_BYTES_MAX)
                 await self._calls.serve(opened.channel, opened.peer)
 
-    async def _sync(self, opened: Opened) -> None:
+    async def _sync(self, opened: Opened, seat: _Seat) -> None:
         assert self._answer_sync is not None, "not served otherwise"
-        with trio.move_on_after(SYNC_S):
+        sync = Sync(opened.channel)
+        if seat.is_of_stranger:
+            sync.read_at_most(STRANGER_ROSTER_BYTES_MAX)
+        with trio.move_on_after(STRANGER_SYNC_S if seat.is_of_stranger else SYNC_S):
             try:
-                await self._answer_sync(Sync(opened.channel), opened.peer)
+                await self._answer_sync(sync, opened.peer)
             except NetError:
                 self.counters.syncs_failed += 1
                 raise
@@ -161,42 +191,34 @@ class StreamServer:
             return
         self.counters.syncs_failed += 1
 
-    def _admit(self, host: str) -> bool:
-        counters, limits = self.counters, self._limits
-        if counters.open >= limits.streams_max or self._by_host[host] >= limits.streams_per_host_max:
-            counters.turned_away += 1
-            self._complaints.say(
-                "turned away", "streams are turned away, among them one from %s: too many are open", host
-            )
-            return False
-        counters.open += 1
-        self._by_host[host] += 1
-        return True
-
-    def _leave(self, host: str) -> None:
-        self.counters.open -= 1
-        self._by_host[host] -= 1
-        if not self._by_host[host]:
-            del self._by_host[host]
-
 
 class _Seat:
-    """One place among those for a purpose, taken while the stream is being let in."""
+    """The place of one stream, taken when its peer has said who it is."""
 
-    def __init__(self, taken: Counter[Purpose], most: Mapping[Purpose, int]) -> None:
-        self._taken = taken
-        self._most = most
-        self._purpose: Purpose | None = None
+    def __init__(self, places: Places, is_member: Callable[[Peer], bool]) -> None:
+        self._places = places
+        self._is_member = is_member
+        self._place: Place | None = None
 
-    def take(self, purpose: Purpose) -> Refusal | None:
-        if not self._most[purpose]:
-            return Refusal.NOT_SERVED
-        if self._taken[purpose] >= self._most[purpose]:
-            return Refusal.BUSY
-        self._purpose = purpose
-        self._taken[purpose] += 1
-        return None
+    @property
+    def is_of_stranger(self) -> bool:
+        return self._place is not None and self._place.is_stranger
+
+    def take(self, purpose: Purpose, peer: Peer) -> Refusal | None:
+        place = Place(peer.address.host, purpose, not self._is_member(peer))
+        refusal = self._places.take(place)
+        if refusal is None:
+            self._place = place
+        return refusal
 
     def leave(self) -> None:
-        if self._purpose is not None:
-            self._taken[self._purpose] -= 1
+        if self._place is not None:
+            self._places.leave(self._place)
+
+
+def _host_of(stream: trio.SocketStream) -> str:
+    """Nothing when it was gone before it was let in."""
+    try:
+        return str(stream.socket.getpeername()[0])
+    except OSError:
+        return ""

@@ -2,7 +2,8 @@
 
     [digest, join?, generation to use, answer?, last?, [[of itself, of others, age in s], …]]
 
-Every frame has the same shape; the first four fields count in the first frame only.
+Every frame has the same shape; the first four fields count in the first frame only. A message that has not
+come whole is held against the budget of all streams (`unread`).
 """
 
 from __future__ import annotations
@@ -14,9 +15,10 @@ import cbor2
 
 from adsum.gossip.effects import SyncMessage, SyncPart
 from adsum.net.channel import Channel
-from adsum.net.framing import Malformed, array
+from adsum.net.framing import Malformed, Oversized, array
 
 PAYLOAD_BYTES_MAX = 64 * 1024
+MESSAGE_BYTES_MAX = 8 * 1024 * 1024  # 16,384 members of 512 bytes
 PARTS_MAX = 32_768  # twice the members a cluster may have
 PARTS_PER_FRAME_MAX = 256
 PART_HEAD_BYTES = 16  # CBOR around a part
@@ -30,6 +32,10 @@ class Sync:
 
     def __init__(self, channel: Channel) -> None:
         self._channel = channel
+        self._message_bytes_max = MESSAGE_BYTES_MAX
+
+    def read_at_most(self, message_bytes_max: int) -> None:
+        self._message_bytes_max = message_bytes_max
 
     async def send(self, message: SyncMessage) -> None:
         for frame in frames(message):
@@ -37,10 +43,23 @@ class Sync:
 
     async def receive(self, *, idle_s: float) -> SyncMessage:
         joining = Joining()
-        while True:
-            message = joining.add(await self._channel.receive(idle_s=idle_s))
-            if message is not None:
-                return message
+        held_bytes = 0
+        try:
+            while True:
+                frame = await self._channel.receive(idle_s=idle_s)
+                self._check_length(held_bytes + len(frame))
+                self._channel.hold(len(frame))
+                held_bytes += len(frame)
+                message = joining.add(frame)
+                if message is not None:
+                    return message
+        finally:
+            self._channel.free(held_bytes)
+
+    def _check_length(self, message_bytes: int) -> None:
+        if message_bytes > self._message_bytes_max:
+            self._channel.refuse_length()
+            raise Oversized(f"a roster of more than {self._message_bytes_max} bytes")
 
 
 def frames(message: SyncMessage) -> Iterator[bytes]:

@@ -34,6 +34,7 @@ class Faults:
 
     def dropped(self, kind: Input, error: Exception) -> None:
         """Raises the error again if it is a failed assertion."""
+        error = _innermost(error)
         if isinstance(error, AssertionError):
             raise error
         self.counts[kind] += 1
@@ -51,3 +52,11 @@ def place_of(error: Exception) -> str:
     return " < ".join(
         f"{PurePath(frame.filename).name}:{frame.lineno} {frame.name}" for frame in reversed(frames)
     )
+
+
+def _innermost(error: Exception) -> Exception:
+    """A nursery wraps what its tasks raise. Of several the first; a failed assertion before all others."""
+    if not isinstance(error, ExceptionGroup):
+        return error
+    raised = [_innermost(each) for each in error.exceptions]
+    return next((each for each in raised if isinstance(each, AssertionError)), raised[0])

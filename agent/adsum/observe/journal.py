@@ -6,6 +6,8 @@ too, since reading empties the queue first.
 
 What would say the same about the same member every second (a veto, an accusation withheld, a conflict that
 somebody reports again and again) is written once a minute with a count, so that it cannot push the rest out.
+Neither can what a stranger's word is enough for, conflicts with members who are made up and newcomers who do
+not answer: there are so many at once and a few a minute.
 """
 
 from __future__ import annotations
@@ -19,6 +21,7 @@ from pathlib import Path
 import msgspec
 import trio
 
+from adsum.allowance import Allowance
 from adsum.gossip.claims import Profile
 from adsum.gossip.effects import Note
 from adsum.now import Now
@@ -31,8 +34,11 @@ GATHER_S = 0.25  # what a kill -9 may cost
 FAREWELL_S = 2.0  # how long a hung disk may hold the end of the process
 COMPLAINT_INTERVAL_S = 60.0
 REPEATING = frozenset(map(note_word, (Note.VETOED, Note.WITHHELD)))
+UNANSWERED = note_word(Note.UNANSWERED)
 REPEAT_MS = 60_000
 REPEATS_REMEMBERED_MAX = 1_024
+MADE_UP_AT_ONCE = 1_024  # in a day they fill a tenth of the journal, and no more
+MADE_UP_PER_S = 0.05
 
 log = logging.getLogger("agent.journal")
 
@@ -60,6 +66,7 @@ class Journal:
         self._one_at_a_time = trio.CapacityLimiter(1)
         self._watchers: dict[Wake, None] = {}
         self._repeats: dict[tuple[str, str, str], _Repeat] = {}
+        self._made_up = Allowance(a_second=MADE_UP_PER_S, at_once=MADE_UP_AT_ONCE)
         self._silent_until_s = 0.0
         self._start: Entry | None = start_of(started_wall_ms, me)
 
@@ -70,6 +77,9 @@ class Journal:
             if counted is None:
                 return
             entry = counted
+        if _may_be_made_up(entry) and not self._made_up.take(now.monotonic_ns):
+            self.counters.rationed += 1
+            return
         self._begin()
         self._put(entry)
         for wake in list(self._watchers):
@@ -151,6 +161,10 @@ class Journal:
         if time.monotonic() >= self._silent_until_s:
             self._silent_until_s = time.monotonic() + COMPLAINT_INTERVAL_S
             log.error("changes of membership were not written to the journal: %s", problem)
+
+
+def _may_be_made_up(entry: Entry) -> bool:
+    return entry.kind is Kind.CONFLICT or entry.note == UNANSWERED
 
 
 class _Repeat:

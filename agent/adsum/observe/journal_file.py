@@ -74,6 +74,7 @@ IN_MEMORY = Limits(entries_max=5_000, bytes_max=2 * 1024 * 1024)
 class JournalCounters:
     recorded: int = 0
     dropped: int = 0  # because the queue before the disk was full
+    rationed: int = 0  # conflicts and newcomers that do not answer, of which there were too many
     lost_writing: int = 0  # because the disk refused
     forgotten: int = 0  # the oldest, to stay within the limits
     unreadable: int = 0  # entries that a damaged place in the file, or a later version, made illegible

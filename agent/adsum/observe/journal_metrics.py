@@ -7,7 +7,14 @@ from adsum.observe.series import Labelled, Series, Sources, by_one, counter
 
 def _lost(sources: Sources) -> Labelled:
     journal = sources.journal
-    return by_one({"queue": journal.dropped, "disk": journal.lost_writing, "unreadable": journal.unreadable})
+    return by_one(
+        {
+            "queue": journal.dropped,
+            "too_many": journal.rationed,
+            "disk": journal.lost_writing,
+            "unreadable": journal.unreadable,
+        }
+    )
 
 
 JOURNAL: tuple[Series, ...] = (
@@ -18,7 +25,7 @@ JOURNAL: tuple[Series, ...] = (
     ),
     counter(
         "adsum_journal_lost_total",
-        "Entries lost: the queue before the disk was full, the disk refused, or an entry was illegible.",
+        "Entries lost: the queue was full, strangers caused too many, the disk refused, or one is illegible.",
         _lost,
         "reason",
     ),

@@ -8,10 +8,13 @@ import sys
 from adsum.agent.config.config import Log
 from adsum.observe.log_file import LogFile
 from adsum.observe.log_lines import JsonLines, TextLines, parse_level
+from adsum.observe.log_pace import OnceAMinute
 from adsum.observe.log_stream import LogCounters, LogStream
 
 # Libraries that have much to say below WARN about every frame they see.
 TALKATIVE = ("hpack", "h2")
+ACCEPTING = "trio.serve_listeners"  # ten tracebacks a second for as long as no file is left for a connection
+_ACCEPTING_PACE = OnceAMinute()
 
 
 class CannotLog(OSError):
@@ -31,12 +34,14 @@ def start(settings: Log) -> LogStream:
         root.addHandler(handler)
     for name in TALKATIVE:
         logging.getLogger(name).setLevel(logging.WARNING)
+    logging.getLogger(ACCEPTING).addFilter(_ACCEPTING_PACE)
     return stream
 
 
 def stop(stream: LogStream) -> None:
     """Gives the root logger back, closing what `start` opened."""
     root = logging.getLogger()
+    logging.getLogger(ACCEPTING).removeFilter(_ACCEPTING_PACE)
     for handler in (*stream.writers, stream):
         root.removeHandler(handler)
         handler.close()

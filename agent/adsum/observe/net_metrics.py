@@ -6,7 +6,18 @@ from collections.abc import Mapping
 from typing import get_args
 
 from adsum.gossip.tally import Drop
-from adsum.net.errors import BadPeer, Lost, NetError, Refused, TimedOut, TurnedAway, Unreachable, Unwelcome
+from adsum.net.errors import (
+    BadPeer,
+    Lost,
+    NetError,
+    NoRoom,
+    Refused,
+    TimedOut,
+    TurnedAway,
+    Unreachable,
+    Unwelcome,
+)
+from adsum.net.unread import REASONS as UNREAD_REASONS
 from adsum.observe.series import Labelled, Series, Sources, by_one, counter, gauge
 
 REASONS: tuple[Drop, ...] = get_args(Drop)
@@ -18,6 +29,7 @@ FAILURES: Mapping[str, type[NetError]] = {
     "turned_away": TurnedAway,
     "unwelcome": Unwelcome,
     "bad_peer": BadPeer,
+    "no_room": NoRoom,
 }
 
 
@@ -130,8 +142,34 @@ NET: tuple[Series, ...] = (
     gauge("adsum_streams_open", "Streams from other agents open now.", lambda s: s.roll.net.streams.open),
     counter(
         "adsum_streams_turned_away_total",
-        "Streams from other agents closed unheard, because too many were open.",
+        "Streams from other agents turned away, because too many were open.",
         lambda s: s.roll.net.streams.turned_away,
+    ),
+    counter(
+        "adsum_streams_busy_total",
+        "Streams from other agents told to come later, because as many did the same as may at once.",
+        lambda s: s.roll.net.streams.busy,
+    ),
+    gauge(
+        "adsum_streams_opening",
+        "Streams to this agent whose other end has not said yet who it is.",
+        lambda s: s.roll.net.streams.opening,
+    ),
+    counter(
+        "adsum_streams_displaced_total",
+        "Streams whose other end did not say who it is, closed to make room for others.",
+        lambda s: s.roll.net.streams.displaced,
+    ),
+    gauge(
+        "adsum_stream_unread_bytes",
+        "Bytes held of frames and rosters that have not come whole, and of questions in hand.",
+        lambda s: s.roll.net.unread.held_bytes,
+    ),
+    counter(
+        "adsum_stream_unread_refused_total",
+        "Streams cut off over what was sent: more than is held for all or for one host, or too long at once.",
+        lambda s: by_one({reason: s.roll.net.unread.refused[reason] for reason in UNREAD_REASONS}),
+        "reason",
     ),
     counter(
         "adsum_streams_total",

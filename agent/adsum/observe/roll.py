@@ -22,7 +22,8 @@ from adsum.net.datagrams import DatagramCounters
 from adsum.net.gate import GateCounters
 from adsum.net.gossiping import Gossiping, GossipingCounters
 from adsum.net.sealing import SealingCounters
-from adsum.net.streams import StreamCounters
+from adsum.net.stream_counters import StreamCounters
+from adsum.net.unread import UnreadCounters
 from adsum.now import SECOND, Now
 
 if TYPE_CHECKING:
@@ -39,6 +40,7 @@ class NetSource:
     sealing: SealingCounters = field(default_factory=SealingCounters)
     streams: StreamCounters = field(default_factory=StreamCounters)
     gate: GateCounters = field(default_factory=GateCounters)
+    unread: UnreadCounters = field(default_factory=UnreadCounters)
     calls: CallCounters = field(default_factory=CallCounters)
     gossiping: GossipingCounters = field(default_factory=GossipingCounters)
     dropped_by_kernel: Callable[[], int] = lambda: 0
@@ -51,6 +53,7 @@ class NetSource:
             sealing=network.sealing.counters,
             streams=network.streams.counters,
             gate=network.gate.counters,
+            unread=network.gate.unread.counters,
             calls=calls,
             gossiping=network.counters,
             dropped_by_kernel=network.datagrams.dropped_by_kernel,

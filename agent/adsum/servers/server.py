@@ -24,6 +24,7 @@ from adsum.net.call_server import CallServer
 from adsum.net.gate import Gate, Security
 from adsum.net.introduction import Identity
 from adsum.net.streams import StreamServer
+from adsum.net.unread import Unread
 from adsum.now import SECOND, Now
 from adsum.raft.core import Core
 from adsum.raft.messages import Message, SnapshotOffer, Stamp
@@ -48,6 +49,9 @@ from adsum.storage.opening import SEGMENT_BYTES, Opened, open_log, vouch
 from adsum.storage.quorum_recovery import recover_quorum
 from adsum.storage.recovery import Verdict
 from adsum.storage.segment import SnapshotRef
+
+# Of what other servers sent and has not come whole, or is not answered: a frame may have 9 MiB.
+UNREAD_BYTES_MAX = 128 * 1024 * 1024
 
 log = logging.getLogger("raft")
 
@@ -103,7 +107,11 @@ class ConsensusServer:
         self._now = now
         self._encoder = Encoder()
         self._broken: StorageFailed | None = None
-        self.gate = Gate(self._identity, security)
+        self.gate = Gate(
+            self._identity,
+            security,
+            unread=Unread(bytes_max=UNREAD_BYTES_MAX, per_host_bytes_max=UNREAD_BYTES_MAX),
+        )
         self.links = Links(self.gate, directory, Random(random.getrandbits(64)), self._unreachable)
         self._founding = Founding(opened.log, restored, machine, settings, self.links, self._alive)
         self._carrier = Carrier(

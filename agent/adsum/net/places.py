@@ -1,0 +1,89 @@
+"""Places for streams whose peers have said who they are: so many in all, of one host, and for one purpose.
+
+Strangers, who are not members, get a part of the places for each purpose, so that members always find some;
+those of one host get half of that part, so that one host does not keep all others from joining.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Mapping
+from typing import NamedTuple, TypeVar
+
+from adsum.net.introduction import Purpose, Refusal
+from adsum.net.stream_counters import StreamCounters
+
+Key = TypeVar("Key")
+
+
+class Most(NamedTuple):
+    of_all: int
+    of_strangers: int
+
+
+NONE = Most(0, 0)  # it is not served
+
+
+class Place(NamedTuple):
+    host: str
+    purpose: Purpose
+    is_stranger: bool
+
+
+class Places:
+    def __init__(
+        self, counters: StreamCounters, *, most: int, most_per_host: int, by_purpose: Mapping[Purpose, Most]
+    ) -> None:
+        self._counters = counters
+        self._most = most
+        self._most_per_host = most_per_host
+        self._most_by_purpose = by_purpose
+        self._by_host: Counter[str] = Counter()
+        self._by_purpose: Counter[Purpose] = Counter()
+        self._strangers: Counter[Purpose] = Counter()
+        self._strangers_by_host: Counter[tuple[str, Purpose]] = Counter()
+
+    def take(self, place: Place) -> Refusal | None:
+        """Without a refusal it is taken, until it is left."""
+        if not self._most_by_purpose[place.purpose].of_all:
+            return Refusal.NOT_SERVED
+        if self._is_full(place.host):
+            self._counters.turned_away += 1
+            return Refusal.BUSY
+        if self._is_busy(place):
+            self._counters.busy += 1
+            return Refusal.BUSY
+        self._counters.open += 1
+        self._by_host[place.host] += 1
+        self._by_purpose[place.purpose] += 1
+        if place.is_stranger:
+            self._strangers[place.purpose] += 1
+            self._strangers_by_host[place.host, place.purpose] += 1
+        return None
+
+    def leave(self, place: Place) -> None:
+        self._counters.open -= 1
+        self._by_purpose[place.purpose] -= 1
+        _decrease(self._by_host, place.host)
+        if place.is_stranger:
+            self._strangers[place.purpose] -= 1
+            _decrease(self._strangers_by_host, (place.host, place.purpose))
+
+    def _is_full(self, host: str) -> bool:
+        return self._counters.open >= self._most or self._by_host[host] >= self._most_per_host
+
+    def _is_busy(self, place: Place) -> bool:
+        most = self._most_by_purpose[place.purpose]
+        if self._by_purpose[place.purpose] >= most.of_all:
+            return True
+        return place.is_stranger and (
+            self._strangers[place.purpose] >= most.of_strangers
+            or self._strangers_by_host[place.host, place.purpose] >= math.ceil(most.of_strangers / 2)
+        )
+
+
+def _decrease(counts: Counter[Key], key: Key) -> None:
+    counts[key] -= 1
+    if not counts[key]:
+        del counts[key]
