@@ -35,6 +35,16 @@ def test_work_that_turned_out_dearer_is_paid_off_before_anything_is_left_again()
     assert allowance.is_left(SECOND + MILLISECOND)
 
 
+def test_it_is_known_when_something_is_left_again() -> None:
+    allowance = Allowance(a_second=10, at_once=3)
+    assert allowance.left_in_ns(0) == 0
+    allowance.charge(0, 13)
+    left_in_ns = allowance.left_in_ns(250 * MILLISECOND)
+    assert left_in_ns == 750 * MILLISECOND + 1
+    assert not allowance.is_left(250 * MILLISECOND + left_in_ns - 1)
+    assert allowance.is_left(250 * MILLISECOND + left_in_ns)
+
+
 def test_each_source_has_an_allowance_of_its_own() -> None:
     allowances: Allowances[str] = Allowances(a_second=1, at_once=1, sources_max=10)
     assert allowances.take(0, "a")

@@ -7,6 +7,7 @@ an allowance that is not used costs nothing. Amounts are in any unit: requests, 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Hashable
 from typing import Generic, TypeVar
 
@@ -34,6 +35,10 @@ class Allowance:
     def is_left(self, now_ns: int) -> bool:
         """Whether anything is: for work whose amount is known afterwards, see `charge`."""
         return self._paid_until_ns - now_ns < self._at_once_ns
+
+    def left_in_ns(self, now_ns: int) -> int:
+        """How long until there is; nought when there is now."""
+        return max(0, math.floor(self._paid_until_ns - now_ns - self._at_once_ns) + 1)
 
     def charge(self, now_ns: int, amount: float) -> None:
         """Also more than is left, and more than is allowed at once: the rest is a debt, paid off by time."""

@@ -7,10 +7,21 @@ from dataclasses import replace
 import cbor2
 import pytest
 
-from adsum.agent.user_events import EVENTS_MAX, BadEvent, Event, UserEvents, check, decode, encode
+from adsum.agent.user_events import (
+    EVENTS_MAX,
+    UNDECIDED_MAX,
+    BadEvent,
+    Event,
+    UserEvents,
+    check,
+    decode,
+    encode,
+)
 from adsum.catalog.indexes import Family, Topic
 from adsum.catalog.model import Node, Service
+from adsum.catalog.pattern import Pattern
 from adsum.catalog.view import View
+from adsum.catalog.work import Work
 from adsum.gossip.claims import EVENT_BYTES_MAX, UserEvent, user_event
 from adsum.now import SECOND, Now
 
@@ -35,7 +46,7 @@ def events() -> UserEvents:
 
 def is_listed(events: UserEvents, event: Event) -> bool:
     events.heard(NOW, carried(event))
-    return bool(events.recent)
+    return bool(events.recent(NOW))
 
 
 def test_what_is_carried_comes_back_with_its_lamport_time() -> None:
@@ -47,7 +58,7 @@ def test_what_is_carried_comes_back_with_its_lamport_time() -> None:
 def test_what_is_no_event_is_counted_and_wakes_nobody(events: UserEvents, payload: bytes) -> None:
     before = events._view.indexes.of(TOPIC)
     events.heard(NOW, user_event(b"sender-1", 1, 1, "x", payload))
-    assert (events.counters.unreadable, list(events.recent)) == (1, [])
+    assert (events.counters.unreadable, events.recent(NOW)) == (1, [])
     assert events._view.indexes.of(TOPIC) == before
 
 
@@ -82,17 +93,70 @@ def test_who_is_meant_is_decided_where_it_arrives(
     assert (events.counters.listed, events.counters.for_others) == (expected, not expected)
 
 
-def test_a_pattern_that_turns_out_too_costly_lists_nothing(events: UserEvents) -> None:
+def test_an_expression_that_makes_no_sense_here_lists_nothing(events: UserEvents) -> None:
     """One that a sender with less to compare let through."""
     events.heard(NOW, carried(replace(DEPLOY, node="(")))
-    assert (events.counters.unreadable, list(events.recent)) == (1, [])
+    assert (events.recent(NOW), events.counters.unreadable) == ([], 1)
+
+
+def test_an_expression_costs_nothing_until_somebody_reads_events(
+    events: UserEvents, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made: list[str] = []
+
+    class Counted(Pattern):
+        def __init__(self, text: str, work: Work) -> None:
+            made.append(text)
+            super().__init__(text, work)
+
+    monkeypatch.setattr("adsum.agent.user_events.Pattern", Counted)
+    events.heard(NOW, carried(replace(DEPLOY, node="^n1$")))
+    assert made == []
+    assert len(events.recent(NOW)) == len(events.recent(NOW)) == 1
+    assert made == ["^n1$"], "once for all readers"
+
+
+def test_only_so_many_events_a_second_are_decided_and_those_left_are_decided_later(
+    events: UserEvents,
+) -> None:
+    for number in range(10):
+        events.heard(NOW, carried(replace(DEPLOY, payload=b"%d" % number, node="^n1$")))
+    assert [event.payload for event in events.recent(NOW)] == [b"0", b"1", b"2", b"3"]
+    assert events.has_undecided
+    later = Now(NOW.monotonic_ns + SECOND // 10, NOW.wall_ms)
+    assert len(events.recent(later)) == 8
+    later = Now(NOW.monotonic_ns + SECOND, NOW.wall_ms)
+    assert len(events.recent(later)) == 10
+    assert not events.has_undecided
+
+
+def test_events_for_all_wait_behind_those_that_are_not_decided_so_that_their_order_stays(
+    events: UserEvents,
+) -> None:
+    events.heard(NOW, carried(replace(DEPLOY, payload=b"1", node="^n1$")))
+    events.heard(NOW, carried(replace(DEPLOY, payload=b"2")))
+    assert [event.payload for event in events.recent(NOW)] == [b"1", b"2"]
+
+
+def test_of_more_than_can_wait_undecided_the_oldest_are_dropped_and_counted(events: UserEvents) -> None:
+    for _ in range(UNDECIDED_MAX + 5):
+        events.heard(NOW, carried(replace(DEPLOY, node="^n1$")))
+    assert events.counters.undecided_dropped == 5
+
+
+def test_an_expression_that_needs_too_much_work_here_lists_nothing(events: UserEvents) -> None:
+    for number in range(5_000):
+        service = Service(service_id=f"a-service-with-a-long-name-{number}", name="web")
+        events._view.put_service(NOW, "n1", service)
+    events.heard(NOW, carried(replace(DEPLOY, service="(x+x+)+y")))
+    assert (events.recent(NOW), events.counters.unreadable) == ([], 1)
 
 
 def test_only_the_newest_are_kept(events: UserEvents) -> None:
     for number in range(EVENTS_MAX + 3):
         events.heard(NOW, carried(replace(DEPLOY, payload=str(number).encode())))
-    assert len(events.recent) == EVENTS_MAX
-    assert events.recent[0].payload == b"3"
+    assert len(events.recent(NOW)) == EVENTS_MAX
+    assert events.recent(NOW)[0].payload == b"3"
 
 
 @pytest.mark.parametrize(

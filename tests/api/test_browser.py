@@ -22,6 +22,7 @@ class Site:
         routes = [
             Route(("GET", "PUT"), "/v1/agent/a", self._handle),
             Route(("PUT",), "/v1/agent/b", self._handle),
+            Route(("GET", "PUT"), "/ui/", self._handle, rest=True),
         ]
         self._router = Router(routes, HttpRules(browser=rules), self.counters)
 
@@ -156,30 +157,45 @@ async def test_our_own_page_may_read_and_write() -> None:
     assert (await site.ask("GET", {"Host": "localhost:8500", "Sec-Fetch-Site": "same-origin"})).status == 200
 
 
-async def test_an_address_typed_or_a_link_followed_is_served() -> None:
+LINK = {
+    "Host": "localhost",
+    "Sec-Fetch-Site": "cross-site",
+    "Sec-Fetch-Mode": "navigate",
+    "Sec-Fetch-Dest": "document",
+}
+
+
+async def test_an_address_that_was_typed_is_served() -> None:
     typed = {"Host": "localhost", "Sec-Fetch-Site": "none", "Sec-Fetch-Mode": "navigate"}
-    link = {
-        "Host": "localhost",
-        "Sec-Fetch-Site": "cross-site",
-        "Sec-Fetch-Mode": "navigate",
-        "Sec-Fetch-Dest": "document",
-    }
-    assert (await Site().ask("GET", typed)).status == 200
-    assert (await Site().ask("GET", link)).status == 200
-    assert (await Site().ask("PUT", link)).status == 403
+    assert (await Site().ask("GET", typed, path="/v1/agent/a?filter=x")).status == 200
+
+
+@pytest.mark.parametrize("path", ["/ui/", "/ui/dc1/services", "/ui", "/ui/?x=y"])
+async def test_a_link_on_another_site_leads_to_the_page(path: str) -> None:
+    assert (await Site().ask("GET", LINK, path=path)).status == 200
+    assert (await Site().ask("PUT", LINK, path=path)).status == 403
+
+
+@pytest.mark.parametrize("site_said", ["cross-site", "same-site"])
+@pytest.mark.parametrize(
+    "path",
+    ["/v1/agent/a", "/v1/agent/a?filter=x", "/metrics", "/ui/../v1/agent/a", "/ui/%2e%2e/v1/agent/a", "/uix"],
+)
+async def test_a_link_on_another_site_leads_to_nothing_else(path: str, site_said: str) -> None:
+    site = Site()
+    refused = await site.ask("GET", {**LINK, "Sec-Fetch-Site": site_said}, path=path)
+    assert refused.status == 403
+    assert b"leads only to /ui/ here. Type this address yourself" in refused.body.plain
+    assert site.asked == []
+    assert site.counters.rejected["foreign_link"] == 1
 
 
 async def test_the_followed_link_is_no_pass_for_what_comes_after_it() -> None:
     site = Site()
-    link = Headers(
-        [
-            (b"Sec-Fetch-Site", b"cross-site"),
-            (b"Sec-Fetch-Mode", b"navigate"),
-            (b"Sec-Fetch-Dest", b"document"),
-        ]
-    )
+    link = Headers([(name.encode(), value.encode()) for name, value in LINK.items()])
     router = site._router
-    assert (await router.answer(Request("GET", b"/v1/agent/a", headers=link))).status == 200
+    assert (await router.answer(Request("GET", b"/ui/", headers=link))).status == 200
+    assert (await router.answer(Request("GET", b"/v1/agent/a", headers=link))).status == 403
     assert (await router.answer(Request("PUT", b"/v1/agent/a", headers=link))).status == 403
 
 

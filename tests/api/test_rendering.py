@@ -125,14 +125,28 @@ async def test_query_that_was_not_used_goes_first() -> None:
 
 async def test_bytes_are_bounded_too_and_the_last_one_stays() -> None:
     counters = ApiCounters()
-    renderings = Renderings(counters, bytes_max=10 * OVERHEAD_BYTES)
+    renderings = Renderings(counters, bytes_max=25_000)
     for n in range(50):
         kept_in(renderings, counters, f"small{n}", 0)
-    assert len(renderings) == 10
-    kept_in(renderings, counters, "huge", 100 * OVERHEAD_BYTES)
+    assert len(renderings) == 10  # 2,048 each, and 256 and its text for the spelling
+    kept_in(renderings, counters, "huge", 200_000)
     assert len(renderings) == 1
     assert renderings.get("huge") is not None
-    assert counters.rendering_bytes == 101 * OVERHEAD_BYTES
+    assert counters.rendering_bytes == 200_000 + 2_048 + 256 + 4
+
+
+async def test_what_was_asked_is_kept_too_and_counted() -> None:
+    counters = ApiCounters()
+    renderings = Renderings(counters)
+    asked = b"/v1/catalog/nodes?filter=" + b"x" * 7_975
+    read = Read((WEB,), Source().render)
+    made = Rendering(read, Indexes(1000, tag=7), counters, Stamped(), is_pretty=False, asked=asked)
+    made.current()
+    renderings.keep("a", made)
+    assert counters.rendering_bytes == 2 + 2_048 + 4 * 8_000
+    for target in (b"/one", b"/another"):
+        renderings.keep_target(target, made)
+    assert counters.rendering_bytes == 2 + 2_048 + 4 * 8_000 + 2 * 256 + 12
 
 
 async def test_answer_that_grows_makes_others_go() -> None:

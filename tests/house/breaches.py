@@ -13,6 +13,7 @@ from collections.abc import Iterator
 ALLOWED = {
     *("__future__", "dataclasses", "enum", "typing", "collections", "heapq", "bisect", "math", "struct"),
     *("zlib", "hashlib", "ipaddress", "re", "itertools", "functools", "operator", "cbor2"),
+    "re2",
 }
 FORBIDDEN_CALLS = {
     "hash": "differs from process to process",

@@ -10,7 +10,8 @@ from adsum.api.agent_services import refuse_scripts, tell
 from adsum.api.answers import done, encoded_answer
 from adsum.api.bodies import decode_json
 from adsum.api.door import Agent
-from adsum.api.queries import filter_test, refusing_bad_filters
+from adsum.api.filter_time import FilterTime
+from adsum.api.queries import filter_test
 from adsum.api.request import Request
 from adsum.api.response import Response
 from adsum.api.router import Handler, Refusal, Route
@@ -26,8 +27,9 @@ GO_KINDS = {bool: "bool", int: "number", float: "number", list: "array", dict: "
 
 
 class AgentChecks:
-    def __init__(self, agent: Agent) -> None:
+    def __init__(self, agent: Agent, filter_time: FilterTime) -> None:
         self._agent = agent
+        self._filter_time = filter_time
 
     def routes(self) -> list[Route]:
         reports = [
@@ -46,13 +48,17 @@ class AgentChecks:
         parameters.check_namespace(request.query)
         own = self._agent.own
         node_name = own.settings.node_name
-        shown = []
-        with refusing_bad_filters():
+        found = sorted(own.checks.items())
+        with self._filter_time.spent_on(request.query):
             is_wanted = filter_test(request.query, CHECK)
-            async for check_id, own_check in in_turns(sorted(own.checks.items())):
-                check = own.published_check(own_check)
-                if is_wanted is None or is_wanted(PlacedCheck(node_name, check)):
-                    shown.append((check_id, shapes.encode(shapes.own_check(node_name, check))))
+            if is_wanted is not None:
+                found = [
+                    each for each in found if is_wanted(PlacedCheck(node_name, own.published_check(each[1])))
+                ]
+        shown = []
+        async for check_id, own_check in in_turns(found):
+            check = own.published_check(own_check)
+            shown.append((check_id, shapes.encode(shapes.own_check(node_name, check))))
         return encoded_answer(self._agent, request, shapes.object_of(shown))
 
     async def register(self, request: Request, _rest: str) -> Response:

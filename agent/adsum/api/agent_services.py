@@ -18,7 +18,8 @@ from adsum.api.answers import done, encoded_answer, json_answer
 from adsum.api.blocking import parse_asked
 from adsum.api.bodies import decode_json
 from adsum.api.door import Agent
-from adsum.api.queries import filter_test, named, refusing_bad_filters
+from adsum.api.filter_time import FilterTime
+from adsum.api.queries import filter_test, named
 from adsum.api.request import Request
 from adsum.api.response import Response
 from adsum.api.router import Refusal, Route
@@ -41,8 +42,9 @@ SCRIPTS_DISABLED = (
 
 
 class AgentServices:
-    def __init__(self, agent: Agent) -> None:
+    def __init__(self, agent: Agent, filter_time: FilterTime) -> None:
         self._agent = agent
+        self._filter_time = filter_time
 
     def routes(self) -> list[Route]:
         return [
@@ -55,12 +57,14 @@ class AgentServices:
 
     async def services(self, request: Request, _rest: str) -> Response:
         parameters.check_namespace(request.query)
-        shown = []
-        with refusing_bad_filters():
+        found = sorted(self._agent.own.services.items())
+        with self._filter_time.spent_on(request.query):
             is_wanted = filter_test(request.query, NODE_SERVICE)
-            async for service_id, own in in_turns(sorted(self._agent.own.services.items())):
-                if is_wanted is None or is_wanted(published_service(own.definition)):
-                    shown.append((service_id, shapes.encode(shapes.own_service(own.definition))))
+            if is_wanted is not None:
+                found = [each for each in found if is_wanted(published_service(each[1].definition))]
+        shown = []
+        async for service_id, own in in_turns(found):
+            shown.append((service_id, shapes.encode(shapes.own_service(own.definition))))
         return encoded_answer(self._agent, request, shapes.object_of(shown))
 
     async def service(self, request: Request, service_id: str) -> Response:

@@ -19,9 +19,9 @@ import trio
 from adsum.agent.commands import ConfirmCatalog
 from adsum.api import parameters
 from adsum.api.door import Agent, Refused
+from adsum.api.filter_time import FilterTime
 from adsum.api.freshness import Freshness
 from adsum.api.full_outputs import wants_full, with_full_outputs
-from adsum.api.queries import refusing_bad_filters
 from adsum.api.rendering import ApiCounters, Read, Rendering, Renderings
 from adsum.api.request import Query, Request
 from adsum.api.response import HeaderList, Response
@@ -61,10 +61,11 @@ class Asked:
 
 
 class Reads:
-    def __init__(self, agent: Agent, random: Random, counters: ApiCounters) -> None:
+    def __init__(self, agent: Agent, random: Random, counters: ApiCounters, filter_time: FilterTime) -> None:
         self._agent = agent
         self._random = random
         self._counters = counters
+        self._filter_time = filter_time
         self._renderings = Renderings(counters)
         self._freshness = Freshness(agent)
 
@@ -86,7 +87,7 @@ class Reads:
             known.is_used = True
             counters.rendering_hits += 1
             request.again = known.recall
-            with refusing_bad_filters(FAILED_META):  # there may be more to look at by now
+            with self._filter_time.refusing(FAILED_META):  # there may be more to look at by now
                 return known.current()
 
         return Route(("GET",), path, answer, rest=path.endswith("/"))
@@ -101,7 +102,7 @@ class Reads:
         parameters.check_datacenter(query, self._agent.config.datacenter, FAILED_META)
         if query.has("consistent"):
             await self._confirm()
-        with refusing_bad_filters(FAILED_META):
+        with self._filter_time.refusing(FAILED_META):
             rendering = self._find(plan, request, rest, is_cached=is_cached)
             response = rendering.current()
             if asked.index:
@@ -128,15 +129,17 @@ class Reads:
                 rendering.outdate()
             return rendering
         read = plan(self._agent, request.query, rest)
-        return self._make(key, read, request.query, is_cached=is_cached)
+        return self._make(key, read, request, is_cached=is_cached)
 
-    def _make(self, key: Hashable, read: Read, query: Query, *, is_cached: bool) -> Rendering:
+    def _make(self, key: Hashable, read: Read, request: Request, *, is_cached: bool) -> Rendering:
         """Rendered before it is kept: what fails is not worth keeping."""
-        agent, headers = self._agent, CACHED if is_cached else ()
+        agent, query, headers = self._agent, request.query, CACHED if is_cached else ()
         rendering = Rendering(
             *(read, agent.view.indexes, self._counters, self._freshness),
             is_pretty=parameters.is_pretty(query, always=agent.config.is_dev),
             headers=headers,
+            asked=request.target,
+            filter_time=self._filter_time if query.first("filter") else None,
         )
         rendering.current()
         self._renderings.keep(key, rendering)
@@ -159,7 +162,7 @@ class Reads:
             self._counters.blocking_open -= 1
             for topic in rendering.read.topics:
                 watches.remove(topic, wake)
-        return rendering.current()
+        return rendering.at_hand()
 
     async def _until_moved(self, request: Request, rendering: Rendering, deadline: float) -> None:
         known = rendering.index
@@ -169,6 +172,9 @@ class Reads:
                 return
             if rendering.read.lists_everything:
                 await _pause(request, min(rendering.next_at, deadline))
+            if not await rendering.wait_for_time(deadline):
+                self._counters.blocking_timed_out += 1
+                return
             rendering.current()
         self._counters.blocking_woken += 1
 

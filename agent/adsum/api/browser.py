@@ -7,7 +7,9 @@ attacker's name, so a listener that is bound to loopback serves only names that 
 that are no browsers send none of these headers.
 
 A link to us on someone's wiki is a plain navigation: the other page learns nothing from it and it can't
-write, so it is let through.
+write. But it could have this agent work, with a filter over all that it knows, or all members asked for
+their keys; so such a link leads to the page (`/` and `/ui/`) and to nothing else. What a user types, or keeps
+as a bookmark, leads everywhere.
 """
 
 from __future__ import annotations
@@ -23,6 +25,9 @@ if TYPE_CHECKING:
 
 ORIGIN_ADVICE = (
     "Set Access-Control-Allow-Origin in http_config.response_headers if that page is meant to use this API."
+)
+LINK_ADVICE = (
+    "A link on another site leads only to /ui/ here. Type this address yourself, or make it a bookmark."
 )
 HOST_ADVICE = "Use an IP address or localhost, or add the name to http_config.allowed_hosts."
 BRACKETED = re.compile(r"\[([0-9a-f:.]+)\](?::\d*)?")
@@ -57,10 +62,17 @@ def check_browser(rules: BrowserRules, request: Request) -> None:
         return
     if request.is_on_loopback:
         _check_host(rules, headers)
-    if not _is_own_page(rules, headers) and not _is_navigation(request):
-        raise Foreign("foreign_origin", _origin_sentence(headers))
+    if not _is_own_page(rules, headers):
+        _check_link(request)
     if not headers.has("sec-fetch-mode"):
         headers.accepted_by = rules
+
+
+def _check_link(request: Request) -> None:
+    if not _is_navigation(request):
+        raise Foreign("foreign_origin", _origin_sentence(request.headers))
+    if request.path not in ("/", "/ui") and not request.path.startswith("/ui/"):
+        raise Foreign("foreign_link", LINK_ADVICE)
 
 
 def _check_host(rules: BrowserRules, headers: Headers) -> None:

@@ -9,7 +9,7 @@ from adsum.api.answers import json_answer
 from adsum.api.blocking import Reads, check_cache_control, check_consistency
 from adsum.api.door import Agent
 from adsum.api.nearness import Nearness
-from adsum.api.queries import filter_test, host_test, instance_tests, named, passing
+from adsum.api.queries import filter_test, has_instance_tests, host_test, instance_tests, named, passing
 from adsum.api.rendering import Read
 from adsum.api.request import Query, Request
 from adsum.api.response import Response
@@ -46,10 +46,11 @@ def datacenters(agent: Agent, request: Request) -> Response:
 
 
 def nodes(agent: Agent, query: Query, _rest: str) -> Read:
-    view, is_wanted_host, is_wanted = agent.view, host_test(query), filter_test(query, NODE)
+    view, is_wanted_host = agent.view, host_test(query)
     nearness = Nearness(agent, query)
 
     def render() -> bytes:
+        is_wanted = filter_test(query, NODE)
         found = (
             host
             for host in view.nodes()
@@ -64,10 +65,10 @@ def nodes(agent: Agent, query: Query, _rest: str) -> Read:
 
 
 def services(agent: Agent, query: Query, _rest: str) -> Read:
-    view, tests = agent.view, instance_tests(query, SERVICE_NODE)
+    view = agent.view
 
     def render() -> bytes:
-        tags_by_name = {}
+        tests, tags_by_name = instance_tests(query, SERVICE_NODE), {}
         for name in view.service_names():
             found = list(passing(view.instances(name), tests))
             if found:
@@ -75,7 +76,7 @@ def services(agent: Agent, query: Query, _rest: str) -> Read:
         return shapes.encode(tags_by_name)
 
     # What tests look at is more than names and tags.
-    topics = mesh.TOPICS if tests else (Topic(Family.SERVICES),)
+    topics = mesh.TOPICS if has_instance_tests(query) else (Topic(Family.SERVICES),)
     return Read(topics, render, lists_everything=True)
 
 
@@ -115,9 +116,10 @@ def of_gateway(_agent: Agent, _query: Query, rest: str) -> Read:
 def _instances(
     agent: Agent, topics: tuple[Topic, ...], query: Query, find: Callable[[], Iterable[Instance]]
 ) -> Read:
-    tests, nearness = instance_tests(query, SERVICE_NODE), Nearness(agent, query)
+    nearness = Nearness(agent, query)
 
     def render() -> bytes:
+        tests = instance_tests(query, SERVICE_NODE)
         ordered = nearness.order(passing(find(), tests), lambda instance: instance.host.name)
         return shapes.list_of(map(shapes.service_node_fragment, ordered))
 
@@ -134,9 +136,9 @@ def _node(
 ) -> Read:
     """The filter chooses among the node's services, never the node."""
     view, name = agent.view, named(rest, "Missing node name")
-    is_wanted = filter_test(query, NODE_SERVICE)
 
     def render() -> bytes:
+        is_wanted = filter_test(query, NODE_SERVICE)
         host = view.node(name)
         return missing if host is None else shown(host, _services_on(host, is_wanted))
 

@@ -17,6 +17,7 @@ from adsum.api.catalog_writes import CatalogWrites
 from adsum.api.coordinates import Coordinates
 from adsum.api.door import Agent
 from adsum.api.events import Events
+from adsum.api.filter_time import FilterTime
 from adsum.api.keyring import KeyringEndpoints
 from adsum.api.membership import Membership
 from adsum.api.operations import Operations
@@ -31,10 +32,11 @@ from adsum.observe.log_stream import LogStream
 def routes(
     agent: Agent, random: Random, counters: ApiCounters, metrics: Exposition, log_stream: LogStream
 ) -> list[Route]:
-    reads = Reads(agent, random, counters)
+    filter_time = FilterTime(counters)
+    reads = Reads(agent, random, counters, filter_time)
     return [
-        *AgentServices(agent).routes(),
-        *AgentChecks(agent).routes(),
+        *AgentServices(agent, filter_time).routes(),
+        *AgentChecks(agent, filter_time).routes(),
         *AgentHealth(agent).routes(),
         *AgentSelf(agent).routes(),
         *AgentMembers(agent).routes(),

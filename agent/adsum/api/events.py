@@ -32,6 +32,7 @@ TOPIC = Topic(Family.EVENTS)
 NONE_YET = 1  # the index while there is no event
 VERSION = 1  # of Consul's format
 JITTER_FRACTION = 16
+UNDECIDED_PAUSE_S = 0.1
 
 
 class Events:
@@ -81,13 +82,20 @@ class Events:
         watches = self._agent.watches
         watches.add(TOPIC, request.wake)
         try:
-            while self._index(name) == index and await request.park(deadline):
+            while self._index(name) == index and await request.park(self._look_at(deadline)):
                 pass
         finally:
             watches.remove(TOPIC, request.wake)
 
+    def _look_at(self, deadline: float) -> float:
+        """What is left undecided now wakes nobody later."""
+        if not self._agent.roll.events.has_undecided:
+            return deadline
+        return min(deadline, trio.current_time() + UNDECIDED_PAUSE_S)
+
     def _of_name(self, name: str) -> list[Event]:
-        return [event for event in self._agent.roll.events.recent if name in ("", event.name)]
+        recent = self._agent.roll.events.recent(self._agent.now())
+        return [event for event in recent if name in ("", event.name)]
 
     def _index(self, name: str) -> int:
         events = self._of_name(name)

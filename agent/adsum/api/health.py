@@ -49,13 +49,16 @@ def of_connect(agent: Agent, query: Query, rest: str) -> Read:
 def of_ingress(_agent: Agent, query: Query, rest: str) -> Read:
     """Gateways are configured in Consul's mesh, which is not here: nothing is ever bound to one."""
     named(rest, "Missing service name")
-    filter_test(query, HEALTH_ENTRY)
-    return Read(topics=(Topic(Family.SERVICES),), render=lambda: b"[]")
+
+    def render() -> bytes:
+        filter_test(query, HEALTH_ENTRY)
+        return b"[]"
+
+    return Read((Topic(Family.SERVICES),), render)
 
 
 def checks_of_service(agent: Agent, query: Query, rest: str) -> Read:
-    view, name = agent.view, named(rest, "Missing service name")
-    is_wanted_host, is_wanted = host_test(query), filter_test(query, CHECK)
+    view, name, is_wanted_host = agent.view, named(rest, "Missing service name"), host_test(query)
 
     def found() -> Iterator[tuple[Host, Row[Check]]]:
         for instance in view.instances(name):
@@ -66,26 +69,24 @@ def checks_of_service(agent: Agent, query: Query, rest: str) -> Read:
     topics, nearness = (Topic(Family.HEALTH, name.lower()),), Nearness(agent, query)
     return Read(
         topics,
-        lambda: _listed(nearness.order(found(), _node_of_check), is_wanted),
+        lambda: _listed(nearness.order(found(), _node_of_check), filter_test(query, CHECK)),
         is_by_distance=nearness.is_asked_for,
     )
 
 
 def checks_of_node(agent: Agent, query: Query, rest: str) -> Read:
     view, name = agent.view, named(rest, "Missing node name")
-    is_wanted = filter_test(query, CHECK)
 
     def found() -> Placed:
         host = view.node(name)
         return [(host, row) for row in host.checks] if host is not None else ()
 
     topics = (Topic(Family.NODE_CHECKS, name.lower()),)
-    return Read(topics, lambda: _listed(found(), is_wanted))
+    return Read(topics, lambda: _listed(found(), filter_test(query, CHECK)))
 
 
 def checks_in_state(agent: Agent, query: Query, rest: str) -> Read:
-    view, state = agent.view, named(rest, "Missing check state")
-    is_wanted_host, is_wanted = host_test(query), filter_test(query, CHECK)
+    view, state, is_wanted_host = agent.view, named(rest, "Missing check state"), host_test(query)
     topics: tuple[Topic, ...] = (Topic(Family.STATE, state),)
     if is_wanted_host is not None:
         topics = (*topics, Topic(Family.NODES))
@@ -99,6 +100,7 @@ def checks_in_state(agent: Agent, query: Query, rest: str) -> Read:
                         yield host, row
 
     def render() -> bytes:
+        is_wanted = filter_test(query, CHECK)
         is_whole = state == ANY_STATE and is_wanted_host is None and is_wanted is None
         if is_whole and not nearness.is_asked_for:
             return shapes.list_of([each for host in view.nodes() for each in shapes.checks_of_host(host)])
@@ -110,10 +112,10 @@ def checks_in_state(agent: Agent, query: Query, rest: str) -> Read:
 def _entries(
     agent: Agent, topics: tuple[Topic, ...], query: Query, find: Callable[[], Iterable[Instance]]
 ) -> Read:
-    tests, nearness = _entry_tests(query), Nearness(agent, query)
+    nearness = Nearness(agent, query)
 
     def render() -> bytes:
-        ordered = nearness.order(passing(find(), tests), lambda instance: instance.host.name)
+        ordered = nearness.order(passing(find(), _entry_tests(query)), lambda instance: instance.host.name)
         return shapes.list_of(map(shapes.health_entry, ordered))
 
     return Read(topics, render, headers=BACKEND, is_by_distance=nearness.is_asked_for)

@@ -30,6 +30,7 @@ REJECTED = (
     "connections_per_client",
     "connections",
     "foreign_origin",
+    "foreign_link",
     "foreign_host",
     "blocked_endpoint",
     "write_source",

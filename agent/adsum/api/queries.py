@@ -7,19 +7,18 @@ nothing but speed.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Mapping
 from typing import TypeVar
 
 from adsum.api import parameters
 from adsum.api.request import Query
-from adsum.api.response import HeaderList
 from adsum.api.router import Refusal
 from adsum.catalog.filter import Fields, Test, compile_filter
-from adsum.catalog.filter_grammar import BadFilter
 from adsum.catalog.view import Host, Instance
 
 Item = TypeVar("Item")
+
+INSTANCE_TESTS = ("filter", "node-meta", "tag")
 
 
 def named(rest: str, sentence: str) -> str:
@@ -29,19 +28,10 @@ def named(rest: str, sentence: str) -> str:
 
 
 def filter_test(query: Query, fields: Fields) -> Test | None:
-    """Compiled before anything is looked at: a wrong filter is refused even where there is nothing. Raises
-    `BadFilter`."""
+    """For one look at the items, before the first of them: a wrong filter is refused even where there is
+    nothing. Raises `BadFilter`, as the test itself does when it gets too costly."""
     expression = query.first("filter")
     return compile_filter(expression, fields) if expression else None
-
-
-@contextmanager
-def refusing_bad_filters(headers: HeaderList = ()) -> Iterator[None]:
-    """Around choosing as well: a regular expression may turn out too costly only when it is run."""
-    try:
-        yield
-    except BadFilter as bad:
-        raise Refusal(400, str(bad), headers) from None
 
 
 def host_test(query: Query) -> Callable[[Host], bool] | None:
@@ -63,6 +53,10 @@ def instance_tests(query: Query, fields: Fields) -> list[Callable[[Instance], bo
     if is_wanted is not None:
         tests.append(is_wanted)
     return tests
+
+
+def has_instance_tests(query: Query) -> bool:
+    return any(map(query.has, INSTANCE_TESTS))
 
 
 def passing(items: Iterable[Item], tests: list[Callable[[Item], bool]]) -> Iterable[Item]:

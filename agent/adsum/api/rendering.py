@@ -6,7 +6,9 @@ comparison of indexes. When a topic moved but the bytes are the same (another ta
 answer keeps its index too, and nobody is woken for nothing: that makes indexes exact for every query,
 whatever its filter.
 
-Kept are at most so many queries and so many bytes; what was not used since the last look goes first.
+Kept are at most so many queries and so many bytes; what was not used since the last look goes first. A filter
+is not kept but for its text: it is read anew for each rendering, which costs microseconds for those that
+people write, and is bounded for all others (`filter_time`).
 """
 
 from __future__ import annotations
@@ -15,12 +17,14 @@ import time
 import weakref
 from collections import OrderedDict
 from collections.abc import Callable, Hashable
+from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import Protocol
 
 import trio
 
 from adsum.api import shapes
+from adsum.api.filter_time import FilterTime, NoTimeLeft
 from adsum.api.response import Body, HeaderList, Response, json_body
 from adsum.catalog.filter_grammar import BadFilter
 from adsum.catalog.indexes import Indexes, Topic
@@ -29,7 +33,9 @@ QUERIES_MAX = 4096
 BYTES_MAX = 64 * 1024 * 1024
 TARGETS_PER_QUERY_MAX = 8  # spellings of one query that are found without parsing
 TARGET_BYTES_MAX = 512
-OVERHEAD_BYTES = 2048  # what a kept query costs besides its answer
+OVERHEAD_BYTES = 2048  # what a kept query costs besides its answer and its text
+TARGET_OVERHEAD_BYTES = 256  # of each spelling
+CHARACTER_BYTES = 4  # of the query's text: one character beyond Unicode's first plane widens all of them
 
 # Endpoints that list everything wake at most this often, and spend at most a fifth of the time on rendering.
 PAUSE_S_MIN = 0.020
@@ -47,6 +53,10 @@ class ApiCounters:
     rendering_hits: int = 0
     renderings_dropped: int = 0  # to make room
     rendering_bytes: int = 0  # held now
+    filters_ns: int = 0  # spent on answers with a filter
+    filters_refused_for_work: int = 0
+    filters_refused_for_time: int = 0
+    filters_waited: int = 0  # blocking queries that were woken and had to wait for time
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +87,9 @@ class Stamp(Protocol):
 class Rendering:
     __slots__ = (
         "__weakref__",
+        "_asked_bytes",
         "_counters",
+        "_filter_time",
         "_headers",
         "_indexes",
         "_is_pretty",
@@ -105,7 +117,10 @@ class Rendering:
         *,
         is_pretty: bool,
         headers: HeaderList = (),
+        asked: bytes = b"",
+        filter_time: FilterTime | None = None,
     ) -> None:
+        """With the target that was asked, and, if it has a filter, with what filters draw their time from."""
         self.read = read
         self.index = 0
         self.response = Response()
@@ -114,6 +129,8 @@ class Rendering:
         self.is_used = True
         self.kept_by: Renderings | None = None
         self.next_at = 0.0  # on trio's clock: waiters should not ask for another before
+        self._asked_bytes = OVERHEAD_BYTES + CHARACTER_BYTES * len(asked)
+        self._filter_time = filter_time
         self._indexes = indexes
         self._counters = counters
         self._stamp = stamp
@@ -130,19 +147,34 @@ class Rendering:
             return None
         try:
             response = self.current()
-        except BadFilter:
+        except (BadFilter, NoTimeLeft):
             return None
         self.is_used = True
         self._counters.rendering_hits += 1
         return response
 
     def current(self) -> Response:
+        """With a filter it raises `NoTimeLeft` and `BadFilter`."""
         version = self._stamp.look()
         if self._topics_index() != self._seen:
-            self._render()
+            with self._filter_time.spending() if self._filter_time is not None else nullcontext():
+                self._render()
         elif version != self._stamped:
             self._put_head(self.response.body)
         return self.response
+
+    def at_hand(self) -> Response:
+        """The last one where there is no time for its filter."""
+        try:
+            return self.current()
+        except NoTimeLeft:
+            return self.response
+
+    async def wait_for_time(self, deadline: float) -> bool:
+        """To become current. False when there is none before the deadline on trio's clock."""
+        if self._filter_time is None or self._topics_index() == self._seen:
+            return True
+        return await self._filter_time.wait(deadline)
 
     def outdate(self) -> None:
         """Made again when it is asked for next, though no topic moved. The index stays if the bytes do."""
@@ -170,7 +202,7 @@ class Rendering:
         else:
             self.index = seen
             self._put_head(Body(plain))
-            self._resize(len(plain) + OVERHEAD_BYTES)
+            self._resize(len(plain) + self._asked_bytes)
         self._seen = seen
         cost_s = time.perf_counter() - begun_s
         self.next_at = trio.current_time() + max(PAUSE_S_MIN, PAUSE_PER_COST * cost_s)
@@ -179,6 +211,11 @@ class Rendering:
         self._stamped = self._stamp.version
         headers = (("X-Consul-Index", str(self.index)), *self._stamp.headers, *self._headers)
         self.response = json_body(body, headers)
+
+    def add_target(self, target: bytes) -> None:
+        self.targets.append(target)
+        self._asked_bytes += TARGET_OVERHEAD_BYTES + len(target)
+        self._resize(self.size + TARGET_OVERHEAD_BYTES + len(target))
 
     def _resize(self, size: int) -> None:
         grown, self.size = size - self.size, size
@@ -225,8 +262,8 @@ class Renderings:
         if rendering.kept_by is None or len(target) > TARGET_BYTES_MAX:
             return
         if len(rendering.targets) < TARGETS_PER_QUERY_MAX:
-            rendering.targets.append(target)
             self.by_target[target] = rendering
+            rendering.add_target(target)
 
     def make_room(self) -> None:
         """The clock algorithm: who was used since it was last looked at may stay another round. The last one

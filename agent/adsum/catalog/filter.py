@@ -6,6 +6,11 @@ wrong one is refused even where there is nothing to filter. The contract, sectio
 easy to miss: a selector that leads through a list of objects holds if it holds for *any* of them, negated
 or not (`Checks.Status != passing`: some check is not passing); a missing map key answers no, or yes when
 negated.
+
+All of an expression draws on one account of work: reading it, making its regular expressions, each comparison
+with each item. Every item that is looked at adds what three comparisons and a simple regular expression on a
+name may need; an expression that needs more, over many items, is refused. So the worst of them holds the loop
+for 20 ms over a thousand items, and for 95 ms over 20,000.
 """
 
 from __future__ import annotations
@@ -13,11 +18,33 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from adsum.catalog.filter_grammar import BadFilter, Either, Every, Match, Not, Tree, Verb, parse_filter
+from adsum.catalog.filter_grammar import (
+    BadFilter,
+    Either,
+    Every,
+    Match,
+    Not,
+    TooCostly,
+    Tree,
+    Verb,
+    parse_filter,
+)
 from adsum.catalog.go_literals import BadLiteral, parse_bool, parse_int, quote
-from adsum.catalog.pattern import Pattern
-from adsum.catalog.pattern_grammar import BadPattern
+from adsum.catalog.pattern import LITERAL_CHARACTER_NS, BadPattern, CostlyPattern, Pattern
+from adsum.catalog.work import TooMuchWork, Work
 from adsum.frozen import dataclass
+
+WORK_NS_MAX = 15_000_000
+WORK_NS_PER_ITEM = 4_000
+
+# Prices; `work` says what they mean.
+CHARACTER_READ_NS = 700
+COMPARISON_NS = 200
+NAME_NS = 100  # each that a selector leads through
+ELEMENT_NS = 50  # of a list of texts
+OBJECTS_NS = 1_500  # a list of objects, which is made for each comparison
+OBJECT_NS = 700
+TOO_COSTLY = "the expression needs too much work here; compare less, or ask about one service or node"
 
 # Items differ from table to table, and a table is only ever used with its own: hence Any.
 Test = Callable[[Any], bool]
@@ -73,21 +100,43 @@ Fields = Mapping[str, Field]
 
 
 def compile_filter(expression: str, fields: Fields) -> Test:
-    """Raises `BadFilter`; so may the function returned, when a regular expression turns out too costly."""
-    return _compile(parse_filter(expression), fields)
+    """Raises `BadFilter`; so may the function returned, when it gets too costly. It is for one pass over the
+    items: what they may cost is counted from here on."""
+    work = Work(WORK_NS_MAX - CHARACTER_READ_NS * len(expression))
+    holds = _compile(parse_filter(expression), fields, work)
+
+    def test(item: Any) -> bool:
+        work.grant(WORK_NS_PER_ITEM)
+        try:
+            return holds(item)
+        except TooMuchWork:
+            raise TooCostly(TOO_COSTLY) from None
+        except CostlyPattern as error:
+            raise TooCostly(str(error)) from None
+
+    return test
 
 
-def _compile(tree: Tree, fields: Fields) -> Test:
+def _compile(tree: Tree, fields: Fields, work: Work) -> Test:
     match tree:
         case Match():
-            return _bind(tree, tree.selector, fields)
+            cost_ns = COMPARISON_NS + NAME_NS * len(tree.selector)
+            return _paid(_bind(tree, tree.selector, fields, work), cost_ns, work)
         case Not(part):
-            inner = _compile(part, fields)
+            inner = _compile(part, fields, work)
             return lambda item: not inner(item)
         case Every(parts):
-            return _every([_compile(part, fields) for part in parts])
+            return _every([_compile(part, fields, work) for part in parts])
         case Either(parts):
-            return _either([_compile(part, fields) for part in parts])
+            return _either([_compile(part, fields, work) for part in parts])
+
+
+def _paid(test: Test, cost_ns: int, work: Work) -> Test:
+    def holds(item: Any) -> bool:
+        work.spend(cost_ns)
+        return test(item)
+
+    return holds
 
 
 def _every(tests: list[Test]) -> Test:
@@ -110,22 +159,22 @@ def _either(tests: list[Test]) -> Test:
     return holds
 
 
-def _bind(match: Match, names: tuple[str, ...], fields: Fields) -> Test:
+def _bind(match: Match, names: tuple[str, ...], fields: Fields, work: Work) -> Test:
     """Follows the selector's names through the table; what is read at their end goes to the comparison."""
     field, rest = fields.get(names[0]), names[1:]
     if field is None:
         raise _no_such_selector(match, unread=len(rest))
     if not rest:
-        test, read = _comparison(match, field), field.read
+        test, read = _comparison(match, field, work), field.read
         return lambda item: test(read(item))
     if isinstance(field, Group):
-        return _through_group(field, _bind(match, rest, field.fields))
+        return _through_group(field, _bind(match, rest, field.fields, work))
     if isinstance(field, Groups):
-        return _through_groups(field, _bind(match, rest, field.fields))
+        return _through_groups(field, _bind(match, rest, field.fields, work), work)
     if isinstance(field, TextMap) and len(rest) == 1:
-        return _through_map(field, rest[0], _text_comparison(match), if_missing=match.is_negated)
+        return _through_map(field, rest[0], _text_comparison(match, work), if_missing=match.is_negated)
     if isinstance(field, GroupMap):
-        return _through_group_map(match, rest, field)
+        return _through_group_map(match, rest, field, work)
     inside = 2 if isinstance(field, TextMap) else 1  # names that lead into what has nothing inside
     raise _no_such_selector(match, unread=len(rest) - inside)
 
@@ -140,9 +189,15 @@ def _through_group(field: Group, inner: Test) -> Test:
     return lambda item: inner(read(item))
 
 
-def _through_groups(field: Groups, inner: Test) -> Test:
+def _through_groups(field: Groups, inner: Test, work: Work) -> Test:
     read = field.read
-    return lambda item: any(map(inner, read(item)))
+
+    def holds(item: Any) -> bool:
+        objects = read(item)
+        work.spend(OBJECTS_NS + OBJECT_NS * len(objects))
+        return any(map(inner, objects))
+
+    return holds
 
 
 def _through_map(field: TextMap | GroupMap, key: str, inner: Test, *, if_missing: bool) -> Test:
@@ -155,42 +210,46 @@ def _through_map(field: TextMap | GroupMap, key: str, inner: Test, *, if_missing
     return holds
 
 
-def _through_group_map(match: Match, rest: tuple[str, ...], field: GroupMap) -> Test:
+def _through_group_map(match: Match, rest: tuple[str, ...], field: GroupMap, work: Work) -> Test:
     if len(rest) == 1:  # an object as a whole compares with nothing
         raise _no_such_operator(match)
-    inner = _bind(match, rest[1:], field.fields)
+    inner = _bind(match, rest[1:], field.fields, work)
     return _through_map(field, rest[0], inner, if_missing=match.is_negated)
 
 
 # Comparisons: what each kind of field can be asked.
 
 
-def _comparison(match: Match, field: Field) -> Test:
+def _comparison(match: Match, field: Field, work: Work) -> Test:
     test: Test | None = None
     match field, match.verb:
         case Text(), _:
-            return _text_comparison(match)
+            return _text_comparison(match, work)
         case Number(), Verb.EQUAL:
             test = _equal(_coerced(match, parse_int))
         case Flag(), Verb.EQUAL:
             test = _equal(_coerced(match, parse_bool))
-        case ((Texts() | TextMap() | GroupMap()), Verb.IN):
-            test = _contains(match.value)
-        case ((Texts() | TextMap() | GroupMap() | Groups()), Verb.FILLED):
+        case Texts(), Verb.IN:
+            test = _contains(match.value, ELEMENT_NS, work)
+        case ((TextMap() | GroupMap()), Verb.IN):
+            test = _contains(match.value, 0, work)
+        case Groups(), Verb.FILLED:
+            test = _has_objects(work)
+        case ((Texts() | TextMap() | GroupMap()), Verb.FILLED):
             test = bool
     if test is None:
         raise _no_such_operator(match)
     return _negated_if_asked(match, test)
 
 
-def _text_comparison(match: Match) -> Test:
+def _text_comparison(match: Match, work: Work) -> Test:
     match match.verb:
         case Verb.EQUAL:
             test = _equal(match.value)
         case Verb.IN:
-            test = _contains(match.value)
+            test = _contains(match.value, LITERAL_CHARACTER_NS, work)
         case Verb.MATCHES:
-            test = _matches(match.value)
+            test = _matches(match.value, work)
         case Verb.FILLED:
             test = bool  # newer than 1.8.7, which refuses it for texts
     return _negated_if_asked(match, test)
@@ -209,23 +268,31 @@ def _equal(wanted: object) -> Test:
     return lambda value: bool(value == wanted)
 
 
-def _contains(wanted: str) -> Test:
-    return lambda value: wanted in value
+def _contains(wanted: str, part_ns: int, work: Work) -> Test:
+    """The parts are the characters of a text, or the elements of a list."""
 
-
-def _matches(text: str) -> Test:
-    try:
-        pattern = Pattern(text)
-    except BadPattern as error:
-        raise BadFilter(f"Failed to compile regular expression {quote(text)}: {error}") from error
-
-    def holds(value: str) -> bool:
-        try:
-            return pattern.occurs_in(value)
-        except BadPattern as error:
-            raise BadFilter(str(error)) from error
+    def holds(value: Any) -> bool:
+        work.spend(part_ns * len(value))
+        return wanted in value
 
     return holds
+
+
+def _has_objects(work: Work) -> Test:
+    def holds(value: Any) -> bool:
+        work.spend(OBJECTS_NS + OBJECT_NS * len(value))
+        return bool(value)
+
+    return holds
+
+
+def _matches(text: str, work: Work) -> Test:
+    try:
+        return Pattern(text, work).occurs_in
+    except CostlyPattern as error:
+        raise TooCostly(str(error)) from None
+    except BadPattern as error:
+        raise BadFilter(f"Failed to compile regular expression {quote(text)}: {error}") from error
 
 
 def _coerced(match: Match, parse: Callable[[str], object]) -> object:

@@ -42,6 +42,10 @@ class BadFilter(ValueError):
         super().__init__(PREFIX + sentence)
 
 
+class TooCostly(BadFilter):
+    """It can be read, but not be applied to so much for what it may cost."""
+
+
 class Verb(enum.Enum):
     EQUAL = "Equal"
     IN = "In"

@@ -1,226 +1,145 @@
-"""Regular expressions that take time in proportion to the text, whatever the pattern.
+"""Regular expressions of others: RE2's, as in Consul, with what they may cost bounded beforehand.
 
-Consul's `matches` is RE2. Python's `re` tries alternatives one after the other: `(a+)+$`, or only
-`a*a*a*a*b`, against one long check output would hold the event loop for minutes, and no rule on how a pattern
-looks tells the dangerous ones from the others. A binding to RE2 would be one more compiled dependency for a
-seldom used operator. So this is the old way: all alternatives at once (Thompson, 1968), with each set of
-places that was reached remembered as a state: text of a kind seen before costs one look-up a character.
+RE2 takes time in proportion to the text, whatever the pattern, but not the same time. It remembers sets of
+places in the pattern as states, if it is given memory for them, and a pattern with more states than fit (such
+as `(a|b)*a(a|b){20}c`) then takes up to 250 ns a byte for making and forgetting them. Given too little memory
+to begin with, it goes through the text place by place: for patterns as people write them that is as fast, and
+for no pattern it was slower than 3.9 ns a byte for each instruction of its program (tried: some 80 patterns
+made to be slow, with 25 to 60,000 bytes of text). So a pattern gets the least memory that its program fits
+in, and a search is paid for in advance.
 
-Limits: a pattern's program has at most INSTRUCTIONS_MAX steps, and over its life it may do WORK_MAX steps of
-work that is not yet remembered (about 40 ms); past that it refuses, with a sentence.
+The library is loaded with the first pattern that is more than plain text: most agents never see one.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from itertools import chain
+import re
+from typing import Any
 
-from adsum.catalog.pattern_grammar import (
-    WORD,
-    Assertion,
-    BadPattern,
-    Characters,
-    Choice,
-    Node,
-    Repeat,
-    Sequence,
-    parse_pattern,
-)
+from adsum.catalog.work import TooMuchWork, Work
 
-INSTRUCTIONS_MAX = 500
-EMITTED_MAX = 10 * INSTRUCTIONS_MAX
-WORK_MAX = 100_000
-STEP_WORK = 10  # what one step costs besides the instructions it looks at
+PATTERN_CHARACTERS_MAX = 1000
+WORK_NS_MAX = 10_000_000  # for one pattern that belongs to nothing larger, over its life
 
-TEXT_EDGE = ""  # stands for the character before the first and after the last
+# The smaller one holds programs of about 300 instructions; `\pL` alone needs the larger one. With more,
+# there would be room for states, and for programs that take a millisecond to make.
+PROGRAM_BYTES_MAX = (6 * 1024, 64 * 1024)
+
+# To read a pattern took 8 to 20 µs, 0.25 µs more a character, 0.1 µs for each repetition that is written as a
+# number, and up to 110 µs for each class of Unicode's; to make a program took at most 0.5 ms.
+READ_NS = 20_000
+CHARACTER_NS = 250
+REPETITION_NS = 100
+UNICODE_CLASS_NS = 110_000
+LARGE_PROGRAM_NS = 500_000
+
+SEARCH_NS = 1_200  # one call, whatever the text
+INSTRUCTION_BYTE_NS = 4
+LITERAL_CHARACTER_NS = 12  # `in`, where the text is nearly the literal everywhere; mostly below 1
+
+SPECIAL = re.compile(r"[\\.+*?()|\[\]{}^$]")
+ESCAPES = re.compile(r"\\Q.*?(?:\\E|\Z)|\\.", re.DOTALL)
+UNICODE_CLASSES = (r"\p", r"\P")
+REPETITIONS = re.compile(r"\{(?:[0-9]{1,9},)?([0-9]{1,9})")
+ANY_BYTE = r"\C"  # RE2 knows it, Go does not
+TOO_LARGE = "pattern too large"
+
+# What Go, and so Consul, calls what RE2 found.
+GO_ERRORS = {
+    "bad repetition operator": "invalid nested repetition operator",
+    "invalid named capture group": "invalid named capture",
+    "invalid perl operator": "invalid or unsupported Perl syntax",
+    "invalid repetition size": "invalid repeat count",
+    "missing )": "missing closing )",
+    "missing ]": "missing closing ]",
+    "no argument for repetition operator": "missing argument to repetition operator",
+    "trailing \\": "trailing backslash at end of expression",
+}
+LOOK_BEHIND = "(?<"  # Go stops reading here
+
+
+class BadPattern(ValueError):
+    """The caller's regular expression cannot be used."""
+
+
+class CostlyPattern(BadPattern):
+    """It may cost more than there is work left; found when it is made, or by a search."""
 
 
 class Pattern:
-    def __init__(self, text: str) -> None:
+    """Raises `BadPattern`; a search raises `CostlyPattern`."""
+
+    def __init__(self, text: str, work: Work | None = None) -> None:
+        if len(text) > PATTERN_CHARACTERS_MAX:
+            raise BadPattern(f"a regular expression is longer than {PATTERN_CHARACTERS_MAX} characters")
+        if ANY_BYTE in ESCAPES.findall(text):
+            raise BadPattern(f"error parsing regexp: invalid escape sequence: `{ANY_BYTE}`")
         self._text = text
-        tree = parse_pattern(text)
-        self._literal = _literal_of(tree)
-        self._program = _Program(tree)
-        self._work_left = WORK_MAX
-        self._states: dict[tuple[tuple[int, ...], str], _State] = {}
-        self._found = _State((), TEXT_EDGE)
-        self._first = self._state((self._program.start,), TEXT_EDGE)
+        self._work = Work(WORK_NS_MAX) if work is None else work
+        self._is_literal = SPECIAL.search(text) is None
+        if not self._is_literal:
+            self._program = self._compiled()
+            self._byte_ns = INSTRUCTION_BYTE_NS * self._program.programsize
 
     def occurs_in(self, subject: str) -> bool:
-        if self._literal is not None:
-            return self._literal in subject
-        state = self._first
-        for character in chain(subject, (TEXT_EDGE,)):
-            following = state.get(character)
-            if following is None:
-                following = self._step(state, character)
-            if following is self._found:
-                return True
-            state = following
-        return False
+        if self._is_literal:
+            self._spend(LITERAL_CHARACTER_NS * len(subject))
+            return self._text in subject
+        encoded = subject.encode(errors="surrogatepass")
+        self._spend(SEARCH_NS + self._byte_ns * len(encoded))
+        return self._program.search(encoded) is not None
 
-    def _step(self, state: _State, character: str) -> _State:
-        reached, is_found = self._program.reach(state.waiting, state.before, character)
-        self._work_left -= len(reached) + len(state.waiting) + STEP_WORK
-        if self._work_left < 0:
-            raise BadPattern(f"the regular expression {self._text} needs too much work; make it simpler")
-        following = self._found if is_found else self._after(reached, character)
-        state[character] = following
-        return following
+    def _compiled(self) -> Any:
+        for program_bytes_max in PROGRAM_BYTES_MAX:
+            self._spend(_reading_ns(self._text, program_bytes_max))
+            program = _compile(self._text, program_bytes_max)
+            if program is not None:
+                return program
+        raise CostlyPattern(f"the regular expression {self._text} is too large; repeat less in it")
 
-    def _after(self, reached: list[_Consume], character: str) -> _State:
-        places = {self._program.start: None}  # a match may begin anywhere
-        if character != TEXT_EDGE:
-            places.update((each.after, None) for each in reached if each.characters.has(character))
-        return self._state(tuple(sorted(places)), _kind(character))
-
-    def _state(self, waiting: tuple[int, ...], before: str) -> _State:
-        return self._states.setdefault((waiting, before), _State(waiting, before))
+    def _spend(self, cost_ns: int) -> None:
+        try:
+            self._work.spend(cost_ns)
+        except TooMuchWork:
+            sentence = f"the regular expression {self._text} needs too much work"
+            raise CostlyPattern(f"{sentence}; make it simpler, or ask about less") from None
 
 
-class _State(dict[str, "_State"]):
-    """The places reached before looking at the next character, and where each character led so far."""
-
-    __slots__ = ("before", "waiting")
-
-    def __init__(self, waiting: tuple[int, ...], before: str) -> None:
-        super().__init__()
-        self.waiting = waiting
-        self.before = before
-
-
-@dataclass(frozen=True, slots=True)
-class _Consume:
-    characters: Characters
-    after: int
+def _reading_ns(text: str, program_bytes_max: int) -> int:
+    making_ns = 0 if program_bytes_max == PROGRAM_BYTES_MAX[0] else LARGE_PROGRAM_NS
+    classes = sum(escape in UNICODE_CLASSES for escape in ESCAPES.findall(text))
+    repetitions = sum(map(int, REPETITIONS.findall(text)))
+    return (
+        READ_NS
+        + CHARACTER_NS * len(text)
+        + REPETITION_NS * repetitions
+        + UNICODE_CLASS_NS * classes
+        + making_ns
+    )
 
 
-@dataclass(frozen=True, slots=True)
-class _Assert:
-    assertion: Assertion
-    after: int
+def _compile(text: str, program_bytes_max: int) -> Any | None:
+    """None when its program is larger."""
+    import re2
 
-
-@dataclass(slots=True)
-class _Fork:
-    ways: tuple[int, ...]
-
-
-class _Accept:
-    pass
-
-
-class _Program:
-    """The tree as instructions, built from the end: each is told where to go on."""
-
-    def __init__(self, tree: Node) -> None:
-        self._instructions: list[_Consume | _Assert | _Fork | _Accept] = []
-        self._emitted = 0
-        self.start = self._emit(tree, self._add(_Accept()))
-
-    def reach(self, waiting: tuple[int, ...], before: str, following: str) -> tuple[list[_Consume], bool]:
-        """Every instruction that could consume the following character, and whether the end was reached."""
-        stack, seen = list(waiting), set(waiting)
-        reached: list[_Consume] = []
-        while stack:
-            match self._instructions[stack.pop()]:
-                case _Consume() as consume:
-                    reached.append(consume)
-                    continue
-                case _Assert(assertion, after):
-                    ways: tuple[int, ...] = (after,) if _holds(assertion, before, following) else ()
-                case _Fork(ways):
-                    pass
-                case _Accept():
-                    return reached, True
-            for way in ways:
-                if way not in seen:
-                    seen.add(way)
-                    stack.append(way)
-        return reached, False
-
-    def _add(self, instruction: _Consume | _Assert | _Fork | _Accept) -> int:
-        if len(self._instructions) >= INSTRUCTIONS_MAX:
-            raise BadPattern(f"the regular expression has more than {INSTRUCTIONS_MAX} steps")
-        self._instructions.append(instruction)
-        return len(self._instructions) - 1
-
-    def _emit(self, node: Node, after: int) -> int:
-        self._emitted += 1  # repeated repetition of nothing at all adds no instruction, but takes time
-        if self._emitted > EMITTED_MAX:
-            raise BadPattern(f"the regular expression has more than {INSTRUCTIONS_MAX} steps")
-        match node:
-            case Characters():
-                return self._add(_Consume(node, after))
-            case Assertion():
-                return self._add(_Assert(node, after))
-            case Sequence(parts):
-                for part in reversed(parts):
-                    after = self._emit(part, after)
-                return after
-            case Choice(parts):
-                return self._add(_Fork(tuple(self._emit(part, after) for part in parts)))
-            case Repeat():
-                return self._emit_repeat(node, after)
-
-    def _emit_repeat(self, node: Repeat, after: int) -> int:
-        if node.most is None:
-            loop = _Fork(())
-            place = self._add(loop)
-            loop.ways = (self._emit(node.part, place), after)
-            after = place
-        else:
-            for _ in range(node.most - node.least):
-                after = self._add(_Fork((self._emit(node.part, after), after)))
-        for _ in range(node.least):
-            after = self._emit(node.part, after)
-        return after
-
-
-WORD_CHARACTERS = Characters(WORD)
-
-
-def _is_word(character: str) -> bool:
-    return WORD_CHARACTERS.has(character)
-
-
-def _kind(character: str) -> str:
-    """All that an assertion wants to know of the character before."""
-    if character == "\n":
-        return "\n"
-    return "w" if _is_word(character) else " "
-
-
-def _holds(assertion: Assertion, before: str, following: str) -> bool:
-    match assertion:
-        case Assertion.TEXT_START:
-            return before == TEXT_EDGE
-        case Assertion.TEXT_END:
-            return following == TEXT_EDGE
-        case Assertion.LINE_START:
-            return before in (TEXT_EDGE, "\n")
-        case Assertion.LINE_END:
-            return following in (TEXT_EDGE, "\n")
-        case Assertion.WORD_EDGE:
-            return _is_word(before) != _is_word(following)
-        case Assertion.NO_WORD_EDGE:
-            return _is_word(before) == _is_word(following)
-
-
-def _literal_of(tree: Node) -> str | None:
-    """The text itself, for a pattern without anything special in it."""
-    if not isinstance(tree, Sequence):
-        return None
-    characters = []
-    for part in tree.parts:
-        if (
-            not (isinstance(part, Characters) and len(part.ranges) == 1)
-            or part.is_negated
-            or part.ignores_case
-        ):
+    options = re2.Options()
+    options.max_mem = program_bytes_max
+    options.log_errors = False
+    options.never_capture = True  # only whether it occurs is ever asked
+    try:
+        program = re2.compile(text, options)
+    except re2.error as error:
+        said = error.args[0].decode(errors="replace")
+        if said.startswith(TOO_LARGE):
             return None
-        low, high = part.ranges[0]
-        if low != high:
-            return None
-        characters.append(chr(low))
-    return "".join(characters)
+        raise BadPattern(_in_words_of_go(said)) from None
+    except UnicodeEncodeError:
+        raise BadPattern(_in_words_of_go("invalid UTF-8")) from None
+    re2.purge()  # it would keep the last 128, which nothing counts
+    return program
+
+
+def _in_words_of_go(error: str) -> str:
+    what, _, where = error.partition(": ")
+    where = LOOK_BEHIND if where.startswith(LOOK_BEHIND) else where
+    return f"error parsing regexp: {GO_ERRORS.get(what, what)}: `{where}`"

@@ -178,6 +178,24 @@ ADSUM: tuple[Series, ...] = (
         lambda s: s.api.rendering_bytes,
     ),
     counter(
+        "adsum_http_filter_seconds_total",
+        "Time of the event loop that answers with a filter took; at most a quarter of it.",
+        lambda s: s.api.filters_ns / SECOND,
+    ),
+    counter(
+        "adsum_http_filters_refused_total",
+        "Requests refused for what their filter needs (work) or all filters had taken (time).",
+        lambda s: by_one(
+            {"work": s.api.filters_refused_for_work, "time": s.api.filters_refused_for_time},
+        ),
+        "cause",
+    ),
+    counter(
+        "adsum_http_filter_waits_total",
+        "Blocking queries with a filter that were due and waited for their share of time.",
+        lambda s: s.api.filters_waited,
+    ),
+    counter(
         "adsum_http_unparsed_total",
         "Requests answered by their bytes alone, as they came before.",
         lambda s: s.http.unparsed,
@@ -223,9 +241,21 @@ ADSUM: tuple[Series, ...] = (
         "action",
     ),
     counter(
+        "adsum_dns_dropped_total",
+        "Packets dropped to keep the loop free: new questions when too many waited (late), and packets not "
+        "in the common form, which may take a quarter of the loop's time (unusual).",
+        lambda s: by_one({"late": s.dns.late_dropped, "unusual": s.dns.unusual_dropped}),
+        "cause",
+    ),
+    counter(
         "adsum_dns_memory_overflows_total",
         "How often all known questions were forgotten for want of room.",
         lambda s: s.dns.memory_overflows,
+    ),
+    counter(
+        "adsum_dns_rendering_overflows_total",
+        "How often answers that nobody had asked for lately were forgotten for want of room.",
+        lambda s: s.dns.rendering_overflows,
     ),
     counter(
         "adsum_dns_socket_errors_total",
@@ -233,8 +263,26 @@ ADSUM: tuple[Series, ...] = (
         lambda s: by_one({"receive": s.dns.receive_errors, "send": s.dns.send_errors}),
         "direction",
     ),
-    gauge("adsum_dns_tcp_connections_open", "TCP connections open now.", lambda s: s.dns.tcp_connections),
-    counter("adsum_dns_tcp_connections_total", "TCP connections accepted.", lambda s: s.dns.tcp_accepted),
+    gauge(
+        "adsum_dns_tcp_newcomers_open",
+        "TCP connections open now on which nothing was asked yet.",
+        lambda s: s.dns.tcp_newcomers,
+    ),
+    gauge(
+        "adsum_dns_tcp_connections_open",
+        "TCP connections open now on which something was asked.",
+        lambda s: s.dns.tcp_connections,
+    ),
+    counter(
+        "adsum_dns_tcp_connections_total",
+        "TCP connections on which something was asked.",
+        lambda s: s.dns.tcp_accepted,
+    ),
+    gauge(
+        "adsum_dns_tcp_unread_bytes",
+        "Memory held by questions over TCP that are not whole or wait for their turn.",
+        lambda s: s.dns.tcp_unread_bytes,
+    ),
     counter(
         "adsum_dns_tcp_ended_total",
         "TCP connections ended by the agent, by cause.",
@@ -244,6 +292,9 @@ ADSUM: tuple[Series, ...] = (
                 "timeout": s.dns.tcp_timed_out,
                 "slow_reader": s.dns.tcp_slow_readers,
                 "oversized": s.dns.tcp_oversized,
+                "never_asked": s.dns.tcp_newcomers_timed_out,
+                "displaced": s.dns.tcp_newcomers_displaced,
+                "unread_bytes": s.dns.tcp_unread_displaced,
             }
         ),
         "cause",
@@ -295,6 +346,12 @@ ADSUM: tuple[Series, ...] = (
         "adsum_event_loop_over_budget_total",
         "Passes of the event loop longer than 20 ms.",
         lambda s: s.lag.over_budget,
+    ),
+    counter(
+        "adsum_faults_total",
+        "Inputs that were dropped because of a mistake in Adsum, by kind; please report what the log says.",
+        lambda s: by_one(s.faults),
+        "input",
     ),
     gauge("adsum_tasks", "Tasks alive.", tasks),
     counter(

@@ -76,6 +76,14 @@ ROLL: tuple[Series, ...] = (
         lambda s: s.roll.tally.flaps,
     ),
     counter(
+        "adsum_newcomers_total",
+        "Agents that no member introduced: let in because they answered a ping, or forgotten because not.",
+        lambda s: by_one(
+            {"answered": s.roll.tally.newcomers_answered, "silent": s.roll.tally.newcomers_silent}
+        ),
+        "outcome",
+    ),
+    counter(
         "adsum_user_events_total",
         "User events that came here: listed, for others, or of a form that this version cannot read.",
         _user_events,

@@ -25,11 +25,10 @@ def run(call: Call) -> int:
 
 
 def _check_pattern(flag: str, text: str) -> None:
-    """By the very grammar that agents read it by."""
+    """By the very library that agents read it with."""
     if not text:
         return
-    from adsum.catalog.pattern import Pattern  # only for those who filter
-    from adsum.catalog.pattern_grammar import BadPattern
+    from adsum.catalog.pattern import BadPattern, Pattern  # only for those who filter
 
     try:
         Pattern(text)
