@@ -1,5 +1,5 @@
 # The only entrances. Each prints what it did in a last line that a person can read.
-.PHONY: run test format conformance bench bench-membership bench-raft soak system environment
+.PHONY: run test format conformance bench bench-membership bench-raft soak fuzz system environment
 
 BIN := .venv/bin
 
@@ -29,6 +29,9 @@ bench-raft: environment
 
 soak: environment
 	@$(BIN)/python -m adsum.testing.raft_swarm --seeds $${SEEDS:-2000} && echo "No seed failed."
+
+fuzz: environment
+	@$(BIN)/python -m tests.fuzz --minutes $${MINUTES:-10} --seed "$${SEED:-}" && echo "Nothing harmed an agent."
 
 system: environment
 	@$(BIN)/pytest -q -r s tests/system && echo "All system tests passed."
