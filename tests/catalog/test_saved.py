@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import contextlib
 from dataclasses import replace
 
 import pytest
@@ -58,6 +59,56 @@ def test_any_other_bytes_are_damage_and_nothing_worse(content: bytes) -> None:
     for decode in (saved.decode_service, saved.decode_check, saved.decode_ttl_states):
         with pytest.raises(saved.Damaged):
             decode(content)
+
+
+OF_SERVICES: list[tuple[str, object]] = [
+    *(("service_id", []), ("name", 7), ("port", "80"), ("port", True), ("port", 1 << 64)),
+    *(("enable_tag_override", 1), ("tags", "ab"), ("tags", [b"a"]), ("meta", True), ("meta", {"a": 1})),
+    *(("meta", {1: "a"}), ("proxy", "x"), ("checks", []), ("weights", 1), ("weights", [1, "a"])),
+    *(("tagged_addresses", False), ("tagged_addresses", {"lan": [1, 2]})),
+    ("tagged_addresses", {"lan": ["a", 1, 2]}),
+]
+OF_CHECKS: list[tuple[str, object]] = [
+    *(("check_id", ["c"]), ("status", "1lo"), ("status", []), ("output_max_size", "many")),
+    *(("interval_ns", "1s"), ("header", 3), ("header", {"a": "b"}), ("args", [1]), ("http", b"x")),
+    *(("ttl_ns", 1.5), ("ttl_ns", None)),
+]
+OF_STATES: list[object] = [
+    *(7, [7], [["c", "warning", "late", "soon"]], [[["c"], "warning", "", 1]]),
+    *([["c", "warning", b"", 1]], [["c", "", "", 1]]),
+]
+
+
+@pytest.mark.parametrize(("name", "value"), OF_SERVICES, ids=str)
+def test_a_service_with_a_field_of_another_type_is_damaged(name: str, value: object) -> None:
+    with pytest.raises(saved.Damaged):
+        saved.decode_service(saved.sealed({name: value}))
+
+
+@pytest.mark.parametrize(("name", "value"), OF_CHECKS, ids=str)
+def test_a_check_with_a_field_of_another_type_is_damaged(name: str, value: object) -> None:
+    with pytest.raises(saved.Damaged):
+        saved.decode_check(saved.sealed({name: value}))
+
+
+@pytest.mark.parametrize("rows", OF_STATES, ids=str)
+def test_states_of_other_types_are_damaged(rows: object) -> None:
+    with pytest.raises(saved.Damaged):
+        saved.decode_ttl_states(saved.sealed(rows))
+
+
+NAMES = ["service_id", "tags", "meta", "port", "weights", "tagged_addresses", "args", "header", "status"]
+SCALARS = st.none() | st.booleans() | st.integers() | st.floats() | st.text() | st.binary()
+TREES = st.recursive(
+    SCALARS, lambda inner: st.lists(inner) | st.dictionaries(st.text() | st.integers(), inner), max_leaves=8
+)
+
+
+@given(st.dictionaries(st.sampled_from(NAMES), TREES))
+def test_whatever_was_sealed_is_a_registration_or_damage(values: dict[str, object]) -> None:
+    for decode in (saved.decode_service, saved.decode_check):
+        with contextlib.suppress(saved.Damaged):
+            decode(saved.sealed(values))
 
 
 def test_ids_of_any_length_and_characters_have_short_distinct_file_names() -> None:

@@ -48,6 +48,13 @@ def test_derivation_is_hkdf() -> None:
     assert derive(b"secret" * 4, salt=b"salt", info=b"info", length=24) == theirs
 
 
+def test_a_keyring_that_is_not_even_text_is_damaged() -> None:
+    disk = MemoryDisk()
+    disk.replace("keyring", b'{"generation":1,"keys":["\xc8\xff"]}')
+    with pytest.raises(KeyringDamaged, match="is no keyring"):
+        load(disk, None)
+
+
 def test_without_a_key_nothing_can_be_installed() -> None:
     with pytest.raises(EncryptionOff, match="encryption not enabled"):
         ring().install(KEY_A)

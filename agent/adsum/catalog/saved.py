@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import zlib
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import MISSING, fields, replace
 from typing import Any, TypeVar
 
@@ -22,6 +22,10 @@ SERVICES = "services/"
 CHECKS = "checks/"
 TTL_STATES = "ttl-states"
 
+NUMBER_END = 1 << 63
+INITIAL = ("", *(status.value for status in Status))
+
+Form = Callable[[Any], bool]
 Definition = TypeVar("Definition", ServiceDefinition, CheckDefinition)
 
 
@@ -67,7 +71,8 @@ def encode_service(definition: ServiceDefinition) -> bytes:
 def decode_service(content: bytes) -> ServiceDefinition:
     values = _known(ServiceDefinition, opened(content))
     values["tags"] = tuple(values.get("tags", ()))
-    values["weights"] = Weights(*values.get("weights", ()))
+    if "weights" in values:
+        values["weights"] = Weights(*values["weights"])
     values["tagged_addresses"] = {
         key: ServiceAddress(*value) for key, value in values.get("tagged_addresses", {}).items()
     }
@@ -81,6 +86,8 @@ def encode_check(definition: CheckDefinition) -> bytes:
 def decode_check(content: bytes) -> CheckDefinition:
     values = _known(CheckDefinition, opened(content))
     values["args"] = tuple(values.get("args", ()))
+    if values.get("status", "") not in INITIAL:
+        raise Damaged("its status is none that a check has")
     return _built(CheckDefinition, values)
 
 
@@ -89,13 +96,17 @@ def encode_ttl_states(states: Iterable[TtlState]) -> bytes:
 
 
 def decode_ttl_states(content: bytes) -> tuple[TtlState, ...]:
-    try:
-        return tuple(
-            TtlState(check_id, Status(status), output, expires_wall_ms)
-            for check_id, status, output, expires_wall_ms in opened(content)
-        )
-    except (TypeError, ValueError) as problem:
-        raise Damaged(str(problem)) from problem
+    rows = opened(content)
+    if not isinstance(rows, list):
+        raise Damaged("it does not hold a list")
+    return tuple(map(_ttl_state, rows))
+
+
+def _ttl_state(row: object) -> TtlState:
+    match row:
+        case [str(check_id), str(status), str(output), int(expires_wall_ms)] if status in INITIAL[1:]:
+            return TtlState(check_id, Status(status), output, expires_wall_ms)
+    raise Damaged("it holds what no TTL check said")
 
 
 def _settings_of(definition: ServiceDefinition | CheckDefinition) -> dict[str, object]:
@@ -115,8 +126,13 @@ def _default(field: object) -> object:
 def _known(kind: type[Definition], values: Any) -> dict[str, Any]:
     if not isinstance(values, Mapping):
         raise Damaged("it does not hold a map")
-    names = {field.name for field in fields(kind)}
-    return {str(name): value for name, value in values.items() if name in names}
+    forms = {field.name: FORMS.get(str(field.type)) for field in fields(kind)}
+    known = {str(name): value for name, value in values.items() if name in forms}
+    for name, value in known.items():
+        form = forms[name]
+        if form is None or not form(value):
+            raise Damaged(f"its {name} is of another type")
+    return known
 
 
 def _built(kind: type[Definition], values: dict[str, Any]) -> Definition:
@@ -124,6 +140,37 @@ def _built(kind: type[Definition], values: dict[str, Any]) -> Definition:
         return kind(**values)
     except (TypeError, ValueError) as problem:
         raise Damaged(str(problem)) from problem
+
+
+def _is_number(value: object) -> bool:
+    return type(value) is int and abs(value) < NUMBER_END
+
+
+def _are_texts(value: object) -> bool:
+    return isinstance(value, list) and all(type(each) is str for each in value)
+
+
+def _is_map(value: object, form: Form) -> bool:
+    return isinstance(value, dict) and all(type(key) is str and form(each) for key, each in value.items())
+
+
+def _is_address(value: object) -> bool:
+    return isinstance(value, list) and len(value) == 2 and type(value[0]) is str and _is_number(value[1])
+
+
+# What the file may hold in the place of each type that a definition has. A checksum says that the bytes are
+# those that were written, and not who wrote them: another version may have meant something else by a name.
+FORMS: dict[str, Form] = {
+    "str": lambda value: type(value) is str,
+    "bool": lambda value: type(value) is bool,
+    "int": _is_number,
+    "tuple[str, ...]": _are_texts,
+    "dict[str, str]": lambda value: _is_map(value, FORMS["str"]),
+    "dict[str, list[str]]": lambda value: _is_map(value, _are_texts),
+    "dict[str, object]": lambda value: _is_map(value, lambda _: True),
+    "dict[str, ServiceAddress]": lambda value: _is_map(value, _is_address),
+    "Weights": lambda value: isinstance(value, list) and len(value) == 2 and all(map(_is_number, value)),
+}
 
 
 def sealed(value: object) -> bytes:
@@ -138,5 +185,5 @@ def opened(content: bytes) -> Any:
         raise Damaged("its checksum does not match")
     try:
         return cbor2.loads(payload)
-    except cbor2.CBORDecodeError as problem:
+    except (cbor2.CBORDecodeError, ValueError, MemoryError) as problem:
         raise Damaged(str(problem)) from problem

@@ -198,7 +198,7 @@ def _read(disk: Disk, content: bytes) -> Keyring:
     try:
         file = msgspec.json.decode(content, type=_File)
         keys = [Key.from_text(text) for text in file.keys]
-    except (msgspec.DecodeError, BadKey):
+    except (msgspec.DecodeError, UnicodeDecodeError, BadKey):
         # Without the cause: its text could quote a key.
         raise KeyringDamaged(f"the file {PATH!r} in the data folder is no keyring: {_REMEDY}") from None
     if not 0 < len(keys) <= KEYS_MAX or len({key.hint for key in keys}) < len(keys):
