@@ -5,6 +5,8 @@ from __future__ import annotations
 from random import Random
 
 import pytest
+import trio
+from trio.testing import MockClock
 
 from adsum.agent.core import Core
 from adsum.agent.node import Node, system_now
@@ -49,6 +51,27 @@ async def test_what_must_be_on_disk_is_never_passed_over(monkeypatch: pytest.Mon
     monkeypatch.setattr(agent, "_writer", Unwritable())
     with pytest.raises(OSError, match="no room"):
         agent.perform([Persist(1, (), is_synced=True)])
+
+
+def test_what_time_brings_to_light_ends_no_agent_and_takes_no_more_than_a_look_a_second() -> None:
+    class FaultyCore(Core):
+        ticks = 0
+
+        def deadline(self) -> int:
+            return 0
+
+        def tick(self, _now: object) -> list[Effect]:
+            self.ticks += 1
+            raise KeyError("hostile")
+
+    core = FaultyCore(system_now(), Settings(node=OWN, is_persistent=False), Random(0))
+
+    async def live_for_ten_seconds() -> None:
+        with trio.move_on_after(10):
+            await Node(core).keep_time()
+
+    trio.run(live_for_ten_seconds, clock=MockClock(autojump_threshold=0))
+    assert 9 <= core.ticks <= 11
 
 
 async def test_a_saved_node_that_cannot_be_recalled_is_left_out_alone() -> None:

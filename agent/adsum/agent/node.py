@@ -37,6 +37,8 @@ if TYPE_CHECKING:
 
 log = logging.getLogger("agent")
 
+FAULTY_TICK_PAUSE_S = 1.0  # what was due may still be, and must not take all of the loop
+
 LEVELS = {Severity.INFO: logging.INFO, Severity.WARN: logging.WARNING}
 
 
@@ -152,7 +154,11 @@ class Node:
                 self._alarm_ns = None
                 self._set_alarm()
                 await trio.sleep_forever()
-            self.perform(self.core.tick(self._clock()))
+            try:
+                self.perform(self.core.tick(self._clock()))
+            except Exception as error:  # what others said may be what it stumbles over now
+                self.faults.dropped("tick", error)
+                await trio.sleep(FAULTY_TICK_PAUSE_S)
 
     # Effects.
 

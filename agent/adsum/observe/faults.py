@@ -1,6 +1,7 @@
 """Mistakes of ours that one input brought to light: the input is dropped, and the agent goes on.
 
-Whoever handles datagrams, messages of streams, effects or saved entries guards each by itself with
+Whoever handles datagrams, messages of streams, calls, effects, saved entries or what time brings guards each
+by itself with
 
     except Exception as error:
         faults.dropped("datagram", error)
@@ -23,8 +24,8 @@ logger = logging.getLogger("agent.faults")
 
 SHOWN_CHARACTERS_MAX = 200
 
-Input = Literal["call", "datagram", "dns", "effect", "http", "saved", "stream"]
-INPUTS: tuple[Input, ...] = ("call", "datagram", "dns", "effect", "http", "saved", "stream")
+Input = Literal["call", "datagram", "dns", "effect", "saved", "stream", "tick"]
+INPUTS: tuple[Input, ...] = ("call", "datagram", "dns", "effect", "saved", "stream", "tick")
 
 
 class Faults:

@@ -7,7 +7,7 @@ from random import Random
 import pytest
 
 from adsum.catalog.replication import bodies, copies, waiting
-from adsum.catalog.replication.deltas import push, span
+from adsum.catalog.replication.deltas import decode, push, span
 from adsum.catalog.replication.effects import Ask, ForeignNews, OwnerChanged
 from adsum.catalog.replication.items import COUNTER_MAX, Item, term
 from adsum.now import HOUR, MILLISECOND, MINUTE, SECOND
@@ -44,6 +44,22 @@ def test_garbage_in_calls_is_counted_and_answered(pair: tuple[Peer, Peer]) -> No
     one.core.answered(at(0), 2, b"nobody asked")
     one.core.answered(at(0), 3, b"nobody asked")
     assert one.core.tally.dropped["not asked for"] == 2
+
+
+def test_a_later_life_of_which_nothing_adds_up_is_not_shown_as_an_empty_one(pair: tuple[Peer, Peer]) -> None:
+    """The whole of it was told, and its digest is not that of its items. What is shown has a version, and can
+    be told on and saved."""
+    one, other = pair
+    holding = one.core._copies.holdings[other.short]
+    for generation in (1, 2):
+        told = span(other.short, generation, 5, 1, [WEB], since=0, through=5, gc_version=0)
+        one.core._copies.hear(at(generation), other.short, holding, decode(told), is_push=False)
+    for second in range(3, 60):
+        one.core.tick(at(second * SECOND))
+        one.take()
+    assert holding.state is not None
+    assert (holding.state.generation, holding.state.version) == (1, 5)
+    assert values(one, other) == {1: b"web"}
 
 
 def test_an_answer_that_is_garbage_ends_the_exchange_and_no_more() -> None:

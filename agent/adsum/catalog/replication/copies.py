@@ -55,7 +55,7 @@ class Holding:
 
     def __init__(self, owner: bytes) -> None:
         self.owner = owner
-        self.state: OwnerState | None = None  # what is shown
+        self.state: OwnerState | None = None  # what is shown; of others never of version 0, which says nothing
         self.aside: OwnerState | None = None  # what replaces it when it is complete
         self.changed_ns = 0
         self.confirmed_ns = -1  # when it was last known to be complete
@@ -296,12 +296,12 @@ class Copies:
         holding.changed_ns = holding.confirmed_ns = now.monotonic_ns
 
     def end_aside(self, now: Now, owner: bytes) -> None:
-        """It was not complete in time."""
+        """It was not complete in time. A later life is shown all the same, if anything of it is known."""
         holding = self.holdings[owner]
         aside, shown = holding.aside, holding.state
         if aside is None or shown is None:
             return
-        if aside.generation > shown.generation:
+        if aside.generation > shown.generation and aside.version:
             self.tally.swaps_incomplete += 1
             self._swap(now, holding)
         elif shown.is_torn:  # there is no other way to mend it
