@@ -55,7 +55,7 @@ class Holding:
 
     def __init__(self, owner: bytes) -> None:
         self.owner = owner
-        self.state: OwnerState | None = None  # what is shown; of others never of version 0, which says nothing
+        self.state: OwnerState | None = None  # what is shown; of others with a version above 0
         self.aside: OwnerState | None = None  # what replaces it when it is complete
         self.changed_ns = 0
         self.confirmed_ns = -1  # when it was last known to be complete
