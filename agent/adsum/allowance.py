@@ -26,11 +26,14 @@ class Allowance:
 
     def take(self, now_ns: int, amount: float = 1) -> bool:
         """All of the amount, or nothing of it."""
-        after_ns = max(self._paid_until_ns, now_ns) + amount * self._cost_ns
-        if after_ns - now_ns > self._at_once_ns:
+        if not self.can_take(now_ns, amount):
             return False
-        self._paid_until_ns = after_ns
+        self.charge(now_ns, amount)
         return True
+
+    def can_take(self, now_ns: int, amount: float = 1) -> bool:
+        after_ns = max(self._paid_until_ns, now_ns) + amount * self._cost_ns
+        return after_ns - now_ns <= self._at_once_ns
 
     def is_left(self, now_ns: int) -> bool:
         """Whether anything is: for work whose amount is known afterwards, see `charge`."""

@@ -15,8 +15,8 @@ from adsum.gossip import core as gossip_core
 from adsum.gossip.claims import Address, Profile, alive, dead, suspect
 from adsum.gossip.claims import Cause as DeadCause
 from adsum.gossip.effects import SyncPart
-from adsum.gossip.hearsay import Source
 from adsum.gossip.settings import GossipSettings, Identity
+from adsum.gossip.source import Source
 from adsum.net.calls import Declined, NotSent
 from adsum.net.introduction import Identity as PeerIdentity
 from adsum.net.introduction import Peer

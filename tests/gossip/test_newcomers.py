@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from adsum.gossip import claims, wire
-from adsum.gossip.claims import Address
-from adsum.gossip.commands import Join, Outcome, StreamPinged, SyncAnswered, SyncClosed
+from adsum.gossip.claims import Address, Profile
+from adsum.gossip.commands import Join, Outcome, StreamPinged, SyncAnswered, SyncBroken, SyncClosed
 from adsum.gossip.effects import (
     AnswerSync,
     ConflictSeen,
     Effect,
+    EventHeard,
+    GenerationRaised,
     MemberChanged,
     Note,
     Noted,
@@ -18,9 +22,16 @@ from adsum.gossip.effects import (
     SyncPart,
 )
 from adsum.gossip.evidence import Cause
-from adsum.gossip.newcomers import ASKED_AT_ONCE, NOTED_AT_ONCE, OTHERS_AT_ONCE, SEQUENCE_FIRST
+from adsum.gossip.newcomers import (
+    JOINERS_AT_ONCE,
+    NOTED_AT_ONCE,
+    PER_HOST_MAX,
+    SEQUENCE_FIRST,
+    TOLD_AT_ONCE,
+)
 from adsum.gossip.order import Departure, Status
 from adsum.gossip.settings import GossipSettings
+from adsum.gossip.sync import FOR_MORE_MAX, GROWN_PARTS, GROWN_SHARE
 from adsum.gossip.wire import Kind, Packet
 from adsum.now import MILLISECOND, SECOND
 from tests.gossip.support import (
@@ -28,6 +39,7 @@ from tests.gossip.support import (
     Stage,
     alive,
     asked,
+    dead,
     of,
     profile,
     roster,
@@ -84,10 +96,9 @@ def test_a_datagram_of_a_stranger_introduces_nobody_who_was_not_asked() -> None:
 def test_of_those_whom_strangers_tell_of_only_so_many_are_asked() -> None:
     stage = quiet("a")
     effects: list[Effect] = []
-    for number in range(OTHERS_AT_ONCE + 10):
+    for number in range(TOLD_AT_ONCE + 10):
         effects += stage.tell("x", alive(f"n{number}"))
-    assert len(sent(effects, Kind.PING)) == OTHERS_AT_ONCE
-    assert ping_of(stage.tell("y", alive("y")), "y")
+    assert len(sent(effects, Kind.PING)) == TOLD_AT_ONCE
 
 
 def test_whoever_writes_a_member_s_id_on_its_datagram_but_comes_from_elsewhere_is_a_stranger() -> None:
@@ -136,21 +147,70 @@ def test_who_does_not_answer_within_three_seconds_is_forgotten_and_the_operator_
 def test_a_flood_of_made_up_strangers_costs_a_bounded_number_of_pings_and_notes() -> None:
     stage = quiet("a")
     effects: list[Effect] = []
-    for number in range(ASKED_AT_ONCE + 200):
+    for number in range(TOLD_AT_ONCE + 200):
         effects += stage.tell(f"n{number}", alive(f"n{number}"))
-    assert len(sent(effects, Kind.PING)) == ASKED_AT_ONCE
+    assert len(sent(effects, Kind.PING)) == TOLD_AT_ONCE
     assert len(of(stage.run_for(4 * SECOND), Noted)) == NOTED_AT_ONCE
     assert stage.core.tally.dropped == {"newcomers": 200}
     assert len(stage.core.commons.roster) == 1
     assert len(stage.core._hearsay.newcomers) == 0
 
 
-def test_a_joiner_that_comes_in_a_flood_is_asked_to_try_again() -> None:
+def test_a_flood_of_datagrams_delays_nobody_who_joins_by_an_exchange() -> None:
     stage = quiet("a")
-    for number in range(ASKED_AT_ONCE):
+    for number in range(1_000):
         stage.tell(f"n{number}", alive(f"n{number}"))
-    (answer,) = of(stage.report(asked(1, roster(part("y")))), AnswerSync)
+    assert ping_of(stage.report(asked(1, roster(part("y")))), "y")
+
+
+def test_a_joiner_that_comes_in_a_flood_of_others_is_asked_to_try_again() -> None:
+    stage = quiet("a")
+    for number in range(JOINERS_AT_ONCE):
+        stage.report(asked(number, roster(part(f"n{number}"))))
+        stage.report(SyncBroken(number))
+    (answer,) = of(stage.report(asked(9_999, roster(part("y")))), AnswerSync)
     assert answer.message is None
+
+
+def test_a_host_that_answers_for_any_number_of_ports_is_let_in_with_so_many() -> None:
+    stage = quiet("a")
+    for number in range(PER_HOST_MAX + 10):
+        stage.run_for(SECOND)
+        one = claims.alive(on_port(number), GENERATION, 0)
+        for ping in sent(stage.report(asked(number, SyncMessage(0, (SyncPart(one.encoded),)))), Kind.PING):
+            if ping.about == one.subject:
+                stage.receive(one.profile.address, wire_ack(one.subject, ping.sequence))
+    assert len(stage.core.commons.roster) == 1 + PER_HOST_MAX
+
+
+def on_port(number: int) -> Profile:
+    return replace(profile(f"p{number}"), address=Address("10.0.0.66", 1_000 + number))
+
+
+def test_who_answers_at_a_port_takes_the_place_of_who_was_there_before() -> None:
+    """One process has a port, so a thousand made-up members behind one answer are one."""
+    stage = quiet("a")
+    for number in range(20):
+        told = claims.alive(profile(f"n{number}", host="10.0.0.66"), GENERATION, 0)
+        (ping,) = [
+            each for each in sent(stage.tell(f"n{number}", told), Kind.PING) if each.about == told.subject
+        ]
+        stage.receive(told.profile.address, wire_ack(told.subject, ping.sequence))
+    assert sorted(each.profile.name for each in stage.core.members()) == ["a", "n19"]
+
+
+def test_what_was_found_out_about_one_that_is_gone_meanwhile_is_about_nobody() -> None:
+    """It is probed, for somebody said that it left in a later life; and another takes its place before the
+    probe ends. A day later its tombstone would be looked for in vain."""
+    stage = quiet("a")
+    stage.tell("a", claims.left(short("a"), GENERATION + 1, 0, Departure.LEFT, short("a")))
+    other = claims.alive(profile("b", host=profile("a").address.host), GENERATION, 0)
+    (ping,) = [each for each in sent(stage.tell("b", other), Kind.PING) if each.about == other.subject]
+    stage.receive(other.profile.address, wire_ack(other.subject, ping.sequence))
+    stage.run_for(25 * 60 * 60 * SECOND)
+    assert [each.profile.name for each in stage.core.members()] == ["b"]
+    roster_now = stage.core.commons.roster
+    assert roster_now.digest == roster_now.members[other.profile.node_id].digest
 
 
 def test_of_what_a_stranger_tells_in_an_exchange_its_own_record_is_looked_at() -> None:
@@ -263,3 +323,79 @@ def test_who_is_asked_to_join_is_believed_about_its_members() -> None:
     (sync,) = of(stage.command(Join((profile("a").address,))), OpenSync)
     stage.report(SyncAnswered(sync.ticket, roster(part("a"), part("b"))))
     assert (stage.status("a"), stage.status("b")) == (Status.ALIVE, Status.ALIVE)
+
+
+def test_a_stranger_never_takes_the_name_of_one_that_is_present() -> None:
+    """Between members the older life would have it, for they may have met the two in another order."""
+    stage = quiet("a")
+    older = claims.alive(profile("a", node="other", host="10.0.0.9"), 5, 0)
+    (ping,) = sent(stage.report(asked(1, SyncMessage(0, (SyncPart(older.encoded),)))), Kind.PING)
+    effects = stage.receive(older.profile.address, wire_ack(older.subject, ping.sequence))
+    assert len(of(effects, ConflictSeen)) == 1
+    assert stage.member("a").standing.is_present
+
+
+def test_a_stranger_whose_last_turn_was_too_long_is_asked_for_the_rest_too() -> None:
+    stage = quiet("a")
+    ping = ping_of(stage.report(asked(1, roster(part("x")))), "x")
+    stage.report(SyncBroken(1))
+    assert [each.to for each in of(stage.packet("x", Kind.ACK, sequence=ping.sequence), OpenSync)] == [
+        profile("x").address
+    ]
+
+
+def test_newcomers_take_few_of_the_exchanges_that_may_be_open() -> None:
+    stage = quiet("a")
+    opened: list[OpenSync] = []
+    for number in range(10):
+        name = f"n{number}"
+        ping = ping_of(stage.report(asked(number, roster(part(name)))), name)
+        stage.report(SyncBroken(number))
+        opened += of(stage.packet(name, Kind.ACK, sequence=ping.sequence), OpenSync)
+    assert len(opened) == FOR_MORE_MAX
+
+
+def test_a_member_s_exchange_brings_a_few_times_what_is_known_and_no_more() -> None:
+    stage = quiet("a", "b")
+    parts = (part("a"), *(part(f"n{number}") for number in range(3_000)))
+    stage.report(asked(1, roster(*parts)))
+    assert len(stage.core.commons.roster) == 2 + GROWN_PARTS + GROWN_SHARE * 2 - 1
+    assert stage.core.tally.dropped == {"sync too long": 1}
+
+
+def test_a_join_brings_everybody() -> None:
+    stage = quiet()
+    (sync,) = of(stage.command(Join((profile("a").address,))), OpenSync)
+    stage.report(SyncAnswered(sync.ticket, roster(*(part(f"n{number}") for number in range(3_000)))))
+    assert len(stage.core.commons.roster) == 3_000
+
+
+def test_when_all_have_answered_one_that_is_gone_makes_room() -> None:
+    stage = quiet("a", "b", "c", members_max=3)
+    for name in "abc":
+        stage.member(name).has_answered = True
+    stage.tell("a", dead("b", "a"))
+    ping = ping_of(stage.tell("a", alive("x")), "x")
+    stage.packet("x", Kind.ACK, sequence=ping.sequence)
+    assert (stage.status("x"), stage.status("b")) == (Status.ALIVE, None)
+
+
+def test_an_event_that_a_stranger_tells_is_dropped() -> None:
+    stage = quiet("a")
+    event = claims.user_event(short("a"), 5, 1, "deploy", b"")
+    assert of(stage.tell("x", event), EventHeard) == []
+    assert stage.core.tally.dropped == {"event of a stranger": 1}
+    assert len(of(stage.tell("a", event), EventHeard)) == 1
+
+
+def test_whatever_is_said_of_later_lives_of_mine_i_begin_anew_once_a_second() -> None:
+    stage = quiet("a")
+    me = stage.core.commons.me
+    effects: list[Effect] = []
+    for number in range(1, 500):
+        claim = claims.suspect(me.short, GENERATION + number, 0, (short("a"),))
+        effects += stage.tell("a", claims.dead(claim, claims.Cause.SILENT))
+    assert len(of(effects, GenerationRaised)) == 1
+    effects = stage.run_for(3 * SECOND)
+    (raised,) = of(effects, GenerationRaised)
+    assert raised.generation == GENERATION + 500

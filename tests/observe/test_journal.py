@@ -233,8 +233,9 @@ async def test_a_conflict_that_is_reported_again_and_again_is_one_entry_a_minute
     [
         lambda made_up: ConflictSeen(profile("n3"), made_up),
         lambda made_up: Noted(Note.UNANSWERED, made_up, Evidence(Cause.JOINED)),
+        lambda made_up: Noted(Note.ACCUSED_ME, made_up, Evidence(Cause.SUSPECTED)),
     ],
-    ids=["conflicts", "newcomers"],
+    ids=["conflicts", "newcomers", "accusations"],
 )
 async def test_members_who_are_made_up_do_not_push_out_what_happened(
     told: Callable[[Profile], Recorded],

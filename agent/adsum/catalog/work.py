@@ -13,12 +13,17 @@ class TooMuchWork(Exception):
 
 
 class Work:
-    __slots__ = ("_left_ns",)
+    __slots__ = ("_granted_ns", "_left_ns")
 
     def __init__(self, granted_ns: int) -> None:
-        self._left_ns = granted_ns
+        self._granted_ns = self._left_ns = granted_ns
+
+    @property
+    def spent_ns(self) -> int:
+        return self._granted_ns - self._left_ns
 
     def grant(self, more_ns: int) -> None:
+        self._granted_ns += more_ns
         self._left_ns += more_ns
 
     def spend(self, cost_ns: int) -> None:

@@ -52,6 +52,7 @@ class Timer(enum.Enum):
     JOIN_AGAIN = "join again"
     LEAVE = "leave"
     NEWCOMER = "newcomer"
+    BEGIN_AGAIN = "begin again"
 
 
 class Hears(NamedTuple):

@@ -55,13 +55,14 @@ from adsum.gossip.effects import (
 )
 from adsum.gossip.events import OWN_A_SECOND
 from adsum.gossip.evidence import Cause, Evidence, PhiParts
-from adsum.gossip.hearsay import Hearsay, Source
+from adsum.gossip.hearsay import Hearsay
 from adsum.gossip.members import Member
 from adsum.gossip.order import Departure
 from adsum.gossip.phi import push_time_s
 from adsum.gossip.probe import Prober
 from adsum.gossip.relays import Relays
 from adsum.gossip.settings import GossipSettings, Identity
+from adsum.gossip.source import Source
 from adsum.gossip.sync import Syncs
 from adsum.gossip.tally import Tally
 from adsum.gossip.wire import HEADER_BYTES, Flag, Header, Kind, Malformed, Packet, decode, parse_header
@@ -248,6 +249,8 @@ class Core:
                 self._reap(now)
             case Timer.NEWCOMER, int(sequence):
                 self._hearsay.newcomers.due(now, sequence)
+            case Timer.BEGIN_AGAIN, _:
+                self._hearsay.begin_again(now)
             case Timer.LEAVE, _:
                 self._say_done()
 
@@ -282,6 +285,7 @@ class Core:
     def _reap(self, now: Now) -> None:
         commons = self._commons
         for member in commons.roster.reap(now.monotonic_ns):
+            self._hearsay.newcomers.gone(member.short)
             commons.tell_change(member.profile, member.standing, None, Evidence(Cause.REAPED))
         commons.timers.set((Timer.REAP, None), now.monotonic_ns + REAP_INTERVAL_NS)
 

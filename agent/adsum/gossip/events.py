@@ -63,7 +63,10 @@ class Events:
         return True
 
     def _is_allowed(self, now: Now, origin: bytes) -> bool:
-        return self._origins.take(now.monotonic_ns, origin) and self._all.take(now.monotonic_ns)
+        """What is refused for want of the one must not use up the other."""
+        return self._all.can_take(now.monotonic_ns) and (
+            self._origins.take(now.monotonic_ns, origin) and self._all.take(now.monotonic_ns)
+        )
 
     def _forget_old(self) -> None:
         while len(self._heard) > TICKS_KEPT:

@@ -34,7 +34,7 @@ class Cause(enum.Enum):
     FORCED = "forced"
     REPLACED = "replaced"  # another member took over the name
     REAPED = "reaped"
-    CROWDED_OUT = "crowded out"  # it never answered, and the roster is full
+    CROWDED_OUT = "crowded out"  # the roster is full, and it never answered us or is gone
 
 
 @dataclass(frozen=True, slots=True)

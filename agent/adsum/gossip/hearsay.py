@@ -13,7 +13,7 @@ everywhere."""
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import NamedTuple, Protocol
+from typing import Protocol
 
 from adsum.allowance import Allowance
 from adsum.gossip import claims, evidence
@@ -31,13 +31,14 @@ from adsum.gossip.claims import (
     Suspect,
     UserEvent,
 )
-from adsum.gossip.commons import Commons
+from adsum.gossip.commons import Commons, Timer
 from adsum.gossip.effects import ConflictSeen, EventHeard, GenerationRaised, Note
 from adsum.gossip.events import Events
 from adsum.gossip.evidence import Cause, Evidence
 from adsum.gossip.members import Member
 from adsum.gossip.newcomers import Newcomer, Newcomers
 from adsum.gossip.order import Departure, Rank, Restarting, Standing, Status
+from adsum.gossip.source import FROM_MEMBER, Source
 from adsum.gossip.wire import VERSION_MAX, VERSION_MIN, Flag, Kind
 from adsum.now import HOUR, MILLISECOND, SECOND, Now
 
@@ -45,23 +46,12 @@ GENERATION_AHEAD_MS_MAX = 24 * HOUR // MILLISECOND
 NAME_SETTLED_NS = 30 * SECOND
 CONFLICT_AGAIN_NS = 30 * SECOND
 CONFLICTS_REMEMBERED_MAX = 256
+BEGIN_AGAIN_NS = SECOND
 ANSWERS_MAX = 8
 # Strangers that members' datagrams may introduce. What a storm announces beyond it comes with the next sync
 # if it is true; a mass start introduces its members through syncs anyway.
 INTRODUCED_AT_ONCE = 1_024
 INTRODUCED_A_SECOND = 256
-
-
-class Source(NamedTuple):
-    """Who tells it. Whom a member introduces is believed to be there; others are asked first."""
-
-    address: Address | None  # None when a sync told it
-    sender: bytes
-    is_member: bool
-
-
-FROM_MEMBER = Source(None, b"", is_member=True)
-FROM_STRANGER = Source(None, b"", is_member=False)
 
 
 class Checker(Protocol):
@@ -70,6 +60,8 @@ class Checker(Protocol):
     def check(self, now: Now, member: Member, told: Alive | Left) -> None: ...
 
     def look_too(self, now: Now, member: Member) -> None: ...
+
+    def forget(self, member: Member) -> None: ...
 
 
 class Hearsay:
@@ -84,9 +76,13 @@ class Hearsay:
         self._introductions = Allowance(a_second=INTRODUCED_A_SECOND, at_once=INTRODUCED_AT_ONCE)
         self._conflicts_ns: dict[tuple[bytes, bytes], int] = {}
         self._last_clash_ns = -CONFLICT_AGAIN_NS
+        self._begun_ns = -BEGIN_AGAIN_NS
+        self._above = 0  # the latest life of mine that somebody told of, while its turn has not come
 
     def hear(self, now: Now, claim: Claim, source: Source) -> None:
         match claim:
+            case UserEvent() if not source.is_member:
+                self.commons.tally.drop("event of a stranger")
             case UserEvent():
                 self._hear_event(now, claim)
             case RestartingSoon():
@@ -202,7 +198,8 @@ class Hearsay:
         if not self._is_acceptable(told):
             return
         if not source.is_member or roster.is_full:
-            self.newcomers.ask(now, told, by=source.sender)
+            joins = source.address is None and source.sender == told.subject
+            self.newcomers.ask(now, told, joins=joins)
         elif source.address is not None and not self._introductions.take(now.monotonic_ns):
             commons.tally.drop("introductions")
         elif self._may_be_called(now, told, source):
@@ -219,16 +216,23 @@ class Hearsay:
             self.asks_for_more(now, member.profile.address)
 
     def _take_in(self, now: Now, told: Alive) -> bool:
-        roster = self.commons.roster
-        source = Source(told.profile.address, told.subject, is_member=True)
-        if not self._is_acceptable(told) or not self._may_be_called(now, told, source):
+        """One port has one process: whoever answers there now is not who was there before."""
+        roster, address = self.commons.roster, told.profile.address
+        if not self._is_acceptable(told):
             return False
-        if roster.is_full and (unproven := roster.never_answered()) is not None:
-            self.purge(now, unproven, Cause.CROWDED_OUT)
+        before = roster.by_address.get(address)
+        if before is not None and before.standing.is_present:
+            self.purge(now, before, Cause.REPLACED)
+        source = Source(address, told.subject, is_member=False)
+        if not self._may_be_called(now, told, source):
+            return False
+        if roster.is_full and (dispensable := roster.dispensable()) is not None:
+            self.purge(now, dispensable, Cause.CROWDED_OUT)
         if roster.is_full:
             self.commons.tally.drop("roster full")
             return False
         self._add(now, told, age_s=0)
+        self.newcomers.let_in(told)
         return True
 
     def _add(self, now: Now, told: Alive, *, age_s: int) -> None:
@@ -286,7 +290,8 @@ class Hearsay:
         holder = commons.roster.by_name_of(told.profile.name)
         if holder is None or holder.profile.node_id == told.profile.node_id:
             return True
-        if holder.standing.is_present and not self._gives_way(now, holder, told):
+        gives_way = source.is_member and self._gives_way(now, holder, told)
+        if holder.standing.is_present and not gives_way:
             self.conflict(now, holder.profile, told.profile, source.address)
             return False
         self.purge(now, holder, Cause.REPLACED)
@@ -322,9 +327,11 @@ class Hearsay:
     def purge(self, now: Now, member: Member, cause: Cause) -> None:
         """Gone at once, and for this generation for good if another took its name."""
         commons = self.commons
+        self.checker.forget(member)
         self.cases.close(now, member, is_refuted=False)
         commons.beats.forget(member)
         commons.roster.remove(member)
+        self.newcomers.gone(member.short)
         if cause is not Cause.CROWDED_OUT:
             commons.roster.remember_reaped(member)
         commons.tell_change(member.profile, member.standing, None, Evidence(cause))
@@ -443,7 +450,19 @@ class Hearsay:
             self._begin_again(now, claim.standing.generation)
 
     def _begin_again(self, now: Now, above: int) -> None:
+        """All that I publish is published anew: once a second at most, whatever is said of me."""
+        self._above = max(self._above, above)
+        wait_ns = self._begun_ns + BEGIN_AGAIN_NS - now.monotonic_ns
+        if wait_ns > 0:
+            self.commons.timers.set((Timer.BEGIN_AGAIN, None), now.monotonic_ns + wait_ns)
+        else:
+            self.begin_again(now)
+
+    def begin_again(self, now: Now) -> None:
         commons = self.commons
+        above, self._above, self._begun_ns = self._above, 0, now.monotonic_ns
+        if above < commons.me.generation:
+            return
         commons.me.raise_generation(above)
         commons.effects.append(GenerationRaised(commons.me.generation))
         self.publish_me(now)

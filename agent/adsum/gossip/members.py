@@ -190,9 +190,13 @@ class Roster:
                 picked.append(member)
         return picked
 
-    def never_answered(self) -> Member | None:
-        """Of those who may be made up, the one that was met last: who was there before the flood stays."""
-        return next((each for each in reversed(self.members.values()) if not each.has_answered), None)
+    def dispensable(self) -> Member | None:
+        """Of those who may be made up, the one that was met last: who was there before the flood stays. Else
+        one that is gone."""
+        latest = list(reversed(self.members.values()))
+        unproven = (each for each in latest if not each.has_answered)
+        gone = (each for each in latest if not each.standing.is_present)
+        return next(unproven, None) or next(gone, None)
 
     def pick_gone(self) -> Member | None:
         """A failed one that may have come back unseen."""

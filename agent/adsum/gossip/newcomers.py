@@ -12,6 +12,7 @@ who claims that of another makes us send it a few bytes, at a bounded rate.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable
 
 from adsum.allowance import Allowance
@@ -23,14 +24,16 @@ from adsum.gossip.evidence import Cause, Evidence
 from adsum.gossip.wire import Header, Kind
 from adsum.now import MILLISECOND, SECOND, Now
 
-# A thousand agents that are started together and all ask the same one are asked at once. So at most
-# 1,024 + 3 s × 256 wait for their answer, and some of the others below.
-ASKED_AT_ONCE = 1_024
-ASKED_A_SECOND = 256
-# Of those whom another stranger tells of. When a cluster starts all at once, its members are strangers to
-# each other, and without this it would take them half as long again until all know all.
-OTHERS_AT_ONCE = 64
-OTHERS_A_SECOND = 32
+# Who introduces itself in an exchange, as a joiner does, holds a connection. A thousand agents that are
+# started together and all ask the same one are asked at once; at most 1,024 + 3 s × 256 wait for an answer.
+JOINERS_AT_ONCE = 1_024
+JOINERS_A_SECOND = 256
+# Datagrams may come from anywhere. While a cluster starts all at once, its members are strangers to each
+# other, and without these it would take them half as long again until all know all.
+TOLD_AT_ONCE = 64
+TOLD_A_SECOND = 32
+# One host may run many agents, and one that answers for thousands of ports is none that we need to know.
+PER_HOST_MAX = 256
 # A lost datagram is normal; one that only a stream reaches may have a firewall before its UDP port.
 AGAIN_NS = 200 * MILLISECOND
 FORGOTTEN_NS = 3 * SECOND
@@ -59,8 +62,10 @@ class Newcomers:
         self._admit = admit
         self._waiting: dict[bytes, Newcomer] = {}  # by short id
         self._by_sequence: dict[int, Newcomer] = {}
-        self._allowance = Allowance(a_second=ASKED_A_SECOND, at_once=ASKED_AT_ONCE)
-        self._others = Allowance(a_second=OTHERS_A_SECOND, at_once=OTHERS_AT_ONCE)
+        self._joiners = Allowance(a_second=JOINERS_A_SECOND, at_once=JOINERS_AT_ONCE)
+        self._told = Allowance(a_second=TOLD_A_SECOND, at_once=TOLD_AT_ONCE)
+        self._let_in: dict[bytes, str] = {}  # hosts of members that came this way, by short id
+        self._by_host: Counter[str] = Counter()
         self._notes = Allowance(a_second=NOTED_A_SECOND, at_once=NOTED_AT_ONCE)
         self._streams = 0
 
@@ -68,7 +73,7 @@ class Newcomers:
         return len(self._waiting)
 
     def is_room_left(self, now: Now) -> bool:
-        return self._allowance.is_left(now.monotonic_ns)
+        return self._joiners.can_take(now.monotonic_ns)
 
     def has_more(self, short: bytes) -> None:
         """It told us of others, who are not taken from a stranger: we ask it again when it has answered."""
@@ -76,19 +81,21 @@ class Newcomers:
         if newcomer is not None:
             newcomer.has_more = True
 
-    def ask(self, now: Now, told: Alive, *, by: bytes) -> None:
+    def ask(self, now: Now, told: Alive, *, joins: bool) -> None:
+        """It joins when it said so itself, in an exchange."""
         known = self._waiting.get(told.subject)
         if known is not None and known.told.profile.address == told.profile.address:
             if told.standing > known.told.standing:
                 known.told = told
             return
-        allowance = self._allowance if by == told.subject else self._others
-        if not allowance.take(now.monotonic_ns):
+        is_host_full = self._by_host[told.profile.address.host] >= PER_HOST_MAX
+        allowance = self._joiners if joins else self._told
+        if is_host_full or not allowance.take(now.monotonic_ns):
             self.commons.tally.drop("newcomers")
             return
         if known is not None:  # elsewhere than it said before: who answers there is another
             self._end(known)
-        sequence = SEQUENCE_FIRST | self.commons.random.getrandbits(31)
+        sequence = self._unused_sequence()
         newcomer = Newcomer(told, sequence, now.monotonic_ns)
         self._waiting[told.subject] = newcomer
         self._by_sequence[sequence] = newcomer
@@ -136,6 +143,25 @@ class Newcomers:
         self._end(newcomer)
         self.commons.tally.newcomers_answered += 1
         self._admit(now, newcomer)
+
+    def let_in(self, told: Alive) -> None:
+        host = told.profile.address.host
+        self._let_in[told.subject] = host
+        self._by_host[host] += 1
+
+    def gone(self, short: bytes) -> None:
+        """Off the roster; it makes room for others of its host."""
+        host = self._let_in.pop(short, None)
+        if host is not None:
+            self._by_host[host] -= 1
+            if not self._by_host[host]:
+                del self._by_host[host]
+
+    def _unused_sequence(self) -> int:
+        while True:
+            sequence = SEQUENCE_FIRST | self.commons.random.getrandbits(31)
+            if sequence not in self._by_sequence:
+                return sequence
 
     def _ping(self, now: Now, newcomer: Newcomer) -> None:
         told = newcomer.told

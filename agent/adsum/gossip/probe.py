@@ -341,6 +341,12 @@ class Prober:
         for probe in list(self._probes.values()):
             self._end(probe)
 
+    def forget(self, member: Member) -> None:
+        """It is off the roster: what its probe would find is about nobody."""
+        probe = self._by_member.get(member)
+        if probe is not None:
+            self._end(probe)
+
     def _end(self, probe: Probe) -> None:
         del self._probes[probe.sequence]
         del self._by_member[probe.member]

@@ -25,10 +25,11 @@ from adsum.gossip.effects import (
     SyncMessage,
     SyncPart,
 )
-from adsum.gossip.hearsay import FROM_MEMBER, FROM_STRANGER, GENERATION_AHEAD_MS_MAX, Hearsay, Source
+from adsum.gossip.hearsay import GENERATION_AHEAD_MS_MAX, Hearsay
 from adsum.gossip.members import Member
 from adsum.gossip.order import Standing
 from adsum.gossip.phi import push_time_s
+from adsum.gossip.source import FROM_MEMBER, FROM_STRANGER, Source
 from adsum.now import SECOND, Now
 
 OPEN_MAX = 16
@@ -48,6 +49,8 @@ NEWCOMER_SHARE = 2
 
 # Of what a stranger tells, its own record is looked at; we ask it for the rest when it has answered.
 STRANGERS_PARTS_MAX = 1
+GROWN_PARTS, GROWN_SHARE = 1_024, 3
+FOR_MORE_MAX = 2  # exchanges with newcomers at once, of those that may be open
 
 COMPARISON = Hears(is_sync=True, age=ages.UNKNOWN)
 FAREWELL = Hears(is_sync=True, age=0)  # its teller is its subject, and says it first here
@@ -56,6 +59,7 @@ FAREWELL = Hears(is_sync=True, age=0)  # its teller is its subject, and says it 
 class Opened(NamedTuple):
     address: Address
     join_tries: int  # how many times this join was tried; 0 when it is none
+    is_for_more: bool  # of a newcomer
 
 
 class Syncs:
@@ -70,12 +74,18 @@ class Syncs:
         self._seen_digest = 0
         self._settled_ns = 0
         self._served: dict[int, tuple[Source, str]] = {}  # by ticket: who asked, and from where
-        hearsay.asks_for_more = self._open
+        hearsay.asks_for_more = self.ask_for_more
 
     # Opening.
 
     def join(self, now: Now, address: Address, tries: int = 1) -> None:
         self._open(now, address, join_tries=tries)
+
+    def ask_for_more(self, now: Now, address: Address) -> None:
+        """A newcomer that told of others. It must not take the places of members; what is left out is found
+        when rosters are compared."""
+        if sum(each.is_for_more for each in self._opened.values()) < FOR_MORE_MAX:
+            self._open(now, address, is_for_more=True)
 
     def periodic(self, now: Now) -> None:
         commons = self.commons
@@ -129,7 +139,7 @@ class Syncs:
             message = SyncMessage(self.digest(), (part,), wants_answer=False)
             commons.effects.append(OpenSync(self._tickets, peer.profile.address, message))
 
-    def _open(self, now: Now, address: Address, *, join_tries: int = 0) -> None:
+    def _open(self, now: Now, address: Address, *, join_tries: int = 0, is_for_more: bool = False) -> None:
         commons = self.commons
         if len(self._opened) >= OPEN_MAX:
             commons.tally.syncs_busy += 1
@@ -137,7 +147,7 @@ class Syncs:
                 self._join_later(now, address, join_tries)
             return
         self._tickets += 1
-        self._opened[self._tickets] = Opened(address, join_tries)
+        self._opened[self._tickets] = Opened(address, join_tries, is_for_more)
         commons.timers.set((Timer.SYNC_LIMIT, (self._tickets, True)), now.monotonic_ns + LIMIT_NS)
         commons.tally.syncs_opened += 1
         message = SyncMessage(self.digest(), (self._my_part(),), is_join=join_tries > 0)
@@ -150,7 +160,9 @@ class Syncs:
         commons = self.commons
         commons.timers.cancel((Timer.SYNC_LIMIT, (ticket, True)))
         self._follow_advice(message.use_generation)
-        told = self._merge(now, message.parts, FROM_MEMBER)  # whom we asked, we believe
+        # Whom we asked, we believe; and whom an operator has us join may know a cluster of any size.
+        parts_max = commons.settings.members_max if opened.join_tries else self._parts_max(FROM_MEMBER)
+        told = self._merge(now, message.parts, FROM_MEMBER, parts_max)
         if message.parts:
             closing = tuple(self._newer_than(told, now))
         else:
@@ -184,7 +196,7 @@ class Syncs:
         commons = self.commons
         teller = self._teller(message, host)
         if not message.wants_answer:
-            self._merge(now, message.parts, teller, FAREWELL)
+            self._merge(now, message.parts, teller, self._parts_max(teller), FAREWELL)
             return
         is_crowded = not teller.is_member and not self.hearsay.newcomers.is_room_left(now)
         if len(self._served) >= SERVED_MAX or is_crowded:
@@ -192,7 +204,7 @@ class Syncs:
             commons.effects.append(AnswerSync(ticket, None))
             return
         advice = self._advice(now, message)
-        self._merge(now, message.parts, teller)
+        self._merge(now, message.parts, teller, self._parts_max(teller))
         commons.tally.syncs_served += 1
         digest = self.digest()
         if digest == message.digest:
@@ -209,12 +221,14 @@ class Syncs:
             teller, host = served
             if not teller.is_member:  # it may have answered our ping meanwhile
                 teller = self._known_at(teller.sender, host)
-            self._merge(now, message.parts, teller)
+            self._merge(now, message.parts, teller, self._parts_max(teller))
             self._compared(now)
 
     def broken(self, ticket: int) -> None:
-        """The stream that we answered on went away before its last turn."""
-        self._end_served(ticket)
+        """The stream went away before its last turn, or that was longer than a stranger's may be."""
+        served = self._end_served(ticket)
+        if served is not None:
+            self.hearsay.newcomers.has_more(served[0].sender)
 
     def overdue(self, now: Now, ticket: int, *, is_ours: bool) -> None:
         """The rim owes us a report; a place is not kept for it for ever."""
@@ -285,13 +299,17 @@ class Syncs:
                 yield _part(now, member)
 
     def _merge(
-        self, now: Now, parts: tuple[SyncPart, ...], teller: Source, hears: Hears = COMPARISON
+        self,
+        now: Now,
+        parts: tuple[SyncPart, ...],
+        teller: Source,
+        parts_max: int,
+        hears: Hears = COMPARISON,
     ) -> dict[bytes, Standing]:
         """What they believe, by subject; whatever of it is news to us is taken, and told on unless we are
         new."""
         told: dict[bytes, Standing] = {}
         commons = self.commons
-        parts_max = commons.settings.members_max if teller.is_member else STRANGERS_PARTS_MAX
         commons.hears = hears
         commons.tells_on = len(parts) < NEWCOMER_SHARE * (len(commons.roster) + 1)
         try:
@@ -305,6 +323,14 @@ class Syncs:
             commons.tally.drop("sync too long" if teller.is_member else "sync of a stranger")
             self.hearsay.newcomers.has_more(teller.sender)
         return told
+
+    def _parts_max(self, teller: Source) -> int:
+        """Nobody in our cluster knows many times what we know, unless most of it is made up; and what it grew
+        by meanwhile comes with the next exchanges."""
+        if not teller.is_member:
+            return STRANGERS_PARTS_MAX
+        grown = GROWN_PARTS + GROWN_SHARE * len(self.commons.roster)
+        return min(self.commons.settings.members_max, grown)
 
     def _take_part(self, now: Now, part: SyncPart, teller: Source, told: dict[bytes, Standing]) -> None:
         alive = self._decoded(part.alive)

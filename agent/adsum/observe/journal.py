@@ -6,8 +6,8 @@ too, since reading empties the queue first.
 
 What would say the same about the same member every second (a veto, an accusation withheld, a conflict that
 somebody reports again and again) is written once a minute with a count, so that it cannot push the rest out.
-Neither can what a stranger's word is enough for, conflicts with members who are made up and newcomers who do
-not answer: there are so many at once and a few a minute.
+Neither can what a stranger's word is enough for (conflicts with members who are made up, newcomers who do not
+answer, accusations of this agent): there are so many at once and a few a minute.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ GATHER_S = 0.25  # what a kill -9 may cost
 FAREWELL_S = 2.0  # how long a hung disk may hold the end of the process
 COMPLAINT_INTERVAL_S = 60.0
 REPEATING = frozenset(map(note_word, (Note.VETOED, Note.WITHHELD)))
-UNANSWERED = note_word(Note.UNANSWERED)
+MADE_UP = frozenset(map(note_word, (Note.UNANSWERED, Note.ACCUSED_ME)))
 REPEAT_MS = 60_000
 REPEATS_REMEMBERED_MAX = 1_024
 MADE_UP_AT_ONCE = 1_024  # in a day they fill a tenth of the journal, and no more
@@ -164,7 +164,7 @@ class Journal:
 
 
 def _may_be_made_up(entry: Entry) -> bool:
-    return entry.kind is Kind.CONFLICT or entry.note == UNANSWERED
+    return entry.kind is Kind.CONFLICT or entry.note in MADE_UP
 
 
 class _Repeat:
