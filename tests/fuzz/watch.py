@@ -40,6 +40,7 @@ class Watched:
     first_mb: float = 0.0
     last_mb: float = 0.0
     log_read: int = 0
+    last_dns: str = ""
 
     @property
     def has_ended(self) -> bool:
@@ -98,7 +99,8 @@ class Watched:
         if status != http.client.OK:
             raise Finding(f"{self.name} answers {status} to /v1/agent/self")
         if not until(self._answers_dns, within_s=ANSWER_S_MAX):
-            raise Finding(f"{self.name} does not answer {self.name}.node.consul over DNS")
+            said = self.last_dns or "nothing"
+            raise Finding(f"{self.name} does not answer {self.name}.node.consul over DNS, but says: {said}")
 
     def _answers_dns(self) -> bool:
         query = dns.message.make_query(f"{self.name}.node.consul", "A")
@@ -106,6 +108,7 @@ class Watched:
             response = dns.query.udp(query, "127.0.0.1", DNS_AGAIN_S, self.agent.ports.dns)
         except dns.exception.Timeout:
             return False
+        self.last_dns = str(response)
         return [str(each[0]) for each in response.answer] == ["127.0.0.1"]
 
     def _check_passes(self) -> None:
