@@ -9,9 +9,11 @@ from contextlib import asynccontextmanager
 import trio
 
 from adsum.gossip.claims import Address
+from adsum.net import framing
+from adsum.net.framing import FrameReader, FrameWriter, hello
 from adsum.net.gate import Gate, Security
 from adsum.net.introduction import Identity
-from adsum.net.keyring import Keyring, load
+from adsum.net.keyring import Key, Keyring, load
 from adsum.net.listening import bind_tcp
 from adsum.net.streams import StreamServer
 from adsum.storage.memory import MemoryDisk
@@ -49,3 +51,33 @@ async def serving(server: StreamServer) -> AsyncIterator[Address]:
         await nursery.start(server.run, listener)
         yield Address(*listener.socket.getsockname())
         nursery.cancel_scope.cancel()
+
+
+class Wire:
+    """A client written out by hand, to say what ours would not."""
+
+    def __init__(self, stream: trio.SocketStream, key: Key | None) -> None:
+        self.stream = stream
+        self._key = key
+
+    async def greet(self) -> None:
+        mine = hello("dc1", b"n" * 16, hint=self._key.hint if self._key else framing.NO_HINT)
+        await self.stream.send_all(mine.encoded)
+        theirs = framing.parse_hello(await reply(self.stream))
+        keys = framing.directions(self._key, "dc1", mine, theirs)
+        self.writer = FrameWriter(keys.from_client, payload_bytes_max=1 << 20)
+        self.reader = FrameReader(keys.from_server, payload_bytes_max=1 << 20)
+
+    async def say(self, payload: bytes) -> None:
+        await self.stream.send_all(self.writer.pack(payload))
+
+    async def heard(self) -> bytes | None:
+        self.reader.feed(await reply(self.stream))
+        return self.reader.next()
+
+
+async def reply(stream: trio.SocketStream) -> bytes:
+    try:
+        return bytes(await stream.receive_some(1_000))
+    except trio.BrokenResourceError:
+        return b""  # closed with our bytes unread

@@ -6,7 +6,7 @@ from adsum.net.stream_counters import StreamCounters
 
 
 def places(counters: StreamCounters | None = None, *, most: int = 10, most_per_host: int = 10) -> Places:
-    by_purpose = {Purpose.PING: Most(10, 10), Purpose.SYNC: Most(3, 1), Purpose.CALLS: NONE}
+    by_purpose = {Purpose.PING: Most(10, 10), Purpose.CALLS: Most(3, 1), Purpose.SYNC: NONE}
     return Places(counters or StreamCounters(), most=most, most_per_host=most_per_host, by_purpose=by_purpose)
 
 
@@ -15,7 +15,7 @@ def place(purpose: Purpose = Purpose.PING, *, host: str = "a", is_stranger: bool
 
 
 def test_what_is_not_served_is_refused_as_that_and_not_as_busy() -> None:
-    assert places().take(place(Purpose.CALLS)) is Refusal.NOT_SERVED
+    assert places().take(place(Purpose.SYNC)) is Refusal.NOT_SERVED
 
 
 def test_beyond_the_limit_of_all_of_a_host_and_of_a_purpose_we_are_busy() -> None:
@@ -27,24 +27,24 @@ def test_beyond_the_limit_of_all_of_a_host_and_of_a_purpose_we_are_busy() -> Non
         assert limited.take(another) is Refusal.BUSY
     counters = StreamCounters()
     by_purpose = places(counters)
-    assert [by_purpose.take(place(Purpose.SYNC)) for _ in range(4)] == [None, None, None, Refusal.BUSY]
+    assert [by_purpose.take(place(Purpose.CALLS)) for _ in range(4)] == [None, None, None, Refusal.BUSY]
     assert (counters.busy, counters.turned_away) == (1, 0)
 
 
 def test_strangers_leave_places_to_members() -> None:
     given = places()
-    stranger = place(Purpose.SYNC, is_stranger=True)
+    stranger = place(Purpose.CALLS, is_stranger=True)
     assert given.take(stranger) is None
     assert given.take(stranger) is Refusal.BUSY
-    assert given.take(place(Purpose.SYNC)) is None
+    assert given.take(place(Purpose.CALLS)) is None
     given.leave(stranger)
     assert given.take(stranger) is None
 
 
 def test_strangers_of_one_host_leave_places_to_those_of_others() -> None:
-    by_purpose = {Purpose.SYNC: Most(8, 5)}
+    by_purpose = {Purpose.CALLS: Most(8, 5)}
     given = Places(StreamCounters(), most=10, most_per_host=10, by_purpose=by_purpose)
-    one, other = (place(Purpose.SYNC, host=host, is_stranger=True) for host in "ab")
+    one, other = (place(Purpose.CALLS, host=host, is_stranger=True) for host in "ab")
     assert [given.take(one) for _ in range(4)] == [None, None, None, Refusal.BUSY]
     assert [given.take(other) for _ in range(3)] == [None, None, Refusal.BUSY]
     given.leave(one)

@@ -9,23 +9,25 @@ import pytest
 import trio
 from trio.testing import MockClock
 
+from adsum.gossip.claims import Address
 from adsum.gossip.effects import SyncMessage, SyncPart
-from adsum.net.errors import Lost, NetError, TurnedAway
+from adsum.net import introduction, syncs
+from adsum.net.errors import Lost, NetError
 from adsum.net.framing import hello
 from adsum.net.gate import connect
-from adsum.net.introduction import Peer
+from adsum.net.introduction import Identity, Introduction, Peer, Purpose
 from adsum.net.streams import StreamLimits, StreamServer, open_sync, ping
 from adsum.net.syncs import Sync
 from adsum.observe.faults import Faults
+from tests.net.support import Wire, serving
 from tests.net.support import gate as make_gate
-from tests.net.support import serving
 
 ROSTER = SyncMessage(7, tuple(SyncPart(bytes(500), b"verdict", 3) for _ in range(500)))
 
 
-async def answer_in_kind(sync: Sync, _: Peer) -> None:
-    await sync.send(await sync.receive(idle_s=5))
-    await sync.receive(idle_s=5)
+async def answer_in_kind(sync: Sync, asked: SyncMessage, _: Peer) -> None:
+    await sync.send(asked)
+    await sync.receive(idle_s=30)
 
 
 def by_name(*members: bytes) -> Callable[[Peer], bool]:
@@ -47,8 +49,8 @@ async def test_half_open_streams_take_no_place_and_delay_nobody_who_speaks_at_on
             await stream.send_all(b"adsm" if number % 2 else hello("dc1", bytes(16)).encoded)
         with trio.fail_after(5):
             await ping(make_gate(), address, timeout_s=5)
-        await until(lambda: server.counters.displaced == 17)
-        assert (server.counters.opening, server.counters.turned_away) == (3, 0)
+        await until(lambda: server.counters.openings.displaced == 17)
+        assert (server.counters.openings.held, server.counters.turned_away) == (3, 0)
 
 
 async def test_many_half_open_streams_are_one_line_in_the_log(caplog: pytest.LogCaptureFixture) -> None:
@@ -56,7 +58,7 @@ async def test_many_half_open_streams_are_one_line_in_the_log(caplog: pytest.Log
     async with serving(server) as address, contextlib.AsyncExitStack() as held:
         for _ in range(20):
             await held.enter_async_context(await connect(address))
-        await until(lambda: server.counters.displaced == 19)
+        await until(lambda: server.counters.openings.displaced == 19)
     (line,) = [record.getMessage() for record in caplog.records if record.name == "net"]
     assert line == "streams that do not say who they are make room for others, one from 127.0.0.1"
 
@@ -77,28 +79,122 @@ async def test_a_stranger_tells_a_short_roster_and_a_member_a_long_one() -> None
     assert server.counters.syncs_failed == 3
 
 
-async def test_strangers_leave_places_for_exchanges_to_members() -> None:
-    limits = StreamLimits(syncs_max=2, syncs_of_strangers_max=1)
-    server = StreamServer(
-        make_gate(), answer_sync=answer_in_kind, limits=limits, is_member=by_name(b"member")
-    )
-    stranger, member = make_gate(name=b"stranger"), make_gate(name=b"member")
-    async with serving(server) as address, open_sync(stranger, address):
-        with pytest.raises(TurnedAway, match="as many as it can"):
-            async with open_sync(stranger, address):
-                pass
-        async with open_sync(member, address):
-            pass
+ASK = next(syncs.frames(SyncMessage(1)))
+MEMBER = b"member".ljust(16, b"-")
+
+
+async def begin_sync(to: Address, *, node_id: bytes, source: str, says: bytes | None) -> trio.SocketStream:
+    """Let in from another address of ours, and left alone then."""
+    sock = trio.socket.socket()
+    await sock.bind((source, 0))
+    await sock.connect((to.host, to.port))
+    stream = trio.SocketStream(sock)
+    client = Wire(stream, None)
+    await client.greet()
+    await client.say(introduction.encode(Introduction(Identity(node_id), Purpose.SYNC)))
+    assert await client.heard()
+    if says is not None:
+        await client.say(says)
+    return stream
+
+
+@pytest.mark.parametrize("says", [None, ASK], ids=["nothing", "its first message"])
+async def test_exchanges_that_stand_idle_keep_nobody_from_one(says: bytes | None) -> None:
+    server = StreamServer(make_gate(), answer_sync=answer_in_kind, is_member=by_name(b"member"))
+    async with serving(server) as address, contextlib.AsyncExitStack() as held:
+        for number in range(12):
+            node_id = MEMBER if number % 3 else bytes(15) + bytes((number,))
+            source = f"127.0.0.{2 + number % 2}"
+            idle = await begin_sync(address, node_id=node_id, source=source, says=says)
+            held.push_async_callback(idle.aclose)
+        await until(lambda: server.counters.openings.held + server.counters.syncs.held >= 8)
+        for served in range(5):
+            for name in (b"member", b"stranger"):
+                async with open_sync(make_gate(name=name), address) as (sync, _):
+                    await sync.send(SyncMessage(served))
+                    assert await sync.receive(idle_s=5) == SyncMessage(served)
+                    await sync.send(SyncMessage(99))
+        await until(lambda: server.counters.syncs_served == 10)
+
+
+async def test_those_who_said_nothing_yet_take_no_place_of_an_exchange() -> None:
+    server = StreamServer(make_gate(), answer_sync=answer_in_kind)
+    async with serving(server) as address, contextlib.AsyncExitStack() as held:
+        for _ in range(12):
+            await held.enter_async_context(open_sync(make_gate(), address))
+        assert (server.counters.openings.held, server.counters.syncs.held) == (12, 0)
+        async with open_sync(make_gate(), address) as (sync, _):
+            await sync.send(SyncMessage(1))
+            assert await sync.receive(idle_s=5) == SyncMessage(1)
+            assert (server.counters.openings.displaced, server.counters.syncs.held) == (0, 1)
+
+
+async def test_an_exchange_that_makes_room_is_hung_up_on_and_counted(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    server = StreamServer(make_gate(), answer_sync=answer_in_kind, limits=StreamLimits(syncs_max=1))
+    async with (
+        serving(server) as address,
+        open_sync(make_gate(), address) as (old, _),
+        open_sync(make_gate(), address) as (new, _),
+    ):
+        await old.send(SyncMessage(1))
+        assert await old.receive(idle_s=5) == SyncMessage(1)
+        await new.send(SyncMessage(2))
+        assert await new.receive(idle_s=5) == SyncMessage(2)
+        with pytest.raises(Lost):
+            await old.receive(idle_s=5)
+        assert (server.counters.syncs.displaced, server.counters.syncs.held) == (1, 1)
+        assert server.counters.syncs_failed == 1
+    (line,) = [record.getMessage() for record in caplog.records if record.name == "net"]
+    assert line == "exchanges that stand idle make room for others, one from 127.0.0.1"
+
+
+async def test_an_exchange_whose_answer_is_on_its_way_makes_no_room(mock_clock: MockClock) -> None:
+    """The kernel takes some of it, and no more until it is read."""
+    long = SyncMessage(7, tuple(SyncPart(bytes(4_000)) for _ in range(2_000)))
+
+    async def answer(sync: Sync, _asked: SyncMessage, _: Peer) -> None:
+        await sync.send(long)
+        await sync.receive(idle_s=5)
+
+    server = StreamServer(make_gate(), answer_sync=answer, limits=StreamLimits(syncs_max=1))
+    async with serving(server) as address, open_sync(make_gate(), address) as (first, _):
+        await first.send(SyncMessage(1))
+        await until(lambda: server.counters.syncs.held == 1)
+        for _ in range(3):
+            async with open_sync(make_gate(), address) as (late, _):
+                await late.send(SyncMessage(2))
+                with pytest.raises(Lost):
+                    await late.receive(idle_s=5)
+        assert await first.receive(idle_s=5) == long
+        await first.send(SyncMessage(99))
+        await until(lambda: server.counters.syncs_served == 1)
+    assert (server.counters.syncs.turned_away, server.counters.syncs.displaced) == (3, 0)
+
+
+def test_whoever_opens_an_exchange_and_says_nothing_is_cut_off_soon() -> None:
+    async def main() -> None:
+        server = StreamServer(make_gate(), answer_sync=answer_in_kind)
+        async with serving(server) as address, open_sync(make_gate(), address) as (sync, _):
+            began_s = trio.current_time()
+            with pytest.raises(Lost):
+                await sync.receive(idle_s=100)
+            assert trio.current_time() - began_s == pytest.approx(2.0)
+        assert server.counters.syncs_failed == 1
+
+    trio.run(main, clock=MockClock(autojump_threshold=0.02))
 
 
 @pytest.mark.parametrize(("name", "for_s"), [(b"stranger", 10.0), (b"member", 60.0)])
 def test_an_exchange_with_a_stranger_takes_seconds_at_most(name: bytes, for_s: float) -> None:
-    async def wait(_sync: Sync, _: Peer) -> None:
+    async def wait(_sync: Sync, _asked: SyncMessage, _: Peer) -> None:
         await trio.sleep_forever()
 
     async def main() -> None:
         server = StreamServer(make_gate(), answer_sync=wait, is_member=by_name(b"member"))
         async with serving(server) as address, open_sync(make_gate(name=name), address) as (sync, _):
+            await sync.send(SyncMessage(1))
             began_s = trio.current_time()
             with pytest.raises(Lost):
                 await sync.receive(idle_s=100)
@@ -108,7 +204,7 @@ def test_an_exchange_with_a_stranger_takes_seconds_at_most(name: bytes, for_s: f
 
 
 async def test_what_one_stream_makes_us_fail_at_ends_that_stream_and_no_other() -> None:
-    async def stumble(_sync: Sync, _: Peer) -> None:
+    async def stumble(_sync: Sync, _asked: SyncMessage, _: Peer) -> None:
         async with trio.open_nursery():
             raise KeyError("hostile")
 
@@ -116,6 +212,7 @@ async def test_what_one_stream_makes_us_fail_at_ends_that_stream_and_no_other() 
     server = StreamServer(make_gate(), answer_sync=stumble, faults=faults)
     async with serving(server) as address:
         async with open_sync(make_gate(), address) as (sync, _):
+            await sync.send(SyncMessage(1))
             with pytest.raises(Lost):
                 await sync.receive(idle_s=5)
         await ping(make_gate(), address, timeout_s=5)
@@ -123,13 +220,14 @@ async def test_what_one_stream_makes_us_fail_at_ends_that_stream_and_no_other() 
 
 
 async def test_a_failed_assertion_about_our_own_state_is_not_taken_for_a_fault_of_one_stream() -> None:
-    async def stumble(_sync: Sync, _: Peer) -> None:
+    async def stumble(_sync: Sync, _asked: SyncMessage, _: Peer) -> None:
         async with trio.open_nursery():
             raise AssertionError("the roster is consistent")
 
     async def story() -> None:
         server = StreamServer(make_gate(), answer_sync=stumble)
-        async with serving(server) as address, open_sync(make_gate(), address):
+        async with serving(server) as address, open_sync(make_gate(), address) as (sync, _):
+            await sync.send(SyncMessage(1))
             await trio.sleep(5)
 
     with pytest.raises(ExceptionGroup) as caught:

@@ -203,8 +203,7 @@ async def test_half_a_roster_is_held_until_it_is_whole() -> None:
     unread, came = Unread(), trio.Event()
     message = SyncMessage(7, tuple(SyncPart(bytes(500)) for _ in range(500)))
 
-    async def answer(sync: Sync, _: Peer) -> None:
-        await sync.receive(idle_s=5)
+    async def answer(_sync: Sync, _asked: SyncMessage, _: Peer) -> None:
         assert unread.counters.held_bytes == 0
         came.set()
 
@@ -219,8 +218,8 @@ async def test_a_roster_beyond_the_budget_is_not_taken() -> None:
     unread = Unread(bytes_max=200_000, per_host_bytes_max=200_000)
     message = SyncMessage(7, tuple(SyncPart(bytes(500)) for _ in range(500)))
 
-    async def answer(sync: Sync, _: Peer) -> None:
-        await sync.receive(idle_s=5)
+    async def answer(_sync: Sync, _asked: SyncMessage, _: Peer) -> None:
+        raise AssertionError("it was taken")
 
     server = StreamServer(with_budget(unread), answer_sync=answer)
     async with serving(server) as address, open_sync(gate(name=b"asker"), address) as (sync, _):

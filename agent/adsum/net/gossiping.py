@@ -209,8 +209,7 @@ class Gossiping:
 
     # Those that others open.
 
-    async def _answer_sync(self, sync: Sync, peer: Peer) -> None:
-        asked = await sync.receive(idle_s=streams.SYNC_IDLE_S)
+    async def _answer_sync(self, sync: Sync, asked: SyncMessage, peer: Peer) -> None:
         self._tickets += 1
         ticket = self._tickets
         self._report(SyncAsked(ticket, asked, peer.address.host))

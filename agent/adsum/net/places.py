@@ -1,7 +1,8 @@
 """Places for streams whose peers have said who they are: so many in all, of one host, and for one purpose.
 
-Strangers, who are not members, get a part of the places for each purpose, so that members always find some;
-those of one host get half of that part, so that one host does not keep all others from joining.
+Strangers, who are not members, get a part of the places for a purpose, and those of one host half of that
+part, so that one host does not take it all. That keeps places for members only where streams are encrypted:
+elsewhere anybody can use the id of a member. What nobody may hold against others is limited by `yielding`.
 """
 
 from __future__ import annotations

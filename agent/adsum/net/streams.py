@@ -1,9 +1,13 @@
 """Streams on gossip's port: a ping that needs no datagram, exchanges of rosters, and calls between agents.
 
 Whoever connects takes a place once it has said who it is and what for: a host may hold so many of them and
-all hosts together so many, strangers fewer than members. What comes beyond is told that we are busy, which
-looks nothing like a refused connection: refusal is what a dead process looks like, and we live. A stranger is
-sent whatever it asks for, and may itself send little.
+all hosts together so many, and of those for calls strangers fewer than members. What comes beyond is told
+that we are busy, which looks nothing like a refused connection: refusal is what a dead process looks like,
+and we live. A stranger is sent whatever it asks for, and may itself send little.
+
+Where we wait for a peer, its place is given to others that need it (`yielding`): until it has said who it is
+and what it asks, and then for as long as an exchange takes. Without encryption anybody can use the id of a
+member, so members have no places of their own there. Lines for calls are long-lived, and keep their places.
 
 What one stream makes us fail at ends that stream and no other.
 """
@@ -19,18 +23,20 @@ from typing import Protocol
 import trio
 
 from adsum.gossip.claims import Address
+from adsum.gossip.effects import SyncMessage
 from adsum.net.channel import Channel
 from adsum.net.errors import BadPeer, NetError, NoRoom, Unwelcome
 from adsum.net.gate import Gate, Opened
 from adsum.net.introduction import Identity, Peer, Purpose, Refusal
-from adsum.net.openings import Openings
 from adsum.net.places import NONE, Most, Place, Places
 from adsum.net.stream_counters import StreamCounters
 from adsum.net.syncs import PAYLOAD_BYTES_MAX, Sync
+from adsum.net.yielding import YieldingPlaces
 from adsum.observe.complaints import Complaints
 from adsum.observe.faults import Faults
 
 PING_BYTES_MAX = 0  # nothing follows the introductions
+SYNC_ASK_IDLE_S = 2.0  # an opener has its first message ready
 SYNC_IDLE_S = 10.0
 SYNC_S = 60.0  # a whole exchange: some megabytes over a bad line
 STRANGER_SYNC_S = 10.0  # others wait for the place
@@ -50,7 +56,6 @@ class StreamLimits:
         128  # many agents may share one host; one that misbehaves leaves room for others
     )
     syncs_max: int = 8  # each holds a roster in memory: memberlist#158 was 3,000 of them and 7 GB
-    syncs_of_strangers_max: int = 6
     callers_max: int = 512
     callers_of_strangers_max: int = 256
 
@@ -77,14 +82,17 @@ async def open_sync(gate: Gate, to: Address) -> AsyncIterator[tuple[Sync, Peer]]
         yield Sync(opened.channel), opened.peer
 
 
+AnswerSync = Callable[[Sync, SyncMessage, Peer], Awaitable[None]]
+
+
 class StreamServer:
-    """`answer_sync` holds the other side of an exchange; the stream is closed when it returns."""
+    """`answer_sync` takes over an exchange with its first message; the stream is closed when it returns."""
 
     def __init__(
         self,
         gate: Gate,
         *,
-        answer_sync: Callable[[Sync, Peer], Awaitable[None]] | None = None,
+        answer_sync: AnswerSync | None = None,
         calls: ServesCalls | None = None,
         limits: StreamLimits | None = None,
         lets_in: Callable[[str], bool] = lambda _host: True,
@@ -100,8 +108,11 @@ class StreamServer:
         self._faults = faults or Faults()
         self._complaints = Complaints(log)
         limits = limits or StreamLimits()
-        self._openings = Openings(
-            self.counters, most=limits.openings_max, most_per_host=limits.openings_per_host_max
+        self._openings = YieldingPlaces(
+            self.counters.openings, most=limits.openings_max, most_per_host=limits.openings_per_host_max
+        )
+        self._syncs = YieldingPlaces(
+            self.counters.syncs, most=limits.syncs_max, most_per_host=limits.syncs_max
         )
         self._places = Places(
             self.counters,
@@ -147,7 +158,7 @@ class StreamServer:
 
     async def _welcome(self, stream: trio.SocketStream, host: str, seat: _Seat) -> Opened | None:
         """None when it made room for somebody else before it said who it is."""
-        with self._openings.waits(host):
+        with self._openings.hold(host):
             return await self._gate.welcome(stream, seat.take, payload_bytes_max=PAYLOAD_BYTES_MAX)
         self._complaints.say(
             "displaced", "streams that do not say who they are make room for others, one from %s", host
@@ -155,11 +166,11 @@ class StreamServer:
         return None
 
     def _most_by_purpose(self, limits: StreamLimits) -> dict[Purpose, Most]:
-        syncs = Most(limits.syncs_max, limits.syncs_of_strangers_max)
+        as_streams = Most(limits.streams_max, limits.streams_max)
         callers = Most(limits.callers_max, limits.callers_of_strangers_max)
         return {
-            Purpose.PING: Most(limits.streams_max, limits.streams_max),
-            Purpose.SYNC: syncs if self._answer_sync else NONE,
+            Purpose.PING: as_streams,
+            Purpose.SYNC: as_streams if self._answer_sync else NONE,
             Purpose.CALLS: callers if self._calls else NONE,
         }
 
@@ -177,19 +188,33 @@ class StreamServer:
                 await self._calls.serve(opened.channel, opened.peer)
 
     async def _sync(self, opened: Opened, seat: _Seat) -> None:
-        assert self._answer_sync is not None, "not served otherwise"
         sync = Sync(opened.channel)
         if seat.is_of_stranger:
             sync.read_at_most(STRANGER_ROSTER_BYTES_MAX)
-        with trio.move_on_after(STRANGER_SYNC_S if seat.is_of_stranger else SYNC_S):
-            try:
-                await self._answer_sync(sync, opened.peer)
-            except NetError:
-                self.counters.syncs_failed += 1
-                raise
-            self.counters.syncs_served += 1
-            return
-        self.counters.syncs_failed += 1
+        is_served = False
+        try:
+            with trio.move_on_after(STRANGER_SYNC_S if seat.is_of_stranger else SYNC_S):
+                is_served = await self._exchange(sync, opened.peer)
+        finally:
+            self.counters.syncs_served += is_served
+            self.counters.syncs_failed += not is_served
+
+    async def _exchange(self, sync: Sync, peer: Peer) -> bool:
+        """Whether it got to its end, and did not make room for another. Until its first message is here it
+        waits among many: what came of that counts in `unread`.
+        """
+        assert self._answer_sync is not None, "not served otherwise"
+        host = peer.address.host
+        asked: SyncMessage | None = None
+        with self._openings.hold(host):
+            asked = await sync.receive(idle_s=SYNC_ASK_IDLE_S)
+        if asked is not None:
+            with self._syncs.hold(host) as held:
+                sync.while_sending(held.spare)
+                await self._answer_sync(sync, asked, peer)
+                return True
+        self._complaints.say("idle", "exchanges that stand idle make room for others, one from %s", host)
+        return False
 
 
 class _Seat:

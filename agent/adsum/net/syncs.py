@@ -8,7 +8,7 @@ come whole is held against the budget of all streams (`unread`).
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 
 import cbor2
@@ -25,6 +25,7 @@ PART_HEAD_BYTES = 16  # CBOR around a part
 FRAME_HEAD_BYTES = 64
 PART_BYTES_MAX = 4_096  # two claims
 NUMBER_MAX = 1 << 64
+SPARED_S = 1.0  # a frame of 64 KiB, at half a Mbit/s
 
 
 class Sync:
@@ -33,13 +34,20 @@ class Sync:
     def __init__(self, channel: Channel) -> None:
         self._channel = channel
         self._message_bytes_max = MESSAGE_BYTES_MAX
+        self._spare: Callable[[float], None] = lambda _for_s: None
 
     def read_at_most(self, message_bytes_max: int) -> None:
         self._message_bytes_max = message_bytes_max
 
+    def while_sending(self, spare: Callable[[float], None]) -> None:
+        """Is told for how long our sending excuses that the peer says nothing."""
+        self._spare = spare
+
     async def send(self, message: SyncMessage) -> None:
         for frame in frames(message):
+            self._spare(SPARED_S)
             await self._channel.send(frame)
+        self._spare(0.0)
 
     async def receive(self, *, idle_s: float) -> SyncMessage:
         joining = Joining()

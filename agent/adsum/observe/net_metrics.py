@@ -148,17 +148,27 @@ NET: tuple[Series, ...] = (
     counter(
         "adsum_streams_busy_total",
         "Streams from other agents told to come later, because as many did the same as may at once.",
-        lambda s: s.roll.net.streams.busy,
+        lambda s: s.roll.net.streams.busy + s.roll.net.streams.syncs.turned_away,
     ),
     gauge(
         "adsum_streams_opening",
-        "Streams to this agent whose other end has not said yet who it is.",
-        lambda s: s.roll.net.streams.opening,
+        "Streams to this agent whose other end has not said yet who it is, or has not begun its exchange.",
+        lambda s: s.roll.net.streams.openings.held,
     ),
     counter(
         "adsum_streams_displaced_total",
-        "Streams whose other end did not say who it is, closed to make room for others.",
-        lambda s: s.roll.net.streams.displaced,
+        "Streams whose other end did not say who it is, or what it asks, closed to make room for others.",
+        lambda s: s.roll.net.streams.openings.displaced,
+    ),
+    gauge(
+        "adsum_stream_syncs_open",
+        "Exchanges of rosters that others began and that are being answered.",
+        lambda s: s.roll.net.streams.syncs.held,
+    ),
+    counter(
+        "adsum_stream_syncs_displaced_total",
+        "Exchanges of rosters that stood idle, closed to make room for others.",
+        lambda s: s.roll.net.streams.syncs.displaced,
     ),
     gauge(
         "adsum_stream_unread_bytes",
