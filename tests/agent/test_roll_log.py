@@ -76,8 +76,8 @@ def test_each_change_in_a_quiet_cluster_is_a_line_of_its_own(caplog: pytest.LogC
 def test_newcomers_that_do_not_answer_are_a_line_a_minute(caplog: pytest.LogCaptureFixture) -> None:
     notes = [Noted(Note.UNANSWERED, profile(f"n{number}"), Evidence(Cause.SUSPECTED)) for number in range(50)]
     lines = told(caplog, notes, for_s=61)
-    assert lines[0].startswith("n0 asked to join and was not let in: it does not answer at 10.0.0.1:8301")
-    assert lines[1].startswith("n49 asked to join and was not let in")
+    assert lines[0].startswith("n0 wants to join, says one that is no member, and is not let in: it does not")
+    assert lines[1].startswith("n49 wants to join")
     assert lines[1].endswith("(48 more since the last such line)")
     assert len(lines) == 2
 

@@ -305,6 +305,12 @@ async def test_modes_of_consistency_share_a_rendering(asker: Asker) -> None:
     assert await asker.ask(f"{WEB}?pretty") is not plain
 
 
+async def test_the_same_question_in_other_words_is_answered_as_things_are_now(asker: Asker) -> None:
+    await asker.ask(WEB)
+    asker.agent.report("service:web1", Status.CRITICAL)
+    assert b'"critical"' in (await asker.ask(f"{WEB}?stale")).body.plain
+
+
 async def test_repeated_read_is_neither_parsed_nor_rendered_again(asker: Asker) -> None:
     first = await asker.ask(WEB)
     seen: list[Request] = []

@@ -1,10 +1,9 @@
-"""What filters may take of the loop's time, together, and who waits for it. Time is trio's, and jumps. With an
-agent, what filters spend is real, and nothing is left after any of them; else it is what a test says."""
+"""What filters may take of the loop's time, together, and who waits for it. Time is trio's, and jumps. Where
+an agent answers, what filters spend is real, and nothing is left after any; elsewhere a test says what."""
 
 from __future__ import annotations
 
 import gc
-from collections.abc import Callable
 from urllib.parse import quote
 
 import pytest
@@ -97,7 +96,7 @@ async def test_a_client_that_asks_costly_filters_without_end_keeps_nobody_out(
         for _ in range(100):
             asked_at = trio.current_time()
             await spender.ask("cheap", 1)
-            assert trio.current_time() - asked_at < 0.5
+            assert trio.current_time() - asked_at < 0.8, "what the costly one had, and its next turn"
             await trio.sleep(0.050)
         nursery.cancel_scope.cancel()
     names = [name for name, _at in spender.answered]
@@ -114,15 +113,15 @@ async def test_an_agent_s_clients_take_turns_too(
     async def go_on() -> None:
         while True:
             answered.append((await asker.ask(f"{WEB}?filter=Service.Port!={len(answered) + 1}")).status)
+            await trio.lowlevel.checkpoint()
 
     async with trio.open_nursery() as nursery:
         nursery.start_soon(go_on)
-        await trio.testing.wait_all_tasks_blocked()
         for number in range(50):
             assert (await asker.ask(f"{WEB}?filter=Service.ID!=web{number}")).status == 200
         nursery.cancel_scope.cancel()
     assert set(answered) == {200}
-    assert 49 <= len(answered) <= 51
+    assert 48 <= len(answered) <= 50  # one of them for each of the 50
     assert asker.counters.filters_refused_for_time == 0
 
 
@@ -325,6 +324,18 @@ async def test_the_agent_s_own_lists_wait_for_time_and_show_what_is_there_by_the
     assert answers[0].status == 200
     assert b"web2" in answers[0].body.plain
     assert asker.counters.filters_waited == 1
+
+
+@pytest.mark.parametrize(
+    "target",
+    ["services", "services?filter=Service!=a", "checks", "checks?filter=Name!=a"],
+)
+async def test_the_agent_s_own_lists_are_in_order_with_a_filter_and_without(target: str) -> None:
+    asker = Asker()
+    for service_id in ("web2", "web1"):
+        asker.agent.put_service(service_id, "web")
+    shown = (await asker.ask(f"/v1/agent/{target}")).body.plain
+    assert 0 < shown.index(b"web1") < shown.index(b"web2")
 
 
 async def test_who_was_woken_waits_for_time_in_place_of_being_refused(

@@ -184,7 +184,7 @@ def test_each_sentence_is_plain_english() -> None:
         MemberChanged(n3, DEAD, LEFT, forced): "n2 had n3 leave, with force-leave.",
         changed(
             DEAD, None, Cause.REPLACED
-        ): "n3 was dropped from the roll: another member took over its name.",
+        ): "n3 is no longer listed: another member took over its name or its address.",
         changed(DEAD, None, Cause.REAPED): "n3 was forgotten: it has been failed for long enough.",
         Noted(Note.CONFIRMED, n3, evidence): "By now n4 and n2 cannot reach n3: 1 confirmation.",
         Noted(Note.RAISED, n3, evidence): "The suspicion of n3 is this agent's own.",
@@ -202,11 +202,12 @@ def test_each_sentence_is_plain_english() -> None:
         ),
         accused: "n4 accused n1 (no answer to a datagram), which refuted it.",
         changed(ALIVE, None, Cause.CROWDED_OUT): (
-            "n3 was forgotten to make room: as many members are listed as may be, and it never answered."
+            "n3 was forgotten to make room: as many members are listed as may be, and it never answered this "
+            "agent, or is gone."
         ),
         Noted(Note.UNANSWERED, n3, Evidence(Cause.SUSPECTED)): (
-            "n3 asked to join and was not let in: it did not answer at 10.0.0.3:8301, the address that it "
-            "advertises."
+            "n3 was told of by a stranger, and not let in: it did not answer at 10.0.0.3:8301, the address "
+            "that it advertises."
         ),
         Noted(Note.RESTARTING, n3, Evidence(Cause.CHANGED)): "n3 announced that it restarts.",
         ConflictSeen(n3, clone): (

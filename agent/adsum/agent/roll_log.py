@@ -26,9 +26,9 @@ NEWS = {
     Cause.RESTARTED: ("came back with a new life", "came back with new lives"),
     Cause.LEFT: ("left", "left"),
     Cause.FORCED: ("was made to leave", "were made to leave"),
-    Cause.REPLACED: ("was replaced by another of its name", "were replaced by others of their names"),
+    Cause.REPLACED: ("was replaced by another at its address or of its name", "were replaced by others"),
     Cause.REAPED: ("is forgotten", "are forgotten"),
-    Cause.CROWDED_OUT: ("is forgotten: it never answered", "never answered and are forgotten"),
+    Cause.CROWDED_OUT: ("is forgotten to make room", "are forgotten to make room"),
 }
 TOPICS = {cause: Topic(cause.value, many) for cause, (_, many) in NEWS.items()}
 FAILED = Topic("failed", "failed")
@@ -39,8 +39,8 @@ CUT_OFF = "this agent reaches less than half of the members: it may be the one c
 CONNECTED = "this agent reaches most members again"
 UNANSWERED = Topic("unanswered", at_once=1, gather_s=60.0)
 NOT_THERE = (
-    "{} asked to join and was not let in: it does not answer at {}:{}, the address that it advertises; "
-    "see there whether advertise_addr is right, and whether UDP and TCP reach that port"
+    "{} wants to join, says one that is no member, and is not let in: it does not answer at {}:{}. If it is "
+    "one of yours, see there whether advertise_addr is right, and whether UDP and TCP reach that port"
 )
 ISOLATION = Topic("isolation", at_once=4, gather_s=60.0)  # the last says how things are
 

@@ -12,13 +12,14 @@ from adsum.api.bodies import decode_json
 from adsum.api.door import Agent
 from adsum.api.filter_time import FilterTime
 from adsum.api.queries import filter_test
-from adsum.api.request import Request
+from adsum.api.request import Query, Request
 from adsum.api.response import Response
 from adsum.api.router import Handler, Refusal, Route
 from adsum.api.turns import in_turns
 from adsum.catalog.decode import decode_check
 from adsum.catalog.definitions import BadDefinition, Status
 from adsum.catalog.filter_fields import CHECK, PlacedCheck
+from adsum.catalog.local import OwnCheck
 from adsum.catalog.spelling import canonical_key
 from adsum.catalog.validate import validate_check
 
@@ -47,19 +48,21 @@ class AgentChecks:
     async def checks(self, request: Request, _rest: str) -> Response:
         parameters.check_namespace(request.query)
         own = self._agent.own
-        node_name = own.settings.node_name
-        found = sorted(own.checks.items())
-        with self._filter_time.spent_on(request.query):
-            is_wanted = filter_test(request.query, CHECK)
-            if is_wanted is not None:
-                found = [
-                    each for each in found if is_wanted(PlacedCheck(node_name, own.published_check(each[1])))
-                ]
+        found = await self._filter_time.spend(request, lambda: self._wanted(request.query))
         shown = []
-        async for check_id, own_check in in_turns(found):
+        async for check_id, own_check in in_turns(sorted(found)):
             check = own.published_check(own_check)
-            shown.append((check_id, shapes.encode(shapes.own_check(node_name, check))))
+            shown.append((check_id, shapes.encode(shapes.own_check(own.settings.node_name, check))))
         return encoded_answer(self._agent, request, shapes.object_of(shown))
+
+    def _wanted(self, query: Query) -> list[tuple[str, OwnCheck]]:
+        own = self._agent.own
+        found = list(own.checks.items())
+        is_wanted = filter_test(query, CHECK)
+        if is_wanted is None:
+            return found
+        name = own.settings.node_name
+        return [each for each in found if is_wanted(PlacedCheck(name, own.published_check(each[1])))]
 
     async def register(self, request: Request, _rest: str) -> Response:
         parameters.check_namespace(request.query)

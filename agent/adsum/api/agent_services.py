@@ -20,7 +20,7 @@ from adsum.api.bodies import decode_json
 from adsum.api.door import Agent
 from adsum.api.filter_time import FilterTime
 from adsum.api.queries import filter_test, named
-from adsum.api.request import Request
+from adsum.api.request import Query, Request
 from adsum.api.response import Response
 from adsum.api.router import Refusal, Route
 from adsum.api.turns import in_turns
@@ -28,7 +28,7 @@ from adsum.catalog.decode import decode_service
 from adsum.catalog.definitions import BadDefinition, CheckDefinition, ServiceDefinition
 from adsum.catalog.filter_fields import NODE_SERVICE
 from adsum.catalog.indexes import Family, Topic
-from adsum.catalog.local import published_service
+from adsum.catalog.local import OwnService, published_service
 from adsum.catalog.tagged import with_family_addresses
 from adsum.catalog.validate import validate_service
 
@@ -57,13 +57,9 @@ class AgentServices:
 
     async def services(self, request: Request, _rest: str) -> Response:
         parameters.check_namespace(request.query)
-        found = sorted(self._agent.own.services.items())
-        with self._filter_time.spent_on(request.query):
-            is_wanted = filter_test(request.query, NODE_SERVICE)
-            if is_wanted is not None:
-                found = [each for each in found if is_wanted(published_service(each[1].definition))]
+        found = await self._filter_time.spend(request, lambda: self._wanted(request.query))
         shown = []
-        async for service_id, own in in_turns(found):
+        async for service_id, own in in_turns(sorted(found)):
             shown.append((service_id, shapes.encode(shapes.own_service(own.definition))))
         return encoded_answer(self._agent, request, shapes.object_of(shown))
 
@@ -112,6 +108,13 @@ class AgentServices:
         is_enabled = parameters.required_boolean(request.query, "enable")
         reason = request.query.first("reason")
         return await done(self._agent, SetServiceMaintenance(service_id, is_enabled, reason))
+
+    def _wanted(self, query: Query) -> list[tuple[str, OwnService]]:
+        found = list(self._agent.own.services.items())
+        is_wanted = filter_test(query, NODE_SERVICE)
+        if is_wanted is None:
+            return found
+        return [each for each in found if is_wanted(published_service(each[1].definition))]
 
     def _hashed(self, service_id: str) -> tuple[ServiceDefinition, str]:
         own = self._agent.own.services.get(service_id)

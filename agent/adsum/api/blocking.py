@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Hashable
+from functools import partial
 from random import Random
 
 import trio
@@ -19,7 +20,7 @@ import trio
 from adsum.agent.commands import ConfirmCatalog
 from adsum.api import parameters
 from adsum.api.door import Agent, Refused
-from adsum.api.filter_time import FilterTime
+from adsum.api.filter_time import FilterTime, NoTimeLeft
 from adsum.api.freshness import Freshness
 from adsum.api.full_outputs import wants_full, with_full_outputs
 from adsum.api.rendering import ApiCounters, Read, Rendering, Renderings
@@ -88,7 +89,7 @@ class Reads:
             counters.rendering_hits += 1
             request.again = known.recall
             with self._filter_time.refusing(FAILED_META):  # there may be more to look at by now
-                return known.current()
+                return await self._filter_time.soon(request, known.current)
 
         return Route(("GET",), path, answer, rest=path.endswith("/"))
 
@@ -103,8 +104,10 @@ class Reads:
         if query.has("consistent"):
             await self._confirm()
         with self._filter_time.refusing(FAILED_META):
-            rendering = self._find(plan, request, rest, is_cached=is_cached)
-            response = rendering.current()
+            rendering = await self._filter_time.soon(
+                request, partial(self._find, plan, request, rest, is_cached=is_cached)
+            )
+            response = rendering.response
             if asked.index:
                 del query  # who waits keeps little
                 return await self._hold(request, rendering, asked)
@@ -121,12 +124,14 @@ class Reads:
             raise Refusal(500, refused.refusal.sentence, FAILED_META) from None
 
     def _find(self, plan: Plan, request: Request, rest: str, *, is_cached: bool) -> Rendering:
+        """As it is now."""
         key = (request.path, tuple(sorted(pair for pair in request.query if pair[0] in SHAPING)))
         rendering = self._renderings.get(key)
         if rendering is not None:
             rendering.is_used = True
             if rendering.read.is_by_distance:
                 rendering.outdate()
+            rendering.current()
             return rendering
         read = plan(self._agent, request.query, rest)
         return self._make(key, read, request, is_cached=is_cached)
@@ -172,10 +177,11 @@ class Reads:
                 return
             if rendering.read.lists_everything:
                 await _pause(request, min(rendering.next_at, deadline))
-            if not await rendering.wait_for_time(deadline):
+            try:
+                await self._filter_time.in_turn(request, rendering.current, deadline)
+            except NoTimeLeft:
                 self._counters.blocking_timed_out += 1
                 return
-            rendering.current()
         self._counters.blocking_woken += 1
 
 

@@ -56,7 +56,7 @@ class ApiCounters:
     filters_ns: int = 0  # spent on answers with a filter
     filters_refused_for_work: int = 0
     filters_refused_for_time: int = 0
-    filters_waited: int = 0  # blocking queries that were woken and had to wait for time
+    filters_waited: int = 0  # requests that had to wait for time
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,7 +142,7 @@ class Rendering:
         self.recall = _recalling(weakref.ref(self))
 
     def again(self) -> Response | None:
-        """None: ask in full, for it was dropped or is refused now."""
+        """None: ask in full, for it was dropped, is refused now, or has to wait for time."""
         if self.kept_by is None:
             return None
         try:
@@ -169,12 +169,6 @@ class Rendering:
             return self.current()
         except NoTimeLeft:
             return self.response
-
-    async def wait_for_time(self, deadline: float) -> bool:
-        """To become current. False when there is none before the deadline on trio's clock."""
-        if self._filter_time is None or self._topics_index() == self._seen:
-            return True
-        return await self._filter_time.wait(deadline)
 
     def outdate(self) -> None:
         """Made again when it is asked for next, though no topic moved. The index stays if the bytes do."""

@@ -93,7 +93,7 @@ class Note(enum.Enum):
     WITHHELD = "suspicion withheld: too many of my probes fail, or I was refuted too often"
     ACCUSED_ME = "I was accused and refuted it"
     RESTARTING = "restart announced"
-    UNANSWERED = "not let in: it does not answer at the address that it claims"
+    UNANSWERED = "not let in: it does not answer at the address that was told"
 
 
 @dataclass(frozen=True, slots=True)

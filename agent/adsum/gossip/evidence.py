@@ -32,7 +32,7 @@ class Cause(enum.Enum):
     REFUSED = "refused"
     LEFT = "left"
     FORCED = "forced"
-    REPLACED = "replaced"  # another member took over the name
+    REPLACED = "replaced"  # another member took over its name, or answers at its address
     REAPED = "reaped"
     CROWDED_OUT = "crowded out"  # the roster is full, and it never answered us or is gone
 

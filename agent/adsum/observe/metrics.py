@@ -192,7 +192,7 @@ ADSUM: tuple[Series, ...] = (
     ),
     counter(
         "adsum_http_filter_waits_total",
-        "Blocking queries with a filter that were due and waited for their share of time.",
+        "Requests with a filter that had to wait for their turn, because all filters had taken their time.",
         lambda s: s.api.filters_waited,
     ),
     counter(

@@ -103,11 +103,11 @@ def _forced(entry: Entry) -> str:
 
 
 def _replaced(entry: Entry) -> str:
-    return f"{entry.node} was dropped from the roll: another member took over its name."
+    return f"{entry.node} is no longer listed: another member took over its name or its address."
 
 
 def _crowded_out(entry: Entry) -> str:
-    why = "as many members are listed as may be, and it never answered"
+    why = "as many members are listed as may be, and it never answered this agent, or is gone"
     return f"{entry.node} was forgotten to make room: {why}."
 
 
@@ -159,7 +159,7 @@ def _accused_me(entry: Entry) -> str:
 
 def _unanswered(entry: Entry) -> str:
     where = f"{entry.node.address}, the address that it advertises"
-    return f"{entry.node} asked to join and was not let in: it did not answer at {where}."
+    return f"{entry.node} was told of by a stranger, and not let in: it did not answer at {where}."
 
 
 def _restarting(entry: Entry) -> str:
