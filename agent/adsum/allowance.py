@@ -40,7 +40,7 @@ class Allowance:
         return self._paid_until_ns - now_ns < self._at_once_ns
 
     def left_in_ns(self, now_ns: int) -> int:
-        """How long until there is; nought when there is now."""
+        """How long until there is; 0 when there is now."""
         return max(0, math.floor(self._paid_until_ns - now_ns - self._at_once_ns) + 1)
 
     def charge(self, now_ns: int, amount: float) -> None:
