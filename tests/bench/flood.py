@@ -29,7 +29,7 @@ PAUSE_S = 0.002  # between two questions: a user, not a load
 PATIENCE_S = 5.0
 QUESTION = bytes.fromhex("1234 0100 0001 0000 0000 0000") + b"\x06svc-07\x07service\x06consul\0\0\x01\0\x01"
 # As long as the target of a request may be: each pattern is small, and together they are not.
-PATTERNS = " or ".join(f'Notes matches "a.{{{400 + number}}}b"' for number in range(250))
+PATTERNS = " or ".join(f'Notes matches "a.{{{400 + number % 90}}}b"' for number in range(250))
 
 
 def floods(ours: Program, _consul: Program) -> list[Figure]:
@@ -50,9 +50,9 @@ def floods(ours: Program, _consul: Program) -> list[Figure]:
 
 
 def register_bait(agent: Agent) -> None:
-    """A text that patterns which begin with an `a` go through again and again."""
+    """A text that such a pattern may begin to match at each character, and never does."""
     status, body = agent.put(
-        "/v1/agent/check/register", {"Name": "bait", "Notes": "a" * 4_000, "TTL": "1h", "Status": "passing"}
+        "/v1/agent/check/register", {"Name": "bait", "Notes": "a" * 300, "TTL": "1h", "Status": "passing"}
     )
     if status != http.client.OK:
         raise AgentFailed(f"{agent.program.name} refused a registration: {status} {body!r}")
@@ -87,8 +87,12 @@ def http_p99_ms(agent: Agent) -> float:
     connection = http.client.HTTPConnection("127.0.0.1", agent.ports.http, timeout=PATIENCE_S)
 
     def ask() -> None:
-        connection.request("GET", HEALTH)
-        connection.getresponse().read()
+        try:
+            connection.request("GET", HEALTH)
+            connection.getresponse().read()
+        except OSError:
+            connection.close()  # what comes late is no answer to the next
+            raise
 
     try:
         return p99_ms(ask)
