@@ -4,11 +4,12 @@
 
 Both run at once, one agent each with the same services, and are measured in turns, the other one first in
 every other round. What is told is the median of the rounds' ratios, and between which two ratios half of them
-lie: a machine that others use shows in the interval.
+lie: a machine that others use shows in the interval. For throughput, agents and load have a core each.
 """
 
 from __future__ import annotations
 
+import os
 import sys
 import time
 from collections.abc import Callable
@@ -19,7 +20,7 @@ from typing import NamedTuple
 from tests.bench.side_by_side import MEASURES, REST_S, register_services
 from tests.bench.start import one_start_ms
 from tests.bench.tools import missing_tools, resident_mb
-from tests.system.agents import Program, adsum_program, running
+from tests.system.agents import Agent, Program, adsum_program, running
 
 ROUNDS = 11
 ROUND_S = 3.0
@@ -64,6 +65,7 @@ def throughput(ours: Program, other: Program) -> list[Measured]:
         pair = (mine, theirs)
         for agent in pair:
             register_services(agent)
+            pin(agent)
         time.sleep(REST_S)
         found = []
         for name, measure in MEASURES.items():
@@ -72,6 +74,15 @@ def throughput(ours: Program, other: Program) -> list[Measured]:
             found.append(Measured(name, rounds(lambda which: measure(pair[which], ROUND_S)), True))  # noqa: B023
         memory = [resident_mb(mine.pid) / resident_mb(theirs.pid)] * ROUNDS
     return [*found, Measured("memory after that load", memory, is_better_high=False)]
+
+
+def pin(agent: Agent) -> None:
+    """To one core, and the load to the others: where the scheduler puts them moves DNS by half."""
+    first, *others = sorted(os.sched_getaffinity(agent.pid))
+    if others:
+        for task in os.listdir(f"/proc/{agent.pid}/task"):
+            os.sched_setaffinity(int(task), {first})
+        os.sched_setaffinity(0, others)
 
 
 def idle(ours: Program, other: Program) -> list[Measured]:
