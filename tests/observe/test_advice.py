@@ -71,3 +71,7 @@ def test_the_forgotten_need_nothing() -> None:
 )
 def test_durations_are_as_people_say_them(ms: int, text: str) -> None:
     assert duration(ms) == text
+
+
+def test_one_that_did_not_answer_is_looked_for_on_its_own_host() -> None:
+    assert "see on its host whether the agent runs" in about("forgotten", is_unanswered=True)

@@ -6,9 +6,10 @@ from collections.abc import Sequence
 
 from adsum.api.entry_rows import entry_row, shown_time
 from adsum.api.member_rows import MemberRow, Shown
+from adsum.gossip.effects import Note
 from adsum.observe import clash
 from adsum.observe.advice import Situation, advice, duration
-from adsum.observe.entry import PRUNED, Entry, Kind
+from adsum.observe.entry import PRUNED, Entry, Kind, note_word
 from adsum.observe.story import is_refutation, sentence, story
 
 LATELY_MS = 3_600_000
@@ -18,6 +19,9 @@ LISTED = (
     "suspect",
     "failed",
 )  # who was so last, and is not on the roll, was on that of a life before
+
+
+UNANSWERED = note_word(Note.UNANSWERED)
 
 
 def explained(
@@ -39,6 +43,7 @@ def explained(
         address=row.address if row else "",
         cause=last.grounds.cause if last else "",
         is_self=row is not None and row.is_self,
+        is_unanswered=row is None and entries[-1].note == UNANSWERED,
         is_unmet=row is None and last is not None and last.after in LISTED,
         observer_is_isolated=observer_is_isolated,
         holds_last_known=holds_last_known,

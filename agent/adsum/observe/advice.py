@@ -17,6 +17,7 @@ class Situation:
     conflict: str = ""  # what to do about another of its name or id
     is_self: bool = False
     is_unmet: bool = False  # by this life of the observer; a life before knew it
+    is_unanswered: bool = False  # it was to be let in, and did not answer
     observer_is_isolated: bool = False
     holds_last_known: bool = False  # so many went silent at once that silence means little
     is_detour: bool = False
@@ -45,6 +46,11 @@ def advice(it: Situation) -> str:
             "`adsum members` here has those whom it did meet. If that is nobody, its log says why it was not "
             "let in (`journalctl -u adsum`), and so does `adsum join` from here; else ask another agent "
             f"about {it.name}."
+        )
+    if it.is_unanswered:
+        return (
+            "If it is one of yours, see on its host whether the agent runs, whether advertise_addr is right, "
+            "and whether UDP and TCP pass from here to that port. It is asked again when it joins."
         )
     match it.status:
         case "suspect":
