@@ -26,7 +26,8 @@ from adsum.gossip.commands import Carry, Join, Leave, SetRoot
 from adsum.gossip.effects import CarriedHeard, Effect, LeaveDone, MemberChanged, RootHeard
 from adsum.gossip.settings import GossipSettings
 from adsum.now import SECOND, Now
-from adsum.testing.gossip_world import GossipWorld, Host, Kind, State, uncollected
+from adsum.testing.gossip_world import GossipWorld, Kind, uncollected
+from adsum.testing.hosts import Host, State
 from adsum.testing.network import Conditions
 
 CALL_TIMEOUT_NS = 5 * SECOND
@@ -220,8 +221,10 @@ class CatalogWorld(GossipWorld):
             if not was_present:
                 replica.joined(self.now, short)
         elif was_present or after is None:
-            is_left = after is None or bool(after.departure)
-            replica.member_gone(self.now, short, is_left=is_left)
+            if after is not None and not after.departure:
+                replica.member_failed(self.now, short)
+            else:
+                replica.member_left(self.now, short, after.generation if after is not None else 0)
 
     def _drain(self, host: Host) -> None:
         replica = self._replicas[host.index]

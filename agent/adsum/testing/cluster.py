@@ -51,7 +51,8 @@ from adsum.gossip.tally import Tally
 from adsum.now import MILLISECOND, SECOND, Now
 from adsum.storage import registrations
 from adsum.testing.disk import SimulatedDisk
-from adsum.testing.gossip_world import GossipWorld, Host, Plays, State
+from adsum.testing.gossip_world import GossipWorld
+from adsum.testing.hosts import Host, Plays, State
 
 DISK_NS_MIN, DISK_NS_MAX = MILLISECOND // 10, 5 * MILLISECOND
 RUN_NS_MIN, RUN_NS_MAX = MILLISECOND, 50 * MILLISECOND
@@ -121,7 +122,7 @@ class Cluster(GossipWorld):
     def give(self, index: int, command: Command) -> int:
         """A client of this host asks for something; the number finds its reply."""
         player = self.agent(index)
-        self._do(self.hosts[index], player.command(self.now, command))
+        self._do(self.hosts[index], player.command(self.now_at(self.hosts[index]), command))
         return player.requests
 
     def rejoin(self, index: int) -> bytes | None:
@@ -130,23 +131,28 @@ class Cluster(GossipWorld):
 
     # Lives.
 
+    def lose_folder(self, index: int) -> None:
+        super().lose_folder(index)
+        self._disks.pop(index, None)
+
     def _boot(self, host: Host, identity: Identity, random: Random) -> Plays:
         profile = Profile(host.profile.node_id, host.profile.name, host.profile.address, DESCRIBED)
         own_id = uuid_text(profile.node_id)
         node = Node(node_id=own_id, name=profile.name, address=profile.address.host, datacenter="dc1")
         disk = self.disk(host.index)
         disk.write_durably(GENERATION, str(identity.generation).encode())
-        core = Core(self.now, Settings(node=node), Random(random.getrandbits(64)))
+        now = self.now_at(host)
+        core = Core(now, Settings(node=node), Random(random.getrandbits(64)))
         identity = Identity(profile, identity.generation)
-        gossip = gossip_core.Core(self.now, self.settings, identity, random, self._claims)
-        player = Player(core, Roll(self.now, gossip, core.published, node, random, interner=self._interner))
+        gossip = gossip_core.Core(now, self.settings, identity, random, self._claims)
+        player = Player(core, Roll(now, gossip, core.published, node, random, interner=self._interner))
         host.core = player
-        self._do(host, core.start(self.now, registrations.load(disk)))
+        self._do(host, core.start(now, registrations.load(disk)))
         content = disk.read(COPY)
         copy = decode_copy(content) if content is not None else None
-        self._do(host, core.call_roll(self.now, player.roll))
+        self._do(host, core.call_roll(now, player.roll))
         if copy is not None:
-            self._do(host, core.recall(self.now, copy))
+            self._do(host, core.recall(now, copy))
         return player
 
     # What agents ask of their hosts.
@@ -215,7 +221,7 @@ class Cluster(GossipWorld):
         if host.state is State.PAUSED:
             host.waiting.append(lambda: self._take(host, life, message))
         else:
-            self._do(host, self.agent(host.index).composite.receive(self.now, message))
+            self._do(host, self.agent(host.index).composite.receive(self.now_at(host), message))
 
 
 def _passes() -> CheckOutcome:

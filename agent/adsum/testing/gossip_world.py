@@ -19,7 +19,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
 from random import Random
-from typing import Any, Protocol
+from typing import Any
 
 from adsum.gossip.claims import Address, Claims, Profile
 from adsum.gossip.commands import (
@@ -35,7 +35,6 @@ from adsum.gossip.commands import (
     SyncFailed,
     Unreachable,
 )
-from adsum.gossip.commons import Commons
 from adsum.gossip.core import Core
 from adsum.gossip.effects import (
     AnswerSync,
@@ -49,12 +48,11 @@ from adsum.gossip.effects import (
     SyncMessage,
     SyncPart,
 )
-from adsum.gossip.members import Member
 from adsum.gossip.order import Status
 from adsum.gossip.settings import GossipSettings, Identity
-from adsum.gossip.tally import Tally
 from adsum.now import MILLISECOND, SECOND, Now
 from adsum.testing.clock import FIRST_WALL_MS
+from adsum.testing.hosts import Host, Plays, State
 from adsum.testing.introducing import introduce
 from adsum.testing.network import Conditions, Network
 
@@ -63,14 +61,6 @@ SOCKET_MESSAGES_MAX = 2_048  # what a receive buffer of 2 MB holds of our datagr
 CLAIMS_SHARED_MAX = 32_768  # by all members of the world: an update is decoded once, not a thousand times
 SYNC_TIMEOUT_NS = 10 * SECOND
 _EVENT = struct.Struct(">QBII")
-
-
-class State(enum.Enum):
-    RUNNING = "running"
-    HELD = "held"
-    PAUSED = "paused"
-    DEAD = "dead"  # the process; its host resets connections
-    GONE = "gone"  # with its host
 
 
 class Kind(enum.IntEnum):
@@ -83,63 +73,6 @@ class Kind(enum.IntEnum):
 # Looking a member of an enum up costs more than comparing it, and both are done for every event.
 TIMER, DATAGRAM, REPORT = Kind.TIMER, Kind.DATAGRAM, Kind.REPORT
 RUNNING, HELD = State.RUNNING, State.HELD
-
-
-class Plays(Protocol):
-    """What runs on a host: a gossip core, or a whole agent with one in it (`testing.cluster`)."""
-
-    @property
-    def commons(self) -> Commons: ...
-
-    @property
-    def tally(self) -> Tally: ...
-
-    def digest(self) -> int: ...
-
-    def members(self) -> list[Member]: ...
-
-    def receive(self, now: Now, source: Address, message: bytes) -> list[Any]: ...
-
-    def report(self, now: Now, report: Report) -> list[Any]: ...
-
-    def command(self, now: Now, command: Command) -> list[Any]: ...
-
-    def tick(self, now: Now) -> list[Any]: ...
-
-    def deadline(self) -> int | None: ...
-
-
-class Host:
-    """One member's machine: what survives the process, and the process while there is one."""
-
-    __slots__ = (
-        "address",
-        "core",
-        "deadline_ns",
-        "generation",
-        "index",
-        "life",
-        "profile",
-        "random",
-        "state",
-        "waiting",
-    )
-
-    def __init__(self, index: int, profile: Profile, random: Random) -> None:
-        self.index = index
-        self.profile = profile
-        self.address = profile.address
-        self.random = random
-        self.state = State.DEAD
-        self.generation = 0
-        self.life = 0  # counts processes, so that what was meant for one never reaches the next
-        self.core: Plays
-        self.deadline_ns = -1
-        self.waiting: list[Callable[[], None]] = []  # what a pause or a hold delays
-
-    @property
-    def is_up(self) -> bool:
-        return self.state in (State.RUNNING, State.HELD, State.PAUSED)
 
 
 @contextmanager
@@ -189,6 +122,10 @@ class GossipWorld:
     def now(self) -> Now:
         return Now(self.now_ns, FIRST_WALL_MS + self.now_ns // MILLISECOND)
 
+    def now_at(self, host: Host) -> Now:
+        """As this host's clocks show it."""
+        return Now(self.now_ns, FIRST_WALL_MS + self.now_ns // MILLISECOND + host.wall_ahead_ms)
+
     # Lives.
 
     def form(self) -> None:
@@ -201,7 +138,7 @@ class GossipWorld:
                 self._introduce(host, parts)
 
     def _introduce(self, host: Host, parts: tuple[SyncPart, ...]) -> None:
-        core, now = host.core, self.now
+        core, now = host.core, self.now_at(host)
         caused = introduce(partial(core.command, now), partial(core.report, now), *parts)
         self._do(host, caused)
 
@@ -220,11 +157,13 @@ class GossipWorld:
             host.profile = replace(
                 host.profile, name=name or host.profile.name, address=address or host.profile.address
             )
+            if self._by_address.get(host.address) == host.index:  # else another host has it by now
+                del self._by_address[host.address]
             host.address = host.profile.address
             self._by_address[host.address] = index
         host.state = State.RUNNING
         host.life += 1
-        host.generation = max(host.generation + 1, self.now.wall_ms)
+        host.generation = max(host.generation + 1, self.now_at(host).wall_ms)
         host.waiting.clear()
         host.deadline_ns = -1
         identity = Identity(host.profile, host.generation)
@@ -232,8 +171,16 @@ class GossipWorld:
         host.core = self._boot(host, identity, random)
         self._schedule(host)
 
-    def _boot(self, _host: Host, identity: Identity, random: Random) -> Plays:
-        return Core(self.now, self.settings, identity, random, self._claims)
+    def lose_folder(self, index: int) -> None:
+        """The next process finds nothing of the last one, and is another member."""
+        host = self.hosts[index]
+        assert not host.is_up, "its process has the folder"
+        node_id = host.random.getrandbits(128).to_bytes(16, "big")
+        host.profile = replace(host.profile, node_id=node_id)
+        host.generation = 0
+
+    def _boot(self, host: Host, identity: Identity, random: Random) -> Plays:
+        return Core(self.now_at(host), self.settings, identity, random, self._claims)
 
     def kill(self, index: int) -> None:
         """The process ends at once; its host goes on."""
@@ -267,7 +214,7 @@ class GossipWorld:
 
     def command(self, index: int, command: Command) -> None:
         host = self.hosts[index]
-        self._do(host, host.core.command(self.now, command))
+        self._do(host, host.core.command(self.now_at(host), command))
 
     def call(self, at_ns: int, function: Callable[[], None]) -> None:
         """Does something to the world at a time."""
@@ -298,7 +245,7 @@ class GossipWorld:
                 if host.deadline_ns != time_ns or not (host.state is RUNNING or host.state is HELD):
                     continue
                 host.deadline_ns = -1
-                self._do(host, host.core.tick(self.now))
+                self._do(host, host.core.tick(self.now_at(host)))
             elif kind is REPORT:
                 size, report = what
                 self._hear(host, size, report)
@@ -326,7 +273,7 @@ class GossipWorld:
 
     def _arrive(self, host: Host, source: Address, message: bytes) -> None:
         if host.state is RUNNING:
-            self._do(host, host.core.receive(self.now, source, message))
+            self._do(host, host.core.receive(self.now_at(host), source, message))
         elif host.state in (State.HELD, State.PAUSED):
             if len(host.waiting) < SOCKET_MESSAGES_MAX:
                 host.waiting.append(lambda: self._arrive(host, source, message))
@@ -336,7 +283,9 @@ class GossipWorld:
             self._return_icmp(host, source)
 
     def _return_icmp(self, host: Host, source: Address) -> None:
-        sender = self._by_address[source]
+        sender = self._by_address.get(source)
+        if sender is None:  # it moved meanwhile
+            return
         for delay_ns in self.network.delays_ns(host.index, sender):
             self._report(self.hosts[sender], delay_ns, Unreachable(host.address))
 
@@ -344,7 +293,7 @@ class GossipWorld:
         if host.life != life or not host.is_up:
             return
         if host.state is State.RUNNING:
-            self._do(host, host.core.report(self.now, report))
+            self._do(host, host.core.report(self.now_at(host), report))
         else:
             host.waiting.append(lambda: self._hear(host, life, report))
 

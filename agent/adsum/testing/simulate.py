@@ -18,7 +18,8 @@ from adsum.gossip.effects import Effect, LeaveDone, MemberChanged
 from adsum.gossip.evidence import Evidence
 from adsum.gossip.order import Status
 from adsum.now import MILLISECOND, MINUTE, SECOND
-from adsum.testing.gossip_world import GossipWorld, State
+from adsum.testing.gossip_world import GossipWorld
+from adsum.testing.hosts import State
 from adsum.testing.network import Conditions
 from adsum.testing.simulate_figures import Figures, Measured, Plan, Scenario, Watch, figures_of
 

@@ -1,0 +1,339 @@
+"""What happens to hosts in any week, to whole agents on simulated time, and whether all is well afterwards.
+
+Containers are restarted one by one without a volume, most of a cluster is killed at once and a third comes
+back without its data folder, addresses go from host to host, names are swapped, clocks are wrong. Of each
+there is one rule that must hold whatever the seed: some time after the last of it everybody who runs is alive
+in everybody's eyes, nobody else is, and every registered service is visible everywhere, once.
+
+    python -m adsum.testing.host_accidents --seeds 1000
+"""
+
+from __future__ import annotations
+
+import argparse
+import enum
+import multiprocessing
+import sys
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import partial
+from random import Random
+
+from adsum.agent.commands import RegisterService
+from adsum.agent.joining import read_peers
+from adsum.catalog.definitions import ServiceDefinition, Status
+from adsum.gossip.claims import Address
+from adsum.gossip.commands import Join, Leave, Restart
+from adsum.gossip.order import Status as Standing
+from adsum.now import HOUR, MILLISECOND, SECOND
+from adsum.testing.cluster import Cluster
+from adsum.testing.gossip_world import PORT
+from adsum.testing.hosts import Host
+from adsum.testing.network import Conditions
+
+HOSTS_MIN, HOSTS_MAX = 4, 10
+SEEDS_NAMED = 3  # hosts that retry_join of every agent names
+FORMED_NS_MIN, FORMED_NS_MAX = 2 * SECOND, 40 * SECOND  # also less than it takes until names are settled
+DOWN_NS_MIN, DOWN_NS_MAX = SECOND // 5, 5 * SECOND
+DOWN_UNSEEN_NS = SECOND // 2  # nobody calls it failed before it is back
+BETWEEN_NS_MIN, BETWEEN_NS_MAX = SECOND // 2, 8 * SECOND
+REGISTERED_NS_MAX = 2 * SECOND  # after a start; clients register when they see that the agent is there
+WELL_NS = 90 * SECOND  # after the last accident: the longest that real ones needed was a third of it
+LOOK_NS = SECOND
+RUN_FOR_MS = 240 * HOUR // MILLISECOND
+CLOCK_OFF_MS_MAX = 72 * HOUR // MILLISECOND
+STORM_CLOCK_OFF_MS = 2 * HOUR // MILLISECOND
+STAYS_DOWN_SHARE = 8  # one host in so many is gone for good
+
+
+class Accident(enum.Enum):
+    ROLLING = "a rolling restart with new ids"
+    STORM = "most are killed at once, a third loses its data folder, half of the clocks are off"
+    ADDRESSES = "addresses go from host to host"
+    NAMES = "names are swapped"
+    CLOCKS = "clocks jump by up to three days"
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    accident: Accident
+    seed: int
+    settled_ns: int | None  # after the last accident; None: not within the time given
+    problems: tuple[str, ...]  # that were left then
+    digest: int
+
+    def __str__(self) -> str:
+        return f"seed {self.seed}, {self.accident.name.lower()}: {'; '.join(self.problems[:4])}"
+
+
+class HostAccidents:
+    def __init__(self, accident: Accident, seed: int) -> None:
+        self.accident = accident
+        self.seed = seed
+        self.random = Random(f"accidents {accident.name} {seed}")
+        hosts = self.random.randint(HOSTS_MIN, HOSTS_MAX)
+        loss = self.random.choice((0.0, 0.0, 0.02, 0.05))
+        self.cluster = Cluster(hosts, seed=seed, conditions=Conditions(loss=loss))
+        self._busy: dict[int, None] = {}  # that an accident is under way for
+        self._gone: dict[int, None] = {}  # that do not come back
+        # All clocks were wrong alike when their agents started; or right, and days have passed since.
+        self._all_ahead_ms = self.random.choice((0, CLOCK_OFF_MS_MAX, -RUN_FOR_MS))
+
+    def run(self) -> Outcome:
+        cluster = self.cluster
+        if self.accident is Accident.STORM:
+            self._set_clocks(STORM_CLOCK_OFF_MS)
+        elif self.accident is Accident.CLOCKS:
+            for host in cluster.hosts:
+                host.wall_ahead_ms = self._all_ahead_ms
+        for host in cluster.hosts:
+            self._start(host.index)
+        cluster.run_for(self.random.randrange(FORMED_NS_MIN, FORMED_NS_MAX))
+        match self.accident:
+            case Accident.ROLLING:
+                self._restart_one_by_one()
+            case Accident.STORM:
+                self._storm()
+            case Accident.ADDRESSES:
+                self._pass_addresses_on()
+            case Accident.NAMES:
+                self._swap_names()
+            case Accident.CLOCKS:
+                self._set_clocks_and_restart()
+        while self._busy:
+            cluster.run_for(LOOK_NS)
+        return self._look_until_well()
+
+    # Accidents.
+
+    def _restart_one_by_one(self) -> None:
+        for host in self.cluster.hosts:
+            self._take_down(host.index, is_orderly=self.random.random() < 0.5)
+            self._back_later(host.index, is_reborn=True)
+            self.cluster.run_for(self.random.randrange(BETWEEN_NS_MIN, BETWEEN_NS_MAX))
+
+    def _storm(self) -> None:
+        hosts = list(range(len(self.cluster.hosts)))
+        killed = self.random.sample(hosts, max(2, 3 * len(hosts) // 4))
+        for place, index in enumerate(killed):
+            self._take_down(index, is_orderly=False)
+            self.cluster.run_for(self.random.randrange(SECOND // len(killed)))
+            if self.random.random() < 0.5:
+                self._turn_clock(index, STORM_CLOCK_OFF_MS)
+            self._back_later(index, is_reborn=place % 3 == 0, stays_down=self._stays_down())
+
+    def _pass_addresses_on(self) -> None:
+        """Each that is down gets the address of another of them, or one that nobody had. At most half at a
+        time: one whose peers all moved at once, and forgot it, would be known to nobody."""
+        hosts = list(range(len(self.cluster.hosts)))
+        for _round in range(2):
+            moved = self.random.sample(hosts, self.random.randint(2, len(hosts) // 2))
+            moved = [index for index in moved if index not in self._gone]
+            for index in moved:
+                self._take_down(index, is_orderly=self.random.random() < 0.3)
+            addresses = [self.cluster.hosts[index].address for index in moved]
+            self.random.shuffle(addresses)
+            for index, address in zip(moved, addresses, strict=True):
+                if self.random.random() < 0.2:
+                    address = self._new_address()
+                is_reborn, stays_down = self.random.random() < 0.5, self._stays_down()
+                self._back_later(index, is_reborn=is_reborn, stays_down=stays_down, address=address)
+            self.cluster.run_for(DOWN_NS_MAX + self.random.randrange(20 * SECOND))
+
+    def _swap_names(self) -> None:
+        hosts = list(range(len(self.cluster.hosts)))
+        for _round in range(2):
+            swapped = self.random.sample(hosts, self.random.randint(2, len(hosts) - 1))
+            names = [self.cluster.hosts[index].profile.name for index in swapped]
+            within_ns = self.random.choice((DOWN_UNSEEN_NS, DOWN_NS_MAX))
+            for place, index in enumerate(swapped):
+                self._take_down(index, is_orderly=self.random.random() < 0.3)
+                is_reborn = self.random.random() < 0.3
+                self._back_later(index, is_reborn=is_reborn, name=names[place - 1], within_ns=within_ns)
+                if within_ns == DOWN_NS_MAX and self.random.random() < 0.5:
+                    self.cluster.run_for(self.random.randrange(DOWN_NS_MAX))
+            self.cluster.run_for(DOWN_NS_MAX + self.random.randrange(20 * SECOND))
+
+    def _set_clocks_and_restart(self) -> None:
+        """Some while the agent runs, some before it is started again; by now most clocks are right."""
+        for host in self.cluster.hosts:
+            host.wall_ahead_ms = 0
+        for host in self.random.sample(self.cluster.hosts, len(self.cluster.hosts) // 3):
+            if self._all_ahead_ms <= 0:
+                self._turn_clock(host.index, CLOCK_OFF_MS_MAX)
+            if self.random.random() < 0.7:
+                self._take_down(host.index, is_orderly=self.random.random() < 0.3)
+                self._back_later(host.index, is_reborn=self.random.random() < 0.4)
+            self.cluster.run_for(self.random.randrange(BETWEEN_NS_MIN, BETWEEN_NS_MAX))
+
+    # What accidents are made of.
+
+    def _set_clocks(self, off_ms_max: int) -> None:
+        for host in self.cluster.hosts:
+            if self.random.random() < 0.5:
+                self._turn_clock(host.index, off_ms_max)
+
+    def _turn_clock(self, index: int, off_ms_max: int) -> None:
+        off_ms = self.random.choice((-off_ms_max, off_ms_max, self.random.randint(-off_ms_max, off_ms_max)))
+        self.cluster.hosts[index].wall_ahead_ms = off_ms
+
+    def _stays_down(self) -> bool:
+        return self.random.randrange(STAYS_DOWN_SHARE) == 0 and len(self._gone) < 2
+
+    def _new_address(self) -> Address:
+        return Address(f"10.9.{self.random.randrange(256)}.{self.random.randrange(1, 255)}", PORT)
+
+    def _take_down(self, index: int, *, is_orderly: bool) -> None:
+        if is_orderly:
+            self.cluster.command(index, self.random.choice((Restart(30_000), Leave())))
+            self.cluster.run_for(self.random.randrange(3 * SECOND))
+        self.cluster.kill(index)
+
+    def _back_later(
+        self,
+        index: int,
+        *,
+        is_reborn: bool,
+        stays_down: bool = False,
+        name: str | None = None,
+        address: Address | None = None,
+        within_ns: int = DOWN_NS_MAX,
+    ) -> None:
+        if stays_down:
+            self._gone[index] = None
+            return
+        self._busy[index] = None
+        wait_ns = self.random.randrange(DOWN_NS_MIN, within_ns)
+        back = partial(self._back, index, is_reborn=is_reborn, name=name, address=address)
+        self.cluster.call(self.cluster.now_ns + wait_ns, back)
+
+    def _back(self, index: int, *, is_reborn: bool, name: str | None, address: Address | None) -> None:
+        if is_reborn:
+            self.cluster.lose_folder(index)
+        self._start(index, name=name, address=address)
+        del self._busy[index]
+
+    def _start(self, index: int, *, name: str | None = None, address: Address | None = None) -> None:
+        """As a supervisor and the clients of the host would: the agent joins, the service is registered."""
+        cluster = self.cluster
+        cluster.start(index, name=name, address=address)
+        life = cluster.hosts[index].life
+        self._join(index, life)
+        wait_ns = self.random.randrange(REGISTERED_NS_MAX)
+        cluster.call(cluster.now_ns + wait_ns, lambda: self._register(index, life))
+
+    def _join(self, index: int, life: int) -> None:
+        """By the peers that were saved and by retry_join, again until it works."""
+        cluster = self.cluster
+        if not self._lives(index, life):
+            return
+        named = [host.address for host in cluster.hosts[:SEEDS_NAMED]]
+        asked = dict.fromkeys([*read_peers(cluster.rejoin(index))[:SEEDS_NAMED], *named])
+        request = cluster.give(index, Join(tuple(asked)))
+
+        def look() -> None:
+            if self._lives(index, life) and cluster.agent(index).replies.get(request) is not None:
+                self._join(index, life)
+            elif self._lives(index, life) and request not in cluster.agent(index).replies:
+                cluster.call(cluster.now_ns + SECOND, look)
+
+        cluster.call(cluster.now_ns + SECOND, look)
+
+    def _register(self, index: int, life: int) -> None:
+        if self._lives(index, life):
+            self.cluster.give(index, RegisterService(_web(index)))
+
+    def _lives(self, index: int, life: int) -> bool:
+        host = self.cluster.hosts[index]
+        return host.is_up and host.life == life
+
+    # Whether all is well.
+
+    def _look_until_well(self) -> Outcome:
+        """The last look counts: who is well for a moment only is not well."""
+        cluster, settled_ns = self.cluster, None
+        began_ns = cluster.now_ns
+        while cluster.now_ns < began_ns + WELL_NS:
+            cluster.run_for(LOOK_NS)
+            if next(self._problems(), None) is not None:
+                settled_ns = None
+            elif settled_ns is None:
+                settled_ns = cluster.now_ns - began_ns
+        problems = tuple(self._problems())
+        return Outcome(self.accident, self.seed, settled_ns, problems, cluster.digest)
+
+    def _problems(self) -> Iterator[str]:
+        running = [host for host in self.cluster.hosts if host.is_up]
+        wanted = sorted((host.profile.name, _service_id(host.index)) for host in running)
+        for observer in running:
+            yield from self._wrong_members(observer, running)
+            view = self.cluster.agent(observer.index).composite.view
+            shown = sorted(
+                (each.host.name, each.service.value.service_id)
+                for each in view.instances("web")
+                if each.status is Status.PASSING
+            )
+            if shown != wanted:
+                missing = [name for name, _ in wanted if name not in dict(shown)]
+                yield f"{observer.profile.name} lacks services of {missing}, shows {shown}"
+
+    def _wrong_members(self, observer: Host, running: Sequence[Host]) -> Iterator[str]:
+        roster = observer.core.commons.roster
+        for host in running:
+            if host is observer:
+                continue
+            member = roster.members.get(host.profile.node_id)
+            if member is None or member.status is not Standing.ALIVE:
+                status = member.status.value if member is not None else "unknown"
+                yield f"{observer.profile.name} calls {host.profile.name}, which runs, {status}"
+            elif (member.profile.name, member.profile.address) != (host.profile.name, host.address):
+                yield f"{observer.profile.name} knows {host.profile.name} by an old name or address"
+        if roster.present != len(running) - 1:
+            yield f"{observer.profile.name} lists {roster.present} others, of {len(running) - 1}"
+
+
+def _web(index: int) -> ServiceDefinition:
+    return ServiceDefinition(service_id=_service_id(index), name="web", port=80)
+
+
+def _service_id(index: int) -> str:
+    return f"web-{index}"
+
+
+def run(accident: Accident, seed: int) -> Outcome:
+    return HostAccidents(accident, seed).run()
+
+
+def _run(task: tuple[Accident, int]) -> Outcome:
+    return run(*task)
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description="Simulate accidents of hosts, a seed each.")
+    parser.add_argument("--seeds", type=int, default=200, help="how many of each accident")
+    parser.add_argument("--first", type=int, default=0)
+    parser.add_argument("--accidents", default="", help="names, with commas between; all without")
+    parser.add_argument("--jobs", type=int, default=multiprocessing.cpu_count())
+    asked = parser.parse_args()
+    named = [name.upper() for name in asked.accidents.split(",") if name]
+    accidents = [each for each in Accident if not named or each.name in named]
+    tasks = [(each, seed) for seed in range(asked.first, asked.first + asked.seeds) for each in accidents]
+    failed = 0
+    slowest_ns = dict.fromkeys(accidents, 0)
+    with multiprocessing.Pool(asked.jobs) as pool:
+        for outcome in pool.imap(_run, tasks):
+            if outcome.settled_ns is None:
+                failed += 1
+                sys.stdout.write(f"{outcome}\n")
+                sys.stdout.flush()
+            else:
+                slowest = max(slowest_ns[outcome.accident], outcome.settled_ns)
+                slowest_ns[outcome.accident] = slowest
+    told = ", ".join(f"{each.name.lower()} {slowest_ns[each] / SECOND:.0f} s" for each in accidents)
+    sys.stdout.write(f"All well after at most: {told}.\n")
+    sys.stdout.write(f"{len(tasks)} runs of {len(accidents)} accidents, {failed} failed.\n")
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
