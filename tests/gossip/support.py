@@ -26,7 +26,8 @@ E = TypeVar("E")
 
 def profile(name: str, *, node: str = "", host: str = "", meta: bytes = b"") -> Profile:
     node_id = hashlib.blake2b((node or name).encode(), digest_size=16).digest()
-    return Profile(node_id, name, Address(host or f"10.0.{node_id[0]}.{node_id[1]}", 8301), meta)
+    address = Address(f"10.0.{node_id[0]}.{node_id[1]}", 1_024 + node_id[2] * 200 + node_id[3] % 200)
+    return Profile(node_id, name, Address(host, 8301) if host else address, meta)
 
 
 def alive(name: str, *, generation: int = GENERATION, incarnation: int = 0) -> Alive:

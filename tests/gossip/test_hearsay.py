@@ -146,44 +146,6 @@ def test_a_member_that_was_not_present_moves_at_once(gone: claims.Claim) -> None
     assert stage.status("a") is Status.ALIVE
 
 
-def test_a_name_in_use_is_refused_whatever_its_case() -> None:
-    stage = Stage("web", "b")
-    stage.run_for(31 * SECOND)
-    for holder in ("web", "b"):
-        stage.tell(holder, claims.alive(profile(holder), GENERATION, 50))
-    newcomer = under("WEB", "other")
-    effects = stage.tell("b", newcomer)
-    assert of(effects, ConflictSeen) == [ConflictSeen(profile("web"), newcomer.profile)]
-    assert len(stage.core.commons.roster) == 2
-    assert of(stage.tell("b", newcomer), ConflictSeen) == []  # said, and not again for a while
-
-
-def test_two_that_took_a_name_at_once_are_settled_the_same_way_everywhere() -> None:
-    older, newer = under("web", "one", generation=GENERATION), under("web", "two", generation=GENERATION + 9)
-    holders = []
-    for order in ((older, newer), (newer, older)):
-        stage = Stage("b")
-        stage.tell("b", *order)
-        holders.append([member.profile for member in stage.core.commons.roster.members.values()][1:])
-    assert holders == [[older.profile], [older.profile]]
-
-
-def test_the_name_of_the_dead_is_taken_over_and_the_old_owner_goes_at_once() -> None:
-    stage = Stage("web", "b")
-    stage.tell("b", dead("web", "b"))
-    effects = stage.tell("b", under("web", "other"))
-    (gone, joined) = of(effects, MemberChanged)
-    assert (gone.member, gone.after, gone.evidence.cause.value) == (profile("web"), None, "replaced")
-    assert (joined.member.node_id, joined.before) == (profile("web", node="other").node_id, None)
-    assert of(stage.tell("b", alive("web")), MemberChanged) == []
-
-
-def test_my_own_name_is_nobody_elses() -> None:
-    stage = Stage("b")
-    effects = stage.tell("b", under("Me", "other"))
-    assert [each.holder.name for each in of(effects, ConflictSeen)] == ["me"]
-
-
 def test_a_copy_of_me_raises_my_generation_once_and_not_in_a_race() -> None:
     stage = Stage("b")
     for number in range(1, 20):

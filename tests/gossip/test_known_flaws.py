@@ -287,7 +287,8 @@ def test_complaint_4_a_name_in_use_names_both_sides() -> None:
     stage.run_for(31 * SECOND)
     stage.tell("web", claims.alive(profile("web"), GENERATION, 9))
     other = claims.alive(profile("web", node="other"), GENERATION + 1, 0)
-    (seen,) = of(stage.tell("b", other), ConflictSeen)
+    (ping,) = sent(stage.tell("b", other), Kind.PING, to="web")
+    (seen,) = of(stage.packet("web", Kind.ACK, sequence=ping.sequence), ConflictSeen)
     assert (seen.holder.address, seen.newcomer.address) == (profile("web").address, other.profile.address)
 
 

@@ -92,14 +92,14 @@ def test_counts_and_digest_follow_every_move() -> None:
     assert roster_of("a", "b").digest == roster_of("b", "a").digest
 
 
-def test_tombstones_are_reaped_at_their_time_and_their_generation_is_remembered() -> None:
+def test_tombstones_are_reaped_at_their_time_and_how_they_stood_is_remembered() -> None:
     roster = roster_of("a", "b")
     member = die(roster, "a")
     roster.reap_at(member, 100)
     assert roster.reap(99) == []
     assert roster.reap(100) == [member]
     assert profile("a").node_id not in roster.members
-    assert roster.reaped == {profile("a").node_id: member.standing.generation}
+    assert roster.reaped == {profile("a").node_id: member.standing}
 
 
 def test_who_returns_is_not_reaped() -> None:

@@ -68,7 +68,7 @@ def test_equal_rosters_cost_a_digest() -> None:
     stage = Stage("a", "b")
     ask = SyncMessage(stage.core.digest(), (part("a"),))
     (answer,) = of(stage.report(asked(1, ask)), AnswerSync)
-    assert answer.message == SyncMessage(stage.core.digest())
+    assert answer.message == SyncMessage(stage.core.digest(), wall_ms=GENERATION)
 
 
 def test_the_last_turn_brings_what_the_other_side_lacks_or_has_older() -> None:

@@ -17,6 +17,7 @@ MESSAGES = st.builds(
     st.booleans(),
     st.integers(0, 1 << 53),
     st.booleans(),
+    st.integers(0, (1 << 48) - 1),
 )
 
 
@@ -62,6 +63,9 @@ def test_ten_thousand_members_fit_and_an_endless_roster_is_cut_off() -> None:
         [1, False, 0, True, True, [[b"", b"", -1]]],
         [1, False, 0, True, True, [[bytes(5_000), b"", 0]]],
         [1, False, 0, True, True, [["", b"", 0]]],
+        [1, False, 0, True, True, [], -1],
+        [1, False, 0, True, True, [], True],
+        [1, False, 0, True, True, [], 1 << 48],
     ],
 )
 def test_what_is_no_roster_is_malformed(fields: list[object]) -> None:
@@ -70,5 +74,9 @@ def test_what_is_no_roster_is_malformed(fields: list[object]) -> None:
 
 
 def test_fields_of_later_versions_are_ignored() -> None:
-    message = Joining().add(cbor2.dumps([1, True, 0, True, True, [[b"a", b"", 0, "new"]], "newer"]))
-    assert message == SyncMessage(1, (SyncPart(b"a"),), is_join=True)
+    message = Joining().add(cbor2.dumps([1, True, 0, True, True, [[b"a", b"", 0, "new"]], 5, "newer"]))
+    assert message == SyncMessage(1, (SyncPart(b"a"),), is_join=True, wall_ms=5)
+
+
+def test_agents_of_before_did_not_say_their_date() -> None:
+    assert Joining().add(cbor2.dumps([1, True, 0, True, True, []])) == SyncMessage(1, is_join=True)

@@ -56,9 +56,8 @@ class Sharing:
         interner: Interner | None = None,
     ) -> None:
         me = gossip.commons.me
-        build_wall_ms = gossip.commons.settings.build_wall_ms
-        identity = OwnIdentity(me.profile.node_id, me.generation, build_wall_ms)
-        self.replication = Replication(now, identity, random, interner)
+        identity = OwnIdentity(me.profile.node_id, me.generation)
+        self.replication = Replication(now, identity, random, interner, gossip.commons.clocks)
         self.mirror = Mirror(published.view, presence)
         self._gossip = gossip
         self._published = published
@@ -133,12 +132,12 @@ class Sharing:
         if after is None or after.status is Status.LEFT:
             if self._saved.pop(short, None) is not None:
                 self.mirror.forget(now, short)
-            self.replication.member_gone(now, short, is_left=True)
+            self.replication.member_left(now, short, _over(change))
         elif after.status is Status.FAILED:
             if short in self._saved:
                 self.replication.joined(now, short)
                 self._recall(now, short)
-            self.replication.member_gone(now, short, is_left=False)
+            self.replication.member_failed(now, short)
         elif change.before is None or not change.before.is_present:
             self.replication.joined(now, short)
             self._recall(now, short)
@@ -277,6 +276,13 @@ class Sharing:
     def _called(self, short: bytes) -> str:
         member = self._gossip.commons.roster.by_short.get(short)
         return member.profile.name if member is not None else short.hex()
+
+
+def _over(change: MemberChanged) -> int:
+    """The generation that is over; none if it was present, gave way to another, and may be right."""
+    if change.after is not None:
+        return change.after.generation
+    return 0 if change.before is None or change.before.is_present else change.before.generation
 
 
 def _service_key(service_id: str) -> str:

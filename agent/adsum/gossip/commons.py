@@ -11,6 +11,7 @@ from collections.abc import Callable, Hashable
 from random import Random
 from typing import NamedTuple
 
+from adsum.clocks import Clocks
 from adsum.gossip import ages, phi, suspicion
 from adsum.gossip.beats import Beats
 from adsum.gossip.broadcasts import HEAD_BYTES, Broadcasts, Class
@@ -73,6 +74,7 @@ class Commons:
         self.roster = Roster(random, members_max=settings.members_max)
         self.health = Health()
         self.guard = Guard(settings.probe_interval_ns)
+        self.clocks = Clocks(settings.build_wall_ms, self.roster.generations)
         self.broadcasts = Broadcasts(
             members_max=settings.members_max, retransmit_mult=settings.retransmit_mult
         )

@@ -90,7 +90,7 @@ class Core:
         self._cases = Cases(self._commons)
         self._hearsay = Hearsay(self._commons, self._cases)
         self._prober = Prober(self._commons, self._cases, self._hearsay)
-        self._hearsay.checker = self._prober
+        self._hearsay.rivals.checker = self._prober
         self._relays = Relays(self._commons)
         self._syncs = Syncs(self._commons, self._hearsay)
         self._commons.digest = self._syncs.short_digest
@@ -312,9 +312,9 @@ class Core:
             self._relays.ask(now, source, packet.sequence, packet.about, packet.amount)
         elif packet.kind == Kind.REFUSAL:
             self._refused(source, header, packet)
-        answers = self._hearsay.take_answers() if self._hearsay.answers else ()
-        if answers and is_known:
-            self._commons.send(now, source, Kind.GOSSIP, first=answers, beats=b"")
+        corrections = self._hearsay.corrections.take() if self._hearsay.corrections else ()
+        if corrections and is_known:
+            self._commons.send(now, source, Kind.GOSSIP, first=corrections, beats=b"")
 
     def _acked(self, now: Now, header: Header, packet: Packet) -> None:
         if self._relays.knows(packet.sequence) and self._relays.answered(now, packet.sequence):

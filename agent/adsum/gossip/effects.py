@@ -48,6 +48,7 @@ class SyncMessage:
     is_join: bool = False
     use_generation: int = 0  # a joiner whose clock is too far ahead is told what to use instead
     wants_answer: bool = True  # without, the stream ends with this turn and nothing is reported about it
+    wall_ms: int = 0  # the teller's date; nought when it is not said
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,6 +173,16 @@ class GenerationAdvised:
 
 
 @dataclass(frozen=True, slots=True)
+class ClockCompared:
+    """This host's date is so far ahead of most members' (negative: behind); said when it moved by a second.
+
+    With how many others it was compared."""
+
+    ahead_ms: int
+    others: int
+
+
+@dataclass(frozen=True, slots=True)
 class JoinEnded:
     address: Address
     error: str  # empty when it worked
@@ -204,6 +215,7 @@ Effect = (
     | IsolationChanged
     | GenerationRaised
     | GenerationAdvised
+    | ClockCompared
     | JoinEnded
     | LeaveDone
     | Refused

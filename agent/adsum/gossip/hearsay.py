@@ -6,16 +6,15 @@ after a mass restart that is what ends the disagreement. Verdicts about stranger
 introduced.
 
 Identity. Members are keyed by their id. The same id from another address is let in at once if the member
-was not present, else only after the old address failed to answer. A name belongs to whoever holds it while
-present; two that took it within half a minute, on two sides of a cluster, are told apart the same way
-everywhere."""
+was not present, else only after the old address failed to answer. Who has an address or a name that two
+claim, `rivals` decides."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Protocol
 
 from adsum.allowance import Allowance
+from adsum.clocks import GENERATION_STEP_MAX
 from adsum.gossip import claims, evidence
 from adsum.gossip.broadcasts import Class
 from adsum.gossip.cases import Cases
@@ -32,36 +31,28 @@ from adsum.gossip.claims import (
     UserEvent,
 )
 from adsum.gossip.commons import Commons, Timer
-from adsum.gossip.effects import ConflictSeen, EventHeard, GenerationRaised, Note
+from adsum.gossip.corrections import Corrections
+from adsum.gossip.effects import EventHeard, GenerationRaised, Note
 from adsum.gossip.events import Events
 from adsum.gossip.evidence import Cause, Evidence
 from adsum.gossip.members import Member
 from adsum.gossip.newcomers import Newcomer, Newcomers
 from adsum.gossip.order import Departure, Rank, Restarting, Standing, Status
+from adsum.gossip.rivals import CONFLICT_AGAIN_NS, Rivals
 from adsum.gossip.source import FROM_MEMBER, Source
-from adsum.gossip.wire import VERSION_MAX, VERSION_MIN, Flag, Kind
-from adsum.now import HOUR, MILLISECOND, SECOND, Now
+from adsum.gossip.wire import VERSION_MAX, VERSION_MIN, Kind
+from adsum.now import MILLISECOND, SECOND, Now
 
-GENERATION_AHEAD_MS_MAX = 24 * HOUR // MILLISECOND
-NAME_SETTLED_NS = 30 * SECOND
-CONFLICT_AGAIN_NS = 30 * SECOND
-CONFLICTS_REMEMBERED_MAX = 256
 BEGIN_AGAIN_NS = SECOND
-ANSWERS_MAX = 8
+# Who lost its data folder and meets its own last lives outdoes each of them at once. Two agents that are told
+# to advertise one address would race, so from then on it is rare.
+OUTDONE_AT_ONCE = 3
+OUTDONE_A_SECOND = 1 / 30
 # Strangers that members' datagrams may introduce. What a storm announces beyond it comes with the next sync
 # if it is true; a mass start introduces its members through syncs anyway.
 INTRODUCED_AT_ONCE = 1_024
 INTRODUCED_A_SECOND = 256
-
-
-class Checker(Protocol):
-    """Asks the old address of a member whether it is still there; calls `moved` when it is not."""
-
-    def check(self, now: Now, member: Member, told: Alive | Left) -> None: ...
-
-    def look_too(self, now: Now, member: Member) -> None: ...
-
-    def forget(self, member: Member) -> None: ...
+NEVER = Standing(-1, 0, 0, 0)
 
 
 class Hearsay:
@@ -69,12 +60,12 @@ class Hearsay:
         self.commons = commons
         self.cases = cases
         self.events = Events()
-        self.checker: Checker
-        self.answers: dict[bytes, bytes] = {}  # what the teller of old news should know, by subject
+        self.corrections = Corrections(commons.tally)
+        self.rivals = Rivals(commons, self.corrections, self.purge)
         self.newcomers = Newcomers(commons, self._admit)
         self.asks_for_more: Callable[[Now, Address], None]  # opens a sync; `sync` knows how
         self._introductions = Allowance(a_second=INTRODUCED_A_SECOND, at_once=INTRODUCED_AT_ONCE)
-        self._conflicts_ns: dict[tuple[bytes, bytes], int] = {}
+        self._outdone = Allowance(a_second=OUTDONE_A_SECOND, at_once=OUTDONE_AT_ONCE)
         self._last_clash_ns = -CONFLICT_AGAIN_NS
         self._begun_ns = -BEGIN_AGAIN_NS
         self._above = 0  # the latest life of mine that somebody told of, while its turn has not come
@@ -87,7 +78,7 @@ class Hearsay:
                 self._hear_event(now, claim)
             case RestartingSoon():
                 self._hear_restarting(now, claim)
-            case _ if self._is_wild(now, claim.subject, claim.standing.generation):
+            case _ if self.is_wild(now, claim.subject, claim.standing.generation):
                 self.commons.tally.drop("generation ahead")
             case _ if claim.subject == self.commons.me.short:
                 self._hear_about_me(now, claim, source)
@@ -106,7 +97,7 @@ class Hearsay:
     ) -> None:
         """One member as a sync tells it. A dead one comes with its verdict, so it was never alive to us."""
         newest = told.standing if verdict is None else max(told.standing, verdict.standing)
-        if self._is_wild(now, told.subject, newest.generation):
+        if self.is_wild(now, told.subject, newest.generation):
             self.commons.tally.drop("generation ahead")
             return
         if told.subject == self.commons.me.short:
@@ -130,15 +121,16 @@ class Hearsay:
             return claims.accusation(verdict)
         return verdict
 
-    def take_answers(self) -> tuple[bytes, ...]:
-        answers, self.answers = tuple(self.answers.values()), {}
-        return answers
-
     # Alive.
 
     def _hear_alive(self, now: Now, told: Alive, source: Source, *, age_s: int = 0) -> None:
         member = self.commons.roster.by_short.get(told.subject)
-        if member is None:
+        if told.profile.address == self.commons.me.profile.address:
+            self._hear_of_my_address(now, told)
+        elif member is None:
+            self._meet(now, told, source, age_s=age_s)
+        elif self._goes_back(now, member, told, source):
+            self.purge(now, member, Cause.REPLACED)
             self._meet(now, told, source, age_s=age_s)
         elif told.standing <= member.standing:
             self._hear_nothing_new(member, told)
@@ -147,16 +139,19 @@ class Hearsay:
         elif self._is_acceptable(told):
             self._hear_of_known(now, member, told, source)
 
+    def _goes_back(self, now: Now, member: Member, told: Alive, source: Source) -> bool:
+        """By its own word: its clock was days ahead, we let it in all the same, and most others did not."""
+        if told.standing.generation >= member.standing.generation or source.sender != told.subject:
+            return False
+        return source.is_member and self.commons.clocks.is_ahead(now, member.standing.generation)
+
     def _hear_nothing_new(self, member: Member, told: Alive) -> None:
         """Old news about the dead is what keeps zombies alive: who tells it is told better."""
         if member.verdict is None or told.standing == member.standing:
             return
-        if len(self.answers) >= ANSWERS_MAX:
-            self.commons.tally.answers_cut += 1
-        else:
-            verdict = member.verdict
-            grounds = claims.accusation(verdict) if isinstance(verdict, Dead) else verdict
-            self.answers[member.short] = grounds.encoded
+        verdict = member.verdict
+        grounds = claims.accusation(verdict) if isinstance(verdict, Dead) else verdict
+        self.corrections.put(member.short, grounds.encoded)
 
     def _hear_of_known(self, now: Now, member: Member, told: Alive, source: Source) -> None:
         is_new_life = told.standing.generation > member.standing.generation
@@ -167,19 +162,24 @@ class Hearsay:
             and member.standing.rank == Rank.ALIVE
             and not self._is_away(now, member)
         ):
-            self.checker.check(now, member, told)
-        elif told.profile.name.casefold() == member.profile.name.casefold() or self._may_be_called(
-            now, told, source
-        ):
-            self.accept(now, member, told)
+            self.rivals.checker.check(now, member, told)
+        else:
+            self.accept(now, member, told, source)
 
-    def accept(self, now: Now, member: Member, told: Alive) -> None:
+    def accept(self, now: Now, member: Member, told: Alive, source: Source) -> None:
         """It says something newer than all verdicts: a refutation, a restart, or another description."""
         commons = self.commons
         before = member.standing
         if told.standing <= before:
             return
         is_new_life = told.standing.generation > before.generation
+        has_place = _place(told.profile) == _place(member.profile)
+        if not has_place and not self.rivals.makes_room(now, told, source):
+            # Its last life is over and must not keep a name that another waits for: two that swapped theirs
+            # would shut each other out.
+            if is_new_life and source.is_member:
+                self.purge(now, member, Cause.REPLACED)
+            return
         self.cases.close(now, member, is_refuted=not is_new_life)
         if is_new_life:
             commons.beats.forget(member)
@@ -202,8 +202,13 @@ class Hearsay:
             self.newcomers.ask(now, told, joins=joins)
         elif source.address is not None and not self._introductions.take(now.monotonic_ns):
             commons.tally.drop("introductions")
-        elif self._may_be_called(now, told, source):
+        elif self.rivals.makes_room(now, told, source, is_gone=self._is_gone(told)):
             self._add(now, told, age_s=age_s)
+
+    def _is_gone(self, told: Alive) -> bool:
+        """By a verdict that was heard before, or with it."""
+        verdict = self.commons.roster.verdicts.get(told.subject)
+        return isinstance(verdict, Dead | Left) and verdict.standing > told.standing
 
     def _admit(self, now: Now, newcomer: Newcomer) -> None:
         """It answered, so it is there, whoever introduced it."""
@@ -216,15 +221,16 @@ class Hearsay:
             self.asks_for_more(now, member.profile.address)
 
     def _take_in(self, now: Now, told: Alive) -> bool:
-        """One port has one process: whoever answers there now is not who was there before."""
+        """It is there. If its clock was turned back, and others know a later life at its address, it is told
+        of that, outdoes it, and comes again."""
         roster, address = self.commons.roster, told.profile.address
         if not self._is_acceptable(told):
             return False
-        before = roster.by_address.get(address)
-        if before is not None and before.standing.is_present:
-            self.purge(now, before, Cause.REPLACED)
         source = Source(address, told.subject, is_member=False)
-        if not self._may_be_called(now, told, source):
+        if not self.rivals.makes_room(now, told, source):
+            first = self.corrections.take()
+            if first:
+                self.commons.send(now, address, Kind.GOSSIP, first=first, beats=b"")
             return False
         if roster.is_full and (dispensable := roster.dispensable()) is not None:
             self.purge(now, dispensable, Cause.CROWDED_OUT)
@@ -257,21 +263,20 @@ class Hearsay:
 
     def _is_acceptable(self, told: Alive) -> bool:
         profile = told.profile
-        if told.standing.generation <= self.commons.roster.reaped.get(profile.node_id, -1):
-            self.commons.tally.drop("reaped generation")
+        if told.standing <= self.commons.roster.reaped.get(profile.node_id, NEVER):
+            self.commons.tally.drop("reaped")
             return False
         if profile.version_min > VERSION_MAX or profile.version_max < VERSION_MIN:
             self.commons.tally.drop("version range")
             return False
         return True
 
-    def _is_wild(self, now: Now, subject: bytes, generation: int) -> bool:
+    def is_wild(self, now: Now, subject: bytes, generation: int) -> bool:
         """From a clock that is days ahead, or made up. A verdict is as bad as a life: whoever believed it of
         a member, or of itself, could only go beyond it to where nobody lets it in."""
-        ahead_ms = generation - now.wall_ms
-        if ahead_ms <= GENERATION_AHEAD_MS_MAX or now.wall_ms <= self.commons.settings.build_wall_ms:
+        if generation <= self._known_generation(subject) + GENERATION_STEP_MAX:
             return False
-        return generation > self._known_generation(subject)
+        return self.commons.clocks.is_ahead(now, generation)
 
     def _known_generation(self, subject: bytes) -> int:
         if subject == self.commons.me.short:
@@ -279,60 +284,19 @@ class Hearsay:
         member = self.commons.roster.by_short.get(subject)
         return member.standing.generation if member is not None else -1
 
-    # Names and addresses.
-
-    def _may_be_called(self, now: Now, told: Alive, source: Source) -> bool:
-        """The name is free, or its holder is gone and makes room, or the newcomer is not let in."""
-        commons = self.commons
-        if told.profile.name.casefold() == commons.me.profile.name.casefold():
-            self.conflict(now, commons.me.profile, told.profile, source.address)
-            return False
-        holder = commons.roster.by_name_of(told.profile.name)
-        if holder is None or holder.profile.node_id == told.profile.node_id:
-            return True
-        gives_way = source.is_member and self._gives_way(now, holder, told)
-        if holder.standing.is_present and not gives_way:
-            self.conflict(now, holder.profile, told.profile, source.address)
-            return False
-        self.purge(now, holder, Cause.REPLACED)
-        return True
-
-    def _gives_way(self, now: Now, holder: Member, told: Alive) -> bool:
-        """Both are new to us, so another part of the cluster may have met them in the other order."""
-        if now.monotonic_ns - holder.known_since_ns > NAME_SETTLED_NS:
-            return False
-        newcomer = (told.standing.generation, told.profile.node_id)
-        return newcomer < (holder.standing.generation, holder.profile.node_id)
-
     def _is_away(self, now: Now, member: Member) -> bool:
         return member.restarting_until_ns > now.monotonic_ns
 
-    def conflict(self, now: Now, holder: Profile, newcomer: Profile, told_from: Address | None) -> None:
-        commons = self.commons
-        commons.tally.conflicts += 1
-        pair = (holder.node_id, newcomer.node_id)
-        last_ns = self._conflicts_ns.get(pair)
-        if last_ns is not None and now.monotonic_ns - last_ns < CONFLICT_AGAIN_NS:
-            return
-        self._conflicts_ns.pop(pair, None)
-        while len(self._conflicts_ns) >= CONFLICTS_REMEMBERED_MAX:
-            del self._conflicts_ns[next(iter(self._conflicts_ns))]
-        self._conflicts_ns[pair] = now.monotonic_ns
-        commons.effects.append(ConflictSeen(holder, newcomer))
-        if told_from is None or told_from == newcomer.address:
-            commons.send_bare(
-                now, newcomer.address, Kind.REFUSAL, about=holder.node_id[:8], flags=Flag.CONFLICT
-            )
-
     def purge(self, now: Now, member: Member, cause: Cause) -> None:
-        """Gone at once, and for this generation for good if another took its name."""
+        """Gone at once. Whoever was dead or left stays so; whoever was present gave way, to one that may be
+        mistaken, and is taken in when it is told of again and there is room."""
         commons = self.commons
-        self.checker.forget(member)
+        self.rivals.checker.forget(member)
         self.cases.close(now, member, is_refuted=False)
         commons.beats.forget(member)
         commons.roster.remove(member)
         self.newcomers.gone(member.short)
-        if cause is not Cause.CROWDED_OUT:
+        if not member.standing.is_present:
             commons.roster.remember_reaped(member)
         commons.tell_change(member.profile, member.standing, None, Evidence(cause))
 
@@ -346,8 +310,8 @@ class Hearsay:
             self.cases.confirm(now, member, claim)
         elif claim.standing > member.standing:
             self._hear_worse(now, member, claim)
-        elif member.verdict is None and not isinstance(claim, Suspect) and len(self.answers) < ANSWERS_MAX:
-            self.answers[claim.subject] = member.alive.encoded  # it is back; the teller has not heard
+        elif member.verdict is None and not isinstance(claim, Suspect):
+            self.corrections.put(claim.subject, member.alive.encoded)  # it is back; the teller has not heard
 
     def _hear_worse(self, now: Now, member: Member, claim: Suspect | Dead | Left) -> None:
         """A copy of its data folder, not let in, says goodbye in its name: nobody that is present leaves in a
@@ -355,14 +319,14 @@ class Hearsay:
         is_unmet = claim.standing.generation > member.standing.generation
         match claim:
             case Left() if is_unmet and member.standing.is_present and not self._is_away(now, member):
-                self.checker.check(now, member, claim)
+                self.rivals.checker.check(now, member, claim)
             case Suspect():
                 self.cases.close(
                     now, member, is_refuted=False
                 )  # of an earlier incarnation, never refuted here
                 self.cases.begin(now, member, claim)
                 if self.commons.hears is not None and not self.commons.hears.is_sync:
-                    self.checker.look_too(now, member)
+                    self.rivals.checker.look_too(now, member)
             case Dead():
                 self.cases.died(now, member, claim, evidence.of_death(claim, self.cases.parts(now, member)))
             case Left():
@@ -415,8 +379,8 @@ class Hearsay:
 
     def _correct(self, claim: Alive | Suspect | Dead | Left) -> None:
         """Old news about me; whoever still believes an accusation is told that it is over."""
-        if not isinstance(claim, Alive) and len(self.answers) < ANSWERS_MAX:
-            self.answers[claim.subject] = self.commons.me.alive.encoded
+        if not isinstance(claim, Alive):
+            self.corrections.put(claim.subject, self.commons.me.alive.encoded)
 
     def _refute(self, now: Now, claim: Alive | Suspect | Dead | Left) -> None:
         commons = self.commons
@@ -444,10 +408,22 @@ class Hearsay:
     def _clash(self, now: Now, claim: Alive, source: Source) -> None:
         """Somebody else lives under my id, or I did once and moved. Raising is rationed: two clones would
         race."""
-        self.conflict(now, self.commons.me.profile, claim.profile, source.address)
+        self.rivals.conflict(now, self.commons.me.profile, claim.profile, source.address)
         if now.monotonic_ns - self._last_clash_ns >= CONFLICT_AGAIN_NS:
             self._last_clash_ns = now.monotonic_ns
             self._begin_again(now, claim.standing.generation)
+
+    def _hear_of_my_address(self, now: Now, told: Alive) -> None:
+        """A member at my own address is a life of this host before it lost its data folder, or a host that
+        had the address before. I am who answers here, so I outdo it; unless it outdoes me again, for then two
+        agents advertise one address."""
+        me = self.commons.me
+        if told.standing.generation >= me.generation:
+            if self._outdone.take(now.monotonic_ns):
+                self._begin_again(now, told.standing.generation)
+            else:
+                self.rivals.conflict(now, me.profile, told.profile, None)
+        self.corrections.put(me.short, me.alive.encoded)
 
     def _begin_again(self, now: Now, above: int) -> None:
         """All that I publish is published anew: once a second at most, whatever is said of me."""
@@ -479,6 +455,10 @@ class Hearsay:
             self.commons.effects.append(EventHeard(event))
             key = (event.subject, event.clock, event.number)
             self.commons.broadcast(now, key, event.encoded, Class.EVENTS)
+
+
+def _place(profile: Profile) -> tuple[str, Address]:
+    return profile.name.casefold(), profile.address
 
 
 def _can_be_refuted(claim: Alive | Suspect | Dead | Left) -> bool:

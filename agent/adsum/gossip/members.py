@@ -3,7 +3,7 @@
 Members present are probed in a shuffled round: each once a lap, newcomers dropped in at a random place of
 the lap, so that nobody waits longer than two laps (SWIM section 4.3). The failed and the left stay as
 tombstones, for 72 and 24 hours, so that late news cannot revive them; of those reaped, the last 4,096 are
-remembered by their generation."""
+remembered by how they stood."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ class Roster:
         self.counts = dict.fromkeys(Status, 0)
         self.digest = 0  # of all standings: equal digests, equal rosters
         self.members_max = members_max
-        self.reaped: dict[bytes, int] = {}  # node id → generation that is gone for good
+        self.reaped: dict[bytes, Standing] = {}  # by node id: who was dead or left stays so, as far as this
         self.verdicts: dict[bytes, Suspect | Dead | Left] = {}  # about members not introduced yet
         self._reap_at: dict[Member, int] = {}
         self._random = random
@@ -147,7 +147,7 @@ class Roster:
         self.reaped.pop(node_id, None)
         while len(self.reaped) >= REAPED_MAX:
             del self.reaped[next(iter(self.reaped))]
-        self.reaped[node_id] = member.standing.generation
+        self.reaped[node_id] = member.standing
 
     def keep_verdict(self, verdict: Suspect | Dead | Left) -> None:
         """Its subject may be introduced later, by somebody who has not heard."""
@@ -157,6 +157,10 @@ class Roster:
         if before is not None and before.standing > verdict.standing:
             verdict = before
         self.verdicts[verdict.subject] = verdict
+
+    def generations(self) -> list[int]:
+        """Of those present."""
+        return [each.standing.generation for each in self.members.values() if each.standing.is_present]
 
     # Who is next, and who at random.
 

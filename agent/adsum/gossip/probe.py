@@ -21,6 +21,7 @@ from adsum.gossip.hearsay import Hearsay
 from adsum.gossip.members import Member
 from adsum.gossip.order import Rank
 from adsum.gossip.rtt import Path
+from adsum.gossip.source import FROM_MEMBER
 from adsum.gossip.suspicion import CONFIRMATIONS, confirmations_wanted
 from adsum.gossip.wire import Flag, Header, Kind, Packet
 from adsum.now import MILLISECOND, SECOND, Now
@@ -45,6 +46,7 @@ class Probe:
         "member",
         "nackers",
         "refusers",
+        "rival",
         "sent_ns",
         "sequence",
         "told",
@@ -58,6 +60,7 @@ class Probe:
         self.sent_ns = sent_ns
         self.deadline_ns = deadline_ns
         self.told: Alive | Left | None = None  # of a life elsewhere; true unless the member answers as it was
+        self.rival: Alive | None = None  # claims its name from elsewhere; a conflict if the member answers
         self.helpers: list[Member] = []
         self.nackers: dict[bytes, None] = {}
         self.refusers: dict[bytes, None] = {}
@@ -92,6 +95,12 @@ class Prober:
             probe = self._begin(now, member, self.commons.settings.probe_interval_ns)
         if probe is not None and (probe.told is None or probe.told.standing < told.standing):
             probe.told = told
+
+    def challenge(self, now: Now, holder: Member, told: Alive) -> None:
+        """Is it still there whose name another claims? Only then do two have it."""
+        probe = self._by_member.get(holder) or self._begin_out_of_turn(now, holder)
+        if probe is not None:
+            probe.rival = told
 
     def look_at_overdue(self, now: Now, peers: list[Member]) -> None:
         """A counter older than nearly any other's is no evidence, but a reason not to wait for one's turn."""
@@ -189,6 +198,8 @@ class Prober:
         elif not (packet.about == member.short and self._is_helper(probe, header.sender)):
             self.commons.tally.drop("ack of another")
             return
+        elif probe.told is not None:
+            return  # the helper may know it where it is now; asked is whether it still is where it was
         else:
             self._note_detour(member)
         commons = self.commons
@@ -259,12 +270,14 @@ class Prober:
         self.commons.refusing.pop(probe.member.short, None)
         self._note_target(probe.member, is_failed=False)
         match probe.told:
-            case Left() as told if generation is not None and generation >= told.standing.generation:
-                self.hearsay.depart(now, probe.member, told)
+            case Alive() | Left() as told if (generation or 0) >= told.standing.generation:
+                self._take(now, probe.member, told)
             case Left():
                 self.commons.tally.drop("farewell of a copy")
             case Alive(profile=copy):  # the old one is there
-                self.hearsay.conflict(now, probe.member.profile, copy, None)
+                self.hearsay.rivals.conflict(now, probe.member.profile, copy, None)
+        if probe.rival is not None:
+            self.hearsay.rivals.conflict(now, probe.member.profile, probe.rival.profile, None)
 
     def _conclude_if_refused(self, now: Now, probe: Probe) -> None:
         wanted = self.commons.refusals_wanted(probe.member.short)
@@ -297,7 +310,7 @@ class Prober:
         if isinstance(told, Left):
             self.hearsay.depart(now, member, told)
         else:
-            self.hearsay.accept(now, member, told)
+            self.hearsay.accept(now, member, told, FROM_MEMBER)
 
     def _judge(self, now: Now, probe: Probe, *, is_refused: bool) -> None:
         commons, member = self.commons, probe.member
@@ -320,10 +333,10 @@ class Prober:
             *(now, probe.member),
             refusers=tuple(probe.refusers),
             legs=int(legs),
-            challenge=self.challenge(now, probe),
+            challenge=self._surprise(now, probe),
         )
 
-    def challenge(self, now: Now, probe: Probe) -> float:
+    def _surprise(self, now: Now, probe: Probe) -> float:
         rtt, member = self.commons.rtt, probe.member
         unanswered = [rtt.unanswered(member.path, now.monotonic_ns - probe.sent_ns, ways=1)]
         if probe.widened_ns:
@@ -334,7 +347,7 @@ class Prober:
 
     def challenge_of(self, now: Now, member: Member) -> float:
         probe = self._by_member.get(member)
-        return self.challenge(now, probe) if probe is not None else 0.0
+        return self._surprise(now, probe) if probe is not None else 0.0
 
     def void_all(self) -> None:
         """After a pause, silence proves nothing about anybody."""

@@ -18,6 +18,7 @@ from adsum.gossip.claims import Address, Alive, BadClaim, Dead, Left, Suspect
 from adsum.gossip.commons import Commons, Hears, Timer
 from adsum.gossip.effects import (
     AnswerSync,
+    ClockCompared,
     CloseSync,
     GenerationAdvised,
     JoinEnded,
@@ -25,7 +26,7 @@ from adsum.gossip.effects import (
     SyncMessage,
     SyncPart,
 )
-from adsum.gossip.hearsay import GENERATION_AHEAD_MS_MAX, Hearsay
+from adsum.gossip.hearsay import Hearsay
 from adsum.gossip.members import Member
 from adsum.gossip.order import Standing
 from adsum.gossip.phi import push_time_s
@@ -43,6 +44,8 @@ JOIN_TRIES_MAX = 20
 JOIN_AGAIN_NS = SECOND // 2
 SCALE_ABOVE = 32  # members; beyond, the interval grows with the logarithm, as memberlist's does
 LIMIT_NS = 30 * SECOND
+CLOCK_TOLD_MS = 1_000
+NOBODY_THERE = "it answered, but nobody that it lists could be taken in; its log and ours say why"
 FAREWELL_PEERS_PER_GOSSIP_NODE = 2
 # Who is told of more than so many times the members it knew is new here, and its news are nobody else's.
 NEWCOMER_SHARE = 2
@@ -73,6 +76,7 @@ class Syncs:
         self._repair_ns = 0
         self._seen_digest = 0
         self._settled_ns = 0
+        self._told_ahead_ms = 0
         self._served: dict[int, tuple[Source, str]] = {}  # by ticket: who asked, and from where
         hearsay.asks_for_more = self.ask_for_more
 
@@ -150,7 +154,7 @@ class Syncs:
         self._opened[self._tickets] = Opened(address, join_tries, is_for_more)
         commons.timers.set((Timer.SYNC_LIMIT, (self._tickets, True)), now.monotonic_ns + LIMIT_NS)
         commons.tally.syncs_opened += 1
-        message = SyncMessage(self.digest(), (self._my_part(),), is_join=join_tries > 0)
+        message = SyncMessage(self.digest(), (self._my_part(),), is_join=join_tries > 0, wall_ms=now.wall_ms)
         commons.effects.append(OpenSync(self._tickets, address, message))
 
     def answered(self, now: Now, ticket: int, message: SyncMessage) -> None:
@@ -159,9 +163,12 @@ class Syncs:
             return
         commons = self.commons
         commons.timers.cancel((Timer.SYNC_LIMIT, (ticket, True)))
-        self._follow_advice(message.use_generation)
+        self._hear_clock(now, opened.address, message)
+        self._follow_advice(now, message.use_generation)
         # Whom we asked, we believe; and whom an operator has us join may know a cluster of any size.
         parts_max = commons.settings.members_max if opened.join_tries else self._parts_max(FROM_MEMBER)
+        if opened.join_tries and not commons.roster.present:
+            commons.clocks.look_at(now, self._generations_in(message))
         told = self._merge(now, message.parts, FROM_MEMBER, parts_max)
         if message.parts:
             closing = tuple(self._newer_than(told, now))
@@ -171,7 +178,7 @@ class Syncs:
         self._compared(now)
         commons.effects.append(CloseSync(ticket, SyncMessage(self.digest(), closing)))
         if opened.join_tries:
-            commons.effects.append(JoinEnded(opened.address, ""))
+            commons.effects.append(JoinEnded(opened.address, "" if commons.roster.present else NOBODY_THERE))
 
     def failed(self, now: Now, ticket: int, error: str, *, is_busy: bool = False) -> None:
         opened = self._opened.pop(ticket, None)
@@ -203,16 +210,20 @@ class Syncs:
             commons.tally.syncs_busy += 1
             commons.effects.append(AnswerSync(ticket, None))
             return
+        known = commons.roster.by_short.get(teller.sender)
+        if teller.is_member and known is not None:
+            self._hear_clock(now, known.profile.address, message)
         advice = self._advice(now, message)
         self._merge(now, message.parts, teller, self._parts_max(teller))
         commons.tally.syncs_served += 1
         digest = self.digest()
         if digest == message.digest:
-            answer = SyncMessage(digest)
+            answer = SyncMessage(digest, wall_ms=now.wall_ms)
         else:
             self._served[ticket] = teller, host
             commons.timers.set((Timer.SYNC_LIMIT, (ticket, False)), now.monotonic_ns + LIMIT_NS)
-            answer = SyncMessage(digest, tuple(self._parts(now)), use_generation=advice)
+            parts = tuple(self._parts(now))
+            answer = SyncMessage(digest, parts, wall_ms=now.wall_ms, use_generation=advice)
         commons.effects.append(AnswerSync(ticket, answer))
 
     def closed(self, now: Now, ticket: int, message: SyncMessage) -> None:
@@ -251,26 +262,46 @@ class Syncs:
         is_member = member is not None and member.profile.address.host == host
         return Source(None, short, is_member)
 
-    # A wild clock.
+    # Clocks.
+
+    def _generations_in(self, message: SyncMessage) -> Iterable[int]:
+        """Of those that the teller says are there."""
+        for part in message.parts:
+            told = self._decoded(part.alive)
+            if isinstance(told, Alive) and not part.verdict:
+                yield told.standing.generation
+
+    def _hear_clock(self, now: Now, address: Address, message: SyncMessage) -> None:
+        """Before the roster that comes with it, so that who lost its date believes the others'."""
+        commons = self.commons
+        if not message.wall_ms:
+            return
+        commons.clocks.hear(now, address, message.wall_ms)
+        ahead_ms = commons.clocks.ahead_ms(now)
+        if abs(ahead_ms - self._told_ahead_ms) >= CLOCK_TOLD_MS:
+            self._told_ahead_ms = ahead_ms
+            commons.effects.append(ClockCompared(ahead_ms, commons.clocks.others))
 
     def _advice(self, now: Now, message: SyncMessage) -> int:
         """What a joiner whose generation is days ahead of us should use instead; 0 when there is nothing
         wrong."""
-        if not message.is_join or now.wall_ms <= self.commons.settings.build_wall_ms:
-            return 0
         for part in message.parts[:1]:
             told = self._decoded(part.alive)
-            if isinstance(told, Alive) and told.standing.generation > now.wall_ms + GENERATION_AHEAD_MS_MAX:
+            if isinstance(told, Alive) and self.hearsay.is_wild(now, told.subject, told.standing.generation):
                 known = self.commons.roster.by_short.get(told.subject)
-                return max(now.wall_ms, known.standing.generation + 1 if known else 0)
+                date_ms = self.commons.clocks.date_ms(now)
+                return max(date_ms, known.standing.generation + 1 if known else 0)
         return 0
 
-    def _follow_advice(self, generation: int) -> None:
-        """Taken only while nobody has let me in: a generation must not go back under those who know it."""
+    def _follow_advice(self, now: Now, generation: int) -> None:
+        """A generation must not go back under those who know it. So it is taken while nobody has let me in,
+        and later only if my clock is days ahead of most: then those who did are the odd ones."""
         commons = self.commons
-        if generation and generation < commons.me.generation and not commons.roster.present:
+        is_odd = commons.clocks.is_off(now) and commons.clocks.is_ahead(now, commons.me.generation)
+        if generation and generation < commons.me.generation and (is_odd or not commons.roster.present):
             commons.me.use_generation(generation)
             commons.effects.append(GenerationAdvised(generation))
+            self.hearsay.publish_me(now)
 
     # Parts.
 
@@ -318,7 +349,7 @@ class Syncs:
         finally:
             commons.tells_on = True
             commons.hears = None
-            self.hearsay.take_answers()
+            self.hearsay.corrections.take()
         if len(parts) > parts_max:
             commons.tally.drop("sync too long" if teller.is_member else "sync of a stranger")
             self.hearsay.newcomers.has_more(teller.sender)

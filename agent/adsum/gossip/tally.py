@@ -25,7 +25,7 @@ Drop = Literal[
     "newcomers",
     "not authentic",
     "ping for another",
-    "reaped generation",
+    "reaped",
     "roster full",
     "short id taken",
     "sync of a stranger",

@@ -1,9 +1,9 @@
 """One turn in an exchange of rosters, cut into frames and joined again.
 
-    [digest, join?, generation to use, answer?, last?, [[of itself, of others, age in s], …]]
+    [digest, join?, generation to use, answer?, last?, [[of itself, of others, age in s], …], date in ms]
 
-Every frame has the same shape; the first four fields count in the first frame only. A message that has not
-come whole is held against the budget of all streams (`unread`).
+Every frame has the same shape; the first four fields and the date count in the first frame only. A message
+that has not come whole is held against the budget of all streams (`unread`).
 """
 
 from __future__ import annotations
@@ -25,6 +25,7 @@ PART_HEAD_BYTES = 16  # CBOR around a part
 FRAME_HEAD_BYTES = 64
 PART_BYTES_MAX = 4_096  # two claims
 NUMBER_MAX = 1 << 64
+DATE_MS_MAX = 1 << 48  # of the year 10889
 SPARED_S = 1.0  # a frame of 64 KiB, at half a Mbit/s
 
 
@@ -77,11 +78,11 @@ def frames(message: SyncMessage) -> Iterator[bytes]:
     for part in message.parts:
         size = len(part.alive) + len(part.verdict) + PART_HEAD_BYTES
         if size > room or len(batch) == PARTS_PER_FRAME_MAX:
-            yield cbor2.dumps([*head, False, batch])
+            yield cbor2.dumps([*head, False, batch, message.wall_ms])
             batch, room = [], PAYLOAD_BYTES_MAX - FRAME_HEAD_BYTES
         batch.append((part.alive, part.verdict, part.age_s))
         room -= size
-    yield cbor2.dumps([*head, True, batch])
+    yield cbor2.dumps([*head, True, batch, message.wall_ms])
 
 
 class Joining:
@@ -92,13 +93,15 @@ class Joining:
     def add(self, frame: bytes) -> SyncMessage | None:
         """The whole message, once its last frame is there."""
         match array(frame):
-            case [int(digest), bool(join), int(use_generation), bool(answer), bool(is_last), list(parts), *_]:
-                pass
+            case [int(digest), bool(join), int(advised), bool(answer), bool(is_last), list(parts), *more]:
+                wall_ms = more[0] if more else 0  # agents of before did not say
             case _:
                 raise Malformed("no part of a roster")
-        if not (0 <= digest < NUMBER_MAX and 0 <= use_generation < NUMBER_MAX):
+        if type(wall_ms) is not int or not (0 <= wall_ms < DATE_MS_MAX):
+            raise Malformed("a roster with an impossible date")
+        if not (0 <= digest < NUMBER_MAX and 0 <= advised < NUMBER_MAX):
             raise Malformed("a roster with impossible numbers")
-        self._first = self._first or SyncMessage(digest, (), join, use_generation, answer)
+        self._first = self._first or SyncMessage(digest, (), join, advised, answer, wall_ms)
         self._parts += map(_part, parts)
         if len(self._parts) > PARTS_MAX:
             raise Malformed("a roster longer than a cluster may be")

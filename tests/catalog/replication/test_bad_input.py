@@ -207,7 +207,7 @@ def test_who_left_is_forgotten_at_once_and_comes_back_by_a_newer_life_only(pair:
     one, other = pair
     one.core.hear(at(0), other.short, (one_push(other, generation=5),))
     one.take()
-    one.core.member_gone(at(1), other.short, is_left=True)
+    one.core.member_left(at(1), other.short, 5)
     gone = one.take()[0]
     assert isinstance(gone, OwnerChanged)
     assert gone.after is None
@@ -219,6 +219,15 @@ def test_who_left_is_forgotten_at_once_and_comes_back_by_a_newer_life_only(pair:
     assert values(one, other) == {1: b"web"}
 
 
+def test_who_gave_way_by_mistake_comes_back_with_all_that_it_published(pair: tuple[Peer, Peer]) -> None:
+    one, other = pair
+    one.core.hear(at(0), other.short, (one_push(other, generation=5),))
+    one.core.member_left(at(1), other.short, 4)
+    one.core.joined(at(2), other.short)
+    one.core.hear(at(3), other.short, (one_push(other, generation=5),))
+    assert values(one, other) == {1: b"web"}
+
+
 def test_who_failed_is_kept_for_three_days_out_of_the_root_after_half_and_then_reaped(
     pair: tuple[Peer, Peer],
 ) -> None:
@@ -226,7 +235,7 @@ def test_who_failed_is_kept_for_three_days_out_of_the_root_after_half_and_then_r
     empty = one.core.root
     one.core.hear(at(0), other.short, (one_push(other),))
     full = one.core.root
-    one.core.member_gone(at(0), other.short, is_left=False)
+    one.core.member_failed(at(0), other.short)
     for hours, root, is_kept in ((35, full, True), (37, empty, True), (71, empty, True), (73, empty, False)):
         one.core.tick(at(hours * HOUR))
         assert (one.core.root, one.core.state(other.short) is not None) == (root, is_kept), hours
@@ -239,7 +248,7 @@ def test_who_comes_back_in_time_is_as_before(pair: tuple[Peer, Peer]) -> None:
     one, other = pair
     one.core.hear(at(0), other.short, (one_push(other),))
     full = one.core.root
-    one.core.member_gone(at(0), other.short, is_left=False)
+    one.core.member_failed(at(0), other.short)
     one.core.tick(at(40 * HOUR))
     one.take()
     one.core.member_back(at(40 * HOUR), other.short)

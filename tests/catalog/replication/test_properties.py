@@ -152,7 +152,7 @@ def test_tombstones_are_forgotten_and_who_slept_over_it_gets_the_whole_owner() -
     assert values(sleeper, owner) == owner.published()
     del group.by_short[sleeper.short], group.peers[2]
     for peer in group.peers:
-        peer.core.member_gone(group.now, sleeper.short, is_left=False)
+        peer.core.member_failed(group.now, sleeper.short)
     owner.core.withdraw(group.now, "b")
     group.mix(6 * SECOND)
     group.pass_time(30 * MINUTE, step_ns=10 * SECOND)

@@ -80,7 +80,7 @@ def test_an_answer_for_an_owner_that_is_gone_changes_nothing() -> None:
     other.core.tick(at(SECOND))
     (ask,) = [each for each in other.take() if isinstance(each, Ask) and each.method == bodies.ITEMS]
     root = bytes(8)
-    other.core.member_gone(at(SECOND), owner.short, is_left=True)
+    other.core.member_left(at(SECOND), owner.short, 1)
     other.core.answered(
         at(SECOND), ask.ticket, owner.core.asked(at(SECOND), other.short, ask.method, ask.body)
     )

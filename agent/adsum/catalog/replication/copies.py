@@ -22,6 +22,7 @@ from adsum.catalog.replication.interner import Interner
 from adsum.catalog.replication.root import Root
 from adsum.catalog.replication.state import OwnerState, TooBig
 from adsum.catalog.replication.tally import Tally
+from adsum.clocks import GENERATION_STEP_MAX, Clocks
 from adsum.now import HOUR, MILLISECOND, MINUTE, SECOND, Now
 from adsum.timers import Timers
 
@@ -45,9 +46,6 @@ class Timer(enum.Enum):
     LIMIT = "limit"
     PULL = "pull"
     CONFIRM = "confirm"
-
-
-GENERATION_AHEAD_MS_MAX = 24 * HOUR // MILLISECOND
 
 
 class Holding:
@@ -76,11 +74,10 @@ class Copies:
         random: Random,
         interner: Interner,
         tally: Tally,
-        *,
-        build_wall_ms: int = 0,
+        clocks: Clocks,
     ) -> None:
         self.own = own
-        self._build_wall_ms = build_wall_ms
+        self._clocks = clocks
         self.random = random
         self.interner = interner
         self.tally = tally
@@ -118,15 +115,16 @@ class Copies:
         if owner in self.holdings and owner != self.own:
             self._gone_ns.setdefault(owner, now.monotonic_ns)
 
-    def left(self, now: Now, owner: bytes) -> None:
+    def left(self, now: Now, owner: bytes, over: int) -> None:
         if owner != self.own:
-            self._bury(owner, now.monotonic_ns + LEFT_NS)
+            self._bury(owner, now.monotonic_ns + LEFT_NS, over)
 
     def reap(self, now: Now) -> None:
         now_ns = now.monotonic_ns
         for owner, gone_ns in list(self._gone_ns.items()):
             if now_ns - gone_ns >= FAILED_NS:
-                self._bury(owner, now_ns)
+                front = self.holdings[owner].front
+                self._bury(owner, now_ns, front.generation if front is not None else 0)
             elif now_ns - gone_ns >= FAILED_NS // 2 and owner not in self._uncounted:
                 self._uncounted[owner] = None
                 state = self.holdings[owner].state
@@ -140,17 +138,16 @@ class Copies:
     def counts(self, owner: bytes) -> bool:
         return owner not in self._uncounted
 
-    def _bury(self, owner: bytes, until_ns: int) -> None:
+    def _bury(self, owner: bytes, until_ns: int, over: int) -> None:
         self._gone_ns.pop(owner, None)
         holding = self.holdings.pop(owner, None)
         if holding is None:
             return
-        front = holding.front
-        if front is not None:
+        if over:
             self._graves.pop(owner, None)
             if len(self._graves) >= OWNERS_MAX:
                 del self._graves[next(iter(self._graves))]
-            self._graves[owner] = (front.generation, until_ns)
+            self._graves[owner] = (over, until_ns)
         if holding.state is not None:
             if owner not in self._uncounted:
                 self.root.move(owner, holding.state.share)
@@ -188,10 +185,9 @@ class Copies:
     def is_wild(self, now: Now, generation: int, known: OwnerState | None) -> bool:
         """As the roll has it: from a clock that is days ahead, or made up. Whoever believed it could never be
         told anything by the owner again."""
-        ahead_ms = generation - now.wall_ms
-        if ahead_ms <= GENERATION_AHEAD_MS_MAX or now.wall_ms <= self._build_wall_ms:
+        if known is not None and generation <= known.generation + GENERATION_STEP_MAX:
             return False
-        return known is None or generation > known.generation
+        return self._clocks.is_ahead(now, generation)
 
     def _hear_of_me(self, teller: bytes, delta: Delta) -> bool:
         told = (delta.generation, delta.version)

@@ -5,7 +5,7 @@ knows from a digest whether it has all of an owner, and from eight bytes whether
 what is missing is handed over in exchanges between two. No owner is written by anybody else.
 
     publish, withdraw, renew    this host's own items       hear, root_heard    what gossip brought
-    joined, member_gone, member_back    what the roll says  asked, answered     calls between members
+    joined, member_failed, member_left  what the roll says  asked, answered     calls between members
     tick, deadline, take_effects
 
 Nothing here knows what items mean. Time comes with each call; what is to be done is in `take_effects`.
@@ -32,16 +32,22 @@ from adsum.catalog.replication.state import OwnerState
 from adsum.catalog.replication.strict import BadBytes
 from adsum.catalog.replication.tally import Tally
 from adsum.catalog.replication.waiting import WaitingRoom
+from adsum.clocks import Clocks
 from adsum.now import Now
 
 
 class Replication:
-    def __init__(self, now: Now, own: OwnIdentity, random: Random, interner: Interner | None = None) -> None:
+    def __init__(
+        self,
+        now: Now,
+        own: OwnIdentity,
+        random: Random,
+        interner: Interner | None = None,
+        clocks: Clocks | None = None,  # those that gossip compares
+    ) -> None:
         self.tally = Tally()
         self.publisher = Publisher(now.monotonic_ns, own, self.tally)
-        self._copies = Copies(
-            *(now, own.short, random, interner or Interner(), self.tally), build_wall_ms=own.build_wall_ms
-        )
+        self._copies = Copies(now, own.short, random, interner or Interner(), self.tally, clocks or Clocks())
         handing = Handing(self._copies)
         self._exchanges = Exchanges(now, self._copies, handing)
         self._serving = Serving(self._copies, handing)
@@ -193,12 +199,14 @@ class Replication:
         """It was known as failed, or as left."""
         self.joined(now, member)
 
-    def member_gone(self, now: Now, member: bytes, *, is_left: bool) -> None:
+    def member_failed(self, now: Now, member: bytes) -> None:
         self._exchanges.absent_now(member)
-        if is_left:
-            self._copies.left(now, member)
-        else:
-            self._copies.failed(now, member)
+        self._copies.failed(now, member)
+
+    def member_left(self, now: Now, member: bytes, over: int) -> None:
+        """What it published in generations up to this one is not taken any more, should it return."""
+        self._exchanges.absent_now(member)
+        self._copies.left(now, member, over)
 
     # Calls.
 

@@ -47,7 +47,6 @@ class Unpublishable(ValueError):
 class OwnIdentity:
     owner: bytes  # the 16 bytes of this node's uuid
     generation: int
-    build_wall_ms: int = 0  # our own clock is believed only when it is past the day we were built
 
     @property
     def short(self) -> bytes:

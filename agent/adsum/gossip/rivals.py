@@ -1,0 +1,108 @@
+"""Two that claim one place, an address or a name, and which of them has it.
+
+One address and port is one process. Of two ids there, the greater generation is the one that runs: its host
+lost its data folder, or the address went from one host to another.
+
+A name belongs to whoever holds it while it is present. Who comes with another address is refused, and the
+holder is asked at once whether it is still there: only if it is, that is a conflict for an operator to mend.
+Two that took a name within half a minute, on two sides of a cluster, are settled the same way everywhere: the
+older one keeps it. Whoever is present has a place before whoever is gone, whatever their generations."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Protocol
+
+from adsum.gossip.claims import Address, Alive, Left, Profile
+from adsum.gossip.commons import Commons
+from adsum.gossip.corrections import Corrections
+from adsum.gossip.effects import ConflictSeen
+from adsum.gossip.evidence import Cause
+from adsum.gossip.members import Member
+from adsum.gossip.source import Source
+from adsum.gossip.wire import Flag, Kind
+from adsum.now import SECOND, Now
+
+NAME_SETTLED_NS = 30 * SECOND
+CONFLICT_AGAIN_NS = 30 * SECOND
+CONFLICTS_REMEMBERED_MAX = 256
+
+
+class Checker(Protocol):
+    """Asks members at their address whether they are still there, in the life that we know."""
+
+    def check(self, now: Now, member: Member, told: Alive | Left) -> None:
+        """Calls back with what was told if it is not."""
+
+    def challenge(self, now: Now, holder: Member, told: Alive) -> None:
+        """Calls `conflict` if it is."""
+
+    def look_too(self, now: Now, member: Member) -> None: ...
+
+    def forget(self, member: Member) -> None: ...
+
+
+class Rivals:
+    def __init__(
+        self, commons: Commons, corrections: Corrections, purge: Callable[[Now, Member, Cause], None]
+    ) -> None:
+        self.commons = commons
+        self.corrections = corrections
+        self.checker: Checker
+        self._purge = purge
+        self._conflicts_ns: dict[tuple[bytes, bytes], int] = {}
+
+    def makes_room(self, now: Now, told: Alive, source: Source, *, is_gone: bool = False) -> bool:
+        """Whether its address and its name are free, or given up by who had them until now.
+
+        `is_gone`: there is a verdict that it is dead or left."""
+        commons, profile = self.commons, told.profile
+        if profile.name.casefold() == commons.me.profile.name.casefold():
+            if source.sender == told.subject and not is_gone:  # others ask it, and me, before they say so
+                self.conflict(now, commons.me.profile, profile, source.address)
+            return False
+        beaten: list[Member] = []
+        for holder in (
+            commons.roster.by_address.get(profile.address),
+            commons.roster.by_name_of(profile.name),
+        ):
+            if holder is None or holder.profile.node_id == profile.node_id or holder in beaten:
+                continue
+            if not self._beats(now, told, holder, source, is_gone=is_gone):
+                return False
+            beaten.append(holder)
+        for member in beaten:
+            self._purge(now, member, Cause.REPLACED)
+        return True
+
+    def _beats(self, now: Now, told: Alive, holder: Member, source: Source, *, is_gone: bool) -> bool:
+        order = holder.standing.generation, holder.profile.node_id
+        is_later = (told.standing.generation, told.profile.node_id) > order
+        if is_gone or not holder.standing.is_present:
+            return is_later if is_gone and not holder.standing.is_present else not is_gone
+        if holder.profile.address == told.profile.address:
+            if not is_later:
+                self.corrections.put(holder.short, holder.alive.encoded)
+            return is_later
+        is_new_here = now.monotonic_ns - holder.known_since_ns <= NAME_SETTLED_NS
+        if source.is_member and is_new_here and not is_later:
+            return True
+        self.checker.challenge(now, holder, told)
+        return False
+
+    def conflict(self, now: Now, holder: Profile, newcomer: Profile, told_from: Address | None) -> None:
+        commons = self.commons
+        commons.tally.conflicts += 1
+        pair = (holder.node_id, newcomer.node_id)
+        last_ns = self._conflicts_ns.get(pair)
+        if last_ns is not None and now.monotonic_ns - last_ns < CONFLICT_AGAIN_NS:
+            return
+        self._conflicts_ns.pop(pair, None)
+        while len(self._conflicts_ns) >= CONFLICTS_REMEMBERED_MAX:
+            del self._conflicts_ns[next(iter(self._conflicts_ns))]
+        self._conflicts_ns[pair] = now.monotonic_ns
+        commons.effects.append(ConflictSeen(holder, newcomer))
+        is_told_by_it = told_from is None or told_from == newcomer.address
+        if is_told_by_it and newcomer.address != holder.address:
+            about = holder.node_id[:8]
+            commons.send_bare(now, newcomer.address, Kind.REFUSAL, about=about, flags=Flag.CONFLICT)
