@@ -21,7 +21,8 @@ from adsum.raft.messages import Append, AppendReply, Message, SnapshotOffer, Vot
 from adsum.raft.replica import Replica
 from adsum.raft.types import Configuration, Entry, EntryKind, MemberId, Position, Term
 from adsum.storage import recovery
-from adsum.storage.files import File, StorageFailed
+from adsum.storage.failures import StorageFailed
+from adsum.storage.files import File
 from adsum.storage.raft_log import RaftLog
 from adsum.storage.segment import SnapshotRef
 from adsum.storage.segment_files import SegmentFiles

@@ -5,7 +5,8 @@ from __future__ import annotations
 import threading
 from pathlib import Path
 
-from adsum.storage.files import DiskFull, File, OsFolder, ReadFailed, StorageFailed
+from adsum.storage.failures import StorageFailed
+from adsum.storage.files import DiskFull, File, OsFolder, ReadFailed
 
 
 class Faults:

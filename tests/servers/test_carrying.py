@@ -15,7 +15,7 @@ from adsum.raft.messages import SnapshotOffer, Stamp
 from adsum.raft.types import Configuration, MemberId, SnapshotMeta, Term
 from adsum.servers import carrying, wire
 from adsum.servers.carrying import BEGIN, PIECE, Carrier, CarryCounters, Receiver
-from adsum.storage.files import StorageFailed
+from adsum.storage.failures import StorageFailed
 from adsum.storage.segment import SnapshotRef
 from adsum.storage.snapshots import PIECE_BYTES, Snapshots
 from tests.servers.faults import Faults, FaultyFolder

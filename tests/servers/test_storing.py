@@ -12,7 +12,8 @@ from adsum.raft.batch import Batch
 from adsum.raft.types import Entry, EntryKind, HardState, SnapshotMeta, Term, Ticket
 from adsum.servers.storing import Storing
 from adsum.servers.writer import Writer
-from adsum.storage.files import DiskFull, OsFolder, StorageFailed
+from adsum.storage.failures import StorageFailed
+from adsum.storage.files import DiskFull, OsFolder
 from adsum.storage.opening import open_log
 from adsum.storage.raft_log import Change, RaftLog
 from tests.servers.support import SEGMENT_BYTES, Words

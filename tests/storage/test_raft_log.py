@@ -6,7 +6,8 @@ from random import Random
 import pytest
 
 from adsum.raft.types import DedupKey, HardState, MemberId, Restored, Term
-from adsum.storage.files import DiskFull, OsFolder, StorageFailed
+from adsum.storage.failures import StorageFailed
+from adsum.storage.files import DiskFull, OsFolder
 from adsum.storage.opening import ForeignLog, open_log
 from adsum.storage.raft_log import Change, RaftLog
 from adsum.storage.recovery import Verdict

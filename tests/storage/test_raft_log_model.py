@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 from adsum.raft.types import DedupKey, Entry, HardState, MemberId, Term
-from adsum.storage.files import DiskFull, StorageFailed
+from adsum.storage.failures import StorageFailed
+from adsum.storage.files import DiskFull
 from adsum.storage.opening import Opened
 from adsum.storage.raft_log import Change
 from adsum.storage.recovery import Verdict

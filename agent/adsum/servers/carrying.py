@@ -29,7 +29,8 @@ from adsum.net.calls import CallError, Declined
 from adsum.raft.messages import SnapshotOffer
 from adsum.raft.types import MemberId
 from adsum.servers import wire
-from adsum.storage.files import DiskFull, ReadFailed, StorageFailed
+from adsum.storage.failures import StorageFailed
+from adsum.storage.files import DiskFull, ReadFailed
 from adsum.storage.segment import SnapshotRef
 from adsum.storage.snapshots import Piece, SnapshotDamaged, SnapshotReading, SnapshotReceiving, Snapshots
 

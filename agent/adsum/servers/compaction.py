@@ -17,7 +17,8 @@ import trio
 
 from adsum.raft.types import SnapshotMeta
 from adsum.servers.errors import StoreBroken
-from adsum.storage.files import DiskFull, StorageFailed
+from adsum.storage.failures import StorageFailed
+from adsum.storage.files import DiskFull
 from adsum.storage.segment import SnapshotRef
 from adsum.storage.snapshots import SnapshotDamaged
 

@@ -33,7 +33,7 @@ from adsum.servers.settings import ServerSettings
 from adsum.servers.storing import Storing
 from adsum.servers.waiting import Answered, Proposals, ReadAnswered, Reads
 from adsum.servers.writer import Writer
-from adsum.storage.files import StorageFailed
+from adsum.storage.failures import StorageFailed
 from adsum.storage.raft_log import RaftLog
 from adsum.storage.segment import SnapshotRef
 

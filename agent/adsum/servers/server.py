@@ -44,7 +44,8 @@ from adsum.servers.settings import ServerSettings
 from adsum.servers.taking_in import TakingIn
 from adsum.servers.wire import Encoder
 from adsum.servers.writer import Writer
-from adsum.storage.files import Folder, StorageFailed
+from adsum.storage.failures import StorageFailed
+from adsum.storage.files import Folder
 from adsum.storage.opening import SEGMENT_BYTES, Opened, open_log, vouch
 from adsum.storage.quorum_recovery import recover_quorum
 from adsum.storage.recovery import Verdict

@@ -16,7 +16,6 @@ is tried twice.
 
 from __future__ import annotations
 
-import errno
 import fcntl
 import os
 from collections.abc import Iterator
@@ -24,12 +23,9 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Protocol
 
+from adsum.storage.failures import OUT_OF_ROOM, StorageFailed
+
 SECTOR_BYTES = 512  # the smallest piece a disk writes in whole or not at all
-
-
-class StorageFailed(Exception):
-    """The disk refused to write, sync or rename. Nobody knows what it holds now: end the process, and let
-    the next start read what is truly there."""
 
 
 class DiskFull(Exception):
@@ -186,7 +182,7 @@ def _failing(what: str) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        if error.errno in (errno.ENOSPC, errno.EDQUOT):
+        if error.errno in OUT_OF_ROOM:
             raise DiskFull(f"could not {what}: no space left") from error
         raise StorageFailed(f"could not {what}: {error.strerror}") from error
 

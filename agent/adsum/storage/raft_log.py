@@ -14,7 +14,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from adsum.raft.types import Entry, HardState
-from adsum.storage.files import DiskFull, File, Folder, StorageFailed
+from adsum.storage.failures import StorageFailed
+from adsum.storage.files import DiskFull, File, Folder
 from adsum.storage.replay import Standing, Stretch
 from adsum.storage.segment import (
     SEGMENT_HEADER_BYTES,

@@ -21,7 +21,8 @@ from adsum.raft.errors import Refused
 from adsum.raft.messages import Message, SnapshotOffer
 from adsum.raft.settings import Settings
 from adsum.raft.types import Configuration, DedupKey, MemberId, Position, Restored, Role, Ticket
-from adsum.storage.files import DiskFull, StorageFailed
+from adsum.storage.failures import StorageFailed
+from adsum.storage.files import DiskFull
 from adsum.testing.block_disk import Faults, PowerLost
 from adsum.testing.block_store import BlockStore
 from adsum.testing.block_transfer import Transfer

@@ -23,7 +23,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from random import Random
 
-from adsum.storage.files import SECTOR_BYTES, DiskFull, ReadFailed, StorageFailed
+from adsum.storage.failures import StorageFailed
+from adsum.storage.files import SECTOR_BYTES, DiskFull, ReadFailed
 
 
 class PowerLost(BaseException):

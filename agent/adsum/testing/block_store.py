@@ -8,7 +8,8 @@ from random import Random
 
 from adsum.raft.batch import Batch
 from adsum.raft.types import MemberId, Restored, SnapshotMeta
-from adsum.storage.files import DiskFull, Folder, StorageFailed
+from adsum.storage.failures import StorageFailed
+from adsum.storage.files import DiskFull, Folder
 from adsum.storage.opening import Opened, open_log
 from adsum.storage.raft_log import Change, RaftLog
 from adsum.storage.segment import SnapshotRef

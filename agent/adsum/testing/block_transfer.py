@@ -13,7 +13,8 @@ from collections.abc import Callable
 
 from adsum.now import MILLISECOND
 from adsum.raft.messages import SnapshotOffer
-from adsum.storage.files import DiskFull, ReadFailed, StorageFailed
+from adsum.storage.failures import StorageFailed
+from adsum.storage.files import DiskFull, ReadFailed
 from adsum.storage.snapshots import Piece, SnapshotDamaged, SnapshotReading
 from adsum.testing.block_store import BlockStore
 from adsum.testing.raft_cluster import Cluster, Host
