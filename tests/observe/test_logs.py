@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import errno
 import json
 import logging
 import os
@@ -7,6 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
+from typing import NoReturn
 
 import pytest
 
@@ -117,6 +119,23 @@ def test_a_file_that_cannot_be_opened_is_a_sentence(tmp_path: Path) -> None:
     (tmp_path / "agent.log" / "adsum.log").mkdir()
     with pytest.raises(logs.CannotLog, match=r"the log file .*agent\.log cannot be written: Is a directory"):
         logs.start(Log(file=str(tmp_path / "agent.log")))
+
+
+def test_a_file_for_which_there_is_no_room_yet_is_begun_when_there_is(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def full(*_arguments: object, **_more: object) -> NoReturn:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(Path, "mkdir", full)
+    path = tmp_path / "logs" / "agent.log"
+    with logging_to(Log(file=str(path))) as stream:
+        log.info("lost")
+        monkeypatch.undo()
+        log.info("there")
+    assert stream.counters.lost_writing == 2  # with the warning
+    assert path.read_text().endswith("there\n")
+    assert f"the log file {path} cannot be written yet: No space left on device" in capsys.readouterr().out
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="/dev/full is Linux's way to have a full disk")

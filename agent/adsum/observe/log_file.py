@@ -2,7 +2,7 @@
 
 The current file keeps its name, so that `tail -F` works; those set aside carry the moment, in nanoseconds:
 agent.log, agent-1763460000000000000.log. A file that cannot be written loses lines, which are counted; it
-never stops the agent.
+never stops the agent, nor its start where the disk is full or mounted read-only.
 """
 
 from __future__ import annotations
@@ -11,11 +11,13 @@ import contextlib
 import logging
 import os
 import time
+from io import TextIOWrapper
 from pathlib import Path
 
 from adsum.agent.config.config import Log
 from adsum.now import SECOND
 from adsum.observe.log_stream import LogCounters
+from adsum.storage.failures import UNWRITABLE
 
 NAME = "adsum.log"  # where only a folder is given
 KEEP_NONE = -1  # log_rotate_max_files; 0 keeps all
@@ -23,12 +25,20 @@ KEEP_NONE = -1  # log_rotate_max_files; 0 keeps all
 
 class LogFile(logging.FileHandler):
     def __init__(self, settings: Log, counters: LogCounters) -> None:
+        """Raises OSError; but not for a disk that can be written later."""
         self._path = log_path(settings.file)
-        self._path.parent.mkdir(parents=True, exist_ok=True)
         self._settings = settings
         self._counters = counters
-        super().__init__(self._path, encoding="utf-8", errors="backslashreplace")
-        self._began_s = self._birth()
+        self.problem: OSError | None = None
+        super().__init__(self._path, encoding="utf-8", errors="backslashreplace", delay=True)
+        self._began_s = time.time()
+        try:
+            self.stream = self._open()
+            self._began_s = self._birth()
+        except OSError as problem:
+            if problem.errno not in UNWRITABLE:
+                raise
+            self.problem = problem
 
     def emit(self, record: logging.LogRecord) -> None:
         try:
@@ -37,6 +47,10 @@ class LogFile(logging.FileHandler):
             super().emit(record)
         except OSError:
             self._counters.lost_writing += 1  # the next line tries again, from opening the file
+
+    def _open(self) -> TextIOWrapper:
+        self._path.parent.mkdir(parents=True, exist_ok=True)
+        return super()._open()
 
     def close(self) -> None:
         with contextlib.suppress(OSError):  # what is still unwritten was counted when it failed

@@ -10,6 +10,7 @@ from __future__ import annotations
 import errno
 
 OUT_OF_ROOM = (errno.ENOSPC, errno.EDQUOT)
+UNWRITABLE = (*OUT_OF_ROOM, errno.EROFS)  # as a whole, whatever the permissions
 OUT_OF_FILES = (errno.EMFILE, errno.ENFILE)
 
 # What whoever reads the error can do; none of these needs a restart.
