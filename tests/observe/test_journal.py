@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import shutil
 import sqlite3
 import subprocess
 import sys
@@ -13,8 +14,9 @@ import trio.testing
 from adsum.gossip.claims import Address, Profile
 from adsum.gossip.effects import ConflictSeen, IsolationChanged, Note, Noted
 from adsum.gossip.evidence import Cause, Evidence
+from adsum.observe import journal_file
 from adsum.observe.entry import Entry, Recorded
-from adsum.observe.journal import QUEUE_ENTRIES_MAX, Journal
+from adsum.observe.journal import CATCH_UP_S, QUEUE_ENTRIES_MAX, Journal
 from adsum.observe.journal_file import Limits, Wanted
 from tests.observe.membership import (
     ALL,
@@ -330,14 +332,42 @@ async def test_another_program_s_database_is_set_aside(
     assert kept.counters.set_aside == 1
 
 
-async def test_a_file_that_cannot_be_opened_leaves_memory_and_a_sentence(
+async def test_a_file_that_cannot_be_opened_is_replaced_by_memory_until_it_can(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    kept = journal(tmp_path / "no such folder" / "membership.sqlite")
+    folder = tmp_path / "no such folder"
+    kept = journal(folder / "membership.sqlite")
     kept.record(at(1), joined("n3"))
     assert len((await kept.entries(ALL)).entries) == 1
-    assert "kept in memory and lost at the next start" in caplog.text
+    assert "kept in memory, and lost at the next start unless the file can be opened before" in caplog.text
     assert files_in(tmp_path) == []
+    folder.mkdir()
+    kept.record(at(2), joined("n4"))
+    await kept.entries(ALL)
+    kept._file.close()
+    again = journal(folder / "membership.sqlite")
+    assert [name for name, _, _ in shown((await again.entries(ALL)).entries)] == ["n3", "n4"]
+
+
+async def test_a_file_that_was_deleted_is_written_anew_with_all_that_it_held(tmp_path: Path) -> None:
+    kept = journal(tmp_path / "one" / "j")
+    (tmp_path / "one").mkdir()
+    kept.record(at(1), joined("n3"))
+    await kept.entries(ALL)
+    shutil.rmtree(tmp_path / "one")
+    kept.record(at(2), joined("n4"))
+    await kept.entries(ALL)
+    (tmp_path / "one").mkdir()
+    kept.file_is_gone()
+    kept.record(at(3), failed("n3", "n1", "n2"))
+    await kept.entries(ALL)
+    kept._file.close()
+    again = journal(tmp_path / "one" / "j")
+    assert shown((await again.entries(ALL)).entries) == [
+        ("n3", "unknown", "alive"),
+        ("n4", "unknown", "alive"),
+        ("n3", "suspect", "failed"),
+    ]
 
 
 async def test_a_second_agent_on_one_folder_harms_neither(
@@ -353,9 +383,10 @@ async def test_a_second_agent_on_one_folder_harms_neither(
     assert "locked" in caplog.text
 
 
-async def test_a_disk_that_refuses_costs_entries_that_are_counted_and_said(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture
+async def test_entries_that_the_disk_refuses_wait_and_past_a_number_the_oldest_are_lost(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(journal_file, "WAITING_MAX", 60)
     kept = journal(tmp_path / "j")
     kept.record(at(1), joined("n3"))
     await kept.entries(ALL)
@@ -364,11 +395,33 @@ async def test_a_disk_that_refuses_costs_entries_that_are_counted_and_said(
     for place in range(100):
         kept.record(at(place), joined("n4"))
     assert shown((await kept.entries(ALL)).entries) == [("n3", "unknown", "alive")]
-    assert kept.counters.lost_writing == 100
-    assert "were not written to the journal: database or disk is full" in caplog.text
+    assert kept.counters.lost_writing == 40
+    assert "wait to be written to the journal: database or disk is full" in caplog.text
     kept._file._opened.execute("PRAGMA max_page_count = 10000")
     kept.record(at(200), joined("n4"))
-    assert len((await kept.entries(ALL)).entries) == 2
+    assert len((await kept.entries(ALL)).entries) == 62
+
+
+async def test_what_the_disk_refused_is_written_when_there_is_room_though_nothing_happens(
+    tmp_path: Path, autojump_clock: trio.testing.MockClock
+) -> None:
+    autojump_clock.autojump_threshold = 0.02  # so that no time passes while the thread writes
+    kept = journal(tmp_path / "j")
+    kept.record(at(1), joined("n3"))
+    await kept.entries(ALL)
+    assert kept._file._opened is not None
+    kept._file._opened.execute("PRAGMA max_page_count = 3")
+    for place in range(100):
+        kept.record(at(place), joined("n4"))
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(kept.run)
+        await trio.sleep(3 * CATCH_UP_S)
+        assert kept._file.is_behind
+        kept._file._opened.execute("PRAGMA max_page_count = 10000")
+        await trio.sleep(3 * CATCH_UP_S)
+        assert not kept._file.is_behind
+        nursery.cancel_scope.cancel()
+    assert len((await journal(tmp_path / "j").entries(ALL)).entries) == 101
 
 
 async def test_an_entry_that_cannot_be_read_is_left_out_and_counted(tmp_path: Path) -> None:

@@ -13,6 +13,7 @@ answer, accusations of this agent): there are so many at once and a few a minute
 from __future__ import annotations
 
 import logging
+import math
 import time
 from collections import deque
 from collections.abc import Callable
@@ -33,6 +34,7 @@ QUEUE_ENTRIES_MAX = 8_192  # a thousand members met at once, several times over
 GATHER_S = 0.25  # what a kill -9 may cost
 FAREWELL_S = 2.0  # how long a hung disk may hold the end of the process
 COMPLAINT_INTERVAL_S = 60.0
+CATCH_UP_S = 10.0  # between two tries to write what the disk refused
 REPEATING = frozenset(map(note_word, (Note.VETOED, Note.WITHHELD)))
 MADE_UP = frozenset(map(note_word, (Note.UNANSWERED, Note.ACCUSED_ME)))
 REPEAT_MS = 60_000
@@ -68,6 +70,7 @@ class Journal:
         self._repeats: dict[tuple[str, str, str], _Repeat] = {}
         self._made_up = Allowance(a_second=MADE_UP_PER_S, at_once=MADE_UP_AT_ONCE)
         self._silent_until_s = 0.0
+        self._is_file_gone = False
         self._start: Entry | None = start_of(started_wall_ms, me)
 
     def record(self, now: Now, effect: Recorded) -> None:
@@ -100,13 +103,19 @@ class Journal:
         """Until cancelled; what has gathered by then is written first."""
         try:
             while True:
-                await self._came.wait()
+                with trio.move_on_after(CATCH_UP_S if self._file.is_behind else math.inf):
+                    await self._came.wait()
                 await trio.sleep(GATHER_S)
                 self._came = trio.Event()
                 await trio.to_thread.run_sync(self._write, limiter=self._one_at_a_time)
         finally:
             with trio.move_on_after(FAREWELL_S, shield=True):
                 await trio.to_thread.run_sync(self._end, abandon_on_cancel=True, limiter=self._one_at_a_time)
+
+    def file_is_gone(self) -> None:
+        """Its folder was deleted; another is there already."""
+        self._is_file_gone = True
+        self._came.set()
 
     # On the loop.
 
@@ -140,6 +149,11 @@ class Journal:
     # In the thread, one job at a time.
 
     def _write(self) -> None:
+        if self._is_file_gone:
+            self._is_file_gone = False
+            self._file.file_is_gone()
+        elif self._file.is_behind:
+            self._file.catch_up()
         batch: list[Entry] = []
         while self._queue:
             batch.append(self._queue.popleft())
@@ -160,7 +174,7 @@ class Journal:
     def _complain(self, problem: Exception) -> None:
         if time.monotonic() >= self._silent_until_s:
             self._silent_until_s = time.monotonic() + COMPLAINT_INTERVAL_S
-            log.error("changes of membership were not written to the journal: %s", problem)
+            log.error("changes of membership wait to be written to the journal: %s", problem)
 
 
 def _may_be_made_up(entry: Entry) -> bool:

@@ -1,8 +1,9 @@
 """The journal's entries in one SQLite file, bounded by number and by size; in memory where there is no path.
 
 Everything here blocks and belongs into one worker thread at a time. History is not worth an agent: a damaged
-file is set aside, one that cannot be opened is replaced by memory for this life, a write that fails costs
-its entries and is counted. None of it is raised.
+file is set aside, one that cannot be opened is replaced by memory until it can, entries that cannot be
+written wait, and beyond a number are lost and counted. None of it is raised: `is_behind` says that there is
+something to `catch_up` with.
 
 The write-ahead log without a sync per batch keeps the file whole through a power loss, which may cost the
 last entries. One process at a time: the exclusive lock also does without shared memory, so that the file may
@@ -52,6 +53,7 @@ FIND = (
 )
 TOTALS = "SELECT count(*), coalesce(sum(size), 0) FROM entries"
 NEWEST_FIRST, OLDEST_FIRST = FIND + "DESC LIMIT :limit", FIND + "ASC LIMIT :limit"
+ALL = "SELECT wall_ms, kind, node_id, node, other_id, other, size, body FROM entries ORDER BY sequence"
 SQLITE_ERROR, SQLITE_CORRUPT, SQLITE_NOTADB = 1, 11, 26
 NOT_OURS = (SQLITE_ERROR, SQLITE_CORRUPT, SQLITE_NOTADB)  # the first: tables, but not these
 FILES = ("", "-wal", "-shm", "-journal")
@@ -68,6 +70,7 @@ class Limits:
 
 
 IN_MEMORY = Limits(entries_max=5_000, bytes_max=2 * 1024 * 1024)
+WAITING_MAX = 5_000  # entries for a disk that refuses
 
 
 @dataclass(slots=True)
@@ -75,7 +78,7 @@ class JournalCounters:
     recorded: int = 0
     dropped: int = 0  # because the queue before the disk was full
     rationed: int = 0  # conflicts and newcomers that do not answer, of which there were too many
-    lost_writing: int = 0  # because the disk refused
+    lost_writing: int = 0  # because the disk refused for too long
     forgotten: int = 0  # the oldest, to stay within the limits
     unreadable: int = 0  # entries that a damaged place in the file, or a later version, made illegible
     set_aside: int = 0  # files
@@ -122,19 +125,34 @@ class JournalFile:
         self._counters = counters
         self._observer = observer
         self._opened: sqlite3.Connection | None = None
+        self._is_in_memory = False  # until the file can be opened
+        self._waiting: list[_Row] = []  # that the disk refused, the newest
         self._entries = 0
         self._bytes = 0
 
     def append(self, entries: Sequence[Entry]) -> Exception | None:
-        """What went wrong, if the entries were lost."""
-        rows = [_row(entry) for entry in entries]
-        problem = self._try_append(rows)
-        if problem is not None and _is_damage(problem):
-            self._begin_anew(str(problem))
-            problem = self._try_append(rows)
-        if problem is not None:
-            self._counters.lost_writing += len(rows)
-        return problem
+        """What went wrong, if they are not written yet."""
+        return self._append([*self._waiting, *map(_row, entries)])
+
+    @property
+    def is_behind(self) -> bool:
+        return self._is_in_memory or bool(self._waiting)
+
+    def catch_up(self) -> None:
+        """With the file, when it can be written again."""
+        if self._is_in_memory:
+            self._return_to_file()
+        if self._waiting:
+            self._append(self._waiting)
+
+    def file_is_gone(self) -> None:
+        """Deleted under us: what it held can still be read, and goes into a new one."""
+        if self._opened is None or self.path is None or self._is_in_memory:
+            return
+        rows = self._rows(self._opened)
+        # Before there is a new one: SQLite removes its log by name when it closes.
+        self.close()
+        self._append([*rows, *self._waiting])
 
     def find(self, wanted: Wanted) -> Found:
         import sqlite3
@@ -154,6 +172,16 @@ class JournalFile:
 
     # Writing.
 
+    def _append(self, rows: list[_Row]) -> Exception | None:
+        problem = self._try_append(rows)
+        if problem is not None and _is_damage(problem):
+            self._begin_anew(str(problem))
+            problem = self._try_append(rows)
+        self._waiting = rows[-WAITING_MAX:] if problem is not None else []
+        if problem is not None:
+            self._counters.lost_writing += len(rows) - len(self._waiting)
+        return problem
+
     def _try_append(self, rows: Sequence[_Row]) -> Exception | None:
         import sqlite3
 
@@ -172,9 +200,10 @@ class JournalFile:
         entries = self._entries + len(rows)
         size = self._bytes + sum(row.size for row in rows)
         last, forgotten = 0, 0
-        if entries > self._limits.entries_max or size > self._limits.bytes_max:
+        limits = IN_MEMORY if self._is_in_memory else self._limits
+        if entries > limits.entries_max or size > limits.bytes_max:
             for sequence, taken in connection.execute("SELECT sequence, size FROM entries ORDER BY sequence"):
-                if entries <= self._limits.entries_max and size <= self._limits.bytes_max:
+                if entries <= limits.entries_max and size <= limits.bytes_max:
                     break
                 last, forgotten = sequence, forgotten + 1
                 entries, size = entries - 1, size - taken
@@ -241,11 +270,37 @@ class JournalFile:
 
     def _in_memory(self, problem: Exception) -> sqlite3.Connection:
         log.error(
-            "the journal %s cannot be opened (%s): this life's is kept in memory and lost at the next start",
+            "the journal %s cannot be opened (%s): this life's is kept in memory, and lost at the next start "
+            "unless the file can be opened before",
             *(self.path, problem),
         )
-        self.path, self._limits = None, IN_MEMORY
+        self._is_in_memory = True
         return _opened(":memory:")
+
+    def _return_to_file(self) -> None:
+        import sqlite3
+
+        assert self.path is not None
+        assert self._opened is not None
+        rows = self._rows(self._opened)
+        try:
+            found = _opened_file(self.path)
+        except (sqlite3.Error, OSError, _Damaged):
+            return
+        self.close()
+        self._opened, self._is_in_memory = found, False
+        self._entries, self._bytes = found.execute(TOTALS).fetchone()
+        log.warning("the journal is kept in %s again", self.path)
+        self._append([*rows, *self._waiting])
+
+    def _rows(self, opened: sqlite3.Connection) -> list[_Row]:
+        import sqlite3
+
+        try:
+            return [_Row(*row) for row in opened.execute(ALL)]
+        except sqlite3.Error as problem:
+            log.error("the journal cannot be read: %s", problem)
+            return []
 
     def _begin_anew(self, reason: str) -> None:
         self.close()
