@@ -6,13 +6,13 @@ from pathlib import Path
 
 import pytest
 
+from adsum.storage.failures import StorageFailed
 from adsum.storage.files import (
     DiskFull,
     Folder,
     OsFile,
     OsFolder,
     ReadFailed,
-    StorageFailed,
     read_whole,
     write_whole,
 )
