@@ -49,11 +49,18 @@ FileChange = WriteFile | RemoveFile
 
 @dataclass(frozen=True, slots=True)
 class Persist:
-    """Do these in order; when `is_synced`, answer `Persisted(ticket)` once files and folders are on disk."""
+    """Make all of these survive a power loss and answer `Persisted(ticket)`; or none, and `NotPersisted`."""
 
     ticket: int
     changes: tuple[FileChange, ...]
-    is_synced: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Save:
+    """Nobody waits for these. What the disk refuses now is tried again until it is there."""
+
+    changes: tuple[FileChange, ...]
+    is_synced: bool  # a power loss must not take it
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,5 +123,5 @@ class AnswerMember:
     body: bytes
 
 
-OwnEffect = Persist | Reply | RunCheck | StopCheck | Notify | Log | AskMember | AnswerMember
+OwnEffect = Persist | Save | Reply | RunCheck | StopCheck | Notify | Log | AskMember | AnswerMember
 Effect: TypeAlias = "OwnEffect | gossip_effects.Effect"

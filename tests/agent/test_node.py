@@ -50,7 +50,7 @@ async def test_what_must_be_on_disk_is_never_passed_over(monkeypatch: pytest.Mon
     agent = node()
     monkeypatch.setattr(agent, "_writer", Unwritable())
     with pytest.raises(OSError, match="no room"):
-        agent.perform([Persist(1, (), is_synced=True)])
+        agent.perform([Persist(1, ())])
 
 
 def test_what_time_brings_to_light_ends_no_agent_and_takes_no_more_than_a_look_a_second() -> None:

@@ -11,6 +11,7 @@ CORES = [
     "agent/adsum/[!_]*.py",  # the words all rooms share
     "agent/adsum/agent/core.py",
     "agent/adsum/agent/registry.py",
+    "agent/adsum/agent/line.py",
     "agent/adsum/agent/effects.py",
     "agent/adsum/agent/commands.py",
     "agent/adsum/agent/settings.py",

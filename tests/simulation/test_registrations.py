@@ -1,7 +1,8 @@
-"""Whole agents on simulated time: clients register and deregister, the process is killed, the power goes.
+"""Whole agents on simulated time: clients register and deregister, the process is killed, the power goes, the
+disk fills up or is mounted read-only, and mended again.
 
-What a client was told is there, or gone, stays so; what it was not told yet may be either. Each seed is one
-life.
+What a client was told is there, or gone, stays so; what was refused is visible to nobody and on no disk; what
+nobody was told about yet may be either after a restart. Each seed is one life.
 """
 
 from __future__ import annotations
@@ -29,12 +30,13 @@ class Life:
     def __init__(self, seed: int) -> None:
         self.choices = Random(f"choices {seed}")
         self.world = World(SETTINGS, seed=seed)
-        # By service id: ports it may have by what was acknowledged or is under way; 0 is "not registered".
+        # By service id: the port that was acknowledged, then those under way; 0 is "not registered".
         self.possible: dict[str, list[tuple[int, int]]] = {each: [(0, 0)] for each in SERVICE_IDS}
         self.ports = iter(range(1, 10_000))
 
     def step(self) -> None:
-        self.choices.choices([self.register, self.deregister, self.wait, self.crash], [5, 3, 4, 1])[0]()
+        steps = [self.register, self.deregister, self.wait, self.crash, self.trouble_disk]
+        self.choices.choices(steps, [5, 3, 4, 1, 1])[0]()
         self.settle()
         self.check()
 
@@ -62,20 +64,25 @@ class Life:
             assert found in [port for port, _request in possible], f"{service_id}: {found} of {possible}"
             self.possible[service_id] = [(found, 0)]
 
+    def trouble_disk(self) -> None:
+        disk = self.world.disk
+        disk.is_read_only = self.choices.random() < 0.3
+        used_bytes = sum(map(len, disk.files.values()))
+        disk.room_bytes = self.choices.choice([None, 0, used_bytes + self.choices.randrange(1_000)])
+
     def settle(self) -> None:
-        """An acknowledged change rules out everything before it."""
-        for possible in self.possible.values():
-            acknowledged = [
-                place for place, (_port, request) in enumerate(possible) if request in self.world.replies
-            ]
-            if acknowledged:
-                del possible[: acknowledged[-1]]
+        """An acknowledged change rules out everything before it, a refused one itself."""
+        for service_id, possible in self.possible.items():
+            replies = self.world.replies
+            left = [(port, request) for port, request in possible if not replies.get(request)]
+            acknowledged = [place for place, (_port, request) in enumerate(left) if request in replies]
+            self.possible[service_id] = left[acknowledged[-1] :] if acknowledged else left
 
     def check(self) -> None:
-        """While it lives, the agent shows the last thing it was asked, and every list of it agrees."""
+        """While it lives, the agent shows the last thing it acknowledged, and every list of it agrees."""
         own, view = self.world.core.own, self.world.core.view
         for service_id, possible in self.possible.items():
-            assert self.port_of(service_id) == possible[-1][0]
+            assert self.port_of(service_id) == possible[0][0]
         assert {each.service.value.service_id for each in view.instances("web")} == set(own.services)
         bound = {check.definition.service_id for check in own.checks.values()}
         assert bound <= set(own.services)
@@ -103,6 +110,22 @@ def test_the_lives_do_contain_crashes_with_changes_under_way() -> None:
             if sum(line.startswith("crash") for line in life.world.trace) > crashes:
                 interrupted += before > 0
     assert interrupted > 50
+
+
+def test_the_lives_do_contain_changes_that_the_disk_refused() -> None:
+    reasons: dict[str, int] = {}
+    for seed in SEEDS:
+        life = Life(seed)
+        for _ in range(STEPS):
+            life.step()
+        for refusal in filter(None, life.world.replies.values()):
+            reasons[refusal.sentence] = reasons.get(refusal.sentence, 0) + 1
+    could_not = "Nothing was changed, because it could not be kept in data_dir: "
+    assert sorted(reasons) == [
+        f"{could_not}No space left on device: make room on its disk, and try again",
+        f"{could_not}Read-only file system: mount it writable again, and try again",
+    ]
+    assert min(reasons.values()) > 100
 
 
 def digest_of_one_life() -> str:

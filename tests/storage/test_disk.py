@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+import errno
+import os
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from adsum.effects import FileChange, RemoveFile, WriteFile
 from adsum.storage.disk import Disk, OsDisk
+from adsum.storage.failures import StorageFailed
 from adsum.testing.disk import SimulatedDisk
 
 
@@ -67,3 +73,135 @@ def test_files_are_for_their_owner_only(tmp_path: Path) -> None:
     disk.write_durably("services/a", b"a token may be in here")
     assert (tmp_path / "data" / "services" / "a").stat().st_mode & 0o077 == 0
     assert (tmp_path / "data" / "services").stat().st_mode & 0o077 == 0
+
+
+# A disk that fails, at each step of a change of several files.
+
+CHANGE: tuple[FileChange, ...] = (
+    RemoveFile("checks/gone"),
+    WriteFile("services/a", b"new"),
+    WriteFile("checks/a", b"new"),
+)
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    disk = OsDisk(tmp_path)
+    for path in ("services/a", "checks/gone"):
+        disk.write_durably(path, b"old")
+    return tmp_path
+
+
+def content(root: Path) -> dict[str, bytes]:
+    return {str(path.relative_to(root)): path.read_bytes() for path in root.rglob("*") if path.is_file()}
+
+
+def failing(monkeypatch: pytest.MonkeyPatch, name: str, number: int, wanted: Callable[[Any], bool]) -> None:
+    """That call of the system fails where its first argument is the one."""
+    real = getattr(os, name)
+
+    def call(argument: Any, *others: Any) -> Any:
+        if wanted(argument):
+            raise OSError(number, os.strerror(number))
+        return real(argument, *others)
+
+    monkeypatch.setattr(os, name, call)
+
+
+def is_file_of(name: str) -> Callable[[int], bool]:
+    return lambda descriptor: os.readlink(f"/proc/self/fd/{descriptor}").endswith(name)
+
+
+@pytest.mark.parametrize("number", [errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EACCES, errno.EIO])
+def test_whatever_fails_while_a_file_is_written_leaves_everything_as_it_was(
+    root: Path, number: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    failing(monkeypatch, "open", number, lambda path: str(path).endswith("checks/a.new"))
+    with pytest.raises(OSError, match=os.strerror(number)):
+        OsDisk(root).change(CHANGE)
+    assert content(root) == {"services/a": b"old", "checks/gone": b"old"}
+
+
+def test_room_that_is_missed_only_at_the_sync_leaves_everything_as_it_was(
+    root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    failing(monkeypatch, "fsync", errno.ENOSPC, is_file_of("checks/a.new"))
+    with pytest.raises(OSError, match="No space left"):
+        OsDisk(root).change(CHANGE)
+    assert content(root) == {"services/a": b"old", "checks/gone": b"old"}
+
+
+@pytest.mark.parametrize(
+    ("name", "number", "wanted"),
+    [
+        ("fsync", errno.EIO, is_file_of("services/a.new")),
+        ("fsync", errno.ENOSPC, is_file_of("/services")),
+        ("replace", errno.EROFS, lambda path: path.name == "a.new"),
+    ],
+    ids=["a file's sync", "a folder's sync", "a rename"],
+)
+def test_after_a_failed_sync_or_rename_nobody_knows_what_the_disk_holds(
+    root: Path, name: str, number: int, wanted: Callable[[Any], bool], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    failing(monkeypatch, name, number, wanted)
+    with pytest.raises(StorageFailed, match=os.strerror(number)):
+        OsDisk(root).change(CHANGE)
+
+
+def test_a_removal_that_is_refused_has_changed_nothing(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    failing(monkeypatch, "unlink", errno.EROFS, lambda path: path.name == "gone")
+    with pytest.raises(OSError, match="Read-only"):
+        OsDisk(root).change(CHANGE)
+    assert content(root) == {"services/a": b"old", "checks/gone": b"old"}
+
+
+def test_with_no_file_left_to_open_nothing_was_changed(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    failing(monkeypatch, "open", errno.EMFILE, lambda path: str(path).endswith("/checks"))
+    with pytest.raises(OSError, match="Too many open files"):
+        OsDisk(root).change(CHANGE)
+    assert content(root) == {"services/a": b"old", "checks/gone": b"old"}
+
+
+def test_of_two_changes_of_one_file_the_later_counts(disk: Disk) -> None:
+    disk.change((WriteFile("a", b"1"), WriteFile("b", b"1"), WriteFile("a", b"2"), RemoveFile("b")))
+    assert (disk.read("a"), disk.read("b")) == (b"2", None)
+
+
+def test_what_is_gone_already_is_removed_where_nothing_can_be(
+    root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    failing(monkeypatch, "unlink", errno.EROFS, lambda _path: True)
+    OsDisk(root).remove_durably("checks/never")
+    OsDisk(root).remove_durably("nowhere/never")
+
+
+def test_a_damaged_file_that_cannot_be_renamed_stays_and_is_named(
+    root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    failing(monkeypatch, "replace", errno.EROFS, lambda _path: True)
+    assert OsDisk(root).set_aside("services/a") == (
+        f"{root}/services/a itself, for it cannot be renamed (Read-only file system),"
+    )
+
+
+def test_a_full_disk_refuses_what_is_new_and_lets_go_of_what_is_old() -> None:
+    disk = SimulatedDisk()
+    disk.write_durably("a", b"1")
+    disk.fill()
+    with pytest.raises(OSError, match="No space left"):
+        disk.write_durably("a", b"2")
+    with pytest.raises(OSError, match="No space left"):
+        disk.replace("b", b"2")
+    disk.remove_durably("a")
+    assert disk.files == {}
+
+
+def test_a_disk_mounted_read_only_refuses_every_change_there_would_be() -> None:
+    disk = SimulatedDisk()
+    disk.write_durably("a", b"1")
+    disk.is_read_only = True
+    for change in (WriteFile("b", b"1"), RemoveFile("a")):
+        with pytest.raises(OSError, match="Read-only"):
+            disk.change((change,))
+    disk.remove_durably("b")
+    assert disk.files == {"a": b"1"}

@@ -42,6 +42,7 @@ from adsum.observe.log_stream import LogStream
 from adsum.observe.loop_lag import LoopLag
 from adsum.storage import registrations
 from adsum.storage.disk import Disk
+from adsum.storage.owed import Owed
 from adsum.storage.writer import Writer, WriterCounters
 
 if TYPE_CHECKING:
@@ -99,7 +100,7 @@ class Assembly:
         self._gc_pauses.start()
         saved = registrations.load(self._disk)
         async with trio.open_nursery() as nursery:
-            writer = Writer(self._disk, self._node.persisted, self._storage)
+            writer = Writer(Owed(self._disk), self._node.written, self._storage)
             self._node.attach_writer(writer)
             self._node.perform(self._node.core.start(system_now(), saved))
             nursery.start_soon(writer.run)

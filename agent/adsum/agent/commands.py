@@ -74,17 +74,22 @@ class ConfirmCatalog:
     """Done when this agent has all that two other members have now."""
 
 
-OwnCommand = (
+@dataclass(frozen=True, slots=True)
+class WriteAll:
+    """By nobody but the core itself: everything that is to be on disk, again."""
+
+
+# What must be on disk before it is so.
+Registration = (
     RegisterService
     | DeregisterService
     | RegisterCheck
     | DeregisterCheck
-    | ReportTtl
     | SetNodeMaintenance
     | SetServiceMaintenance
     | OverrideTags
-    | Reload
 )
+OwnCommand = Registration | ReportTtl | Reload
 RollCommand: TypeAlias = "ConfirmCatalog | gossip_commands.Command"
 Command: TypeAlias = "OwnCommand | RollCommand"
 
@@ -92,6 +97,19 @@ Command: TypeAlias = "OwnCommand | RollCommand"
 @dataclass(frozen=True, slots=True)
 class Persisted:
     ticket: int
+
+
+@dataclass(frozen=True, slots=True)
+class NotPersisted:
+    """The disk refused, and is as it was before."""
+
+    ticket: int
+    reason: str  # and what to do about it
+
+
+@dataclass(frozen=True, slots=True)
+class FolderLost:
+    """The data folder was deleted or emptied, and begun anew."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,4 +145,4 @@ class MemberAnswered:
 
 
 RollMessage: TypeAlias = "Datagram | MemberAsked | MemberAnswered | gossip_commands.Report"
-Message: TypeAlias = "Persisted | CheckRan | RollMessage"
+Message: TypeAlias = "Persisted | NotPersisted | FolderLost | CheckRan | RollMessage"

@@ -10,8 +10,10 @@ Its parts are the catalog's view, this agent's own services and checks, and the 
 answers from what was saved. Consensus and the store will stand beside them behind the same verbs; the order
 of effects is decided here, so it is simulated.
 
-A change is visible at once and acknowledged when it is on disk: of the effects of one verb, runs and wake-ups
-come first, then `Persist`, and the `Reply` follows from `receive(Persisted)`.
+A change is on disk before it is made, and acknowledged when it is made: a command gives `Persist`, and the
+rest follows from `receive(Persisted)`. One that the disk refuses was never visible to anybody, so that there
+is nothing to take back. Of the effects of one verb, runs and wake-ups come first, then what is for the disk,
+then replies.
 """
 
 from __future__ import annotations
@@ -25,22 +27,21 @@ from typing import TYPE_CHECKING
 from adsum.agent.commands import (
     CheckRan,
     Command,
-    DeregisterCheck,
     DeregisterService,
+    FolderLost,
     Message,
-    OverrideTags,
+    NotPersisted,
     OwnCommand,
     Persisted,
-    RegisterCheck,
-    RegisterService,
+    Registration,
     Reload,
     ReportTtl,
-    SetNodeMaintenance,
-    SetServiceMaintenance,
+    WriteAll,
 )
+from adsum.agent.line import NOBODY, Line
 from adsum.agent.registry import Registry
 from adsum.agent.settings import Settings
-from adsum.catalog.definitions import CheckKind, Status
+from adsum.catalog.definitions import CheckKind
 from adsum.catalog.local import Local, LocalSettings
 from adsum.catalog.published import Published
 from adsum.catalog.saved import (
@@ -59,6 +60,7 @@ from adsum.effects import (
     Persist,
     Refusal,
     Reply,
+    Save,
     Severity,
     WriteFile,
 )
@@ -74,6 +76,9 @@ if TYPE_CHECKING:  # comes later, see `call_roll`
 WAITING_MAX = 10_000
 # TTL states are worth a file a second at most: they only bridge a restart.
 TTL_SAVE_NS = 1 * SECOND
+
+TOO_BUSY = "Too many registrations are waiting for the disk; try again shortly"
+NOT_PERSISTED = "Nothing was changed, because it could not be kept in data_dir: {}, and try again"
 
 
 class Chore(enum.Enum):
@@ -100,8 +105,7 @@ class Core:
         self._chores: Timers[Chore] = Timers()
         self._ttl_changes_saved = 0
         self._tickets = 0
-        self._on_its_way: dict[int, list[int]] = {}  # tickets of the disk -> the requests that wait for them
-        self._waiting = 0
+        self._line = Line()
         self._settled_index = 0
 
     # The four verbs, and the start.
@@ -134,25 +138,27 @@ class Core:
     def command(self, now: Now, request: int, command: Command) -> list[Effect]:
         if not isinstance(command, OwnCommand):
             return self._command_roll(now, request, command)
-        refusal = self._too_busy() or self._obey(now, command)
-        effects = self._settled(now)
-        if refusal is not None:
-            self.counters.refusals += 1
-        elif self._on_its_way and not isinstance(command, ReportTtl):
-            # Also with nothing of its own to write: what it found done may have been done a moment ago, and
-            # not be on disk yet.
-            last_ticket = next(reversed(self._on_its_way))
-            self._on_its_way[last_ticket].append(request)
-            self._waiting += 1
-            return effects
-        return [*effects, Reply(request, refusal)]
+        if isinstance(command, ReportTtl):
+            reply = self._reply(request, self._report_ttl(now, command))
+            return [*self._settled(now), reply]
+        if len(self._line) >= WAITING_MAX:
+            return [self._reply(request, Refusal(Cause.FAILED, TOO_BUSY))]
+        self._line.join(request, command)
+        return self._go_on(now)
 
     def receive(self, now: Now, message: Message) -> list[Effect]:
         match message:
             case Persisted(ticket):
-                requests = self._on_its_way.pop(ticket, [])
-                self._waiting -= len(requests)
-                return [Reply(request, None) for request in requests]
+                request, command = self._line.end(ticket)
+                self._registry.make(now, command)
+                return self._go_on(now, self._reply(request, None))
+            case NotPersisted(ticket, reason):
+                request, _command = self._line.end(ticket)
+                refusal = Refusal(Cause.FAILED, NOT_PERSISTED.format(reason))
+                return self._go_on(now, self._reply(request, refusal))
+            case FolderLost():
+                self._line.join(NOBODY, WriteAll())
+                return self._go_on(now)
             case CheckRan(check_id, run, status, output):
                 self.own.ran(now, check_id, run, status, output)
             case _:
@@ -163,13 +169,11 @@ class Core:
     def tick(self, now: Now) -> list[Effect]:
         called = self.roll.tick(now) if self.roll is not None else []
         for service_id in self.own.tick(now):
-            self.counters.deregistered_critical += 1
-            self._logs.append(Log(Severity.WARN, f"a service was critical for too long: id={service_id}"))
-            self._registry.deregister_service(now, service_id)
+            self._deregister_critical(now, service_id)
         saves = [self._save_ttl_states() for _chore in self._chores.take_due(now.monotonic_ns)]
         files = self.roll.take_files(now) if self.roll is not None else ()
         if files:
-            saves.append(self._persist(files, is_synced=False))
+            saves.append(Save(files, is_synced=False))
         return [*called, *self._settled(now), *saves]
 
     def stop(self, now: Now) -> list[Effect]:
@@ -177,7 +181,7 @@ class Core:
         saves = [self._save_ttl_states()] if Chore.SAVE_TTL_STATES in self._chores else []
         files = self.roll.last_files(now) if self.roll is not None else ()
         if files:
-            saves.append(self._persist(files, is_synced=False))
+            saves.append(Save(files, is_synced=False))
         return [*saves]
 
     def deadline(self) -> int | None:
@@ -185,37 +189,48 @@ class Core:
         deadlines = (self.own.deadline(), self._chores.earliest(), roll_ns)
         return min((each for each in deadlines if each is not None), default=None)
 
-    # Commands: each makes its whole change, or refuses with nothing changed.
+    # Commands: each makes its whole change, or is refused with nothing changed.
 
-    def _obey(self, now: Now, command: Command) -> Refusal | None:
-        registry = self._registry
-        match command:
-            case RegisterService(definition, replace_existing_checks):
-                return registry.register_service(now, definition, replaces=replace_existing_checks)
-            case DeregisterService(service_id):
-                registry.deregister_service(now, service_id)
-            case RegisterCheck(definition):
-                return registry.register_check(now, definition)
-            case DeregisterCheck(check_id):
-                registry.deregister_check(now, check_id)
-            case ReportTtl(check_id, status, output):
-                return self._report_ttl(now, check_id, status, output)
-            case SetNodeMaintenance(is_enabled, reason):
-                return registry.maintain_node(now, reason, is_enabled=is_enabled)
-            case SetServiceMaintenance(service_id, is_enabled, reason):
-                return registry.maintain_service(now, service_id, reason, is_enabled=is_enabled)
-            case OverrideTags(service_id, tags):
-                return registry.override_tags(now, service_id, tags)
-            case Reload(settings):
-                return self._reload(now, settings)
-        return None
+    def _go_on(self, now: Now, *replies: Reply) -> list[Effect]:
+        """Gives their turn to all who need not wait for what is on its way to the disk."""
+        answered, for_disk = [*replies], list[Effect]()
+        while (turn := self._line.next(self._registry.touched_by)) is not None:
+            request, command = turn
+            if isinstance(command, WriteAll):
+                for_disk += self._all_files(now)
+            elif isinstance(command, Reload):
+                answered.append(self._reply(request, self._reload(now, command.settings)))
+            else:
+                plan = self._registry.plan(command, self._line.coming)
+                if isinstance(plan, Refusal):
+                    answered.append(self._reply(request, plan))
+                elif plan and self.settings.is_persistent:
+                    for_disk.append(self._persist(request, command, plan))
+                else:
+                    self._registry.make(now, command)
+                    answered.append(self._reply(request, None))
+        return [*self._settled(now), *for_disk, *answered]
 
-    def _too_busy(self) -> Refusal | None:
-        if self._waiting < WAITING_MAX:
-            return None
-        return Refusal(Cause.FAILED, "Too many registrations are waiting for the disk; try again shortly")
+    def _persist(self, request: int, command: Registration, changes: tuple[FileChange, ...]) -> Persist:
+        self._tickets += 1
+        self._line.begin(self._tickets, request, command, self._registry.touched_by(command))
+        return Persist(self._tickets, changes)
 
-    def _report_ttl(self, now: Now, check_id: str, status: Status, output: str) -> Refusal | None:
+    def _reply(self, request: int, refusal: Refusal | None) -> Reply:
+        self.counters.refusals += refusal is not None
+        return Reply(request, refusal)
+
+    def _deregister_critical(self, now: Now, service_id: str) -> None:
+        """Not while somebody changes it: then it may be about to recover, and has its time again."""
+        if not self._line.is_free(self._registry.touched_by(DeregisterService(service_id))):
+            self.own.watch_for_deregistration(now, service_id)
+            return
+        self.counters.deregistered_critical += 1
+        self._logs.append(Log(Severity.WARN, f"a service was critical for too long: id={service_id}"))
+        self._registry.remove_service(now, service_id)
+
+    def _report_ttl(self, now: Now, report: ReportTtl) -> Refusal | None:
+        check_id = report.check_id
         check = self.own.checks.get(check_id)
         if check is None:
             sentence = (
@@ -224,7 +239,7 @@ class Core:
             return Refusal(Cause.UNKNOWN, sentence)
         if check.kind is not CheckKind.TTL:
             return Refusal(Cause.FAILED, f'CheckID "{check_id}" does not have associated TTL')
-        self.own.report_ttl(now, check_id, status, output)
+        self.own.report_ttl(now, check_id, report.status, report.output)
         return None
 
     def _reload(self, now: Now, settings: Settings) -> Refusal | None:
@@ -271,23 +286,25 @@ class Core:
         called = self.roll.take_changes() if self.roll is not None else ()
         changes = (*self._registry.take_changes(), *called)
         if changes and self.settings.is_persistent:
-            effects.append(self._persist(changes, is_synced=True))
+            effects.append(Save(changes, is_synced=True))
         return effects
 
-    def _save_ttl_states(self) -> Persist:
+    def _save_ttl_states(self) -> Save:
         self._ttl_changes_saved = self.own.ttl_changes
         states = [
             TtlState(check_id, check.status, check.output, check.expires_at.wall_ms)
             for check_id, check in self.own.checks.items()
             if check.expires_at is not None
         ]
-        return self._persist((WriteFile(TTL_STATES, encode_ttl_states(states)),), is_synced=False)
+        return Save((WriteFile(TTL_STATES, encode_ttl_states(states)),), is_synced=False)
 
-    def _persist(self, changes: tuple[FileChange, ...], *, is_synced: bool) -> Persist:
-        self._tickets += 1
-        if is_synced:
-            self._on_its_way[self._tickets] = []
-        return Persist(self._tickets, changes, is_synced)
+    def _all_files(self, now: Now) -> list[Save]:
+        if not self.settings.is_persistent:
+            return []
+        kept = self.roll.kept_files() if self.roll is not None else ()
+        passing = self.roll.last_files(now) if self.roll is not None else ()
+        saves = [Save((*kept, *self._registry.files()), is_synced=True), self._save_ttl_states()]
+        return [*saves, Save(passing, is_synced=False)] if passing else saves
 
 
 def _local_settings(settings: Settings) -> LocalSettings:

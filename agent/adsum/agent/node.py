@@ -15,13 +15,13 @@ from typing import TYPE_CHECKING
 
 import trio
 
-from adsum.agent.commands import CheckRan, Command, Message, Persisted
+from adsum.agent.commands import CheckRan, Command, Message, NotPersisted, Persisted
 from adsum.agent.core import Core
 from adsum.agent.watches import Watches
 from adsum.api.door import Refused
 from adsum.catalog.local import Local
 from adsum.catalog.view import View
-from adsum.effects import Effect, Log, Notify, Persist, Refusal, Reply, RunCheck, Severity, StopCheck
+from adsum.effects import Effect, Log, Notify, Persist, Refusal, Reply, RunCheck, Save, Severity, StopCheck
 from adsum.now import MILLISECOND, SECOND, Now
 from adsum.observe.faults import Faults
 from adsum.storage.writer import Writer
@@ -142,8 +142,8 @@ class Node:
     def receive(self, message: Message) -> None:
         self.perform(self.core.receive(self._clock(), message))
 
-    def persisted(self, ticket: int) -> None:
-        self.receive(Persisted(ticket))
+    def written(self, ticket: int, refusal: str) -> None:
+        self.receive(NotPersisted(ticket, refusal) if refusal else Persisted(ticket))
 
     def check_ran(self, check_id: str, run: int, result: CheckResult) -> None:
         self.receive(CheckRan(check_id, run, result.status, result.output))
@@ -166,7 +166,7 @@ class Node:
         """One that fails, fails alone, for what it says may come from anywhere; but for the disk's, on which
         somebody relies."""
         for effect in effects:
-            if type(effect) is Persist:
+            if isinstance(effect, Persist | Save):
                 assert self._writer is not None
                 self._writer.write(effect)
                 continue

@@ -2,7 +2,8 @@
 
 Every change to the agent's own services and checks comes through here; `catalog.local` then decides what
 the checks say. What clients register is kept in files, one a registration; what configuration files define
-is not, and wins over the former under the same id. A change is made whole, or refused with nothing changed.
+is not, and wins over the former under the same id. A change of a client is planned, then on disk, then made:
+whole, or refused with nothing changed.
 """
 
 from __future__ import annotations
@@ -10,8 +11,19 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
+from adsum.agent.commands import (
+    DeregisterCheck,
+    DeregisterService,
+    OverrideTags,
+    RegisterCheck,
+    RegisterService,
+    Registration,
+    SetNodeMaintenance,
+    SetServiceMaintenance,
+)
+from adsum.agent.line import Coming
 from adsum.catalog.definitions import CheckDefinition, CheckKind, ServiceDefinition, Status
-from adsum.catalog.local import Local, Source
+from adsum.catalog.local import Local, OwnCheck, Source
 from adsum.catalog.model import NODE_MAINTENANCE, SERVICE_MAINTENANCE
 from adsum.catalog.publishable import check_problem, problem_of
 from adsum.catalog.replication.items import VALUE_BYTES_MAX
@@ -29,6 +41,8 @@ NO_OVERRIDE = (
     'The service "{}" belongs to its agent: register it there. '
     "Only tags can be changed from elsewhere, and only where it was registered with EnableTagOverride."
 )
+Maintenance = SetNodeMaintenance | SetServiceMaintenance
+
 NO_REASON_NODE = "This node is in maintenance; whoever enabled it gave no reason."
 NO_REASON_SERVICE = "This service is in maintenance; whoever enabled it gave no reason."
 
@@ -47,28 +61,107 @@ class Registry:
         logs, self._logs = self._logs, []
         return logs
 
-    # What clients ask.
+    # What clients ask: first what it would need of the disk, and when that is done, the change.
 
-    def register_service(self, now: Now, definition: ServiceDefinition, *, replaces: bool) -> Refusal | None:
+    def touched_by(self, command: Registration) -> tuple[str, ...]:
+        """The files whose content decides what it does, or is changed by it."""
+        match command:
+            case RegisterService(definition):
+                given = (check.check_id for check in definition.checks)
+                return (*self._files_of(definition.service_id), *map(check_path, given))
+            case DeregisterService(service_id) | OverrideTags(service_id):
+                return self._files_of(service_id)
+            case RegisterCheck(definition):
+                service_id = definition.service_id
+                mine = (check_path(definition.check_id),)
+                return (service_path(service_id), *mine) if service_id else mine
+            case DeregisterCheck(check_id):
+                return (check_path(check_id),)
+            case SetNodeMaintenance():
+                return (check_path(NODE_MAINTENANCE),)
+            case SetServiceMaintenance(service_id):
+                return (service_path(service_id), check_path(SERVICE_MAINTENANCE + service_id))
+
+    def plan(self, command: Registration, coming: Coming) -> tuple[FileChange, ...] | Refusal:
+        """What must be on disk before it is made; nothing is changed yet."""
+        match command:
+            case RegisterService(definition, replaces):
+                return self._plan_service(definition, coming, replaces=replaces)
+            case DeregisterService(service_id):
+                return self._removals(service_id)
+            case RegisterCheck(definition):
+                return self._plan_check(definition, coming)
+            case DeregisterCheck(check_id):
+                return self._removal(self.own.checks.get(check_id))
+            case SetNodeMaintenance() | SetServiceMaintenance():
+                return self._plan_maintenance(command)
+            case OverrideTags(service_id, tags):
+                return self._plan_tags(service_id, tags)
+
+    def make(self, now: Now, command: Registration) -> None:
+        """As it was planned: nothing that it touches has changed since."""
+        match command:
+            case RegisterService(definition, replaces):
+                self._register_service(now, definition, replaces=replaces)
+            case DeregisterService(service_id):
+                self._deregister_service(now, service_id)
+            case RegisterCheck(definition):
+                self.own.put_check(now, definition, Source.API)
+            case DeregisterCheck(check_id):
+                self._deregister_check(now, check_id)
+            case SetNodeMaintenance(is_enabled) | SetServiceMaintenance(_, is_enabled):
+                self._maintain(now, _maintenance(command), is_enabled=is_enabled)
+            case OverrideTags(service_id, tags):
+                known = self.own.services[service_id]
+                self.own.put_service(now, replace(known.definition, tags=tags), known.source)
+
+    def remove_service(self, now: Now, service_id: str) -> None:
+        """By no client, so that nobody waits until its files are gone."""
+        self._changes.extend(self._removals(service_id))
+        self._deregister_service(now, service_id)
+
+    def files(self) -> tuple[FileChange, ...]:
+        """All that clients registered."""
+        services = (own.definition for own in self.own.services.values() if own.source is Source.API)
+        checks = (own.definition for own in self.own.checks.values() if own.source is Source.API)
+        return (
+            *(WriteFile(service_path(each.service_id), encode_service(each)) for each in services),
+            *(WriteFile(check_path(each.check_id), encode_check(each)) for each in checks),
+        )
+
+    # Services.
+
+    def _plan_service(
+        self, definition: ServiceDefinition, coming: Coming, *, replaces: bool
+    ) -> tuple[FileChange, ...] | Refusal:
         content = encode_service(definition)
-        contents = [encode_check(check) for check in definition.checks]
+        contents = {check.check_id: encode_check(check) for check in definition.checks}
         stays = self._stays(definition, replaces=replaces)
-        refusal = self._too_large(content, *contents) or _unpublishable(problem_of(definition, stays))
-        refusal = refusal or self._too_many(definition)
+        refusal = _too_large(content, *contents.values()) or _unpublishable(problem_of(definition, stays))
+        refusal = refusal or self._too_many(definition, coming)
         if refusal is not None:
             return refusal
+        kept = {check.check_id for check in stays}
+        gone = (
+            own for own in self.own.checks_of(definition.service_id) if own.definition.check_id not in kept
+        )
+        return (
+            WriteFile(service_path(definition.service_id), content),
+            *(WriteFile(check_path(check_id), each) for check_id, each in contents.items()),
+            *(change for own in gone for change in self._removal(own)),
+        )
+
+    def _register_service(self, now: Now, definition: ServiceDefinition, *, replaces: bool) -> None:
         known = self.own.services.get(definition.service_id)
         if known is None or known.definition != definition:
             self._tell("registered", definition)
+        kept = {check.check_id for check in self._stays(definition, replaces=replaces)}
         self.own.put_service(now, definition, Source.API)
-        self._changes.append(WriteFile(service_path(definition.service_id), content))
-        for check, check_content in zip(definition.checks, contents, strict=True):
-            self._put_check(now, check, check_content)
-        kept = {check.check_id for check in stays}
+        for check in definition.checks:
+            self.own.put_check(now, check, Source.API)
         for own in self.own.checks_of(definition.service_id):
             if own.definition.check_id not in kept:
-                self.deregister_check(now, own.definition.check_id)
-        return None
+                self.own.remove_check(now, own.definition.check_id)
 
     def _stays(self, definition: ServiceDefinition, *, replaces: bool) -> list[CheckDefinition]:
         """The checks that the service will have."""
@@ -80,80 +173,25 @@ class Registry:
         ]
         return [*definition.checks, *others]
 
-    def deregister_service(self, now: Now, service_id: str) -> None:
+    def _deregister_service(self, now: Now, service_id: str) -> None:
         """An unknown one is as gone as its caller wants it: registrators deregister blindly."""
-        if service_id not in self.own.services:
-            return
-        self._tell("deregistered", self.own.services[service_id].definition)
-        for check in self.own.checks_of(service_id):
-            self._changes.append(RemoveFile(check_path(check.definition.check_id)))
-        self._changes.append(RemoveFile(service_path(service_id)))
-        self.own.remove_service(now, service_id)
+        if service_id in self.own.services:
+            self._tell("deregistered", self.own.services[service_id].definition)
+            self.own.remove_service(now, service_id)
 
-    def register_check(self, now: Now, definition: CheckDefinition) -> Refusal | None:
-        if definition.service_id and definition.service_id not in self.own.services:
-            return Refusal(Cause.FAILED, f'ServiceID "{definition.service_id}" does not exist')
-        content = encode_check(definition)
-        refusal = self._too_large(content) or self._unpublishable_check(definition)
-        if (
-            refusal is None
-            and definition.check_id not in self.own.checks
-            and len(self.own.checks) >= CHECKS_MAX
-        ):
-            refusal = _full("checks", CHECKS_MAX)
-        if refusal is None:
-            self._put_check(now, definition, content)
-        return refusal
+    def _files_of(self, service_id: str) -> tuple[str, ...]:
+        checks = (check_path(own.definition.check_id) for own in self.own.checks_of(service_id))
+        return (service_path(service_id), *checks)
 
-    def _put_check(self, now: Now, definition: CheckDefinition, content: bytes) -> None:
-        self.own.put_check(now, definition, Source.API)
-        self._changes.append(WriteFile(check_path(definition.check_id), content))
+    def _removals(self, service_id: str) -> tuple[FileChange, ...]:
+        """The checks first: a check without its service is no state that the agent passed through."""
+        known = self.own.services.get(service_id)
+        checks = [change for own in self.own.checks_of(service_id) for change in self._removal(own)]
+        if known is None or known.source is not Source.API:
+            return tuple(checks)
+        return (*checks, RemoveFile(service_path(service_id)))
 
-    def _too_large(self, *contents: bytes) -> Refusal | None:
-        size = max(map(len, contents))
-        if size <= FILE_BYTES_MAX:
-            return None
-        sentence = f"The registration is too large: {size} bytes, of which {FILE_BYTES_MAX} are possible"
-        return Refusal(Cause.INVALID, f"{sentence}; shorten its longest texts")
-
-    def _unpublishable_check(self, definition: CheckDefinition) -> Refusal | None:
-        service = self.own.services.get(definition.service_id)
-        return _unpublishable(check_problem(definition, service.definition if service else None))
-
-    def _too_many(self, definition: ServiceDefinition) -> Refusal | None:
-        if definition.service_id not in self.own.services and len(self.own.services) >= SERVICES_MAX:
-            return _full("services", SERVICES_MAX)
-        new_checks = sum(check.check_id not in self.own.checks for check in definition.checks)
-        return _full("checks", CHECKS_MAX) if len(self.own.checks) + new_checks > CHECKS_MAX else None
-
-    def deregister_check(self, now: Now, check_id: str) -> None:
-        if check_id in self.own.checks:
-            self.own.remove_check(now, check_id)
-            self._changes.append(RemoveFile(check_path(check_id)))
-
-    def maintain_node(self, now: Now, reason: str, *, is_enabled: bool) -> Refusal | None:
-        definition = _maintenance(NODE_MAINTENANCE, "Node", reason or NO_REASON_NODE)
-        return self._maintain(now, definition, is_enabled=is_enabled)
-
-    def maintain_service(self, now: Now, service_id: str, reason: str, *, is_enabled: bool) -> Refusal | None:
-        if service_id not in self.own.services:
-            return Refusal(Cause.UNKNOWN, f'No service registered with ID "{service_id}"')
-        check_id = SERVICE_MAINTENANCE + service_id
-        definition = _maintenance(check_id, "Service", reason or NO_REASON_SERVICE, service_id=service_id)
-        return self._maintain(now, definition, is_enabled=is_enabled)
-
-    def _maintain(self, now: Now, definition: CheckDefinition, *, is_enabled: bool) -> Refusal | None:
-        """Of a maintenance check the reason is the notes."""
-        if not is_enabled:
-            self.deregister_check(now, definition.check_id)
-        elif definition.check_id not in self.own.checks:  # the first reason stays, as in Consul
-            refusal = self._unpublishable_check(definition)
-            if refusal is not None:
-                return refusal
-            self._put_check(now, definition, encode_check(definition))
-        return None
-
-    def override_tags(self, now: Now, service_id: str, tags: tuple[str, ...]) -> Refusal | None:
+    def _plan_tags(self, service_id: str, tags: tuple[str, ...]) -> tuple[FileChange, ...] | Refusal:
         """Lasts until the service is registered again, or a file that defines it is read again."""
         known = self.own.services.get(service_id)
         if known is None:
@@ -163,12 +201,64 @@ class Registry:
         definition = replace(known.definition, tags=tags)
         content = encode_service(definition)
         checks = (own.definition for own in self.own.checks_of(service_id))
-        refusal = self._too_large(content) or _unpublishable(problem_of(definition, checks))
-        if refusal is None:
-            self.own.put_service(now, definition, known.source)
-            if known.source is Source.API:
-                self._changes.append(WriteFile(service_path(service_id), content))
-        return refusal
+        refusal = _too_large(content) or _unpublishable(problem_of(definition, checks))
+        if refusal is not None:
+            return refusal
+        return (WriteFile(service_path(service_id), content),) if known.source is Source.API else ()
+
+    # Checks.
+
+    def _plan_check(self, definition: CheckDefinition, coming: Coming) -> tuple[FileChange, ...] | Refusal:
+        if definition.service_id and definition.service_id not in self.own.services:
+            return Refusal(Cause.FAILED, f'ServiceID "{definition.service_id}" does not exist')
+        content = encode_check(definition)
+        refusal = _too_large(content) or self._unpublishable_check(definition)
+        is_new = definition.check_id not in self.own.checks
+        if refusal is None and is_new and len(self.own.checks) + coming.checks >= CHECKS_MAX:
+            refusal = _full("checks", CHECKS_MAX)
+        return refusal or (WriteFile(check_path(definition.check_id), content),)
+
+    def _unpublishable_check(self, definition: CheckDefinition) -> Refusal | None:
+        service = self.own.services.get(definition.service_id)
+        return _unpublishable(check_problem(definition, service.definition if service else None))
+
+    def _too_many(self, definition: ServiceDefinition, coming: Coming) -> Refusal | None:
+        is_new = definition.service_id not in self.own.services
+        if is_new and len(self.own.services) + coming.services >= SERVICES_MAX:
+            return _full("services", SERVICES_MAX)
+        new_checks = sum(check.check_id not in self.own.checks for check in definition.checks)
+        is_over = new_checks and len(self.own.checks) + coming.checks + new_checks > CHECKS_MAX
+        return _full("checks", CHECKS_MAX) if is_over else None
+
+    def _deregister_check(self, now: Now, check_id: str) -> None:
+        if check_id in self.own.checks:
+            self.own.remove_check(now, check_id)
+
+    def _removal(self, own: OwnCheck | None) -> tuple[FileChange, ...]:
+        if own is None or own.source is not Source.API:
+            return ()
+        return (RemoveFile(check_path(own.definition.check_id)),)
+
+    # Maintenance.
+
+    def _plan_maintenance(self, command: Maintenance) -> tuple[FileChange, ...] | Refusal:
+        definition = _maintenance(command)
+        service_id = definition.service_id
+        if service_id and service_id not in self.own.services:
+            return Refusal(Cause.UNKNOWN, f'No service registered with ID "{service_id}"')
+        known = self.own.checks.get(definition.check_id)
+        if not command.is_enabled:
+            return self._removal(known)
+        if known is not None:
+            return ()
+        refusal = self._unpublishable_check(definition)
+        return refusal or (WriteFile(check_path(definition.check_id), encode_check(definition)),)
+
+    def _maintain(self, now: Now, definition: CheckDefinition, *, is_enabled: bool) -> None:
+        if not is_enabled:
+            self._deregister_check(now, definition.check_id)
+        elif definition.check_id not in self.own.checks:  # the first reason stays, as in Consul
+            self.own.put_check(now, definition, Source.API)
 
     # What was there before, and what files say.
 
@@ -231,21 +321,35 @@ class Registry:
                 self.own.remove_check(now, check_id)
         for service_id, service in list(self.own.services.items()):
             if service.source is Source.CONFIGURATION and service_id not in wanted_services:
-                self.deregister_service(now, service_id)
+                self.remove_service(now, service_id)
 
     def _tell(self, what: str, service: ServiceDefinition) -> None:
         sentence = f"service {what}: service={service.name} id={service.service_id}"
         self._logs.append(Log(Severity.INFO, sentence))
 
 
-def _maintenance(check_id: str, what: str, reason: str, *, service_id: str = "") -> CheckDefinition:
+def _maintenance(command: Maintenance) -> CheckDefinition:
+    """Of a maintenance check the reason is the notes."""
+    match command:
+        case SetNodeMaintenance(_, reason):
+            what, check_id, service_id, otherwise = "Node", NODE_MAINTENANCE, "", NO_REASON_NODE
+        case SetServiceMaintenance(service_id, _, reason):
+            what, check_id, otherwise = "Service", SERVICE_MAINTENANCE + service_id, NO_REASON_SERVICE
     return CheckDefinition(
         check_id=check_id,
         name=f"{what} Maintenance Mode",
-        notes=reason,
+        notes=reason or otherwise,
         status=Status.CRITICAL,
         service_id=service_id,
     )
+
+
+def _too_large(*contents: bytes) -> Refusal | None:
+    size = max(map(len, contents))
+    if size <= FILE_BYTES_MAX:
+        return None
+    sentence = f"The registration is too large: {size} bytes, of which {FILE_BYTES_MAX} are possible"
+    return Refusal(Cause.INVALID, f"{sentence}; shorten its longest texts")
 
 
 def _unpublishable(problem: str) -> Refusal | None:

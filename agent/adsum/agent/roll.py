@@ -234,6 +234,10 @@ class Roll:
         changes, self._changes = tuple(self._changes), []
         return changes
 
+    def kept_files(self) -> tuple[FileChange, ...]:
+        """What must be on disk, as it is now."""
+        return (_generation_file(self.gossip.commons.me.generation),)
+
     def take_files(self, now: Now) -> tuple[FileChange, ...]:
         """What a restarted agent finds its cluster by, and answers with meanwhile; each when it is due."""
         if self._copying is None:
@@ -336,7 +340,7 @@ class Roll:
         self._look_ns = now.monotonic_ns + HOLD_LOOK_NS if holds else None
 
     def _keep_generation(self, generation: int) -> None:
-        self._changes.append(WriteFile(GENERATION, str(generation).encode()))
+        self._changes.append(_generation_file(generation))
 
     # Joining.
 
@@ -364,6 +368,10 @@ class Roll:
                 refusal = None if join.is_joined else Refusal(Cause.FAILED, sentence)
                 replies.append(Reply(request, refusal))
         return replies
+
+
+def _generation_file(generation: int) -> WriteFile:
+    return WriteFile(GENERATION, str(generation).encode())
 
 
 def _is_due(now: Now, deadline_ns: int | None) -> bool:

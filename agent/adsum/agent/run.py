@@ -26,6 +26,7 @@ from adsum.agent.node import system_now
 from adsum.agent.sockets import CannotStart
 from adsum.observe import logs
 from adsum.storage.disk import OsDisk
+from adsum.storage.failures import StorageFailed
 from adsum.storage.memory import MemoryDisk
 
 log = logging.getLogger("agent")
@@ -65,7 +66,7 @@ def run_to_the_end(assembly: Assembly, data_dir: str) -> int:
     except* CannotStart as problem:
         log.critical("the agent stops: %s", _first(problem))
         exit_status = 1
-    except* OSError as problem:
+    except* StorageFailed as problem:
         where = f" in {data_dir}" if data_dir else ""
         log.critical("the agent stops, because it cannot keep what it promised%s: %s", where, _first(problem))
         exit_status = 1

@@ -159,6 +159,11 @@ class Local:
         self._end(self.checks.pop(check_id))
         self._published.remove_check(now, check_id)
 
+    def watch_for_deregistration(self, now: Now, service_id: str) -> None:
+        """Its critical checks have their time again."""
+        for check in self.checks_of(service_id):
+            self._watch_for_deregistration(now, check)
+
     def publish_all(self, now: Now) -> None:
         """After settings changed that decide what is published."""
         for check in self.checks.values():

@@ -1,18 +1,23 @@
 """Bytes on disk, behind a door small enough to simulate.
 
-Paths are relative to the data folder, with "/" between parts. `write_durably` and `remove_durably` return
-when the change survives a power loss: the file is synced under another name, renamed over the old one, and
-its folder synced. `replace` renames without syncing: the change survives the end of the process; what a power
-loss leaves of it is up to the file system, so such files carry a checksum.
+Paths are relative to the data folder, with "/" between parts. `change` returns when all of it survives a
+power loss: each file is synced under another name, and when all are, they are renamed over the old ones, in
+order, and their folders synced. So what refuses (no room, read-only, not allowed) does so before anything has
+changed, and is an `OSError`; past that point it is `StorageFailed`. `replace` renames without syncing: the
+change survives the end of the process; what a power loss leaves of it is up to the file system, so such files
+carry a checksum.
 """
 
 from __future__ import annotations
 
-import contextlib
 import os
 from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import Protocol
+
+from adsum.effects import FileChange, RemoveFile, WriteFile
+from adsum.storage.failures import OUT_OF_ROOM, StorageFailed
 
 TEMPORARY_SUFFIX = ".new"
 DAMAGED_SUFFIX = ".damaged"
@@ -24,6 +29,9 @@ class Disk(Protocol):
     def names(self, folder: str) -> list[str]:
         """Files in a folder, in order; none where there is no folder."""
 
+    def change(self, changes: tuple[FileChange, ...]) -> None:
+        """All, or none and `OSError`."""
+
     def write_durably(self, path: str, content: bytes) -> None: ...
 
     def remove_durably(self, path: str) -> None: ...
@@ -31,7 +39,7 @@ class Disk(Protocol):
     def replace(self, path: str, content: bytes) -> None: ...
 
     def set_aside(self, path: str) -> str:
-        """Keeps a damaged file under another name for whoever wants to look; says which."""
+        """Keeps a damaged file under another name for whoever wants to look; says where it is now."""
 
 
 class OsDisk:
@@ -51,18 +59,26 @@ class OsDisk:
             return []
         return [name for name in entries if not name.endswith((TEMPORARY_SUFFIX, DAMAGED_SUFFIX))]
 
+    def change(self, changes: tuple[FileChange, ...]) -> None:
+        wanted = {self._root / change.path: change for change in changes}  # of two of a file, the later
+        with self._prepared(wanted) as folders:
+            has_changed = False
+            for target, change in wanted.items():
+                try:
+                    _put(target, change)
+                except OSError as problem:
+                    if isinstance(change, RemoveFile) and not has_changed:
+                        raise
+                    raise StorageFailed(f"could not change {target}: {problem.strerror}") from problem
+                has_changed = True
+                if target.parent in folders:  # else there is none, and nothing in it
+                    _sync(folders[target.parent], target.parent)
+
     def write_durably(self, path: str, content: bytes) -> None:
-        target = self._root / path
-        self._make_folder(target.parent)
-        temporary = _written(target, content, is_synced=True)
-        os.replace(temporary, target)
-        _sync_folder(target.parent)
+        self.change((WriteFile(path, content),))
 
     def remove_durably(self, path: str) -> None:
-        target = self._root / path
-        target.unlink(missing_ok=True)
-        with contextlib.suppress(FileNotFoundError):  # no folder, nothing in it
-            _sync_folder(target.parent)
+        self.change((RemoveFile(path),))
 
     def replace(self, path: str, content: bytes) -> None:
         target = self._root / path
@@ -71,8 +87,26 @@ class OsDisk:
 
     def set_aside(self, path: str) -> str:
         aside = path + DAMAGED_SUFFIX
-        os.replace(self._root / path, self._root / aside)
+        try:
+            os.replace(self._root / path, self._root / aside)
+        except OSError as problem:  # on a disk that is mounted read-only, which is no reason to stay away
+            return f"{self._root / path} itself, for it cannot be renamed ({problem.strerror}),"
         return str(self._root / aside)
+
+    @contextmanager
+    def _prepared(self, wanted: dict[Path, FileChange]) -> Iterator[dict[Path, int]]:
+        """All that is written lies synced beside its target; the folders are open, to be synced."""
+        folders: dict[Path, int] = {}
+        with ExitStack() as undo:
+            for target, change in wanted.items():
+                if isinstance(change, WriteFile):
+                    self._make_folder(target.parent)
+                    undo.callback(_discard, _temporary(target))
+                    _written(target, change.content, is_synced=True)
+                if target.parent not in folders and target.parent.exists():
+                    folders[target.parent] = os.open(target.parent, os.O_RDONLY | os.O_DIRECTORY)
+                    undo.callback(os.close, folders[target.parent])
+            yield folders
 
     def _make_folder(self, folder: Path) -> None:
         """A new folder is durable only when its parent knows of it."""
@@ -88,20 +122,51 @@ def _missing(folder: Path) -> Iterator[Path]:
         folder = folder.parent
 
 
+def _temporary(target: Path) -> Path:
+    return target.with_name(target.name + TEMPORARY_SUFFIX)
+
+
 def _written(target: Path, content: bytes, *, is_synced: bool) -> Path:
-    temporary = target.with_name(target.name + TEMPORARY_SUFFIX)
+    temporary = _temporary(target)
     descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
-    with open(descriptor, "wb") as file:
-        file.write(content)
-        file.flush()
-        if is_synced:
-            os.fsync(file.fileno())
+    try:
+        with open(descriptor, "wb") as file:
+            file.write(content)
+            file.flush()
+            if is_synced:
+                _sync(file.fileno(), temporary)
+    except BaseException:
+        _discard(temporary)
+        raise
     return temporary
+
+
+def _put(target: Path, change: FileChange) -> None:
+    """A file that is gone is looked for first: a disk that is mounted read-only refuses to remove it too."""
+    if isinstance(change, WriteFile):
+        os.replace(_temporary(target), target)
+    elif target.exists():
+        target.unlink(missing_ok=True)
+
+
+def _discard(temporary: Path) -> None:
+    with suppress(OSError):
+        temporary.unlink(missing_ok=True)
+
+
+def _sync(descriptor: int, path: Path) -> None:
+    """Some file systems find room only now: they say so, and nobody was told yet that it is there."""
+    try:
+        os.fsync(descriptor)
+    except OSError as problem:
+        if problem.errno in OUT_OF_ROOM and path.name.endswith(TEMPORARY_SUFFIX):
+            raise
+        raise StorageFailed(f"could not sync {path}: {problem.strerror}") from problem
 
 
 def _sync_folder(folder: Path) -> None:
     descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
     try:
-        os.fsync(descriptor)
+        _sync(descriptor, folder)
     finally:
         os.close(descriptor)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from adsum.effects import FileChange, RemoveFile, WriteFile
 from adsum.storage.disk import DAMAGED_SUFFIX
 
 
@@ -16,11 +17,18 @@ class MemoryDisk:
         below = (path.removeprefix(folder) for path in self.files if path.startswith(folder))
         return sorted(name for name in below if "/" not in name and not name.endswith(DAMAGED_SUFFIX))
 
+    def change(self, changes: tuple[FileChange, ...]) -> None:
+        for change in changes:
+            if isinstance(change, WriteFile):
+                self.files[change.path] = change.content
+            else:
+                self.files.pop(change.path, None)
+
     def write_durably(self, path: str, content: bytes) -> None:
-        self.files[path] = content
+        self.change((WriteFile(path, content),))
 
     def remove_durably(self, path: str) -> None:
-        self.files.pop(path, None)
+        self.change((RemoveFile(path),))
 
     def replace(self, path: str, content: bytes) -> None:
         self.files[path] = content

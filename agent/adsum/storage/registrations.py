@@ -1,4 +1,4 @@
-"""The registrations of one agent on a disk: read at start, changed as the core says.
+"""The registrations of one agent on a disk, as they are read at start.
 
 A damaged file costs the one registration in it: it is set aside under a name the log tells, and never fatal.
 """
@@ -12,7 +12,6 @@ from typing import TypeVar
 
 from adsum.catalog import saved
 from adsum.catalog.saved import Damaged, Saved
-from adsum.effects import FileChange, RemoveFile, WriteFile
 from adsum.storage.disk import Disk
 
 log = logging.getLogger("agent.storage")
@@ -29,18 +28,6 @@ def load(disk: Disk) -> Saved:
     checks = _load_folder(disk, saved.CHECKS, saved.decode_check)
     ttl_states = _load_file(disk, saved.TTL_STATES, saved.decode_ttl_states)
     return Saved(tuple(services), tuple(checks), ttl_states or ())
-
-
-def perform(disk: Disk, changes: tuple[FileChange, ...], *, is_synced: bool) -> None:
-    """In order, so that whatever a power loss leaves is a state the agent passed through."""
-    for change in changes:
-        match change:
-            case WriteFile(path, content) if is_synced:
-                disk.write_durably(path, content)
-            case WriteFile(path, content):
-                disk.replace(path, content)
-            case RemoveFile(path):
-                disk.remove_durably(path)
 
 
 def _load_folder(disk: Disk, folder: str, decode: Callable[[bytes], Value]) -> list[Value]:

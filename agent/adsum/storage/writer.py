@@ -1,56 +1,96 @@
 """One thread that writes while the loop goes on.
 
 Whatever has gathered while the last batch was on its way to the disk goes together in the next: registrations
-that come at once share a trip to the thread. A write or sync that fails ends the process: what was promised
-to be on the disk may not be, and nothing after it could be trusted.
+that come at once share a trip to the thread. Each is written whole or refused, whatever becomes of others.
+A sync or rename that fails is `StorageFailed`, and ends the process: what was promised to be on the disk may
+not be, and nothing after it could be trusted.
 
-Two failures are milder. With no file descriptor left nothing was written yet, so it is tried again. And what
-was never promised to outlive a power loss (TTL states, which only bridge a restart) is left out: a full disk
-should not take away discovery from a host whose registrations are safe.
+Everything else passes. With no file descriptor left the same is tried again. What nobody waits for and the
+disk refuses (TTL states, the list of peers, this life's generation) is owed, and tried again every round, so
+that all of it is there soon after there is room. A data folder that was deleted is found at the next write or
+the next round, begun anew, and told of.
 """
 
 from __future__ import annotations
 
-import errno
 import logging
-import time
+from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 
 import trio
 
-from adsum.effects import Persist
-from adsum.storage import registrations
-from adsum.storage.disk import Disk
+from adsum.effects import Persist, Save
+from adsum.observe.complaints import Complaints
+from adsum.storage.failures import OUT_OF_FILES, told
+from adsum.storage.owed import Owed
 
 log = logging.getLogger("agent.storage")
 
-OUT_OF_FILES = (errno.EMFILE, errno.ENFILE)
 PAUSE_S = 0.1  # until somebody may have closed a file
-COMPLAINT_INTERVAL_S = 60.0
+ROUND_S = 10  # between two looks at what is owed, and at the data folder
+
+WAITS = "a registration waits, because no file can be opened: %s"
+REFUSED = "a registration was refused, because it could not be kept in data_dir: %s"
+UNSAVED = (
+    "what changed since is not saved in data_dir (%s; tried again every %d s), and a restart finds what was "
+    "saved last: %s"
+)
+SAVED = "data_dir can be written again; nothing is left unsaved"
+LOST = "data_dir was deleted or emptied under the running agent: all that the agent knows is written again"
+NAMED_MAX = 8  # files in a line
+
+Refusal = str  # why, and what to do; empty: it was done
+
+
+class _Outcome:
+    """Of one trip to the thread."""
+
+    __slots__ = ("has_written", "is_folder_new", "unsaved", "waits", "written")
+
+    def __init__(self) -> None:
+        self.is_folder_new = False
+        self.has_written = False
+        self.written: list[tuple[int, OSError | None]] = []  # tickets
+        self.unsaved: list[OSError] = []
+        self.waits: OSError | None = None  # for a file descriptor, with all that was not come to
 
 
 @dataclass(slots=True)
 class WriterCounters:
     put_off: int = 0  # for want of a file descriptor
-    left_out: int = 0  # unsynced writes that failed
+    refused: int = 0  # of which somebody was told
+    left_out: int = 0  # that nobody waits for, each time in vain
+    unsaved: int = 0  # files that are owed now
+    folders_lost: int = 0
 
 
 class Writer:
     def __init__(
-        self, disk: Disk, done: Callable[[int], None], counters: WriterCounters | None = None
+        self,
+        owed: Owed,
+        done: Callable[[int, Refusal], None],
+        counters: WriterCounters | None = None,
     ) -> None:
-        self._disk = disk
+        self._owed = owed
         self._done = done
         self._counters = counters or WriterCounters()
-        self._silent_until_s = 0.0
-        self._gathered: list[Persist] = []  # bounded by the core, which refuses commands past WAITING_MAX
+        self._renew: Callable[[], bool] | None = None
+        self._lost: Callable[[], None] | None = None
+        self._complaints = Complaints(log)
+        self._gathered: deque[Persist | Save] = deque()  # bounded by the core: past WAITING_MAX it refuses
         self._came = trio.Event()
         self._wrote = trio.Event()
         self._is_writing = False
+        self._refuses = False  # the last time that somebody waited, and nothing was written since
 
-    def write(self, persist: Persist) -> None:
-        self._gathered.append(persist)
+    def watch(self, renew: Callable[[], bool], lost: Callable[[], None]) -> None:
+        """`renew` says, in the thread, whether the data folder was gone and is a new one. `lost` is told."""
+        self._renew, self._lost = renew, lost
+
+    def write(self, effect: Persist | Save) -> None:
+        self._gathered.append(effect)
         self._came.set()
 
     async def until_idle(self) -> None:
@@ -58,36 +98,92 @@ class Writer:
             await self._wrote.wait()
 
     async def run(self) -> None:
+        next_round_s = trio.current_time()
         while True:
-            await self._came.wait()
+            with trio.move_on_at(next_round_s):
+                await self._came.wait()
             self._came = trio.Event()
-            batch, self._gathered = self._gathered, []
+            batch, self._gathered = self._gathered, deque()
             self._is_writing = True
-            while (problem := await trio.to_thread.run_sync(self._perform, batch)) is not None:
-                self._counters.put_off += 1
-                self._complain("a registration waits, because no file can be opened: %s", problem)
-                await trio.sleep(PAUSE_S)
+            is_round = trio.current_time() >= next_round_s
+            if is_round:
+                next_round_s = trio.current_time() + ROUND_S
+            await self._write(batch, retries=is_round)
             self._is_writing = False
-            for persist in batch:
-                self._done(persist.ticket)
             self._wrote.set()
             self._wrote = trio.Event()
 
-    def _perform(self, batch: list[Persist]) -> OSError | None:
-        """Every change replaces or removes a whole file, so that a batch can be begun anew."""
-        for persist in batch:
-            try:
-                registrations.perform(self._disk, persist.changes, is_synced=persist.is_synced)
-            except OSError as problem:
-                if persist.is_synced and problem.errno not in OUT_OF_FILES:
-                    raise
-                if persist.is_synced:
-                    return problem
-                self._counters.left_out += 1
-                self._complain("what TTL checks said is not saved, and lost at a restart: %s", problem)
-        return None
+    async def _write(self, batch: deque[Persist | Save], *, retries: bool) -> None:
+        while True:
+            outcome = await trio.to_thread.run_sync(partial(self._perform, batch, retries=retries))
+            self._tell(outcome)
+            if not batch:
+                return
+            await trio.sleep(PAUSE_S)
 
-    def _complain(self, sentence: str, problem: OSError) -> None:
-        if time.monotonic() >= self._silent_until_s:
-            self._silent_until_s = time.monotonic() + COMPLAINT_INTERVAL_S
-            log.error(sentence, problem)
+    # In the thread.
+
+    def _perform(self, batch: deque[Persist | Save], *, retries: bool) -> _Outcome:
+        """In their order; what is left in the batch has not been begun."""
+        outcome = _Outcome()
+        outcome.is_folder_new = self._renew is not None and self._renew()
+        if retries and self._owed:
+            self._note(outcome, self._owed.retry())
+        while batch:
+            effect = batch[0]
+            if isinstance(effect, Save):
+                self._note(outcome, self._owed.save(effect))
+            else:
+                problem = self._owed.persist(effect)
+                if problem is not None and problem.errno in OUT_OF_FILES:
+                    outcome.waits = problem
+                    break
+                outcome.written.append((effect.ticket, problem))
+                outcome.has_written = outcome.has_written or problem is None
+            batch.popleft()
+        return outcome
+
+    def _note(self, outcome: _Outcome, problem: OSError | None) -> None:
+        if problem is None:
+            outcome.has_written = True
+        else:
+            outcome.unsaved.append(problem)
+
+    # On the loop.
+
+    def _tell(self, outcome: _Outcome) -> None:
+        if outcome.is_folder_new and self._lost is not None:
+            self._counters.folders_lost += 1
+            log.error(LOST)
+            self._lost()
+        if outcome.waits is not None:
+            self._counters.put_off += 1
+            self._complain("waits", WAITS, outcome.waits.strerror)
+        for problem in outcome.unsaved:
+            self._counters.left_out += 1
+            self._complain("unsaved", UNSAVED, told(problem), ROUND_S, _named(self._owed.files))
+        self._tell_of_recovery(outcome)
+        for ticket, refused in outcome.written:
+            reason = "" if refused is None else told(refused)
+            if reason:
+                self._counters.refused += 1
+                self._complain("refused", REFUSED, reason)
+            self._done(ticket, reason)
+
+    def _tell_of_recovery(self, outcome: _Outcome) -> None:
+        was_ill = self._refuses or self._counters.unsaved > 0
+        self._counters.unsaved = len(self._owed)
+        if any(refused for _ticket, refused in outcome.written):
+            self._refuses = True
+        elif outcome.has_written:
+            self._refuses = False
+        if was_ill and not self._refuses and not self._counters.unsaved:
+            self._complaints.say("saved", SAVED)
+
+    def _complain(self, kind: str, sentence: str, *details: object) -> None:
+        self._complaints.say(kind, sentence, *details, level=logging.ERROR)
+
+
+def _named(files: list[str]) -> str:
+    more = len(files) - NAMED_MAX
+    return ", ".join(files[:NAMED_MAX]) + (f" and {more} more" if more > 0 else "")

@@ -39,6 +39,7 @@ from adsum.effects import (
     Refusal,
     Reply,
     RunCheck,
+    Save,
     StopCheck,
 )
 from adsum.gossip import core as gossip_core
@@ -50,6 +51,7 @@ from adsum.gossip.settings import Identity
 from adsum.gossip.tally import Tally
 from adsum.now import MILLISECOND, SECOND, Now
 from adsum.storage import registrations
+from adsum.storage.owed import Owed
 from adsum.testing.disk import SimulatedDisk
 from adsum.testing.gossip_world import GossipWorld
 from adsum.testing.hosts import Host, Plays, State
@@ -159,8 +161,8 @@ class Cluster(GossipWorld):
 
     def _tell(self, host: Host, effect: Effect) -> None:
         match effect:
-            case Persist():
-                self._persist(host, effect)
+            case Persist() | Save():
+                self._write(host, effect)
             case RunCheck(check_id, run):
                 status, output = self.outcomes.get((host.index, check_id), _passes)()
                 wait_ns = host.random.randrange(RUN_NS_MIN, RUN_NS_MAX)
@@ -198,15 +200,20 @@ class Cluster(GossipWorld):
         if host.life == life:
             self._later(host, back_ns or ASK_TIMEOUT_NS, MemberAnswered(effect.ticket, body))
 
-    def _persist(self, host: Host, effect: Persist) -> None:
+    def _write(self, host: Host, effect: Persist | Save) -> None:
         due_ns = self.now_ns + host.random.randrange(DISK_NS_MIN, DISK_NS_MAX)
         due_ns = max(due_ns, self._writes_until_ns.get(host.index, 0))
         self._writes_until_ns[host.index] = due_ns
         life = host.life
 
         def write() -> None:
-            if host.life == life and host.is_up:
-                registrations.perform(self.disk(host.index), effect.changes, is_synced=effect.is_synced)
+            if host.life != life or not host.is_up:
+                return
+            owed = Owed(self.disk(host.index))  # nothing ever is: these disks always have room
+            if isinstance(effect, Save):
+                owed.save(effect)
+            else:
+                owed.persist(effect)
                 self._take(host, life, Persisted(effect.ticket))
 
         self.call(due_ns, write)

@@ -11,14 +11,17 @@ import heapq
 from collections.abc import Callable
 from random import Random
 
-from adsum.agent.commands import CheckRan, Command, Message, Persisted
+from adsum.agent.commands import CheckRan, Command, Message, NotPersisted, Persisted
 from adsum.agent.core import Core
 from adsum.agent.settings import Settings
 from adsum.catalog.definitions import CheckDefinition, Status
 from adsum.catalog.indexes import Topic
-from adsum.effects import Effect, Log, Notify, Persist, Refusal, Reply, RunCheck, StopCheck
-from adsum.now import MILLISECOND
+from adsum.effects import Effect, FileChange, Log, Notify, Persist, Refusal, Reply, RunCheck, Save, StopCheck
+from adsum.now import MILLISECOND, SECOND
 from adsum.storage import registrations
+from adsum.storage.failures import told
+from adsum.storage.owed import Owed
+from adsum.storage.writer import ROUND_S
 from adsum.testing.clock import SimulatedClock
 from adsum.testing.disk import SimulatedDisk
 
@@ -40,7 +43,8 @@ class World:
         self._settings = settings
         self._requests = 0
         self._sequence = 0
-        self._arrivals: list[tuple[int, int, Effect, Message]] = []
+        self._arrivals: list[tuple[int, int, Effect, Message | None]] = []
+        self._round_ns = ROUND_S * SECOND
         self.core = self._boot()
 
     def command(self, command: Command) -> int:
@@ -48,6 +52,10 @@ class World:
         self._requests += 1
         self._perform(self.core.command(self.clock.now(), self._requests, command))
         return self._requests
+
+    def receive(self, message: Message) -> None:
+        """Something comes in that no effect asked for."""
+        self._perform(self.core.receive(self.clock.now(), message))
 
     def ask(self, command: Command) -> Refusal | None:
         """Gives a command and lets time pass until it is answered."""
@@ -73,6 +81,7 @@ class World:
     # The loop.
 
     def _boot(self) -> Core:
+        self.owed = Owed(self.disk)
         core = Core(self.clock.now(), self._settings, Random(self.random.getrandbits(64)))
         self.core = core
         self._perform(core.start(self.clock.now(), registrations.load(self.disk)))
@@ -80,6 +89,8 @@ class World:
 
     def _next_ns(self) -> int | None:
         pending = [self._arrivals[0][0]] if self._arrivals else []
+        if self.owed:
+            pending.append(max(self._round_ns, self.clock.now().monotonic_ns))
         deadline_ns = self.core.deadline()
         if deadline_ns is not None:
             pending.append(max(deadline_ns, self.clock.now().monotonic_ns))
@@ -92,8 +103,12 @@ class World:
         self.clock.advance_to(next_ns)
         if self._arrivals and self._arrivals[0][0] <= next_ns:
             _due_ns, _sequence, effect, message = heapq.heappop(self._arrivals)
-            self._finish(effect)
-            self._perform(self.core.receive(self.clock.now(), message))
+            message = self._finished(effect, message)
+            if message is not None:
+                self._perform(self.core.receive(self.clock.now(), message))
+        elif self.owed and self._round_ns <= next_ns:
+            self.owed.retry()
+            self._round_ns = next_ns + ROUND_S * SECOND
         else:
             self._perform(self.core.tick(self.clock.now()))
         return True
@@ -102,8 +117,8 @@ class World:
         for effect in effects:
             self.trace.append(f"{self.clock.now().monotonic_ns / 1e9:.6f} {_told(effect)}")
             match effect:
-                case Persist(ticket):
-                    self._arrive(effect, Persisted(ticket), DISK_NS_MIN, DISK_NS_MAX)
+                case Persist() | Save():
+                    self._arrive(effect, None, DISK_NS_MIN, DISK_NS_MAX)
                 case RunCheck(check_id, run):
                     status, output = self._outcome(check_id)
                     ran = CheckRan(check_id, run, status, output)
@@ -115,17 +130,22 @@ class World:
                 case Notify(topics):
                     self.notified.extend(topics)
 
-    def _arrive(self, effect: Effect, message: Message, ns_min: int, ns_max: int) -> None:
+    def _arrive(self, effect: Effect, message: Message | None, ns_min: int, ns_max: int) -> None:
         self._sequence += 1
         due_ns = self.clock.now().monotonic_ns + self.random.randrange(ns_min, ns_max)
-        if isinstance(effect, Persist):  # one writer: writes end in the order they were asked for
-            waiting = [due for due, _n, pending, _m in self._arrivals if isinstance(pending, Persist)]
+        if isinstance(effect, Persist | Save):  # one writer: writes end in the order they were asked for
+            waiting = [due for due, _n, pending, _m in self._arrivals if isinstance(pending, Persist | Save)]
             due_ns = max([due_ns, *waiting])
         heapq.heappush(self._arrivals, (due_ns, self._sequence, effect, message))
 
-    def _finish(self, effect: Effect) -> None:
-        if isinstance(effect, Persist):
-            registrations.perform(self.disk, effect.changes, is_synced=effect.is_synced)
+    def _finished(self, effect: Effect, message: Message | None) -> Message | None:
+        match effect:
+            case Persist(ticket):
+                problem = self.owed.persist(effect)
+                return Persisted(ticket) if problem is None else NotPersisted(ticket, told(problem))
+            case Save():
+                self.owed.save(effect)
+        return message
 
     def _outcome(self, check_id: str) -> Outcome:
         return self.outcomes.get(check_id, lambda: (Status.PASSING, "fine"))()
@@ -141,9 +161,10 @@ class World:
 
 def _told(effect: Effect) -> str:
     match effect:
-        case Persist(ticket, changes, is_synced):
-            paths = " ".join(change.path for change in changes)
-            return f"persist {ticket} {'synced' if is_synced else 'unsynced'} {paths}"
+        case Persist(ticket, changes):
+            return f"persist {ticket} {_paths(changes)}"
+        case Save(changes, is_synced):
+            return f"save {'synced' if is_synced else 'unsynced'} {_paths(changes)}"
         case RunCheck(check_id, run, CheckDefinition()):
             return f"run {check_id} {run}"
         case StopCheck(check_id):
@@ -156,3 +177,7 @@ def _told(effect: Effect) -> str:
             return f"log {severity.value} {sentence}"
         case _:
             return f"roll {type(effect).__name__}"
+
+
+def _paths(changes: tuple[FileChange, ...]) -> str:
+    return " ".join(change.path for change in changes)

@@ -1,0 +1,78 @@
+"""Commands that wait for the disk, in the order in which they came.
+
+A change is on disk before it is made: one that the disk refuses was never there, and nobody else has heard of
+it. So those that touch the same files take turns, each deciding on what the one before it left. All others
+are on their way together, which is what lets the disk take many with one trip to its thread.
+
+The first that must wait holds up all behind it. That costs those a trip to the disk at most, and order is a
+thing that nobody has to think about.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable
+from typing import NamedTuple
+
+from adsum.agent.commands import RegisterCheck, RegisterService, Registration, Reload, WriteAll
+
+Ordered = Registration | Reload | WriteAll
+NOBODY = 0  # the request of a command that nobody waits for
+
+
+class Coming(NamedTuple):
+    """What may be new, if the disk takes it."""
+
+    services: int
+    checks: int
+
+
+class Turn(NamedTuple):
+    request: int
+    command: Ordered
+
+
+class Line:
+    def __init__(self) -> None:
+        self.coming = Coming(0, 0)
+        self._waiting: deque[Turn] = deque()
+        self._begun: dict[int, tuple[Registration, int, tuple[str, ...]]] = {}  # by ticket
+        self._touched: set[str] = set()
+
+    def __len__(self) -> int:
+        return len(self._waiting) + len(self._begun)
+
+    def join(self, request: int, command: Ordered) -> None:
+        self._waiting.append(Turn(request, command))
+
+    def next(self, touched_by: Callable[[Registration], tuple[str, ...]]) -> Turn | None:
+        """Whose turn it is; None if the first must wait. One that is no registration touches everything."""
+        if not self._waiting:
+            return None
+        command = self._waiting[0].command
+        is_free = (
+            not self._begun if isinstance(command, Reload | WriteAll) else self.is_free(touched_by(command))
+        )
+        return self._waiting.popleft() if is_free else None
+
+    def is_free(self, touched: tuple[str, ...]) -> bool:
+        return self._touched.isdisjoint(touched)
+
+    def begin(self, ticket: int, request: int, command: Registration, touched: tuple[str, ...]) -> None:
+        self._begun[ticket] = (command, request, touched)
+        self._touched.update(touched)
+        self._count(command, +1)
+
+    def end(self, ticket: int) -> tuple[int, Registration]:
+        command, request, touched = self._begun.pop(ticket)
+        self._touched.difference_update(touched)
+        self._count(command, -1)
+        return request, command
+
+    def _count(self, command: Registration, sign: int) -> None:
+        services, checks = self.coming
+        match command:
+            case RegisterService(definition):
+                self.coming = Coming(services + sign, checks + sign * len(definition.checks))
+            case RegisterCheck():
+                self.coming = Coming(services, checks + sign)
