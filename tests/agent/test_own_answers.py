@@ -3,22 +3,28 @@
 from __future__ import annotations
 
 import logging
+from typing import NoReturn
 
 import cbor2
 import pytest
 import trio.testing
 
 from adsum.agent import own_answers
+from adsum.agent.commands import Command
 from adsum.agent.own_answers import (
     CHECKS_MAX,
     DERIVED_SENTENCE,
+    FAILED,
     MALFORMED,
     OUTPUT_BYTES_MAX,
     REFUSED,
     read_rows,
 )
+from adsum.agent.owners import OwnerAway, OwnerError, OwnerRefuses
+from adsum.api.door import Refused
 from adsum.catalog.definitions import Status
 from adsum.catalog.model import Service
+from adsum.effects import Cause, Refusal
 from adsum.gossip.claims import Address
 from adsum.net.calls import Declined
 from adsum.net.framing import Malformed
@@ -65,6 +71,25 @@ async def test_the_entry_of_a_server_itself_goes_only_with_it() -> None:
         await agent.owners.mine.answer_deregister(CALLER, cbor2.dumps(["consul", ""]))
     assert (declined.value.code, declined.value.text) == (REFUSED, DERIVED_SENTENCE.format("consul"))
     assert agent.view.instances("consul")
+
+
+@pytest.mark.parametrize(
+    ("cause", "code", "raised"), [(Cause.FAILED, FAILED, OwnerAway), (Cause.INVALID, REFUSED, OwnerRefuses)]
+)
+async def test_what_could_not_be_done_is_told_apart_from_what_must_not_be(
+    cause: Cause, code: str, raised: type[OwnerError], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    agent = FakeAgent()
+
+    async def refuse(_command: Command) -> NoReturn:
+        raise Refused(Refusal(cause, "no room"))
+
+    monkeypatch.setattr(agent.owners.mine, "_submit", refuse)
+    with pytest.raises(Declined) as declined:
+        await agent.owners.mine.answer_deregister(CALLER, cbor2.dumps(["web1", ""]))
+    assert (declined.value.code, declined.value.text) == (code, "no room")
+    with pytest.raises(raised, match="no room"):
+        await agent.owners.deregister("n1", "web1", "")
 
 
 async def test_outputs_beyond_what_an_answer_holds_are_left_out() -> None:

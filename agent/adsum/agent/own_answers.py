@@ -27,6 +27,7 @@ from adsum.catalog.local import Local
 from adsum.catalog.model import SERF_HEALTH
 from adsum.catalog.published import Published
 from adsum.catalog.replication.state import OwnerState
+from adsum.effects import Cause
 from adsum.frozen import dataclass
 from adsum.net.calls import Declined
 from adsum.net.framing import Malformed, array
@@ -38,7 +39,7 @@ log = logging.getLogger("agent")
 DEREGISTER, RETAG = "catalog.deregister", "catalog.retag"
 OUTPUT, OWNERS = "catalog.output", "catalog.owners"
 
-REFUSED, MALFORMED, BUSY = "refused", "malformed", "busy"
+REFUSED, FAILED, MALFORMED, BUSY = "refused", "failed", "malformed", "busy"
 OUTPUTS_PER_S = 5
 LINES_PER_S = 1
 LINES_AT_ONCE = 60
@@ -133,7 +134,8 @@ class OwnAnswers:
         try:
             await self._submit(command)
         except Refused as refused:
-            raise Declined(REFUSED, refused.refusal.sentence) from None
+            code = FAILED if refused.refusal.cause is Cause.FAILED else REFUSED
+            raise Declined(code, refused.refusal.sentence) from None
 
     # For others.
 

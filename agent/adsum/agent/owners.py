@@ -18,6 +18,7 @@ import trio
 from adsum.agent.commands import Command
 from adsum.agent.own_answers import (
     DEREGISTER,
+    FAILED,
     OWNERS,
     REFUSED,
     RETAG,
@@ -77,7 +78,7 @@ class OwnerRefuses(OwnerError):
 
 
 class OwnerAway(OwnerError):
-    """It cannot be asked, or did not answer; the same may work later."""
+    """It cannot be asked, did not answer, or could not do it; the same may work later."""
 
 
 @dataclass(slots=True)
@@ -232,7 +233,7 @@ class Owners:
         try:
             await doing
         except Declined as no:
-            raise OwnerRefuses(no.text) from None
+            raise (OwnerAway if no.code == FAILED else OwnerRefuses)(no.text) from None
 
     async def _until_seen(
         self, host: Host, family: Family, is_seen: Callable[[], bool], *, topic: str | None = None
