@@ -27,6 +27,13 @@ def test_unit_is_what_systemd_understands(
     assert (done.returncode, done.stderr) == (0, "")
 
 
+def test_an_agent_that_cannot_start_is_started_again_for_as_long_as_it_takes(unit: Path) -> None:
+    lines = unit.read_text().splitlines()
+    head = lines[: lines.index("[Service]")]
+    assert "StartLimitIntervalSec=0" in head
+    assert {"Restart=on-failure", "RestartSec=5"} <= set(lines)
+
+
 def test_unit_is_hardened(unit: Path, debian_tool: Callable[[str], str]) -> None:
     command = [debian_tool("systemd-analyze"), "security", "--offline=true", "--no-pager", str(unit)]
     report = subprocess.run(command, capture_output=True, text=True).stdout
