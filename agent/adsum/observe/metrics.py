@@ -120,9 +120,22 @@ ADSUM: tuple[Series, ...] = (
     # The disk.
     counter(
         "adsum_storage_failures_total",
-        "Writes that failed without ending the agent: done later for want of files, or left until next time.",
-        lambda s: by_one({"out_of_files": s.storage.put_off, "ttl_states": s.storage.left_out}),
+        "Writes that failed without ending the agent: a registration that was refused, or that waited for a "
+        "file to open; what nobody waits for, each time that it was left unsaved.",
+        lambda s: by_one(
+            {"out_of_files": s.storage.put_off, "refused": s.storage.refused, "unsaved": s.storage.left_out}
+        ),
         "what",
+    ),
+    gauge(
+        "adsum_storage_unsaved_files",
+        "Files in data_dir that are not as they should be yet, because the disk refuses; 0 when all is well.",
+        lambda s: s.storage.unsaved,
+    ),
+    counter(
+        "adsum_storage_folders_lost_total",
+        "Times that data_dir was deleted under the agent, and written anew.",
+        lambda s: s.storage.folders_lost,
     ),
     # HTTP.
     counter(
