@@ -15,6 +15,7 @@ from adsum.agent.roll_call import RollCall
 from adsum.agent.settings import Settings
 from adsum.catalog.model import Node as CatalogNode
 from adsum.storage.memory import MemoryDisk
+from adsum.storage.owed import Owed
 
 KEY = "pUqJrVyVRj5jsiYEkM/tFQYfWyJIv4s3XkvDwy7Cu5s="
 OWN = CatalogNode(
@@ -68,7 +69,7 @@ async def test_a_key_that_is_not_used_to_send_is_no_encryption(
     ports = dataclasses.replace(PLAIN.ports, serf_lan=-1)
     config = dataclasses.replace(PLAIN, ports=ports, encrypt=encrypt, encrypt_verify_outgoing=verify_outgoing)
     node = Node(Core(system_now(), Settings(node=OWN, is_persistent=False), Random(0)))
-    assert RollCall(node, config, OWN, MemoryDisk(), Random(0)).is_sealed is is_sealed
+    assert RollCall(node, config, OWN, Owed(MemoryDisk()), Random(0)).is_sealed is is_sealed
 
 
 def test_the_banner_of_a_server_that_waits_for_others_says_that_none_will_lead() -> None:

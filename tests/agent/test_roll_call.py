@@ -19,6 +19,7 @@ from adsum.gossip.wire import Kind
 from adsum.net.keyring import Keyring
 from adsum.net.sealing import Sealing
 from adsum.storage.memory import MemoryDisk
+from adsum.storage.owed import Owed
 
 PLAIN = Config(node_name="n1", advertise_address="127.0.0.1", serf_lan_address="127.0.0.1")
 CONFIG = dataclasses.replace(PLAIN, ports=dataclasses.replace(PLAIN.ports, serf_lan=0))
@@ -31,7 +32,7 @@ async def test_what_others_sent_while_the_agent_started_waits_until_the_roll_is_
     """Others go on probing an agent that was killed: its successor finds datagrams in its socket."""
     node = Node(Core(system_now(), Settings(node=OWN, is_persistent=False), Random(0)))
     node.core.start(node.now(), Saved())
-    roll_call = RollCall(node, CONFIG, OWN, MemoryDisk(), Random(0))
+    roll_call = RollCall(node, CONFIG, OWN, Owed(MemoryDisk()), Random(0))
     assert roll_call.network is not None
     ping = wire.header(os.urandom(8), 1) + wire.encode(Kind.PING, about=bytes(8))
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sender:

@@ -13,7 +13,8 @@ import os
 import signal
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from importlib import import_module
 from random import Random
 from typing import TYPE_CHECKING, Any
@@ -25,24 +26,26 @@ from adsum.agent.banner import banner
 from adsum.agent.config.build import ConfigErrors, Loaded
 from adsum.agent.config.config import Config
 from adsum.agent.core import Core
-from adsum.agent.identity import node_id, own_node
+from adsum.agent.data_folder import DataFolder
+from adsum.agent.identity import NODE_ID_PATH, node_id, node_id_file, own_node
 from adsum.agent.node import Node, system_now
 from adsum.agent.running import RunningAgent
 from adsum.agent.service_manager import ServiceManager
-from adsum.agent.sockets import bind
+from adsum.agent.sockets import CannotStart, bind
 from adsum.dns import server as dns_server
 from adsum.dns.answers import Answers
 from adsum.dns.counters import DnsCounters
 from adsum.dns.limits import DnsLimits
 from adsum.dns.recursor import Recursion
 from adsum.dns.resolver import Resolver
+from adsum.effects import Save
 from adsum.observe.gc_pauses import GcPauses
 from adsum.observe.log_lines import parse_level
 from adsum.observe.log_stream import LogStream
 from adsum.observe.loop_lag import LoopLag
 from adsum.storage import registrations
-from adsum.storage.disk import Disk
-from adsum.storage.owed import Owed
+from adsum.storage.failures import told
+from adsum.storage.owed import Owed, OwingDisk
 from adsum.storage.writer import Writer, WriterCounters
 
 if TYPE_CHECKING:
@@ -56,6 +59,10 @@ FAREWELL_S = 5.0
 # And then for the answers to those who asked it to leave, which go out as soon as they can be given.
 ANSWER_S = 0.1
 STATUS_INTERVAL_S = 10.0
+ID_NOT_KEPT = (
+    "the new node id %s cannot be kept in data_dir yet: until it is, each start of this agent is another "
+    "node to the others; make data_dir writable, no restart is needed"
+)
 SAVED_COPY = "catalog-copy"  # `warm.COPY`, which is loaded with the roll
 SAVED_OF_OTHERS = ("peers", SAVED_COPY)  # `roll.PEERS`, loaded as late
 # A server's first pass looks at its socket, the loop's next sees what waits there, the one after answers.
@@ -70,11 +77,20 @@ GARBAGE = (10_000, 10, 100)
 
 class Assembly:
     def __init__(
-        self, loaded: Loaded, read_again: Callable[[], Loaded], disk: Disk, random: Random, stream: LogStream
+        self,
+        loaded: Loaded,
+        read_again: Callable[[], Loaded],
+        owed: Owed,
+        folder: DataFolder | None,
+        random: Random,
+        stream: LogStream,
     ) -> None:
         config = loaded.config
-        self.node_id = node_id(config, disk)
-        self._disk = disk
+        self.node_id = node_id(config, OwingDisk(owed))
+        if NODE_ID_PATH in owed.files:
+            log.warning(ID_NOT_KEPT, self.node_id)
+        self._owed = owed
+        self._folder = folder
         self._random = random
         self._stream = stream
         self._manager = ServiceManager.from_environment(os.environ)
@@ -98,15 +114,18 @@ class Assembly:
     async def run(self) -> None:
         trio.lowlevel.add_instrument(self._lag)
         self._gc_pauses.start()
-        saved = registrations.load(self._disk)
+        with _reading():
+            saved = registrations.load(self._owed.disk)
+            # With a saved copy of what others publish, no question about them is answered before it is read.
+            has_copy = self._owed.disk.read(SAVED_COPY) is not None
         async with trio.open_nursery() as nursery:
-            writer = Writer(Owed(self._disk), self._node.written, self._storage)
+            writer = Writer(self._owed, self._node.written, self._storage)
+            if self._folder is not None:
+                writer.watch(self._folder.renew, self._write_anew)
             self._node.attach_writer(writer)
             self._node.perform(self._node.core.start(system_now(), saved))
             nursery.start_soon(writer.run)
             nursery.start_soon(self._node.watches.run)
-            # With a saved copy of what others publish, no question about them is answered before it is read.
-            has_copy = self._disk.read(SAVED_COPY) is not None
             if not has_copy:
                 await self._answer_dns(nursery)
             roll_call = await self._call_roll(nursery)
@@ -119,6 +138,12 @@ class Assembly:
             leaves = await self._until_the_end(nursery)
             await self._farewell(roll_call, writer, leaves=leaves)
             nursery.cancel_scope.cancel()
+
+    def _write_anew(self) -> None:
+        """The data folder is another one: all of it again."""
+        if not self._agent.config.node_id:
+            self._node.perform([Save((node_id_file(self.node_id),), is_synced=True)])
+        self._node.write_anew()
 
     async def _answer_dns(self, nursery: trio.Nursery) -> None:
         limits = DnsLimits()
@@ -133,8 +158,9 @@ class Assembly:
         loaded = await _load("adsum.agent.roll_call")
         config = self._agent.config
         own = self._node.core.settings.node
-        roll_call: RollCall = loaded.RollCall(self._node, config, own, self._disk, self._random)
-        await roll_call.begin(nursery)
+        with _reading():
+            roll_call: RollCall = loaded.RollCall(self._node, config, own, self._owed, self._random)
+            await roll_call.begin(nursery)
         return roll_call
 
     async def _open_front(self, nursery: trio.Nursery, roll_call: RollCall) -> None:
@@ -237,6 +263,15 @@ class Assembly:
     def _status(self) -> str:
         own = self._node.own
         return f"{len(own.services)} services, {len(own.checks)} checks registered here"
+
+
+@contextmanager
+def _reading() -> Iterator[None]:
+    """What is damaged is set aside; what may not be read is still good, and for the operator to mend."""
+    try:
+        yield
+    except OSError as problem:
+        raise CannotStart(f"{problem.filename} cannot be read: {told(problem)}") from None
 
 
 async def _load(name: str) -> Any:

@@ -12,6 +12,7 @@ from collections.abc import Callable, Sequence
 
 from adsum.agent.config.config import Config
 from adsum.catalog.model import Node
+from adsum.effects import WriteFile
 from adsum.storage.disk import Disk
 
 log = logging.getLogger("agent")
@@ -40,8 +41,12 @@ def node_id(config: Config, disk: Disk, mint: Callable[[], uuid.UUID] = uuid.uui
         log.error(
             "the node id on disk is none; it was set aside as %s, and this node is now %s", aside, minted
         )
-    disk.write_durably(NODE_ID_PATH, minted.encode())
+    disk.change((node_id_file(minted),))
     return minted
+
+
+def node_id_file(node_id: str) -> WriteFile:
+    return WriteFile(NODE_ID_PATH, node_id.encode())
 
 
 def own_node(config: Config, own_id: str) -> Node:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 import trio
 
-from adsum.agent.commands import CheckRan, Command, Message, NotPersisted, Persisted
+from adsum.agent.commands import CheckRan, Command, FolderLost, Message, NotPersisted, Persisted
 from adsum.agent.core import Core
 from adsum.agent.watches import Watches
 from adsum.api.door import Refused
@@ -144,6 +144,12 @@ class Node:
 
     def written(self, ticket: int, refusal: str) -> None:
         self.receive(NotPersisted(ticket, refusal) if refusal else Persisted(ticket))
+
+    def write_anew(self) -> None:
+        """Everything that is kept in the data folder, which has lost it."""
+        self.receive(FolderLost())
+        if self._roll_call is not None:
+            self._roll_call.write_anew()
 
     def check_ran(self, check_id: str, run: int, result: CheckResult) -> None:
         self.receive(CheckRan(check_id, run, result.status, result.output))

@@ -70,6 +70,7 @@ from adsum.observe.journal import Journal
 from adsum.observe.roll import NetSource, RollSource
 from adsum.storage.disk import Disk
 from adsum.storage.memory import MemoryDisk
+from adsum.storage.owed import Owed, OwingDisk
 
 log = logging.getLogger("agent.roll")
 
@@ -82,12 +83,12 @@ Witness = Callable[[Now, Recorded], None]
 class RollCall:
     """Performs what the roll asks of the network, and lets witnesses know what it says about members."""
 
-    def __init__(self, node: Node, config: Config, own: CatalogNode, disk: Disk, random: Random) -> None:
-        self.keyring = open_keyring(config, disk)
+    def __init__(self, node: Node, config: Config, own: CatalogNode, owed: Owed, random: Random) -> None:
+        self.keyring = open_keyring(config, owed)
         self.network: Gossiping | None = None
         self._node = node
         self._config = config
-        self._disk = disk
+        self._owed = owed
         self._random = random
         self._nursery: trio.Nursery
         self._tickets = 0
@@ -95,7 +96,7 @@ class RollCall:
         self._answers: dict[int, bytes] = {}  # of the questions in hand
         now = node.now()
         profile = own_profile(config, own)
-        identity = Identity(profile, next_generation(disk, now))
+        identity = Identity(profile, next_generation(OwingDisk(owed), now))
         gossip = Core(now, gossip_settings(config), identity, random)
         published = node.core.published
         self.roll = Roll(
@@ -139,12 +140,18 @@ class RollCall:
         self._nursery = nursery
         nursery.start_soon(self.journal.run)
         nursery.start_soon(self._log.run)
-        self._node.call_roll(self, saved_copy(self._disk))
+        self._node.call_roll(self, saved_copy(self._owed.disk))
         if self.network is not None:
             await nursery.start(self.network.run)
             nursery.start_soon(self._key_following.run, self.network.gate)
-            joining = Joining(self._config, self._disk.read(PEERS), self._join, self._random)
+            joining = Joining(self._config, self._owed.disk.read(PEERS), self._join, self._random)
             nursery.start_soon(joining.run)
+
+    def write_anew(self) -> None:
+        """What the core does not keep itself, in a data folder that has lost it."""
+        if self.keyring and not self._config.disable_keyring_file:
+            self._owed.do(keyring.PATH, self.keyring.save)
+        self.journal.file_is_gone()
 
     async def farewell(self, *, leaves: bool) -> None:
         """Tells the others; returns when they have had the time to hear it."""
@@ -274,11 +281,14 @@ def saved_copy(disk: Disk) -> SavedCopy | None:
     return copy
 
 
-def open_keyring(config: Config, disk: Disk) -> Keyring:
+def open_keyring(config: Config, owed: Owed) -> Keyring:
+    disk = MemoryDisk() if config.disable_keyring_file else owed.disk
     try:
-        opened = keyring.load(MemoryDisk() if config.disable_keyring_file else disk, config.encrypt or None)
+        opened = keyring.load(disk, config.encrypt or None)
     except keyring.KeyringDamaged as problem:
         raise CannotStart(str(problem)) from None
+    if not opened.is_saved:
+        owed.do(keyring.PATH, opened.save)
     if keyring.is_overruled(opened, config.encrypt or None):
         log.warning("encrypt is not used: the keyring on disk has been changed since, and it decides")
     return opened

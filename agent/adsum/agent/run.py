@@ -6,28 +6,29 @@ holds) fails here before the loop starts, with one sentence and exit status 1.
 
 from __future__ import annotations
 
-import contextlib
-import fcntl
 import logging
 import os
 import sys
 from collections.abc import Callable
+from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from random import SystemRandom
-from typing import IO
 
 import trio
 
 from adsum.agent import crashes
 from adsum.agent.assembly import SAVED_OF_OTHERS, Assembly
 from adsum.agent.config.build import Loaded
+from adsum.agent.data_folder import DataFolder
 from adsum.agent.file_limit import raise_file_limit
 from adsum.agent.node import system_now
 from adsum.agent.sockets import CannotStart
 from adsum.observe import logs
 from adsum.storage.disk import OsDisk
-from adsum.storage.failures import StorageFailed
+from adsum.storage.failures import UNWRITABLE, StorageFailed, told
 from adsum.storage.memory import MemoryDisk
+from adsum.storage.owed import Owed, OwingDisk
 
 log = logging.getLogger("agent")
 
@@ -38,24 +39,24 @@ def run_agent(loaded: Loaded, read_again: Callable[[], Loaded]) -> int:
         stream = logs.start(config.log)
         for warning in loaded.warnings:
             log.warning(warning)
-        lock = hold(config.data_dir)
+        folder = DataFolder(config.data_dir) if config.data_dir else None
         raise_file_limit()
-        write_pid(config.pid_file)
-        disk = OsDisk(Path(config.data_dir)) if config.data_dir else MemoryDisk()
-        assembly = Assembly(loaded, read_again, disk, SystemRandom(), stream)
-        crashes.begin(disk, system_now().wall_ms, SAVED_OF_OTHERS)
-    except (CannotStart, OSError) as problem:
+        owed = Owed(OsDisk(Path(config.data_dir)) if config.data_dir else MemoryDisk())
+        keep_pid(config.pid_file, owed)
+        assembly = Assembly(loaded, read_again, owed, folder, SystemRandom(), stream)
+        crashes.begin(OwingDisk(owed), system_now().wall_ms, SAVED_OF_OTHERS)
+    except (CannotStart, StorageFailed, OSError) as problem:
         print(f"The agent did not start: {problem}", file=sys.stderr)
         return 1
     try:
         exit_status = run_to_the_end(assembly, config.data_dir)
-        with contextlib.suppress(OSError):  # a disk that fails is why it ends
-            crashes.end(disk)
+        with suppress(OSError, StorageFailed):  # with no room for it, it was not begun either
+            crashes.end(owed.disk)
         return exit_status
     finally:
         remove_pid(config.pid_file)
-        if lock is not None:
-            lock.close()
+        if folder is not None:
+            folder.close()
         assembly.close_doors()
 
 
@@ -73,39 +74,21 @@ def run_to_the_end(assembly: Assembly, data_dir: str) -> int:
     return exit_status
 
 
-def hold(data_dir: str) -> IO[str] | None:
-    """Two agents on one data folder would each undo what the other wrote."""
-    if not data_dir:
-        return None
-    try:
-        os.makedirs(data_dir, mode=0o700, exist_ok=True)
-        path = Path(data_dir) / "lock"
-        lock = open(path, "w", opener=_for_owner_only)  # noqa: SIM115 - held for the life of the process
-    except OSError as problem:
-        raise CannotStart(f"the data folder {data_dir} cannot be used: {problem.strerror}") from None
-    try:
-        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        lock.close()
-        raise CannotStart(f"the data folder {data_dir} is in use by another agent") from None
-    return lock
+def keep_pid(path: str, owed: Owed) -> None:
+    if path and (problem := owed.do(path, partial(_write_pid, path))):
+        if problem.errno not in UNWRITABLE:
+            raise CannotStart(f"the pid file {path} cannot be written: {problem.strerror}")
+        log.warning("the pid file %s is not written yet: %s", path, told(problem))
 
 
-def _for_owner_only(path: str, flags: int) -> int:
-    return os.open(path, flags, 0o600)
-
-
-def write_pid(path: str) -> None:
-    if path:
-        try:
-            Path(path).write_text(f"{os.getpid()}\n")
-        except OSError as problem:
-            raise CannotStart(f"the pid file {path} cannot be written: {problem.strerror}") from None
+def _write_pid(path: str) -> None:
+    Path(path).write_text(f"{os.getpid()}\n")
 
 
 def remove_pid(path: str) -> None:
     if path:
-        Path(path).unlink(missing_ok=True)
+        with suppress(OSError):  # it was written when the disk could be
+            Path(path).unlink(missing_ok=True)
 
 
 def _first(group: BaseExceptionGroup[BaseException]) -> BaseException:

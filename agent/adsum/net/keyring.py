@@ -15,6 +15,8 @@ from __future__ import annotations
 import base64
 import binascii
 from collections.abc import Callable, Iterable
+from contextlib import suppress
+from threading import Lock
 
 import msgspec
 
@@ -105,7 +107,9 @@ class Keyring:
         self._disk = disk
         self._keys = list(keys)
         self._listeners: list[Callable[[], None]] = []
+        self._one_at_a_time = Lock()  # the loop changes it, and the thread that writes may save it
         self.generation = generation
+        self.is_saved = True
 
     def __len__(self) -> int:
         return len(self._keys)
@@ -165,10 +169,18 @@ class Keyring:
         if not self._keys:
             raise EncryptionOff("keyring is empty (encryption not enabled)")
 
+    def save(self) -> None:
+        """As it is, in a file that lacks it."""
+        with self._one_at_a_time:
+            write(self._disk, self._keys, self.generation)
+            self.is_saved = True
+
     def _change(self, keys: list[Key]) -> None:
-        write(self._disk, keys, self.generation + 1)
-        self.generation += 1
-        self._keys = keys
+        with self._one_at_a_time:
+            write(self._disk, keys, self.generation + 1)
+            self.generation += 1
+            self._keys = keys
+            self.is_saved = True
         for listener in self._listeners:
             listener()
 
@@ -178,15 +190,19 @@ def write(disk: Disk, keys: list[Key], generation: int) -> None:
 
 
 def load(disk: Disk, configured: str | None) -> Keyring:
-    """From the file; without one from the `encrypt` setting, which the file then remembers."""
+    """From the file; without one from the `encrypt` setting, which the file then remembers. If it cannot be
+    written, the setting is as good until it is: `is_saved` tells."""
     content = disk.read(PATH)
     if content is not None:
         return _read(disk, content)
     if configured is None:
         return Keyring(disk)
     keys = [Key.from_text(configured)]
-    write(disk, keys, generation=1)
-    return Keyring(disk, keys, generation=1)
+    keyring = Keyring(disk, keys, generation=1)
+    keyring.is_saved = False
+    with suppress(OSError):
+        keyring.save()
+    return keyring
 
 
 def is_overruled(keyring: Keyring, configured: str | None) -> bool:

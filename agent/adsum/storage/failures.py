@@ -18,8 +18,8 @@ ADVICE = {
     errno.ENOSPC: "make room on its disk",
     errno.EDQUOT: "make room within the quota of its user",
     errno.EROFS: "mount it writable again",
-    errno.EACCES: "let the agent's user write there",
-    errno.EPERM: "let the agent's user write there",
+    errno.EACCES: "let the agent's user read and write there",
+    errno.EPERM: "let the agent's user read and write there",
     errno.EIO: "look at its disk: the kernel's log says what is wrong with it",
 }
 ELSE = "look at its disk"
