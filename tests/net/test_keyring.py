@@ -24,6 +24,7 @@ from adsum.net.keyring import (
 )
 from adsum.storage.disk import OsDisk
 from adsum.storage.memory import MemoryDisk
+from adsum.testing.disk import SimulatedDisk
 from tests.net.support import KEY_A, KEY_B, ring
 
 
@@ -156,6 +157,27 @@ def test_a_change_that_cannot_be_kept_is_not_made() -> None:
     with pytest.raises(OSError, match="No space"):
         keyring.install(KEY_B)
     assert (len(keyring), keyring.generation, changes) == (1, 1, [])
+
+
+def test_a_setting_that_cannot_be_kept_yet_is_as_good_until_it_can() -> None:
+    disk = SimulatedDisk()
+    disk.fill()
+    keyring = load(disk, KEY_A)
+    assert ([each.text for each in keyring.keys], keyring.is_saved) == ([KEY_A], False)
+    disk.room_bytes = None
+    keyring.save()
+    assert keyring.is_saved
+    assert [each.text for each in load(disk, None).keys] == [KEY_A]
+
+
+def test_a_file_that_was_lost_is_written_as_the_keyring_is_now() -> None:
+    disk = MemoryDisk()
+    keyring = load(disk, KEY_A)
+    keyring.install(KEY_B)
+    disk.files.clear()
+    keyring.save()
+    again = load(disk, None)
+    assert (again.keys, again.generation) == (keyring.keys, 2)
 
 
 def test_secrets_are_not_shown() -> None:

@@ -33,7 +33,6 @@ from adsum.agent.commands import (
     NotPersisted,
     OwnCommand,
     Persisted,
-    Registration,
     Reload,
     ReportTtl,
     WriteAll,
@@ -54,7 +53,6 @@ from adsum.catalog.view import View
 from adsum.effects import (
     Cause,
     Effect,
-    FileChange,
     Log,
     Notify,
     Persist,
@@ -151,7 +149,7 @@ class Core:
             case Persisted(ticket):
                 request, command = self._line.end(ticket)
                 self._registry.make(now, command)
-                return self._go_on(now, self._reply(request, None))
+                return self._go_on(now, self._reply(request, None), has_changed=True)
             case NotPersisted(ticket, reason):
                 request, _command = self._line.end(ticket)
                 refusal = Refusal(Cause.FAILED, NOT_PERSISTED.format(reason))
@@ -191,30 +189,29 @@ class Core:
 
     # Commands: each makes its whole change, or is refused with nothing changed.
 
-    def _go_on(self, now: Now, *replies: Reply) -> list[Effect]:
+    def _go_on(self, now: Now, *replies: Reply, has_changed: bool = False) -> list[Effect]:
         """Gives their turn to all who need not wait for what is on its way to the disk."""
         answered, for_disk = [*replies], list[Effect]()
         while (turn := self._line.next(self._registry.touched_by)) is not None:
-            request, command = turn
+            request, command, touched = turn
             if isinstance(command, WriteAll):
                 for_disk += self._all_files(now)
             elif isinstance(command, Reload):
+                has_changed = True
                 answered.append(self._reply(request, self._reload(now, command.settings)))
             else:
                 plan = self._registry.plan(command, self._line.coming)
                 if isinstance(plan, Refusal):
                     answered.append(self._reply(request, plan))
                 elif plan and self.settings.is_persistent:
-                    for_disk.append(self._persist(request, command, plan))
+                    self._tickets += 1
+                    self._line.begin(self._tickets, request, command, touched)
+                    for_disk.append(Persist(self._tickets, plan))
                 else:
+                    has_changed = True
                     self._registry.make(now, command)
                     answered.append(self._reply(request, None))
-        return [*self._settled(now), *for_disk, *answered]
-
-    def _persist(self, request: int, command: Registration, changes: tuple[FileChange, ...]) -> Persist:
-        self._tickets += 1
-        self._line.begin(self._tickets, request, command, self._registry.touched_by(command))
-        return Persist(self._tickets, changes)
+        return [*(self._settled(now) if has_changed else ()), *for_disk, *answered]
 
     def _reply(self, request: int, refusal: Refusal | None) -> Reply:
         self.counters.refusals += refusal is not None

@@ -30,41 +30,48 @@ class Coming(NamedTuple):
 class Turn(NamedTuple):
     request: int
     command: Ordered
+    touched: tuple[str, ...]  # files
 
 
 class Line:
     def __init__(self) -> None:
         self.coming = Coming(0, 0)
-        self._waiting: deque[Turn] = deque()
-        self._begun: dict[int, tuple[Registration, int, tuple[str, ...]]] = {}  # by ticket
+        self._waiting: deque[tuple[int, Ordered]] = deque()
+        self._begun: dict[int, tuple[int, Registration, tuple[str, ...]]] = {}  # by ticket
         self._touched: set[str] = set()
 
     def __len__(self) -> int:
         return len(self._waiting) + len(self._begun)
 
     def join(self, request: int, command: Ordered) -> None:
-        self._waiting.append(Turn(request, command))
+        self._waiting.append((request, command))
 
     def next(self, touched_by: Callable[[Registration], tuple[str, ...]]) -> Turn | None:
         """Whose turn it is; None if the first must wait. One that is no registration touches everything."""
         if not self._waiting:
             return None
-        command = self._waiting[0].command
-        is_free = (
-            not self._begun if isinstance(command, Reload | WriteAll) else self.is_free(touched_by(command))
-        )
-        return self._waiting.popleft() if is_free else None
+        request, command = self._waiting[0]
+        touched: tuple[str, ...] = ()
+        if isinstance(command, Reload | WriteAll):
+            must_wait = bool(self._begun)
+        else:
+            touched = touched_by(command)
+            must_wait = not self.is_free(touched)
+        if must_wait:
+            return None
+        self._waiting.popleft()
+        return Turn(request, command, touched)
 
     def is_free(self, touched: tuple[str, ...]) -> bool:
         return self._touched.isdisjoint(touched)
 
     def begin(self, ticket: int, request: int, command: Registration, touched: tuple[str, ...]) -> None:
-        self._begun[ticket] = (command, request, touched)
+        self._begun[ticket] = (request, command, touched)
         self._touched.update(touched)
         self._count(command, +1)
 
     def end(self, ticket: int) -> tuple[int, Registration]:
-        command, request, touched = self._begun.pop(ticket)
+        request, command, touched = self._begun.pop(ticket)
         self._touched.difference_update(touched)
         self._count(command, -1)
         return request, command
