@@ -250,6 +250,8 @@ def test_a_service_that_is_just_registered_anew_has_its_time_again() -> None:
     world.clock.advance_to(end_ns)
     world.run_for(MINUTE)
     assert world.replies[again] is None
+    assert world.core.counters.deregistered_critical == 0
+    world.crash(loses_power=True)
     assert world.core.own.services["web1"].definition.port == 81
 
 
