@@ -96,6 +96,7 @@ class FakeAgent:
         self.config = config
         self.watches = Watches()
         self.has_left = False
+        self.unsaved_files = 0
         self.gone = trio.Event()  # others were told, and the disk has all
         self.dial_error = ""  # why nobody lets this agent join
         self.reloads: list[tuple[list[str], list[str]] | ConfigErrors] = []

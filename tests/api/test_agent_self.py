@@ -114,7 +114,13 @@ async def test_counts_are_of_this_agent_s_own(asker: Asker) -> None:
     body = {"Name": "tcp", "TCP": "127.0.0.1:1", "Interval": "10s"}
     await asker.put("/v1/agent/check/register", body)
     stats = (await about(asker))["Stats"]["agent"]
-    assert stats == {"check_monitors": "1", "check_ttls": "1", "checks": "2", "services": "1"}
+    assert stats == {
+        "check_monitors": "1",
+        "check_ttls": "1",
+        "checks": "2",
+        "services": "1",
+        "unsaved_files": "0",
+    }
 
 
 async def test_configuration_is_shown_without_its_secrets() -> None:

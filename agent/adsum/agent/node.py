@@ -134,6 +134,10 @@ class Node:
         assert self._roll_call is not None, "nobody asks before the roll is called"
         return self._roll_call.outputs
 
+    @property
+    def unsaved_files(self) -> int:
+        return self._writer.counters.unsaved if self._writer is not None else 0
+
     def now(self) -> Now:
         return self._clock()
 

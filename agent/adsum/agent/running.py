@@ -78,6 +78,10 @@ class RunningAgent:
     def outputs(self) -> Outputs:
         return self.node.outputs
 
+    @property
+    def unsaved_files(self) -> int:
+        return self.node.unsaved_files
+
     def now(self) -> Now:
         return self.node.now()
 

@@ -82,6 +82,7 @@ def _stats(agent: Agent) -> dict[str, dict[str, str]]:
             "check_ttls": str(ttls),
             "checks": str(len(kinds)),
             "services": str(len(agent.own.services)),
+            "unsaved_files": str(agent.unsaved_files),  # ours alone
         },
         "build": {"prerelease": "", "revision": "", "version": CONSUL_API_VERSION, "adsum": own_version()},
         "catalog": _catalog_stats(agent),

@@ -67,6 +67,10 @@ class Agent(Protocol):
     def outputs(self) -> Outputs:
         """Whole outputs of other agents' checks."""
 
+    @property
+    def unsaved_files(self) -> int:
+        """That are not in the data folder as they should be yet, because its disk refuses."""
+
     def now(self) -> Now: ...
 
     @property

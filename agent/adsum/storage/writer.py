@@ -75,7 +75,7 @@ class Writer:
     ) -> None:
         self._owed = owed
         self._done = done
-        self._counters = counters or WriterCounters()
+        self.counters = counters or WriterCounters()
         self._renew: Callable[[], bool] | None = None
         self._lost: Callable[[], None] | None = None
         self._complaints = Complaints(log)
@@ -153,31 +153,31 @@ class Writer:
 
     def _tell(self, outcome: _Outcome) -> None:
         if outcome.is_folder_new and self._lost is not None:
-            self._counters.folders_lost += 1
+            self.counters.folders_lost += 1
             log.error(LOST)
             self._lost()
         if outcome.waits is not None:
-            self._counters.put_off += 1
+            self.counters.put_off += 1
             self._complain("waits", WAITS, outcome.waits.strerror)
         for problem in outcome.unsaved:
-            self._counters.left_out += 1
+            self.counters.left_out += 1
             self._complain("unsaved", UNSAVED, told(problem), ROUND_S, _named(self._owed.files))
         self._tell_of_recovery(outcome)
         for ticket, refused in outcome.written:
             reason = "" if refused is None else told(refused)
             if reason:
-                self._counters.refused += 1
+                self.counters.refused += 1
                 self._complain("refused", REFUSED, reason)
             self._done(ticket, reason)
 
     def _tell_of_recovery(self, outcome: _Outcome) -> None:
-        was_ill = self._refuses or self._counters.unsaved > 0
-        self._counters.unsaved = len(self._owed)
+        was_ill = self._refuses or self.counters.unsaved > 0
+        self.counters.unsaved = len(self._owed)
         if any(refused for _ticket, refused in outcome.written):
             self._refuses = True
         elif outcome.has_written:
             self._refuses = False
-        if was_ill and not self._refuses and not self._counters.unsaved:
+        if was_ill and not self._refuses and not self.counters.unsaved:
             self._complaints.say("saved", SAVED)
 
     def _complain(self, kind: str, sentence: str, *details: object) -> None:
