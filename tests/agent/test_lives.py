@@ -5,6 +5,7 @@ import pytest
 from adsum.agent.lives import next_generation
 from adsum.agent.roll import GENERATION
 from adsum.now import Now
+from adsum.storage.owed import Owed, OwingDisk
 from adsum.testing.disk import SimulatedDisk
 
 NOW = Now(0, 1_795_000_000_000)
@@ -15,6 +16,18 @@ def test_each_life_has_a_greater_generation_also_when_the_clock_went_back() -> N
     first = next_generation(disk, NOW)
     disk.lose_power()
     assert next_generation(disk, Now(0, NOW.wall_ms - 1_000)) == first + 1 == NOW.wall_ms + 1
+
+
+def test_a_life_that_cannot_be_kept_is_lived_all_the_same_and_kept_when_there_is_room() -> None:
+    disk = SimulatedDisk()
+    first = next_generation(disk, NOW)
+    disk.fill()
+    owed = Owed(disk)
+    assert next_generation(OwingDisk(owed), Now(0, NOW.wall_ms - 1_000)) == first + 1
+    assert disk.read(GENERATION) == b"1795000000000"
+    disk.room_bytes = None
+    assert owed.retry() is None
+    assert disk.read(GENERATION) == b"1795000000001"
 
 
 @pytest.mark.parametrize("damaged", [b"", b"noise", b"-5", b"9" * 6_000, str((1 << 53) - 1).encode()])

@@ -20,6 +20,8 @@ ADVICE = {
     errno.EROFS: "mount it writable again",
     errno.EACCES: "let the agent's user read and write there",
     errno.EPERM: "let the agent's user read and write there",
+    errno.EMFILE: "let the agent open more files (LimitNOFILE= in its unit)",
+    errno.ENFILE: "let the host open more files (sysctl fs.file-max)",
     errno.EIO: "look at its disk: the kernel's log says what is wrong with it",
 }
 ELSE = "look at its disk"
