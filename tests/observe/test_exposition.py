@@ -2,25 +2,35 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from collections.abc import Callable
+from dataclasses import replace
+from types import SimpleNamespace
+from typing import cast
 
 import pytest
+import trio
+from prometheus_client import CollectorRegistry, ProcessCollector, generate_latest
 from prometheus_client.parser import text_string_to_metric_families
 from prometheus_client.samples import Sample
+from trio.testing import MockClock
 
 from adsum.agent.config.config import Telemetry
 from adsum.catalog.definitions import Status
 from adsum.catalog.model import Check, Node, Service
 from adsum.catalog.view import View
-from adsum.dns.counters import Tally
+from adsum.dns.counters import DnsCounters, Tally
 from adsum.now import Now
+from adsum.observe import process
 from adsum.observe.consul_metrics import CONSUL
 from adsum.observe.exposition import Exposition
+from adsum.observe.faults import Faults
 from adsum.observe.metrics import ADSUM
 from adsum.observe.roll import RollSource
 from adsum.observe.series import Kind, Sources
+from tests.files import no_file_left
 from tests.observe import support
 
 NOW = Now(0, 1_000)
@@ -183,3 +193,83 @@ def test_promtool_finds_no_fault_with_our_own_series(debian_tool: Callable[[str]
     complaints = [line for line in done.stderr.decode().splitlines() if line.startswith("adsum_")]
     assert complaints == []
     assert b"error while linting" not in done.stderr
+
+
+# Without files, and with figures that fail.
+
+
+def test_figures_are_told_while_no_file_is_left() -> None:
+    exposition = Exposition(sources(), Telemetry())
+    before = set(samples(exposition))
+    with no_file_left():
+        exposition.end_interval()
+        shown = samples(exposition)
+    assert set(shown) == before
+    assert shown["process_resident_memory_bytes", ()].value > 1_000_000
+    assert shown["process_max_fds", ()].value == 0
+
+
+def test_open_files_are_counted_as_the_kernel_lists_them() -> None:
+    exposition = Exposition(sources(), Telemetry())
+    before = samples(exposition)["process_open_fds", ()].value
+    assert before == len(os.listdir("/proc/self/fd")) - 1
+    with open(os.devnull), open(os.devnull):
+        assert samples(exposition)["process_open_fds", ()].value == before + 2
+
+
+def test_open_files_are_counted_one_by_one_where_the_kernel_does_not(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(os, "fstat", lambda _file: SimpleNamespace(st_size=0))
+    assert process.open_files(None) == len(os.listdir("/proc/self/fd")) - 1
+    with no_file_left():
+        assert process.open_files(None) == 0  # as many as there may be
+
+
+def test_figures_of_the_process_are_those_of_prometheus_s_own_client() -> None:
+    registry = CollectorRegistry()
+    ProcessCollector(registry=registry)
+    theirs = {
+        sample.name: sample.value
+        for family in text_string_to_metric_families(generate_latest(registry).decode())
+        for sample in family.samples
+    }
+    ours = samples(Exposition(sources(), Telemetry()))
+    for name, value in theirs.items():
+        assert ours[name, ()].value == pytest.approx(value, rel=0.1), name
+
+
+class Late:
+    """Counters that cannot be read at first."""
+
+    counters: DnsCounters | None = None
+
+    @property
+    def answered(self) -> dict[Tally, int]:
+        if self.counters is None:
+            raise LookupError("not yet")
+        return self.counters.answered
+
+
+async def test_what_was_counted_before_it_could_be_read_is_of_no_interval() -> None:
+    late = Late()
+    exposition = Exposition(replace(sources(), dns=cast("DnsCounters", late)), Telemetry())
+    late.counters = DnsCounters()
+    late.counters.answered[Tally("udp", "A", "NOERROR")] = 7
+    exposition.end_interval()
+    assert _domain_queries(exposition) == (0, 0.0)
+
+
+async def test_a_figure_that_cannot_be_read_is_left_out_counted_and_ends_nothing(
+    autojump_clock: MockClock,
+) -> None:
+    def broken() -> bool:
+        raise LookupError("no leader")
+
+    faults = Faults()
+    exposition = Exposition(replace(sources(), is_leader=broken), Telemetry(), faults)
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(exposition.keep_intervals)
+        await trio.sleep(25)
+        nursery.cancel_scope.cancel()
+    assert faults.counts["metric"] == 3
+    assert ("consul_server_isLeader", ()) not in samples(exposition)
+    assert "consul.runtime.alloc_bytes" in str(exposition.consul())

@@ -74,7 +74,7 @@ async def serve(
     http, api, checks = HttpCounters(), ApiCounters(), CheckCounters()
     options = Options(output_bytes_max=config.check_output_bytes_max, environ=os.environ)
     agent.node.attach_runner(Runner(nursery, agent.node.check_ran, options, checks))
-    metrics = Exposition(_sources(agent, observed, http, api, checks), config.telemetry)
+    metrics = Exposition(_sources(agent, observed, http, api, checks), config.telemetry, agent.node.faults)
     nursery.start_soon(metrics.keep_intervals)
     nursery.start_soon(no_leader.remind, agent)
     routes = endpoints.routes(agent, random, api, metrics, observed.stream)
@@ -123,6 +123,7 @@ def _sources(
         replication=ReplicationSource.of(agent.roll, agent.owners, agent.outputs, agent.now),
         journal=agent.journal.counters,
         faults=agent.node.faults.counts,
+        shortages=agent.node.faults.shortages,
     )
 
 

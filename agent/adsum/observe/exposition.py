@@ -10,7 +10,7 @@ among the Counters here, and there are no Samples.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
@@ -19,8 +19,9 @@ import trio
 from adsum.agent.config.config import Telemetry
 from adsum.frozen import dataclass
 from adsum.observe.consul_metrics import CONSUL
+from adsum.observe.faults import Faults
 from adsum.observe.metrics import ADSUM
-from adsum.observe.series import Histogram, Kind, Labelled, Series, Sources
+from adsum.observe.series import Histogram, Kind, Labelled, Reading, Series, Sources
 
 if TYPE_CHECKING:
     from prometheus_client import CollectorRegistry, Metric
@@ -37,8 +38,9 @@ class _Snapshot:
 
 
 class Exposition:
-    def __init__(self, sources: Sources, telemetry: Telemetry) -> None:
+    def __init__(self, sources: Sources, telemetry: Telemetry, faults: Faults | None = None) -> None:
         self._sources = sources
+        self._faults = faults or Faults()
         self._prefix = telemetry.metrics_prefix
         self._series = [each for each in CONSUL if _is_wanted(f"{self._prefix}.{each.name}", telemetry)]
         self._registry: CollectorRegistry | None = None
@@ -54,20 +56,29 @@ class Exposition:
         return generate_latest(self._registry)
 
     def _registered(self) -> CollectorRegistry:
-        from prometheus_client import CollectorRegistry, GCCollector, ProcessCollector
+        from prometheus_client import CollectorRegistry, GCCollector
 
         registry = CollectorRegistry()
         registry.register(self)
-        ProcessCollector(registry=registry)
         GCCollector(registry=registry)
         return registry
 
     def collect(self) -> Iterator[Metric]:
         """Called by prometheus-client."""
-        for series in ADSUM:
-            yield _family(series, series.name, series.read(self._sources))
-        for series in self._series:
-            yield _consul_family(series, self._flat_name(series), _labelled(series, self._sources))
+        for series, reading in self._readings(ADSUM):
+            yield _family(series, series.name, reading)
+        for series, reading in self._readings(self._series):
+            yield _consul_family(series, self._flat_name(series), _labelled(reading))
+
+    def _readings(self, wanted: Iterable[Series]) -> Iterator[tuple[Series, Reading]]:
+        """What cannot be read is left out; no figure is worth an agent."""
+        for series in wanted:
+            try:
+                reading = series.read(self._sources)
+            except Exception as error:
+                self._faults.dropped("metric", error)
+            else:
+                yield series, reading
 
     def _flat_name(self, series: Series) -> str:
         return f"{self._prefix}.{series.name}".replace(".", "_").replace("-", "_")
@@ -91,7 +102,8 @@ class Exposition:
             "Gauges": [self._gauge(*item) for item in last.gauges.items()],
             "Points": [],
             "Counters": [
-                self._counter(key, value - before.counters[key]) for key, value in last.counters.items()
+                self._counter(key, value - before.counters.get(key, value))
+                for key, value in last.counters.items()
             ],
             "Samples": [],
         }
@@ -102,10 +114,9 @@ class Exposition:
         )
 
     def _values(self, *kinds: Kind) -> Iterator[tuple[tuple[str, tuple[str, ...]], float]]:
-        for series in self._series:
-            if series.kind in kinds:
-                for values, number in _labelled(series, self._sources).items():
-                    yield (series.name, values), number
+        for series, reading in self._readings(each for each in self._series if each.kind in kinds):
+            for values, number in _labelled(reading).items():
+                yield (series.name, values), number
 
     def _gauge(self, key: tuple[str, tuple[str, ...]], value: float) -> dict[str, object]:
         return {"Name": f"{self._prefix}.{key[0]}", "Value": value, "Labels": self._labels(key)}
@@ -136,8 +147,7 @@ def _is_wanted(name: str, telemetry: Telemetry) -> bool:
     return max(fitting, key=len).startswith("+") if fitting else telemetry.filter_default
 
 
-def _labelled(series: Series, sources: Sources) -> Labelled:
-    reading = series.read(sources)
+def _labelled(reading: Reading) -> Labelled:
     assert not isinstance(reading, Histogram)  # Consul has none
     return reading if isinstance(reading, Mapping) else {(): reading}
 

@@ -9,6 +9,9 @@ by itself with
 so that no input from outside can end an agent. Each is counted by its kind; the log names the place in the
 code, at most once a minute for each kind, for there may be thousands. A failed assertion is none of these: it
 says that the agent's own state is broken, and ends the process.
+
+Where the system gave no file or memory (`shortage`) nobody made a mistake: that is counted apart, and the log
+says what to do about it.
 """
 
 from __future__ import annotations
@@ -19,18 +22,20 @@ from pathlib import PurePath
 from typing import Literal
 
 from adsum.observe.complaints import Complaints
+from adsum.observe.shortage import is_shortage, told
 
 logger = logging.getLogger("agent.faults")
 
 SHOWN_CHARACTERS_MAX = 200
 
-Input = Literal["call", "datagram", "dns", "effect", "saved", "stream", "tick"]
-INPUTS: tuple[Input, ...] = ("call", "datagram", "dns", "effect", "saved", "stream", "tick")
+Input = Literal["call", "datagram", "dns", "effect", "metric", "saved", "stream", "tick"]
+INPUTS: tuple[Input, ...] = ("call", "datagram", "dns", "effect", "metric", "saved", "stream", "tick")
 
 
 class Faults:
     def __init__(self) -> None:
         self.counts: dict[str, int] = dict.fromkeys(INPUTS, 0)
+        self.shortages: dict[str, int] = dict.fromkeys(INPUTS, 0)
         self._complaints = Complaints(logger)
 
     def dropped(self, kind: Input, error: Exception) -> None:
@@ -38,6 +43,9 @@ class Faults:
         error = _innermost(error)
         if isinstance(error, AssertionError):
             raise error
+        if is_shortage(error):
+            self._note_shortage(kind, error)
+            return
         self.counts[kind] += 1
         self._complaints.say(
             kind,
@@ -45,6 +53,10 @@ class Faults:
             *(kind, repr(error)[:SHOWN_CHARACTERS_MAX], place_of(error)),
             level=logging.ERROR,
         )
+
+    def _note_shortage(self, kind: Input, error: Exception) -> None:
+        self.shortages[kind] += 1
+        self._complaints.say(f"shortage: {kind}", "one input (%s) was dropped: %s", kind, told(error))
 
 
 def place_of(error: Exception) -> str:

@@ -15,7 +15,7 @@ from adsum.now import SECOND
 from adsum.observe.journal_metrics import JOURNAL
 from adsum.observe.loop_lag import BOUNDS_NS
 from adsum.observe.net_metrics import NET
-from adsum.observe.process import tasks
+from adsum.observe.process import PROCESS, tasks
 from adsum.observe.replication_metrics import REPLICATION
 from adsum.observe.roll_metrics import ROLL
 from adsum.observe.series import Histogram, Labelled, Series, Sources, by_one, counter, gauge, histogram
@@ -366,6 +366,12 @@ ADSUM: tuple[Series, ...] = (
         lambda s: by_one(s.faults),
         "input",
     ),
+    counter(
+        "adsum_shortages_total",
+        "Inputs that were dropped because the system gave no file or memory, by kind.",
+        lambda s: by_one(s.shortages),
+        "input",
+    ),
     gauge("adsum_tasks", "Tasks alive.", tasks),
     counter(
         "adsum_gc_pause_seconds_total",
@@ -379,4 +385,5 @@ ADSUM: tuple[Series, ...] = (
         lambda s: by_one({"writing": s.logs.lost_writing, "following": s.logs.lost_following}),
         "where",
     ),
+    *PROCESS,
 )

@@ -51,6 +51,7 @@ class Sources:
     journal: JournalCounters = field(default_factory=JournalCounters)
     certificate_end_s: Callable[[], int] = int  # 0 without TLS
     faults: Mapping[str, int] = field(default_factory=lambda: dict.fromkeys(INPUTS, 0))  # of ours
+    shortages: Mapping[str, int] = field(default_factory=lambda: dict.fromkeys(INPUTS, 0))
 
 
 class Kind(enum.Enum):
