@@ -159,7 +159,9 @@ class Broken:
         return self._real.accept()
 
 
-async def test_accepting_goes_on_after_errors(mock_clock: MockClock) -> None:
+async def test_accepting_goes_on_after_errors(
+    mock_clock: MockClock, caplog: pytest.LogCaptureFixture
+) -> None:
     counters = HttpCounters()
     with bind_tcp("127.0.0.1", 0) as listener:
         broken = Broken(listener)
@@ -171,6 +173,10 @@ async def test_accepting_goes_on_after_errors(mock_clock: MockClock) -> None:
             nursery.cancel_scope.cancel()
         client.close()
     assert counters.accept_errors == 2
+    (line,) = [record.getMessage() for record in caplog.records]
+    assert line.startswith(
+        "connections of HTTP clients cannot be taken: too many open files: raise the agent"
+    )
 
 
 async def test_thousands_of_parked_requests_cost_a_few_kilobytes_each(

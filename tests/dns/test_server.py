@@ -6,6 +6,7 @@ import contextlib
 import itertools
 import logging
 import socket
+import sys
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
@@ -32,6 +33,7 @@ from adsum.dns.server import DnsSockets, bind_both, bind_udp, serve
 from adsum.dns.settings import DnsSettings
 from adsum.now import MILLISECOND, SECOND
 from tests.dns.support import NOW, Catalog, lines
+from tests.files import no_file_left
 
 IPV6_INTERFACES = Path("/proc/net/if_inet6")
 needs_ipv6 = pytest.mark.skipif(
@@ -357,3 +359,37 @@ def test_every_series_exists_from_the_start() -> None:
     assert set(counters.by("transport")) == {"udp", "tcp"}
     assert counters.by("rcode")["NXDOMAIN"] == 0
     assert replace(counters).answered[Tally("tcp", "other", "NOTIMP")] == 0
+
+
+async def test_udp_is_answered_under_load_while_no_file_is_left(
+    catalog: Catalog, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What answers many at once is loaded when there are many, and that takes a file."""
+    monkeypatch.setattr(server_module, "BUSY_ANSWERS", 1)
+    monkeypatch.delitem(sys.modules, "adsum.dns.batches", raising=False)
+    async with serving(catalog) as server, server.udp() as asker:
+        question = query("web.service.consul").to_wire()
+        await asker.send(question)
+        await asker.recv(512)
+        with no_file_left():
+            for _ in range(20):
+                await asker.send(question)
+            assert len([await asker.recv(512) for _ in range(20)]) == 20
+        assert "adsum.dns.batches" not in sys.modules
+        await asker.send(question)
+        await asker.recv(512)
+        assert "adsum.dns.batches" in sys.modules
+
+
+async def test_a_connection_that_comes_while_no_file_is_left_is_counted_and_answered_later(
+    catalog: Catalog,
+) -> None:
+    async with serving(catalog) as server:
+        with socket.socket() as client:
+            with no_file_left():
+                client.connect(server.address)
+                with trio.fail_after(10):
+                    while not server.counters.tcp_accepting.errors:
+                        await trio.lowlevel.checkpoint()
+            client.sendall(framed(query("web.service.consul")))
+            assert len(await trio.to_thread.run_sync(client.recv, 512)) > 40

@@ -44,21 +44,6 @@ def test_lines_go_to_standard_output_and_the_file(tmp_path: Path, capsys: pytest
     assert "too quiet" not in written
 
 
-def test_that_no_file_is_left_for_connections_is_said_once_a_minute(
-    capsys: pytest.CaptureFixture[str],
-) -> None:
-    accepting = logging.getLogger("trio.serve_listeners")
-    with logging_to(Log()):
-        for begun_s in (1_000.0, 1_030.0, 1_061.0, 5.0):
-            record = accepting.makeRecord(
-                accepting.name, logging.ERROR, "", 0, f"accept returned EMFILE at {begun_s}", (), None
-            )
-            record.created = begun_s
-            accepting.handle(record)
-    said = [line.rpartition(" ")[2] for line in capsys.readouterr().out.splitlines()]
-    assert said == ["1000.0", "1061.0", "5.0"]
-
-
 def test_a_folder_is_given_a_file_of_our_name(tmp_path: Path) -> None:
     with logging_to(Log(file=f"{tmp_path}/")):
         log.info("here")

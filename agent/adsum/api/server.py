@@ -7,7 +7,6 @@ to read it; beyond a few such moments at once, it gets neither.
 
 from __future__ import annotations
 
-import errno
 import ipaddress
 import logging
 import os
@@ -24,6 +23,7 @@ from adsum.api.known import KnownRequests
 from adsum.api.limits import HttpCounters, HttpLimits
 from adsum.api.response import Response, text
 from adsum.observe.complaints import Complaints
+from adsum.observe.shortage import is_shortage, told
 
 if TYPE_CHECKING:
     from adsum.api.connection import Wire
@@ -38,12 +38,15 @@ ACCEPT_PAUSE_S = 0.1  # out of file descriptors or memory: nothing will be bette
 LINGER_S = 1.0
 LINGER_BYTES_MAX = 64 * 1024
 UNIX = "unix"
-EXHAUSTED = (errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM)
 
 # Consul's words; the first is matched by nobody, the number is.
 TOO_MANY_OF_CLIENT = "Your IP is issuing too many concurrent connections, please rate limit your calls\n"
 TOO_MANY = "This agent has as many HTTP connections as it may; try again in a second.\n"
 RETRY_AFTER = (("Retry-After", "1"),)
+WHY = {
+    "connections": "all that the limit of open files leaves to HTTP are taken; raise it, or see by whom",
+    "connections_per_client": "it has as many open as limits.http_max_conns_per_client allows",
+}
 
 logger = logging.getLogger(__name__)
 
@@ -103,8 +106,8 @@ class _Server:
     async def accept_from(self, listener: socket.socket, secure: Secure | None = None) -> None:
         is_on_loopback = _is_loopback(listener)
         while True:
-            await trio.lowlevel.wait_readable(listener)
             try:
+                await trio.lowlevel.wait_readable(listener)
                 for _ in range(ACCEPTS_PER_TURN_MAX):
                     self._welcome(*listener.accept(), secure, is_on_loopback=is_on_loopback)
             except BlockingIOError:
@@ -122,8 +125,8 @@ class _Server:
 
     async def _weather(self, error: OSError) -> None:
         self._counters.accept_errors += 1
-        if error.errno in EXHAUSTED:
-            self._complaints.say("accept", "Can't take HTTP connections: %s", error.strerror)
+        if is_shortage(error):
+            self._complaints.say("accept", "connections of HTTP clients cannot be taken: %s", told(error))
             await trio.sleep(ACCEPT_PAUSE_S)
 
     def _welcome(
@@ -173,7 +176,7 @@ class _Server:
         self, sock: socket.socket, secure: Secure | None, peer: str, cause: str, response: Response
     ) -> None:
         self._counters.rejected[cause] += 1
-        self._complaints.say(cause, "Turned a connection of %s away: %s", peer, cause)
+        self._complaints.say(cause, "a connection of %s was turned away: %s", peer, WHY[cause])
         if self._lingering >= self._limits.refusals_lingering_max:
             sock.close()
             return

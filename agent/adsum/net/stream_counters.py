@@ -2,6 +2,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from adsum.sockets.accepting import AcceptCounters
+
 
 @dataclass(slots=True)
 class YieldingCounters:
@@ -12,6 +14,7 @@ class YieldingCounters:
 
 @dataclass(slots=True)
 class StreamCounters:
+    accepting: AcceptCounters = field(default_factory=AcceptCounters)
     # Whose peers have not said yet who they are, or have not begun their exchange.
     openings: YieldingCounters = field(default_factory=YieldingCounters)
     syncs: YieldingCounters = field(default_factory=YieldingCounters)  # that were begun

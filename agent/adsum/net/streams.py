@@ -34,6 +34,7 @@ from adsum.net.syncs import PAYLOAD_BYTES_MAX, Sync
 from adsum.net.yielding import YieldingPlaces
 from adsum.observe.complaints import Complaints
 from adsum.observe.faults import Faults
+from adsum.sockets.accepting import Accepting
 
 PING_BYTES_MAX = 0  # nothing follows the introductions
 SYNC_ASK_IDLE_S = 2.0  # an opener has its first message ready
@@ -108,6 +109,12 @@ class StreamServer:
         self._faults = faults or Faults()
         self._complaints = Complaints(log)
         limits = limits or StreamLimits()
+        self._accepting = Accepting(
+            self.hold,
+            streams_max=limits.openings_max + limits.streams_max,
+            of_whom="other agents",
+            counters=self.counters.accepting,
+        )
         self._openings = YieldingPlaces(
             self.counters.openings, most=limits.openings_max, most_per_host=limits.openings_per_host_max
         )
@@ -128,9 +135,7 @@ class StreamServer:
         task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED,
     ) -> None:
         """Serves until cancelled, and closes the listener."""
-        async with trio.open_nursery() as nursery:
-            await nursery.start(trio.serve_listeners, self.hold, [listener])
-            task_status.started()
+        await self._accepting.run([listener], task_status=task_status)
 
     async def hold(self, stream: trio.SocketStream) -> None:
         host = _host_of(stream)

@@ -8,14 +8,11 @@ import sys
 from adsum.agent.config.config import Log
 from adsum.observe.log_file import LogFile
 from adsum.observe.log_lines import JsonLines, TextLines, parse_level
-from adsum.observe.log_pace import OnceAMinute
 from adsum.observe.log_stream import LogCounters, LogStream
 from adsum.storage.failures import told
 
 # Libraries that have much to say below WARN about every frame they see.
 TALKATIVE = ("hpack", "h2")
-ACCEPTING = "trio.serve_listeners"  # ten tracebacks a second for as long as no file is left for a connection
-_ACCEPTING_PACE = OnceAMinute()
 NOT_WRITTEN = "the log file %s cannot be written yet: %s; lines until then are on standard output alone"
 
 log = logging.getLogger("agent")
@@ -38,7 +35,6 @@ def start(settings: Log) -> LogStream:
         root.addHandler(handler)
     for name in TALKATIVE:
         logging.getLogger(name).setLevel(logging.WARNING)
-    logging.getLogger(ACCEPTING).addFilter(_ACCEPTING_PACE)
     for writer in writers:
         if isinstance(writer, LogFile) and writer.problem is not None:
             log.warning(NOT_WRITTEN, settings.file, told(writer.problem))
@@ -48,7 +44,6 @@ def start(settings: Log) -> LogStream:
 def stop(stream: LogStream) -> None:
     """Gives the root logger back, closing what `start` opened."""
     root = logging.getLogger()
-    logging.getLogger(ACCEPTING).removeFilter(_ACCEPTING_PACE)
     for handler in (*stream.writers, stream):
         root.removeHandler(handler)
         handler.close()

@@ -230,7 +230,9 @@ ADSUM: tuple[Series, ...] = (
         lambda s: s.http.handler_errors,
     ),
     counter(
-        "adsum_http_accept_errors_total", "Connections that failed early.", lambda s: s.http.accept_errors
+        "adsum_http_accept_errors_total",
+        "Connections that the system did not hand over, mostly for want of files.",
+        lambda s: s.http.accept_errors,
     ),
     counter(
         "adsum_http_rejected_total",
@@ -275,6 +277,11 @@ ADSUM: tuple[Series, ...] = (
         "Datagrams that failed, by direction.",
         lambda s: by_one({"receive": s.dns.receive_errors, "send": s.dns.send_errors}),
         "direction",
+    ),
+    counter(
+        "adsum_dns_accept_errors_total",
+        "TCP connections that the system did not hand over, mostly for want of files.",
+        lambda s: s.dns.tcp_accepting.errors,
     ),
     gauge(
         "adsum_dns_tcp_newcomers_open",

@@ -205,6 +205,11 @@ NET: tuple[Series, ...] = (
         lambda s: s.roll.net.streams.pings_answered,
     ),
     counter(
+        "adsum_stream_accept_errors_total",
+        "Streams that the system did not hand over, mostly for want of files.",
+        lambda s: s.roll.net.streams.accepting.errors,
+    ),
+    counter(
         "adsum_streams_skipped_total",
         "Streams to other agents not opened, because too many were open, by what for.",
         lambda s: by_one(

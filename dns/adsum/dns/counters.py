@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from adsum.dns.wire import RCODE_NAMES, TYPE_NAMES
+from adsum.sockets.accepting import AcceptCounters
 
 OTHER_TYPE = "other"
 TRANSPORTS = ("udp", "tcp")
@@ -47,6 +48,7 @@ class DnsCounters:
     receive_errors: int = 0  # ICMP about earlier answers, mostly
     send_errors: int = 0  # answers the kernel did not take
 
+    tcp_accepting: AcceptCounters = field(default_factory=AcceptCounters)
     tcp_newcomers: int = 0  # open now, and nothing was asked yet
     tcp_newcomers_displaced: int = 0  # closed to make room for others
     tcp_newcomers_timed_out: int = 0  # slow to ask their first question

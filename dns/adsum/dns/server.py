@@ -26,6 +26,7 @@ from adsum.dns.limits import DnsLimits, SourceRates, Verdict
 from adsum.dns.pending import Pending, Waiting, unusual_allowance
 from adsum.dns.resolver import Errand, Resolver
 from adsum.frozen import dataclass
+from adsum.sockets.accepting import Accepting
 
 if TYPE_CHECKING:
     from adsum.dns.batches import Batch
@@ -116,7 +117,13 @@ async def serve(
             )
             nursery.start_soon(udp.run)
         if sockets.tcp:
-            await nursery.start(trio.serve_listeners, conversations.hold, list(sockets.tcp))
+            accepting = Accepting(
+                conversations.hold,
+                streams_max=limits.tcp_newcomers_max + limits.tcp_connections_max,
+                of_whom="DNS clients",
+                counters=resolver.counters.tcp_accepting,
+            )
+            await nursery.start(accepting.run, sockets.tcp)
         task_status.started()
 
 
@@ -162,7 +169,10 @@ class UdpServer:
     def _drain_calmly(self) -> None:
         if self._drain_own() < BUSY_ANSWERS:
             return
-        from adsum.dns.batches import open_batch  # with its buffers, for those who have the load
+        try:
+            from adsum.dns.batches import open_batch  # with its buffers, for those who have the load
+        except (OSError, ImportError):  # no file is left to load it from: at the next busy wake
+            return
 
         batch = open_batch(
             self._datagrams.fileno(),
