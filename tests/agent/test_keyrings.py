@@ -219,5 +219,5 @@ async def test_a_disk_that_is_full_is_that_member_s_failure() -> None:
     with pytest.raises(RoundFailed) as failed:
         await three.keyrings["m0"].install(NEW)
     assert failed.value.failures == {
-        "m2": "its keyring could not be written: No space left on device: make room on its disk"
+        "m2": "its keyring could not be written: no space left on device: make room on its disk"
     }

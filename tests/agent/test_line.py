@@ -34,12 +34,12 @@ OTHER = replace(WEB, service_id="other", name="other", checks=())
 FULL = Refusal(
     Cause.FAILED,
     "Nothing was changed, because it could not be kept in data_dir: "
-    "No space left on device: make room on its disk, and try again",
+    "no space left on device: make room on its disk, and try again",
 )
 READ_ONLY = Refusal(
     Cause.FAILED,
     "Nothing was changed, because it could not be kept in data_dir: "
-    "Read-only file system: mount it writable again, and try again",
+    "read-only file system: mount it writable again, and try again",
 )
 
 

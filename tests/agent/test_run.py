@@ -68,7 +68,7 @@ def test_a_pid_file_for_which_there_is_no_room_is_written_later(caplog: pytest.L
         keep_pid("/dev/full", owed)
     assert owed.files == ["/dev/full"]
     assert caplog.messages == [
-        "the pid file /dev/full is not written yet: No space left on device: make room on its disk"
+        "the pid file /dev/full is not written yet: no space left on device: make room on its disk"
     ]
 
 

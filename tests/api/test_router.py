@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import ipaddress
 import logging
 
@@ -181,3 +182,22 @@ async def test_no_path_makes_the_router_fail(path: str, method: str) -> None:
     answer = await Router(routes, counters=counters).answer(Request(method, b"/" + path.encode()))
     assert answer.status in (200, 400, 404, 405)
     assert counters.handler_errors == 0
+
+
+async def test_a_request_that_finds_no_file_left_is_put_off_and_told_why(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    async def read(request: Request, rest: str) -> Response:
+        raise OSError(errno.EMFILE, "Too many open files")
+
+    counters = HttpCounters()
+    router = Router([Route(("GET",), "/v1/agent/host", read)], counters=counters)
+    for _ in range(3):
+        answer = await router.answer(Request("GET", b"/v1/agent/host"))
+    assert answer.status == 503
+    assert answer.headers == (("Retry-After", "1"),)
+    assert answer.body.plain.startswith(b"This agent cannot do that now; try again in a second.")
+    assert b"raise the agent's limit" in answer.body.plain
+    assert (counters.rejected["shortage"], counters.handler_errors) == (3, 0)
+    (line,) = caplog.records
+    assert line.exc_info is None

@@ -15,6 +15,7 @@ from adsum.dns.server import bind_both
 from adsum.dns.settings import DnsSettings, Recursor
 from tests.dns.support import Catalog, lines
 from tests.dns.test_server import exactly, framed, query, reply_on, serving
+from tests.files import no_file_left
 
 Behaviour = Callable[[dns.message.Message], list[bytes]]
 
@@ -230,3 +231,21 @@ async def test_pointer_we_do_not_know_goes_to_the_recursors(catalog: Catalog) ->
         assert str(unknown.answer[0][0]) == "host.example."
         assert str(known.answer[0][0]) == "web.service.dc1.consul."
         nursery.cancel_scope.cancel()
+
+
+async def test_without_a_file_for_it_a_recursor_is_not_asked_and_the_log_says_what_to_do(
+    catalog: Catalog, caplog: pytest.LogCaptureFixture
+) -> None:
+    async with trio.open_nursery() as nursery:
+        (upstream,), settings = await started(nursery, found)
+        async with serving(catalog, settings) as server, server.udp() as asker:
+            for number in range(2):
+                request = query(f"www{number}.example.com")
+                with no_file_left():
+                    await asker.send(request.to_wire())
+                    reply = dns.message.from_wire(await asker.recv(512))
+                assert reply.rcode() == dns.rcode.SERVFAIL
+        assert upstream.asked == []
+        nursery.cancel_scope.cancel()
+    (line,) = [record.getMessage() for record in caplog.records]
+    assert line.startswith("recursors cannot be asked: too many open files: raise the agent's limit")

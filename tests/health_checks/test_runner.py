@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import errno
 import logging
 import os
 
@@ -238,3 +239,17 @@ async def test_results_are_counted_by_status(nursery: trio.Nursery) -> None:
         await runner.run_once(CheckDefinition(args=("sh", "-c", f"exit {code}")))
     counters = runner.counters
     assert (counters.runs, counters.passing, counters.warning, counters.critical) == (4, 2, 1, 1)
+
+
+async def test_a_check_that_met_a_shortage_is_critical_and_no_bug(
+    nursery: trio.Nursery, gate: Gate, reports: Reports, caplog: pytest.LogCaptureFixture
+) -> None:
+    gate.error = OSError(errno.EMFILE, "Too many open files")
+    runner = Runner(nursery, reports)
+    runner.start("c", 1, CHECK)
+    await trio.testing.wait_all_tasks_blocked()
+    ((_, _, result),) = reports.seen
+    assert result.status is Status.CRITICAL
+    assert result.output.startswith("the agent could not run this check: too many open files: raise")
+    assert runner.counters.internal_errors == 0
+    assert caplog.records == []

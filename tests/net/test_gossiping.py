@@ -7,6 +7,7 @@ import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
+import pytest
 import trio
 
 from adsum.gossip import core
@@ -44,6 +45,7 @@ from adsum.net.gossiping import Gossiping
 from adsum.net.keyring import Keyring
 from adsum.net.listening import bind_both
 from adsum.now import MILLISECOND, SECOND, Now
+from tests.files import no_file_left
 from tests.net.support import KEY_A, KEY_B, ring
 
 WAIT_S = 20.0  # for what happens at once, on a machine that may be busy
@@ -327,3 +329,30 @@ async def test_what_a_report_brings_to_light_ends_no_exchange_and_no_agent() -> 
         await one.until(SyncFailed)
         one.network.perform(Send(other.address, MESSAGE))
         await other.until_datagram()
+
+
+# Without files.
+
+
+async def test_without_a_file_for_it_a_ping_is_not_tried_which_accuses_nobody(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    one, two = Side("one"), Side("two")
+    async with running(one, two):
+        with no_file_left():
+            one.network.perform(PingStream(7, two.short, two.address, 5 * SECOND))
+            assert await one.until(StreamPinged) == StreamPinged(7, Outcome.UNTRIED)
+    assert one.network.gate.counters.dials_failed["Untried"] == 1
+    (line,) = [record.getMessage() for record in caplog.records]
+    assert line.startswith("other agents cannot be called: too many open files: raise the agent's limit")
+
+
+async def test_without_a_file_for_it_an_exchange_is_tried_again_as_with_one_who_is_busy() -> None:
+    one, two = Side("one"), Side("two")
+    async with running(one, two):
+        with no_file_left():
+            one.network.perform(OpenSync(7, two.address, SyncMessage(1)))
+            failed = await one.until(SyncFailed)
+    assert isinstance(failed, SyncFailed)
+    assert failed.is_busy
+    assert failed.error.startswith("too many open files")

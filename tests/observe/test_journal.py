@@ -18,6 +18,7 @@ from adsum.observe import journal_file
 from adsum.observe.entry import Entry, Recorded
 from adsum.observe.journal import CATCH_UP_S, QUEUE_ENTRIES_MAX, Journal
 from adsum.observe.journal_file import Limits, Wanted
+from tests.files import no_file_left
 from tests.observe.membership import (
     ALL,
     IDS,
@@ -471,3 +472,23 @@ async def test_a_journal_of_nothing_makes_no_file(tmp_path: Path) -> None:
     kept = Journal(tmp_path / "j", profile("n1"), lambda _short: "", WALL_MS)
     await put_away(kept)
     assert files_in(tmp_path) == []
+
+
+async def test_without_a_file_entries_wait_and_reach_the_disk_with_the_next_ones(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    kept = journal(tmp_path / "journal")
+    with no_file_left():
+        kept.record(at(1), joined("n2"))
+        await put_away(kept)
+    assert kept.counters.lost_writing == 0
+    (line,) = [record.getMessage() for record in caplog.records]
+    assert line.startswith(
+        "changes of membership wait to be written to the journal: too many open files: raise"
+    )
+    kept.record(at(2), joined("n3"))
+    await put_away(kept)
+    assert [entry.node.name for entry in (await journal(tmp_path / "journal").entries(ALL)).entries] == [
+        "n2",
+        "n3",
+    ]

@@ -120,7 +120,7 @@ def test_a_file_for_which_there_is_no_room_yet_is_begun_when_there_is(
         log.info("there")
     assert stream.counters.lost_writing == 2  # with the warning
     assert path.read_text().endswith("there\n")
-    assert f"the log file {path} cannot be written yet: No space left on device" in capsys.readouterr().out
+    assert f"the log file {path} cannot be written yet: no space left on device" in capsys.readouterr().out
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="/dev/full is Linux's way to have a full disk")

@@ -19,7 +19,7 @@ from adsum.storage.failures import StorageFailed
 from adsum.storage.owed import Owed, OwingDisk
 from adsum.storage.writer import PAUSE_S, ROUND_S, Writer, WriterCounters
 
-FULL = "No space left on device: make room on its disk"
+FULL = "no space left on device: make room on its disk"
 TTL_STATES = Save((WriteFile("ttl-states", b"1"),), is_synced=False)
 
 
@@ -201,7 +201,7 @@ async def test_after_refusals_it_is_said_once_that_the_disk_can_be_written_again
     async with written.running():
         for ticket in range(5):
             await written.write(Persist(ticket, (WriteFile("a", b"1"),)))
-    read_only = "Read-only file system: mount it writable again"
+    read_only = "read-only file system: mount it writable again"
     assert written.told == [(0, read_only), (1, read_only), (2, ""), (3, ""), (4, "")]
     assert caplog.messages[-1] == "data_dir can be written again; nothing is left unsaved"
     assert len(caplog.messages) == 2

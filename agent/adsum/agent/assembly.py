@@ -43,8 +43,8 @@ from adsum.observe.gc_pauses import GcPauses
 from adsum.observe.log_lines import parse_level
 from adsum.observe.log_stream import LogStream
 from adsum.observe.loop_lag import LoopLag
+from adsum.observe.system_errors import told
 from adsum.storage import registrations
-from adsum.storage.failures import told
 from adsum.storage.owed import Owed, OwingDisk
 from adsum.storage.writer import Writer, WriterCounters
 
@@ -138,6 +138,7 @@ class Assembly:
             leaves = await self._until_the_end(nursery)
             await self._farewell(roll_call, writer, leaves=leaves)
             nursery.cancel_scope.cancel()
+        self._manager.close()
 
     def _write_anew(self) -> None:
         """The data folder is another one: all of it again."""
@@ -235,6 +236,8 @@ class Assembly:
             log.error("nothing was reloaded, because of mistakes in the configuration:")
             for mistake in problem.errors:
                 log.error("%s", mistake)
+        except (OSError, ImportError) as problem:
+            log.error("nothing was reloaded, for the configuration cannot be read: %s", told(problem))
         self._manager.ready(self._status())
 
     async def _farewell(self, roll_call: RollCall, writer: Writer, *, leaves: bool) -> None:

@@ -22,7 +22,8 @@ from adsum.net.calls import CallError, Declined
 from adsum.net.framing import Malformed, array
 from adsum.net.introduction import Peer
 from adsum.net.keyring import EncryptionOff, Key, Keyring, KeyringError, UnknownKey
-from adsum.storage.failures import StorageFailed, told
+from adsum.observe.system_errors import told
+from adsum.storage.failures import StorageFailed
 
 LIST, INSTALL, USE, REMOVE = "keyring.list", "keyring.install", "keyring.use", "keyring.remove"
 NOT_SEALED, REFUSED = "not sealed", "keyring"

@@ -25,8 +25,9 @@ from adsum.agent.file_limit import raise_file_limit
 from adsum.agent.node import system_now
 from adsum.agent.sockets import CannotStart
 from adsum.observe import logs
+from adsum.observe.system_errors import told
 from adsum.storage.disk import OsDisk
-from adsum.storage.failures import UNWRITABLE, StorageFailed, told
+from adsum.storage.failures import UNWRITABLE, StorageFailed
 from adsum.storage.memory import MemoryDisk
 from adsum.storage.owed import Owed, OwingDisk
 

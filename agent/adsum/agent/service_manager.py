@@ -4,7 +4,8 @@ The protocol is one datagram of `NAME=value` lines to the Unix socket named in N
 no library. Outside systemd the variable is absent and every verb here does nothing, which lets the rim
 call them without asking. A datagram is sent without waiting: the event loop that feeds the watchdog must
 not be held by the one who watches it. What the manager's socket would not take is counted in `unsent`; a
-lost watchdog beat is made good by the next, for the interval is half of what systemd allows.
+lost watchdog beat is made good by the next, for the interval is half of what systemd allows. Our end is kept
+open: an agent that has no file left for it would be ended for want of beats.
 """
 
 from __future__ import annotations
@@ -25,6 +26,13 @@ class ServiceManager:
         self.address = address
         self.watchdog_interval_s = watchdog_interval_s  # None: nobody watches
         self.unsent = 0
+        self._socket = None if address is None else socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+        if self._socket is not None:
+            self._socket.settimeout(0)
+
+    def close(self) -> None:
+        if self._socket is not None:
+            self._socket.close()
 
     @classmethod
     def from_environment(cls, environ: MutableMapping[str, str]) -> ServiceManager:
@@ -57,13 +65,10 @@ class ServiceManager:
         self._send("WATCHDOG=1")
 
     def _send(self, *lines: str) -> None:
-        if self.address is None:
+        if self.address is None or self._socket is None:
             return
         try:
-            with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as notify:
-                notify.settimeout(0)
-                notify.connect(_filesystem_or_abstract(self.address))
-                notify.send("\n".join(lines).encode())
+            self._socket.sendto("\n".join(lines).encode(), _filesystem_or_abstract(self.address))
         except OSError:  # full, gone or forbidden: the service is worth more than its report
             self.unsent += 1
 

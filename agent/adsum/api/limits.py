@@ -34,6 +34,7 @@ REJECTED = (
     "foreign_host",
     "blocked_endpoint",
     "write_source",
+    "shortage",
 )
 
 

@@ -2,8 +2,8 @@
 
 Who may ask at all (browsers, blocked endpoints, writers' addresses) is decided here, and so is what Consul
 answers where no handler is asked: 404 with nothing, 405 with the methods that would do. Handlers raise
-`Refusal` for what the caller did wrong; anything else they raise is our bug: a 500, a traceback in the log,
-a count.
+`Refusal` for what the caller did wrong. For want of a file or of memory they are put off with a 503. Anything
+else they raise is our bug: a 500, a traceback in the log, a count.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from adsum.api.limits import HttpCounters
 from adsum.api.request import BadPath, ClientGone, Request
 from adsum.api.response import HeaderList, Response, empty, encode_headers, text, too_large_sentence
 from adsum.observe.complaints import Complaints
+from adsum.observe.system_errors import is_shortage, told
 
 Handler = Callable[[Request, str], Awaitable[Response]]
 Network = ipaddress.IPv4Network | ipaddress.IPv6Network
@@ -26,6 +27,7 @@ Network = ipaddress.IPv4Network | ipaddress.IPv6Network
 # Clients that send POST where Consul's own takes only PUT (Spring posts event/fire).
 POST_IS_PUT_UNDER = ("/v1/agent/", "/v1/session/", "/v1/event/fire/")
 READING = ("GET", "HEAD", "OPTIONS")
+RETRY_SOON = (("Retry-After", "1"),)
 MATCHES_KEPT_MAX = 4096
 MATCH_KEPT_PATH_BYTES_MAX = 256
 
@@ -105,7 +107,8 @@ class Router:
         except ClientGone:
             raise
         except Exception as error:  # a bug in one handler must not end the agent
-            response = self._own_up(request, error)
+            is_bug = not is_shortage(error)
+            response = self._own_up(request, error) if is_bug else self._put_off(error)
         response.set_site_headers(self._site_headers)
         return response
 
@@ -179,6 +182,12 @@ class Router:
         self._counters.handler_errors += 1
         logger.error("Could not answer %s %r", request.method, request.target[:200], exc_info=error)
         return text(500, "This agent failed to answer because of a bug of its own; its log has the details.")
+
+    def _put_off(self, error: Exception) -> Response:
+        self._counters.rejected["shortage"] += 1
+        self._complaints.say("shortage", "A request could not be answered: %s", told(error))
+        sentence = f"This agent cannot do that now; try again in a second. Its operator: {told(error)}\n"
+        return text(503, sentence, RETRY_SOON)
 
 
 def _answer_other_method(method: str, route: Route) -> Response:

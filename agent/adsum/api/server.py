@@ -23,7 +23,7 @@ from adsum.api.known import KnownRequests
 from adsum.api.limits import HttpCounters, HttpLimits
 from adsum.api.response import Response, text
 from adsum.observe.complaints import Complaints
-from adsum.observe.shortage import is_shortage, told
+from adsum.observe.system_errors import is_shortage, told
 
 if TYPE_CHECKING:
     from adsum.api.connection import Wire

@@ -18,6 +18,10 @@ class Unreachable(NetError):
     """No connection, for any other reason or in time. The host of a paused process would take it."""
 
 
+class Untried(NetError):
+    """Our own system gave us no socket for it. It says nothing about the peer."""
+
+
 class TimedOut(NetError):
     """The peer was too slow in the step that the message names."""
 

@@ -8,6 +8,7 @@ tells a peer that speaks our protocol why it is turned away, and says nothing at
 
 from __future__ import annotations
 
+import logging
 import os
 import socket
 from collections import Counter
@@ -21,11 +22,23 @@ from adsum.gossip.claims import Address
 from adsum.net import framing, introduction
 from adsum.net.addresses import BadAddress, address_of, socket_address
 from adsum.net.channel import CHUNK_BYTES_MIN, Channel, is_always_good, receive_some, send_all
-from adsum.net.errors import BadPeer, Lost, NetError, Refused, TimedOut, TurnedAway, Unreachable, Unwelcome
+from adsum.net.errors import (
+    BadPeer,
+    Lost,
+    NetError,
+    Refused,
+    TimedOut,
+    TurnedAway,
+    Unreachable,
+    Untried,
+    Unwelcome,
+)
 from adsum.net.framing import Answer, FrameReader, FrameWriter, Hello
 from adsum.net.introduction import Identity, Introduction, Peer, Purpose, Refusal
 from adsum.net.keyring import Key, Keyring
 from adsum.net.unread import Unread
+from adsum.observe.complaints import Complaints
+from adsum.observe.system_errors import is_shortage, told
 
 if TYPE_CHECKING:
     from adsum.net.tls import Tls
@@ -35,6 +48,8 @@ HELLO_TIMEOUT_S = 1.0  # a TLS handshake and a hello: three round trips of an ag
 INTRODUCTION_BYTES_MAX = 1_024  # what a stranger may send in one frame
 TLS_FIRST_BYTE = b"\x16"  # a hello begins with a letter
 UNKNOWN_KEY_REASON = framing.REASONS[Answer.UNKNOWN_KEY]
+
+log = logging.getLogger("net")
 
 
 @dataclass(slots=True)
@@ -86,6 +101,7 @@ class Gate:
         self._security = security
         self._random_bytes = random_bytes
         self._primary_refused = trio.Event()
+        self._complaints = Complaints(log)
 
     async def primary_refused(self) -> None:
         """Returns when a peer lets us in with another key of ours, for it does not hold the primary."""
@@ -99,6 +115,8 @@ class Gate:
             opened = await self._dial(to, purpose, timeout_s)
         except NetError as error:
             self.counters.dials_failed[type(error).__name__] += 1
+            if isinstance(error, Untried):
+                self._complaints.say("untried", "other agents cannot be called: %s", error)
             raise
         self.counters.dialled += 1
         return self._widened(opened, payload_bytes_max)
@@ -289,12 +307,17 @@ async def connect(to: Address) -> trio.SocketStream:
         family, target = socket_address(to)
     except BadAddress as error:
         raise Unreachable(str(error)) from error
-    sock = trio.socket.socket(family, socket.SOCK_STREAM)
+    try:
+        sock = trio.socket.socket(family, socket.SOCK_STREAM)
+    except OSError as error:
+        raise Untried(told(error)) from error
     try:
         await sock.connect(target)
         _check_not_ourselves(sock)
     except BaseException as error:
         sock.close()
+        if is_shortage(error):
+            raise Untried(told(error)) from error
         if isinstance(error, ConnectionRefusedError):
             raise Refused("its host refused the connection") from error
         if isinstance(error, OSError):

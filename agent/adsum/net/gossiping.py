@@ -29,7 +29,7 @@ from adsum.gossip.effects import AnswerSync, CloseSync, OpenSync, PingStream, Se
 from adsum.net import introduction, streams
 from adsum.net.allowed import Allowed
 from adsum.net.datagrams import Datagrams
-from adsum.net.errors import Lost, NetError, Refused, TurnedAway
+from adsum.net.errors import Lost, NetError, Refused, TurnedAway, Untried
 from adsum.net.errors import Unreachable as NoConnection
 from adsum.net.gate import Gate, Security
 from adsum.net.introduction import Peer
@@ -144,6 +144,8 @@ class Gossiping:
             outcome = Outcome.REFUSED
         except NoConnection:
             outcome = Outcome.SILENT
+        except Untried:
+            outcome = Outcome.UNTRIED
         except NetError:
             outcome = Outcome.HELD
         except Exception as error:
@@ -184,7 +186,8 @@ class Gossiping:
             await self._exchange(effect)
         except NetError as error:
             if effect.message.wants_answer:
-                is_busy = isinstance(error, TurnedAway) and error.reason == BUSY_REASON
+                is_their_refusal = isinstance(error, TurnedAway) and error.reason == BUSY_REASON
+                is_busy = is_their_refusal or isinstance(error, Untried)
                 self._tell(SyncFailed(effect.ticket, str(error), is_busy=is_busy))
         except Exception as error:
             self._faults.dropped("stream", error)

@@ -22,7 +22,7 @@ from pathlib import PurePath
 from typing import Literal
 
 from adsum.observe.complaints import Complaints
-from adsum.observe.shortage import is_shortage, told
+from adsum.observe.system_errors import is_shortage, told
 
 logger = logging.getLogger("agent.faults")
 

@@ -28,6 +28,7 @@ from adsum.gossip.effects import Note
 from adsum.now import Now
 from adsum.observe.entry import Entry, Kind, NameOf, Recorded, entry_of, note_word, start_of
 from adsum.observe.journal_file import IN_MEMORY, Found, JournalCounters, JournalFile, Limits, Wanted
+from adsum.observe.system_errors import told
 
 FILE_NAME = "membership.sqlite"  # in the data folder
 QUEUE_ENTRIES_MAX = 8_192  # a thousand members met at once, several times over
@@ -174,7 +175,7 @@ class Journal:
     def _complain(self, problem: Exception) -> None:
         if time.monotonic() >= self._silent_until_s:
             self._silent_until_s = time.monotonic() + COMPLAINT_INTERVAL_S
-            log.error("changes of membership wait to be written to the journal: %s", problem)
+            log.error("changes of membership wait to be written to the journal: %s", told(problem))
 
 
 def _may_be_made_up(entry: Entry) -> bool:

@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import msgspec
 
 from adsum.observe.entry import Entry
+from adsum.observe.system_errors import is_shortage
 from adsum.storage.disk import DAMAGED_SUFFIX
 
 if TYPE_CHECKING:
@@ -183,10 +184,13 @@ class JournalFile:
         return problem
 
     def _try_append(self, rows: Sequence[_Row]) -> Exception | None:
-        import sqlite3
-
         try:
+            import sqlite3
+
             connection = self._connection()
+        except (OSError, ImportError) as shortage:  # no file to open it, or to load what does
+            return shortage
+        try:
             with connection:
                 connection.executemany(INSERT, rows)
                 forgotten = self._forget(connection, rows)
@@ -252,7 +256,8 @@ class JournalFile:
         return self._opened
 
     def _open(self) -> sqlite3.Connection:
-        """Whatever happens, something that takes entries."""
+        """Whatever is wrong with the file, something that takes entries. Raises OSError and ImportError for
+        want of files only."""
         import sqlite3
 
         if self.path is None:
@@ -269,6 +274,8 @@ class JournalFile:
             return self._in_memory(problem)
 
     def _in_memory(self, problem: Exception) -> sqlite3.Connection:
+        if is_shortage(problem):
+            raise problem  # it passes, and the next entries try again
         log.error(
             "the journal %s cannot be opened (%s): this life's is kept in memory, and lost at the next start "
             "unless the file can be opened before",

@@ -9,7 +9,7 @@ from adsum.agent.config.config import Log
 from adsum.observe.log_file import LogFile
 from adsum.observe.log_lines import JsonLines, TextLines, parse_level
 from adsum.observe.log_stream import LogCounters, LogStream
-from adsum.storage.failures import told
+from adsum.observe.system_errors import told
 
 # Libraries that have much to say below WARN about every frame they see.
 TALKATIVE = ("hpack", "h2")

@@ -15,6 +15,7 @@ from adsum.net.errors import (
     TimedOut,
     TurnedAway,
     Unreachable,
+    Untried,
     Unwelcome,
 )
 from adsum.net.unread import REASONS as UNREAD_REASONS
@@ -30,6 +31,7 @@ FAILURES: Mapping[str, type[NetError]] = {
     "unwelcome": Unwelcome,
     "bad_peer": BadPeer,
     "no_room": NoRoom,
+    "untried": Untried,
 }
 
 

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 import trio
 
 from adsum.observe.complaints import Complaints
-from adsum.observe.shortage import told
+from adsum.observe.system_errors import told
 
 ACCEPT_PAUSE_S = 0.1
 

@@ -23,7 +23,8 @@ import trio
 
 from adsum.effects import Persist, Save
 from adsum.observe.complaints import Complaints
-from adsum.storage.failures import OUT_OF_FILES, told
+from adsum.observe.system_errors import told
+from adsum.storage.failures import OUT_OF_FILES
 from adsum.storage.owed import Owed
 
 log = logging.getLogger("agent.storage")

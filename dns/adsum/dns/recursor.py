@@ -8,6 +8,7 @@ moves on to the next. What came over UDP goes on over UDP: a trimmed answer send
 
 from __future__ import annotations
 
+import logging
 import socket
 from collections.abc import Callable
 
@@ -18,9 +19,13 @@ from adsum.dns.counters import DnsCounters
 from adsum.dns.limits import DnsLimits
 from adsum.dns.settings import DnsSettings, Recursor
 from adsum.dns.wire import HEADER, HEADER_BYTES, NOERROR, NXDOMAIN, QR, RCODE_MASK, echoed_question
+from adsum.observe.complaints import Complaints
+from adsum.observe.system_errors import is_shortage, told
 
 REPLY_BYTES_MAX = 65_535
 STRANGERS_MAX = 16  # wrong packets read in one attempt before it is given up
+
+log = logging.getLogger("dns")
 
 
 class NoAnswer(Exception):
@@ -32,6 +37,7 @@ class Recursion:
         self._limits = limits
         self._counters = counters
         self._message_id = message_id
+        self._complaints = Complaints(log)
 
     def reserve(self) -> bool:
         """A place among the questions under way, if there is one. The call of `ask` that follows frees it."""
@@ -64,8 +70,10 @@ class Recursion:
         with trio.move_on_after(settings.recursor_timeout_s):
             try:
                 return await exchange(recursor, own, question)
-            except (OSError, NoAnswer, trio.BrokenResourceError):
+            except (OSError, NoAnswer, trio.BrokenResourceError) as error:
                 self._counters.recursor_errors += 1
+                if is_shortage(error):
+                    self._complaints.say("shortage", "recursors cannot be asked: %s", told(error))
                 return None
         self._counters.recursor_timeouts += 1
         return None

@@ -35,6 +35,7 @@ from adsum.health_checks.script import ScriptAttempt
 from adsum.health_checks.tcp import TcpAttempt
 from adsum.health_checks.udp import UdpAttempt
 from adsum.now import SECOND
+from adsum.observe.system_errors import is_shortage, told
 
 __all__ = ["CheckResult", "Counters", "Options", "Runner"]
 
@@ -117,8 +118,11 @@ class Runner:
             result = critical(str(failure)[:FAILURE_CHARACTERS_MAX])
         except Exception as error:
             # Whatever a target made us do wrong, its check must get a result and the agent must live.
-            self._log_internal_error(definition)
-            result = critical(f"the agent could not run this check: {type(error).__name__}: {error}")
+            if is_shortage(error):
+                result = critical(f"the agent could not run this check: {told(error)}")
+            else:
+                self._log_internal_error(definition)
+                result = critical(f"the agent could not run this check: {type(error).__name__}: {error}")
         self._count(result.status)
         return result
 

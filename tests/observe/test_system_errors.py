@@ -4,7 +4,7 @@ import errno
 
 import pytest
 
-from adsum.observe.shortage import is_shortage, told
+from adsum.observe.system_errors import is_shortage, told
 from tests.files import no_file_left
 
 RAISE_LIMIT = (

@@ -1,7 +1,7 @@
-"""The system gave no file, socket or memory: what to tell an operator, and how to recognise it.
+"""What the system refused, in a sentence that says what to do about it; none of these needs a restart.
 
-It says nothing about whoever was to be served, and passes: what met it is counted, dropped or put off, and
-tried again.
+Some are a shortage: no file, socket or memory. That says nothing about whoever was to be served, and passes:
+what met it is counted, dropped or put off, and tried again.
 """
 
 from __future__ import annotations
@@ -9,20 +9,29 @@ from __future__ import annotations
 import errno
 import os
 
-REMEDIES = {
+SHORTAGES = {
     errno.EMFILE: "raise the agent's limit, by LimitNOFILE= in its systemd unit or by ulimit -n",
     errno.ENFILE: "see which process of this host holds them, or raise fs.file-max",
     errno.ENOBUFS: "see what takes this host's memory, its network's above all",
     errno.ENOMEM: "see what takes this host's memory",
 }
+REMEDIES = {
+    **SHORTAGES,
+    errno.ENOSPC: "make room on its disk",
+    errno.EDQUOT: "make room within the quota of its user",
+    errno.EROFS: "mount it writable again",
+    errno.EACCES: "let the agent's user read and write there",
+    errno.EPERM: "let the agent's user read and write there",
+    errno.EIO: "look at its disk: the kernel's log says what is wrong with it",
+}
 
 
 def is_shortage(error: BaseException) -> bool:
-    return _number(error) in REMEDIES
+    return _number(error) in SHORTAGES
 
 
 def told(error: BaseException) -> str:
-    """What the system said, and for a shortage what to do."""
+    """What the system said, and what to do: "no space left on device: make room on its disk"."""
     number = _number(error)
     if number in REMEDIES:
         return f"{os.strerror(number).lower()}: {REMEDIES[number]}"
