@@ -8,11 +8,13 @@ from random import Random
 
 import pytest
 import trio
+import trio.testing
+from trio.testing import MockClock
 
 from adsum.agent.colleagues import Colleagues
 from adsum.gossip.claims import Address, Profile, alive
 from adsum.gossip.members import Member, Roster
-from adsum.net.calls import Declined, NotSent
+from adsum.net.calls import Declined, NotSent, Unanswered
 from adsum.net.introduction import Identity, Peer
 from adsum.net.keyring import Keyring
 from adsum.net.streams import StreamServer
@@ -100,3 +102,45 @@ async def test_a_host_without_an_agent_was_sent_nothing() -> None:
 async def test_an_agent_that_does_not_listen_asks_nobody() -> None:
     with pytest.raises(Declined, match="does not listen for others"):
         await Colleagues(roster_of(), Random(1)).ask(Address("127.0.0.1", 1), "echo", b"")
+
+
+async def test_a_call_beyond_the_number_of_those_at_once_waits_its_turn() -> None:
+    running = most = 0
+
+    async def count(_caller: Peer, body: bytes) -> bytes:
+        nonlocal running, most
+        running += 1
+        most = max(most, running)
+        await trio.testing.wait_all_tasks_blocked(0.01)
+        running -= 1
+        return body
+
+    answerer = Colleagues(roster_of(), Random(1))
+    answerer.register("count", count)
+    asker = Colleagues(roster_of(), Random(1), calls_max=2)
+    asker.attach(gate(ring(), name=b"asker"))
+    async with answering(answerer, ring()) as address, trio.open_nursery() as nursery:
+        for _ in range(6):
+            nursery.start_soon(asker.ask, address, "count", b"")
+    assert (most, asker.waited) == (2, 4)
+
+
+async def test_a_call_whose_turn_does_not_come_in_time_was_not_sent(autojump_clock: MockClock) -> None:
+    async def hang(_caller: Peer, _body: bytes) -> bytes:
+        await trio.sleep_forever()
+        raise AssertionError
+
+    answerer = Colleagues(roster_of(), Random(1))
+    answerer.register("hang", hang)
+    asker = Colleagues(roster_of(), Random(1), calls_max=1)
+    asker.attach(gate(ring(), name=b"asker"))
+    async with answering(answerer, ring()) as address, trio.open_nursery() as nursery:
+        nursery.start_soon(unanswered, asker, address)
+        await trio.testing.wait_all_tasks_blocked(0.01)
+        with pytest.raises(NotSent, match="as many calls"):
+            await asker.ask(address, "hang", b"", timeout_s=1)
+
+
+async def unanswered(asker: Colleagues, address: Address) -> None:
+    with pytest.raises(Unanswered):
+        await asker.ask(address, "hang", b"", timeout_s=3)

@@ -27,15 +27,15 @@ from adsum.agent.config.build import ConfigErrors, Loaded
 from adsum.agent.config.config import Config
 from adsum.agent.core import Core
 from adsum.agent.data_folder import DataFolder
+from adsum.agent.file_limit import divide_files
 from adsum.agent.identity import NODE_ID_PATH, node_id, node_id_file, own_node
 from adsum.agent.node import Node, system_now
 from adsum.agent.running import RunningAgent
 from adsum.agent.service_manager import ServiceManager
-from adsum.agent.sockets import CannotStart, bind
+from adsum.agent.sockets import CannotStart, bind, listeners_of
 from adsum.dns import server as dns_server
 from adsum.dns.answers import Answers
 from adsum.dns.counters import DnsCounters
-from adsum.dns.limits import DnsLimits
 from adsum.dns.recursor import Recursion
 from adsum.dns.resolver import Resolver
 from adsum.effects import Save
@@ -101,6 +101,7 @@ class Assembly:
         self._dns, self._storage = DnsCounters(), WriterCounters()
         self._lag, self._gc_pauses = LoopLag(), GcPauses()
         self._tls = loaded.tls
+        self._files = divide_files(listeners_of(config))
         self._sockets = bind(config)
         self._doors = [listener.dup() for listener in (*self._sockets.http, *self._sockets.https)]
         self._leaves = False
@@ -147,7 +148,7 @@ class Assembly:
         self._node.write_anew()
 
     async def _answer_dns(self, nursery: trio.Nursery) -> None:
-        limits = DnsLimits()
+        limits = translate.dns_limits(self._files.shares)
         recursion = Recursion(limits, self._dns, lambda: self._random.getrandbits(16))
         resolver = Resolver(self._answers, recursion, self._dns, self._node.faults)
         sockets = dns_server.DnsSockets(self._sockets.dns_udp, self._sockets.dns_tcp)
@@ -160,7 +161,9 @@ class Assembly:
         config = self._agent.config
         own = self._node.core.settings.node
         with _reading():
-            roll_call: RollCall = loaded.RollCall(self._node, config, own, self._owed, self._random)
+            roll_call: RollCall = loaded.RollCall(
+                *(self._node, config, own, self._owed, self._random), shares=self._files.shares
+            )
             await roll_call.begin(nursery)
         return roll_call
 
@@ -176,7 +179,9 @@ class Assembly:
             roll=roll_call.observed(),
         )
         secure = front.secured(self._sockets.https, self._tls)
-        await front.serve(nursery, self._sockets.http, secure, self._agent, self._random, observed)
+        await front.serve(
+            *(nursery, self._sockets.http, secure, self._agent, self._random), observed, self._files
+        )
 
     def _certificate_end_s(self) -> int:
         return 0 if self._tls is None else self._tls.certificate_end_s

@@ -20,12 +20,13 @@ from adsum.frozen import dataclass
 from adsum.gossip.claims import Address
 from adsum.gossip.members import Roster
 from adsum.net.call_server import CallLimits, CallServer
-from adsum.net.calls import CallError, Declined, Line, dial_for_calls
+from adsum.net.calls import CallError, Declined, Line, NotSent, dial_for_calls
 from adsum.net.gate import Gate
 from adsum.net.introduction import Peer
 from adsum.observe.faults import Faults
 
 ASK_TIMEOUT_S = 5.0
+CALLS_MAX = 256  # of ours to others at once, a connection each; beyond, a call waits within its own time
 # The longest is half of it: what a fetch of the catalog gives.
 QUESTION_BYTES_MAX = 1024 * 1024
 NOT_SERVED = "not served"
@@ -43,12 +44,16 @@ class _Method:
 class Colleagues:
     """Both sides: `ask` others, and answer them by what was registered."""
 
-    def __init__(self, roster: Roster, random: Random, *, faults: Faults | None = None) -> None:
+    def __init__(
+        self, roster: Roster, random: Random, *, faults: Faults | None = None, calls_max: int = CALLS_MAX
+    ) -> None:
+        self.waited = 0  # calls, for their turn
         self.server = CallServer(self, CallLimits(question_bytes_max=QUESTION_BYTES_MAX), faults=faults)
         self._gate: Gate | None = None
         self._roster = roster
         self._random = random
         self._methods: dict[str, _Method] = {}
+        self._turns = trio.Semaphore(calls_max)
 
     def attach(self, gate: Gate) -> None:
         self._gate = gate
@@ -60,18 +65,17 @@ class Colleagues:
         """Raises a `CallError`, which says whether it may have been done."""
         if self._gate is None:
             raise Declined(NOT_SERVED, "this agent does not listen for others (ports.serf_lan is -1)")
-        line = Line(dial_for_calls(self._gate, to), self._random)
-        outcome: bytes | CallError
-        async with trio.open_nursery() as nursery:
-            nursery.start_soon(line.run)
-            try:
-                outcome = await line.ask(method, body, timeout_s=timeout_s)
-            except CallError as error:  # raised below: a nursery would wrap it
-                outcome = error
-            nursery.cancel_scope.cancel()
-        if isinstance(outcome, CallError):
-            raise outcome
-        return outcome
+        deadline_s = trio.current_time() + timeout_s
+        self.waited += not self._turns.value
+        with trio.move_on_at(deadline_s) as patience:
+            await self._turns.acquire()
+        if patience.cancelled_caught:
+            raise NotSent("as many calls to other agents as there may be at once are under way")
+        try:
+            line = Line(dial_for_calls(self._gate, to), self._random)
+            return await _asked(line, method, body, deadline_s - trio.current_time())
+        finally:
+            self._turns.release()
 
     # What others ask of us.
 
@@ -94,3 +98,17 @@ class Colleagues:
             return True
         present = (member for member in self._roster.members.values() if member.standing.is_present)
         return any(member.profile.address.host == caller.address.host for member in present)
+
+
+async def _asked(line: Line, method: str, body: bytes, timeout_s: float) -> bytes:
+    outcome: bytes | CallError
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(line.run)
+        try:
+            outcome = await line.ask(method, body, timeout_s=timeout_s)
+        except CallError as error:  # raised below: a nursery would wrap it
+            outcome = error
+        nursery.cancel_scope.cancel()
+    if isinstance(outcome, CallError):
+        raise outcome
+    return outcome

@@ -17,7 +17,7 @@ import trio
 
 from adsum.agent import no_leader, translate
 from adsum.agent.config.config import Config
-from adsum.agent.file_limit import http_connections_max
+from adsum.agent.file_limit import Division
 from adsum.agent.running import RunningAgent
 from adsum.api import endpoints, server, standing
 from adsum.api.answers import EVERYWHERE
@@ -68,11 +68,17 @@ async def serve(
     agent: RunningAgent,
     random: Random,
     observed: Observed,
+    files: Division,
 ) -> None:
     """Runs checks and answers HTTP in the nursery, until that is cancelled."""
     config = agent.config
     http, api, checks = HttpCounters(), ApiCounters(), CheckCounters()
-    options = Options(output_bytes_max=config.check_output_bytes_max, environ=os.environ)
+    options = Options(
+        output_bytes_max=config.check_output_bytes_max,
+        environ=os.environ,
+        network_runs_max=files.shares.network_runs,
+        process_runs_max=files.shares.script_runs,
+    )
     agent.node.attach_runner(Runner(nursery, agent.node.check_ran, options, checks))
     metrics = Exposition(_sources(agent, observed, http, api, checks), config.telemetry, agent.node.faults)
     nursery.start_soon(metrics.keep_intervals)
@@ -82,7 +88,8 @@ async def serve(
     limits = HttpLimits(
         handshake_timeout_s=config.limits.https_handshake_timeout_ns / SECOND,
         connections_per_client_max=config.limits.http_max_conns_per_client,
-        connections_max=http_connections_max(),
+        connections_max=files.http_connections,
+        refusals_lingering_max=files.shares.http_refusals,
     )
     await nursery.start(server.serve, listeners, router.answer, limits, http, secure)
 

@@ -20,6 +20,7 @@ from adsum.agent import tags
 from adsum.agent.colleagues import Colleagues
 from adsum.agent.commands import Datagram, MemberAnswered, MemberAsked
 from adsum.agent.config.config import Config
+from adsum.agent.file_limit import MOST, Shares
 from adsum.agent.gossip_settings import gossip_settings
 from adsum.agent.joining import Joining, NotJoined
 from adsum.agent.key_following import KeyFollowing
@@ -60,9 +61,10 @@ from adsum.net import introduction, keyring, listening
 from adsum.net.allowed import Allowed
 from adsum.net.calls import CallError
 from adsum.net.gate import Security
-from adsum.net.gossiping import Gossiping
+from adsum.net.gossiping import Gossiping, GossipingLimits
 from adsum.net.introduction import Peer
 from adsum.net.keyring import Keyring
+from adsum.net.streams import StreamLimits
 from adsum.now import Now
 from adsum.observe import clash, journal
 from adsum.observe.entry import Recorded, entry_of_conflict
@@ -83,7 +85,16 @@ Witness = Callable[[Now, Recorded], None]
 class RollCall:
     """Performs what the roll asks of the network, and lets witnesses know what it says about members."""
 
-    def __init__(self, node: Node, config: Config, own: CatalogNode, owed: Owed, random: Random) -> None:
+    def __init__(
+        self,
+        node: Node,
+        config: Config,
+        own: CatalogNode,
+        owed: Owed,
+        random: Random,
+        shares: Shares = MOST,
+    ) -> None:
+        self._shares = shares
         self.keyring = open_keyring(config, owed)
         self.network: Gossiping | None = None
         self._node = node
@@ -112,7 +123,9 @@ class RollCall:
         self.journal = Journal(file, profile, self.name_of, now.wall_ms)
         self.witnesses: list[Witness] = [self.journal.record]
         self._log = RollLog(self.name_of)
-        self.colleagues = Colleagues(gossip.commons.roster, random, faults=node.faults)
+        self.colleagues = Colleagues(
+            gossip.commons.roster, random, faults=node.faults, calls_max=shares.calls
+        )
         self.keyrings = Keyrings(
             self.keyring, gossip, self.colleagues, seals_outgoing=config.encrypt_verify_outgoing
         )
@@ -177,7 +190,8 @@ class RollCall:
 
     def observed(self) -> RollSource:
         network = self.network
-        net = NetSource.of(network, self.colleagues.server.counters) if network else NetSource()
+        calls = self.colleagues.server.counters
+        net = NetSource.of(network, calls, lambda: self.colleagues.waited) if network else NetSource()
         return RollSource.of(self.roll.gossip, self._node.now, net, self.roll.events.counters)
 
     async def _answer(self, method: str, caller: Peer, body: bytes) -> bytes:
@@ -225,6 +239,7 @@ class RollCall:
             allowed=Allowed(config.serf_lan_allowed_cidrs),
             is_member=self.colleagues.is_member,
             faults=self._node.faults,
+            limits=gossiping_limits(self._shares),
         )
         self.colleagues.attach(network.gate)
         if not self.keyring and not ipaddress.ip_address(host).is_loopback:
@@ -250,6 +265,23 @@ class RollCall:
         now = self._node.now()
         seen = self.roll.conflicts.about_me(now)
         return clash.sentence(entry_of_conflict(now.wall_ms, seen, self.name_of)) if seen is not None else ""
+
+
+def gossiping_limits(shares: Shares) -> GossipingLimits:
+    """Of streams half are for exchanges and pings, whoever holds lines for calls; and one host has half at
+    most of everything."""
+    usual = StreamLimits()
+    callers = min(usual.callers_max, shares.streams // 2)
+    streams = StreamLimits(
+        openings_max=shares.stream_openings,
+        openings_per_host_max=min(usual.openings_per_host_max, shares.stream_openings // 2),
+        streams_max=shares.streams,
+        streams_per_host_max=min(usual.streams_per_host_max, shares.streams // 2),
+        syncs_max=min(usual.syncs_max, shares.streams // 2),
+        callers_max=callers,
+        callers_of_strangers_max=min(usual.callers_of_strangers_max, callers // 2),
+    )
+    return GossipingLimits(shares.stream_pings, shares.syncs, streams)
 
 
 def own_profile(config: Config, own: CatalogNode) -> Profile:

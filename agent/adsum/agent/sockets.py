@@ -43,6 +43,13 @@ def bind(config: Config) -> Sockets:
     return sockets
 
 
+def listeners_of(config: Config) -> int:
+    """How many sockets `bind` makes; those of HTTP are kept twice, so that they outlast the server."""
+    ports, addresses = config.ports, config.addresses
+    http = len(addresses.http) * (ports.http >= 0) + len(addresses.https) * (ports.https >= 0)
+    return 2 * http + 2 * len(addresses.dns) * (ports.dns >= 0)
+
+
 def _bind_http(config: Config, address: str, port: int) -> socket.socket:
     if not address.startswith("unix://"):
         return listeners.bind_tcp(address, port)

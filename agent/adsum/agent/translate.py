@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from adsum.agent.config.config import Config
+from adsum.agent.file_limit import Shares
 from adsum.agent.settings import Settings
 from adsum.api.version import CONSUL_API_VERSION
 from adsum.catalog.model import Node, Service
 from adsum.catalog.tagged import with_family_addresses
+from adsum.dns.limits import DnsLimits
 from adsum.dns.settings import RECURSOR_PORT, DnsSettings, Recursor, Soa
 from adsum.now import SECOND
 
@@ -61,6 +63,18 @@ def dns_settings(config: Config) -> DnsSettings:
         udp_bytes_max_other_hosts=dns.udp_answer_bytes_max,
         recursors=tuple(map(_recursor, config.recursors)),
         recursor_timeout_s=dns.recursor_timeout_ns / SECOND,
+    )
+
+
+def dns_limits(shares: Shares) -> DnsLimits:
+    """One host has half at most of everything."""
+    usual = DnsLimits()
+    return DnsLimits(
+        tcp_newcomers_max=shares.dns_newcomers,
+        tcp_newcomers_per_host_max=min(usual.tcp_newcomers_per_host_max, shares.dns_newcomers // 2),
+        tcp_connections_max=shares.dns_connections,
+        tcp_connections_per_host_max=min(usual.tcp_connections_per_host_max, shares.dns_connections // 2),
+        recursions_max=shares.recursions,
     )
 
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import trio
 
@@ -35,16 +36,20 @@ from adsum.net.gate import Gate, Security
 from adsum.net.introduction import Peer
 from adsum.net.listening import Ears
 from adsum.net.sealing import Sealing, is_sealed
-from adsum.net.streams import ServesCalls, StreamServer
+from adsum.net.streams import ServesCalls, StreamLimits, StreamServer
 from adsum.net.syncs import Sync
 from adsum.now import SECOND
 from adsum.observe.faults import Faults
 
-STREAM_PINGS_MAX = 256  # a core asks for one a probe, and some for others
-SYNCS_MAX = 64  # a core opens 16 at a time, and a few more when it leaves
 NetworkEffect = Send | PingStream | OpenSync | AnswerSync | CloseSync
 # An agent that is busy hangs up instead of answering; the opener tries again soon.
 BUSY_REASON = introduction.REASONS[introduction.Refusal.BUSY]
+
+
+class GossipingLimits(NamedTuple):
+    pings_max: int = 256  # over streams; a core asks for one a probe, and some for others
+    syncs_max: int = 64  # a core opens 16 at a time, and a few more when it leaves
+    streams: StreamLimits = StreamLimits()  # that others open
 
 
 @dataclass(slots=True)
@@ -67,7 +72,9 @@ class Gossiping:
         allowed: Allowed | None = None,
         is_member: Callable[[Peer], bool] = lambda _peer: True,
         faults: Faults | None = None,
+        limits: GossipingLimits | None = None,
     ) -> None:
+        self._limits = limits or GossipingLimits()
         self.allowed = allowed or Allowed()
         self._faults = faults or Faults()
         self.counters = GossipingCounters()
@@ -85,6 +92,7 @@ class Gossiping:
             self.gate,
             answer_sync=self._answer_sync,
             calls=calls,
+            limits=self._limits.streams,
             lets_in=self.allowed.lets_in,
             is_member=is_member,
             faults=self._faults,
@@ -130,7 +138,7 @@ class Gossiping:
     # Pings over a stream.
 
     def _begin_ping(self, effect: PingStream) -> None:
-        if self.counters.pings_open >= STREAM_PINGS_MAX:
+        if self.counters.pings_open >= self._limits.pings_max:
             self.counters.pings_skipped += 1
             self._nursery.start_soon(self._report_soon, StreamPinged(effect.probe, Outcome.UNTRIED))
             return
@@ -173,7 +181,7 @@ class Gossiping:
     # Exchanges of rosters that we open.
 
     def _begin_sync(self, effect: OpenSync) -> None:
-        if self.counters.syncs_open >= SYNCS_MAX:
+        if self.counters.syncs_open >= self._limits.syncs_max:
             self.counters.syncs_skipped += 1
             failed = SyncFailed(effect.ticket, "too many exchanges are open already", is_busy=True)
             self._nursery.start_soon(self._report_soon, failed)

@@ -220,6 +220,11 @@ NET: tuple[Series, ...] = (
         "purpose",
     ),
     # Calls.
+    counter(
+        "adsum_calls_waited_total",
+        "Calls to other agents that had to wait, because as many as may be were under way.",
+        lambda s: s.roll.net.calls_waited(),
+    ),
     gauge(
         "adsum_calls_in_flight",
         "Calls from other agents that are being answered.",

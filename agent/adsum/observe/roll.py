@@ -45,9 +45,10 @@ class NetSource:
     gossiping: GossipingCounters = field(default_factory=GossipingCounters)
     dropped_by_kernel: Callable[[], int] = lambda: 0
     not_allowed: Callable[[], int] = lambda: 0
+    calls_waited: Callable[[], int] = lambda: 0
 
     @classmethod
-    def of(cls, network: Gossiping, calls: CallCounters) -> NetSource:
+    def of(cls, network: Gossiping, calls: CallCounters, calls_waited: Callable[[], int]) -> NetSource:
         return cls(
             datagrams=network.datagrams.counters,
             sealing=network.sealing.counters,
@@ -58,6 +59,7 @@ class NetSource:
             gossiping=network.counters,
             dropped_by_kernel=network.datagrams.dropped_by_kernel,
             not_allowed=lambda: network.allowed.refused,
+            calls_waited=calls_waited,
         )
 
 

@@ -88,7 +88,8 @@ class Surroundings:
         self.counters = counters
         self.tls = TlsContexts(options.agent_tls)
         self.proxies = Proxies.from_environ(options.environ)
-        self.resolver_threads = trio.CapacityLimiter(RESOLVER_THREADS_MAX)
+        # each may have a file open, and outlive its run
+        self.resolver_threads = trio.CapacityLimiter(min(RESOLVER_THREADS_MAX, options.network_runs_max))
 
     def output_bytes_max(self, definition: CheckDefinition) -> int:
         asked = definition.output_max_size
