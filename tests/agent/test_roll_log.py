@@ -18,6 +18,7 @@ from adsum.gossip.effects import (
     MemberChanged,
     Note,
     Noted,
+    Paused,
     Refuser,
 )
 from adsum.gossip.evidence import Cause, Evidence, Leg
@@ -116,3 +117,20 @@ def test_however_often_isolation_changes_the_last_line_says_how_it_is(
     lines = told(caplog, changes, for_s=61)
     assert len(lines) == 5
     assert lines[-1] == "this agent reaches most members again (96 more since the last such line)"
+
+
+def test_a_pause_is_one_warning_with_its_length_and_what_to_look_at(caplog: pytest.LogCaptureFixture) -> None:
+    (said,) = told(caplog, [Paused(120_300_000_000)])
+    assert said == (
+        "this process stood still for up to 120.3 s: stopped, its host suspended, or without processor time. "
+        "What it says about others is marked stale until it has compared with one of them, and they may "
+        "have called it failed meanwhile. If nobody stopped it, look at the load of this host, at processor "
+        "limits (cpu.max) and at what suspends it"
+    )
+    assert caplog.records[0].levelname == "WARNING"
+
+
+def test_pauses_without_end_are_a_few_lines(caplog: pytest.LogCaptureFixture) -> None:
+    said = told(caplog, [Paused(3_000_000_000)] * 100, for_s=61)
+    assert len(said) == 5
+    assert said[-1].endswith("(95 more since the last such line)")

@@ -123,7 +123,8 @@ class Stage:
         self.core.commons.timers.cancel((Timer.ROUND, None))
 
     def stand_still(self, duration_ns: int) -> None:
-        """Time passes, and nothing of it is noticed."""
+        """Time passes, of which nothing is noticed, though time was kept before."""
+        self._take(self.core.tick(self.now))
         self.now_ns += duration_ns
 
     def _take(self, effects: list[Effect]) -> list[Effect]:

@@ -111,15 +111,21 @@ def test_the_dead_are_forgotten_once_the_living_were_asked_often_enough() -> Non
 
 def test_a_deadline_missed_by_more_than_two_periods_is_a_pause_and_only_once() -> None:
     guard = Guard(SECOND)
+    guard.is_timed = True
     assert guard.gap_ns(10 * SECOND, 8 * SECOND) == 0
     assert guard.gap_ns(20 * SECOND, 11 * SECOND) == 9 * SECOND
+    guard.ran_ns = 20 * SECOND
     assert guard.gap_ns(20 * SECOND + 1, 11 * SECOND) == 0
 
 
 def test_sleeping_until_a_far_deadline_is_no_pause() -> None:
     guard = Guard(SECOND)
-    guard.gap_ns(0, HOUR)
+    guard.is_timed = True
     assert guard.gap_ns(HOUR + SECOND, HOUR) == 0
+
+
+def test_a_deadline_missed_before_time_is_kept_is_no_pause() -> None:
+    assert Guard(SECOND).gap_ns(HOUR, SECOND) == 0
 
 
 def test_a_third_gone_silent_at_once_hides_nothing() -> None:

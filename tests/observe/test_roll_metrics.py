@@ -167,3 +167,13 @@ def test_consuls_names_count_the_same_things() -> None:
     gauges = answer["Gauges"]
     assert isinstance(gauges, list)
     assert {"Name": "consul.memberlist.health.score", "Value": 0, "Labels": {}} in gauges
+
+
+def test_pauses_and_their_length_are_counted() -> None:
+    stage = Stage("a")
+    roll = roll_of(stage)
+    for _ in range(2):
+        stage.stand_still(30 * SECOND)
+        stage.core.tick(stage.now)
+    assert value(roll, "adsum_pauses_total") == 2
+    assert value(roll, "adsum_paused_seconds_total") == 60

@@ -9,9 +9,10 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable
 
-from adsum.gossip.effects import ConflictSeen, Effect, IsolationChanged, MemberChanged, Note, Noted
+from adsum.gossip.effects import ConflictSeen, Effect, IsolationChanged, MemberChanged, Note, Noted, Paused
 from adsum.gossip.evidence import Cause, Evidence
 from adsum.gossip.order import Status
+from adsum.now import SECOND
 from adsum.observe import clash
 from adsum.observe.entry import entry_of_conflict
 from adsum.observe.log_news import LogNews, Topic
@@ -37,6 +38,13 @@ ALIVE = Topic("alive", "are alive")
 CONFLICT = Topic("conflict", at_once=1, gather_s=60.0)  # a datagram each, and the last says as much as all
 CUT_OFF = "this agent reaches less than half of the members: it may be the one cut off"
 CONNECTED = "this agent reaches most members again"
+PAUSE = Topic("pause", at_once=4, gather_s=60.0)  # a processor limit brings one every few seconds
+STOOD_STILL = (
+    "this process stood still for up to {:.1f} s: stopped, its host suspended, or without processor time. "
+    "What it says about others is marked stale until it has compared with one of them, and they may have "
+    "called it failed meanwhile. If nobody stopped it, look at the load of this host, at processor limits "
+    "(cpu.max) and at what suspends it"
+)
 UNANSWERED = Topic("unanswered", at_once=1, gather_s=60.0)
 NOT_THERE = (
     "{} wants to join, says one that is no member, and is not let in: it does not answer at {}:{}. If it is "
@@ -66,6 +74,8 @@ class RollLog:
                 self._news.tell(
                     UNANSWERED, logging.WARNING, NOT_THERE.format(newcomer.name, *newcomer.address)
                 )
+            case Paused(for_ns):
+                self._news.tell(PAUSE, logging.WARNING, STOOD_STILL.format(for_ns / SECOND))
             case IsolationChanged(True):
                 self._news.tell(ISOLATION, logging.WARNING, CUT_OFF)
             case IsolationChanged(False):

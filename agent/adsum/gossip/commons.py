@@ -127,6 +127,10 @@ class Commons:
         floor_ns = phi.floor_ns(self.members, interval_ns)
         return Timeouts(self.phi.adaptive_min_ns(now.monotonic_ns, floor_ns, classic.min_ns), classic.max_ns)
 
+    def gap_ns(self, now: Now) -> int:
+        """By how much the loop that stands still is late, or 0."""
+        return self.guard.gap_ns(now.monotonic_ns, self.timers.earliest())
+
     # Changes.
 
     def change(self, now: Now, member: Member, standing: Standing, evidence: Evidence) -> None:

@@ -4,9 +4,8 @@ SWIM with Lifeguard's corrections and phi beside it, without I/O: time, datagram
 commands go in, effects come out. Everything a call caused is in what it returns; nothing happens between
 calls but that `deadline()` comes.
 
-    receive(now, source, message)    one opened datagram        report(now, …)    how streams went, ICMP
-    errors command(now, …)                  from this host             tick(now)         the deadline has
-    come
+    receive(now, source, message)    one opened datagram    report(now, …)    how streams went, ICMP errors
+    command(now, …)                  from this host         tick(now)         the deadline has come
 
 What malformed or foreign datagrams bring is counted in `tally.dropped` and forgotten.
 """
@@ -48,6 +47,7 @@ from adsum.gossip.effects import (
     EventHeard,
     GenerationRaised,
     LeaveDone,
+    Paused,
     Refused,
     Refuser,
     RootHeard,
@@ -196,6 +196,7 @@ class Core:
 
     def tick(self, now: Now) -> list[Effect]:
         self._look_for_pause(now)
+        self._commons.guard.is_timed = True
         for timer, key in self._commons.timers.take_due(now.monotonic_ns):
             self._fire_timer(now, timer, key)
         return self._commons.take_effects()
@@ -225,6 +226,7 @@ class Core:
             case Timer.ROUND, _:
                 self._prober.round(now)
                 self._sample_ages(now)
+                self._syncs.compare_until_answered(now)
             case Timer.GOSSIP, _:
                 self._gossip(now)
             case Timer.WIDEN, int(number):
@@ -255,8 +257,9 @@ class Core:
                 self._say_done()
 
     def _look_for_pause(self, now: Now) -> None:
-        commons = self._commons
-        gap_ns = commons.guard.gap_ns(now.monotonic_ns, commons.timers.earliest())
+        commons, guard = self._commons, self._commons.guard
+        gap_ns, idle_ns = commons.gap_ns(now), now.monotonic_ns - guard.ran_ns
+        guard.ran_ns = now.monotonic_ns
         if not gap_ns:
             return
         interval_ns = commons.settings.probe_interval_ns
@@ -264,9 +267,10 @@ class Core:
         self._relays.drop_all()
         self._cases.shift(now, gap_ns)
         commons.health.was_paused()
-        commons.guard.paused(now.monotonic_ns + 2 * interval_ns)
+        guard.paused(idle_ns, now.monotonic_ns + 2 * interval_ns)
         commons.timers.set((Timer.ROUND, None), now.monotonic_ns + interval_ns)
-        self._syncs.compare_with_any(now)
+        commons.effects.append(Paused(idle_ns))
+        self._syncs.compare_anew(now)
 
     def _gossip(self, now: Now) -> None:
         """To a few at random: news while there is any, and else now and then the counters of life."""

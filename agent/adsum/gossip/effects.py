@@ -159,6 +159,18 @@ class IsolationChanged:
 
 
 @dataclass(frozen=True, slots=True)
+class Paused:
+    """Nothing ran here for so long, and the roster has not been compared since."""
+
+    for_ns: int
+
+
+@dataclass(frozen=True, slots=True)
+class ComparedAgain:
+    """The roster was compared with a member's, for the first time since a pause."""
+
+
+@dataclass(frozen=True, slots=True)
 class GenerationRaised:
     """Keep it on disk before the next start uses it."""
 
@@ -213,6 +225,8 @@ Effect = (
     | CarriedHeard
     | RootHeard
     | IsolationChanged
+    | Paused
+    | ComparedAgain
     | GenerationRaised
     | GenerationAdvised
     | ClockCompared

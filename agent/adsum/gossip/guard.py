@@ -1,9 +1,9 @@
 """What keeps an agent in trouble from troubling others.
 
 - A loop that stood still (suspend, SIGSTOP, throttling) finds its timers overdue and no answers: nothing
-  that was in
-  flight counts, suspicions wait that much longer, and nobody is accused before the roster was compared with
-  a peer.
+  that was in flight counts, suspicions wait that much longer, and nobody is accused before the roster was
+  compared with a peer. What it knows is as old as the pause until then, and that is known before the first
+  overdue timer fires: by the time at which somebody asks.
 - Who fails to reach a good part of its targets has lost its own network, not met so many dead: it may not
   accuse.
 - Whose accusations are refuted again and again is muted for a while.
@@ -32,13 +32,16 @@ class Guard:
     def __init__(self, interval_ns: int) -> None:
         self.mutes = 0
         self.pauses = 0
+        self.paused_ns = 0  # all of them together
         self.is_isolated = False
+        self.ran_ns = 0  # when anything last came in, or a timer fired
+        self.is_timed = False  # from the first tick on: before it, what this agent is made of is being loaded
+        self.awaits_comparison = False  # there was a pause, and no roster was compared since
         self._pause_ns = PAUSE_INTERVALS * interval_ns
         self._failed: deque[bool] = deque(maxlen=TARGETS_REMEMBERED)
         self._last: deque[tuple[bytes, bool]] = deque(maxlen=ISOLATION_TARGETS)
         self._refuted_ns: deque[int] = deque(maxlen=REFUTED_MAX)
         self._muted_until_ns = 0
-        self._ran_ns = 0
         self._accuse_after_ns = 0
         self._silent_ns: deque[int] = deque()
 
@@ -71,18 +74,21 @@ class Guard:
     # Pauses.
 
     def gap_ns(self, now_ns: int, deadline_ns: int | None) -> int:
-        """How long the loop stood still, or 0: a deadline is never missed by so much while it runs."""
-        since_ns = max(deadline_ns, self._ran_ns) if deadline_ns is not None else now_ns
-        self._ran_ns = now_ns
-        late_ns = now_ns - since_ns
+        """By how much the loop that stands still is late, or 0: while it runs it is never so late."""
+        if not self.is_timed or deadline_ns is None:
+            return 0
+        late_ns = now_ns - max(deadline_ns, self.ran_ns)
         return late_ns if late_ns > self._pause_ns else 0
 
-    def paused(self, accuse_after_ns: int) -> None:
+    def paused(self, for_ns: int, accuse_after_ns: int) -> None:
         self.pauses += 1
+        self.paused_ns += for_ns
+        self.awaits_comparison = True
         self._accuse_after_ns = accuse_after_ns
 
     def compared(self) -> None:
         """The roster was compared with a peer's: accusing makes sense again."""
+        self.awaits_comparison = False
         self._accuse_after_ns = 0
 
     # Do silent verdicts mean anything?

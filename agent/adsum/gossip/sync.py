@@ -20,6 +20,7 @@ from adsum.gossip.effects import (
     AnswerSync,
     ClockCompared,
     CloseSync,
+    ComparedAgain,
     GenerationAdvised,
     JoinEnded,
     OpenSync,
@@ -40,6 +41,8 @@ REPAIR_MEMBERS = (
     50  # the interval of repairs grows by itself with each so many members: a sync costs as much more
 )
 SERVED_MAX = 32
+PEERS_AFTER_PAUSE = 2  # asked at once, for one may be gone or busy; then one a round
+OPEN_AFTER_PAUSE_MAX = 4
 JOIN_TRIES_MAX = 20
 JOIN_AGAIN_NS = SECOND // 2
 SCALE_ABOVE = 32  # members; beyond, the interval grows with the logarithm, as memberlist's does
@@ -72,6 +75,7 @@ class Syncs:
         self.last_ns: int | None = None  # when rosters were last compared
         self._tickets = 0
         self._opened: dict[int, Opened] = {}
+        self._outdated = 0  # tickets up to this one are of exchanges from before a pause
         self._unequal = 0
         self._repair_ns = 0
         self._seen_digest = 0
@@ -119,9 +123,20 @@ class Syncs:
             self.commons.tally.syncs_for_repair += 1
             self._open(now, peer.profile.address)
 
-    def compare_with_any(self, now: Now) -> None:
-        for peer in self.commons.roster.pick(1):
+    def compare_with_any(self, now: Now, peers: int = 1) -> None:
+        for peer in self.commons.roster.pick(peers):
             self._open(now, peer.profile.address)
+
+    def compare_anew(self, now: Now) -> None:
+        """What is under way may have been said before the pause."""
+        self._outdated = self._tickets
+        for ticket in list(self._served):
+            self._end_served(ticket)
+        self.compare_with_any(now, peers=PEERS_AFTER_PAUSE)
+
+    def compare_until_answered(self, now: Now) -> None:
+        if self.commons.guard.awaits_comparison and len(self._opened) < OPEN_AFTER_PAUSE_MAX:
+            self.compare_with_any(now)
 
     def reconnect(self, now: Now) -> None:
         """All present together try about as many failed ones as there are of them, each round."""
@@ -175,7 +190,8 @@ class Syncs:
         else:
             closing = ()
             commons.tally.syncs_equal += 1
-        self._compared(now)
+        if ticket > self._outdated:
+            self._compared(now)
         commons.effects.append(CloseSync(ticket, SyncMessage(self.digest(), closing)))
         if opened.join_tries:
             commons.effects.append(JoinEnded(opened.address, "" if commons.roster.present else NOBODY_THERE))
@@ -382,6 +398,8 @@ class Syncs:
 
     def _compared(self, now: Now) -> None:
         self.last_ns = now.monotonic_ns
+        if self.commons.guard.awaits_comparison:
+            self.commons.effects.append(ComparedAgain())
         self.commons.guard.compared()
 
 

@@ -11,6 +11,7 @@ from dataclasses import asdict
 from adsum.gossip.broadcasts import Class
 from adsum.gossip.tally import TRANSITIONS, Buckets
 from adsum.gossip.wire import Kind
+from adsum.now import SECOND
 from adsum.observe.series import Histogram, Labelled, Series, Sources, by_one, counter, gauge, histogram
 
 QUEUES = tuple(Class)
@@ -205,6 +206,11 @@ ROLL: tuple[Series, ...] = (
         "adsum_pauses_total",
         "Times that this agent stood still: suspended, stopped, or starved of processor time.",
         lambda s: s.roll.guard.pauses,
+    ),
+    counter(
+        "adsum_paused_seconds_total",
+        "How long this agent stood still, all those times together.",
+        lambda s: s.roll.guard.paused_ns / SECOND,
     ),
     # Gossip.
     counter(
