@@ -60,6 +60,32 @@ def test_who_does_not_answer_within_two_seconds_is_not_waited_for() -> None:
     assert newcomer.core.tally.dropped == {"not asked for": 1}
 
 
+def test_after_a_pause_somebody_is_asked_anew_and_nothing_counts_that_was_asked_before() -> None:
+    _, one, other = settled_pair()
+    for time_ms in range(3_000, 6_000, 100):
+        one.core.root_heard(at(time_ms * MILLISECOND), other.short, b"unlike 8")
+    (before,) = begun(one)
+    one.core.compare_anew(at(120 * SECOND))
+    one.core.answered(at(120 * SECOND), before.ticket, bodies.compared([], is_more=False))
+    assert not one.core.is_settled_in
+    assert one.core.tally.dropped == {"not asked for": 1}
+    one.core.tick(at(120 * SECOND))
+    (ask,) = begun(one)
+    one.core.answered(at(121 * SECOND), ask.ticket, bodies.compared([], is_more=False))
+    assert one.core.is_settled_in
+    assert one.core.agreed_ns == 121 * SECOND
+
+
+def test_after_a_pause_a_partner_that_fails_is_followed_by_another_within_a_second() -> None:
+    _, one, _other = settled_pair()
+    one.core.compare_anew(at(120 * SECOND))
+    one.core.tick(at(120 * SECOND))
+    (ask,) = begun(one)
+    one.core.answered(at(120 * SECOND), ask.ticket, None)
+    one.core.tick(at(121 * SECOND))
+    assert len(begun(one)) == 1
+
+
 def test_a_root_that_differs_for_a_moment_asks_nobody() -> None:
     _, one, other = settled_pair()
     for time_ms in range(3_000, 4_100, 100):

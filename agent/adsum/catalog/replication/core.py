@@ -81,6 +81,11 @@ class Replication:
         """When we last had all that a partner had."""
         return self._exchanges.agreed_ns if self._exchanges.agreed_ns >= 0 else None
 
+    @property
+    def is_settled_in(self) -> bool:
+        """There was an exchange since the start, or since the last pause."""
+        return self._exchanges.is_settled_in
+
     def behind_ns(self, now: Now) -> int:
         """How old our copy of others may be; nought while it is as others have it, or there are none."""
         return self._exchanges.behind_ns(now)
@@ -169,6 +174,10 @@ class Replication:
 
     def root_heard(self, now: Now, sender: bytes, root: bytes) -> None:
         self._exchanges.root_heard(now, sender, root)
+
+    def compare_anew(self, now: Now, *, wait_ns: int = 0) -> None:
+        """With anybody, after a pause: what is known and what is under way may be as old as that."""
+        self._exchanges.begin_anew(now, wait_ns)
 
     # What the roll says.
 

@@ -73,7 +73,7 @@ class Exchanges:
         self._useless = 0  # in a row
         self._moved_root = 0
         self._moved_ns = 0
-        self._is_settled_in = False  # we have had one full exchange
+        self.is_settled_in = False  # we have had an exchange, since the start or the last pause
 
     # Who could be a partner.
 
@@ -82,7 +82,7 @@ class Exchanges:
             return
         holding.place = len(self.present)
         self.present.append(holding)
-        if not self._is_settled_in and (Timer.FULL, None) not in self.copies.timers:
+        if not self.is_settled_in and (Timer.FULL, None) not in self.copies.timers:
             wait_ns = int(self.copies.random.random() * JOIN_WITHIN_NS)
             self.copies.timers.set((Timer.FULL, None), now.monotonic_ns + wait_ns)
 
@@ -135,6 +135,13 @@ class Exchanges:
             return
         partner = self.present[int(self.copies.random.random() * len(self.present))]
         self._begin(now, partner.owner, is_full=True)
+
+    def begin_anew(self, now: Now, wait_ns: int) -> None:
+        """After a pause: what we have may be as old as that, and so may answers that are under way."""
+        if self.session is not None:
+            self._close(now, 0)
+        self.is_settled_in = False
+        self.copies.timers.set((Timer.FULL, None), now.monotonic_ns + wait_ns)
 
     def _begin(self, now: Now, partner: bytes, *, is_full: bool) -> None:
         self.session = Session(partner, is_full=is_full)
@@ -274,7 +281,7 @@ class Exchanges:
         copies, now_ns = self.copies, now.monotonic_ns
         copies.tally.exchanges_useful += session.is_useful
         self.agreed_ns = now_ns
-        self._is_settled_in = True
+        self.is_settled_in = True
         if session.is_full and not session.is_useful:
             wait_ns = 0
         elif session.is_useful:
@@ -288,7 +295,7 @@ class Exchanges:
 
     def _fail(self, now: Now, session: Session) -> None:
         self.copies.tally.exchanges_failed += 1
-        if session.is_full and not self._is_settled_in:
+        if session.is_full and not self.is_settled_in:
             self.copies.timers.set((Timer.FULL, None), now.monotonic_ns + FULL_AGAIN_NS)
         self._close(now, FAILED_AGAIN_NS)
 
