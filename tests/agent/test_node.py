@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from random import Random
 
 import pytest
@@ -99,3 +100,9 @@ async def test_a_saved_node_that_cannot_be_recalled_is_left_out_alone() -> None:
     agent.call_roll(Roll(), SavedCopy(1, tuple(SavedOwner(each, ()) for each in profiles)))  # type: ignore[arg-type]
     assert recalled == ["n1", "n3"]
     assert agent.faults.counts["saved"] == 1
+
+
+def test_the_agent_s_clock_goes_on_while_its_host_is_suspended(monkeypatch: pytest.MonkeyPatch) -> None:
+    clocks = {time.CLOCK_BOOTTIME: 7_000_000_000, time.CLOCK_MONOTONIC: 5_000_000_000}
+    monkeypatch.setattr("time.clock_gettime_ns", clocks.__getitem__)
+    assert system_now().monotonic_ns == 7_000_000_000
