@@ -5,11 +5,13 @@ import os
 import socket
 from random import Random
 
+import cbor2
 import trio
 
 from adsum.agent.config.config import Config
 from adsum.agent.core import Core
 from adsum.agent.node import Node, system_now
+from adsum.agent.roll import PEERS
 from adsum.agent.roll_call import RollCall
 from adsum.agent.settings import Settings
 from adsum.catalog.model import Node as CatalogNode
@@ -43,3 +45,29 @@ async def test_what_others_sent_while_the_agent_started_waits_until_the_roll_is_
             while not roll_call.roll.gossip.tally.packets_in[Kind.PING]:
                 await trio.lowlevel.checkpoint()
         nursery.cancel_scope.cancel()
+
+
+async def staleness(config: Config, disk: MemoryDisk | None = None) -> str:
+    """Before the roll is called."""
+    node = Node(Core(system_now(), Settings(node=OWN, is_persistent=False), Random(0)))
+    roll_call = RollCall(node, config, OWN, disk or MemoryDisk(), Random(0))
+    if roll_call.network is not None:
+        async with trio.open_nursery() as nursery:  # closes its sockets
+            await nursery.start(roll_call.network.run)
+            nursery.cancel_scope.cancel()
+    return roll_call.roll.staleness(node.now())
+
+
+async def test_whoever_has_somebody_to_join_says_from_the_start_on_that_others_are_missing() -> None:
+    assert await staleness(CONFIG) == ""
+    assert await staleness(dataclasses.replace(CONFIG, retry_join=("10.0.0.9",))) == "joining"
+    assert await staleness(dataclasses.replace(CONFIG, start_join=("10.0.0.9",))) == "joining"
+    disk = MemoryDisk()
+    disk.write_durably(PEERS, cbor2.dumps([["10.0.0.9", 8301]]))
+    assert await staleness(CONFIG, disk) == "joining"
+
+
+async def test_without_gossip_nobody_is_missing() -> None:
+    config = dataclasses.replace(CONFIG, retry_join=("10.0.0.9",))
+    ports = dataclasses.replace(CONFIG.ports, serf_lan=-1)
+    assert await staleness(dataclasses.replace(config, ports=ports)) == ""

@@ -135,6 +135,10 @@ class FakeAgent:
         self.wall_ms += 1
         return Now(self.wall_ms * 1_000_000, self.wall_ms)
 
+    @property
+    def monotonic_ns(self) -> Callable[[], int]:
+        return lambda: self.now().monotonic_ns
+
     async def submit(self, command: Command) -> None:
         self.obey(command)
 

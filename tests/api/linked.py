@@ -1,5 +1,6 @@
 """Several agents for endpoints to stand on, that hear each other: datagrams arrive at once, calls are
-answered directly, and their time is trio's. Whoever is cut off hears nobody and answers nobody."""
+answered directly, and their time is trio's. Whoever is cut off hears nobody and answers nobody, and so does
+who is stopped, of whom nothing runs."""
 
 from __future__ import annotations
 
@@ -33,6 +34,7 @@ class Network:
     def __init__(self) -> None:
         self.agents: dict[Address, LinkedAgent] = {}
         self.cut_off: set[Address] = set()
+        self.stopped: set[Address] = set()
         self.silent: set[str] = set()  # methods that nobody answers
         self.are_pushes_lost = False
         self.calls: list[tuple[str, str]] = []  # method, and who was asked
@@ -51,13 +53,14 @@ class Network:
         return agent
 
     def is_heard(self, one: Address, other: Address) -> bool:
-        return other in self.agents and not {one, other} & self.cut_off
+        return other in self.agents and not {one, other} & (self.cut_off | self.stopped)
 
     async def run(self) -> None:
         while True:
             await trio.sleep(STEP_S)
             for agent in self.agents.values():
-                agent.tick()
+                if agent.address not in self.stopped:
+                    agent.tick()
 
 
 class LinkedAgent(FakeAgent):

@@ -65,7 +65,7 @@ async def test_what_is_shown_because_nobody_can_be_heard_is_stale_in_every_answe
     three: Three, autojump_clock: trio.testing.MockClock
 ) -> None:
     three.network.cut_off.add(three.c.address)
-    await until(lambda: three.c.roll.staleness == "isolated", within_s=60)
+    await until(lambda: three.c.roll.staleness(three.c.now()) == "isolated", within_s=60)
     await trio.sleep(3)
     assert await staleness(three.on_c) == {"isolated"}
     assert await age_ms(three.on_c) >= 2_500
@@ -73,6 +73,36 @@ async def test_what_is_shown_because_nobody_can_be_heard_is_stale_in_every_answe
     stats = await three.on_c.json("/v1/agent/self")
     assert isinstance(stats, dict)
     assert stats["Stats"]["catalog"]["stale"] == "isolated"
+
+
+async def test_after_a_pause_the_first_answer_of_any_kind_tells_of_it_though_nothing_else_ran(
+    three: Three, autojump_clock: trio.testing.MockClock
+) -> None:
+    before = await three.on_c.ask(WEB)
+    three.network.stopped.add(three.c.address)
+    await trio.sleep(120)
+    after = await three.on_c.ask(WEB)
+    assert header(after, "X-Adsum-Stale") == "paused"
+    assert 120_000 <= int(header(after, "X-Consul-Lastcontact") or 0) < 121_000
+    assert after.body is before.body
+    assert await staleness(three.on_c) == {"paused"}
+    for others in ("/v1/agent/members", "/v1/membership", "/v1/membership/explain/b", "/v1/catalog/owners"):
+        assert header(await three.on_c.ask(others), "X-Adsum-Stale") == "paused"
+    for places in ("/v1/coordinate/nodes", "/v1/resolve/web.service.consul"):
+        assert header(await three.on_c.ask(places), "X-Adsum-Stale") == "paused"
+    assert int(header(await three.on_c.ask("/v1/coordinate/nodes"), "X-Consul-Lastcontact") or 0) >= 120_000
+    found = await three.on_c.json("/v1/membership?observer")
+    assert isinstance(found, dict)
+    assert found["Stale"]["Reason"] == "paused"
+    assert await staleness(three.on_a) == {None}
+
+
+async def test_who_was_stopped_for_less_than_two_seconds_says_nothing_of_it(
+    three: Three, autojump_clock: trio.testing.MockClock
+) -> None:
+    three.network.stopped.add(three.c.address)
+    await trio.sleep(1.9)
+    assert await staleness(three.on_c) == {None}
 
 
 async def test_a_saved_copy_is_as_old_as_it_is() -> None:

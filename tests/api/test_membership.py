@@ -72,6 +72,7 @@ async def test_alone_an_agent_lists_itself_with_every_field(asker: Asker) -> Non
         "HoldsLastKnown": False,
         "LocalHealth": 0,
         "Conflict": None,
+        "Stale": None,
         "Members": [
             {
                 "ID": "6a0c4f0e-5f0b-4b1e-9d5c-0d3c1b2a9f01",
@@ -264,7 +265,7 @@ async def test_a_suspected_member_is_explained_by_its_accusation(asker: Asker) -
     accuse(asker, n3, n2)
     found = await told(asker, "/v1/membership/explain/N3")
     assert list(found) == [
-        *("Observer", "Node", "Status", "Summary", "Story", "Next", "Member", "Entries"),
+        *("Observer", "Stale", "Node", "Status", "Summary", "Story", "Next", "Member", "Entries"),
     ]
     assert (found["Node"], found["Status"], found["Member"]["Name"]) == ("n3", "suspect", "n3")
     assert found["Summary"].startswith("n3 has been suspected for 0.0 s; ")

@@ -16,6 +16,7 @@ CORES = [
     "agent/adsum/agent/commands.py",
     "agent/adsum/agent/settings.py",
     "agent/adsum/agent/roll.py",
+    "agent/adsum/agent/absence.py",
     "agent/adsum/agent/presence.py",
     "agent/adsum/agent/mirror.py",
     "agent/adsum/agent/sharing.py",

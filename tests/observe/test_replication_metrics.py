@@ -57,11 +57,19 @@ async def test_who_is_cut_off_is_stale_and_tells_since_when(
 ) -> None:
     assert shown(three.c)['adsum_catalog_stale{reason="isolated"}'] == 0
     three.network.cut_off.add(three.c.address)
-    await until(lambda: three.c.roll.staleness == "isolated", within_s=60)
+    await until(lambda: three.c.roll.staleness(three.c.now()) == "isolated", within_s=60)
     await trio.sleep(4)
     read = shown(three.c)
     assert read['adsum_catalog_stale{reason="isolated"}'] == 1
     assert read["adsum_catalog_behind_seconds"] == pytest.approx(4, abs=1.1)
+
+
+async def test_a_pause_is_a_reason_to_be_stale(three: Three, autojump_clock: trio.testing.MockClock) -> None:
+    three.network.stopped.add(three.c.address)
+    await trio.sleep(60)
+    read = shown(three.c)
+    assert read['adsum_catalog_stale{reason="paused"}'] == 1
+    assert read["adsum_catalog_behind_seconds"] == pytest.approx(60.5, abs=0.6)
 
 
 async def test_forwarded_changes_and_outputs_are_counted(

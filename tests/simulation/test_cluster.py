@@ -218,7 +218,7 @@ def test_a_restarted_agent_answers_with_its_saved_copy_and_says_that_it_is_stale
     cluster.kill(4)
     cluster.network.partition([4])
     cluster.start(4)
-    assert cluster.agent(4).roll.staleness == "saved copy"
+    assert cluster.agent(4).roll.staleness(cluster.now) == "saved copy"
     shown = {host.name for host in cluster.agent(4).composite.view.nodes()}
     assert shown == {host.profile.name for host in cluster.hosts}
     (instance,) = cluster.agent(4).composite.view.instances("web")
@@ -238,7 +238,7 @@ def test_the_saved_copy_gives_way_to_what_others_know() -> None:
     cluster.command(4, Join((cluster.hosts[2].address,)))
     cluster.run_for(5 * SECOND)
     agent = cluster.agent(4)
-    assert agent.roll.staleness == ""
+    assert agent.roll.staleness(cluster.now) == ""
     assert agent.composite.view.instances("web") == ()
     assert agent.composite.view.node(cluster.hosts[1].profile.name) is None
     assert len(list(agent.composite.view.nodes())) == 4
@@ -259,7 +259,7 @@ def test_one_that_had_failed_stays_hidden_after_a_restart_and_after_the_roll_tel
     cluster.network.heal()
     cluster.command(2, Join((cluster.hosts[0].address,)))
     cluster.run_for(10 * SECOND)
-    assert cluster.agent(2).roll.staleness == ""
+    assert cluster.agent(2).roll.staleness(cluster.now) == ""
     assert statuses(cluster, "web") == {hidden}
     root = cluster.agent(0).roll.sharing.replication.root
     assert cluster.agent(2).roll.sharing.replication.root == root
@@ -294,7 +294,7 @@ def test_one_of_the_saved_copy_that_is_forced_to_leave_is_gone_and_stays_so() ->
         view = cluster.agent(2).composite.view
         assert [host.name for host in view.nodes()] == ["m0000", "m0002"]
         assert view.instances("web") == ()
-        assert cluster.agent(2).roll.staleness == "saved copy"
+        assert cluster.agent(2).roll.staleness(cluster.now) == "saved copy"
         cluster.run_for(SECOND)
         cluster.kill(2)
         cluster.start(2)
@@ -317,4 +317,4 @@ def test_one_whose_peers_are_all_gone_shows_them_for_three_days_and_no_longer() 
     assert len(list(cluster.agent(2).composite.view.nodes())) == 3
     cluster.run_for(20 * SECOND)
     assert len(list(cluster.agent(2).composite.view.nodes())) == 1
-    assert cluster.agent(2).roll.staleness == ""
+    assert cluster.agent(2).roll.staleness(cluster.now) == ""

@@ -43,6 +43,10 @@ class Joining:
         self._join = join
         self._random = random
 
+    @property
+    def has_somebody_to_ask(self) -> bool:
+        return bool(self._config.start_join or self._config.retry_join or self._peers)
+
     async def run(self) -> None:
         config = self._config
         is_joined = await self._join_peers()

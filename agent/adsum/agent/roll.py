@@ -13,6 +13,7 @@ from random import Random
 
 import cbor2
 
+from adsum.agent.absence import Absence
 from adsum.agent.commands import (
     ConfirmCatalog,
     Datagram,
@@ -49,6 +50,7 @@ from adsum.gossip.commands import ForceLeave, Join, Leave, Restart
 from adsum.gossip.core import Core
 from adsum.gossip.effects import (
     CarriedHeard,
+    ComparedAgain,
     ConflictSeen,
     EventHeard,
     GenerationAdvised,
@@ -57,6 +59,7 @@ from adsum.gossip.effects import (
     JoinEnded,
     LeaveDone,
     MemberChanged,
+    Paused,
     Refused,
     RootHeard,
     Send,
@@ -100,13 +103,16 @@ class Roll:
         *,
         is_persistent: bool = True,
         rejoins: bool = False,
+        expects_others: bool = False,
         interner: Interner | None = None,
     ) -> None:
-        """`rejoins`: also after it left it looks for its peers at the next start."""
+        """`rejoins`: also after it left it looks for its peers at the next start. `expects_others`: it is
+        about to join somebody."""
         view = published.view
         self.gossip = gossip
         self.presence = Presence(view, own.node_id, own.datacenter)
         self.sharing = Sharing(now, gossip, published, self.presence, random, self._keep_generation, interner)
+        self.absence = Absence(now, gossip, self.sharing.replication, expects_others=expects_others)
         self.servers = KnownServers()
         self.conflicts = Conflicts(gossip)
         self.events = UserEvents(view, gossip.commons.me.profile.name)
@@ -127,8 +133,9 @@ class Roll:
 
     def command(self, now: Now, request: int, command: RollCommand) -> list[Effect]:
         if isinstance(command, ConfirmCatalog):
-            if self.staleness and not self.gossip.commons.roster.present:
-                return [Reply(request, Refusal(Cause.FAILED, NOBODY_TO_ASK.format(self.staleness)))]
+            staleness = self.staleness(now)
+            if staleness and not self.gossip.commons.roster.present:
+                return [Reply(request, Refusal(Cause.FAILED, NOBODY_TO_ASK.format(staleness)))]
             self.sharing.confirm(now, request, self.servers.shorts)
             return self.sharing.settled(now)
         match command:
@@ -211,18 +218,18 @@ class Roll:
         if self.sharing.shows_saved:
             return KEPT_NS - (self._saved_until_ns - now.monotonic_ns)
         replication = self.sharing.replication
+        absent_ns = self.absence.for_ns(now)
         if not self.presence.holds_last_known:
-            return replication.behind_ns(now)
-        return now.monotonic_ns - max(self._held_since_ns, replication.agreed_ns or 0)
+            return max(replication.behind_ns(now), absent_ns)
+        return max(now.monotonic_ns - max(self._held_since_ns, replication.agreed_ns or 0), absent_ns)
 
-    @property
-    def staleness(self) -> str:
+    def staleness(self, now: Now) -> str:
         """Why what is answered about others may not be as things are now; empty when it is."""
         if self.sharing.shows_saved:
             return "saved copy"
         if self.gossip.commons.guard.is_isolated:
             return "isolated"
-        return "silence" if self.presence.holds_last_known else ""
+        return self.absence.reason(now) or ("silence" if self.presence.holds_last_known else "")
 
     # What must be kept.
 
@@ -299,6 +306,11 @@ class Roll:
             case IsolationChanged():
                 self._look_whether_held(now)
                 absorbed.append(effect)
+            case Paused(for_ns):
+                self.absence.paused(now, for_ns)
+                absorbed.append(effect)
+            case ComparedAgain():
+                self.absence.compared_again(now)
             case EventHeard(event):
                 self.events.heard(now, event)
             case GenerationRaised(generation):
@@ -350,6 +362,8 @@ class Roll:
         self.has_left = False
         if others:
             self._joins[request] = _Join(others)
+        else:
+            self.absence.expects_others = False
 
     def _join_ended(self, address: Address, error: str) -> list[Reply]:
         """It answers all who asked for this address; each is told once none of its own is left."""
@@ -359,6 +373,7 @@ class Roll:
                 continue
             join.waits_for.discard(address)
             join.is_joined = join.is_joined or not error
+            self.absence.expects_others &= not join.is_joined
             if error:
                 host = f"[{address.host}]" if ":" in address.host else address.host
                 join.errors.append(f"{host}:{address.port}: {error}")

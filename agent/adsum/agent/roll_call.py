@@ -53,6 +53,7 @@ from adsum.gossip.effects import (
     MemberChanged,
     Noted,
     OpenSync,
+    Paused,
     PingStream,
     Send,
 )
@@ -105,6 +106,7 @@ class RollCall:
         self._tickets = 0
         self._conflict_came = trio.Event()
         self._answers: dict[int, bytes] = {}  # of the questions in hand
+        self._joining = Joining(config, owed.disk.read(PEERS), self._join, random)
         now = node.now()
         profile = own_profile(config, own)
         identity = Identity(profile, next_generation(OwingDisk(owed), now))
@@ -118,6 +120,7 @@ class RollCall:
             random,
             is_persistent=bool(config.data_dir),
             rejoins=config.rejoin_after_leave,
+            expects_others=config.ports.serf_lan >= 0 and self._joining.has_somebody_to_ask,
         )
         file = Path(config.data_dir) / journal.FILE_NAME if config.data_dir else None
         self.journal = Journal(file, profile, self.name_of, now.wall_ms)
@@ -157,8 +160,7 @@ class RollCall:
         if self.network is not None:
             await nursery.start(self.network.run)
             nursery.start_soon(self._key_following.run, self.network.gate)
-            joining = Joining(self._config, self._owed.disk.read(PEERS), self._join, self._random)
-            nursery.start_soon(joining.run)
+            nursery.start_soon(self._joining.run)
 
     def write_anew(self) -> None:
         """What the core does not keep itself, in a data folder that has lost it."""
@@ -181,6 +183,8 @@ class RollCall:
                 self._log.tell(effect)
                 for witness in self.witnesses:
                     witness(self._node.now(), effect)
+            case Paused():
+                self._log.tell(effect)
             case Send() | PingStream() | OpenSync() | AnswerSync() | CloseSync() if self.network is not None:
                 self.network.perform(effect)
             case AskMember():

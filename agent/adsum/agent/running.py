@@ -19,7 +19,7 @@ from adsum.agent.config.build import Loaded
 from adsum.agent.config.config import Config
 from adsum.agent.config.errors import ConfigError, ConfigErrors
 from adsum.agent.identity import own_node
-from adsum.agent.node import Node
+from adsum.agent.node import Node, monotonic_ns
 from adsum.agent.watches import Watches
 from adsum.api.door import Refused
 from adsum.catalog.local import Local
@@ -84,6 +84,10 @@ class RunningAgent:
 
     def now(self) -> Now:
         return self.node.now()
+
+    @property
+    def monotonic_ns(self) -> Callable[[], int]:
+        return monotonic_ns
 
     @property
     def watches(self) -> Watches:

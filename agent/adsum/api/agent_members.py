@@ -13,6 +13,7 @@ from adsum.agent import tags
 from adsum.agent.presence import uuid_text
 from adsum.api import parameters, standing
 from adsum.api.answers import json_answer
+from adsum.api.freshness import stale_header
 from adsum.api.router import Refusal, Route
 from adsum.api.version import CONSUL_API_VERSION
 from adsum.gossip.order import Status
@@ -51,7 +52,7 @@ class AgentMembers:
         if query.first("segment") not in ("", "_all"):
             raise Refusal(500, "Network segments are not supported in this version of Consul")
         listed = wide_area(self._agent) if query.has("wan") else everybody(self._agent)
-        return json_answer(self._agent, request, listed)
+        return json_answer(self._agent, request, listed, headers=stale_header(self._agent))
 
 
 def everybody(agent: Agent) -> list[dict[str, object]]:

@@ -102,7 +102,7 @@ def _catalog_stats(agent: Agent) -> dict[str, str]:
         ),
         "last_contact_ms": str(agent.roll.behind_ns(agent.now()) // MILLISECOND),
         "owners": str(len(owners)),
-        "stale": agent.roll.staleness,
+        "stale": agent.roll.staleness(agent.now()),
     }
 
 

@@ -13,6 +13,7 @@ from adsum.agent.owners import NoOwner, OwnerAway, OwnerRefuses
 from adsum.agent.presence import uuid_text
 from adsum.agent.warm import SavedOwner, recalled
 from adsum.api.answers import json_answer
+from adsum.api.freshness import stale_header
 from adsum.api.queries import named
 from adsum.api.router import Refusal, Route
 from adsum.api.turns import in_turns
@@ -46,7 +47,7 @@ class CatalogOwners:
         saved_ms = agent.roll.behind_ns(agent.now()) // MILLISECOND
         rows += [_saved(saved, saved_ms) async for saved in in_turns(agent.roll.sharing.saved)]
         rows.sort(key=lambda row: str(row["Node"]).casefold())
-        return json_answer(agent, request, rows)
+        return json_answer(agent, request, rows, headers=stale_header(agent))
 
     async def diff(self, request: Request, rest: str) -> Response:
         agent, node = self._agent, named(rest, "Missing node name")
@@ -64,7 +65,7 @@ class CatalogOwners:
             "Equal": len(here | there) - len(found),
             "Differences": found,
         }
-        return json_answer(agent, request, shown)
+        return json_answer(agent, request, shown, headers=stale_header(agent))
 
     async def _rows_of(self, node: str) -> list[OwnerRow]:
         agent = self._agent

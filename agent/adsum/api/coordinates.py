@@ -15,11 +15,13 @@ import trio
 from adsum.api import parameters, standing
 from adsum.api.answers import json_answer
 from adsum.api.blocking import FOREIGN_INDEX_HOLD_S, check_consistency, parse_asked
+from adsum.api.freshness import stale_header
 from adsum.api.nearness import coordinate_of
 from adsum.api.response import HeaderList, Response, empty
 from adsum.api.router import Refusal, Route
 from adsum.catalog.indexes import TAG_BITS
 from adsum.gossip.coordinates import Coordinate
+from adsum.now import MILLISECOND
 
 if TYPE_CHECKING:
     from adsum.api.door import Agent
@@ -102,11 +104,14 @@ class Coordinates:
             self._index = max(self._index + 1, self._agent.now().wall_ms << TAG_BITS)
 
     def _meta(self) -> HeaderList:
-        knows_leader = "true" if standing.knows_leader(self._agent) else "false"
+        agent = self._agent
+        knows_leader = "true" if standing.knows_leader(agent) else "false"
+        behind_ms = agent.roll.behind_ns(agent.now()) // MILLISECOND
         return (
             ("X-Consul-Index", str(self._index)),
             ("X-Consul-Knownleader", knows_leader),
-            ("X-Consul-Lastcontact", "0"),
+            ("X-Consul-Lastcontact", str(behind_ms)),
+            *stale_header(agent),
         )
 
 

@@ -74,6 +74,10 @@ class Agent(Protocol):
     def now(self) -> Now: ...
 
     @property
+    def monotonic_ns(self) -> Callable[[], int]:
+        """The first half of `now`, at a quarter of its price: every read asks for it."""
+
+    @property
     def watches(self) -> Watches: ...
 
     async def submit(self, command: Command) -> None:

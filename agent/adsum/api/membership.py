@@ -16,6 +16,7 @@ from adsum.api.answers import json_answer
 from adsum.api.conflicts import own_conflict, standing_conflict
 from adsum.api.entry_rows import entry_row, shown_time
 from adsum.api.explanation import explained
+from adsum.api.freshness import stale_header
 from adsum.api.member_rows import MemberRow, Shown, find, is_me, member_row, own_row
 from adsum.api.queries import named
 from adsum.api.router import Refusal, Route
@@ -24,11 +25,13 @@ from adsum.now import MILLISECOND, SECOND
 from adsum.observe.entry import Kind
 from adsum.observe.journal_file import WALL_MS_MAX, Wanted
 from adsum.observe.merging import merged
+from adsum.observe.stale_reasons import SENTENCES
 
 if TYPE_CHECKING:
     from adsum.api.door import Agent
     from adsum.api.request import Request
     from adsum.api.response import Response
+    from adsum.now import Now
 
 LIMIT, LIMIT_MAX = 1_000, 5_000
 EXPLAINED_ENTRIES_MAX = 200
@@ -65,9 +68,10 @@ class Membership:
             "HoldsLastKnown": gossip.holds_last_known(now),
             "LocalHealth": commons.health.score,
             "Conflict": own_conflict(self._agent, now),
+            "Stale": _stale(self._agent, now),
             "Members": rows,
         }
-        return json_answer(self._agent, request, shown)
+        return json_answer(self._agent, request, shown, headers=stale_header(self._agent))
 
     async def timeline(self, request: Request, _rest: str) -> Response:
         wanted = self._wanted(request)
@@ -99,7 +103,8 @@ class Membership:
             holds_last_known=gossip.holds_last_known(now),
             conflict=standing_conflict(self._agent, now, name, row),
         )
-        return json_answer(self._agent, request, {"Observer": own_row(gossip).name, **shown})
+        observer: Shown = {"Observer": own_row(gossip).name, "Stale": _stale(self._agent, now)}
+        return json_answer(self._agent, request, {**observer, **shown}, headers=stale_header(self._agent))
 
     def _row(self, name: str) -> MemberRow | None:
         gossip = self._agent.roll.gossip
@@ -137,6 +142,11 @@ class Membership:
                 await trio.sleep(SETTLE_S)
         finally:
             journal.unwatch(request.wake)
+
+
+def _stale(agent: Agent, now: Now) -> Shown | None:
+    reason = agent.roll.staleness(now)
+    return {"Reason": reason, "Sentence": SENTENCES[reason]} if reason else None
 
 
 def _number(name: str, text: str, least: int, most: int) -> int:

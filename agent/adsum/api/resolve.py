@@ -8,6 +8,7 @@ from __future__ import annotations
 from adsum.agent import translate
 from adsum.api.answers import json_answer
 from adsum.api.door import Agent
+from adsum.api.freshness import stale_header
 from adsum.api.queries import named
 from adsum.api.request import Request
 from adsum.api.response import Response
@@ -31,7 +32,8 @@ class Resolve:
         type_name = request.query.first("type", "A").upper()
         if type_name not in TYPES:
             raise Refusal(400, f"Unknown type: {type_name}; one of {', '.join(TYPES)} will do")
-        return json_answer(self._agent, request, self._shown(name, type_name))
+        shown = self._shown(name, type_name)
+        return json_answer(self._agent, request, shown, headers=stale_header(self._agent))
 
     def _shown(self, name: str, type_name: str) -> dict[str, object]:
         view, settings = self._agent.view, translate.dns_settings(self._agent.config)

@@ -15,13 +15,13 @@ from adsum.catalog.replication.copies import Holding
 from adsum.catalog.replication.tally import Drop, Tally
 from adsum.frozen import dataclass
 from adsum.now import SECOND, Now
+from adsum.observe.stale_reasons import REASONS
 
 if TYPE_CHECKING:
     from adsum.agent.outputs import Outputs
     from adsum.agent.owners import Owners
     from adsum.agent.roll import Roll
 
-REASONS = ("isolated", "silence", "saved copy")
 DROPS: tuple[str, ...] = get_args(Drop)
 
 
@@ -44,7 +44,7 @@ class ReplicationSource:
         return cls(
             tally=sharing.replication.tally,
             owners=lambda: list(sharing.replication.owners().values()),
-            staleness=lambda: roll.staleness,
+            staleness=lambda: roll.staleness(now()),
             behind_ns=lambda: roll.behind_ns(now()),
             bad_items=lambda: sharing.mirror.bad_items,
             forwards=owners.counters,

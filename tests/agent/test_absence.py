@@ -1,0 +1,208 @@
+"""When an agent has not heard the others: on its way in, and behind a pause."""
+
+from __future__ import annotations
+
+from random import Random
+
+from adsum.agent.commands import ConfirmCatalog, MemberAnswered, RegisterService
+from adsum.agent.roll import Roll
+from adsum.catalog.model import Node
+from adsum.catalog.published import Published
+from adsum.catalog.replication import bodies
+from adsum.catalog.view import View
+from adsum.effects import AskMember, Cause, Refusal, Reply
+from adsum.gossip.claims import Address
+from adsum.gossip.commands import Join, SyncAnswered, SyncFailed
+from adsum.gossip.core import Core
+from adsum.gossip.effects import OpenSync
+from adsum.gossip.settings import GossipSettings, Identity
+from adsum.now import HOUR, MILLISECOND, MINUTE, SECOND, Now
+from adsum.testing.cluster import Cluster
+from adsum.testing.network import Conditions
+from adsum.testing.samples import WEB
+from tests.agent.test_roll import Stage as RollStage
+from tests.gossip.support import GENERATION, WALL_MS, profile, roster
+
+NODE = Node(node_id="00000000-0000-0000-0000-000000000001", name="me", address="10.0.0.1", datacenter="dc1")
+SEED = Address("10.0.0.200", 8301)
+
+
+def at(time_ns: int) -> Now:
+    return Now(time_ns, WALL_MS + time_ns // MILLISECOND)
+
+
+def started(*, expects_others: bool) -> Roll:
+    gossip = Core(at(SECOND), GossipSettings(), Identity(profile("me"), GENERATION), Random(1))
+    published = Published(View(at(SECOND), tag=1), NODE.node_id, "me")
+    return Roll(at(SECOND), gossip, published, NODE, Random(1), expects_others=expects_others)
+
+
+def seen(roll: Roll, time_ns: int) -> tuple[str, int]:
+    return roll.staleness(at(time_ns)), roll.behind_ns(at(time_ns))
+
+
+class Stage(RollStage):
+    def exchange(self) -> None:
+        """The next one with anybody, who has nothing else."""
+        asked: list[AskMember] = []
+        for _ in range(15):
+            self.now_ns += 100 * MILLISECOND
+            asked += [each for each in self.roll.tick(self.now) if isinstance(each, AskMember)]
+        (ask,) = asked
+        self.roll.receive(self.now, MemberAnswered(ask.ticket, bodies.compared([], is_more=False)))
+
+
+# The way in.
+
+
+def test_one_that_is_to_join_somebody_lacks_the_others_from_its_first_moment_on() -> None:
+    roll = started(expects_others=True)
+    assert seen(roll, SECOND) == ("joining", 0)
+    assert seen(roll, 61 * SECOND) == ("joining", MINUTE)
+    (opened,) = [each for each in roll.command(at(SECOND), 1, Join((SEED,))) if isinstance(each, OpenSync)]
+    roll.receive(at(2 * SECOND), SyncFailed(opened.ticket, "connection refused"))
+    assert seen(roll, 3 * SECOND) == ("joining", 2 * SECOND)
+
+
+def test_one_that_is_told_of_nobody_is_alone_and_lacks_nothing() -> None:
+    assert seen(started(expects_others=False), HOUR) == ("", 0)
+
+
+def test_one_that_is_told_of_itself_alone_lacks_nothing_once_it_has_found_out() -> None:
+    by_its_address = started(expects_others=True)
+    by_its_address.command(at(SECOND), 1, Join((profile("me").address,)))
+    assert seen(by_its_address, 2 * SECOND) == ("", 0)
+    by_another = started(expects_others=True)
+    (opened,) = [
+        each for each in by_another.command(at(SECOND), 1, Join((SEED,))) if isinstance(each, OpenSync)
+    ]
+    by_another.receive(at(2 * SECOND), SyncAnswered(opened.ticket, roster()))
+    assert seen(by_another, 2 * SECOND) == ("", 0)
+
+
+def test_one_that_lacks_the_others_can_ask_nobody_for_a_proof() -> None:
+    refusal = Refusal(
+        Cause.FAILED,
+        "This agent can ask nobody whether what it knows is true (joining); without ?consistent it answers "
+        "with that.",
+    )
+    joining = started(expects_others=True).command(at(SECOND), 1, ConfirmCatalog())
+    assert joining == [Reply(1, refusal)]
+    alone = started(expects_others=False).command(at(SECOND), 1, ConfirmCatalog())
+    assert alone == [Reply(1, None)]
+
+
+# Pauses.
+
+
+def formed(members: int = 5) -> Cluster:
+    cluster = Cluster(members, seed=3, conditions=Conditions(loss=0.02))
+    cluster.join_all()
+    cluster.run_for(20 * SECOND)
+    return cluster
+
+
+def staleness(cluster: Cluster, index: int) -> str:
+    return cluster.agent(index).roll.staleness(cluster.now)
+
+
+def behind_s(cluster: Cluster, index: int) -> float:
+    return cluster.agent(index).roll.behind_ns(cluster.now) / SECOND
+
+
+def run_until_current(cluster: Cluster, index: int) -> int:
+    """How long it was stale, in milliseconds."""
+    for waited_ms in range(20_000):
+        if not staleness(cluster, index):
+            return waited_ms
+        cluster.run_for(MILLISECOND)
+    raise AssertionError
+
+
+def test_whoever_meets_its_cluster_lacks_the_others_until_it_has_their_entries() -> None:
+    cluster = formed()
+    cluster.give(0, RegisterService(WEB))
+    cluster.kill(4)
+    cluster.run_for(20 * SECOND)
+    cluster.start(4)
+    cluster.command(4, Join((cluster.hosts[0].address,)))
+    while not cluster.agent(4).roll.gossip.commons.roster.present:
+        cluster.run_for(MILLISECOND)
+    assert staleness(cluster, 4) == "joining"
+    assert run_until_current(cluster, 4) < 1_000
+    assert cluster.agent(4).composite.view.instances("web")
+
+
+def test_before_anything_runs_again_a_pause_is_known_by_the_time_that_has_passed() -> None:
+    cluster = formed()
+    cluster.pause(4)
+    cluster.run_for(SECOND)
+    assert (staleness(cluster, 4), behind_s(cluster, 4)) == ("", 0)
+    cluster.run_for(119 * SECOND)
+    assert staleness(cluster, 4) == "paused"
+    assert 120 <= behind_s(cluster, 4) < 121
+
+
+def test_a_pause_is_made_up_for_within_a_moment_and_not_before_what_it_missed_is_here() -> None:
+    cluster = formed()
+    cluster.pause(4)
+    cluster.run_for(120 * SECOND)
+    cluster.give(0, RegisterService(WEB))
+    cluster.run_for(SECOND)
+    cluster.resume(4)
+    view = cluster.agent(4).composite.view
+    assert staleness(cluster, 4) == "paused"
+    assert behind_s(cluster, 4) >= 121
+    assert run_until_current(cluster, 4) < 1_000
+    assert view.instances("web")
+    assert behind_s(cluster, 4) < 3
+
+
+def test_a_pause_ends_with_rosters_compared_and_then_the_catalog_and_not_the_other_way_around() -> None:
+    stage = Stage()
+    stage.now_ns += SECOND
+    stage.roll.tick(stage.now)
+    stage.meet("a")
+    stage.exchange()
+    assert stage.roll.staleness(stage.now) == ""
+    stage.now_ns += 10 * SECOND
+    opened = [each for each in stage.roll.tick(stage.now) if isinstance(each, OpenSync)]
+    stage.exchange()
+    assert stage.roll.staleness(stage.now) == "paused"
+    stage.roll.receive(stage.now, SyncAnswered(opened[0].ticket, roster()))
+    assert stage.roll.staleness(stage.now) == "paused"
+    stage.exchange()
+    assert stage.roll.staleness(stage.now) == ""
+
+
+def test_the_age_is_that_of_the_pause_before_as_long_as_that_was_not_made_up_for() -> None:
+    cluster = formed()
+    cluster.pause(4)
+    cluster.run_for(60 * SECOND)
+    cluster.network.partition([4])
+    cluster.resume(4)
+    cluster.run_for(SECOND)
+    cluster.pause(4)
+    cluster.run_for(10 * SECOND)
+    cluster.resume(4)
+    cluster.run_for(SECOND)
+    assert behind_s(cluster, 4) >= 72
+    cluster.network.heal()
+    run_until_current(cluster, 4)
+    cluster.run_for(5 * SECOND)
+    cluster.pause(4)
+    cluster.run_for(10 * SECOND)
+    assert 10 <= behind_s(cluster, 4) < 12
+
+
+def test_alone_a_pause_makes_nothing_stale() -> None:
+    cluster = Cluster(1)
+    cluster.start(0)
+    cluster.run_for(5 * SECOND)
+    cluster.pause(0)
+    cluster.run_for(HOUR)
+    assert (staleness(cluster, 0), behind_s(cluster, 0)) == ("", 0)
+    cluster.resume(0)
+    cluster.run_for(SECOND)
+    assert (staleness(cluster, 0), behind_s(cluster, 0)) == ("", 0)
+    assert cluster.agent(0).commons.guard.pauses == 1
