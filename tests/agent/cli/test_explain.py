@@ -63,6 +63,15 @@ def test_a_failed_node_is_explained_and_is_a_failure(adsum: Adsum, agent: FakeAg
     )
 
 
+def test_an_observer_that_knows_itself_to_be_out_of_date_says_so(adsum: Adsum, agent: FakeAgent) -> None:
+    stale = {"Reason": "joining", "Sentence": "others are missing"}
+    agent.answers["GET /v1/membership/explain/n3"] = FAILED | {"Stale": stale}
+    assert adsum("explain", "n3").out.splitlines()[:2] == [
+        "n3 has been failed for 2 min. So says n1.",
+        "n1 may be out of date (joining): others are missing.",
+    ]
+
+
 def test_surprise_is_told_of_those_that_are_expected_to_answer(adsum: Adsum, agent: FakeAgent) -> None:
     suspected = FAILED | {"Status": "suspect", "Member": MEMBER | {"Status": "suspect"}}
     agent.answers["GET /v1/membership/explain/n3"] = suspected

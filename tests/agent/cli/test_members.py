@@ -76,6 +76,16 @@ def test_an_agent_that_is_not_let_in_says_so_beside_its_list(adsum: Adsum, three
     assert adsum("members") == well
 
 
+def test_an_agent_that_knows_its_list_to_be_old_says_so_beside_it(adsum: Adsum, three: FakeAgent) -> None:
+    well = adsum("members")
+    stale = {"Reason": "paused", "Sentence": "it stood still: ask again in a second"}
+    three.answers["GET /v1/membership"] = {"Observer": "n1", "Conflict": None, "Stale": stale}
+    sentence = "n1 may be out of date (paused): it stood still: ask again in a second.\n"
+    assert adsum("members") == (0, well.out, sentence)
+    three.answers["GET /v1/membership"] = {"Observer": "n1", "Conflict": None, "Stale": None}
+    assert adsum("members") == well
+
+
 def test_an_agent_that_nobody_leads_says_so_below_its_list(adsum: Adsum, three: FakeAgent) -> None:
     well = adsum("members")
     three.answers["GET /v1/agent/self"] = {"Stats": {"consul": {"no_leader": "there are 2 servers"}}}

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from adsum.agent.cli.command import FAILURE, OK, Call, Command
 from adsum.agent.cli.connection import CONNECTION, connect
+from adsum.agent.cli.doubts import doubt
 from adsum.agent.cli.moments import local_time
 from adsum.agent.cli.table import OUTPUT, Row, dump, is_table, printable
 
@@ -25,6 +26,8 @@ def run(call: Call) -> int:
 
 def _lines(found: Row) -> Iterator[str]:
     yield f"{found['Summary']} So says {found['Observer']}."
+    if sentence := doubt(found):
+        yield sentence
     if found["Member"] is not None and not found["Member"]["Self"]:
         yield from _facts(found["Member"])
     if found["Story"]:

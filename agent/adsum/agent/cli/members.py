@@ -6,9 +6,11 @@ import re
 import sys
 import time
 from collections import Counter
+from collections.abc import Iterator
 
 from adsum.agent.cli.command import Call, Command, Failed, Flag, UsageError
 from adsum.agent.cli.connection import CONNECTION, Api, connect
+from adsum.agent.cli.doubts import doubt
 from adsum.agent.cli.table import (
     OUTPUT,
     Column,
@@ -53,7 +55,7 @@ def run(call: Call) -> int:
         found = _members(call, api, pattern)
         if call.is_on("watch"):
             return _watch(call, api, pattern, found)
-        notes = [] if call.is_on("wan") else [_conflict(api), _leaderless(api)]
+        notes = [] if call.is_on("wan") else [*_of_observer(api), _leaderless(api)]
     _show(call, found)
     for note in filter(None, notes):
         print(printable(note), file=sys.stderr)
@@ -70,13 +72,17 @@ def _members(call: Call, api: Api, pattern: re.Pattern[str]) -> list[Row]:
     return [row for row in ordered if pattern.search(row["Status"])]
 
 
-def _conflict(api: Api) -> str:
-    """Why an agent that lists everybody is on nobody else's list. Consul knows nothing of it."""
+def _of_observer(api: Api) -> Iterator[str]:
+    """Why an agent that lists everybody is on nobody else's list, and why its own list may be wrong. Consul
+    knows nothing of either."""
     try:
-        conflict = api.get_object("/v1/membership", [("observer", "1")]).get("Conflict")
+        observer = api.get_object("/v1/membership", [("observer", "1")])
     except Failed:
-        return ""
-    return f"{conflict['Sentence']} {conflict['Next']}" if conflict and not conflict["IsLetIn"] else ""
+        return
+    conflict = observer.get("Conflict")
+    if conflict and not conflict["IsLetIn"]:
+        yield f"{conflict['Sentence']} {conflict['Next']}"
+    yield doubt(observer)
 
 
 def _leaderless(api: Api) -> str:
