@@ -133,6 +133,24 @@ def test_whoever_meets_its_cluster_lacks_the_others_until_it_has_their_entries()
     assert cluster.agent(4).composite.view.instances("web")
 
 
+def test_what_a_saved_copy_said_of_members_is_as_old_as_it_until_the_first_exchange() -> None:
+    """Also once they are met, for what is on them is from the copy still."""
+    cluster = formed()
+    cluster.run_for(70 * SECOND)
+    cluster.kill(4)
+    cluster.run_for(MINUTE)
+    cluster.start(4)
+    roll = cluster.agent(4).roll
+    cluster.command(4, Join((cluster.hosts[0].address,)))
+    while roll.sharing.shows_saved:
+        cluster.run_for(MILLISECOND)
+    assert roll.gossip.commons.roster.present == 4
+    assert staleness(cluster, 4) == "saved copy"
+    assert behind_s(cluster, 4) >= 60
+    assert run_until_current(cluster, 4) < 1_000
+    assert behind_s(cluster, 4) < 3
+
+
 def test_before_anything_runs_again_a_pause_is_known_by_the_time_that_has_passed() -> None:
     cluster = formed()
     cluster.pause(4)

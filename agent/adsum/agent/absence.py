@@ -30,15 +30,21 @@ class Absence:
         self._paused_ns: int | None = None  # when the pause began that is to be made up for, or was last
         self._awaits_rosters = False
 
+    @property
+    def is_joining(self) -> bool:
+        """It has somebody to compare with, and has not done so in this life."""
+        is_told_of_others = self.expects_others or self._gossip.commons.roster.present > 0
+        return is_told_of_others and self._replication.agreed_ns is None
+
     def reason(self, now: Now) -> str:
         """Why something of others may be missing or old; empty when nothing is."""
-        if self._is_joining:
+        if self.is_joining:
             return JOINING
         return PAUSED if self._since_ns(now) is not None else ""
 
     def for_ns(self, now: Now) -> int:
         """How old what is known of others may be for that reason."""
-        since_ns = self._began_ns if self._is_joining else self._since_ns(now)
+        since_ns = self._began_ns if self.is_joining else self._since_ns(now)
         return now.monotonic_ns - since_ns if since_ns is not None else 0
 
     def paused(self, now: Now, for_ns: int) -> None:
@@ -51,11 +57,6 @@ class Absence:
     def compared_again(self, now: Now) -> None:
         self._awaits_rosters = False
         self._replication.compare_anew(now)
-
-    @property
-    def _is_joining(self) -> bool:
-        is_told_of_others = self.expects_others or self._gossip.commons.roster.present > 0
-        return is_told_of_others and self._replication.agreed_ns is None
 
     @property
     def _is_caught_up(self) -> bool:

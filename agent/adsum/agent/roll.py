@@ -213,9 +213,14 @@ class Roll:
     def _is_better_known(self, now: Now) -> bool:
         return self.sharing.replication.agreed_ns is not None or now.monotonic_ns >= self._saved_until_ns
 
+    def _answers_from_copy(self, now: Now) -> bool:
+        """Also about those whom the roll has met, until the first exchange says more of them."""
+        is_kept = now.monotonic_ns < self._saved_until_ns
+        return self.sharing.shows_saved or (is_kept and self.absence.is_joining)
+
     def behind_ns(self, now: Now) -> int:
         """How old what is answered about others may be; nought while it is as they say it is."""
-        if self.sharing.shows_saved:
+        if self._answers_from_copy(now):
             return KEPT_NS - (self._saved_until_ns - now.monotonic_ns)
         replication = self.sharing.replication
         absent_ns = self.absence.for_ns(now)
@@ -225,7 +230,7 @@ class Roll:
 
     def staleness(self, now: Now) -> str:
         """Why what is answered about others may not be as things are now; empty when it is."""
-        if self.sharing.shows_saved:
+        if self._answers_from_copy(now):
             return "saved copy"
         if self.gossip.commons.guard.is_isolated:
             return "isolated"
