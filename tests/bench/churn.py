@@ -12,7 +12,7 @@ from statistics import mean
 from tests.bench.figure import Figure, megabytes
 from tests.bench.sides import Sides, Trial
 from tests.bench.tools import resident_mb
-from tests.system.clusters import Cluster, Member
+from tests.system.clusters import Cluster, Member, pace
 
 EVERY_S = 5.0
 DEAD_S = 2.5
@@ -52,10 +52,6 @@ def rest(sides: Sides) -> None:
     for side in sides:
         side.wait_for_one_view()
     time.sleep(REST_S)
-
-
-def pace(until: float) -> None:
-    time.sleep(max(0.0, until - time.monotonic()))
 
 
 def growth(name: str, before: tuple[float, float], after: tuple[float, float]) -> Figure:

@@ -78,7 +78,7 @@ class Loopback:
 
 @dataclass(slots=True, eq=False)
 class Member:
-    """One agent of a cluster. `view` uses one connection for all its questions, so that asking is cheap."""
+    """One agent of a cluster. All questions go over one connection, so that asking is cheap."""
 
     name: str
     place: Place
@@ -94,22 +94,21 @@ class Member:
 
     def view(self) -> View:
         """The roll as this agent sees it; empty while it does not answer."""
+        return {row.name: Status(row.status) for row in ROWS.decode(self.ask("/v1/agent/members") or b"[]")}
+
+    def ask(self, target: str) -> bytes:
+        """The body of its answer; empty while it does not answer, or not with 200."""
         try:
-            return self._ask()
+            if self._door.sock is None:
+                with self.place.entered():
+                    self._door.connect()
+            self._door.request("GET", target)
+            response = self._door.getresponse()
+            body = response.read()
         except (OSError, http.client.HTTPException):
             self._door.close()
-            return {}
-
-    def _ask(self) -> View:
-        if self._door.sock is None:
-            with self.place.entered():
-                self._door.connect()
-        self._door.request("GET", "/v1/agent/members")
-        response = self._door.getresponse()
-        body = response.read()
-        if response.status != http.client.OK:
-            return {}
-        return {row.name: Status(row.status) for row in ROWS.decode(body)}
+            return b""
+        return body if response.status == http.client.OK else b""
 
     def put(self, target: str, body: object = None) -> tuple[int, bytes]:
         with self.place.entered():
@@ -119,6 +118,15 @@ class Member:
         self._door.close()
         self.agent.kill()
 
+    def stop(self) -> None:
+        """As a service manager does it."""
+        self._door.close()
+        self.agent.stop()
+
+    def lose_data(self) -> None:
+        """After its end: the next life is that of a host that never was in a cluster, but for its name."""
+        shutil.rmtree(self.agent.folder / "data")
+
     def pause(self) -> None:
         self.agent.send(signal.SIGSTOP)
 
@@ -126,7 +134,7 @@ class Member:
         self.agent.send(signal.SIGCONT)
 
     def restart(self, config: Mapping[str, object] | None = None) -> None:
-        """After `kill`, with the same folder and ports; returns at once."""
+        """After `stop` or `kill`, with the same folder and ports; returns at once."""
         agent = self.agent
         agent.config = agent.config if config is None else config
         with self.place.entered():
@@ -153,12 +161,14 @@ class Cluster:
     def names(self) -> set[str]:
         return {member.name for member in self.members}
 
-    def add(self, place: Place, config: Mapping[str, object], name: str = "") -> Member:
+    def add(
+        self, place: Place, config: Mapping[str, object], name: str = "", program: Program | None = None
+    ) -> Member:
         folder = Path(tempfile.mkdtemp(prefix=f"{self.program.name.lower()}-"))
         name = name or f"m{len(self.members):02}"
         whole = {"node_name": name, "bind_addr": place.address, "data_dir": "data", **config}
         with place.entered():
-            agent = launch(self.program, folder, place.ports, whole, ())
+            agent = launch(program or self.program, folder, place.ports, whole, ())
         member = Member(name, place, agent)
         self.members.append(member)
         return member
@@ -199,7 +209,7 @@ def sees_alive(member: Member, names: set[str]) -> bool:
     return {name for name, status in view.items() if status is Status.ALIVE} == names
 
 
-def sweeping(is_done: Callable[[], bool], *, within_s: float) -> bool:
+def sweeping(is_done: Callable[[], bool], *, within_s: float, every_s: float = SWEEP_S) -> bool:
     """Looks at a steady pace, so that looking costs the same whoever is looked at."""
     started = time.monotonic()
     for sweep in count(1):
@@ -207,8 +217,13 @@ def sweeping(is_done: Callable[[], bool], *, within_s: float) -> bool:
             return True
         if time.monotonic() - started > within_s:
             return False
-        time.sleep(max(0.0, started + sweep * SWEEP_S - time.monotonic()))
+        time.sleep(max(0.0, started + sweep * every_s - time.monotonic()))
     raise AssertionError
+
+
+def pace(until_s: float) -> None:
+    """What a plan says comes next does not come sooner."""
+    time.sleep(max(0.0, until_s - time.monotonic()))
 
 
 @contextmanager
