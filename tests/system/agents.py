@@ -28,6 +28,7 @@ from typing import Any, TypeVar
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 PEERS_SCRIPT = ROOT.parent / "shared" / "peers" / "get"
+CLOCKS = Path(__file__).with_name("clocks")
 PEERS_FOLDER = Path.home() / ".cache" / "peers"
 POLL_S = 0.01
 START_S_MAX = 30.0
@@ -140,6 +141,12 @@ class Agent:
 def adsum_program() -> Program:
     """The entry point that the environment of the running interpreter installed."""
     return Program("Adsum", (str(Path(sys.executable).with_name("adsum")),))
+
+
+def with_clock(program: Program, ahead_s: int) -> Program:
+    """The same on a host whose clock is wrong by so much. It has to be written in Python."""
+    variables = (f"PYTHONPATH={CLOCKS}", f"CLOCK_AHEAD_S={ahead_s}")
+    return Program(program.name, ("env", *variables, *program.command))
 
 
 def consul_program() -> Program | None:
