@@ -50,7 +50,7 @@ async def test_what_others_sent_while_the_agent_started_waits_until_the_roll_is_
 async def staleness(config: Config, disk: MemoryDisk | None = None) -> str:
     """Before the roll is called."""
     node = Node(Core(system_now(), Settings(node=OWN, is_persistent=False), Random(0)))
-    roll_call = RollCall(node, config, OWN, disk or MemoryDisk(), Random(0))
+    roll_call = RollCall(node, config, OWN, Owed(disk or MemoryDisk()), Random(0))
     if roll_call.network is not None:
         async with trio.open_nursery() as nursery:  # closes its sockets
             await nursery.start(roll_call.network.run)
