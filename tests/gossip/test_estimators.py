@@ -50,15 +50,23 @@ def test_three_in_ten_failing_targets_forbid_accusing() -> None:
     guard = Guard(SECOND)
     for number in range(20):
         guard.probed(b"", is_failed=number < 5, others=40)
-    assert guard.may_accuse(0)
+    assert guard.may_accuse(0, b"x")
     guard.probed(b"", is_failed=True, others=40)  # the oldest failure falls out, this one comes in
-    assert guard.may_accuse(0)
+    assert guard.may_accuse(0, b"x")
     guard.probed(b"", is_failed=True, others=40)
     guard.probed(b"", is_failed=True, others=40)
     guard.probed(b"", is_failed=True, others=40)
     guard.probed(b"", is_failed=True, others=40)
     guard.probed(b"", is_failed=True, others=40)
-    assert not guard.may_accuse(0)
+    assert not guard.may_accuse(0, b"x")
+
+
+def test_what_fails_with_the_target_itself_keeps_nobody_from_accusing_it() -> None:
+    guard = Guard(SECOND)
+    for target in (b"a", b"b", b"gone") * 7:
+        guard.probed(target, is_failed=target == b"gone", others=3)
+    assert guard.may_accuse(0, b"gone")
+    assert not guard.may_accuse(0, b"a")
 
 
 def test_three_refuted_accusations_in_a_minute_mute() -> None:
@@ -66,8 +74,8 @@ def test_three_refuted_accusations_in_a_minute_mute() -> None:
     for second in (0, 30, 59):
         guard.was_refuted(second * SECOND, 48 * SECOND)
     assert guard.mutes == 1
-    assert not guard.may_accuse(100 * SECOND)
-    assert guard.may_accuse(107 * SECOND)
+    assert not guard.may_accuse(100 * SECOND, b"x")
+    assert guard.may_accuse(107 * SECOND, b"x")
 
 
 def test_refutations_spread_over_time_do_not_mute() -> None:

@@ -405,6 +405,6 @@ def test_complaint_15_after_a_suspend_the_roster_is_compared_before_anybody_is_a
     stage.stand_still(HOUR)
     effects = stage._take(stage.core.tick(stage.now))
     assert len(of(effects, OpenSync)) >= 1
-    assert not stage.core.commons.guard.may_accuse(stage.now_ns + SECOND)
+    assert not stage.core.commons.guard.may_accuse(stage.now_ns + SECOND, short("x"))
     assert [each.note for each in of(stage.run_for(SECOND), Noted)] == []
     assert Note.RAISED not in [each.note for each in of(stage.effects, Noted)]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from adsum.gossip.claims import restarting
-from adsum.gossip.commands import Outcome, StreamPinged, Unreachable
+from adsum.gossip.commands import Outcome, Restart, StreamPinged, Unreachable
 from adsum.gossip.effects import Effect, IsolationChanged, MemberChanged, Note, Noted, PingStream, Send
 from adsum.gossip.order import Status
 from adsum.gossip.wire import BEAT, Flag, Kind, Packet
@@ -346,3 +346,15 @@ def test_accusations_that_others_confirm_do_not_mute_their_accuser(
         stage.tell("a", suspect(name, *accusers))
         stage.tell(name, alive(name, incarnation=1))
     assert stage.core.commons.guard.mutes == mutes
+
+
+def test_one_of_four_that_announced_a_restart_and_never_came_back_is_failed() -> None:
+    """Meanwhile its probes failed for half a minute, and those of nobody else."""
+    world = GossipWorld(4, seed=3)
+    world.form()
+    world.run_for(5 * SECOND)
+    world.command(3, Restart(30_000))
+    world.run_for(2 * SECOND)
+    world.lose(3)
+    world.run_for(60 * SECOND)
+    assert world.views(3) == {Status.FAILED: 3}

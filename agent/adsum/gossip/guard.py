@@ -38,7 +38,7 @@ class Guard:
         self.is_timed = False  # from the first tick on: before it, what this agent is made of is being loaded
         self.awaits_comparison = False  # there was a pause, and no roster was compared since
         self._pause_ns = PAUSE_INTERVALS * interval_ns
-        self._failed: deque[bool] = deque(maxlen=TARGETS_REMEMBERED)
+        self._failed: deque[tuple[bytes, bool]] = deque(maxlen=TARGETS_REMEMBERED)
         self._last: deque[tuple[bytes, bool]] = deque(maxlen=ISOLATION_TARGETS)
         self._refuted_ns: deque[int] = deque(maxlen=REFUTED_MAX)
         self._muted_until_ns = 0
@@ -47,9 +47,12 @@ class Guard:
 
     # May I accuse?
 
-    def may_accuse(self, now_ns: int) -> bool:
+    def may_accuse(self, now_ns: int, target: bytes) -> bool:
+        """What failed with the target itself speaks against the target: of four members one that is gone
+        fails a third of all probes, and would never be accused."""
         is_in_time = now_ns >= self._muted_until_ns and now_ns >= self._accuse_after_ns
-        return is_in_time and sum(self._failed) < TARGETS_FAILED_MAX
+        failed = sum(is_failed and probed != target for probed, is_failed in self._failed)
+        return is_in_time and failed < TARGETS_FAILED_MAX
 
     def asked(self, helper: bytes, *, is_failed: bool) -> None:
         """A helper that did not even say that it got no answer was tried in vain too."""
@@ -57,7 +60,7 @@ class Guard:
 
     def probed(self, target: bytes, *, is_failed: bool, others: int) -> bool:
         """One of so many others. True when this made me isolated or ended it."""
-        self._failed.append(is_failed)
+        self._failed.append((target, is_failed))
         self._last.append((target, is_failed))
         failed = sum(dict(self._last).values())
         is_isolated = failed >= ISOLATION_FAILED_MIN and 2 * failed > min(others, ISOLATION_TARGETS)

@@ -321,7 +321,7 @@ class Prober:
             commons.tally.vetoes += 1
             commons.tally.asymmetric_paths += 1
             commons.note(Note.VETOED, member.profile, Evidence(Cause.SUSPECTED, legs=probe.legs))
-        elif not is_refused and not commons.guard.may_accuse(now.monotonic_ns):
+        elif not is_refused and not commons.guard.may_accuse(now.monotonic_ns, member.short):
             commons.tally.withheld += 1
             commons.note(Note.WITHHELD, member.profile, Evidence(Cause.SUSPECTED, legs=probe.legs))
         else:
