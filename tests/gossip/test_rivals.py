@@ -203,6 +203,19 @@ def test_the_holder_of_a_name_that_does_not_answer_is_no_conflict_but_a_suspect(
     assert stage.status("web") is Status.SUSPECT
 
 
+def test_the_name_of_one_that_announced_its_restart_is_kept_for_a_later_life_wherever_it_is() -> None:
+    """The container comes back with another address, and without its data folder."""
+    stage = Stage("web", "b")
+    settled(stage)
+    stage.tell("web", claims.restarting(short("web"), GENERATION, 20_000))
+    stage.tell("b", under("web", "older", generation=GENERATION - 5))
+    assert holder(stage) == profile("web").node_id
+    reborn = under("web", "reborn", generation=GENERATION + 5)
+    effects = stage.tell("b", reborn)
+    assert holder(stage) == reborn.profile.node_id
+    assert of(effects, ConflictSeen) == []
+
+
 def test_two_that_took_a_name_at_once_are_settled_the_same_way_everywhere() -> None:
     older, newer = under("web", "one"), under("web", "two", generation=GENERATION + 9)
     for order in ((older, newer), (newer, older)):

@@ -3,7 +3,7 @@
 One address and port is one process. Of two ids there, the greater generation is the one that runs: its host
 lost its data folder, or the address went from one host to another.
 
-A name belongs to whoever holds it while it is present. Who comes with another address is refused, and the
+A name belongs to whoever holds it while it is present, and did not just say that it restarts. Who comes with another address is refused, and the
 holder is asked at once whether it is still there: only if it is, that is a conflict for an operator to mend.
 Two that took a name within half a minute, on two sides of a cluster, are settled the same way everywhere: the
 older one keeps it. Whoever is present has a place before whoever is gone, whatever their generations."""
@@ -80,7 +80,8 @@ class Rivals:
         is_later = (told.standing.generation, told.profile.node_id) > order
         if is_gone or not holder.standing.is_present:
             return is_later if is_gone and not holder.standing.is_present else not is_gone
-        if holder.profile.address == told.profile.address:
+        is_away = holder.restarting_until_ns > now.monotonic_ns  # it said that it comes back; here it is
+        if holder.profile.address == told.profile.address or is_away:
             if not is_later:
                 self.corrections.put(holder.short, holder.alive.encoded)
             return is_later
