@@ -12,6 +12,7 @@ from trio.testing import MockClock
 from adsum.agent.roll_log import RollLog
 from adsum.gossip.claims import Address, Profile
 from adsum.gossip.effects import (
+    ClockCompared,
     ConflictSeen,
     Effect,
     IsolationChanged,
@@ -24,6 +25,7 @@ from adsum.gossip.effects import (
 from adsum.gossip.evidence import Cause, Evidence, Leg
 from adsum.gossip.order import Rank, Standing
 
+SET_IT = "set it, by NTP for example."
 ALIVE, SUSPECT, FAILED = (Standing(1, 0, 0, rank) for rank in Rank)
 
 
@@ -134,3 +136,20 @@ def test_pauses_without_end_are_a_few_lines(caplog: pytest.LogCaptureFixture) ->
     said = told(caplog, [Paused(3_000_000_000)] * 100, for_s=61)
     assert len(said) == 5
     assert said[-1].endswith("(95 more since the last such line)")
+
+
+def test_a_host_that_lost_its_data_folder_is_called_that_and_no_conflict(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    reborn = MemberChanged(profile("web"), ALIVE, None, Evidence(Cause.REBORN))
+    assert told(caplog, [reborn]) == [
+        "web at 10.0.0.1:8301 lost its data folder and is taken in under a new node id"
+    ]
+
+
+def test_a_clock_that_is_off_is_told_and_that_it_agrees_again(caplog: pytest.LogCaptureFixture) -> None:
+    seen = [ClockCompared(5, 1), ClockCompared(-259_200_000, 3), ClockCompared(10, 4), ClockCompared(0, 5)]
+    assert told(caplog, seen) == [
+        f"This host's clock is 3 days behind those of most of the 3 agents it was compared with: {SET_IT}",
+        "this host's clock agrees with those of other agents again",
+    ]

@@ -179,7 +179,12 @@ class FakeAgent:
             )
         )
         node_id = hashlib.blake2b(name.encode(), digest_size=16).digest()
-        claim = alive(Profile(node_id, name, Address(address, 8301), described), 1, 0)
+        port = 8301  # or the next one that no other member has
+        while (holder := self.roll.gossip.commons.roster.by_address.get(Address(address, port))) is not None:
+            if holder.profile.node_id == node_id:
+                break
+            port += 1
+        claim = alive(Profile(node_id, name, Address(address, port), described), 1, 0)
         self.hear(claim.encoded)
         return claim
 

@@ -13,7 +13,7 @@ from adsum.agent.commands import Datagram
 from adsum.gossip import claims, evidence, wire
 from adsum.gossip.claims import Address, Alive, Cause, Profile
 from adsum.gossip.commands import ForceLeave
-from adsum.gossip.effects import IsolationChanged, MemberChanged
+from adsum.gossip.effects import IsolationChanged, MemberChanged, Send
 from adsum.gossip.rtt import Path
 from adsum.now import MILLISECOND, SECOND
 from tests.api.agents import Asker, refused
@@ -73,6 +73,7 @@ async def test_alone_an_agent_lists_itself_with_every_field(asker: Asker) -> Non
         "LocalHealth": 0,
         "Conflict": None,
         "Stale": None,
+        "Clock": {"AheadSeconds": 0.0, "ComparedWith": 0, "Sentence": ""},
         "Members": [
             {
                 "ID": "6a0c4f0e-5f0b-4b1e-9d5c-0d3c1b2a9f01",
@@ -333,7 +334,10 @@ async def test_a_conflict_that_stands_is_in_the_headline_and_decides_what_is_nex
     holder = asker.agent.roll.gossip.commons.roster.by_name_of("n2")
     assert holder is not None
     newcomer = Profile(bytes(range(16)), "n2", Address("127.0.0.9", 8301))
-    asker.agent.hear(claims.alive(newcomer, 2, 0).encoded)  # the older generation keeps the name
+    effects = asker.agent.hear(claims.alive(newcomer, 2, 0).encoded)
+    (ping,) = [wire.decode(each.message[wire.HEADER_BYTES :]) for each in effects if isinstance(each, Send)]
+    ack = wire.header(holder.short, 1) + wire.encode(wire.Kind.ACK, sequence=ping.sequence)
+    asker.agent.hear_datagram(Datagram(holder.profile.address, ack, is_authentic=True))
     found = await told(asker, "/v1/membership/explain/n2")
     assert found["Summary"] == (
         "n2 has been alive for 0.0 s. Its name is claimed by n2 at 127.0.0.9:8301 as well, "

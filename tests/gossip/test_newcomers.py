@@ -224,7 +224,7 @@ def test_who_answers_at_a_port_with_an_older_generation_is_told_of_the_later_one
     (ping,) = [each for each in sent(effects, Kind.PING) if each.about == reborn.subject]
     effects = stage.receive(reborn.profile.address, wire_ack(reborn.subject, ping.sequence))
     assert [(each.member.node_id, each.evidence.cause) for each in of(effects, MemberChanged)] == [
-        (before.profile.node_id, Cause.REPLACED),
+        (before.profile.node_id, Cause.REBORN),
         (reborn.profile.node_id, Cause.JOINED),
     ]
 

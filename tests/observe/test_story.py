@@ -154,6 +154,7 @@ def test_each_sentence_is_plain_english() -> None:
     forced = Evidence(Cause.FORCED, by=short("n2"))
     n3 = profile("n3")
     clone = Profile(IDS["n3"].bytes, "n3b", Address("10.0.0.9", 8301))
+    twin = Profile(IDS["n4"].bytes, "n3c", Address("10.0.0.3", 8301))
     refuser = Refuser(short("n4"), profile("n4").address, short("n3"))
     stranger = Refuser(bytes(8), Address("10.0.0.7", 8301), short("n3"))
     namesake = Profile(IDS["n4"].bytes, "N3", Address("10.0.0.9", 8301))
@@ -201,6 +202,9 @@ def test_each_sentence_is_plain_english() -> None:
             "many of this agent's probes, or its accusations were refuted: it accused nobody."
         ),
         accused: "n4 accused n1 (no answer to a datagram), which refuted it.",
+        changed(ALIVE, None, Cause.REBORN): (
+            "n3 lost its data folder: a new process at 10.0.0.3:8301 has another node id."
+        ),
         changed(ALIVE, None, Cause.CROWDED_OUT): (
             "n3 was forgotten to make room: as many members are listed as may be, and it never answered this "
             "agent, or is gone."
@@ -214,6 +218,7 @@ def test_each_sentence_is_plain_english() -> None:
             f"Two agents have the node id {IDS['n3']}: n3 at 10.0.0.3:8301 and n3b at 10.0.0.9:8301. "
             "The latter is not let in."
         ),
+        ConflictSeen(n3, twin): "Two agents advertise the address 10.0.0.3:8301: n3 and n3c.",
         ConflictSeen(n3, n3): (
             "Another member goes by the name or the id of n3 at 10.0.0.3:8301, and does not let it in."
         ),

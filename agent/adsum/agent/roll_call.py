@@ -47,6 +47,7 @@ from adsum.gossip.commands import Join, Leave, Restart
 from adsum.gossip.core import Core
 from adsum.gossip.effects import (
     AnswerSync,
+    ClockCompared,
     CloseSync,
     ConflictSeen,
     IsolationChanged,
@@ -183,7 +184,7 @@ class RollCall:
                 self._log.tell(effect)
                 for witness in self.witnesses:
                     witness(self._node.now(), effect)
-            case Paused():
+            case Paused() | ClockCompared():
                 self._log.tell(effect)
             case Send() | PingStream() | OpenSync() | AnswerSync() | CloseSync() if self.network is not None:
                 self.network.perform(effect)

@@ -9,11 +9,21 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable
 
-from adsum.gossip.effects import ConflictSeen, Effect, IsolationChanged, MemberChanged, Note, Noted, Paused
+from adsum.gossip.effects import (
+    ClockCompared,
+    ConflictSeen,
+    Effect,
+    IsolationChanged,
+    MemberChanged,
+    Note,
+    Noted,
+    Paused,
+)
 from adsum.gossip.evidence import Cause, Evidence
 from adsum.gossip.order import Status
 from adsum.now import SECOND
 from adsum.observe import clash
+from adsum.observe.clock_words import off_by
 from adsum.observe.entry import entry_of_conflict
 from adsum.observe.log_news import LogNews, Topic
 
@@ -28,6 +38,7 @@ NEWS = {
     Cause.LEFT: ("left", "left"),
     Cause.FORCED: ("was made to leave", "were made to leave"),
     Cause.REPLACED: ("was replaced by another at its address or of its name", "were replaced by others"),
+    Cause.REBORN: ("lost its data folder and is taken in under a new node id", "lost their data folders"),
     Cause.REAPED: ("is forgotten", "are forgotten"),
     Cause.CROWDED_OUT: ("is forgotten to make room", "are forgotten to make room"),
 }
@@ -53,8 +64,13 @@ NOT_THERE = (
 ISOLATION = Topic("isolation", at_once=4, gather_s=60.0)  # the last says how things are
 
 
+CLOCK = Topic("clock", at_once=4, gather_s=60.0)
+CLOCK_AGREES = "this host's clock agrees with those of other agents again"
+
+
 class RollLog:
     def __init__(self, name_of: NameOf) -> None:
+        self._is_clock_off = False
         self._name_of = name_of
         self._news = LogNews(log)
 
@@ -76,10 +92,19 @@ class RollLog:
                 )
             case Paused(for_ns):
                 self._news.tell(PAUSE, logging.WARNING, STOOD_STILL.format(for_ns / SECOND))
+            case ClockCompared(ahead_ms, others):
+                self._tell_clock(off_by(ahead_ms, others))
             case IsolationChanged(True):
                 self._news.tell(ISOLATION, logging.WARNING, CUT_OFF)
             case IsolationChanged(False):
                 self._news.tell(ISOLATION, logging.INFO, CONNECTED)
+
+    def _tell_clock(self, sentence: str) -> None:
+        was_off, self._is_clock_off = self._is_clock_off, bool(sentence)
+        if sentence:
+            self._news.tell(CLOCK, logging.WARNING, sentence)
+        elif was_off:
+            self._news.tell(CLOCK, logging.INFO, CLOCK_AGREES)
 
     def _tell_change(self, change: MemberChanged) -> None:
         topic, what = self._topic(change)

@@ -26,6 +26,7 @@ from adsum.catalog.definitions import CheckKind
 from adsum.gossip.broadcasts import Class
 from adsum.gossip.order import Status
 from adsum.now import MILLISECOND
+from adsum.observe.clock_words import off_by
 
 SESSION_TTL_NS_MIN = 10_000_000_000  # Patroni reads it after `Invalid Session TTL`
 
@@ -142,6 +143,7 @@ def _roll_stats(agent: Agent) -> dict[str, str]:
     commons, listed = gossip.commons, Counter(member.status for member in gossip.members())
     queues = commons.broadcasts.queues
     return {
+        "clock": off_by(commons.clocks.ahead_ms(agent.now()), commons.clocks.others),  # ours alone
         "coordinate_resets": "0",
         "encrypted": _go(agent.keyrings.is_encrypted),
         "event_queue": str(len(queues[Class.EVENTS])),

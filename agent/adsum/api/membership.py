@@ -22,6 +22,7 @@ from adsum.api.queries import named
 from adsum.api.router import Refusal, Route
 from adsum.api.turns import in_turns
 from adsum.now import MILLISECOND, SECOND
+from adsum.observe.clock_words import off_by
 from adsum.observe.entry import Kind
 from adsum.observe.journal_file import WALL_MS_MAX, Wanted
 from adsum.observe.merging import merged
@@ -69,6 +70,7 @@ class Membership:
             "LocalHealth": commons.health.score,
             "Conflict": own_conflict(self._agent, now),
             "Stale": _stale(self._agent, now),
+            "Clock": _clock(self._agent, now),
             "Members": rows,
         }
         return json_answer(self._agent, request, shown, headers=stale_header(self._agent))
@@ -147,6 +149,14 @@ class Membership:
 def _stale(agent: Agent, now: Now) -> Shown | None:
     reason = agent.roll.staleness(now)
     return {"Reason": reason, "Sentence": SENTENCES[reason]} if reason else None
+
+
+def _clock(agent: Agent, now: Now) -> Shown:
+    """The sentence is empty where there is nothing to mend."""
+    clocks = agent.roll.gossip.commons.clocks
+    ahead_ms = clocks.ahead_ms(now)
+    sentence = off_by(ahead_ms, clocks.others)
+    return {"AheadSeconds": ahead_ms / 1_000, "ComparedWith": clocks.others, "Sentence": sentence}
 
 
 def _number(name: str, text: str, least: int, most: int) -> int:

@@ -378,10 +378,10 @@ class Core:
         """Our name or id is another's, says a member. Nothing is done about it here but to say so."""
         if packet.flags & Flag.CONFLICT:
             commons = self._commons
-            holder = commons.roster.by_short.get(packet.about)
             profile = commons.me.profile
+            holder = self._hearsay.rivals.refused_for(packet.about) or profile
             refuser = Refuser(header.sender, source, packet.about)
-            commons.effects.append(ConflictSeen(holder.profile if holder else profile, profile, refuser))
+            commons.effects.append(ConflictSeen(holder, profile, refuser))
 
     def _stream_pinged(self, now: Now, number: int, outcome: Outcome) -> None:
         is_refused = outcome is Outcome.REFUSED

@@ -33,6 +33,7 @@ class Cause(enum.Enum):
     LEFT = "left"
     FORCED = "forced"
     REPLACED = "replaced"  # another member took over its name, or answers at its address
+    REBORN = "reborn"  # another id at the same address, of the same name: its host lost the data folder
     REAPED = "reaped"
     CROWDED_OUT = "crowded out"  # the roster is full, and it never answered us or is gone
 

@@ -25,7 +25,6 @@ from adsum.gossip.claims import (
     Claim,
     Dead,
     Left,
-    Profile,
     RestartingSoon,
     Suspect,
     UserEvent,
@@ -38,7 +37,7 @@ from adsum.gossip.evidence import Cause, Evidence
 from adsum.gossip.members import Member
 from adsum.gossip.newcomers import Newcomer, Newcomers
 from adsum.gossip.order import Departure, Rank, Restarting, Standing, Status
-from adsum.gossip.rivals import CONFLICT_AGAIN_NS, Rivals
+from adsum.gossip.rivals import CONFLICT_AGAIN_NS, Rivals, place
 from adsum.gossip.source import FROM_MEMBER, Source
 from adsum.gossip.wire import VERSION_MAX, VERSION_MIN, Kind
 from adsum.now import MILLISECOND, SECOND, Now
@@ -173,7 +172,7 @@ class Hearsay:
         if told.standing <= before:
             return
         is_new_life = told.standing.generation > before.generation
-        has_place = _place(told.profile) == _place(member.profile)
+        has_place = place(told.profile) == place(member.profile)
         if not has_place and not self.rivals.makes_room(now, told, source):
             # Its last life is over and must not keep a name that another waits for: two that swapped theirs
             # would shut each other out.
@@ -455,10 +454,6 @@ class Hearsay:
             self.commons.effects.append(EventHeard(event))
             key = (event.subject, event.clock, event.number)
             self.commons.broadcast(now, key, event.encoded, Class.EVENTS)
-
-
-def _place(profile: Profile) -> tuple[str, Address]:
-    return profile.name.casefold(), profile.address
 
 
 def _can_be_refuted(claim: Alive | Suspect | Dead | Left) -> bool:

@@ -3,10 +3,11 @@
 One address and port is one process. Of two ids there, the greater generation is the one that runs: its host
 lost its data folder, or the address went from one host to another.
 
-A name belongs to whoever holds it while it is present, and did not just say that it restarts. Who comes with another address is refused, and the
-holder is asked at once whether it is still there: only if it is, that is a conflict for an operator to mend.
-Two that took a name within half a minute, on two sides of a cluster, are settled the same way everywhere: the
-older one keeps it. Whoever is present has a place before whoever is gone, whatever their generations."""
+A name belongs to whoever holds it while it is present and has not just said that it restarts. Who comes with
+another address is refused, and the holder is asked at once whether it is still there: only if it is, that is
+a conflict for an operator to mend. Two that took a name within half a minute, on two sides of a cluster, are
+settled the same way everywhere: the older one keeps it. Whoever is present has a place before whoever is
+gone, whatever their generations."""
 
 from __future__ import annotations
 
@@ -26,6 +27,7 @@ from adsum.now import SECOND, Now
 NAME_SETTLED_NS = 30 * SECOND
 CONFLICT_AGAIN_NS = 30 * SECOND
 CONFLICTS_REMEMBERED_MAX = 256
+NAMESAKES_MAX = 16
 
 
 class Checker(Protocol):
@@ -51,6 +53,8 @@ class Rivals:
         self.checker: Checker
         self._purge = purge
         self._conflicts_ns: dict[tuple[bytes, bytes], int] = {}
+        self._namesakes: dict[bytes, Profile] = {}  # by short id: others that are told of under my name
+        self._refused_for: tuple[bytes, ...] = ()
 
     def makes_room(self, now: Now, told: Alive, source: Source, *, is_gone: bool = False) -> bool:
         """Whether its address and its name are free, or given up by who had them until now.
@@ -58,7 +62,12 @@ class Rivals:
         `is_gone`: there is a verdict that it is dead or left."""
         commons, profile = self.commons, told.profile
         if profile.name.casefold() == commons.me.profile.name.casefold():
-            if source.sender == told.subject and not is_gone:  # others ask it, and me, before they say so
+            self._namesakes[told.subject] = profile
+            while len(self._namesakes) > NAMESAKES_MAX:
+                del self._namesakes[next(iter(self._namesakes))]
+            # What others tell may be an old life of this host. They ask it before they refuse me.
+            is_there = source.sender == told.subject or told.subject in self._refused_for
+            if is_there and not is_gone:
                 self.conflict(now, commons.me.profile, profile, source.address)
             return False
         beaten: list[Member] = []
@@ -72,7 +81,8 @@ class Rivals:
                 return False
             beaten.append(holder)
         for member in beaten:
-            self._purge(now, member, Cause.REPLACED)
+            is_reborn = place(member.profile) == place(profile)
+            self._purge(now, member, Cause.REBORN if is_reborn else Cause.REPLACED)
         return True
 
     def _beats(self, now: Now, told: Alive, holder: Member, source: Source, *, is_gone: bool) -> bool:
@@ -91,6 +101,12 @@ class Rivals:
         self.checker.challenge(now, holder, told)
         return False
 
+    def refused_for(self, short: bytes) -> Profile | None:
+        """A member does not let me in, for another has my name or id; who that is, if it was told of."""
+        self._refused_for = (*self._refused_for[1 - NAMESAKES_MAX :], short)
+        member = self.commons.roster.by_short.get(short)
+        return member.profile if member is not None else self._namesakes.get(short)
+
     def conflict(self, now: Now, holder: Profile, newcomer: Profile, told_from: Address | None) -> None:
         commons = self.commons
         commons.tally.conflicts += 1
@@ -107,3 +123,7 @@ class Rivals:
         if is_told_by_it and newcomer.address != holder.address:
             about = holder.node_id[:8]
             commons.send_bare(now, newcomer.address, Kind.REFUSAL, about=about, flags=Flag.CONFLICT)
+
+
+def place(profile: Profile) -> tuple[str, Address]:
+    return profile.name.casefold(), profile.address

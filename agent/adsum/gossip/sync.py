@@ -194,7 +194,8 @@ class Syncs:
             self._compared(now)
         commons.effects.append(CloseSync(ticket, SyncMessage(self.digest(), closing)))
         if opened.join_tries:
-            commons.effects.append(JoinEnded(opened.address, "" if commons.roster.present else NOBODY_THERE))
+            is_refused = message.parts and not commons.roster.present  # not if I asked myself
+            commons.effects.append(JoinEnded(opened.address, NOBODY_THERE if is_refused else ""))
 
     def failed(self, now: Now, ticket: int, error: str, *, is_busy: bool = False) -> None:
         opened = self._opened.pop(ticket, None)

@@ -47,7 +47,7 @@ TRANSITIONS: tuple[tuple[str, str, str], ...] = tuple(
         (_LISTED, "suspect", (Cause.SUSPECTED,)),
         ((UNKNOWN, *_LISTED), "failed", (Cause.SILENT, Cause.REFUSED)),
         ((UNKNOWN, *_LISTED), "left", (Cause.LEFT, Cause.FORCED)),
-        (_LISTED, FORGOTTEN, (Cause.REPLACED,)),
+        (_LISTED, FORGOTTEN, (Cause.REPLACED, Cause.REBORN)),
         (_GONE, FORGOTTEN, (Cause.REAPED,)),
         (_LISTED, FORGOTTEN, (Cause.CROWDED_OUT,)),
     )

@@ -16,6 +16,8 @@ def sentence(entry: Entry) -> str:
             f"Another member goes by the name or the id of {holder} at {holder.address}, "
             "and does not let it in."
         )
+    if holder.address == newcomer.address:
+        return f"Two agents advertise the address {holder.address}: {holder} and {newcomer}."
     end = "Neither lets the other in." if entry.note == CONTESTED else "The latter is not let in."
     if is_of_id(entry):
         return f"Two agents have the node id {newcomer.id}: {_at(holder)} and {_at(newcomer)}. {end}"
@@ -38,6 +40,8 @@ def instruction(entry: Entry) -> str:
     newcomer, later = _newcomer(entry), LET_IN_LATER if entry.note == REFUSED else ""
     other = f"the one that `adsum explain {newcomer}` on {_by(entry)} names"
     holder = _at(entry.node) if entry.node.address else other
+    if entry.node.address == newcomer.address and entry.node != newcomer:
+        return "Give one of the two an advertise_addr or a serf_lan port of its own, and restart it."
     if is_of_id(entry):
         return (
             f"One of the two, {holder} and {_at(newcomer)}, runs on a data_dir that was copied from the "

@@ -78,6 +78,7 @@ class RollSource:
     members: Callable[[], dict[Status, int]] = _alone
     digest: Callable[[], int] = lambda: 0
     holds_last_known: Callable[[], bool] = lambda: False
+    clock_ahead_ms: Callable[[], int] = lambda: 0
     events: EventCounters = field(default_factory=EventCounters)
     net: NetSource = field(default_factory=NetSource)
 
@@ -94,6 +95,7 @@ class RollSource:
             members=lambda: members(core),
             digest=lambda: core.digest() & (1 << DIGEST_BITS) - 1,
             holds_last_known=lambda: core.holds_last_known(now()),
+            clock_ahead_ms=lambda: commons.clocks.ahead_ms(now()),
             events=events or EventCounters(),
             net=net,
         )

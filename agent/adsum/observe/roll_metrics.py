@@ -212,6 +212,11 @@ ROLL: tuple[Series, ...] = (
         "How long this agent stood still, all those times together.",
         lambda s: s.roll.guard.paused_ns / SECOND,
     ),
+    gauge(
+        "adsum_clock_offset_seconds",
+        "How far this host's clock is ahead of most members'; negative when it is behind.",
+        lambda s: s.roll.clock_ahead_ms() / 1_000,
+    ),
     # Gossip.
     counter(
         "adsum_gossip_packets_total",

@@ -106,6 +106,10 @@ def _replaced(entry: Entry) -> str:
     return f"{entry.node} is no longer listed: another member took over its name or its address."
 
 
+def _reborn(entry: Entry) -> str:
+    return f"{entry.node} lost its data folder: a new process at {entry.node.address} has another node id."
+
+
 def _crowded_out(entry: Entry) -> str:
     why = "as many members are listed as may be, and it never answered this agent, or is gone"
     return f"{entry.node} was forgotten to make room: {why}."
@@ -229,6 +233,7 @@ _CHANGES = {
     "left": _left,
     "forced": _forced,
     "replaced": _replaced,
+    "reborn": _reborn,
     "reaped": _reaped,
     "crowded out": _crowded_out,
 }

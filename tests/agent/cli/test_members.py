@@ -86,6 +86,14 @@ def test_an_agent_that_knows_its_list_to_be_old_says_so_beside_it(adsum: Adsum, 
     assert adsum("members") == well
 
 
+def test_an_agent_whose_clock_is_wrong_says_so_beside_its_list(adsum: Adsum, three: FakeAgent) -> None:
+    well = adsum("members")
+    three.answers["GET /v1/membership"] = {"Clock": {"Sentence": "This host's clock is 3 days behind."}}
+    assert adsum("members") == (0, well.out, "This host's clock is 3 days behind.\n")
+    three.answers["GET /v1/membership"] = {"Clock": {"Sentence": ""}}
+    assert adsum("members") == well
+
+
 def test_an_agent_that_nobody_leads_says_so_below_its_list(adsum: Adsum, three: FakeAgent) -> None:
     well = adsum("members")
     three.answers["GET /v1/agent/self"] = {"Stats": {"consul": {"no_leader": "there are 2 servers"}}}

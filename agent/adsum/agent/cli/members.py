@@ -73,8 +73,8 @@ def _members(call: Call, api: Api, pattern: re.Pattern[str]) -> list[Row]:
 
 
 def _of_observer(api: Api) -> Iterator[str]:
-    """Why an agent that lists everybody is on nobody else's list, and why its own list may be wrong. Consul
-    knows nothing of either."""
+    """Why an agent that lists everybody is on nobody else's list, why its own list may be wrong, and that its
+    clock is. Consul knows nothing of these."""
     try:
         observer = api.get_object("/v1/membership", [("observer", "1")])
     except Failed:
@@ -83,6 +83,7 @@ def _of_observer(api: Api) -> Iterator[str]:
     if conflict and not conflict["IsLetIn"]:
         yield f"{conflict['Sentence']} {conflict['Next']}"
     yield doubt(observer)
+    yield observer.get("Clock", {}).get("Sentence", "")
 
 
 def _leaderless(api: Api) -> str:
