@@ -25,13 +25,16 @@ BIN = ROOT / ".venv" / "bin"
 # process (start, serve, survive `kill -9`, end in order) takes half a minute and is part of every run.
 LEFT_TO_SYSTEM = [
     "tests/system/test_abuse.py",
+    "tests/system/test_clocks.py",
     "tests/system/test_cluster_forms.py",
     "tests/system/test_cluster_keys.py",
     "tests/system/test_cluster_network.py",
     "tests/system/test_fresh_clone.py",
+    "tests/system/test_hosts_reborn.py",
     "tests/system/test_http_page.py",
     "tests/system/test_readme.py",
     "tests/system/test_resolvers.py",
+    "tests/system/test_storm.py",
     "tests/system/test_systemd.py",
 ]
 PYTEST = [
