@@ -53,10 +53,6 @@ class Clocks:
         dates = sorted([*heard, own] if len(heard) > 1 else heard)
         return own - dates[len(dates) // 2]
 
-    def is_off(self, now: Now) -> bool:
-        """By so much that our generations are not believed, as far as two others can tell."""
-        return len(self._at_nought_ms) > 1 and self.ahead_ms(now) > GENERATION_AHEAD_MS_MAX
-
     def is_ahead(self, now: Now, generation: int) -> bool:
         """Too far for a right clock. A host that lost its date, as a date before the release of this software
         shows, judges nobody."""

@@ -7,6 +7,7 @@ from dataclasses import replace
 from adsum.gossip import claims, wire
 from adsum.gossip.claims import Address, Profile
 from adsum.gossip.commands import Join, Outcome, StreamPinged, SyncAnswered, SyncBroken, SyncClosed
+from adsum.gossip.commons import Timer
 from adsum.gossip.effects import (
     AnswerSync,
     ConflictSeen,
@@ -34,7 +35,7 @@ from adsum.gossip.order import Departure, Status
 from adsum.gossip.settings import GossipSettings
 from adsum.gossip.sync import FOR_MORE_MAX, GROWN_PARTS, GROWN_SHARE
 from adsum.gossip.wire import Kind, Packet
-from adsum.now import MILLISECOND, SECOND
+from adsum.now import HOUR, MILLISECOND, SECOND
 from tests.gossip.support import (
     GENERATION,
     Stage,
@@ -303,6 +304,25 @@ def test_one_that_a_member_told_of_meanwhile_is_met_once() -> None:
     effects = stage.packet("x", Kind.ACK, sequence=ping.sequence)
     assert of(effects, MemberChanged) == []
     assert stage.member("x").has_answered
+
+
+def test_who_was_away_for_longer_than_it_was_remembered_is_told_that_this_life_is_over() -> (
+    None
+):
+    stage = quiet("a", "b", "c")
+    stage.tell("a", dead("b", "a", incarnation=2))
+    stage.stand_still(73 * HOUR)
+    stage.core.commons.timers.set((Timer.REAP, None), stage.now_ns)
+    stage.core.tick(stage.now)
+    assert stage.status("b") is None
+    assert stage.tell("a", alive("b", incarnation=1)) == []  # from others it is old news
+    stage.core.commons.guard.compared()
+    ping = ping_of(stage.report(asked(1, roster(part("b")))), "b")
+    effects = stage.packet("b", Kind.ACK, sequence=ping.sequence)
+    assert told_claims(effects) == [claims.left(short("b"), GENERATION, 2, Departure.LEFT, short("me"))]
+    ping = ping_of(stage.tell("b", alive("b", generation=GENERATION + 1), generation=GENERATION + 1), "b")
+    stage.packet("b", Kind.ACK, sequence=ping.sequence, generation=GENERATION + 1)
+    assert stage.status("b") is Status.ALIVE
 
 
 def test_a_name_that_another_holds_is_refused_only_after_the_answer() -> None:

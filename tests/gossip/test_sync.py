@@ -5,6 +5,7 @@ from adsum.gossip.claims import Address
 from adsum.gossip.commands import Join, Leave, SyncAnswered, SyncClosed, SyncFailed
 from adsum.gossip.effects import (
     AnswerSync,
+    ClockCompared,
     CloseSync,
     Effect,
     GenerationAdvised,
@@ -62,6 +63,41 @@ def test_a_newcomer_does_not_tell_everybody_what_everybody_knows() -> None:
     stage.report(SyncAnswered(sync.ticket, roster(*[part(f"n{number}") for number in range(50)])))
     assert len(stage.core.commons.roster) == 50
     assert not stage.core.commons.broadcasts
+
+
+def test_the_advice_of_a_right_clock_is_taken_also_when_somebody_was_met_before_it_came() -> None:
+    """A member that still lists this host's former life gossiped to it, answered, and is on its roster."""
+    ahead_ms = 3 * 24 * HOUR // MILLISECOND
+    stage = Stage("b")
+    stage.wall_ahead_ms = ahead_ms
+    stage.core.commons.me.use_generation(GENERATION + ahead_ms)
+    (sync,) = of(stage.command(Join((profile("a").address,))), OpenSync)
+    answer = SyncMessage(7, (part("a"),), use_generation=GENERATION + 5, wall_ms=GENERATION)
+    effects = stage.report(SyncAnswered(sync.ticket, answer))
+    assert of(effects, GenerationAdvised) == [GenerationAdvised(GENERATION + 5)]
+    assert of(effects, ClockCompared) == [ClockCompared(ahead_ms, 1)]
+    (closing,) = of(effects, CloseSync)
+    assert closing.message.parts[0].alive == stage.core.commons.me.alive.encoded
+
+
+def test_whose_clock_is_right_takes_no_advice_while_it_knows_somebody() -> None:
+    stage = Stage("b")
+    (sync,) = of(stage.command(Join((profile("a").address,))), OpenSync)
+    answer = SyncMessage(7, (part("a"),), use_generation=GENERATION - 5, wall_ms=GENERATION)
+    assert of(stage.report(SyncAnswered(sync.ticket, answer)), GenerationAdvised) == []
+
+
+def test_who_let_in_a_clock_that_is_days_ahead_believes_its_own_word_when_it_goes_back() -> None:
+    ahead_ms = 3 * 24 * HOUR // MILLISECOND
+    stage = Stage("a", "b")
+    stage.wall_ahead_ms = ahead_ms  # ours was ahead as well
+    stage.tell("b", alive("odd", generation=GENERATION + ahead_ms))
+    stage.wall_ahead_ms = 0
+    back = alive("odd", generation=GENERATION + 5)
+    stage.tell("b", back)
+    assert stage.member("odd").standing.generation == GENERATION + ahead_ms
+    stage.tell("odd", back)
+    assert stage.member("odd").standing.generation == GENERATION + 5
 
 
 def test_equal_rosters_cost_a_digest() -> None:

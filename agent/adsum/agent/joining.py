@@ -94,11 +94,10 @@ class Joining:
         while True:
             attempts += 1
             try:
-                await self._join_entries("retry_join", entries)
+                if not await self._join_entries("retry_join", entries):
+                    return
             except NotJoined as problem:
                 log.warning("retry_join, attempt %d: %s", attempts, problem)
-            else:
-                return
             if self._config.retry_max and attempts >= self._config.retry_max:
                 raise CannotStart(f"retry_join was tried {attempts} times, as often as retry_max allows")
             await trio.sleep(self._pause_s(attempts))
@@ -112,7 +111,8 @@ class Joining:
     def _growing_pause_s(self, attempts: int) -> float:
         return min(self._config.retry_interval_ns / SECOND, 2.0 ** min(attempts - 1, 16))
 
-    async def _join_entries(self, key: str, entries: Sequence[str]) -> None:
+    async def _join_entries(self, key: str, entries: Sequence[str]) -> str:
+        """What the cluster has against us, which may pass: the former life of this host is not dead yet."""
         port = self._config.ports.serf_lan
         found = await join_names.find(join_names.parse(entry, port) for entry in entries)
         if not found.addresses:
@@ -122,6 +122,7 @@ class Joining:
             log.warning(NOT_YET, key, objection)
         else:
             log.info("joined by %s; addresses tried: %d", key, len(found.addresses))
+        return objection
 
 
 def read_peers(content: bytes | None) -> list[Address]:

@@ -135,11 +135,11 @@ class Sharing:
             self.replication.member_left(now, short, _over(change))
         elif after.status is Status.FAILED:
             if short in self._saved:
-                self.replication.joined(now, short)
+                self.replication.joined(now, short, after.generation)
                 self._recall(now, short)
             self.replication.member_failed(now, short)
         elif change.before is None or not change.before.is_present:
-            self.replication.joined(now, short)
+            self.replication.joined(now, short, after.generation)
             self._recall(now, short)
         for appeared in self._presence.take_appeared():
             self.mirror.show(now, appeared)

@@ -135,7 +135,7 @@ class Hearsay:
             self._hear_nothing_new(member, told)
         elif member.profile.node_id != told.profile.node_id:
             self.commons.tally.drop("short id taken")
-        elif self._is_acceptable(told):
+        elif self._speaks_our_version(told):
             self._hear_of_known(now, member, told, source)
 
     def _goes_back(self, now: Now, member: Member, told: Alive, source: Source) -> bool:
@@ -194,9 +194,11 @@ class Hearsay:
 
     def _meet(self, now: Now, told: Alive, source: Source, *, age_s: int) -> None:
         commons, roster = self.commons, self.commons.roster
-        if not self._is_acceptable(told):
+        if not self._speaks_our_version(told):
             return
-        if not source.is_member or roster.is_full:
+        if source.is_member and self._is_over(told):
+            commons.tally.drop("reaped")
+        elif not source.is_member or roster.is_full:
             joins = source.address is None and source.sender == told.subject
             self.newcomers.ask(now, told, joins=joins)
         elif source.address is not None and not self._introductions.take(now.monotonic_ns):
@@ -220,17 +222,24 @@ class Hearsay:
             self.asks_for_more(now, member.profile.address)
 
     def _take_in(self, now: Now, told: Alive) -> bool:
-        """It is there. If its clock was turned back, and others know a later life at its address, it is told
-        of that, outdoes it, and comes again."""
+        """It is there. If its life is over to us, or others know a later one at its address, it is told of
+        that, begins another, and comes again."""
         roster, address = self.commons.roster, told.profile.address
-        if not self._is_acceptable(told):
-            return False
         source = Source(address, told.subject, is_member=False)
-        if not self.rivals.makes_room(now, told, source):
-            first = self.corrections.take()
-            if first:
-                self.commons.send(now, address, Kind.GOSSIP, first=first, beats=b"")
-            return False
+        if self._is_over(told):
+            # Its host may have stood still for days. Only itself is told: others may have seen it all along.
+            generation, _, incarnation, _ = roster.reaped[told.profile.node_id]
+            over = claims.left(told.subject, generation, incarnation, Departure.LEFT, self.commons.me.short)
+            self.corrections.put(told.subject, over.encoded)
+        elif self.rivals.makes_room(now, told, source):
+            return self._make_member(now, told)
+        first = self.corrections.take()
+        if first:
+            self.commons.send(now, address, Kind.GOSSIP, first=first, beats=b"")
+        return False
+
+    def _make_member(self, now: Now, told: Alive) -> bool:
+        roster = self.commons.roster
         if roster.is_full and (dispensable := roster.dispensable()) is not None:
             self.purge(now, dispensable, Cause.CROWDED_OUT)
         if roster.is_full:
@@ -260,11 +269,12 @@ class Hearsay:
             why = evidence.of_death(verdict) if isinstance(verdict, Dead) else evidence.of_departure(verdict)
             commons.tell_change(told.profile, None, verdict.standing, why)
 
-    def _is_acceptable(self, told: Alive) -> bool:
+    def _is_over(self, told: Alive) -> bool:
+        """It was dead or had left, and is forgotten for it: what is known is only how far that life went."""
+        return told.standing <= self.commons.roster.reaped.get(told.profile.node_id, NEVER)
+
+    def _speaks_our_version(self, told: Alive) -> bool:
         profile = told.profile
-        if told.standing <= self.commons.roster.reaped.get(profile.node_id, NEVER):
-            self.commons.tally.drop("reaped")
-            return False
         if profile.version_min > VERSION_MAX or profile.version_max < VERSION_MIN:
             self.commons.tally.drop("version range")
             return False

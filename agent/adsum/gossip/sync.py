@@ -13,6 +13,7 @@ import math
 from collections.abc import Iterable
 from typing import NamedTuple
 
+from adsum.clocks import GENERATION_AHEAD_MS_MAX
 from adsum.gossip import ages
 from adsum.gossip.claims import Address, Alive, BadClaim, Dead, Left, Suspect
 from adsum.gossip.commons import Commons, Hears, Timer
@@ -312,9 +313,9 @@ class Syncs:
 
     def _follow_advice(self, now: Now, generation: int) -> None:
         """A generation must not go back under those who know it. So it is taken while nobody has let me in,
-        and later only if my clock is days ahead of most: then those who did are the odd ones."""
+        and later only if my clock is days ahead: whose clock is right hears it from me (see `Hearsay`)."""
         commons = self.commons
-        is_odd = commons.clocks.is_off(now) and commons.clocks.is_ahead(now, commons.me.generation)
+        is_odd = commons.clocks.ahead_ms(now) > GENERATION_AHEAD_MS_MAX
         if generation and generation < commons.me.generation and (is_odd or not commons.roster.present):
             commons.me.use_generation(generation)
             commons.effects.append(GenerationAdvised(generation))

@@ -219,7 +219,7 @@ class CatalogWorld(GossipWorld):
         was_present = before is not None and before.is_present
         if after is not None and after.is_present:
             if not was_present:
-                replica.joined(self.now, short)
+                replica.joined(self.now, short, after.generation)
         elif was_present or after is None:
             if after is not None and not after.departure:
                 replica.member_failed(self.now, short)

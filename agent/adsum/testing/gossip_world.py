@@ -114,7 +114,7 @@ class GossipWorld:
         self._served: dict[
             int, tuple[int, int, int, int]
         ] = {}  # ticket here → opener, its life, its ticket, us
-        self._answering: dict[tuple[int, int], int] = {}  # (opener, its ticket) → ticket here
+        self._answering: dict[tuple[int, int, int], int] = {}  # (opener, its life and ticket) → ticket here
         self.hosts = [self._host(index) for index in range(members)]
         self._by_address = {host.address: host.index for host in self.hosts}
 
@@ -382,7 +382,7 @@ class GossipWorld:
             self._tickets += 1
             if message.wants_answer:
                 self._served[self._tickets] = (host.index, host.life, ticket, target.index)
-                self._answering[host.index, ticket] = self._tickets
+                self._answering[host.index, host.life, ticket] = self._tickets
             self._report(target, connected_ns + turn_ns, SyncAsked(self._tickets, message, host.address.host))
 
     def _fail_sync(self, host: Host, ticket: int, message: SyncMessage, after_ns: int, error: str) -> None:
@@ -403,7 +403,7 @@ class GossipWorld:
             self._report(opener, turn_ns, SyncAnswered(opener_ticket, answer))
 
     def _close_sync(self, host: Host, opener_ticket: int, message: SyncMessage) -> None:
-        ticket = self._answering.get((host.index, opener_ticket))
+        ticket = self._answering.get((host.index, host.life, opener_ticket))
         if ticket is None:
             return
         server = self.hosts[self._served[ticket][3]]
@@ -415,8 +415,8 @@ class GossipWorld:
             self._report(server, turn_ns, SyncClosed(ticket, message))
 
     def _end_sync(self, ticket: int) -> None:
-        opener, _life, opener_ticket, _server = self._served.pop(ticket)
-        del self._answering[opener, opener_ticket]
+        opener, life, opener_ticket, _server = self._served.pop(ticket)
+        del self._answering[opener, life, opener_ticket]
 
     # What members believe.
 

@@ -25,7 +25,8 @@ from adsum.catalog.definitions import ServiceDefinition, Status
 from adsum.gossip.claims import Address
 from adsum.gossip.commands import Join, Leave, Restart
 from adsum.gossip.order import Status as Standing
-from adsum.now import HOUR, MILLISECOND, SECOND
+from adsum.gossip.settings import GossipSettings
+from adsum.now import HOUR, MILLISECOND, MINUTE, SECOND
 from adsum.testing.cluster import Cluster
 from adsum.testing.gossip_world import PORT
 from adsum.testing.hosts import Host
@@ -43,6 +44,8 @@ LOOK_NS = SECOND
 RUN_FOR_MS = 240 * HOUR // MILLISECOND
 CLOCK_OFF_MS_MAX = 72 * HOUR // MILLISECOND
 STORM_CLOCK_OFF_MS = 2 * HOUR // MILLISECOND
+SILENT_NS = 30 * SECOND  # until a paused host is called failed, at the latest
+REMEMBERED_NS = 10 * MINUTE  # 72 hours otherwise
 STAYS_DOWN_SHARE = 8  # one host in so many is gone for good
 
 
@@ -51,6 +54,7 @@ class Accident(enum.Enum):
     STORM = "most are killed at once, a third loses its data folder, half of the clocks are off"
     ADDRESSES = "addresses go from host to host"
     NAMES = "names are swapped"
+    ABSENCE = "hosts stand still for longer than the failed are remembered"
     CLOCKS = "clocks jump by up to three days"
 
 
@@ -73,7 +77,8 @@ class HostAccidents:
         self.random = Random(f"accidents {accident.name} {seed}")
         hosts = self.random.randint(HOSTS_MIN, HOSTS_MAX)
         loss = self.random.choice((0.0, 0.0, 0.02, 0.05))
-        self.cluster = Cluster(hosts, seed=seed, conditions=Conditions(loss=loss))
+        settings = GossipSettings(reconnect_timeout_ns=REMEMBERED_NS)
+        self.cluster = Cluster(hosts, seed=seed, conditions=Conditions(loss=loss), settings=settings)
         self._busy: dict[int, None] = {}  # that an accident is under way for
         self._gone: dict[int, None] = {}  # that do not come back
         # All clocks were wrong alike when their agents started; or right, and days have passed since.
@@ -98,6 +103,8 @@ class HostAccidents:
                 self._pass_addresses_on()
             case Accident.NAMES:
                 self._swap_names()
+            case Accident.ABSENCE:
+                self._stand_still()
             case Accident.CLOCKS:
                 self._set_clocks_and_restart()
         while self._busy:
@@ -107,9 +114,23 @@ class HostAccidents:
     # Accidents.
 
     def _restart_one_by_one(self) -> None:
+        off_ms = self.random.choice((0, -STORM_CLOCK_OFF_MS))
+        has_new_addresses = self.random.random() < 0.3
         for host in self.cluster.hosts:
             self._take_down(host.index, is_orderly=self.random.random() < 0.5)
-            self._back_later(host.index, is_reborn=True)
+            host.wall_ahead_ms = off_ms
+            address = self._new_address() if has_new_addresses else None
+            self._back_later(host.index, is_reborn=True, address=address)
+            self.cluster.run_for(self.random.randrange(BETWEEN_NS_MIN, BETWEEN_NS_MAX))
+
+    def _stand_still(self) -> None:
+        """As a suspended virtual machine does."""
+        absent = self.random.sample(self.cluster.hosts, self.random.randint(1, len(self.cluster.hosts) // 2))
+        for host in absent:
+            self.cluster.pause(host.index)
+        self.cluster.run_for(SILENT_NS + REMEMBERED_NS + 2 * MINUTE)
+        for host in absent:
+            self.cluster.resume(host.index)
             self.cluster.run_for(self.random.randrange(BETWEEN_NS_MIN, BETWEEN_NS_MAX))
 
     def _storm(self) -> None:

@@ -228,6 +228,18 @@ def test_who_gave_way_by_mistake_comes_back_with_all_that_it_published(pair: tup
     assert values(one, other) == {1: b"web"}
 
 
+def test_who_is_present_in_the_generation_that_was_called_over_is_taken_with_all_that_it_published(
+    pair: tuple[Peer, Peer],
+) -> None:
+    """It stood still for longer than it was remembered, and nobody told it meanwhile."""
+    one, other = pair
+    one.core.hear(at(0), other.short, (one_push(other, generation=5),))
+    one.core.member_left(at(1), other.short, 5)
+    one.core.joined(at(2), other.short, 5)
+    one.core.hear(at(3), other.short, (one_push(other, generation=5),))
+    assert values(one, other) == {1: b"web"}
+
+
 def test_who_failed_is_kept_for_three_days_out_of_the_root_after_half_and_then_reaped(
     pair: tuple[Peer, Peer],
 ) -> None:
@@ -251,7 +263,7 @@ def test_who_comes_back_in_time_is_as_before(pair: tuple[Peer, Peer]) -> None:
     one.core.member_failed(at(0), other.short)
     one.core.tick(at(40 * HOUR))
     one.take()
-    one.core.member_back(at(40 * HOUR), other.short)
+    one.core.joined(at(40 * HOUR), other.short)
     assert one.core.root == full
     assert not [each for each in one.take() if isinstance(each, OwnerChanged)]
 

@@ -162,6 +162,6 @@ def test_tombstones_are_forgotten_and_who_slept_over_it_gets_the_whole_owner() -
     group.by_short[sleeper.short] = sleeper
     group.peers.append(sleeper)
     for peer in group.peers[:2]:
-        peer.core.member_back(group.now, sleeper.short)
+        peer.core.joined(group.now, sleeper.short)
     group.mix(10 * SECOND)
     assert values(sleeper, owner) == {1: b"a", 3: b"c"}

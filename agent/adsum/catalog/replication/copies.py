@@ -95,9 +95,11 @@ class Copies:
 
     # Who there is.
 
-    def admit(self, owner: bytes) -> Holding | None:
-        """The roll knows it, or knows it to be back."""
+    def admit(self, owner: bytes, generation: int) -> Holding | None:
+        """The roll knows it, or knows it to be back, in this generation."""
         self._gone_ns.pop(owner, None)
+        if owner in self._graves and self._graves[owner][0] >= generation:
+            del self._graves[owner]
         holding = self.holdings.get(owner)
         if holding is None:
             if len(self.holdings) >= OWNERS_MAX:

@@ -35,6 +35,8 @@ from adsum.catalog.replication.waiting import WaitingRoom
 from adsum.clocks import Clocks
 from adsum.now import Now
 
+LATER = 1 << 63  # than every generation that is over
+
 
 class Replication:
     def __init__(
@@ -181,9 +183,9 @@ class Replication:
 
     # What the roll says.
 
-    def joined(self, now: Now, member: bytes) -> None:
-        """It is present, and was not known to be."""
-        holding = self._copies.admit(member)
+    def joined(self, now: Now, member: bytes, generation: int = LATER) -> None:
+        """It is present, and was not known to be; in this generation, whether it was thought over or not."""
+        holding = self._copies.admit(member, generation)
         if holding is None:
             return
         self._exchanges.present_now(now, holding)
@@ -203,10 +205,6 @@ class Replication:
                 return
             if delta.owner == owner:
                 self._copies.hear(now, owner, holding, delta, is_push=False)
-
-    def member_back(self, now: Now, member: bytes) -> None:
-        """It was known as failed, or as left."""
-        self.joined(now, member)
 
     def member_failed(self, now: Now, member: bytes) -> None:
         self._exchanges.absent_now(member)
