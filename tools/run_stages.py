@@ -24,6 +24,7 @@ BIN = ROOT / ".venv" / "bin"
 # What takes long, or wants the machine to itself, is left to `make system`. What every agent must do as a
 # process (start, serve, survive `kill -9`, end in order) takes half a minute and is part of every run.
 LEFT_TO_SYSTEM = [
+    "tests/system/test_absence.py",
     "tests/system/test_abuse.py",
     "tests/system/test_clocks.py",
     "tests/system/test_cluster_forms.py",
