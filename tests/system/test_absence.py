@@ -142,11 +142,19 @@ def test_one_that_was_killed_says_from_its_first_answer_on_that_others_are_missi
     member.kill()
     if not keeps_folder:
         shutil.rmtree(member.agent.folder / "data")
+    others = cluster.members[:3]
+    for other in others:
+        other.pause()  # or they might be quicker than the first question
     member.restart()
     with closing(connected(member.place)) as client:
         client.ask()
+        first = client.heard()
+        for other in others:
+            other.resume()
+        client.ask()
         heard = answers([client], lambda each: each.instances >= cluster.names - {member.name})
-    assert {each.stale for each in heard[:-1]} <= {"joining"}
+    assert not first.instances & {other.name for other in others}
+    assert {each.stale for each in (first, *heard[:-1])} == {"joining"}
 
 
 def connected(place: Place) -> Client:
