@@ -30,6 +30,7 @@ LEFT_TO_SYSTEM = [
     "tests/system/test_cluster_forms.py",
     "tests/system/test_cluster_keys.py",
     "tests/system/test_cluster_network.py",
+    "tests/system/test_few_files.py",
     "tests/system/test_fresh_clone.py",
     "tests/system/test_hosts_reborn.py",
     "tests/system/test_http_page.py",

@@ -306,9 +306,7 @@ def test_one_that_a_member_told_of_meanwhile_is_met_once() -> None:
     assert stage.member("x").has_answered
 
 
-def test_who_was_away_for_longer_than_it_was_remembered_is_told_that_this_life_is_over() -> (
-    None
-):
+def test_who_was_away_for_longer_than_it_was_remembered_is_told_that_this_life_is_over() -> None:
     stage = quiet("a", "b", "c")
     stage.tell("a", dead("b", "a", incarnation=2))
     stage.stand_still(73 * HOUR)

@@ -122,8 +122,8 @@ def test_the_lives_do_contain_changes_that_the_disk_refused() -> None:
             reasons[refusal.sentence] = reasons.get(refusal.sentence, 0) + 1
     could_not = "Nothing was changed, because it could not be kept in data_dir: "
     assert sorted(reasons) == [
-        f"{could_not}No space left on device: make room on its disk, and try again",
-        f"{could_not}Read-only file system: mount it writable again, and try again",
+        f"{could_not}no space left on device: make room on its disk, and try again",
+        f"{could_not}read-only file system: mount it writable again, and try again",
     ]
     assert min(reasons.values()) > 100
 

@@ -21,12 +21,12 @@ from tests.system.disks import SmallDisk, small_disk, why_no_small_disk
 WRITTEN_S_MAX = 30.0
 FULL = (
     b"Nothing was changed, because it could not be kept in data_dir: "
-    b"No space left on device: make room on its disk, and try again"
+    b"no space left on device: make room on its disk, and try again"
 )
 LOST = "data_dir was deleted or emptied under the running agent"
 READ_ONLY = (
     b"Nothing was changed, because it could not be kept in data_dir: "
-    b"Read-only file system: mount it writable again, and try again"
+    b"read-only file system: mount it writable again, and try again"
 )
 
 

@@ -9,6 +9,7 @@ once, some ask before anybody listens, and whoever gave up then might stay alone
 
 from __future__ import annotations
 
+import contextlib
 import logging
 from collections.abc import Awaitable, Callable, Sequence
 from random import Random
@@ -26,6 +27,7 @@ log = logging.getLogger("agent.join")
 
 PEERS_TRIED_MAX = 64
 PEERS_AT_ONCE = 8
+LOOK_S = 15.0
 
 # Raises `NotJoined` when none of them answers. A sentence is what the cluster that was found has against us.
 Join = Callable[[tuple[Address, ...]], Awaitable[str]]
@@ -37,10 +39,18 @@ class NotJoined(Exception):
 
 
 class Joining:
-    def __init__(self, config: Config, peers: bytes | None, join: Join, random: Random) -> None:
+    def __init__(
+        self,
+        config: Config,
+        peers: bytes | None,
+        join: Join,
+        random: Random,
+        is_forgotten: Callable[[], bool] = lambda: False,
+    ) -> None:
         self._config = config
         self._peers = read_peers(peers)
         self._join = join
+        self._is_forgotten = is_forgotten
         self._random = random
 
     @property
@@ -48,6 +58,11 @@ class Joining:
         return bool(self._config.start_join or self._config.retry_join or self._peers)
 
     async def run(self) -> None:
+        await self.find()
+        if self._config.retry_join:
+            await self._join_when_forgotten(self._config.retry_join)
+
+    async def find(self) -> None:
         config = self._config
         is_joined = await self._join_peers()
         if config.start_join:
@@ -101,6 +116,19 @@ class Joining:
             if self._config.retry_max and attempts >= self._config.retry_max:
                 raise CannotStart(f"retry_join was tried {attempts} times, as often as retry_max allows")
             await trio.sleep(self._pause_s(attempts))
+
+    async def _join_when_forgotten(self, entries: Sequence[str]) -> None:
+        """Whoever was joined may be gone since, and with it all who knew of this agent."""
+        was_forgotten = False
+        while True:
+            await trio.sleep(LOOK_S)
+            is_forgotten = self._is_forgotten()
+            if is_forgotten:
+                if not was_forgotten:
+                    log.warning("no other agent lists this one, so retry_join is asked until one does")
+                with contextlib.suppress(NotJoined):  # as likely as not nobody is there
+                    await self._join_entries("retry_join", entries)
+            was_forgotten = is_forgotten
 
     def _pause_s(self, attempts: int) -> float:
         """Agents of one cluster are often started together, and the one to ask a second later than we. Who

@@ -107,7 +107,10 @@ class RollCall:
         self._tickets = 0
         self._conflict_came = trio.Event()
         self._answers: dict[int, bytes] = {}  # of the questions in hand
-        self._joining = Joining(config, owed.disk.read(PEERS), self._join, random)
+        self._joining = Joining(
+            *(config, owed.disk.read(PEERS), self._join, random),
+            is_forgotten=lambda: gossip.is_forgotten(node.now()),
+        )
         now = node.now()
         profile = own_profile(config, own)
         identity = Identity(profile, next_generation(OwingDisk(owed), now))

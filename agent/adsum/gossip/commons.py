@@ -90,6 +90,7 @@ class Commons:
         self.digest: Callable[[], int]  # of the roster, as pings and acks carry it; `sync` knows how
         self.hears: Hears | None = None  # the claim in hand; None while nobody tells us anything
         self.tells_on = True  # off while a newcomer is told what everybody else knows
+        self.probed_ns = now.monotonic_ns  # when anybody last asked whether I live
         self._sequence = 0
         self._gossip_ns = 0
 

@@ -70,6 +70,7 @@ from adsum.now import MINUTE, SECOND, Now
 
 REAP_INTERVAL_NS = MINUTE
 FAREWELL_EXTRA_NS = SECOND
+FORGOTTEN_NS = 15 * SECOND
 CARRIED_BYTES_MAX = 1_024
 TOO_MANY_EVENTS = (
     f"This agent fires {OWN_A_SECOND} events a second at most; try again in a moment, or say more in one."
@@ -125,6 +126,12 @@ class Core:
     def event_time(self) -> int:
         """Lamport time of the next user event."""
         return self._hearsay.events.clock
+
+    def is_forgotten(self, now: Now) -> bool:
+        """Nobody probes me, so nobody lists me, whomever I list: all whom I know may have moved, or been
+        replaced. Each member is probed once a period on average."""
+        has_known = bool(self._commons.roster.members)
+        return has_known and now.monotonic_ns - self._commons.probed_ns > FORGOTTEN_NS
 
     def holds_last_known(self, now: Now) -> bool:
         """Silent verdicts hide nothing now: we are isolated, or too many went silent at once."""
@@ -362,7 +369,9 @@ class Core:
         commons = self._commons
         if packet.about != commons.me.short:
             self.tally.drop("ping for another")
-        elif known is None:
+            return
+        commons.probed_ns = now.monotonic_ns
+        if known is None:
             commons.send_bare(now, source, Kind.ACK, sequence=packet.sequence)
         else:
             told = (known.verdict.encoded,) if known.verdict is not None else ()

@@ -41,6 +41,7 @@ BETWEEN_NS_MIN, BETWEEN_NS_MAX = SECOND // 2, 8 * SECOND
 REGISTERED_NS_MAX = 2 * SECOND  # after a start; clients register when they see that the agent is there
 WELL_NS = 90 * SECOND  # after the last accident: the longest that real ones needed was a third of it
 LOOK_NS = SECOND
+JOIN_LOOK_NS = 5 * SECOND
 RUN_FOR_MS = 240 * HOUR // MILLISECOND
 CLOCK_OFF_MS_MAX = 72 * HOUR // MILLISECOND
 STORM_CLOCK_OFF_MS = 2 * HOUR // MILLISECOND
@@ -244,7 +245,7 @@ class HostAccidents:
         cluster.call(cluster.now_ns + wait_ns, lambda: self._register(index, life))
 
     def _join(self, index: int, life: int) -> None:
-        """By the peers that were saved and by retry_join, again until it works."""
+        """By the peers that were saved and by retry_join, again until it works, and when it is forgotten."""
         cluster = self.cluster
         if not self._lives(index, life):
             return
@@ -253,12 +254,17 @@ class HostAccidents:
         request = cluster.give(index, Join(tuple(asked)))
 
         def look() -> None:
-            if self._lives(index, life) and cluster.agent(index).replies.get(request) is not None:
+            if not self._lives(index, life):
+                return
+            player = cluster.agent(index)
+            is_forgotten = player.roll.gossip.is_forgotten(cluster.now_at(cluster.hosts[index]))
+            is_refused = player.replies.get(request) is not None
+            if is_refused or (is_forgotten and request in player.replies):
                 self._join(index, life)
-            elif self._lives(index, life) and request not in cluster.agent(index).replies:
-                cluster.call(cluster.now_ns + SECOND, look)
+            else:
+                cluster.call(cluster.now_ns + JOIN_LOOK_NS, look)
 
-        cluster.call(cluster.now_ns + SECOND, look)
+        cluster.call(cluster.now_ns + JOIN_LOOK_NS, look)
 
     def _register(self, index: int, life: int) -> None:
         if self._lives(index, life):
