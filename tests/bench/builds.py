@@ -18,8 +18,8 @@ from statistics import quantiles
 from typing import NamedTuple
 
 from tests.bench.side_by_side import MEASURES, REST_S, register_services
-from tests.bench.start import one_start_ms
-from tests.bench.tools import missing_tools, resident_mb
+from tests.bench.start import one_start_ms, ran_until_http_ms
+from tests.bench.tools import missing_tools, ran_ns, resident_mb
 from tests.system.agents import Agent, Program, adsum_program, running
 
 ROUNDS = 11
@@ -54,10 +54,17 @@ def main(folder: str, words: list[str]) -> int:
 
 
 def starts(ours: Program, other: Program) -> list[Measured]:
-    for program in (ours, other):
-        one_start_ms(program)
-    ratios = rounds(lambda which: one_start_ms((ours, other)[which]))
-    return [Measured("start to first DNS answer", ratios, is_better_high=False)]
+    measures = {
+        "start to first DNS answer": one_start_ms,
+        "processor time to first HTTP answer": ran_until_http_ms,
+    }
+    found = []
+    for name, measure in measures.items():
+        for program in (ours, other):
+            measure(program)
+        ratios = rounds(lambda which: measure((ours, other)[which]))  # noqa: B023
+        found.append(Measured(name, ratios, is_better_high=False))
+    return found
 
 
 def throughput(ours: Program, other: Program) -> list[Measured]:
@@ -97,11 +104,6 @@ def idle(ours: Program, other: Program) -> list[Measured]:
             time.sleep(IDLE_S)
             ratios.append((ran_ns(mine.pid) - before[0]) / (ran_ns(theirs.pid) - before[1]))
     return [Measured("processor time of an idle agent", ratios, is_better_high=False)]
-
-
-def ran_ns(pid: int) -> int:
-    """Of all its threads, from the scheduler: an idle agent runs less than a clock tick a second."""
-    return sum(int(task.read_text().split()[0]) for task in Path(f"/proc/{pid}/task").glob("*/schedstat"))
 
 
 def rounds(measure: Callable[[int], float]) -> list[float]:

@@ -11,6 +11,8 @@ import shutil
 import socket
 import tempfile
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from statistics import median
 
@@ -18,6 +20,7 @@ import dns.message
 
 import adsum
 from tests.bench.figure import Figure, at_most, milliseconds
+from tests.bench.tools import ran_ns
 from tests.system.agents import Agent, AgentFailed, Program, free_ports, launch
 
 STARTS = 21  # Consul answers after 90 or after 130 ms, as its election falls
@@ -41,15 +44,38 @@ def start_to_answer(ours: Program, consul: Program) -> list[Figure]:
 
 
 def one_start_ms(program: Program) -> float:
-    folder = Path(tempfile.mkdtemp(prefix="start-"))
     started = time.monotonic()
-    agent = launch(program, folder, free_ports(), {}, ("-dev",))
-    try:
+    with starting(program) as agent:
         wait_for_answer(agent, started + PATIENCE_S)
         return (time.monotonic() - started) * 1000
+
+
+def ran_until_http_ms(program: Program) -> float:
+    """User and system time of the process; what it had to wait for, on a busy machine, is not in it."""
+    with starting(program) as agent:
+        wait_for_http(agent, time.monotonic() + PATIENCE_S)
+        return ran_ns(agent.pid) / 1e6
+
+
+@contextmanager
+def starting(program: Program) -> Iterator[Agent]:
+    folder = Path(tempfile.mkdtemp(prefix="start-"))
+    agent = launch(program, folder, free_ports(), {}, ("-dev",))
+    try:
+        yield agent
     finally:
         agent.kill()
         shutil.rmtree(folder, ignore_errors=True)
+
+
+def wait_for_http(agent: Agent, deadline: float) -> None:
+    """Connects as soon as somebody listens, which is long before anybody answers, and asks once."""
+    while time.monotonic() < deadline:
+        with suppress(ConnectionError):
+            agent.call("GET", "/v1/status/leader")
+            return
+        time.sleep(RETRY_S)
+    raise AgentFailed(f"{agent.program.name} gave no HTTP answer in {PATIENCE_S:.0f} s:\n{agent.log_tail()}")
 
 
 def wait_for_answer(agent: Agent, deadline: float) -> None:

@@ -79,3 +79,8 @@ def cpu_s(pid: int) -> float:
     """User and system time so far. The second field is the name, which may hold spaces and brackets."""
     fields = Path(f"/proc/{pid}/stat").read_text().rpartition(") ")[2].split()
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+def ran_ns(pid: int) -> int:
+    """Of all its threads, from the scheduler: an idle agent runs less than a clock tick a second."""
+    return sum(int(task.read_text().split()[0]) for task in Path(f"/proc/{pid}/task").glob("*/schedstat"))
