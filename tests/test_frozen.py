@@ -76,7 +76,7 @@ ASKED: dict[str, Callable[[Classes], object]] = {
     "fields": lambda of: [each.name for each in dataclasses.fields(of[2])],
     "pattern": lambda of: (of[1].__match_args__, of[2].__match_args__),
     "slots": lambda of: (of[1].__slots__, of[2].__slots__, hasattr(of[1](1), "__dict__")),
-    "signature": lambda of: str(inspect.signature(of[2])),
+    "signature, once one was made": lambda of: (place(of), str(inspect.signature(of[2])))[1],
     "copy": lambda of: repr(copy.copy(place(of))),
     "deep copy": lambda of: copy.deepcopy(place(of, tags={"a": "b"})).tags,
     "default made anew": lambda of: place(of).tags is place(of).tags,

@@ -20,7 +20,6 @@ from __future__ import annotations
 
 import enum
 import zlib
-from dataclasses import dataclass
 from random import Random
 from typing import TYPE_CHECKING
 
@@ -62,6 +61,7 @@ from adsum.effects import (
     Severity,
     WriteFile,
 )
+from adsum.mutable import dataclass
 from adsum.now import MILLISECOND, SECOND, Now
 from adsum.timers import Timers
 

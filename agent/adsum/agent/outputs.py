@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Iterable
-from dataclasses import dataclass
 from typing import NamedTuple
 
 import cbor2
@@ -19,6 +18,7 @@ from adsum.agent.own_answers import CHECKS_MAX, OUTPUT
 from adsum.agent.owners import OwnerAway, Owners
 from adsum.catalog.model import SERF_HEALTH
 from adsum.catalog.view import Host, View
+from adsum.mutable import dataclass
 from adsum.net.calls import CallError
 from adsum.net.framing import Malformed, array
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
 from typing import NoReturn, Protocol
 
 import cbor2
@@ -38,6 +37,7 @@ from adsum.catalog.view import Host, View
 from adsum.gossip.claims import Address
 from adsum.gossip.commands import ForceLeave
 from adsum.gossip.members import Member
+from adsum.mutable import dataclass
 from adsum.net.calls import CallError, Declined, NotSent, Unanswered
 from adsum.net.framing import Malformed
 

@@ -4,7 +4,7 @@ runs, with a sentence that names it."""
 from __future__ import annotations
 
 import socket
-from dataclasses import dataclass, field
+from dataclasses import field
 
 import trio
 
@@ -12,6 +12,7 @@ from adsum.agent.config.config import Config
 from adsum.agent.file_owner import file_owner
 from adsum.api import listeners
 from adsum.dns import server as dns_server
+from adsum.mutable import dataclass
 
 
 class CannotStart(Exception):

@@ -15,17 +15,16 @@ watchers sleep.
 
 from __future__ import annotations
 
-import dataclasses
 from collections import deque
 
 import cbor2
 
+from adsum import frozen, mutable
 from adsum.allowance import Allowance
 from adsum.catalog.indexes import Family, Topic
 from adsum.catalog.pattern import BadPattern, Pattern
 from adsum.catalog.view import View
 from adsum.catalog.work import Work
-from adsum.frozen import dataclass
 from adsum.gossip.claims import BadClaim, UserEvent, strict_loads
 from adsum.now import MILLISECOND, Now
 
@@ -48,7 +47,7 @@ class BadEvent(ValueError):
     """Whoever fires it is at fault; nobody heard of it."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen.dataclass(frozen=True, slots=True, kw_only=True)
 class Event:
     event_id: bytes
     name: str
@@ -111,7 +110,7 @@ def _size(event: Event) -> int:
     return FIXED_SIZE + 2 * len(event.name.encode()) + len(event.payload) + asked_for
 
 
-@dataclasses.dataclass(slots=True)
+@mutable.dataclass(slots=True)
 class EventCounters:
     """Of events that came here, our own among them; those with filters are counted when they are decided."""
 

@@ -7,7 +7,9 @@ becomes a key: methods that we don't know share one name.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
+
+from adsum import frozen, mutable
 
 KIBIBYTE = 1024
 MEBIBYTE = 1024 * KIBIBYTE
@@ -38,7 +40,7 @@ REJECTED = (
 )
 
 
-@dataclass(frozen=True, slots=True)
+@frozen.dataclass(frozen=True, slots=True)
 class HttpLimits:
     header_bytes_max: int = 64 * KIBIBYTE
     target_bytes_max: int = 16 * KIBIBYTE
@@ -57,7 +59,7 @@ class HttpLimits:
     refusals_lingering_max: int = 256  # refused connections that may still read our sentence
 
 
-@dataclass(slots=True)
+@mutable.dataclass(slots=True)
 class HttpCounters:
     """Requests by method and by the hundreds of their status, and everything that went another way."""
 

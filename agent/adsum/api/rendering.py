@@ -18,11 +18,11 @@ import weakref
 from collections import OrderedDict
 from collections.abc import Callable, Hashable
 from contextlib import nullcontext
-from dataclasses import dataclass
 from typing import Protocol
 
 import trio
 
+from adsum import frozen, mutable
 from adsum.api import shapes
 from adsum.api.filter_time import FilterTime, NoTimeLeft
 from adsum.api.response import Body, HeaderList, Response, json_body
@@ -42,7 +42,7 @@ PAUSE_S_MIN = 0.020
 PAUSE_PER_COST = 4
 
 
-@dataclass(slots=True)
+@mutable.dataclass(slots=True)
 class ApiCounters:
     blocking_open: int = 0
     blocking_woken: int = 0
@@ -59,7 +59,7 @@ class ApiCounters:
     filters_waited: int = 0  # requests that had to wait for time
 
 
-@dataclass(frozen=True, slots=True)
+@frozen.dataclass(frozen=True, slots=True)
 class Read:
     """What a catalog query depends on, and how to make its answer; making it again gives it anew."""
 

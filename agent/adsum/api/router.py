@@ -11,13 +11,14 @@ from __future__ import annotations
 import ipaddress
 import logging
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import NamedTuple
 
 from adsum.api.browser import BrowserRules, Foreign, check_browser
 from adsum.api.limits import HttpCounters
 from adsum.api.request import BadPath, ClientGone, Request
 from adsum.api.response import HeaderList, Response, empty, encode_headers, text, too_large_sentence
+from adsum.frozen import dataclass
 from adsum.observe.complaints import Complaints
 from adsum.observe.system_errors import is_shortage, told
 
@@ -52,10 +53,6 @@ class Route:
     rest: bool = False  # the path ends in "/", and what follows it is the handler's id: "batman/pg0"
     body_bytes_max: int | None = None  # below the server's own limit
 
-    def __post_init__(self) -> None:
-        assert self.path.startswith("/")
-        assert not self.rest or self.path.endswith("/")
-
     @property
     def allow(self) -> str:
         return ",".join(("OPTIONS", *self.methods))
@@ -88,6 +85,8 @@ class Router:
         self._exact = {route.path: route for route in routes if not route.rest}
         self._prefixes = {route.path: route for route in routes if route.rest}
         assert len(self._exact) + len(self._prefixes) == len(routes), "two routes share a path"
+        assert all(path.startswith("/") for path in (*self._exact, *self._prefixes))
+        assert all(path.endswith("/") for path in self._prefixes)
         self._depth_max = max((path.count("/") for path in self._prefixes), default=0)
         self._counters = HttpCounters() if counters is None else counters
         self._complaints = Complaints(logger)

@@ -3,12 +3,13 @@ be a million."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Literal
 
 from adsum.gossip.evidence import Cause
 from adsum.gossip.order import Status
 from adsum.gossip.wire import Damage, Kind
+from adsum.mutable import dataclass
 
 # Everything that comes in and is not used has one of these reasons; there are no others to be counted by.
 Drop = Literal[

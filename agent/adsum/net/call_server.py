@@ -9,11 +9,11 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
 from typing import Protocol
 
 import trio
 
+from adsum import frozen, mutable
 from adsum.net import call_frames
 from adsum.net.calls import SILENCE_MAX_S, Declined
 from adsum.net.channel import Channel
@@ -38,14 +38,14 @@ class Answerer(Protocol):
         """Must be quick: the connection waits for it."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen.dataclass(frozen=True, slots=True, kw_only=True)
 class CallLimits:
     calls_max: int = 16_384
     calls_per_connection_max: int = 4_096
     question_bytes_max: int = call_frames.PAYLOAD_BYTES_MAX  # each connection may hold one half read
 
 
-@dataclass(slots=True)
+@mutable.dataclass(slots=True)
 class CallCounters:
     in_flight: int = 0
     answered: int = 0

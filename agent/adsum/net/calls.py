@@ -12,12 +12,12 @@ The three ways a call can fail tell the caller what became of it: `NotSent` (not
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
 from random import Random
 
 import trio
 
 from adsum.gossip.claims import Address
+from adsum.mutable import dataclass
 from adsum.net import call_frames
 from adsum.net.channel import Channel
 from adsum.net.errors import NetError

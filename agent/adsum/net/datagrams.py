@@ -17,12 +17,13 @@ import socket
 import struct
 from collections import Counter
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Protocol, TypeVar
 
 import trio
 
 from adsum.gossip.claims import Address
+from adsum.mutable import dataclass
 from adsum.net.addresses import BadAddress, SocketAddress, address_of, socket_address
 from adsum.observe.faults import Faults
 

@@ -13,12 +13,13 @@ import os
 import socket
 from collections import Counter
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING, NamedTuple, NoReturn
 
 import trio
 
 from adsum.gossip.claims import Address
+from adsum.mutable import dataclass
 from adsum.net import framing, introduction
 from adsum.net.addresses import BadAddress, address_of, socket_address
 from adsum.net.channel import CHUNK_BYTES_MIN, Channel, is_always_good, receive_some, send_all

@@ -9,7 +9,6 @@ that is how the next turn of an exchange is known.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import NamedTuple
 
 import trio
@@ -27,6 +26,7 @@ from adsum.gossip.commands import (
     Unreachable,
 )
 from adsum.gossip.effects import AnswerSync, CloseSync, OpenSync, PingStream, Send, SyncMessage
+from adsum.mutable import dataclass
 from adsum.net import introduction, streams
 from adsum.net.allowed import Allowed
 from adsum.net.datagrams import Datagrams

@@ -11,10 +11,11 @@ import ipaddress
 import re
 import socket
 from collections.abc import Awaitable, Callable, Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 
 import trio
 
+from adsum import frozen, mutable
 from adsum.gossip.claims import Address
 
 ADDRESSES_MAX = 1_024  # of all entries
@@ -31,7 +32,7 @@ class BadEntry(ValueError):
     """The operator's entry cannot be an address; says what one looks like."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen.dataclass(frozen=True, slots=True)
 class Entry:
     text: str
     host: str
@@ -39,7 +40,7 @@ class Entry:
     is_name: bool
 
 
-@dataclass(slots=True)
+@mutable.dataclass(slots=True)
 class Found:
     addresses: list[Address] = field(default_factory=list)  # in the order of the entries, each once
     failures: dict[str, str] = field(default_factory=dict)  # by entry, why it gave none

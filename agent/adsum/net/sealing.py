@@ -21,9 +21,9 @@ from __future__ import annotations
 import os
 import zlib
 from collections.abc import Callable
-from dataclasses import dataclass
 
 from adsum.gossip.wire import FORMAT_VERSION, HEADER_BYTES
+from adsum.mutable import dataclass
 from adsum.net.ciphers import NONCE_BYTES, TAG_BYTES, ciphers, derive
 from adsum.net.keyring import HINT_BYTES, Key, Keyring
 from adsum.net.replay import Window

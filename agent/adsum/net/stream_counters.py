@@ -1,7 +1,8 @@
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 
+from adsum.mutable import dataclass
 from adsum.sockets.accepting import AcceptCounters
 
 

@@ -17,11 +17,11 @@ from __future__ import annotations
 import logging
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
 from typing import Protocol
 
 import trio
 
+from adsum.frozen import dataclass
 from adsum.gossip.claims import Address
 from adsum.gossip.effects import SyncMessage
 from adsum.net.channel import Channel

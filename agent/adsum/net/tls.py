@@ -13,10 +13,9 @@ default any more.
 
 from __future__ import annotations
 
-import dataclasses
 from typing import TYPE_CHECKING
 
-from adsum.frozen import dataclass
+from adsum import frozen, mutable
 from adsum.net.tls_files import BadTls, Problem, load_authorities, load_pair
 
 if TYPE_CHECKING:
@@ -45,7 +44,7 @@ CIPHER_SUITES = {
 }
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen.dataclass(frozen=True, slots=True, kw_only=True)
 class TlsSettings:
     ca_file: str = ""
     ca_path: str = ""
@@ -88,7 +87,7 @@ class TlsSettings:
         return self.verify_incoming or self.verify_incoming_https
 
 
-@dataclasses.dataclass(slots=True)
+@mutable.dataclass(slots=True)
 class Tls:
     """What is in force, for connections to come; those that stand keep what they were opened with."""
 

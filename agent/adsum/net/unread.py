@@ -8,8 +8,9 @@ within `channel.FRAME_TIMEOUT_S`, an exchange within `streams.SYNC_S`, a questio
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass, field
+from dataclasses import field
 
+from adsum.mutable import dataclass
 from adsum.net.errors import NoRoom
 
 UNREAD_BYTES_MAX = 32 * 1024 * 1024

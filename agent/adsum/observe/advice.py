@@ -3,7 +3,7 @@ stands, what brought it there, and whether the observer's own eyes can be truste
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from adsum.frozen import dataclass
 
 OFTEN = 3  # refutations within an hour: more than a bad moment
 

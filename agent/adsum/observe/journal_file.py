@@ -16,12 +16,12 @@ from __future__ import annotations
 import logging
 import os
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
 
+from adsum import frozen, mutable
 from adsum.observe.entry import Entry
 from adsum.observe.system_errors import is_shortage
 from adsum.storage.disk import DAMAGED_SUFFIX
@@ -64,7 +64,7 @@ WALL_MS_MAX = 2**62
 log = logging.getLogger("agent.journal")
 
 
-@dataclass(frozen=True, slots=True)
+@frozen.dataclass(frozen=True, slots=True)
 class Limits:
     entries_max: int = 50_000  # fourteen hours of a member that is killed and restarted every 5 s
     bytes_max: int = 16 * 1024 * 1024
@@ -74,7 +74,7 @@ IN_MEMORY = Limits(entries_max=5_000, bytes_max=2 * 1024 * 1024)
 WAITING_MAX = 5_000  # entries for a disk that refuses
 
 
-@dataclass(slots=True)
+@mutable.dataclass(slots=True)
 class JournalCounters:
     recorded: int = 0
     dropped: int = 0  # because the queue before the disk was full
@@ -85,7 +85,7 @@ class JournalCounters:
     set_aside: int = 0  # files
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen.dataclass(frozen=True, slots=True, kw_only=True)
 class Wanted:
     limit: int
     since_ms: int = 0
@@ -95,7 +95,7 @@ class Wanted:
     with_isolation: bool = False  # the observer's own, which bear on what it said about others
 
 
-@dataclass(frozen=True, slots=True)
+@frozen.dataclass(frozen=True, slots=True)
 class Found:
     entries: tuple[Entry, ...]  # oldest first
     is_cut: bool  # there are more like these

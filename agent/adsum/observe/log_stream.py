@@ -11,10 +11,11 @@ import contextlib
 import logging
 from collections import deque
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import field
 
 import trio
 
+from adsum.mutable import dataclass
 from adsum.observe.log_lines import NAMES, JsonLines, TextLines, level_name
 
 LINES_WAITING_MAX = 512  # Consul's

@@ -16,12 +16,12 @@ from __future__ import annotations
 import logging
 from collections import deque
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import partial
 
 import trio
 
 from adsum.effects import Persist, Save
+from adsum.mutable import dataclass
 from adsum.observe.complaints import Complaints
 from adsum.observe.system_errors import told
 from adsum.storage.failures import OUT_OF_FILES

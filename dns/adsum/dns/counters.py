@@ -6,10 +6,11 @@ stranger's packet can make a new one.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import NamedTuple
 
 from adsum.dns.wire import RCODE_NAMES, TYPE_NAMES
+from adsum.mutable import dataclass
 from adsum.sockets.accepting import AcceptCounters
 
 OTHER_TYPE = "other"

@@ -10,11 +10,12 @@ Consul's users have seen them before.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Protocol
 
 import trio
 
+from adsum import frozen, mutable
 from adsum.catalog.definitions import OUTPUT_BYTES_MAX, CheckDefinition, Status
 from adsum.health_checks.proxy import Proxies
 from adsum.health_checks.tls import AgentTls, TlsContexts
@@ -29,7 +30,7 @@ class CheckFailed(Exception):
     """The target's fault, or that of the definition: normal in operation. The text is the check's output."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen.dataclass(frozen=True, slots=True)
 class CheckResult:
     status: Status
     output: str
@@ -50,7 +51,7 @@ class Attempt(Protocol):
     def timed_out(self) -> CheckResult: ...
 
 
-@dataclass(slots=True)
+@mutable.dataclass(slots=True)
 class Counters:
     """Since start. The metrics collector reads them; nothing here resets them."""
 
@@ -68,7 +69,7 @@ class Counters:
     internal_errors: int = 0  # bugs of ours, reported as a critical result and logged
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen.dataclass(frozen=True, slots=True, kw_only=True)
 class Options:
     output_bytes_max: int = OUTPUT_BYTES_MAX  # check_output_max_size; a definition may ask for less
     user_agent: str = USER_AGENT

@@ -6,13 +6,14 @@ without end is cut off after `RECEIVED_BYTES_MAX`, long before its deadline.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING
 
 import trio
 
 from adsum.health_checks.attempt import CheckFailed
 from adsum.health_checks.dial import SocketStream
+from adsum.mutable import dataclass
 
 if TYPE_CHECKING:
     import h2.connection

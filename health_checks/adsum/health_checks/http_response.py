@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import re
 import zlib
-from dataclasses import dataclass
 
 import h11
 import trio
@@ -15,6 +14,7 @@ import trio
 from adsum.health_checks.attempt import CheckFailed
 from adsum.health_checks.dial import SocketStream
 from adsum.health_checks.output import Tail
+from adsum.mutable import dataclass
 
 HEAD_BYTES_MAX = 64 * 1024  # interim responses included; Go takes 10 MiB
 BODY_BYTES_MAX = 1024 * 1024  # decoded, so that a small bomb can't be a large one

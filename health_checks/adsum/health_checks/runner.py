@@ -12,7 +12,7 @@ import logging
 import math
 from collections import OrderedDict
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import field
 
 import trio
 
@@ -34,6 +34,7 @@ from adsum.health_checks.os_service import OsServiceAttempt
 from adsum.health_checks.script import ScriptAttempt
 from adsum.health_checks.tcp import TcpAttempt
 from adsum.health_checks.udp import UdpAttempt
+from adsum.mutable import dataclass
 from adsum.now import SECOND
 from adsum.observe.system_errors import is_shortage, told
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Literal, get_args
+
+from adsum.mutable import dataclass
 
 # Everything that comes in and is not used has one of these reasons.
 Drop = Literal[
