@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from adsum.api.version import own_version
+from adsum.api.version import ADSUM_VERSION
 from tests.api.agents import CONFIG, NODE_ID, Asker, FakeAgent, decoded, refused
 
 
@@ -37,7 +37,7 @@ async def test_self_tells_clients_where_they_are(asker: Asker) -> None:
     assert config["NodeID"] == NODE_ID
     assert config["Server"] is True
     assert config["Version"] == "1.8.7"
-    assert config["AdsumVersion"] == own_version()
+    assert config["AdsumVersion"] == ADSUM_VERSION
     assert config["SessionTTLMin"] == 10_000_000_000
 
 
@@ -170,7 +170,7 @@ async def test_self_tells_where_the_agent_is_on_the_map(asker: Asker) -> None:
 async def test_version_names_both_levels(asker: Asker) -> None:
     shown = decoded(await asker.ask("/v1/agent/version"))
     assert isinstance(shown, dict)
-    assert (shown["HumanVersion"], shown["AdsumVersion"]) == ("1.8.7", own_version())
+    assert (shown["HumanVersion"], shown["AdsumVersion"]) == ("1.8.7", ADSUM_VERSION)
 
 
 async def test_status_refuses_other_datacenters(asker: Asker) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from adsum.agent.config.config import Config
 from adsum.api import standing
-from adsum.api.version import CONSUL_API_VERSION, own_version
+from adsum.api.version import ADSUM_VERSION, CONSUL_API_VERSION
 from adsum.catalog.model import Node
 
 ASKED_BY_DEFAULT = ("http://127.0.0.1:8500", "http://0.0.0.0:8500")
@@ -12,7 +12,7 @@ ASKED_BY_DEFAULT = ("http://127.0.0.1:8500", "http://0.0.0.0:8500")
 
 def banner(config: Config, node: Node, *, is_sealed: bool) -> str:
     rows = [
-        ("Version", f"{own_version()} (speaks the API of Consul {CONSUL_API_VERSION})"),
+        ("Version", f"{ADSUM_VERSION} (speaks the API of Consul {CONSUL_API_VERSION})"),
         ("Node name", f"{config.node_name} (datacenter {config.datacenter}, id {node.node_id})"),
         ("Role", "server" if config.is_server else "client"),
         *_leader_rows(config),

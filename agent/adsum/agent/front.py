@@ -25,7 +25,7 @@ from adsum.api.browser import BrowserRules
 from adsum.api.limits import HttpCounters, HttpLimits
 from adsum.api.rendering import ApiCounters
 from adsum.api.router import HttpRules, Router
-from adsum.api.version import own_version
+from adsum.api.version import ADSUM_VERSION
 from adsum.dns.counters import DnsCounters
 from adsum.frozen import dataclass
 from adsum.health_checks.runner import Counters as CheckCounters
@@ -111,7 +111,7 @@ def _sources(
     agent: RunningAgent, observed: Observed, http: HttpCounters, api: ApiCounters, checks: CheckCounters
 ) -> Sources:
     return Sources(
-        version=own_version(),
+        version=ADSUM_VERSION,
         node_name=agent.config.node_name,
         is_leader=lambda: standing.leads_alone(agent),
         catalog=CatalogTally(agent.view),

@@ -21,7 +21,7 @@ from adsum.api.door import Agent
 from adsum.api.request import Request
 from adsum.api.response import Response
 from adsum.api.router import Route
-from adsum.api.version import CONSUL_API_VERSION, own_version
+from adsum.api.version import ADSUM_VERSION, CONSUL_API_VERSION
 from adsum.catalog.definitions import CheckKind
 from adsum.gossip.broadcasts import Class
 from adsum.gossip.order import Status
@@ -55,7 +55,7 @@ class AgentSelf:
 
     async def version(self, request: Request, _rest: str) -> Response:
         shown = {"SHA": "", "BuildDate": "", "HumanVersion": CONSUL_API_VERSION, "FIPS": ""}
-        return json_answer(self._agent, request, {**shown, "AdsumVersion": own_version()})
+        return json_answer(self._agent, request, {**shown, "AdsumVersion": ADSUM_VERSION})
 
 
 def _config(agent: Agent) -> dict[str, object]:
@@ -69,7 +69,7 @@ def _config(agent: Agent) -> dict[str, object]:
         "Server": standing.is_server(agent),
         "Version": CONSUL_API_VERSION,
         "BuildDate": "",
-        "AdsumVersion": own_version(),
+        "AdsumVersion": ADSUM_VERSION,
         "SessionTTLMin": agent.config.session_ttl_min_ns or SESSION_TTL_NS_MIN,
     }
 
@@ -85,7 +85,7 @@ def _stats(agent: Agent) -> dict[str, dict[str, str]]:
             "services": str(len(agent.own.services)),
             "unsaved_files": str(agent.unsaved_files),  # ours alone
         },
-        "build": {"prerelease": "", "revision": "", "version": CONSUL_API_VERSION, "adsum": own_version()},
+        "build": {"prerelease": "", "revision": "", "version": CONSUL_API_VERSION, "adsum": ADSUM_VERSION},
         "catalog": _catalog_stats(agent),
         "consul": _consul_stats(agent),
         **({"raft": {"num_peers": "0", "state": "Leader"}} if standing.leads_alone(agent) else {}),

@@ -1,11 +1,11 @@
 from __future__ import annotations
 
 from adsum.agent.cli.command import Call, Command
-from adsum.api.version import CONSUL_API_VERSION, own_version
+from adsum.api.version import ADSUM_VERSION, CONSUL_API_VERSION
 
 
 def run(_call: Call) -> int:
-    print(f"Adsum v{own_version()}\nSpeaks the API of Consul {CONSUL_API_VERSION}")
+    print(f"Adsum v{ADSUM_VERSION}\nSpeaks the API of Consul {CONSUL_API_VERSION}")
     return 0
 
 
