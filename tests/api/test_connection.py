@@ -6,11 +6,13 @@ import gzip
 import math
 from collections.abc import AsyncGenerator
 from contextlib import suppress
+from email.utils import formatdate
 
 import pytest
 import trio
 from trio.testing import MockClock
 
+from adsum.api.connection import http_date
 from adsum.api.limits import HttpLimits
 from adsum.api.request import ClientGone, Request
 from adsum.api.response import Body, Response, empty, json_body, text
@@ -39,6 +41,15 @@ async def until_all_closed(server: Server) -> None:
 
 
 # ---- the ordinary course
+
+
+@pytest.mark.parametrize("second", [0, 951_782_399, 1_798_761_599, 4_102_444_800])
+def test_dates_are_written_as_the_standard_library_writes_them(second: int) -> None:
+    assert http_date(second) == formatdate(second, usegmt=True)
+
+
+def test_a_date_has_leading_zeros_and_english_names() -> None:
+    assert http_date(1_004_590_923) == "Thu, 01 Nov 2001 05:02:03 GMT"
 
 
 async def test_a_connection_is_kept_and_each_answer_has_a_date() -> None:

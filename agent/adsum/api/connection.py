@@ -17,7 +17,6 @@ import math
 import socket
 import time
 from contextlib import aclosing, suppress
-from email.utils import formatdate
 from typing import TYPE_CHECKING, Protocol
 
 import trio
@@ -51,6 +50,9 @@ CONTINUE = b"HTTP/1.1 100 Continue\r\n\r\n"
 KEEP_ALIVE = b"Connection: keep-alive\r\n"
 CLOSE = b"Connection: close\r\n"
 LAST_CHUNK = b"0\r\n\r\n"
+# Of the Date header, in English whatever the locale.
+WEEKDAYS = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
+MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
 
 logger = logging.getLogger(__name__)
 
@@ -391,5 +393,12 @@ def date_line() -> bytes:
     second = int(time.time())
     if second != _Date.second:
         _Date.second = second
-        _Date.line = f"Date: {formatdate(second, usegmt=True)}\r\n".encode()
+        _Date.line = f"Date: {http_date(second)}\r\n".encode()
     return _Date.line
+
+
+def http_date(second: int) -> str:
+    """As `email.utils` writes it, which takes ten modules about mail to load."""
+    year, month, day, hour, minute, whole_second, weekday, *_ = time.gmtime(second)
+    clock = f"{hour:02}:{minute:02}:{whole_second:02}"
+    return f"{WEEKDAYS[weekday]}, {day:02} {MONTHS[month - 1]} {year:04} {clock} GMT"
