@@ -7,7 +7,17 @@ import pytest
 import trio
 import trustme
 
+from adsum.catalog.definitions import CheckKind
+from adsum.health_checks import kinds
 from tests.health_checks.support import Bench
+
+RUN = ("script", "docker", "http", "tcp", "udp", "grpc", "h2ping", "os_service")
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _loaded_kinds() -> None:
+    """A task that waits for the thread that loads looks as if it were at rest, and clocks would be moved."""
+    kinds.LOADED.update({CheckKind(name): kinds.load(CheckKind(name)) for name in RUN})
 
 
 @pytest.fixture

@@ -9,9 +9,10 @@ import trio
 import trio.testing
 
 from adsum.catalog.definitions import CheckDefinition, CheckKind, Status
-from adsum.health_checks import runner as runner_module
+from adsum.health_checks import kinds
 from adsum.health_checks.attempt import Surroundings
 from adsum.health_checks.runner import CheckResult, Options, Runner
+from adsum.health_checks.tcp import TcpAttempt
 from adsum.now import MILLISECOND
 from tests.health_checks.support import Bench, listen_only
 
@@ -58,13 +59,38 @@ class Reports:
 @pytest.fixture
 def gate(monkeypatch: pytest.MonkeyPatch) -> Gate:
     gate = Gate()
-    monkeypatch.setattr(runner_module, "KINDS", dict.fromkeys(CheckKind, gate))
+    monkeypatch.setattr(kinds, "LOADED", dict.fromkeys(CheckKind, gate))
     return gate
 
 
 @pytest.fixture
 def reports() -> Reports:
     return Reports()
+
+
+async def test_kind_is_loaded_once_by_the_first_of_its_checks(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    loads: list[CheckKind] = []
+
+    def load(kind: CheckKind) -> kinds.Kind:
+        loads.append(kind)
+        return TcpAttempt
+
+    monkeypatch.setattr(kinds, "LOADED", {})
+    monkeypatch.setattr(kinds, "load", load)
+    runner = bench.runner()
+    definition = CheckDefinition(tcp=f"127.0.0.1:{await bench.serve(listen_only)}")
+    results = []
+
+    async def check() -> None:
+        results.append((await runner.run_once(definition)).status)
+
+    async with trio.open_nursery() as nursery:
+        for _ in range(3):
+            nursery.start_soon(check)
+    assert results == [Status.PASSING] * 3
+    assert loads == [CheckKind.TCP]
 
 
 async def test_result_comes_by_report_with_its_run(

@@ -17,8 +17,8 @@ from dataclasses import field
 import trio
 
 from adsum.catalog.definitions import CheckDefinition, CheckKind, Status
+from adsum.health_checks import kinds
 from adsum.health_checks.attempt import (
-    Attempt,
     CheckFailed,
     CheckResult,
     Counters,
@@ -26,14 +26,6 @@ from adsum.health_checks.attempt import (
     Surroundings,
     critical,
 )
-from adsum.health_checks.docker import DockerAttempt
-from adsum.health_checks.grpc import GrpcAttempt
-from adsum.health_checks.h2ping import H2PingAttempt
-from adsum.health_checks.http import HttpAttempt
-from adsum.health_checks.os_service import OsServiceAttempt
-from adsum.health_checks.script import ScriptAttempt
-from adsum.health_checks.tcp import TcpAttempt
-from adsum.health_checks.udp import UdpAttempt
 from adsum.mutable import dataclass
 from adsum.now import SECOND
 from adsum.observe.system_errors import is_shortage, told
@@ -44,16 +36,6 @@ log = logging.getLogger("adsum.health_checks")
 
 Report = Callable[[str, int, CheckResult], None]
 
-KINDS: dict[CheckKind, Callable[[CheckDefinition, Surroundings], Attempt]] = {
-    CheckKind.HTTP: HttpAttempt,
-    CheckKind.TCP: TcpAttempt,
-    CheckKind.UDP: UdpAttempt,
-    CheckKind.GRPC: GrpcAttempt,
-    CheckKind.H2PING: H2PingAttempt,
-    CheckKind.SCRIPT: ScriptAttempt,
-    CheckKind.DOCKER: DockerAttempt,
-    CheckKind.OS_SERVICE: OsServiceAttempt,
-}
 FAILURE_CHARACTERS_MAX = 4096  # an error may quote a URL that the target chose
 LOG_PAUSE_S = 60.0  # one stack trace a minute says as much as a thousand
 PROCESS_KINDS = frozenset((CheckKind.SCRIPT, CheckKind.OS_SERVICE))
@@ -128,10 +110,8 @@ class Runner:
         return result
 
     async def _attempt(self, definition: CheckDefinition) -> CheckResult:
-        make = KINDS.get(definition.kind)
-        if make is None:
-            raise CheckFailed(f'a check of type "{definition.kind}" is not one that can be run')
-        attempt = make(definition, self._surroundings)
+        kind = await kinds.get(definition.kind)
+        attempt = kind(definition, self._surroundings)
         with trio.move_on_after(definition.effective_timeout_ns / SECOND):
             return await attempt.run()
         self.counters.timeouts += 1
