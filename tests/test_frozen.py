@@ -76,11 +76,12 @@ ASKED: dict[str, Callable[[Classes], object]] = {
     "fields": lambda of: [each.name for each in dataclasses.fields(of[2])],
     "pattern": lambda of: (of[1].__match_args__, of[2].__match_args__),
     "slots": lambda of: (of[1].__slots__, of[2].__slots__, hasattr(of[1](1), "__dict__")),
-    "signature, once one was made": lambda of: (place(of), str(inspect.signature(of[2])))[1],
+    "signature, once two were made": lambda of: (place(of), place(of), str(inspect.signature(of[2])))[2],
     "copy": lambda of: repr(copy.copy(place(of))),
     "deep copy": lambda of: copy.deepcopy(place(of, tags={"a": "b"})).tags,
     "default made anew": lambda of: place(of).tags is place(of).tags,
     "doc": lambda of: of[2].__doc__,
+    "by name": lambda of: repr(of[1](y=1, x=2)),
 }
 
 REFUSED: dict[str, Callable[[Classes], object]] = {
@@ -88,22 +89,35 @@ REFUSED: dict[str, Callable[[Classes], object]] = {
     "delete": lambda of: delattr(of[1](1), "x"),
     "missing": lambda of: of[1](),
     "unknown": lambda of: of[1](1, z=2),
+    "too many": lambda of: of[1](1, 2, 3),
+    "twice": lambda of: of[1](1, x=2),
     "by position": lambda of: of[2](of[1](1)),
     "hash of a dict": lambda of: hash(place(of)),
 }
 
 
+def made_before(instances: int) -> Classes:
+    """Classes of which so many instances were made: `__init__` is compiled for the second."""
+    ours = declared(adsum.frozen.dataclass)
+    for _ in range(instances):
+        ours[0](), place(ours)
+    return ours
+
+
+@pytest.mark.parametrize("instances", [0, 1, 2])
 @pytest.mark.parametrize("asked", ASKED)
-def test_says_what_the_standard_library_says(asked: str) -> None:
-    assert ASKED[asked](OURS) == ASKED[asked](STANDARD)
+def test_says_what_the_standard_library_says(asked: str, instances: int) -> None:
+    assert ASKED[asked](made_before(instances)) == ASKED[asked](STANDARD)
 
 
+@pytest.mark.parametrize("instances", [0, 1, 2])
 @pytest.mark.parametrize("refused", REFUSED)
-def test_refuses_what_the_standard_library_refuses(refused: str) -> None:
+def test_refuses_what_the_standard_library_refuses(refused: str, instances: int) -> None:
+    ours_made = made_before(instances)
     with pytest.raises((TypeError, FrozenInstanceError)) as standard:
         REFUSED[refused](STANDARD)
     with pytest.raises(standard.type) as ours:
-        REFUSED[refused](OURS)
+        REFUSED[refused](ours_made)
     assert str(ours.value) == str(standard.value)
 
 

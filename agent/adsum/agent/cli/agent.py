@@ -21,13 +21,13 @@ from adsum.agent.config.load import load
 def run(call: Call) -> int:
     if wants_help(call.words):
         raise HelpWanted
+    gc.disable()  # as while this was loaded; the agent enables it when it is up
     try:
         paths, flags = parse_agent_flags(call.words)
         loaded = load(paths, flags)
     except (ConfigErrors, FlagError) as problem:
         print(f"The agent did not start:\n{problem}", file=sys.stderr)
         return USAGE if isinstance(problem, FlagError) else FAILURE
-    gc.disable()  # loading makes little garbage and much to look through; the agent enables it when it is up
     from adsum.agent.run import run_agent  # trio and every room behind it, only now
 
     if isinstance(sys.stdout, ClosedOutput):

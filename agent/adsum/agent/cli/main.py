@@ -8,6 +8,7 @@ one sentence and an exit status: 1 failed, 2 not understood, 3 not found, 4 no a
 from __future__ import annotations
 
 import errno
+import gc
 import os
 import sys
 from collections.abc import Sequence
@@ -158,7 +159,9 @@ def _unknown(name: str, known: Sequence[str]) -> UsageError:
 
 def load_command(name: str) -> Command:
     module = name.replace(" ", "_").replace("-", "_")
+    gc.disable()  # loading makes little garbage and much to look through
     command: Command = import_module(f"adsum.agent.cli.{module}").COMMAND
+    gc.enable()
     return command
 
 
