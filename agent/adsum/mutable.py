@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from adsum.frozen import compared, completed, equality, slotted
+from adsum.frozen import Fields, compared, equality, made
 
 if TYPE_CHECKING:
     from dataclasses import dataclass as dataclass
@@ -17,9 +17,12 @@ else:
 
     def dataclass(*, slots: bool, kw_only: bool = False, eq: bool = True) -> Callable[[type], type]:
         assert slots
-        return lambda cls: _made(cls, kw_only=kw_only, eq=eq)
+        return lambda cls: made(cls, _compared_methods if eq else _no_methods, kw_only=kw_only)
 
 
-def _made(cls: type, *, kw_only: bool, eq: bool) -> type:
-    bare, fields = slotted(cls, kw_only=kw_only)
-    return completed(bare, fields, {"__eq__": equality(compared(fields)), "__hash__": None} if eq else {})
+def _compared_methods(fields: Fields) -> dict[str, object]:
+    return {"__eq__": equality(compared(fields)), "__hash__": None}
+
+
+def _no_methods(_fields: Fields) -> dict[str, object]:
+    return {}
