@@ -29,9 +29,9 @@ from adsum.agent.roll import Roll
 from adsum.agent.roll_call import own_profile
 from adsum.agent.settings import Settings
 from adsum.agent.watches import Watches
-from adsum.api import endpoints
 from adsum.api.answers import EVERYWHERE
 from adsum.api.door import Refused
+from adsum.api.endpoints import Endpoints
 from adsum.api.rendering import ApiCounters
 from adsum.api.request import Headers, Request
 from adsum.api.response import Response
@@ -258,8 +258,9 @@ class Asker:
         self.counters = ApiCounters()
         self.log_stream = LogStream(logging.INFO, LogCounters())
         self.metrics = Exposition(sources(self.agent.view), self.agent.config.telemetry)
-        routes = endpoints.routes(self.agent, Random(0), self.counters, self.metrics, self.log_stream)
-        self.router = Router(routes, HttpRules(response_headers=EVERYWHERE))
+        endpoints = Endpoints(self.agent, Random(0), self.counters, self.metrics, self.log_stream)
+        rules = HttpRules(response_headers=EVERYWHERE)
+        self.router = Router(endpoints.routes(), rules, families=endpoints.families())
 
     async def ask(
         self,

@@ -164,6 +164,25 @@ async def test_configured_headers_are_on_every_answer() -> None:
         assert b"X-Site: a\r\n" in answer.head(gzip=False)
 
 
+async def test_a_family_is_made_once_by_who_asks_it_first() -> None:
+    made = []
+
+    def family() -> list[Route]:
+        made.append("family")
+        return [Route(("GET",), "/v1/event/list", echo), Route(("GET",), "/v1/resolve/", echo, rest=True)]
+
+    router = Router(ROUTES, families={"/v1/event/": family, "/v1/resolve": family})
+
+    async def status(target: bytes) -> int:
+        return (await router.answer(Request("GET", target))).status
+
+    assert [await status(b"/v1/status/leader"), await status(b"/nope")] == [200, 404]
+    assert made == []
+    assert [await status(b"/v1/event/nope"), await status(b"/v1/event/list")] == [404, 200]
+    assert [await status(b"/v1/resolve"), await status(b"/v1/resolve/web")] == [200, 200]
+    assert made == ["family"]
+
+
 async def test_ids_without_number_leave_no_trace() -> None:
     router = Router(ROUTES)
     for number in range(10_000):

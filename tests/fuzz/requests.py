@@ -7,7 +7,7 @@ from __future__ import annotations
 import logging
 from random import Random
 
-from adsum.api import endpoints
+from adsum.api.endpoints import Endpoints
 from adsum.api.rendering import ApiCounters
 from adsum.api.router import Route
 from adsum.observe.exposition import Exposition
@@ -196,4 +196,6 @@ def every_route() -> list[Route]:
     agent = FakeAgent()
     metrics = Exposition(sources(agent.view), agent.config.telemetry)
     log_stream = LogStream(logging.INFO, LogCounters())
-    return endpoints.routes(agent, Random(0), ApiCounters(), metrics, log_stream)
+    endpoints = Endpoints(agent, Random(0), ApiCounters(), metrics, log_stream)
+    families = dict.fromkeys(endpoints.families().values())  # each once, in its order
+    return [*endpoints.routes(), *(route for family in families for route in family())]

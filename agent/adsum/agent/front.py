@@ -19,9 +19,10 @@ from adsum.agent import no_leader, translate
 from adsum.agent.config.config import Config
 from adsum.agent.file_limit import Division
 from adsum.agent.running import RunningAgent
-from adsum.api import endpoints, server, standing
+from adsum.api import server, standing
 from adsum.api.answers import EVERYWHERE
 from adsum.api.browser import BrowserRules
+from adsum.api.endpoints import Endpoints
 from adsum.api.limits import HttpCounters, HttpLimits
 from adsum.api.rendering import ApiCounters
 from adsum.api.router import HttpRules, Router
@@ -83,8 +84,8 @@ async def serve(
     metrics = Exposition(_sources(agent, observed, http, api, checks), config.telemetry, agent.node.faults)
     nursery.start_soon(metrics.keep_intervals)
     nursery.start_soon(no_leader.remind, agent)
-    routes = endpoints.routes(agent, random, api, metrics, observed.stream)
-    router = Router(routes, http_rules(config), http)
+    endpoints = Endpoints(agent, random, api, metrics, observed.stream)
+    router = Router(endpoints.routes(), http_rules(config), http, endpoints.families())
     limits = HttpLimits(
         handshake_timeout_s=config.limits.https_handshake_timeout_ns / SECOND,
         connections_per_client_max=config.limits.http_max_conns_per_client,

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import ipaddress
 import logging
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import field
 from typing import NamedTuple
 
@@ -68,6 +68,11 @@ class HttpRules:
     browser: BrowserRules = field(default_factory=BrowserRules)
 
 
+# By the beginning of their paths; made, once, when the first of them is asked. One family may have several
+# beginnings, and no path has two.
+Families = Mapping[str, Callable[[], list[Route]]]
+
+
 class Match(NamedTuple):
     route: Route | None
     rest: str
@@ -78,21 +83,31 @@ class Match(NamedTuple):
 class Router:
     def __init__(
         self,
-        routes: list[Route] | tuple[Route, ...],
+        routes: Sequence[Route],
         rules: HttpRules | None = None,
         counters: HttpCounters | None = None,
+        families: Families | None = None,
     ) -> None:
-        self._exact = {route.path: route for route in routes if not route.rest}
-        self._prefixes = {route.path: route for route in routes if route.rest}
-        assert len(self._exact) + len(self._prefixes) == len(routes), "two routes share a path"
-        assert all(path.startswith("/") for path in (*self._exact, *self._prefixes))
-        assert all(path.endswith("/") for path in self._prefixes)
-        self._depth_max = max((path.count("/") for path in self._prefixes), default=0)
+        self._exact: dict[str, Route] = {}
+        self._prefixes: dict[str, Route] = {}
+        self._depth_max = 0
+        self._add(routes)
+        self._families = dict(families or {})
         self._counters = HttpCounters() if counters is None else counters
         self._complaints = Complaints(logger)
         self._rules = HttpRules() if rules is None else rules
         self._site_headers = encode_headers(self._rules.response_headers)
         self._matches: dict[bytes, Match] = {}
+
+    def _add(self, routes: Sequence[Route]) -> None:
+        """In time for every path that they answer: what was asked before is not looked at again."""
+        known = len(self._exact) + len(self._prefixes)
+        self._exact |= {route.path: route for route in routes if not route.rest}
+        self._prefixes |= {route.path: route for route in routes if route.rest}
+        assert len(self._exact) + len(self._prefixes) == known + len(routes), "two routes share a path"
+        assert all(route.path.startswith("/") for route in routes)
+        assert all(path.endswith("/") for path in self._prefixes)
+        self._depth_max = max((path.count("/") for path in self._prefixes), default=0)
 
     async def answer(self, request: Request) -> Response:
         try:
@@ -149,6 +164,8 @@ class Router:
         )
 
     def _find_route(self, path: str) -> tuple[Route | None, str]:
+        if beginning := next(filter(path.startswith, self._families), None):
+            self._add_family(self._families[beginning])
         if path in self._exact:
             return self._exact[path], ""
         if path + "/" in self._prefixes:  # Consul redirects `/v1/kv?keys` to `/v1/kv/?keys`
@@ -160,6 +177,10 @@ class Router:
                 break
             found = self._prefixes.get(path[:end], found)
         return (found, path[len(found.path) :]) if found else (None, "")
+
+    def _add_family(self, make: Callable[[], list[Route]]) -> None:
+        self._families = {begins: other for begins, other in self._families.items() if other != make}
+        self._add(make())
 
     def _check_write(self, request: Request, route: Route) -> None:
         allowed = self._rules.allow_write_http_from

@@ -1,7 +1,7 @@
 """Metrics in the two forms that are asked for: Prometheus' text, and Consul's JSON of `/v1/agent/metrics`.
 
-prometheus-client, and the table of what it is told, are imported when the first scraper comes: they cost 15 ms
-of start and 3 MB that an agent nobody scrapes need not pay.
+prometheus-client, and the table of what it is told, are imported when the first scraper comes: they cost
+15 ms of start and 3 MB that an agent nobody scrapes need not pay.
 
 The JSON is about the last complete interval of ten seconds, as Consul's is. For that, the counters are read
 every ten seconds and the difference told. We count events and not how long each took, so what Consul times is
