@@ -18,8 +18,8 @@ from adsum.api.router import Handler, Refusal, Route
 from adsum.api.turns import in_turns
 from adsum.catalog.decode import decode_check
 from adsum.catalog.definitions import BadDefinition, Status
-from adsum.catalog.filter_fields import CHECK, PlacedCheck
 from adsum.catalog.local import OwnCheck
+from adsum.catalog.placed_check import PlacedCheck
 from adsum.catalog.spelling import canonical_key
 from adsum.catalog.validate import validate_check
 
@@ -58,7 +58,7 @@ class AgentChecks:
     def _wanted(self, query: Query) -> list[tuple[str, OwnCheck]]:
         own = self._agent.own
         found = list(own.checks.items())
-        is_wanted = filter_test(query, CHECK)
+        is_wanted = filter_test(query, "check")
         if is_wanted is None:
             return found
         name = own.settings.node_name

@@ -26,7 +26,6 @@ from adsum.api.router import Refusal, Route
 from adsum.api.turns import in_turns
 from adsum.catalog.decode import decode_service
 from adsum.catalog.definitions import BadDefinition, CheckDefinition, ServiceDefinition
-from adsum.catalog.filter_fields import NODE_SERVICE
 from adsum.catalog.indexes import Family, Topic
 from adsum.catalog.local import OwnService, published_service
 from adsum.catalog.tagged import with_family_addresses
@@ -111,7 +110,7 @@ class AgentServices:
 
     def _wanted(self, query: Query) -> list[tuple[str, OwnService]]:
         found = list(self._agent.own.services.items())
-        is_wanted = filter_test(query, NODE_SERVICE)
+        is_wanted = filter_test(query, "node_service")
         if is_wanted is None:
             return found
         return [each for each in found if is_wanted(published_service(each[1].definition))]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING
 
 from adsum.api import mesh, parameters, shapes
 from adsum.api.answers import json_answer
@@ -14,10 +15,11 @@ from adsum.api.rendering import Read
 from adsum.api.request import Query, Request
 from adsum.api.response import Response
 from adsum.api.router import Route
-from adsum.catalog.filter import Test
-from adsum.catalog.filter_fields import NODE, NODE_SERVICE, SERVICE_NODE
 from adsum.catalog.indexes import Family, Topic
 from adsum.catalog.view import Host, Instance
+
+if TYPE_CHECKING:
+    from adsum.catalog.filter import Test
 
 
 def routes(agent: Agent, reads: Reads) -> list[Route]:
@@ -50,7 +52,7 @@ def nodes(agent: Agent, query: Query, _rest: str) -> Read:
     nearness = Nearness(agent, query)
 
     def render() -> bytes:
-        is_wanted = filter_test(query, NODE)
+        is_wanted = filter_test(query, "node")
         found = (
             host
             for host in view.nodes()
@@ -68,7 +70,7 @@ def services(agent: Agent, query: Query, _rest: str) -> Read:
     view = agent.view
 
     def render() -> bytes:
-        tests, tags_by_name = instance_tests(query, SERVICE_NODE), {}
+        tests, tags_by_name = instance_tests(query, "service_node"), {}
         for name in view.service_names():
             found = list(passing(view.instances(name), tests))
             if found:
@@ -119,7 +121,7 @@ def _instances(
     nearness = Nearness(agent, query)
 
     def render() -> bytes:
-        tests = instance_tests(query, SERVICE_NODE)
+        tests = instance_tests(query, "service_node")
         ordered = nearness.order(passing(find(), tests), lambda instance: instance.host.name)
         return shapes.list_of(map(shapes.service_node_fragment, ordered))
 
@@ -138,7 +140,7 @@ def _node(
     view, name = agent.view, named(rest, "Missing node name")
 
     def render() -> bytes:
-        is_wanted = filter_test(query, NODE_SERVICE)
+        is_wanted = filter_test(query, "node_service")
         host = view.node(name)
         return missing if host is None else shown(host, _services_on(host, is_wanted))
 

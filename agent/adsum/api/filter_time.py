@@ -28,7 +28,7 @@ import trio
 from adsum.allowance import Allowance
 from adsum.api.response import HeaderList
 from adsum.api.router import Refusal
-from adsum.catalog.filter_grammar import BadFilter, TooCostly
+from adsum.catalog.bad_filter import BadFilter, TooCostly
 from adsum.now import MILLISECOND, SECOND
 
 if TYPE_CHECKING:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
+from typing import TYPE_CHECKING
 
 from adsum.api import mesh, parameters, shapes
 from adsum.api.blocking import Reads
@@ -13,11 +14,13 @@ from adsum.api.rendering import Read
 from adsum.api.request import Query
 from adsum.api.router import Route
 from adsum.catalog.definitions import Status
-from adsum.catalog.filter import Test
-from adsum.catalog.filter_fields import CHECK, HEALTH_ENTRY, PlacedCheck
 from adsum.catalog.indexes import Family, Topic
 from adsum.catalog.model import Check
+from adsum.catalog.placed_check import PlacedCheck
 from adsum.catalog.view import ANY_STATE, Host, Instance, Row
+
+if TYPE_CHECKING:
+    from adsum.catalog.filter import Test
 
 # Newer clients look for it, to tell this from Consul's streaming.
 BACKEND = (("X-Consul-Query-Backend", "blocking-query"),)
@@ -51,7 +54,7 @@ def of_ingress(_agent: Agent, query: Query, rest: str) -> Read:
     named(rest, "Missing service name")
 
     def render() -> bytes:
-        filter_test(query, HEALTH_ENTRY)
+        filter_test(query, "health_entry")
         return b"[]"
 
     return Read((Topic(Family.SERVICES),), render)
@@ -69,7 +72,7 @@ def checks_of_service(agent: Agent, query: Query, rest: str) -> Read:
     topics, nearness = (Topic(Family.HEALTH, name.lower()),), Nearness(agent, query)
     return Read(
         topics,
-        lambda: _listed(nearness.order(found(), _node_of_check), filter_test(query, CHECK)),
+        lambda: _listed(nearness.order(found(), _node_of_check), filter_test(query, "check")),
         is_by_distance=nearness.is_asked_for,
     )
 
@@ -82,7 +85,7 @@ def checks_of_node(agent: Agent, query: Query, rest: str) -> Read:
         return [(host, row) for row in host.checks] if host is not None else ()
 
     topics = (Topic(Family.NODE_CHECKS, name.lower()),)
-    return Read(topics, lambda: _listed(found(), filter_test(query, CHECK)))
+    return Read(topics, lambda: _listed(found(), filter_test(query, "check")))
 
 
 def checks_in_state(agent: Agent, query: Query, rest: str) -> Read:
@@ -100,7 +103,7 @@ def checks_in_state(agent: Agent, query: Query, rest: str) -> Read:
                         yield host, row
 
     def render() -> bytes:
-        is_wanted = filter_test(query, CHECK)
+        is_wanted = filter_test(query, "check")
         is_whole = state == ANY_STATE and is_wanted_host is None and is_wanted is None
         if is_whole and not nearness.is_asked_for:
             return shapes.list_of([each for host in view.nodes() for each in shapes.checks_of_host(host)])
@@ -126,7 +129,7 @@ def _node_of_check(placed: tuple[Host, Row[Check]]) -> str:
 
 
 def _entry_tests(query: Query) -> list[Test]:
-    tests: list[Test] = [*instance_tests(query, HEALTH_ENTRY)]
+    tests: list[Test] = [*instance_tests(query, "health_entry")]
     if parameters.is_true_or_empty(query, "passing"):
         tests.append(_is_passing)
     return tests

@@ -8,13 +8,16 @@ nothing but speed.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from adsum.api import parameters
 from adsum.api.request import Query
 from adsum.api.router import Refusal
-from adsum.catalog.filter import Fields, Test, compile_filter
 from adsum.catalog.view import Host, Instance
+
+if TYPE_CHECKING:
+    from adsum.catalog.filter import Test
+    from adsum.catalog.filter_fields import Items
 
 Item = TypeVar("Item")
 
@@ -27,11 +30,16 @@ def named(rest: str, sentence: str) -> str:
     return rest
 
 
-def filter_test(query: Query, fields: Fields) -> Test | None:
+def filter_test(query: Query, items: Items) -> Test | None:
     """For one look at the items, before the first of them: a wrong filter is refused even where there is
     nothing. Raises `BadFilter`, as the test itself does when it gets too costly."""
     expression = query.first("filter")
-    return compile_filter(expression, fields) if expression else None
+    if not expression:
+        return None
+    from adsum.catalog.filter import compile_filter  # 2 ms, once, for who filters
+    from adsum.catalog.filter_fields import TABLES
+
+    return compile_filter(expression, TABLES[items])
 
 
 def host_test(query: Query) -> Callable[[Host], bool] | None:
@@ -41,9 +49,9 @@ def host_test(query: Query) -> Callable[[Host], bool] | None:
     return lambda host: _has_meta(host.node.value.meta, wanted)
 
 
-def instance_tests(query: Query, fields: Fields) -> list[Callable[[Instance], bool]]:
+def instance_tests(query: Query, items: Items) -> list[Callable[[Instance], bool]]:
     is_wanted_host = host_test(query)
-    is_wanted = filter_test(query, fields)
+    is_wanted = filter_test(query, items)
     tags = frozenset(tag.lower() for tag in query.all("tag"))
     tests: list[Callable[[Instance], bool]] = []
     if tags:

@@ -26,7 +26,7 @@ from adsum import frozen, mutable
 from adsum.api import shapes
 from adsum.api.filter_time import FilterTime, NoTimeLeft
 from adsum.api.response import Body, HeaderList, Response, json_body
-from adsum.catalog.filter_grammar import BadFilter
+from adsum.catalog.bad_filter import BadFilter
 from adsum.catalog.indexes import Indexes, Topic
 
 QUERIES_MAX = 4096

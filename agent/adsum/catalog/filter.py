@@ -18,13 +18,12 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from adsum.catalog.bad_filter import BadFilter, TooCostly
 from adsum.catalog.filter_grammar import (
-    BadFilter,
     Either,
     Every,
     Match,
     Not,
-    TooCostly,
     Tree,
     Verb,
     parse_filter,

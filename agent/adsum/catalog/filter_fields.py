@@ -16,18 +16,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any, NamedTuple
+from typing import Any, Literal
 
 from adsum.catalog.filter import Field, Fields, Flag, Group, GroupMap, Groups, Number, Text, TextMap, Texts
-from adsum.catalog.model import Check, Node, Service
+from adsum.catalog.model import Node, Service
+from adsum.catalog.placed_check import PlacedCheck
 from adsum.catalog.view import Instance
-
-
-class PlacedCheck(NamedTuple):
-    """A check with the node it is on, which it does not know itself."""
-
-    node_name: str
-    check: Check
 
 
 def _text(name: str) -> Text:
@@ -180,4 +174,13 @@ SERVICE_NODE: Fields = {
         ("ServiceName" if name == "Service" else f"Service{name}"): _of(_service, field)
         for name, field in NODE_SERVICE.items()
     },
+}
+
+Items = Literal["node", "service_node", "node_service", "check", "health_entry"]
+TABLES: dict[Items, Fields] = {
+    "node": NODE,
+    "service_node": SERVICE_NODE,
+    "node_service": NODE_SERVICE,
+    "check": CHECK,
+    "health_entry": HEALTH_ENTRY,
 }

@@ -19,6 +19,7 @@ import enum
 import re
 from collections.abc import Callable
 
+from adsum.catalog.bad_filter import BadFilter
 from adsum.catalog.go_literals import BadLiteral, unescape
 from adsum.frozen import dataclass
 
@@ -32,18 +33,6 @@ NAME_REST = re.compile(r"[a-zA-Z0-9_]*")
 DIGITS = re.compile(r"[0-9]*")
 DIGIT_BUT_ZERO = re.compile(r"[1-9]")
 SPACE_EXPECTED = r"[ \t\r\n]"
-PREFIX = "Failed to create boolean expression evaluator: "
-
-
-class BadFilter(ValueError):
-    """The caller's expression cannot be used; the message is the answer's body, in Consul's words."""
-
-    def __init__(self, sentence: str) -> None:
-        super().__init__(PREFIX + sentence)
-
-
-class TooCostly(BadFilter):
-    """It can be read, but not be applied to so much for what it may cost."""
 
 
 class Verb(enum.Enum):
