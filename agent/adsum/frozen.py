@@ -85,9 +85,10 @@ class _StandardFields:
         declared = {each.name: each.declared for each in self._fields if each.declared is not MISSING}
         body = {"__annotations__": owner.__annotations__, "__module__": owner.__module__, **declared}
         kw_only = any(each.kw_only for each in self._fields)
-        standard: Any = dataclasses.dataclass(kw_only=kw_only)(type(owner.__name__, (), body))
-        setattr(owner, "__dataclass_fields__", standard.__dataclass_fields__)  # noqa: B010
-        return standard.__dataclass_fields__
+        standard = dataclasses.dataclass(init=False, repr=False, eq=False, kw_only=kw_only)
+        found: object = standard(type(owner.__name__, (), body)).__dataclass_fields__  # type: ignore[attr-defined]
+        setattr(owner, "__dataclass_fields__", found)  # noqa: B010
+        return found
 
 
 def _frozen_methods(fields: Fields) -> dict[str, object]:

@@ -297,7 +297,7 @@ class _Builder:
 
 def _without_mute_https(config: Config) -> Config:
     """Test harnesses set the port and no certificate: with nothing to show, nothing listens."""
-    if config.has_https_certificate:
+    if config.has_https_certificate or config.ports.https == DISABLED:
         return config
     return replace(config, ports=replace(config.ports, https=DISABLED))
 
