@@ -19,11 +19,18 @@ from adsum.agent.config.load import load
 
 
 def run(call: Call) -> int:
-    if wants_help(call.words):
-        raise HelpWanted
-    gc.disable()  # as while this was loaded; the agent enables it when it is up
+    gc.disable()  # first of all, else what was just loaded is looked through; an agent that is up enables it
     try:
-        paths, flags = parse_agent_flags(call.words)
+        return _start(call.words)
+    finally:
+        gc.enable()
+
+
+def _start(words: Sequence[str]) -> int:
+    if wants_help(words):
+        raise HelpWanted
+    try:
+        paths, flags = parse_agent_flags(words)
         loaded = load(paths, flags)
     except (ConfigErrors, FlagError) as problem:
         print(f"The agent did not start:\n{problem}", file=sys.stderr)

@@ -19,6 +19,7 @@ from itertools import takewhile
 from adsum.agent.cli.command import (
     FAILURE,
     USAGE,
+    Call,
     Command,
     Failed,
     HelpWanted,
@@ -125,16 +126,26 @@ def _run(words: list[str]) -> int:
     rest = words[len(name.split()) :]
     if name not in COMMANDS:
         return _overview(name, wants_help=wants_help or rest[:1] in HELP_WORDS)
-    command = load_command(name)
     try:
-        return command.run(parse(command, ["-h"] if wants_help else rest))
+        command, call = _understood(name, ["-h"] if wants_help else rest)
+        return command.run(call)
     except HelpWanted:
         from adsum.agent.cli.help import describe
 
-        print(describe(name, COMMANDS[name], command))
+        print(describe(name, COMMANDS[name], load_command(name)))
         return 0
     except UsageError as problem:
         raise UsageError(f"{name}: {problem}\nTry `adsum {name} -h`.") from None
+
+
+def _understood(name: str, words: Sequence[str]) -> tuple[Command, Call]:
+    """Loading makes little garbage and much to look through."""
+    gc.disable()
+    try:
+        command = load_command(name)
+        return command, parse(command, words)
+    finally:
+        gc.enable()
 
 
 def find_command(words: Sequence[str]) -> str:
@@ -159,9 +170,7 @@ def _unknown(name: str, known: Sequence[str]) -> UsageError:
 
 def load_command(name: str) -> Command:
     module = name.replace(" ", "_").replace("-", "_")
-    gc.disable()  # loading makes little garbage and much to look through
     command: Command = import_module(f"adsum.agent.cli.{module}").COMMAND
-    gc.enable()
     return command
 
 
