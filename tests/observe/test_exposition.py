@@ -186,6 +186,30 @@ def test_prometheus_client_is_loaded_by_the_first_scrape_only() -> None:
     assert subprocess.run([sys.executable, "-c", script], check=False).returncode == 0
 
 
+LOADED_WHERE = """
+import sys, threading, trio
+from adsum.observe.exposition import Exposition
+from adsum.agent.config.config import Telemetry
+from adsum.catalog.view import View
+from adsum.now import Now
+from tests.observe.support import sources
+
+class Watcher:
+    def find_spec(self, name, path=None, target=None):
+        if name.startswith("prometheus_client") or name == "adsum.observe.metrics":
+            is_loop = threading.current_thread() is threading.main_thread()
+            print(f"{name} by the loop" if is_loop else "by a thread")
+
+sys.meta_path.insert(0, Watcher())
+trio.run(Exposition(sources(View(Now(0, 1_000), tag=1)), Telemetry()).scraped)
+"""
+
+
+def test_the_loop_goes_on_while_the_first_scrape_loads() -> None:
+    done = subprocess.run([sys.executable, "-c", LOADED_WHERE], capture_output=True, text=True, check=True)
+    assert set(done.stdout.splitlines()) == {"by a thread"}
+
+
 def test_promtool_finds_no_fault_with_our_own_series(debian_tool: Callable[[str], str]) -> None:
     text = Exposition(sources(), Telemetry()).prometheus()
     command = [debian_tool("promtool"), "check", "metrics"]

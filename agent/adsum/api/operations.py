@@ -132,7 +132,7 @@ class Operations:
         return json_answer(self._agent, request, self._metrics.consul())
 
     async def scrape(self, _request: Request, _rest: str) -> Response:
-        return Response(body=self._metrics.prometheus(), content_type=PROMETHEUS_TYPE)
+        return Response(body=await self._metrics.scraped(), content_type=PROMETHEUS_TYPE)
 
     async def front_page(self, _request: Request, _rest: str) -> Response:
         return text(200, "Consul Agent")

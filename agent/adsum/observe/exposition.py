@@ -1,7 +1,7 @@
 """Metrics in the two forms that are asked for: Prometheus' text, and Consul's JSON of `/v1/agent/metrics`.
 
-prometheus-client, and the table of what it is told, are imported when the first scraper comes: they cost
-15 ms of start and 3 MB that an agent nobody scrapes need not pay.
+prometheus-client, and the table of what it is told, are imported when the first scraper comes, in a thread:
+they cost 15 ms of start and 3 MB that an agent nobody scrapes need not pay, and the loop could not answer.
 
 The JSON is about the last complete interval of ten seconds, as Consul's is. For that, the counters are read
 every ten seconds and the difference told. We count events and not how long each took, so what Consul times is
@@ -42,10 +42,16 @@ class Exposition:
         self._faults = faults or Faults()
         self._prefix = telemetry.metrics_prefix
         self._series = [each for each in CONSUL if _is_wanted(f"{self._prefix}.{each.name}", telemetry)]
+        self._own: tuple[Series, ...] = ()  # until the first scrape
         self._registry: CollectorRegistry | None = None
         self._before = self._last = self._snapshot()
 
     # For Prometheus.
+
+    async def scraped(self) -> bytes:
+        if self._registry is None:
+            self._registry = await trio.to_thread.run_sync(self._registered)
+        return self.prometheus()
 
     def prometheus(self) -> bytes:
         from prometheus_client.exposition import generate_latest
@@ -55,8 +61,12 @@ class Exposition:
         return generate_latest(self._registry)
 
     def _registered(self) -> CollectorRegistry:
-        from prometheus_client import CollectorRegistry, GCCollector
+        from prometheus_client import GCCollector
+        from prometheus_client.core import CollectorRegistry
 
+        from adsum.observe.metrics import ADSUM
+
+        self._own = ADSUM
         registry = CollectorRegistry()
         registry.register(self)
         GCCollector(registry=registry)
@@ -64,9 +74,7 @@ class Exposition:
 
     def collect(self) -> Iterator[Metric]:
         """Called by prometheus-client."""
-        from adsum.observe.metrics import ADSUM
-
-        for series, reading in self._readings(ADSUM):
+        for series, reading in self._readings(self._own):
             yield _family(series, series.name, reading)
         for series, reading in self._readings(self._series):
             yield _consul_family(series, self._flat_name(series), _labelled(reading))
