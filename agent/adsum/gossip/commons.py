@@ -73,7 +73,7 @@ class Commons:
         self.me = Me(identity, now.monotonic_ns, settings.probe_interval_ns)
         self.roster = Roster(random, members_max=settings.members_max)
         self.health = Health()
-        self.guard = Guard(settings.probe_interval_ns)
+        self.guard = Guard(settings.probe_interval_ns, now.monotonic_ns)
         self.clocks = Clocks(settings.build_wall_ms, self.roster.generations)
         self.broadcasts = Broadcasts(
             members_max=settings.members_max, retransmit_mult=settings.retransmit_mult
@@ -90,7 +90,6 @@ class Commons:
         self.digest: Callable[[], int]  # of the roster, as pings and acks carry it; `sync` knows how
         self.hears: Hears | None = None  # the claim in hand; None while nobody tells us anything
         self.tells_on = True  # off while a newcomer is told what everybody else knows
-        self.probed_ns = now.monotonic_ns  # when anybody last asked whether I live
         self._sequence = 0
         self._gossip_ns = 0
 

@@ -2,12 +2,11 @@
 
 SWIM with Lifeguard's corrections and phi beside it, without I/O: time, datagrams, reports about streams and
 commands go in, effects come out. Everything a call caused is in what it returns; nothing happens between
-calls but that `deadline()` comes.
+calls but that `deadline()` comes. What malformed or foreign datagrams bring is counted in `tally.dropped`
+and forgotten.
 
     receive(now, source, message)    one opened datagram    report(now, …)    how streams went, ICMP errors
     command(now, …)                  from this host         tick(now)         the deadline has come
-
-What malformed or foreign datagrams bring is counted in `tally.dropped` and forgotten.
 """
 
 from __future__ import annotations
@@ -70,7 +69,6 @@ from adsum.now import MINUTE, SECOND, Now
 
 REAP_INTERVAL_NS = MINUTE
 FAREWELL_EXTRA_NS = SECOND
-FORGOTTEN_NS = 15 * SECOND
 CARRIED_BYTES_MAX = 1_024
 TOO_MANY_EVENTS = (
     f"This agent fires {OWN_A_SECOND} events a second at most; try again in a moment, or say more in one."
@@ -128,10 +126,8 @@ class Core:
         return self._hearsay.events.clock
 
     def is_forgotten(self, now: Now) -> bool:
-        """Nobody probes me, so nobody lists me, whomever I list: all whom I know may have moved, or been
-        replaced. Each member is probed once a period on average."""
-        has_known = bool(self._commons.roster.members)
-        return has_known and now.monotonic_ns - self._commons.probed_ns > FORGOTTEN_NS
+        """Nobody lists me, whomever I list."""
+        return len(self._commons.roster) > 0 and self._commons.guard.is_forgotten(now.monotonic_ns)
 
     def holds_last_known(self, now: Now) -> bool:
         """Silent verdicts hide nothing now: we are isolated, or too many went silent at once."""
@@ -370,7 +366,7 @@ class Core:
         if packet.about != commons.me.short:
             self.tally.drop("ping for another")
             return
-        commons.probed_ns = now.monotonic_ns
+        commons.guard.was_probed(now.monotonic_ns)
         if known is None:
             commons.send_bare(now, source, Kind.ACK, sequence=packet.sequence)
         else:
@@ -497,9 +493,7 @@ class Core:
 
     def _describe(self, now: Now, meta: bytes) -> None:
         if len(meta) > META_BYTES_MAX:
-            sentence = (
-                f"A member's own description may be {META_BYTES_MAX} bytes; use node meta in the catalog."
-            )
+            sentence = f"A member may describe itself in {META_BYTES_MAX} bytes; node meta takes more."
             self._commons.effects.append(Refused(sentence))
         else:
             self._commons.me.describe(meta)

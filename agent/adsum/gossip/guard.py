@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from collections import deque
 
-from adsum.now import MINUTE
+from adsum.now import MINUTE, SECOND
 
 TARGETS_REMEMBERED = 20
 TARGETS_FAILED_MAX = 6  # 30 % of them
@@ -25,11 +25,12 @@ ISOLATION_FAILED_MIN = 2  # of a single other, nobody can tell whose fault it is
 REFUTED_MAX = 3
 REFUTED_WITHIN_NS = MINUTE
 PAUSE_INTERVALS = 2
+FORGOTTEN_NS = 15 * SECOND
 SILENT_SHARE = 3  # one in so many dead by silence at once is more likely our own trouble
 
 
 class Guard:
-    def __init__(self, interval_ns: int) -> None:
+    def __init__(self, interval_ns: int, started_ns: int = 0) -> None:
         self.mutes = 0
         self.pauses = 0
         self.paused_ns = 0  # all of them together
@@ -37,6 +38,7 @@ class Guard:
         self.ran_ns = 0  # when anything last came in, or a timer fired
         self.is_timed = False  # from the first tick on: before it, what this agent is made of is being loaded
         self.awaits_comparison = False  # there was a pause, and no roster was compared since
+        self._probed_ns = started_ns  # when anybody last asked whether I live
         self._pause_ns = PAUSE_INTERVALS * interval_ns
         self._failed: deque[tuple[bytes, bool]] = deque(maxlen=TARGETS_REMEMBERED)
         self._last: deque[tuple[bytes, bool]] = deque(maxlen=ISOLATION_TARGETS)
@@ -66,6 +68,18 @@ class Guard:
         is_isolated = failed >= ISOLATION_FAILED_MIN and 2 * failed > min(others, ISOLATION_TARGETS)
         was_isolated, self.is_isolated = self.is_isolated, is_isolated
         return was_isolated != self.is_isolated
+
+    # Does anybody list me?
+
+    def was_probed(self, now_ns: int) -> None:
+        self._probed_ns = now_ns
+
+    def is_forgotten(self, now_ns: int) -> bool:
+        """Whoever is listed is probed once a period on average. All whom I know may have moved, or been
+        replaced."""
+        return now_ns - self._probed_ns > FORGOTTEN_NS
+
+    # Am I wrong too often?
 
     def was_refuted(self, now_ns: int, mute_ns: int) -> None:
         self._refuted_ns.append(now_ns)
