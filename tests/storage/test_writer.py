@@ -211,7 +211,7 @@ async def test_a_folder_that_was_lost_is_told_of_before_what_was_written_there(
     disk: CrampedDisk, autojump_clock: trio.testing.MockClock, caplog: pytest.LogCaptureFixture
 ) -> None:
     written = Written(disk)
-    renewals = [False, True, False, True]
+    renewals = [True, False, True]
     written.writer.watch(lambda: bool(renewals) and renewals.pop(0), lambda: written.told.append((0, "lost")))
     async with written.running():
         await trio.testing.wait_all_tasks_blocked()

@@ -12,10 +12,10 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass
 
 import trio
 
+from adsum.mutable import dataclass
 from adsum.observe.complaints import Complaints
 from adsum.observe.system_errors import told
 

@@ -99,7 +99,7 @@ class Writer:
             await self._wrote.wait()
 
     async def run(self) -> None:
-        next_round_s = trio.current_time()
+        next_round_s = trio.current_time() + ROUND_S  # the start has just tried what it owes
         while True:
             with trio.move_on_at(next_round_s):
                 await self._came.wait()
