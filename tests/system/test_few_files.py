@@ -57,6 +57,7 @@ def test_whoever_takes_all_connections_ends_nothing_and_silences_nobody(files: i
 def test_an_agent_that_can_open_nothing_at_all_goes_on(durable_agent: Agent) -> None:
     """Until figures are taken, which is every ten seconds, and with all that might open a file meanwhile."""
     agent = durable_agent
+    agent.put("/v1/agent/service/register", {"Name": "early"})  # which loads what registering takes
     limits = resource.prlimit(agent.pid, resource.RLIMIT_NOFILE)
     asker = http.client.HTTPConnection("127.0.0.1", agent.ports.http, timeout=CALL_S_MAX)
     asker.connect()

@@ -49,6 +49,7 @@ JOIN_AGAIN_NS = SECOND // 2
 SCALE_ABOVE = 32  # members; beyond, the interval grows with the logarithm, as memberlist's does
 LIMIT_NS = 30 * SECOND
 CLOCK_TOLD_MS = 1_000
+GENERATIONS_SAMPLED = 255
 NOBODY_THERE = "it answered, but nobody that it lists could be taken in; its log and ours say why"
 FAREWELL_PEERS_PER_GOSSIP_NODE = 2
 # Who is told of more than so many times the members it knew is new here, and its news are nobody else's.
@@ -283,8 +284,8 @@ class Syncs:
     # Clocks.
 
     def _generations_in(self, message: SyncMessage) -> Iterable[int]:
-        """Of those that the teller says are there."""
-        for part in message.parts:
+        """Of those that the teller says are there, as far as it takes to know what most have."""
+        for part in message.parts[:GENERATIONS_SAMPLED]:
             told = self._decoded(part.alive)
             if isinstance(told, Alive) and not part.verdict:
                 yield told.standing.generation

@@ -99,7 +99,8 @@ class Writer:
             await self._wrote.wait()
 
     async def run(self) -> None:
-        next_round_s = trio.current_time() + ROUND_S  # the start has just tried what it owes
+        # What a start could not write is told at once.
+        next_round_s = trio.current_time() + (0 if self._owed else ROUND_S)
         while True:
             with trio.move_on_at(next_round_s):
                 await self._came.wait()
