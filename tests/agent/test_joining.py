@@ -162,3 +162,18 @@ async def test_who_is_on_nobody_s_list_any_more_asks_again_and_says_so_once(
     first_s = doorman.asked_at_s[0]
     assert [round(at_s - first_s) for at_s in doorman.asked_at_s] == [0, 60, 75, 90]
     assert sum("lists this one" in record.getMessage() for record in caplog.records) == 1
+
+
+async def test_who_misses_others_asks_where_they_may_be_by_now(
+    autojump_clock: MockClock, caplog: pytest.LogCaptureFixture
+) -> None:
+    doorman = Doorman("10.0.0.1")
+    turns = [False, True, False]
+    found = Joining(
+        *(Config(retry_join=("10.0.0.1",)), None, doorman.join, Random(1)),
+        misses_others=lambda: bool(turns) and turns.pop(0),
+    )
+    with trio.move_on_after(60):
+        await found.run()
+    assert [round(at_s - doorman.asked_at_s[0]) for at_s in doorman.asked_at_s] == [0, 30]
+    assert caplog.messages == []

@@ -174,17 +174,3 @@ def test_equal_seeds_give_equal_effects() -> None:
 
     assert story(1) == story(1)
     assert story(1) != story(2)
-
-
-def test_whom_nobody_probes_is_on_nobody_s_list() -> None:
-    stage = Stage("a")
-    stage.stand_still(16 * SECOND)
-    assert stage.core.is_forgotten(stage.now)
-    stage.packet("a", Kind.PING, sequence=1, about=short("me"))
-    assert not stage.core.is_forgotten(stage.now)
-    stage.stand_still(16 * SECOND)
-    stage.packet("a", Kind.PING, sequence=2, about=short("before me"))
-    assert stage.core.is_forgotten(stage.now)
-    alone = Stage()
-    alone.stand_still(16 * SECOND)
-    assert not alone.core.is_forgotten(alone.now)

@@ -46,11 +46,13 @@ class Joining:
         join: Join,
         random: Random,
         is_forgotten: Callable[[], bool] = lambda: False,
+        misses_others: Callable[[], bool] = lambda: False,
     ) -> None:
         self._config = config
         self._peers = read_peers(peers)
         self._join = join
         self._is_forgotten = is_forgotten
+        self._misses_others = misses_others
         self._random = random
 
     @property
@@ -118,14 +120,15 @@ class Joining:
             await trio.sleep(self._pause_s(attempts))
 
     async def _join_when_forgotten(self, entries: Sequence[str]) -> None:
-        """Whoever was joined may be gone since, and with it all who knew of this agent."""
+        """Whoever was joined may be gone since, and with it all who knew of this agent; or be back at another
+        address, with a cluster of its own."""
         was_forgotten = False
         while True:
             await trio.sleep(LOOK_S)
             is_forgotten = self._is_forgotten()
-            if is_forgotten:
-                if not was_forgotten:
-                    log.warning("no other agent lists this one, so retry_join is asked until one does")
+            if is_forgotten and not was_forgotten:
+                log.warning("no other agent lists this one, so retry_join is asked until one does")
+            if is_forgotten or self._misses_others():
                 with contextlib.suppress(NotJoined):  # as likely as not nobody is there
                     await self._join_entries("retry_join", entries)
             was_forgotten = is_forgotten

@@ -58,6 +58,7 @@ from adsum.gossip.effects import (
     PingStream,
     Send,
 )
+from adsum.gossip.rejoining import is_forgotten, misses_others
 from adsum.gossip.settings import Identity
 from adsum.net import introduction, keyring, listening
 from adsum.net.allowed import Allowed
@@ -109,7 +110,8 @@ class RollCall:
         self._answers: dict[int, bytes] = {}  # of the questions in hand
         self._joining = Joining(
             *(config, owed.disk.read(PEERS), self._join, random),
-            is_forgotten=lambda: gossip.is_forgotten(node.now()),
+            is_forgotten=lambda: is_forgotten(gossip.commons, node.now()),
+            misses_others=lambda: misses_others(gossip.commons),
         )
         now = node.now()
         profile = own_profile(config, own)

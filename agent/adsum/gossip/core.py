@@ -125,10 +125,6 @@ class Core:
         """Lamport time of the next user event."""
         return self._hearsay.events.clock
 
-    def is_forgotten(self, now: Now) -> bool:
-        """Nobody lists me, whomever I list."""
-        return len(self._commons.roster) > 0 and self._commons.guard.is_forgotten(now.monotonic_ns)
-
     def holds_last_known(self, now: Now) -> bool:
         """Silent verdicts hide nothing now: we are isolated, or too many went silent at once."""
         commons = self._commons

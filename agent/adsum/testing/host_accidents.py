@@ -25,6 +25,7 @@ from adsum.catalog.definitions import ServiceDefinition, Status
 from adsum.gossip.claims import Address
 from adsum.gossip.commands import Join, Leave, Restart
 from adsum.gossip.order import Status as Standing
+from adsum.gossip.rejoining import is_forgotten, misses_others
 from adsum.gossip.settings import GossipSettings
 from adsum.now import HOUR, MILLISECOND, MINUTE, SECOND
 from adsum.testing.cluster import Cluster
@@ -245,7 +246,7 @@ class HostAccidents:
         cluster.call(cluster.now_ns + wait_ns, lambda: self._register(index, life))
 
     def _join(self, index: int, life: int) -> None:
-        """By the peers that were saved and by retry_join, again until it works, and when it is forgotten."""
+        """By the peers that were saved and by retry_join, again until it works, and when others are lost."""
         cluster = self.cluster
         if not self._lives(index, life):
             return
@@ -257,9 +258,9 @@ class HostAccidents:
             if not self._lives(index, life):
                 return
             player = cluster.agent(index)
-            is_forgotten = player.roll.gossip.is_forgotten(cluster.now_at(cluster.hosts[index]))
-            is_refused = player.replies.get(request) is not None
-            if is_refused or (is_forgotten and request in player.replies):
+            now = cluster.now_at(cluster.hosts[index])
+            is_lost = is_forgotten(player.commons, now) or misses_others(player.commons)
+            if player.replies.get(request) is not None or (is_lost and request in player.replies):
                 self._join(index, life)
             else:
                 cluster.call(cluster.now_ns + JOIN_LOOK_NS, look)

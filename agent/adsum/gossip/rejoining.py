@@ -1,0 +1,18 @@
+"""When an agent that has joined should ask again whom it was told to join."""
+
+from __future__ import annotations
+
+from adsum.gossip.commons import Commons
+from adsum.gossip.order import Status
+from adsum.now import Now
+
+
+def is_forgotten(commons: Commons, now: Now) -> bool:
+    """Nobody lists it, whomever it lists: all whom it knows may have moved, or been replaced."""
+    return len(commons.roster) > 0 and commons.guard.is_forgotten(now.monotonic_ns)
+
+
+def misses_others(commons: Commons) -> bool:
+    """Those who failed may be back elsewhere, and have found each other there. One of all asks at a time."""
+    has_failed = commons.roster.counts[Status.FAILED] > 0
+    return has_failed and commons.random.random() * commons.members < 1
