@@ -119,7 +119,6 @@ async def test_counts_are_of_this_agent_s_own(asker: Asker) -> None:
         "check_ttls": "1",
         "checks": "2",
         "services": "1",
-        "unsaved_files": "0",
     }
 
 
@@ -178,3 +177,15 @@ async def test_status_refuses_other_datacenters(asker: Asker) -> None:
         refusal = refused(await asker.ask(f"/v1/status/{path}?dc=zz"))
         assert refusal == (500, "No path to datacenter")
         assert (await asker.ask(f"/v1/status/{path}/")).status == 404
+
+
+async def test_what_is_wrong_with_its_disk_or_its_clock_is_in_the_stats_while_it_is(asker: Asker) -> None:
+    well = (await about(asker))["Stats"]
+    assert "unsaved_files" not in well["agent"]
+    assert "clock" not in well["serf_lan"]
+    asker.agent.unsaved_files = 3
+    now = asker.agent.now()
+    asker.agent.roll.gossip.commons.clocks.hear(now, "another", now.wall_ms + 3 * 86_400_000)
+    found = (await about(asker))["Stats"]
+    assert found["agent"]["unsaved_files"] == "3"
+    assert found["serf_lan"]["clock"].startswith("This host's clock is 3 days behind that of the only other")

@@ -69,6 +69,15 @@ def test_what_fails_with_the_target_itself_keeps_nobody_from_accusing_it() -> No
     assert not guard.may_accuse(0, b"a")
 
 
+def test_what_failed_with_one_that_was_replaced_says_nothing_about_me() -> None:
+    guard = Guard(SECOND)
+    for target in (b"a", b"moved", b"gone") * 7:
+        guard.probed(target, is_failed=target != b"a", others=3)
+    assert not guard.may_accuse(0, b"gone")
+    guard.replaced(b"moved")
+    assert guard.may_accuse(0, b"gone")
+
+
 def test_three_refuted_accusations_in_a_minute_mute() -> None:
     guard = Guard(SECOND)
     for second in (0, 30, 59):

@@ -83,7 +83,7 @@ def _stats(agent: Agent) -> dict[str, dict[str, str]]:
             "check_ttls": str(ttls),
             "checks": str(len(kinds)),
             "services": str(len(agent.own.services)),
-            "unsaved_files": str(agent.unsaved_files),  # ours alone
+            **({"unsaved_files": str(agent.unsaved_files)} if agent.unsaved_files else {}),  # ours alone
         },
         "build": {"prerelease": "", "revision": "", "version": CONSUL_API_VERSION, "adsum": ADSUM_VERSION},
         "catalog": _catalog_stats(agent),
@@ -142,8 +142,9 @@ def _roll_stats(agent: Agent) -> dict[str, str]:
     gossip = agent.roll.gossip
     commons, listed = gossip.commons, Counter(member.status for member in gossip.members())
     queues = commons.broadcasts.queues
+    clock = off_by(commons.clocks.ahead_ms(agent.now()), commons.clocks.others)
     return {
-        "clock": off_by(commons.clocks.ahead_ms(agent.now()), commons.clocks.others),  # ours alone
+        **({"clock": clock} if clock else {}),  # ours alone
         "coordinate_resets": "0",
         "encrypted": _go(agent.keyrings.is_encrypted),
         "event_queue": str(len(queues[Class.EVENTS])),

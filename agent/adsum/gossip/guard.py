@@ -69,6 +69,10 @@ class Guard:
         was_isolated, self.is_isolated = self.is_isolated, is_isolated
         return was_isolated != self.is_isolated
 
+    def replaced(self, target: bytes) -> None:
+        """It was not there any more: that it did not answer says nothing about me."""
+        self._failed = deque((each for each in self._failed if each[0] != target), maxlen=TARGETS_REMEMBERED)
+
     # Does anybody list me?
 
     def was_probed(self, now_ns: int) -> None:

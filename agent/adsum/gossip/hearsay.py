@@ -302,6 +302,7 @@ class Hearsay:
         commons = self.commons
         self.rivals.checker.forget(member)
         self.cases.close(now, member, is_refuted=False)
+        commons.guard.replaced(member.short)
         commons.beats.forget(member)
         commons.roster.remove(member)
         self.newcomers.gone(member.short)
