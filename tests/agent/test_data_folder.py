@@ -124,3 +124,16 @@ def test_a_folder_that_cannot_be_made_is_gone_until_it_can(held: DataFolder) -> 
     assert not held.renew()
     held.path.unlink()
     assert held.renew()
+
+
+def test_a_folder_that_another_client_of_its_file_server_replaced_is_another(
+    held: DataFolder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    real = os.fstat
+
+    def stale(_descriptor: int) -> os.stat_result:
+        monkeypatch.setattr(os, "fstat", real)
+        raise OSError(errno.ESTALE, os.strerror(errno.ESTALE))
+
+    monkeypatch.setattr(os, "fstat", stale)
+    assert held.renew()

@@ -23,6 +23,7 @@ from adsum.agent.commands import (
 from adsum.catalog.definitions import Status
 from adsum.effects import Cause, Refusal
 from adsum.now import MINUTE, SECOND
+from adsum.storage import registrations
 from adsum.testing import samples
 from adsum.testing.samples import HTTP_CHECK, SETTINGS, WEB
 from adsum.testing.world import World
@@ -288,3 +289,42 @@ def test_what_is_on_its_way_while_the_folder_is_lost_is_not_overwritten_by_what_
     world.run_for(SECOND)
     world.crash()
     assert world.core.own.services["web1"].definition.port == 81
+
+
+def test_a_folder_of_before_that_is_back_brings_nothing_back_that_was_deregistered(world: World) -> None:
+    world.ask(RegisterService(OTHER))
+    before = dict(world.disk.files)
+    world.disk.files.clear()
+    world.receive(FolderLost())
+    world.ask(DeregisterService("other"))
+    for path, content in before.items():
+        world.disk.write_durably(path, content)
+    world.receive(FolderLost(registrations.paths(world.disk)))
+    world.run_for(SECOND)
+    world.crash()
+    assert sorted(world.core.own.services) == ["web1"]
+
+
+def test_what_a_reload_takes_off_right_after_a_folder_was_lost_stays_off(world: World) -> None:
+    """Both wait for what is on its way, and go on at once."""
+    world.command(RegisterService(OTHER))
+    world.receive(FolderLost())
+    world.command(Reload(replace(SETTINGS, services=(replace(TTL_WEB, port=99),))))
+    world.run_for(SECOND)
+    world.crash()
+    assert sorted(world.core.own.services) == ["other"]
+
+
+# What clients put on a service of a file.
+
+
+def test_a_maintenance_of_a_service_that_a_file_defines_outlives_a_restart() -> None:
+    settings = replace(SETTINGS, services=(replace(BARE_WEB, service_id="cfg"),))
+    world = World(settings)
+    assert world.ask(SetServiceMaintenance("cfg", is_enabled=True, reason="new disk")) is None
+    check = replace(TTL_CHECK, check_id="mine", service_id="cfg")
+    assert world.ask(RegisterCheck(check)) is None
+    world.crash()
+    assert sorted(world.core.own.checks) == ["_service_maintenance:cfg", "mine"]
+    world.run_for(SECOND)
+    assert on_disk(world) == {"services/": 0, "checks/": 2}

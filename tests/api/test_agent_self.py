@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -180,12 +181,12 @@ async def test_status_refuses_other_datacenters(asker: Asker) -> None:
 
 
 async def test_what_is_wrong_with_its_disk_or_its_clock_is_in_the_stats_while_it_is(asker: Asker) -> None:
-    well = (await about(asker))["Stats"]
+    well: Any = (await about(asker))["Stats"]
     assert "unsaved_files" not in well["agent"]
     assert "clock" not in well["serf_lan"]
     asker.agent.unsaved_files = 3
     now = asker.agent.now()
     asker.agent.roll.gossip.commons.clocks.hear(now, "another", now.wall_ms + 3 * 86_400_000)
-    found = (await about(asker))["Stats"]
+    found: Any = (await about(asker))["Stats"]
     assert found["agent"]["unsaved_files"] == "3"
     assert found["serf_lan"]["clock"].startswith("This host's clock is 3 days behind that of the only other")

@@ -220,3 +220,22 @@ async def test_a_request_that_finds_no_file_left_is_put_off_and_told_why(
     assert (counters.rejected["shortage"], counters.handler_errors) == (3, 0)
     (line,) = caplog.records
     assert line.exc_info is None
+
+
+async def test_a_family_that_could_not_be_loaded_is_loaded_by_a_later_request() -> None:
+    """Of a paths that would be unknown for good, else: no file was left, or an upgrade is half done."""
+    loads = []
+
+    async def done(request: Request, rest: str) -> Response:
+        return empty(200)
+
+    def family() -> list[Route]:
+        loads.append(1)
+        if len(loads) == 1:
+            raise OSError(errno.EMFILE, "Too many open files")
+        return [Route(("GET",), "/v1/event/list", done)]
+
+    router = Router([], families={"/v1/event/": family})
+    answers = [await router.answer(Request("GET", b"/v1/event/list")) for _ in range(3)]
+    assert [answer.status for answer in answers] == [503, 200, 200]
+    assert len(loads) == 2

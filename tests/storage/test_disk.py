@@ -205,3 +205,22 @@ def test_a_disk_mounted_read_only_refuses_every_change_there_would_be() -> None:
             disk.change((change,))
     disk.remove_durably("b")
     assert disk.files == {"a": b"1"}
+
+
+@pytest.mark.parametrize("number", [errno.ENOSPC, errno.ENOENT])
+def test_a_first_rename_that_fails_changed_nothing_and_refuses(
+    root: Path, monkeypatch: pytest.MonkeyPatch, number: int
+) -> None:
+    """The folder has no room for another name, or is being deleted."""
+    failing(monkeypatch, "replace", number, lambda _path: True)
+    with pytest.raises(OSError, match=os.strerror(number)):
+        OsDisk(root).write_durably("services/a", b"2")
+    assert not list(root.glob("services/*.new"))
+
+
+def test_a_folder_that_is_deleted_among_several_changes_ends_nothing(
+    root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    failing(monkeypatch, "replace", errno.ENOENT, lambda path: "checks" in str(path))
+    with pytest.raises(FileNotFoundError):
+        OsDisk(root).change((WriteFile("services/a", b"2"), WriteFile("checks/a", b"2")))

@@ -148,7 +148,7 @@ async def test_what_nobody_waits_for_is_tried_again_until_there_is_room_and_that
     disk: CrampedDisk, autojump_clock: trio.testing.MockClock, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.INFO)
-    disk.failures = 7
+    disk.failures = 9  # three files, three times
     written = Written(disk)
     async with written.running():
         await written.write(TTL_STATES, Save((WriteFile("peers", b"2"), RemoveFile("a")), is_synced=False))

@@ -46,6 +46,7 @@ from adsum.observe.loop_lag import LoopLag
 from adsum.observe.system_errors import told
 from adsum.storage import registrations
 from adsum.storage.owed import Owed, OwingDisk
+from adsum.storage.reading import read_if_readable
 from adsum.storage.writer import Writer, WriterCounters
 
 if TYPE_CHECKING:
@@ -66,6 +67,7 @@ ID_NOT_KEPT = (
 SAVED_COPY = "catalog-copy"  # `warm.COPY`, which is loaded with the roll
 SAVED_OF_OTHERS = ("peers", SAVED_COPY)  # `roll.PEERS`, loaded as late
 # A server's first pass looks at its socket, the loop's next sees what waits there, the one after answers.
+RELOADS_MAX = 2
 PASSES_TO_ANSWER = 3
 # While a thread loads code, the loop gets its turn a tenth as late as Python's 5 ms.
 SWITCH_INTERVAL_LOADING_S = 0.0005
@@ -104,6 +106,7 @@ class Assembly:
         self._files = divide_files(listeners_of(config))
         self._sockets = bind(config)
         self._doors = [listener.dup() for listener in (*self._sockets.http, *self._sockets.https)]
+        self._reloads = 0
         self._leaves = False
 
     def close_doors(self) -> None:
@@ -118,7 +121,7 @@ class Assembly:
         with _reading():
             saved = registrations.load(self._owed.disk)
             # With a saved copy of what others publish, no question about them is answered before it is read.
-            has_copy = self._owed.disk.read(SAVED_COPY) is not None
+            has_copy = read_if_readable(self._owed.disk, SAVED_COPY) is not None
         async with trio.open_nursery() as nursery:
             writer = Writer(self._owed, self._node.written, self._storage)
             if self._folder is not None:
@@ -145,7 +148,7 @@ class Assembly:
         """The data folder is another one: all of it again."""
         if not self._agent.config.node_id:
             self._node.perform([Save((node_id_file(self.node_id),), is_synced=True)])
-        self._node.write_anew()
+        self._node.write_anew(registrations.paths(self._owed.disk))
 
     async def _answer_dns(self, nursery: trio.Nursery) -> None:
         limits = translate.dns_limits(self._files.shares)
@@ -209,16 +212,18 @@ class Assembly:
     async def _until_the_end(self, nursery: trio.Nursery) -> bool:
         """Whether this agent leaves for good, as far as others are concerned."""
         ended = trio.Event()
-        nursery.start_soon(self._heed_signals, ended)
+        nursery.start_soon(self._heed_signals, nursery, ended)
         nursery.start_soon(self._heed_leaving, ended)
         await ended.wait()
         return self._leaves
 
-    async def _heed_signals(self, ended: trio.Event) -> None:
+    async def _heed_signals(self, nursery: trio.Nursery, ended: trio.Event) -> None:
         with trio.open_signal_receiver(signal.SIGINT, signal.SIGTERM, signal.SIGHUP) as signals:
             async for number in signals:
                 if number == signal.SIGHUP:
-                    await self._reload()
+                    nursery.start_soon(
+                        self._reload
+                    )  # which may wait for a disk; an end does not wait for that
                     continue
                 if ended.is_set():
                     os._exit(1)  # asked twice: somebody does not want to wait for the farewell
@@ -234,6 +239,16 @@ class Assembly:
         ended.set()
 
     async def _reload(self) -> None:
+        """One goes on and one waits; a third would read the same files."""
+        if self._reloads == RELOADS_MAX:
+            return
+        self._reloads += 1
+        try:
+            await self._reload_in_turn()
+        finally:
+            self._reloads -= 1
+
+    async def _reload_in_turn(self) -> None:
         self._manager.reloading()
         try:
             await self._agent.reload()

@@ -76,7 +76,9 @@ class ConfirmCatalog:
 
 @dataclass(frozen=True, slots=True)
 class WriteAll:
-    """By nobody but the core itself: everything that is to be on disk, again."""
+    """By nobody but the core itself: everything that is to be on disk, again, and nothing besides."""
+
+    found: tuple[str, ...] = ()  # registrations that lie there: the folder of before may have come back
 
 
 # What must be on disk before it is so.
@@ -109,7 +111,9 @@ class NotPersisted:
 
 @dataclass(frozen=True, slots=True)
 class FolderLost:
-    """The data folder was deleted or emptied, and begun anew."""
+    """The data folder is another: it was deleted or emptied, and begun anew, or is mounted again."""
+
+    found: tuple[str, ...] = ()  # paths of the registrations in it
 
 
 @dataclass(frozen=True, slots=True)

@@ -114,8 +114,9 @@ class Core:
         self.view.set_presence(now, self.settings.node.name, is_present=True)
         if self.settings.server is not None:
             self.published.put_service(now, self.settings.server)
-        self._registry.restore(now, saved)
+        self._registry.restore_services(now, saved)
         self._registry.define(now, self.settings.services, self.settings.checks)
+        self._registry.restore_checks(now, saved)
         for state in saved.ttl_states:
             left_ns = (state.expires_wall_ms - now.wall_ms) * MILLISECOND
             if left_ns > 0:
@@ -154,8 +155,8 @@ class Core:
                 request, _command = self._line.end(ticket)
                 refusal = Refusal(Cause.FAILED, NOT_PERSISTED.format(reason))
                 return self._go_on(now, self._reply(request, refusal))
-            case FolderLost():
-                self._line.join(NOBODY, WriteAll())
+            case FolderLost(found):
+                self._line.join(NOBODY, WriteAll(found))
                 return self._go_on(now)
             case CheckRan(check_id, run, status, output):
                 self.own.ran(now, check_id, run, status, output)
@@ -195,10 +196,10 @@ class Core:
         while (turn := self._line.next(self._registry.touched_by)) is not None:
             request, command, touched = turn
             if isinstance(command, WriteAll):
-                for_disk += self._all_files(now)
+                for_disk += self._all_files(now, command.found)
             elif isinstance(command, Reload):
-                has_changed = True
                 answered.append(self._reply(request, self._reload(now, command.settings)))
+                for_disk += self._settled(now)
             else:
                 plan = self._registry.plan(command, self._line.coming)
                 if isinstance(plan, Refusal):
@@ -295,12 +296,12 @@ class Core:
         ]
         return Save((WriteFile(TTL_STATES, encode_ttl_states(states)),), is_synced=False)
 
-    def _all_files(self, now: Now) -> list[Save]:
+    def _all_files(self, now: Now, found: tuple[str, ...]) -> list[Save]:
         if not self.settings.is_persistent:
             return []
         kept = self.roll.kept_files() if self.roll is not None else ()
         passing = self.roll.last_files(now) if self.roll is not None else ()
-        saves = [Save((*kept, *self._registry.files()), is_synced=True), self._save_ttl_states()]
+        saves = [Save((*kept, *self._registry.files(found)), is_synced=True), self._save_ttl_states()]
         return [*saves, Save(passing, is_synced=False)] if passing else saves
 
 

@@ -13,6 +13,7 @@ from collections.abc import Sequence
 
 from adsum.now import MILLISECOND, MINUTE
 from adsum.storage.disk import Disk
+from adsum.storage.reading import read_if_readable
 
 log = logging.getLogger("agent")
 
@@ -28,7 +29,7 @@ def begin(disk: Disk, wall_ms: int, saved: Sequence[str]) -> None:
     disk.replace(STARTS, "".join(f"{each}\n" for each in (*recent[-CRASHES:], wall_ms)).encode())
     if len(recent) < CRASHES:
         return
-    aside = [disk.set_aside(path) for path in saved if disk.read(path) is not None]
+    aside = [disk.set_aside(path) for path in saved if read_if_readable(disk, path) is not None]
     if aside:
         log.error(
             "this agent ended %d times within a minute without being asked to. In case that is because of "
@@ -44,5 +45,5 @@ def end(disk: Disk) -> None:
 
 
 def _read(disk: Disk) -> list[int]:
-    lines = (disk.read(STARTS) or b"").split()
+    lines = (read_if_readable(disk, STARTS) or b"").split()
     return [int(line) for line in lines if line.isdigit() and len(line) <= LINE_DIGITS_MAX]

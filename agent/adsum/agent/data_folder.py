@@ -90,9 +90,8 @@ def _opened(lock: Path) -> int | None:
 
 def _is_another(path: Path, descriptor: int) -> bool:
     try:
-        found = path.stat()
+        return not os.path.samestat(path.stat(), os.fstat(descriptor))
     except FileNotFoundError:
         return True
-    except OSError:  # a network file system that is away for a moment
-        return False
-    return not os.path.samestat(found, os.fstat(descriptor))
+    except OSError as problem:  # a network file system that is away for a moment, or has another in its place
+        return problem.errno == errno.ESTALE

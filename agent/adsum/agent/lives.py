@@ -9,6 +9,7 @@ from adsum.agent.roll import GENERATION
 from adsum.gossip.claims import COUNTER_MAX
 from adsum.now import Now
 from adsum.storage.disk import Disk
+from adsum.storage.reading import read_if_readable
 
 GENERATION_MAX = COUNTER_MAX - 1  # the next one must still be one that claims may have
 GENERATION_DIGITS_MAX = 16
@@ -24,7 +25,7 @@ def next_generation(disk: Disk, now: Now) -> int:
 
 
 def _last_generation(disk: Disk) -> int:
-    kept = disk.read(GENERATION)
+    kept = read_if_readable(disk, GENERATION)
     if kept is None:
         return 0
     if kept.isdigit() and len(kept) <= GENERATION_DIGITS_MAX and int(kept) < GENERATION_MAX:

@@ -154,9 +154,9 @@ class Node:
     def written(self, ticket: int, refusal: str) -> None:
         self.receive(NotPersisted(ticket, refusal) if refusal else Persisted(ticket))
 
-    def write_anew(self) -> None:
-        """Everything that is kept in the data folder, which has lost it."""
-        self.receive(FolderLost())
+    def write_anew(self, found: tuple[str, ...]) -> None:
+        """Everything that is kept in the data folder, which has lost it. `found`: registrations there."""
+        self.receive(FolderLost(found))
         if self._roll_call is not None:
             self._roll_call.write_anew()
 

@@ -120,14 +120,16 @@ class Registry:
         self._changes.extend(self._removals(service_id))
         self._deregister_service(now, service_id)
 
-    def files(self) -> tuple[FileChange, ...]:
-        """All that clients registered."""
+    def files(self, found: tuple[str, ...]) -> tuple[FileChange, ...]:
+        """All that clients registered, and none of what lies there besides."""
         services = (own.definition for own in self.own.services.values() if own.source is Source.API)
         checks = (own.definition for own in self.own.checks.values() if own.source is Source.API)
-        return (
+        written = (
             *(WriteFile(service_path(each.service_id), encode_service(each)) for each in services),
             *(WriteFile(check_path(each.check_id), encode_check(each)) for each in checks),
         )
+        wanted = {each.path for each in written}
+        return (*written, *(RemoveFile(path) for path in found if path not in wanted))
 
     # Services.
 
@@ -262,15 +264,20 @@ class Registry:
 
     # What was there before, and what files say.
 
-    def restore(self, now: Now, saved: Saved) -> None:
+    def restore_services(self, now: Now, saved: Saved) -> None:
         if saved.services or saved.checks:
             found = f"found {len(saved.services)} services and {len(saved.checks)} checks registered before"
             self._logs.append(Log(Severity.INFO, found))
         for service in saved.services:
             self.own.put_service(now, service, Source.API)
+
+    def restore_checks(self, now: Now, saved: Saved) -> None:
+        """Those of services that files define as well, and a maintenance of one: so after `define`."""
         for check in saved.checks:
-            if check.service_id and check.service_id not in self.own.services:
-                # Power went between the files of one registration or deregistration, before its reply.
+            is_orphan = check.service_id and check.service_id not in self.own.services
+            if is_orphan or check.check_id in self.own.checks:
+                # Power went between the files of one registration or deregistration, before its reply; or a
+                # file defines it now.
                 self._changes.append(RemoveFile(check_path(check.check_id)))
             else:
                 self.own.put_check(now, check, Source.API)

@@ -76,6 +76,7 @@ from adsum.observe.roll import NetSource, RollSource
 from adsum.storage.disk import Disk
 from adsum.storage.memory import MemoryDisk
 from adsum.storage.owed import Owed, OwingDisk
+from adsum.storage.reading import read_if_readable
 
 log = logging.getLogger("agent.roll")
 
@@ -109,7 +110,7 @@ class RollCall:
         self._conflict_came = trio.Event()
         self._answers: dict[int, bytes] = {}  # of the questions in hand
         self._joining = Joining(
-            *(config, owed.disk.read(PEERS), self._join, random),
+            *(config, read_if_readable(owed.disk, PEERS), self._join, random),
             is_forgotten=lambda: is_forgotten(gossip.commons, node.now()),
             misses_others=lambda: misses_others(gossip.commons),
         )
@@ -309,7 +310,7 @@ def own_profile(config: Config, own: CatalogNode) -> Profile:
 
 
 def saved_copy(disk: Disk) -> SavedCopy | None:
-    content = disk.read(COPY)
+    content = read_if_readable(disk, COPY)
     if content is None:
         return None
     try:

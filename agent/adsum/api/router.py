@@ -179,8 +179,9 @@ class Router:
         return (found, path[len(found.path) :]) if found else (None, "")
 
     def _add_family(self, make: Callable[[], list[Route]]) -> None:
-        self._families = {begins: other for begins, other in self._families.items() if other != make}
+        """For good once it is loaded: that may fail for want of a file, and be tried again."""
         self._add(make())
+        self._families = {begins: other for begins, other in self._families.items() if other != make}
 
     def _check_write(self, request: Request, route: Route) -> None:
         allowed = self._rules.allow_write_http_from

@@ -10,6 +10,7 @@ carry a checksum.
 
 from __future__ import annotations
 
+import errno
 import os
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
@@ -67,7 +68,8 @@ class OsDisk:
                 try:
                     _put(target, change)
                 except OSError as problem:
-                    if isinstance(change, RemoveFile) and not has_changed:
+                    # Nothing was changed; or the folder is being deleted, and all is written again anyway.
+                    if not has_changed or problem.errno == errno.ENOENT:
                         raise
                     raise StorageFailed(f"could not change {target}: {problem.strerror}") from problem
                 has_changed = True

@@ -53,11 +53,10 @@ class Owed:
         return self._try(path, job)
 
     def retry(self) -> OSError | None:
-        """Up to the first that still cannot be written."""
-        for path, job in list(self._jobs.items()):
-            if problem := self._try(path, job):
-                return problem
-        return None
+        """Each: one that can never be written, as a pid file in a folder of others, keeps none from it. The
+        first problem, if there is one."""
+        problems = [self._try(path, job) for path, job in list(self._jobs.items())]
+        return next(filter(None, problems), None)
 
     def _try(self, path: str, job: Job) -> OSError | None:
         try:

@@ -5,20 +5,13 @@ A damaged file costs the one registration in it: it is set aside under a name th
 
 from __future__ import annotations
 
-import errno
-import logging
 from collections.abc import Callable
 from typing import TypeVar
 
 from adsum.catalog import saved
 from adsum.catalog.saved import Damaged, Saved
 from adsum.storage.disk import Disk
-
-log = logging.getLogger("agent.storage")
-
-# A bad sector, or no file at all. Others (permissions, no descriptor left) the operator can mend; then the
-# file is whole: for those the agent does not start.
-UNREADABLE = (errno.EIO, errno.EISDIR, errno.ELOOP)
+from adsum.storage.reading import read_if_readable, set_aside
 
 Value = TypeVar("Value")
 
@@ -30,21 +23,20 @@ def load(disk: Disk) -> Saved:
     return Saved(tuple(services), tuple(checks), ttl_states or ())
 
 
+def paths(disk: Disk) -> tuple[str, ...]:
+    """Of what lies there, whatever it is."""
+    return tuple(folder + name for folder in (saved.SERVICES, saved.CHECKS) for name in disk.names(folder))
+
+
 def _load_folder(disk: Disk, folder: str, decode: Callable[[bytes], Value]) -> list[Value]:
     found = (_load_file(disk, folder + name, decode) for name in disk.names(folder))
     return [value for value in found if value is not None]
 
 
 def _load_file(disk: Disk, path: str, decode: Callable[[bytes], Value]) -> Value | None:
+    content = read_if_readable(disk, path)
     try:
-        content = disk.read(path)
         return None if content is None else decode(content)
     except Damaged as problem:
-        reason = str(problem)
-    except OSError as problem:
-        if problem.errno not in UNREADABLE:
-            raise
-        reason = str(problem.strerror)
-    aside = disk.set_aside(path)
-    log.error("a saved file is damaged (%s); it was set aside as %s and is not used", reason, aside)
+        set_aside(disk, path, str(problem))
     return None
