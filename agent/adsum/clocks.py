@@ -65,10 +65,10 @@ class Clocks:
 
     def look_at(self, now: Now, generations: Iterable[int]) -> None:
         """Those of most members; or of most that a joiner is told of."""
+        self._looked_ns = now.monotonic_ns
         ordered = sorted(generations)
         if ordered:
             self._most = ordered[(len(ordered) - 1) // 2]
-            self._looked_ns = now.monotonic_ns
 
     def date_ms(self, now: Now) -> int:
         """As most members have it. Of two that disagree nobody knows who is right, and

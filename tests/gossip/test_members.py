@@ -117,7 +117,7 @@ def test_what_is_remembered_of_strangers_and_of_the_reaped_is_bounded(
     monkeypatch.setattr(members, "UNINTRODUCED_MAX", 3)
     roster = Roster(Random(1), members_max=1_000)
     for number in range(10):
-        roster.remember_reaped(Member(alive(f"n{number}"), 0))
+        roster.remember_reaped(Member(alive(f"n{number}"), 0), alive(f"n{number}").standing)
         roster.keep_verdict(dead(f"n{number}", "x"))
     assert list(roster.reaped) == [profile(f"n{number}").node_id for number in (7, 8, 9)]
     assert len(roster.verdicts) == 3

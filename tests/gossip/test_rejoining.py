@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from adsum.gossip.evidence import Cause
 from adsum.gossip.rejoining import is_forgotten, misses_others
 from adsum.gossip.wire import Kind
 from adsum.now import SECOND
@@ -17,7 +18,22 @@ def test_whom_nobody_probes_is_on_nobody_s_list() -> None:
     assert is_forgotten(stage.core.commons, stage.now)
 
 
-def test_one_that_knows_nobody_is_forgotten_by_nobody() -> None:
+def test_whoever_forgot_all_others_is_forgotten_too() -> None:
+    """Cut off for longer than the failed are remembered: each side has reaped the other."""
+    stage = Stage("a")
+    stage.core._hearsay.purge(stage.now, stage.member("a"), Cause.REPLACED)
+    stage.stand_still(16 * SECOND)
+    assert is_forgotten(stage.core.commons, stage.now)
+
+
+def test_a_stranger_s_ping_lists_nobody() -> None:
+    stage = Stage("a")
+    stage.stand_still(16 * SECOND)
+    stage.packet("x", Kind.PING, sequence=1, about=short("me"))
+    assert is_forgotten(stage.core.commons, stage.now)
+
+
+def test_one_that_met_nobody_is_forgotten_by_nobody() -> None:
     alone = Stage()
     alone.stand_still(16 * SECOND)
     assert not is_forgotten(alone.core.commons, alone.now)

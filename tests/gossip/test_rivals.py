@@ -263,6 +263,47 @@ def test_two_that_swapped_their_names_do_not_shut_each_other_out() -> None:
     assert (holder(stage, "a"), holder(stage, "b")) == (b.node_id, a.node_id)
 
 
+def test_the_old_life_of_one_whose_new_name_is_taken_is_over_for_good() -> None:
+    """Else whoever has not heard tells of it, it is met again, answers, and so on without end."""
+    stage = Stage("a", "b", "c")
+    settled(stage)
+    a = profile("a")
+    renamed = claims.alive(claims.Profile(a.node_id, "b", a.address), GENERATION + 5, 0)
+    stage.tell("c", renamed)
+    assert changes(stage.tell("c", alive("a", incarnation=9))) == []
+    assert stage.core.tally.dropped == {"reaped": 1}
+    stage.tell("c", claims.alive(a, GENERATION + 6, 0))
+    assert holder(stage, "a") == a.node_id
+
+
+def test_the_last_life_of_one_that_announced_its_restart_does_not_come_back() -> None:
+    """Also not from one that was cut off meanwhile, and to whom the older of two is the one that stays."""
+    stage = Stage("b", "c")
+    stage.stop_probing()
+    old, new = under("web", "old"), under("web", "new", generation=GENERATION + 5)
+    stage.tell("b", old, claims.restarting(old.subject, GENERATION, 20_000), new)
+    assert holder(stage) == new.profile.node_id
+    stage.tell("c", old)
+    assert holder(stage) == new.profile.node_id
+
+
+def test_a_stranger_s_word_gives_nobody_the_name_of_one_that_restarts() -> None:
+    stage = Stage("a", "b")
+    settled(stage)
+    stage.tell("x", claims.restarting(short("a"), GENERATION, 20_000))
+    assert stage.core.tally.dropped == {"restart told by a stranger": 1}
+    stage.tell("a", claims.restarting(short("a"), GENERATION, 20_000))
+    b = profile("b")
+    stage.tell("x", claims.alive(claims.Profile(b.node_id, "a", b.address), GENERATION + 5, 0))
+    assert (holder(stage, "a"), holder(stage, "b")) == (profile("a").node_id, b.node_id)
+
+
+def test_a_stranger_that_claims_my_address_makes_me_outdo_nobody() -> None:
+    stage = Stage("b")
+    stage.tell("x", at_my_address("before", GENERATION + 5))
+    assert stage.core.commons.me.generation == GENERATION
+
+
 def test_whether_one_that_moved_is_still_where_it_was_no_helper_can_say() -> None:
     """The helper may know it at its new address already."""
     stage = Stage("a", "b", "c", "d")

@@ -80,6 +80,26 @@ def test_the_advice_of_a_right_clock_is_taken_also_when_somebody_was_met_before_
     assert closing.message.parts[0].alive == stage.core.commons.me.alive.encoded
 
 
+def test_the_advice_is_taken_when_only_one_s_generation_is_days_ahead_and_the_clock_right_by_now() -> None:
+    """NTP set it after the start; whoever was met before believes it, and nobody who comes later."""
+    stage = Stage("b", "c")
+    stage.core.commons.me.use_generation(GENERATION + 30 * 24 * HOUR // MILLISECOND)
+    (sync,) = of(stage.command(Join((profile("a").address,))), OpenSync)
+    answer = SyncMessage(7, (part("a"),), use_generation=GENERATION + 5, wall_ms=GENERATION)
+    effects = stage.report(SyncAnswered(sync.ticket, answer))
+    assert of(effects, GenerationAdvised) == [GenerationAdvised(GENERATION + 5)]
+
+
+def test_no_claim_about_me_leads_beyond_what_others_believe() -> None:
+    day_ms = 24 * HOUR // MILLISECOND
+    stage = Stage("a")
+    for step in (day_ms, day_ms + 60_000, day_ms + 120_000):
+        told = claims.left(short("me"), GENERATION + step, 0, Departure.LEFT, short("a"))
+        stage.tell("x", told)
+        stage.run_for(2 * SECOND)
+    assert stage.core.commons.me.generation <= GENERATION + day_ms + 2
+
+
 def test_whose_clock_is_right_takes_no_advice_while_it_knows_somebody() -> None:
     stage = Stage("b")
     (sync,) = of(stage.command(Join((profile("a").address,))), OpenSync)

@@ -42,7 +42,7 @@ def test_it_is_found_when_the_corpse_of_a_reborn_host_has_its_name_for_good(
         is_new_here = now.monotonic_ns - holder.known_since_ns <= 30_000_000_000
         gives_way = is_new_here and told.standing.generation < holder.standing.generation
         if gives_way:
-            self.commons.roster.remember_reaped(holder)
+            self.commons.roster.remember_reaped(holder, holder.standing)
         return gives_way or not holder.standing.is_present
 
     monkeypatch.setattr(Rivals, "_beats", beats)

@@ -110,12 +110,14 @@ class Joining:
         attempts = 0
         while True:
             attempts += 1
+            is_found = True  # and may let us in yet
             try:
                 if not await self._join_entries("retry_join", entries):
                     return
             except NotJoined as problem:
+                is_found = False
                 log.warning("retry_join, attempt %d: %s", attempts, problem)
-            if self._config.retry_max and attempts >= self._config.retry_max:
+            if not is_found and self._config.retry_max and attempts >= self._config.retry_max:
                 raise CannotStart(f"retry_join was tried {attempts} times, as often as retry_max allows")
             await trio.sleep(self._pause_s(attempts))
 
@@ -130,7 +132,7 @@ class Joining:
                 log.warning("no other agent lists this one, so retry_join is asked until one does")
             if is_forgotten or self._misses_others():
                 with contextlib.suppress(NotJoined):  # as likely as not nobody is there
-                    await self._join_entries("retry_join", entries)
+                    await self._join_entries("retry_join", entries, logging.DEBUG)
             was_forgotten = is_forgotten
 
     def _pause_s(self, attempts: int) -> float:
@@ -142,7 +144,7 @@ class Joining:
     def _growing_pause_s(self, attempts: int) -> float:
         return min(self._config.retry_interval_ns / SECOND, 2.0 ** min(attempts - 1, 16))
 
-    async def _join_entries(self, key: str, entries: Sequence[str]) -> str:
+    async def _join_entries(self, key: str, entries: Sequence[str], level: int = logging.INFO) -> str:
         """What the cluster has against us, which may pass: the former life of this host is not dead yet."""
         port = self._config.ports.serf_lan
         found = await join_names.find(join_names.parse(entry, port) for entry in entries)
@@ -152,7 +154,7 @@ class Joining:
         if objection:
             log.warning(NOT_YET, key, objection)
         else:
-            log.info("joined by %s; addresses tried: %d", key, len(found.addresses))
+            log.log(level, "joined by %s; addresses tried: %d", key, len(found.addresses))
         return objection
 
 

@@ -362,10 +362,10 @@ class Core:
         if packet.about != commons.me.short:
             self.tally.drop("ping for another")
             return
-        commons.guard.was_probed(now.monotonic_ns)
         if known is None:
             commons.send_bare(now, source, Kind.ACK, sequence=packet.sequence)
         else:
+            commons.guard.was_probed(now.monotonic_ns)
             told = (known.verdict.encoded,) if known.verdict is not None else ()
             commons.send(
                 *(now, source, Kind.ACK),

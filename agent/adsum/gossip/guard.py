@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from collections import deque
 
-from adsum.now import MINUTE, SECOND
+from adsum.now import MINUTE
 
 TARGETS_REMEMBERED = 20
 TARGETS_FAILED_MAX = 6  # 30 % of them
@@ -25,7 +25,7 @@ ISOLATION_FAILED_MIN = 2  # of a single other, nobody can tell whose fault it is
 REFUTED_MAX = 3
 REFUTED_WITHIN_NS = MINUTE
 PAUSE_INTERVALS = 2
-FORGOTTEN_NS = 15 * SECOND
+FORGOTTEN_INTERVALS = 15
 SILENT_SHARE = 3  # one in so many dead by silence at once is more likely our own trouble
 
 
@@ -38,6 +38,7 @@ class Guard:
         self.ran_ns = 0  # when anything last came in, or a timer fired
         self.is_timed = False  # from the first tick on: before it, what this agent is made of is being loaded
         self.awaits_comparison = False  # there was a pause, and no roster was compared since
+        self._interval_ns = interval_ns
         self._probed_ns = started_ns  # when anybody last asked whether I live
         self._pause_ns = PAUSE_INTERVALS * interval_ns
         self._failed: deque[tuple[bytes, bool]] = deque(maxlen=TARGETS_REMEMBERED)
@@ -81,7 +82,7 @@ class Guard:
     def is_forgotten(self, now_ns: int) -> bool:
         """Whoever is listed is probed once a period on average. All whom I know may have moved, or been
         replaced."""
-        return now_ns - self._probed_ns > FORGOTTEN_NS
+        return now_ns - self._probed_ns > FORGOTTEN_INTERVALS * self._interval_ns
 
     # Am I wrong too often?
 

@@ -75,6 +75,8 @@ class Hearsay:
                 self.commons.tally.drop("event of a stranger")
             case UserEvent():
                 self._hear_event(now, claim)
+            case RestartingSoon() if not source.is_member:
+                self.commons.tally.drop("restart told by a stranger")
             case RestartingSoon():
                 self._hear_restarting(now, claim)
             case _ if self.is_wild(now, claim.subject, claim.standing.generation):
@@ -125,7 +127,8 @@ class Hearsay:
     def _hear_alive(self, now: Now, told: Alive, source: Source, *, age_s: int = 0) -> None:
         member = self.commons.roster.by_short.get(told.subject)
         if told.profile.address == self.commons.me.profile.address:
-            self._hear_of_my_address(now, told)
+            if source.is_member:
+                self._hear_of_my_address(now, told)
         elif member is None:
             self._meet(now, told, source, age_s=age_s)
         elif self._goes_back(now, member, told, source):
@@ -178,6 +181,8 @@ class Hearsay:
             # would shut each other out.
             if is_new_life and source.is_member:
                 self.purge(now, member, Cause.REPLACED)
+                over = Standing(told.standing.generation - 1, Departure.PRUNED, COUNTER_MAX, Rank.DEAD)
+                commons.roster.remember_reaped(member, over)
             return
         self.cases.close(now, member, is_refuted=not is_new_life)
         if is_new_life:
@@ -225,7 +230,7 @@ class Hearsay:
         """It is there. If its life is over to us, or others know a later one at its address, it is told of
         that, begins another, and comes again."""
         roster, address = self.commons.roster, told.profile.address
-        source = Source(address, told.subject, is_member=False)
+        source = Source(address, told.subject, is_member=False, has_answered=True)
         if self._is_over(told):
             # Its host may have stood still for days. Only itself is told: others may have seen it all along.
             generation, _, incarnation, _ = roster.reaped[told.profile.node_id]
@@ -283,7 +288,9 @@ class Hearsay:
     def is_wild(self, now: Now, subject: bytes, generation: int) -> bool:
         """From a clock that is days ahead, or made up. A verdict is as bad as a life: whoever believed it of
         a member, or of itself, could only go beyond it to where nobody lets it in."""
-        if generation <= self._known_generation(subject) + GENERATION_STEP_MAX:
+        # Of myself there is no step: those who say it would have to believe what I answer.
+        step = GENERATION_STEP_MAX if subject != self.commons.me.short else 0
+        if generation <= self._known_generation(subject) + step:
             return False
         return self.commons.clocks.is_ahead(now, generation)
 
@@ -306,8 +313,8 @@ class Hearsay:
         commons.beats.forget(member)
         commons.roster.remove(member)
         self.newcomers.gone(member.short)
-        if not member.standing.is_present:
-            commons.roster.remember_reaped(member)
+        if not member.standing.is_present or self._is_away(now, member):
+            commons.roster.remember_reaped(member, member.standing)
         commons.tell_change(member.profile, member.standing, None, Evidence(cause))
 
     # Verdicts.

@@ -139,15 +139,15 @@ class Roster:
         due = [member for member, at_ns in self._reap_at.items() if at_ns <= now_ns]
         for member in due:
             self.remove(member)
-            self.remember_reaped(member)
+            self.remember_reaped(member, member.standing)
         return due
 
-    def remember_reaped(self, member: Member) -> None:
+    def remember_reaped(self, member: Member, standing: Standing) -> None:
         node_id = member.profile.node_id
         self.reaped.pop(node_id, None)
         while len(self.reaped) >= REAPED_MAX:
             del self.reaped[next(iter(self.reaped))]
-        self.reaped[node_id] = member.standing
+        self.reaped[node_id] = standing
 
     def keep_verdict(self, verdict: Suspect | Dead | Left) -> None:
         """Its subject may be introduced later, by somebody who has not heard."""

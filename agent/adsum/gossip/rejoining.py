@@ -8,8 +8,9 @@ from adsum.now import Now
 
 
 def is_forgotten(commons: Commons, now: Now) -> bool:
-    """Nobody lists it, whomever it lists: all whom it knows may have moved, or been replaced."""
-    return len(commons.roster) > 0 and commons.guard.is_forgotten(now.monotonic_ns)
+    """Nobody lists it, whomever it lists: all whom it knew may have moved, been replaced, or be forgotten."""
+    has_met_somebody = bool(commons.tally.transitions)
+    return has_met_somebody and commons.guard.is_forgotten(now.monotonic_ns)
 
 
 def misses_others(commons: Commons) -> bool:

@@ -90,7 +90,8 @@ class Rivals:
         is_later = (told.standing.generation, told.profile.node_id) > order
         if is_gone or not holder.standing.is_present:
             return is_later if is_gone and not holder.standing.is_present else not is_gone
-        is_away = holder.restarting_until_ns > now.monotonic_ns  # it said that it comes back; here it is
+        # It said that it comes back, and here it is.
+        is_away = holder.restarting_until_ns > now.monotonic_ns and (source.is_member or source.has_answered)
         if holder.profile.address == told.profile.address or is_away:
             if not is_later:
                 self.corrections.put(holder.short, holder.alive.encoded)

@@ -11,6 +11,7 @@ class Source(NamedTuple):
     address: Address | None  # None when a sync told it
     sender: bytes
     is_member: bool
+    has_answered: bool = False  # it was asked at the address that it claims
 
 
 FROM_MEMBER = Source(None, b"", is_member=True)

@@ -180,7 +180,7 @@ class Syncs:
             return
         commons = self.commons
         commons.timers.cancel((Timer.SYNC_LIMIT, (ticket, True)))
-        self._hear_clock(now, opened.address, message)
+        self._hear_clock(now, opened.address.host, message)
         self._follow_advice(now, message.use_generation)
         # Whom we asked, we believe; and whom an operator has us join may know a cluster of any size.
         parts_max = commons.settings.members_max if opened.join_tries else self._parts_max(FROM_MEMBER)
@@ -231,7 +231,7 @@ class Syncs:
             return
         known = commons.roster.by_short.get(teller.sender)
         if teller.is_member and known is not None:
-            self._hear_clock(now, known.profile.address, message)
+            self._hear_clock(now, host, message)
         advice = self._advice(now, message)
         self._merge(now, message.parts, teller, self._parts_max(teller))
         commons.tally.syncs_served += 1
@@ -290,12 +290,13 @@ class Syncs:
             if isinstance(told, Alive) and not part.verdict:
                 yield told.standing.generation
 
-    def _hear_clock(self, now: Now, address: Address, message: SyncMessage) -> None:
-        """Before the roster that comes with it, so that who lost its date believes the others'."""
+    def _hear_clock(self, now: Now, host: str, message: SyncMessage) -> None:
+        """One for each host, which has one clock; before the roster that comes with it, so that who lost its
+        date believes the others'."""
         commons = self.commons
         if not message.wall_ms:
             return
-        commons.clocks.hear(now, address, message.wall_ms)
+        commons.clocks.hear(now, host, message.wall_ms)
         ahead_ms = commons.clocks.ahead_ms(now)
         if abs(ahead_ms - self._told_ahead_ms) >= CLOCK_TOLD_MS:
             self._told_ahead_ms = ahead_ms
@@ -314,9 +315,10 @@ class Syncs:
 
     def _follow_advice(self, now: Now, generation: int) -> None:
         """A generation must not go back under those who know it. So it is taken while nobody has let me in,
-        and later only if my clock is days ahead: whose clock is right hears it from me (see `Hearsay`)."""
+        and later only if it is days ahead: then those who did believe it from me alone (see `Hearsay`)."""
         commons = self.commons
-        is_odd = commons.clocks.ahead_ms(now) > GENERATION_AHEAD_MS_MAX
+        is_clock_odd = commons.clocks.ahead_ms(now) > GENERATION_AHEAD_MS_MAX
+        is_odd = is_clock_odd or commons.clocks.is_ahead(now, commons.me.generation)
         if generation and generation < commons.me.generation and (is_odd or not commons.roster.present):
             commons.me.use_generation(generation)
             commons.effects.append(GenerationAdvised(generation))

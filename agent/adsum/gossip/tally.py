@@ -27,6 +27,7 @@ Drop = Literal[
     "not authentic",
     "ping for another",
     "reaped",
+    "restart told by a stranger",
     "roster full",
     "short id taken",
     "sync of a stranger",
