@@ -100,6 +100,17 @@ def test_no_claim_about_me_leads_beyond_what_others_believe() -> None:
     assert stage.core.commons.me.generation <= GENERATION + day_ms + 2
 
 
+def test_the_date_of_one_that_joins_counts_once_it_is_a_member() -> None:
+    """Else the first that a seed compares with may be the odd one, a day later."""
+    stage = Stage("b")
+    message = SyncMessage(7, (part("a"),), is_join=True, wall_ms=GENERATION - 3_600_000)
+    (ping,) = sent(stage.report(asked(1, message)), Kind.PING)
+    assert stage.core.commons.clocks.others == 0
+    stage.packet("a", Kind.ACK, sequence=ping.sequence)
+    effects = stage.report(SyncClosed(1, SyncMessage(7, (), wall_ms=GENERATION - 3_600_000)))
+    assert of(effects, ClockCompared) == [ClockCompared(3_600_000, 1)]
+
+
 def test_whose_clock_is_right_takes_no_advice_while_it_knows_somebody() -> None:
     stage = Stage("b")
     (sync,) = of(stage.command(Join((profile("a").address,))), OpenSync)

@@ -194,7 +194,7 @@ class Syncs:
             commons.tally.syncs_equal += 1
         if ticket > self._outdated:
             self._compared(now)
-        commons.effects.append(CloseSync(ticket, SyncMessage(self.digest(), closing)))
+        commons.effects.append(CloseSync(ticket, SyncMessage(self.digest(), closing, wall_ms=now.wall_ms)))
         if opened.join_tries:
             is_refused = message.parts and not commons.roster.present  # not if I asked myself
             commons.effects.append(JoinEnded(opened.address, NOBODY_THERE if is_refused else ""))
@@ -251,6 +251,8 @@ class Syncs:
             teller, host = served
             if not teller.is_member:  # it may have answered our ping meanwhile
                 teller = self._known_at(teller.sender, host)
+            if teller.is_member:
+                self._hear_clock(now, host, message)
             self._merge(now, message.parts, teller, self._parts_max(teller))
             self._compared(now)
 
