@@ -60,6 +60,15 @@ def test_the_last_that_were_heard_are_kept_one_a_member() -> None:
     assert clocks.others == CLOCKS_HEARD_MAX
 
 
+def test_of_one_host_a_few_count_however_many_ports_it_has() -> None:
+    clocks = Clocks()
+    for number in range(20):
+        clocks.hear(at(), ("10.0.0.1", number), DATE)
+    for number in range(100):
+        clocks.hear(at(), ("10.0.0.66", number), DATE + 365 * DAY_MS, "10.0.0.66")
+    assert (clocks.others, clocks.ahead_ms(at())) == (24, 0)
+
+
 def test_a_generation_a_day_ahead_is_not_believed() -> None:
     clocks = compared(0)
     assert not clocks.is_ahead(at(), DATE + GENERATION_AHEAD_MS_MAX)

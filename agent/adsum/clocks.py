@@ -17,6 +17,7 @@ from collections.abc import Callable, Hashable, Iterable
 from adsum.now import HOUR, MILLISECOND, SECOND, Now
 
 CLOCKS_HEARD_MAX = 31  # an odd one in three takes no majority of so many
+CLOCKS_OF_HOST_MAX = 4
 GENERATION_AHEAD_MS_MAX = 24 * HOUR // MILLISECOND
 # A life after one that is known, however far ahead that is: each start goes on by one, if not by the date.
 GENERATION_STEP_MAX = 60_000
@@ -27,6 +28,7 @@ class Clocks:
     def __init__(self, build_wall_ms: int = 0, generations: Callable[[], Iterable[int]] = lambda: ()) -> None:
         """`generations`: of the members that are present."""
         self._at_nought_ms: dict[Hashable, int] = {}  # by whose clock it is
+        self._hosts: dict[Hashable, str] = {}  # of the same
         self._build_wall_ms = build_wall_ms
         self._generations = generations
         self._most = 0
@@ -37,10 +39,16 @@ class Clocks:
         """How many ours was compared with."""
         return len(self._at_nought_ms)
 
-    def hear(self, now: Now, whose: Hashable, wall_ms: int) -> None:
+    def hear(self, now: Now, whose: Hashable, wall_ms: int, host: str = "") -> None:
+        """Of one host a few count: it has one clock, unless others stand behind its address."""
         self._at_nought_ms.pop(whose, None)
+        self._hosts[whose] = host
+        of_host = [each for each in self._at_nought_ms if host and self._hosts.get(each) == host]
+        if len(of_host) >= CLOCKS_OF_HOST_MAX:
+            del self._at_nought_ms[of_host[0]]
         while len(self._at_nought_ms) >= CLOCKS_HEARD_MAX:
             del self._at_nought_ms[next(iter(self._at_nought_ms))]
+        self._hosts = {each: self._hosts[each] for each in (*self._at_nought_ms, whose)}
         self._at_nought_ms[whose] = wall_ms - now.monotonic_ns // MILLISECOND
 
     def ahead_ms(self, now: Now) -> int:

@@ -180,7 +180,7 @@ class Syncs:
             return
         commons = self.commons
         commons.timers.cancel((Timer.SYNC_LIMIT, (ticket, True)))
-        self._hear_clock(now, opened.address.host, message)
+        self._hear_clock(now, opened.address, message)
         self._follow_advice(now, message.use_generation)
         # Whom we asked, we believe; and whom an operator has us join may know a cluster of any size.
         parts_max = commons.settings.members_max if opened.join_tries else self._parts_max(FROM_MEMBER)
@@ -231,7 +231,7 @@ class Syncs:
             return
         known = commons.roster.by_short.get(teller.sender)
         if teller.is_member and known is not None:
-            self._hear_clock(now, host, message)
+            self._hear_clock(now, known.profile.address, message)
         advice = self._advice(now, message)
         self._merge(now, message.parts, teller, self._parts_max(teller))
         commons.tally.syncs_served += 1
@@ -251,8 +251,9 @@ class Syncs:
             teller, host = served
             if not teller.is_member:  # it may have answered our ping meanwhile
                 teller = self._known_at(teller.sender, host)
-            if teller.is_member:
-                self._hear_clock(now, host, message)
+            known = self.commons.roster.by_short.get(teller.sender)
+            if teller.is_member and known is not None:
+                self._hear_clock(now, known.profile.address, message)
             self._merge(now, message.parts, teller, self._parts_max(teller))
             self._compared(now)
 
@@ -292,13 +293,12 @@ class Syncs:
             if isinstance(told, Alive) and not part.verdict:
                 yield told.standing.generation
 
-    def _hear_clock(self, now: Now, host: str, message: SyncMessage) -> None:
-        """One for each host, which has one clock; before the roster that comes with it, so that who lost its
-        date believes the others'."""
+    def _hear_clock(self, now: Now, address: Address, message: SyncMessage) -> None:
+        """Before the roster that comes with it, so that who lost its date believes the others'."""
         commons = self.commons
         if not message.wall_ms:
             return
-        commons.clocks.hear(now, host, message.wall_ms)
+        commons.clocks.hear(now, address, message.wall_ms, address.host)
         ahead_ms = commons.clocks.ahead_ms(now)
         if abs(ahead_ms - self._told_ahead_ms) >= CLOCK_TOLD_MS:
             self._told_ahead_ms = ahead_ms
