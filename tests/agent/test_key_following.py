@@ -21,6 +21,7 @@ from adsum.net.calls import NotSent
 from adsum.net.keyring import Key, Keyring
 from adsum.now import SECOND, Now
 from adsum.observe.faults import Faults
+from adsum.storage.failures import StorageFailed
 from adsum.storage.memory import MemoryDisk
 from adsum.testing.introducing import introduce
 
@@ -152,3 +153,13 @@ async def test_a_full_disk_is_told_and_changes_nothing(caplog: pytest.LogCapture
     await following(keyring, Others({2: (NEW,)}), 1).look()
     assert texts(keyring) == [OLD, NEW]
     assert "No space left on device" in caplog.text
+
+
+class FailingDisk(MemoryDisk):
+    def write_durably(self, path: str, content: bytes) -> None:
+        raise StorageFailed(f"could not sync {path}: input/output error")
+
+
+async def test_a_failed_sync_of_the_keys_ends_the_process() -> None:
+    with pytest.raises(StorageFailed):
+        await following(ring(OLD, NEW, disk=FailingDisk()), Others({2: (NEW,)}), 1).look()

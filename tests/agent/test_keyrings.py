@@ -22,6 +22,7 @@ from adsum.net.introduction import Identity as PeerIdentity
 from adsum.net.introduction import Peer
 from adsum.net.keyring import BadKey, EncryptionOff, Key, Keyring, KeyringError
 from adsum.now import SECOND, Now
+from adsum.storage.failures import StorageFailed
 from adsum.storage.memory import MemoryDisk
 from adsum.testing.introducing import introduce
 
@@ -221,3 +222,16 @@ async def test_a_disk_that_is_full_is_that_member_s_failure() -> None:
     assert failed.value.failures == {
         "m2": "its keyring could not be written: no space left on device: make room on its disk"
     }
+
+
+class FailingDisk(MemoryDisk):
+    def write_durably(self, path: str, content: bytes) -> None:
+        raise StorageFailed(f"could not sync {path}: input/output error")
+
+
+@pytest.mark.parametrize("asked", ["m0", "m2"])
+async def test_a_failed_sync_of_the_keys_ends_the_process_whoever_asked(asked: str) -> None:
+    three = cluster()
+    three.held[asked]._disk = FailingDisk()
+    with pytest.RaisesGroup(StorageFailed, allow_unwrapped=True, flatten_subgroups=True):
+        await three.keyrings["m0"].install(NEW)

@@ -19,14 +19,14 @@ from adsum.storage.owed import Owed
 class Failing:
     """An assembly that ends by what it is given."""
 
-    def __init__(self, error: Exception) -> None:
+    def __init__(self, error: BaseException) -> None:
         async def run() -> None:
-            raise ExceptionGroup("of a nursery", [error])
+            raise BaseExceptionGroup("of a nursery", [error])
 
         self.run: Callable[[], Awaitable[None]] = run
 
 
-def ended_by(error: Exception) -> int:
+def ended_by(error: BaseException) -> int:
     return run_to_the_end(Failing(error), "/data")  # type: ignore[arg-type]
 
 

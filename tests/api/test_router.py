@@ -14,6 +14,7 @@ from adsum.api.limits import HttpCounters
 from adsum.api.request import ClientGone, Request
 from adsum.api.response import Response, empty, text
 from adsum.api.router import HttpRules, Refusal, Route, Router
+from adsum.storage.failures import StorageFailed
 
 
 async def echo(request: Request, rest: str) -> Response:
@@ -26,6 +27,10 @@ async def refuse(request: Request, rest: str) -> Response:
 
 async def fail(request: Request, rest: str) -> Response:
     raise ZeroDivisionError("a bug")
+
+
+async def lose_disk(request: Request, rest: str) -> Response:
+    raise StorageFailed("could not sync a file")
 
 
 async def lose_client(request: Request, rest: str) -> Response:
@@ -41,6 +46,7 @@ ROUTES = [
     Route(("PUT",), "/v1/catalog/register", echo),
     Route(("GET",), "/v1/fail", fail),
     Route(("GET",), "/v1/gone", lose_client),
+    Route(("PUT",), "/v1/lost", lose_disk),
 ]
 
 
@@ -122,6 +128,11 @@ async def test_a_bug_is_owned_up_to_counted_and_logged(caplog: pytest.LogCapture
     assert b"bug" in answer.body.plain
     assert counters.handler_errors == 1
     assert "ZeroDivisionError" in caplog.text
+
+
+async def test_a_failed_sync_that_a_request_met_is_answered_by_nobody() -> None:
+    with pytest.raises(StorageFailed):
+        await ask("PUT", "/v1/lost")
 
 
 async def test_a_client_that_hung_up_is_no_bug() -> None:

@@ -25,6 +25,7 @@ from adsum.net.introduction import Peer, Purpose
 from adsum.net.listening import bind_tcp
 from adsum.net.outbox import Outbox
 from adsum.net.streams import StreamServer
+from adsum.storage.failures import StorageFailed
 from tests.net.support import KEY_A, gate, ring, serving
 
 
@@ -49,6 +50,8 @@ class Fake:
                 raise Declined("not-leader", "ask another one")
             case "fault":
                 raise ZeroDivisionError
+            case "disk":
+                raise StorageFailed("could not sync a file")
             case "too much":
                 return bytes(call_frames.BODY_BYTES_MAX + 1)
         await self._hang()
@@ -160,6 +163,13 @@ async def test_a_fault_is_logged_once_a_minute_and_spares_the_other_calls(
         assert (server.counters.faults, line.counters.connections) == (3, 1)
         assert server.faults.counts["call"] == (3 if method == "fault" else 0)
     assert [record.levelno for record in caplog.records] == [logging.ERROR]
+
+
+async def test_a_failed_sync_that_a_call_met_ends_its_server() -> None:
+    with pytest.RaisesGroup(StorageFailed, flatten_subgroups=True):
+        async with connected(Fake()) as (line, _):
+            with pytest.raises(Unanswered):
+                await line.ask("disk", b"", timeout_s=5)
 
 
 async def test_messages_without_answer_arrive_in_order() -> None:

@@ -24,7 +24,6 @@ from adsum.net.gate import Gate
 from adsum.net.keyring import Key, Keyring
 from adsum.observe.complaints import Complaints
 from adsum.observe.faults import Faults
-from adsum.storage.failures import StorageFailed
 
 ASKED_MAX = 16  # by lot: thousands that come back must not each ask thousands
 PAUSE_S = 3.0
@@ -97,7 +96,7 @@ class KeyFollowing:
         left = self._keyring.primary
         try:
             self._keyring.use(key.text)
-        except (OSError, StorageFailed) as error:
+        except OSError as error:
             self._complaints.say("not written", NOT_WRITTEN, error)
             return
         log.warning(TAKEN, left, key)

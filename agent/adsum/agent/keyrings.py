@@ -23,7 +23,6 @@ from adsum.net.framing import Malformed, array
 from adsum.net.introduction import Peer
 from adsum.net.keyring import EncryptionOff, Key, Keyring, KeyringError, UnknownKey
 from adsum.observe.system_errors import told
-from adsum.storage.failures import StorageFailed
 
 LIST, INSTALL, USE, REMOVE = "keyring.list", "keyring.install", "keyring.use", "keyring.remove"
 NOT_SEALED, REFUSED = "not sealed", "keyring"
@@ -159,8 +158,6 @@ class Keyrings:
             raise Declined(REFUSED, str(error)) from None
         except OSError as error:
             raise Declined(REFUSED, f"its keyring could not be written: {told(error)}") from None
-        except StorageFailed as error:  # what it holds is still that of before, which is as good
-            raise Declined(REFUSED, f"its keyring may not be written: {error}") from None
         return cbor2.dumps([key.text for key in self._keyring.keys])
 
     def _remove(self, text: str) -> None:

@@ -92,7 +92,7 @@ class Compaction:
             if ref != self._damaged and self._is_newest(ref):
                 self._set_aside(ref, error)
 
-    def _set_aside(self, ref: SnapshotRef, damage: Exception) -> None:
+    def _set_aside(self, ref: SnapshotRef, damage: SnapshotDamaged | StorageFailed) -> None:
         driver = self._driver
         self._damaged = ref
         driver.counters.snapshots_damaged += 1

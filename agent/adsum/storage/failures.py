@@ -14,6 +14,9 @@ UNWRITABLE = (*OUT_OF_ROOM, errno.EROFS)  # as a whole, whatever the permissions
 OUT_OF_FILES = (errno.EMFILE, errno.ENFILE)
 
 
-class StorageFailed(Exception):
+class StorageFailed(BaseException):
     """The disk refused to write, sync or rename. Nobody knows what it holds now: end the process, and let
-    the next start read what is truly there."""
+    the next start read what is truly there.
+
+    It passes every `except Exception` of those who go on after one faulty input or request, for whoever
+    caught it would go on answering from what may not be kept."""
