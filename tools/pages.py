@@ -9,8 +9,8 @@ import sys
 from collections.abc import Iterable
 from pathlib import Path
 
-from adsum.agent.cli.command import Command, Flag
-from adsum.agent.cli.main import COMMANDS, load_command
+from adsum.cli.command import Command, Flag
+from adsum.cli.main import COMMANDS, load_command
 from adsum.observe.consul_metrics import CONSUL
 from adsum.observe.metrics import ADSUM
 from adsum.observe.series import Series

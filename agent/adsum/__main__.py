@@ -2,6 +2,6 @@ from __future__ import annotations
 
 import sys
 
-from adsum.agent.cli.main import main
+from adsum.cli.main import main
 
 sys.exit(main())

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from random import Random
 
+from adsum.agent.cluster_state import Roll
 from adsum.agent.commands import ConfirmCatalog, MemberAnswered, RegisterService
-from adsum.agent.roll import Roll
 from adsum.catalog.model import Node
-from adsum.catalog.published import Published
+from adsum.catalog.own_writer import Published
 from adsum.catalog.replication import bodies
 from adsum.catalog.view import View
 from adsum.effects import AskMember, Cause, Refusal, Reply
@@ -20,7 +20,7 @@ from adsum.now import HOUR, MILLISECOND, MINUTE, SECOND, Now
 from adsum.testing.cluster import Cluster
 from adsum.testing.network import Conditions
 from adsum.testing.samples import WEB
-from tests.agent.test_roll import Stage as RollStage
+from tests.agent.test_cluster_state import Stage as RollStage
 from tests.gossip.support import GENERATION, WALL_MS, profile, roster
 
 NODE = Node(node_id="00000000-0000-0000-0000-000000000001", name="me", address="10.0.0.1", datacenter="dc1")

@@ -16,31 +16,21 @@ import msgspec
 import trio
 
 from adsum.agent import tags
-from adsum.agent.colleagues import Colleagues
+from adsum.agent.cluster_state import Roll
 from adsum.agent.commands import Command, Datagram, RegisterService, ReportTtl
-from adsum.agent.config.config import Config
-from adsum.agent.config.errors import ConfigErrors
 from adsum.agent.core import Core
-from adsum.agent.keyrings import Asks, Keyrings
-from adsum.agent.outputs import Outputs
-from adsum.agent.own_answers import OwnAnswers
-from adsum.agent.owners import Owners
-from adsum.agent.roll import Roll
-from adsum.agent.roll_call import own_profile
 from adsum.agent.settings import Settings
-from adsum.agent.watches import Watches
 from adsum.api.answers import EVERYWHERE
-from adsum.api.door import Refused
+from adsum.api.api_types import Refused
 from adsum.api.endpoints import Endpoints
 from adsum.api.rendering import ApiCounters
-from adsum.api.request import Headers, Request
-from adsum.api.response import Response
-from adsum.api.router import HttpRules, Router
 from adsum.catalog.definitions import CheckDefinition, ServiceDefinition, Status
-from adsum.catalog.local import Local
 from adsum.catalog.model import Node, Service
+from adsum.catalog.own_services import Local
 from adsum.catalog.saved import Saved
 from adsum.catalog.view import View
+from adsum.config.config import Config
+from adsum.config.errors import ConfigErrors
 from adsum.effects import Effect, Notify, Reply
 from adsum.gossip import claims, wire
 from adsum.gossip import core as gossip_core
@@ -57,12 +47,22 @@ from adsum.gossip.effects import (
 )
 from adsum.gossip.rtt import Path
 from adsum.gossip.settings import GossipSettings, Identity
+from adsum.http.request import Headers, Request
+from adsum.http.response import Response
+from adsum.http.router import HttpRules, Router
+from adsum.journal.journal import Journal
+from adsum.logs.stream import LogCounters, LogStream
 from adsum.net import keyring
 from adsum.net.calls import NotSent
 from adsum.now import SECOND, Now
 from adsum.observe.exposition import Exposition
-from adsum.observe.journal import Journal
-from adsum.observe.log_stream import LogCounters, LogStream
+from adsum.peers.keyrings import Asks, Keyrings
+from adsum.peers.outputs import Outputs
+from adsum.peers.owner_forwarding import Owners
+from adsum.peers.peer_handlers import OwnAnswers
+from adsum.peers.peer_rpc import Colleagues
+from adsum.process.cluster_rim import own_profile
+from adsum.process.watches import Watches
 from adsum.storage.memory import MemoryDisk
 from adsum.testing.introducing import introduce
 from tests.observe.support import sources

@@ -10,10 +10,9 @@ from dataclasses import replace
 
 import trio
 
-from adsum.agent import own_answers
 from adsum.agent.commands import Command, Datagram, MemberAnswered, MemberAsked
 from adsum.agent.presence import uuid_text
-from adsum.api.door import Refused
+from adsum.api.api_types import Refused
 from adsum.catalog.model import Node
 from adsum.effects import AnswerMember, AskMember, Effect, Refusal, Reply
 from adsum.gossip import claims
@@ -22,6 +21,7 @@ from adsum.gossip.effects import Send
 from adsum.net.calls import NotSent, Unanswered
 from adsum.net.introduction import Identity, Peer
 from adsum.now import MILLISECOND, Now
+from adsum.peers import peer_handlers
 from tests.api.agents import CONFIG, Asker, FakeAgent
 
 STEP_S = 0.02
@@ -84,10 +84,10 @@ class LinkedAgent(FakeAgent):
         self.calls.way = self._call
         mine = self.owners.mine
         self.handlers: dict[str, Handler] = {
-            own_answers.DEREGISTER: mine.answer_deregister,
-            own_answers.RETAG: mine.answer_retag,
-            own_answers.OUTPUT: mine.answer_output,
-            own_answers.OWNERS: mine.answer_owners,
+            peer_handlers.DEREGISTER: mine.answer_deregister,
+            peer_handlers.RETAG: mine.answer_retag,
+            peer_handlers.OUTPUT: mine.answer_output,
+            peer_handlers.OWNERS: mine.answer_owners,
         }
 
     @property

@@ -7,7 +7,7 @@ import trio
 import trio.testing
 
 from adsum.api.absent import SENTENCE
-from adsum.api.response import Response
+from adsum.http.response import Response
 from tests.api.agents import Asker, header
 
 

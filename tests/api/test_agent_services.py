@@ -6,9 +6,9 @@ import pytest
 import trio
 import trio.testing
 
-from adsum.agent.config.config import Config
-from adsum.api.response import Response
 from adsum.catalog.definitions import Status
+from adsum.config.config import Config
+from adsum.http.response import Response
 from tests.api.agents import Asker, FakeAgent, decoded, header, refused
 
 REGISTER = "/v1/agent/service/register"

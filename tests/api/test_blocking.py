@@ -10,9 +10,9 @@ import trio.testing
 
 from adsum.agent.commands import DeregisterService
 from adsum.api.blocking import FAILED_META
-from adsum.api.request import Request
-from adsum.api.response import Response
 from adsum.catalog.definitions import Status
+from adsum.http.request import Request
+from adsum.http.response import Response
 from tests.api.agents import CONFIG, Asker, FakeAgent, header, index_of, refused
 
 WEB = "/v1/health/service/web"

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from adsum.api.bodies import decode_json
-from adsum.api.router import Refusal
+from adsum.http.router import Refusal
 
 
 @pytest.mark.parametrize(

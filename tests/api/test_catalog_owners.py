@@ -8,7 +8,7 @@ import pytest
 import trio
 import trio.testing
 
-from adsum.agent.warm import SavedCopy, SavedOwner
+from adsum.agent.saved_catalog import SavedCopy, SavedOwner
 from adsum.catalog.replication.deltas import push
 from adsum.catalog.replication.items import Item, term
 from adsum.gossip.claims import Address, Profile

@@ -7,8 +7,8 @@ from random import Random
 
 from adsum.api.endpoints import Endpoints
 from adsum.api.rendering import ApiCounters
+from adsum.logs.stream import LogCounters, LogStream
 from adsum.observe.exposition import Exposition
-from adsum.observe.log_stream import LogCounters, LogStream
 from tests.api.agents import FakeAgent
 from tests.observe.support import sources
 

@@ -14,13 +14,13 @@ from adsum.api import filter_time
 from adsum.api.blocking import FAILED_META
 from adsum.api.filter_time import FilterTime, NoTimeLeft
 from adsum.api.rendering import ApiCounters
-from adsum.api.request import ClientGone, Request
-from adsum.api.response import Response
 from adsum.catalog.definitions import Status
 from adsum.catalog.pattern import Pattern
+from adsum.http.request import ClientGone, Request
+from adsum.http.response import Response
 from adsum.now import MILLISECOND
 from tests.api.agents import Asker, header, index_of, refused
-from tests.api.http_support import connected, get, running, until
+from tests.http.http_support import connected, get, running, until
 
 WEB = "/v1/health/service/web"
 NO_TIME_LEFT = (

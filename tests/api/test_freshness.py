@@ -6,8 +6,8 @@ import pytest
 import trio
 import trio.testing
 
-from adsum.agent.roll import NOBODY_TO_ASK
-from adsum.agent.warm import SavedCopy, SavedOwner
+from adsum.agent.cluster_state import NOBODY_TO_ASK
+from adsum.agent.saved_catalog import SavedCopy, SavedOwner
 from adsum.catalog.replication.confirming import NOT_COMPARED
 from adsum.gossip.claims import Address, Profile
 from adsum.gossip.effects import RootHeard

@@ -6,13 +6,13 @@ import pytest
 import trio
 import trio.testing
 
-from adsum.agent import outputs as outputs_module
-from adsum.agent.outputs import KEPT_S
-from adsum.agent.own_answers import OUTPUT, OUTPUTS_PER_S
 from adsum.api import full_outputs
-from adsum.api.response import Response
 from adsum.catalog.definitions import Status
 from adsum.catalog.records import OUTPUT_BYTES_MAX
+from adsum.http.response import Response
+from adsum.peers import outputs as outputs_module
+from adsum.peers.outputs import KEPT_S
+from adsum.peers.peer_handlers import OUTPUT, OUTPUTS_PER_S
 from tests.api.agents import Asker, decoded, header, index_of, refused
 from tests.api.linked import Three, formed, has, until
 

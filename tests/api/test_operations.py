@@ -9,14 +9,14 @@ import pytest
 import trio
 import trio.testing
 
-from adsum.agent.config.errors import ConfigError, ConfigErrors
-from adsum.agent.warm import SavedCopy, SavedOwner
+from adsum.agent.saved_catalog import SavedCopy, SavedOwner
 from adsum.api.host import describe_host
 from adsum.api.operations import TAKEN_OFF_HERE
-from adsum.api.response import Response
 from adsum.catalog.definitions import Status
+from adsum.config.errors import ConfigError, ConfigErrors
 from adsum.gossip.claims import Address, Profile
-from adsum.observe.log_stream import FOLLOWERS_MAX
+from adsum.http.response import Response
+from adsum.logs.stream import FOLLOWERS_MAX
 from tests.api.agents import CONFIG, Asker, FakeAgent, decoded, refused
 
 

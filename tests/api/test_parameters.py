@@ -8,8 +8,8 @@ from functools import partial
 import pytest
 
 from adsum.api import parameters
-from adsum.api.request import Query
-from adsum.api.router import Refusal
+from adsum.http.request import Query
+from adsum.http.router import Refusal
 
 
 def refused(call: Callable[[], object]) -> tuple[int, str]:

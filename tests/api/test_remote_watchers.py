@@ -6,8 +6,8 @@ import pytest
 import trio
 import trio.testing
 
-from adsum.api.response import Response
 from adsum.catalog.definitions import Status
+from adsum.http.response import Response
 from tests.api.agents import Asker, index_of
 from tests.api.linked import Three, formed, has, until
 

@@ -7,8 +7,8 @@ import weakref
 import trio
 
 from adsum.api.rendering import OVERHEAD_BYTES, ApiCounters, Read, Rendering, Renderings
-from adsum.api.response import HeaderList
 from adsum.catalog.indexes import Family, Indexes, Topic
+from adsum.http.response import HeaderList
 
 WEB = Topic(Family.HEALTH, "web")
 DB = Topic(Family.HEALTH, "db")

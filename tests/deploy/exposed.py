@@ -6,8 +6,8 @@ from collections.abc import Mapping
 
 from prometheus_client.parser import text_string_to_metric_families
 
-from adsum.agent.config.config import Telemetry
 from adsum.catalog.view import View
+from adsum.config.config import Telemetry
 from adsum.now import Now
 from adsum.observe.exposition import Exposition
 from tests.deploy.promql import Expression, Selector

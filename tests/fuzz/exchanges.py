@@ -4,10 +4,10 @@ that the agents open.
 
 from __future__ import annotations
 
-from adsum.agent.keyrings import INSTALL, LIST, REMOVE, USE
-from adsum.agent.own_answers import DEREGISTER, OUTPUT, OWNERS, RETAG
 from adsum.catalog.replication.bodies import COMPARE, CONFIRM, FETCH, ITEMS
 from adsum.net.introduction import Purpose
+from adsum.peers.keyrings import INSTALL, LIST, REMOVE, USE
+from adsum.peers.peer_handlers import DEREGISTER, OUTPUT, OWNERS, RETAG
 from tests.fuzz.catalog import SERVICES, Catalog
 from tests.fuzz.gossip import Gossip
 from tests.fuzz.participants import AGENTS, EVERYBODY, FUZZER, SUBJECTS

@@ -8,14 +8,14 @@ import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from adsum.agent.cli.main import main
-from adsum.api.response import Response, empty
 from adsum.api.status import Status
-from adsum.observe.faults import Faults
+from adsum.cli.main import main
+from adsum.http.response import Response, empty
+from adsum.logs.faults import Faults
 from tests.fuzz import measured
 
 if TYPE_CHECKING:
-    from adsum.api.request import Request
+    from adsum.http.request import Request
 
 BURNT_S = 0.3
 LINES = 1_500

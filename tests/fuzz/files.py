@@ -6,13 +6,13 @@ import base64
 import json
 from dataclasses import fields
 
-from adsum.agent.identity import NODE_ID_PATH
-from adsum.agent.roll import GENERATION, PEERS
-from adsum.agent.warm import COPY
+from adsum.agent.cluster_state import GENERATION, PEERS
+from adsum.agent.saved_catalog import COPY
 from adsum.catalog.definitions import CheckDefinition, ServiceDefinition
 from adsum.catalog.saved import TTL_STATES, check_path, service_path
+from adsum.journal.journal import FILE_NAME as JOURNAL
 from adsum.net import keyring
-from adsum.observe.journal import FILE_NAME as JOURNAL
+from adsum.process.identity import NODE_ID_PATH
 from tests.fuzz.catalog import SERVICES, Catalog
 from tests.fuzz.participants import AGENTS_ATTACKED, STRANGERS_MADE_UP, Participant
 from tests.fuzz.trees import Cbor, Input, Known, Saved

@@ -9,9 +9,9 @@ from __future__ import annotations
 import sys
 import time
 
-from adsum.agent import assembly
-from adsum.agent.cli.main import main
+from adsum.cli.main import main
 from adsum.observe.loop_lag import LoopLag
+from adsum.process import assembly
 
 
 class ProcessorLag(LoopLag):

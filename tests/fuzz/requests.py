@@ -9,9 +9,9 @@ from random import Random
 
 from adsum.api.endpoints import Endpoints
 from adsum.api.rendering import ApiCounters
-from adsum.api.router import Route
+from adsum.http.router import Route
+from adsum.logs.stream import LogCounters, LogStream
 from adsum.observe.exposition import Exposition
-from adsum.observe.log_stream import LogCounters, LogStream
 from tests.api.agents import FakeAgent
 from tests.fuzz.catalog import SERVICES
 from tests.fuzz.participants import AGENTS, STRANGERS_MADE_UP

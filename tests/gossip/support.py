@@ -9,12 +9,12 @@ from typing import Any, TypeVar
 from adsum.gossip import claims, wire
 from adsum.gossip.claims import Address, Alive, Profile
 from adsum.gossip.commands import Command, Report, SyncAsked
-from adsum.gossip.commons import Timer
 from adsum.gossip.core import Core
 from adsum.gossip.effects import Effect, Send, SyncMessage, SyncPart
 from adsum.gossip.members import Member
 from adsum.gossip.order import Status
 from adsum.gossip.settings import GossipSettings, Identity
+from adsum.gossip.shared_state import Timer
 from adsum.gossip.wire import Header, Kind, Packet
 from adsum.now import MILLISECOND, Now
 

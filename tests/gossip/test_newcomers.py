@@ -7,7 +7,6 @@ from dataclasses import replace
 from adsum.gossip import claims, wire
 from adsum.gossip.claims import Address, Profile
 from adsum.gossip.commands import Join, Outcome, StreamPinged, SyncAnswered, SyncBroken, SyncClosed
-from adsum.gossip.commons import Timer
 from adsum.gossip.effects import (
     AnswerSync,
     ConflictSeen,
@@ -33,6 +32,7 @@ from adsum.gossip.newcomers import (
 )
 from adsum.gossip.order import Departure, Status
 from adsum.gossip.settings import GossipSettings
+from adsum.gossip.shared_state import Timer
 from adsum.gossip.sync import FOR_MORE_MAX, GROWN_PARTS, GROWN_SHARE
 from adsum.gossip.wire import Kind, Packet
 from adsum.now import HOUR, MILLISECOND, SECOND

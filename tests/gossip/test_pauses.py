@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from adsum.gossip.commands import Join, SyncAnswered, SyncClosed, SyncFailed
-from adsum.gossip.commons import Timer
 from adsum.gossip.effects import AnswerSync, ComparedAgain, Effect, OpenSync, Paused, SyncPart
+from adsum.gossip.shared_state import Timer
 from adsum.gossip.sync import OPEN_AFTER_PAUSE_MAX
 from adsum.now import MILLISECOND, SECOND
 from tests.gossip.support import Stage, alive, asked, of, profile, roster

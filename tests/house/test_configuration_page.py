@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import re
 
-from adsum.agent.config.keys import KEYS, Fate
-from adsum.agent.config.table import TABLE
+from adsum.config.keys import KEYS, Fate
+from adsum.config.table import TABLE
 from tests.house.rooms import ROOT
 
 PAGE = (ROOT / "docs/configuration.md").read_text()

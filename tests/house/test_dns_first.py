@@ -13,8 +13,8 @@ import sys
 from tests.system.agents import free_ports
 
 LATER = (
-    "adsum.agent.front",
-    "adsum.api.server",
+    "adsum.process.http_rim",
+    "adsum.http.server",
     "adsum.gossip",
     "adsum.health_checks",
     "adsum.net",
@@ -65,7 +65,7 @@ class Watcher:
             os._exit(0)
 
 sys.meta_path.insert(0, Watcher())
-from adsum.agent.cli.main import main
+from adsum.cli.main import main
 
 main(FLAGS)
 """

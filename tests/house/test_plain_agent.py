@@ -48,7 +48,7 @@ NOT_LOADED = (
 # The agent as it is, but that it tells at its end what it loaded.
 PROGRAM = """
 import sys
-from adsum.agent.cli.main import main
+from adsum.cli.main import main
 
 main()
 print("\\nloaded:", *sorted(sys.modules))

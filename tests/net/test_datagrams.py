@@ -9,11 +9,11 @@ import trio
 
 from adsum.gossip import wire
 from adsum.gossip.claims import Address
+from adsum.logs.faults import Faults
 from adsum.net.addresses import BadAddress, socket_address
 from adsum.net.datagrams import DATAGRAMS_PER_WAKE, Datagrams
 from adsum.net.listening import bind_both, bind_udp
 from adsum.net.sealing import Sealing
-from adsum.observe.faults import Faults
 from tests.net.support import KEY_A, ring
 
 MESSAGE = wire.header(b"sender-1", 7) + b"body"

@@ -11,6 +11,7 @@ from trio.testing import MockClock
 
 from adsum.gossip.claims import Address
 from adsum.gossip.effects import SyncMessage, SyncPart
+from adsum.logs.faults import Faults
 from adsum.net import introduction, syncs
 from adsum.net.errors import Lost, NetError
 from adsum.net.framing import hello
@@ -18,7 +19,6 @@ from adsum.net.gate import connect
 from adsum.net.introduction import Identity, Introduction, Peer, Purpose
 from adsum.net.streams import StreamLimits, StreamServer, open_sync, ping
 from adsum.net.syncs import Sync
-from adsum.observe.faults import Faults
 from tests.net.support import Wire, serving
 from tests.net.support import gate as make_gate
 

@@ -9,9 +9,9 @@ from adsum.gossip.claims import Address, Profile
 from adsum.gossip.effects import MemberChanged, Note, Noted
 from adsum.gossip.evidence import Cause, Evidence, Leg, PhiParts
 from adsum.gossip.order import Departure, Rank, Standing
+from adsum.journal.file import Limits, Wanted
+from adsum.journal.journal import Journal
 from adsum.now import Now
-from adsum.observe.journal import Journal
-from adsum.observe.journal_file import Limits, Wanted
 
 WALL_MS = 1_795_000_000_000  # 2026-11-18T11:06:40Z
 ALL = Wanted(limit=1_000)

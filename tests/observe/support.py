@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from adsum.agent.core import CoreCounters
-from adsum.api.limits import HttpCounters
 from adsum.api.rendering import ApiCounters
 from adsum.catalog.definitions import Status
 from adsum.catalog.view import View
-from adsum.dns.counters import DnsCounters
+from adsum.dns_server.counters import DnsCounters
 from adsum.health_checks.runner import Counters as CheckCounters
+from adsum.http.limits import HttpCounters
+from adsum.logs.stream import LogCounters
 from adsum.observe.gc_pauses import GcPauses
-from adsum.observe.log_stream import LogCounters
 from adsum.observe.loop_lag import LoopLag
-from adsum.observe.roll import RollSource
+from adsum.observe.membership_source import RollSource
 from adsum.observe.series import Sources
 from adsum.observe.tally import CatalogTally
 from adsum.storage.writer import WriterCounters

@@ -17,18 +17,18 @@ from prometheus_client.parser import text_string_to_metric_families
 from prometheus_client.samples import Sample
 from trio.testing import MockClock
 
-from adsum.agent.config.config import Telemetry
 from adsum.catalog.definitions import Status
 from adsum.catalog.model import Check, Node, Service
 from adsum.catalog.view import View
-from adsum.dns.counters import DnsCounters, Tally
+from adsum.config.config import Telemetry
+from adsum.dns_server.counters import DnsCounters, Tally
+from adsum.logs.faults import Faults
 from adsum.now import Now
 from adsum.observe import process
 from adsum.observe.consul_metrics import CONSUL
 from adsum.observe.exposition import Exposition
-from adsum.observe.faults import Faults
+from adsum.observe.membership_source import RollSource
 from adsum.observe.metrics import ADSUM
-from adsum.observe.roll import RollSource
 from adsum.observe.series import Kind, Sources
 from tests.files import no_file_left
 from tests.observe import support
@@ -189,7 +189,7 @@ def test_prometheus_client_is_loaded_by_the_first_scrape_only() -> None:
 LOADED_WHERE = """
 import sys, threading, trio
 from adsum.observe.exposition import Exposition
-from adsum.agent.config.config import Telemetry
+from adsum.config.config import Telemetry
 from adsum.catalog.view import View
 from adsum.now import Now
 from tests.observe.support import sources

@@ -8,9 +8,9 @@ import pytest
 import trio
 import trio.testing
 
-from adsum.agent.config.config import Telemetry
+from adsum.config.config import Telemetry
 from adsum.observe.exposition import Exposition
-from adsum.observe.replication import DROPS, ReplicationSource
+from adsum.observe.replication_source import DROPS, ReplicationSource
 from tests.api.agents import FakeAgent
 from tests.api.linked import Three, formed, has, until
 from tests.observe.support import sources

@@ -5,12 +5,12 @@ from __future__ import annotations
 from dataclasses import replace
 
 from adsum.agent.commands import DeregisterService, RegisterService
-from adsum.agent.joining import read_peers
-from adsum.agent.warm import COPY, KEPT_NS, decode, encode
+from adsum.agent.saved_catalog import COPY, KEPT_NS, decode, encode
 from adsum.catalog.definitions import ServiceDefinition, Status
 from adsum.catalog.model import SERF_HEALTH
 from adsum.gossip.commands import ForceLeave, Join, Leave
 from adsum.now import MILLISECOND, MINUTE, SECOND
+from adsum.process.joining import read_peers
 from adsum.testing.cluster import Cluster
 from adsum.testing.network import Conditions
 from adsum.testing.samples import HTTP_CHECK, WEB

@@ -6,8 +6,8 @@ from dataclasses import replace
 
 import pytest
 
+from adsum.agent.cluster_state import NOBODY_TO_ASK
 from adsum.agent.commands import ConfirmCatalog, DeregisterService, OverrideTags, RegisterService
-from adsum.agent.roll import NOBODY_TO_ASK
 from adsum.catalog.replication.confirming import NOT_COMPARED
 from adsum.effects import Cause, Refusal
 from adsum.gossip.commands import Join

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from adsum.clocks import Clocks
+from adsum.gossip.claim_merger import Hearsay
 from adsum.gossip.claims import Alive
-from adsum.gossip.hearsay import Hearsay
 from adsum.gossip.members import Member
 from adsum.gossip.rivals import Rivals
 from adsum.gossip.source import Source

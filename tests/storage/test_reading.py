@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from adsum.agent import crashes
-from adsum.agent.lives import next_generation
 from adsum.now import Now
+from adsum.process import crashes
+from adsum.process.generation import next_generation
 from adsum.storage.disk import OsDisk
 from adsum.storage.reading import read_if_readable
 

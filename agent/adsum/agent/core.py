@@ -40,8 +40,8 @@ from adsum.agent.line import NOBODY, Line
 from adsum.agent.registry import Registry
 from adsum.agent.settings import Settings
 from adsum.catalog.definitions import CheckKind
-from adsum.catalog.local import Local, LocalSettings
-from adsum.catalog.published import Published
+from adsum.catalog.own_services import Local, LocalSettings
+from adsum.catalog.own_writer import Published
 from adsum.catalog.saved import (
     TTL_STATES,
     Saved,
@@ -66,9 +66,9 @@ from adsum.now import MILLISECOND, SECOND, Now
 from adsum.timers import Timers
 
 if TYPE_CHECKING:  # comes later, see `call_roll`
+    from adsum.agent.cluster_state import Roll
     from adsum.agent.commands import RollCommand
-    from adsum.agent.roll import Roll
-    from adsum.agent.warm import SavedCopy
+    from adsum.agent.saved_catalog import SavedCopy
 
 # Commands that wait for the disk. Past it new ones are refused: their callers can try again, memory cannot.
 WAITING_MAX = 10_000

@@ -23,8 +23,8 @@ from adsum.agent.commands import (
 )
 from adsum.agent.line import Coming
 from adsum.catalog.definitions import CheckDefinition, CheckKind, ServiceDefinition, Status
-from adsum.catalog.local import Local, OwnCheck, Source
 from adsum.catalog.model import NODE_MAINTENANCE, SERVICE_MAINTENANCE
+from adsum.catalog.own_services import Local, OwnCheck, Source
 from adsum.catalog.publishable import check_problem, problem_of
 from adsum.catalog.replication.items import VALUE_BYTES_MAX
 from adsum.catalog.saved import Saved, check_path, encode_check, encode_service, service_path

@@ -9,11 +9,11 @@ from __future__ import annotations
 
 import trio
 
+from adsum.api.api_types import Agent
 from adsum.api.blocking import FAILED_META, FOREIGN_INDEX_HOLD_S, parse_asked
-from adsum.api.door import Agent
-from adsum.api.request import Request
-from adsum.api.response import Response, empty
-from adsum.api.router import Refusal, Route
+from adsum.http.request import Request
+from adsum.http.response import Response, empty
+from adsum.http.router import Refusal, Route
 
 EMPTY_INDEX = 1
 SENTENCE = (

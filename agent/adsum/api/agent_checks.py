@@ -8,20 +8,20 @@ from adsum.agent.commands import DeregisterCheck, RegisterCheck, ReportTtl
 from adsum.api import parameters, shapes
 from adsum.api.agent_services import refuse_scripts, tell
 from adsum.api.answers import done, encoded_answer
+from adsum.api.api_types import Agent
 from adsum.api.bodies import decode_json
-from adsum.api.door import Agent
 from adsum.api.filter_time import FilterTime
 from adsum.api.queries import filter_test
-from adsum.api.request import Query, Request
-from adsum.api.response import Response
-from adsum.api.router import Handler, Refusal, Route
-from adsum.api.turns import in_turns
 from adsum.catalog.decode import decode_check
 from adsum.catalog.definitions import BadDefinition, Status
-from adsum.catalog.local import OwnCheck
+from adsum.catalog.own_services import OwnCheck
 from adsum.catalog.placed_check import PlacedCheck
 from adsum.catalog.spelling import canonical_key
 from adsum.catalog.validate import validate_check
+from adsum.http.chunked_loop import in_turns
+from adsum.http.request import Query, Request
+from adsum.http.response import Response
+from adsum.http.router import Handler, Refusal, Route
 
 REPORTS = {"pass": Status.PASSING, "warn": Status.WARNING, "fail": Status.CRITICAL}
 GO_KINDS = {bool: "bool", int: "number", float: "number", list: "array", dict: "object", str: "string"}

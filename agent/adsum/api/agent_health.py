@@ -10,12 +10,12 @@ from collections.abc import Iterable, Iterator
 
 from adsum.api import parameters, shapes
 from adsum.api.answers import json_answer
-from adsum.api.door import Agent
-from adsum.api.request import Request
-from adsum.api.response import HeaderList, Response
-from adsum.api.router import Refusal, Route
+from adsum.api.api_types import Agent
 from adsum.catalog.definitions import CheckKind, ServiceDefinition
-from adsum.catalog.local import OwnCheck
+from adsum.catalog.own_services import OwnCheck
+from adsum.http.request import Request
+from adsum.http.response import HeaderList, Response
+from adsum.http.router import Refusal, Route
 
 PASSING, MAINTENANCE = "passing", "maintenance"
 CODES = {PASSING: 200, "warning": 429, "critical": 503, MAINTENANCE: 503}

@@ -11,19 +11,19 @@ from typing import TYPE_CHECKING
 
 from adsum.agent import tags
 from adsum.agent.presence import uuid_text
-from adsum.api import parameters, standing
+from adsum.api import leadership, parameters
 from adsum.api.answers import json_answer
 from adsum.api.freshness import stale_header
-from adsum.api.router import Refusal, Route
 from adsum.api.version import CONSUL_API_VERSION
 from adsum.gossip.order import Status
+from adsum.http.router import Refusal, Route
 
 if TYPE_CHECKING:
     from adsum.agent.known_servers import Server
-    from adsum.api.door import Agent
-    from adsum.api.request import Request
-    from adsum.api.response import Response
+    from adsum.api.api_types import Agent
     from adsum.gossip.members import Member
+    from adsum.http.request import Request
+    from adsum.http.response import Response
 
 ALIVE = 1
 STATUSES = {Status.ALIVE: ALIVE, Status.SUSPECT: ALIVE, Status.LEFT: 3, Status.FAILED: 4}
@@ -63,14 +63,14 @@ def everybody(agent: Agent) -> list[dict[str, object]]:
 
 def wide_area(agent: Agent) -> list[dict[str, object]]:
     """Only servers are in that pool, and only they know it."""
-    if not standing.is_server(agent):
+    if not leadership.is_server(agent):
         return []
     others = [_wide_area_server(agent, server) for server in agent.roll.servers.present]
     return sorted([_own_wide_area(agent), *others], key=lambda member: str(member["Name"]))
 
 
 def own_member(agent: Agent) -> dict[str, object]:
-    node = standing.own_node(agent)
+    node = leadership.own_node(agent)
     return _member(node.name, node.address, agent.config.ports.serf_lan, _own_tags(agent))
 
 
@@ -81,7 +81,7 @@ def _other(member: Member) -> dict[str, object]:
 
 
 def _own_wide_area(agent: Agent) -> dict[str, object]:
-    node, config = standing.own_node(agent), agent.config
+    node, config = leadership.own_node(agent), agent.config
     address = config.advertise_address_wan or node.address
     described = _own_tags(agent)
     del described["wan_join_port"]
@@ -113,13 +113,13 @@ def _own_tags(agent: Agent) -> dict[str, str]:
     described = tags.Tags(
         datacenter=config.datacenter,
         build=CONSUL_API_VERSION,
-        is_server=standing.is_server(agent),
+        is_server=leadership.is_server(agent),
         server_port=config.ports.server,
         is_bootstrap=config.bootstrap and not config.is_dev,
         expect=0 if config.is_dev else config.bootstrap_expect,
         wan_port=config.ports.serf_wan,
     )
-    return _tags(described, standing.own_node(agent).node_id)
+    return _tags(described, leadership.own_node(agent).node_id)
 
 
 def _tags(described: tags.Tags, node_id: str) -> dict[str, str]:

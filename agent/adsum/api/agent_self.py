@@ -14,19 +14,19 @@ from collections import Counter
 
 import trio
 
-from adsum.api import coordinates, standing
+from adsum.api import coordinates, leadership
 from adsum.api.agent_members import own_member
 from adsum.api.answers import json_answer
-from adsum.api.door import Agent
-from adsum.api.request import Request
-from adsum.api.response import Response
-from adsum.api.router import Route
+from adsum.api.api_types import Agent
 from adsum.api.version import ADSUM_VERSION, CONSUL_API_VERSION
 from adsum.catalog.definitions import CheckKind
 from adsum.gossip.broadcasts import Class
 from adsum.gossip.order import Status
+from adsum.http.request import Request
+from adsum.http.response import Response
+from adsum.http.router import Route
+from adsum.logs.clock_words import off_by
 from adsum.now import MILLISECOND
-from adsum.observe.clock_words import off_by
 
 SESSION_TTL_NS_MIN = 10_000_000_000  # Patroni reads it after `Invalid Session TTL`
 
@@ -49,7 +49,7 @@ class AgentSelf:
             "Coord": coordinates.shown(agent.roll.gossip.commons.vivaldi.here),
             "Member": own_member(agent),
             "Stats": _stats(agent),
-            "Meta": dict(standing.own_node(agent).meta),
+            "Meta": dict(leadership.own_node(agent).meta),
         }
         return json_answer(agent, request, shown)
 
@@ -59,14 +59,14 @@ class AgentSelf:
 
 
 def _config(agent: Agent) -> dict[str, object]:
-    node = standing.own_node(agent)
+    node = leadership.own_node(agent)
     return {
         "Datacenter": agent.config.datacenter,
         "PrimaryDatacenter": agent.config.datacenter,
         "NodeName": node.name,
         "NodeID": node.node_id,
         "Revision": "",
-        "Server": standing.is_server(agent),
+        "Server": leadership.is_server(agent),
         "Version": CONSUL_API_VERSION,
         "BuildDate": "",
         "AdsumVersion": ADSUM_VERSION,
@@ -88,7 +88,7 @@ def _stats(agent: Agent) -> dict[str, dict[str, str]]:
         "build": {"prerelease": "", "revision": "", "version": CONSUL_API_VERSION, "adsum": ADSUM_VERSION},
         "catalog": _catalog_stats(agent),
         "consul": _consul_stats(agent),
-        **({"raft": {"num_peers": "0", "state": "Leader"}} if standing.leads_alone(agent) else {}),
+        **({"raft": {"num_peers": "0", "state": "Leader"}} if leadership.leads_alone(agent) else {}),
         "runtime": _runtime_stats(),
         "serf_lan": _roll_stats(agent),
     }
@@ -108,17 +108,17 @@ def _catalog_stats(agent: Agent) -> dict[str, str]:
 
 
 def _consul_stats(agent: Agent) -> dict[str, str]:
-    sentence = standing.without_leader(agent)
+    sentence = leadership.without_leader(agent)
     leaderless = {"no_leader": sentence} if sentence else {}  # ours alone
-    if not standing.is_server(agent):
+    if not leadership.is_server(agent):
         servers = len(agent.roll.servers.present)
         return {"acl": "disabled", "known_servers": str(servers), **leaderless, "server": "false"}
     return {
         "acl": "disabled",
         "bootstrap": _go(agent.config.bootstrap and not agent.config.is_dev),
         "known_datacenters": "1",
-        "leader": _go(standing.leads_alone(agent)),
-        "leader_addr": standing.leader_address(agent),
+        "leader": _go(leadership.leads_alone(agent)),
+        "leader_addr": leadership.leader_address(agent),
         **leaderless,
         "server": "true",
     }

@@ -15,21 +15,21 @@ import trio
 from adsum.agent.commands import DeregisterService, RegisterService, SetServiceMaintenance
 from adsum.api import parameters, shapes
 from adsum.api.answers import done, encoded_answer, json_answer
+from adsum.api.api_types import Agent
 from adsum.api.blocking import parse_asked
 from adsum.api.bodies import decode_json
-from adsum.api.door import Agent
 from adsum.api.filter_time import FilterTime
 from adsum.api.queries import filter_test, named
-from adsum.api.request import Query, Request
-from adsum.api.response import Response
-from adsum.api.router import Refusal, Route
-from adsum.api.turns import in_turns
 from adsum.catalog.decode import decode_service
 from adsum.catalog.definitions import BadDefinition, CheckDefinition, ServiceDefinition
 from adsum.catalog.indexes import Family, Topic
-from adsum.catalog.local import OwnService, published_service
+from adsum.catalog.own_services import OwnService, published_service
 from adsum.catalog.tagged import with_family_addresses
 from adsum.catalog.validate import validate_service
+from adsum.http.chunked_loop import in_turns
+from adsum.http.request import Query, Request
+from adsum.http.response import Response
+from adsum.http.router import Refusal, Route
 
 log = logging.getLogger("agent.http")
 

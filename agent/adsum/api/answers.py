@@ -5,16 +5,16 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from adsum.api import parameters, shapes
-from adsum.api.door import Refused
-from adsum.api.response import Response, empty, json_body
-from adsum.api.router import Refusal
+from adsum.api.api_types import Refused
 from adsum.effects import Cause
+from adsum.http.response import Response, empty, json_body
+from adsum.http.router import Refusal
 
 if TYPE_CHECKING:
     from adsum.agent.commands import Command
-    from adsum.api.door import Agent
-    from adsum.api.request import Request
-    from adsum.api.response import HeaderList
+    from adsum.api.api_types import Agent
+    from adsum.http.request import Request
+    from adsum.http.response import HeaderList
 
 # Newer clients look for it on every answer (contract 1.5); the router adds it to all.
 EVERYWHERE: HeaderList = (("X-Consul-Default-Acl-Policy", "allow"),)

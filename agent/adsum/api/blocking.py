@@ -19,15 +19,15 @@ import trio
 
 from adsum.agent.commands import ConfirmCatalog
 from adsum.api import parameters
-from adsum.api.door import Agent, Refused
+from adsum.api.api_types import Agent, Refused
 from adsum.api.filter_time import FilterTime, NoTimeLeft
 from adsum.api.freshness import Freshness
 from adsum.api.full_outputs import wants_full, with_full_outputs
 from adsum.api.rendering import ApiCounters, Read, Rendering, Renderings
-from adsum.api.request import Query, Request
-from adsum.api.response import HeaderList, Response
-from adsum.api.router import Refusal, Route
 from adsum.frozen import dataclass
+from adsum.http.request import Query, Request
+from adsum.http.response import HeaderList, Response
+from adsum.http.router import Refusal, Route
 from adsum.now import SECOND
 
 FOREIGN_INDEX_HOLD_S = 1.0

@@ -10,7 +10,7 @@ import re
 
 import msgspec
 
-from adsum.api.router import Refusal
+from adsum.http.router import Refusal
 
 SPACE = re.compile(r"[ \t\r\n]*")
 NUMBER = re.compile(r"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?")

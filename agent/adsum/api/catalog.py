@@ -7,16 +7,16 @@ from typing import TYPE_CHECKING
 
 from adsum.api import mesh, parameters, shapes
 from adsum.api.answers import json_answer
+from adsum.api.api_types import Agent
 from adsum.api.blocking import Reads, check_cache_control, check_consistency
-from adsum.api.door import Agent
 from adsum.api.nearness import Nearness
 from adsum.api.queries import filter_test, has_instance_tests, host_test, instance_tests, named, passing
 from adsum.api.rendering import Read
-from adsum.api.request import Query, Request
-from adsum.api.response import Response
-from adsum.api.router import Route
 from adsum.catalog.indexes import Family, Topic
 from adsum.catalog.view import Host, Instance
+from adsum.http.request import Query, Request
+from adsum.http.response import Response
+from adsum.http.router import Route
 
 if TYPE_CHECKING:
     from adsum.catalog.filter import Test

@@ -8,24 +8,24 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from adsum.agent.own_answers import row_of
-from adsum.agent.owners import NoOwner, OwnerAway, OwnerRefuses
 from adsum.agent.presence import uuid_text
-from adsum.agent.warm import SavedOwner, recalled
+from adsum.agent.saved_catalog import SavedOwner, recalled
 from adsum.api.answers import json_answer
 from adsum.api.freshness import stale_header
 from adsum.api.queries import named
-from adsum.api.router import Refusal, Route
-from adsum.api.turns import in_turns
 from adsum.catalog.replication.state import OwnerState
 from adsum.gossip.order import Status
+from adsum.http.chunked_loop import in_turns
+from adsum.http.router import Refusal, Route
 from adsum.now import MILLISECOND
+from adsum.peers.owner_forwarding import NoOwner, OwnerAway, OwnerRefuses
+from adsum.peers.peer_handlers import row_of
 
 if TYPE_CHECKING:
-    from adsum.agent.own_answers import OwnerRow
-    from adsum.api.door import Agent
-    from adsum.api.request import Request
-    from adsum.api.response import Response
+    from adsum.api.api_types import Agent
+    from adsum.http.request import Request
+    from adsum.http.response import Response
+    from adsum.peers.peer_handlers import OwnerRow
 
 Shown = dict[str, object]
 OWN, OTHERS, SAVED = "own", "others", "saved copy"

@@ -9,17 +9,17 @@ from __future__ import annotations
 
 from collections.abc import Awaitable
 
-from adsum.agent.owners import NoOwner, OwnerAway, OwnerRefuses
 from adsum.api import parameters
 from adsum.api.absent import EXTERNAL_SENTENCE
 from adsum.api.answers import STATUS_OF, json_answer
+from adsum.api.api_types import Agent, Refused
 from adsum.api.bodies import decode_json
-from adsum.api.door import Agent, Refused
-from adsum.api.request import Request
-from adsum.api.response import Response
-from adsum.api.router import Refusal, Route
 from adsum.catalog.decode import Fields
 from adsum.catalog.definitions import BadDefinition
+from adsum.http.request import Request
+from adsum.http.response import Response
+from adsum.http.router import Refusal, Route
+from adsum.peers.owner_forwarding import NoOwner, OwnerAway, OwnerRefuses
 
 NO_NODE = "Must provide node"
 ONLY_TAGS = (

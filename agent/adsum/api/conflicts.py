@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from adsum.observe import clash
-from adsum.observe.entry import Entry, entry_of_conflict
+from adsum.journal import clash
+from adsum.journal.entry import Entry, entry_of_conflict
 
 if TYPE_CHECKING:
-    from adsum.api.door import Agent
+    from adsum.api.api_types import Agent
     from adsum.api.member_rows import MemberRow, Shown
     from adsum.gossip.effects import ConflictSeen
     from adsum.now import Now

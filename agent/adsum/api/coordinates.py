@@ -12,20 +12,20 @@ from typing import TYPE_CHECKING
 
 import trio
 
-from adsum.api import parameters, standing
+from adsum.api import leadership, parameters
 from adsum.api.answers import json_answer
 from adsum.api.blocking import FOREIGN_INDEX_HOLD_S, check_consistency, parse_asked
 from adsum.api.freshness import stale_header
 from adsum.api.nearness import coordinate_of
-from adsum.api.response import HeaderList, Response, empty
-from adsum.api.router import Refusal, Route
 from adsum.catalog.indexes import TAG_BITS
 from adsum.gossip.coordinates import Coordinate
+from adsum.http.response import HeaderList, Response, empty
+from adsum.http.router import Refusal, Route
 from adsum.now import MILLISECOND
 
 if TYPE_CHECKING:
-    from adsum.api.door import Agent
-    from adsum.api.request import Request
+    from adsum.api.api_types import Agent
+    from adsum.http.request import Request
 
 LOOK_S = 5.0
 UPDATE_SENTENCE = (
@@ -56,7 +56,7 @@ class Coordinates:
         the origin, where everybody begins.
         """
         agent = self._agent
-        own = standing.own_node(agent).name if standing.is_server(agent) else None
+        own = leadership.own_node(agent).name if leadership.is_server(agent) else None
         servers = sorted([*([own] if own else []), *(each.name for each in agent.roll.servers.present)])
         places = [_place(name, coordinate_of(agent, name) or Coordinate()) for name in servers]
         area = {"Datacenter": agent.config.datacenter, "AreaID": "wan", "Coordinates": places}
@@ -105,7 +105,7 @@ class Coordinates:
 
     def _meta(self) -> HeaderList:
         agent = self._agent
-        knows_leader = "true" if standing.knows_leader(agent) else "false"
+        knows_leader = "true" if leadership.knows_leader(agent) else "false"
         behind_ms = agent.roll.behind_ns(agent.now()) // MILLISECOND
         return (
             ("X-Consul-Index", str(self._index)),

@@ -11,16 +11,16 @@ from random import Random
 from adsum.api import catalog, health
 from adsum.api.agent_members import AgentMembers
 from adsum.api.agent_self import AgentSelf
+from adsum.api.api_types import Agent
 from adsum.api.blocking import Reads
 from adsum.api.coordinates import Coordinates
-from adsum.api.door import Agent
 from adsum.api.filter_time import FilterTime
 from adsum.api.operations import Operations
 from adsum.api.rendering import ApiCounters
-from adsum.api.router import Families, Route
 from adsum.api.status import Status
+from adsum.http.router import Families, Route
+from adsum.logs.stream import LogStream
 from adsum.observe.exposition import Exposition
-from adsum.observe.log_stream import LogStream
 
 
 class Endpoints:

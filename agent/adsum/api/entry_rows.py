@@ -5,8 +5,8 @@ from __future__ import annotations
 from datetime import UTC, datetime
 
 from adsum.api.member_rows import Shown, shown_name, shown_parts, shown_phi
-from adsum.observe.entry import Entry, Somebody
-from adsum.observe.story import sentence
+from adsum.journal.entry import Entry, Somebody
+from adsum.journal.story import sentence
 
 
 def entry_row(entry: Entry) -> Shown:

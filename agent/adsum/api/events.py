@@ -19,14 +19,14 @@ from adsum.agent.user_events import ID_BYTES, BadEvent, Event
 from adsum.api import parameters
 from adsum.api.answers import done, json_answer
 from adsum.api.blocking import parse_asked
-from adsum.api.router import Refusal, Route
 from adsum.catalog.indexes import Family, Topic
 from adsum.gossip.commands import FireEvent
+from adsum.http.router import Refusal, Route
 
 if TYPE_CHECKING:
-    from adsum.api.door import Agent
-    from adsum.api.request import Request
-    from adsum.api.response import Response
+    from adsum.api.api_types import Agent
+    from adsum.http.request import Request
+    from adsum.http.response import Response
 
 TOPIC = Topic(Family.EVENTS)
 NONE_YET = 1  # the index while there is no event

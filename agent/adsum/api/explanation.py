@@ -7,10 +7,10 @@ from collections.abc import Sequence
 from adsum.api.entry_rows import entry_row, shown_time
 from adsum.api.member_rows import MemberRow, Shown
 from adsum.gossip.effects import Note
-from adsum.observe import clash
-from adsum.observe.advice import Situation, advice, duration
-from adsum.observe.entry import PRUNED, Entry, Kind, note_word
-from adsum.observe.story import is_refutation, sentence, story
+from adsum.journal import clash
+from adsum.journal.advice import Situation, advice, duration
+from adsum.journal.entry import PRUNED, Entry, Kind, note_word
+from adsum.journal.story import is_refutation, sentence, story
 
 LATELY_MS = 3_600_000
 FORGOTTEN = "forgotten"

@@ -26,14 +26,14 @@ from typing import TYPE_CHECKING, TypeVar
 import trio
 
 from adsum.allowance import Allowance
-from adsum.api.response import HeaderList
-from adsum.api.router import Refusal
 from adsum.catalog.bad_filter import BadFilter, TooCostly
+from adsum.http.response import HeaderList
+from adsum.http.router import Refusal
 from adsum.now import MILLISECOND, SECOND
 
 if TYPE_CHECKING:
     from adsum.api.rendering import ApiCounters
-    from adsum.api.request import Request
+    from adsum.http.request import Request
 
 NS_PER_S = 250 * MILLISECOND
 NS_AT_ONCE = 250 * MILLISECOND

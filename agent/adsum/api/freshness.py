@@ -13,9 +13,9 @@ goes on while the agent stands still: what was true before a pause is not said a
 
 from __future__ import annotations
 
-from adsum.api.door import Agent
-from adsum.api.response import HeaderList
-from adsum.api.standing import knows_leader
+from adsum.api.api_types import Agent
+from adsum.api.leadership import knows_leader
+from adsum.http.response import HeaderList
 from adsum.now import MILLISECOND, Now
 
 # How often the age and the reason are looked at; the second while there is a reason, for after a start or a

@@ -13,13 +13,13 @@ from urllib.parse import quote
 
 import msgspec
 
-from adsum.agent.outputs import Wanted
 from adsum.api import parameters, shapes
-from adsum.api.door import Agent
-from adsum.api.request import Request
-from adsum.api.response import Response, json_body
-from adsum.api.router import Refusal
+from adsum.api.api_types import Agent
 from adsum.catalog.model import SERF_HEALTH
+from adsum.http.request import Request
+from adsum.http.response import Response, json_body
+from adsum.http.router import Refusal
+from adsum.peers.outputs import Wanted
 
 ANSWER_BYTES_MAX = 1024 * 1024  # decoding more would hold the loop
 CHECKS_MAX = 2_048

@@ -6,18 +6,18 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING
 
 from adsum.api import mesh, parameters, shapes
+from adsum.api.api_types import Agent
 from adsum.api.blocking import Reads
-from adsum.api.door import Agent
 from adsum.api.nearness import Nearness
 from adsum.api.queries import filter_test, host_test, instance_tests, named, passing
 from adsum.api.rendering import Read
-from adsum.api.request import Query
-from adsum.api.router import Route
 from adsum.catalog.definitions import Status
 from adsum.catalog.indexes import Family, Topic
 from adsum.catalog.model import Check
 from adsum.catalog.placed_check import PlacedCheck
 from adsum.catalog.view import ANY_STATE, Host, Instance, Row
+from adsum.http.request import Query
+from adsum.http.router import Route
 
 if TYPE_CHECKING:
     from adsum.catalog.filter import Test

@@ -11,17 +11,17 @@ from collections import Counter
 from collections.abc import Awaitable, Callable, Mapping
 from typing import TYPE_CHECKING
 
-from adsum.agent.keyrings import Held, RoundFailed
 from adsum.api import parameters
 from adsum.api.answers import json_answer
 from adsum.api.bodies import decode_json
-from adsum.api.response import Response, empty
-from adsum.api.router import Refusal, Route
+from adsum.http.response import Response, empty
+from adsum.http.router import Refusal, Route
 from adsum.net.keyring import KeyringError
+from adsum.peers.keyrings import Held, RoundFailed
 
 if TYPE_CHECKING:
-    from adsum.api.door import Agent
-    from adsum.api.request import Query, Request
+    from adsum.api.api_types import Agent
+    from adsum.http.request import Query, Request
 
 RELAY_FACTOR_MAX = 5
 BODY_BYTES_MAX = 4_096

@@ -15,8 +15,8 @@ from adsum.gossip.claims import Dead, Suspect
 from adsum.gossip.evidence import NO_PARTS, Leg, PhiParts
 from adsum.gossip.order import Rank, Standing
 from adsum.gossip.suspicion import confirmations_wanted
+from adsum.journal.entry import Somebody, described, leg_names, somebody
 from adsum.now import MILLISECOND, SECOND, Now
-from adsum.observe.entry import Somebody, described, leg_names, somebody
 
 if TYPE_CHECKING:
     from adsum.gossip.claims import Profile

@@ -19,19 +19,19 @@ from adsum.api.explanation import explained
 from adsum.api.freshness import stale_header
 from adsum.api.member_rows import MemberRow, Shown, find, is_me, member_row, own_row
 from adsum.api.queries import named
-from adsum.api.router import Refusal, Route
-from adsum.api.turns import in_turns
+from adsum.http.chunked_loop import in_turns
+from adsum.http.router import Refusal, Route
+from adsum.journal.entry import Kind
+from adsum.journal.file import WALL_MS_MAX, Wanted
+from adsum.journal.merging import merged
+from adsum.logs.clock_words import off_by
+from adsum.logs.stale_reasons import SENTENCES
 from adsum.now import MILLISECOND, SECOND
-from adsum.observe.clock_words import off_by
-from adsum.observe.entry import Kind
-from adsum.observe.journal_file import WALL_MS_MAX, Wanted
-from adsum.observe.merging import merged
-from adsum.observe.stale_reasons import SENTENCES
 
 if TYPE_CHECKING:
-    from adsum.api.door import Agent
-    from adsum.api.request import Request
-    from adsum.api.response import Response
+    from adsum.api.api_types import Agent
+    from adsum.http.request import Request
+    from adsum.http.response import Response
     from adsum.now import Now
 
 LIMIT, LIMIT_MAX = 1_000, 5_000

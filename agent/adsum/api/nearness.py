@@ -10,12 +10,12 @@ import math
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, TypeVar
 
-from adsum.api import standing
+from adsum.api import leadership
 
 if TYPE_CHECKING:
-    from adsum.api.door import Agent
-    from adsum.api.request import Query
+    from adsum.api.api_types import Agent
     from adsum.gossip.coordinates import Coordinate
+    from adsum.http.request import Query
 
 OWN_AGENT = "_agent"
 
@@ -35,7 +35,7 @@ class Nearness:
         if not self._near:
             return items
         agent = self._agent
-        name = standing.own_node(agent).name if self._near == OWN_AGENT else self._near
+        name = leadership.own_node(agent).name if self._near == OWN_AGENT else self._near
         origin = coordinate_of(agent, name)
         if origin is None:
             return items

@@ -8,23 +8,23 @@ from typing import TYPE_CHECKING
 import trio
 
 from adsum.agent.commands import SetNodeMaintenance
-from adsum.agent.config.errors import ConfigErrors
-from adsum.api import parameters, standing
+from adsum.api import leadership, parameters
 from adsum.api.answers import done, json_answer
-from adsum.api.door import Refused
+from adsum.api.api_types import Refused
 from adsum.api.host import describe_host
-from adsum.api.response import Response, empty, text
-from adsum.api.router import Refusal, Route
+from adsum.config.errors import ConfigErrors
 from adsum.gossip.commands import ForceLeave, Join
+from adsum.http.response import Response, empty, text
+from adsum.http.router import Refusal, Route
+from adsum.logs.lines import UnknownLevel, parse_level
+from adsum.logs.stream import LogStream, TooManyFollowers
 from adsum.net import join_names
 from adsum.observe.exposition import PROMETHEUS_TYPE, Exposition
-from adsum.observe.log_lines import UnknownLevel, parse_level
-from adsum.observe.log_stream import LogStream, TooManyFollowers
 
 if TYPE_CHECKING:
-    from adsum.api.door import Agent
-    from adsum.api.request import Request
+    from adsum.api.api_types import Agent
     from adsum.gossip.claims import Address
+    from adsum.http.request import Request
 
 DEFAULT_LOG_LEVEL = "INFO"
 PROMETHEUS_ACCEPTS = ("application/openmetrics-text", "text/plain;version=0.0.4", "text/plain; version=0.0.4")
@@ -77,8 +77,8 @@ class Operations:
         """Joining oneself is what a script on every host does, and succeeds."""
         if request.query.has("wan"):
             self._refuse_wan_join()
-        node, port = standing.own_node(self._agent), self._agent.config.ports.serf_lan
-        if address in (node.address, standing.with_port(node.address, port), f"127.0.0.1:{port}"):
+        node, port = leadership.own_node(self._agent), self._agent.config.ports.serf_lan
+        if address in (node.address, leadership.with_port(node.address, port), f"127.0.0.1:{port}"):
             return empty(200)
         addresses = await _addresses(address, port)
         try:
@@ -88,12 +88,12 @@ class Operations:
         return empty(200)
 
     def _refuse_wan_join(self) -> None:
-        if not standing.is_server(self._agent):
+        if not leadership.is_server(self._agent):
             raise Refusal(500, "Must be a server to join WAN cluster")
         raise _join_failed("join: this version does not connect datacenters yet")
 
     async def force_leave(self, request: Request, name: str) -> Response:
-        if name.lower() == standing.own_node(self._agent).name.lower():
+        if name.lower() == leadership.own_node(self._agent).name.lower():
             return empty(200)  # it is alive, so there is nothing to force, as in Consul
         leave = ForceLeave(name, is_pruned=request.query.has("prune"))
         listed = (member.profile.name.casefold() for member in self._agent.roll.gossip.members())

@@ -9,12 +9,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from adsum.api.router import Refusal
 from adsum.durations import BadDuration, parse_duration
+from adsum.http.router import Refusal
 
 if TYPE_CHECKING:
-    from adsum.api.request import Query
-    from adsum.api.response import HeaderList
+    from adsum.http.request import Query
+    from adsum.http.response import HeaderList
 
 TRUE = frozenset(("1", "t", "T", "TRUE", "true", "True"))
 FALSE = frozenset(("0", "f", "F", "FALSE", "false", "False"))

@@ -11,9 +11,9 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, TypeVar
 
 from adsum.api import parameters
-from adsum.api.request import Query
-from adsum.api.router import Refusal
 from adsum.catalog.view import Host, Instance
+from adsum.http.request import Query
+from adsum.http.router import Refusal
 
 if TYPE_CHECKING:
     from adsum.catalog.filter import Test

@@ -25,9 +25,9 @@ import trio
 from adsum import frozen, mutable
 from adsum.api import shapes
 from adsum.api.filter_time import FilterTime, NoTimeLeft
-from adsum.api.response import Body, HeaderList, Response, json_body
 from adsum.catalog.bad_filter import BadFilter
 from adsum.catalog.indexes import Indexes, Topic
+from adsum.http.response import Body, HeaderList, Response, json_body
 
 QUERIES_MAX = 4096
 BYTES_MAX = 64 * 1024 * 1024

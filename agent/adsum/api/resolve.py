@@ -5,17 +5,17 @@ The records are the zone's, whole and in its order: no packet's size cuts them a
 
 from __future__ import annotations
 
-from adsum.agent import translate
 from adsum.api.answers import json_answer
-from adsum.api.door import Agent
+from adsum.api.api_types import Agent
 from adsum.api.freshness import stale_header
 from adsum.api.queries import named
-from adsum.api.request import Request
-from adsum.api.response import Response
-from adsum.api.router import Refusal, Route
 from adsum.dns import wire
 from adsum.dns.explain import explain, record_text
 from adsum.dns.zone import Answer, Offer, Zone
+from adsum.http.request import Request
+from adsum.http.response import Response
+from adsum.http.router import Refusal, Route
+from adsum.process import translate
 
 TYPES = {name: number for number, name in wire.TYPE_NAMES.items()}
 

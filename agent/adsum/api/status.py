@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from adsum.api import parameters, standing
+from adsum.api import leadership, parameters
 from adsum.api.answers import json_answer
-from adsum.api.door import Agent
-from adsum.api.request import Request
-from adsum.api.response import Response
-from adsum.api.router import Route
+from adsum.api.api_types import Agent
+from adsum.http.request import Request
+from adsum.http.response import Response
+from adsum.http.router import Route
 
 
 class Status:
@@ -22,9 +22,9 @@ class Status:
 
     async def leader(self, request: Request, _rest: str) -> Response:
         parameters.check_datacenter(request.query, self._agent.config.datacenter)
-        return json_answer(self._agent, request, standing.leader_address(self._agent))
+        return json_answer(self._agent, request, leadership.leader_address(self._agent))
 
     async def peers(self, request: Request, _rest: str) -> Response:
         parameters.check_datacenter(request.query, self._agent.config.datacenter)
-        leader = standing.leader_address(self._agent)
+        leader = leadership.leader_address(self._agent)
         return json_answer(self._agent, request, [leader] if leader else [])

@@ -11,7 +11,7 @@ from collections.abc import Iterable
 
 from adsum.catalog import records
 from adsum.catalog.definitions import CheckDefinition, ServiceDefinition
-from adsum.catalog.local import published_check, published_service
+from adsum.catalog.own_services import published_check, published_service
 from adsum.catalog.replication.items import VALUE_BYTES_MAX
 from adsum.catalog.replication.strict import BadBytes
 

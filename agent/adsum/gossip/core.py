@@ -16,7 +16,7 @@ from random import Random
 from adsum.gossip import ages, claims
 from adsum.gossip.beats import AGES_PER_PERIOD
 from adsum.gossip.broadcasts import Class
-from adsum.gossip.cases import Cases
+from adsum.gossip.claim_merger import Hearsay
 from adsum.gossip.claims import EVENT_BYTES_MAX, META_BYTES_MAX, Address, BadClaim, Claims
 from adsum.gossip.commands import (
     Carry,
@@ -38,7 +38,6 @@ from adsum.gossip.commands import (
     SyncFailed,
     Unreachable,
 )
-from adsum.gossip.commons import Commons, Hears, Timer
 from adsum.gossip.effects import (
     CarriedHeard,
     ConflictSeen,
@@ -54,14 +53,15 @@ from adsum.gossip.effects import (
 )
 from adsum.gossip.events import OWN_A_SECOND
 from adsum.gossip.evidence import Cause, Evidence, PhiParts
-from adsum.gossip.hearsay import Hearsay
 from adsum.gossip.members import Member
 from adsum.gossip.order import Departure
 from adsum.gossip.phi import push_time_s
 from adsum.gossip.probe import Prober
 from adsum.gossip.relays import Relays
 from adsum.gossip.settings import GossipSettings, Identity
+from adsum.gossip.shared_state import Commons, Hears, Timer
 from adsum.gossip.source import Source
+from adsum.gossip.suspicions import Cases
 from adsum.gossip.sync import Syncs
 from adsum.gossip.tally import Tally
 from adsum.gossip.wire import HEADER_BYTES, Flag, Header, Kind, Malformed, Packet, decode, parse_header

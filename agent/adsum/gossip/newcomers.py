@@ -18,9 +18,9 @@ from collections.abc import Callable
 from adsum.allowance import Allowance
 from adsum.gossip.claims import Alive
 from adsum.gossip.commands import Outcome
-from adsum.gossip.commons import Commons, Timer
 from adsum.gossip.effects import Note, PingStream
 from adsum.gossip.evidence import Cause, Evidence
+from adsum.gossip.shared_state import Commons, Timer
 from adsum.gossip.wire import Header, Kind
 from adsum.now import MILLISECOND, SECOND, Now
 

@@ -11,18 +11,18 @@ met it and the datagram legs are silent, the accusation does not wait for the en
 from __future__ import annotations
 
 from adsum.gossip import coordinates
-from adsum.gossip.cases import Cases
+from adsum.gossip.claim_merger import Hearsay
 from adsum.gossip.claims import Address, Alive, Left
 from adsum.gossip.commands import Outcome
-from adsum.gossip.commons import Commons, Timer
 from adsum.gossip.effects import IsolationChanged, Note, PingStream
 from adsum.gossip.evidence import Cause, Evidence, Leg
-from adsum.gossip.hearsay import Hearsay
 from adsum.gossip.members import Member
 from adsum.gossip.order import Rank
 from adsum.gossip.rtt import Path
+from adsum.gossip.shared_state import Commons, Timer
 from adsum.gossip.source import FROM_MEMBER
 from adsum.gossip.suspicion import CONFIRMATIONS, confirmations_wanted
+from adsum.gossip.suspicions import Cases
 from adsum.gossip.wire import Flag, Header, Kind, Packet
 from adsum.now import MILLISECOND, SECOND, Now
 

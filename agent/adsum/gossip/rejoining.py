@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from adsum.gossip.commons import Commons
 from adsum.gossip.order import Status
+from adsum.gossip.shared_state import Commons
 from adsum.now import Now
 
 

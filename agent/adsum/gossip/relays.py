@@ -8,9 +8,9 @@ told at once: it is evidence, and no time makes it better."""
 from __future__ import annotations
 
 from adsum.gossip.claims import Address
-from adsum.gossip.commons import Commons, Timer
 from adsum.gossip.effects import PingStream
 from adsum.gossip.members import Member
+from adsum.gossip.shared_state import Commons, Timer
 from adsum.gossip.wire import Flag, Kind
 from adsum.now import MILLISECOND, Now
 

@@ -15,11 +15,11 @@ from collections.abc import Callable
 from typing import Protocol
 
 from adsum.gossip.claims import Address, Alive, Left, Profile
-from adsum.gossip.commons import Commons
 from adsum.gossip.corrections import Corrections
 from adsum.gossip.effects import ConflictSeen
 from adsum.gossip.evidence import Cause
 from adsum.gossip.members import Member
+from adsum.gossip.shared_state import Commons
 from adsum.gossip.source import Source
 from adsum.gossip.wire import Flag, Kind
 from adsum.now import SECOND, Now

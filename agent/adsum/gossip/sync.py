@@ -15,8 +15,8 @@ from typing import NamedTuple
 
 from adsum.clocks import GENERATION_AHEAD_MS_MAX
 from adsum.gossip import ages
+from adsum.gossip.claim_merger import Hearsay
 from adsum.gossip.claims import Address, Alive, BadClaim, Dead, Left, Suspect
-from adsum.gossip.commons import Commons, Hears, Timer
 from adsum.gossip.effects import (
     AnswerSync,
     ClockCompared,
@@ -28,10 +28,10 @@ from adsum.gossip.effects import (
     SyncMessage,
     SyncPart,
 )
-from adsum.gossip.hearsay import Hearsay
 from adsum.gossip.members import Member
 from adsum.gossip.order import Standing
 from adsum.gossip.phi import push_time_s
+from adsum.gossip.shared_state import Commons, Hears, Timer
 from adsum.gossip.source import FROM_MEMBER, FROM_STRANGER, Source
 from adsum.now import SECOND, Now
 

@@ -14,6 +14,8 @@ from typing import Protocol
 import trio
 
 from adsum import frozen, mutable
+from adsum.logs.complaints import Complaints
+from adsum.logs.faults import Faults
 from adsum.net import call_frames
 from adsum.net.calls import SILENCE_MAX_S, Declined
 from adsum.net.channel import Channel
@@ -21,8 +23,6 @@ from adsum.net.errors import NetError, NoRoom
 from adsum.net.framing import Malformed
 from adsum.net.introduction import Peer
 from adsum.net.outbox import Outbox
-from adsum.observe.complaints import Complaints
-from adsum.observe.faults import Faults
 
 BUSY = "busy"
 FAULT = "fault"

@@ -23,9 +23,9 @@ from typing import Protocol, TypeVar
 import trio
 
 from adsum.gossip.claims import Address
+from adsum.logs.faults import Faults
 from adsum.mutable import dataclass
 from adsum.net.addresses import BadAddress, SocketAddress, address_of, socket_address
-from adsum.observe.faults import Faults
 
 DATAGRAMS_PER_WAKE = 64
 ERRORS_PER_WAKE = 64

@@ -19,6 +19,8 @@ from typing import TYPE_CHECKING, NamedTuple, NoReturn
 import trio
 
 from adsum.gossip.claims import Address
+from adsum.logs.complaints import Complaints
+from adsum.logs.system_errors import is_shortage, told
 from adsum.mutable import dataclass
 from adsum.net import framing, introduction
 from adsum.net.addresses import BadAddress, address_of, socket_address
@@ -38,8 +40,6 @@ from adsum.net.framing import Answer, FrameReader, FrameWriter, Hello
 from adsum.net.introduction import Identity, Introduction, Peer, Purpose, Refusal
 from adsum.net.keyring import Key, Keyring
 from adsum.net.unread import Unread
-from adsum.observe.complaints import Complaints
-from adsum.observe.system_errors import is_shortage, told
 
 if TYPE_CHECKING:
     from adsum.net.tls import Tls

@@ -26,6 +26,7 @@ from adsum.gossip.commands import (
     Unreachable,
 )
 from adsum.gossip.effects import AnswerSync, CloseSync, OpenSync, PingStream, Send, SyncMessage
+from adsum.logs.faults import Faults
 from adsum.mutable import dataclass
 from adsum.net import introduction, streams
 from adsum.net.allowed import Allowed
@@ -39,7 +40,6 @@ from adsum.net.sealing import Sealing, is_sealed
 from adsum.net.streams import ServesCalls, StreamLimits, StreamServer
 from adsum.net.syncs import Sync
 from adsum.now import SECOND
-from adsum.observe.faults import Faults
 
 NetworkEffect = Send | PingStream | OpenSync | AnswerSync | CloseSync
 # An agent that is busy hangs up instead of answering; the opener tries again soon.

@@ -24,6 +24,8 @@ import trio
 from adsum.frozen import dataclass
 from adsum.gossip.claims import Address
 from adsum.gossip.effects import SyncMessage
+from adsum.logs.complaints import Complaints
+from adsum.logs.faults import Faults
 from adsum.net.channel import Channel
 from adsum.net.errors import BadPeer, NetError, NoRoom, Unwelcome
 from adsum.net.gate import Gate, Opened
@@ -32,8 +34,6 @@ from adsum.net.places import NONE, Most, Place, Places
 from adsum.net.stream_counters import StreamCounters
 from adsum.net.syncs import PAYLOAD_BYTES_MAX, Sync
 from adsum.net.yielding import YieldingPlaces
-from adsum.observe.complaints import Complaints
-from adsum.observe.faults import Faults
 from adsum.sockets.accepting import Accepting
 
 PING_BYTES_MAX = 0  # nothing follows the introductions

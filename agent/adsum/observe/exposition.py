@@ -16,10 +16,10 @@ from typing import TYPE_CHECKING
 
 import trio
 
-from adsum.agent.config.config import Telemetry
+from adsum.config.config import Telemetry
 from adsum.frozen import dataclass
+from adsum.logs.faults import Faults
 from adsum.observe.consul_metrics import CONSUL
-from adsum.observe.faults import Faults
 from adsum.observe.series import Histogram, Kind, Labelled, Reading, Series, Sources
 
 if TYPE_CHECKING:

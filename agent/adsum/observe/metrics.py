@@ -14,10 +14,10 @@ import trio
 from adsum.now import SECOND
 from adsum.observe.journal_metrics import JOURNAL
 from adsum.observe.loop_lag import BOUNDS_NS
+from adsum.observe.membership_metrics import ROLL
 from adsum.observe.net_metrics import NET
 from adsum.observe.process import PROCESS, tasks
 from adsum.observe.replication_metrics import REPLICATION
-from adsum.observe.roll_metrics import ROLL
 from adsum.observe.series import Histogram, Labelled, Series, Sources, by_one, counter, gauge, histogram
 
 

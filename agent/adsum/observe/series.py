@@ -11,19 +11,19 @@ from collections.abc import Callable, Mapping
 from dataclasses import field
 
 from adsum.agent.core import CoreCounters
-from adsum.api.limits import HttpCounters
 from adsum.api.rendering import ApiCounters
 from adsum.catalog.definitions import Status
-from adsum.dns.counters import DnsCounters
+from adsum.dns_server.counters import DnsCounters
 from adsum.frozen import dataclass
 from adsum.health_checks.runner import Counters as CheckCounters
-from adsum.observe.faults import INPUTS
+from adsum.http.limits import HttpCounters
+from adsum.journal.file import JournalCounters
+from adsum.logs.faults import INPUTS
+from adsum.logs.stream import LogCounters
 from adsum.observe.gc_pauses import GcPauses
-from adsum.observe.journal_file import JournalCounters
-from adsum.observe.log_stream import LogCounters
 from adsum.observe.loop_lag import LoopLag
-from adsum.observe.replication import ReplicationSource
-from adsum.observe.roll import RollSource
+from adsum.observe.membership_source import RollSource
+from adsum.observe.replication_source import ReplicationSource
 from adsum.observe.tally import CatalogTally
 from adsum.storage.writer import WriterCounters
 

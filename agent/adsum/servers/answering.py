@@ -15,9 +15,9 @@ from uuid import UUID
 
 import trio
 
+from adsum.logs.complaints import Complaints
 from adsum.net.calls import Declined
 from adsum.net.introduction import Peer
-from adsum.observe.complaints import Complaints
 from adsum.raft.messages import Message, SnapshotOffer
 from adsum.servers import wire
 from adsum.servers.directory import KnownServer

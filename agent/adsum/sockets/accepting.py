@@ -15,9 +15,9 @@ from collections.abc import Awaitable, Callable, Sequence
 
 import trio
 
+from adsum.logs.complaints import Complaints
+from adsum.logs.system_errors import told
 from adsum.mutable import dataclass
-from adsum.observe.complaints import Complaints
-from adsum.observe.system_errors import told
 
 ACCEPT_PAUSE_S = 0.1
 

@@ -21,9 +21,9 @@ from functools import partial
 import trio
 
 from adsum.effects import Persist, Save
+from adsum.logs.complaints import Complaints
+from adsum.logs.system_errors import told
 from adsum.mutable import dataclass
-from adsum.observe.complaints import Complaints
-from adsum.observe.system_errors import told
 from adsum.storage.failures import OUT_OF_FILES
 from adsum.storage.owed import Owed
 

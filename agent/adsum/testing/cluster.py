@@ -11,6 +11,7 @@ from random import Random
 from typing import Any
 
 from adsum.agent import tags
+from adsum.agent.cluster_state import GENERATION, PEERS, Roll
 from adsum.agent.commands import (
     CheckRan,
     Command,
@@ -22,10 +23,9 @@ from adsum.agent.commands import (
 )
 from adsum.agent.core import Core
 from adsum.agent.presence import uuid_text
-from adsum.agent.roll import GENERATION, PEERS, Roll
+from adsum.agent.saved_catalog import COPY
+from adsum.agent.saved_catalog import decode as decode_copy
 from adsum.agent.settings import Settings
-from adsum.agent.warm import COPY
-from adsum.agent.warm import decode as decode_copy
 from adsum.catalog.definitions import Status
 from adsum.catalog.model import Node
 from adsum.catalog.replication.interner import Interner
@@ -45,9 +45,9 @@ from adsum.effects import (
 from adsum.gossip import core as gossip_core
 from adsum.gossip.claims import Address, Profile
 from adsum.gossip.commands import Report
-from adsum.gossip.commons import Commons
 from adsum.gossip.members import Member
 from adsum.gossip.settings import Identity
+from adsum.gossip.shared_state import Commons
 from adsum.gossip.tally import Tally
 from adsum.now import MILLISECOND, SECOND, Now
 from adsum.storage import registrations

@@ -20,7 +20,6 @@ from functools import partial
 from random import Random
 
 from adsum.agent.commands import RegisterService
-from adsum.agent.joining import read_peers
 from adsum.catalog.definitions import ServiceDefinition, Status
 from adsum.gossip.claims import Address
 from adsum.gossip.commands import Join, Leave, Restart
@@ -28,6 +27,7 @@ from adsum.gossip.order import Status as Standing
 from adsum.gossip.rejoining import is_forgotten, misses_others
 from adsum.gossip.settings import GossipSettings
 from adsum.now import HOUR, MILLISECOND, MINUTE, SECOND
+from adsum.process.joining import read_peers
 from adsum.testing.cluster import Cluster
 from adsum.testing.gossip_world import PORT
 from adsum.testing.hosts import Host

@@ -9,8 +9,8 @@ from typing import Any, Protocol
 
 from adsum.gossip.claims import Address, Profile
 from adsum.gossip.commands import Command, Report
-from adsum.gossip.commons import Commons
 from adsum.gossip.members import Member
+from adsum.gossip.shared_state import Commons
 from adsum.gossip.tally import Tally
 from adsum.now import Now
 

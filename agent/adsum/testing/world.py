@@ -17,8 +17,8 @@ from adsum.agent.settings import Settings
 from adsum.catalog.definitions import CheckDefinition, Status
 from adsum.catalog.indexes import Topic
 from adsum.effects import Effect, FileChange, Log, Notify, Persist, Refusal, Reply, RunCheck, Save, StopCheck
+from adsum.logs.system_errors import told
 from adsum.now import MILLISECOND, SECOND
-from adsum.observe.system_errors import told
 from adsum.storage import registrations
 from adsum.storage.owed import Owed
 from adsum.storage.writer import ROUND_S

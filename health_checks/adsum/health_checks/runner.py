@@ -26,9 +26,9 @@ from adsum.health_checks.attempt import (
     Surroundings,
     critical,
 )
+from adsum.logs.system_errors import is_shortage, told
 from adsum.mutable import dataclass
 from adsum.now import SECOND
-from adsum.observe.system_errors import is_shortage, told
 
 __all__ = ["CheckResult", "Counters", "Options", "Runner"]
 

@@ -6,7 +6,7 @@ from random import Random
 
 import pytest
 
-from adsum.catalog.replication import bodies, copies, waiting
+from adsum.catalog.replication import bodies, owner_table, waiting
 from adsum.catalog.replication.deltas import decode, push, span
 from adsum.catalog.replication.effects import Ask, ForeignNews, OwnerChanged
 from adsum.catalog.replication.items import COUNTER_MAX, Item, term
@@ -87,7 +87,7 @@ def test_gaps_are_shown_counted_and_not_taken_for_complete(pair: tuple[Peer, Pee
 
 def test_versions_that_are_far_ahead_are_dropped_from_pushes(pair: tuple[Peer, Peer]) -> None:
     one, other = pair
-    ahead = WEB._replace(version=copies.AHEAD_MAX + 2)
+    ahead = WEB._replace(version=owner_table.AHEAD_MAX + 2)
     one.core.hear(at(0), other.short, (one_push(other), one_push(other, ahead)))
     assert one.core.tally.dropped == {"version ahead": 1}
     assert values(one, other) == {1: b"web"}
@@ -197,7 +197,7 @@ def test_an_owner_may_not_grow_without_bound(
 
 def test_owners_may_not_be_without_number(pair: tuple[Peer, Peer], monkeypatch: pytest.MonkeyPatch) -> None:
     one, _ = pair
-    monkeypatch.setattr(copies, "OWNERS_MAX", 2)
+    monkeypatch.setattr(owner_table, "OWNERS_MAX", 2)
     one.core.joined(at(0), b"stranger")
     assert one.core.tally.dropped == {"too many owners": 1}
     assert b"stranger" not in one.core.owners()

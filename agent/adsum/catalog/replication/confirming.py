@@ -12,10 +12,10 @@ from collections.abc import Iterable
 
 from adsum.catalog.replication import bodies
 from adsum.catalog.replication.bodies import WANTED_MAX, Busy, Standing
-from adsum.catalog.replication.copies import Copies, Timer
 from adsum.catalog.replication.effects import Ask, Confirmed
 from adsum.catalog.replication.exchanges import Exchanges, Session
 from adsum.catalog.replication.handing import is_reached
+from adsum.catalog.replication.owner_table import Copies, Timer
 from adsum.catalog.replication.strict import BadBytes
 from adsum.now import MILLISECOND, SECOND, Now
 

@@ -19,12 +19,12 @@ from typing import cast
 
 from adsum.catalog.replication import bodies
 from adsum.catalog.replication.confirming import Confirming
-from adsum.catalog.replication.copies import Copies, Holding, Timer
 from adsum.catalog.replication.deltas import PUSH_BYTES_MAX, Delta
 from adsum.catalog.replication.effects import CarryThis, Effect, RootMoved
 from adsum.catalog.replication.exchanges import Exchanges
 from adsum.catalog.replication.handing import Handing
 from adsum.catalog.replication.interner import Interner
+from adsum.catalog.replication.owner_table import Copies, Holding, Timer
 from adsum.catalog.replication.publisher import OwnIdentity, Publisher, Urgency
 from adsum.catalog.replication.pulls import Pulls
 from adsum.catalog.replication.serving import Serving

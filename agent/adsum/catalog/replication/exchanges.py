@@ -18,9 +18,9 @@ import math
 
 from adsum.catalog.replication import bodies
 from adsum.catalog.replication.bodies import FRAME_BYTES, WANTED_MAX, Busy, Standing
-from adsum.catalog.replication.copies import Copies, Holding, Timer
 from adsum.catalog.replication.effects import Ask
 from adsum.catalog.replication.handing import Handing, age_of, is_one_step, is_reached, mark
+from adsum.catalog.replication.owner_table import Copies, Holding, Timer
 from adsum.catalog.replication.state import OwnerState
 from adsum.catalog.replication.strict import BadBytes
 from adsum.now import MILLISECOND, MINUTE, SECOND, Now

@@ -4,7 +4,7 @@ same on both sides."""
 from __future__ import annotations
 
 from adsum.catalog.replication.bodies import AGE_MAX, AGE_NS, Standing
-from adsum.catalog.replication.copies import Copies, Holding
+from adsum.catalog.replication.owner_table import Copies, Holding
 from adsum.catalog.replication.state import OwnerState
 from adsum.catalog.replication.strict import BadBytes
 from adsum.now import Now

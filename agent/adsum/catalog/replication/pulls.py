@@ -9,10 +9,10 @@ from __future__ import annotations
 
 from adsum.catalog.replication import bodies
 from adsum.catalog.replication.bodies import Busy
-from adsum.catalog.replication.copies import Copies, Timer
 from adsum.catalog.replication.deltas import Delta, push
 from adsum.catalog.replication.effects import Ask
 from adsum.catalog.replication.items import Item
+from adsum.catalog.replication.owner_table import Copies, Timer
 from adsum.catalog.replication.strict import BadBytes
 from adsum.now import MILLISECOND, Now
 

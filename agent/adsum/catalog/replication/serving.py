@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from adsum.catalog.replication import bodies
 from adsum.catalog.replication.bodies import FRAME_BYTES, STANDINGS_MAX, Standing
-from adsum.catalog.replication.copies import Copies
 from adsum.catalog.replication.handing import Handing, standing_of
+from adsum.catalog.replication.owner_table import Copies
 from adsum.catalog.replication.strict import BadBytes
 from adsum.now import MINUTE, SECOND, Now
 

@@ -1,0 +1,297 @@
+"""The catalog between agents, inside the composite: own items go out, everybody else's come in.
+
+    share(now)                what this agent published since          carried, root_heard   by gossip
+    member_changed(now, …)    who replicates with us, and for whom     asked, answered       calls
+
+What replication wants of gossip is given to it here and now; what is left are questions to members. A change
+of an owner moves the view before anything else runs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from random import Random
+
+from adsum.agent.presence import Presence
+from adsum.agent.remote_catalog import Mirror
+from adsum.agent.saved_catalog import KnownOwner, SavedCopy, SavedOwner, recalled
+from adsum.catalog import records
+from adsum.catalog.definitions import Status as Verdict
+from adsum.catalog.own_writer import Changed, Part, Published
+from adsum.catalog.replication.core import Replication
+from adsum.catalog.replication.effects import (
+    Ask,
+    CarryThis,
+    Confirmed,
+    ForeignNews,
+    OwnerChanged,
+    RootMoved,
+)
+from adsum.catalog.replication.interner import Interner
+from adsum.catalog.replication.publisher import NODE_KEY, OwnIdentity, Unpublishable, Urgency
+from adsum.effects import AskMember, Cause, Effect, Log, Refusal, Reply, Severity
+from adsum.gossip.commands import Carry, SetRoot
+from adsum.gossip.core import Core
+from adsum.gossip.effects import CarriedHeard, MemberChanged, RootHeard
+from adsum.gossip.order import Status
+from adsum.now import MINUTE, Now
+
+RENEWED_EVERY_NS = MINUTE
+URGENCY = {
+    Verdict.CRITICAL: Urgency.CRITICAL,
+    Verdict.WARNING: Urgency.WARNING,
+    Verdict.PASSING: Urgency.PASSING,
+}
+
+
+class Sharing:
+    def __init__(
+        self,
+        now: Now,
+        gossip: Core,
+        published: Published,
+        presence: Presence,
+        random: Random,
+        keep_generation: Callable[[int], None],  # on disk before the next life begins
+        interner: Interner | None = None,
+    ) -> None:
+        me = gossip.commons.me
+        identity = OwnIdentity(me.profile.node_id, me.generation)
+        self.replication = Replication(now, identity, random, interner, gossip.commons.clocks)
+        self.mirror = Mirror(published.view, presence)
+        self._gossip = gossip
+        self._published = published
+        self._presence = presence
+        self._logs: list[Log] = []
+        self._keep_generation = keep_generation
+        self._foreign_generation = 0  # told of me, and not outdone yet
+        self._foreign_relay = b""  # who told it
+        self._renew_ns = 0  # not before
+        self._saved: dict[bytes, SavedOwner] = {}  # shown from the last life's copy, and not met since
+
+    # My own.
+
+    def share(self, now: Now) -> list[Effect]:
+        for change in self._published.take_changed():
+            try:
+                self._publish(now, change)
+            except Unpublishable as problem:
+                self._logs.append(Log(Severity.WARN, f"not published to other agents: {problem}"))
+        return self.settled(now)
+
+    def _publish(self, now: Now, change: Changed) -> None:
+        host, replication = self._published.host, self.replication
+        assert host is not None, "an agent's own node is always there"
+        match change:
+            case Changed(Part.NODE):
+                replication.publish(now, NODE_KEY, records.encode_node(host.node.value))
+            case Changed(Part.SERVICE, service_id):
+                instance = host.instances.get(service_id)
+                if instance is None:
+                    replication.withdraw(now, _service_key(service_id))
+                else:
+                    value = records.encode_service(instance.service.value)
+                    replication.publish(now, _service_key(service_id), value)
+            case Changed(Part.CHECK, check_id):
+                self._publish_check(now, check_id)
+
+    def _publish_check(self, now: Now, check_id: str) -> None:
+        host, replication = self._published.host, self.replication
+        row = host.checks.get(check_id) if host is not None else None
+        if row is None:
+            replication.withdraw(now, _state_key(check_id))
+            replication.withdraw(now, _check_key(check_id))
+            return
+        check = row.value
+        replication.publish(now, _check_key(check_id), records.encode_check(check))
+        state = records.encode_state(replication.number(_check_key(check_id)), check)
+        replication.publish(now, _state_key(check_id), state, urgency=URGENCY[check.status])
+
+    # What gossip brought, and what members said.
+
+    def carried(self, now: Now, heard: CarriedHeard) -> None:
+        self.replication.hear(now, heard.sender, heard.payloads)
+
+    def root_heard(self, now: Now, heard: RootHeard) -> None:
+        self.replication.root_heard(now, heard.sender, heard.root)
+
+    def asked(self, now: Now, sender: bytes, method: str, body: bytes) -> bytes:
+        return self.replication.asked(now, sender, method, body)
+
+    def answered(self, now: Now, ticket: int, body: bytes | None) -> None:
+        self.replication.answered(now, ticket, body)
+
+    def confirm(self, now: Now, request: int, servers: list[bytes]) -> None:
+        self.replication.confirm(now, request, servers)
+
+    def member_changed(self, now: Now, change: MemberChanged) -> None:
+        """After the view knows it."""
+        short, after = change.member.short, change.after
+        if short == self._gossip.commons.me.short:
+            return
+        if after is None or after.status is Status.LEFT:
+            if self._saved.pop(short, None) is not None:
+                self.mirror.forget(now, short)
+            self.replication.member_left(now, short, _over(change))
+        elif after.status is Status.FAILED:
+            if short in self._saved:
+                self.replication.joined(now, short, after.generation)
+                self._recall(now, short)
+            self.replication.member_failed(now, short)
+        elif change.before is None or not change.before.is_present:
+            self.replication.joined(now, short, after.generation)
+            self._recall(now, short)
+        for appeared in self._presence.take_appeared():
+            self.mirror.show(now, appeared)
+
+    def _recall(self, now: Now, short: bytes) -> None:
+        """The roll has met it, dead or alive, and from here on says how it stands."""
+        saved = self._saved.pop(short, None)
+        if saved is not None:
+            self.replication.recall(now, short, saved.spans)
+
+    def renewed(self, now: Now, generation: int) -> None:
+        """Gossip began another life, for the last one is over to others: so is what was published in it."""
+        raised = max(generation, self.replication.publisher.state.generation + 1)
+        if raised > generation:
+            self._keep_generation(raised)
+        self.replication.renew(now, raised)
+
+    def advised(self, now: Now, generation: int) -> None:
+        """What was published under the generation of a wild clock, nobody takes."""
+        self.replication.renew(now, generation)
+
+    # What the last life knew.
+
+    def restore(self, now: Now, copy: SavedCopy) -> None:
+        """Shown at once; each node's owner is asked when the roll meets it. One of this agent's own name had
+        it before, or comes from the host whose data folder this is a copy of."""
+        me = self._gossip.commons.me
+        for saved in copy.owners:
+            short = saved.profile.short
+            if short == me.short or saved.profile.name.casefold() == me.profile.name.casefold():
+                continue
+            self._saved[short] = saved
+            self._presence.show_saved(now, saved.profile, is_shown=saved.is_shown)
+            state = recalled(saved)
+            if state is not None:
+                self.mirror.changed(now, short, None, state)
+        self._presence.take_appeared()
+
+    @property
+    def saved(self) -> list[SavedOwner]:
+        """Those that are shown from the copy."""
+        return list(self._saved.values())
+
+    def saved_named(self, name: str) -> SavedOwner | None:
+        wanted = name.casefold()
+        return next((each for each in self.saved if each.profile.name.casefold() == wanted), None)
+
+    @property
+    def shows_saved(self) -> bool:
+        return bool(self._saved)
+
+    def forget_saved(self, now: Now) -> None:
+        """Nobody has met them: they are gone, or never to be met from here."""
+        for saved in self.saved:
+            self.forget_one(now, saved)
+
+    def forget_one(self, now: Now, saved: SavedOwner) -> None:
+        del self._saved[saved.profile.short]
+        self.mirror.forget(now, saved.profile.short)
+        self._presence.hide_saved(now, saved.profile)
+
+    def known(self) -> Iterator[KnownOwner]:
+        """All other owners, for the next copy."""
+        roster = self._gossip.commons.roster
+        for member in roster.members.values():
+            state = self.replication.state(member.short)
+            if state is not None and not member.standing.departure:
+                yield KnownOwner(member.profile, state, self._presence.shows(member.profile.name))
+
+    # Time.
+
+    def deadline(self) -> int | None:
+        replication_ns = self.replication.deadline()
+        if not self._foreign_generation or replication_ns is None:
+            return self._renew_ns if self._foreign_generation else replication_ns
+        return min(self._renew_ns, replication_ns)
+
+    def tick(self, now: Now) -> list[Effect]:
+        self.replication.tick(now)
+        if self._foreign_generation:
+            self._begin_again(now)
+        return self.settled(now)
+
+    # Effects.
+
+    def settled(self, now: Now) -> list[Effect]:
+        wanted: list[Effect] = []
+        for effect in self.replication.take_effects():
+            match effect:
+                case CarryThis(key, payload):
+                    wanted += self._gossip.command(now, Carry(key, payload))
+                case RootMoved(root):
+                    wanted += self._gossip.command(now, SetRoot(root))
+                case OwnerChanged(owner, before, after):
+                    if owner != self._gossip.commons.me.short:
+                        self.mirror.changed(now, owner, before, after)
+                case Ask(ticket, to, method, body):
+                    wanted.append(self._ask(ticket, to, method, body))
+                case Confirmed(request, error):
+                    wanted.append(Reply(request, Refusal(Cause.FAILED, error) if error else None))
+                case ForeignNews(relay, generation, _version):
+                    self._foreign_generation = max(generation, self._foreign_generation)
+                    self._foreign_relay = relay
+                    self._begin_again(now)
+        return [*wanted, *self._take_logs()]
+
+    def _take_logs(self) -> list[Log]:
+        logs, self._logs = self._logs, []
+        return logs
+
+    def _ask(self, ticket: int, to: bytes, method: str, body: bytes) -> Effect:
+        member = self._gossip.commons.roster.by_short.get(to)
+        return AskMember(ticket, member.profile.address if member is not None else None, method, body)
+
+    def _begin_again(self, now: Now) -> None:
+        """Somebody tells of me what I never said: from here on all that I say is newer.
+
+        Once a while: a copy of me that runs elsewhere does the same, and neither of us will be the last."""
+        if now.monotonic_ns < self._renew_ns:
+            return
+        mine = self.replication.publisher.state.generation
+        raised = max(self._foreign_generation, mine) + 1
+        self._foreign_generation = 0
+        self._renew_ns = now.monotonic_ns + RENEWED_EVERY_NS
+        self._keep_generation(raised)
+        self.replication.renew(now, raised)
+        sentence = (
+            f"{self._called(self._foreign_relay)} knows a later state of this host's services than this "
+            "agent ever published: its data folder was copied or lost. All of it is published anew. If a "
+            "copy runs elsewhere, stop it and empty its data_dir."
+        )
+        self._logs.append(Log(Severity.WARN, sentence))
+
+    def _called(self, short: bytes) -> str:
+        member = self._gossip.commons.roster.by_short.get(short)
+        return member.profile.name if member is not None else short.hex()
+
+
+def _over(change: MemberChanged) -> int:
+    """The generation that is over; none if it was present, gave way to another, and may be right."""
+    if change.after is not None:
+        return change.after.generation
+    return 0 if change.before is None or change.before.is_present else change.before.generation
+
+
+def _service_key(service_id: str) -> str:
+    return f"service:{service_id}"
+
+
+def _check_key(check_id: str) -> str:
+    return f"check:{check_id}"
+
+
+def _state_key(check_id: str) -> str:
+    return f"state:{check_id}"

@@ -1,0 +1,401 @@
+"""The roll inside the composite: gossip, what it carries for the catalog, and the requests that wait for it.
+
+    command(now, request, …)   join, leave, force-leave, an event     receive(now, …)   datagrams, reports
+    tick(now)                  a deadline of gossip has come          deadline()
+
+What gossip asks of the network and what it tells for the journal passes through unchanged, in its order; what
+it says about members moves the view; what ends a command becomes its `Reply`.
+"""
+
+from __future__ import annotations
+
+from random import Random
+
+import cbor2
+
+from adsum.agent.absence import Absence
+from adsum.agent.catalog_sync import Sharing
+from adsum.agent.commands import (
+    ConfirmCatalog,
+    Datagram,
+    MemberAnswered,
+    MemberAsked,
+    RollCommand,
+    RollMessage,
+)
+from adsum.agent.conflicts import Conflicts
+from adsum.agent.known_servers import KnownServers
+from adsum.agent.presence import Presence
+from adsum.agent.saved_catalog import COPY, KEPT_NS, Copying, SavedCopy
+from adsum.agent.saved_catalog import file as copy_file
+from adsum.agent.user_events import UserEvents
+from adsum.catalog.model import Node
+from adsum.catalog.own_writer import Published
+from adsum.catalog.replication.interner import Interner
+from adsum.effects import (
+    AnswerMember,
+    Cause,
+    Effect,
+    FileChange,
+    Log,
+    Refusal,
+    RemoveFile,
+    Reply,
+    Severity,
+    WriteFile,
+)
+from adsum.gossip import effects as gossip_effects
+from adsum.gossip.claims import Address
+from adsum.gossip.commands import ForceLeave, Join, Leave, Restart
+from adsum.gossip.core import Core
+from adsum.gossip.effects import (
+    CarriedHeard,
+    ComparedAgain,
+    ConflictSeen,
+    EventHeard,
+    GenerationAdvised,
+    GenerationRaised,
+    IsolationChanged,
+    JoinEnded,
+    LeaveDone,
+    MemberChanged,
+    Paused,
+    Refused,
+    RootHeard,
+    Send,
+)
+from adsum.gossip.order import Status
+from adsum.now import MILLISECOND, SECOND, Now
+
+GENERATION = "generation"  # the file that holds it
+PEERS = "peers"
+PEERS_SAVED_MAX = 1_024  # one that answers is enough to find the others
+# The list of peers is worth a file every so often: it only has to be roughly true.
+PEERS_SAVE_NS = 5 * SECOND
+# But the first: who is killed before it has one would have nobody to ask.
+FIRST_PEERS_SAVE_NS = SECOND // 2
+# How often it is looked at whether silence means anything again, while it does not.
+HOLD_LOOK_NS = SECOND
+NOBODY_TO_ASK = (
+    "This agent can ask nobody whether what it knows is true ({}); without ?consistent it answers with that."
+)
+
+
+class _Join:
+    """A request that waits for its attempts."""
+
+    __slots__ = ("errors", "is_joined", "waits_for")
+
+    def __init__(self, addresses: tuple[Address, ...]) -> None:
+        self.waits_for = set(addresses)
+        self.errors: list[str] = []
+        self.is_joined = False
+
+
+class Roll:
+    def __init__(
+        self,
+        now: Now,
+        gossip: Core,
+        published: Published,
+        own: Node,
+        random: Random,
+        *,
+        is_persistent: bool = True,
+        rejoins: bool = False,
+        expects_others: bool = False,
+        interner: Interner | None = None,
+    ) -> None:
+        """`rejoins`: also after it left it looks for its peers at the next start. `expects_others`: it is
+        about to join somebody."""
+        view = published.view
+        self.gossip = gossip
+        self.presence = Presence(view, own.node_id, own.datacenter)
+        self.sharing = Sharing(now, gossip, published, self.presence, random, self._keep_generation, interner)
+        self.absence = Absence(now, gossip, self.sharing.replication, expects_others=expects_others)
+        self.servers = KnownServers()
+        self.conflicts = Conflicts(gossip)
+        self.events = UserEvents(view, gossip.commons.me.profile.name)
+        self.has_left = False
+        self._rejoins = rejoins
+        self._joins: dict[int, _Join] = {}
+        self._leaving: list[int] = []
+        self._changes: list[FileChange] = []  # must be on disk
+        self._save_peers_ns: int | None = None
+        self._has_saved_peers = False
+        self._look_ns: int | None = None
+        self._copying = Copying(now) if is_persistent else None
+        self._saved_until_ns = 0
+        self._saved_wall_ms = 0
+        self._held_since_ns = 0
+
+    # The verbs.
+
+    def command(self, now: Now, request: int, command: RollCommand) -> list[Effect]:
+        if isinstance(command, ConfirmCatalog):
+            staleness = self.staleness(now)
+            if staleness and not self.gossip.commons.roster.present:
+                return [Reply(request, Refusal(Cause.FAILED, NOBODY_TO_ASK.format(staleness)))]
+            self.sharing.confirm(now, request, self.servers.shorts)
+            return self.sharing.settled(now)
+        match command:
+            case ForceLeave(name) if self._is_only_saved(name):
+                return [self._take_off(now, name), Reply(request, None)]
+            case Join(addresses):
+                self._join(request, addresses)
+            case Leave() | Restart():
+                self._leaving.append(request)
+        effects = self._absorb(now, self.gossip.command(now, command), request)
+        is_waiting = request in self._joins or request in self._leaving
+        if not is_waiting and not any(isinstance(effect, Reply) for effect in effects):
+            effects.append(Reply(request, None))
+        return effects
+
+    def receive(self, now: Now, message: RollMessage) -> list[Effect]:
+        match message:
+            case Datagram(source, body, is_authentic):
+                return self._absorb(now, self.gossip.receive(now, source, body, is_authentic=is_authentic))
+            case MemberAsked(ticket, sender, method, body):
+                answer = self.sharing.asked(now, sender, method, body)
+                return [AnswerMember(ticket, answer), *self.sharing.settled(now)]
+            case MemberAnswered(ticket, answered):
+                self.sharing.answered(now, ticket, answered)
+                return self.sharing.settled(now)
+            case _:
+                return self._absorb(now, self.gossip.report(now, message))
+
+    def share(self, now: Now) -> list[Effect]:
+        """What this agent published since it was last asked."""
+        return self.sharing.share(now)
+
+    def tick(self, now: Now) -> list[Effect]:
+        if self._look_ns is not None and now.monotonic_ns >= self._look_ns:
+            self._look_whether_held(now)
+        effects: list[Effect] = []
+        if self.sharing.shows_saved and self._is_better_known(now):
+            self.sharing.forget_saved(now)
+        if _is_due(now, self.gossip.deadline()):
+            effects += self._absorb(now, self.gossip.tick(now))
+        if _is_due(now, self.sharing.deadline()):
+            effects += self.sharing.tick(now)
+        return effects
+
+    def deadline(self) -> int | None:
+        copying_ns = self._copying.deadline() if self._copying is not None else None
+        own = (self._look_ns, self._save_peers_ns, copying_ns)
+        deadlines = (self.gossip.deadline(), self.sharing.deadline(), *own)
+        return min((each for each in deadlines if each is not None), default=None)
+
+    # Between two lives.
+
+    def restore(self, now: Now, copy: SavedCopy) -> None:
+        """What the last life knew is shown until something better is known."""
+        left_ns = KEPT_NS - (now.wall_ms - copy.wall_ms) * MILLISECOND
+        if left_ns > 0:
+            self._saved_until_ns = now.monotonic_ns + left_ns
+            self._saved_wall_ms = copy.wall_ms
+            self.sharing.restore(now, copy)
+
+    def _is_only_saved(self, name: str) -> bool:
+        is_met = self.gossip.commons.roster.by_name_of(name) is not None
+        return not is_met and self.sharing.saved_named(name) is not None
+
+    def _take_off(self, now: Now, name: str) -> Log:
+        """Also off the copy, or the next start would show it again. Nobody else is told: of a member that it
+        has not met, this agent knows no life that could be declared over."""
+        saved = self.sharing.saved_named(name)
+        assert saved is not None
+        self.sharing.forget_one(now, saved)
+        rest = tuple(self.sharing.saved)
+        self._changes.append(copy_file(SavedCopy(self._saved_wall_ms, rest)) if rest else RemoveFile(COPY))
+        return Log(Severity.INFO, f"a node that only the saved copy knew was taken off: {saved.profile.name}")
+
+    def _is_better_known(self, now: Now) -> bool:
+        return self.sharing.replication.agreed_ns is not None or now.monotonic_ns >= self._saved_until_ns
+
+    def _answers_from_copy(self, now: Now) -> bool:
+        """Also about those whom the roll has met, until the first exchange says more of them."""
+        is_kept = now.monotonic_ns < self._saved_until_ns
+        return self.sharing.shows_saved or (is_kept and self.absence.is_joining)
+
+    def behind_ns(self, now: Now) -> int:
+        """How old what is answered about others may be; nought while it is as they say it is."""
+        if self._answers_from_copy(now):
+            return KEPT_NS - (self._saved_until_ns - now.monotonic_ns)
+        replication = self.sharing.replication
+        absent_ns = self.absence.for_ns(now)
+        if not self.presence.holds_last_known:
+            return max(replication.behind_ns(now), absent_ns)
+        return max(now.monotonic_ns - max(self._held_since_ns, replication.agreed_ns or 0), absent_ns)
+
+    def staleness(self, now: Now) -> str:
+        """Why what is answered about others may not be as things are now; empty when it is."""
+        if self._answers_from_copy(now):
+            return "saved copy"
+        if self.gossip.commons.guard.is_isolated:
+            return "isolated"
+        return self.absence.reason(now) or ("silence" if self.presence.holds_last_known else "")
+
+    # What must be kept.
+
+    @property
+    def has_changes(self) -> bool:
+        return bool(self._changes)
+
+    def take_changes(self) -> tuple[FileChange, ...]:
+        changes, self._changes = tuple(self._changes), []
+        return changes
+
+    def kept_files(self) -> tuple[FileChange, ...]:
+        """What must be on disk, as it is now."""
+        return (_generation_file(self.gossip.commons.me.generation),)
+
+    def take_files(self, now: Now) -> tuple[FileChange, ...]:
+        """What a restarted agent finds its cluster by, and answers with meanwhile; each when it is due."""
+        if self._copying is None:
+            return ()
+        files: tuple[FileChange, ...] = ()
+        if self.sharing.shows_saved:
+            self._copying.postpone(now)
+        else:
+            files = self._copying.tick(now, self.sharing.known(), self.sharing.replication.root)
+        if self._save_peers_ns is not None and now.monotonic_ns >= self._save_peers_ns:
+            self._save_peers_ns = None
+            self._has_saved_peers = True
+            files = (*files, *self._peers_file())
+        return files
+
+    def last_files(self, now: Now) -> tuple[FileChange, ...]:
+        if self._copying is None:
+            return ()
+        if self.has_left and not self._rejoins:
+            return (RemoveFile(PEERS), RemoveFile(COPY))
+        if self.sharing.shows_saved:
+            return tuple(self._peers_file())
+        return (*self._peers_file(), *self._copying.last(now, self.sharing.known()))
+
+    def _peers_file(self) -> list[FileChange]:
+        """One that left for good is not to come back by itself. One who met nobody keeps what it had, and
+        those who failed are asked too, after the others: the one cut off may be this agent."""
+        if self.has_left and not self._rejoins:
+            return [RemoveFile(PEERS)]
+        asked = (Status.ALIVE, Status.SUSPECT, Status.FAILED)
+        members = [member for member in self.gossip.members() if member.standing.status in asked]
+        members.sort(key=lambda member: not member.standing.is_present)
+        addresses = [list(member.profile.address) for member in members]
+        return [WriteFile(PEERS, cbor2.dumps(addresses[:PEERS_SAVED_MAX]))] if addresses else []
+
+    # Effects.
+
+    def _absorb(self, now: Now, effects: list[gossip_effects.Effect], request: int = 0) -> list[Effect]:
+        absorbed: list[Effect] = []
+        is_shared = False
+        for effect in effects:
+            if type(effect) is Send:
+                absorbed.append(effect)
+            elif type(effect) is CarriedHeard:
+                self.sharing.carried(now, effect)
+                is_shared = True
+            else:
+                self._take(now, effect, request, absorbed)
+                is_shared = is_shared or type(effect) in _CONCERN_THE_CATALOG
+        return [*absorbed, *self.sharing.settled(now)] if is_shared else absorbed
+
+    def _take(self, now: Now, effect: gossip_effects.Effect, request: int, absorbed: list[Effect]) -> None:
+        match effect:
+            case MemberChanged():
+                self._member_changed(now, effect)
+                absorbed.append(effect)
+            case ConflictSeen():
+                absorbed.append(self.conflicts.seen(now, effect))
+            case IsolationChanged():
+                self._look_whether_held(now)
+                absorbed.append(effect)
+            case Paused(for_ns):
+                self.absence.paused(now, for_ns)
+                absorbed.append(effect)
+            case ComparedAgain():
+                self.absence.compared_again(now)
+            case EventHeard(event):
+                self.events.heard(now, event)
+            case GenerationRaised(generation):
+                self._keep_generation(generation)
+                self.sharing.renewed(now, generation)
+            case GenerationAdvised(generation):
+                self._keep_generation(generation)
+                self.sharing.advised(now, generation)
+            case RootHeard():
+                self.sharing.root_heard(now, effect)
+            case JoinEnded(address, error):
+                absorbed += self._join_ended(address, error)
+            case LeaveDone():
+                self.has_left = bool(self.gossip.commons.me.departure)
+                absorbed += [Reply(waiting, None) for waiting in self._leaving]
+                self._leaving.clear()
+            case Refused(sentence):
+                absorbed.append(Reply(request, Refusal(Cause.FAILED, sentence)))
+            case _:
+                absorbed.append(effect)
+
+    def _member_changed(self, now: Now, change: MemberChanged) -> None:
+        if change.after is not None and change.after.status is Status.FAILED:
+            self._look_whether_held(now)
+        self.presence.changed(now, change)
+        self.sharing.member_changed(now, change)
+        self.servers.changed(change)
+        self.conflicts.changed(change)
+        if self._save_peers_ns is None and self._copying is not None:
+            wait_ns = PEERS_SAVE_NS if self._has_saved_peers else FIRST_PEERS_SAVE_NS
+            self._save_peers_ns = now.monotonic_ns + wait_ns
+
+    def _look_whether_held(self, now: Now) -> None:
+        holds = self.gossip.holds_last_known(now)
+        if holds and not self.presence.holds_last_known:
+            self._held_since_ns = now.monotonic_ns
+        within_ns = self.gossip.commons.timeouts(now).max_ns
+        self.presence.hold(now, holds=holds, since_ns=now.monotonic_ns - within_ns)
+        self._look_ns = now.monotonic_ns + HOLD_LOOK_NS if holds else None
+
+    def _keep_generation(self, generation: int) -> None:
+        self._changes.append(_generation_file(generation))
+
+    # Joining.
+
+    def _join(self, request: int, addresses: tuple[Address, ...]) -> None:
+        own = self.gossip.commons.me.profile.address
+        others = tuple(each for each in addresses if each != own)
+        self.has_left = False
+        if others:
+            self._joins[request] = _Join(others)
+        else:
+            self.absence.expects_others = False
+
+    def _join_ended(self, address: Address, error: str) -> list[Reply]:
+        """It answers all who asked for this address; each is told once none of its own is left."""
+        replies = []
+        for request, join in list(self._joins.items()):
+            if address not in join.waits_for:
+                continue
+            join.waits_for.discard(address)
+            join.is_joined = join.is_joined or not error
+            self.absence.expects_others &= not join.is_joined
+            if error:
+                host = f"[{address.host}]" if ":" in address.host else address.host
+                join.errors.append(f"{host}:{address.port}: {error}")
+            if not join.waits_for:
+                del self._joins[request]
+                sentence = "; ".join(join.errors)
+                refusal = None if join.is_joined else Refusal(Cause.FAILED, sentence)
+                replies.append(Reply(request, refusal))
+        return replies
+
+
+def _generation_file(generation: int) -> WriteFile:
+    return WriteFile(GENERATION, str(generation).encode())
+
+
+def _is_due(now: Now, deadline_ns: int | None) -> bool:
+    return deadline_ns is not None and deadline_ns <= now.monotonic_ns
+
+
+_CONCERN_THE_CATALOG = frozenset({MemberChanged, RootHeard, GenerationRaised, GenerationAdvised})

@@ -1,0 +1,377 @@
+"""The way to the agent: its HTTP API over TCP, TLS or a Unix socket, and what to say if it does not answer.
+
+Where to, and as whom, comes from flags, then from ADSUM_* and then from CONSUL_* variables, so that shells
+set up for Consul work. Every answer has a time and a size that it may take.
+"""
+
+from __future__ import annotations
+
+import http.client
+import json
+import os
+import socket
+import time
+import urllib.parse
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, NamedTuple, Self
+
+from adsum.cli.command import (
+    FALSE,
+    NOT_FOUND,
+    TRUE,
+    UNREACHABLE,
+    Call,
+    Failed,
+    Flag,
+    FlagGroup,
+    UsageError,
+)
+from adsum.cli.table import printable
+
+if TYPE_CHECKING:
+    import ssl
+
+Query = Sequence[tuple[str, str]]  # a name may repeat; parameters without a value are not sent
+
+DEFAULT_ADDRESS = "127.0.0.1:8500"
+HTTP_PORT, HTTPS_PORT = 8500, 8501
+ANSWER_S_MAX = 30.0  # a disk that hangs holds a registration; people give up sooner than this
+ANSWER_BYTES_MAX = 256 * 1024 * 1024  # far above any catalog, below what makes a host swap
+SENTENCE_LENGTH_MAX = 4096  # of a refusal that is repeated to a person
+CHUNK_BYTES_MAX = 64 * 1024
+LOOK_INTERVAL_S = 0.05
+
+CONNECTION = FlagGroup(
+    "Which agent to ask, and as whom",
+    (
+        Flag("http-addr", f"Where its HTTP API is; {DEFAULT_ADDRESS} if not given.", "ADDRESS"),
+        Flag("token", "Token to send.", "TOKEN"),
+        Flag("token-file", "File that holds the token.", "FILE"),
+        Flag("ca-file", "Certificate of the authority to trust.", "FILE"),
+        Flag("ca-path", "Folder of such certificates.", "FOLDER"),
+        Flag("client-cert", "Our certificate, where the agent asks for one.", "FILE"),
+        Flag("client-key", "Its key.", "FILE"),
+        Flag("tls-server-name", "Name that the agent's certificate is for, if not the address.", "NAME"),
+    ),
+)
+QUERY = FlagGroup(
+    "Which data to ask for",
+    (
+        Flag("datacenter", "Data centre to ask about; the agent's own if not given.", "NAME"),
+        Flag("stale", "Any server may answer."),
+    ),
+)
+# Flags whose variable is not simply their name.
+VARIABLES = {
+    "http-addr": "HTTP_ADDR",
+    "token": "HTTP_TOKEN",
+    "token-file": "HTTP_TOKEN_FILE",
+    "ca-file": "CACERT",
+    "ca-path": "CAPATH",
+    "client-cert": "CLIENT_CERT",
+    "client-key": "CLIENT_KEY",
+    "tls-server-name": "TLS_SERVER_NAME",
+}
+
+
+class Unreachable(Failed):
+    """Nobody answered, or nobody that is an agent."""
+
+    status = UNREACHABLE
+
+
+class BrokenOff(Unreachable):
+    """The connection ended where an answer was due."""
+
+
+class Refused(Failed):
+    """The agent answered, and the answer is no; its own sentence says why."""
+
+    def __init__(self, code: int, sentence: str) -> None:
+        super().__init__(sentence)
+        self.code = code
+        if code == http.HTTPStatus.NOT_FOUND:
+            self.status = NOT_FOUND
+
+
+@contextmanager
+def blaming_flags() -> Iterator[None]:
+    """Around a question that passes values of flags on as they stand, for the agent to make sense of."""
+    try:
+        yield
+    except Refused as refused:
+        if refused.code == http.HTTPStatus.BAD_REQUEST:
+            raise UsageError(str(refused)) from None
+        raise
+
+
+class Target(NamedTuple):
+    shown: str  # as people are told
+    host: str
+    port: int
+    prefix: str  # of every path, where a proxy stands before the agent
+    socket_path: str
+    is_tls: bool
+    shows_certificate: bool = False
+
+
+def connect(call: Call) -> Api:
+    target = _target(call)
+    headers = {"Host": "localhost"} if target.socket_path else {}
+    if token := _token(call):
+        headers["X-Consul-Token"] = token
+    if credentials := _variable("HTTP_AUTH")[0]:
+        from base64 import b64encode
+
+        headers["Authorization"] = f"Basic {b64encode(credentials.encode()).decode()}"
+    return Api(target, headers, _dialler(call, target))
+
+
+class Api:
+    """One kept connection, made by the first request."""
+
+    def __init__(self, target: Target, headers: Mapping[str, str], dial: Callable[[], socket.socket]) -> None:
+        self._target = target
+        self._headers = headers
+        self._dial = dial
+        self._line = _Line(target, dial)
+        self._has_answered = False
+        self._last_headers: Mapping[str, str] = {}
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._line.close()
+
+    @property
+    def shown(self) -> str:
+        return self._target.shown
+
+    def header(self, name: str) -> str:
+        """Of the last answer; empty if it has none."""
+        return self._last_headers.get(name.lower(), "")
+
+    def get_list(self, path: str, query: Query = ()) -> list[Any]:
+        found = self._get(path, query)
+        if not isinstance(found, list):
+            raise self._no_agent("gives no list where an agent would")
+        return found
+
+    def get_object(self, path: str, query: Query = ()) -> dict[str, Any]:
+        found = self.get_object_or_null(path, query)
+        if found is None:
+            raise self._no_agent("gives no object where an agent would")
+        return found
+
+    def get_object_or_null(self, path: str, query: Query = ()) -> dict[str, Any] | None:
+        found = self._get(path, query)
+        if found is not None and not isinstance(found, dict):
+            raise self._no_agent("gives no object where an agent would")
+        return found
+
+    def put(self, path: str, query: Query = (), body: object = None) -> bytes:
+        encoded = b"" if body is None else json.dumps(body).encode()
+        return self.send("PUT", path, query, encoded)
+
+    def send(self, method: str, path: str, query: Query = (), body: bytes = b"") -> bytes:
+        """A body as it stands."""
+        return self._read(self._ask(method, path, query, body))
+
+    def follow(self, path: str, query: Query = ()) -> Iterator[bytes]:
+        """What arrives as it arrives, for as long as the agent goes on."""
+        response = self._ask("GET", path, query)
+        assert self._line.sock is not None
+        self._line.sock.settimeout(None)
+        while True:
+            try:
+                chunk = response.read1(CHUNK_BYTES_MAX)
+            except (OSError, http.client.HTTPException):
+                return
+            if not chunk:
+                return
+            yield chunk
+
+    def is_gone(self, within_s: float) -> bool:
+        """Waits until nobody takes connections there any more: a connection ends when the agent does."""
+        self._line.close()
+        end_s = time.monotonic() + within_s
+        while (left_s := end_s - time.monotonic()) > 0:
+            try:
+                with self._dial() as line:
+                    line.settimeout(left_s)
+                    line.recv(1)
+            except (ConnectionRefusedError, FileNotFoundError):
+                return True
+            except OSError:
+                pass
+            time.sleep(LOOK_INTERVAL_S)
+        return False
+
+    def _get(self, path: str, query: Query) -> object:
+        body = self._read(self._ask("GET", path, query))
+        try:
+            return json.loads(body)
+        except ValueError:
+            raise self._no_agent("answers, but not in JSON as an agent would") from None
+
+    def _ask(
+        self, method: str, path: str, query: Query, body: bytes | None = None
+    ) -> http.client.HTTPResponse:
+        encoded = urllib.parse.urlencode([(name, value) for name, value in query if value])
+        url = f"{self._target.prefix}{urllib.parse.quote(path)}" + (f"?{encoded}" if encoded else "")
+        try:
+            self._line.request(method, url, body, dict(self._headers))
+            response = self._line.getresponse()
+        except ConnectionResetError as problem:  # also where it ended without a word
+            raise BrokenOff(str(self._unreachable(problem))) from None
+        except (OSError, http.client.HTTPException) as problem:
+            raise self._unreachable(problem) from None
+        self._has_answered = True
+        self._last_headers = {name.lower(): value for name, value in response.headers.items()}
+        if response.status != http.HTTPStatus.OK:
+            told = _told(self._read(response))
+            fallback = f"the agent answered {response.status} {response.reason} to {method} {path}"
+            raise Refused(response.status, told or fallback)
+        return response
+
+    def _read(self, response: http.client.HTTPResponse) -> bytes:
+        try:
+            body = response.read(ANSWER_BYTES_MAX + 1)
+        except (OSError, http.client.HTTPException) as problem:
+            raise self._unreachable(problem) from None
+        if len(body) > ANSWER_BYTES_MAX:
+            raise Failed(f"the answer is longer than {ANSWER_BYTES_MAX} bytes; ask for less")
+        return body
+
+    def _no_agent(self, what: str) -> Unreachable:
+        return Unreachable(f"what listens at {self._target.shown} {what}: name the agent with -http-addr")
+
+    def _unreachable(self, problem: Exception) -> Unreachable:
+        shown = self._target.shown
+        if isinstance(problem, TimeoutError):
+            return Unreachable(f"the agent at {shown} did not answer within {ANSWER_S_MAX:.0f} s")
+        if self._has_answered:  # so what listened there was what we took it for
+            return Unreachable(
+                f"the agent at {shown} has ended, or broke the connection: ask again once it runs"
+            )
+        if self._target.is_tls:
+            from adsum.cli.certificates import about
+
+            if told := about(problem, shown, shows_certificate=self._target.shows_certificate):
+                return Unreachable(told)
+        if isinstance(problem, http.client.HTTPException | ConnectionResetError):
+            return Unreachable(
+                f"what listens at {shown} does not speak HTTP; if it speaks TLS, say -http-addr=https://…"
+            )
+        reason = getattr(problem, "strerror", None) or str(problem)
+        return Unreachable(
+            f"cannot reach the agent at {shown} ({reason.lower()}): is it running? "
+            "Try `adsum agent -dev`, or name another with -http-addr"
+        )
+
+
+def _told(body: bytes) -> str:
+    """A refusal's own words, in which nothing steers the terminal."""
+    lines = body[:SENTENCE_LENGTH_MAX].decode(errors="replace").strip().expandtabs().splitlines()
+    return "\n".join(map(printable, lines))
+
+
+class _Line(http.client.HTTPConnection):
+    def __init__(self, target: Target, dial: Callable[[], socket.socket]) -> None:
+        super().__init__(target.host, target.port)
+        self._dial = dial
+
+    def connect(self) -> None:
+        self.sock = self._dial()
+
+
+def _dialler(call: Call, target: Target) -> Callable[[], socket.socket]:
+    if target.socket_path:
+        return lambda: _dial_unix(target.socket_path)
+    address = (target.host, target.port)
+    if not target.is_tls:
+        return lambda: socket.create_connection(address, ANSWER_S_MAX)
+    context = _tls(call)
+    name = setting(call, "tls-server-name") or target.host
+
+    def dial() -> socket.socket:
+        return context.wrap_socket(socket.create_connection(address, ANSWER_S_MAX), server_hostname=name)
+
+    return dial
+
+
+def _dial_unix(path: str) -> socket.socket:
+    line = socket.socket(socket.AF_UNIX)
+    try:
+        line.settimeout(ANSWER_S_MAX)
+        line.connect(path)
+    except OSError:
+        line.close()
+        raise
+    return line
+
+
+def _tls(call: Call) -> ssl.SSLContext:
+    from adsum.cli.certificates import Files, context_of, without_verification
+
+    context = context_of(
+        Files(*(setting(call, flag) for flag in ("ca-file", "ca-path", "client-cert", "client-key")))
+    )
+    if _variable("HTTP_SSL_VERIFY")[0] in FALSE:
+        without_verification(context)
+    return context
+
+
+def setting(call: Call, flag: str) -> str:
+    return call.text(flag) or _variable(VARIABLES[flag])[0]
+
+
+def _variable(name: str) -> tuple[str, str]:
+    """Its value, and the name under which it was found."""
+    for variable in (f"ADSUM_{name}", f"CONSUL_{name}"):
+        if value := os.environ.get(variable, ""):
+            return value, variable
+    return "", ""
+
+
+def _token(call: Call) -> str:
+    token = setting(call, "token")
+    if not token and (path := setting(call, "token-file")):
+        try:
+            with open(path) as file:
+                token = file.read(SENTENCE_LENGTH_MAX).strip()
+        except (OSError, UnicodeDecodeError) as problem:
+            reason = getattr(problem, "strerror", None) or problem
+            raise UsageError(f"the token file {path} cannot be read: {reason}") from None
+    if not token.isascii() or not token.isprintable():
+        raise UsageError("the token holds characters that no header can carry")
+    return token
+
+
+def _target(call: Call) -> Target:
+    address, source = _variable("HTTP_ADDR")
+    if call.text("http-addr"):
+        address, source = call.text("http-addr"), "-http-addr"
+    address = address or DEFAULT_ADDRESS
+    if address.startswith("unix://"):
+        return Target(address, "localhost", HTTP_PORT, "", address.removeprefix("unix://"), is_tls=False)
+    scheme, has_scheme, rest = address.partition("://")
+    if not has_scheme:
+        scheme, rest = "https" if _variable("HTTP_SSL")[0] in TRUE else "http", address
+    try:
+        at_home = "127.0.0.1" if rest.startswith(":") else ""  # as Go dials ":8500"
+        parts = urllib.parse.urlsplit(f"//{at_home}{rest}")
+        host, port = parts.hostname or "", parts.port
+    except ValueError:
+        host, port = "", None
+    if scheme not in ("http", "https") or not host or not host.isprintable() or " " in rest:
+        raise UsageError(f'{source} must be host:port, http(s)://host:port or unix://path, not "{address}"')
+    is_tls = scheme == "https"
+    port = port or (HTTPS_PORT if is_tls else HTTP_PORT)
+    prefix, shows_certificate = parts.path.rstrip("/"), bool(setting(call, "client-cert"))
+    return Target(rest, host, port, prefix, "", is_tls=is_tls, shows_certificate=shows_certificate)

@@ -1,0 +1,61 @@
+"""`adsum explain NODE`: how a node stands, the story that led there, and what one would do next."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from adsum.cli.command import FAILURE, OK, Call, Command
+from adsum.cli.connection import CONNECTION, connect
+from adsum.cli.doubts import doubt
+from adsum.cli.moments import local_time
+from adsum.cli.table import OUTPUT, Row, dump, is_table, printable
+
+EXPECTED = ("alive", "suspect")  # to answer; of the others silence is no surprise
+IN_TROUBLE = ("suspect", "failed")
+
+
+def run(call: Call) -> int:
+    with connect(call) as api:
+        found = api.get_object(f"/v1/membership/explain/{call.words[0]}")
+    if is_table(call):
+        print("\n".join(map(printable, _lines(found))))
+    else:
+        dump(call, found)
+    return FAILURE if found["Status"] in IN_TROUBLE else OK
+
+
+def _lines(found: Row) -> Iterator[str]:
+    yield f"{found['Summary']} So says {found['Observer']}."
+    if sentence := doubt(found):
+        yield sentence
+    if found["Member"] is not None and not found["Member"]["Self"]:
+        yield from _facts(found["Member"])
+    if found["Story"]:
+        yield ""
+        for step in found["Story"]:
+            yield f"  {local_time(step['Time'])}  {step['Sentence']}"
+    yield ""
+    yield f"Next: {found['Next']}"
+
+
+def _facts(member: Row) -> Iterator[str]:
+    facts = [f"at {member['Address']}", f"generation {member['Generation']}"]
+    facts.append(f"incarnation {member['Incarnation']}")
+    if member["HeardAgoMS"] is not None:
+        facts.append(f"last answered {member['HeardAgoMS'] / 1_000:.1f} s ago")
+    if member["RoundTripMS"] is not None:
+        facts.append(f"round trip {member['RoundTripMS']:.1f} ms")
+    yield f"  {', '.join(facts)}"
+    if member["Phi"] and member["Status"] in EXPECTED:
+        parts = (f"{name.lower()} {value:.1f}" for name, value in member["PhiParts"].items())
+        yield f"  phi {member['Phi']:.1f}: {', '.join(parts)}"
+
+
+COMMAND = Command(
+    run,
+    arguments="NODE",
+    flags=(OUTPUT,),
+    groups=(CONNECTION,),
+    about="NODE is a name or a whole id. Told is what this agent saw: ask another with -http-addr.\n"
+    "Exit status: 0, or 1 if the node is suspected or failed, 3 if nobody knows it.",
+)

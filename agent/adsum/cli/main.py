@@ -1,0 +1,201 @@
+"""The command line: one file a command, imported only when it is called.
+
+Nothing here imports trio or the agent's rooms: `adsum version` has to answer in the time of a shell prompt.
+Data goes to the standard output and everything said to people to the standard error. Whatever goes wrong is
+one sentence and an exit status: 1 failed, 2 not understood, 3 not found, 4 no agent to ask.
+"""
+
+from __future__ import annotations
+
+import errno
+import gc
+import os
+import sys
+from collections.abc import Sequence
+from importlib import import_module
+from io import TextIOWrapper
+from itertools import takewhile
+
+from adsum.cli.command import (
+    FAILURE,
+    USAGE,
+    Call,
+    Command,
+    Failed,
+    HelpWanted,
+    UsageError,
+    did_you_mean,
+    parse,
+)
+from adsum.cli.streams import open_closed_streams
+
+# What a shell reports for a program that a signal ended, which is what Consul's would be.
+INTERRUPTED, PIPE_CLOSED = 130, 141
+HELP_WORDS = (["-h"], ["-help"], ["--help"])
+
+# In the order in which people meet them. `services list` lives in `services_list.py`.
+COMMANDS = {
+    "agent": "Start the agent on this host",
+    "members": "Who is on the roll, and how they are",
+    "services list": "The services registered with this agent",
+    "services register": "Register services with this agent",
+    "services deregister": "Take services off this agent",
+    "health": "How services are, or one of them with its checks",
+    "catalog datacenters": "The data centres",
+    "catalog nodes": "The nodes of the catalog",
+    "catalog services": "The services of the catalog, by name",
+    "catalog owners": "Whose entries this agent has, and since when they are certain",
+    "catalog diff": "Where the catalogs of two agents differ",
+    "resolve": "What DNS answers to a name, and why",
+    "maint": "Put this node or one of its services into maintenance",
+    "info": "What the agent counts about itself",
+    "monitor": "Follow the agent's log",
+    "validate": "Check configuration files without starting anything",
+    "reload": "Have the agent read its configuration again",
+    "leave": "Have the agent leave in good order and end",
+    "join": "Have the agent join others",
+    "force-leave": "Declare a failed member gone",
+    "rtt": "How far apart two members are",
+    "event": "Tell all agents that something happened",
+    "keyring": "List and change the keys of gossip on every member",
+    "timeline": "What happened to members, and on what grounds",
+    "explain": "Why a node is as it is, and what to do next",
+    "simulate": "Rehearse trouble in a simulated cluster: times, false verdicts, cost",
+    "keygen": "Make a key for encrypting gossip",
+    "completion": "Completion for bash, zsh or fish",
+    "version": "This version and the Consul API level it speaks",
+}
+
+# What Consul 1.8.7 has beside those, so that they are not taken for slips.
+NOT_HERE = frozenset(
+    [
+        "acl",
+        "config",
+        "connect",
+        "debug",
+        "exec",
+        "intention",
+        "kv",
+        "lock",
+        "login",
+        "logout",
+        "operator",
+        "snapshot",
+        "tls",
+        "watch",
+    ]
+)
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    open_closed_streams()
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, TextIOWrapper):  # a terminal that lacks a letter is no reason to fail
+            stream.reconfigure(errors="backslashreplace")
+    words = list(sys.argv[1:] if argv is None else argv)
+    try:
+        status = _run(words)
+        sys.stdout.flush()
+    except Failed as problem:
+        print(f"adsum: {problem}", file=sys.stderr)
+        return problem.status
+    except KeyboardInterrupt:
+        return INTERRUPTED
+    except BrokenPipeError:  # whoever read us has seen enough
+        _forget_output()
+        return PIPE_CLOSED
+    except OSError as problem:  # of what is asked of the agent nothing comes this far: it is our own output
+        _forget_output()
+        print(f"adsum: cannot write the output: {_reason(problem)}", file=sys.stderr)
+        return FAILURE
+    except Exception as bug:  # a traceback tells an operator nothing; the place is enough for us
+        print(f"adsum: a bug of its own stopped it: {_told(bug)}. Please report it.", file=sys.stderr)
+        return FAILURE
+    return status
+
+
+def _run(words: list[str]) -> int:
+    if words[:1] in (["-v"], ["-version"], ["--version"]):
+        words[0] = "version"
+    wants_help = words[:1] in ([], ["help"], *HELP_WORDS)
+    if wants_help:
+        del words[:1]
+    if words[:1] and words[0].startswith("-"):
+        raise UsageError(f"{words[0]} stands before a command: flags follow it\nTry `adsum help`.")
+    name = find_command(words)
+    rest = words[len(name.split()) :]
+    if name not in COMMANDS:
+        return _overview(name, wants_help=wants_help or rest[:1] in HELP_WORDS)
+    try:
+        command, call = _understood(name, ["-h"] if wants_help else rest)
+        return command.run(call)
+    except HelpWanted:
+        from adsum.cli.help import describe
+
+        print(describe(name, COMMANDS[name], load_command(name)))
+        return 0
+    except UsageError as problem:
+        raise UsageError(f"{name}: {problem}\nTry `adsum {name} -h`.") from None
+
+
+def _understood(name: str, words: Sequence[str]) -> tuple[Command, Call]:
+    """Loading makes little garbage and much to look through."""
+    gc.disable()
+    try:
+        command = load_command(name)
+        return command, parse(command, words)
+    finally:
+        gc.enable()
+
+
+def find_command(words: Sequence[str]) -> str:
+    """The name that the words begin with, or the first word of several, or "" when there is none."""
+    for name in (" ".join(words[:2]), *words[:1]):
+        if name in COMMANDS:
+            return name
+    before_flags = list(takewhile(lambda word: not word.startswith("-"), words[:2]))
+    firsts = [name.split()[0] for name in COMMANDS]
+    if before_flags and before_flags[0] in NOT_HERE:
+        raise UsageError(f"Consul has the command {before_flags[0]}, Adsum has not yet\nTry `adsum help`.")
+    if before_flags and before_flags[0] not in firsts:
+        raise _unknown(before_flags[0], firsts)
+    if len(before_flags) > 1:
+        raise _unknown(" ".join(before_flags), list(COMMANDS))
+    return " ".join(before_flags)
+
+
+def _unknown(name: str, known: Sequence[str]) -> UsageError:
+    return UsageError(f'there is no command "{name}"{did_you_mean(name, known)}\nTry `adsum help`.')
+
+
+def load_command(name: str) -> Command:
+    module = name.replace(" ", "_").replace("-", "_")
+    command: Command = import_module(f"adsum.cli.{module}").COMMAND
+    return command
+
+
+def _overview(name: str, *, wants_help: bool) -> int:
+    """Of all commands, or of those that share their first word."""
+    from adsum.cli.help import overview
+
+    commands = {each: sentence for each, sentence in COMMANDS.items() if each.startswith(f"{name} ".lstrip())}
+    print(overview(name, commands), file=sys.stdout if wants_help else sys.stderr)
+    return 0 if wants_help else USAGE
+
+
+def _forget_output() -> None:
+    """So that the interpreter's own last flush does not complain as well."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+def _reason(problem: OSError) -> str:
+    is_closed = problem.errno == errno.EBADF
+    return "the standard output is closed" if is_closed else problem.strerror or str(problem)
+
+
+def _told(bug: Exception) -> str:
+    trace = bug.__traceback__
+    while trace is not None and trace.tb_next is not None:
+        trace = trace.tb_next
+    place = f" ({os.path.basename(trace.tb_frame.f_code.co_filename)}:{trace.tb_lineno})" if trace else ""
+    return f"{type(bug).__name__}: {bug}{place}"

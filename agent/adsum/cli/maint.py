@@ -1,0 +1,63 @@
+from __future__ import annotations
+
+from adsum.cli.command import Call, Command, Flag, UsageError
+from adsum.cli.connection import CONNECTION, Api, connect
+from adsum.cli.states import NODE_MAINTENANCE, SERVICE_MAINTENANCE, is_maintenance
+from adsum.cli.table import OUTPUT, Row, dump_rows, is_table, printable
+
+
+def run(call: Call) -> int:
+    enables, disables = call.is_on("enable"), call.is_on("disable")
+    if enables and disables:
+        raise UsageError("Only one of -enable or -disable may be provided")
+    if not enables and not disables and (call.text("reason") or call.text("service")):
+        raise UsageError("say -enable or -disable with -reason and -service")
+    with connect(call) as api:
+        if enables or disables:
+            _set(call, api)
+        else:
+            _list(call, api)
+    return 0
+
+
+def _set(call: Call, api: Api) -> None:
+    enables, service_id = call.is_on("enable"), call.text("service")
+    query = [("enable", "true" if enables else "false"), ("reason", call.text("reason"))]
+    done = "enabled" if enables else "disabled"
+    if service_id:
+        api.put(f"/v1/agent/service/maintenance/{service_id}", query)
+        print(f'Service maintenance is now {done} for "{service_id}"')
+    else:
+        api.put("/v1/agent/maintenance", query)
+        print(f"Node maintenance is now {done}")
+
+
+def _list(call: Call, api: Api) -> None:
+    checks = api.get_object("/v1/agent/checks")
+    rows = [_row(check) for check_id, check in sorted(checks.items()) if is_maintenance(check_id)]
+    if not is_table(call):
+        dump_rows(call, rows)
+        return
+    for row in rows:
+        name = "Name:   " if row["Kind"] == "Node" else "ID:     "
+        print(f"{row['Kind']}:\n  {name}{printable(row['Name'])}\n  Reason: {printable(row['Reason'])}\n")
+
+
+def _row(check: Row) -> Row:
+    is_node = check["CheckID"] == NODE_MAINTENANCE
+    name = check["Node"] if is_node else check["CheckID"].removeprefix(SERVICE_MAINTENANCE)
+    return {"Kind": "Node" if is_node else "Service", "Name": name, "Reason": check["Notes"]}
+
+
+COMMAND = Command(
+    run,
+    flags=(
+        Flag("enable", "Begin maintenance: a critical check takes it out of every answer."),
+        Flag("disable", "End it."),
+        Flag("reason", "Why, for those who wonder.", "TEXT"),
+        Flag("service", "Id of a service on this node, instead of the node.", "ID"),
+        OUTPUT,
+    ),
+    groups=(CONNECTION,),
+    about="Without flags it lists what is in maintenance here.",
+)

@@ -1,0 +1,96 @@
+"""Rows for people and for programs: aligned columns, or JSON whose keys stay.
+
+A table is for reading: names from the network cannot steer the terminal, empty cells are shown as nothing,
+and colour is used for a state only, on a terminal only, and not where NO_COLOR is set. JSON holds
+everything a row has, whatever the columns show.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+from adsum.cli.command import Call, Flag, UsageError
+
+Row = Mapping[str, Any]
+
+OUTPUT = Flag("o", "Form of the output.", "FORM", choices=("table", "wide", "json", "jsonl"))
+GAP = "  "
+COLOURS = {"passing": 32, "alive": 32, "warning": 33, "maintenance": 33, "critical": 31, "failed": 31}
+
+
+class Column(NamedTuple):
+    title: str
+    text: Callable[[Row], object]
+    is_wide: bool = False  # shown only where somebody asked for all
+    is_state: bool = False
+
+
+def show(call: Call, rows: Sequence[Row], columns: Sequence[Column]) -> None:
+    if not is_table(call):
+        dump_rows(call, rows)
+    elif rows:
+        chosen = [column for column in columns if call.text("o") == "wide" or not column.is_wide]
+        print("\n".join(_lines(chosen, rows)))
+
+
+def dump_rows(call: Call, rows: Sequence[Row]) -> None:
+    if call.text("o") == "json":
+        dump(call, rows)
+    else:
+        for row in rows:
+            dump(call, row)
+
+
+def dump(call: Call, value: object) -> None:
+    """In one piece, on one line where lines were asked for."""
+    print(
+        json.dumps(value, indent=2) if call.text("o") == "json" else json.dumps(value, separators=(",", ":"))
+    )
+
+
+def refuse_endless_json(call: Call) -> None:
+    if call.is_on("watch") and call.text("o") == "json":
+        raise UsageError("-watch goes on for ever, and JSON in one piece has an end: say -o=jsonl")
+
+
+def is_table(call: Call) -> bool:
+    return call.text("o", "table") in ("table", "wide")
+
+
+def printable(text: object) -> str:
+    """One line without anything that a terminal would obey."""
+    return "".join(each if each.isprintable() else ascii(each)[1:-1] for each in str(text))
+
+
+def align(rows: Sequence[Sequence[str]], gap: str = GAP) -> list[str]:
+    widths = [max(map(len, cells)) for cells in zip(*rows, strict=True)]
+    return [
+        gap.join(f"{cell:<{width}}" for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows
+    ]
+
+
+def _lines(columns: Sequence[Column], rows: Sequence[Row]) -> list[str]:
+    cells = [[printable(column.text(row)) for column in columns] for row in rows]
+    titles = [column.title for column in columns]
+    heading, *lines = align([titles, *cells])
+    if not _may_colour():
+        return [heading, *lines]
+    starts = [heading.index(column.title) if column.is_state else -1 for column in columns]
+    coloured = [_colour(line, row, starts) for line, row in zip(lines, cells, strict=True)]
+    return [heading, *coloured]
+
+
+def _colour(line: str, cells: Sequence[str], starts: Sequence[int]) -> str:
+    for cell, start in zip(cells, starts, strict=True):
+        if start >= 0 and cell in COLOURS:
+            end = start + len(cell)
+            return f"{line[:start]}\x1b[{COLOURS[cell]}m{cell}\x1b[0m{line[end:]}"
+    return line
+
+
+def _may_colour() -> bool:
+    return sys.stdout.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"

@@ -1,0 +1,80 @@
+"""What a reload changes: key by key, and never more than can be applied without a restart."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from adsum.config.config import Config
+from adsum.config.keys import KEYS, TLS_KEYS, Fate
+from adsum.config.kinds import convert
+from adsum.frozen import dataclass
+
+if TYPE_CHECKING:
+    from adsum.net.tls import TlsSettings
+
+
+@dataclass(frozen=True, slots=True)
+class Changes:
+    """Names of keys. Keys without effect are in none of the lists."""
+
+    applied: list[str]
+    needs_restart: list[str]
+    unchanged: list[str]
+
+
+def diff(old: Config, new: Config) -> Changes:
+    changes = Changes([], [], [])
+    for name in sorted(old.given.keys() | new.given.keys()):
+        if not KEYS[name].fate.is_supported:
+            continue
+        if _value(old, name) == _value(new, name):
+            changes.unchanged.append(name)
+        elif _is_reloaded(old, name):
+            changes.applied.append(name)
+        else:
+            changes.needs_restart.append(name)
+    return changes
+
+
+def applied(old: Config, new: Config) -> Config:
+    """The old configuration with only what a reload applies taken from the new one."""
+    return replace(
+        old,
+        node_meta=new.node_meta,
+        recursors=new.recursors,
+        dns=new.dns,
+        services=new.services,
+        checks=new.checks,
+        check_update_interval_ns=new.check_update_interval_ns,
+        discard_check_output=new.discard_check_output,
+        tls=_tls(old, new),
+        log=replace(old.log, level=new.log.level),
+        given=_given(old, new),
+    )
+
+
+def _tls(old: Config, new: Config) -> TlsSettings | None:
+    if old.tls is None:
+        return None
+    # none of its keys is left, which is read as all of them being at their defaults
+    given = new.tls or type(old.tls)()
+    return replace(given, datacenter=old.tls.datacenter, domain=old.tls.domain)
+
+
+def _given(old: Config, new: Config) -> dict[str, object]:
+    running = {name: value for name, value in old.given.items() if not _is_reloaded(old, name)}
+    return running | {name: value for name, value in new.given.items() if _is_reloaded(old, name)}
+
+
+def _is_reloaded(old: Config, name: str) -> bool:
+    """An agent that was started without a key of TLS has nothing yet that could speak it."""
+    return KEYS[name].fate is Fate.RELOAD and not (old.tls is None and name in TLS_KEYS)
+
+
+def _value(config: Config, name: str) -> object:
+    """A key set to its default is a key not set, 60s is 1m, and HTTPS without a certificate is not served."""
+    if name == "ports.https":
+        return config.ports.https
+    key = KEYS[name]
+    return convert(key.kind, config.given[name]) if name in config.given else key.default

@@ -1,0 +1,487 @@
+"""What others tell, and what we make of it: claims are merged into the roster by their order.
+
+Whatever is news here is told on; what is not is let lie, so a rumour dies by itself. Whoever tells
+something older than we know about a dead or departed member is answered with what we know (memberlist#311):
+after a mass restart that is what ends the disagreement. Verdicts about strangers are kept for when they are
+introduced.
+
+Identity. Members are keyed by their id. The same id from another address is let in at once if the member
+was not present, else only after the old address failed to answer. Who has an address or a name that two
+claim, `rivals` decides."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from adsum.allowance import Allowance
+from adsum.clocks import GENERATION_STEP_MAX
+from adsum.gossip import claims, evidence
+from adsum.gossip.broadcasts import Class
+from adsum.gossip.claims import (
+    COUNTER_MAX,
+    Address,
+    Alive,
+    Claim,
+    Dead,
+    Left,
+    RestartingSoon,
+    Suspect,
+    UserEvent,
+)
+from adsum.gossip.corrections import Corrections
+from adsum.gossip.effects import EventHeard, GenerationRaised, Note
+from adsum.gossip.events import Events
+from adsum.gossip.evidence import Cause, Evidence
+from adsum.gossip.members import Member
+from adsum.gossip.newcomers import Newcomer, Newcomers
+from adsum.gossip.order import Departure, Rank, Restarting, Standing, Status
+from adsum.gossip.rivals import CONFLICT_AGAIN_NS, Rivals, place
+from adsum.gossip.shared_state import Commons, Timer
+from adsum.gossip.source import FROM_MEMBER, Source
+from adsum.gossip.suspicions import Cases
+from adsum.gossip.wire import VERSION_MAX, VERSION_MIN, Kind
+from adsum.now import MILLISECOND, SECOND, Now
+
+BEGIN_AGAIN_NS = SECOND
+# Who lost its data folder and meets its own last lives outdoes each of them at once. Two agents that are told
+# to advertise one address would race, so from then on it is rare.
+OUTDONE_AT_ONCE = 3
+OUTDONE_A_SECOND = 1 / 30
+# Strangers that members' datagrams may introduce. What a storm announces beyond it comes with the next sync
+# if it is true; a mass start introduces its members through syncs anyway.
+INTRODUCED_AT_ONCE = 1_024
+INTRODUCED_A_SECOND = 256
+NEVER = Standing(-1, 0, 0, 0)
+
+
+class Hearsay:
+    def __init__(self, commons: Commons, cases: Cases) -> None:
+        self.commons = commons
+        self.cases = cases
+        self.events = Events()
+        self.corrections = Corrections(commons.tally)
+        self.rivals = Rivals(commons, self.corrections, self.purge)
+        self.newcomers = Newcomers(commons, self._admit)
+        self.asks_for_more: Callable[[Now, Address], None]  # opens a sync; `sync` knows how
+        self._introductions = Allowance(a_second=INTRODUCED_A_SECOND, at_once=INTRODUCED_AT_ONCE)
+        self._outdone = Allowance(a_second=OUTDONE_A_SECOND, at_once=OUTDONE_AT_ONCE)
+        self._last_clash_ns = -CONFLICT_AGAIN_NS
+        self._begun_ns = -BEGIN_AGAIN_NS
+        self._above = 0  # the latest life of mine that somebody told of, while its turn has not come
+
+    def hear(self, now: Now, claim: Claim, source: Source) -> None:
+        match claim:
+            case UserEvent() if not source.is_member:
+                self.commons.tally.drop("event of a stranger")
+            case UserEvent():
+                self._hear_event(now, claim)
+            case RestartingSoon() if not source.is_member:
+                self.commons.tally.drop("restart told by a stranger")
+            case RestartingSoon():
+                self._hear_restarting(now, claim)
+            case _ if self.is_wild(now, claim.subject, claim.standing.generation):
+                self.commons.tally.drop("generation ahead")
+            case _ if claim.subject == self.commons.me.short:
+                self._hear_about_me(now, claim, source)
+            case Alive():
+                self._hear_alive(now, claim, source)
+            case _:
+                self._hear_verdict(now, claim)
+
+    def introduce(
+        self,
+        now: Now,
+        told: Alive,
+        verdict: Suspect | Dead | Left | None,
+        age_s: int,
+        source: Source = FROM_MEMBER,
+    ) -> None:
+        """One member as a sync tells it. A dead one comes with its verdict, so it was never alive to us."""
+        newest = told.standing if verdict is None else max(told.standing, verdict.standing)
+        if self.is_wild(now, told.subject, newest.generation):
+            self.commons.tally.drop("generation ahead")
+            return
+        if told.subject == self.commons.me.short:
+            self._hear_about_me(now, told, source)
+        else:
+            is_unknown = told.subject not in self.commons.roster.by_short
+            if is_unknown and verdict is not None and verdict.standing > told.standing:
+                if not source.is_member:
+                    self.commons.tally.drop("introduced by a stranger")
+                    return
+                self.commons.roster.keep_verdict(verdict)
+            self._hear_alive(now, told, source, age_s=age_s)
+        if verdict is not None:
+            self.hear(now, self._as_grounds(verdict), source)
+
+    def _as_grounds(self, verdict: Suspect | Dead | Left) -> Suspect | Dead | Left:
+        """After a partition each side brings the other verdicts on everybody: they are asked, not buried at
+        once."""
+        member = self.commons.roster.by_short.get(verdict.subject)
+        if isinstance(verdict, Dead) and member is not None and member.standing.is_present:
+            return claims.accusation(verdict)
+        return verdict
+
+    # Alive.
+
+    def _hear_alive(self, now: Now, told: Alive, source: Source, *, age_s: int = 0) -> None:
+        member = self.commons.roster.by_short.get(told.subject)
+        if told.profile.address == self.commons.me.profile.address:
+            if source.is_member:
+                self._hear_of_my_address(now, told)
+        elif member is None:
+            self._meet(now, told, source, age_s=age_s)
+        elif self._goes_back(now, member, told, source):
+            self.purge(now, member, Cause.REPLACED)
+            self._meet(now, told, source, age_s=age_s)
+        elif told.standing <= member.standing:
+            self._hear_nothing_new(member, told)
+        elif member.profile.node_id != told.profile.node_id:
+            self.commons.tally.drop("short id taken")
+        elif self._speaks_our_version(told):
+            self._hear_of_known(now, member, told, source)
+
+    def _goes_back(self, now: Now, member: Member, told: Alive, source: Source) -> bool:
+        """By its own word: its clock was days ahead, we let it in all the same, and most others did not."""
+        if told.standing.generation >= member.standing.generation or source.sender != told.subject:
+            return False
+        return source.is_member and self.commons.clocks.is_ahead(now, member.standing.generation)
+
+    def _hear_nothing_new(self, member: Member, told: Alive) -> None:
+        """Old news about the dead is what keeps zombies alive: who tells it is told better."""
+        if member.verdict is None or told.standing == member.standing:
+            return
+        verdict = member.verdict
+        grounds = claims.accusation(verdict) if isinstance(verdict, Dead) else verdict
+        self.corrections.put(member.short, grounds.encoded)
+
+    def _hear_of_known(self, now: Now, member: Member, told: Alive, source: Source) -> None:
+        is_new_life = told.standing.generation > member.standing.generation
+        has_moved = told.profile.address != member.profile.address
+        if (
+            is_new_life
+            and has_moved
+            and member.standing.rank == Rank.ALIVE
+            and not self._is_away(now, member)
+        ):
+            self.rivals.checker.check(now, member, told)
+        else:
+            self.accept(now, member, told, source)
+
+    def accept(self, now: Now, member: Member, told: Alive, source: Source) -> None:
+        """It says something newer than all verdicts: a refutation, a restart, or another description."""
+        commons = self.commons
+        before = member.standing
+        if told.standing <= before:
+            return
+        is_new_life = told.standing.generation > before.generation
+        has_place = place(told.profile) == place(member.profile)
+        if not has_place and not self.rivals.makes_room(now, told, source):
+            # Its last life is over and must not keep a name that another waits for: two that swapped theirs
+            # would shut each other out.
+            if is_new_life and source.is_member:
+                self.purge(now, member, Cause.REPLACED)
+                over = Standing(told.standing.generation - 1, Departure.PRUNED, COUNTER_MAX, Rank.DEAD)
+                commons.roster.remember_reaped(member, over)
+            return
+        self.cases.close(now, member, is_refuted=not is_new_life)
+        if is_new_life:
+            commons.beats.forget(member)
+            member.path = None
+            member.restarting_until_ns = 0
+        member.verdict = None
+        if told.profile != member.profile or is_new_life:
+            commons.roster.describe(member, told)
+        member.alive = told
+        cause = _cause_of_return(before, told.standing)
+        commons.change(now, member, told.standing, Evidence(cause))
+        commons.broadcast(now, member.short, told.encoded)
+
+    def _meet(self, now: Now, told: Alive, source: Source, *, age_s: int) -> None:
+        commons, roster = self.commons, self.commons.roster
+        if not self._speaks_our_version(told):
+            return
+        if source.is_member and self._is_over(told):
+            commons.tally.drop("reaped")
+        elif not source.is_member or roster.is_full:
+            joins = source.address is None and source.sender == told.subject
+            self.newcomers.ask(now, told, joins=joins)
+        elif source.address is not None and not self._introductions.take(now.monotonic_ns):
+            commons.tally.drop("introductions")
+        elif self.rivals.makes_room(now, told, source, is_gone=self._is_gone(told)):
+            self._add(now, told, age_s=age_s)
+
+    def _is_gone(self, told: Alive) -> bool:
+        """By a verdict that was heard before, or with it."""
+        verdict = self.commons.roster.verdicts.get(told.subject)
+        return isinstance(verdict, Dead | Left) and verdict.standing > told.standing
+
+    def _admit(self, now: Now, newcomer: Newcomer) -> None:
+        """It answered, so it is there, whoever introduced it."""
+        told = newcomer.told
+        if told.subject not in self.commons.roster.by_short and not self._take_in(now, told):
+            return
+        member = self.commons.roster.by_short[told.subject]
+        member.has_answered = True
+        if newcomer.has_more:
+            self.asks_for_more(now, member.profile.address)
+
+    def _take_in(self, now: Now, told: Alive) -> bool:
+        """It is there. If its life is over to us, or others know a later one at its address, it is told of
+        that, begins another, and comes again."""
+        roster, address = self.commons.roster, told.profile.address
+        source = Source(address, told.subject, is_member=False, has_answered=True)
+        if self._is_over(told):
+            # Its host may have stood still for days. Only itself is told: others may have seen it all along.
+            generation, _, incarnation, _ = roster.reaped[told.profile.node_id]
+            over = claims.left(told.subject, generation, incarnation, Departure.LEFT, self.commons.me.short)
+            self.corrections.put(told.subject, over.encoded)
+        elif self.rivals.makes_room(now, told, source):
+            return self._make_member(now, told)
+        first = self.corrections.take()
+        if first:
+            self.commons.send(now, address, Kind.GOSSIP, first=first, beats=b"")
+        return False
+
+    def _make_member(self, now: Now, told: Alive) -> bool:
+        roster = self.commons.roster
+        if roster.is_full and (dispensable := roster.dispensable()) is not None:
+            self.purge(now, dispensable, Cause.CROWDED_OUT)
+        if roster.is_full:
+            self.commons.tally.drop("roster full")
+            return False
+        self._add(now, told, age_s=0)
+        self.newcomers.let_in(told)
+        return True
+
+    def _add(self, now: Now, told: Alive, *, age_s: int) -> None:
+        commons, roster = self.commons, self.commons.roster
+        member = Member(told, now.monotonic_ns)
+        verdict = roster.verdicts.pop(told.subject, None)
+        if verdict is None or verdict.standing <= told.standing:
+            roster.add(member)
+            commons.tell_change(told.profile, None, told.standing, Evidence(Cause.JOINED))
+            commons.broadcast(now, member.short, told.encoded)
+        elif isinstance(verdict, Suspect):
+            roster.add(member)
+            commons.tell_change(told.profile, None, told.standing, Evidence(Cause.JOINED))
+            self.cases.begin(now, member, verdict)
+        else:
+            member.verdict = verdict
+            member.standing = verdict.standing
+            roster.add(member)
+            self._bury(now, member, verdict, age_s=age_s)
+            why = evidence.of_death(verdict) if isinstance(verdict, Dead) else evidence.of_departure(verdict)
+            commons.tell_change(told.profile, None, verdict.standing, why)
+
+    def _is_over(self, told: Alive) -> bool:
+        """It was dead or had left, and is forgotten for it: what is known is only how far that life went."""
+        return told.standing <= self.commons.roster.reaped.get(told.profile.node_id, NEVER)
+
+    def _speaks_our_version(self, told: Alive) -> bool:
+        profile = told.profile
+        if profile.version_min > VERSION_MAX or profile.version_max < VERSION_MIN:
+            self.commons.tally.drop("version range")
+            return False
+        return True
+
+    def is_wild(self, now: Now, subject: bytes, generation: int) -> bool:
+        """From a clock that is days ahead, or made up. A verdict is as bad as a life: whoever believed it of
+        a member, or of itself, could only go beyond it to where nobody lets it in."""
+        # Of myself there is no step: those who say it would have to believe what I answer.
+        step = GENERATION_STEP_MAX if subject != self.commons.me.short else 0
+        if generation <= self._known_generation(subject) + step:
+            return False
+        return self.commons.clocks.is_ahead(now, generation)
+
+    def _known_generation(self, subject: bytes) -> int:
+        if subject == self.commons.me.short:
+            return self.commons.me.generation
+        member = self.commons.roster.by_short.get(subject)
+        return member.standing.generation if member is not None else -1
+
+    def _is_away(self, now: Now, member: Member) -> bool:
+        return member.restarting_until_ns > now.monotonic_ns
+
+    def purge(self, now: Now, member: Member, cause: Cause) -> None:
+        """Gone at once. Whoever was dead or left stays so; whoever was present gave way, to one that may be
+        mistaken, and is taken in when it is told of again and there is room."""
+        commons = self.commons
+        self.rivals.checker.forget(member)
+        self.cases.close(now, member, is_refuted=False)
+        commons.guard.replaced(member.short)
+        commons.beats.forget(member)
+        commons.roster.remove(member)
+        self.newcomers.gone(member.short)
+        if not member.standing.is_present or self._is_away(now, member):
+            commons.roster.remember_reaped(member, member.standing)
+        commons.tell_change(member.profile, member.standing, None, Evidence(cause))
+
+    # Verdicts.
+
+    def _hear_verdict(self, now: Now, claim: Suspect | Dead | Left) -> None:
+        member = self.commons.roster.by_short.get(claim.subject)
+        if member is None:
+            self.commons.roster.keep_verdict(claim)
+        elif isinstance(claim, Suspect) and claim.standing == member.standing:
+            self.cases.confirm(now, member, claim)
+        elif claim.standing > member.standing:
+            self._hear_worse(now, member, claim)
+        elif member.verdict is None and not isinstance(claim, Suspect):
+            self.corrections.put(claim.subject, member.alive.encoded)  # it is back; the teller has not heard
+
+    def _hear_worse(self, now: Now, member: Member, claim: Suspect | Dead | Left) -> None:
+        """A copy of its data folder, not let in, says goodbye in its name: nobody that is present leaves in a
+        life that we never met before it was looked at."""
+        is_unmet = claim.standing.generation > member.standing.generation
+        match claim:
+            case Left() if is_unmet and member.standing.is_present and not self._is_away(now, member):
+                self.rivals.checker.check(now, member, claim)
+            case Suspect():
+                self.cases.close(
+                    now, member, is_refuted=False
+                )  # of an earlier incarnation, never refuted here
+                self.cases.begin(now, member, claim)
+                if self.commons.hears is not None and not self.commons.hears.is_sync:
+                    self.rivals.checker.look_too(now, member)
+            case Dead():
+                self.cases.died(now, member, claim, evidence.of_death(claim, self.cases.parts(now, member)))
+            case Left():
+                self.depart(now, member, claim)
+
+    def depart(self, now: Now, member: Member, claim: Left) -> None:
+        commons = self.commons
+        if claim.standing <= member.standing:
+            return
+        self.cases.close(now, member, is_refuted=False)
+        member.verdict = claim
+        commons.change(now, member, claim.standing, evidence.of_departure(claim))
+        commons.broadcast(now, member.short, claim.encoded)
+        commons.beats.forget(member)
+        self._bury(now, member, claim, age_s=0)
+
+    def _bury(self, now: Now, member: Member, verdict: Dead | Left, *, age_s: int) -> None:
+        settings = self.commons.settings
+        is_departed = isinstance(verdict, Left)
+        kept_ns = settings.tombstone_timeout_ns if is_departed else settings.reconnect_timeout_ns
+        self.commons.roster.reap_at(member, now.monotonic_ns + max(0, kept_ns - age_s * SECOND))
+
+    def _hear_restarting(self, now: Now, claim: RestartingSoon) -> None:
+        member = self.commons.roster.by_short.get(claim.subject)
+        register = Restarting(claim.generation, claim.duration_ms)
+        if member is None or register <= member.restarting or claim.generation != member.standing.generation:
+            return
+        member.restarting = register
+        member.restarting_until_ns = now.monotonic_ns + claim.duration_ms * MILLISECOND
+        self.cases.wait_for_restart(now, member)
+        self.commons.broadcast(now, (claim.subject, "restarting"), claim.encoded)
+        self.commons.note(Note.RESTARTING, member.profile, Evidence(Cause.CHANGED))
+
+    # Myself.
+
+    def _hear_about_me(self, now: Now, claim: Alive | Suspect | Dead | Left, source: Source) -> None:
+        me = self.commons.me
+        if me.departure:
+            return
+        if isinstance(claim, Alive) and claim.profile.node_id != me.profile.node_id:
+            self.commons.tally.drop("short id taken")
+        elif claim.standing <= me.standing:
+            self._correct(claim)
+        elif isinstance(claim, Alive) and claim.profile != me.profile:
+            self._clash(now, claim, source)
+        elif claim.standing.generation == me.generation and _can_be_refuted(claim):
+            self._refute(now, claim)
+        else:
+            self._begin_again(now, claim.standing.generation)
+
+    def _correct(self, claim: Alive | Suspect | Dead | Left) -> None:
+        """Old news about me; whoever still believes an accusation is told that it is over."""
+        if not isinstance(claim, Alive):
+            self.corrections.put(claim.subject, self.commons.me.alive.encoded)
+
+    def _refute(self, now: Now, claim: Alive | Suspect | Dead | Left) -> None:
+        commons = self.commons
+        commons.me.refute(claim.standing.incarnation)
+        commons.health.had_to_refute()
+        commons.tally.suspicions_of_me += 1
+        why = Evidence(Cause.REFUTED)
+        if isinstance(claim, Suspect | Dead):
+            accused = (
+                evidence.of_accusation(claim) if isinstance(claim, Suspect) else evidence.of_death(claim)
+            )
+            why = accused
+            self._answer_accusers(now, claim.accusers)
+        commons.note(Note.ACCUSED_ME, commons.me.profile, why)
+        self.publish_me(now)
+
+    def _answer_accusers(self, now: Now, accusers: tuple[bytes, ...]) -> None:
+        commons = self.commons
+        for short in accusers:
+            accuser = commons.roster.by_short.get(short)
+            if accuser is not None:
+                first = (commons.me.alive.encoded,)
+                commons.send(now, accuser.profile.address, Kind.GOSSIP, first=first, beats=b"")
+
+    def _clash(self, now: Now, claim: Alive, source: Source) -> None:
+        """Somebody else lives under my id, or I did once and moved. Raising is rationed: two clones would
+        race."""
+        self.rivals.conflict(now, self.commons.me.profile, claim.profile, source.address)
+        if now.monotonic_ns - self._last_clash_ns >= CONFLICT_AGAIN_NS:
+            self._last_clash_ns = now.monotonic_ns
+            self._begin_again(now, claim.standing.generation)
+
+    def _hear_of_my_address(self, now: Now, told: Alive) -> None:
+        """A member at my own address is a life of this host before it lost its data folder, or a host that
+        had the address before. I am who answers here, so I outdo it; unless it outdoes me again, for then two
+        agents advertise one address."""
+        me = self.commons.me
+        if told.standing.generation >= me.generation:
+            if self._outdone.take(now.monotonic_ns):
+                self._begin_again(now, told.standing.generation)
+            else:
+                self.rivals.conflict(now, me.profile, told.profile, None)
+        self.corrections.put(me.short, me.alive.encoded)
+
+    def _begin_again(self, now: Now, above: int) -> None:
+        """All that I publish is published anew: once a second at most, whatever is said of me."""
+        self._above = max(self._above, above)
+        wait_ns = self._begun_ns + BEGIN_AGAIN_NS - now.monotonic_ns
+        if wait_ns > 0:
+            self.commons.timers.set((Timer.BEGIN_AGAIN, None), now.monotonic_ns + wait_ns)
+        else:
+            self.begin_again(now)
+
+    def begin_again(self, now: Now) -> None:
+        commons = self.commons
+        above, self._above, self._begun_ns = self._above, 0, now.monotonic_ns
+        if above < commons.me.generation:
+            return
+        commons.me.raise_generation(above)
+        commons.effects.append(GenerationRaised(commons.me.generation))
+        self.publish_me(now)
+
+    def publish_me(self, now: Now) -> None:
+        me = self.commons.me
+        self.commons.claims.remember(me.alive)
+        self.commons.broadcast(now, me.short, me.alive.encoded)
+
+    # Events.
+
+    def _hear_event(self, now: Now, event: UserEvent) -> None:
+        if self.events.is_new(now, event):
+            self.commons.effects.append(EventHeard(event))
+            key = (event.subject, event.clock, event.number)
+            self.commons.broadcast(now, key, event.encoded, Class.EVENTS)
+
+
+def _can_be_refuted(claim: Alive | Suspect | Dead | Left) -> bool:
+    """Within this life; a made-up incarnation may leave no room for a greater one."""
+    return not claim.standing.departure and claim.standing.incarnation < COUNTER_MAX - 1
+
+
+def _cause_of_return(before: Standing, after: Standing) -> Cause:
+    if after.generation > before.generation:
+        return Cause.RESTARTED
+    if before.departure == Departure.NONE and before.status in (Status.SUSPECT, Status.FAILED):
+        return Cause.REFUTED
+    return Cause.CHANGED

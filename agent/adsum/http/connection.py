@@ -1,0 +1,404 @@
+"""One connection, one task: read, answer in order, read again.
+
+Between requests it waits among the other idle ones (`idlers`), where known requests (`known`) are answered
+without waking its task. Nothing is set up per request: no nursery, no timer, no cancel scope. A connection
+writes down until when it is willing to wait (`deadline`) and for what; the server looks over all connections
+once a second and shuts down the sockets of those that are late, which ends whatever their task was waiting
+for. A reply is sent at once and only waits for the socket when the socket's buffer is full.
+
+While a request is parked nobody else reads the socket, so `until_gone` does: what a pipelining client sends
+meanwhile is kept, up to a bound, so that the hang-up behind it is still seen.
+"""
+
+from __future__ import annotations
+
+import logging
+import math
+import socket
+import time
+from contextlib import aclosing, suppress
+from typing import TYPE_CHECKING, Protocol
+
+import trio
+
+from adsum.http.parser import Phase, RequestParser
+from adsum.http.request import ClientGone
+from adsum.http.request_cache import Known
+from adsum.http.response import CHUNKED, GZIP_BYTES_MIN, GZIP_INLINE_BYTES_MAX
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+
+    from adsum.http.idlers import Idlers
+    from adsum.http.limits import HttpCounters, HttpLimits
+    from adsum.http.request import Request
+    from adsum.http.request_cache import KnownRequests
+    from adsum.http.response import Response
+    from adsum.logs.complaints import Complaints
+
+RECEIVE_BYTES = 16 * 1024
+# Further than this a parked client's next requests are not read; then its hang-up shows at the deadline only.
+AHEAD_BYTES_MAX = 16 * 1024
+# Up to this size, copying the body behind its head is cheaper than a second system call.
+JOINED_BYTES_MAX = 64 * 1024
+# Pipelined ones, before others get a turn: a look at the clock costs less than the cheapest answer.
+TURN_S_MAX = 0.002
+LINGER_S = 2.0
+LINGER_BYTES_MAX = 4 * 1024 * 1024
+
+CONTINUE = b"HTTP/1.1 100 Continue\r\n\r\n"
+KEEP_ALIVE = b"Connection: keep-alive\r\n"
+CLOSE = b"Connection: close\r\n"
+LAST_CHUNK = b"0\r\n\r\n"
+# Of the Date header, in English whatever the locale.
+WEEKDAYS = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
+MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
+
+logger = logging.getLogger(__name__)
+
+
+class Wire(Protocol):
+    """What is used of a socket; `api.tls` has one that ciphers."""
+
+    def fileno(self) -> int: ...
+
+    def recv(self, bytes_max: int, /) -> bytes: ...
+
+    def send(self, data: bytes | memoryview, flags: int = 0, /) -> int: ...
+
+    def shutdown(self, how: int, /) -> None: ...
+
+    def close(self) -> None: ...
+
+
+class Connection:
+    __slots__ = (
+        "_ahead",
+        "_app",
+        "_begun",
+        "_begun_at",
+        "_complaints",
+        "_counters",
+        "_idlers",
+        "_known",
+        "_limits",
+        "_parser",
+        "_socket",
+        "_unsent",
+        "deadline",
+        "peer",
+        "waits_for",
+    )
+
+    def __init__(
+        self,
+        sock: Wire,
+        app: Callable[[Request], Awaitable[Response]],
+        limits: HttpLimits,
+        counters: HttpCounters,
+        complaints: Complaints,
+        *,
+        peer: str,
+        is_on_loopback: bool,
+        known: KnownRequests,
+        idlers: Idlers,
+    ) -> None:
+        self._socket = sock
+        self._app = app
+        self._limits = limits
+        self._counters = counters
+        self._complaints = complaints
+        self._parser = RequestParser(limits, counters, peer=peer, is_on_loopback=is_on_loopback, client=self)
+        self._known = known
+        self._idlers = idlers
+        self._ahead = b""
+        self._unsent = b""  # of the answer to a known request
+        self._begun = self._parser.messages_begun
+        self._begun_at = trio.current_time()
+        self.peer = peer
+        self.deadline = math.inf  # on trio's clock
+        self.waits_for = "idle_timeout"  # the name it is counted under when the deadline passes
+
+    async def run(self) -> None:
+        try:
+            await self._converse()
+        except (ClientGone, OSError):
+            self._counters.clients_gone += 1
+        except Exception:  # a bug that one connection met must not end the others
+            self._counters.handler_errors += 1
+            logger.exception("A connection from %s ended by a bug", self.peer)
+        finally:
+            self._parser.close()
+            self._socket.close()
+
+    def cut_off(self) -> None:
+        """Ends whatever the task waits for."""
+        self._counters.rejected[self.waits_for] += 1
+        self.deadline = math.inf
+        with suppress(OSError):
+            self._socket.shutdown(socket.SHUT_RDWR)
+
+    async def until_gone(self) -> None:
+        self._counters.parked += 1
+        self._parser.rest()
+        try:
+            await self._idlers.wait(self._socket.fileno(), self._hear_ahead)
+        finally:
+            self._counters.parked -= 1
+
+    def wake(self) -> None:
+        self._idlers.wake(self._socket.fileno())
+
+    def _hear_ahead(self) -> bytes | None:
+        try:
+            data = self._socket.recv(RECEIVE_BYTES)
+        except BlockingIOError:
+            return None
+        except OSError:
+            return b""
+        self._ahead += data
+        if len(self._ahead) >= AHEAD_BYTES_MAX:
+            self._idlers.deafen(self._socket.fileno())
+        return None if data else b""
+
+    async def _converse(self) -> None:
+        parser = self._parser
+        while data := await self._receive():
+            is_first = parser.phase is Phase.IDLE
+            parser.feed(data)
+            if parser.requests:
+                is_alone = is_first and parser.phase is Phase.IDLE and len(parser.requests) == 1
+                await self._answer_all(data if is_alone else b"")
+            if parser.refusal is not None:
+                await self._refuse(parser.refusal)
+                return
+            if parser.is_finished:
+                return
+            if parser.phase is not Phase.IDLE:
+                await self._expect_more()
+
+    async def _receive(self) -> bytes:
+        if self._ahead:
+            data, self._ahead = self._ahead, b""
+            return data
+        if self._parser.phase is Phase.IDLE:
+            self.waits_for = "idle_timeout"
+            self.deadline = trio.current_time() + self._limits.idle_timeout_s
+            return await self._idle()
+        while True:
+            await trio.lowlevel.wait_readable(self._socket)
+            try:
+                data = self._socket.recv(RECEIVE_BYTES)
+            except BlockingIOError:
+                continue
+            self.deadline = math.inf
+            self._counters.received_bytes += len(data)
+            return data
+
+    async def _idle(self) -> bytes:
+        while True:
+            data = await self._idlers.wait(self._socket.fileno(), self._hear)
+            if not self._unsent:
+                self.deadline = math.inf
+                return data
+            await self._send_rest(self._unsent, 0)
+            self._unsent = b""
+            self.waits_for = "idle_timeout"
+            self.deadline = trio.current_time() + self._limits.idle_timeout_s
+
+    def _hear(self) -> bytes | None:
+        """The next request, unless it was a known one that is answered now."""
+        try:
+            data = self._socket.recv(RECEIVE_BYTES)
+        except BlockingIOError:
+            return None
+        self._counters.received_bytes += len(data)
+        known = self._known.get(data)
+        response = known.again() if known is not None else None
+        if known is None or response is None or len(response.body.plain) > JOINED_BYTES_MAX:
+            return data
+        self._counters.unparsed += 1
+        self._counters.requests["GET"][response.status // 100] += 1
+        return self._answer_known(known, response)
+
+    def _answer_known(self, known: Known, response: Response) -> bytes | None:
+        body, gzip = response.body, known.takes_gzip and len(response.body.plain) >= GZIP_BYTES_MIN
+        response.set_site_headers(known.site_headers)
+        payload = b"".join(
+            (
+                response.head(gzip=gzip),
+                date_line(),
+                known.fate,
+                b"\r\n",
+                body.gzipped() if gzip else body.plain,
+            )
+        )
+        try:
+            sent = self._socket.send(payload)
+        except BlockingIOError:
+            sent = 0
+        self._counters.sent_bytes += len(payload)
+        if sent < len(payload):
+            self._unsent = payload[sent:]
+            return self._unsent
+        self.deadline = trio.current_time() + self._limits.idle_timeout_s
+        return None
+
+    async def _expect_more(self) -> None:
+        """A request has begun: the rest of it is due."""
+        parser = self._parser
+        now = trio.current_time()
+        if self._begun != parser.messages_begun:
+            self._begun, self._begun_at = parser.messages_begun, now
+        if parser.expects_continue:
+            parser.expects_continue = False
+            await self._send(CONTINUE)
+        if parser.phase is Phase.HEAD:
+            self.waits_for = "header_timeout"
+            self.deadline = self._begun_at + self._limits.header_timeout_s
+        else:
+            self.waits_for = "body_timeout"
+            self.deadline = self._progress_deadline(self._begun_at, now, parser.body_bytes)
+
+    def _progress_deadline(self, begun_at: float, now: float, done_bytes: int) -> float:
+        """Standing still ends it, and so does crawling."""
+        crawl_s = done_bytes / self._limits.progress_bytes_per_s_min
+        return min(now, begun_at + crawl_s) + self._limits.progress_timeout_s
+
+    async def _answer_all(self, alone: bytes) -> None:
+        """`alone`: the bytes that were one request and nothing else."""
+        requests = self._parser.requests
+        begun_s = time.perf_counter()
+        while requests:
+            request = requests.pop(0)
+            response = await self._answer(request)
+            if alone and request.again is not None:
+                self._learn(alone, request, request.again, response)
+            self._parser.release(request)
+            if requests and time.perf_counter() - begun_s > TURN_S_MAX:
+                await trio.lowlevel.checkpoint()
+                begun_s = time.perf_counter()
+
+    def _learn(
+        self, alone: bytes, request: Request, again: Callable[[], Response | None], response: Response
+    ) -> None:
+        if request.keeps_alive and not request.body and len(response.body.plain) <= JOINED_BYTES_MAX:
+            gzip, fate = request.headers.takes_gzip, self._fate(request)
+            self._known.keep(alone, Known(again, gzip, fate, response.site_headers))
+
+    async def _answer(self, request: Request) -> Response:
+        tally = self._counters.requests.get(request.method) or self._counters.requests["other"]
+        is_head = request.method == "HEAD"
+        response = await self._app(request)
+        tally[response.status // 100] += 1
+        if response.chunks is not None:
+            await self._stream(request, response, is_head=is_head)
+            return response
+        body = response.body
+        gzip = len(body.plain) >= GZIP_BYTES_MIN and request.headers.takes_gzip
+        if gzip and len(body.plain) > GZIP_INLINE_BYTES_MAX:
+            await body.gzip_elsewhere()
+        head = b"".join((response.head(gzip=gzip), date_line(), self._fate(request), b"\r\n"))
+        payload = b"" if is_head else body.gzipped() if gzip else body.plain
+        if len(payload) <= JOINED_BYTES_MAX:
+            await self._send(head + payload)
+        else:
+            await self._send(head, flags=socket.MSG_MORE)
+            await self._send(payload)
+        return response
+
+    def _fate(self, request: Request) -> bytes:
+        """What the Connection header says about this connection's future."""
+        if not request.keeps_alive:
+            return CLOSE
+        return b"" if request.version == "1.1" else KEEP_ALIVE
+
+    async def _stream(self, request: Request, response: Response, *, is_head: bool) -> None:
+        is_chunked = request.version == "1.1"
+        if not is_chunked:
+            request.keeps_alive = False
+            self._parser.is_finished = True
+        framing = CHUNKED if is_chunked else b""
+        assert response.chunks is not None
+        async with aclosing(response.chunks) as chunks:
+            await self._send(
+                b"".join((response.head(gzip=False), framing, date_line(), self._fate(request), b"\r\n"))
+            )
+            if is_head:
+                return
+            async for chunk in chunks:
+                if chunk:
+                    await self._send(b"%x\r\n%b\r\n" % (len(chunk), chunk) if is_chunked else chunk)
+        if is_chunked:
+            await self._send(LAST_CHUNK)
+
+    async def _refuse(self, refusal: Response) -> None:
+        self._counters.requests["other"][refusal.status // 100] += 1
+        self._complaints.say(
+            "request", "Refused a request of %s: %s", self.peer, ascii(refusal.body.plain.decode())
+        )
+        await self._send(
+            b"".join((refusal.head(gzip=False), date_line(), CLOSE, b"\r\n", refusal.body.plain))
+        )
+        await self._linger()
+
+    async def _linger(self) -> None:
+        """Closing on unread bytes resets the connection, and the client would never read our sentence."""
+        self._socket.shutdown(socket.SHUT_WR)
+        with trio.move_on_after(LINGER_S):
+            await discard(self._socket, LINGER_BYTES_MAX)
+
+    async def _send(self, data: bytes, flags: int = 0) -> None:
+        try:
+            sent = self._socket.send(data, flags)
+        except BlockingIOError:
+            sent = 0
+        if sent < len(data):
+            await self._send_rest(data, sent)
+        self._counters.sent_bytes += len(data)
+
+    async def _send_rest(self, data: bytes, sent: int) -> None:
+        rest = memoryview(data)
+        begun_at = trio.current_time()
+        self.waits_for = "write_timeout"
+        while sent < len(data):
+            self.deadline = self._progress_deadline(begun_at, trio.current_time(), sent)
+            await trio.lowlevel.wait_writable(self._socket)
+            with suppress(BlockingIOError):
+                sent += self._socket.send(rest[sent:])
+        self.deadline = math.inf
+
+
+async def discard(sock: Wire, bytes_max: int) -> None:
+    discarded_bytes = 0
+    while discarded_bytes < bytes_max:
+        await trio.lowlevel.wait_readable(sock)
+        try:
+            data = sock.recv(RECEIVE_BYTES)
+        except BlockingIOError:  # not a whole record of TLS yet
+            continue
+        if not data:
+            return
+        discarded_bytes += len(data)
+
+
+class _Date:
+    """The Date header, which changes once a second."""
+
+    second = 0
+    line = b""
+
+
+def date_line() -> bytes:
+    second = int(time.time())
+    if second != _Date.second:
+        _Date.second = second
+        _Date.line = f"Date: {http_date(second)}\r\n".encode()
+    return _Date.line
+
+
+def http_date(second: int) -> str:
+    """As `email.utils` writes it, which takes ten modules about mail to load."""
+    year, month, day, hour, minute, whole_second, weekday, *_ = time.gmtime(second)
+    clock = f"{hour:02}:{minute:02}:{whole_second:02}"
+    return f"{WEEKDAYS[weekday]}, {day:02} {MONTHS[month - 1]} {year:04} {clock} GMT"

@@ -1,0 +1,223 @@
+"""From a path to its handler, with the rules that hold for every endpoint.
+
+Who may ask at all (browsers, blocked endpoints, writers' addresses) is decided here, and so is what Consul
+answers where no handler is asked: 404 with nothing, 405 with the methods that would do. Handlers raise
+`Refusal` for what the caller did wrong. For want of a file or of memory they are put off with a 503. Anything
+else they raise is our bug: a 500, a traceback in the log, a count.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+import logging
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import field
+from typing import NamedTuple
+
+from adsum.frozen import dataclass
+from adsum.http.browser import BrowserRules, Foreign, check_browser
+from adsum.http.limits import HttpCounters
+from adsum.http.request import BadPath, ClientGone, Request
+from adsum.http.response import HeaderList, Response, empty, encode_headers, text, too_large_sentence
+from adsum.logs.complaints import Complaints
+from adsum.logs.system_errors import is_shortage, told
+
+Handler = Callable[[Request, str], Awaitable[Response]]
+Network = ipaddress.IPv4Network | ipaddress.IPv6Network
+
+# Clients that send POST where Consul's own takes only PUT (Spring posts event/fire).
+POST_IS_PUT_UNDER = ("/v1/agent/", "/v1/session/", "/v1/event/fire/")
+READING = ("GET", "HEAD", "OPTIONS")
+RETRY_SOON = (("Retry-After", "1"),)
+MATCHES_KEPT_MAX = 4096
+MATCH_KEPT_PATH_BYTES_MAX = 256
+
+logger = logging.getLogger(__name__)
+
+
+class Refusal(Exception):
+    """The caller can't have this, and the sentence says why or what to do. Raised before anything changed."""
+
+    def __init__(self, status: int, sentence: str, headers: HeaderList = ()) -> None:
+        super().__init__(sentence)
+        self.status = status
+        self.sentence = sentence
+        self.headers = headers
+
+
+@dataclass(frozen=True, slots=True)
+class Route:
+    methods: tuple[str, ...]
+    path: str
+    handler: Handler
+    rest: bool = False  # the path ends in "/", and what follows it is the handler's id: "batman/pg0"
+    body_bytes_max: int | None = None  # below the server's own limit
+
+    @property
+    def allow(self) -> str:
+        return ",".join(("OPTIONS", *self.methods))
+
+
+@dataclass(frozen=True, slots=True)
+class HttpRules:
+    """`http_config`, as far as it concerns every endpoint."""
+
+    block_endpoints: tuple[str, ...] = ()
+    allow_write_http_from: tuple[Network, ...] = ()  # empty: from everywhere
+    response_headers: HeaderList = ()
+    browser: BrowserRules = field(default_factory=BrowserRules)
+
+
+# By the beginning of their paths; made, once, when the first of them is asked. One family may have several
+# beginnings, and no path has two.
+Families = Mapping[str, Callable[[], list[Route]]]
+
+
+class Match(NamedTuple):
+    route: Route | None
+    rest: str
+    is_blocked: bool
+    post_is_put: bool
+
+
+class Router:
+    def __init__(
+        self,
+        routes: Sequence[Route],
+        rules: HttpRules | None = None,
+        counters: HttpCounters | None = None,
+        families: Families | None = None,
+    ) -> None:
+        self._exact: dict[str, Route] = {}
+        self._prefixes: dict[str, Route] = {}
+        self._depth_max = 0
+        self._add(routes)
+        self._families = dict(families or {})
+        self._counters = HttpCounters() if counters is None else counters
+        self._complaints = Complaints(logger)
+        self._rules = HttpRules() if rules is None else rules
+        self._site_headers = encode_headers(self._rules.response_headers)
+        self._matches: dict[bytes, Match] = {}
+
+    def _add(self, routes: Sequence[Route]) -> None:
+        """In time for every path that they answer: what was asked before is not looked at again."""
+        known = len(self._exact) + len(self._prefixes)
+        self._exact |= {route.path: route for route in routes if not route.rest}
+        self._prefixes |= {route.path: route for route in routes if route.rest}
+        assert len(self._exact) + len(self._prefixes) == known + len(routes), "two routes share a path"
+        assert all(route.path.startswith("/") for route in routes)
+        assert all(path.endswith("/") for path in self._prefixes)
+        self._depth_max = max((path.count("/") for path in self._prefixes), default=0)
+
+    async def answer(self, request: Request) -> Response:
+        try:
+            response = await self._answer(request)
+        except Refusal as refusal:
+            response = text(refusal.status, refusal.sentence, refusal.headers)
+        except BadPath as bad:
+            response = text(400, bad.sentence) if bad.sentence else empty(400)
+        except Foreign as foreign:
+            response = self._refuse_foreign(request, foreign)
+        except ClientGone:
+            raise
+        except Exception as error:  # a bug in one handler must not end the agent
+            is_bug = not is_shortage(error)
+            response = self._own_up(request, error) if is_bug else self._put_off(error)
+        response.set_site_headers(self._site_headers)
+        return response
+
+    async def _answer(self, request: Request) -> Response:
+        check_browser(self._rules.browser, request)
+        match = self._match(request)
+        if match.is_blocked:
+            self._counters.rejected["blocked_endpoint"] += 1
+            raise Refusal(403, "Endpoint is blocked by agent configuration")
+        route = match.route
+        if route is None:
+            return empty(404)
+        if request.method not in route.methods:
+            if not (match.post_is_put and request.method == "POST" and not request.headers.has("origin")):
+                return _answer_other_method(request.method, route)
+            request.method = "PUT"
+        if request.method not in READING:
+            self._check_write(request, route)
+        return await route.handler(request, match.rest)
+
+    def _match(self, request: Request) -> Match:
+        raw = request.target.partition(b"?")[0]
+        match = self._matches.get(raw)
+        if match is None:
+            match = self._find(request.path)
+            if len(self._matches) >= MATCHES_KEPT_MAX:
+                self._matches.clear()
+            if len(raw) <= MATCH_KEPT_PATH_BYTES_MAX:
+                self._matches[raw] = match
+        return match
+
+    def _find(self, path: str) -> Match:
+        route, rest = self._find_route(path)
+        return Match(
+            route,
+            rest,
+            is_blocked=path.startswith(self._rules.block_endpoints),
+            post_is_put=route is not None and "PUT" in route.methods and path.startswith(POST_IS_PUT_UNDER),
+        )
+
+    def _find_route(self, path: str) -> tuple[Route | None, str]:
+        if beginning := next(filter(path.startswith, self._families), None):
+            self._add_family(self._families[beginning])
+        if path in self._exact:
+            return self._exact[path], ""
+        if path + "/" in self._prefixes:  # Consul redirects `/v1/kv?keys` to `/v1/kv/?keys`
+            return self._prefixes[path + "/"], ""
+        found, end = None, 0
+        for _ in range(self._depth_max):
+            end = path.find("/", end) + 1
+            if end == 0:
+                break
+            found = self._prefixes.get(path[:end], found)
+        return (found, path[len(found.path) :]) if found else (None, "")
+
+    def _add_family(self, make: Callable[[], list[Route]]) -> None:
+        """For good once it is loaded: that may fail for want of a file, and be tried again."""
+        self._add(make())
+        self._families = {begins: other for begins, other in self._families.items() if other != make}
+
+    def _check_write(self, request: Request, route: Route) -> None:
+        allowed = self._rules.allow_write_http_from
+        # Who may write to a unix socket is decided by its file mode.
+        if allowed and request.peer != "unix" and not _is_in(request.peer, allowed):
+            self._counters.rejected["write_source"] += 1
+            raise Refusal(403, "Access is restricted")
+        size_max = route.body_bytes_max
+        if size_max is not None and len(request.body) > size_max:
+            self._counters.rejected["body_too_large"] += 1
+            raise Refusal(413, too_large_sentence(len(request.body), size_max))
+
+    def _refuse_foreign(self, request: Request, foreign: Foreign) -> Response:
+        self._counters.rejected[foreign.cause] += 1
+        self._complaints.say(foreign.cause, "Refused a browser at %s: %s", request.peer, foreign.sentence)
+        return text(403, foreign.sentence)
+
+    def _own_up(self, request: Request, error: Exception) -> Response:
+        self._counters.handler_errors += 1
+        logger.error("Could not answer %s %r", request.method, request.target[:200], exc_info=error)
+        return text(500, "This agent failed to answer because of a bug of its own; its log has the details.")
+
+    def _put_off(self, error: Exception) -> Response:
+        self._counters.rejected["shortage"] += 1
+        self._complaints.say("shortage", "A request could not be answered: %s", told(error))
+        sentence = f"This agent cannot do that now; try again in a second. Its operator: {told(error)}\n"
+        return text(503, sentence, RETRY_SOON)
+
+
+def _answer_other_method(method: str, route: Route) -> Response:
+    allow = (("Allow", route.allow),)
+    if method == "OPTIONS":
+        return empty(200, allow)
+    return text(405, f"method {method} not allowed", allow)
+
+
+def _is_in(peer: str, networks: tuple[Network, ...]) -> bool:
+    address = ipaddress.ip_address(peer.partition("%")[0])
+    return any(address in network for network in networks)

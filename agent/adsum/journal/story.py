@@ -1,0 +1,249 @@
+"""The journal in plain English: each entry as a sentence, and which of them tell one story.
+
+A story is the last trouble from its beginning: from when the member was last well until now, or until it was
+well again. Descriptions that changed meanwhile belong to no trouble and are left out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from adsum.journal import clash
+from adsum.journal.entry import ISOLATED, PRUNED, UNKNOWN, Entry, Kind, Somebody
+
+STORY_ENTRIES_MAX = 50
+BEFORE_MS = 60_000  # notes this close before the trouble belong to it
+IN_TROUBLE = ("suspect", "failed", "left")
+LEG_WORDS = {"direct": "to a datagram", "indirect": "through helpers", "stream": "on a stream"}
+
+
+def story(entries: Sequence[Entry]) -> list[Entry]:
+    """Of entries about one node, oldest first."""
+    told = [entry for entry in entries if not _says_nothing_here(entry)] or list(entries)
+    changes = [place for place, entry in enumerate(told) if entry.kind is Kind.CHANGE]
+    if not changes:
+        return told[-STORY_ENTRIES_MAX:]
+    start = changes[0]
+    for place in reversed(changes):
+        if told[place].before not in IN_TROUBLE:
+            start = place
+            break
+    began_ms = told[start].wall_ms
+    while start and told[start - 1].kind is not Kind.CHANGE and _is_close(told[start - 1], began_ms):
+        start -= 1
+    return told[start:][-STORY_ENTRIES_MAX:]
+
+
+def sentence(entry: Entry) -> str:
+    match entry.kind:
+        case Kind.CHANGE:
+            text = _CHANGES.get(entry.grounds.cause, _other_change)(entry)
+        case Kind.NOTE:
+            text = _NOTES.get(entry.note, _other_note)(entry)
+        case Kind.CONFLICT:
+            text = clash.sentence(entry)
+        case Kind.ISOLATION:
+            text = _isolation(entry)
+        case Kind.START:
+            text = f"{entry.node} itself started: from here on it meets everybody anew."
+    return text + (f" The same {entry.repeats} times more in between." if entry.repeats else "")
+
+
+def is_refutation(entry: Entry) -> bool:
+    """Of the member itself, or of this agent's own."""
+    return (entry.kind is Kind.CHANGE and entry.grounds.cause == "refuted") or entry.note == "accused-me"
+
+
+# Changes.
+
+
+def _joined(entry: Entry) -> str:
+    return f"{entry.node} joined, at {entry.node.address}."
+
+
+def _restarted(entry: Entry) -> str:
+    if entry.before == "alive":
+        return f"{entry.node} was restarted: a new process under the same id."
+    return f"{entry.node} is back, as a new process at {entry.node.address}."
+
+
+def _changed(entry: Entry) -> str:
+    return f"{entry.node} describes itself anew."
+
+
+def _suspected(entry: Entry) -> str:
+    accuser = str(entry.grounds.accusers[0]) if entry.grounds.accusers else "Somebody"
+    also = _named(entry.grounds.accusers[1:])
+    return f"{accuser} suspects {entry.node}: {_grounds(entry)}." + (f" So do {also}." if also else "")
+
+
+def _refuted(entry: Entry) -> str:
+    return f"{entry.node} refuted it: it is alive, in incarnation {entry.incarnation}."
+
+
+def _silent(entry: Entry) -> str:
+    known = "was already failed when we first heard of it" if entry.before == UNKNOWN else "is failed"
+    return f"{entry.node} {known}, by silence: {_grounds(entry)}.{_witnesses(entry)}"
+
+
+def _refused(entry: Entry) -> str:
+    known = "was already failed when we first heard of it" if entry.before == UNKNOWN else "is failed"
+    told = f"{entry.node} {known}: its host refuses connections, so the host is up and the process is not."
+    return told + _witnesses(entry)
+
+
+def _left(entry: Entry) -> str:
+    return f"{entry.node} left in good order."
+
+
+def _forced(entry: Entry) -> str:
+    if entry.note == PRUNED:
+        return f"{entry.grounds.by or 'Somebody'} had {entry.node} pruned: it is no longer listed."
+    return f"{entry.grounds.by or 'Somebody'} had {entry.node} leave, with force-leave."
+
+
+def _replaced(entry: Entry) -> str:
+    return f"{entry.node} is no longer listed: another member took over its name or its address."
+
+
+def _reborn(entry: Entry) -> str:
+    return f"{entry.node} lost its data folder: a new process at {entry.node.address} has another node id."
+
+
+def _crowded_out(entry: Entry) -> str:
+    why = "as many members are listed as may be, and it never answered this agent, or is gone"
+    return f"{entry.node} was forgotten to make room: {why}."
+
+
+def _reaped(entry: Entry) -> str:
+    return f"{entry.node} was forgotten: it has been {entry.before} for long enough."
+
+
+def _other_change(entry: Entry) -> str:
+    return f"{entry.node} went from {entry.before} to {entry.after} ({entry.grounds.cause})."
+
+
+# Notes.
+
+
+def _confirmed(entry: Entry) -> str:
+    count, accusers = entry.grounds.confirmations, _named(entry.grounds.accusers)
+    return f"By now {accusers} cannot reach {entry.node}: {count} confirmation{'s' * (count != 1)}."
+
+
+def _raised(entry: Entry) -> str:
+    return f"The suspicion of {entry.node} is this agent's own."
+
+
+def _vetoed(entry: Entry) -> str:
+    return (
+        f"A probe of {entry.node} failed ({_grounds(entry)}), yet a newer count of its life came by way of "
+        "others: the process runs, packets between here and there get lost. Nobody was accused."
+    )
+
+
+def _witnessed(entry: Entry) -> str:
+    return (
+        f"The count of {entry.node}'s life has stood still for longer than nearly any other's: "
+        "that counts as one more confirmation."
+    )
+
+
+def _withheld(entry: Entry) -> str:
+    return (
+        f"A probe of {entry.node} failed ({_grounds(entry)}), but so do too many of this agent's probes, or "
+        "its accusations were refuted: it accused nobody."
+    )
+
+
+def _accused_me(entry: Entry) -> str:
+    accusers = _named(entry.grounds.accusers) or "Somebody"
+    return f"{accusers} accused {entry.node} ({_grounds(entry)}), which refuted it."
+
+
+def _unanswered(entry: Entry) -> str:
+    where = f"{entry.node.address}, the address that it advertises"
+    return f"{entry.node} was told of by a stranger, and not let in: it did not answer at {where}."
+
+
+def _restarting(entry: Entry) -> str:
+    return f"{entry.node} announced that it restarts."
+
+
+def _other_note(entry: Entry) -> str:
+    return f"About {entry.node}: {entry.note}."
+
+
+# The rest.
+
+
+def _isolation(entry: Entry) -> str:
+    if entry.after == ISOLATED:
+        return f"{entry.node} itself is isolated: more than half of its last probes failed."
+    return f"{entry.node} reaches others again."
+
+
+def _grounds(entry: Entry) -> str:
+    """Legs, refusals and phi, as far as there are any."""
+    silent = [leg for leg in entry.grounds.legs if not (leg == "stream" and entry.grounds.refusers)]
+    tried = [LEG_WORDS[leg] for leg in silent if leg in LEG_WORDS]
+    grounds = [f"no answer {_joined_words(tried, 'or')}"] if tried else []
+    if "icmp" in entry.grounds.legs:
+        grounds.append("a datagram came back as undeliverable")
+    if "host" in entry.grounds.legs:
+        grounds.append("nobody takes a connection")
+    if entry.grounds.refusers:
+        grounds.append(f"connections refused to {_named(entry.grounds.refusers)}")
+    if entry.grounds.phi:
+        grounds.append(f"phi {entry.grounds.phi:.1f}")
+    return "; ".join(grounds) or "no reason was given"
+
+
+def _witnesses(entry: Entry) -> str:
+    """Not who was first: two may have accused at once, and each part of the cluster met them in its order."""
+    return f" Accused by {_named(entry.grounds.accusers)}." if entry.grounds.accusers else ""
+
+
+def _named(people: Sequence[Somebody]) -> str:
+    return _joined_words([str(each) for each in people], "and")
+
+
+def _joined_words(words: Sequence[str], last: str) -> str:
+    return f"{', '.join(words[:-1])} {last} {words[-1]}" if len(words) > 1 else "".join(words)
+
+
+def _says_nothing_here(entry: Entry) -> bool:
+    """A new description; or whose the suspicion is, which the one before says by its accuser."""
+    is_description = entry.kind is Kind.CHANGE and entry.before == entry.after == "alive"
+    return entry.note == "raised" or (is_description and entry.grounds.cause == "changed")
+
+
+def _is_close(entry: Entry, to_ms: int) -> bool:
+    return abs(to_ms - entry.wall_ms) <= BEFORE_MS
+
+
+_CHANGES = {
+    "joined": _joined,
+    "restarted": _restarted,
+    "changed": _changed,
+    "suspected": _suspected,
+    "refuted": _refuted,
+    "silent": _silent,
+    "refused": _refused,
+    "left": _left,
+    "forced": _forced,
+    "replaced": _replaced,
+    "reborn": _reborn,
+    "reaped": _reaped,
+    "crowded out": _crowded_out,
+}
+_NOTES = {
+    "confirmed": _confirmed,
+    "raised": _raised,
+    "vetoed": _vetoed,
+    "witnessed": _witnessed,
+    "withheld": _withheld,
+    "accused-me": _accused_me,
+    "restarting": _restarting,
+    "unanswered": _unanswered,
+}

@@ -1,0 +1,83 @@
+"""Where the agent's log goes: standard output always, a file and syslog if asked, and whoever follows it."""
+
+from __future__ import annotations
+
+import logging
+import sys
+
+from adsum.config.config import Log
+from adsum.logs.file import LogFile
+from adsum.logs.lines import JsonLines, TextLines, parse_level
+from adsum.logs.stream import LogCounters, LogStream
+from adsum.logs.system_errors import told
+
+# Libraries that have much to say below WARN about every frame they see.
+TALKATIVE = ("hpack", "h2")
+NOT_WRITTEN = "the log file %s cannot be written yet: %s; lines until then are on standard output alone"
+
+log = logging.getLogger("agent")
+
+
+class CannotLog(OSError):
+    """The operator's log settings cannot be used on this host; nothing was started."""
+
+
+def start(settings: Log) -> LogStream:
+    """Takes over the root logger. Raises `CannotLog` with a sentence, or `UnknownLevel`."""
+    counters = LogCounters()
+    formatter = JsonLines() if settings.is_json else TextLines()
+    writers = _writers(settings, counters)
+    for writer in writers:
+        writer.setFormatter(formatter)
+    stream = LogStream(parse_level(settings.level), counters, writers)
+    root = logging.getLogger()
+    for handler in (*writers, stream):
+        root.addHandler(handler)
+    for name in TALKATIVE:
+        logging.getLogger(name).setLevel(logging.WARNING)
+    for writer in writers:
+        if isinstance(writer, LogFile) and writer.problem is not None:
+            log.warning(NOT_WRITTEN, settings.file, told(writer.problem))
+    return stream
+
+
+def stop(stream: LogStream) -> None:
+    """Gives the root logger back, closing what `start` opened."""
+    root = logging.getLogger()
+    for handler in (*stream.writers, stream):
+        root.removeHandler(handler)
+        handler.close()
+    root.setLevel(logging.WARNING)
+
+
+def _writers(settings: Log, counters: LogCounters) -> tuple[logging.Handler, ...]:
+    writers: list[logging.Handler] = [_Console(counters)]
+    if settings.file:
+        try:
+            writers.append(LogFile(settings, counters))
+        except OSError as problem:
+            raise CannotLog(f"the log file {settings.file} cannot be written: {problem.strerror}") from None
+    if settings.has_syslog:
+        writers.append(_syslog(settings, counters))
+    return tuple(writers)
+
+
+def _syslog(settings: Log, counters: LogCounters) -> logging.Handler:
+    from adsum.logs.syslog import SOCKET, Syslog, facility_of  # few hosts want it, and it loads slowly
+
+    facility = facility_of(settings.syslog_facility)
+    if facility is None:
+        raise CannotLog(f"syslog_facility {settings.syslog_facility} is not one of syslog's, such as LOCAL0")
+    try:
+        return Syslog(facility, counters)
+    except OSError as problem:
+        raise CannotLog(f"enable_syslog is set, but {SOCKET} cannot be used: {problem.strerror}") from None
+
+
+class _Console(logging.StreamHandler):  # type: ignore[type-arg]  # generic for checkers only, not when run
+    def __init__(self, counters: LogCounters) -> None:
+        super().__init__(sys.stdout)
+        self._counters = counters
+
+    def handleError(self, _record: logging.LogRecord) -> None:  # noqa: N802 (logging's name)
+        self._counters.lost_writing += 1

@@ -1,0 +1,119 @@
+"""An agent that was away while the others changed the key takes up the new one by itself.
+
+It comes back sealing with a key that they removed: it hears them, and they cannot hear it. A dial that only
+another of its keys opened is the hint; hints can be forged, so members are then asked what they hold, sealed.
+
+The rule is that of an operator's `use`: a key is taken only if everybody who was asked holds it, and whoever
+cannot be asked is waited for. It is left only when somebody lacks it. While a rotation is under way all hold
+both keys, so nobody moves, and no two agents can follow each other to and fro.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Sequence
+from random import Random
+
+import trio
+
+from adsum.gossip.claims import Address
+from adsum.gossip.core import Core
+from adsum.logs.complaints import Complaints
+from adsum.logs.faults import Faults
+from adsum.net.calls import CallError
+from adsum.net.gate import Gate
+from adsum.net.keyring import Key, Keyring
+from adsum.peers.keyrings import LIST, Asks, Held, held_in
+
+ASKED_MAX = 16  # by lot: thousands that come back must not each ask thousands
+PAUSE_S = 3.0
+
+TAKEN = (
+    "this agent missed a change of keys: others do not hold %r, which sealed what it sent; "
+    "it uses %r now, as they do; repeat `adsum keyring -remove` to be rid of the old key here too"
+)
+LACKED = (
+    "others seal with a key that this agent lacks and do not hold the one it uses, so they cannot hear it: "
+    "repeat `adsum keyring -install` and `-use` with their key, on one of them"
+)
+NOT_WRITTEN = (
+    "the key of the others cannot be taken up, the keyring could not be written: %s; make room on its disk"
+)
+
+log = logging.getLogger("agent.keyring")
+
+
+def followed(mine: Sequence[Key], others: Sequence[Held]) -> Key | None:
+    """Of our keys, that of those who lack our primary (the first), if all the others hold it."""
+    theirs = {held.keys[0] for held in _lacking(mine, others) if held.keys}
+    for key in mine:
+        if key.text in theirs and all(key.text in held.keys for held in others):
+            return key
+    return None
+
+
+def _lacking(mine: Sequence[Key], others: Sequence[Held]) -> list[Held]:
+    return [held for held in others if mine[0].text not in held.keys]
+
+
+def _is_stranded(mine: Sequence[Key], others: Sequence[Held]) -> bool:
+    ours = {key.text for key in mine}
+    return any(not ours.issuperset(held.keys[:1]) for held in _lacking(mine, others))
+
+
+class KeyFollowing:
+    def __init__(
+        self, keyring: Keyring, gossip: Core, colleagues: Asks, random: Random, faults: Faults
+    ) -> None:
+        self._keyring = keyring
+        self._gossip = gossip
+        self._colleagues = colleagues
+        self._random = random
+        self._faults = faults
+        self._complaints = Complaints(log)
+
+    async def run(self, gate: Gate) -> None:
+        while True:
+            await gate.primary_refused()
+            try:
+                await self.look()
+            except Exception as error:  # what others answered may be anything
+                self._faults.dropped("call", error)
+            await trio.sleep(PAUSE_S)
+
+    async def look(self) -> None:
+        generation = self._keyring.generation
+        others = await self._ask_some()
+        if generation != self._keyring.generation:
+            return  # an operator changed the keys meanwhile: what was answered is of before
+        key = followed(self._keyring.keys, others)
+        if key is not None:
+            self._take(key)
+        elif _is_stranded(self._keyring.keys, others):
+            self._complaints.say("lacked", LACKED)
+
+    def _take(self, key: Key) -> None:
+        left = self._keyring.primary
+        try:
+            self._keyring.use(key.text)
+        except OSError as error:
+            self._complaints.say("not written", NOT_WRITTEN, error)
+            return
+        log.warning(TAKEN, left, key)
+
+    async def _ask_some(self) -> list[Held]:
+        """Nothing unless all of them answer."""
+        present = [each.profile.address for each in self._gossip.members() if each.standing.is_present]
+        asked = self._random.sample(present, min(len(present), ASKED_MAX))
+        answers: list[Held] = []
+
+        async def ask(address: Address) -> None:
+            try:
+                answers.append(held_in(await self._colleagues.ask(address, LIST, b"")))
+            except CallError as error:
+                log.debug("%s did not say which keys it holds: %s", address, error)
+
+        async with trio.open_nursery() as nursery:
+            for address in asked:
+                nursery.start_soon(ask, address)
+        return answers if len(answers) == len(asked) else []

@@ -1,0 +1,176 @@
+"""The keyrings of all present members, listed and changed together, so that a cluster's key can be changed.
+
+Each member answers for its own keyring, and is asked over a sealed connection or not at all. A change is made
+only when it can cut nobody off: a key is used once every present member holds it, and removed once it is
+primary nowhere; whoever cannot be asked counts as one that might be cut off. A round that failed half way is
+simply repeated, for every step may be done twice.
+
+Keys are in no log, no error and no `repr`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Protocol
+
+import cbor2
+import trio
+
+from adsum.gossip.claims import Address
+from adsum.gossip.core import Core
+from adsum.logs.system_errors import told
+from adsum.net.calls import CallError, Declined
+from adsum.net.framing import Malformed, array
+from adsum.net.introduction import Peer
+from adsum.net.keyring import EncryptionOff, Key, Keyring, KeyringError, UnknownKey
+
+LIST, INSTALL, USE, REMOVE = "keyring.list", "keyring.install", "keyring.use", "keyring.remove"
+NOT_SEALED, REFUSED = "not sealed", "keyring"
+ASKED_AT_ONCE_MAX = 32
+
+OUTGOING_OFF = "keys travel only sealed: set encrypt_verify_outgoing to true, on every agent, and try again"
+LACKS = "it does not hold this key yet: install it, and try again"
+IS_PRIMARY = "this is its primary key: use another one first"
+
+
+class Asks(Protocol):
+    async def ask(self, to: Address, method: str, body: bytes) -> bytes:
+        """Raises a `CallError`."""
+        ...
+
+
+class RoundFailed(Exception):
+    """Not every member did as it was asked, or would survive it; the sentences say why, by member."""
+
+    def __init__(self, failures: Mapping[str, str], members: int) -> None:
+        super().__init__(f"{len(failures)} of {members} members failed")
+        self.failures = failures
+        self.members = members
+
+
+class Held:
+    """What one member holds, the primary first."""
+
+    __slots__ = ("keys",)
+
+    def __init__(self, keys: tuple[str, ...]) -> None:
+        self.keys = keys
+
+
+class Keyrings:
+    def __init__(self, keyring: Keyring, gossip: Core, colleagues: Asks, *, seals_outgoing: bool) -> None:
+        self._keyring = keyring
+        self._gossip = gossip
+        self._colleagues = colleagues
+        self._seals_outgoing = seals_outgoing
+        self._one_at_a_time = trio.Lock()
+
+    @property
+    def is_encrypted(self) -> bool:
+        return bool(self._keyring)
+
+    # For all: each raises `KeyringError` when nobody was asked, and `RoundFailed`.
+
+    async def gather(self) -> dict[str, Held]:
+        """By the names of members."""
+        self._check_encrypted("Keyring is empty (encryption not enabled)")
+        answers = await self._round(LIST, b"")
+        return {name: held_in(answer) for name, answer in answers.items()}
+
+    async def install(self, text: str) -> None:
+        key = self._key(text)
+        async with self._one_at_a_time:
+            await self._round(INSTALL, key.text.encode())
+
+    async def use(self, text: str) -> None:
+        key = self._key(text)
+        async with self._one_at_a_time:
+            await self._check(lambda held: "" if key.text in held.keys else LACKS)
+            await self._round(USE, key.text.encode())
+
+    async def remove(self, text: str) -> None:
+        key = self._key(text)
+        async with self._one_at_a_time:
+            await self._check(lambda held: IS_PRIMARY if held.keys[:1] == (key.text,) else "")
+            await self._round(REMOVE, key.text.encode())
+
+    def _key(self, text: str) -> Key:
+        self._check_encrypted("No keyring to modify (encryption not enabled)")
+        return Key.from_text(text)
+
+    def _check_encrypted(self, sentence: str) -> None:
+        if not self._keyring:
+            raise EncryptionOff(sentence)
+
+    async def _check(self, objection: Callable[[Held], str]) -> None:
+        objections = {name: objection(held) for name, held in (await self.gather()).items()}
+        failures = {name: sentence for name, sentence in objections.items() if sentence}
+        if failures:
+            raise RoundFailed(failures, len(objections))
+
+    async def _round(self, method: str, body: bytes) -> dict[str, bytes]:
+        """Others first: what fails there is known before this agent has changed."""
+        answers: dict[str, bytes] = {}
+        failures: dict[str, str] = {}
+        present = [each.profile for each in self._gossip.members() if each.standing.is_present]
+        if present and not self._seals_outgoing:
+            raise KeyringError(OUTGOING_OFF)
+        turns = trio.CapacityLimiter(ASKED_AT_ONCE_MAX)
+
+        async def ask(name: str, address: Address) -> None:
+            async with turns:
+                try:
+                    answers[name] = await self._colleagues.ask(address, method, body)
+                except CallError as error:
+                    failures[name] = str(error)
+
+        async with trio.open_nursery() as nursery:
+            for profile in present:
+                nursery.start_soon(ask, profile.name, profile.address)
+        own_name = self._gossip.commons.me.profile.name
+        if not failures:
+            try:
+                answers[own_name] = self._do(method, body)
+            except Declined as error:
+                failures[own_name] = str(error)
+        if failures:
+            raise RoundFailed(failures, len(present) + 1)
+        return answers
+
+    # For this member.
+
+    async def answer(self, method: str, caller: Peer, body: bytes) -> bytes:
+        """Whoever asks holds a key of ours, or a certificate we trust; either way the way is sealed."""
+        if not caller.is_authenticated:
+            raise Declined(NOT_SEALED, "keys travel only sealed, and this connection is not")
+        return self._do(method, body)
+
+    def _do(self, method: str, body: bytes) -> bytes:
+        text = body.decode(errors="replace")
+        try:
+            if method == INSTALL:
+                self._keyring.install(text)
+            elif method == USE:
+                self._keyring.use(text)
+            elif method == REMOVE:
+                self._remove(text)
+        except KeyringError as error:
+            raise Declined(REFUSED, str(error)) from None
+        except OSError as error:
+            raise Declined(REFUSED, f"its keyring could not be written: {told(error)}") from None
+        return cbor2.dumps([key.text for key in self._keyring.keys])
+
+    def _remove(self, text: str) -> None:
+        """One that it does not hold is gone already."""
+        try:
+            self._keyring.remove(text)
+        except UnknownKey:
+            return
+
+
+def held_in(answer: bytes) -> Held:
+    try:
+        keys = array(answer)
+    except Malformed:
+        keys = []
+    return Held(tuple(key for key in keys if isinstance(key, str)))

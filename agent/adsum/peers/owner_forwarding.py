@@ -1,0 +1,263 @@
+"""Other agents as owners of what they registered: what only they can change or know, asked of them.
+
+A node is changed by its own agent alone. Whoever asks this agent for such a change is answered when the owner
+has made it, on its disk, and this agent's own copy shows it, or a second later. Owners that are not present
+cannot be asked; the error names them. Each change may be asked for twice.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Awaitable, Callable
+from typing import NoReturn, Protocol
+
+import cbor2
+import trio
+
+from adsum.agent.cluster_state import Roll
+from adsum.agent.commands import Command
+from adsum.agent.presence import uuid_bytes
+from adsum.catalog.indexes import Family, Topic
+from adsum.catalog.model import SERF_HEALTH
+from adsum.catalog.view import Host, View
+from adsum.gossip.claims import Address
+from adsum.gossip.commands import ForceLeave
+from adsum.gossip.members import Member
+from adsum.mutable import dataclass
+from adsum.net.calls import CallError, Declined, NotSent, Unanswered
+from adsum.net.framing import Malformed
+from adsum.peers.peer_handlers import (
+    DEREGISTER,
+    FAILED,
+    OWNERS,
+    REFUSED,
+    RETAG,
+    SERF_HEALTH_SENTENCE,
+    OwnAnswers,
+    OwnerRow,
+    deregistration,
+    read_rows,
+    retagging,
+)
+from adsum.process.watches import Watches
+
+log = logging.getLogger("agent")
+
+ASK_S = 5.0
+SEEN_S = 1.0
+PAGES_MAX = 64
+
+NO_OWNER = 'No agent owns the node "{}": `adsum catalog owners` lists whose agents are known here'
+PRESENT = (
+    'The agent of node "{0}" is present, and the node comes and goes with it: `adsum leave` on that host '
+    "takes it off, or deregister single services and checks."
+)
+GONE = (
+    'The agent of node "{0}" owns this and cannot be asked: {1}. `adsum explain {0}` tells why; if it will '
+    "not come back, `adsum force-leave {0}` takes the node off as a whole."
+)
+UNKNOWN = 'The agent of node "{}" did not answer ({}); it may have done it all the same'
+
+
+class Asks(Protocol):
+    async def ask(self, to: Address, method: str, body: bytes, *, timeout_s: float) -> bytes:
+        """Raises a `CallError`."""
+        ...
+
+
+class OwnerError(Exception):
+    """Nothing was changed, unless the sentence says otherwise."""
+
+
+class NoOwner(OwnerError):
+    """No agent has such a node."""
+
+
+class OwnerRefuses(OwnerError):
+    """The caller must ask for something else."""
+
+
+class OwnerAway(OwnerError):
+    """It cannot be asked, did not answer, or could not do it; the same may work later."""
+
+
+@dataclass(slots=True)
+class OwnersCounters:
+    forwarded: int = 0
+    forward_failures: int = 0
+    unseen: int = 0  # done, and not in our own copy a second later
+
+
+class Owners:
+    def __init__(
+        self,
+        roll: Roll,
+        view: View,
+        mine: OwnAnswers,
+        colleagues: Asks,
+        watches: Watches,
+        submit: Callable[[Command], Awaitable[None]],
+    ) -> None:
+        self.counters = OwnersCounters()
+        self.mine = mine
+        self._roll = roll
+        self._view = view
+        self._colleagues = colleagues
+        self._watches = watches
+        self._submit = submit
+
+    # Changes: each raises an `OwnerError`, or `Refused`.
+
+    async def deregister(self, node: str, service_id: str, check_id: str) -> None:
+        """A service, a check, or with neither the node. A node that is not there is gone already."""
+        host = self._view.node(node)
+        if host is None:
+            return
+        if not service_id and not check_id:
+            await self._deregister_node(host)
+        elif self._is_mine(host):
+            await self._do_here(self.mine.deregister(service_id, check_id))
+        else:
+            if not service_id and check_id == SERF_HEALTH:
+                raise OwnerRefuses(SERF_HEALTH_SENTENCE)
+            change = deregistration(service_id, check_id)
+            await self._change(host, change, DEREGISTER, cbor2.dumps([service_id, check_id]))
+            family = Family.NODE if service_id else Family.NODE_CHECKS
+            await self._until_seen(
+                host, family, lambda: not _is_there(self._found(host), service_id, check_id)
+            )
+
+    async def retag(self, node: str, service_id: str, tags: tuple[str, ...]) -> None:
+        host = self._host(node)
+        if self._is_mine(host):
+            await self._do_here(self.mine.retag(service_id, tags))
+            return
+        change = retagging(service_id, tags)
+        await self._change(host, change, RETAG, cbor2.dumps([service_id, list(tags)]))
+        await self._until_seen(
+            host, Family.NODE, lambda: _tags(self._found(host), service_id) in (tags, None)
+        )
+
+    async def _deregister_node(self, host: Host) -> None:
+        """One whose agent is dead is declared gone, as by force-leave: everywhere, with all that is on it."""
+        member = self._member(host)
+        if self._is_mine(host) or (member is not None and member.standing.is_present):
+            raise OwnerRefuses(PRESENT.format(host.name))
+        if member is None:
+            raise OwnerAway(GONE.format(host.name, "this agent has not met it since it started"))
+        await self._submit(ForceLeave(member.profile.name))
+        await self._until_seen(host, Family.NODES, lambda: self._found(host) is None, topic="")
+
+    # What a member holds.
+
+    async def rows_of(self, node: str) -> list[OwnerRow]:
+        """Everything that the agent of a node has of every owner."""
+        host, rows, after = self._host(node), list[OwnerRow](), b""
+        for _ in range(PAGES_MAX):
+            answer = await self._forward(host, OWNERS, cbor2.dumps([after]))
+            try:
+                page, is_more = read_rows(answer)
+            except Malformed as problem:
+                raise OwnerAway(f'The agent of node "{host.name}" answers with {problem}') from None
+            rows += page
+            if not is_more or not page:
+                break
+            after = page[-1].owner
+        return rows
+
+    # Whose it is.
+
+    def _host(self, node: str) -> Host:
+        host = self._view.node(node)
+        if host is None:
+            raise NoOwner(NO_OWNER.format(node))
+        return host
+
+    def _found(self, host: Host) -> Host | None:
+        """As it is by now."""
+        found = self._view.node(host.name)
+        return found if found is not None and found.owner == host.owner else None
+
+    def is_mine(self, node: str) -> bool:
+        return self._is_mine(self._host(node))
+
+    def _is_mine(self, host: Host) -> bool:
+        return uuid_bytes(host.owner) == self._roll.gossip.commons.me.profile.node_id
+
+    def _member(self, host: Host) -> Member | None:
+        return self._roll.gossip.commons.roster.members.get(uuid_bytes(host.owner))
+
+    # The way to it.
+
+    async def ask(self, host: Host, method: str, body: bytes, *, timeout_s: float) -> bytes:
+        """Raises a `CallError`, and `OwnerAway` when there is nobody to ask."""
+        member = self._member(host)
+        if member is None:
+            raise OwnerAway(GONE.format(host.name, "this agent has not met it since it started"))
+        if not member.standing.is_present:
+            raise OwnerAway(GONE.format(host.name, f"it has {member.status.value}"))
+        return await self._colleagues.ask(member.profile.address, method, body, timeout_s=timeout_s)
+
+    async def _change(self, host: Host, change: str, method: str, body: bytes) -> None:
+        try:
+            await self._forward(host, method, body)
+        except OwnerError as error:
+            log.info("not done by the agent of node %s, as asked here: %s: %s", host.name, change, error)
+            raise
+        log.info("done by the agent of node %s, as asked here: %s", host.name, change)
+
+    async def _forward(self, host: Host, method: str, body: bytes) -> bytes:
+        self.counters.forwarded += 1
+        try:
+            return await self.ask(host, method, body, timeout_s=ASK_S)
+        except OwnerAway:
+            self.counters.forward_failures += 1
+            raise
+        except CallError as error:
+            self.counters.forward_failures += 1
+            self._raise(host, error)
+
+    def _raise(self, host: Host, error: CallError) -> NoReturn:
+        match error:
+            case Declined(code=code, text=text) if code == REFUSED:
+                raise OwnerRefuses(text) from None
+            case Unanswered():
+                sentence = UNKNOWN.format(host.name, error)
+            case NotSent():
+                sentence = f'The agent of node "{host.name}" could not be asked: {error}'
+            case _:
+                sentence = f'The agent of node "{host.name}" did not do it: {error}'
+        raise OwnerAway(sentence) from None
+
+    async def _do_here(self, doing: Awaitable[None]) -> None:
+        try:
+            await doing
+        except Declined as no:
+            raise (OwnerAway if no.code == FAILED else OwnerRefuses)(no.text) from None
+
+    async def _until_seen(
+        self, host: Host, family: Family, is_seen: Callable[[], bool], *, topic: str | None = None
+    ) -> None:
+        """At most a second: our copy will show it, only later."""
+        watched = Topic(family, host.name.lower() if topic is None else topic)
+        with trio.move_on_after(SEEN_S) as patience:
+            while not is_seen():
+                moved = trio.Event()
+                wake = moved.set
+                self._watches.add(watched, wake)
+                try:
+                    await moved.wait()
+                finally:
+                    self._watches.remove(watched, wake)
+        self.counters.unseen += patience.cancelled_caught
+
+
+def _is_there(host: Host | None, service_id: str, check_id: str) -> bool:
+    if host is None:
+        return False
+    return service_id in host.instances if service_id else check_id in host.checks
+
+
+def _tags(host: Host | None, service_id: str) -> tuple[str, ...] | None:
+    instance = host.instances.get(service_id) if host is not None else None
+    return instance.service.value.tags if instance is not None else None

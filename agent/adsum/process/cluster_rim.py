@@ -1,0 +1,337 @@
+"""What is loaded while DNS answers already: the roll on the network.
+
+From the configuration to gossip that runs: the generation of this life, the keyring, sockets, the core, and
+the search for the cluster. An agent must first answer for what it knows; whom it meets comes a moment later.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import ipaddress
+import logging
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from random import Random
+
+import trio
+
+from adsum.agent import tags
+from adsum.agent.cluster_state import PEERS, Roll
+from adsum.agent.commands import Datagram, MemberAnswered, MemberAsked
+from adsum.agent.presence import uuid_bytes
+from adsum.agent.saved_catalog import COPY, SavedCopy
+from adsum.agent.saved_catalog import decode as decode_copy
+from adsum.api.api_types import Refused
+from adsum.api.version import CONSUL_API_VERSION
+from adsum.catalog.model import Node as CatalogNode
+from adsum.catalog.replication.bodies import COMPARE, CONFIRM, FETCH, ITEMS
+from adsum.catalog.saved import Damaged
+from adsum.config.config import Config
+from adsum.effects import AnswerMember, AskMember, Effect
+from adsum.gossip.claims import SHORT, Address, Profile
+from adsum.gossip.commands import Join, Leave, Restart
+from adsum.gossip.core import Core
+from adsum.gossip.effects import (
+    AnswerSync,
+    ClockCompared,
+    CloseSync,
+    ConflictSeen,
+    IsolationChanged,
+    MemberChanged,
+    Noted,
+    OpenSync,
+    Paused,
+    PingStream,
+    Send,
+)
+from adsum.gossip.rejoining import is_forgotten, misses_others
+from adsum.gossip.settings import Identity
+from adsum.journal import clash, journal
+from adsum.journal.entry import Recorded, entry_of_conflict
+from adsum.journal.journal import Journal
+from adsum.net import introduction, keyring, listening
+from adsum.net.allowed import Allowed
+from adsum.net.calls import CallError
+from adsum.net.gate import Security
+from adsum.net.gossiping import Gossiping, GossipingLimits
+from adsum.net.introduction import Peer
+from adsum.net.keyring import Keyring
+from adsum.net.streams import StreamLimits
+from adsum.now import Now
+from adsum.observe.membership_source import NetSource, RollSource
+from adsum.peers.key_following import KeyFollowing
+from adsum.peers.keyrings import INSTALL, LIST, REMOVE, USE, Keyrings
+from adsum.peers.outputs import Outputs
+from adsum.peers.owner_forwarding import Owners
+from adsum.peers.peer_handlers import OwnAnswers
+from adsum.peers.peer_rpc import Colleagues
+from adsum.process.file_limit import MOST, Shares
+from adsum.process.generation import next_generation
+from adsum.process.gossip_settings import gossip_settings
+from adsum.process.joining import Joining, NotJoined
+from adsum.process.membership_log import RollLog
+from adsum.process.node import Node
+from adsum.process.sockets import CannotStart
+from adsum.storage.disk import Disk
+from adsum.storage.memory import MemoryDisk
+from adsum.storage.owed import Owed, OwingDisk
+from adsum.storage.reading import read_if_readable
+
+log = logging.getLogger("agent.roll")
+
+OBJECTION_S = 1.0
+RESTART_MS = 30_000  # how long others wait for one that said it comes back; ARCHITECTURE 4 allows no more
+
+Witness = Callable[[Now, Recorded], None]
+
+
+class RollCall:
+    """Performs what the roll asks of the network, and lets witnesses know what it says about members."""
+
+    def __init__(
+        self,
+        node: Node,
+        config: Config,
+        own: CatalogNode,
+        owed: Owed,
+        random: Random,
+        shares: Shares = MOST,
+    ) -> None:
+        self._shares = shares
+        self.keyring = open_keyring(config, owed)
+        self.network: Gossiping | None = None
+        self._node = node
+        self._config = config
+        self._owed = owed
+        self._random = random
+        self._nursery: trio.Nursery
+        self._tickets = 0
+        self._conflict_came = trio.Event()
+        self._answers: dict[int, bytes] = {}  # of the questions in hand
+        self._joining = Joining(
+            *(config, read_if_readable(owed.disk, PEERS), self._join, random),
+            is_forgotten=lambda: is_forgotten(gossip.commons, node.now()),
+            misses_others=lambda: misses_others(gossip.commons),
+        )
+        now = node.now()
+        profile = own_profile(config, own)
+        identity = Identity(profile, next_generation(OwingDisk(owed), now))
+        gossip = Core(now, gossip_settings(config), identity, random)
+        published = node.core.published
+        self.roll = Roll(
+            now,
+            gossip,
+            published,
+            own,
+            random,
+            is_persistent=bool(config.data_dir),
+            rejoins=config.rejoin_after_leave,
+            expects_others=config.ports.serf_lan >= 0 and self._joining.has_somebody_to_ask,
+        )
+        file = Path(config.data_dir) / journal.FILE_NAME if config.data_dir else None
+        self.journal = Journal(file, profile, self.name_of, now.wall_ms)
+        self.witnesses: list[Witness] = [self.journal.record]
+        self._log = RollLog(self.name_of)
+        self.colleagues = Colleagues(
+            gossip.commons.roster, random, faults=node.faults, calls_max=shares.calls
+        )
+        self.keyrings = Keyrings(
+            self.keyring, gossip, self.colleagues, seals_outgoing=config.encrypt_verify_outgoing
+        )
+        self._key_following = KeyFollowing(self.keyring, gossip, self.colleagues, random, node.faults)
+        for method in (LIST, INSTALL, USE, REMOVE):
+            answer = partial(self.keyrings.answer, method)
+            self.colleagues.register(method, answer, is_change=method != LIST)
+        for method in (COMPARE, CONFIRM, FETCH, ITEMS):
+            self.colleagues.register(method, partial(self._answer, method))
+        mine = OwnAnswers(self.roll, published, node.own, node.submit, node.now)
+        mine.register(self.colleagues)
+        self.owners = Owners(self.roll, node.view, mine, self.colleagues, node.watches, node.submit)
+        self.outputs = Outputs(node.view, self.owners)
+        if config.ports.serf_lan >= 0:
+            self.network = self._listen(introduction.Identity(profile.node_id))
+
+    @property
+    def is_sealed(self) -> bool:
+        """While a cluster moves to encryption there is a key, and nothing is sealed with it yet."""
+        return bool(self.keyring) and self._config.encrypt_verify_outgoing
+
+    async def begin(self, nursery: trio.Nursery) -> None:
+        """The roll is called before the network runs: what was sent to us meanwhile waits in the sockets, and
+        is heard as soon as they are looked at."""
+        self._nursery = nursery
+        nursery.start_soon(self.journal.run)
+        nursery.start_soon(self._log.run)
+        self._node.call_roll(self, saved_copy(self._owed.disk))
+        if self.network is not None:
+            await nursery.start(self.network.run)
+            nursery.start_soon(self._key_following.run, self.network.gate)
+            nursery.start_soon(self._joining.run)
+
+    def write_anew(self) -> None:
+        """What the core does not keep itself, in a data folder that has lost it."""
+        if self.keyring and not self._config.disable_keyring_file:
+            self._owed.do(keyring.PATH, self.keyring.save)
+        self.journal.file_is_gone()
+
+    async def farewell(self, *, leaves: bool) -> None:
+        """Tells the others; returns when they have had the time to hear it."""
+        with contextlib.suppress(Refused):
+            await self._node.submit(Leave() if leaves else Restart(RESTART_MS))
+
+    # Effects.
+
+    def perform(self, effect: Effect) -> None:
+        match effect:
+            case MemberChanged() | Noted() | ConflictSeen() | IsolationChanged():
+                if isinstance(effect, ConflictSeen):
+                    self._conflict_came.set()
+                self._log.tell(effect)
+                for witness in self.witnesses:
+                    witness(self._node.now(), effect)
+            case Paused() | ClockCompared():
+                self._log.tell(effect)
+            case Send() | PingStream() | OpenSync() | AnswerSync() | CloseSync() if self.network is not None:
+                self.network.perform(effect)
+            case AskMember():
+                self._nursery.start_soon(self._ask, effect)
+            case AnswerMember(ticket, body):
+                self._answers[ticket] = body
+
+    def observed(self) -> RollSource:
+        network = self.network
+        calls = self.colleagues.server.counters
+        net = NetSource.of(network, calls, lambda: self.colleagues.waited) if network else NetSource()
+        return RollSource.of(self.roll.gossip, self._node.now, net, self.roll.events.counters)
+
+    async def _answer(self, method: str, caller: Peer, body: bytes) -> bytes:
+        """The core answers at once: what it says is here when it returns."""
+        self._tickets += 1
+        ticket = self._tickets
+        self._node.receive(MemberAsked(ticket, caller.identity.node_id[:SHORT], method, body))
+        return self._answers.pop(ticket)
+
+    async def _ask(self, effect: AskMember) -> None:
+        """What the other answered is taken in here, and may be anything."""
+        answer = None
+        try:
+            if effect.to is not None:
+                with contextlib.suppress(CallError):
+                    answer = await self.colleagues.ask(effect.to, effect.method, effect.body)
+            self._node.receive(MemberAnswered(effect.ticket, answer))
+        except Exception as error:
+            self._node.faults.dropped("call", error)
+
+    def name_of(self, short: bytes) -> str:
+        commons = self.roll.gossip.commons
+        if short == commons.me.short:
+            return commons.me.profile.name
+        member = commons.roster.by_short.get(short)
+        return member.profile.name if member is not None else short.hex()
+
+    # The network.
+
+    def _listen(self, identity: introduction.Identity) -> Gossiping:
+        config = self._config
+        host, port = config.serf_lan_address, config.ports.serf_lan
+        try:
+            ears = listening.bind_both(host, port)
+        except OSError as problem:
+            raise CannotStart(f"Can't listen for gossip on {host} port {port}: {problem.strerror}") from None
+        security = Security(
+            self.keyring,
+            config.datacenter,
+            config.encrypt_verify_outgoing,
+            config.encrypt_verify_incoming,
+        )
+        network = Gossiping(
+            *(ears, security, lambda: identity, self._heard, self._node.receive, self.colleagues.server),
+            allowed=Allowed(config.serf_lan_allowed_cidrs),
+            is_member=self.colleagues.is_member,
+            faults=self._node.faults,
+            limits=gossiping_limits(self._shares),
+        )
+        self.colleagues.attach(network.gate)
+        if not self.keyring and not ipaddress.ip_address(host).is_loopback:
+            log.warning(
+                "gossip is not encrypted, and every host that reaches %s port %d can take part in it: "
+                "set encrypt to a key of `adsum keygen`",
+                *(host, port),
+            )
+        return network
+
+    def _heard(self, source: Address, message: bytes, is_authentic: bool) -> None:  # noqa: FBT001 - a callback
+        self._node.receive(Datagram(source, message, is_authentic))
+
+    async def _join(self, addresses: tuple[Address, ...]) -> str:
+        """What is against us comes a moment later: whoever has our id is asked first whether it lives."""
+        self._conflict_came = trio.Event()
+        try:
+            await self._node.submit(Join(addresses))
+        except Refused as refused:
+            raise NotJoined(refused.refusal.sentence) from None
+        with trio.move_on_after(OBJECTION_S):
+            await self._conflict_came.wait()
+        now = self._node.now()
+        seen = self.roll.conflicts.about_me(now)
+        return clash.sentence(entry_of_conflict(now.wall_ms, seen, self.name_of)) if seen is not None else ""
+
+
+def gossiping_limits(shares: Shares) -> GossipingLimits:
+    """Of streams half are for exchanges and pings, whoever holds lines for calls; and one host has half at
+    most of everything."""
+    usual = StreamLimits()
+    callers = min(usual.callers_max, shares.streams // 2)
+    streams = StreamLimits(
+        openings_max=shares.stream_openings,
+        openings_per_host_max=min(usual.openings_per_host_max, shares.stream_openings // 2),
+        streams_max=shares.streams,
+        streams_per_host_max=min(usual.streams_per_host_max, shares.streams // 2),
+        syncs_max=min(usual.syncs_max, shares.streams // 2),
+        callers_max=callers,
+        callers_of_strangers_max=min(usual.callers_of_strangers_max, callers // 2),
+    )
+    return GossipingLimits(shares.stream_pings, shares.syncs, streams)
+
+
+def own_profile(config: Config, own: CatalogNode) -> Profile:
+    described = tags.Tags(
+        datacenter=config.datacenter,
+        build=CONSUL_API_VERSION,
+        is_server=config.is_server,
+        server_port=config.ports.server,
+        is_bootstrap=config.bootstrap or config.is_dev,
+        expect=config.bootstrap_expect,
+        wan_port=max(config.ports.serf_wan, 0) if config.is_server else 0,
+    )
+    address = Address(own.address, max(config.ports.serf_lan, 1))
+    return Profile(uuid_bytes(own.node_id), own.name, address, tags.encode(described))
+
+
+def saved_copy(disk: Disk) -> SavedCopy | None:
+    content = read_if_readable(disk, COPY)
+    if content is None:
+        return None
+    try:
+        copy = decode_copy(content)
+    except Damaged as problem:
+        aside = disk.set_aside(COPY)
+        log.error("the saved catalog is damaged (%s); it was set aside as %s and is not used", problem, aside)
+        return None
+    if copy.unreadable:
+        log.error("%d nodes of the saved catalog cannot be read and are left out", copy.unreadable)
+    return copy
+
+
+def open_keyring(config: Config, owed: Owed) -> Keyring:
+    disk = MemoryDisk() if config.disable_keyring_file else owed.disk
+    try:
+        opened = keyring.load(disk, config.encrypt or None)
+    except keyring.KeyringDamaged as problem:
+        raise CannotStart(str(problem)) from None
+    if not opened.is_saved:
+        owed.do(keyring.PATH, opened.save)
+    if keyring.is_overruled(opened, config.encrypt or None):
+        log.warning("encrypt is not used: the keyring on disk has been changed since, and it decides")
+    return opened

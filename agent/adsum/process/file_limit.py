@@ -1,0 +1,124 @@
+"""How many files this process may open, and who gets them.
+
+A connection is a file, and so is everything else: a check's socket, a question that goes on to a recursor, a
+registration on its way to the disk. Whatever others can cause has a share of its own, and all shares, with
+what the agent itself has open, stay below the limit. So whoever opens connections without end meets the end
+of one share, and DNS, gossip, checks and the disk have theirs.
+
+Where there are many files each share is as large as is of use (`MOST`), and HTTP has the rest. Where there
+are few HTTP has half of what is free, and the others shrink alike towards what they cannot do without
+(`LEAST`). With still fewer the agent does not start.
+"""
+
+from __future__ import annotations
+
+import logging
+import resource
+from typing import NamedTuple
+
+from adsum.process.sockets import CannotStart
+
+log = logging.getLogger("agent")
+
+FILES_WANTED = 65_536  # a connection is a file; Consul's own units ask for as many
+FEW_FILES = 1_024  # below it shares are so small that ordinary use may meet them
+# Open for as long as the agent runs, but for what listens to clients: the three standard ones, two logs, the
+# lock of the data folder, the loop and its alarm (4), gossip (2), the journal (3), the kernel's figures about
+# this process (2), and the service manager.
+HELD_FILES = 18
+# Open for a moment: a file and its folder on the way to the disk (2), configuration, code that is loaded when
+# it is needed (2), and a connection of each of HTTP, DNS and gossip that is yet to be turned away.
+WORK_FILES = 8
+FILES_PER_NETWORK_RUN = 2  # its socket, and that of the resolver, which may take longer than the run
+FILES_PER_SCRIPT_RUN = 4  # its output, its process, and two more while it is started
+HTTP_CONNECTIONS_MIN = 2
+
+
+class Shares(NamedTuple):
+    http_refusals: int
+    dns_newcomers: int
+    dns_connections: int
+    recursions: int
+    stream_openings: int
+    streams: int
+    stream_pings: int  # that we open, as the next two
+    syncs: int
+    calls: int
+    network_runs: int
+    script_runs: int
+
+    @property
+    def files(self) -> int:
+        runs = FILES_PER_NETWORK_RUN * self.network_runs + FILES_PER_SCRIPT_RUN * self.script_runs
+        return sum(self[:-2]) + runs
+
+
+class Division(NamedTuple):
+    http_connections: int
+    shares: Shares
+
+
+LEAST = Shares(
+    http_refusals=1,
+    dns_newcomers=4,
+    dns_connections=2,
+    recursions=2,
+    stream_openings=4,
+    streams=4,
+    stream_pings=1,
+    syncs=2,
+    calls=2,
+    network_runs=1,
+    script_runs=1,
+)
+MOST = Shares(
+    http_refusals=256,
+    dns_newcomers=64,
+    dns_connections=512,
+    recursions=512,
+    stream_openings=256,
+    streams=1_024,
+    stream_pings=256,
+    syncs=64,
+    calls=256,
+    network_runs=1_024,
+    script_runs=64,
+)
+
+
+def divide(files: int, listeners: int) -> Division:
+    """`listeners` are files as well: what listens to clients. Raises `CannotStart` when there are too few."""
+    held = HELD_FILES + WORK_FILES + listeners
+    free = files - held
+    if free < LEAST.files + HTTP_CONNECTIONS_MIN:
+        raise CannotStart(
+            f"this process may open {files} files, and an agent needs "
+            f"{held + LEAST.files + HTTP_CONNECTIONS_MIN}: raise its limit, "
+            "by LimitNOFILE= in its systemd unit or by ulimit -n"
+        )
+    wanted = min(MOST.files, max(LEAST.files, free // 2))
+    span, more = MOST.files - LEAST.files, wanted - LEAST.files
+    shares = Shares(*(least + (most - least) * more // span for least, most in zip(LEAST, MOST, strict=True)))
+    return Division(free - shares.files, shares)
+
+
+def divide_files(listeners: int) -> Division:
+    """Those of this process; where they are few, it is said who gets how many."""
+    files, _hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    division = divide(files, listeners)
+    if files < FEW_FILES:
+        log.warning(
+            "this process may open %d files only, and has room for %d connections of HTTP, %d of DNS and %d "
+            "checks at once: raise its limit, by LimitNOFILE= in its systemd unit or by ulimit -n",
+            *(files, division.http_connections, division.shares.dns_connections),
+            division.shares.network_runs,
+        )
+    return division
+
+
+def raise_file_limit() -> None:
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = FILES_WANTED if hard == resource.RLIM_INFINITY else min(FILES_WANTED, hard)
+    if soft < wanted:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
+        log.info("raised the limit of open files from %d to %d", soft, wanted)

@@ -1,0 +1,134 @@
+"""What the log says about the members: a line for each change an operator would want to find there.
+
+Members, and whoever passes for one, cause these lines, so what comes in numbers is gathered
+(`observe.log_news`). The journal has each change by itself; `adsum timeline` shows it.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+
+from adsum.gossip.effects import (
+    ClockCompared,
+    ConflictSeen,
+    Effect,
+    IsolationChanged,
+    MemberChanged,
+    Note,
+    Noted,
+    Paused,
+)
+from adsum.gossip.evidence import Cause, Evidence
+from adsum.gossip.order import Status
+from adsum.journal import clash
+from adsum.journal.entry import entry_of_conflict
+from adsum.logs.clock_words import off_by
+from adsum.logs.news import LogNews, Topic
+from adsum.now import SECOND
+
+log = logging.getLogger("agent.roll")
+
+NameOf = Callable[[bytes], str]
+
+# What one member did, as a sentence says it, and what many did.
+NEWS = {
+    Cause.JOINED: ("joined", "joined"),
+    Cause.RESTARTED: ("came back with a new life", "came back with new lives"),
+    Cause.LEFT: ("left", "left"),
+    Cause.FORCED: ("was made to leave", "were made to leave"),
+    Cause.REPLACED: ("was replaced by another at its address or of its name", "were replaced by others"),
+    Cause.REBORN: ("lost its data folder and is taken in under a new node id", "lost their data folders"),
+    Cause.REAPED: ("is forgotten", "are forgotten"),
+    Cause.CROWDED_OUT: ("is forgotten to make room", "are forgotten to make room"),
+}
+TOPICS = {cause: Topic(cause.value, many) for cause, (_, many) in NEWS.items()}
+FAILED = Topic("failed", "failed")
+SUSPECTED = Topic("suspected", "are suspected")
+ALIVE = Topic("alive", "are alive")
+CONFLICT = Topic("conflict", at_once=1, gather_s=60.0)  # a datagram each, and the last says as much as all
+CUT_OFF = "this agent reaches less than half of the members: it may be the one cut off"
+CONNECTED = "this agent reaches most members again"
+PAUSE = Topic("pause", at_once=4, gather_s=60.0)  # a processor limit brings one every few seconds
+STOOD_STILL = (
+    "this process stood still for up to {:.1f} s: stopped, its host suspended, or without processor time. "
+    "What it says about others is marked stale until it has compared with one of them, and they may have "
+    "called it failed meanwhile. If nobody stopped it, look at the load of this host, at processor limits "
+    "(cpu.max) and at what suspends it"
+)
+UNANSWERED = Topic("unanswered", at_once=1, gather_s=60.0)
+NOT_THERE = (
+    "{} wants to join, says one that is no member, and is not let in: it does not answer at {}:{}. If it is "
+    "one of yours, see there whether advertise_addr is right, and whether UDP and TCP reach that port"
+)
+ISOLATION = Topic("isolation", at_once=4, gather_s=60.0)  # the last says how things are
+
+
+CLOCK = Topic("clock", at_once=4, gather_s=60.0)
+CLOCK_AGREES = "this host's clock agrees with those of other agents again"
+
+
+class RollLog:
+    def __init__(self, name_of: NameOf) -> None:
+        self._is_clock_off = False
+        self._name_of = name_of
+        self._news = LogNews(log)
+
+    async def run(self) -> None:
+        await self._news.run()
+
+    def tell(self, effect: Effect) -> None:
+        match effect:
+            case MemberChanged():
+                self._tell_change(effect)
+            case ConflictSeen():
+                entry = entry_of_conflict(0, effect, self._name_of)
+                self._news.tell(
+                    CONFLICT, logging.ERROR, f"{clash.sentence(entry)} {clash.instruction(entry)}"
+                )
+            case Noted(Note.UNANSWERED, newcomer):
+                self._news.tell(
+                    UNANSWERED, logging.WARNING, NOT_THERE.format(newcomer.name, *newcomer.address)
+                )
+            case Paused(for_ns):
+                self._news.tell(PAUSE, logging.WARNING, STOOD_STILL.format(for_ns / SECOND))
+            case ClockCompared(ahead_ms, others):
+                self._tell_clock(off_by(ahead_ms, others))
+            case IsolationChanged(True):
+                self._news.tell(ISOLATION, logging.WARNING, CUT_OFF)
+            case IsolationChanged(False):
+                self._news.tell(ISOLATION, logging.INFO, CONNECTED)
+
+    def _tell_clock(self, sentence: str) -> None:
+        was_off, self._is_clock_off = self._is_clock_off, bool(sentence)
+        if sentence:
+            self._news.tell(CLOCK, logging.WARNING, sentence)
+        elif was_off:
+            self._news.tell(CLOCK, logging.INFO, CLOCK_AGREES)
+
+    def _tell_change(self, change: MemberChanged) -> None:
+        topic, what = self._topic(change)
+        if topic is not None:
+            name, (host, port) = change.member.name, change.member.address
+            level = logging.WARNING if topic is FAILED else logging.INFO
+            self._news.tell(topic, level, f"{name} at {host}:{port} {what}", name)
+
+    def _topic(self, change: MemberChanged) -> tuple[Topic | None, str]:
+        """And what the member did; no topic where it is nothing to look for."""
+        after = change.after.status if change.after is not None else None
+        was_alive = change.before is not None and change.before.status is Status.ALIVE
+        evidence = change.evidence
+        if after is Status.FAILED:
+            return FAILED, f"failed: {grounds(evidence, self._name_of)}"
+        if after is Status.SUSPECT:
+            return SUSPECTED, f"is suspected: {grounds(evidence, self._name_of)}"
+        if evidence.cause in NEWS:
+            return TOPICS[evidence.cause], NEWS[evidence.cause][0]
+        return (ALIVE, "is alive") if after is Status.ALIVE and not was_alive else (None, "")
+
+
+def grounds(evidence: Evidence, name_of: NameOf) -> str:
+    legs = ", ".join(leg.name.lower() for leg in evidence.legs if leg.name) or "none"
+    who = ", ".join(map(name_of, evidence.accusers)) or "nobody"
+    refused = f"; refused to {', '.join(map(name_of, evidence.refusers))}" if evidence.refusers else ""
+    return f"accused by {who}; legs that failed: {legs}; phi {evidence.phi:.1f}{refused}"

@@ -1,0 +1,72 @@
+"""Every address this agent listens on, bound at once: a port that is taken stops the start before anything
+runs, with a sentence that names it."""
+
+from __future__ import annotations
+
+import socket
+from dataclasses import field
+
+import trio
+
+from adsum.config.config import Config
+from adsum.dns_server import server as dns_server
+from adsum.http import listeners
+from adsum.mutable import dataclass
+from adsum.process.file_owner import file_owner
+
+
+class CannotStart(Exception):
+    """Something outside must be changed first; the message says what. Nothing runs."""
+
+
+@dataclass(slots=True)
+class Sockets:
+    http: list[socket.socket] = field(default_factory=list)
+    https: list[socket.socket] = field(default_factory=list)
+    dns_udp: list[socket.socket] = field(default_factory=list)
+    dns_tcp: list[trio.SocketListener] = field(default_factory=list)
+
+
+def bind(config: Config) -> Sockets:
+    sockets = Sockets()
+    try:
+        if config.ports.http >= 0:
+            sockets.http = [_bind_http(config, where, config.ports.http) for where in config.addresses.http]
+        if config.ports.https >= 0:
+            sockets.https = [
+                _bind_http(config, where, config.ports.https) for where in config.addresses.https
+            ]
+    except listeners.BindFailed as problem:
+        raise CannotStart(str(problem)) from None
+    if config.ports.dns >= 0:
+        for host in config.addresses.dns:
+            _bind_dns(sockets, host, config.ports.dns)
+    return sockets
+
+
+def listeners_of(config: Config) -> int:
+    """How many sockets `bind` makes; those of HTTP are kept twice, so that they outlast the server."""
+    ports, addresses = config.ports, config.addresses
+    http = len(addresses.http) * (ports.http >= 0) + len(addresses.https) * (ports.https >= 0)
+    return 2 * http + 2 * len(addresses.dns) * (ports.dns >= 0)
+
+
+def _bind_http(config: Config, address: str, port: int) -> socket.socket:
+    if not address.startswith("unix://"):
+        return listeners.bind_tcp(address, port)
+    owner = config.unix_sockets
+    try:
+        user_id, group_id = file_owner(owner.user, owner.group)
+    except LookupError as problem:
+        raise CannotStart(f"unix_sockets names an owner this host does not know: {problem}") from None
+    path = address.removeprefix("unix://")
+    return listeners.bind_unix(path, mode=owner.mode, user_id=user_id, group_id=group_id)
+
+
+def _bind_dns(sockets: Sockets, host: str, port: int) -> None:
+    try:
+        udp, tcp = dns_server.bind_both(host, port)
+    except OSError as problem:
+        raise CannotStart(f"Can't listen for DNS on {host} port {port}: {problem.strerror}") from None
+    sockets.dns_udp.append(udp)
+    sockets.dns_tcp.append(tcp)

@@ -1,0 +1,77 @@
+"""What a roll keeps of the others, so that the next life finds them."""
+
+from __future__ import annotations
+
+from functools import partial
+from random import Random
+
+import cbor2
+
+from adsum.agent.cluster_state import PEERS, Roll
+from adsum.agent.commands import Datagram
+from adsum.catalog.model import Node
+from adsum.catalog.own_writer import Published
+from adsum.catalog.view import View
+from adsum.effects import WriteFile
+from adsum.gossip import wire
+from adsum.gossip.claims import Address, Claim
+from adsum.gossip.core import Core
+from adsum.gossip.effects import SyncPart
+from adsum.gossip.settings import GossipSettings, Identity
+from adsum.gossip.wire import Kind
+from adsum.now import MILLISECOND, SECOND, Now
+from adsum.testing.introducing import introduce
+from tests.gossip.support import GENERATION, WALL_MS, alive, dead, profile, short
+
+NODE = Node(node_id="00000000-0000-0000-0000-000000000001", name="me", address="10.0.0.1", datacenter="dc1")
+
+
+class Stage:
+    def __init__(self) -> None:
+        self.now_ns = SECOND
+        gossip = Core(self.now, GossipSettings(), Identity(profile("me"), GENERATION), Random(1))
+        self.roll = Roll(
+            self.now, gossip, Published(View(self.now, tag=1), NODE.node_id, "me"), NODE, Random(1)
+        )
+
+    @property
+    def now(self) -> Now:
+        return Now(self.now_ns, WALL_MS + self.now_ns // MILLISECOND)
+
+    def meet(self, name: str) -> None:
+        command, receive = partial(self.roll.command, self.now, 1), partial(self.roll.receive, self.now)
+        introduce(command, receive, SyncPart(alive(name).encoded))
+
+    def hear(self, *told: Claim) -> None:
+        encoded = [claim.encoded for claim in told]
+        message = wire.header(short("a"), GENERATION) + wire.encode(Kind.GOSSIP, claims=encoded)
+        self.roll.receive(self.now, Datagram(profile("a").address, message, True))
+
+    def peers_after(self, wait_ns: int) -> list[Address] | None:
+        """What the file of peers is to hold, if it is to be written by then."""
+        self.now_ns += wait_ns
+        for change in self.roll.take_files(self.now):
+            if isinstance(change, WriteFile) and change.path == PEERS:
+                return [Address(*each) for each in cbor2.loads(change.content)]
+        return None
+
+
+def test_the_first_peers_are_written_down_at_once_and_later_ones_now_and_then() -> None:
+    stage = Stage()
+    stage.meet("a")
+    assert stage.peers_after(SECOND // 2) == [profile("a").address]
+    stage.hear(alive("b"))
+    assert stage.peers_after(SECOND // 2) is None
+    assert stage.peers_after(5 * SECOND) == [profile("a").address, profile("b").address]
+
+
+def test_those_who_failed_are_written_down_behind_the_others() -> None:
+    stage = Stage()
+    stage.meet("a")
+    stage.hear(alive("b"), dead("a", "b"))
+    assert stage.peers_after(SECOND) == [profile("b").address, profile("a").address]
+
+
+def test_whoever_met_nobody_keeps_what_it_knew_before() -> None:
+    stage = Stage()
+    assert [change for change in stage.roll.last_files(stage.now) if change.path == PEERS] == []

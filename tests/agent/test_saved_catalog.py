@@ -1,0 +1,138 @@
+"""The saved copy of the catalog: what it holds, and when it is written."""
+
+from __future__ import annotations
+
+import pytest
+
+from adsum.agent import saved_catalog
+from adsum.agent.saved_catalog import (
+    OWNERS_A_SLICE,
+    SAVE_NS,
+    SLICE_NS,
+    Copying,
+    KnownOwner,
+    SavedCopy,
+    SavedOwner,
+)
+from adsum.catalog.replication.deltas import Delta
+from adsum.catalog.replication.items import Item, term
+from adsum.catalog.replication.state import OwnerState, applied
+from adsum.catalog.saved import Damaged, sealed
+from adsum.effects import WriteFile
+from adsum.gossip.claims import Address, Profile
+from adsum.now import MILLISECOND, Now
+
+WALL_MS = 1_800_000_000_000
+
+
+def at(ns: int) -> Now:
+    return Now(ns, WALL_MS + ns // MILLISECOND)
+
+
+def owner(number: int, items: int = 2, value: bytes = b"x", *, is_shown: bool = True) -> KnownOwner:
+    profile = Profile(number.to_bytes(8) + bytes(8), f"n{number}", Address("10.0.0.1", 8301), b"meta")
+    listed = tuple(Item(each, each + 1, value) for each in range(items))
+    digest = 0
+    for item in listed:
+        digest ^= term(item)
+    state = applied(OwnerState(profile.short, 7), Delta(profile.short, 7, items, digest, listed))
+    return KnownOwner(profile, state, is_shown)
+
+
+def content(changes: tuple[object, ...]) -> SavedCopy:
+    (change,) = changes
+    assert isinstance(change, WriteFile)
+    assert change.path == saved_catalog.COPY
+    return saved_catalog.decode(change.content)
+
+
+def test_what_is_saved_is_what_was_known() -> None:
+    shown, hidden = owner(1), owner(2, is_shown=False)
+    first, second = content(Copying(at(0)).last(at(5), [shown, hidden])).owners
+    assert (first.profile, first.is_shown) == (shown.profile, True)
+    assert (second.profile, second.is_shown) == (hidden.profile, False)
+    again = saved_catalog.recalled(first)
+    assert again is not None
+    assert (again.generation, again.items, again.is_complete) == (7, shown.state.items, True)
+
+
+def test_a_copy_of_the_first_format_shows_everybody() -> None:
+    (saved,) = content(Copying(at(0)).last(at(5), [owner(1)])).owners
+    who = saved.profile
+    row = [who.node_id, who.name, *who.address, who.meta, list(saved.spans)]
+    assert saved_catalog.decode(sealed([1, WALL_MS, [row]])) == SavedCopy(WALL_MS, (saved,))
+
+
+def test_an_owner_larger_than_a_frame_is_saved_in_several() -> None:
+    large = owner(1, items=100, value=bytes(2_000))
+    (saved,) = content(Copying(at(0)).last(at(5), [large])).owners
+    assert len(saved.spans) > 1
+    again = saved_catalog.recalled(saved)
+    assert again is not None
+    assert (again.items, again.is_complete) == (large.state.items, True)
+
+
+def test_a_file_is_written_a_minute_after_the_start_and_then_only_after_a_change() -> None:
+    copying, known = Copying(at(0)), [owner(1)]
+    assert copying.tick(at(SAVE_NS - 1), known, b"root") == ()
+    assert len(content(copying.tick(at(SAVE_NS), known, b"root")).owners) == 1
+    assert copying.tick(at(2 * SAVE_NS), known, b"root") == ()
+    assert copying.deadline() == 3 * SAVE_NS
+    assert len(content(copying.tick(at(3 * SAVE_NS), known, b"other")).owners) == 1
+
+
+def test_who_is_hidden_now_is_a_change_though_the_catalog_is_the_same() -> None:
+    copying = Copying(at(0))
+    copying.tick(at(SAVE_NS), [owner(1)], b"root")
+    (saved,) = content(copying.tick(at(2 * SAVE_NS), [owner(1, is_shown=False)], b"root")).owners
+    assert not saved.is_shown
+    assert copying.tick(at(3 * SAVE_NS), [owner(1, is_shown=False)], b"root") == ()
+
+
+def test_many_owners_are_encoded_a_slice_at_a_time() -> None:
+    copying, known = Copying(at(0)), [owner(number) for number in range(2 * OWNERS_A_SLICE + 1)]
+    assert copying.tick(at(SAVE_NS), known, b"root") == ()
+    assert copying.tick(at(SAVE_NS + SLICE_NS), known, b"root") == ()
+    assert len(content(copying.tick(at(SAVE_NS + 2 * SLICE_NS), known, b"root")).owners) == len(known)
+
+
+def test_an_agent_that_knows_nobody_leaves_no_file() -> None:
+    assert Copying(at(0)).last(at(5), []) == ()
+
+
+@pytest.mark.parametrize("damage", [b"", b"adsum1\n", b"adsum1\n" + bytes(40)])
+def test_a_damaged_file_is_known_as_such(damage: bytes) -> None:
+    with pytest.raises(Damaged):
+        saved_catalog.decode(damage)
+
+
+def test_spans_that_make_no_sense_are_not_recalled() -> None:
+    profile = owner(1).profile
+    assert saved_catalog.recalled(SavedOwner(profile, (b"\xff",))) is None
+    assert saved_catalog.recalled(SavedOwner(profile, ())) is None
+
+
+@pytest.mark.parametrize(
+    "change",
+    [{2: "fe80::1%a\0b"}, {2: "example.com"}, {3: 0}, {3: 1 << 40}, {0: b"short"}, {5: [7]}, {6: 1}],
+    ids=["a NUL in the scope", "a name", "no port", "a port too great", "no id", "no spans", "no boolean"],
+)
+def test_an_owner_that_makes_no_sense_is_left_out_alone(change: dict[int, object]) -> None:
+    owners = content(Copying(at(0)).last(at(5), [owner(1), owner(2)])).owners
+    whos = [each.profile for each in owners]
+    rows = [[who.node_id, who.name, *who.address, b"", [], True] for who in whos]
+    for place, value in change.items():
+        rows[1][place] = value
+    copy = saved_catalog.decode(sealed([2, WALL_MS, rows]))
+    assert [each.profile.name for each in copy.owners] == ["n1"]
+    assert copy.unreadable == 1
+
+
+def test_of_an_owner_with_more_than_anybody_may_have_nothing_is_recalled(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    (saved,) = content(Copying(at(0)).last(at(5), [owner(1)])).owners
+    monkeypatch.setattr("adsum.catalog.replication.state.OWNER_BYTES_MAX", 1)
+    state = saved_catalog.recalled(saved)
+    assert state is not None
+    assert state.items == {}

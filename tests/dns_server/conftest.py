@@ -1,0 +1,3 @@
+from tests.dns.conftest import catalog
+
+__all__ = ["catalog"]
