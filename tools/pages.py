@@ -9,7 +9,7 @@ import sys
 from collections.abc import Iterable
 from pathlib import Path
 
-from adsum.cli.command import Command, Flag
+from adsum.cli.command import Command, CommandFlag
 from adsum.cli.main import COMMANDS, load_command
 from adsum.observe.consul_metrics import CONSUL
 from adsum.observe.metrics import ADSUM
@@ -59,11 +59,11 @@ def section(name: str, sentence: str, command: Command) -> str:
     return "\n".join(parts)
 
 
-def synopsis(flag: Flag) -> str:
+def synopsis(flag: CommandFlag) -> str:
     return f"`-{flag.name}={flag.value}`" if flag.value else f"`-{flag.name}`"
 
 
-def told(flag: Flag) -> str:
+def told(flag: CommandFlag) -> str:
     choices = f" One of {quoted(flag.choices)}." if flag.choices else ""
     return flag.help + choices + (" May be given again." if flag.is_repeatable else "")
 

@@ -9,9 +9,15 @@ from __future__ import annotations
 
 import ipaddress
 import re
+from typing import NamedTuple
 
 HOST_CHARACTERS_MAX = 64
 SCOPE = re.compile(r"[A-Za-z0-9_.-]{1,15}")  # as Linux names interfaces (IFNAMSIZ), or a number
+
+
+class Address(NamedTuple):
+    host: str
+    port: int
 
 
 def is_ip_host(host: str) -> bool:

@@ -1,23 +1,18 @@
 """What a core asks of the world. A core never acts: it returns these, in order, and the rim performs them.
 
-The rim interprets each kind in one place (`agent.node`), the simulator in another (`testing.world`).
+The rim interprets each kind in one place (`process.node`), the simulator in another (`testing.world`). What
+only one core asks for stands with that core; `agent.effects` has all of them.
 """
 
 from __future__ import annotations
 
 import enum
-from typing import TYPE_CHECKING, TypeAlias
 
-from adsum.catalog.definitions import CheckDefinition
-from adsum.catalog.indexes import Topic
+from adsum.address import Address
 from adsum.frozen import dataclass
 
-if TYPE_CHECKING:  # loaded with the roll, which starts when DNS answers already
-    from adsum.gossip import effects as gossip_effects
-    from adsum.gossip.claims import Address
 
-
-class Cause(enum.Enum):
+class RefusalCause(enum.Enum):
     """Why a command was refused; the API turns it into a status code."""
 
     INVALID = "invalid"  # the caller must change the request
@@ -27,7 +22,7 @@ class Cause(enum.Enum):
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    cause: Cause
+    cause: RefusalCause
     sentence: str
 
 
@@ -71,36 +66,13 @@ class Reply:
     refusal: Refusal | None
 
 
-@dataclass(frozen=True, slots=True)
-class RunCheck:
-    """Run it once, within its timeout, and answer `CheckRan` with the same run number."""
-
-    check_id: str
-    run: int
-    definition: CheckDefinition
-
-
-@dataclass(frozen=True, slots=True)
-class StopCheck:
-    """End a run in progress, if any; its result is not wanted any more."""
-
-    check_id: str
-
-
-@dataclass(frozen=True, slots=True)
-class Notify:
-    """These topics moved: wake who waits on them."""
-
-    topics: tuple[Topic, ...]
-
-
 class Severity(enum.Enum):
     INFO = "info"
     WARN = "warn"
 
 
 @dataclass(frozen=True, slots=True)
-class Log:
+class LogLine:
     severity: Severity
     sentence: str
 
@@ -121,7 +93,3 @@ class AnswerMember:
 
     ticket: int
     body: bytes
-
-
-OwnEffect = Persist | Save | Reply | RunCheck | StopCheck | Notify | Log | AskMember | AnswerMember
-Effect: TypeAlias = "OwnEffect | gossip_effects.Effect"

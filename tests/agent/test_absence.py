@@ -4,20 +4,20 @@ from __future__ import annotations
 
 from random import Random
 
-from adsum.agent.cluster_state import Roll
+from adsum.address import Address
+from adsum.agent.cluster_state import ClusterState
 from adsum.agent.commands import ConfirmCatalog, MemberAnswered, RegisterService
 from adsum.catalog.model import Node
-from adsum.catalog.own_writer import Published
+from adsum.catalog.own_writer import OwnCatalogWriter
 from adsum.catalog.replication import bodies
 from adsum.catalog.view import View
-from adsum.effects import AskMember, Cause, Refusal, Reply
-from adsum.gossip.claims import Address
+from adsum.effects import AskMember, Refusal, RefusalCause, Reply
 from adsum.gossip.commands import Join, SyncAnswered, SyncFailed
-from adsum.gossip.core import Core
+from adsum.gossip.core import GossipCore
 from adsum.gossip.effects import OpenSync
-from adsum.gossip.settings import GossipSettings, Identity
+from adsum.gossip.settings import GossipSettings, MemberIdentity
 from adsum.now import HOUR, MILLISECOND, MINUTE, SECOND, Now
-from adsum.testing.cluster import Cluster
+from adsum.testing.cluster import AgentCluster
 from adsum.testing.network import Conditions
 from adsum.testing.samples import WEB
 from tests.agent.test_cluster_state import Stage as RollStage
@@ -31,14 +31,14 @@ def at(time_ns: int) -> Now:
     return Now(time_ns, WALL_MS + time_ns // MILLISECOND)
 
 
-def started(*, expects_others: bool) -> Roll:
-    gossip = Core(at(SECOND), GossipSettings(), Identity(profile("me"), GENERATION), Random(1))
-    published = Published(View(at(SECOND), tag=1), NODE.node_id, "me")
-    return Roll(at(SECOND), gossip, published, NODE, Random(1), expects_others=expects_others)
+def started(*, expects_others: bool) -> ClusterState:
+    gossip = GossipCore(at(SECOND), GossipSettings(), MemberIdentity(profile("me"), GENERATION), Random(1))
+    published = OwnCatalogWriter(View(at(SECOND), tag=1), NODE.node_id, "me")
+    return ClusterState(at(SECOND), gossip, published, NODE, Random(1), expects_others=expects_others)
 
 
-def seen(roll: Roll, time_ns: int) -> tuple[str, int]:
-    return roll.staleness(at(time_ns)), roll.behind_ns(at(time_ns))
+def seen(cluster: ClusterState, time_ns: int) -> tuple[str, int]:
+    return cluster.staleness(at(time_ns)), cluster.behind_ns(at(time_ns))
 
 
 class Stage(RollStage):
@@ -47,21 +47,21 @@ class Stage(RollStage):
         asked: list[AskMember] = []
         for _ in range(15):
             self.now_ns += 100 * MILLISECOND
-            asked += [each for each in self.roll.tick(self.now) if isinstance(each, AskMember)]
+            asked += [each for each in self.cluster.tick(self.now) if isinstance(each, AskMember)]
         (ask,) = asked
-        self.roll.receive(self.now, MemberAnswered(ask.ticket, bodies.compared([], is_more=False)))
+        self.cluster.receive(self.now, MemberAnswered(ask.ticket, bodies.compared([], is_more=False)))
 
 
 # The way in.
 
 
 def test_one_that_is_to_join_somebody_lacks_the_others_from_its_first_moment_on() -> None:
-    roll = started(expects_others=True)
-    assert seen(roll, SECOND) == ("joining", 0)
-    assert seen(roll, 61 * SECOND) == ("joining", MINUTE)
-    (opened,) = [each for each in roll.command(at(SECOND), 1, Join((SEED,))) if isinstance(each, OpenSync)]
-    roll.receive(at(2 * SECOND), SyncFailed(opened.ticket, "connection refused"))
-    assert seen(roll, 3 * SECOND) == ("joining", 2 * SECOND)
+    cluster = started(expects_others=True)
+    assert seen(cluster, SECOND) == ("joining", 0)
+    assert seen(cluster, 61 * SECOND) == ("joining", MINUTE)
+    (opened,) = [each for each in cluster.command(at(SECOND), 1, Join((SEED,))) if isinstance(each, OpenSync)]
+    cluster.receive(at(2 * SECOND), SyncFailed(opened.ticket, "connection refused"))
+    assert seen(cluster, 3 * SECOND) == ("joining", 2 * SECOND)
 
 
 def test_one_that_is_told_of_nobody_is_alone_and_lacks_nothing() -> None:
@@ -82,7 +82,7 @@ def test_one_that_is_told_of_itself_alone_lacks_nothing_once_it_has_found_out() 
 
 def test_one_that_lacks_the_others_can_ask_nobody_for_a_proof() -> None:
     refusal = Refusal(
-        Cause.FAILED,
+        RefusalCause.FAILED,
         "This agent can ask nobody whether what it knows is true (joining); without ?consistent it answers "
         "with that.",
     )
@@ -95,22 +95,22 @@ def test_one_that_lacks_the_others_can_ask_nobody_for_a_proof() -> None:
 # Pauses.
 
 
-def formed(members: int = 5) -> Cluster:
-    cluster = Cluster(members, seed=3, conditions=Conditions(loss=0.02))
+def formed(members: int = 5) -> AgentCluster:
+    cluster = AgentCluster(members, seed=3, conditions=Conditions(loss=0.02))
     cluster.join_all()
     cluster.run_for(20 * SECOND)
     return cluster
 
 
-def staleness(cluster: Cluster, index: int) -> str:
-    return cluster.agent(index).roll.staleness(cluster.now)
+def staleness(cluster: AgentCluster, index: int) -> str:
+    return cluster.agent(index).cluster.staleness(cluster.now)
 
 
-def behind_s(cluster: Cluster, index: int) -> float:
-    return cluster.agent(index).roll.behind_ns(cluster.now) / SECOND
+def behind_s(cluster: AgentCluster, index: int) -> float:
+    return cluster.agent(index).cluster.behind_ns(cluster.now) / SECOND
 
 
-def run_until_current(cluster: Cluster, index: int) -> int:
+def run_until_current(cluster: AgentCluster, index: int) -> int:
     """How long it was stale, in milliseconds."""
     for waited_ms in range(20_000):
         if not staleness(cluster, index):
@@ -126,7 +126,7 @@ def test_whoever_meets_its_cluster_lacks_the_others_until_it_has_their_entries()
     cluster.run_for(20 * SECOND)
     cluster.start(4)
     cluster.command(4, Join((cluster.hosts[0].address,)))
-    while not cluster.agent(4).roll.gossip.commons.roster.present:
+    while not cluster.agent(4).cluster.gossip.shared.roster.present:
         cluster.run_for(MILLISECOND)
     assert staleness(cluster, 4) == "joining"
     assert run_until_current(cluster, 4) < 1_000
@@ -140,11 +140,11 @@ def test_what_a_saved_copy_said_of_members_is_as_old_as_it_until_the_first_excha
     cluster.kill(4)
     cluster.run_for(MINUTE)
     cluster.start(4)
-    roll = cluster.agent(4).roll
+    state = cluster.agent(4).cluster
     cluster.command(4, Join((cluster.hosts[0].address,)))
-    while roll.sharing.shows_saved:
+    while state.sharing.shows_saved:
         cluster.run_for(MILLISECOND)
-    assert roll.gossip.commons.roster.present == 4
+    assert state.gossip.shared.roster.present == 4
     assert staleness(cluster, 4) == "saved copy"
     assert behind_s(cluster, 4) >= 60
     assert run_until_current(cluster, 4) < 1_000
@@ -179,18 +179,18 @@ def test_a_pause_is_made_up_for_within_a_moment_and_not_before_what_it_missed_is
 def test_a_pause_ends_with_rosters_compared_and_then_the_catalog_and_not_the_other_way_around() -> None:
     stage = Stage()
     stage.now_ns += SECOND
-    stage.roll.tick(stage.now)
+    stage.cluster.tick(stage.now)
     stage.meet("a")
     stage.exchange()
-    assert stage.roll.staleness(stage.now) == ""
+    assert stage.cluster.staleness(stage.now) == ""
     stage.now_ns += 10 * SECOND
-    opened = [each for each in stage.roll.tick(stage.now) if isinstance(each, OpenSync)]
+    opened = [each for each in stage.cluster.tick(stage.now) if isinstance(each, OpenSync)]
     stage.exchange()
-    assert stage.roll.staleness(stage.now) == "paused"
-    stage.roll.receive(stage.now, SyncAnswered(opened[0].ticket, roster()))
-    assert stage.roll.staleness(stage.now) == "paused"
+    assert stage.cluster.staleness(stage.now) == "paused"
+    stage.cluster.receive(stage.now, SyncAnswered(opened[0].ticket, roster()))
+    assert stage.cluster.staleness(stage.now) == "paused"
     stage.exchange()
-    assert stage.roll.staleness(stage.now) == ""
+    assert stage.cluster.staleness(stage.now) == ""
 
 
 def test_the_age_is_that_of_the_pause_before_as_long_as_that_was_not_made_up_for() -> None:
@@ -214,7 +214,7 @@ def test_the_age_is_that_of_the_pause_before_as_long_as_that_was_not_made_up_for
 
 
 def test_alone_a_pause_makes_nothing_stale() -> None:
-    cluster = Cluster(1)
+    cluster = AgentCluster(1)
     cluster.start(0)
     cluster.run_for(5 * SECOND)
     cluster.pause(0)
@@ -223,4 +223,4 @@ def test_alone_a_pause_makes_nothing_stale() -> None:
     cluster.resume(0)
     cluster.run_for(SECOND)
     assert (staleness(cluster, 0), behind_s(cluster, 0)) == ("", 0)
-    assert cluster.agent(0).commons.guard.pauses == 1
+    assert cluster.agent(0).shared.guard.pauses == 1

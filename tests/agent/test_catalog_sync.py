@@ -9,24 +9,24 @@ from adsum.catalog.replication.items import Item, term
 from adsum.gossip.commands import ForceLeave, Join
 from adsum.gossip.effects import CarriedHeard
 from adsum.now import HOUR, MILLISECOND, SECOND
-from adsum.testing.cluster import Cluster
+from adsum.testing.cluster import AgentCluster
 from adsum.testing.samples import WEB
 
 
-def foreign_push(cluster: Cluster, version: int) -> bytes:
-    state = cluster.agent(0).roll.sharing.replication.publisher.state
+def foreign_push(cluster: AgentCluster, version: int) -> bytes:
+    state = cluster.agent(0).cluster.sharing.replication.publisher.state
     item = Item(1, version, b"x")
     return push(state.owner, state.generation, version, term(item), [item])
 
 
-def hear(cluster: Cluster, payload: bytes) -> None:
-    sharing = cluster.agent(0).roll.sharing
+def hear(cluster: AgentCluster, payload: bytes) -> None:
+    sharing = cluster.agent(0).cluster.sharing
     sharing.carried(cluster.now, CarriedHeard(cluster.hosts[1].profile.short, (payload,)))
     cluster.hosts[0].deadline_ns = -1
     sharing.settled(cluster.now)
 
 
-def services_seen(cluster: Cluster, seen_by: int, index: int) -> int:
+def services_seen(cluster: AgentCluster, seen_by: int, index: int) -> int:
     name = cluster.hosts[index].profile.name
     instances = cluster.agent(seen_by).composite.view.instances("web")
     return sum(each.host.name == name for each in instances)
@@ -34,11 +34,11 @@ def services_seen(cluster: Cluster, seen_by: int, index: int) -> int:
 
 def test_one_that_others_had_leave_is_back_with_its_services_however_far_they_were_ahead() -> None:
     """Of a copied data folder the catalog's generation is far beyond the roll's."""
-    cluster = Cluster(3)
+    cluster = AgentCluster(3)
     cluster.join_all()
     cluster.give(0, RegisterService(WEB))
     cluster.run_for(5 * SECOND)
-    state = cluster.agent(0).roll.sharing.replication.publisher.state
+    state = cluster.agent(0).cluster.sharing.replication.publisher.state
     hear(cluster, push(state.owner, state.generation + 1_000, 1, 0, []))
     cluster.run_for(5 * SECOND)
     assert services_seen(cluster, 1, 0) == 1
@@ -48,7 +48,7 @@ def test_one_that_others_had_leave_is_back_with_its_services_however_far_they_we
 
 
 def test_one_whose_clock_was_years_ahead_is_let_in_with_its_services() -> None:
-    cluster = Cluster(3)
+    cluster = AgentCluster(3)
     cluster.join_all()
     cluster.run_for(5 * SECOND)
     cluster.kill(0)
@@ -61,12 +61,12 @@ def test_one_whose_clock_was_years_ahead_is_let_in_with_its_services() -> None:
     assert [services_seen(cluster, seen_by, 0) for seen_by in (1, 2)] == [1, 1]
 
 
-def generation(cluster: Cluster) -> int:
-    return cluster.agent(0).roll.sharing.replication.publisher.state.generation
+def generation(cluster: AgentCluster) -> int:
+    return cluster.agent(0).cluster.sharing.replication.publisher.state.generation
 
 
 def test_what_i_never_said_of_myself_is_outdone_at_once_and_then_once_a_minute() -> None:
-    cluster = Cluster(2)
+    cluster = AgentCluster(2)
     cluster.join_all()
     cluster.run_for(5 * SECOND)
     first = generation(cluster)

@@ -7,18 +7,19 @@ from random import Random
 
 import cbor2
 
-from adsum.agent.cluster_state import PEERS, Roll
+from adsum.address import Address
+from adsum.agent.cluster_state import PEERS, ClusterState
 from adsum.agent.commands import Datagram
 from adsum.catalog.model import Node
-from adsum.catalog.own_writer import Published
+from adsum.catalog.own_writer import OwnCatalogWriter
 from adsum.catalog.view import View
 from adsum.effects import WriteFile
 from adsum.gossip import wire
-from adsum.gossip.claims import Address, Claim
-from adsum.gossip.core import Core
+from adsum.gossip.claims import Claim
+from adsum.gossip.core import GossipCore
 from adsum.gossip.effects import SyncPart
-from adsum.gossip.settings import GossipSettings, Identity
-from adsum.gossip.wire import Kind
+from adsum.gossip.settings import GossipSettings, MemberIdentity
+from adsum.gossip.wire import PacketKind
 from adsum.now import MILLISECOND, SECOND, Now
 from adsum.testing.introducing import introduce
 from tests.gossip.support import GENERATION, WALL_MS, alive, dead, profile, short
@@ -29,9 +30,9 @@ NODE = Node(node_id="00000000-0000-0000-0000-000000000001", name="me", address="
 class Stage:
     def __init__(self) -> None:
         self.now_ns = SECOND
-        gossip = Core(self.now, GossipSettings(), Identity(profile("me"), GENERATION), Random(1))
-        self.roll = Roll(
-            self.now, gossip, Published(View(self.now, tag=1), NODE.node_id, "me"), NODE, Random(1)
+        gossip = GossipCore(self.now, GossipSettings(), MemberIdentity(profile("me"), GENERATION), Random(1))
+        self.cluster = ClusterState(
+            self.now, gossip, OwnCatalogWriter(View(self.now, tag=1), NODE.node_id, "me"), NODE, Random(1)
         )
 
     @property
@@ -39,18 +40,18 @@ class Stage:
         return Now(self.now_ns, WALL_MS + self.now_ns // MILLISECOND)
 
     def meet(self, name: str) -> None:
-        command, receive = partial(self.roll.command, self.now, 1), partial(self.roll.receive, self.now)
+        command, receive = partial(self.cluster.command, self.now, 1), partial(self.cluster.receive, self.now)
         introduce(command, receive, SyncPart(alive(name).encoded))
 
     def hear(self, *told: Claim) -> None:
         encoded = [claim.encoded for claim in told]
-        message = wire.header(short("a"), GENERATION) + wire.encode(Kind.GOSSIP, claims=encoded)
-        self.roll.receive(self.now, Datagram(profile("a").address, message, True))
+        message = wire.header(short("a"), GENERATION) + wire.encode(PacketKind.GOSSIP, claims=encoded)
+        self.cluster.receive(self.now, Datagram(profile("a").address, message, True))
 
     def peers_after(self, wait_ns: int) -> list[Address] | None:
         """What the file of peers is to hold, if it is to be written by then."""
         self.now_ns += wait_ns
-        for change in self.roll.take_files(self.now):
+        for change in self.cluster.take_files(self.now):
             if isinstance(change, WriteFile) and change.path == PEERS:
                 return [Address(*each) for each in cbor2.loads(change.content)]
         return None
@@ -74,4 +75,4 @@ def test_those_who_failed_are_written_down_behind_the_others() -> None:
 
 def test_whoever_met_nobody_keeps_what_it_knew_before() -> None:
     stage = Stage()
-    assert [change for change in stage.roll.last_files(stage.now) if change.path == PEERS] == []
+    assert [change for change in stage.cluster.last_files(stage.now) if change.path == PEERS] == []

@@ -6,7 +6,7 @@ from adsum.agent.conflicts import STANDS_NS, Conflicts
 from adsum.gossip import claims
 from adsum.gossip.claims import Profile
 from adsum.gossip.effects import ConflictSeen, MemberChanged, Refuser
-from adsum.gossip.wire import Flag, Kind
+from adsum.gossip.wire import PacketFlag, PacketKind
 from adsum.now import SECOND
 from tests.gossip.support import GENERATION, Stage, alive, dead, of, profile, short
 
@@ -23,7 +23,7 @@ class Watched:
 
     def refused_by_a(self, holder: bytes) -> list[ConflictSeen]:
         """A datagram says so."""
-        refusal = self.stage.packet("a", Kind.REFUSAL, about=holder, flags=Flag.CONFLICT)
+        refusal = self.stage.packet("a", PacketKind.REFUSAL, about=holder, flags=PacketFlag.CONFLICT)
         return [self.seen(each) for each in of(refusal, ConflictSeen)]
 
     def seen(self, seen: ConflictSeen) -> ConflictSeen:
@@ -36,7 +36,7 @@ class Watched:
         return self.conflicts.is_let_in(self.stage.now)
 
     def probed(self) -> None:
-        self.stage.packet("b", Kind.PING, sequence=1, about=short("me"))
+        self.stage.packet("b", PacketKind.PING, sequence=1, about=short("me"))
 
     def changed(self, change: MemberChanged) -> None:
         self.conflicts.changed(change)
@@ -88,7 +88,7 @@ def test_who_is_probed_after_a_refusal_was_taken_in_and_a_new_refusal_counts_aga
 def test_probes_meant_for_whoever_had_the_address_before_are_no_welcome() -> None:
     watched = Watched()
     watched.seen(ConflictSeen(ME, ME, SAYS_A))
-    watched.stage.packet("b", Kind.PING, sequence=1, about=OTHER.short)
+    watched.stage.packet("b", PacketKind.PING, sequence=1, about=OTHER.short)
     assert not watched.is_let_in()
 
 

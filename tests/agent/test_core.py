@@ -20,9 +20,9 @@ from adsum.agent.commands import (
     SetNodeMaintenance,
     SetServiceMaintenance,
 )
-from adsum.catalog.definitions import CheckDefinition, ServiceDefinition, Status
+from adsum.catalog.definitions import CheckDefinition, CheckStatus, ServiceDefinition
 from adsum.catalog.indexes import Family, Topic
-from adsum.effects import Cause
+from adsum.effects import RefusalCause
 from adsum.now import HOUR, MINUTE, SECOND
 from adsum.testing.samples import HTTP_CHECK, SETTINGS, TTL_CHECK, WEB
 from adsum.testing.world import World
@@ -30,7 +30,7 @@ from adsum.testing.world import World
 TTL_WEB = replace(WEB, checks=(TTL_CHECK,))
 
 
-def status_of(world: World, check_id: str = "service:web1") -> tuple[Status, str]:
+def status_of(world: World, check_id: str = "service:web1") -> tuple[CheckStatus, str]:
     """As everyone sees it."""
     for _host, row in world.core.view.checks():
         if row.value.check_id == check_id:
@@ -58,7 +58,7 @@ def test_an_acknowledged_registration_survives_a_power_loss() -> None:
     assert world.ask(RegisterService(WEB)) is None
     world.crash(loses_power=True)
     assert len(world.core.view.instances("web")) == 1
-    assert status_of(world)[0] is Status.CRITICAL
+    assert status_of(world)[0] is CheckStatus.CRITICAL
 
 
 def test_an_acknowledged_deregistration_survives_a_power_loss() -> None:
@@ -103,8 +103,8 @@ def test_an_agent_in_memory_replies_at_once_and_writes_nothing() -> None:
 def test_the_log_says_why_a_check_does_not_pass() -> None:
     world = World(SETTINGS)
     world.ask(RegisterService(TTL_WEB))
-    world.ask(ReportTtl("service:web1", Status.PASSING, "fine"))
-    world.ask(ReportTtl("service:web1", Status.WARNING, "disk at 91 %\nof 2 TB"))
+    world.ask(ReportTtl("service:web1", CheckStatus.PASSING, "fine"))
+    world.ask(ReportTtl("service:web1", CheckStatus.WARNING, "disk at 91 %\nof 2 TB"))
     told = [line.split(" ", 1)[1] for line in world.trace if "check is now" in line]
     assert told == [
         "log info check is now passing: check=service:web1",
@@ -115,9 +115,9 @@ def test_the_log_says_why_a_check_does_not_pass() -> None:
 def test_registering_again_keeps_what_the_checks_say() -> None:
     world = World(SETTINGS)
     world.ask(RegisterService(TTL_WEB))
-    world.ask(ReportTtl("service:web1", Status.PASSING, "fine"))
+    world.ask(ReportTtl("service:web1", CheckStatus.PASSING, "fine"))
     world.ask(RegisterService(replace(TTL_WEB, port=81)))
-    assert status_of(world) == (Status.PASSING, "fine")
+    assert status_of(world) == (CheckStatus.PASSING, "fine")
 
 
 def test_registering_the_same_run_check_again_does_not_move_its_schedule() -> None:
@@ -148,7 +148,7 @@ def test_a_check_on_an_unknown_service_is_refused_with_nothing_changed() -> None
     world = World(SETTINGS)
     refusal = world.ask(RegisterCheck(replace(TTL_CHECK, service_id="nope")))
     assert refusal is not None
-    assert (refusal.cause, refusal.sentence) == (Cause.FAILED, 'ServiceID "nope" does not exist')
+    assert (refusal.cause, refusal.sentence) == (RefusalCause.FAILED, 'ServiceID "nope" does not exist')
     assert world.core.own.checks == {}
 
 
@@ -166,7 +166,7 @@ def test_a_registration_that_is_too_large_for_every_host_is_refused_with_nothing
     world = World(SETTINGS)
     refusal = world.ask(RegisterService(replace(WEB, meta={"k": "x" * 70_000})))
     assert refusal is not None
-    assert refusal.cause is Cause.INVALID
+    assert refusal.cause is RefusalCause.INVALID
     assert "too large" in refusal.sentence
     assert world.core.own.services == {}
 
@@ -177,7 +177,7 @@ def test_a_check_that_carries_more_tags_than_every_host_holds_is_refused_with_no
     wordy = replace(TTL_CHECK, check_id="wordy", notes="n" * 20_000)
     refusal = world.ask(RegisterCheck(wordy))
     assert refusal is not None
-    assert refusal.cause is Cause.INVALID
+    assert refusal.cause is RefusalCause.INVALID
     assert 'check "wordy" is too large' in refusal.sentence
     assert 'shorten its notes, or the tags of service "web1"' in refusal.sentence
     assert "wordy" not in world.core.own.checks
@@ -277,20 +277,20 @@ def test_the_result_of_a_check_that_was_replaced_meanwhile_is_ignored() -> None:
     world.ask(RegisterService(replace(WEB, checks=(replace(HTTP_CHECK, http="http://127.0.0.1:81/"),))))
     now = world.clock.now()
     before = status_of(world)
-    world.core.receive(now, CheckRan("service:web1", run, Status.WARNING, "late"))
+    world.core.receive(now, CheckRan("service:web1", run, CheckStatus.WARNING, "late"))
     assert status_of(world) == before
 
 
 def test_the_first_word_on_why_a_check_stays_critical_is_published_and_logged_at_once() -> None:
     world = World(SETTINGS)
     outcomes = iter(["connection refused", "connection refused", "no route"])
-    world.outcomes["service:web1"] = lambda: (Status.CRITICAL, next(outcomes, "no route"))
+    world.outcomes["service:web1"] = lambda: (CheckStatus.CRITICAL, next(outcomes, "no route"))
     world.ask(RegisterService(WEB))
-    assert status_of(world) == (Status.CRITICAL, "")
+    assert status_of(world) == (CheckStatus.CRITICAL, "")
     world.run_for(HTTP_CHECK.interval_ns + SECOND)
-    assert status_of(world) == (Status.CRITICAL, "connection refused")
+    assert status_of(world) == (CheckStatus.CRITICAL, "connection refused")
     world.run_for(3 * HTTP_CHECK.interval_ns)
-    assert status_of(world) == (Status.CRITICAL, "connection refused"), "later ones wait for their turn"
+    assert status_of(world) == (CheckStatus.CRITICAL, "connection refused"), "later ones wait for their turn"
     told = [line.split(" ", 1)[1] for line in world.trace if "check is" in line]
     assert told == ["log warn check is still critical: check=service:web1 output='connection refused'"]
 
@@ -298,10 +298,10 @@ def test_the_first_word_on_why_a_check_stays_critical_is_published_and_logged_at
 def test_output_without_a_change_of_status_is_published_only_now_and_then() -> None:
     world = World(SETTINGS)
     outputs = iter(range(1000))
-    world.outcomes["service:web1"] = lambda: (Status.PASSING, f"run {next(outputs)}")
+    world.outcomes["service:web1"] = lambda: (CheckStatus.PASSING, f"run {next(outputs)}")
     world.ask(RegisterService(WEB))
     world.run_for(60 * SECOND)
-    assert status_of(world) == (Status.PASSING, "run 0")
+    assert status_of(world) == (CheckStatus.PASSING, "run 0")
     assert world.core.own.checks["service:web1"].output == "run 5"
     world.run_for(10 * MINUTE)
     assert status_of(world)[1] != "run 0"
@@ -310,17 +310,17 @@ def test_output_without_a_change_of_status_is_published_only_now_and_then() -> N
 def test_with_no_update_interval_every_output_is_published() -> None:
     world = World(replace(SETTINGS, check_update_interval_ns=0))
     outputs = iter(range(1000))
-    world.outcomes["service:web1"] = lambda: (Status.PASSING, f"run {next(outputs)}")
+    world.outcomes["service:web1"] = lambda: (CheckStatus.PASSING, f"run {next(outputs)}")
     world.ask(RegisterService(WEB))
     world.run_for(60 * SECOND)
-    assert status_of(world) == (Status.PASSING, "run 5")
+    assert status_of(world) == (CheckStatus.PASSING, "run 5")
 
 
 def test_discarded_output_is_seen_by_nobody_else() -> None:
     world = World(replace(SETTINGS, discard_check_output=True))
     world.ask(RegisterService(WEB))
     world.run_for(60 * SECOND)
-    assert status_of(world) == (Status.PASSING, "")
+    assert status_of(world) == (CheckStatus.PASSING, "")
     assert world.core.own.checks["service:web1"].output == "fine"
 
 
@@ -332,7 +332,7 @@ def test_a_check_needs_its_failures_only_when_it_was_believed_to_pass(
 ) -> None:
     world = World(SETTINGS)
     check = replace(HTTP_CHECK, failures_before_critical=3, status=initial)
-    world.outcomes["service:web1"] = lambda: (Status.CRITICAL, "refused")
+    world.outcomes["service:web1"] = lambda: (CheckStatus.CRITICAL, "refused")
     world.ask(RegisterService(replace(WEB, checks=(check,))))
     seen = []
     for _ in range(3):
@@ -341,12 +341,20 @@ def test_a_check_needs_its_failures_only_when_it_was_believed_to_pass(
             world.run_for(SECOND)
         world.run_for(SECOND)
         seen.append(status_of(world)[0])
-    assert seen.index(Status.CRITICAL) + 1 == (1 if not initial else results_to_critical)
+    assert seen.index(CheckStatus.CRITICAL) + 1 == (1 if not initial else results_to_critical)
 
 
 def test_two_successes_in_a_row_are_wanted_and_a_failure_begins_the_count_again() -> None:
     world = World(SETTINGS)
-    results = iter([Status.CRITICAL, Status.PASSING, Status.CRITICAL, Status.PASSING, Status.PASSING])
+    results = iter(
+        [
+            CheckStatus.CRITICAL,
+            CheckStatus.PASSING,
+            CheckStatus.CRITICAL,
+            CheckStatus.PASSING,
+            CheckStatus.PASSING,
+        ]
+    )
     world.outcomes["service:web1"] = lambda: (next(results), "")
     world.ask(RegisterService(replace(WEB, checks=(replace(HTTP_CHECK, success_before_passing=2),))))
     statuses: list[str] = []
@@ -365,65 +373,65 @@ def test_two_successes_in_a_row_are_wanted_and_a_failure_begins_the_count_again(
 def test_a_ttl_check_expires_and_tells_what_it_said_last() -> None:
     world = World(SETTINGS)
     world.ask(RegisterService(TTL_WEB))
-    world.ask(ReportTtl("service:web1", Status.PASSING, "fine"))
+    world.ask(ReportTtl("service:web1", CheckStatus.PASSING, "fine"))
     world.run_for(9 * SECOND)
-    assert status_of(world) == (Status.PASSING, "fine")
+    assert status_of(world) == (CheckStatus.PASSING, "fine")
     world.run_for(2 * SECOND)
     expected = "TTL expired (last output before timeout follows): fine"
-    assert status_of(world) == (Status.CRITICAL, expected)
-    world.ask(ReportTtl("service:web1", Status.WARNING, ""))
-    assert status_of(world) == (Status.WARNING, "")
+    assert status_of(world) == (CheckStatus.CRITICAL, expected)
+    world.ask(ReportTtl("service:web1", CheckStatus.WARNING, ""))
+    assert status_of(world) == (CheckStatus.WARNING, "")
 
 
 def test_a_check_that_flaps_a_thousand_times_a_minute_gets_ten_lines_and_a_count() -> None:
     world = World(SETTINGS)
     world.ask(RegisterService(TTL_WEB))
     for _ in range(500):
-        world.ask(ReportTtl("service:web1", Status.PASSING, "fine"))
-        world.ask(ReportTtl("service:web1", Status.CRITICAL, "bad"))
+        world.ask(ReportTtl("service:web1", CheckStatus.PASSING, "fine"))
+        world.ask(ReportTtl("service:web1", CheckStatus.CRITICAL, "bad"))
         world.ask(RegisterService(TTL_WEB))  # which does not begin the count anew
     told = [line for line in world.trace if "check is now" in line]
     assert len(told) == 10
     world.run_for(MINUTE)
-    world.ask(ReportTtl("service:web1", Status.PASSING, "fine"))
+    world.ask(ReportTtl("service:web1", CheckStatus.PASSING, "fine"))
     (last,) = [line for line in world.trace if "changes_not_logged" in line]
     assert last.endswith("changes_not_logged=990")
-    assert world.core.own.transitions[Status.PASSING] == 501
+    assert world.core.own.transitions[CheckStatus.PASSING] == 501
 
 
 def test_a_ttl_check_that_never_spoke_just_expires() -> None:
     world = World(SETTINGS)
     world.ask(RegisterService(replace(TTL_WEB, checks=(replace(TTL_CHECK, status="passing"),))))
     world.run_for(11 * SECOND)
-    assert status_of(world) == (Status.CRITICAL, "TTL expired")
+    assert status_of(world) == (CheckStatus.CRITICAL, "TTL expired")
 
 
 def test_a_long_note_is_cut_and_says_so() -> None:
     world = World(SETTINGS)
     check = replace(TTL_CHECK, output_max_size=4)
     world.ask(RegisterService(replace(WEB, checks=(check,))))
-    world.ask(ReportTtl("service:web1", Status.PASSING, "abcdef"))
+    world.ask(ReportTtl("service:web1", CheckStatus.PASSING, "abcdef"))
     assert status_of(world)[1] == "abcd ... (captured 4 of 6 bytes)"
 
 
 def test_what_a_ttl_check_said_survives_a_kill_for_the_rest_of_its_time() -> None:
     world = World(SETTINGS)
     world.ask(RegisterService(TTL_WEB))
-    world.ask(ReportTtl("service:web1", Status.PASSING, "fine"))
+    world.ask(ReportTtl("service:web1", CheckStatus.PASSING, "fine"))
     world.run_for(2 * SECOND)
     world.crash()
-    assert status_of(world) == (Status.PASSING, "fine")
+    assert status_of(world) == (CheckStatus.PASSING, "fine")
     world.run_for(7 * SECOND)
-    assert status_of(world)[0] is Status.PASSING
+    assert status_of(world)[0] is CheckStatus.PASSING
     world.run_for(2 * SECOND)
-    assert status_of(world)[0] is Status.CRITICAL
+    assert status_of(world)[0] is CheckStatus.CRITICAL
 
 
 def test_ttl_states_cost_one_unsynced_file_a_second_however_many_report() -> None:
     world = World(SETTINGS)
     world.ask(RegisterService(TTL_WEB))
     for _ in range(100):
-        world.ask(ReportTtl("service:web1", Status.PASSING, "fine"))
+        world.ask(ReportTtl("service:web1", CheckStatus.PASSING, "fine"))
         world.run_for(SECOND // 10)
     saves = [line for line in world.trace if line.endswith("unsynced ttl-states")]
     assert 9 <= len(saves) <= 12
@@ -432,10 +440,10 @@ def test_ttl_states_cost_one_unsynced_file_a_second_however_many_report() -> Non
 def test_reporting_for_an_unknown_check_and_for_another_kind_is_refused() -> None:
     world = World(SETTINGS)
     world.ask(RegisterService(WEB))
-    unknown = world.ask(ReportTtl("zz", Status.PASSING, ""))
-    other = world.ask(ReportTtl("service:web1", Status.PASSING, ""))
+    unknown = world.ask(ReportTtl("zz", CheckStatus.PASSING, ""))
+    other = world.ask(ReportTtl("service:web1", CheckStatus.PASSING, ""))
     assert unknown is not None
-    assert unknown.cause is Cause.UNKNOWN
+    assert unknown.cause is RefusalCause.UNKNOWN
     assert other is not None
     assert other.sentence == 'CheckID "service:web1" does not have associated TTL'
 
@@ -446,7 +454,7 @@ def test_reporting_for_an_unknown_check_and_for_another_kind_is_refused() -> Non
 def test_a_service_that_stays_critical_goes_and_stays_gone() -> None:
     world = World(SETTINGS)
     check = replace(HTTP_CHECK, deregister_critical_service_after_ns=2 * MINUTE)
-    world.outcomes["service:web1"] = lambda: (Status.CRITICAL, "refused")
+    world.outcomes["service:web1"] = lambda: (CheckStatus.CRITICAL, "refused")
     world.ask(RegisterService(replace(WEB, checks=(check,))))
     world.run_for(119 * SECOND)
     assert "web1" in world.core.own.services
@@ -459,12 +467,12 @@ def test_a_service_that_stays_critical_goes_and_stays_gone() -> None:
 def test_a_service_that_recovers_in_time_stays() -> None:
     world = World(SETTINGS)
     check = replace(HTTP_CHECK, deregister_critical_service_after_ns=2 * MINUTE)
-    answer = [Status.CRITICAL]
+    answer = [CheckStatus.CRITICAL]
     world.outcomes["service:web1"] = lambda: (answer[0], "")
     world.ask(RegisterService(replace(WEB, checks=(check,))))
     for _ in range(10):
         world.run_for(MINUTE)
-        answer[0] = Status.PASSING if answer[0] is Status.CRITICAL else Status.CRITICAL
+        answer[0] = CheckStatus.PASSING if answer[0] is CheckStatus.CRITICAL else CheckStatus.CRITICAL
     assert "web1" in world.core.own.services
 
 
@@ -480,33 +488,33 @@ def test_an_alias_follows_its_target_through_another_alias() -> None:
     world.ask(RegisterService(TTL_WEB))
     world.ask(RegisterService(replace(WEB, service_id="b", checks=(alias("ab", "b", "web1"),))))
     world.ask(RegisterService(replace(WEB, service_id="c", checks=(alias("ac", "c", "b"),))))
-    assert status_of(world, "ac")[0] is Status.CRITICAL
-    world.ask(ReportTtl("service:web1", Status.PASSING, ""))
-    assert status_of(world, "ab") == (Status.PASSING, "All checks passing.")
-    assert status_of(world, "ac")[0] is Status.PASSING
+    assert status_of(world, "ac")[0] is CheckStatus.CRITICAL
+    world.ask(ReportTtl("service:web1", CheckStatus.PASSING, ""))
+    assert status_of(world, "ab") == (CheckStatus.PASSING, "All checks passing.")
+    assert status_of(world, "ac")[0] is CheckStatus.PASSING
 
 
 def test_an_alias_sees_its_target_come_without_checks_and_go() -> None:
     world = World(SETTINGS)
     world.ask(RegisterCheck(CheckDefinition(check_id="a", name="a", alias_service="web1")))
     world.ask(RegisterService(replace(WEB, checks=())))
-    assert status_of(world, "a") == (Status.PASSING, "No checks found.")
+    assert status_of(world, "a") == (CheckStatus.PASSING, "No checks found.")
     world.ask(DeregisterService("web1"))
-    assert status_of(world, "a")[0] is Status.CRITICAL
+    assert status_of(world, "a")[0] is CheckStatus.CRITICAL
 
 
 def test_an_alias_of_another_node_sees_whether_it_is_present() -> None:
     world = World(SETTINGS)
     definition = CheckDefinition(check_id="a", name="a", alias_node="n1")
     world.ask(RegisterCheck(definition))
-    assert status_of(world, "a") == (Status.PASSING, "All checks passing.")
+    assert status_of(world, "a") == (CheckStatus.PASSING, "All checks passing.")
 
 
 def test_an_alias_of_nothing_is_critical_and_says_so() -> None:
     world = World(SETTINGS)
     world.ask(RegisterCheck(CheckDefinition(check_id="a", name="a", alias_service="zz")))
     expected = "Service zz could not be found on node n1"
-    assert status_of(world, "a") == (Status.CRITICAL, expected)
+    assert status_of(world, "a") == (CheckStatus.CRITICAL, expected)
 
 
 def test_two_aliases_of_each_other_come_to_rest() -> None:
@@ -525,9 +533,9 @@ def test_maintenance_of_the_node_makes_every_service_critical_and_survives_a_res
     world.ask(RegisterService(replace(WEB, checks=())))
     world.ask(SetNodeMaintenance(is_enabled=True, reason="disks"))
     world.crash(loses_power=True)
-    assert [each.status for each in world.core.view.instances("web")] == [Status.CRITICAL]
+    assert [each.status for each in world.core.view.instances("web")] == [CheckStatus.CRITICAL]
     world.ask(SetNodeMaintenance(is_enabled=False))
-    assert [each.status for each in world.core.view.instances("web")] == [Status.PASSING]
+    assert [each.status for each in world.core.view.instances("web")] == [CheckStatus.PASSING]
 
 
 def test_maintenance_of_an_unknown_service_is_refused() -> None:
@@ -567,7 +575,7 @@ def test_one_seed_gives_one_trace() -> None:
         world = World(SETTINGS, seed=seed)
         flips = iter(range(10_000))
         world.outcomes["service:web1"] = lambda: (
-            (Status.PASSING, "") if next(flips) % 3 else (Status.CRITICAL, "")
+            (CheckStatus.PASSING, "") if next(flips) % 3 else (CheckStatus.CRITICAL, "")
         )
         world.ask(RegisterService(WEB))
         world.ask(RegisterCheck(alias("a", "", "web1")))
@@ -584,7 +592,7 @@ def test_a_flip_wakes_exactly_who_can_see_it() -> None:
     world = World(SETTINGS)
     world.ask(RegisterService(TTL_WEB))
     world.notified.clear()
-    world.ask(ReportTtl("service:web1", Status.PASSING, ""))
+    world.ask(ReportTtl("service:web1", CheckStatus.PASSING, ""))
     assert set(world.notified) == {
         Topic(Family.HEALTH, "web"),
         Topic(Family.NODE_CHECKS, "n1"),

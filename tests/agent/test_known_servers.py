@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from adsum.address import Address
 from adsum.agent import tags
-from adsum.agent.known_servers import KnownServers, Server
+from adsum.agent.known_servers import GossipedServer, KnownServers
 from adsum.agent.tags import Tags
-from adsum.gossip.claims import Address, Profile
+from adsum.gossip.claims import Profile
 from adsum.gossip.effects import MemberChanged
-from adsum.gossip.evidence import Cause, Evidence
+from adsum.gossip.evidence import ChangeCause, Evidence
 from adsum.gossip.order import Departure, Rank, Standing
 
 ALIVE = Standing(1, Departure.NONE, 0, Rank.ALIVE)
@@ -18,7 +19,7 @@ LEFT = Standing(1, Departure.LEFT, 0, Rank.DEAD)
 
 def change(name: str, after: Standing | None, described: Tags) -> MemberChanged:
     profile = Profile(name.encode() * 8, name, Address("10.0.0.1", 8301), tags.encode(described))
-    return MemberChanged(profile, None, after, Evidence(Cause.JOINED))
+    return MemberChanged(profile, None, after, Evidence(ChangeCause.JOINED))
 
 
 SERVER = Tags(is_server=True, server_port=8300)
@@ -31,8 +32,8 @@ def test_servers_are_known_by_the_address_where_they_call_each_other() -> None:
     servers.changed(change("s2", ALIVE, WAITS))
     servers.changed(change("c1", ALIVE, Tags()))
     assert servers.present == [
-        Server("s1", Address("10.0.0.1", 8300), leads_alone=True),
-        Server("s2", Address("10.0.0.1", 8300), leads_alone=False),
+        GossipedServer("s1", Address("10.0.0.1", 8300), leads_alone=True),
+        GossipedServer("s2", Address("10.0.0.1", 8300), leads_alone=False),
     ]
 
 

@@ -20,8 +20,8 @@ from adsum.agent.commands import (
     SetNodeMaintenance,
     SetServiceMaintenance,
 )
-from adsum.catalog.definitions import Status
-from adsum.effects import Cause, Refusal
+from adsum.catalog.definitions import CheckStatus
+from adsum.effects import Refusal, RefusalCause
 from adsum.now import MINUTE, SECOND
 from adsum.storage import registrations
 from adsum.testing import samples
@@ -33,18 +33,18 @@ TTL_WEB = replace(WEB, checks=(TTL_CHECK,), enable_tag_override=True)
 BARE_WEB = replace(WEB, checks=())
 OTHER = replace(WEB, service_id="other", name="other", checks=())
 FULL = Refusal(
-    Cause.FAILED,
+    RefusalCause.FAILED,
     "Nothing was changed, because it could not be kept in data_dir: "
     "no space left on device: make room on its disk, and try again",
 )
 READ_ONLY = Refusal(
-    Cause.FAILED,
+    RefusalCause.FAILED,
     "Nothing was changed, because it could not be kept in data_dir: "
     "read-only file system: mount it writable again, and try again",
 )
 
 
-def shown(world: World) -> list[tuple[str, Status, str]]:
+def shown(world: World) -> list[tuple[str, CheckStatus, str]]:
     checks = (row.value for _host, row in world.core.view.checks())
     return [(each.check_id, each.status, each.output) for each in checks if each.service_id]
 
@@ -58,7 +58,7 @@ def world() -> World:
     """With a service whose TTL check has said something."""
     world = World(SETTINGS)
     assert world.ask(RegisterService(TTL_WEB)) is None
-    world.ask(ReportTtl("service:web1", Status.WARNING, "slow"))
+    world.ask(ReportTtl("service:web1", CheckStatus.WARNING, "slow"))
     world.run_for(2 * SECOND)
     return world
 
@@ -100,7 +100,7 @@ def test_on_a_disk_that_is_mounted_read_only_everything_stays_as_it_was(
     assert world.ask(command) == READ_ONLY
     assert world.core.own.services["web1"].definition == TTL_WEB
     assert (world.core.own.checks["service:web1"], check.expires_at) == (check, expires_at)
-    assert shown(world) == [("service:web1", Status.WARNING, "slow")]
+    assert shown(world) == [("service:web1", CheckStatus.WARNING, "slow")]
     assert world.disk.files == files
 
 
@@ -127,8 +127,8 @@ def test_what_needs_no_file_needs_no_disk(world: World) -> None:
     assert world.ask(OverrideTags("other", ("new",))) is None
     assert world.ask(DeregisterService("other")) is None
     assert world.ask(DeregisterService("nope")) is None
-    assert world.ask(ReportTtl("service:web1", Status.PASSING, "fine")) is None
-    assert shown(world) == [("service:web1", Status.PASSING, "fine")]
+    assert world.ask(ReportTtl("service:web1", CheckStatus.PASSING, "fine")) is None
+    assert shown(world) == [("service:web1", CheckStatus.PASSING, "fine")]
 
 
 # The order.
@@ -159,7 +159,7 @@ def test_what_was_asked_on_top_of_a_refused_change_is_judged_without_it() -> Non
     gone = world.command(DeregisterService("web1"))
     world.run_for(SECOND)
     assert world.replies[service] == FULL
-    assert world.replies[check] == Refusal(Cause.FAILED, 'ServiceID "web1" does not exist')
+    assert world.replies[check] == Refusal(RefusalCause.FAILED, 'ServiceID "web1" does not exist')
     assert world.replies[gone] is None
 
 
@@ -228,7 +228,7 @@ def test_what_is_on_its_way_counts_among_the_most_that_an_agent_takes(
 def test_a_service_that_was_critical_for_too_long_goes_although_the_disk_refuses() -> None:
     world = World(SETTINGS)
     check = replace(HTTP_CHECK, deregister_critical_service_after_ns=2 * MINUTE)
-    world.outcomes["service:web1"] = lambda: (Status.CRITICAL, "refused")
+    world.outcomes["service:web1"] = lambda: (CheckStatus.CRITICAL, "refused")
     world.ask(RegisterService(replace(WEB, checks=(check,))))
     world.disk.is_read_only = True
     world.run_for(3 * MINUTE)
@@ -258,7 +258,7 @@ def test_a_service_that_is_just_registered_anew_has_its_time_again() -> None:
 
 def test_what_ttl_checks_said_is_written_when_room_returns_though_nothing_changes(world: World) -> None:
     world.disk.fill()
-    world.ask(ReportTtl("service:web1", Status.PASSING, "fine"))
+    world.ask(ReportTtl("service:web1", CheckStatus.PASSING, "fine"))
     world.run_for(5 * SECOND)
     world.disk.room_bytes = None
     world.run_for(10 * SECOND)
@@ -278,7 +278,7 @@ def test_a_data_folder_that_was_deleted_is_written_anew_with_all_that_was_regist
     assert on_disk(world) == {"services/": 2, "checks/": 1}
     world.crash()
     assert sorted(world.core.own.services) == ["other", "web1"]
-    assert shown(world) == [("service:web1", Status.WARNING, "slow")]
+    assert shown(world) == [("service:web1", CheckStatus.WARNING, "slow")]
 
 
 def test_what_is_on_its_way_while_the_folder_is_lost_is_not_overwritten_by_what_was_before(

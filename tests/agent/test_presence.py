@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+from adsum.address import Address
 from adsum.agent import tags
 from adsum.agent.presence import Presence, uuid_bytes, uuid_text
 from adsum.agent.tags import Tags
-from adsum.catalog.definitions import Status
+from adsum.catalog.definitions import CheckStatus
 from adsum.catalog.model import SERF_HEALTH, Service
 from adsum.catalog.view import View
-from adsum.gossip.claims import Address, Profile
+from adsum.gossip.claims import Profile
 from adsum.gossip.effects import MemberChanged
-from adsum.gossip.evidence import Cause, Evidence
+from adsum.gossip.evidence import ChangeCause, Evidence
 from adsum.gossip.order import Departure, Rank, Standing
 from adsum.now import SECOND, Now
 
@@ -27,10 +28,10 @@ class Stage:
         self.view = View(NOW, tag=1)
         self.presence = Presence(self.view, ME, "dc1")
 
-    def change(self, who: Profile, after: Standing | None, cause: Cause, *, at: Now = NOW) -> None:
+    def change(self, who: Profile, after: Standing | None, cause: ChangeCause, *, at: Now = NOW) -> None:
         self.presence.changed(at, MemberChanged(who, None, after, Evidence(cause)))
 
-    def health(self, name: str) -> Status | None:
+    def health(self, name: str) -> CheckStatus | None:
         host = self.view.node(name)
         check = host.checks.get(SERF_HEALTH) if host is not None else None
         return check.value.status if check is not None else None
@@ -46,71 +47,71 @@ def member(name: str, number: int = 2, host: str = "10.0.0.2") -> Profile:
 
 def test_a_member_that_joins_is_a_healthy_node() -> None:
     stage = Stage()
-    stage.change(member("web"), ALIVE, Cause.JOINED)
+    stage.change(member("web"), ALIVE, ChangeCause.JOINED)
     host = stage.view.node("web")
     assert host is not None
     assert host.owner == "00000000-0000-0000-0000-000000000002"
     assert host.node.value.address == "10.0.0.2"
     assert host.node.value.datacenter == "dc7"
-    assert stage.health("web") is Status.PASSING
+    assert stage.health("web") is CheckStatus.PASSING
 
 
 def test_a_suspicion_hides_nothing() -> None:
     stage = Stage()
-    stage.change(member("web"), ALIVE, Cause.JOINED)
+    stage.change(member("web"), ALIVE, ChangeCause.JOINED)
     index = stage.view.index
-    stage.change(member("web"), SUSPECT, Cause.SUSPECTED)
-    assert stage.health("web") is Status.PASSING
+    stage.change(member("web"), SUSPECT, ChangeCause.SUSPECTED)
+    assert stage.health("web") is CheckStatus.PASSING
     assert stage.view.index == index
 
 
 def test_one_that_failed_stays_listed_and_is_critical() -> None:
     stage = Stage()
-    stage.change(member("web"), ALIVE, Cause.JOINED)
-    stage.change(member("web"), DEAD, Cause.SILENT)
-    assert stage.health("web") is Status.CRITICAL
-    stage.change(member("web"), ALIVE, Cause.RESTARTED)
-    assert stage.health("web") is Status.PASSING
+    stage.change(member("web"), ALIVE, ChangeCause.JOINED)
+    stage.change(member("web"), DEAD, ChangeCause.SILENT)
+    assert stage.health("web") is CheckStatus.CRITICAL
+    stage.change(member("web"), ALIVE, ChangeCause.RESTARTED)
+    assert stage.health("web") is CheckStatus.PASSING
 
 
 def test_one_that_left_is_gone_with_what_was_on_it() -> None:
     stage = Stage()
-    stage.change(member("web"), ALIVE, Cause.JOINED)
+    stage.change(member("web"), ALIVE, ChangeCause.JOINED)
     stage.view.put_service(NOW, "web", Service(service_id="s1", name="shop"))
-    stage.change(member("web"), LEFT, Cause.LEFT)
+    stage.change(member("web"), LEFT, ChangeCause.LEFT)
     assert stage.names() == []
     assert stage.view.instances("shop") == ()
 
 
 def test_one_that_is_forgotten_is_gone() -> None:
     stage = Stage()
-    stage.change(member("web"), DEAD, Cause.SILENT)
-    stage.change(member("web"), None, Cause.REAPED)
+    stage.change(member("web"), DEAD, ChangeCause.SILENT)
+    stage.change(member("web"), None, ChangeCause.REAPED)
     assert stage.names() == []
 
 
 def test_who_takes_over_the_name_of_a_dead_member_replaces_it() -> None:
     stage = Stage()
-    stage.change(member("web", 2), DEAD, Cause.SILENT)
-    stage.change(member("web", 3, "10.0.0.3"), ALIVE, Cause.JOINED)
+    stage.change(member("web", 2), DEAD, ChangeCause.SILENT)
+    stage.change(member("web", 3, "10.0.0.3"), ALIVE, ChangeCause.JOINED)
     host = stage.view.node("web")
     assert host is not None
     assert (host.owner, host.node.value.address) == ("00000000-0000-0000-0000-000000000003", "10.0.0.3")
-    stage.change(member("web", 2), None, Cause.REPLACED)
+    stage.change(member("web", 2), None, ChangeCause.REPLACED)
     assert stage.names() == ["web"]
 
 
 def test_a_renamed_member_is_listed_once() -> None:
     stage = Stage()
-    stage.change(member("web"), ALIVE, Cause.JOINED)
-    stage.change(member("shop"), ALIVE, Cause.CHANGED)
+    stage.change(member("web"), ALIVE, ChangeCause.JOINED)
+    stage.change(member("shop"), ALIVE, ChangeCause.CHANGED)
     assert stage.names() == ["shop"]
 
 
 def test_i_am_not_shown_by_hearsay() -> None:
     stage = Stage()
-    stage.change(Profile(uuid_bytes(ME), "me", Address("10.0.0.1", 8301)), LEFT, Cause.FORCED)
-    stage.change(Profile(uuid_bytes(ME), "me", Address("10.0.0.1", 8301)), ALIVE, Cause.JOINED)
+    stage.change(Profile(uuid_bytes(ME), "me", Address("10.0.0.1", 8301)), LEFT, ChangeCause.FORCED)
+    stage.change(Profile(uuid_bytes(ME), "me", Address("10.0.0.1", 8301)), ALIVE, ChangeCause.JOINED)
     assert stage.names() == []
 
 
@@ -119,31 +120,31 @@ def test_i_am_not_shown_by_hearsay() -> None:
 
 def test_while_silence_means_nothing_a_silent_verdict_hides_nothing() -> None:
     stage = Stage()
-    stage.change(member("web"), ALIVE, Cause.JOINED)
+    stage.change(member("web"), ALIVE, ChangeCause.JOINED)
     stage.presence.hold(NOW, holds=True, since_ns=0)
-    stage.change(member("web"), DEAD, Cause.SILENT)
-    assert stage.health("web") is Status.PASSING
+    stage.change(member("web"), DEAD, ChangeCause.SILENT)
+    assert stage.health("web") is CheckStatus.PASSING
     stage.presence.hold(NOW, holds=False, since_ns=0)
-    assert stage.health("web") is Status.CRITICAL
+    assert stage.health("web") is CheckStatus.CRITICAL
 
 
 def test_those_that_fell_silent_just_before_are_shown_again_and_older_ones_are_not() -> None:
     stage = Stage()
     before = Now(NOW.monotonic_ns - 100 * SECOND, NOW.wall_ms - 100_000)
-    stage.change(member("old", 2), DEAD, Cause.SILENT, at=before)
-    stage.change(member("web", 3), DEAD, Cause.SILENT)
+    stage.change(member("old", 2), DEAD, ChangeCause.SILENT, at=before)
+    stage.change(member("web", 3), DEAD, ChangeCause.SILENT)
     stage.presence.hold(NOW, holds=True, since_ns=NOW.monotonic_ns - SECOND)
-    assert stage.health("old") is Status.CRITICAL
-    assert stage.health("web") is Status.PASSING
+    assert stage.health("old") is CheckStatus.CRITICAL
+    assert stage.health("web") is CheckStatus.PASSING
 
 
 def test_a_refusal_and_a_departure_hide_all_the_same() -> None:
     stage = Stage()
     stage.presence.hold(NOW, holds=True, since_ns=0)
-    stage.change(member("web", 2), DEAD, Cause.REFUSED)
-    stage.change(member("shop", 3), ALIVE, Cause.JOINED)
-    stage.change(member("shop", 3), LEFT, Cause.LEFT)
-    assert stage.health("web") is Status.CRITICAL
+    stage.change(member("web", 2), DEAD, ChangeCause.REFUSED)
+    stage.change(member("shop", 3), ALIVE, ChangeCause.JOINED)
+    stage.change(member("shop", 3), LEFT, ChangeCause.LEFT)
+    assert stage.health("web") is CheckStatus.CRITICAL
     assert stage.names() == ["web"]
 
 
@@ -151,26 +152,26 @@ def test_one_of_the_saved_copy_is_shown_as_it_last_was() -> None:
     stage = Stage()
     stage.presence.show_saved(NOW, member("web", 2), is_shown=True)
     stage.presence.show_saved(NOW, member("shop", 3), is_shown=False)
-    assert (stage.health("web"), stage.health("shop")) == (Status.PASSING, Status.CRITICAL)
+    assert (stage.health("web"), stage.health("shop")) == (CheckStatus.PASSING, CheckStatus.CRITICAL)
     assert (stage.presence.shows("web"), stage.presence.shows("shop")) == (True, False)
 
 
 def test_one_that_was_hidden_in_the_last_life_is_not_taken_back_before_it_lives() -> None:
     stage = Stage()
     stage.presence.show_saved(NOW, member("web"), is_shown=False)
-    stage.change(member("web"), DEAD, Cause.SILENT)
+    stage.change(member("web"), DEAD, ChangeCause.SILENT)
     stage.presence.hold(NOW, holds=True, since_ns=0)
-    assert stage.health("web") is Status.CRITICAL
-    stage.change(member("web"), ALIVE, Cause.RESTARTED)
-    stage.change(member("web"), DEAD, Cause.SILENT)
-    assert stage.health("web") is Status.PASSING
+    assert stage.health("web") is CheckStatus.CRITICAL
+    stage.change(member("web"), ALIVE, ChangeCause.RESTARTED)
+    stage.change(member("web"), DEAD, ChangeCause.SILENT)
+    assert stage.health("web") is CheckStatus.PASSING
 
 
 def test_what_silence_does_not_hide_counts_as_shown() -> None:
     stage = Stage()
-    stage.change(member("web"), ALIVE, Cause.JOINED)
+    stage.change(member("web"), ALIVE, ChangeCause.JOINED)
     stage.presence.hold(NOW, holds=True, since_ns=0)
-    stage.change(member("web"), DEAD, Cause.SILENT)
+    stage.change(member("web"), DEAD, ChangeCause.SILENT)
     assert stage.presence.shows("web")
     stage.presence.hold(NOW, holds=False, since_ns=0)
     assert not stage.presence.shows("web")

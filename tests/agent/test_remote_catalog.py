@@ -5,17 +5,18 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
+from adsum.address import Address
 from adsum.agent.presence import Presence
-from adsum.agent.remote_catalog import Mirror
+from adsum.agent.remote_catalog import RemoteCatalogView
 from adsum.catalog import records
-from adsum.catalog.definitions import Status
+from adsum.catalog.definitions import CheckStatus
 from adsum.catalog.model import Check, Service
 from adsum.catalog.replication.items import Item
 from adsum.catalog.replication.state import OwnerState
 from adsum.catalog.view import View
-from adsum.gossip.claims import Address, Profile
+from adsum.gossip.claims import Profile
 from adsum.gossip.effects import MemberChanged
-from adsum.gossip.evidence import Cause, Evidence
+from adsum.gossip.evidence import ChangeCause, Evidence
 from adsum.gossip.order import Departure, Rank, Standing
 from adsum.now import SECOND, Now
 
@@ -31,14 +32,14 @@ def service(name: str) -> bytes:
 
 
 def check(name: str) -> bytes:
-    return records.encode_check(_check(name, Status.CRITICAL))
+    return records.encode_check(_check(name, CheckStatus.CRITICAL))
 
 
-def state(number: int, status: Status) -> bytes:
+def state(number: int, status: CheckStatus) -> bytes:
     return records.encode_state(number, _check("any", status))
 
 
-def _check(name: str, status: Status) -> Check:
+def _check(name: str, status: CheckStatus) -> Check:
     return Check(check_id=f"service:{name}", name=name, status=status, service_id=name, service_name=name)
 
 
@@ -48,8 +49,8 @@ class Stage:
     def __init__(self) -> None:
         self.view = View(NOW, tag=1)
         presence = Presence(self.view, "00000000-0000-0000-0000-000000000001", "dc1")
-        presence.changed(NOW, MemberChanged(OWNER, None, ALIVE, Evidence(Cause.JOINED)))
-        self._mirror = Mirror(self.view, presence)
+        presence.changed(NOW, MemberChanged(OWNER, None, ALIVE, Evidence(ChangeCause.JOINED)))
+        self._mirror = RemoteCatalogView(self.view, presence)
         self._state: OwnerState | None = None
 
     def hear(self, values: Values, *, generation: int = 1) -> None:
@@ -63,7 +64,7 @@ class Stage:
         self._mirror.changed(NOW, OWNER.short, self._state, after)
         self._state = after
 
-    def shown(self) -> dict[str, list[Status]]:
+    def shown(self) -> dict[str, list[CheckStatus]]:
         host = self.view.node(OWNER.name)
         assert host is not None
         instances = {key: host.instances.get(key) for key in ("web", "api", "db")}
@@ -89,24 +90,24 @@ def test_a_life_that_numbers_its_checks_anew_keeps_the_state_of_each() -> None:
         {
             1: service("web"),
             2: check("web"),
-            3: state(2, Status.PASSING),
+            3: state(2, CheckStatus.PASSING),
             4: service("api"),
             5: check("api"),
-            6: state(5, Status.CRITICAL),
+            6: state(5, CheckStatus.CRITICAL),
         }
     )
     stage.hear(
         {
             1: service("api"),
             2: check("api"),
-            3: state(2, Status.CRITICAL),
+            3: state(2, CheckStatus.CRITICAL),
             4: service("web"),
             5: check("web"),
-            6: state(5, Status.PASSING),
+            6: state(5, CheckStatus.PASSING),
         },
         generation=2,
     )
-    assert stage.shown() == {"web": [Status.PASSING], "api": [Status.CRITICAL]}
+    assert stage.shown() == {"web": [CheckStatus.PASSING], "api": [CheckStatus.CRITICAL]}
 
 
 def test_while_two_items_carry_one_service_the_end_of_either_leaves_it() -> None:
@@ -118,43 +119,43 @@ def test_while_two_items_carry_one_service_the_end_of_either_leaves_it() -> None
 
 def test_a_check_is_shown_with_its_service_also_when_that_was_away_for_a_moment() -> None:
     stage = Stage()
-    checked = {2: check("web"), 3: state(2, Status.WARNING)}
+    checked = {2: check("web"), 3: state(2, CheckStatus.WARNING)}
     stage.hear({1: service("web"), **checked})
     stage.hear(checked)
     stage.hear({1: service("web"), **checked})
-    assert stage.shown() == {"web": [Status.WARNING]}
+    assert stage.shown() == {"web": [CheckStatus.WARNING]}
 
 
 def test_a_check_without_its_state_is_not_shown() -> None:
     stage = Stage()
-    stage.hear({1: service("web"), 2: check("web"), 3: state(2, Status.PASSING)})
+    stage.hear({1: service("web"), 2: check("web"), 3: state(2, CheckStatus.PASSING)})
     stage.hear({1: service("web"), 2: check("web")})
     assert stage.shown() == {"web": []}
 
 
 def test_what_stays_moves_no_index() -> None:
     stage = Stage()
-    stage.hear({1: service("web"), 2: check("web"), 3: state(2, Status.PASSING)})
+    stage.hear({1: service("web"), 2: check("web"), 3: state(2, CheckStatus.PASSING)})
     index = stage.view.index
-    stage.hear({4: state(7, Status.PASSING), 5: service("web"), 7: check("web")}, generation=2)
+    stage.hear({4: state(7, CheckStatus.PASSING), 5: service("web"), 7: check("web")}, generation=2)
     assert stage.view.index == index
 
 
 LIFE = st.tuples(
     st.permutations(range(1, 10)),
     st.lists(st.sampled_from(("web", "api", "db")), unique=True),
-    st.sampled_from((Status.PASSING, Status.CRITICAL)),
+    st.sampled_from((CheckStatus.PASSING, CheckStatus.CRITICAL)),
     st.booleans(),
 )
 
 
 @given(st.lists(LIFE, min_size=1, max_size=6))
 def test_after_any_lives_all_that_the_last_one_has_is_shown(
-    lives: list[tuple[list[int], list[str], Status, bool]],
+    lives: list[tuple[list[int], list[str], CheckStatus, bool]],
 ) -> None:
     stage, generation = Stage(), 1
     names: list[str] = []
-    status = Status.PASSING
+    status = CheckStatus.PASSING
     for numbers, names, status, is_new_life in lives:
         generation += is_new_life
         values: Values = {}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from adsum.address import Address
 from adsum.agent import saved_catalog
 from adsum.agent.saved_catalog import (
     OWNERS_A_SLICE,
@@ -17,9 +18,9 @@ from adsum.agent.saved_catalog import (
 from adsum.catalog.replication.deltas import Delta
 from adsum.catalog.replication.items import Item, term
 from adsum.catalog.replication.state import OwnerState, applied
-from adsum.catalog.saved import Damaged, sealed
+from adsum.catalog.saved import DamagedFile, sealed
 from adsum.effects import WriteFile
-from adsum.gossip.claims import Address, Profile
+from adsum.gossip.claims import Profile
 from adsum.now import MILLISECOND, Now
 
 WALL_MS = 1_800_000_000_000
@@ -102,7 +103,7 @@ def test_an_agent_that_knows_nobody_leaves_no_file() -> None:
 
 @pytest.mark.parametrize("damage", [b"", b"adsum1\n", b"adsum1\n" + bytes(40)])
 def test_a_damaged_file_is_known_as_such(damage: bytes) -> None:
-    with pytest.raises(Damaged):
+    with pytest.raises(DamagedFile):
         saved_catalog.decode(damage)
 
 

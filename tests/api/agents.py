@@ -15,26 +15,28 @@ from random import Random
 import msgspec
 import trio
 
+from adsum.address import Address
 from adsum.agent import tags
-from adsum.agent.cluster_state import Roll
-from adsum.agent.commands import Command, Datagram, RegisterService, ReportTtl
-from adsum.agent.core import Core
-from adsum.agent.settings import Settings
+from adsum.agent.cluster_state import ClusterState
+from adsum.agent.commands import Command, CommandRefused, Datagram, RegisterService, ReportTtl
+from adsum.agent.core import AgentCore
+from adsum.agent.effects import Effect
+from adsum.agent.settings import AgentSettings
 from adsum.api.answers import EVERYWHERE
-from adsum.api.api_types import Refused
 from adsum.api.endpoints import Endpoints
 from adsum.api.rendering import ApiCounters
-from adsum.catalog.definitions import CheckDefinition, ServiceDefinition, Status
+from adsum.catalog.definitions import CheckDefinition, CheckStatus, ServiceDefinition
+from adsum.catalog.effects import Notify
 from adsum.catalog.model import Node, Service
-from adsum.catalog.own_services import Local
+from adsum.catalog.own_services import OwnServices
 from adsum.catalog.saved import Saved
 from adsum.catalog.view import View
 from adsum.config.config import Config
 from adsum.config.errors import ConfigErrors
-from adsum.effects import Effect, Notify, Reply
+from adsum.effects import Reply
 from adsum.gossip import claims, wire
 from adsum.gossip import core as gossip_core
-from adsum.gossip.claims import Address, Alive, Profile, alive
+from adsum.gossip.claims import Alive, Profile, alive
 from adsum.gossip.commands import SyncFailed
 from adsum.gossip.coordinates import Coordinate
 from adsum.gossip.effects import (
@@ -46,7 +48,7 @@ from adsum.gossip.effects import (
     SyncPart,
 )
 from adsum.gossip.rtt import Path
-from adsum.gossip.settings import GossipSettings, Identity
+from adsum.gossip.settings import GossipSettings, MemberIdentity
 from adsum.http.request import Headers, Request
 from adsum.http.response import Response
 from adsum.http.router import HttpRules, Router
@@ -56,12 +58,13 @@ from adsum.net import keyring
 from adsum.net.calls import NotSent
 from adsum.now import SECOND, Now
 from adsum.observe.exposition import Exposition
-from adsum.peers.keyrings import Asks, Keyrings
+from adsum.peers.keyrings import AsksMembers, Keyrings
 from adsum.peers.outputs import Outputs
-from adsum.peers.owner_forwarding import Owners
-from adsum.peers.peer_handlers import OwnAnswers
-from adsum.peers.peer_rpc import Colleagues
+from adsum.peers.owner_forwarding import OwnerForwarding
+from adsum.peers.peer_handlers import PeerHandlers
+from adsum.peers.peer_rpc import PeerRpc
 from adsum.process.cluster_rim import own_profile
+from adsum.process.translate import dns_settings
 from adsum.process.watches import Watches
 from adsum.storage.memory import MemoryDisk
 from adsum.testing.introducing import introduce
@@ -94,6 +97,7 @@ class Calls:
 class FakeAgent:
     def __init__(self, config: Config = CONFIG, node: Node = NODE) -> None:
         self.config = config
+        self.dns_settings = dns_settings(config)
         self.watches = Watches()
         self.has_left = False
         self.unsaved_files = 0
@@ -101,35 +105,35 @@ class FakeAgent:
         self.dial_error = ""  # why nobody lets this agent join
         self.reloads: list[tuple[list[str], list[str]] | ConfigErrors] = []
         self.wall_ms = 1_800_000_000_000
-        settings = Settings(node=node, is_persistent=False)
-        self.core = Core(self.now(), settings, Random(0))
+        settings = AgentSettings(node=node, is_persistent=False)
+        self.core = AgentCore(self.now(), settings, Random(0))
         self._perform(self.core.start(self.now(), Saved()))
-        identity = Identity(own_profile(config, node), generation=1)
-        gossip = gossip_core.Core(self.now(), GossipSettings(), identity, Random(0))
-        roll = Roll(self.now(), gossip, self.core.published, node, Random(0))
+        identity = MemberIdentity(own_profile(config, node), generation=1)
+        gossip = gossip_core.GossipCore(self.now(), GossipSettings(), identity, Random(0))
+        cluster = ClusterState(self.now(), gossip, self.core.published, node, Random(0))
         self.keyring = keyring.load(MemoryDisk(), config.encrypt or None)
-        self.colleagues: Asks = Colleagues(gossip.commons.roster, Random(0))
-        self.keyrings = Keyrings(self.keyring, gossip, self.colleagues, seals_outgoing=True)
-        mine = OwnAnswers(roll, self.core.published, self.core.own, self.submit, self.now)
+        self.peer_rpc: AsksMembers = PeerRpc(gossip.shared.roster, Random(0))
+        self.keyrings = Keyrings(self.keyring, gossip, self.peer_rpc, seals_outgoing=True)
+        mine = PeerHandlers(cluster, self.core.published, self.core.own, self.submit, self.now)
         self.calls = Calls()
-        self.owners = Owners(roll, self.core.view, mine, self.calls, self.watches, self.submit)
+        self.owners = OwnerForwarding(cluster, self.core.view, mine, self.calls, self.watches, self.submit)
         self.outputs = Outputs(self.core.view, self.owners)
         self.journal = Journal(None, identity.profile, self._name_of, self.wall_ms)
         self.journal._start = None  # it has said so
-        self._perform(self.core.call_roll(self.now(), roll))
+        self._perform(self.core.start_gossip(self.now(), cluster))
 
     @property
     def view(self) -> View:
         return self.core.view
 
     @property
-    def own(self) -> Local:
+    def own(self) -> OwnServices:
         return self.core.own
 
     @property
-    def roll(self) -> Roll:
-        assert self.core.roll is not None
-        return self.core.roll
+    def cluster(self) -> ClusterState:
+        assert self.core.cluster is not None
+        return self.core.cluster
 
     def now(self) -> Now:
         self.wall_ms += 1
@@ -149,7 +153,7 @@ class FakeAgent:
             effects += self._perform(self.core.receive(self.now(), failed))
         for effect in effects:
             if isinstance(effect, Reply) and effect.refusal is not None:
-                raise Refused(effect.refusal)
+                raise CommandRefused(effect.refusal)
 
     async def reload(self) -> tuple[list[str], list[str]]:
         outcome = self.reloads.pop(0)
@@ -180,7 +184,8 @@ class FakeAgent:
         )
         node_id = hashlib.blake2b(name.encode(), digest_size=16).digest()
         port = 8301  # or the next one that no other member has
-        while (holder := self.roll.gossip.commons.roster.by_address.get(Address(address, port))) is not None:
+        by_address = self.cluster.gossip.shared.roster.by_address
+        while (holder := by_address.get(Address(address, port))) is not None:
             if holder.profile.node_id == node_id:
                 break
             port += 1
@@ -190,21 +195,21 @@ class FakeAgent:
 
     def place(self, name: str, x_s: float) -> None:
         """So far from this agent, which is measured too, on a straight line."""
-        commons = self.roll.gossip.commons
-        commons.vivaldi.here = Coordinate(error=0.1)
-        member = commons.roster.by_name_of(name)
+        shared = self.cluster.gossip.shared
+        shared.vivaldi.here = Coordinate(error=0.1)
+        member = shared.roster.by_name_of(name)
         assert member is not None
         member.path = Path()
         member.path.coordinate = Coordinate(vector=(x_s, *[0.0] * 7), error=0.1)
 
     def judge(self, sender: Alive, verdict: bytes) -> None:
         """In a datagram, whose verdicts are believed; those of an exchange are only grounds to ask."""
-        message = wire.header(sender.subject, 1) + wire.encode(wire.Kind.GOSSIP, claims=[verdict])
+        message = wire.header(sender.subject, 1) + wire.encode(wire.PacketKind.GOSSIP, claims=[verdict])
         self.hear_datagram(Datagram(sender.profile.address, message, is_authentic=True))
 
     def fail(self, subject: Alive, accuser: Alive) -> None:
         accusation = claims.suspect(subject.subject, 1, 0, (accuser.subject,))
-        self.judge(accuser, claims.dead(accusation, claims.Cause.SILENT).encoded)
+        self.judge(accuser, claims.dead(accusation, claims.DeathCause.SILENT).encoded)
 
     def hear(self, alive_claim: bytes, verdict: bytes = b"") -> list[Effect]:
         """In an exchange of rosters: what a member says of itself, and what others say of it."""
@@ -233,7 +238,7 @@ class FakeAgent:
         """On the node of a member, as its own agent would say."""
         self.view.put_service(self.now(), node, Service(service_id=service_id, name=name))
 
-    def report(self, check_id: str, status: Status, output: str = "") -> None:
+    def report(self, check_id: str, status: CheckStatus, output: str = "") -> None:
         self.obey(ReportTtl(check_id, status, output))
 
     def _perform(self, effects: list[Effect]) -> list[Effect]:
@@ -245,10 +250,10 @@ class FakeAgent:
         return effects
 
     def _name_of(self, short: bytes) -> str:
-        commons = self.roll.gossip.commons
-        if short == commons.me.short:
-            return commons.me.profile.name
-        member = commons.roster.by_short.get(short)
+        shared = self.cluster.gossip.shared
+        if short == shared.me.short:
+            return shared.me.profile.name
+        member = shared.roster.by_short.get(short)
         return member.profile.name if member is not None else ""
 
 

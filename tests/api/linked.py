@@ -10,16 +10,17 @@ from dataclasses import replace
 
 import trio
 
-from adsum.agent.commands import Command, Datagram, MemberAnswered, MemberAsked
+from adsum.address import Address
+from adsum.agent.commands import Command, CommandRefused, Datagram, MemberAnswered, MemberAsked
+from adsum.agent.effects import Effect
 from adsum.agent.presence import uuid_text
-from adsum.api.api_types import Refused
 from adsum.catalog.model import Node
-from adsum.effects import AnswerMember, AskMember, Effect, Refusal, Reply
+from adsum.effects import AnswerMember, AskMember, Refusal, Reply
 from adsum.gossip import claims
-from adsum.gossip.claims import Address, Alive, alive
+from adsum.gossip.claims import Alive, alive
 from adsum.gossip.effects import Send
 from adsum.net.calls import NotSent, Unanswered
-from adsum.net.introduction import Identity, Peer
+from adsum.net.introduction import Peer, PeerIdentity
 from adsum.now import MILLISECOND, Now
 from adsum.peers import peer_handlers
 from tests.api.agents import CONFIG, Asker, FakeAgent
@@ -92,7 +93,7 @@ class LinkedAgent(FakeAgent):
 
     @property
     def introduction(self) -> Alive:
-        me = self.roll.gossip.commons.me
+        me = self.cluster.gossip.shared.me
         return alive(me.profile, me.generation, me.incarnation)
 
     def now(self) -> Now:
@@ -111,7 +112,7 @@ class LinkedAgent(FakeAgent):
         await replied.wait()
         refusal = self._refusals.pop(request)
         if refusal is not None:
-            raise Refused(refusal)
+            raise CommandRefused(refusal)
 
     def answer(self, sender: bytes, method: str, body: bytes) -> bytes:
         self._tickets += 1
@@ -139,7 +140,7 @@ class LinkedAgent(FakeAgent):
     def _ask(self, asked: AskMember) -> None:
         body = None
         if asked.to is not None and self.network.is_heard(self.address, asked.to):
-            short = self.roll.gossip.commons.me.short
+            short = self.cluster.gossip.shared.me.short
             body = self.network.agents[asked.to].answer(short, asked.method, asked.body)
         self._perform(self.core.receive(self.now(), MemberAnswered(asked.ticket, body)))
 
@@ -152,7 +153,7 @@ class LinkedAgent(FakeAgent):
         if method in network.silent:
             await trio.sleep(timeout_s)
             raise Unanswered("no answer came in time")
-        identity = Identity(self.roll.gossip.commons.me.profile.node_id)
+        identity = PeerIdentity(self.cluster.gossip.shared.me.profile.node_id)
         caller = Peer(self.address, identity, 1, is_authenticated=True)
         return await network.agents[to].handlers[method](caller, body)
 
@@ -177,14 +178,14 @@ class Three:
         one, other = [each for each in self.all if each is not dead]
         for observer, accuser in ((one, other), (other, one)):
             accusation = claims.suspect(dead.introduction.subject, 1, 0, (accuser.introduction.subject,))
-            observer.judge(accuser.introduction, claims.dead(accusation, claims.Cause.REFUSED).encoded)
+            observer.judge(accuser.introduction, claims.dead(accusation, claims.DeathCause.REFUSED).encoded)
 
 
 async def formed(nursery: trio.Nursery) -> Three:
     """They have had their first exchange."""
     three = Three(Network())
     nursery.start_soon(three.network.run)
-    await until(lambda: all(each.roll.sharing.replication.agreed_ns is not None for each in three.all))
+    await until(lambda: all(each.cluster.sharing.replication.agreed_ns is not None for each in three.all))
     return three
 
 

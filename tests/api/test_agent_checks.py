@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from adsum.catalog.definitions import Status
+from adsum.catalog.definitions import CheckStatus
 from tests.api.agents import Asker, header, refused
 
 REGISTER = "/v1/agent/check/register"
@@ -46,9 +46,10 @@ async def test_checks_of_a_service_carry_its_name_and_tags(asker: Asker) -> None
 
 
 @pytest.mark.parametrize(
-    ("verb", "status"), [("pass", Status.PASSING), ("warn", Status.WARNING), ("fail", Status.CRITICAL)]
+    ("verb", "status"),
+    [("pass", CheckStatus.PASSING), ("warn", CheckStatus.WARNING), ("fail", CheckStatus.CRITICAL)],
 )
-async def test_reports_set_status_and_note(asker: Asker, verb: str, status: Status) -> None:
+async def test_reports_set_status_and_note(asker: Asker, verb: str, status: CheckStatus) -> None:
     response = await asker.put(f"/v1/agent/check/{verb}/mem/1?note=so+so")
     assert (response.status, response.body.plain) == (200, b"")
     check = asker.agent.own.checks["mem/1"]
@@ -60,7 +61,7 @@ async def test_update_sets_both_from_a_body_in_any_case(asker: Asker) -> None:
     response = await asker.put("/v1/agent/check/update/mem%2F1", {"status": "warning", "OUTPUT": "o"})
     assert (response.status, response.body.plain) == (200, b"")
     check = asker.agent.own.checks["mem/1"]
-    assert (check.status, check.output) == (Status.WARNING, "o")
+    assert (check.status, check.output) == (CheckStatus.WARNING, "o")
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from adsum.agent.commands import RegisterCheck, SetNodeMaintenance, SetServiceMaintenance
-from adsum.catalog.definitions import CheckDefinition, Status
+from adsum.catalog.definitions import CheckDefinition, CheckStatus
 from adsum.now import SECOND
 from tests.api.agents import Asker, decoded, header, refused
 
@@ -44,7 +44,7 @@ async def test_entry_is_consul_s_field_for_field(asker: Asker) -> None:
 
 @pytest.mark.parametrize(("status", "code"), [("passing", 200), ("warning", 429), ("critical", 503)])
 async def test_status_code_is_the_verdict(asker: Asker, status: str, code: int) -> None:
-    asker.agent.report("service:web1", Status(status))
+    asker.agent.report("service:web1", CheckStatus(status))
     for target in (BY_ID + "web1", BY_NAME + "web"):
         assert await verdict(asker, target) == (code, status, status.encode())
 
@@ -59,13 +59,13 @@ async def test_worst_of_the_instances_of_a_name_counts(asker: Asker) -> None:
 
 
 async def test_node_s_own_checks_count_for_every_service(asker: Asker) -> None:
-    check = CheckDefinition(check_id="mem", name="mem", ttl_ns=SECOND, status=Status.WARNING)
+    check = CheckDefinition(check_id="mem", name="mem", ttl_ns=SECOND, status=CheckStatus.WARNING)
     asker.agent.obey(RegisterCheck(check))
     assert await verdict(asker, BY_ID + "web1") == (429, "warning", b"warning")
 
 
 async def test_maintenance_comes_before_all(asker: Asker) -> None:
-    asker.agent.report("service:web1", Status.CRITICAL)
+    asker.agent.report("service:web1", CheckStatus.CRITICAL)
     asker.agent.obey(SetServiceMaintenance("web1", is_enabled=True))
     assert await verdict(asker, BY_ID + "web1") == (503, "maintenance", b"maintenance")
     asker.agent.obey(SetServiceMaintenance("web1", is_enabled=False))

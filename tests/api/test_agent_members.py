@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import pytest
 
+from adsum.address import Address
 from adsum.agent.presence import uuid_text
 from adsum.gossip import claims
 from adsum.gossip.order import Departure
@@ -119,7 +120,7 @@ async def test_suspects_are_alive_and_others_have_consul_s_numbers(asker: Asker)
 
 
 async def test_a_member_without_a_sensible_description_is_listed_all_the_same(asker: Asker) -> None:
-    profile = claims.Profile(b"0123456789abcdef", "odd", claims.Address("10.0.0.9", 8301), b"\xff")
+    profile = claims.Profile(b"0123456789abcdef", "odd", Address("10.0.0.9", 8301), b"\xff")
     asker.agent.hear(claims.alive(profile, 1, 0).encoded)
     odd = (await members(asker))[1]
     tags = odd["Tags"]

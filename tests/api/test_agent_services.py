@@ -6,7 +6,7 @@ import pytest
 import trio
 import trio.testing
 
-from adsum.catalog.definitions import Status
+from adsum.catalog.definitions import CheckStatus
 from adsum.config.config import Config
 from adsum.http.response import Response
 from tests.api.agents import Asker, FakeAgent, decoded, header, refused
@@ -94,9 +94,9 @@ async def test_given_tagged_address_wins_over_its_family_s(asker: Asker) -> None
 
 async def test_registering_again_keeps_what_checks_say_and_the_checks_it_does_not_name(asker: Asker) -> None:
     await registered(asker, WEB)
-    asker.agent.report("service:web1", Status.PASSING, "fine")
+    asker.agent.report("service:web1", CheckStatus.PASSING, "fine")
     await registered(asker, WEB)
-    assert asker.agent.own.checks["service:web1"].status is Status.PASSING
+    assert asker.agent.own.checks["service:web1"].status is CheckStatus.PASSING
     await registered(asker, {**WEB, "Check": None})
     assert "service:web1" in asker.agent.own.checks
 
@@ -181,7 +181,7 @@ async def test_maintenance_is_a_critical_check(asker: Asker) -> None:
     response = await asker.put("/v1/agent/service/maintenance/web1?enable=True&reason=why")
     assert (response.status, response.body.plain) == (200, b"")
     check = asker.agent.own.checks["_service_maintenance:web1"]
-    assert (check.status, check.definition.notes) == (Status.CRITICAL, "why")
+    assert (check.status, check.definition.notes) == (CheckStatus.CRITICAL, "why")
     await asker.put("/v1/agent/service/maintenance/web1?enable=0")
     assert "_service_maintenance:web1" not in asker.agent.own.checks
 

@@ -10,7 +10,7 @@ import trio.testing
 
 from adsum.agent.commands import DeregisterService
 from adsum.api.blocking import FAILED_META
-from adsum.catalog.definitions import Status
+from adsum.catalog.definitions import CheckStatus
 from adsum.http.request import Request
 from adsum.http.response import Response
 from tests.api.agents import CONFIG, Asker, FakeAgent, header, index_of, refused
@@ -56,7 +56,7 @@ async def test_change_of_the_service_wakes_with_a_higher_index(
     async with trio.open_nursery() as nursery:
         waiter = await waiting(asker, nursery, f"{WEB}?index={before}&wait=60s")
         assert waiter.response is None
-        asker.agent.report("service:web1", Status.CRITICAL)
+        asker.agent.report("service:web1", CheckStatus.CRITICAL)
     assert waiter.response is not None
     assert index_of(waiter.response) > before
     assert waiter.took_s < 1
@@ -69,7 +69,7 @@ async def test_other_services_wake_nobody_and_the_timeout_keeps_the_index(
     before = index_of(await asker.ask(WEB))
     async with trio.open_nursery() as nursery:
         waiter = await waiting(asker, nursery, f"{WEB}?index={before}&wait=60s")
-        asker.agent.report("service:db1", Status.CRITICAL)
+        asker.agent.report("service:db1", CheckStatus.CRITICAL)
         asker.agent.put_service("db2", "db")
     assert waiter.response is not None
     assert index_of(waiter.response) == before
@@ -84,7 +84,7 @@ async def test_change_that_this_query_does_not_show_wakes_nobody(
     before = index_of(await asker.ask(target))
     async with trio.open_nursery() as nursery:
         waiter = await waiting(asker, nursery, f"{target}&index={before}&wait=10s")
-        asker.agent.report("service:web2", Status.WARNING)
+        asker.agent.report("service:web2", CheckStatus.WARNING)
     assert waiter.response is not None
     assert index_of(waiter.response) == before
     assert waiter.took_s >= 10
@@ -127,7 +127,7 @@ async def test_foreign_index_is_answered_when_something_changes(
     current = index_of(await asker.ask(WEB))
     async with trio.open_nursery() as nursery:
         waiter = await waiting(asker, nursery, f"{WEB}?index={current + 2**40}&wait=60s")
-        asker.agent.report("service:web1", Status.WARNING)
+        asker.agent.report("service:web1", CheckStatus.WARNING)
     assert waiter.response is not None
     assert waiter.took_s < 1
     assert current < index_of(waiter.response) < current + 2**40
@@ -176,11 +176,11 @@ async def test_watchers_of_every_check_are_woken_at_most_fifty_times_a_second(
     await trio.sleep(1)
     async with trio.open_nursery() as nursery:
         first = await waiting(asker, nursery, f"{target}?index={before}&wait=60s")
-        asker.agent.report("service:web1", Status.CRITICAL)
+        asker.agent.report("service:web1", CheckStatus.CRITICAL)
         await trio.testing.wait_all_tasks_blocked()
         assert first.response is not None, "after a quiet time the first change is told at once"
         again = await waiting(asker, nursery, f"{target}?index={index_of(first.response)}&wait=60s")
-        for status in (Status.PASSING, Status.WARNING, Status.PASSING):
+        for status in (CheckStatus.PASSING, CheckStatus.WARNING, CheckStatus.PASSING):
             asker.agent.report("service:web1", status)
         assert again.response is None
     assert again.took_s >= 0.020
@@ -199,7 +199,7 @@ async def test_crowd_of_waiters_shares_one_rendering(
             nursery.start_soon(waiter.run)
         await trio.testing.wait_all_tasks_blocked()
         assert asker.counters.blocking_open == 200
-        asker.agent.report("service:web1", Status.CRITICAL)
+        asker.agent.report("service:web1", CheckStatus.CRITICAL)
     assert len({id(waiter.response) for waiter in waiters}) == 1
     assert asker.counters.renderings == 2
     assert asker.counters.blocking_open == 0
@@ -226,7 +226,7 @@ async def test_waiting_query_survives_its_rendering_being_dropped(
         for n in range(10_000):
             await asker.ask(f"/v1/health/service/none{n}")
         assert asker.counters.renderings_dropped > 0
-        asker.agent.report("service:web1", Status.CRITICAL)
+        asker.agent.report("service:web1", CheckStatus.CRITICAL)
     assert waiter.response is not None
     assert index_of(waiter.response) > before
 
@@ -307,7 +307,7 @@ async def test_modes_of_consistency_share_a_rendering(asker: Asker) -> None:
 
 async def test_the_same_question_in_other_words_is_answered_as_things_are_now(asker: Asker) -> None:
     await asker.ask(WEB)
-    asker.agent.report("service:web1", Status.CRITICAL)
+    asker.agent.report("service:web1", CheckStatus.CRITICAL)
     assert b'"critical"' in (await asker.ask(f"{WEB}?stale")).body.plain
 
 
@@ -317,7 +317,7 @@ async def test_repeated_read_is_neither_parsed_nor_rendered_again(asker: Asker) 
     assert await asker.ask(WEB, begun=seen.append) is first
     assert seen[0]._query is None
     assert asker.counters.rendering_hits == 1
-    asker.agent.report("service:web1", Status.CRITICAL)
+    asker.agent.report("service:web1", CheckStatus.CRITICAL)
     assert await asker.ask(WEB) is not first
     assert asker.counters.renderings == 2
 
@@ -333,7 +333,7 @@ async def test_only_a_repeated_question_that_waits_for_nothing_says_how_to_answe
     assert [request.again is not None for request in asked] == [False, True] + [False] * 8
     again = asked[1].again
     assert again is not None
-    asker.agent.report("service:web1", Status.CRITICAL)
+    asker.agent.report("service:web1", CheckStatus.CRITICAL)
     response = again()
     assert response is not None
     assert b'"critical"' in response.body.plain

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from adsum.api.bodies import decode_json
-from adsum.http.router import Refusal
+from adsum.http.router import HttpRefusal
 
 
 @pytest.mark.parametrize(
@@ -44,7 +44,7 @@ from adsum.http.router import Refusal
     ],
 )
 def test_what_is_wrong_is_said_as_go_says_it(body: bytes, words: str) -> None:
-    with pytest.raises(Refusal) as refusal:
+    with pytest.raises(HttpRefusal) as refusal:
         decode_json(body)
     assert (refusal.value.status, refusal.value.sentence) == (400, f"Request decode failed: {words}")
 
@@ -67,7 +67,7 @@ def test_what_go_lets_pass_passes(body: bytes, value: object) -> None:
 
 def test_deep_nesting_is_refused_and_not_followed() -> None:
     for body in (b"[" * 100_000, b'{"a":' * 100_000, b"[" * 100_000 + b"]" * 100_000):
-        with pytest.raises(Refusal):
+        with pytest.raises(HttpRefusal):
             decode_json(body)
 
 
@@ -84,5 +84,5 @@ def test_what_json_writes_is_read(value: object, is_ascii: bool) -> None:
 
 @given(st.binary(max_size=40) | JSON.map(lambda value: msgspec.json.encode(str(value))[:-1]))
 def test_any_bytes_are_read_or_refused(body: bytes) -> None:
-    with suppress(Refusal):
+    with suppress(HttpRefusal):
         decode_json(body)

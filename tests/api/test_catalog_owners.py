@@ -8,10 +8,11 @@ import pytest
 import trio
 import trio.testing
 
+from adsum.address import Address
 from adsum.agent.saved_catalog import SavedCopy, SavedOwner
 from adsum.catalog.replication.deltas import push
 from adsum.catalog.replication.items import Item, term
-from adsum.gossip.claims import Address, Profile
+from adsum.gossip.claims import Profile
 from tests.api.agents import NODE_ID, Asker, FakeAgent, refused
 from tests.api.linked import Three, formed, has, until
 
@@ -61,7 +62,7 @@ async def test_every_owner_is_listed_with_what_is_known_of_it_and_since_when(
 async def test_owners_of_a_saved_copy_are_said_to_be_that() -> None:
     agent = FakeAgent()
     profile = Profile(b"\7" * 16, "m7", Address("10.0.0.7", 8301), b"")
-    agent.roll.restore(agent.now(), SavedCopy(agent.wall_ms, (SavedOwner(profile, ()),)))
+    agent.cluster.restore(agent.now(), SavedCopy(agent.wall_ms, (SavedOwner(profile, ()),)))
     row = (await owners(Asker(agent)))["m7"]
     assert (row["Source"], row["Complete"], row["ConfirmedMs"]) == ("saved copy", False, None)
 
@@ -71,7 +72,7 @@ async def test_an_owner_of_a_saved_copy_is_listed_with_what_is_served_of_it_and_
     profile = Profile(b"\7" * 16, "m7", Address("10.0.0.7", 8301), b"")
     item = Item(1, 1, b"x")
     spans = (push(profile.short, 9, 1, term(item), [item]),)
-    agent.roll.restore(agent.now(), SavedCopy(agent.wall_ms - 60_000, (SavedOwner(profile, spans),)))
+    agent.cluster.restore(agent.now(), SavedCopy(agent.wall_ms - 60_000, (SavedOwner(profile, spans),)))
     row = (await owners(Asker(agent)))["m7"]
     assert (row["Generation"], row["Version"], row["Items"], row["ConfirmedMs"]) == (9, 1, 1, None)
     assert row["Bytes"] > 0

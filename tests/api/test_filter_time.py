@@ -14,7 +14,7 @@ from adsum.api import filter_time
 from adsum.api.blocking import FAILED_META
 from adsum.api.filter_time import FilterTime, NoTimeLeft
 from adsum.api.rendering import ApiCounters
-from adsum.catalog.definitions import Status
+from adsum.catalog.definitions import CheckStatus
 from adsum.catalog.pattern import Pattern
 from adsum.http.request import ClientGone, Request
 from adsum.http.response import Response
@@ -262,7 +262,7 @@ async def test_answers_that_are_true_and_those_without_a_filter_are_given_all_th
     assert again() is first
     for target in (WEB, "/v1/catalog/nodes", f"{WEB}?filter=", "/v1/agent/services", "/v1/agent/checks"):
         assert (await starved.ask(target)).status == 200
-    starved.agent.report("service:web1", Status.CRITICAL)
+    starved.agent.report("service:web1", CheckStatus.CRITICAL)
     assert (await starved.ask(WEB)).status == 200
     assert again() is None
     assert trio.current_time() == began, "none of them waited"
@@ -278,7 +278,7 @@ async def test_an_answer_that_is_known_by_its_bytes_waits_for_time_once_it_is_no
         await asker.ask(ONE, begun=asked.append)
     again = asked[1].again
     assert again is not None
-    asker.agent.report("service:web1", Status.CRITICAL)
+    asker.agent.report("service:web1", CheckStatus.CRITICAL)
     assert again() is None
     response = await asker.ask(ONE)
     assert response.status == 200
@@ -354,7 +354,7 @@ async def test_who_was_woken_waits_for_time_in_place_of_being_refused(
         for target in indexes:
             nursery.start_soon(wait, target)
         await trio.testing.wait_all_tasks_blocked()
-        asker.agent.report("service:web1", Status.CRITICAL)
+        asker.agent.report("service:web1", CheckStatus.CRITICAL)
     for target in indexes:
         assert answers[target].status == 200
         assert index_of(answers[target]) > indexes[target]
@@ -375,7 +375,7 @@ async def test_whose_wait_ends_before_there_is_time_gets_the_answer_there_was(
     async with trio.open_nursery() as nursery:
         nursery.start_soon(wait)
         await trio.testing.wait_all_tasks_blocked()
-        starved.agent.report("service:web1", Status.CRITICAL)
+        starved.agent.report("service:web1", CheckStatus.CRITICAL)
     assert answers == [before]
     assert starved.counters.blocking_timed_out == 1
     assert trio.current_time() >= 10

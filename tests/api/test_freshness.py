@@ -6,10 +6,11 @@ import pytest
 import trio
 import trio.testing
 
+from adsum.address import Address
 from adsum.agent.cluster_state import NOBODY_TO_ASK
 from adsum.agent.saved_catalog import SavedCopy, SavedOwner
 from adsum.catalog.replication.confirming import NOT_COMPARED
-from adsum.gossip.claims import Address, Profile
+from adsum.gossip.claims import Profile
 from adsum.gossip.effects import RootHeard
 from adsum.now import HOUR, MILLISECOND
 from tests.api.agents import NODE, Asker, FakeAgent, header, index_of, refused
@@ -54,7 +55,7 @@ async def test_a_copy_that_others_seem_to_be_ahead_of_tells_for_how_long(
     for _ in range(5):
         await trio.sleep(0.2)
         heard = RootHeard(three.a.introduction.subject, b"otherwise")
-        three.c.roll.sharing.root_heard(three.c.now(), heard)
+        three.c.cluster.sharing.root_heard(three.c.now(), heard)
     after = await three.on_c.ask(WEB)
     assert int(header(after, "X-Consul-Lastcontact") or 0) == pytest.approx(800, abs=120)
     assert after.body is before.body, "another head needs no other body"
@@ -65,7 +66,7 @@ async def test_what_is_shown_because_nobody_can_be_heard_is_stale_in_every_answe
     three: Three, autojump_clock: trio.testing.MockClock
 ) -> None:
     three.network.cut_off.add(three.c.address)
-    await until(lambda: three.c.roll.staleness(three.c.now()) == "isolated", within_s=60)
+    await until(lambda: three.c.cluster.staleness(three.c.now()) == "isolated", within_s=60)
     await trio.sleep(3)
     assert await staleness(three.on_c) == {"isolated"}
     assert await age_ms(three.on_c) >= 2_500
@@ -110,7 +111,7 @@ async def test_a_saved_copy_is_as_old_as_it_is() -> None:
     now = agent.now()
     profile = Profile(b"\7" * 16, "m7", Address("10.0.0.7", 8301), b"")
     copy = SavedCopy(now.wall_ms - HOUR // MILLISECOND, (SavedOwner(profile, ()),))
-    agent.roll.restore(now, copy)
+    agent.cluster.restore(now, copy)
     asker = Asker(agent)
     assert await staleness(asker) == {"saved copy"}
     assert await age_ms(asker) == pytest.approx(HOUR // MILLISECOND, abs=1_000)
@@ -118,10 +119,10 @@ async def test_a_saved_copy_is_as_old_as_it_is() -> None:
 
 async def test_a_saved_copy_with_another_agent_of_this_one_s_name_does_not_take_its_node() -> None:
     agent = FakeAgent()
-    now, own = agent.now(), agent.roll.gossip.commons.me.profile
+    now, own = agent.now(), agent.cluster.gossip.shared.me.profile
     namesake = Profile(b"\7" * 16, own.name.upper(), Address("10.0.0.7", 8301), b"")
-    agent.roll.restore(now, SavedCopy(now.wall_ms, (SavedOwner(namesake, ()),)))
-    agent.roll.sharing.forget_saved(now)
+    agent.cluster.restore(now, SavedCopy(now.wall_ms, (SavedOwner(namesake, ()),)))
+    agent.cluster.sharing.forget_saved(now)
     (host,) = agent.view.nodes()
     assert (host.name, host.node.value.address) == (NODE.name, NODE.address)
 
@@ -146,7 +147,7 @@ async def test_consistent_answers_show_what_no_push_has_brought(
 async def test_every_consistent_answer_is_compared_anew(
     three: Three, autojump_clock: trio.testing.MockClock
 ) -> None:
-    tally = three.a.roll.sharing.replication.tally
+    tally = three.a.cluster.sharing.replication.tally
     before = tally.confirmations
     for _ in range(3):
         await three.on_a.ask(f"{WEB}?consistent")
@@ -169,6 +170,6 @@ async def test_a_saved_copy_alone_is_not_consistent() -> None:
     agent = FakeAgent()
     now = agent.now()
     profile = Profile(b"\7" * 16, "m7", Address("10.0.0.7", 8301), b"")
-    agent.roll.restore(now, SavedCopy(now.wall_ms, (SavedOwner(profile, ()),)))
+    agent.cluster.restore(now, SavedCopy(now.wall_ms, (SavedOwner(profile, ()),)))
     expected = (500, NOBODY_TO_ASK.format("saved copy"))
     assert refused(await Asker(agent).ask(f"{WEB}?consistent")) == expected

@@ -7,7 +7,7 @@ import trio
 import trio.testing
 
 from adsum.api import full_outputs
-from adsum.catalog.definitions import Status
+from adsum.catalog.definitions import CheckStatus
 from adsum.catalog.records import OUTPUT_BYTES_MAX
 from adsum.http.response import Response
 from adsum.peers import outputs as outputs_module
@@ -31,7 +31,7 @@ async def three(autojump_clock: trio.testing.MockClock, nursery: trio.Nursery) -
     three.b.put_service("web1", "web")
     await until(lambda: all(has(each, "b", "web1") for each in three.all))
     await trio.sleep(1)
-    three.b.report("service:web1", Status.CRITICAL, LONG)
+    three.b.report("service:web1", CheckStatus.CRITICAL, LONG)
     await trio.sleep(2)
     three.network.calls.clear()
     return three
@@ -88,11 +88,11 @@ async def test_what_came_is_kept_while_the_check_is_as_it_was_and_not_for_long(
     await full(three.on_a)
     await full(three.on_a)
     assert asked(three) == 1
-    three.b.report("service:web1", Status.WARNING, f"better; {LONG}")
+    three.b.report("service:web1", CheckStatus.WARNING, f"better; {LONG}")
     await trio.sleep(2)
     assert outputs(await full(three.on_a))["service:web1"] == f"better; {LONG}"
     assert asked(three) == 2
-    three.b.report("service:web1", Status.WARNING, f"better; {LONG} and more")
+    three.b.report("service:web1", CheckStatus.WARNING, f"better; {LONG} and more")
     await trio.sleep(KEPT_S + 0.1)
     assert outputs(await full(three.on_a))["service:web1"] == f"better; {LONG} and more"
     assert asked(three) == 3
@@ -152,7 +152,7 @@ async def test_a_blocking_query_waits_as_ever_and_then_tells_all(
         nursery.start_soon(wait)
         await trio.sleep(1)
         assert told == []
-        three.b.report("service:web1", Status.WARNING, f"better; {LONG}")
+        three.b.report("service:web1", CheckStatus.WARNING, f"better; {LONG}")
     assert outputs(told[0])["service:web1"] == f"better; {LONG}"
 
 
@@ -181,7 +181,7 @@ async def test_kept_outputs_take_a_bounded_room(
         three.b.put_service(f"many{number}", "many")
     await trio.sleep(3)
     for number in range(10):
-        three.b.report(f"service:many{number}", Status.WARNING, LONG)
+        three.b.report(f"service:many{number}", CheckStatus.WARNING, LONG)
     await trio.sleep(5)
     told = outputs(await full(three.on_a, "/v1/health/service/many"))
     assert len(three.a.outputs._kept) <= 3

@@ -6,7 +6,7 @@ import msgspec
 import pytest
 
 from adsum.agent.commands import RegisterCheck, SetNodeMaintenance
-from adsum.catalog.definitions import CheckDefinition, ServiceAddress, Status, Weights
+from adsum.catalog.definitions import CheckDefinition, CheckStatus, ServiceAddress, Weights
 from adsum.now import SECOND
 from tests.api.agents import NODE_ID, Asker, decoded, index_of, refused
 
@@ -114,7 +114,7 @@ async def test_passing_asks_for_every_check_the_node_s_too(asker: Asker) -> None
     assert await ids(asker, "/v1/health/service/web?passing") == ["web1"]
     assert await ids(asker, "/v1/health/service/web?passing=1") == ["web1"]
     assert await ids(asker, "/v1/health/service/web?passing=false") == ["web1", "web2"]
-    check = CheckDefinition(check_id="mem", name="mem", ttl_ns=SECOND, status=Status.WARNING)
+    check = CheckDefinition(check_id="mem", name="mem", ttl_ns=SECOND, status=CheckStatus.WARNING)
     asker.agent.obey(RegisterCheck(check))
     assert await ids(asker, "/v1/health/service/web?passing") == []
 
@@ -158,7 +158,7 @@ async def test_checks_of_a_node_and_in_any_state_are_ordered_by_id(asker: Asker)
 async def test_state_chooses_by_status(asker: Asker) -> None:
     assert await ids(asker, "/v1/health/state/critical") == ["service:db1"]
     assert await ids(asker, "/v1/health/state/passing") == ["serfHealth", "service:web1"]
-    asker.agent.report("service:db1", Status.WARNING)
+    asker.agent.report("service:db1", CheckStatus.WARNING)
     assert await ids(asker, "/v1/health/state/critical") == []
     assert await ids(asker, "/v1/health/state/warning") == ["service:db1"]
 

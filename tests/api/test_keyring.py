@@ -8,7 +8,7 @@ from dataclasses import replace
 import cbor2
 import pytest
 
-from adsum.gossip.claims import Address
+from adsum.address import Address
 from adsum.net.calls import Declined
 from tests.api.agents import CONFIG, Asker, FakeAgent, refused
 
@@ -36,7 +36,7 @@ class Elsewhere:
 
 def beside(asker: Asker, other: Elsewhere) -> None:
     asker.agent.meet("web", "10.0.0.7")
-    asker.agent.keyrings._colleagues = other
+    asker.agent.keyrings._peer_rpc = other
 
 
 async def change(asker: Asker, method: str, key: str) -> tuple[int, str]:

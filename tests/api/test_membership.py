@@ -9,9 +9,10 @@ from uuid import UUID
 import pytest
 import trio
 
+from adsum.address import Address
 from adsum.agent.commands import Datagram
 from adsum.gossip import claims, evidence, wire
-from adsum.gossip.claims import Address, Alive, Cause, Profile
+from adsum.gossip.claims import Alive, DeathCause, Profile
 from adsum.gossip.commands import ForceLeave
 from adsum.gossip.effects import IsolationChanged, MemberChanged, Send
 from adsum.gossip.rtt import Path
@@ -55,7 +56,7 @@ def accuse(asker: Asker, subject: Alive, *accusers: Alive) -> claims.Suspect:
 
 def gossip(asker: Asker, sender: Alive, claim: bytes) -> None:
     """In a datagram, whose verdicts are believed; those of an exchange are only grounds to ask."""
-    message = wire.header(sender.subject, 1) + wire.encode(wire.Kind.GOSSIP, claims=[claim])
+    message = wire.header(sender.subject, 1) + wire.encode(wire.PacketKind.GOSSIP, claims=[claim])
     asker.agent.hear_datagram(Datagram(sender.profile.address, message, is_authentic=True))
 
 
@@ -127,7 +128,7 @@ async def test_a_path_is_shown_as_far_as_it_is_known(asker: Asker) -> None:
     path = Path()
     path.last_rtts_s, path.is_direct_ok = (0.004, 0.002, 0.0035), False
     path.heard_ns = asker.agent.now().monotonic_ns - 90 * SECOND
-    known = asker.agent.roll.gossip.commons.roster.by_name_of("n2")
+    known = asker.agent.cluster.gossip.shared.roster.by_name_of("n2")
     assert known is not None
     known.path = path
     row = await member(asker, "n2")
@@ -138,7 +139,7 @@ async def test_a_path_is_shown_as_far_as_it_is_known(asker: Asker) -> None:
 
 async def test_an_announced_restart_counts_down(asker: Asker) -> None:
     asker.agent.meet("n2")
-    known = asker.agent.roll.gossip.commons.roster.by_name_of("n2")
+    known = asker.agent.cluster.gossip.shared.roster.by_name_of("n2")
     assert known is not None
     known.restarting_until_ns = asker.agent.now().monotonic_ns + 5_000 * MILLISECOND
     left_ms = (await member(asker, "n2"))["RestartingForMS"]
@@ -279,7 +280,7 @@ async def test_a_failed_member_is_explained_by_its_verdict(asker: Asker) -> None
     n2, n3 = asker.agent.meet("n2"), asker.agent.meet("n3", "127.0.0.3")
     accusation = claims.suspect(n3.subject, 1, 0, (n2.subject,), refusers=(n2.subject,), legs=7)
     gossip(asker, n2, accusation.encoded)
-    gossip(asker, n2, claims.dead(accusation, Cause.REFUSED).encoded)
+    gossip(asker, n2, claims.dead(accusation, DeathCause.REFUSED).encoded)
     asker.agent.wall_ms += 120_000
     found = await told(asker, "/v1/membership/explain/n3")
     assert found["Summary"] == "n3 has been failed for 2 min."
@@ -299,7 +300,7 @@ async def test_isolation_of_the_observer_belongs_to_every_story_it_bears_on(aske
     accuse(asker, n3, n2)
     asker.agent.journal.record(asker.agent.now(), IsolationChanged(is_isolated=True))
     for target in (b"n2", b"n3"):
-        asker.agent.roll.gossip.commons.guard.probed(target, is_failed=True, others=2)
+        asker.agent.cluster.gossip.shared.guard.probed(target, is_failed=True, others=2)
     found = await told(asker, "/v1/membership/explain/n3")
     assert found["Story"][-1]["Sentence"].startswith("n1 itself is isolated")
     assert found["Next"].startswith("This agent reaches less than half of the others")
@@ -331,12 +332,12 @@ async def test_one_that_was_pruned_is_explained_by_who_did_it(asker: Asker) -> N
 
 async def test_a_conflict_that_stands_is_in_the_headline_and_decides_what_is_next(asker: Asker) -> None:
     asker.agent.meet("n2", "127.0.0.2")
-    holder = asker.agent.roll.gossip.commons.roster.by_name_of("n2")
+    holder = asker.agent.cluster.gossip.shared.roster.by_name_of("n2")
     assert holder is not None
     newcomer = Profile(bytes(range(16)), "n2", Address("127.0.0.9", 8301))
     effects = asker.agent.hear(claims.alive(newcomer, 2, 0).encoded)
     (ping,) = [wire.decode(each.message[wire.HEADER_BYTES :]) for each in effects if isinstance(each, Send)]
-    ack = wire.header(holder.short, 1) + wire.encode(wire.Kind.ACK, sequence=ping.sequence)
+    ack = wire.header(holder.short, 1) + wire.encode(wire.PacketKind.ACK, sequence=ping.sequence)
     asker.agent.hear_datagram(Datagram(holder.profile.address, ack, is_authentic=True))
     found = await told(asker, "/v1/membership/explain/n2")
     assert found["Summary"] == (
@@ -355,7 +356,7 @@ async def test_a_conflict_that_stands_is_in_the_headline_and_decides_what_is_nex
 async def test_an_agent_that_is_not_let_in_says_so_of_itself(asker: Asker) -> None:
     n2 = asker.agent.meet("n2", "127.0.0.2")
     refusal = wire.header(n2.subject, 1) + wire.encode(
-        wire.Kind.REFUSAL, about=bytes(8), flags=wire.Flag.CONFLICT
+        wire.PacketKind.REFUSAL, about=bytes(8), flags=wire.PacketFlag.CONFLICT
     )
     asker.agent.hear_datagram(Datagram(n2.profile.address, refusal, is_authentic=True))
     rival = Profile(bytes(16), "N1", Address("127.0.0.9", 8301))
@@ -385,11 +386,13 @@ async def test_who_asks_for_the_observer_alone_gets_no_members(asker: Asker) -> 
 
 async def test_one_that_the_roll_forgot_is_explained_from_the_journal(asker: Asker) -> None:
     asker.agent.meet("n2")
-    roster = asker.agent.roll.gossip.commons.roster
+    roster = asker.agent.cluster.gossip.shared.roster
     known = roster.by_name_of("n2")
     assert known is not None
     roster.remove(known)
-    reaped = MemberChanged(known.profile, known.standing, None, evidence.Evidence(evidence.Cause.REAPED))
+    reaped = MemberChanged(
+        known.profile, known.standing, None, evidence.Evidence(evidence.ChangeCause.REAPED)
+    )
     asker.agent.journal.record(asker.agent.now(), reaped)
     asker.agent.wall_ms += 600_000
     found = await told(asker, "/v1/membership/explain/n2")
@@ -399,7 +402,7 @@ async def test_one_that_the_roll_forgot_is_explained_from_the_journal(asker: Ask
 
 async def test_one_whom_only_a_life_before_met_is_not_called_gone(asker: Asker) -> None:
     asker.agent.meet("n2")
-    roster = asker.agent.roll.gossip.commons.roster
+    roster = asker.agent.cluster.gossip.shared.roster
     known = roster.by_name_of("n2")
     assert known is not None
     roster.remove(known)

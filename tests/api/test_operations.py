@@ -9,12 +9,13 @@ import pytest
 import trio
 import trio.testing
 
+from adsum.address import Address
 from adsum.agent.saved_catalog import SavedCopy, SavedOwner
 from adsum.api.host import describe_host
 from adsum.api.operations import TAKEN_OFF_HERE
-from adsum.catalog.definitions import Status
+from adsum.catalog.definitions import CheckStatus
 from adsum.config.errors import ConfigError, ConfigErrors
-from adsum.gossip.claims import Address, Profile
+from adsum.gossip.claims import Profile
 from adsum.http.response import Response
 from adsum.logs.stream import FOLLOWERS_MAX
 from tests.api.agents import CONFIG, Asker, FakeAgent, decoded, refused
@@ -62,7 +63,7 @@ async def test_maintenance_of_the_node(asker: Asker) -> None:
     response = await asker.put("/v1/agent/maintenance?enable=true&reason=why")
     assert (response.status, response.body.plain) == (200, b"")
     check = asker.agent.own.checks["_node_maintenance"]
-    assert (check.status, check.definition.notes) == (Status.CRITICAL, "why")
+    assert (check.status, check.definition.notes) == (CheckStatus.CRITICAL, "why")
     await asker.put("/v1/agent/maintenance?enable=f")
     assert not asker.agent.own.checks
     assert refused(await asker.put("/v1/agent/maintenance")) == (400, "Missing value for enable")
@@ -140,7 +141,7 @@ async def test_a_node_that_only_the_saved_copy_knows_is_taken_off_here_and_that_
 ) -> None:
     agent = asker.agent
     profile = Profile(b"\7" * 16, "m7", Address("10.0.0.7", 8301), b"")
-    agent.roll.restore(agent.now(), SavedCopy(agent.wall_ms, (SavedOwner(profile, ()),)))
+    agent.cluster.restore(agent.now(), SavedCopy(agent.wall_ms, (SavedOwner(profile, ()),)))
     response = await asker.put(f"/v1/agent/force-leave/M7{query}")
     assert (response.status, response.body.plain.decode()) == (200, TAKEN_OFF_HERE.format("m7"))
     assert agent.view.node("m7") is None

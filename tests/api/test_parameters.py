@@ -9,11 +9,11 @@ import pytest
 
 from adsum.api import parameters
 from adsum.http.request import Query
-from adsum.http.router import Refusal
+from adsum.http.router import HttpRefusal
 
 
 def refused(call: Callable[[], object]) -> tuple[int, str]:
-    with pytest.raises(Refusal) as refusal:
+    with pytest.raises(HttpRefusal) as refusal:
         call()
     return refusal.value.status, refusal.value.sentence
 

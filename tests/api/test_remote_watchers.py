@@ -6,7 +6,7 @@ import pytest
 import trio
 import trio.testing
 
-from adsum.catalog.definitions import Status
+from adsum.catalog.definitions import CheckStatus
 from adsum.http.response import Response
 from tests.api.agents import Asker, index_of
 from tests.api.linked import Three, formed, has, until
@@ -50,7 +50,7 @@ async def test_a_flip_elsewhere_is_one_rendering_for_all_who_watch_it(
                 nursery.start_soon(crowd.ask)
             await trio.testing.wait_all_tasks_blocked()
             assert three.on_a.counters.blocking_open == WATCHERS
-            three.b.report(f"service:web{flip}", Status.CRITICAL, "down")
+            three.b.report(f"service:web{flip}", CheckStatus.CRITICAL, "down")
         assert three.on_a.counters.renderings == before + 1
         assert len(crowd.answers) == WATCHERS
         assert len({id(answer.body) for answer in crowd.answers}) == 1

@@ -6,7 +6,7 @@ import weakref
 
 import trio
 
-from adsum.api.rendering import OVERHEAD_BYTES, ApiCounters, Read, Rendering, Renderings
+from adsum.api.rendering import OVERHEAD_BYTES, ApiCounters, CatalogRead, Rendering, Renderings
 from adsum.catalog.indexes import Family, Indexes, Topic
 from adsum.http.response import HeaderList
 
@@ -44,7 +44,7 @@ class Source:
 def rendering(
     source: Source, indexes: Indexes, counters: ApiCounters | None = None, *topics: Topic
 ) -> Rendering:
-    read = Read(topics or (WEB,), source.render)
+    read = CatalogRead(topics or (WEB,), source.render)
     return Rendering(read, indexes, counters or ApiCounters(), Stamped(), is_pretty=False)
 
 
@@ -77,7 +77,7 @@ async def test_same_bytes_keep_their_index() -> None:
 
 async def test_other_headers_take_a_new_head_and_the_body_as_it_is() -> None:
     indexes, source, stamped = Indexes(1000, tag=7), Source(), Stamped()
-    kept = Rendering(Read((WEB,), source.render), indexes, ApiCounters(), stamped, is_pretty=False)
+    kept = Rendering(CatalogRead((WEB,), source.render), indexes, ApiCounters(), stamped, is_pretty=False)
     before, index = kept.current(), kept.index
     stamped.change("2")
     after = kept.current()
@@ -139,7 +139,7 @@ async def test_what_was_asked_is_kept_too_and_counted() -> None:
     counters = ApiCounters()
     renderings = Renderings(counters)
     asked = b"/v1/catalog/nodes?filter=" + b"x" * 7_975
-    read = Read((WEB,), Source().render)
+    read = CatalogRead((WEB,), Source().render)
     made = Rendering(read, Indexes(1000, tag=7), counters, Stamped(), is_pretty=False, asked=asked)
     made.current()
     renderings.keep("a", made)

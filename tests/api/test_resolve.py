@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from adsum.catalog.definitions import Status
+from adsum.catalog.definitions import CheckStatus
 from tests.api.agents import Asker, decoded, refused
 
 CRITICAL = (
@@ -18,7 +18,7 @@ def asker() -> Asker:
     asker = Asker()
     asker.agent.put_service("web", port=80)
     asker.agent.put_service("web2", "web", port=81)
-    asker.agent.report("service:web2", Status.CRITICAL, "connection refused")
+    asker.agent.report("service:web2", CheckStatus.CRITICAL, "connection refused")
     return asker
 
 

@@ -20,7 +20,7 @@ from pathlib import Path
 from adsum.raft.types import Entry, EntryKind, HardState, Term
 from adsum.storage.files import OsFolder
 from adsum.storage.opening import open_log
-from adsum.storage.raft_log import Change
+from adsum.storage.raft_log import LogChange
 
 DATA = b"x" * 300
 TARGETS = {1: 1.29, 16: 1.93, 128: 1.26}
@@ -50,7 +50,7 @@ def log(folder: Path, batch: int, seconds: float) -> list[float]:
     def once() -> float:
         first = raft_log.last_index + 1
         entries = [Entry(index, term, kind, 1, 1, None, DATA) for index in range(first, first + batch)]
-        change = Change(entries=entries, hard_state=HardState(term, None, first - 1))
+        change = LogChange(entries=entries, hard_state=HardState(term, None, first - 1))
         began = time.perf_counter()  # the entries are the core's, and made while the disk is busy
         raft_log.append([change])
         took_s = time.perf_counter() - began

@@ -30,11 +30,11 @@ from uuid import UUID
 import cbor2
 import trio
 
-from adsum.gossip.claims import Address
+from adsum.address import Address
 from adsum.net.gate import Security
 from adsum.net.keyring import load
 from adsum.net.listening import bind_tcp
-from adsum.raft.errors import Refused
+from adsum.raft.errors import RaftRefused
 from adsum.raft.types import Entry, EntryKind
 from adsum.servers.directory import KnownServer
 from adsum.servers.errors import OutcomeUnknown, StoreBroken, Unavailable
@@ -130,7 +130,7 @@ class Door:
                 continue
             try:
                 driver.propose(received[start:offset], answered)
-            except (Refused, Unavailable) as error:
+            except (RaftRefused, Unavailable) as error:
                 answered(error)
         return received[offset:]
 
@@ -138,7 +138,7 @@ class Door:
         try:
             if letter == b"R":
                 await self._server.read()
-        except (Refused, Unavailable, OutcomeUnknown) as error:
+        except (RaftRefused, Unavailable, OutcomeUnknown) as error:
             caller.answer(number, error)
             return
         caller.put(number, b"A", json.dumps(self._standing()).encode())

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from adsum.catalog.bad_filter import PREFIX, BadFilter, TooCostly
-from adsum.catalog.definitions import Status
+from adsum.catalog.definitions import CheckStatus
 from adsum.catalog.filter import Fields, compile_filter
 from adsum.catalog.filter_fields import CHECK, HEALTH_ENTRY, NODE, NODE_SERVICE, SERVICE_NODE
 from adsum.catalog.filter_grammar import (
@@ -104,7 +104,7 @@ def _put_checks(view: View) -> None:
     of_web1 = Check(
         check_id="c1",
         name="chk one",
-        status=Status.PASSING,
+        status=CheckStatus.PASSING,
         output="ok 200\nfine",
         notes="n",
         kind="http",
@@ -113,9 +113,9 @@ def _put_checks(view: View) -> None:
         service_tags=("a", "b"),
     )
     view.put_check(NOW, "alpha", of_web1)
-    view.put_check(NOW, "alpha", Check(check_id="n1", name="node chk", status=Status.WARNING))
+    view.put_check(NOW, "alpha", Check(check_id="n1", name="node chk", status=CheckStatus.WARNING))
     of_web2 = Check(
-        check_id="c2", name="chk two", status=Status.CRITICAL, service_id="web2", service_name="web"
+        check_id="c2", name="chk two", status=CheckStatus.CRITICAL, service_id="web2", service_name="web"
     )
     view.put_check(NOW, "beta", of_web2)
 
@@ -258,7 +258,7 @@ def test_length_and_comparisons_have_limits() -> None:
 @pytest.mark.parametrize("pattern", ["a.{9}b", "(a|b)*a(a|b){20}c", "(a+)+$"])
 def test_a_regular_expression_that_gets_too_costly_is_refused_when_it_does(pattern: str) -> None:
     holds = compile_filter(f"Output matches `{pattern}`", CHECK)
-    placed = PlacedCheck("n", Check(check_id="c", name="c", status=Status.PASSING, output="a" * 60_000))
+    placed = PlacedCheck("n", Check(check_id="c", name="c", status=CheckStatus.PASSING, output="a" * 60_000))
     with pytest.raises(TooCostly, match="needs too much work; make it simpler"):
         list(filter(holds, [placed] * 100))
 
@@ -282,7 +282,9 @@ COSTLY = {
 def test_all_of_an_expression_draws_on_one_account(expression: str) -> None:
     """A yardstick on the same machine: reading the longest list of comparisons that is allowed, 1.5 ms."""
     yardstick = " or ".join(["ServiceID == w"] * MATCHES_MAX)
-    check = Check(check_id="c", name="c", status=Status.PASSING, output="a" * 200, service_tags=("x",) * 20)
+    check = Check(
+        check_id="c", name="c", status=CheckStatus.PASSING, output="a" * 200, service_tags=("x",) * 20
+    )
     items = [PlacedCheck("n", check)] * 1_000
     spent_ns = _processor_ns(lambda: _refused(expression, items))
     assert spent_ns < 100 * _processor_ns(lambda: parse_filter(yardstick))
@@ -327,7 +329,7 @@ def test_objects_that_a_selector_leads_through_are_paid_for() -> None:
     view.put_node(NOW, "owner", _node("n1", "10.0.0.1"))
     view.put_service(NOW, "n1", Service(service_id="w", name="w"))
     for n in range(1_000):
-        view.put_check(NOW, "n1", Check(check_id=f"c{n}", name="c", status=Status.PASSING))
+        view.put_check(NOW, "n1", Check(check_id=f"c{n}", name="c", status=CheckStatus.PASSING))
     for expression in ("Checks.Status == warning", "Checks is empty"):
         with pytest.raises(TooCostly, match="compare less, or ask about one service or node"):
             list(filter(compile_filter(expression, HEALTH_ENTRY), list(view.instances("w")) * 1_000))
@@ -336,7 +338,7 @@ def test_objects_that_a_selector_leads_through_are_paid_for() -> None:
 @pytest.mark.parametrize("expression", ["Output contains b", "ServiceTags contains b", "Output matches b"])
 def test_the_length_of_what_is_searched_is_paid_for(expression: str) -> None:
     check = Check(
-        check_id="c", name="c", status=Status.PASSING, output="a" * 10_000, service_tags=("a",) * 1_000
+        check_id="c", name="c", status=CheckStatus.PASSING, output="a" * 10_000, service_tags=("a",) * 1_000
     )
     with pytest.raises(TooCostly, match="too much work"):
         list(filter(compile_filter(expression, CHECK), [PlacedCheck("n", check)] * 1_000))

@@ -10,10 +10,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from adsum.catalog import records
-from adsum.catalog.definitions import Status
+from adsum.catalog.definitions import CheckStatus
 from adsum.catalog.model import Check, Node, Service
 from adsum.catalog.records import CheckState, NodeRecord
-from adsum.catalog.replication.strict import BadBytes
+from adsum.cbor import BadEncoding
 
 NODE = Node(
     node_id="6a0c4f0e-5f0b-4b1e-9d5c-0d3c1b2a9f01",
@@ -40,7 +40,7 @@ SERVICE = Service(
 CHECK = Check(
     check_id="service:web1",
     name="alive",
-    status=Status.CRITICAL,
+    status=CheckStatus.CRITICAL,
     notes="why",
     service_id="web1",
     service_name="web",
@@ -65,14 +65,14 @@ def test_a_check_comes_without_what_it_says() -> None:
 
 
 def test_a_flip_of_a_passing_check_takes_few_bytes_and_no_output() -> None:
-    encoded = records.encode_state(41, replace(CHECK, status=Status.PASSING, output="200 OK"))
+    encoded = records.encode_state(41, replace(CHECK, status=CheckStatus.PASSING, output="200 OK"))
     assert len(encoded) <= 5
-    assert records.decode(encoded) == CheckState(41, Status.PASSING)
+    assert records.decode(encoded) == CheckState(41, CheckStatus.PASSING)
 
 
 def test_a_failing_check_brings_the_first_96_bytes_of_its_output() -> None:
     encoded = records.encode_state(41, replace(CHECK, output="ü" * 100))
-    assert records.decode(encoded) == CheckState(41, Status.CRITICAL, "ü" * 48)
+    assert records.decode(encoded) == CheckState(41, CheckStatus.CRITICAL, "ü" * 48)
 
 
 def test_fields_of_a_later_version_are_ignored_and_kinds_of_it_passed_over() -> None:
@@ -100,7 +100,7 @@ def test_fields_of_a_later_version_are_ignored_and_kinds_of_it_passed_over() -> 
     ],
 )
 def test_what_makes_no_sense_is_refused(fields: list[object]) -> None:
-    with pytest.raises(BadBytes):
+    with pytest.raises(BadEncoding):
         records.decode(cbor2.dumps(fields))
 
 
@@ -121,7 +121,7 @@ def test_settings_of_a_mesh_that_no_client_could_be_told_cost_their_item_alone(v
     """In an answer with others they would make an error of all of it."""
     proxy = cbor2.dumps({"Config": value})
     fields = [1, "web1", "web", "", [], "", 80, {}, {}, 1, 1, False, proxy, b""]
-    with pytest.raises(BadBytes):
+    with pytest.raises(BadEncoding):
         records.decode(cbor2.dumps(fields))
 
 
@@ -129,5 +129,5 @@ def test_settings_of_a_mesh_that_no_client_could_be_told_cost_their_item_alone(v
 def test_random_bytes_are_a_record_or_refused(value: bytes) -> None:
     try:
         records.decode(value)
-    except BadBytes:
+    except BadEncoding:
         return

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from adsum.catalog import saved
-from adsum.catalog.definitions import CheckDefinition, ServiceAddress, ServiceDefinition, Status, Weights
+from adsum.catalog.definitions import CheckDefinition, CheckStatus, ServiceAddress, ServiceDefinition, Weights
 from adsum.testing.samples import HTTP_CHECK, WEB
 
 FULL_SERVICE = ServiceDefinition(
@@ -36,7 +36,7 @@ def test_a_service_is_saved_without_its_checks_which_have_files_of_their_own() -
 
 
 def test_ttl_states_come_back_as_they_were() -> None:
-    states = (saved.TtlState("c1", Status.WARNING, "slow", 1_795_000_000_000),)
+    states = (saved.TtlState("c1", CheckStatus.WARNING, "slow", 1_795_000_000_000),)
     assert saved.decode_ttl_states(saved.encode_ttl_states(states)) == states
 
 
@@ -50,14 +50,14 @@ def test_every_flipped_bit_is_noticed() -> None:
     for place in range(len(content)):
         damaged = bytearray(content)
         damaged[place] ^= 0x10
-        with pytest.raises(saved.Damaged):
+        with pytest.raises(saved.DamagedFile):
             saved.decode_check(bytes(damaged))
 
 
 @given(st.binary(max_size=200))
 def test_any_other_bytes_are_damage_and_nothing_worse(content: bytes) -> None:
     for decode in (saved.decode_service, saved.decode_check, saved.decode_ttl_states):
-        with pytest.raises(saved.Damaged):
+        with pytest.raises(saved.DamagedFile):
             decode(content)
 
 
@@ -81,19 +81,19 @@ OF_STATES: list[object] = [
 
 @pytest.mark.parametrize(("name", "value"), OF_SERVICES, ids=str)
 def test_a_service_with_a_field_of_another_type_is_damaged(name: str, value: object) -> None:
-    with pytest.raises(saved.Damaged):
+    with pytest.raises(saved.DamagedFile):
         saved.decode_service(saved.sealed({name: value}))
 
 
 @pytest.mark.parametrize(("name", "value"), OF_CHECKS, ids=str)
 def test_a_check_with_a_field_of_another_type_is_damaged(name: str, value: object) -> None:
-    with pytest.raises(saved.Damaged):
+    with pytest.raises(saved.DamagedFile):
         saved.decode_check(saved.sealed({name: value}))
 
 
 @pytest.mark.parametrize("rows", OF_STATES, ids=str)
 def test_states_of_other_types_are_damaged(rows: object) -> None:
-    with pytest.raises(saved.Damaged):
+    with pytest.raises(saved.DamagedFile):
         saved.decode_ttl_states(saved.sealed(rows))
 
 
@@ -107,7 +107,7 @@ TREES = st.recursive(
 @given(st.dictionaries(st.sampled_from(NAMES), TREES))
 def test_whatever_was_sealed_is_a_registration_or_damage(values: dict[str, object]) -> None:
     for decode in (saved.decode_service, saved.decode_check):
-        with contextlib.suppress(saved.Damaged):
+        with contextlib.suppress(saved.DamagedFile):
             decode(saved.sealed(values))
 
 

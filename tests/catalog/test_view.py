@@ -4,16 +4,16 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from adsum.catalog.aliases import verdict
-from adsum.catalog.definitions import CheckDefinition, Status
+from adsum.catalog.definitions import CheckDefinition, CheckStatus
 from adsum.catalog.indexes import Family, Topic
 from adsum.catalog.model import SERF_HEALTH, Check, Node, Service
-from adsum.catalog.view import Host, Instance, Row, Table, View
+from adsum.catalog.view import CatalogHost, Instance, Row, SortedTable, View
 from adsum.now import Now
 
 NOW = Now(0, 1_000_000)
 NODE = Node(node_id="id-1", name="N1", address="127.0.0.1", datacenter="dc1")
 WEB = Service(service_id="web1", name="web", tags=("a",), port=80)
-WEB_CHECK = Check(check_id="c1", name="web check", status=Status.PASSING, service_id="web1")
+WEB_CHECK = Check(check_id="c1", name="web check", status=CheckStatus.PASSING, service_id="web1")
 
 
 def view_of_one() -> View:
@@ -56,7 +56,7 @@ def test_a_check_of_a_service_moves_its_health_and_its_state_and_nothing_else() 
     view.put_service(NOW, "n1", WEB)
     view.put_check(NOW, "n1", WEB_CHECK)
     view.changes()
-    view.put_check(NOW, "n1", replace(WEB_CHECK, status=Status.CRITICAL))
+    view.put_check(NOW, "n1", replace(WEB_CHECK, status=CheckStatus.CRITICAL))
     assert moved(view) == {
         ("health", "web"),
         ("node_checks", "n1"),
@@ -73,7 +73,7 @@ def test_a_check_of_the_node_moves_the_health_of_every_service_on_it() -> None:
     view.changes()
     view.set_presence(NOW, "n1", is_present=False)
     assert {("health", "web"), ("health", "db")} <= moved(view)
-    assert [each.status for each in view.instances("web")] == [Status.CRITICAL]
+    assert [each.status for each in view.instances("web")] == [CheckStatus.CRITICAL]
 
 
 def test_the_list_of_services_moves_only_with_names_and_tags() -> None:
@@ -144,10 +144,10 @@ def test_checks_of_the_node_come_before_those_of_the_service() -> None:
 
 def test_a_check_that_comes_before_its_service_is_adopted() -> None:
     view = view_of_one()
-    view.put_check(NOW, "n1", replace(WEB_CHECK, status=Status.WARNING))
+    view.put_check(NOW, "n1", replace(WEB_CHECK, status=CheckStatus.WARNING))
     view.put_service(NOW, "n1", WEB)
     (instance,) = view.instances("web")
-    assert instance.status is Status.WARNING
+    assert instance.status is CheckStatus.WARNING
 
 
 def test_a_check_whose_service_never_comes_leaves_nothing_behind() -> None:
@@ -168,12 +168,12 @@ def test_neither_a_new_service_nor_an_alias_looks_at_every_check_of_the_node() -
     assert host is not None
     host.checks = NotWalked()
     view.put_service(NOW, "n1", WEB)
-    view.put_check(NOW, "n1", replace(WEB_CHECK, status=Status.WARNING, output="slow"))
+    view.put_check(NOW, "n1", replace(WEB_CHECK, status=CheckStatus.WARNING, output="slow"))
     alias = CheckDefinition(check_id="alias", alias_service="web1")
-    assert verdict(view, "n1", alias) == (Status.WARNING, 'Aliased check "web check" failing: slow')
+    assert verdict(view, "n1", alias) == (CheckStatus.WARNING, 'Aliased check "web check" failing: slow')
 
 
-class NotWalked(Table[str, Row[Check]]):
+class NotWalked(SortedTable[str, Row[Check]]):
     def __iter__(self) -> Iterator[Row[Check]]:
         raise AssertionError("all checks of the node were looked at")
 
@@ -187,16 +187,16 @@ def test_a_check_that_moves_to_another_service_leaves_the_first() -> None:
     view = view_of_one()
     view.put_service(NOW, "n1", WEB)
     view.put_service(NOW, "n1", replace(WEB, service_id="web2"))
-    view.put_check(NOW, "n1", replace(WEB_CHECK, status=Status.CRITICAL))
-    view.put_check(NOW, "n1", replace(WEB_CHECK, status=Status.CRITICAL, service_id="web2"))
-    assert [each.status for each in view.instances("web")] == [Status.PASSING, Status.CRITICAL]
+    view.put_check(NOW, "n1", replace(WEB_CHECK, status=CheckStatus.CRITICAL))
+    view.put_check(NOW, "n1", replace(WEB_CHECK, status=CheckStatus.CRITICAL, service_id="web2"))
+    assert [each.status for each in view.instances("web")] == [CheckStatus.PASSING, CheckStatus.CRITICAL]
 
 
 def test_an_address_finds_nodes_first_then_services_and_forgets_them() -> None:
     view = view_of_one()
     view.put_service(NOW, "n1", replace(WEB, address="127.0.0.1"))
     found = list(view.at_address("127.0.0.1"))
-    assert [isinstance(each, Host) for each in found] == [True, False]
+    assert [isinstance(each, CatalogHost) for each in found] == [True, False]
     view.put_node(NOW, "id-1", replace(NODE, address="127.0.0.9"))
     view.remove_service(NOW, "n1", "web1")
     assert list(view.at_address("127.0.0.1")) == []

@@ -3,11 +3,11 @@ from __future__ import annotations
 import pytest
 
 from adsum.cli.command import (
-    Call,
     Command,
-    Flag,
+    CommandFlag,
     FlagGroup,
     HelpWanted,
+    ParsedCommand,
     UsageError,
     did_you_mean,
     parse,
@@ -16,9 +16,12 @@ from adsum.cli.command import (
 COMMAND = Command(
     lambda _call: 0,
     arguments="NAME [FILE…]",
-    flags=(Flag("wan", "Far."), Flag("o", "Form.", "FORM", choices=("table", "json"))),
+    flags=(CommandFlag("wan", "Far."), CommandFlag("o", "Form.", "FORM", choices=("table", "json"))),
     groups=(
-        FlagGroup("Others", (Flag("status", "How.", "REGEX"), Flag("tag", "…", "TAG", is_repeatable=True))),
+        FlagGroup(
+            "Others",
+            (CommandFlag("status", "How.", "REGEX"), CommandFlag("tag", "…", "TAG", is_repeatable=True)),
+        ),
     ),
 )
 
@@ -62,7 +65,7 @@ def test_a_value_may_begin_with_a_dash_and_a_dash_alone_is_an_argument() -> None
 
 
 def test_after_two_dashes_nothing_is_a_flag() -> None:
-    assert parse(COMMAND, ["--", "-wan"]) == Call(["-wan"], {})
+    assert parse(COMMAND, ["--", "-wan"]) == ParsedCommand(["-wan"], {})
 
 
 def test_a_slip_is_answered_with_the_nearest_flag() -> None:

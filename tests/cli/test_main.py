@@ -13,7 +13,7 @@ import pytest
 
 from adsum.cli import main as main_module
 from adsum.cli import version
-from adsum.cli.command import Call, Command
+from adsum.cli.command import Command, ParsedCommand
 from adsum.cli.main import COMMANDS, NOT_HERE, load_command
 from adsum.config.flags import AGENT_FLAGS
 from tests.cli.conftest import Adsum
@@ -120,7 +120,7 @@ def test_keygen_gives_32_random_bytes(adsum: Adsum) -> None:
 
 
 def test_no_traceback_reaches_a_user(adsum: Adsum, monkeypatch: pytest.MonkeyPatch) -> None:
-    def run(_call: Call) -> int:
+    def run(_call: ParsedCommand) -> int:
         raise KeyError("Name")
 
     monkeypatch.setattr(version, "COMMAND", Command(run))
@@ -133,7 +133,7 @@ def test_no_traceback_reaches_a_user(adsum: Adsum, monkeypatch: pytest.MonkeyPat
 
 
 def test_an_interrupt_is_silent(adsum: Adsum, monkeypatch: pytest.MonkeyPatch) -> None:
-    def run(_call: Call) -> int:
+    def run(_call: ParsedCommand) -> int:
         raise KeyboardInterrupt
 
     monkeypatch.setattr(version, "COMMAND", Command(run))

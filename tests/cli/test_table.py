@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from adsum.cli.command import Call
+from adsum.cli.command import ParsedCommand
 from adsum.cli.table import Column, printable, show
 
 COLUMNS = [
@@ -19,7 +19,7 @@ ROWS = [
 
 
 def shown(capsys: pytest.CaptureFixture[str], form: str) -> str:
-    show(Call([], {"o": [form]}), ROWS, COLUMNS)
+    show(ParsedCommand([], {"o": [form]}), ROWS, COLUMNS)
     return capsys.readouterr().out
 
 
@@ -40,7 +40,7 @@ def test_json_holds_everything_whatever_the_columns_show(capsys: pytest.CaptureF
 
 def test_no_rows_are_an_empty_list_and_no_table(capsys: pytest.CaptureFixture[str]) -> None:
     for form, out in (("json", "[]\n"), ("jsonl", ""), ("table", "")):
-        show(Call([], {"o": [form]}), [], COLUMNS)
+        show(ParsedCommand([], {"o": [form]}), [], COLUMNS)
         assert capsys.readouterr().out == out
 
 

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from adsum.config.build import ConfigError, ConfigErrors, Loaded
-from adsum.config.config import Addresses, Config, Soa
+from adsum.config.config import Addresses, Config, SoaConfig
 from adsum.config.flags import parse_agent_flags
 from adsum.config.keys import KEYS, SECTIONS
 from adsum.config.load import load
@@ -170,7 +170,7 @@ def test_dns_settings_arrive_in_their_units(tmp_path: Path) -> None:
     tree = {"service_ttl": {"*": "5s", "web": "1m"}, "soa": {"min_ttl": 7}, "Node_TTL": "1s"}
     dns = load_trees(tmp_path, {"dns_config": tree}).config.dns
     assert dns.service_ttl_ns == {"*": 5 * SECOND, "web": 60 * SECOND}
-    assert dns.soa == Soa(min_ttl_s=7)
+    assert dns.soa == SoaConfig(min_ttl_s=7)
     assert dns.node_ttl_ns == SECOND
     assert dns.extra_domains == ("adsum.",)
 

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from adsum.config.errors import Unreadable
+from adsum.config.errors import UnreadableFile
 from adsum.config.hcl import read
 
 
@@ -90,7 +90,7 @@ def test_signs_within_quotes_are_text() -> None:
     ],
 )
 def test_what_is_not_hcl_is_refused_with_its_line(text: str, reason: str) -> None:
-    with pytest.raises(Unreadable) as refusal:
+    with pytest.raises(UnreadableFile) as refusal:
         read(text)
     assert reason in str(refusal.value)
 
@@ -103,6 +103,6 @@ FRAGMENTS = st.sampled_from([*'={}[],"\\\n #/*<-', *WORDS])
 def test_any_text_is_read_or_refused(text: str) -> None:
     try:
         read(text)
-    except Unreadable as problem:
+    except UnreadableFile as problem:
         reason = str(problem)
         assert "line" in reason

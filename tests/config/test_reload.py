@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from adsum.config.config import Config
-from adsum.config.keys import KEYS, TLS_KEYS, Fate, Key
-from adsum.config.kinds import Kind
+from adsum.config.keys import KEYS, TLS_KEYS, ConfigKey, Fate
+from adsum.config.kinds import KeyKind
 from adsum.config.load import load
 from adsum.config.reload import Changes, applied, diff
 
@@ -75,11 +75,11 @@ def test_every_key_that_reloads_really_arrives(tmp_path: Path, name: str) -> Non
     assert applied(old, new) == new
 
 
-def _other(key: Key) -> object:
+def _other(key: ConfigKey) -> object:
     match key.kind:
-        case Kind.BOOL:
+        case KeyKind.BOOL:
             return not key.default
-        case Kind.DURATION:
+        case KeyKind.DURATION:
             return "9s"
         case _:
             assert isinstance(key.default, int)

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from adsum.config.errors import ConfigError, Unreadable
+from adsum.config.errors import ConfigError, UnreadableFile
 from adsum.config.sources import DEPTH_MAX, parse, read_sources
 
 
@@ -73,7 +73,7 @@ def test_an_empty_file_says_nothing(text: str) -> None:
     ],
 )
 def test_json_that_would_hurt_later_is_refused_here(text: str, reason: str) -> None:
-    with pytest.raises(Unreadable, match=reason):
+    with pytest.raises(UnreadableFile, match=reason):
         parse(text, "json")
 
 

@@ -8,7 +8,7 @@ from random import Random
 import dns.message
 import dns.rrset
 
-from adsum.catalog.definitions import Status
+from adsum.catalog.definitions import CheckStatus
 from adsum.catalog.model import Check, Node, Service
 from adsum.catalog.view import View
 from adsum.dns import wire
@@ -40,7 +40,7 @@ class Catalog:
         port: int = 0,
         tags: tuple[str, ...] = (),
         weights: tuple[int, int] = (1, 1),
-        status: Status = Status.PASSING,
+        status: CheckStatus = CheckStatus.PASSING,
     ) -> None:
         service = Service(
             service_id=service_id,
@@ -55,7 +55,7 @@ class Catalog:
         check = Check(check_id=f"service:{service_id}", name=name, status=status, service_id=service_id)
         self.view.put_check(NOW, node, check)
 
-    def node_check(self, node: str, status: Status) -> None:
+    def node_check(self, node: str, status: CheckStatus) -> None:
         self.view.put_check(NOW, node, Check(check_id="disk", name="disk", status=status))
 
 
@@ -64,8 +64,8 @@ def standard_catalog() -> Catalog:
     catalog.node("n1", "127.0.0.1", **{"rack": "r1", "rfc1035-x": "v", "consul-network-segment": ""})
     catalog.service("consul", port=8300)
     catalog.service("web1", "web", port=80, tags=("a", "b"), weights=(5, 2))
-    catalog.service("web2", "web", address="10.0.0.2", port=81, tags=("a", "c"), status=Status.WARNING)
-    catalog.service("web3", "web", address="10.0.0.3", port=83, tags=("a",), status=Status.CRITICAL)
+    catalog.service("web2", "web", address="10.0.0.2", port=81, tags=("a", "c"), status=CheckStatus.WARNING)
+    catalog.service("web3", "web", address="10.0.0.3", port=83, tags=("a",), status=CheckStatus.CRITICAL)
     catalog.service("v6", address="2001:db8::1", port=82)
     catalog.service("cn", address="web.service.consul", port=84)
     catalog.service("self", address="self.service.consul", port=86)

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from adsum.catalog.definitions import Status
+from adsum.catalog.definitions import CheckStatus
 from adsum.catalog.model import Check
 from adsum.dns import answers as answers_module
 from adsum.dns import wire
@@ -146,7 +146,7 @@ def test_an_answer_is_rendered_once_until_the_catalog_moves(catalog: Catalog) ->
     for name in ("web.service.consul", "WEB.service.CONSUL", "web.SERVICE.consul"):
         reply_to(answers, question_of(name))
     assert answers.rendered == 1
-    check = Check(check_id="service:web2", name="web2", status=Status.CRITICAL, service_id="web2")
+    check = Check(check_id="service:web2", name="web2", status=CheckStatus.CRITICAL, service_id="web2")
     catalog.view.put_check(NOW, "n1", check)
     parsed = dns.message.from_wire(reply_to(answers, question_of("web.service.consul")))
     assert lines(parsed.answer) == ["web.service.consul. 0 IN A 127.0.0.1"]

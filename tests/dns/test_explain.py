@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from adsum.catalog.definitions import Status
+from adsum.catalog.definitions import CheckStatus
 from adsum.catalog.model import Check
 from adsum.dns import wire
 from adsum.dns.explain import explain
@@ -33,9 +33,12 @@ def test_tag_is_named_as_the_reason(catalog: Catalog) -> None:
 
 
 def test_every_check_that_fails_is_named_and_maintenance_by_its_reason(catalog: Catalog) -> None:
-    failing = Check(check_id="disk", name="disk", status=Status.CRITICAL, output="full\nof cats")
+    failing = Check(check_id="disk", name="disk", status=CheckStatus.CRITICAL, output="full\nof cats")
     maintenance = Check(
-        check_id="_node_maintenance", name="Node Maintenance Mode", status=Status.CRITICAL, notes="new disk"
+        check_id="_node_maintenance",
+        name="Node Maintenance Mode",
+        status=CheckStatus.CRITICAL,
+        notes="new disk",
     )
     for check in (failing, maintenance):
         catalog.view.put_check(NOW, "n1", check)

@@ -14,11 +14,11 @@ from hypothesis import strategies as st
 
 from adsum.dns import wire
 from adsum.dns.message import read_message, read_records
-from adsum.dns.wire import Malformed, Question
+from adsum.dns.wire import MalformedQuestion, Question
 
 
-def rcode_of(read: Question | Malformed) -> dns.rcode.Rcode:
-    assert isinstance(read, Malformed)
+def rcode_of(read: Question | MalformedQuestion) -> dns.rcode.Rcode:
+    assert isinstance(read, MalformedQuestion)
     return dns.message.from_wire(read.reply).rcode()
 
 
@@ -34,11 +34,11 @@ def test_anything_but_one_question_is_a_format_error(questions: int) -> None:
 
 def test_answers_are_never_answered() -> None:
     packet = dns.message.make_response(dns.message.make_query("web.consul", "A")).to_wire()
-    assert read_message(packet) == Malformed("an answer, which nobody here asked for")
+    assert read_message(packet) == MalformedQuestion("an answer, which nobody here asked for")
 
 
 def test_less_than_a_header_gets_silence() -> None:
-    assert read_message(b"\0" * 11) == Malformed("shorter than a header")
+    assert read_message(b"\0" * 11) == MalformedQuestion("shorter than a header")
 
 
 def test_client_subnet_is_echoed_with_scope_zero() -> None:
@@ -130,7 +130,7 @@ def test_question_stuffed_with_records_is_a_format_error() -> None:
 @example(b"\0\1\0\0\0\1\xff\xff\xff\xff\xff\xff" + b"\xc0\x0c" * 40)
 def test_random_bytes_are_dropped_or_refused(packet: bytes) -> None:
     read = read_message(packet)
-    if isinstance(read, Malformed) and read.reply:
+    if isinstance(read, MalformedQuestion) and read.reply:
         assert dns.message.from_wire(read.reply).id == int.from_bytes(packet[:2])
 
 
@@ -174,7 +174,7 @@ def test_questions_are_read_as_dnslib_reads_them(
     read, judge = read_message(packet), DNSRecord.parse(packet)
     opts = [record for record in judge.ar if record.rtype == wire.OPT]
     if len(opts) > 1:
-        assert isinstance(read, Malformed)
+        assert isinstance(read, MalformedQuestion)
         return
     assert isinstance(read, Question)
     assert read[:5] == (7, wire.RD, wire.encode_labels(judge.q.qname.label), judge.q.qtype, judge.q.qclass)

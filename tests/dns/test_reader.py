@@ -8,7 +8,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from adsum.dns.reader import RawRecord, Reader, Unreadable
+from adsum.dns.reader import RawRecord, Reader, UnreadableDns
 
 HEADER = bytes(12)
 
@@ -28,19 +28,19 @@ def test_pointers_are_followed_and_what_comes_next_is_behind_the_first_of_them()
     ids=["to itself", "in a circle", "to the pointer", "forwards", "a bit label", "a reserved kind of label"],
 )
 def test_pointers_that_do_not_lead_back_and_other_kinds_of_labels_are_refused(name: bytes) -> None:
-    with pytest.raises(Unreadable, match="points to nothing before it"):
+    with pytest.raises(UnreadableDns, match="points to nothing before it"):
         name_in(HEADER + name + bytes(40))
 
 
 @pytest.mark.parametrize("name", [b"", b"\3we", b"\3web", b"\3web\xc0"])
 def test_names_that_are_cut_off_are_refused(name: bytes) -> None:
-    with pytest.raises(Unreadable):
+    with pytest.raises(UnreadableDns):
         name_in(HEADER + name)
 
 
 def test_the_longest_name_is_read_and_a_longer_one_refused() -> None:
     assert len(name_in(HEADER + b"\1a" * 127 + b"\0")[0]) == 255
-    with pytest.raises(Unreadable, match="too long"):
+    with pytest.raises(UnreadableDns, match="too long"):
         name_in(HEADER + b"\1a" * 128 + b"\0")
 
 
@@ -49,7 +49,7 @@ def test_labels_and_pointers_of_the_whole_message_are_counted() -> None:
     reader = Reader(packet, 8)
     reader.name()
     reader.skip_name()
-    with pytest.raises(Unreadable, match="more labels than anyone sends"):
+    with pytest.raises(UnreadableDns, match="more labels than anyone sends"):
         reader.skip_name()
 
 
@@ -67,7 +67,7 @@ def test_what_is_read_is_what_dnspython_reads(tail: bytes, at: int) -> None:
     packet = HEADER + tail
     try:
         name, end = name_in(packet, 12 + at)
-    except Unreadable:
+    except UnreadableDns:
         return
     judge, size = dns.name.from_wire(packet, 12 + at)
     assert (name, end) == (judge.to_wire(), 12 + at + size)

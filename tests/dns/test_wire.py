@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from adsum.dns import wire
-from adsum.dns.wire import AAAA, CNAME, SRV, A, Question, Record, Writer
+from adsum.dns.wire import AAAA, CNAME, SRV, A, Question, Record, RecordWriter
 
 LABEL = st.binary(min_size=1, max_size=20)
 NAME = st.lists(LABEL, max_size=8).map(lambda labels: wire.encode_labels(labels) or wire.ROOT)
@@ -116,7 +116,7 @@ def test_every_written_record_reads_back(
         Record(owner, rtype, 5, data[rtype], target if rtype in {CNAME, SRV} else b"")
         for owner, target, rtype in parts
     ]
-    writer = Writer(question_name, is_compressing=is_compressing)
+    writer = RecordWriter(question_name, is_compressing=is_compressing)
     for record in records:
         writer.record(record)
     packet = b"\0\7" + wire.head(wire.QR, len(records), 0, 0) + question_name + b"\0\1\0\1" + writer.body
@@ -132,7 +132,7 @@ def test_every_written_record_reads_back(
 
 
 def test_names_that_end_alike_share_their_end() -> None:
-    writer = Writer(b"\3web\6consul\0", is_compressing=True)
+    writer = RecordWriter(b"\3web\6consul\0", is_compressing=True)
     writer.record(Record(b"\2n1\6CONSUL\0", A, 0, b"\1\2\3\4"))
     writer.record(Record(b"\2N1\6consul\0", A, 0, b"\1\2\3\4"))
     assert bytes(writer.body) == (
@@ -141,7 +141,7 @@ def test_names_that_end_alike_share_their_end() -> None:
 
 
 def test_targets_of_srv_are_whole_and_may_be_pointed_at() -> None:
-    writer = Writer(b"\6consul\0", is_compressing=True)
+    writer = RecordWriter(b"\6consul\0", is_compressing=True)
     writer.record(Record(b"\6consul\0", SRV, 0, bytes(6), b"\2n1\6consul\0"))
     writer.record(Record(b"\2n1\6consul\0", A, 0, b"\1\2\3\4"))
     assert b"\2n1\6consul\0" in writer.body

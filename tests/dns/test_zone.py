@@ -7,7 +7,7 @@ import dns.message
 import dns.rcode
 import pytest
 
-from adsum.catalog.definitions import Status
+from adsum.catalog.definitions import CheckStatus
 from adsum.catalog.model import Node
 from adsum.dns.answers import Transport
 from adsum.dns.settings import DnsSettings, Recursor, Soa
@@ -350,7 +350,7 @@ def test_failed_node_still_has_its_address_and_no_service(catalog: Catalog) -> N
 
 
 def test_node_level_check_hides_every_instance_of_the_node(catalog: Catalog) -> None:
-    catalog.node_check("n1", Status.CRITICAL)
+    catalog.node_check("n1", CheckStatus.CRITICAL)
     assert is_nothing(asker(catalog.view, DnsSettings())("many.service.consul"))
 
 

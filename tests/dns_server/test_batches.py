@@ -21,8 +21,8 @@ from dns.message import Message
 
 from adsum.dns_server import batches as module
 from adsum.dns_server import server as server_module
-from adsum.dns_server.batches import Batch, open_batch
-from adsum.dns_server.counters import DnsCounters, Tally
+from adsum.dns_server.batches import DatagramBatch, open_batch
+from adsum.dns_server.counters import AnswerLabels, DnsCounters
 from adsum.dns_server.server import bind_udp
 from tests.dns.support import Catalog, lines, standard_catalog
 from tests.dns_server.test_recursor import found, started
@@ -55,7 +55,7 @@ def askers_of(address: tuple[str, int], count: int) -> Iterator[list[socket.sock
 @contextmanager
 def batch_and_askers(
     host: str, askers: int, places: int = 128, bytes_max: int = 4096
-) -> Iterator[tuple[Batch, list[socket.socket]]]:
+) -> Iterator[tuple[DatagramBatch, list[socket.socket]]]:
     with bind_udp(host, 0) as sock, askers_of(sock.getsockname()[:2], askers) as ours:
         batch = open_batch(sock.fileno(), family(host), places, bytes_max)
         assert batch is not None
@@ -103,7 +103,7 @@ async def test_each_of_a_crowd_gets_its_own_answer(catalog: Catalog, host: str) 
         for _ in range(2):  # first each is considered, then all are known
             for number, reply in enumerate(await answers_to_all(server, questions)):
                 assert lines(reply.answer) == [f"host{number}.node.consul. 0 IN A 10.2.0.{number}"]
-    assert server.counters.answered[Tally("udp", "A", "NOERROR")] == 80
+    assert server.counters.answered[AnswerLabels("udp", "A", "NOERROR")] == 80
     assert server.counters.fast == 39 + 20
     assert server.counters.send_errors == server.counters.receive_errors == 0
 
@@ -153,7 +153,7 @@ async def test_askers_that_are_gone_cost_no_other_its_answer(catalog: Catalog) -
                     asker.send(query("n1.node.consul").to_wire())
             for reply in await answers_on(staying, [query("n1.node.consul") for _ in range(CROWD)]):
                 assert lines(reply.answer) == ["n1.node.consul. 0 IN A 127.0.0.1"]
-    assert server.counters.answered[Tally("udp", "A", "NOERROR")] == 120
+    assert server.counters.answered[AnswerLabels("udp", "A", "NOERROR")] == 120
 
 
 def padded(name: str, size: int) -> Message:
@@ -200,7 +200,7 @@ async def test_without_the_calls_questions_are_answered_one_by_one(
     async with serving(catalog) as server:
         for _ in range(2):
             await crowd(server)
-    assert server.counters.answered[Tally("udp", "A", "NOERROR")] == 80
+    assert server.counters.answered[AnswerLabels("udp", "A", "NOERROR")] == 80
 
 
 class Instruction(ctypes.Structure):  # sock_filter
@@ -246,7 +246,7 @@ def test_where_the_calls_are_forbidden_questions_are_answered_one_by_one(catalog
     thread = threading.Thread(target=partial(trio.run, story))
     thread.start()
     thread.join()
-    assert told[0].answered[Tally("udp", "A", "NOERROR")] == 80
+    assert told[0].answered[AnswerLabels("udp", "A", "NOERROR")] == 80
     assert told[0].receive_errors == told[0].send_errors == 0
 
 
@@ -300,7 +300,7 @@ def test_batch_takes_what_has_room_and_leaves_the_rest_for_the_next() -> None:
             batch.receive()
 
 
-def asked(batch: Batch, asker: socket.socket, questions: int) -> None:
+def asked(batch: DatagramBatch, asker: socket.socket, questions: int) -> None:
     for _ in range(questions):
         asker.send(b"?")
     assert len(batch.receive()) == questions

@@ -19,14 +19,14 @@ import dns.rcode
 import pytest
 import trio
 
-from adsum.catalog.definitions import Status
+from adsum.catalog.definitions import CheckStatus
 from adsum.catalog.model import Check
 from adsum.dns.answers import Answers
 from adsum.dns.limits import DnsLimits
 from adsum.dns.settings import DnsSettings
 from adsum.dns_server import resolver as resolver_module
 from adsum.dns_server import server as server_module
-from adsum.dns_server.counters import DnsCounters, Tally
+from adsum.dns_server.counters import AnswerLabels, DnsCounters
 from adsum.dns_server.datagrams import EveryAddress, datagrams_of, is_loopback, prefix_of
 from adsum.dns_server.recursor import Recursion
 from adsum.dns_server.resolver import Resolver
@@ -112,7 +112,7 @@ async def test_question_over_udp_is_answered_and_the_second_time_by_its_bytes(ca
         for _ in range(3):
             reply = await server.ask(query("web.service.consul", "SRV", 1232))
             assert len(lines(reply.answer)) == 2
-    assert server.counters.answered[Tally("udp", "SRV", "NOERROR")] == 3
+    assert server.counters.answered[AnswerLabels("udp", "SRV", "NOERROR")] == 3
     assert server.counters.fast == 2
 
 
@@ -121,7 +121,7 @@ async def test_known_question_sees_the_catalog_move(catalog: Catalog) -> None:
         request = query("web.service.consul")
         for _ in range(2):
             await server.ask(request)
-        check = Check(check_id="service:web1", name="web", status=Status.CRITICAL, service_id="web1")
+        check = Check(check_id="service:web1", name="web", status=CheckStatus.CRITICAL, service_id="web1")
         catalog.view.put_check(NOW, "n1", check)
         assert lines((await server.ask(request)).answer) == ["web.service.consul. 0 IN A 10.0.0.2"]
 
@@ -358,7 +358,7 @@ def test_every_series_exists_from_the_start() -> None:
     counters = DnsCounters()
     assert set(counters.by("transport")) == {"udp", "tcp"}
     assert counters.by("rcode")["NXDOMAIN"] == 0
-    assert replace(counters).answered[Tally("tcp", "other", "NOTIMP")] == 0
+    assert replace(counters).answered[AnswerLabels("tcp", "other", "NOTIMP")] == 0
 
 
 async def test_udp_is_answered_under_load_while_no_file_is_left(

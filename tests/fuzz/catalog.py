@@ -6,7 +6,7 @@ import struct
 
 import cbor2
 
-from adsum.catalog.replication.bodies import Standing
+from adsum.catalog.replication.bodies import OwnerStanding
 from adsum.catalog.replication.root import WORDS_BYTES
 from tests.fuzz.participants import EVERYBODY, FUZZER
 from tests.fuzz.trees import Cbor, Known
@@ -72,10 +72,10 @@ class Catalog:
         members = self.random.choices(EVERYBODY, k=self.random.choice((0, 1, 8)))
         return b"".join(STANDING.pack(*self._standing(each.short)) for each in members)
 
-    def _standing(self, owner: bytes) -> Standing:
+    def _standing(self, owner: bytes) -> OwnerStanding:
         generation = self.random.choice((0, 1, 1_763_000_000_000, (1 << 53) - 1, (1 << 64) - 1))
         low_water, gc_version, mark = self.random.choices((0, 1, 40, (1 << 32) - 1), k=3)
-        return Standing(owner, generation, low_water, gc_version, mark, self.random.choice((0, 255)))
+        return OwnerStanding(owner, generation, low_water, gc_version, mark, self.random.choice((0, 255)))
 
     def _version(self) -> int:
         return self.random.choice((1, 5, 40, (1 << 32) - 1))

@@ -16,7 +16,7 @@ import dns.edns
 import dns.message
 import dns.query
 
-from adsum.net.keyring import Key
+from adsum.net.keyring import GossipKey
 from tests.fuzz.doors import Doors
 from tests.fuzz.member import Member
 from tests.fuzz.participants import AGENTS_ATTACKED
@@ -92,7 +92,7 @@ class Attacked:
 
 @contextmanager
 def attacked(*, is_sealed: bool, python: str = sys.executable) -> Iterator[Attacked]:
-    key = Key.from_text(KEY_TEXT) if is_sealed else None
+    key = GossipKey.from_text(KEY_TEXT) if is_sealed else None
     with ExitStack() as opened:
         cluster = opened.enter_context(emptied(Cluster(measured_program(python))))
         places = loopbacks(len(AGENTS_ATTACKED))

@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from adsum.api.status import Status
+from adsum.api.status import StatusEndpoints
 from adsum.cli.main import main
 from adsum.http.response import Response, empty
 from adsum.logs.faults import Faults
@@ -55,9 +55,9 @@ MISTAKES: dict[str, Callable[[], None]] = {
 }
 
 
-async def faulty(_self: Status, request: Request, _rest: str) -> Response:
+async def faulty(_self: StatusEndpoints, request: Request, _rest: str) -> Response:
     MISTAKES[request.query.first("mistake")]()
     return empty(200)
 
 
-Status.peers = faulty  # type: ignore[assignment, method-assign]  # a mistake made on purpose
+StatusEndpoints.peers = faulty  # type: ignore[assignment, method-assign]  # a mistake made on purpose

@@ -5,7 +5,7 @@ from __future__ import annotations
 import struct
 
 from adsum.gossip.coordinates import Coordinate
-from adsum.gossip.wire import BEAT, Kind
+from adsum.gossip.wire import BEAT, PacketKind
 from tests.fuzz.catalog import Catalog
 from tests.fuzz.participants import AGENTS, AGENTS_ATTACKED, EVERYBODY, FUZZER, STRANGERS_MADE_UP, Participant
 from tests.fuzz.trees import Cbor, Input, Known
@@ -29,7 +29,11 @@ class Gossip:
         claims = [self.claim() for _ in range(random.randint(0, CLAIMS_MAX))]
         carried = [Cbor(self._catalog.push()) for _ in range(random.randint(0, 2))]
         fields: list[object] = [
-            *(int(random.choice(list(Kind))), random.randrange(1 << 32), random.choice(EVERYBODY).short),
+            *(
+                int(random.choice(list(PacketKind))),
+                random.randrange(1 << 32),
+                random.choice(EVERYBODY).short,
+            ),
             *(random.randrange(5_000), random.randrange(8), random.randrange(1 << 20)),
             *(random.randbytes(8), self._coordinate(), [Cbor(claim) for claim in claims], self._beats()),
             *(carried, bytes(random.randrange(256) for _ in claims)),
@@ -53,7 +57,7 @@ class Gossip:
 
     def _told(self, claim: object) -> Input:
         return self._from(
-            FUZZER, [int(Kind.GOSSIP), 1, b"", 0, 0, 1, b"", b"", [Cbor(claim)], b"", [], b"\0"]
+            FUZZER, [int(PacketKind.GOSSIP), 1, b"", 0, 0, 1, b"", b"", [Cbor(claim)], b"", [], b"\0"]
         )
 
     def _from(self, sender: Participant, fields: list[object]) -> Input:

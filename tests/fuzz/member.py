@@ -17,14 +17,15 @@ from typing import Self
 
 import cbor2
 
+from adsum.address import Address
 from adsum.gossip import claims, wire
-from adsum.gossip.claims import Address, Profile
+from adsum.gossip.claims import Profile
 from adsum.gossip.effects import SyncMessage, SyncPart
-from adsum.gossip.wire import HEADER_BYTES, Kind
+from adsum.gossip.wire import HEADER_BYTES, PacketKind
 from adsum.net import call_frames, introduction, syncs
 from adsum.net.errors import NetError
-from adsum.net.introduction import Identity, Introduction, Purpose
-from adsum.net.keyring import Key, Keyring
+from adsum.net.introduction import Introduction, PeerIdentity, Purpose
+from adsum.net.keyring import GossipKey, Keyring
 from adsum.net.sealing import Sealing
 from adsum.storage.memory import MemoryDisk
 from tests.fuzz.participants import FUZZER
@@ -38,7 +39,7 @@ DATAGRAM_BYTES_MAX = 2_048
 
 
 class Member:
-    def __init__(self, key: Key | None) -> None:
+    def __init__(self, key: GossipKey | None) -> None:
         self.key = key
         self.answered = 0
         self.known: Mapping[str, int] = {}  # for answers, as `trees.built` wants it
@@ -107,10 +108,10 @@ class Member:
     def _answer_ping(self, port: int, message: bytes) -> None:
         try:
             packet = wire.decode(message[HEADER_BYTES:])
-        except wire.Malformed:
+        except wire.MalformedPacket:
             return
-        if packet.kind == Kind.PING and packet.about == FUZZER.short:
-            ack = wire.encode(Kind.ACK, sequence=packet.sequence)
+        if packet.kind == PacketKind.PING and packet.about == FUZZER.short:
+            ack = wire.encode(PacketKind.ACK, sequence=packet.sequence)
             self.send(port, wire.header(FUZZER.short, self.generation), ack)
 
     # Streams.
@@ -146,7 +147,7 @@ class Member:
                 self._answer_call(stream)
 
     def _answer_sync(self, stream: Stream) -> None:
-        joining = syncs.Joining()
+        joining = syncs.JoiningSync()
         while (asked := joining.add(stream.receive())) is None:
             pass
         if not asked.wants_answer:
@@ -158,7 +159,7 @@ class Member:
 
     def _answer_call(self, stream: Stream) -> None:
         asked = call_frames.decode(stream.receive())
-        if not isinstance(asked, call_frames.Ask):
+        if not isinstance(asked, call_frames.AskFrame):
             return
         if not self._answer(stream, "call", {"ask": asked.number}):
             stream.send(call_frames.failed(asked.number, "busy", "not now"))
@@ -174,7 +175,7 @@ class Member:
         return True
 
     def _introduction(self, purpose: Purpose) -> bytes:
-        return introduction.encode(Introduction(Identity(FUZZER.node_id), purpose))
+        return introduction.encode(Introduction(PeerIdentity(FUZZER.node_id), purpose))
 
     def _part(self) -> SyncPart:
         profile = Profile(FUZZER.node_id, FUZZER.name, Address("127.0.0.1", self.port))

@@ -10,7 +10,7 @@ from typing import Self
 from adsum.net import framing
 from adsum.net.errors import NetError
 from adsum.net.framing import HELLO_BYTES, HELLO_NONCE_BYTES, FrameReader, FrameWriter, Hello
-from adsum.net.keyring import Key
+from adsum.net.keyring import GossipKey
 
 LABEL = "dc1"
 PAYLOAD_BYTES_MAX = 16 * 1024 * 1024  # of what is read and written here; agents take less
@@ -28,7 +28,7 @@ class Stream:
     reader: FrameReader
 
     @classmethod
-    def opened(cls, port: int, key: Key | None, *, patience_s: float) -> Self:
+    def opened(cls, port: int, key: GossipKey | None, *, patience_s: float) -> Self:
         try:
             sock = socket.create_connection(("127.0.0.1", port), timeout=patience_s)
         except OSError as error:
@@ -44,7 +44,7 @@ class Stream:
         return cls._of(sock, seals.from_client, seals.from_server)
 
     @classmethod
-    def accepted(cls, sock: socket.socket, key: Key | None) -> Self:
+    def accepted(cls, sock: socket.socket, key: GossipKey | None) -> Self:
         try:
             theirs = framing.parse_hello(_exactly(sock, HELLO_BYTES))
             mine = _hello(key)
@@ -84,7 +84,7 @@ class Stream:
         self.sock.close()
 
 
-def _hello(key: Key | None) -> Hello:
+def _hello(key: GossipKey | None) -> Hello:
     hint = framing.NO_HINT if key is None else key.hint
     return framing.hello(LABEL, os.urandom(HELLO_NONCE_BYTES), hint=hint)
 

@@ -6,16 +6,17 @@ import hashlib
 from random import Random
 from typing import Any, TypeVar
 
+from adsum.address import Address
 from adsum.gossip import claims, wire
-from adsum.gossip.claims import Address, Alive, Profile
+from adsum.gossip.claims import Alive, Profile
 from adsum.gossip.commands import Command, Report, SyncAsked
-from adsum.gossip.core import Core
+from adsum.gossip.core import GossipCore
 from adsum.gossip.effects import Effect, Send, SyncMessage, SyncPart
 from adsum.gossip.members import Member
-from adsum.gossip.order import Status
-from adsum.gossip.settings import GossipSettings, Identity
-from adsum.gossip.shared_state import Timer
-from adsum.gossip.wire import Header, Kind, Packet
+from adsum.gossip.order import MemberStatus
+from adsum.gossip.settings import GossipSettings, MemberIdentity
+from adsum.gossip.shared_state import GossipTimer
+from adsum.gossip.wire import Header, Packet, PacketKind
 from adsum.now import MILLISECOND, Now
 
 WALL_MS = 1_795_000_000_000
@@ -48,7 +49,7 @@ def suspect(
 
 def dead(name: str, *accusers: str, incarnation: int = 0, generation: int = GENERATION) -> claims.Dead:
     accusation = claims.suspect(short(name), generation, incarnation, tuple(map(short, accusers)))
-    return claims.dead(accusation, claims.Cause.SILENT)
+    return claims.dead(accusation, claims.DeathCause.SILENT)
 
 
 def opened(effect: Send) -> tuple[Header, Packet]:
@@ -64,11 +65,11 @@ class Stage:
         self.now_ns = 0
         self.wall_ahead_ms = 0
         self.effects: list[Effect] = []
-        identity = Identity(profile(me), GENERATION)
-        self.core = Core(self.now, settings or GossipSettings(), identity, Random(seed))
+        identity = MemberIdentity(profile(me), GENERATION)
+        self.core = GossipCore(self.now, settings or GossipSettings(), identity, Random(seed))
         for peer in peers:
-            self.core._hearsay.introduce(self.now, alive(peer), None, 0)
-        self._take(self.core._commons.take_effects())
+            self.core._merger.introduce(self.now, alive(peer), None, 0)
+        self._take(self.core._shared.take_effects())
         self.effects.clear()
         self._forget_news()
 
@@ -77,21 +78,21 @@ class Stage:
         return Now(self.now_ns, WALL_MS + self.now_ns // MILLISECOND + self.wall_ahead_ms)
 
     def member(self, name: str) -> Member:
-        return self.core.commons.roster.members[profile(name).node_id]
+        return self.core.shared.roster.members[profile(name).node_id]
 
-    def status(self, name: str) -> Status | None:
-        member = self.core.commons.roster.members.get(profile(name).node_id)
+    def status(self, name: str) -> MemberStatus | None:
+        member = self.core.shared.roster.members.get(profile(name).node_id)
         return member.status if member else None
 
     # What happens to it; each gives what it caused.
 
     def tell(self, teller: str, *told: claims.Claim, **fields: Any) -> list[Effect]:
-        return self.packet(teller, Kind.GOSSIP, claims=[claim.encoded for claim in told], **fields)
+        return self.packet(teller, PacketKind.GOSSIP, claims=[claim.encoded for claim in told], **fields)
 
     def packet(
         self,
         sender: str,
-        kind: Kind,
+        kind: PacketKind,
         *,
         is_authentic: bool = True,
         generation: int = GENERATION,
@@ -120,7 +121,7 @@ class Stage:
 
     def stop_probing(self) -> None:
         """Peers that a test does not play would all seem to fail."""
-        self.core.commons.timers.cancel((Timer.ROUND, None))
+        self.core.shared.timers.cancel((GossipTimer.ROUND, None))
 
     def stand_still(self, duration_ns: int) -> None:
         """Time passes, of which nothing is noticed, though time was kept before."""
@@ -132,7 +133,7 @@ class Stage:
         return effects
 
     def _forget_news(self) -> None:
-        for queue in self.core.commons.broadcasts.queues.values():
+        for queue in self.core.shared.broadcasts.queues.values():
             for key in list(queue.entries):
                 queue.forget(key)
 
@@ -141,7 +142,7 @@ def of(effects: list[Effect], kind: type[E]) -> list[E]:
     return [effect for effect in effects if isinstance(effect, kind)]
 
 
-def sent(effects: list[Effect], kind: Kind, to: str = "") -> list[Packet]:
+def sent(effects: list[Effect], kind: PacketKind, to: str = "") -> list[Packet]:
     """Packets of one kind among what was sent, to one peer or to any."""
     sends = [each for each in of(effects, Send) if not to or each.to == profile(to).address]
     packets = [opened(each)[1] for each in sends]

@@ -5,8 +5,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from adsum.cbor import BadEncoding
 from adsum.gossip import claims
-from adsum.gossip.claims import BadClaim, Claims
+from adsum.gossip.claims import Claims
 from adsum.gossip.order import Departure
 from tests.gossip.support import GENERATION, alive, dead, profile, short, suspect
 
@@ -33,7 +34,7 @@ def test_claims_are_small() -> None:
 def test_any_bytes_are_a_claim_or_refused(garbage: bytes) -> None:
     try:
         claim = claims.decode(garbage)
-    except BadClaim:
+    except BadEncoding:
         return
     assert claim.encoded == garbage
 
@@ -47,7 +48,7 @@ def test_a_claim_with_one_byte_changed_is_another_or_refused(
     changed = claim.encoded[:place] + bytes([value]) + claim.encoded[place + 1 :]
     try:
         decoded = claims.decode(changed)
-    except BadClaim:
+    except BadEncoding:
         return
     assert (decoded == claim) == (changed == claim.encoded)
 
@@ -55,7 +56,7 @@ def test_a_claim_with_one_byte_changed_is_another_or_refused(
 @pytest.mark.parametrize("claim", EVERY_KIND, ids=lambda claim: type(claim).__name__)
 def test_a_truncated_claim_is_refused(claim: claims.Claim) -> None:
     for end in range(len(claim.encoded)):
-        with pytest.raises(BadClaim):
+        with pytest.raises(BadEncoding):
             claims.decode(claim.encoded[:end])
 
 
@@ -91,7 +92,7 @@ BAD = {
 
 @pytest.mark.parametrize("encoded", BAD.values(), ids=BAD)
 def test_what_is_no_claim_is_refused(encoded: bytes) -> None:
-    with pytest.raises(BadClaim):
+    with pytest.raises(BadEncoding):
         claims.decode(encoded)
 
 

@@ -7,11 +7,11 @@ from random import Random
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from adsum.address import Address
 from adsum.gossip import claims, wire
-from adsum.gossip.claims import Address
 from adsum.gossip.commands import Carry, Describe, FireEvent, SetRoot
-from adsum.gossip.effects import CarriedHeard, EventHeard, MemberChanged, Refused, RootHeard, Send
-from adsum.gossip.wire import Kind
+from adsum.gossip.effects import CarriedHeard, EventHeard, GossipRefused, MemberChanged, RootHeard, Send
+from adsum.gossip.wire import PacketKind
 from adsum.now import SECOND
 from tests.gossip.support import GENERATION, Stage, alive, dead, of, opened, profile, sent, short
 
@@ -32,7 +32,7 @@ def test_no_datagram_is_an_exception(garbage: bytes) -> None:
 def test_no_damaged_datagram_is_an_exception(data: st.DataObject) -> None:
     stage = Stage("a", "b")
     body = wire.encode(
-        Kind.PING, sequence=7, about=short("me"), claims=[dead("a", "b").encoded], beats=bytes(14)
+        PacketKind.PING, sequence=7, about=short("me"), claims=[dead("a", "b").encoded], beats=bytes(14)
     )
     message = bytearray(wire.header(short("b"), GENERATION) + body)
     for _ in range(data.draw(st.integers(1, 4))):
@@ -42,12 +42,12 @@ def test_no_damaged_datagram_is_an_exception(data: st.DataObject) -> None:
 
 def test_what_is_dropped_is_counted_by_its_reason() -> None:
     stage = Stage("a")
-    good = wire.header(short("a"), GENERATION) + wire.encode(Kind.GOSSIP)
+    good = wire.header(short("a"), GENERATION) + wire.encode(PacketKind.GOSSIP)
     for message in (
         *(b"", good[:10], b"\x63" + good[1:], good[:-2], good[:18] + b"\x80"),
-        wire.header(short("me"), GENERATION) + wire.encode(Kind.GOSSIP),
+        wire.header(short("me"), GENERATION) + wire.encode(PacketKind.GOSSIP),
         good[:19] + b"\x17" + good[20:],
-        wire.header(short("a"), GENERATION) + wire.encode(Kind.GOSSIP, claims=[b"junk"]),
+        wire.header(short("a"), GENERATION) + wire.encode(PacketKind.GOSSIP, claims=[b"junk"]),
     ):
         assert stage.receive(profile("a").address, message) == []
     assert stage.core.tally.dropped == {
@@ -63,15 +63,15 @@ def test_what_is_dropped_is_counted_by_its_reason() -> None:
 
 def test_a_ping_is_acked_with_my_coordinate_and_counted() -> None:
     stage = Stage("a")
-    (ack,) = sent(stage.packet("a", Kind.PING, sequence=9, about=short("me")), Kind.ACK, to="a")
+    (ack,) = sent(stage.packet("a", PacketKind.PING, sequence=9, about=short("me")), PacketKind.ACK, to="a")
     assert (ack.sequence, len(ack.coordinate)) == (9, 44)
-    assert stage.core.tally.packets_in[Kind.PING] == 1
-    assert stage.core.tally.bytes_out[Kind.ACK] > 60
+    assert stage.core.tally.packets_in[PacketKind.PING] == 1
+    assert stage.core.tally.bytes_out[PacketKind.ACK] > 60
 
 
 def test_a_ping_for_who_had_my_address_before_is_not_answered() -> None:
     stage = Stage("a")
-    assert stage.packet("a", Kind.PING, sequence=9, about=short("zz")) == []
+    assert stage.packet("a", PacketKind.PING, sequence=9, about=short("zz")) == []
     assert stage.core.tally.dropped == {"ping for another": 1}
 
 
@@ -79,7 +79,9 @@ def test_a_strangers_ping_is_answered_with_no_more_bytes_than_it_had() -> None:
     stage = Stage("a")
     stage.command(Carry("key", b"x" * 500))
     for source in (ELSEWHERE, profile("a").address):
-        ping = wire.header(short("zz"), GENERATION) + wire.encode(Kind.PING, sequence=9, about=short("me"))
+        ping = wire.header(short("zz"), GENERATION) + wire.encode(
+            PacketKind.PING, sequence=9, about=short("me")
+        )
         (answer,) = of(stage.receive(source, ping), Send)
         assert answer.to == source
         assert len(answer.message) <= len(ping)
@@ -88,10 +90,12 @@ def test_a_strangers_ping_is_answered_with_no_more_bytes_than_it_had() -> None:
 def test_with_a_key_unsealed_news_changes_nothing_and_unsealed_pings_get_a_bare_answer() -> None:
     stage = Stage("a", "b")
     news = [dead("a", "b").encoded, alive("x").encoded]
-    assert stage.packet("b", Kind.GOSSIP, is_authentic=False, claims=news) == []
-    effects = stage.packet("b", Kind.PING, is_authentic=False, sequence=9, about=short("me"), claims=news)
+    assert stage.packet("b", PacketKind.GOSSIP, is_authentic=False, claims=news) == []
+    effects = stage.packet(
+        "b", PacketKind.PING, is_authentic=False, sequence=9, about=short("me"), claims=news
+    )
     ((_header, answer),) = [opened(send) for send in of(effects, Send)]
-    assert (answer.kind, answer.coordinate, answer.claims, answer.beats) == (Kind.ACK, b"", [], b"")
+    assert (answer.kind, answer.coordinate, answer.claims, answer.beats) == (PacketKind.ACK, b"", [], b"")
     assert of(stage.effects, MemberChanged) == []
     assert stage.core.tally.dropped == {"not authentic": 1}
 
@@ -100,11 +104,11 @@ def test_ten_thousand_members_announced_by_one_storm_cost_bounded_memory() -> No
     stage = Stage("b")
     for number in range(10_000):
         stage.tell("b", alive(f"n{number}"), dead(f"m{number}", "b"))
-    commons = stage.core.commons
-    assert len(commons.roster) <= 1_100
-    assert len(commons.roster.verdicts) <= 4_096
-    assert len(commons.claims) <= claims.REMEMBERED_MAX
-    assert commons.tally.dropped["introductions"] > 8_900
+    shared = stage.core.shared
+    assert len(shared.roster) <= 1_100
+    assert len(shared.roster.verdicts) <= 4_096
+    assert len(shared.claims) <= claims.REMEMBERED_MAX
+    assert shared.tally.dropped["introductions"] > 8_900
 
 
 def test_datagrams_stay_within_their_size_whatever_waits_to_be_told() -> None:
@@ -115,7 +119,7 @@ def test_datagrams_stay_within_their_size_whatever_waits_to_be_told() -> None:
         stage.command(Carry(number, bytes(100 + 4 * number)))
         stage.command(FireEvent("deploy", bytes(2 * number)))
     sizes = [len(send.message) for send in of(stage.run_for(20 * SECOND), Send)]
-    assert max(sizes) <= stage.core.commons.settings.datagram_bytes_max
+    assert max(sizes) <= stage.core.shared.settings.datagram_bytes_max
     assert max(sizes) > 1_200
 
 
@@ -131,11 +135,11 @@ def test_carried_bytes_reach_a_peer_as_they_were_given() -> None:
 def test_a_root_that_differs_is_told_and_an_equal_one_is_not() -> None:
     stage = Stage("a")
     stage.command(SetRoot(b"12345678"))
-    assert of(stage.packet("a", Kind.ACK, root=b"12345678"), RootHeard) == []
-    assert of(stage.packet("a", Kind.ACK, root=b"87654321"), RootHeard) == [
+    assert of(stage.packet("a", PacketKind.ACK, root=b"12345678"), RootHeard) == []
+    assert of(stage.packet("a", PacketKind.ACK, root=b"87654321"), RootHeard) == [
         RootHeard(short("a"), b"87654321")
     ]
-    (ack,) = sent(stage.packet("a", Kind.PING, about=short("me")), Kind.ACK)
+    (ack,) = sent(stage.packet("a", PacketKind.PING, about=short("me")), PacketKind.ACK)
     assert ack.root == b"12345678"
 
 
@@ -151,16 +155,16 @@ def test_what_is_too_big_is_refused_with_a_sentence_and_changes_nothing() -> Non
     stage = Stage("a")
     for command in (FireEvent("e", bytes(600)), Carry("k", bytes(1_025)), Describe(bytes(257))):
         (refused,) = stage.command(command)
-        assert isinstance(refused, Refused)
-    assert not stage.core.commons.broadcasts
+        assert isinstance(refused, GossipRefused)
+    assert not stage.core.shared.broadcasts
 
 
 def test_describing_myself_is_a_new_incarnation_for_everybody() -> None:
     stage, peer = Stage("a"), Stage("b")
     stage.command(Describe(b"rack 4"))
     peer.tell("b", claims.alive(profile("a"), GENERATION, 0))
-    assert stage.core.commons.me.alive.standing.incarnation == 1
-    assert stage.core.commons.me.alive.profile.meta == b"rack 4"
+    assert stage.core.shared.me.alive.standing.incarnation == 1
+    assert stage.core.shared.me.alive.profile.meta == b"rack 4"
 
 
 def test_equal_seeds_give_equal_effects() -> None:

@@ -11,7 +11,7 @@ from adsum.gossip import coordinates, phi
 from adsum.gossip.beats import Beats
 from adsum.gossip.claims import UserEvent, user_event
 from adsum.gossip.coordinates import Coordinate, Vivaldi
-from adsum.gossip.events import TICKS_KEPT, Events
+from adsum.gossip.events import TICKS_KEPT, GossipEvents
 from adsum.gossip.guard import Guard
 from adsum.gossip.health import SCORE_MAX, Health
 from adsum.gossip.histogram import Histogram
@@ -337,7 +337,7 @@ def event(clock: int, number: int = 1, origin: str = "a") -> UserEvent:
 
 
 def test_an_event_is_new_once() -> None:
-    events = Events()
+    events = GossipEvents()
     assert events.is_new(NOW, event(5))
     assert not events.is_new(NOW, event(5))
     assert events.is_new(NOW, event(5, number=2))
@@ -346,14 +346,14 @@ def test_an_event_is_new_once() -> None:
 
 
 def test_events_older_than_the_memory_are_taken_as_heard() -> None:
-    events = Events()
+    events = GossipEvents()
     events.is_new(NOW, event(TICKS_KEPT + 100))
     assert not events.is_new(NOW, event(50))
     assert events.dropped == 1
 
 
 def test_the_memory_of_events_is_bounded() -> None:
-    events = Events()
+    events = GossipEvents()
     for clock in range(5_000):
         for number in range(3):
             events.is_new(Now(clock * SECOND, 0), event(clock, number))
@@ -364,7 +364,7 @@ def test_the_memory_of_events_is_bounded() -> None:
 
 
 def test_an_origin_fires_only_so_many_at_once_and_a_second_and_others_are_heard_meanwhile() -> None:
-    events = Events()
+    events = GossipEvents()
     taken = [events.is_new(NOW, event(clock)) for clock in range(1, 200)]
     assert taken.count(True) == 128
     assert events.is_new(NOW, event(1, origin="b"))
@@ -373,13 +373,13 @@ def test_an_origin_fires_only_so_many_at_once_and_a_second_and_others_are_heard_
 
 
 def test_all_origins_together_fire_only_so_many() -> None:
-    events = Events()
+    events = GossipEvents()
     taken = [events.is_new(NOW, event(clock, origin=str(clock // 10))) for clock in range(1, 1_000)]
     assert taken.count(True) == 512
 
 
 def test_an_event_beyond_the_rate_moves_no_clock() -> None:
-    events = Events()
+    events = GossipEvents()
     for clock in range(1, 200):
         events.is_new(NOW, event(clock))
     assert events.clock == 129

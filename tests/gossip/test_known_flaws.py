@@ -24,9 +24,9 @@ from adsum.gossip.effects import (
     SyncPart,
 )
 from adsum.gossip.evidence import Leg
-from adsum.gossip.order import Departure, Status
+from adsum.gossip.order import Departure, MemberStatus
 from adsum.gossip.relays import NACK_SHARE
-from adsum.gossip.wire import Kind
+from adsum.gossip.wire import PacketKind
 from adsum.now import HOUR, MILLISECOND, MINUTE, SECOND
 from adsum.testing.gossip_world import GossipWorld
 from adsum.testing.network import Conditions
@@ -52,7 +52,7 @@ def failed_views(world: GossipWorld) -> list[tuple[int, str]]:
     seen: list[tuple[int, str]] = []
 
     def watch(_time_ns: int, observer: int, effect: object) -> None:
-        if isinstance(effect, MemberChanged) and effect.after and effect.after.status is Status.FAILED:
+        if isinstance(effect, MemberChanged) and effect.after and effect.after.status is MemberStatus.FAILED:
             seen.append((observer, effect.member.name))
 
     world.watchers.append(watch)
@@ -66,25 +66,25 @@ def test_flaw_a_nacks_arrive_before_the_verdict() -> None:
     asker, helper = Stage("a", "b", me="asker"), Stage("a", "asker", me="b")
     requests: list[wire.Packet] = []
     while not requests:
-        requests = sent(asker.run_for(MILLISECOND), Kind.PING_REQUEST, to="b")
+        requests = sent(asker.run_for(MILLISECOND), PacketKind.PING_REQUEST, to="b")
     (request,) = requests
-    helper.packet("asker", Kind.PING_REQUEST, sequence=1, about=short("a"), amount=request.amount)
+    helper.packet("asker", PacketKind.PING_REQUEST, sequence=1, about=short("a"), amount=request.amount)
     effects = helper.run_for(int(request.amount * MILLISECOND * NACK_SHARE) + MILLISECOND)
-    assert len(sent(effects, Kind.NACK)) == 1
-    assert asker.status("a") is Status.ALIVE  # a fifth of the budget is left for the way back
+    assert len(sent(effects, PacketKind.NACK)) == 1
+    assert asker.status("a") is MemberStatus.ALIVE  # a fifth of the budget is left for the way back
 
 
 def test_flaw_b_local_health_stretches_period_timeout_and_suspicion() -> None:
     well, unwell = Stage("a", "b", "c", "d", "e"), Stage("a", "b", "c", "d", "e")
-    unwell.core.commons.health.score = 1
+    unwell.core.shared.health.score = 1
     for stage in (well, unwell):
         stage.stop_probing()
         stage.tell("b", suspect("a", "b", "c", "d", "e"))
     well.run_for(5 * SECOND)
     unwell.run_for(5 * SECOND)
-    assert (well.status("a"), unwell.status("a")) == (Status.FAILED, Status.SUSPECT)
+    assert (well.status("a"), unwell.status("a")) == (MemberStatus.FAILED, MemberStatus.SUSPECT)
     unwell.run_for(4 * SECOND)
-    assert unwell.status("a") is Status.FAILED
+    assert unwell.status("a") is MemberStatus.FAILED
 
 
 def test_flaw_c_a_roster_sync_invents_no_witness() -> None:
@@ -103,9 +103,9 @@ def test_flaw_d_the_dead_are_remembered_far_longer_than_a_sync_takes_to_come_rou
     stage.stop_probing()
     stage.run_for(2 * HOUR)
     stage.tell("b", alive("a"))
-    assert stage.status("a") is Status.FAILED
+    assert stage.status("a") is MemberStatus.FAILED
     stage.report(asked(1, SyncMessage(1, (SyncPart(alive("a").encoded),))))
-    assert stage.status("a") is Status.FAILED
+    assert stage.status("a") is MemberStatus.FAILED
 
 
 def test_flaw_e_a_greater_incarnation_about_the_already_dead_is_kept() -> None:
@@ -113,7 +113,7 @@ def test_flaw_e_a_greater_incarnation_about_the_already_dead_is_kept() -> None:
     stage.tell("b", dead("a", "b", incarnation=0))
     stage.tell("b", dead("a", "b", incarnation=5))
     stage.tell("b", claims.alive(profile("a"), GENERATION, 3))
-    assert stage.status("a") is Status.FAILED
+    assert stage.status("a") is MemberStatus.FAILED
     assert stage.member("a").standing.incarnation == 5
 
 
@@ -121,7 +121,7 @@ def test_flaw_f_a_verdict_about_a_stranger_counts_when_it_is_introduced() -> Non
     stage = Stage("b")
     stage.tell("b", dead("a", "b"))
     stage.tell("b", alive("a"))
-    assert stage.status("a") is Status.FAILED
+    assert stage.status("a") is MemberStatus.FAILED
 
 
 def test_flaw_f_who_tells_old_news_about_the_dead_is_told_the_accusation() -> None:
@@ -144,7 +144,7 @@ def test_flaw_g_news_of_one_subject_is_one_entry() -> None:
     stage = Stage(*CROWD)
     for incarnation in range(1, 500):
         stage.tell("n1", claims.alive(profile("n0"), GENERATION, incarnation))
-    assert len(stage.core.commons.broadcasts.queues[Class.MEMBERSHIP]) == 1
+    assert len(stage.core.shared.broadcasts.queues[Class.MEMBERSHIP]) == 1
 
 
 def test_flaw_h_pruning_returns_at_once_with_all_it_caused() -> None:
@@ -155,18 +155,18 @@ def test_flaw_h_pruning_returns_at_once_with_all_it_caused() -> None:
 
 def test_flaw_i_nobody_is_suspected_before_the_helpers_had_their_time() -> None:
     stage = Stage("a", "b", "c", "d")
-    while not sent(stage.run_for(MILLISECOND), Kind.PING_REQUEST):
+    while not sent(stage.run_for(MILLISECOND), PacketKind.PING_REQUEST):
         pass
     stage.run_for(498 * MILLISECOND)
-    assert stage.core.commons.roster.counts[Status.SUSPECT] == 0
+    assert stage.core.shared.roster.counts[MemberStatus.SUSPECT] == 0
     stage.run_for(3 * MILLISECOND)
-    assert stage.core.commons.roster.counts[Status.SUSPECT] == 1
+    assert stage.core.shared.roster.counts[MemberStatus.SUSPECT] == 1
 
 
 def test_flaw_i_a_change_makes_one_rumour_whatever_the_size() -> None:
     stage = Stage(*CROWD)
     stage.tell("n1", dead("n0", "n1"))
-    assert len(stage.core.commons.broadcasts.queues[Class.MEMBERSHIP]) == 1
+    assert len(stage.core.shared.broadcasts.queues[Class.MEMBERSHIP]) == 1
 
 
 def test_flaw_j_after_a_stall_nobody_is_suspected_and_old_suspicions_wait_on() -> None:
@@ -175,29 +175,29 @@ def test_flaw_j_after_a_stall_nobody_is_suspected_and_old_suspicions_wait_on() -
     stage.stand_still(10 * MINUTE)
     effects = stage._take(stage.core.tick(stage.now))
     assert of(effects, MemberChanged) == []
-    assert stage.status("n0") is Status.SUSPECT
-    assert stage.core.commons.health.score == 1
-    assert stage.core.commons.guard.pauses == 1
+    assert stage.status("n0") is MemberStatus.SUSPECT
+    assert stage.core.shared.health.score == 1
+    assert stage.core.shared.guard.pauses == 1
 
 
 def test_flaw_k_no_datagram_grows_with_the_cluster() -> None:
     stage = Stage(*[f"n{number}" for number in range(2_000)])
     stage.command(Describe(b"x"))
     sizes = [len(send.message) for send in of(stage.run_for(5 * SECOND), Send)]
-    assert max(sizes) <= stage.core.commons.settings.datagram_bytes_max
+    assert max(sizes) <= stage.core.shared.settings.datagram_bytes_max
 
 
 def test_flaw_k_the_counter_of_life_follows_the_clock_and_not_the_traffic() -> None:
     stage = Stage("a")
     for _ in range(1_000):
         stage.tell("a", alive("a"))
-    assert stage.core.commons.me.beat(stage.now_ns) == 1
+    assert stage.core.shared.me.beat(stage.now_ns) == 1
     stage.run_for(7 * SECOND)
-    assert stage.core.commons.me.beat(stage.now_ns) == 8
+    assert stage.core.shared.me.beat(stage.now_ns) == 8
 
 
 def test_flaw_l_phi_is_a_probability_in_its_unit() -> None:
-    surprise = Stage("a").core.commons.phi
+    surprise = Stage("a").core.shared.phi
     half_s = 1.1  # the prior's median: half of all refutations take longer
     assert surprise.accusation(int(half_s * SECOND)) == pytest.approx(0.301, abs=0.001)
     assert surprise.accusation(int(10 * half_s * SECOND)) == pytest.approx(3.01, abs=0.01)
@@ -258,14 +258,14 @@ def test_complaint_3_all_restarted_at_once_are_alive_to_all_within_seconds() -> 
         peers = world.random.sample(world.hosts, 3)
         world.command(host.index, Join(tuple(peer.address for peer in peers)))
     world.run_for(10 * SECOND)
-    assert all(host.core.commons.roster.counts[Status.ALIVE] == 39 for host in world.hosts)
+    assert all(host.core.shared.roster.counts[MemberStatus.ALIVE] == 39 for host in world.hosts)
 
 
 def test_complaint_3_the_first_news_of_a_restart_beats_the_hundredth_verdict_on_the_life_before() -> None:
     stage = Stage("a", "b")
     stage.tell("b", dead("a", "b", incarnation=100))
     stage.tell("b", alive("a", generation=GENERATION + 1))
-    assert stage.status("a") is Status.ALIVE
+    assert stage.status("a") is MemberStatus.ALIVE
 
 
 def test_complaint_4_a_restart_under_another_address_is_the_same_member() -> None:
@@ -274,12 +274,12 @@ def test_complaint_4_a_restart_under_another_address_is_the_same_member() -> Non
     moved = claims.alive(profile("a", host="10.7.7.7"), GENERATION + 1, 0)
     (changed,) = of(stage.tell("b", moved), MemberChanged)
     assert (changed.member.address.host, changed.evidence.cause.value) == ("10.7.7.7", "restarted")
-    assert len(stage.core.commons.roster) == 2
+    assert len(stage.core.shared.roster) == 2
 
 
 def test_complaint_4_an_address_taken_by_another_is_no_life_sign_of_the_first() -> None:
     stage = Stage("a", me="new")
-    assert stage.packet("a", Kind.PING, sequence=1, about=short("old")) == []
+    assert stage.packet("a", PacketKind.PING, sequence=1, about=short("old")) == []
 
 
 def test_complaint_4_a_name_in_use_names_both_sides() -> None:
@@ -287,8 +287,8 @@ def test_complaint_4_a_name_in_use_names_both_sides() -> None:
     stage.run_for(31 * SECOND)
     stage.tell("web", claims.alive(profile("web"), GENERATION, 9))
     other = claims.alive(profile("web", node="other"), GENERATION + 1, 0)
-    (ping,) = sent(stage.tell("b", other), Kind.PING, to="web")
-    (seen,) = of(stage.packet("web", Kind.ACK, sequence=ping.sequence), ConflictSeen)
+    (ping,) = sent(stage.tell("b", other), PacketKind.PING, to="web")
+    (seen,) = of(stage.packet("web", PacketKind.ACK, sequence=ping.sequence), ConflictSeen)
     assert (seen.holder.address, seen.newcomer.address) == (profile("web").address, other.profile.address)
 
 
@@ -301,7 +301,7 @@ def test_complaint_5_who_was_forced_out_does_not_come_back_in_the_same_life() ->
     stage.tell("b", claims.alive(profile("a"), GENERATION, 100))
     assert stage.status("a") is None
     stage.tell("b", alive("a", generation=GENERATION + 1))
-    assert stage.status("a") is Status.ALIVE
+    assert stage.status("a") is MemberStatus.ALIVE
 
 
 def test_complaint_6_leaving_again_and_again_is_told_once() -> None:
@@ -312,7 +312,7 @@ def test_complaint_6_leaving_again_and_again_is_told_once() -> None:
     stage.run_for(10 * SECOND)
     for _ in range(100):
         stage.tell("b", gone)
-    assert not stage.core.commons.broadcasts
+    assert not stage.core.shared.broadcasts
 
 
 def test_complaint_7_a_graceful_leave_is_seen_as_left_by_all_and_ends_in_time() -> None:
@@ -332,21 +332,21 @@ def test_complaint_7_a_graceful_leave_is_seen_as_left_by_all_and_ends_in_time() 
     world.run_for(30 * SECOND)
     assert done
     assert done[0] < 8 * SECOND
-    assert world.views(5) == {Status.LEFT: 39}
+    assert world.views(5) == {MemberStatus.LEFT: 39}
     assert failed == []
 
 
 def test_complaint_8_another_label_is_not_understood() -> None:
     """The cluster id travels inside and is the composite's; the label keeps datagrams apart before that."""
-    header, body = wire.header(short("a"), GENERATION), wire.encode(Kind.GOSSIP)
+    header, body = wire.header(short("a"), GENERATION), wire.encode(PacketKind.GOSSIP)
     assert wire.PlainSeal("dc2").open(header, wire.PlainSeal("dc1").seal(header, body)) is None
 
 
 def test_complaint_13_an_accusation_without_the_key_changes_nothing() -> None:
     """Installing, using and removing keys is the rim's; what the core owes is to believe nothing unsealed."""
     stage = Stage("a", "b")
-    stage.packet("b", Kind.GOSSIP, is_authentic=False, claims=[dead("a", "b").encoded])
-    assert stage.status("a") is Status.ALIVE
+    stage.packet("b", PacketKind.GOSSIP, is_authentic=False, claims=[dead("a", "b").encoded])
+    assert stage.status("a") is MemberStatus.ALIVE
 
 
 def test_complaint_14_every_verdict_says_who_accused_by_which_legs_and_at_what_phi() -> None:
@@ -355,7 +355,7 @@ def test_complaint_14_every_verdict_says_who_accused_by_which_legs_and_at_what_p
     died: list[MemberChanged] = []
 
     def watch(_time_ns: int, _observer: int, effect: object) -> None:
-        if isinstance(effect, MemberChanged) and effect.after and effect.after.status is Status.FAILED:
+        if isinstance(effect, MemberChanged) and effect.after and effect.after.status is MemberStatus.FAILED:
             died.append(effect)
 
     world.watchers.append(watch)
@@ -397,7 +397,7 @@ def test_complaint_15_stopped_for_seconds_and_back_nobody_is_called_failed() -> 
             world.call((8 + 10 * number) * SECOND, partial(world.resume, index))
     world.run_for(75 * SECOND)
     assert failed == []
-    assert sum(host.core.commons.guard.pauses for host in world.hosts) == 12
+    assert sum(host.core.shared.guard.pauses for host in world.hosts) == 12
 
 
 def test_complaint_15_after_a_suspend_the_roster_is_compared_before_anybody_is_accused() -> None:
@@ -405,6 +405,6 @@ def test_complaint_15_after_a_suspend_the_roster_is_compared_before_anybody_is_a
     stage.stand_still(HOUR)
     effects = stage._take(stage.core.tick(stage.now))
     assert len(of(effects, OpenSync)) >= 1
-    assert not stage.core.commons.guard.may_accuse(stage.now_ns + SECOND, short("x"))
+    assert not stage.core.shared.guard.may_accuse(stage.now_ns + SECOND, short("x"))
     assert [each.note for each in of(stage.run_for(SECOND), Noted)] == []
     assert Note.RAISED not in [each.note for each in of(stage.effects, Noted)]

@@ -7,7 +7,7 @@ import pytest
 
 from adsum.gossip import members
 from adsum.gossip.members import Member, Roster
-from adsum.gossip.order import Rank, Status
+from adsum.gossip.order import MemberStatus, Rank
 from tests.gossip.support import alive, dead, profile
 
 
@@ -85,7 +85,11 @@ def test_counts_and_digest_follow_every_move() -> None:
     roster = roster_of("a", "b")
     before = roster.digest
     member = die(roster, "a")
-    assert (roster.present, roster.counts[Status.ALIVE], roster.counts[Status.FAILED]) == (1, 1, 1)
+    assert (roster.present, roster.counts[MemberStatus.ALIVE], roster.counts[MemberStatus.FAILED]) == (
+        1,
+        1,
+        1,
+    )
     assert roster.digest != before
     roster.remove(member)
     assert roster.digest == roster_of("b").digest

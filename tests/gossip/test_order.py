@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from adsum.gossip.order import Departure, News, Rank, Restarting, Standing, Status, merge
+from adsum.gossip.order import Departure, MemberStatus, News, Rank, Restarting, Standing, merge
 
 standings = st.builds(
     Standing,
@@ -51,7 +51,7 @@ def test_leaving_is_final_for_its_generation_only() -> None:
 
 
 def test_standings_have_the_names_people_use() -> None:
-    assert Standing(1, 0, 0, Rank.DEAD).status is Status.FAILED
-    assert Standing(1, Departure.PRUNED, 0, Rank.DEAD).status is Status.LEFT
+    assert Standing(1, 0, 0, Rank.DEAD).status is MemberStatus.FAILED
+    assert Standing(1, Departure.PRUNED, 0, Rank.DEAD).status is MemberStatus.LEFT
     assert Standing(1, 0, 0, Rank.SUSPECT).is_present
     assert not Standing(1, 0, 0, Rank.DEAD).is_present

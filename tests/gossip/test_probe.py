@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 
 from adsum.gossip.claims import restarting
-from adsum.gossip.commands import Outcome, Restart, StreamPinged, Unreachable
+from adsum.gossip.commands import DatagramUnreachable, PingOutcome, Restart, StreamPinged
 from adsum.gossip.effects import Effect, IsolationChanged, MemberChanged, Note, Noted, PingStream, Send
-from adsum.gossip.order import Status
-from adsum.gossip.wire import BEAT, Flag, Kind, Packet
+from adsum.gossip.order import MemberStatus
+from adsum.gossip.wire import BEAT, Packet, PacketFlag, PacketKind
 from adsum.now import MILLISECOND, MINUTE, SECOND
 from adsum.testing.gossip_world import GossipWorld
 from tests.gossip.support import Stage, alive, of, opened, profile, sent, short, suspect, told_claims
@@ -21,7 +21,7 @@ def pinged(stage: Stage) -> tuple[str, Packet]:
     names = {profile(name).address: name for name in ("a", *OTHERS)}
     while True:
         for effect in stage.run_for(MILLISECOND):
-            if isinstance(effect, Send) and opened(effect)[1].kind == Kind.PING:
+            if isinstance(effect, Send) and opened(effect)[1].kind == PacketKind.PING:
                 return names[effect.to], opened(effect)[1]
 
 
@@ -31,7 +31,7 @@ def streams(effects: list[Effect]) -> list[PingStream]:
 
 def helpers_of(effects: list[Effect]) -> list[str]:
     names = {profile(name).address: name for name in ("a", *OTHERS)}
-    requests = [each for each in of(effects, Send) if opened(each)[1].kind == Kind.PING_REQUEST]
+    requests = [each for each in of(effects, Send) if opened(each)[1].kind == PacketKind.PING_REQUEST]
     return [names[each.to] for each in requests]
 
 
@@ -39,9 +39,9 @@ def test_a_ping_names_whom_it_is_meant_for_and_an_ack_ends_the_cycle() -> None:
     stage = Stage("a")
     name, ping = pinged(stage)
     assert (name, ping.about) == ("a", short("a"))
-    stage.packet("a", Kind.ACK, sequence=ping.sequence)
-    assert sent(stage.run_for(900 * MILLISECOND), Kind.PING_REQUEST) == []
-    assert stage.status("a") is Status.ALIVE
+    stage.packet("a", PacketKind.ACK, sequence=ping.sequence)
+    assert sent(stage.run_for(900 * MILLISECOND), PacketKind.PING_REQUEST) == []
+    assert stage.status("a") is MemberStatus.ALIVE
 
 
 def test_silence_asks_three_helpers_and_a_stream_with_the_rest_of_the_period_as_budget() -> None:
@@ -51,7 +51,7 @@ def test_silence_asks_three_helpers_and_a_stream_with_the_rest_of_the_period_as_
     helpers = helpers_of(effects)
     assert len(set(helpers)) == 3
     assert name not in helpers
-    requests = sent(effects, Kind.PING_REQUEST)
+    requests = sent(effects, PacketKind.PING_REQUEST)
     assert {(each.sequence, each.about, each.amount) for each in requests} == {
         (ping.sequence, short(name), 500)
     }
@@ -78,9 +78,9 @@ def test_a_helpers_ack_saves_the_target() -> None:
     stage = Stage("a", *OTHERS)
     name, ping = pinged(stage)
     helper = helpers_of(stage.run_for(501 * MILLISECOND))[0]
-    stage.packet(helper, Kind.ACK, sequence=ping.sequence, about=short(name))
+    stage.packet(helper, PacketKind.ACK, sequence=ping.sequence, about=short(name))
     stage.run_for(499 * MILLISECOND)
-    assert stage.status(name) is Status.ALIVE
+    assert stage.status(name) is MemberStatus.ALIVE
 
 
 def test_an_ack_of_somebody_who_was_not_asked_saves_nobody() -> None:
@@ -88,32 +88,32 @@ def test_an_ack_of_somebody_who_was_not_asked_saves_nobody() -> None:
     name, ping = pinged(stage)
     helpers = helpers_of(stage.run_for(501 * MILLISECOND))
     stranger = next(each for each in OTHERS if each not in (*helpers, name))
-    stage.packet(stranger, Kind.ACK, sequence=ping.sequence, about=short(name))
-    stage.packet(helpers[0], Kind.ACK, sequence=ping.sequence, about=short("zz"))
+    stage.packet(stranger, PacketKind.ACK, sequence=ping.sequence, about=short(name))
+    stage.packet(helpers[0], PacketKind.ACK, sequence=ping.sequence, about=short("zz"))
     stage.run_for(500 * MILLISECOND)
-    assert stage.status(name) is Status.SUSPECT
+    assert stage.status(name) is MemberStatus.SUSPECT
 
 
 def test_a_stream_that_answers_saves_the_target_and_is_counted_as_an_asymmetric_path() -> None:
     stage = Stage("a", *OTHERS)
     name, ping = pinged(stage)
     stage.run_for(501 * MILLISECOND)
-    stage.report(StreamPinged(ping.sequence, Outcome.ANSWERED))
+    stage.report(StreamPinged(ping.sequence, PingOutcome.ANSWERED))
     stage.run_for(500 * MILLISECOND)
-    assert stage.status(name) is Status.ALIVE
+    assert stage.status(name) is MemberStatus.ALIVE
     assert stage.core.tally.asymmetric_paths == 1
 
 
 def test_a_newer_counter_vetoes_the_suspicion() -> None:
     stage = Stage("a")
-    stage.core.commons.health.score = 3  # the period is four seconds now
+    stage.core.shared.health.score = 3  # the period is four seconds now
     _name, _ping = pinged(stage)
     stage.stop_probing()
     for second in range(1, 5):
         beat = BEAT.pack(short("a"), stage.member("a").alive.tag, second)
-        stage.packet("b", Kind.GOSSIP, beats=beat)
+        stage.packet("b", PacketKind.GOSSIP, beats=beat)
         effects = stage.run_for(SECOND)
-    assert stage.status("a") is Status.ALIVE
+    assert stage.status("a") is MemberStatus.ALIVE
     assert [each.note for each in of(effects, Noted)] == [Note.VETOED]
     assert stage.core.tally.vetoes == 1
 
@@ -122,62 +122,69 @@ def test_three_refusals_with_a_silent_datagram_leg_do_not_wait_for_the_end_of_th
     stage = Stage("a", *OTHERS)
     name, ping = pinged(stage)
     helpers = helpers_of(stage.run_for(501 * MILLISECOND))
-    stage.report(StreamPinged(ping.sequence, Outcome.REFUSED))
-    stage.packet(helpers[0], Kind.NACK, sequence=ping.sequence, about=short(name), flags=Flag.REFUSED)
-    assert stage.status(name) is Status.ALIVE
-    stage.packet(helpers[1], Kind.NACK, sequence=ping.sequence, about=short(name), flags=Flag.REFUSED)
-    assert stage.status(name) is Status.SUSPECT
+    stage.report(StreamPinged(ping.sequence, PingOutcome.REFUSED))
+    stage.packet(
+        helpers[0], PacketKind.NACK, sequence=ping.sequence, about=short(name), flags=PacketFlag.REFUSED
+    )
+    assert stage.status(name) is MemberStatus.ALIVE
+    stage.packet(
+        helpers[1], PacketKind.NACK, sequence=ping.sequence, about=short(name), flags=PacketFlag.REFUSED
+    )
+    assert stage.status(name) is MemberStatus.SUSPECT
     stage.run_for(999 * MILLISECOND)
-    assert stage.status(name) is Status.SUSPECT
+    assert stage.status(name) is MemberStatus.SUSPECT
     (died,) = [each for each in of(stage.run_for(2 * MILLISECOND), MemberChanged) if each.member.name == name]
     assert died.evidence.cause.value == "refused"
     assert set(died.evidence.refusers) == {short("me"), short(helpers[0]), short(helpers[1])}
 
 
-@pytest.mark.parametrize("second_look", list(Outcome))
-def test_of_two_members_a_refusal_must_be_seen_at_both_ends_of_the_grace(second_look: Outcome) -> None:
+@pytest.mark.parametrize("second_look", list(PingOutcome))
+def test_of_two_members_a_refusal_must_be_seen_at_both_ends_of_the_grace(second_look: PingOutcome) -> None:
     stage = Stage("a")
     _name, ping = pinged(stage)
     stage.stop_probing()
     stage.run_for(501 * MILLISECOND)
-    stage.report(StreamPinged(ping.sequence, Outcome.REFUSED))
-    assert stage.status("a") is Status.SUSPECT
+    stage.report(StreamPinged(ping.sequence, PingOutcome.REFUSED))
+    assert stage.status("a") is MemberStatus.SUSPECT
     (again,) = streams(stage.run_for(1_001 * MILLISECOND))
-    assert stage.status("a") is Status.SUSPECT
+    assert stage.status("a") is MemberStatus.SUSPECT
     stage.report(StreamPinged(again.probe, second_look))
-    expected = Status.FAILED if second_look is Outcome.REFUSED else Status.SUSPECT
+    expected = MemberStatus.FAILED if second_look is PingOutcome.REFUSED else MemberStatus.SUSPECT
     assert stage.status("a") is expected
 
 
 def test_who_refuses_me_too_is_no_witness_and_the_last_of_a_cluster_decides_alone() -> None:
     stage = Stage("a", "b", "c", "d")
-    effects = [effect for name in "abcd" for effect in stage.report(Unreachable(profile(name).address))]
+    effects = [
+        effect for name in "abcd" for effect in stage.report(DatagramUnreachable(profile(name).address))
+    ]
     stage.stop_probing()
     effects += stage.run_for(501 * MILLISECOND)
     for stream in streams(effects):
-        stage.report(StreamPinged(stream.probe, Outcome.REFUSED))
+        stage.report(StreamPinged(stream.probe, PingOutcome.REFUSED))
     again = streams(stage.run_for(2 * SECOND))
     assert len(again) == 4
-    assert {stage.status(name) for name in "abcd"} == {Status.SUSPECT}
+    assert {stage.status(name) for name in "abcd"} == {MemberStatus.SUSPECT}
     for stream in again:
-        stage.report(StreamPinged(stream.probe, Outcome.REFUSED))
-    assert {stage.status(name) for name in "abcd"} == {Status.FAILED}
+        stage.report(StreamPinged(stream.probe, PingOutcome.REFUSED))
+    assert {stage.status(name) for name in "abcd"} == {MemberStatus.FAILED}
 
 
 def test_a_stream_that_merely_fails_is_no_refusal() -> None:
     stage = Stage("a")
     _name, ping = pinged(stage)
     stage.run_for(501 * MILLISECOND)
-    stage.report(StreamPinged(ping.sequence, Outcome.HELD))
+    stage.report(StreamPinged(ping.sequence, PingOutcome.HELD))
     stage.run_for(3 * SECOND)
-    assert stage.status("a") is Status.SUSPECT
+    assert stage.status("a") is MemberStatus.SUSPECT
 
 
 @pytest.mark.parametrize(
-    ("outcome", "dies_ms"), [(Outcome.SILENT, 4_000), (Outcome.HELD, 5_000), (Outcome.UNTRIED, 5_000)]
+    ("outcome", "dies_ms"),
+    [(PingOutcome.SILENT, 4_000), (PingOutcome.HELD, 5_000), (PingOutcome.UNTRIED, 5_000)],
 )
 def test_a_host_that_takes_no_connection_is_judged_by_when_it_was_asked(
-    outcome: Outcome, dies_ms: int
+    outcome: PingOutcome, dies_ms: int
 ) -> None:
     """A process that stands still has a host that takes them: it gets the whole wait."""
     stage = Stage("a")
@@ -186,26 +193,26 @@ def test_a_host_that_takes_no_connection_is_judged_by_when_it_was_asked(
     assert len(streams(effects)) == 1
     stage.report(StreamPinged(ping.sequence, outcome))
     stage.run_for((dies_ms - 650) * MILLISECOND)
-    assert stage.status("a") is Status.SUSPECT
+    assert stage.status("a") is MemberStatus.SUSPECT
     stage.run_for(100 * MILLISECOND)
-    assert stage.status("a") is Status.FAILED
+    assert stage.status("a") is MemberStatus.FAILED
 
 
 def test_an_icmp_error_starts_a_cycle_at_once_and_accuses_nobody() -> None:
     stage = Stage("a", *OTHERS)
-    effects = stage.report(Unreachable(profile("d").address))
-    assert [packet.about for packet in sent(effects, Kind.PING, to="d")] == [short("d")]
+    effects = stage.report(DatagramUnreachable(profile("d").address))
+    assert [packet.about for packet in sent(effects, PacketKind.PING, to="d")] == [short("d")]
     assert of(effects, MemberChanged) == []
     assert stage.core.tally.probes_out_of_turn == 1
-    assert sent(stage.report(Unreachable(profile("d").address)), Kind.PING) == []
-    assert stage.report(Unreachable(profile("zz").address)) == []
+    assert sent(stage.report(DatagramUnreachable(profile("d").address)), PacketKind.PING) == []
+    assert stage.report(DatagramUnreachable(profile("zz").address)) == []
 
 
 def test_cycles_out_of_turn_are_bounded() -> None:
     names = [f"n{number}" for number in range(100)]
     stage = Stage(*names)
     for name in names:
-        stage.report(Unreachable(profile(name).address))
+        stage.report(DatagramUnreachable(profile(name).address))
     assert stage.core.tally.probes_out_of_turn < 12
     assert stage.core.tally.probes_refused > 80
 
@@ -214,23 +221,23 @@ def test_nacks_clear_me_and_their_absence_does_not() -> None:
     stage = Stage("a", *OTHERS)
     name, ping = pinged(stage)
     for helper in helpers_of(stage.run_for(501 * MILLISECOND)):
-        stage.packet(helper, Kind.NACK, sequence=ping.sequence, about=short(name))
+        stage.packet(helper, PacketKind.NACK, sequence=ping.sequence, about=short(name))
     stage.run_for(500 * MILLISECOND)
-    assert stage.core.commons.health.score == 0
+    assert stage.core.shared.health.score == 0
     pinged(stage)
     stage.run_for(SECOND)
-    assert stage.core.commons.health.score == 3
+    assert stage.core.shared.health.score == 3
 
 
 def test_who_feels_unwell_probes_more_slowly_and_waits_longer_for_each_answer() -> None:
     stage = Stage("a", *OTHERS)
-    stage.core.commons.health.score = 3
+    stage.core.shared.health.score = 3
     _name, _ping = pinged(stage)
     effects = stage.run_for(1_999 * MILLISECOND)
     assert streams(effects) == []
     assert len(streams(stage.run_for(2 * MILLISECOND))) == 1
-    assert sent(stage.run_for(1_998 * MILLISECOND), Kind.PING) == []
-    assert len(sent(stage.run_for(2 * MILLISECOND), Kind.PING)) == 1
+    assert sent(stage.run_for(1_998 * MILLISECOND), PacketKind.PING) == []
+    assert len(sent(stage.run_for(2 * MILLISECOND), PacketKind.PING)) == 1
 
 
 def test_too_many_failing_targets_withhold_the_accusation_and_say_isolated() -> None:
@@ -248,7 +255,7 @@ def test_who_hears_no_target_and_no_helper_is_isolated_before_anybody_is_dead() 
     stage = Stage("a", *OTHERS)
     effects = stage.run_for(10 * SECOND)
     assert [each.is_isolated for each in of(effects, IsolationChanged)] == [True]
-    assert Status.FAILED not in {stage.status(name) for name in ("a", *OTHERS)}
+    assert MemberStatus.FAILED not in {stage.status(name) for name in ("a", *OTHERS)}
 
 
 def test_helpers_that_hear_me_are_proof_that_i_am_not_isolated() -> None:
@@ -256,7 +263,7 @@ def test_helpers_that_hear_me_are_proof_that_i_am_not_isolated() -> None:
     for _ in range(4):
         name, ping = pinged(stage)
         for helper in helpers_of(stage.run_for(501 * MILLISECOND)):
-            stage.packet(helper, Kind.NACK, sequence=ping.sequence, about=short(name))
+            stage.packet(helper, PacketKind.NACK, sequence=ping.sequence, about=short(name))
         assert of(stage.run_for(499 * MILLISECOND), IsolationChanged) == []
 
 
@@ -264,8 +271,8 @@ def test_a_refusal_says_nothing_about_my_own_health() -> None:
     stage = Stage("a")
     _name, ping = pinged(stage)
     stage.run_for(501 * MILLISECOND)
-    stage.report(StreamPinged(ping.sequence, Outcome.REFUSED))
-    assert stage.core.commons.health.score == 0
+    stage.report(StreamPinged(ping.sequence, PingOutcome.REFUSED))
+    assert stage.core.shared.health.score == 0
     assert stage.core.tally.probes_failed == 0
 
 
@@ -274,21 +281,21 @@ def test_an_answer_of_a_new_life_does_not_convict_the_old_one() -> None:
     name, _ping = pinged(stage)
     stage.tell("f" if name != "f" else "b", alive(name, generation=alive(name).standing.generation + 1))
     stage.run_for(SECOND)
-    assert stage.status(name) is Status.ALIVE
+    assert stage.status(name) is MemberStatus.ALIVE
 
 
 def test_an_accusation_heard_is_looked_into_at_once_until_enough_confirm_it() -> None:
     stage = Stage("a", "b", "c", "d", "e")
     stage.stop_probing()
-    assert len(sent(stage.tell("b", suspect("a", "b")), Kind.PING, to="a")) == 1
-    assert sent(stage.tell("b", suspect("c", "a", "b", "d", "e")), Kind.PING, to="c") == []
+    assert len(sent(stage.tell("b", suspect("a", "b")), PacketKind.PING, to="a")) == 1
+    assert sent(stage.tell("b", suspect("c", "a", "b", "d", "e")), PacketKind.PING, to="c") == []
 
 
 def test_of_many_who_hear_an_accusation_few_look_into_it_at_once() -> None:
     stage = Stage(*(f"n{number}" for number in range(600)))
     stage.stop_probing()
     looks = [stage.tell("n0", suspect(f"n{number}", "n0")) for number in range(1, 600)]
-    assert 1 <= sum(len(sent(effects, Kind.PING)) for effects in looks) <= 20
+    assert 1 <= sum(len(sent(effects, PacketKind.PING)) for effects in looks) <= 20
 
 
 def first_accusation_s(seed: int) -> float:
@@ -299,7 +306,7 @@ def first_accusation_s(seed: int) -> float:
     accused: list[int] = []
 
     def watch(now_ns: int, _host: int, effect: object) -> None:
-        if isinstance(effect, MemberChanged) and effect.after and effect.after.status is Status.SUSPECT:
+        if isinstance(effect, MemberChanged) and effect.after and effect.after.status is MemberStatus.SUSPECT:
             accused.append(now_ns)
 
     world.watchers.append(watch)
@@ -318,7 +325,7 @@ def test_phi_of_the_probed_is_observed_once_a_round_and_grows_when_a_counter_sta
     world = GossipWorld(15)
     world.form()
     world.run_for(2 * MINUTE)
-    tallies = [host.core.commons.tally for host in world.hosts]
+    tallies = [host.core.shared.tally for host in world.hosts]
     for tally in tallies:
         assert sum(tally.probed_phi.counts) == tally.probes - tally.probes_out_of_turn
     assert sum(sum(tally.probed_phi.counts[-3:]) for tally in tallies) == 0
@@ -331,7 +338,7 @@ def test_phi_of_a_member_that_said_it_restarts_is_not_observed() -> None:
     stage = Stage("a")
     stage.tell("a", restarting(short("a"), alive("a").standing.generation, 30_000))
     stage.run_for(10 * SECOND)
-    tally = stage.core.commons.tally
+    tally = stage.core.shared.tally
     assert tally.probes > 0
     assert sum(tally.probed_phi.counts) == 0
 
@@ -345,7 +352,7 @@ def test_accusations_that_others_confirm_do_not_mute_their_accuser(
     for name in ("b", "c", "d"):
         stage.tell("a", suspect(name, *accusers))
         stage.tell(name, alive(name, incarnation=1))
-    assert stage.core.commons.guard.mutes == mutes
+    assert stage.core.shared.guard.mutes == mutes
 
 
 def test_one_of_four_that_announced_a_restart_and_never_came_back_is_failed() -> None:
@@ -357,4 +364,4 @@ def test_one_of_four_that_announced_a_restart_and_never_came_back_is_failed() ->
     world.run_for(2 * SECOND)
     world.lose(3)
     world.run_for(60 * SECOND)
-    assert world.views(3) == {Status.FAILED: 3}
+    assert world.views(3) == {MemberStatus.FAILED: 3}

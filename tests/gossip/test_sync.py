@@ -1,7 +1,7 @@
 from __future__ import annotations
 
+from adsum.address import Address
 from adsum.gossip import claims
-from adsum.gossip.claims import Address
 from adsum.gossip.commands import Join, Leave, SyncAnswered, SyncClosed, SyncFailed
 from adsum.gossip.effects import (
     AnswerSync,
@@ -17,9 +17,9 @@ from adsum.gossip.effects import (
     SyncMessage,
     SyncPart,
 )
-from adsum.gossip.order import Departure, Status
+from adsum.gossip.order import Departure, MemberStatus
 from adsum.gossip.sync import JOIN_TRIES_MAX, SERVED_MAX
-from adsum.gossip.wire import Kind
+from adsum.gossip.wire import PacketKind
 from adsum.now import HOUR, MILLISECOND, SECOND
 from tests.gossip.support import GENERATION, Stage, alive, asked, dead, of, profile, roster, sent, short
 
@@ -42,7 +42,7 @@ def test_a_join_says_who_i_am_and_is_told_everybody() -> None:
     assert [claims.decode(each.alive).subject for each in sync.message.parts] == [short("me")]
     effects = stage.report(SyncAnswered(sync.ticket, roster(part("a"), part("b", dead("b", "a")))))
     assert of(effects, JoinEnded) == [JoinEnded(SEED, "")]
-    assert (stage.status("a"), stage.status("b")) == (Status.ALIVE, Status.FAILED)
+    assert (stage.status("a"), stage.status("b")) == (MemberStatus.ALIVE, MemberStatus.FAILED)
     (closing,) = of(effects, CloseSync)
     assert [claims.decode(each.alive).subject for each in closing.message.parts] == [short("me")]
 
@@ -54,15 +54,15 @@ def test_who_is_told_of_the_dead_has_never_seen_them_alive() -> None:
     (changed,) = of(effects, MemberChanged)
     assert changed.before is None
     assert changed.after is not None
-    assert changed.after.status is Status.FAILED
+    assert changed.after.status is MemberStatus.FAILED
 
 
 def test_a_newcomer_does_not_tell_everybody_what_everybody_knows() -> None:
     stage = Stage()
     sync = opened(stage.command(Join((SEED,))))
     stage.report(SyncAnswered(sync.ticket, roster(*[part(f"n{number}") for number in range(50)])))
-    assert len(stage.core.commons.roster) == 50
-    assert not stage.core.commons.broadcasts
+    assert len(stage.core.shared.roster) == 50
+    assert not stage.core.shared.broadcasts
 
 
 def test_the_advice_of_a_right_clock_is_taken_also_when_somebody_was_met_before_it_came() -> None:
@@ -70,20 +70,20 @@ def test_the_advice_of_a_right_clock_is_taken_also_when_somebody_was_met_before_
     ahead_ms = 3 * 24 * HOUR // MILLISECOND
     stage = Stage("b")
     stage.wall_ahead_ms = ahead_ms
-    stage.core.commons.me.use_generation(GENERATION + ahead_ms)
+    stage.core.shared.me.use_generation(GENERATION + ahead_ms)
     (sync,) = of(stage.command(Join((profile("a").address,))), OpenSync)
     answer = SyncMessage(7, (part("a"),), use_generation=GENERATION + 5, wall_ms=GENERATION)
     effects = stage.report(SyncAnswered(sync.ticket, answer))
     assert of(effects, GenerationAdvised) == [GenerationAdvised(GENERATION + 5)]
     assert of(effects, ClockCompared) == [ClockCompared(ahead_ms, 1)]
     (closing,) = of(effects, CloseSync)
-    assert closing.message.parts[0].alive == stage.core.commons.me.alive.encoded
+    assert closing.message.parts[0].alive == stage.core.shared.me.alive.encoded
 
 
 def test_the_advice_is_taken_when_only_one_s_generation_is_days_ahead_and_the_clock_right_by_now() -> None:
     """NTP set it after the start; whoever was met before believes it, and nobody who comes later."""
     stage = Stage("b", "c")
-    stage.core.commons.me.use_generation(GENERATION + 30 * 24 * HOUR // MILLISECOND)
+    stage.core.shared.me.use_generation(GENERATION + 30 * 24 * HOUR // MILLISECOND)
     (sync,) = of(stage.command(Join((profile("a").address,))), OpenSync)
     answer = SyncMessage(7, (part("a"),), use_generation=GENERATION + 5, wall_ms=GENERATION)
     effects = stage.report(SyncAnswered(sync.ticket, answer))
@@ -97,16 +97,16 @@ def test_no_claim_about_me_leads_beyond_what_others_believe() -> None:
         told = claims.left(short("me"), GENERATION + step, 0, Departure.LEFT, short("a"))
         stage.tell("x", told)
         stage.run_for(2 * SECOND)
-    assert stage.core.commons.me.generation <= GENERATION + day_ms + 2
+    assert stage.core.shared.me.generation <= GENERATION + day_ms + 2
 
 
 def test_the_date_of_one_that_joins_counts_once_it_is_a_member() -> None:
     """Else the first that a seed compares with may be the odd one, a day later."""
     stage = Stage("b")
     message = SyncMessage(7, (part("a"),), is_join=True, wall_ms=GENERATION - 3_600_000)
-    (ping,) = sent(stage.report(asked(1, message)), Kind.PING)
-    assert stage.core.commons.clocks.others == 0
-    stage.packet("a", Kind.ACK, sequence=ping.sequence)
+    (ping,) = sent(stage.report(asked(1, message)), PacketKind.PING)
+    assert stage.core.shared.clocks.others == 0
+    stage.packet("a", PacketKind.ACK, sequence=ping.sequence)
     effects = stage.report(SyncClosed(1, SyncMessage(7, (), wall_ms=GENERATION - 3_600_000)))
     assert of(effects, ClockCompared) == [ClockCompared(3_600_000, 1)]
 
@@ -142,7 +142,7 @@ def test_the_last_turn_brings_what_the_other_side_lacks_or_has_older() -> None:
     stage = Stage("a", "b", "c")
     stage.tell("a", dead("b", "a"))
     stage.core._syncs.compare_with_any(stage.now)
-    sync = opened(stage.core.commons.take_effects())
+    sync = opened(stage.core.shared.take_effects())
     effects = stage.report(SyncAnswered(sync.ticket, roster(part("me"), part("a"), part("b"), digest=7)))
     (closing,) = of(effects, CloseSync)
     assert [claims.decode(each.alive).subject for each in closing.message.parts] == [short("b"), short("c")]
@@ -154,7 +154,7 @@ def test_a_served_sync_takes_its_last_turn_once() -> None:
     stage.report(asked(1, roster(part("a"))))
     stage.report(SyncClosed(1, roster(part("x"))))
     stage.report(SyncClosed(1, roster(part("y"))))
-    assert (stage.status("x"), stage.status("y")) == (Status.ALIVE, None)
+    assert (stage.status("x"), stage.status("y")) == (MemberStatus.ALIVE, None)
 
 
 def test_more_syncs_than_can_be_served_are_told_so_and_places_come_back() -> None:
@@ -201,7 +201,7 @@ def test_bad_claims_in_a_sync_are_counted_and_cost_only_themselves() -> None:
     told = roster(SyncPart(b"junk"), wrong, SyncPart(dead("a", "b").encoded), part("x"))
     effects = stage.report(SyncAnswered(sync.ticket, told))
     assert stage.core.tally.dropped == {"bad claim": 1}
-    assert (stage.status("x"), stage.status("y")) == (Status.ALIVE, Status.ALIVE)
+    assert (stage.status("x"), stage.status("y")) == (MemberStatus.ALIVE, MemberStatus.ALIVE)
     assert len(of(effects, MemberChanged)) == 2
 
 
@@ -209,7 +209,7 @@ def test_a_tombstone_keeps_its_age_when_it_is_passed_on() -> None:
     stage = Stage("a")
     gone = claims.left(short("x"), GENERATION, 0, Departure.LEFT, short("x"))
     stage.report(asked(1, roster(part("a"), part("x", gone, age_s=23 * 3_600))))
-    assert stage.status("x") is Status.LEFT
+    assert stage.status("x") is MemberStatus.LEFT
     stage.run_for(HOUR + 120 * SECOND)
     assert stage.status("x") is None
 
@@ -217,7 +217,7 @@ def test_a_tombstone_keeps_its_age_when_it_is_passed_on() -> None:
 def test_a_joiner_with_a_wild_clock_is_told_the_generation_to_use_and_follows() -> None:
     far = GENERATION + 10 * 365 * 24 * 3_600_000
     server, joiner = Stage("a", me="server"), Stage()
-    joiner.core.commons.me.use_generation(far)
+    joiner.core.shared.me.use_generation(far)
     sync = opened(joiner.command(Join((SEED,))))
     (answer,) = of(server.report(asked(1, sync.message)), AnswerSync)
     assert answer.message is not None
@@ -225,9 +225,9 @@ def test_a_joiner_with_a_wild_clock_is_told_the_generation_to_use_and_follows() 
     effects = joiner.report(SyncAnswered(sync.ticket, answer.message))
     assert of(effects, GenerationAdvised) == [GenerationAdvised(server.now.wall_ms)]
     (closing,) = of(effects, CloseSync)
-    (ping,) = sent(server.report(SyncClosed(1, closing.message)), Kind.PING, to="me")
-    server.packet("me", Kind.ACK, sequence=ping.sequence)
-    assert server.status("me") is Status.ALIVE
+    (ping,) = sent(server.report(SyncClosed(1, closing.message)), PacketKind.PING, to="me")
+    server.packet("me", PacketKind.ACK, sequence=ping.sequence)
+    assert server.status("me") is MemberStatus.ALIVE
 
 
 def test_a_joiner_whose_generation_is_too_low_takes_the_next_above() -> None:
@@ -242,11 +242,11 @@ def test_whose_digest_differs_from_all_it_meets_asks_without_waiting() -> None:
     stage = Stage("a", "b")
     stage.stop_probing()
     digest = stage.core._syncs.short_digest() ^ 1
-    stage.packet("a", Kind.ACK, amount=digest)
+    stage.packet("a", PacketKind.ACK, amount=digest)
     stage.run_for(2 * SECOND)
-    effects = stage.packet("b", Kind.ACK, amount=digest)
+    effects = stage.packet("b", PacketKind.ACK, amount=digest)
     assert opened(effects).to == profile("b").address
-    assert of(stage.packet("a", Kind.ACK, amount=digest), OpenSync) == []
+    assert of(stage.packet("a", PacketKind.ACK, amount=digest), OpenSync) == []
     assert stage.core.tally.syncs_for_repair == 1
 
 
@@ -255,7 +255,7 @@ def test_while_news_is_under_way_differing_digests_mean_nothing() -> None:
     stage.stop_probing()
     for incarnation in range(1, 20):
         stage.tell("a", claims.alive(profile("a"), GENERATION, incarnation))
-        assert of(stage.packet("b", Kind.ACK, amount=1), OpenSync) == []
+        assert of(stage.packet("b", PacketKind.ACK, amount=1), OpenSync) == []
         stage.run_for(200 * MILLISECOND)
 
 
@@ -271,7 +271,7 @@ def test_the_failed_are_looked_for_and_what_they_say_is_heard() -> None:
     assert len(syncs) == 2
     back = SyncPart(claims.alive(profile("a"), GENERATION, 1).encoded)
     stage.report(SyncAnswered(syncs[-1].ticket, SyncMessage(1, (back,))))
-    assert stage.status("a") is Status.ALIVE
+    assert stage.status("a") is MemberStatus.ALIVE
 
 
 def test_leaving_is_told_by_stream_as_well_and_done_by_the_time_news_takes() -> None:
@@ -282,7 +282,7 @@ def test_leaving_is_told_by_stream_as_well_and_done_by_the_time_news_takes() -> 
     assert not any(each.message.wants_answer for each in told)
     assert of(stage.run_for(SECOND), LeaveDone) == []
     assert of(stage.run_for(SECOND), LeaveDone) == [LeaveDone()]
-    assert sent(stage.run_for(60 * SECOND), Kind.PING) == []
+    assert sent(stage.run_for(60 * SECOND), PacketKind.PING) == []
 
 
 def test_a_join_after_leaving_is_a_new_life() -> None:
@@ -291,4 +291,4 @@ def test_a_join_after_leaving_is_a_new_life() -> None:
     stage.run_for(5 * SECOND)
     effects = stage.command(Join((SEED,)))
     assert of(effects, GenerationRaised) == [GenerationRaised(GENERATION + 1)]
-    assert len(sent(stage.run_for(3 * SECOND), Kind.PING)) >= 1
+    assert len(sent(stage.run_for(3 * SECOND), PacketKind.PING)) >= 1

@@ -43,7 +43,7 @@ def test_news_told_in_a_cluster_is_as_old_as_it_takes_to_get_around() -> None:
     while len(learned_s) < 49 and world.now_ns < told_ns + 5 * SECOND:
         world.run_for(SECOND // 100)
         gone = sum(
-            bool(host.core.commons.roster.members[node_id].standing.departure)
+            bool(host.core.shared.roster.members[node_id].standing.departure)
             for host in world.hosts
             if host.index != 6
         )

@@ -8,13 +8,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from adsum.gossip import wire
-from adsum.gossip.wire import Kind, Malformed, Packet, PlainSeal
+from adsum.gossip.wire import MalformedPacket, Packet, PacketKind, PlainSeal
 
 PLAIN = [0, 7, b"12345678", 0, 0, 3, b"", b"", [], b"", []]
 
 
 def test_a_ping_is_these_bytes() -> None:
-    body = wire.encode(Kind.PING, sequence=300, about=b"12345678", beat=5)
+    body = wire.encode(PacketKind.PING, sequence=300, about=b"12345678", beat=5)
     assert body.hex(" ") == "8b 00 19 01 2c 48 31 32 33 34 35 36 37 38 00 00 05 40 40 80 40 80"
 
 
@@ -29,7 +29,7 @@ def test_a_packet_comes_back_as_it_was_made(
     sequence: int, claims: list[bytes], coordinate: bytes, beats: int, ages: bytes
 ) -> None:
     body = wire.encode(
-        Kind.ACK,
+        PacketKind.ACK,
         sequence=sequence,
         claims=claims,
         coordinate=coordinate,
@@ -44,7 +44,7 @@ def test_a_packet_comes_back_as_it_was_made(
 
 @given(st.binary(max_size=300))
 def test_any_bytes_are_a_packet_or_malformed(body: bytes) -> None:
-    with suppress(Malformed):
+    with suppress(MalformedPacket):
         wire.decode(body)
 
 
@@ -69,13 +69,13 @@ def test_a_packet_with_one_wrong_field_is_malformed(place: int, value: object) -
     fields = [*PLAIN, b"\x07"]
     assert wire.decode(cbor2.dumps(fields))
     fields[place] = value
-    with pytest.raises(Malformed):
+    with pytest.raises(MalformedPacket):
         wire.decode(cbor2.dumps(fields))
 
 
 @pytest.mark.parametrize("body", [b"", b"\x00", cbor2.dumps(PLAIN[:-1]), cbor2.dumps({}), b"\xd8\x23\x61a"])
 def test_what_is_no_packet_is_malformed(body: bytes) -> None:
-    with pytest.raises(Malformed):
+    with pytest.raises(MalformedPacket):
         wire.decode(body)
 
 
@@ -86,7 +86,7 @@ def test_fields_of_a_later_version_are_ignored() -> None:
 
 def test_a_packet_that_tells_no_ages_is_shorter_by_their_field() -> None:
     assert wire.decode(cbor2.dumps(PLAIN)).ages == b""
-    assert len(wire.encode(Kind.GOSSIP, ages=b"\x07")) == len(wire.encode(Kind.GOSSIP)) + 2
+    assert len(wire.encode(PacketKind.GOSSIP, ages=b"\x07")) == len(wire.encode(PacketKind.GOSSIP)) + 2
 
 
 def test_the_header_names_sender_and_generation_in_the_clear() -> None:
@@ -97,9 +97,9 @@ def test_the_header_names_sender_and_generation_in_the_clear() -> None:
 
 def test_a_header_of_another_format_or_cut_short_is_malformed() -> None:
     header = wire.header(b"12345678", 1)
-    with pytest.raises(Malformed, match="version"):
+    with pytest.raises(MalformedPacket, match="version"):
         wire.parse_header(b"\x02" + header[1:])
-    with pytest.raises(Malformed, match="truncated"):
+    with pytest.raises(MalformedPacket, match="truncated"):
         wire.parse_header(header[:-1])
 
 

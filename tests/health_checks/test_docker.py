@@ -9,7 +9,7 @@ import pytest
 import trio
 import trio.testing
 
-from adsum.catalog.definitions import CheckDefinition, Status
+from adsum.catalog.definitions import CheckDefinition, CheckStatus
 from adsum.health_checks.runner import CheckResult, Options
 from tests.health_checks.support import Bench, read_request
 
@@ -68,7 +68,7 @@ CHECK = CheckDefinition(docker_container_id="web/1", args=("sh", "-c", "true"))
 
 async def test_program_runs_through_create_start_and_inspect(bench: Bench, engine: Engine) -> None:
     result = await bench.run(CHECK, options(engine.path))
-    assert result == CheckResult(Status.PASSING, "fine\r\n")
+    assert result == CheckResult(CheckStatus.PASSING, "fine\r\n")
     wish = {"AttachStdin": False, "AttachStdout": True, "AttachStderr": True, "Tty": True}
     assert engine.requests == [
         ("POST /containers/web%2F1/exec", wish | {"Cmd": ["sh", "-c", "true"]}),
@@ -78,9 +78,9 @@ async def test_program_runs_through_create_start_and_inspect(bench: Bench, engin
 
 
 @pytest.mark.parametrize(
-    ("code", "status"), [(1, Status.WARNING), (2, Status.CRITICAL), (None, Status.CRITICAL)]
+    ("code", "status"), [(1, CheckStatus.WARNING), (2, CheckStatus.CRITICAL), (None, CheckStatus.CRITICAL)]
 )
-async def test_exit_code_decides(bench: Bench, engine: Engine, code: int | None, status: Status) -> None:
+async def test_exit_code_decides(bench: Bench, engine: Engine, code: int | None, status: CheckStatus) -> None:
     engine.exit_code = code
     assert (await bench.run(CHECK, options(engine.path))).status is status
 
@@ -103,7 +103,7 @@ async def test_refusals_of_the_engine_are_critical(
     bench: Bench, engine: Engine, code: int, output: str
 ) -> None:
     engine.create_code = code
-    assert await bench.run(CHECK, options(engine.path)) == CheckResult(Status.CRITICAL, output)
+    assert await bench.run(CHECK, options(engine.path)) == CheckResult(CheckStatus.CRITICAL, output)
 
 
 async def test_hanging_program_times_out_with_its_output(

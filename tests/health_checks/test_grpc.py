@@ -12,7 +12,7 @@ import pytest
 import trio
 import trustme
 
-from adsum.catalog.definitions import CheckDefinition, Status
+from adsum.catalog.definitions import CheckDefinition, CheckStatus
 from adsum.health_checks.attempt import CheckFailed
 from adsum.health_checks.grpc import encode_request, serving_status
 from adsum.health_checks.runner import CheckResult
@@ -73,7 +73,7 @@ async def test_serving_passes(bench: Bench) -> None:
     server = answering(b"\x08\x01")
     target = f"127.0.0.1:{await bench.serve(server.handle)}/my.service"
     result = await bench.run(CheckDefinition(grpc=target))
-    assert result == CheckResult(Status.PASSING, f"gRPC check {target}: success")
+    assert result == CheckResult(CheckStatus.PASSING, f"gRPC check {target}: success")
     headers, body = server.requests[0]
     assert body == b"\0\0\0\0\x0c\x0a\x0amy.service"
     assert headers == {
@@ -100,7 +100,7 @@ async def test_password_in_the_address_is_hidden(bench: Bench) -> None:
 async def test_any_other_state_is_critical(bench: Bench, message: bytes) -> None:
     port = await bench.serve(answering(message).handle)
     result = await bench.run(CheckDefinition(grpc=f"127.0.0.1:{port}"))
-    assert result == CheckResult(Status.CRITICAL, "gRPC application didn't report service healthy")
+    assert result == CheckResult(CheckStatus.CRITICAL, "gRPC application didn't report service healthy")
 
 
 @pytest.mark.parametrize(
@@ -130,7 +130,7 @@ async def test_any_other_state_is_critical(bench: Bench, message: bytes) -> None
 async def test_errors_read_as_grpc_gos(bench: Bench, headers: Headers, output: str) -> None:
     port = await bench.serve(HealthServer(headers).handle)
     result = await bench.run(CheckDefinition(grpc=f"127.0.0.1:{port}"))
-    assert result == CheckResult(Status.CRITICAL, output)
+    assert result == CheckResult(CheckStatus.CRITICAL, output)
 
 
 async def test_reset_stream_is_critical(bench: Bench) -> None:
@@ -202,7 +202,7 @@ async def test_tls_is_used_when_asked(bench: Bench, authority: trustme.CA) -> No
     server = answering(b"\x08\x01")
     target = f"127.0.0.1:{await bench.serve(server.handle, context)}"
     lax = CheckDefinition(grpc=target, grpc_use_tls=True, tls_skip_verify=True)
-    assert (await bench.run(lax)).status is Status.PASSING
+    assert (await bench.run(lax)).status is CheckStatus.PASSING
     assert server.requests[0][0][":scheme"] == "https"
     strict = CheckDefinition(grpc=target, grpc_use_tls=True)
     assert (await bench.run(strict)).output == (
@@ -215,7 +215,7 @@ async def test_missing_library_is_a_sentence(bench: Bench, monkeypatch: pytest.M
     monkeypatch.setitem(sys.modules, "h2.connection", None)
     result = await bench.run(CheckDefinition(grpc="127.0.0.1:1"))
     expected = "gRPC checks need the h2 library on this agent: pip install adsum[grpc]"
-    assert result == CheckResult(Status.CRITICAL, expected)
+    assert result == CheckResult(CheckStatus.CRITICAL, expected)
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ import pytest
 import trio
 import trustme
 
-from adsum.catalog.definitions import CheckDefinition, Status
+from adsum.catalog.definitions import CheckDefinition, CheckStatus
 from adsum.health_checks.runner import CheckResult
 from adsum.now import MILLISECOND
 from tests.health_checks.support import Bench, hang
@@ -28,7 +28,7 @@ async def speak_http2(stream: trio.abc.Stream) -> None:
 async def test_acknowledged_ping_passes(bench: Bench) -> None:
     port = await bench.serve(speak_http2)
     result = await bench.run(CheckDefinition(h2ping=f"127.0.0.1:{port}", h2ping_use_tls=False))
-    assert result == CheckResult(Status.PASSING, "HTTP2 ping was successful")
+    assert result == CheckResult(CheckStatus.PASSING, "HTTP2 ping was successful")
 
 
 async def test_tls_is_the_default(bench: Bench, authority: trustme.CA) -> None:
@@ -36,7 +36,9 @@ async def test_tls_is_the_default(bench: Bench, authority: trustme.CA) -> None:
     authority.issue_cert("127.0.0.1").configure_cert(context)
     context.set_alpn_protocols(["h2"])
     target = f"127.0.0.1:{await bench.serve(speak_http2, context)}"
-    assert (await bench.run(CheckDefinition(h2ping=target, tls_skip_verify=True))).status is Status.PASSING
+    assert (
+        await bench.run(CheckDefinition(h2ping=target, tls_skip_verify=True))
+    ).status is CheckStatus.PASSING
     assert (await bench.run(CheckDefinition(h2ping=target))).output == (
         f"Failed to dial to {target}: x509: certificate signed by unknown authority"
     )
@@ -59,7 +61,7 @@ async def test_password_in_the_address_is_hidden(bench: Bench) -> None:
 async def test_server_without_http2_is_critical(bench: Bench) -> None:
     port = await bench.serve_answer(b"HTTP/1.1 400 Bad Request\r\n\r\n")
     result = await bench.run(CheckDefinition(h2ping=f"127.0.0.1:{port}", h2ping_use_tls=False))
-    assert result == CheckResult(Status.CRITICAL, "HTTP2 ping failed: connection closed")
+    assert result == CheckResult(CheckStatus.CRITICAL, "HTTP2 ping failed: connection closed")
 
 
 async def test_silent_server_is_critical_at_the_deadline(bench: Bench) -> None:

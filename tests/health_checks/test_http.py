@@ -14,7 +14,7 @@ import trio
 import trio.testing
 import trustme
 
-from adsum.catalog.definitions import CheckDefinition, Status
+from adsum.catalog.definitions import CheckDefinition, CheckStatus
 from adsum.health_checks.http_response import BODY_BYTES_MAX, BODY_PIECES_MAX
 from adsum.health_checks.runner import Options
 from adsum.health_checks.tls import AgentTls
@@ -87,7 +87,7 @@ async def test_header_values_are_trimmed_and_may_hold_any_letter(bench: Bench) -
     port, requests = await bench.serve_recording([OK])
     header = {"X-Name": [" é "], "User-Agent": [" mine "]}
     result = await bench.run(CheckDefinition(http=f"http://127.0.0.1:{port}/", header=header))
-    assert result.status is Status.PASSING
+    assert result.status is CheckStatus.PASSING
     assert b"User-Agent: mine\r\n" in requests[0]
     assert b"X-Name: \xc3\xa9\r\n" in requests[0]
 
@@ -102,48 +102,52 @@ async def test_user_and_password_become_basic_authentication(bench: Bench) -> No
 @pytest.mark.parametrize(
     ("answer", "status", "output"),
     [
-        (OK, Status.PASSING, "200 OK Output: ok"),
-        (b"HTTP/1.1 299 Splendid thing\r\n\r\nhi", Status.PASSING, "299 Splendid thing Output: hi"),
-        (b"HTTP/1.1 429 Too Many Requests\r\n\r\nslow", Status.WARNING, "429 Too Many Requests Output: slow"),
+        (OK, CheckStatus.PASSING, "200 OK Output: ok"),
+        (b"HTTP/1.1 299 Splendid thing\r\n\r\nhi", CheckStatus.PASSING, "299 Splendid thing Output: hi"),
+        (
+            b"HTTP/1.1 429 Too Many Requests\r\n\r\nslow",
+            CheckStatus.WARNING,
+            "429 Too Many Requests Output: slow",
+        ),
         (
             b"HTTP/1.1 500 Internal Server Error\r\n\r\noops",
-            Status.CRITICAL,
+            CheckStatus.CRITICAL,
             "500 Internal Server Error Output: oops",
         ),
-        (b"HTTP/1.1 304 Not Modified\r\n\r\n", Status.CRITICAL, "304 Not Modified Output: "),
-        (b"HTTP/1.1 200\r\nContent-Length: 0\r\n\r\n", Status.PASSING, "200 Output: "),
-        (b"HTTP/1.0 200 OK\r\n\r\nold", Status.PASSING, "200 OK Output: old"),
+        (b"HTTP/1.1 304 Not Modified\r\n\r\n", CheckStatus.CRITICAL, "304 Not Modified Output: "),
+        (b"HTTP/1.1 200\r\nContent-Length: 0\r\n\r\n", CheckStatus.PASSING, "200 Output: "),
+        (b"HTTP/1.0 200 OK\r\n\r\nold", CheckStatus.PASSING, "200 OK Output: old"),
         (
             b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n0\r\n\r\n",
-            Status.PASSING,
+            CheckStatus.PASSING,
             "200 OK Output: abc",
         ),
         (
             b"HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 103 Hints\r\nA: x\r\n\r\nHTTP/1.1 204 No Content\r\n\r\n",
-            Status.PASSING,
+            CheckStatus.PASSING,
             "204 No Content Output: ",
         ),
-        (b"HTTP/1.1 200 OK\r\n\r\n\xff\xe9 tail", Status.PASSING, "200 OK Output: \ufffd\ufffd tail"),
-        (b"HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\nabc", Status.PASSING, "200 OK Output: abc"),
+        (b"HTTP/1.1 200 OK\r\n\r\n\xff\xe9 tail", CheckStatus.PASSING, "200 OK Output: \ufffd\ufffd tail"),
+        (b"HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\nabc", CheckStatus.PASSING, "200 OK Output: abc"),
         (
             b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\nabc",
-            Status.PASSING,
+            CheckStatus.PASSING,
             "200 OK Output: ",
         ),
         (
             b"HTTP/1.1 200 OK\r\nContent-Encoding: gzip\r\nContent-Length: 5\r\n\r\nabcde",
-            Status.PASSING,
+            CheckStatus.PASSING,
             "200 OK Output: ",
         ),
         (
             b"HTTP/1.1 200 OK\r\nContent-Encoding: gzip\r\n\r\n" + gzip.compress(b"hello"),
-            Status.PASSING,
+            CheckStatus.PASSING,
             "200 OK Output: hello",
         ),
     ],
 )
 async def test_status_line_decides_and_the_body_is_the_output(
-    bench: Bench, answer: bytes, status: Status, output: str
+    bench: Bench, answer: bytes, status: CheckStatus, output: str
 ) -> None:
     port = await bench.serve_answer(answer)
     result = await bench.run(CheckDefinition(http=f"http://127.0.0.1:{port}/p"))
@@ -189,7 +193,7 @@ async def test_broken_answers_are_critical_with_gos_text(
 ) -> None:
     port = await bench.serve_answer(answer)
     result = await bench.run(CheckDefinition(http=f"http://127.0.0.1:{port}/p"))
-    assert result.status is Status.CRITICAL
+    assert result.status is CheckStatus.CRITICAL
     if reason is None:
         assert result.output == 'Get "file:///etc/passwd": unsupported protocol scheme "file"'
     else:
@@ -227,7 +231,7 @@ async def test_unusable_definitions_are_critical_with_gos_text(
     bench: Bench, definition: CheckDefinition, output: str
 ) -> None:
     result = await bench.run(definition)
-    assert (result.status, result.output) == (Status.CRITICAL, output)
+    assert (result.status, result.output) == (CheckStatus.CRITICAL, output)
 
 
 async def test_broken_connections_name_no_port_of_ours(bench: Bench) -> None:
@@ -304,14 +308,17 @@ async def test_ipv6_literal_is_dialled(bench: Bench) -> None:
 async def test_name_is_resolved_and_its_addresses_tried(bench: Bench) -> None:
     port = await bench.serve_answer(OK)
     result = await bench.run(CheckDefinition(http=f"http://localhost:{port}/"))
-    assert result.status is Status.PASSING
+    assert result.status is CheckStatus.PASSING
 
 
 async def test_silent_target_is_critical_at_the_deadline(bench: Bench) -> None:
     port = await bench.serve(hang)
     result = await bench.run(CheckDefinition(http=f"http://127.0.0.1:{port}/p", timeout_ns=SOON_NS))
     reason = "context deadline exceeded (Client.Timeout exceeded while awaiting headers)"
-    assert (result.status, result.output) == (Status.CRITICAL, f'Get "http://127.0.0.1:{port}/p": {reason}')
+    assert (result.status, result.output) == (
+        CheckStatus.CRITICAL,
+        f'Get "http://127.0.0.1:{port}/p": {reason}',
+    )
     assert bench.counters.timeouts == 1
 
 
@@ -343,7 +350,7 @@ async def test_body_that_never_ends_does_not_undo_the_status(
     definition = CheckDefinition(http=f"http://127.0.0.1:{port}/")
     result = await bench.run_past_its_deadline(definition, mock_clock, sent.wait)
     assert result.output == f"HTTP GET http://127.0.0.1:{port}/: 200 OK Output: start"
-    assert result.status is Status.PASSING
+    assert result.status is CheckStatus.PASSING
 
 
 async def test_flood_is_cut_after_the_limit_long_before_the_deadline(bench: Bench) -> None:
@@ -444,7 +451,10 @@ async def test_relative_redirect_keeps_host_and_credentials(bench: Bench) -> Non
 async def test_redirects_in_circles_stop_after_ten(bench: Bench) -> None:
     port, requests = await bench.serve_recording([FOUND % b"/again"])
     result = await bench.run(CheckDefinition(http=f"http://127.0.0.1:{port}/p", method="POST"))
-    assert (result.status, result.output) == (Status.CRITICAL, 'Post "/again": stopped after 10 redirects')
+    assert (result.status, result.output) == (
+        CheckStatus.CRITICAL,
+        'Post "/again": stopped after 10 redirects',
+    )
     assert len(requests) == 10
 
 
@@ -452,7 +462,7 @@ async def test_disabled_redirects_judge_the_redirect_itself(bench: Bench) -> Non
     port = await bench.serve_answer(FOUND % b"/again")
     definition = CheckDefinition(http=f"http://127.0.0.1:{port}/p", disable_redirects=True)
     result = await bench.run(definition)
-    assert result.status is Status.CRITICAL
+    assert result.status is CheckStatus.CRITICAL
     assert result.output == f"HTTP GET http://127.0.0.1:{port}/p: 302 Found Output: moved"
 
 
@@ -460,7 +470,7 @@ async def test_redirect_from_http_to_https_is_followed(bench: Bench, server_tls:
     target = await bench.serve_answer(OK, server_tls)
     port = await bench.serve_answer(FOUND % b"https://127.0.0.1:%d/" % target)
     definition = CheckDefinition(http=f"http://127.0.0.1:{port}/", tls_skip_verify=True)
-    assert (await bench.run(definition)).status is Status.PASSING
+    assert (await bench.run(definition)).status is CheckStatus.PASSING
 
 
 @pytest.fixture(scope="module")
@@ -484,7 +494,7 @@ async def test_unknown_authority_is_critical_unless_skipped(bench: Bench, server
     url = f"https://127.0.0.1:{port}/p"
     verified = await bench.run(CheckDefinition(http=url))
     assert verified.output == f'Get "{url}": x509: certificate signed by unknown authority'
-    assert (await bench.run(CheckDefinition(http=url, tls_skip_verify=True))).status is Status.PASSING
+    assert (await bench.run(CheckDefinition(http=url, tls_skip_verify=True))).status is CheckStatus.PASSING
 
 
 async def test_agents_authority_is_trusted_and_the_name_checked(
@@ -492,9 +502,9 @@ async def test_agents_authority_is_trusted_and_the_name_checked(
 ) -> None:
     port = await bench.serve_answer(OK, server_tls)
     url, options = f"https://127.0.0.1:{port}/p", Options(agent_tls=agent_tls)
-    assert (await bench.run(CheckDefinition(http=url), options)).status is Status.PASSING
+    assert (await bench.run(CheckDefinition(http=url), options)).status is CheckStatus.PASSING
     named = CheckDefinition(http=url, tls_server_name="web.test")
-    assert (await bench.run(named, options)).status is Status.PASSING
+    assert (await bench.run(named, options)).status is CheckStatus.PASSING
     misnamed = CheckDefinition(http=url, tls_server_name="foo.test")
     result = await bench.run(misnamed, options)
     assert result.output == f'Get "{url}": x509: certificate is not valid for foo.test'
@@ -509,8 +519,8 @@ async def test_agents_certificate_is_presented(
     demanding.verify_mode = ssl.CERT_REQUIRED
     port = await bench.serve_answer(OK, demanding)
     definition = CheckDefinition(http=f"https://127.0.0.1:{port}/", tls_skip_verify=True)
-    assert (await bench.run(definition, Options(agent_tls=agent_tls))).status is Status.PASSING
-    assert (await bench.run(definition)).status is Status.CRITICAL
+    assert (await bench.run(definition, Options(agent_tls=agent_tls))).status is CheckStatus.PASSING
+    assert (await bench.run(definition)).status is CheckStatus.CRITICAL
 
 
 async def test_changed_authority_is_read_after_the_runner_was_told(
@@ -520,11 +530,11 @@ async def test_changed_authority_is_read_after_the_runner_was_told(
     trustme.CA().cert_pem.write_to_path(path)
     definition = CheckDefinition(http=f"https://127.0.0.1:{await bench.serve_answer(OK, server_tls)}/")
     runner = bench.runner(Options(agent_tls=AgentTls(ca_file=str(path))))
-    assert (await runner.run_once(definition)).status is Status.CRITICAL
+    assert (await runner.run_once(definition)).status is CheckStatus.CRITICAL
     authority.cert_pem.write_to_path(path)
-    assert (await runner.run_once(definition)).status is Status.CRITICAL
+    assert (await runner.run_once(definition)).status is CheckStatus.CRITICAL
     runner.forget_tls()
-    assert (await runner.run_once(definition)).status is Status.PASSING
+    assert (await runner.run_once(definition)).status is CheckStatus.PASSING
 
 
 async def test_unusable_agent_certificate_is_a_sentence(bench: Bench) -> None:
@@ -549,7 +559,7 @@ async def test_http_goes_through_the_proxy_with_the_whole_url(bench: Bench) -> N
     port, requests = await bench.serve_recording([OK])
     options = Options(environ={"HTTP_PROXY": f"http://u:p@127.0.0.1:{port}"})
     result = await bench.run(CheckDefinition(http="http://web.invalid:81/p"), options)
-    assert result.status is Status.PASSING
+    assert result.status is CheckStatus.PASSING
     assert requests[0].startswith(b"GET http://web.invalid:81/p HTTP/1.1\r\nHost: web.invalid:81\r\n")
     assert b"Proxy-Authorization: Basic dTpw\r\n" in requests[0]
 

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from adsum.catalog.definitions import CheckDefinition, Status
+from adsum.catalog.definitions import CheckDefinition, CheckStatus
 from adsum.health_checks.attempt import Counters, Options, Surroundings
 from adsum.health_checks.os_service import OsServiceAttempt
 from adsum.health_checks.runner import CheckResult
@@ -25,9 +25,9 @@ def systemctl(tmp_path: Path) -> Path:
 @pytest.mark.parametrize(
     ("name", "expected"),
     [
-        ("nginx", CheckResult(Status.PASSING, 'Service "nginx" is healthy')),
-        ("old", CheckResult(Status.CRITICAL, 'Service "old" is not running: failed')),
-        ("--help", CheckResult(Status.CRITICAL, 'Service "--help" is not running: inactive')),
+        ("nginx", CheckResult(CheckStatus.PASSING, 'Service "nginx" is healthy')),
+        ("old", CheckResult(CheckStatus.CRITICAL, 'Service "old" is not running: failed')),
+        ("--help", CheckResult(CheckStatus.CRITICAL, 'Service "--help" is not running: inactive')),
     ],
 )
 async def test_active_service_is_healthy_and_any_other_critical(

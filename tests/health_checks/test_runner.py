@@ -8,7 +8,7 @@ import pytest
 import trio
 import trio.testing
 
-from adsum.catalog.definitions import CheckDefinition, CheckKind, Status
+from adsum.catalog.definitions import CheckDefinition, CheckKind, CheckStatus
 from adsum.health_checks import kinds
 from adsum.health_checks.attempt import Surroundings
 from adsum.health_checks.runner import CheckResult, Options, Runner
@@ -16,7 +16,7 @@ from adsum.health_checks.tcp import TcpAttempt
 from adsum.now import MILLISECOND
 from tests.health_checks.support import Bench, listen_only
 
-PASSED = CheckResult(Status.PASSING, "let go")
+PASSED = CheckResult(CheckStatus.PASSING, "let go")
 CHECK = CheckDefinition(tcp="127.0.0.1:1")
 SCRIPT = CheckDefinition(args=("true",))
 
@@ -45,7 +45,7 @@ class Gate:
         return PASSED
 
     def timed_out(self) -> CheckResult:
-        return CheckResult(Status.CRITICAL, "timed out")
+        return CheckResult(CheckStatus.CRITICAL, "timed out")
 
 
 class Reports:
@@ -89,7 +89,7 @@ async def test_kind_is_loaded_once_by_the_first_of_its_checks(
     async with trio.open_nursery() as nursery:
         for _ in range(3):
             nursery.start_soon(check)
-    assert results == [Status.PASSING] * 3
+    assert results == [CheckStatus.PASSING] * 3
     assert loads == [CheckKind.TCP]
 
 
@@ -208,7 +208,7 @@ async def test_error_of_ours_is_a_critical_result_and_logged(
         runner.start("c", 1, CheckDefinition(check_id="c", tcp="127.0.0.1:1"))
         await trio.testing.wait_all_tasks_blocked()
     text = "the agent could not run this check: RuntimeError: oh no"
-    assert reports.seen == [("c", 1, CheckResult(Status.CRITICAL, text))]
+    assert reports.seen == [("c", 1, CheckResult(CheckStatus.CRITICAL, text))]
     assert runner.counters.internal_errors == 1
     assert "check 'c' failed inside the agent" in caplog.text
 
@@ -255,7 +255,7 @@ async def test_failing_runs_leave_no_descriptor_open(bench: Bench, refusing_port
 )
 async def test_kinds_that_are_state_are_not_run(nursery: trio.Nursery, definition: CheckDefinition) -> None:
     result = await Runner(nursery, Reports()).run_once(definition)
-    assert result.status is Status.CRITICAL
+    assert result.status is CheckStatus.CRITICAL
     assert "is not one that can be run" in result.output
 
 
@@ -275,7 +275,7 @@ async def test_a_check_that_met_a_shortage_is_critical_and_no_bug(
     runner.start("c", 1, CHECK)
     await trio.testing.wait_all_tasks_blocked()
     ((_, _, result),) = reports.seen
-    assert result.status is Status.CRITICAL
+    assert result.status is CheckStatus.CRITICAL
     assert result.output.startswith("the agent could not run this check: too many open files: raise")
     assert runner.counters.internal_errors == 0
     assert caplog.records == []

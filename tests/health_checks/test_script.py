@@ -10,7 +10,7 @@ import pytest
 import trio
 import trio.testing
 
-from adsum.catalog.definitions import CheckDefinition, Status
+from adsum.catalog.definitions import CheckDefinition, CheckStatus
 from adsum.health_checks.runner import CheckResult, Options, Runner
 from adsum.health_checks.script import FLOOD_BYTES
 from adsum.now import MILLISECOND, SECOND
@@ -26,18 +26,18 @@ def shell(script: str, timeout_ns: int = 60 * SECOND) -> CheckDefinition:
 @pytest.mark.parametrize(
     ("script", "status", "output"),
     [
-        ("echo out; echo err >&2", Status.PASSING, "out\nerr\n"),
-        ("echo warn; exit 1", Status.WARNING, "warn\n"),
-        ("echo crit; exit 2", Status.CRITICAL, "crit\n"),
-        ("exit 255", Status.CRITICAL, ""),
-        ("kill -9 $$", Status.CRITICAL, ""),
-        ("cat", Status.PASSING, ""),
-        ("printf '\\377\\376ok'", Status.PASSING, "\ufffd\ufffdok"),
-        ("exec >&- 2>&-; exit 1", Status.WARNING, ""),
+        ("echo out; echo err >&2", CheckStatus.PASSING, "out\nerr\n"),
+        ("echo warn; exit 1", CheckStatus.WARNING, "warn\n"),
+        ("echo crit; exit 2", CheckStatus.CRITICAL, "crit\n"),
+        ("exit 255", CheckStatus.CRITICAL, ""),
+        ("kill -9 $$", CheckStatus.CRITICAL, ""),
+        ("cat", CheckStatus.PASSING, ""),
+        ("printf '\\377\\376ok'", CheckStatus.PASSING, "\ufffd\ufffdok"),
+        ("exec >&- 2>&-; exit 1", CheckStatus.WARNING, ""),
     ],
 )
 async def test_exit_code_decides_and_both_streams_are_the_output(
-    bench: Bench, script: str, status: Status, output: str
+    bench: Bench, script: str, status: CheckStatus, output: str
 ) -> None:
     assert await bench.run(shell(script)) == CheckResult(status, output)
 
@@ -70,7 +70,7 @@ async def test_output_limit_of_the_agent_holds(bench: Bench) -> None:
 )
 async def test_program_that_cannot_start_is_critical(bench: Bench, program: str, output: str) -> None:
     result = await bench.run(CheckDefinition(args=(program,)))
-    assert result == CheckResult(Status.CRITICAL, output)
+    assert result == CheckResult(CheckStatus.CRITICAL, output)
 
 
 async def test_file_that_is_no_program_is_critical(bench: Bench, tmp_path: Path) -> None:
@@ -83,7 +83,7 @@ async def test_file_that_is_no_program_is_critical(bench: Bench, tmp_path: Path)
 
 async def test_silent_timeout_is_one_line(bench: Bench) -> None:
     result = await bench.run(shell("sleep 600", SOON_NS))
-    assert result == CheckResult(Status.CRITICAL, "Timed out (100ms) running check")
+    assert result == CheckResult(CheckStatus.CRITICAL, "Timed out (100ms) running check")
 
 
 class Watched:
@@ -114,7 +114,7 @@ async def test_timeout_shows_the_output_and_kills_grandchildren(
     script = f"echo part; exec 3>{watched.fifo}; (sleep 600) & echo up >&3; wait"
     definition = shell(script, 1 * SECOND)
     result = await bench.run_past_its_deadline(definition, mock_clock, watched.wait_until_running)
-    assert result == CheckResult(Status.CRITICAL, "Timed out (1s) running check\n\npart\n")
+    assert result == CheckResult(CheckStatus.CRITICAL, "Timed out (1s) running check\n\npart\n")
     await watched.wait_until_gone()
     assert bench.counters.processes_left == 0
 

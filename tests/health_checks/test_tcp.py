@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 import trustme
 
-from adsum.catalog.definitions import CheckDefinition, Status
+from adsum.catalog.definitions import CheckDefinition, CheckStatus
 from adsum.health_checks.runner import Options
 from adsum.health_checks.tls import AgentTls
 from adsum.now import MILLISECOND
@@ -19,12 +19,12 @@ from tests.health_checks.support import Bench, hang
 async def test_open_port_passes(bench: Bench) -> None:
     port = await bench.serve(hang)
     result = await bench.run(CheckDefinition(tcp=f"127.0.0.1:{port}"))
-    assert (result.status, result.output) == (Status.PASSING, f"TCP connect 127.0.0.1:{port}: Success")
+    assert (result.status, result.output) == (CheckStatus.PASSING, f"TCP connect 127.0.0.1:{port}: Success")
 
 
 async def test_closed_port_is_critical(bench: Bench, refusing_port: int) -> None:
     result = await bench.run(CheckDefinition(tcp=f"127.0.0.1:{refusing_port}"))
-    assert result.status is Status.CRITICAL
+    assert result.status is CheckStatus.CRITICAL
     assert result.output == f"dial tcp 127.0.0.1:{refusing_port}: connect: connection refused"
 
 
@@ -59,7 +59,7 @@ async def test_name_that_refuses_shows_the_first_address(bench: Bench, refusing_
 )
 async def test_unusable_targets_are_critical_with_gos_text(bench: Bench, target: str, output: str) -> None:
     result = await bench.run(CheckDefinition(tcp=target))
-    assert (result.status, result.output) == (Status.CRITICAL, output)
+    assert (result.status, result.output) == (CheckStatus.CRITICAL, output)
 
 
 async def test_target_that_never_accepts_times_out(bench: Bench) -> None:
@@ -72,7 +72,7 @@ async def test_target_that_never_accepts_times_out(bench: Bench) -> None:
             filler.connect_ex(listener.getsockname())
         target = f"127.0.0.1:{listener.getsockname()[1]}"
         result = await bench.run(CheckDefinition(tcp=target, timeout_ns=50 * MILLISECOND))
-    assert (result.status, result.output) == (Status.CRITICAL, f"dial tcp {target}: i/o timeout")
+    assert (result.status, result.output) == (CheckStatus.CRITICAL, f"dial tcp {target}: i/o timeout")
 
 
 async def test_tls_handshake_is_part_of_the_check_when_asked(
@@ -88,4 +88,4 @@ async def test_tls_handshake_is_part_of_the_check_when_asked(
     trusting = Options(agent_tls=AgentTls(ca_file=str(tmp_path / "ca.pem")))
     assert (await bench.run(strict, trusting)).output == f"TCP connect {target}: Success"
     lax = CheckDefinition(tcp=target, tcp_use_tls=True, tls_skip_verify=True)
-    assert (await bench.run(lax)).status is Status.PASSING
+    assert (await bench.run(lax)).status is CheckStatus.PASSING

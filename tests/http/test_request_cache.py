@@ -16,7 +16,7 @@ from adsum.http.idlers import READY_PER_WAKE, Idlers
 from adsum.http.limits import HttpCounters, HttpLimits
 from adsum.http.listeners import bind_tcp
 from adsum.http.request import Request
-from adsum.http.request_cache import REQUEST_BYTES_MAX, REQUESTS_MAX, Known, KnownRequests
+from adsum.http.request_cache import REQUEST_BYTES_MAX, REQUESTS_MAX, KnownRequest, KnownRequests
 from adsum.http.response import Response, json_body, text
 from adsum.http.server import serve
 from tests.http.http_support import Client, Server, connected, get, running, until
@@ -176,7 +176,10 @@ async def test_who_is_answered_while_the_server_ends_meets_no_bug() -> None:
 
 def test_as_many_are_kept_as_may_be_and_then_all_are_forgotten() -> None:
     counters = HttpCounters()
-    known, entry = KnownRequests(counters), Known(lambda: None, takes_gzip=False, fate=b"", site_headers=b"")
+    known, entry = (
+        KnownRequests(counters),
+        KnownRequest(lambda: None, takes_gzip=False, fate=b"", site_headers=b""),
+    )
     for number in range(REQUESTS_MAX + 1):
         known.keep(b"%d" % number, entry)
     assert (known.get(b"0"), known.get(b"%d" % REQUESTS_MAX)) == (None, entry)

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from adsum.http.limits import HttpCounters
 from adsum.http.request import ClientGone, Request
 from adsum.http.response import Response, empty, text
-from adsum.http.router import HttpRules, Refusal, Route, Router
+from adsum.http.router import HttpRefusal, HttpRules, Route, Router
 from adsum.storage.failures import StorageFailed
 
 
@@ -22,7 +22,7 @@ async def echo(request: Request, rest: str) -> Response:
 
 
 async def refuse(request: Request, rest: str) -> Response:
-    raise Refusal(404, f"unknown service ID: {rest}", (("X-Consul-Index", "1"),))
+    raise HttpRefusal(404, f"unknown service ID: {rest}", (("X-Consul-Index", "1"),))
 
 
 async def fail(request: Request, rest: str) -> Response:

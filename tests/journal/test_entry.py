@@ -1,21 +1,29 @@
 from __future__ import annotations
 
 from adsum.gossip.effects import ConflictSeen, IsolationChanged, MemberChanged, Note, Noted
-from adsum.gossip.evidence import Cause, Evidence, Leg, PhiParts
-from adsum.journal.entry import Entry, Grounds, Kind, Recorded, Somebody, entry_of, note_word
+from adsum.gossip.evidence import ChangeCause, Evidence, Leg, PhiParts
+from adsum.journal.entry import (
+    Grounds,
+    JournalEntry,
+    JournalKind,
+    Recorded,
+    Somebody,
+    entry_of,
+    note_word,
+)
 from tests.observe.membership import ALIVE, DEAD, LEFT, WALL_MS, failed, name_of, profile, short
 
 N1 = Somebody("11111111-1111-4111-8111-111111111111", "n1", "10.0.0.1:8301")
 N3 = Somebody("33333333-3333-4333-8333-333333333333", "n3", "10.0.0.3:8301")
 
 
-def made(effect: Recorded) -> Entry:
+def made(effect: Recorded) -> JournalEntry:
     return entry_of(WALL_MS, effect, profile("n1"), name_of)
 
 
 def test_a_verdict_is_kept_with_everything_that_led_to_it() -> None:
-    assert made(failed("n3", "n4", "n2")) == Entry(
-        kind=Kind.CHANGE,
+    assert made(failed("n3", "n4", "n2")) == JournalEntry(
+        kind=JournalKind.CHANGE,
         wall_ms=WALL_MS,
         node=N3,
         before="suspect",
@@ -38,29 +46,35 @@ def test_the_first_accuser_confirms_nothing() -> None:
 
 
 def test_met_and_forgotten_members_have_words_for_where_they_come_from_and_go_to() -> None:
-    met = made(MemberChanged(profile("n3"), None, ALIVE, Evidence(Cause.JOINED)))
-    reaped = made(MemberChanged(profile("n3"), DEAD, None, Evidence(Cause.REAPED)))
+    met = made(MemberChanged(profile("n3"), None, ALIVE, Evidence(ChangeCause.JOINED)))
+    reaped = made(MemberChanged(profile("n3"), DEAD, None, Evidence(ChangeCause.REAPED)))
     assert (met.before, met.after) == ("unknown", "alive")
     assert (reaped.before, reaped.after, reaped.generation) == ("failed", "forgotten", WALL_MS)
 
 
 def test_a_forced_leave_names_who_decided_it() -> None:
-    forced = made(MemberChanged(profile("n3"), DEAD, LEFT, Evidence(Cause.FORCED, by=short("n2"))))
+    forced = made(MemberChanged(profile("n3"), DEAD, LEFT, Evidence(ChangeCause.FORCED, by=short("n2"))))
     assert forced.grounds.by == Somebody("22222222-2222-4222", "n2")
     assert (forced.after, forced.grounds.cause) == ("left", "forced")
 
 
 def test_a_stranger_among_the_accusers_is_called_by_the_beginning_of_its_id() -> None:
     stranger = bytes.fromhex("0123456789abcdef")
-    entry = made(Noted(Note.CONFIRMED, profile("n3"), Evidence(Cause.SUSPECTED, (stranger,))))
+    entry = made(Noted(Note.CONFIRMED, profile("n3"), Evidence(ChangeCause.SUSPECTED, (stranger,))))
     assert str(entry.grounds.accusers[0]) == "01234567-89ab-cdef"
-    noted = Noted(Note.CONFIRMED, profile("n3"), Evidence(Cause.SUSPECTED, (stranger,)))
+    noted = Noted(Note.CONFIRMED, profile("n3"), Evidence(ChangeCause.SUSPECTED, (stranger,)))
     assert entry_of(WALL_MS, noted, profile("n1"), bytes.hex) == entry
 
 
 def test_a_note_keeps_its_word_and_its_grounds() -> None:
-    entry = made(Noted(Note.ACCUSED_ME, profile("n1"), Evidence(Cause.SUSPECTED, legs=Leg.DIRECT | Leg.ICMP)))
-    assert (entry.kind, entry.note, entry.grounds.legs) == (Kind.NOTE, "accused-me", ("direct", "icmp"))
+    entry = made(
+        Noted(Note.ACCUSED_ME, profile("n1"), Evidence(ChangeCause.SUSPECTED, legs=Leg.DIRECT | Leg.ICMP))
+    )
+    assert (entry.kind, entry.note, entry.grounds.legs) == (
+        JournalKind.NOTE,
+        "accused-me",
+        ("direct", "icmp"),
+    )
 
 
 def test_a_conflict_names_both_sides() -> None:
@@ -71,7 +85,7 @@ def test_a_conflict_names_both_sides() -> None:
 
 def test_isolation_is_the_observer_s_own() -> None:
     entry = made(IsolationChanged(is_isolated=True))
-    assert (entry.kind, entry.node, entry.after) == (Kind.ISOLATION, N1, "isolated")
+    assert (entry.kind, entry.node, entry.after) == (JournalKind.ISOLATION, N1, "isolated")
     assert made(IsolationChanged(is_isolated=False)).after == "connected"
 
 

@@ -11,12 +11,13 @@ import pytest
 import trio
 import trio.testing
 
-from adsum.gossip.claims import Address, Profile
+from adsum.address import Address
+from adsum.gossip.claims import Profile
 from adsum.gossip.effects import ConflictSeen, IsolationChanged, Note, Noted
-from adsum.gossip.evidence import Cause, Evidence
+from adsum.gossip.evidence import ChangeCause, Evidence
 from adsum.journal import file
-from adsum.journal.entry import Entry, Recorded
-from adsum.journal.file import Limits, Wanted
+from adsum.journal.entry import JournalEntry, Recorded
+from adsum.journal.file import JournalLimits, JournalQuery
 from adsum.journal.journal import CATCH_UP_S, QUEUE_ENTRIES_MAX, Journal
 from tests.files import no_file_left
 from tests.observe.membership import (
@@ -40,7 +41,7 @@ def _closed() -> Iterator[None]:
     close_all()
 
 
-def shown(entries: tuple[Entry, ...]) -> list[tuple[str, str, str]]:
+def shown(entries: tuple[JournalEntry, ...]) -> list[tuple[str, str, str]]:
     return [(entry.node.name, entry.before, entry.after) for entry in entries]
 
 
@@ -136,31 +137,34 @@ async def test_entries_are_chosen_by_time_and_node(tmp_path: Path) -> None:
     for place, name in enumerate(["n2", "n3", "n4", "n3"]):
         kept.record(at(place * 1_000), joined(name))
 
-    async def sequences(wanted: Wanted) -> list[int]:
+    async def sequences(wanted: JournalQuery) -> list[int]:
         return [entry.sequence for entry in (await kept.entries(wanted)).entries]
 
-    assert await sequences(Wanted(limit=9, since_ms=WALL_MS + 1_000, until_ms=WALL_MS + 3_000)) == [2, 3]
-    assert await sequences(Wanted(limit=9, nodes=("N3",))) == [2, 4]
-    assert await sequences(Wanted(limit=9, nodes=(str(IDS["n4"]),))) == [3]
-    assert await sequences(Wanted(limit=9, nodes=("n2", str(IDS["n4"])))) == [1, 3]
-    assert await sequences(Wanted(limit=9, nodes=("nobody",))) == []
+    assert await sequences(JournalQuery(limit=9, since_ms=WALL_MS + 1_000, until_ms=WALL_MS + 3_000)) == [
+        2,
+        3,
+    ]
+    assert await sequences(JournalQuery(limit=9, nodes=("N3",))) == [2, 4]
+    assert await sequences(JournalQuery(limit=9, nodes=(str(IDS["n4"]),))) == [3]
+    assert await sequences(JournalQuery(limit=9, nodes=("n2", str(IDS["n4"])))) == [1, 3]
+    assert await sequences(JournalQuery(limit=9, nodes=("nobody",))) == []
 
 
 async def test_a_limit_keeps_the_newest_and_says_that_there_are_more() -> None:
     kept = journal()
     for place in range(5):
         kept.record(at(place), joined("n3"))
-    found = await kept.entries(Wanted(limit=2))
+    found = await kept.entries(JournalQuery(limit=2))
     assert [entry.sequence for entry in found.entries] == [4, 5]
     assert found.is_cut
-    assert not (await kept.entries(Wanted(limit=5))).is_cut
+    assert not (await kept.entries(JournalQuery(limit=5))).is_cut
 
 
 async def test_who_follows_misses_nothing_however_much_came() -> None:
     kept = journal()
     for place in range(5):
         kept.record(at(place), joined("n3"))
-    found = await kept.entries(Wanted(limit=2, after=1))
+    found = await kept.entries(JournalQuery(limit=2, after=1))
     assert [entry.sequence for entry in found.entries] == [2, 3]
 
 
@@ -169,12 +173,12 @@ async def test_isolation_is_told_with_any_node_when_asked_for() -> None:
     kept.record(at(1), joined("n3"))
     kept.record(at(2), IsolationChanged(is_isolated=True))
     kept.record(at(3), joined("n4"))
-    found = await kept.entries(Wanted(limit=9, nodes=("n3",), with_isolation=True))
+    found = await kept.entries(JournalQuery(limit=9, nodes=("n3",), with_isolation=True))
     assert [entry.sequence for entry in found.entries] == [1, 2]
 
 
 async def test_oldest_entries_go_first_when_there_are_too_many(tmp_path: Path) -> None:
-    kept = journal(tmp_path / "j", Limits(entries_max=3))
+    kept = journal(tmp_path / "j", JournalLimits(entries_max=3))
     for place in range(5):
         kept.record(at(place), joined("n3"))
     assert [entry.sequence for entry in (await kept.entries(ALL)).entries] == [3, 4, 5]
@@ -185,11 +189,11 @@ async def test_oldest_entries_go_first_when_there_are_too_many(tmp_path: Path) -
 
 async def test_bytes_are_bounded_and_so_is_the_file(tmp_path: Path) -> None:
     path, bytes_max = tmp_path / "j", 512 * 1024
-    kept = journal(path, Limits(bytes_max=bytes_max))
+    kept = journal(path, JournalLimits(bytes_max=bytes_max))
     for _batch in range(10):
         for place in range(1_000):
             kept.record(at(place), failed("n3", "n1", "n2", "n4"))
-        await kept.entries(Wanted(limit=1))
+        await kept.entries(JournalQuery(limit=1))
     assert kept.counters.forgotten > 5_000
     assert kept._file._bytes <= bytes_max
     await put_away(kept)
@@ -198,7 +202,7 @@ async def test_bytes_are_bounded_and_so_is_the_file(tmp_path: Path) -> None:
 
 async def test_limits_hold_for_what_a_former_life_left(tmp_path: Path) -> None:
     for place in range(4):
-        kept = journal(tmp_path / "j", Limits(entries_max=2))
+        kept = journal(tmp_path / "j", JournalLimits(entries_max=2))
         kept.record(at(place), joined("n3"))
         await put_away(kept)
     assert [entry.sequence for entry in (await journal(tmp_path / "j").entries(ALL)).entries] == [3, 4]
@@ -235,8 +239,8 @@ async def test_a_conflict_that_is_reported_again_and_again_is_one_entry_a_minute
     "told",
     [
         lambda made_up: ConflictSeen(profile("n3"), made_up),
-        lambda made_up: Noted(Note.UNANSWERED, made_up, Evidence(Cause.JOINED)),
-        lambda made_up: Noted(Note.ACCUSED_ME, made_up, Evidence(Cause.SUSPECTED)),
+        lambda made_up: Noted(Note.UNANSWERED, made_up, Evidence(ChangeCause.JOINED)),
+        lambda made_up: Noted(Note.ACCUSED_ME, made_up, Evidence(ChangeCause.SUSPECTED)),
     ],
     ids=["conflicts", "newcomers", "accusations"],
 )
@@ -247,7 +251,7 @@ async def test_members_who_are_made_up_do_not_push_out_what_happened(
     kept.record(at(0), joined("n3"))
     for number in range(20_000):
         kept.record(at(number), told(Profile(number.to_bytes(16), f"x{number}", Address("192.0.2.1", 8301))))
-    found = (await kept.entries(Wanted(limit=5_000))).entries
+    found = (await kept.entries(JournalQuery(limit=5_000))).entries
     assert shown(found)[0] == ("n3", "unknown", "alive")
     assert (len(found), kept.counters.rationed) == (1 + 1_024, 18_976)
 
@@ -294,7 +298,7 @@ async def test_damage_that_is_met_while_writing_costs_no_new_entry(
     kept = journal(path)
     for place in range(2_000):
         kept.record(at(place), failed("n3", "n1", "n2"))
-    await kept.entries(Wanted(limit=1))
+    await kept.entries(JournalQuery(limit=1))
     assert kept._file._opened is not None
     for statement in ("PRAGMA wal_checkpoint(TRUNCATE)", "PRAGMA shrink_memory"):
         kept._file._opened.execute(statement).fetchall()

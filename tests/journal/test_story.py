@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from adsum.gossip.claims import Address, Profile
+from adsum.address import Address
+from adsum.gossip.claims import Profile
 from adsum.gossip.effects import (
     ConflictSeen,
     Effect,
@@ -14,8 +15,8 @@ from adsum.gossip.effects import (
     Noted,
     Refuser,
 )
-from adsum.gossip.evidence import Cause, Evidence, Leg
-from adsum.journal.entry import Entry, Recorded, entry_of, start_of
+from adsum.gossip.evidence import ChangeCause, Evidence, Leg
+from adsum.journal.entry import JournalEntry, Recorded, entry_of, start_of
 from adsum.journal.story import sentence, story
 from adsum.now import MILLISECOND, SECOND
 from adsum.testing.clock import FIRST_WALL_MS
@@ -46,7 +47,7 @@ class Witnessed:
 
     def __init__(self) -> None:
         self.world = GossipWorld(MEMBERS, seed=5)
-        self.entries: list[Entry] = []
+        self.entries: list[JournalEntry] = []
         self.world.watchers.append(self._watch)
         self.world.form()
         self.world.run_for(30 * SECOND)
@@ -105,17 +106,17 @@ def test_a_pause_ends_with_the_refutation() -> None:
     assert told[-1] == f"{witnessed.name} refuted it: it is alive, in incarnation 1."
 
 
-def entry(effect: Recorded, at_ms: int = 0) -> Entry:
+def entry(effect: Recorded, at_ms: int = 0) -> JournalEntry:
     return entry_of(WALL_MS + at_ms, effect, profile("n1"), name_of)
 
 
-def changed(before: object, after: object, cause: Cause) -> MemberChanged:
+def changed(before: object, after: object, cause: ChangeCause) -> MemberChanged:
     return MemberChanged(profile("n3"), before, after, Evidence(cause))  # type: ignore[arg-type]
 
 
-NO_GROUNDS = Evidence(Cause.SUSPECTED)
-RETURNED = changed(SUSPECT, ALIVE, Cause.REFUTED)
-DESCRIBED = changed(ALIVE, ALIVE, Cause.CHANGED)
+NO_GROUNDS = Evidence(ChangeCause.SUSPECTED)
+RETURNED = changed(SUSPECT, ALIVE, ChangeCause.REFUTED)
+DESCRIBED = changed(ALIVE, ALIVE, ChangeCause.CHANGED)
 
 
 def test_only_the_last_trouble_is_told() -> None:
@@ -142,16 +143,16 @@ def test_whose_the_suspicion_is_needs_no_second_sentence() -> None:
 
 
 def test_who_was_only_accused_is_told_that() -> None:
-    accused = entry(Noted(Note.ACCUSED_ME, profile("n1"), Evidence(Cause.SUSPECTED, (short("n4"),))))
+    accused = entry(Noted(Note.ACCUSED_ME, profile("n1"), Evidence(ChangeCause.SUSPECTED, (short("n4"),))))
     assert story([accused]) == [accused]
     assert story([]) == []
 
 
 def test_each_sentence_is_plain_english() -> None:
     """Literal, since people read them and nothing else does."""
-    evidence = Evidence(Cause.SUSPECTED, (short("n4"), short("n2")), legs=Leg.DIRECT)
-    refused = Evidence(Cause.REFUSED, (short("n4"),), (short("n4"), short("n1")), ALL_LEGS | Leg.ICMP)
-    forced = Evidence(Cause.FORCED, by=short("n2"))
+    evidence = Evidence(ChangeCause.SUSPECTED, (short("n4"), short("n2")), legs=Leg.DIRECT)
+    refused = Evidence(ChangeCause.REFUSED, (short("n4"),), (short("n4"), short("n1")), ALL_LEGS | Leg.ICMP)
+    forced = Evidence(ChangeCause.FORCED, by=short("n2"))
     n3 = profile("n3")
     clone = Profile(IDS["n3"].bytes, "n3b", Address("10.0.0.9", 8301))
     twin = Profile(IDS["n4"].bytes, "n3c", Address("10.0.0.3", 8301))
@@ -159,12 +160,12 @@ def test_each_sentence_is_plain_english() -> None:
     stranger = Refuser(bytes(8), Address("10.0.0.7", 8301), short("n3"))
     namesake = Profile(IDS["n4"].bytes, "N3", Address("10.0.0.9", 8301))
     accused = Noted(
-        Note.ACCUSED_ME, profile("n1"), Evidence(Cause.SUSPECTED, (short("n4"),), legs=Leg.DIRECT)
+        Note.ACCUSED_ME, profile("n1"), Evidence(ChangeCause.SUSPECTED, (short("n4"),), legs=Leg.DIRECT)
     )
     told: dict[Recorded, str] = {
         joined("n3"): "n3 joined, at 10.0.0.3:8301.",
-        changed(ALIVE, ALIVE, Cause.RESTARTED): "n3 was restarted: a new process under the same id.",
-        changed(DEAD, ALIVE, Cause.RESTARTED): "n3 is back, as a new process at 10.0.0.3:8301.",
+        changed(ALIVE, ALIVE, ChangeCause.RESTARTED): "n3 was restarted: a new process under the same id.",
+        changed(DEAD, ALIVE, ChangeCause.RESTARTED): "n3 is back, as a new process at 10.0.0.3:8301.",
         DESCRIBED: "n3 describes itself anew.",
         suspected("n3", "n4"): (
             "n4 suspects n3: no answer to a datagram, through helpers or on a stream; phi 2.9."
@@ -178,15 +179,15 @@ def test_each_sentence_is_plain_english() -> None:
             "n3 is failed: its host refuses connections, so the host is up and the process is not. "
             "Accused by n4."
         ),
-        MemberChanged(n3, None, DEAD, Evidence(Cause.SILENT)): (
+        MemberChanged(n3, None, DEAD, Evidence(ChangeCause.SILENT)): (
             "n3 was already failed when we first heard of it, by silence: no reason was given."
         ),
-        changed(ALIVE, LEFT, Cause.LEFT): "n3 left in good order.",
+        changed(ALIVE, LEFT, ChangeCause.LEFT): "n3 left in good order.",
         MemberChanged(n3, DEAD, LEFT, forced): "n2 had n3 leave, with force-leave.",
         changed(
-            DEAD, None, Cause.REPLACED
+            DEAD, None, ChangeCause.REPLACED
         ): "n3 is no longer listed: another member took over its name or its address.",
-        changed(DEAD, None, Cause.REAPED): "n3 was forgotten: it has been failed for long enough.",
+        changed(DEAD, None, ChangeCause.REAPED): "n3 was forgotten: it has been failed for long enough.",
         Noted(Note.CONFIRMED, n3, evidence): "By now n4 and n2 cannot reach n3: 1 confirmation.",
         Noted(Note.RAISED, n3, evidence): "The suspicion of n3 is this agent's own.",
         vetoed("n3"): (
@@ -197,23 +198,23 @@ def test_each_sentence_is_plain_english() -> None:
             "The count of n3's life has stood still for longer than nearly any other's: that counts as one "
             "more confirmation."
         ),
-        Noted(Note.WITHHELD, n3, Evidence(Cause.SUSPECTED, legs=ALL_LEGS)): (
+        Noted(Note.WITHHELD, n3, Evidence(ChangeCause.SUSPECTED, legs=ALL_LEGS)): (
             "A probe of n3 failed (no answer to a datagram, through helpers or on a stream), but so do too "
             "many of this agent's probes, or its accusations were refuted: it accused nobody."
         ),
         accused: "n4 accused n1 (no answer to a datagram), which refuted it.",
-        changed(ALIVE, None, Cause.REBORN): (
+        changed(ALIVE, None, ChangeCause.REBORN): (
             "n3 lost its data folder: a new process at 10.0.0.3:8301 has another node id."
         ),
-        changed(ALIVE, None, Cause.CROWDED_OUT): (
+        changed(ALIVE, None, ChangeCause.CROWDED_OUT): (
             "n3 was forgotten to make room: as many members are listed as may be, and it never answered this "
             "agent, or is gone."
         ),
-        Noted(Note.UNANSWERED, n3, Evidence(Cause.SUSPECTED)): (
+        Noted(Note.UNANSWERED, n3, Evidence(ChangeCause.SUSPECTED)): (
             "n3 was told of by a stranger, and not let in: it did not answer at 10.0.0.3:8301, the address "
             "that it advertises."
         ),
-        Noted(Note.RESTARTING, n3, Evidence(Cause.CHANGED)): "n3 announced that it restarts.",
+        Noted(Note.RESTARTING, n3, Evidence(ChangeCause.CHANGED)): "n3 announced that it restarts.",
         ConflictSeen(n3, clone): (
             f"Two agents have the node id {IDS['n3']}: n3 at 10.0.0.3:8301 and n3b at 10.0.0.9:8301. "
             "The latter is not let in."
@@ -258,7 +259,9 @@ def test_the_observer_s_start_is_told() -> None:
 
 
 def test_refused_connections_are_not_told_as_silence_on_the_stream() -> None:
-    refused = Evidence(Cause.SUSPECTED, (short("n4"),), (short("n4"), short("n2")), ALL_LEGS | Leg.ICMP, 1.5)
+    refused = Evidence(
+        ChangeCause.SUSPECTED, (short("n4"),), (short("n4"), short("n2")), ALL_LEGS | Leg.ICMP, 1.5
+    )
     assert sentence(entry(MemberChanged(profile("n3"), ALIVE, SUSPECT, refused))) == (
         "n4 suspects n3: no answer to a datagram or through helpers; a datagram came back as undeliverable; "
         "connections refused to n4 and n2; phi 1.5."
@@ -266,12 +269,12 @@ def test_refused_connections_are_not_told_as_silence_on_the_stream() -> None:
 
 
 def test_every_cause_and_every_note_has_a_sentence_of_its_own() -> None:
-    for cause in Cause:
+    for cause in ChangeCause:
         assert cause.value in sentence_keys("_CHANGES"), cause
     for note in Note:
-        assert entry(Noted(note, profile("n3"), Evidence(Cause.CHANGED))).note in sentence_keys("_NOTES"), (
-            note
-        )
+        assert entry(Noted(note, profile("n3"), Evidence(ChangeCause.CHANGED))).note in sentence_keys(
+            "_NOTES"
+        ), note
 
 
 def sentence_keys(table: str) -> set[str]:

@@ -7,10 +7,10 @@ import pytest
 import trio
 from trio.testing import MockClock, wait_all_tasks_blocked
 
-from adsum.logs.news import LogNews, Topic
+from adsum.logs.news import LogNews, NewsTopic
 
-CAME = Topic("came", "came", at_once=2, gather_s=15.0)
-TURNED = Topic("turned", at_once=1, gather_s=60.0)
+CAME = NewsTopic("came", "came", at_once=2, gather_s=15.0)
+TURNED = NewsTopic("turned", at_once=1, gather_s=60.0)
 
 
 def told(caplog: pytest.LogCaptureFixture, story: Callable[[LogNews], Awaitable[None]]) -> list[str]:

@@ -12,9 +12,9 @@ from typing import NoReturn
 
 import pytest
 
-from adsum.config.config import Log
 from adsum.logs import setup
 from adsum.logs.lines import UnknownLevel
+from adsum.logs.settings import LogSettings
 from adsum.logs.stream import LogStream
 from adsum.now import HOUR, SECOND
 
@@ -22,7 +22,7 @@ log = logging.getLogger("agent")
 
 
 @contextmanager
-def logging_to(settings: Log) -> Iterator[LogStream]:
+def logging_to(settings: LogSettings) -> Iterator[LogStream]:
     stream = setup.start(settings)
     try:
         yield stream
@@ -35,7 +35,7 @@ def set_aside(folder: Path) -> list[Path]:
 
 
 def test_lines_go_to_standard_output_and_the_file(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    with logging_to(Log(level="warn", file=str(tmp_path / "new" / "agent.log"))):
+    with logging_to(LogSettings(level="warn", file=str(tmp_path / "new" / "agent.log"))):
         log.info("too quiet")
         log.warning("heard")
     written = (tmp_path / "new" / "agent.log").read_text()
@@ -45,19 +45,19 @@ def test_lines_go_to_standard_output_and_the_file(tmp_path: Path, capsys: pytest
 
 
 def test_a_folder_is_given_a_file_of_our_name(tmp_path: Path) -> None:
-    with logging_to(Log(file=f"{tmp_path}/")):
+    with logging_to(LogSettings(file=f"{tmp_path}/")):
         log.info("here")
     assert "here" in (tmp_path / "adsum.log").read_text()
 
 
 def test_json_is_written_when_asked(capsys: pytest.CaptureFixture[str]) -> None:
-    with logging_to(Log(is_json=True)):
+    with logging_to(LogSettings(is_json=True)):
         log.error("broken")
     assert json.loads(capsys.readouterr().out)["@level"] == "error"
 
 
 def test_a_file_is_set_aside_when_it_has_grown_enough(tmp_path: Path) -> None:
-    with logging_to(Log(file=str(tmp_path / "agent.log"), rotate_bytes=100)):
+    with logging_to(LogSettings(file=str(tmp_path / "agent.log"), rotate_bytes=100)):
         for n in range(4):
             log.info("line %d of some sixty bytes or more, with stamp and name", n)
     older = set_aside(tmp_path)
@@ -68,7 +68,7 @@ def test_a_file_is_set_aside_when_it_has_grown_enough(tmp_path: Path) -> None:
 @pytest.mark.parametrize(("kept", "left"), [(0, 5), (2, 2), (-1, 0)])
 def test_old_files_are_removed_past_the_number_kept(tmp_path: Path, kept: int, left: int) -> None:
     (tmp_path / "agent-notes.log").write_text("not ours")
-    with logging_to(Log(file=str(tmp_path / "agent.log"), rotate_bytes=1, rotate_max_files=kept)):
+    with logging_to(LogSettings(file=str(tmp_path / "agent.log"), rotate_bytes=1, rotate_max_files=kept)):
         for n in range(6):
             log.info("line %d", n)
     ours = [path for path in set_aside(tmp_path) if path.name != "agent-notes.log"]
@@ -83,7 +83,7 @@ def test_a_file_is_set_aside_when_it_is_old_even_across_a_restart(tmp_path: Path
     path = tmp_path / "agent.log"
     path.write_text("from yesterday\n")
     os.utime(path, (0, 0))
-    with logging_to(Log(file=str(path), rotate_duration_ns=HOUR)):
+    with logging_to(LogSettings(file=str(path), rotate_duration_ns=HOUR)):
         log.info("today")
     [older] = set_aside(tmp_path)
     assert older.read_text() == "from yesterday\n"
@@ -93,7 +93,7 @@ def test_a_file_is_set_aside_when_it_is_old_even_across_a_restart(tmp_path: Path
 def test_a_young_file_is_written_on(tmp_path: Path) -> None:
     path = tmp_path / "agent.log"
     path.write_text("just now\n")
-    with logging_to(Log(file=str(path), rotate_duration_ns=3600 * SECOND)):
+    with logging_to(LogSettings(file=str(path), rotate_duration_ns=3600 * SECOND)):
         log.info("more")
     assert set_aside(tmp_path) == []
     assert path.read_text().startswith("just now\n")
@@ -103,7 +103,7 @@ def test_a_file_that_cannot_be_opened_is_a_sentence(tmp_path: Path) -> None:
     (tmp_path / "agent.log").mkdir(mode=0)
     (tmp_path / "agent.log" / "adsum.log").mkdir()
     with pytest.raises(setup.CannotLog, match=r"the log file .*agent\.log cannot be written: Is a directory"):
-        setup.start(Log(file=str(tmp_path / "agent.log")))
+        setup.start(LogSettings(file=str(tmp_path / "agent.log")))
 
 
 def test_a_file_for_which_there_is_no_room_yet_is_begun_when_there_is(
@@ -114,7 +114,7 @@ def test_a_file_for_which_there_is_no_room_yet_is_begun_when_there_is(
 
     monkeypatch.setattr(Path, "mkdir", full)
     path = tmp_path / "logs" / "agent.log"
-    with logging_to(Log(file=str(path))) as stream:
+    with logging_to(LogSettings(file=str(path))) as stream:
         log.info("lost")
         monkeypatch.undo()
         log.info("there")
@@ -125,7 +125,7 @@ def test_a_file_for_which_there_is_no_room_yet_is_begun_when_there_is(
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="/dev/full is Linux's way to have a full disk")
 def test_a_full_disk_costs_lines_and_nothing_else() -> None:
-    with logging_to(Log(file="/dev/full", rotate_duration_ns=0)) as stream:
+    with logging_to(LogSettings(file="/dev/full", rotate_duration_ns=0)) as stream:
         log.info("lost")
         log.info("lost as well")
         assert stream.counters.lost_writing == 2
@@ -133,11 +133,11 @@ def test_a_full_disk_costs_lines_and_nothing_else() -> None:
 
 def test_unknown_facilities_and_levels_are_refused() -> None:
     with pytest.raises(setup.CannotLog, match="syslog_facility NEWS9 is not one of syslog's"):
-        setup.start(Log(has_syslog=True, syslog_facility="NEWS9"))
+        setup.start(LogSettings(has_syslog=True, syslog_facility="NEWS9"))
     with pytest.raises(UnknownLevel):
-        setup.start(replace(Log(), level="loud"))
+        setup.start(replace(LogSettings(), level="loud"))
 
 
 def test_talkative_libraries_stay_quiet_when_somebody_follows_at_debug() -> None:
-    with logging_to(Log(level="debug")):
+    with logging_to(LogSettings(level="debug")):
         assert not logging.getLogger("hpack.hpack").isEnabledFor(logging.INFO)

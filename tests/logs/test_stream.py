@@ -10,8 +10,8 @@ from trio.testing import wait_all_tasks_blocked
 from adsum.logs.stream import (
     FOLLOWERS_MAX,
     LINES_WAITING_MAX,
-    Follower,
     LogCounters,
+    LogFollower,
     LogStream,
     TooManyFollowers,
 )
@@ -55,7 +55,7 @@ async def test_a_follower_may_ask_for_more_than_the_agent_writes(stream: LogStre
 async def test_a_waiting_follower_wakes_for_a_line_from_another_thread(stream: LogStream) -> None:
     got: list[str] = []
 
-    async def read(follower: Follower) -> None:
+    async def read(follower: LogFollower) -> None:
         got.extend(await follower.next_lines())
 
     with stream.follow(logging.INFO, as_json=False) as follower:

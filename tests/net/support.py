@@ -8,12 +8,12 @@ from contextlib import asynccontextmanager
 
 import trio
 
-from adsum.gossip.claims import Address
+from adsum.address import Address
 from adsum.net import framing
 from adsum.net.framing import FrameReader, FrameWriter, hello
 from adsum.net.gate import Gate, Security
-from adsum.net.introduction import Identity
-from adsum.net.keyring import Key, Keyring, load
+from adsum.net.introduction import PeerIdentity
+from adsum.net.keyring import GossipKey, Keyring, load
 from adsum.net.listening import bind_tcp
 from adsum.net.streams import StreamServer
 from adsum.storage.memory import MemoryDisk
@@ -40,7 +40,7 @@ def gate(
     epoch: int = 0,
     security: Security | None = None,
 ) -> Gate:
-    identity = Identity(name.ljust(16, b"-"), cluster_id, epoch)
+    identity = PeerIdentity(name.ljust(16, b"-"), cluster_id, epoch)
     return Gate(lambda: identity, security or Security(keyring or ring(), label))
 
 
@@ -56,7 +56,7 @@ async def serving(server: StreamServer) -> AsyncIterator[Address]:
 class Wire:
     """A client written out by hand, to say what ours would not."""
 
-    def __init__(self, stream: trio.SocketStream, key: Key | None) -> None:
+    def __init__(self, stream: trio.SocketStream, key: GossipKey | None) -> None:
         self.stream = stream
         self._key = key
 

@@ -13,14 +13,23 @@ from hypothesis import given
 from hypothesis import strategies as st
 from trio.testing import MockClock
 
-from adsum.gossip.claims import Address
+from adsum.address import Address
 from adsum.net import call_frames
 from adsum.net.call_server import CallLimits, CallServer
-from adsum.net.calls import BEAT_S, IDLE_S, SILENCE_MAX_S, Declined, Line, NotSent, Unanswered, dial_for_calls
+from adsum.net.calls import (
+    BEAT_S,
+    IDLE_S,
+    SILENCE_MAX_S,
+    CallConnection,
+    Declined,
+    NotSent,
+    Unanswered,
+    dial_for_calls,
+)
 from adsum.net.channel import Channel
-from adsum.net.errors import Lost, NetError, Refused
-from adsum.net.framing import Malformed
-from adsum.net.gate import Opened
+from adsum.net.errors import Lost, NetError, PeerRefused
+from adsum.net.framing import MalformedFrame
+from adsum.net.gate import OpenedChannel
 from adsum.net.introduction import Peer, Purpose
 from adsum.net.listening import bind_tcp
 from adsum.net.outbox import Outbox
@@ -70,7 +79,7 @@ class Fake:
 
 
 @asynccontextmanager
-async def running(line: Line) -> AsyncIterator[Line]:
+async def running(line: CallConnection) -> AsyncIterator[CallConnection]:
     async with trio.open_nursery() as nursery:
         nursery.start_soon(line.run)
         yield line
@@ -80,11 +89,11 @@ async def running(line: Line) -> AsyncIterator[Line]:
 @asynccontextmanager
 async def connected(
     fake: Fake, *keys: str, limits: CallLimits | None = None
-) -> AsyncIterator[tuple[Line, CallServer]]:
+) -> AsyncIterator[tuple[CallConnection, CallServer]]:
     server = CallServer(fake, limits)
     streams = StreamServer(gate(ring(*keys), name=b"server"), calls=server)
     async with serving(streams) as address:
-        line = Line(dial_for_calls(gate(ring(*keys), name=b"client"), address), Random(1))
+        line = CallConnection(dial_for_calls(gate(ring(*keys), name=b"client"), address), Random(1))
         async with running(line):
             yield line, server
 
@@ -105,7 +114,7 @@ def simulated(main: Callable[[], object]) -> None:
 async def test_calls_are_answered_each_with_its_own_answer(keys: tuple[str, ...]) -> None:
     fake, answers = Fake(), dict[int, bytes]()
 
-    async def ask(line: Line, number: int) -> None:
+    async def ask(line: CallConnection, number: int) -> None:
         answers[number] = await line.ask("echo", str(number).encode(), timeout_s=5)
 
     async with connected(fake, *keys) as (line, server):
@@ -125,7 +134,7 @@ async def test_calls_are_answered_each_with_its_own_answer(keys: tuple[str, ...]
 async def test_a_call_that_waits_does_not_hold_up_others() -> None:
     fake = Fake()
 
-    async def ask_patiently(line: Line) -> None:
+    async def ask_patiently(line: CallConnection) -> None:
         assert await line.ask("hang", b"", timeout_s=60) == b"at last"
 
     async with connected(fake) as (line, _), trio.open_nursery() as nursery:
@@ -224,11 +233,11 @@ def test_a_call_whose_deadline_passed_before_there_was_a_connection_is_never_sen
         async with serving(StreamServer(gate(), calls=CallServer(fake))) as address:
             dial = dial_for_calls(gate(), address)
 
-            async def dial_late() -> Opened:
+            async def dial_late() -> OpenedChannel:
                 await trio.sleep(2)
                 return await dial()
 
-            async with running(Line(dial_late, Random(1))) as line:
+            async with running(CallConnection(dial_late, Random(1))) as line:
                 with pytest.raises(NotSent, match="in time"):
                     await line.ask("hang", b"", timeout_s=1)
                 assert await line.ask("echo", b"later", timeout_s=5) == b"later"
@@ -262,7 +271,7 @@ async def test_a_refused_connection_fails_calls_at_once_as_not_sent() -> None:
     listener = bind_tcp("127.0.0.1", 0)
     address = Address(*listener.socket.getsockname())
     await listener.aclose()
-    async with running(Line(dial_for_calls(gate(), address), Random(1))) as line:
+    async with running(CallConnection(dial_for_calls(gate(), address), Random(1))) as line:
         line.tell("raft", b"stale by the time there is a connection")
         with pytest.raises(NotSent, match=r"^its host refused the connection$"):
             await line.ask("echo", b"", timeout_s=60)
@@ -273,11 +282,11 @@ def test_attempts_come_later_each_time_and_never_in_step() -> None:
     async def main() -> list[float]:
         times: list[float] = []
 
-        async def dial() -> Opened:
+        async def dial() -> OpenedChannel:
             times.append(trio.current_time())
-            raise Refused("its host refused the connection")
+            raise PeerRefused("its host refused the connection")
 
-        async with running(Line(dial, Random(1))) as line:
+        async with running(CallConnection(dial, Random(1))) as line:
             while len(times) < 10:
                 line.tell("raft", b"")
                 await trio.sleep(0.01)
@@ -296,7 +305,7 @@ async def test_a_lost_connection_leaves_the_outcome_unknown_and_the_next_call_co
     address = Address(*listener.socket.getsockname())
     async with (
         trio.open_nursery() as nursery,
-        running(Line(dial_for_calls(gate(), address), Random(1))) as line,
+        running(CallConnection(dial_for_calls(gate(), address), Random(1))) as line,
     ):
         holding = trio.CancelScope()
 
@@ -342,7 +351,7 @@ def test_a_peer_that_falls_silent_is_given_up() -> None:
 
         listener = bind_tcp("127.0.0.1", 0)
         address = Address(*listener.socket.getsockname())
-        line = Line(dial_for_calls(gate(), address), Random(1))
+        line = CallConnection(dial_for_calls(gate(), address), Random(1))
         async with trio.open_nursery() as nursery, running(line):
             await nursery.start(trio.serve_listeners, fall_silent, [listener])
             began_s = trio.current_time()
@@ -402,7 +411,7 @@ async def test_a_stranger_asks_four_kibibytes_at_once_and_not_more() -> None:
     server, server_gate = CallServer(Fake()), gate()
     strangers = StreamServer(server_gate, calls=server, is_member=lambda _peer: False)
     async with serving(strangers) as address:
-        line = Line(dial_for_calls(gate(name=b"client"), address), Random(1))
+        line = CallConnection(dial_for_calls(gate(name=b"client"), address), Random(1))
         async with running(line):
             assert await line.ask("length", bytes(4_000), timeout_s=5) == b"4000"
             with pytest.raises(Unanswered):
@@ -445,7 +454,7 @@ async def test_an_answerer_that_asks_is_cut_off() -> None:
         await trio.sleep_forever()
 
     listener = bind_tcp("127.0.0.1", 0)
-    line = Line(dial_for_calls(gate(), Address(*listener.socket.getsockname())), Random(1))
+    line = CallConnection(dial_for_calls(gate(), Address(*listener.socket.getsockname())), Random(1))
     async with trio.open_nursery() as nursery, running(line):
         await nursery.start(trio.serve_listeners, main, [listener])
         with pytest.raises(Unanswered, match="an answering agent that asks"):
@@ -481,5 +490,5 @@ async def test_the_outbox_is_bounded() -> None:
 
 @given(st.binary(max_size=60))
 def test_noise_is_malformed_or_unknown_but_never_an_accident(noise: bytes) -> None:
-    with suppress(Malformed):
+    with suppress(MalformedFrame):
         call_frames.decode(noise)

@@ -7,11 +7,11 @@ from contextlib import asynccontextmanager
 import pytest
 import trio
 
+from adsum.address import Address
 from adsum.gossip import wire
-from adsum.gossip.claims import Address
 from adsum.logs.faults import Faults
 from adsum.net.addresses import BadAddress, socket_address
-from adsum.net.datagrams import DATAGRAMS_PER_WAKE, Datagrams
+from adsum.net.datagrams import DATAGRAMS_PER_WAKE, GossipDatagrams
 from adsum.net.listening import bind_both, bind_udp
 from adsum.net.sealing import Sealing
 from tests.net.support import KEY_A, ring
@@ -44,10 +44,12 @@ class Heard:
 
 
 @asynccontextmanager
-async def running(host: str = "127.0.0.1", *keys: str) -> AsyncIterator[tuple[Datagrams, Heard]]:
+async def running(host: str = "127.0.0.1", *keys: str) -> AsyncIterator[tuple[GossipDatagrams, Heard]]:
     heard = Heard()
     door = Sealing(ring(*keys), "dc1")
-    datagrams = Datagrams(bind_udp(host, 0), door, heard.receive, heard.note_unreachable, bytes_max=BYTES_MAX)
+    datagrams = GossipDatagrams(
+        bind_udp(host, 0), door, heard.receive, heard.note_unreachable, bytes_max=BYTES_MAX
+    )
     async with trio.open_nursery() as nursery:
         nursery.start_soon(datagrams.run)
         yield datagrams, heard
@@ -121,7 +123,7 @@ async def test_what_the_kernel_does_not_take_at_once_is_dropped() -> None:
 
     heard = Heard()
     with Full(socket.AF_INET, socket.SOCK_DGRAM) as sock:
-        datagrams = Datagrams(sock, Sealing(ring(), "dc1"), heard.receive, heard.note_unreachable)
+        datagrams = GossipDatagrams(sock, Sealing(ring(), "dc1"), heard.receive, heard.note_unreachable)
         datagrams.send(Address("127.0.0.1", 9), MESSAGE)
         assert datagrams.counters.dropped_full == 1
 
@@ -147,7 +149,7 @@ async def test_a_datagram_that_brings_a_fault_to_light_is_dropped_alone(
             receive(source, message)
 
         with bind_udp("127.0.0.1", 0) as sock:
-            other = Datagrams(sock, Sealing(ring(), "dc1"), receive_or_fail, print, faults=faults)
+            other = GossipDatagrams(sock, Sealing(ring(), "dc1"), receive_or_fail, print, faults=faults)
             one.send(other.address, MESSAGE + b"hostile")
             one.send(other.address, MESSAGE)
             async with trio.open_nursery() as nursery:
@@ -164,7 +166,7 @@ async def test_a_failed_assertion_of_the_core_goes_through() -> None:
 
     async with running() as (one, _):
         with bind_udp("127.0.0.1", 0) as sock:
-            other = Datagrams(sock, Sealing(ring(), "dc1"), receive, print)
+            other = GossipDatagrams(sock, Sealing(ring(), "dc1"), receive, print)
             one.send(other.address, MESSAGE)
             with pytest.raises(AssertionError, match="cannot be"), trio.fail_after(5):
                 await other.run()

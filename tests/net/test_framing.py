@@ -13,7 +13,7 @@ from adsum.net.framing import (
     FrameWriter,
     Garbage,
     Hello,
-    Malformed,
+    MalformedFrame,
     Oversized,
     array,
     check_magic,
@@ -21,27 +21,27 @@ from adsum.net.framing import (
     hello,
     parse_hello,
 )
-from adsum.net.keyring import Key
+from adsum.net.keyring import GossipKey
 from tests.net.support import KEY_A
 
 MAX = 1_000
 CLIENT = hello("dc1", b"c" * 16)
 SERVER = hello("dc1", b"s" * 16)
-PLAIN, SEALED = None, Key.from_text(KEY_A)
+PLAIN, SEALED = None, GossipKey.from_text(KEY_A)
 KEYS = st.sampled_from([PLAIN, SEALED])
 PAYLOADS = st.lists(st.binary(max_size=MAX), min_size=1, max_size=8)
 
 
-def sides(key: Key | None) -> Directions:
+def sides(key: GossipKey | None) -> Directions:
     return directions(key, "dc1", CLIENT, SERVER)
 
 
-def packed(key: Key | None, payloads: list[bytes]) -> list[bytes]:
+def packed(key: GossipKey | None, payloads: list[bytes]) -> list[bytes]:
     writer = FrameWriter(sides(key).from_client, payload_bytes_max=MAX)
     return [writer.pack(payload) for payload in payloads]
 
 
-def read(key: Key | None, *pieces: bytes) -> list[bytes]:
+def read(key: GossipKey | None, *pieces: bytes) -> list[bytes]:
     reader = FrameReader(sides(key).from_client, payload_bytes_max=MAX)
     payloads = []
     for piece in pieces:
@@ -53,14 +53,14 @@ def read(key: Key | None, *pieces: bytes) -> list[bytes]:
 
 @given(key=KEYS, payloads=PAYLOADS, size=st.integers(1, 3_000))
 def test_frames_come_out_as_they_went_in_whatever_the_pieces(
-    key: Key | None, payloads: list[bytes], size: int
+    key: GossipKey | None, payloads: list[bytes], size: int
 ) -> None:
     data = b"".join(packed(key, payloads))
     assert read(key, *(data[at : at + size] for at in range(0, len(data), size))) == payloads
 
 
 @given(key=KEYS, payloads=PAYLOADS, position=st.integers(0, 1 << 20))
-def test_no_flipped_bit_is_accepted(key: Key | None, payloads: list[bytes], position: int) -> None:
+def test_no_flipped_bit_is_accepted(key: GossipKey | None, payloads: list[bytes], position: int) -> None:
     data = bytearray(b"".join(packed(key, payloads)))
     position %= len(data) * 8
     data[position // 8] ^= 1 << position % 8
@@ -74,7 +74,7 @@ def test_no_flipped_bit_is_accepted(key: Key | None, payloads: list[bytes], posi
 
 
 @given(key=KEYS, payloads=PAYLOADS, data=st.data())
-def test_no_cut_frame_is_accepted(key: Key | None, payloads: list[bytes], data: st.DataObject) -> None:
+def test_no_cut_frame_is_accepted(key: GossipKey | None, payloads: list[bytes], data: st.DataObject) -> None:
     whole = b"".join(packed(key, payloads))
     got = read(key, whole[: data.draw(st.integers(0, len(whole) - 1))])
     assert got == payloads[: len(got)]
@@ -83,7 +83,9 @@ def test_no_cut_frame_is_accepted(key: Key | None, payloads: list[bytes], data: 
 
 @pytest.mark.parametrize("order", [(1, 0), (0, 0), (1,)], ids=["moved", "repeated", "left out"])
 @pytest.mark.parametrize("key", [PLAIN, SEALED], ids=["plain", "sealed"])
-def test_frames_that_are_not_in_their_place_do_not_open(key: Key | None, order: tuple[int, ...]) -> None:
+def test_frames_that_are_not_in_their_place_do_not_open(
+    key: GossipKey | None, order: tuple[int, ...]
+) -> None:
     frames = packed(key, [b"one", b"two"])
     with pytest.raises(Forged):
         read(key, *(frames[number] for number in order))
@@ -116,7 +118,9 @@ def test_a_recording_does_not_open_in_another_stream(label: str, client: Hello, 
 
 @pytest.mark.parametrize("key", [PLAIN, SEALED], ids=["plain", "sealed"])
 @pytest.mark.parametrize("length", [0, 3, MAX + 17, 2**32 - 1])
-def test_a_length_out_of_bounds_is_refused_before_anything_is_kept(key: Key | None, length: int) -> None:
+def test_a_length_out_of_bounds_is_refused_before_anything_is_kept(
+    key: GossipKey | None, length: int
+) -> None:
     with pytest.raises(Oversized):
         read(key, length.to_bytes(4))
 
@@ -154,7 +158,7 @@ def test_a_hello_says_what_it_was_given() -> None:
     ids=["none", "break", "text", "map", "deep", "indefinite", "long array", "long bytes", "tag"],
 )
 def test_payloads_that_are_no_plain_array_are_malformed(payload: bytes) -> None:
-    with pytest.raises(Malformed):
+    with pytest.raises(MalformedFrame):
         array(payload)
 
 

@@ -10,12 +10,14 @@ from contextlib import asynccontextmanager
 import pytest
 import trio
 
+from adsum.address import Address
 from adsum.gossip import core
-from adsum.gossip.claims import Address, Profile
+from adsum.gossip.claims import Profile
 from adsum.gossip.commands import (
     Command,
+    DatagramUnreachable,
     Join,
-    Outcome,
+    PingOutcome,
     Report,
     StreamPinged,
     SyncAnswered,
@@ -23,7 +25,6 @@ from adsum.gossip.commands import (
     SyncBroken,
     SyncClosed,
     SyncFailed,
-    Unreachable,
 )
 from adsum.gossip.effects import (
     AnswerSync,
@@ -36,8 +37,8 @@ from adsum.gossip.effects import (
     SyncMessage,
     SyncPart,
 )
-from adsum.gossip.order import Status
-from adsum.gossip.settings import GossipSettings, Identity
+from adsum.gossip.order import MemberStatus
+from adsum.gossip.settings import GossipSettings, MemberIdentity
 from adsum.net import introduction
 from adsum.net.allowed import Allowed
 from adsum.net.gate import Security
@@ -71,7 +72,7 @@ class Side:
         self.answer = answer
         self.closes = closes
         self.news = trio.Event()
-        identity = introduction.Identity(self.node_id)
+        identity = introduction.PeerIdentity(self.node_id)
         security = Security(keyring or ring(), "dc1")
         self.network = Gossiping(ears, security, lambda: identity, self.heard, self.reported, allowed=allowed)
 
@@ -145,7 +146,7 @@ async def test_what_comes_from_a_network_that_is_not_allowed_is_dropped() -> Non
     async with running(one, other):
         one.network.perform(Send(other.address, MESSAGE))
         one.network.perform(PingStream(1, other.short, other.address, 500 * MILLISECOND))
-        assert await one.until() == StreamPinged(1, Outcome.HELD)
+        assert await one.until() == StreamPinged(1, PingOutcome.HELD)
         assert other.datagrams == []
         assert other.network.allowed.refused >= 1
 
@@ -157,14 +158,14 @@ async def test_a_member_that_lives_answers_a_ping_over_a_stream() -> None:
     one, other = Side("one"), Side("other")
     async with running(one, other):
         one.network.perform(PingStream(7, other.short, other.address, 5 * SECOND))
-        assert await one.until() == StreamPinged(7, Outcome.ANSWERED)
+        assert await one.until() == StreamPinged(7, PingOutcome.ANSWERED)
 
 
 async def test_another_that_was_given_its_address_is_no_answer() -> None:
     one, other = Side("one"), Side("other")
     async with running(one, other):
         one.network.perform(PingStream(7, b"somebody", other.address, 5 * SECOND))
-        assert await one.until() == StreamPinged(7, Outcome.HELD)
+        assert await one.until() == StreamPinged(7, PingOutcome.HELD)
 
 
 async def test_a_host_without_the_process_refuses() -> None:
@@ -174,14 +175,14 @@ async def test_a_host_without_the_process_refuses() -> None:
     await gone.tcp.aclose()
     async with running(one):
         one.network.perform(PingStream(7, b"gone----", address, 5 * SECOND))
-        assert await one.until(StreamPinged) == StreamPinged(7, Outcome.REFUSED)
+        assert await one.until(StreamPinged) == StreamPinged(7, PingOutcome.REFUSED)
 
 
 async def test_the_host_of_a_stopped_process_holds_the_connection() -> None:
     one, stopped = Side("one"), bind_both("127.0.0.1", 0)
     async with running(one):
         one.network.perform(PingStream(7, b"stopped-", stopped.address, 100 * MILLISECOND))
-        assert await one.until(StreamPinged) == StreamPinged(7, Outcome.HELD)
+        assert await one.until(StreamPinged) == StreamPinged(7, PingOutcome.HELD)
     stopped.udp.close()
     await stopped.tcp.aclose()
 
@@ -193,7 +194,7 @@ async def test_a_host_that_takes_no_connection_is_silent() -> None:
         with trio.fail_after(10):
             while True:
                 one.network.perform(PingStream(7, b"silent--", full.address, 100 * MILLISECOND))
-                if await one.until(StreamPinged) == StreamPinged(7, Outcome.SILENT):
+                if await one.until(StreamPinged) == StreamPinged(7, PingOutcome.SILENT):
                     break
                 one.reports.clear()
     full.udp.close()
@@ -207,7 +208,7 @@ async def test_icmp_is_reported_as_unreachable() -> None:
     await gone.tcp.aclose()
     async with running(one):
         one.network.perform(Send(address, MESSAGE))
-        assert await one.until() == Unreachable(address)
+        assert await one.until() == DatagramUnreachable(address)
 
 
 # Exchanges of rosters.
@@ -268,8 +269,10 @@ class Member:
     def __init__(self, name: str, generation: int = 1) -> None:
         ears = bind_both("127.0.0.1", 0)
         profile = Profile(name.encode().ljust(16, b"-"), name, ears.address)
-        identity = introduction.Identity(profile.node_id)
-        self.core = core.Core(self.now(), GossipSettings(), Identity(profile, generation), random.Random(1))
+        identity = introduction.PeerIdentity(profile.node_id)
+        self.core = core.GossipCore(
+            self.now(), GossipSettings(), MemberIdentity(profile, generation), random.Random(1)
+        )
         self.address = ears.address
         self.ended: list[JoinEnded] = []
         self.news = trio.Event()
@@ -310,8 +313,12 @@ async def test_two_members_meet_by_a_join() -> None:
                 await (one.news if not one.ended else other.news).wait()
         nursery.cancel_scope.cancel()
     assert one.ended == [JoinEnded(other.address, "")]
-    assert [(each.profile.name, each.status) for each in one.core.members()] == [("other", Status.ALIVE)]
-    assert [(each.profile.name, each.status) for each in other.core.members()] == [("one", Status.ALIVE)]
+    assert [(each.profile.name, each.status) for each in one.core.members()] == [
+        ("other", MemberStatus.ALIVE)
+    ]
+    assert [(each.profile.name, each.status) for each in other.core.members()] == [
+        ("one", MemberStatus.ALIVE)
+    ]
 
 
 async def test_what_a_report_brings_to_light_ends_no_exchange_and_no_agent() -> None:
@@ -341,7 +348,7 @@ async def test_without_a_file_for_it_a_ping_is_not_tried_which_accuses_nobody(
     async with running(one, two):
         with no_file_left():
             one.network.perform(PingStream(7, two.short, two.address, 5 * SECOND))
-            assert await one.until(StreamPinged) == StreamPinged(7, Outcome.UNTRIED)
+            assert await one.until(StreamPinged) == StreamPinged(7, PingOutcome.UNTRIED)
     assert one.network.gate.counters.dials_failed["Untried"] == 1
     (line,) = [record.getMessage() for record in caplog.records]
     assert line.startswith("other agents cannot be called: too many open files: raise the agent's limit")

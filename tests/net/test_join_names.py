@@ -6,8 +6,8 @@ import pytest
 import trio
 from trio.testing import MockClock
 
-from adsum.gossip.claims import Address
-from adsum.net.join_names import ADDRESSES_MAX, BadEntry, Entry, find, parse, system_lookup
+from adsum.address import Address
+from adsum.net.join_names import ADDRESSES_MAX, BadEntry, JoinEntry, find, parse, system_lookup
 
 
 @pytest.mark.parametrize(
@@ -24,7 +24,7 @@ from adsum.net.join_names import ADDRESSES_MAX, BadEntry, Entry, find, parse, sy
     ],
 )
 def test_entries_are_read(text: str, expected: tuple[str, int, bool]) -> None:
-    assert parse(text, 8301) == Entry(text, *expected)
+    assert parse(text, 8301) == JoinEntry(text, *expected)
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,7 @@ from adsum.net.keyring import (
     PATH,
     BadKey,
     EncryptionOff,
-    Key,
+    GossipKey,
     KeyInUse,
     KeyringDamaged,
     KeyringFull,
@@ -35,13 +35,13 @@ def key(number: int) -> str:
 @pytest.mark.parametrize("size", [16, 24, 32])
 def test_keys_of_consul_s_sizes_are_taken(size: int) -> None:
     text = base64.b64encode(bytes(size)).decode()
-    assert Key.from_text(text).text == text
+    assert GossipKey.from_text(text).text == text
 
 
 @pytest.mark.parametrize("text", ["", "short", base64.b64encode(bytes(15)).decode(), "!" * 24, KEY_A[:-1]])
 def test_what_is_no_key_is_refused_with_what_to_do(text: str) -> None:
     with pytest.raises(BadKey, match="adsum keygen"):
-        Key.from_text(text)
+        GossipKey.from_text(text)
 
 
 def test_derivation_is_hkdf() -> None:
@@ -98,7 +98,7 @@ def test_keys_that_look_alike_on_the_wire_are_not_installed_together() -> None:
     hints: dict[bytes, str] = {}
     for number in range(1 << 16):
         text = key(number)
-        other = hints.setdefault(Key.from_text(text).hint, text)
+        other = hints.setdefault(GossipKey.from_text(text).hint, text)
         if other != text:
             with pytest.raises(BadKey, match="make another"):
                 ring(other).install(text)

@@ -9,14 +9,14 @@ import pytest
 import trio
 from trio.testing import MockClock
 
-from adsum.gossip.claims import Address
+from adsum.address import Address
 from adsum.gossip.effects import SyncMessage, SyncPart
 from adsum.logs.faults import Faults
 from adsum.net import introduction, syncs
 from adsum.net.errors import Lost, NetError
 from adsum.net.framing import hello
 from adsum.net.gate import connect
-from adsum.net.introduction import Identity, Introduction, Peer, Purpose
+from adsum.net.introduction import Introduction, Peer, PeerIdentity, Purpose
 from adsum.net.streams import StreamLimits, StreamServer, open_sync, ping
 from adsum.net.syncs import Sync
 from tests.net.support import Wire, serving
@@ -91,7 +91,7 @@ async def begin_sync(to: Address, *, node_id: bytes, source: str, says: bytes | 
     stream = trio.SocketStream(sock)
     client = Wire(stream, None)
     await client.greet()
-    await client.say(introduction.encode(Introduction(Identity(node_id), Purpose.SYNC)))
+    await client.say(introduction.encode(Introduction(PeerIdentity(node_id), Purpose.SYNC)))
     assert await client.heard()
     if says is not None:
         await client.say(says)

@@ -8,15 +8,15 @@ import pytest
 import trio
 from trio.testing import MockClock, wait_all_tasks_blocked
 
-from adsum.gossip.claims import Address
+from adsum.address import Address
 from adsum.gossip.effects import SyncMessage, SyncPart
 from adsum.net import framing, gate, introduction
 from adsum.net.channel import FRAME_TIMEOUT_S
-from adsum.net.errors import BadPeer, Lost, NetError, Refused, TimedOut, TurnedAway, Unreachable
+from adsum.net.errors import BadPeer, Lost, NetError, PeerRefused, PeerUnreachable, TimedOut, TurnedAway
 from adsum.net.framing import FrameWriter, hello
 from adsum.net.gate import Gate, Security, connect
-from adsum.net.introduction import Identity, Introduction, Peer, Purpose
-from adsum.net.keyring import Key
+from adsum.net.introduction import Introduction, Peer, PeerIdentity, Purpose
+from adsum.net.keyring import GossipKey
 from adsum.net.listening import bind_tcp
 from adsum.net.streams import StreamLimits, StreamServer, open_sync, ping
 from adsum.net.syncs import Sync
@@ -42,7 +42,7 @@ async def test_a_ping_tells_who_answered(keys: tuple[str, ...]) -> None:
     server = StreamServer(make_gate(ring(*keys), name=b"server", cluster_id="c1", epoch=2))
     async with serving(server) as address:
         identity = await ping(make_gate(ring(*keys)), address, timeout_s=5)
-    assert identity == Identity(b"server----------", "c1", 2)
+    assert identity == PeerIdentity(b"server----------", "c1", 2)
     assert server.counters.pings_answered == 1
     assert server.counters.open == 0
 
@@ -66,11 +66,11 @@ async def test_refused_is_told_apart_from_every_other_failure() -> None:
     address = Address(*listener.socket.getsockname())
     await listener.aclose()
     mine = make_gate()
-    assert type(await failure(lambda: ping(mine, address, timeout_s=5))) is Refused
+    assert type(await failure(lambda: ping(mine, address, timeout_s=5))) is PeerRefused
     unreachable = await failure(lambda: ping(mine, Address("255.255.255.255", 1), timeout_s=5))
-    assert type(unreachable) is Unreachable
+    assert type(unreachable) is PeerUnreachable
     assert "255.255.255.255" not in str(unreachable)  # whoever reports it names the address
-    assert type(await failure(lambda: ping(mine, Address("example.com", 1), timeout_s=5))) is Unreachable
+    assert type(await failure(lambda: ping(mine, Address("example.com", 1), timeout_s=5))) is PeerUnreachable
     assert mine.counters.dials_failed == {"Refused": 1, "Unreachable": 2}
 
 
@@ -191,7 +191,7 @@ async def test_a_future_format_is_answered_with_ours() -> None:
         future[4] = 2
         await stream.send_all(future)
         answer = framing.parse_hello(await reply(stream))
-        assert (answer.version, answer.answer) == (1, framing.Answer.OTHER_VERSION)
+        assert (answer.version, answer.answer) == (1, framing.HandshakeAnswer.OTHER_VERSION)
         await stream.aclose()
 
 
@@ -221,8 +221,8 @@ async def test_an_introduction_that_makes_no_sense_ends_the_stream(payload: byte
 @pytest.mark.parametrize(
     ("fields", "refusal"),
     [
-        ([0, 2, 9, NODE, "", 0, 1], introduction.Refusal.OTHER_VERSION),
-        ([0, 1, 9, NODE, "", 0, 77], introduction.Refusal.NOT_SERVED),
+        ([0, 2, 9, NODE, "", 0, 1], introduction.WelcomeRefusal.OTHER_VERSION),
+        ([0, 1, 9, NODE, "", 0, 77], introduction.WelcomeRefusal.NOT_SERVED),
     ],
     ids=["future version", "future purpose"],
 )
@@ -241,10 +241,10 @@ async def test_a_replayed_stream_gets_no_further_than_the_hello() -> None:
     server_gate = make_gate(ring(KEY_A))
     async with serving(StreamServer(server_gate)) as address:
         async with await connect(address) as stream:
-            client = Wire(stream, Key.from_text(KEY_A))
+            client = Wire(stream, GossipKey.from_text(KEY_A))
             await client.greet()
-            recorded += hello("dc1", b"n" * 16, hint=Key.from_text(KEY_A).hint).encoded
-            frame = client.writer.pack(introduction.encode(Introduction(Identity(NODE), Purpose.PING)))
+            recorded += hello("dc1", b"n" * 16, hint=GossipKey.from_text(KEY_A).hint).encoded
+            frame = client.writer.pack(introduction.encode(Introduction(PeerIdentity(NODE), Purpose.PING)))
             recorded += frame
             await stream.send_all(frame)
             assert await client.heard()
@@ -278,7 +278,7 @@ async def test_a_server_of_another_cluster_that_lets_everyone_in_is_left() -> No
         writer = FrameWriter(
             framing.directions(None, "dc1", greeting, mine).from_server, payload_bytes_max=1_000
         )
-        introduced = introduction.encode(Introduction(Identity(NODE, "two"), Purpose.PING))
+        introduced = introduction.encode(Introduction(PeerIdentity(NODE, "two"), Purpose.PING))
         await stream.send_all(mine.encoded + writer.pack(introduced))
         await reply(stream)
 
@@ -325,7 +325,7 @@ def test_a_frame_that_trickles_is_cut_off_however_often_a_byte_comes() -> None:
         async with serving(server) as address, await connect(address) as stream:
             client = Wire(stream, None)
             await client.greet()
-            await client.say(introduction.encode(Introduction(Identity(NODE), Purpose.SYNC)))
+            await client.say(introduction.encode(Introduction(PeerIdentity(NODE), Purpose.SYNC)))
             assert await client.heard()
             await stream.send_all((1_000).to_bytes(4))
             sent_s = trio.current_time()
@@ -360,15 +360,19 @@ def test_a_peer_that_does_not_read_is_cut_off() -> None:
 
 
 def test_the_gate_s_reasons_are_complete() -> None:
-    assert set(framing.REASONS) == set(gate._UNWELCOME) == set(framing.Answer) - {framing.Answer.YES}
-    assert set(introduction.REASONS) == set(introduction.Refusal)
+    assert (
+        set(framing.REASONS)
+        == set(gate._UNWELCOME)
+        == set(framing.HandshakeAnswer) - {framing.HandshakeAnswer.YES}
+    )
+    assert set(introduction.REASONS) == set(introduction.WelcomeRefusal)
 
 
 async def test_a_peer_that_removed_our_primary_key_is_reached_with_another_of_ours() -> None:
     client = make_gate(ring(KEY_A, KEY_B), name=b"client")
     async with serving(StreamServer(make_gate(ring(KEY_B), name=b"server"))) as address:
         identity = await ping(client, address, timeout_s=5)
-        assert identity == Identity(b"server----------")
+        assert identity == PeerIdentity(b"server----------")
         with trio.fail_after(5):
             await client.primary_refused()
     assert (client.counters.dialled, client.counters.dials_failed) == (1, {})

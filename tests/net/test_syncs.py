@@ -6,8 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from adsum.gossip.effects import SyncMessage, SyncPart
-from adsum.net.framing import Malformed
-from adsum.net.syncs import PARTS_MAX, PAYLOAD_BYTES_MAX, Joining, frames
+from adsum.net.framing import MalformedFrame
+from adsum.net.syncs import PARTS_MAX, PAYLOAD_BYTES_MAX, JoiningSync, frames
 
 PARTS = st.builds(SyncPart, st.binary(max_size=1_024), st.binary(max_size=1_024), st.integers(0, 1 << 32))
 MESSAGES = st.builds(
@@ -22,7 +22,7 @@ MESSAGES = st.builds(
 
 
 def joined(sent: list[bytes]) -> SyncMessage | None:
-    joining = Joining()
+    joining = JoiningSync()
     results = [joining.add(frame) for frame in sent]
     assert results[:-1] == [None] * (len(sent) - 1)
     return results[-1]
@@ -43,10 +43,10 @@ def test_a_large_roster_travels_in_bounded_frames() -> None:
 
 def test_ten_thousand_members_fit_and_an_endless_roster_is_cut_off() -> None:
     frame = cbor2.dumps([1, False, 0, True, False, [(b"", b"", 0)] * 256])
-    joining = Joining()
+    joining = JoiningSync()
     for _ in range(PARTS_MAX // 256):
         assert joining.add(frame) is None
-    with pytest.raises(Malformed, match="longer than a cluster"):
+    with pytest.raises(MalformedFrame, match="longer than a cluster"):
         joining.add(frame)
 
 
@@ -69,14 +69,14 @@ def test_ten_thousand_members_fit_and_an_endless_roster_is_cut_off() -> None:
     ],
 )
 def test_what_is_no_roster_is_malformed(fields: list[object]) -> None:
-    with pytest.raises(Malformed):
-        Joining().add(cbor2.dumps(fields))
+    with pytest.raises(MalformedFrame):
+        JoiningSync().add(cbor2.dumps(fields))
 
 
 def test_fields_of_later_versions_are_ignored() -> None:
-    message = Joining().add(cbor2.dumps([1, True, 0, True, True, [[b"a", b"", 0, "new"]], 5, "newer"]))
+    message = JoiningSync().add(cbor2.dumps([1, True, 0, True, True, [[b"a", b"", 0, "new"]], 5, "newer"]))
     assert message == SyncMessage(1, (SyncPart(b"a"),), is_join=True, wall_ms=5)
 
 
 def test_agents_of_before_did_not_say_their_date() -> None:
-    assert Joining().add(cbor2.dumps([1, True, 0, True, True, []])) == SyncMessage(1, is_join=True)
+    assert JoiningSync().add(cbor2.dumps([1, True, 0, True, True, []])) == SyncMessage(1, is_join=True)

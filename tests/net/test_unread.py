@@ -7,38 +7,38 @@ from contextlib import asynccontextmanager
 import pytest
 import trio
 
-from adsum.gossip.claims import Address
+from adsum.address import Address
 from adsum.gossip.effects import SyncMessage, SyncPart
 from adsum.net import call_frames, framing, introduction
 from adsum.net.call_server import CallLimits, CallServer
 from adsum.net.channel import Channel
-from adsum.net.errors import Lost, NetError, NoRoom
+from adsum.net.errors import Lost, NetError, NoRoomForPeer
 from adsum.net.framing import FrameReader, FrameWriter, PlainFrames, hello
 from adsum.net.gate import Gate, connect
-from adsum.net.introduction import Identity, Introduction, Peer, Purpose
+from adsum.net.introduction import Introduction, Peer, PeerIdentity, Purpose
 from adsum.net.streams import StreamServer, open_sync
 from adsum.net.syncs import Sync
-from adsum.net.unread import Unread
+from adsum.net.unread import UnreadBytes
 from tests.net.support import gate, ring, serving
 
 MEBIBYTE = 1024 * 1024
 
 
 def test_one_host_holds_its_part_and_all_hosts_the_whole() -> None:
-    unread = Unread(bytes_max=100, per_host_bytes_max=60)
+    unread = UnreadBytes(bytes_max=100, per_host_bytes_max=60)
     one, again, other = (unread.share(host) for host in ("10.0.0.1", "10.0.0.1", "10.0.0.2"))
     one.hold(50)
-    with pytest.raises(NoRoom, match="one host"):
+    with pytest.raises(NoRoomForPeer, match="one host"):
         again.hold(11)
     again.hold(10)
-    with pytest.raises(NoRoom, match="by all"):
+    with pytest.raises(NoRoomForPeer, match="by all"):
         other.hold(41)
     assert unread.counters.held_bytes == 60
     assert unread.counters.refused == {"host": 1, "all": 1}
 
 
 def test_a_stream_that_ends_gives_back_all_that_it_held() -> None:
-    unread = Unread(bytes_max=100, per_host_bytes_max=60)
+    unread = UnreadBytes(bytes_max=100, per_host_bytes_max=60)
     share = unread.share("10.0.0.1")
     share.hold(40)
     share.free(10)
@@ -61,14 +61,14 @@ class Waiting:
         raise AssertionError("nothing is told here")
 
 
-def with_budget(unread: Unread) -> Gate:
+def with_budget(unread: UnreadBytes) -> Gate:
     given = gate(ring())
     given.unread = unread
     return given
 
 
 @asynccontextmanager
-async def call_server(unread: Unread, answerer: Waiting | None = None) -> AsyncIterator[Address]:
+async def call_server(unread: UnreadBytes, answerer: Waiting | None = None) -> AsyncIterator[Address]:
     server = CallServer(answerer or Waiting(), CallLimits(question_bytes_max=MEBIBYTE))
     async with serving(StreamServer(with_budget(unread), calls=server)) as address:
         yield address
@@ -77,7 +77,7 @@ async def call_server(unread: Unread, answerer: Waiting | None = None) -> AsyncI
 async def half_a_question(stream: trio.SocketStream, size: int) -> None:
     """In plaintext and by hand: the head announces twice as much as comes."""
     writer = FrameWriter(PlainFrames(), payload_bytes_max=1_000)
-    introduced = introduction.encode(Introduction(Identity(bytes(16)), Purpose.CALLS))
+    introduced = introduction.encode(Introduction(PeerIdentity(bytes(16)), Purpose.CALLS))
     await stream.send_all(hello("dc1", bytes(16)).encoded + writer.pack(introduced))
     answered = await stream.receive_some(1_000)
     while len(answered) <= framing.HELLO_BYTES:
@@ -92,7 +92,7 @@ async def until(condition: Callable[[], bool]) -> None:
 
 
 async def test_half_frames_of_one_host_hold_its_part_of_the_budget_and_no_more() -> None:
-    unread, streams = Unread(), []
+    unread, streams = UnreadBytes(), []
     counters = unread.counters
     async with call_server(unread) as address:
         for attempt in range(1, 31):
@@ -108,9 +108,9 @@ async def test_half_frames_of_one_host_hold_its_part_of_the_budget_and_no_more()
 
 
 async def test_what_comes_together_with_the_introduction_is_held_too() -> None:
-    unread = Unread()
+    unread = UnreadBytes()
     writer = FrameWriter(PlainFrames(), payload_bytes_max=1_000)
-    introduced = introduction.encode(Introduction(Identity(bytes(16)), Purpose.CALLS))
+    introduced = introduction.encode(Introduction(PeerIdentity(bytes(16)), Purpose.CALLS))
     async with call_server(unread) as address:
         async with await connect(address) as stream:
             begun = hello("dc1", bytes(16)).encoded + writer.pack(introduced)
@@ -162,7 +162,7 @@ async def test_a_stream_that_was_cut_off_holds_no_bytes_though_its_error_refers_
             await super().serve(channel, peer)
 
     server = Keeping(Waiting(), CallLimits(question_bytes_max=MEBIBYTE))
-    unread = Unread(bytes_max=10_000, per_host_bytes_max=10_000)
+    unread = UnreadBytes(bytes_max=10_000, per_host_bytes_max=10_000)
     async with (
         serving(StreamServer(with_budget(unread), calls=server)) as address,
         await connect(address) as stream,
@@ -173,7 +173,7 @@ async def test_a_stream_that_was_cut_off_holds_no_bytes_though_its_error_refers_
 
 
 async def test_what_was_held_of_a_frame_is_free_when_it_has_come_whole() -> None:
-    unread = Unread()
+    unread = UnreadBytes()
     async with call_server(unread) as address:
         opened = await gate(name=b"asker").dial(address, Purpose.CALLS, payload_bytes_max=2 * MEBIBYTE)
         async with opened.channel as channel:
@@ -183,7 +183,7 @@ async def test_what_was_held_of_a_frame_is_free_when_it_has_come_whole() -> None
 
 
 async def test_questions_in_hand_are_held_too_and_beyond_the_budget_a_call_is_declined_as_busy() -> None:
-    unread, answerer = Unread(bytes_max=100_000, per_host_bytes_max=100_000), Waiting()
+    unread, answerer = UnreadBytes(bytes_max=100_000, per_host_bytes_max=100_000), Waiting()
     async with call_server(unread, answerer) as address:
         opened = await gate(name=b"asker").dial(address, Purpose.CALLS, payload_bytes_max=MEBIBYTE)
         async with opened.channel as channel:
@@ -192,7 +192,7 @@ async def test_questions_in_hand_are_held_too_and_beyond_the_budget_a_call_is_de
                 await until(lambda: answerer.asked == number + 1)  # noqa: B023
             assert unread.counters.held_bytes == 99_000
             await channel.send(call_frames.ask(3, "echo", 60, bytes(2_000)))
-            busy = call_frames.Failed(3, "busy", "it has as many calls as it can take")
+            busy = call_frames.FailedFrame(3, "busy", "it has as many calls as it can take")
             assert call_frames.decode(await channel.receive(idle_s=5)) == busy
             await channel.send(call_frames.ask(4, "echo", 60, bytes(500)))
             assert call_frames.decode(await channel.receive(idle_s=5)) == call_frames.Answered(4, b"yes")
@@ -200,7 +200,7 @@ async def test_questions_in_hand_are_held_too_and_beyond_the_budget_a_call_is_de
 
 
 async def test_half_a_roster_is_held_until_it_is_whole() -> None:
-    unread, came = Unread(), trio.Event()
+    unread, came = UnreadBytes(), trio.Event()
     message = SyncMessage(7, tuple(SyncPart(bytes(500)) for _ in range(500)))
 
     async def answer(_sync: Sync, _asked: SyncMessage, _: Peer) -> None:
@@ -215,7 +215,7 @@ async def test_half_a_roster_is_held_until_it_is_whole() -> None:
 
 
 async def test_a_roster_beyond_the_budget_is_not_taken() -> None:
-    unread = Unread(bytes_max=200_000, per_host_bytes_max=200_000)
+    unread = UnreadBytes(bytes_max=200_000, per_host_bytes_max=200_000)
     message = SyncMessage(7, tuple(SyncPart(bytes(500)) for _ in range(500)))
 
     async def answer(_sync: Sync, _asked: SyncMessage, _: Peer) -> None:

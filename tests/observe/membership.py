@@ -5,16 +5,17 @@ from __future__ import annotations
 from pathlib import Path
 from uuid import UUID
 
-from adsum.gossip.claims import Address, Profile
+from adsum.address import Address
+from adsum.gossip.claims import Profile
 from adsum.gossip.effects import MemberChanged, Note, Noted
-from adsum.gossip.evidence import Cause, Evidence, Leg, PhiParts
+from adsum.gossip.evidence import ChangeCause, Evidence, Leg, PhiParts
 from adsum.gossip.order import Departure, Rank, Standing
-from adsum.journal.file import Limits, Wanted
+from adsum.journal.file import JournalLimits, JournalQuery
 from adsum.journal.journal import Journal
 from adsum.now import Now
 
 WALL_MS = 1_795_000_000_000  # 2026-11-18T11:06:40Z
-ALL = Wanted(limit=1_000)
+ALL = JournalQuery(limit=1_000)
 IDS = {
     "n1": UUID("11111111-1111-4111-8111-111111111111"),
     "n2": UUID("22222222-2222-4222-8222-222222222222"),
@@ -48,32 +49,38 @@ ALL_LEGS = Leg.DIRECT | Leg.INDIRECT | Leg.STREAM
 
 
 def joined(name: str) -> MemberChanged:
-    return MemberChanged(profile(name), None, ALIVE, Evidence(Cause.JOINED))
+    return MemberChanged(profile(name), None, ALIVE, Evidence(ChangeCause.JOINED))
 
 
 def suspected(name: str, *accusers: str) -> MemberChanged:
     evidence = Evidence(
-        Cause.SUSPECTED, tuple(map(short, accusers)), legs=ALL_LEGS, phi=2.9, parts=PhiParts(2.9, 1.5, 0.0)
+        ChangeCause.SUSPECTED,
+        tuple(map(short, accusers)),
+        legs=ALL_LEGS,
+        phi=2.9,
+        parts=PhiParts(2.9, 1.5, 0.0),
     )
     return MemberChanged(profile(name), ALIVE, SUSPECT, evidence)
 
 
 def failed(name: str, *accusers: str) -> MemberChanged:
     evidence = Evidence(
-        Cause.SILENT, tuple(map(short, accusers)), legs=ALL_LEGS, phi=2.9, parts=PhiParts(2.9, 4.5, 6.1)
+        ChangeCause.SILENT, tuple(map(short, accusers)), legs=ALL_LEGS, phi=2.9, parts=PhiParts(2.9, 4.5, 6.1)
     )
     return MemberChanged(profile(name), SUSPECT, DEAD, evidence)
 
 
 def vetoed(name: str) -> Noted:
-    return Noted(Note.VETOED, profile(name), Evidence(Cause.SUSPECTED, legs=Leg.DIRECT))
+    return Noted(Note.VETOED, profile(name), Evidence(ChangeCause.SUSPECTED, legs=Leg.DIRECT))
 
 
 def at(after_ms: int = 0) -> Now:
     return Now(after_ms * 1_000_000, WALL_MS + after_ms)
 
 
-def journal(path: Path | None = None, limits: Limits | None = None, *, is_fresh: bool = False) -> Journal:
+def journal(
+    path: Path | None = None, limits: JournalLimits | None = None, *, is_fresh: bool = False
+) -> Journal:
     """Unless it is fresh it has told of its own start already."""
     made = Journal(path, profile("n1"), name_of, WALL_MS, limits=limits)
     if not is_fresh:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from adsum.agent.core import CoreCounters
 from adsum.api.rendering import ApiCounters
-from adsum.catalog.definitions import Status
+from adsum.catalog.definitions import CheckStatus
 from adsum.catalog.view import View
 from adsum.dns_server.counters import DnsCounters
 from adsum.health_checks.runner import Counters as CheckCounters
@@ -12,20 +12,20 @@ from adsum.http.limits import HttpCounters
 from adsum.logs.stream import LogCounters
 from adsum.observe.gc_pauses import GcPauses
 from adsum.observe.loop_lag import LoopLag
-from adsum.observe.membership_source import RollSource
+from adsum.observe.membership_source import MembershipSource
 from adsum.observe.series import Sources
 from adsum.observe.tally import CatalogTally
 from adsum.storage.writer import WriterCounters
 
 
-def sources(view: View, roll: RollSource | None = None) -> Sources:
+def sources(view: View, cluster: MembershipSource | None = None) -> Sources:
     return Sources(
         version="1.2.3",
         node_name="n1",
         is_leader=lambda: True,
         catalog=CatalogTally(view),
         core=CoreCounters(),
-        transitions=dict.fromkeys(Status, 0),
+        transitions=dict.fromkeys(CheckStatus, 0),
         api=ApiCounters(),
         http=HttpCounters(),
         dns=DnsCounters(),
@@ -34,5 +34,5 @@ def sources(view: View, roll: RollSource | None = None) -> Sources:
         logs=LogCounters(),
         lag=LoopLag(),
         gc_pauses=GcPauses(),
-        roll=roll or RollSource(),
+        cluster=cluster or MembershipSource(),
     )

@@ -17,19 +17,19 @@ from prometheus_client.parser import text_string_to_metric_families
 from prometheus_client.samples import Sample
 from trio.testing import MockClock
 
-from adsum.catalog.definitions import Status
+from adsum.catalog.definitions import CheckStatus
 from adsum.catalog.model import Check, Node, Service
 from adsum.catalog.view import View
 from adsum.config.config import Telemetry
-from adsum.dns_server.counters import DnsCounters, Tally
+from adsum.dns_server.counters import AnswerLabels, DnsCounters
 from adsum.logs.faults import Faults
 from adsum.now import Now
 from adsum.observe import process
 from adsum.observe.consul_metrics import CONSUL
 from adsum.observe.exposition import Exposition
-from adsum.observe.membership_source import RollSource
+from adsum.observe.membership_source import MembershipSource
 from adsum.observe.metrics import ADSUM
-from adsum.observe.series import Kind, Sources
+from adsum.observe.series import SeriesKind, Sources
 from tests.files import no_file_left
 from tests.observe import support
 
@@ -41,12 +41,12 @@ def _view() -> View:
     view.put_node(NOW, "o", Node(node_id="i", name="n1", address="10.0.0.1", datacenter="dc1"))
     view.put_service(NOW, "n1", Service(service_id="web1", name="web"))
     view.put_service(NOW, "n1", Service(service_id="db1", name="db"))
-    view.put_check(NOW, "n1", Check(check_id="c", name="c", status=Status.CRITICAL, service_id="db1"))
+    view.put_check(NOW, "n1", Check(check_id="c", name="c", status=CheckStatus.CRITICAL, service_id="db1"))
     return view
 
 
-def sources(view: View | None = None, roll: RollSource | None = None) -> Sources:
-    return support.sources(view or _view(), roll)
+def sources(view: View | None = None, cluster: MembershipSource | None = None) -> Sources:
+    return support.sources(view or _view(), cluster)
 
 
 def samples(exposition: Exposition) -> dict[tuple[str, tuple[str, ...]], Sample]:
@@ -61,11 +61,11 @@ def samples(exposition: Exposition) -> dict[tuple[str, tuple[str, ...]], Sample]
 def test_every_series_is_there_from_the_first_scrape() -> None:
     names = {name for name, _ in samples(Exposition(sources(), Telemetry()))}
     for series in ADSUM:
-        shown = f"{series.name}_bucket" if series.kind is Kind.HISTOGRAM else series.name
+        shown = f"{series.name}_bucket" if series.kind is SeriesKind.HISTOGRAM else series.name
         assert shown in names
     for series in CONSUL:
         flat = f"consul_{series.name.replace('.', '_')}"
-        assert (f"{flat}_count" if series.kind is Kind.TIMER else flat) in names
+        assert (f"{flat}_count" if series.kind is SeriesKind.TIMER else flat) in names
     assert {"process_resident_memory_bytes", "python_gc_collections_total"} <= names
 
 
@@ -75,7 +75,7 @@ def test_no_series_is_born_later() -> None:
     before = set(samples(exposition))
     read.http.requests["GET"][2] += 5
     read.http.rejected["host"] += 1
-    read.dns.answered[Tally("udp", "SRV", "NOERROR")] += 3
+    read.dns.answered[AnswerLabels("udp", "SRV", "NOERROR")] += 3
     read.checks.critical += 1
     read.lag.note_pass(0, 10)
     read.logs.lines["warn"] += 1
@@ -85,8 +85,8 @@ def test_no_series_is_born_later() -> None:
 def test_counters_of_the_rooms_are_what_is_shown() -> None:
     read = sources()
     read.http.requests["GET"][2] += 5
-    read.dns.answered[Tally("udp", "SRV", "NOERROR")] += 3
-    read.dns.answered[Tally("tcp", "PTR", "NXDOMAIN")] += 2
+    read.dns.answered[AnswerLabels("udp", "SRV", "NOERROR")] += 3
+    read.dns.answered[AnswerLabels("tcp", "PTR", "NXDOMAIN")] += 2
     read.checks.critical += 7
     shown = samples(Exposition(read, Telemetry()))
     assert shown["adsum_http_requests_total", ("2xx", "GET")].value == 5
@@ -103,7 +103,7 @@ def test_the_catalog_is_counted_by_worst_status_and_again_only_when_it_moved() -
     assert shown["adsum_catalog_instances", ("passing",)].value == 1
     assert shown["adsum_catalog_instances", ("critical",)].value == 1
     assert shown["adsum_catalog_services", ()].value == 2
-    view.put_check(NOW, "n1", Check(check_id="n", name="n", status=Status.WARNING))
+    view.put_check(NOW, "n1", Check(check_id="n", name="n", status=CheckStatus.WARNING))
     shown = samples(exposition)
     assert shown["adsum_catalog_instances", ("warning",)].value == 1
     assert shown["adsum_catalog_instances", ("critical",)].value == 1
@@ -158,7 +158,7 @@ def _domain_queries(exposition: Exposition) -> object:
 def test_json_tells_of_the_last_complete_interval() -> None:
     read = sources()
     exposition = Exposition(read, Telemetry())
-    question = Tally("udp", "A", "NOERROR")
+    question = AnswerLabels("udp", "A", "NOERROR")
     read.dns.answered[question] += 4
     assert _domain_queries(exposition) == (4, 0.4)  # none is complete yet: since the start
     exposition.end_interval()
@@ -267,7 +267,7 @@ class Late:
     counters: DnsCounters | None = None
 
     @property
-    def answered(self) -> dict[Tally, int]:
+    def answered(self) -> dict[AnswerLabels, int]:
         if self.counters is None:
             raise LookupError("not yet")
         return self.counters.answered
@@ -277,7 +277,7 @@ async def test_what_was_counted_before_it_could_be_read_is_of_no_interval() -> N
     late = Late()
     exposition = Exposition(replace(sources(), dns=cast("DnsCounters", late)), Telemetry())
     late.counters = DnsCounters()
-    late.counters.answered[Tally("udp", "A", "NOERROR")] = 7
+    late.counters.answered[AnswerLabels("udp", "A", "NOERROR")] = 7
     exposition.end_interval()
     assert _domain_queries(exposition) == (0, 0.0)
 

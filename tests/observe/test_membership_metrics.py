@@ -4,18 +4,18 @@ from __future__ import annotations
 
 from prometheus_client.parser import text_string_to_metric_families
 
+from adsum.address import Address
 from adsum.agent.user_events import EventCounters
 from adsum.catalog.view import View
 from adsum.config.config import Telemetry
 from adsum.gossip import claims
-from adsum.gossip.claims import Address
 from adsum.gossip.commands import FireEvent, Leave
 from adsum.gossip.order import Departure
 from adsum.net.errors import NetError
 from adsum.net.framing import Forged
 from adsum.now import SECOND, Now
 from adsum.observe.exposition import Exposition
-from adsum.observe.membership_source import DIGEST_BITS, NetSource, RollSource
+from adsum.observe.membership_source import DIGEST_BITS, MembershipSource, NetSource
 from adsum.observe.net_metrics import FAILURES
 from tests.gossip.support import GENERATION, Stage, alive, dead, short, suspect
 from tests.observe.support import sources
@@ -23,8 +23,8 @@ from tests.observe.support import sources
 Shown = dict[tuple[str, frozenset[tuple[str, str]]], float]
 
 
-def shown(roll: RollSource) -> Shown:
-    text = Exposition(sources(View(Now(0, 1_000), tag=1), roll), Telemetry()).prometheus().decode()
+def shown(cluster: MembershipSource) -> Shown:
+    text = Exposition(sources(View(Now(0, 1_000), tag=1), cluster), Telemetry()).prometheus().decode()
     return {
         (sample.name, frozenset(sample.labels.items())): sample.value
         for family in text_string_to_metric_families(text)
@@ -32,35 +32,35 @@ def shown(roll: RollSource) -> Shown:
     }
 
 
-def value(roll: RollSource, name: str, **labels: str) -> float:
+def value(cluster: MembershipSource, name: str, **labels: str) -> float:
     named = {key.removesuffix("_"): label for key, label in labels.items()}
-    return shown(roll)[name, frozenset(named.items())]
+    return shown(cluster)[name, frozenset(named.items())]
 
 
-def roll_of(stage: Stage, net: NetSource | None = None) -> RollSource:
-    return RollSource.of(stage.core, lambda: stage.now, net or NetSource())
+def roll_of(stage: Stage, net: NetSource | None = None) -> MembershipSource:
+    return MembershipSource.of(stage.core, lambda: stage.now, net or NetSource())
 
 
-def members(roll: RollSource) -> dict[str, float]:
+def members(source: MembershipSource) -> dict[str, float]:
     return {
-        state: value(roll, "adsum_members", state=state) for state in ("alive", "suspect", "failed", "left")
+        state: value(source, "adsum_members", state=state) for state in ("alive", "suspect", "failed", "left")
     }
 
 
 def test_an_agent_that_does_not_gossip_shows_all_series_and_itself() -> None:
-    without, with_roll = shown(RollSource()), shown(roll_of(Stage("a")))
+    without, with_roll = shown(MembershipSource()), shown(roll_of(Stage("a")))
     assert set(without) == set(with_roll)
-    assert members(RollSource()) == {"alive": 1, "suspect": 0, "failed": 0, "left": 0}
+    assert members(MembershipSource()) == {"alive": 1, "suspect": 0, "failed": 0, "left": 0}
 
 
 def test_members_are_counted_by_state_with_me() -> None:
     stage = Stage("a", "b", "c", "d", "e")
     stage.tell("a", suspect("b", "a"), dead("c", "a"))
     stage.tell("a", claims.left(short("d"), GENERATION, 0, Departure.LEFT, short("d")))
-    roll = roll_of(stage)
-    assert members(roll) == {"alive": 3, "suspect": 1, "failed": 1, "left": 1}
+    cluster = roll_of(stage)
+    assert members(cluster) == {"alive": 3, "suspect": 1, "failed": 1, "left": 1}
     stage.command(Leave())
-    assert members(roll) == {"alive": 2, "suspect": 1, "failed": 1, "left": 2}
+    assert members(cluster) == {"alive": 2, "suspect": 1, "failed": 1, "left": 2}
 
 
 def test_who_was_pruned_is_not_counted() -> None:
@@ -72,9 +72,9 @@ def test_who_was_pruned_is_not_counted() -> None:
 
 def test_user_events_are_counted_by_what_became_of_them() -> None:
     counters = EventCounters(listed=3, for_others=2, unreadable=1)
-    roll = RollSource.of(Stage("a").core, lambda: Stage("a").now, NetSource(), counters)
+    cluster = MembershipSource.of(Stage("a").core, lambda: Stage("a").now, NetSource(), counters)
     found = {
-        outcome: value(roll, "adsum_user_events_total", outcome=outcome)
+        outcome: value(cluster, "adsum_user_events_total", outcome=outcome)
         for outcome in ("listed", "for_others", "unreadable")
     }
     assert found == {"listed": 3, "for_others": 2, "unreadable": 1}
@@ -84,10 +84,10 @@ def test_transitions_tell_from_to_and_cause() -> None:
     stage = Stage("a", "b")
     stage.tell("a", suspect("b", "a"))
     stage.tell("b", alive("b", incarnation=1))
-    roll, name = roll_of(stage), "adsum_member_transitions_total"
-    assert value(roll, name, from_="alive", to="suspect", cause="suspected") == 1
-    assert value(roll, name, from_="suspect", to="alive", cause="refuted") == 1
-    assert value(roll, name, from_="failed", to="forgotten", cause="reaped") == 0
+    cluster, name = roll_of(stage), "adsum_member_transitions_total"
+    assert value(cluster, name, from_="alive", to="suspect", cause="suspected") == 1
+    assert value(cluster, name, from_="suspect", to="alive", cause="refuted") == 1
+    assert value(cluster, name, from_="failed", to="forgotten", cause="reaped") == 0
 
 
 def test_what_happens_makes_no_new_series() -> None:
@@ -116,15 +116,15 @@ def test_accusers_accused_and_phi_are_told() -> None:
     stage = Stage("a", "b", "c")
     stage.tell("a", suspect("me", "a"))
     stage.run_for(90 * SECOND)  # nobody answers
-    roll = roll_of(stage)
-    assert value(roll, "adsum_false_suspicions_total") == 1
-    assert value(roll, "adsum_probes_failed_total") >= 3
-    assert value(roll, "adsum_isolated") == 1
-    assert value(roll, "adsum_last_known_held") == 1
-    assert value(roll, "adsum_local_health_score") == stage.core.commons.health.score > 0
-    assert value(roll, "adsum_probed_phi_count") >= 3
-    assert value(roll, "adsum_verdict_phi_bucket", le="+Inf") == value(
-        roll, "adsum_member_transitions_total", from_="suspect", to="failed", cause="silent"
+    cluster = roll_of(stage)
+    assert value(cluster, "adsum_false_suspicions_total") == 1
+    assert value(cluster, "adsum_probes_failed_total") >= 3
+    assert value(cluster, "adsum_isolated") == 1
+    assert value(cluster, "adsum_last_known_held") == 1
+    assert value(cluster, "adsum_local_health_score") == stage.core.shared.health.score > 0
+    assert value(cluster, "adsum_probed_phi_count") >= 3
+    assert value(cluster, "adsum_verdict_phi_bucket", le="+Inf") == value(
+        cluster, "adsum_member_transitions_total", from_="suspect", to="failed", cause="silent"
     )
 
 
@@ -135,17 +135,17 @@ def test_packets_queues_and_drops_are_told_by_type_and_reason() -> None:
     net.sealing.forged = 3
     net.datagrams.dropped_full = 2
     net.gate.dials_failed[Forged.__name__] += 5
-    roll = roll_of(stage, net)
+    cluster = roll_of(stage, net)
     dropped = "adsum_gossip_receive_dropped_total"
-    assert value(roll, dropped, reason="malformed_truncated") == 1
-    assert value(roll, dropped, reason="forged") == 3
-    assert value(roll, dropped, reason="buffer_full") == 4
-    assert value(roll, "adsum_gossip_send_dropped_total", reason="buffer_full") == 2
-    assert value(roll, "adsum_gossip_queue_entries", queue="events") == 1
-    assert value(roll, "adsum_stream_dials_failed_total", cause="bad_peer") == 5
+    assert value(cluster, dropped, reason="malformed_truncated") == 1
+    assert value(cluster, dropped, reason="forged") == 3
+    assert value(cluster, dropped, reason="buffer_full") == 4
+    assert value(cluster, "adsum_gossip_send_dropped_total", reason="buffer_full") == 2
+    assert value(cluster, "adsum_gossip_queue_entries", queue="events") == 1
+    assert value(cluster, "adsum_stream_dials_failed_total", cause="bad_peer") == 5
     stage.run_for(SECOND)
     sent = stage.core.tally.packets_out
-    assert value(roll, "adsum_gossip_packets_total", direction="out", type="gossip") == sent[4] > 0
+    assert value(cluster, "adsum_gossip_packets_total", direction="out", type="gossip") == sent[4] > 0
 
 
 def test_failures_of_streams_have_all_their_names() -> None:
@@ -157,13 +157,13 @@ def test_consuls_names_count_the_same_things() -> None:
     stage = Stage("a", "b", "c")
     stage.tell("a", suspect("b", "a"), dead("b", "a"))
     stage.tell("b", alive("b", incarnation=1))
-    roll = roll_of(stage)
-    assert value(roll, "consul_serf_member_join") == 4  # three were met, and one came back
-    assert value(roll, "consul_serf_member_failed") == 1
-    assert value(roll, "consul_serf_member_flap") == 1
-    assert value(roll, "consul_memberlist_msg_suspect") == 1
-    assert value(roll, "consul_memberlist_health_score") == 0
-    answer = Exposition(sources(View(Now(0, 1_000), tag=1), roll), Telemetry()).consul()
+    cluster = roll_of(stage)
+    assert value(cluster, "consul_serf_member_join") == 4  # three were met, and one came back
+    assert value(cluster, "consul_serf_member_failed") == 1
+    assert value(cluster, "consul_serf_member_flap") == 1
+    assert value(cluster, "consul_memberlist_msg_suspect") == 1
+    assert value(cluster, "consul_memberlist_health_score") == 0
+    answer = Exposition(sources(View(Now(0, 1_000), tag=1), cluster), Telemetry()).consul()
     gauges = answer["Gauges"]
     assert isinstance(gauges, list)
     assert {"Name": "consul.memberlist.health.score", "Value": 0, "Labels": {}} in gauges
@@ -171,9 +171,9 @@ def test_consuls_names_count_the_same_things() -> None:
 
 def test_pauses_and_their_length_are_counted() -> None:
     stage = Stage("a")
-    roll = roll_of(stage)
+    cluster = roll_of(stage)
     for _ in range(2):
         stage.stand_still(30 * SECOND)
         stage.core.tick(stage.now)
-    assert value(roll, "adsum_pauses_total") == 2
-    assert value(roll, "adsum_paused_seconds_total") == 60
+    assert value(cluster, "adsum_pauses_total") == 2
+    assert value(cluster, "adsum_paused_seconds_total") == 60

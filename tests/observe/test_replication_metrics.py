@@ -17,7 +17,7 @@ from tests.observe.support import sources
 
 
 def shown(agent: FakeAgent) -> dict[str, float]:
-    source = ReplicationSource.of(agent.roll, agent.owners, agent.outputs, agent.now)
+    source = ReplicationSource.of(agent.cluster, agent.owners, agent.outputs, agent.now)
     text = Exposition(replace(sources(agent.view), replication=source), Telemetry()).prometheus().decode()
     lines = (line.rpartition(" ") for line in text.splitlines() if not line.startswith("#"))
     return {name: float(value) for name, _, value in lines}
@@ -57,7 +57,7 @@ async def test_who_is_cut_off_is_stale_and_tells_since_when(
 ) -> None:
     assert shown(three.c)['adsum_catalog_stale{reason="isolated"}'] == 0
     three.network.cut_off.add(three.c.address)
-    await until(lambda: three.c.roll.staleness(three.c.now()) == "isolated", within_s=60)
+    await until(lambda: three.c.cluster.staleness(three.c.now()) == "isolated", within_s=60)
     await trio.sleep(4)
     read = shown(three.c)
     assert read['adsum_catalog_stale{reason="isolated"}'] == 1

@@ -11,16 +11,17 @@ import cbor2
 import pytest
 import trio
 
+from adsum.address import Address
 from adsum.gossip import core as gossip_core
-from adsum.gossip.claims import Address, Profile, alive
+from adsum.gossip.claims import Profile, alive
 from adsum.gossip.effects import SyncPart
-from adsum.gossip.settings import GossipSettings, Identity
+from adsum.gossip.settings import GossipSettings, MemberIdentity
 from adsum.logs.faults import Faults
 from adsum.net.calls import NotSent
-from adsum.net.keyring import Key, Keyring
+from adsum.net.keyring import GossipKey, Keyring
 from adsum.now import SECOND, Now
 from adsum.peers.key_following import ASKED_MAX, KeyFollowing, followed
-from adsum.peers.keyrings import LIST, Held
+from adsum.peers.keyrings import LIST, HeldKeys
 from adsum.storage.failures import StorageFailed
 from adsum.storage.memory import MemoryDisk
 from adsum.testing.introducing import introduce
@@ -30,7 +31,7 @@ OLD, NEW, NEWEST = (base64.b64encode(bytes([number]) * 32).decode() for number i
 
 
 def key_taken(mine: tuple[str, ...], *others: tuple[str, ...]) -> str | None:
-    taken = followed([Key.from_text(text) for text in mine], [Held(keys) for keys in others])
+    taken = followed([GossipKey.from_text(text) for text in mine], [HeldKeys(keys) for keys in others])
     return taken.text if taken is not None else None
 
 
@@ -84,7 +85,7 @@ def profile_of(number: int) -> Profile:
 
 
 def following(keyring: Keyring, others: Others, members: int) -> KeyFollowing:
-    core = gossip_core.Core(NOW, GossipSettings(), Identity(profile_of(1), 1), Random(0))
+    core = gossip_core.GossipCore(NOW, GossipSettings(), MemberIdentity(profile_of(1), 1), Random(0))
     profiles = [Profile(n.to_bytes(8) * 2, f"m{n}", Address("10.0.0.1", n)) for n in range(2, members + 2)]
     parts = tuple(SyncPart(alive(profile, 1, 0).encoded) for profile in profiles)
     introduce(partial(core.command, NOW), partial(core.report, NOW), *parts)
@@ -93,7 +94,7 @@ def following(keyring: Keyring, others: Others, members: int) -> KeyFollowing:
 
 
 def ring(*keys: str, disk: MemoryDisk | None = None) -> Keyring:
-    return Keyring(disk or MemoryDisk(), map(Key.from_text, keys))
+    return Keyring(disk or MemoryDisk(), map(GossipKey.from_text, keys))
 
 
 def texts(keyring: Keyring) -> list[str]:

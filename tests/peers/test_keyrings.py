@@ -10,16 +10,17 @@ from random import Random
 
 import pytest
 
+from adsum.address import Address
 from adsum.gossip import core as gossip_core
-from adsum.gossip.claims import Address, Profile, alive, dead, suspect
-from adsum.gossip.claims import Cause as DeadCause
+from adsum.gossip.claims import DeathCause as DeadCause
+from adsum.gossip.claims import Profile, alive, dead, suspect
 from adsum.gossip.effects import SyncPart
-from adsum.gossip.settings import GossipSettings, Identity
+from adsum.gossip.settings import GossipSettings, MemberIdentity
 from adsum.gossip.source import Source
 from adsum.net.calls import Declined, NotSent
-from adsum.net.introduction import Identity as PeerIdentity
 from adsum.net.introduction import Peer
-from adsum.net.keyring import BadKey, EncryptionOff, Key, Keyring, KeyringError
+from adsum.net.introduction import PeerIdentity as PeerIdentity
+from adsum.net.keyring import BadKey, EncryptionOff, GossipKey, Keyring, KeyringError
 from adsum.now import SECOND, Now
 from adsum.peers.keyrings import IS_PRIMARY, LACKS, OUTGOING_OFF, Keyrings, RoundFailed
 from adsum.storage.failures import StorageFailed
@@ -72,8 +73,8 @@ def everywhere(*keys: str) -> dict[str, list[str]]:
     return {name: list(keys) for name in NAMES}
 
 
-def gossip_of(name: str) -> gossip_core.Core:
-    core = gossip_core.Core(NOW, GossipSettings(), Identity(profile_of(name), 1), Random(0))
+def gossip_of(name: str) -> gossip_core.GossipCore:
+    core = gossip_core.GossipCore(NOW, GossipSettings(), MemberIdentity(profile_of(name), 1), Random(0))
     parts = tuple(SyncPart(alive(profile_of(other), 1, 0).encoded) for other in NAMES if other != name)
     introduce(partial(core.command, NOW), partial(core.report, NOW), *parts)
     return core
@@ -82,7 +83,7 @@ def gossip_of(name: str) -> gossip_core.Core:
 def cluster(*, keys: tuple[str, ...] = (OLD,), seals_outgoing: bool = True) -> Cluster:
     network, keyrings, held = Network(), {}, {}
     for name in NAMES:
-        held[name] = Keyring(MemoryDisk(), map(Key.from_text, keys))
+        held[name] = Keyring(MemoryDisk(), map(GossipKey.from_text, keys))
         keyrings[name] = Keyrings(held[name], gossip_of(name), network, seals_outgoing=seals_outgoing)
         network.members[address_of(name)] = keyrings[name]
     return Cluster(network, keyrings, held)
@@ -154,8 +155,8 @@ async def test_members_that_failed_are_not_asked() -> None:
     three = cluster()
     gossip = three.keyrings["m0"]._gossip
     accused = suspect(profile_of("m2").short, 1, 0, (profile_of("m1").short,))
-    gossip._hearsay.hear(NOW, accused, source_of("m1"))
-    gossip._hearsay.hear(NOW, dead(accused, DeadCause.SILENT), source_of("m1"))
+    gossip._merger.hear(NOW, accused, source_of("m1"))
+    gossip._merger.hear(NOW, dead(accused, DeadCause.SILENT), source_of("m1"))
     three.network.cut_off.add("m2")
     assert set(await three.keyrings["m0"].gather()) == {"m0", "m1"}
 

@@ -9,15 +9,14 @@ import cbor2
 import pytest
 import trio.testing
 
-from adsum.agent.commands import Command
-from adsum.api.api_types import Refused
-from adsum.catalog.definitions import Status
+from adsum.address import Address
+from adsum.agent.commands import Command, CommandRefused
+from adsum.catalog.definitions import CheckStatus
 from adsum.catalog.model import Service
-from adsum.effects import Cause, Refusal
-from adsum.gossip.claims import Address
+from adsum.effects import Refusal, RefusalCause
 from adsum.net.calls import Declined
-from adsum.net.framing import Malformed
-from adsum.net.introduction import Identity, Peer
+from adsum.net.framing import MalformedFrame
+from adsum.net.introduction import Peer, PeerIdentity
 from adsum.peers import peer_handlers
 from adsum.peers.owner_forwarding import OwnerAway, OwnerError, OwnerRefuses
 from adsum.peers.peer_handlers import (
@@ -32,7 +31,7 @@ from adsum.peers.peer_handlers import (
 from tests.api.agents import FakeAgent
 from tests.api.linked import formed
 
-CALLER = Peer(Address("10.0.0.9", 8301), Identity(b"\1" * 16), 1, is_authenticated=True)
+CALLER = Peer(Address("10.0.0.9", 8301), PeerIdentity(b"\1" * 16), 1, is_authenticated=True)
 
 GARBAGE = [
     b"",
@@ -74,15 +73,16 @@ async def test_the_entry_of_a_server_itself_goes_only_with_it() -> None:
 
 
 @pytest.mark.parametrize(
-    ("cause", "code", "raised"), [(Cause.FAILED, FAILED, OwnerAway), (Cause.INVALID, REFUSED, OwnerRefuses)]
+    ("cause", "code", "raised"),
+    [(RefusalCause.FAILED, FAILED, OwnerAway), (RefusalCause.INVALID, REFUSED, OwnerRefuses)],
 )
 async def test_what_could_not_be_done_is_told_apart_from_what_must_not_be(
-    cause: Cause, code: str, raised: type[OwnerError], monkeypatch: pytest.MonkeyPatch
+    cause: RefusalCause, code: str, raised: type[OwnerError], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     agent = FakeAgent()
 
     async def refuse(_command: Command) -> NoReturn:
-        raise Refused(Refusal(cause, "no room"))
+        raise CommandRefused(Refusal(cause, "no room"))
 
     monkeypatch.setattr(agent.owners.mine, "_submit", refuse)
     with pytest.raises(Declined) as declined:
@@ -95,7 +95,7 @@ async def test_what_could_not_be_done_is_told_apart_from_what_must_not_be(
 async def test_outputs_beyond_what_an_answer_holds_are_left_out() -> None:
     agent = FakeAgent()
     agent.put_service("web1", "web")
-    agent.report("service:web1", Status.WARNING, "slow")
+    agent.report("service:web1", CheckStatus.WARNING, "slow")
     ids = ["service:web1", "nobody's"]
     assert agent.owners.mine.outputs(ids) == ["slow", None]
     agent.own.checks["service:web1"].output = "x" * (OUTPUT_BYTES_MAX * 2 // 3)
@@ -115,7 +115,7 @@ async def test_outputs_beyond_what_an_answer_holds_are_left_out() -> None:
     ],
 )
 def test_rows_that_are_none_are_malformed(answer: bytes) -> None:
-    with pytest.raises(Malformed):
+    with pytest.raises(MalformedFrame):
         read_rows(answer)
 
 

@@ -11,13 +11,14 @@ import trio
 import trio.testing
 from trio.testing import MockClock
 
-from adsum.gossip.claims import Address, Profile, alive
+from adsum.address import Address
+from adsum.gossip.claims import Profile, alive
 from adsum.gossip.members import Member, Roster
 from adsum.net.calls import Declined, NotSent, Unanswered
-from adsum.net.introduction import Identity, Peer
+from adsum.net.introduction import Peer, PeerIdentity
 from adsum.net.keyring import Keyring
 from adsum.net.streams import StreamServer
-from adsum.peers.peer_rpc import Colleagues
+from adsum.peers.peer_rpc import PeerRpc
 from tests.net.support import KEY_A, gate, ring, serving
 
 
@@ -26,15 +27,15 @@ async def echo(_caller: Peer, body: bytes) -> bytes:
 
 
 @asynccontextmanager
-async def answering(colleagues: Colleagues, keyring: Keyring) -> AsyncIterator[Address]:
-    async with serving(StreamServer(gate(keyring), calls=colleagues.server)) as address:
+async def answering(peer_rpc: PeerRpc, keyring: Keyring) -> AsyncIterator[Address]:
+    async with serving(StreamServer(gate(keyring), calls=peer_rpc.server)) as address:
         yield address
 
 
-def asking(keyring: Keyring) -> Colleagues:
-    colleagues = Colleagues(Roster(Random(1), members_max=10), Random(1))
-    colleagues.attach(gate(keyring, name=b"asker"))
-    return colleagues
+def asking(keyring: Keyring) -> PeerRpc:
+    peer_rpc = PeerRpc(Roster(Random(1), members_max=10), Random(1))
+    peer_rpc.attach(gate(keyring, name=b"asker"))
+    return peer_rpc
 
 
 def roster_of(*hosts: str) -> Roster:
@@ -46,25 +47,25 @@ def roster_of(*hosts: str) -> Roster:
 
 
 async def test_a_question_is_answered_by_who_registered_for_it() -> None:
-    colleagues = Colleagues(roster_of(), Random(1))
-    colleagues.register("echo", echo)
-    async with answering(colleagues, ring(KEY_A)) as address:
+    peer_rpc = PeerRpc(roster_of(), Random(1))
+    peer_rpc.register("echo", echo)
+    async with answering(peer_rpc, ring(KEY_A)) as address:
         assert await asking(ring(KEY_A)).ask(address, "echo", b"present") == b"present"
 
 
 async def test_a_question_that_nobody_knows_is_declined_with_its_name() -> None:
-    async with answering(Colleagues(roster_of(), Random(1)), ring()) as address:
+    async with answering(PeerRpc(roster_of(), Random(1)), ring()) as address:
         with pytest.raises(Declined, match="does not know the question 'echo'"):
             await asking(ring()).ask(address, "echo", b"")
 
 
 async def test_without_a_key_only_hosts_of_present_members_may_change_things() -> None:
     stranger, known = (
-        Colleagues(roster_of("10.0.0.1"), Random(1)),
-        Colleagues(roster_of("127.0.0.1"), Random(1)),
+        PeerRpc(roster_of("10.0.0.1"), Random(1)),
+        PeerRpc(roster_of("127.0.0.1"), Random(1)),
     )
-    for colleagues in (stranger, known):
-        colleagues.register("change", echo, is_change=True)
+    for peer_rpc in (stranger, known):
+        peer_rpc.register("change", echo, is_change=True)
     async with answering(stranger, ring()) as address:
         with pytest.raises(Declined, match="only hosts of present members"):
             await asking(ring()).ask(address, "change", b"x")
@@ -80,14 +81,14 @@ async def test_without_a_key_only_hosts_of_present_members_may_change_things() -
 def test_members_are_those_on_the_roster_and_those_who_hold_a_key(
     node_id: bytes, is_authenticated: bool, is_member: bool
 ) -> None:
-    caller = Peer(Address("192.0.2.1", 1), Identity(node_id), 1, is_authenticated)
-    assert Colleagues(roster_of("10.0.0.1"), Random(1)).is_member(caller) is is_member
+    caller = Peer(Address("192.0.2.1", 1), PeerIdentity(node_id), 1, is_authenticated)
+    assert PeerRpc(roster_of("10.0.0.1"), Random(1)).is_member(caller) is is_member
 
 
 async def test_with_a_key_who_holds_it_may_change_things() -> None:
-    colleagues = Colleagues(roster_of(), Random(1))
-    colleagues.register("change", echo, is_change=True)
-    async with answering(colleagues, ring(KEY_A)) as address:
+    peer_rpc = PeerRpc(roster_of(), Random(1))
+    peer_rpc.register("change", echo, is_change=True)
+    async with answering(peer_rpc, ring(KEY_A)) as address:
         assert await asking(ring(KEY_A)).ask(address, "change", b"x") == b"x"
 
 
@@ -101,7 +102,7 @@ async def test_a_host_without_an_agent_was_sent_nothing() -> None:
 
 async def test_an_agent_that_does_not_listen_asks_nobody() -> None:
     with pytest.raises(Declined, match="does not listen for others"):
-        await Colleagues(roster_of(), Random(1)).ask(Address("127.0.0.1", 1), "echo", b"")
+        await PeerRpc(roster_of(), Random(1)).ask(Address("127.0.0.1", 1), "echo", b"")
 
 
 async def test_a_call_beyond_the_number_of_those_at_once_waits_its_turn() -> None:
@@ -115,9 +116,9 @@ async def test_a_call_beyond_the_number_of_those_at_once_waits_its_turn() -> Non
         running -= 1
         return body
 
-    answerer = Colleagues(roster_of(), Random(1))
+    answerer = PeerRpc(roster_of(), Random(1))
     answerer.register("count", count)
-    asker = Colleagues(roster_of(), Random(1), calls_max=2)
+    asker = PeerRpc(roster_of(), Random(1), calls_max=2)
     asker.attach(gate(ring(), name=b"asker"))
     async with answering(answerer, ring()) as address, trio.open_nursery() as nursery:
         for _ in range(6):
@@ -130,9 +131,9 @@ async def test_a_call_whose_turn_does_not_come_in_time_was_not_sent(autojump_clo
         await trio.sleep_forever()
         raise AssertionError
 
-    answerer = Colleagues(roster_of(), Random(1))
+    answerer = PeerRpc(roster_of(), Random(1))
     answerer.register("hang", hang)
-    asker = Colleagues(roster_of(), Random(1), calls_max=1)
+    asker = PeerRpc(roster_of(), Random(1), calls_max=1)
     asker.attach(gate(ring(), name=b"asker"))
     async with answering(answerer, ring()) as address, trio.open_nursery() as nursery:
         nursery.start_soon(unanswered, asker, address)
@@ -141,6 +142,6 @@ async def test_a_call_whose_turn_does_not_come_in_time_was_not_sent(autojump_clo
             await asker.ask(address, "hang", b"", timeout_s=1)
 
 
-async def unanswered(asker: Colleagues, address: Address) -> None:
+async def unanswered(asker: PeerRpc, address: Address) -> None:
     with pytest.raises(Unanswered):
         await asker.ask(address, "hang", b"", timeout_s=3)

@@ -7,13 +7,13 @@ from random import Random
 
 import pytest
 
-from adsum.agent.core import Core
-from adsum.agent.settings import Settings
+from adsum.agent.core import AgentCore
+from adsum.agent.settings import AgentSettings
 from adsum.catalog.model import Node as CatalogNode
 from adsum.config.config import Addresses, Config
 from adsum.process.banner import banner
-from adsum.process.cluster_rim import RollCall
-from adsum.process.node import Node, system_now
+from adsum.process.cluster_rim import ClusterRim
+from adsum.process.node import AgentRim, system_now
 from adsum.storage.memory import MemoryDisk
 from adsum.storage.owed import Owed
 
@@ -68,8 +68,8 @@ async def test_a_key_that_is_not_used_to_send_is_no_encryption(
 ) -> None:
     ports = dataclasses.replace(PLAIN.ports, serf_lan=-1)
     config = dataclasses.replace(PLAIN, ports=ports, encrypt=encrypt, encrypt_verify_outgoing=verify_outgoing)
-    node = Node(Core(system_now(), Settings(node=OWN, is_persistent=False), Random(0)))
-    assert RollCall(node, config, OWN, Owed(MemoryDisk()), Random(0)).is_sealed is is_sealed
+    node = AgentRim(AgentCore(system_now(), AgentSettings(node=OWN, is_persistent=False), Random(0)))
+    assert ClusterRim(node, config, OWN, Owed(MemoryDisk()), Random(0)).is_sealed is is_sealed
 
 
 def test_the_banner_of_a_server_that_waits_for_others_says_that_none_will_lead() -> None:

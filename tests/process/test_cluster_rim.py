@@ -9,17 +9,17 @@ import cbor2
 import trio
 
 from adsum.agent.cluster_state import PEERS
-from adsum.agent.core import Core
-from adsum.agent.settings import Settings
+from adsum.agent.core import AgentCore
+from adsum.agent.settings import AgentSettings
 from adsum.catalog.model import Node as CatalogNode
 from adsum.catalog.saved import Saved
 from adsum.config.config import Config
 from adsum.gossip import wire
-from adsum.gossip.wire import Kind
+from adsum.gossip.wire import PacketKind
 from adsum.net.keyring import Keyring
 from adsum.net.sealing import Sealing
-from adsum.process.cluster_rim import RollCall
-from adsum.process.node import Node, system_now
+from adsum.process.cluster_rim import ClusterRim
+from adsum.process.node import AgentRim, system_now
 from adsum.storage.memory import MemoryDisk
 from adsum.storage.owed import Owed
 
@@ -32,30 +32,30 @@ OWN = CatalogNode(
 
 async def test_what_others_sent_while_the_agent_started_waits_until_the_roll_is_called() -> None:
     """Others go on probing an agent that was killed: its successor finds datagrams in its socket."""
-    node = Node(Core(system_now(), Settings(node=OWN, is_persistent=False), Random(0)))
+    node = AgentRim(AgentCore(system_now(), AgentSettings(node=OWN, is_persistent=False), Random(0)))
     node.core.start(node.now(), Saved())
-    roll_call = RollCall(node, CONFIG, OWN, Owed(MemoryDisk()), Random(0))
-    assert roll_call.network is not None
-    ping = wire.header(os.urandom(8), 1) + wire.encode(Kind.PING, about=bytes(8))
+    cluster_rim = ClusterRim(node, CONFIG, OWN, Owed(MemoryDisk()), Random(0))
+    assert cluster_rim.network is not None
+    ping = wire.header(os.urandom(8), 1) + wire.encode(PacketKind.PING, about=bytes(8))
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sender:
-        sender.sendto(Sealing(Keyring(MemoryDisk()), "dc1").seal(ping), roll_call.network.datagrams.address)
+        sender.sendto(Sealing(Keyring(MemoryDisk()), "dc1").seal(ping), cluster_rim.network.datagrams.address)
     async with trio.open_nursery() as nursery:
-        await roll_call.begin(nursery)
+        await cluster_rim.begin(nursery)
         with trio.fail_after(10):
-            while not roll_call.roll.gossip.tally.packets_in[Kind.PING]:
+            while not cluster_rim.cluster.gossip.tally.packets_in[PacketKind.PING]:
                 await trio.lowlevel.checkpoint()
         nursery.cancel_scope.cancel()
 
 
 async def staleness(config: Config, disk: MemoryDisk | None = None) -> str:
     """Before the roll is called."""
-    node = Node(Core(system_now(), Settings(node=OWN, is_persistent=False), Random(0)))
-    roll_call = RollCall(node, config, OWN, Owed(disk or MemoryDisk()), Random(0))
-    if roll_call.network is not None:
+    node = AgentRim(AgentCore(system_now(), AgentSettings(node=OWN, is_persistent=False), Random(0)))
+    cluster_rim = ClusterRim(node, config, OWN, Owed(disk or MemoryDisk()), Random(0))
+    if cluster_rim.network is not None:
         async with trio.open_nursery() as nursery:  # closes its sockets
-            await nursery.start(roll_call.network.run)
+            await nursery.start(cluster_rim.network.run)
             nursery.cancel_scope.cancel()
-    return roll_call.roll.staleness(node.now())
+    return cluster_rim.cluster.staleness(node.now())
 
 
 async def test_whoever_has_somebody_to_join_says_from_the_start_on_that_others_are_missing() -> None:

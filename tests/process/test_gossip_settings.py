@@ -3,7 +3,7 @@ from __future__ import annotations
 import time
 
 from adsum.config.config import Config, Gossip
-from adsum.gossip.settings import GossipSettings, Mode
+from adsum.gossip.settings import GossipSettings, SuspicionMode
 from adsum.now import HOUR, MILLISECOND, SECOND
 from adsum.process.gossip_settings import RELEASED_WALL_MS, gossip_settings
 
@@ -25,7 +25,7 @@ def test_every_setting_arrives_under_its_name() -> None:
         reconnect_timeout_ns=8 * HOUR,
     )
     assert gossip_settings(Config(gossip=gossip)) == GossipSettings(
-        mode=Mode.ADAPTIVE,
+        mode=SuspicionMode.ADAPTIVE,
         refused_grace_ns=1,
         probe_interval_ns=2 * SECOND,
         probe_timeout_ns=3 * MILLISECOND,

@@ -10,8 +10,8 @@ import pytest
 import trio
 from trio.testing import MockClock
 
+from adsum.address import Address
 from adsum.config.config import Config
-from adsum.gossip.claims import Address
 from adsum.process.joining import PEERS_AT_ONCE, Joining, NotJoined, read_peers
 from adsum.process.sockets import CannotStart
 

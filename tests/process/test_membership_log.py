@@ -9,7 +9,8 @@ import pytest
 import trio
 from trio.testing import MockClock
 
-from adsum.gossip.claims import Address, Profile
+from adsum.address import Address
+from adsum.gossip.claims import Profile
 from adsum.gossip.effects import (
     ClockCompared,
     ConflictSeen,
@@ -21,7 +22,7 @@ from adsum.gossip.effects import (
     Paused,
     Refuser,
 )
-from adsum.gossip.evidence import Cause, Evidence, Leg
+from adsum.gossip.evidence import ChangeCause, Evidence, Leg
 from adsum.gossip.order import Rank, Standing
 from adsum.process.membership_log import RollLog
 
@@ -49,20 +50,20 @@ def told(caplog: pytest.LogCaptureFixture, effects: Sequence[Effect], *, for_s: 
 
 
 def joined(name: str) -> MemberChanged:
-    return MemberChanged(profile(name), None, ALIVE, Evidence(Cause.JOINED))
+    return MemberChanged(profile(name), None, ALIVE, Evidence(ChangeCause.JOINED))
 
 
 def test_each_change_in_a_quiet_cluster_is_a_line_of_its_own(caplog: pytest.LogCaptureFixture) -> None:
     web = profile("web")
-    silent = Evidence(Cause.SILENT, accusers=(b"n1------",), legs=Leg.DIRECT | Leg.STREAM, phi=8.25)
+    silent = Evidence(ChangeCause.SILENT, accusers=(b"n1------",), legs=Leg.DIRECT | Leg.STREAM, phi=8.25)
     changes = [
         joined("web"),
         MemberChanged(web, ALIVE, SUSPECT, silent),
         MemberChanged(web, SUSPECT, FAILED, silent),
-        MemberChanged(web, FAILED, ALIVE, Evidence(Cause.REFUTED)),
-        MemberChanged(web, ALIVE, ALIVE, Evidence(Cause.CHANGED)),
-        MemberChanged(web, ALIVE, Standing(1, 1, 0, 0), Evidence(Cause.FORCED)),
-        MemberChanged(web, Standing(1, 1, 0, 0), None, Evidence(Cause.REAPED)),
+        MemberChanged(web, FAILED, ALIVE, Evidence(ChangeCause.REFUTED)),
+        MemberChanged(web, ALIVE, ALIVE, Evidence(ChangeCause.CHANGED)),
+        MemberChanged(web, ALIVE, Standing(1, 1, 0, 0), Evidence(ChangeCause.FORCED)),
+        MemberChanged(web, Standing(1, 1, 0, 0), None, Evidence(ChangeCause.REAPED)),
     ]
     why = "accused by n1; legs that failed: direct, stream; phi 8.2"
     assert told(caplog, changes) == [
@@ -77,7 +78,9 @@ def test_each_change_in_a_quiet_cluster_is_a_line_of_its_own(caplog: pytest.LogC
 
 
 def test_newcomers_that_do_not_answer_are_a_line_a_minute(caplog: pytest.LogCaptureFixture) -> None:
-    notes = [Noted(Note.UNANSWERED, profile(f"n{number}"), Evidence(Cause.SUSPECTED)) for number in range(50)]
+    notes = [
+        Noted(Note.UNANSWERED, profile(f"n{number}"), Evidence(ChangeCause.SUSPECTED)) for number in range(50)
+    ]
     lines = told(caplog, notes, for_s=61)
     assert lines[0].startswith("n0 wants to join, says one that is no member, and is not let in: it does not")
     assert lines[1].startswith("n49 wants to join")
@@ -94,7 +97,7 @@ def test_many_joins_are_ten_lines_and_one(caplog: pytest.LogCaptureFixture) -> N
 
 
 def test_a_failure_is_found_among_many_joins(caplog: pytest.LogCaptureFixture) -> None:
-    failure = MemberChanged(profile("web"), ALIVE, FAILED, Evidence(Cause.SILENT))
+    failure = MemberChanged(profile("web"), ALIVE, FAILED, Evidence(ChangeCause.SILENT))
     lines = told(caplog, [*(joined(f"n{number}") for number in range(1_000)), failure])
     assert lines[10].startswith("web at 10.0.0.1:8301 failed: ")
 
@@ -141,7 +144,7 @@ def test_pauses_without_end_are_a_few_lines(caplog: pytest.LogCaptureFixture) ->
 def test_a_host_that_lost_its_data_folder_is_called_that_and_no_conflict(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    reborn = MemberChanged(profile("web"), ALIVE, None, Evidence(Cause.REBORN))
+    reborn = MemberChanged(profile("web"), ALIVE, None, Evidence(ChangeCause.REBORN))
     assert told(caplog, [reborn]) == [
         "web at 10.0.0.1:8301 lost its data folder and is taken in under a new node id"
     ]

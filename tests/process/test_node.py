@@ -9,19 +9,22 @@ import pytest
 import trio
 from trio.testing import MockClock
 
-from adsum.agent.core import Core
+from adsum.address import Address
+from adsum.agent.core import AgentCore
+from adsum.agent.effects import Effect
 from adsum.agent.saved_catalog import SavedCopy, SavedOwner
-from adsum.agent.settings import Settings
+from adsum.agent.settings import AgentSettings
+from adsum.catalog.effects import Notify
 from adsum.catalog.indexes import Family, Topic
 from adsum.catalog.model import Node as CatalogNode
-from adsum.effects import Effect, Log, Notify, Persist, Severity
-from adsum.gossip.claims import Address, Profile
-from adsum.process.node import Node, system_now
+from adsum.effects import LogLine, Persist, Severity
+from adsum.gossip.claims import Profile
+from adsum.process.node import AgentRim, system_now
 
 OWN = CatalogNode(
     node_id="6a0c4f0e-5f0b-4b1e-9d5c-0d3c1b2a9f01", name="n1", address="127.0.0.1", datacenter="dc1"
 )
-SAID = Log(Severity.WARN, "the next effect")
+SAID = LogLine(Severity.WARN, "the next effect")
 
 
 class Unwritable:
@@ -29,8 +32,8 @@ class Unwritable:
         raise OSError("no room")
 
 
-def node() -> Node:
-    return Node(Core(system_now(), Settings(node=OWN, is_persistent=False), Random(0)))
+def node() -> AgentRim:
+    return AgentRim(AgentCore(system_now(), AgentSettings(node=OWN, is_persistent=False), Random(0)))
 
 
 async def test_an_effect_that_fails_fails_alone(
@@ -55,7 +58,7 @@ async def test_what_must_be_on_disk_is_never_passed_over(monkeypatch: pytest.Mon
 
 
 def test_what_time_brings_to_light_ends_no_agent_and_takes_no_more_than_a_look_a_second() -> None:
-    class FaultyCore(Core):
+    class FaultyCore(AgentCore):
         ticks = 0
 
         def deadline(self) -> int:
@@ -65,11 +68,11 @@ def test_what_time_brings_to_light_ends_no_agent_and_takes_no_more_than_a_look_a
             self.ticks += 1
             raise KeyError("hostile")
 
-    core = FaultyCore(system_now(), Settings(node=OWN, is_persistent=False), Random(0))
+    core = FaultyCore(system_now(), AgentSettings(node=OWN, is_persistent=False), Random(0))
 
     async def live_for_ten_seconds() -> None:
         with trio.move_on_after(10):
-            await Node(core).keep_time()
+            await AgentRim(core).keep_time()
 
     trio.run(live_for_ten_seconds, clock=MockClock(autojump_threshold=0))
     assert 9 <= core.ticks <= 11
@@ -78,8 +81,8 @@ def test_what_time_brings_to_light_ends_no_agent_and_takes_no_more_than_a_look_a
 async def test_a_saved_node_that_cannot_be_recalled_is_left_out_alone() -> None:
     recalled: list[str] = []
 
-    class FaultyCore(Core):
-        def call_roll(self, _now: object, _roll: object) -> list[Effect]:
+    class FaultyCore(AgentCore):
+        def start_gossip(self, _now: object, _cluster: object) -> list[Effect]:
             return []
 
         def recall(self, _now: object, copy: SavedCopy) -> list[Effect]:
@@ -90,14 +93,14 @@ async def test_a_saved_node_that_cannot_be_recalled_is_left_out_alone() -> None:
             return []
 
     class Roll:
-        roll = None
+        cluster = None
 
-    agent = Node(FaultyCore(system_now(), Settings(node=OWN, is_persistent=False), Random(0)))
+    agent = AgentRim(FaultyCore(system_now(), AgentSettings(node=OWN, is_persistent=False), Random(0)))
     profiles = [
         Profile(bytes(15) + bytes([place]), name, Address("10.0.0.1", 1))
         for place, name in enumerate(("n1", "n2", "n3"))
     ]
-    agent.call_roll(Roll(), SavedCopy(1, tuple(SavedOwner(each, ()) for each in profiles)))  # type: ignore[arg-type]
+    agent.start_gossip(Roll(), SavedCopy(1, tuple(SavedOwner(each, ()) for each in profiles)))  # type: ignore[arg-type]
     assert recalled == ["n1", "n3"]
     assert agent.faults.counts["saved"] == 1
 

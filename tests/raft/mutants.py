@@ -12,8 +12,8 @@ import pytest
 
 from adsum.raft import ballot, leader, quorum
 from adsum.raft.batch import Batch
-from adsum.raft.changer import Change, decode_configuration
-from adsum.raft.core import Core
+from adsum.raft.changer import ConfigurationChange, decode_configuration
+from adsum.raft.core import RaftCore
 from adsum.raft.follower import Follower
 from adsum.raft.leader import Leader
 from adsum.raft.log import Log
@@ -28,7 +28,7 @@ from adsum.storage.segment import SnapshotRef
 from adsum.storage.segment_files import SegmentFiles
 from adsum.storage.snapshots import Piece, SnapshotMaking, SnapshotReceiving, Snapshots
 from adsum.testing.block_store import BlockStore
-from adsum.testing.raft_machine import Call, Registers
+from adsum.testing.raft_machine import ClientCall, Registers
 
 Mutation = Callable[[pytest.MonkeyPatch], None]
 
@@ -158,7 +158,7 @@ def only_the_new_half_is_asked(patch: pytest.MonkeyPatch) -> None:
     def agreed(configuration: Configuration, values: dict[MemberId, int]) -> int:
         return quorum.majority_agreed(configuration.voters, values)
 
-    def tally(configuration: Configuration, votes: dict[MemberId, bool]) -> quorum.Outcome:
+    def tally(configuration: Configuration, votes: dict[MemberId, bool]) -> quorum.VoteOutcome:
         return original(Configuration(configuration.voters), votes)
 
     original = quorum.tally
@@ -170,7 +170,7 @@ def only_the_new_half_is_asked(patch: pytest.MonkeyPatch) -> None:
 def changes_do_not_wait_for_each_other(patch: pytest.MonkeyPatch) -> None:
     """B2: single-server changes before the term's first commit, and on top of each other."""
 
-    def propose_change(self: Leader, change: Change) -> Position:
+    def propose_change(self: Leader, change: ConfigurationChange) -> Position:
         self._configuration_index = self._log.applied
         with pytest.MonkeyPatch.context() as inner:
             inner.setattr(Leader, "has_committed", True)
@@ -187,7 +187,7 @@ def changes_do_not_wait_for_each_other(patch: pytest.MonkeyPatch) -> None:
 def changes_count_from_when_they_are_in_the_log(patch: pytest.MonkeyPatch) -> None:
     """B2 as it was published: on every server, and also before the term's first commit."""
 
-    def propose_change(self: Leader, change: Change) -> Position:
+    def propose_change(self: Leader, change: ConfigurationChange) -> Position:
         position = propose(self, change)
         _adopt_latest(self._replica)
         self._list_members()
@@ -225,17 +225,17 @@ def old_snapshots_are_installed(patch: pytest.MonkeyPatch) -> None:
 def commit_news_is_believed_without_the_entry(patch: pytest.MonkeyPatch) -> None:
     """The commit index in an answer to a vote request, whatever the term of our entry there."""
 
-    def learn(self: Core, reply: VoteReply) -> None:
+    def learn(self: RaftCore, reply: VoteReply) -> None:
         log = self.replica.log
         log.commit_to(min(reply.commit_index, log.last_index))
 
-    patch.setattr(Core, "_learn_commit", learn)
+    patch.setattr(RaftCore, "_learn_commit", learn)
 
 
 def states_depend_on_the_server(patch: pytest.MonkeyPatch) -> None:
     """B19: apply depends on where it runs."""
 
-    def perform(self: Registers, call: Call) -> str:
+    def perform(self: Registers, call: ClientCall) -> str:
         answer = original(self, call)
         if self.index == 25:
             self.digest ^= id(self) & 0xFF or 1
@@ -248,20 +248,20 @@ def states_depend_on_the_server(patch: pytest.MonkeyPatch) -> None:
 def votes_are_stored_without_the_candidate(patch: pytest.MonkeyPatch) -> None:
     """B6: the term survives a crash, and who was chosen in it does not."""
 
-    def ready(self: Core, *, with_commit_news: bool = True) -> Batch | None:
+    def ready(self: RaftCore, *, with_commit_news: bool = True) -> Batch | None:
         batch = original(self, with_commit_news=with_commit_news)
         if batch is None or batch.hard_state is None:
             return batch
         return replace(batch, hard_state=replace(batch.hard_state, vote=None))
 
-    original = Core.ready
-    patch.setattr(Core, "ready", ready)
+    original = RaftCore.ready
+    patch.setattr(RaftCore, "ready", ready)
 
 
 def changes_count_from_when_the_leader_has_thought_of_them(patch: pytest.MonkeyPatch) -> None:
     """B2: a shrunken membership decides that it has shrunk."""
 
-    def propose_change(self: Leader, change: Change) -> Position:
+    def propose_change(self: Leader, change: ConfigurationChange) -> Position:
         position = original(self, change)
         (entry,) = self._log.entries(position.index, position.index)
         self._replica.configuration = decode_configuration(entry.data)

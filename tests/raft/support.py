@@ -6,9 +6,9 @@ from collections.abc import Iterable
 from random import Random
 
 from adsum.now import Now
-from adsum.raft.core import Core
-from adsum.raft.messages import Stamp
-from adsum.raft.settings import Settings
+from adsum.raft.core import RaftCore
+from adsum.raft.messages import MessageStamp
+from adsum.raft.settings import RaftSettings
 from adsum.raft.types import (
     Configuration,
     Entry,
@@ -20,7 +20,7 @@ from adsum.raft.types import (
     bootstrap,
 )
 
-STAMP = Stamp("test", 0)
+STAMP = MessageStamp("test", 0)
 START = Now(0, 0)
 A, B, C, D, E = (MemberId(name, "log") for name in "abcde")
 
@@ -42,11 +42,11 @@ def restored(
     return Restored(HardState(Term(last_term), None, commit), bootstrap(Configuration(voters)), log)
 
 
-def core(disk: Restored | None = None, *, me: MemberId = A, settings: Settings | None = None) -> Core:
-    return Core(
+def core(disk: Restored | None = None, *, me: MemberId = A, settings: RaftSettings | None = None) -> RaftCore:
+    return RaftCore(
         me=me,
         stamp=STAMP,
-        settings=settings or Settings(),
+        settings=settings or RaftSettings(),
         restored=disk or restored(),
         random=Random(1),
         now=START,

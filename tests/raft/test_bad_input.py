@@ -15,9 +15,9 @@ from random import Random
 import pytest
 
 from adsum.now import MILLISECOND, Now
-from adsum.raft.changer import Change, Step, Verb, encode_configuration
-from adsum.raft.core import Core
-from adsum.raft.errors import Refused
+from adsum.raft.changer import ChangeVerb, ConfigurationChange, Step, encode_configuration
+from adsum.raft.core import RaftCore
+from adsum.raft.errors import RaftRefused
 from adsum.raft.messages import (
     Append,
     AppendRejected,
@@ -25,17 +25,17 @@ from adsum.raft.messages import (
     Heartbeat,
     HeartbeatReply,
     Message,
+    MessageStamp,
     SnapshotOffer,
-    Stamp,
     TimeoutNow,
     VoteReply,
     VoteRequest,
 )
-from adsum.raft.settings import Settings
+from adsum.raft.settings import RaftSettings
 from adsum.raft.types import Configuration, Entry, EntryKind, MemberId, Role, SnapshotMeta, Term
 from tests.raft.support import STAMP, A, B, C, D, core, entry, restored
 
-STAMPS = [STAMP] * 12 + [Stamp("another", 0), Stamp("test", 1), Stamp("test", 0, 2)]
+STAMPS = [STAMP] * 12 + [MessageStamp("another", 0), MessageStamp("test", 1), MessageStamp("test", 0, 2)]
 WIPED = MemberId(A.node, "before the disk was wiped")
 KINDS = (
     *(Append, Append, AppendReply, AppendRejected, Heartbeat, HeartbeatReply),
@@ -48,8 +48,8 @@ class Confusion:
 
     def __init__(self, seed: int) -> None:
         self.random = Random(seed)
-        settings = Settings(append_bytes_max=200, inflight_messages_max=2, uncommitted_bytes_max=500)
-        self.server: Core = core(restored([1, 1, 2]), settings=settings)
+        settings = RaftSettings(append_bytes_max=200, inflight_messages_max=2, uncommitted_bytes_max=500)
+        self.server: RaftCore = core(restored([1, 1, 2]), settings=settings)
         self.seen = Counter[type[Message]]()
 
         self.is_calm = bool(seed % 2)  # nobody speaks of later terms, so that it may lead for a while
@@ -73,7 +73,7 @@ class Confusion:
             case 1:
                 self.drain()
             case 2:
-                with suppress(Refused):
+                with suppress(RaftRefused):
                     self.ask()
             case _:
                 message = self.message()
@@ -87,7 +87,9 @@ class Confusion:
             case 0 | 1:
                 server.propose(b"x" * random.randrange(99))
             case 2:
-                server.propose_conf(Change((Step(random.choice(list(Verb)), random.choice((B, C, D))),)))
+                server.propose_conf(
+                    ConfigurationChange((Step(random.choice(list(ChangeVerb)), random.choice((B, C, D))),))
+                )
             case 3:
                 server.read_index(random.randrange(9))
             case 4:

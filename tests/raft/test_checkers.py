@@ -9,7 +9,7 @@ import pytest
 
 from adsum.now import Now
 from adsum.raft.messages import VoteReply
-from adsum.raft.settings import Settings
+from adsum.raft.settings import RaftSettings
 from adsum.raft.types import (
     Configuration,
     DedupKey,
@@ -22,12 +22,12 @@ from adsum.raft.types import (
 )
 from adsum.testing.checkers import Invariants, Violation, check_witness, log_digest
 from adsum.testing.linearizability import NEVER, Operation
-from adsum.testing.raft_machine import Call
-from adsum.testing.raft_server import Server
+from adsum.testing.raft_machine import ClientCall
+from adsum.testing.raft_server import SimulatedServer
 from adsum.testing.raft_store import with_snapshot
 from tests.raft.support import STAMP, A, B, C, entries, entry
 
-SET_A, SET_B, GET = Call("set", "k", "a"), Call("set", "k", "b"), Call("get", "k")
+SET_A, SET_B, GET = ClientCall("set", "k", "a"), ClientCall("set", "k", "b"), ClientCall("get", "k")
 LOG = {
     2: Entry(2, Term(1), EntryKind.TERM_BEGIN, 0, 1, None, b""),
     3: Entry(3, Term(1), EntryKind.COMMAND, 0, 1, None, SET_A.encoded()),
@@ -38,12 +38,12 @@ SECOND = Operation(2, SET_B, 30, 40, "yes", index=4, term=1)
 READ = Operation(1, GET, 50, 60, "b", index=4)
 
 
-def server(me: MemberId) -> Server:
+def server(me: MemberId) -> SimulatedServer:
     store = with_snapshot(bootstrap(Configuration((A, B, C))))
-    return Server(me, STAMP, Settings(), store, Random(1), Now(0, 0))
+    return SimulatedServer(me, STAMP, RaftSettings(), store, Random(1), Now(0, 0))
 
 
-def watched(*servers: Server) -> Invariants:
+def watched(*servers: SimulatedServer) -> Invariants:
     invariants = Invariants()
     for each in servers:
         invariants.booted(each)
@@ -77,7 +77,7 @@ def test_a_history_that_the_log_contradicts_is_refused(history: list[Operation],
 
 def test_an_open_write_counts_if_the_log_has_it_and_is_dropped_if_not() -> None:
     happened = replace(SECOND, answer=None, returned_ns=NEVER)
-    lost = Operation(3, Call("set", "k", "c"), 30, index=4, term=2)
+    lost = Operation(3, ClientCall("set", "k", "c"), 30, index=4, term=2)
     assert check_witness([FIRST, happened, lost], LOG) == [FIRST, happened]
 
 

@@ -9,37 +9,37 @@ from random import Random
 import pytest
 
 from adsum.now import MILLISECOND
-from adsum.raft.changer import Change, Step, Transition, Verb
+from adsum.raft.changer import ChangeVerb, ConfigurationChange, Step, Transition
 from adsum.raft.errors import ChangeRefused, NotLeader
 from adsum.raft.types import MemberId, Role, Term
 from adsum.testing.checkers import Violation, check_witness
-from adsum.testing.linearizability import Verdict, verdict
+from adsum.testing.linearizability import HistoryVerdict, verdict
 from adsum.testing.raft_clients import Clients
-from adsum.testing.raft_cluster import Cluster, Host, seconds
-from adsum.testing.raft_machine import Call, Registers
+from adsum.testing.raft_cluster import RaftCluster, ServerHost, seconds
+from adsum.testing.raft_machine import ClientCall, Registers
 from tests.raft import mutants
 
 # Two elections that fail and one that does not, each of at most a second.
 ELECTED_WITHIN_NS = seconds(6)
 
 
-def with_leader(voters: int = 3, *, seed: int = 1) -> tuple[Cluster, Host]:
-    cluster = Cluster(seed, voters=voters)
+def with_leader(voters: int = 3, *, seed: int = 1) -> tuple[RaftCluster, ServerHost]:
+    cluster = RaftCluster(seed, voters=voters)
     assert cluster.run_until(lambda: len(cluster.leaders()) == 1, within_ns=ELECTED_WITHIN_NS)
     cluster.run_for(seconds(0.5))
     return cluster, cluster.leaders()[0]
 
 
-def propose(cluster: Cluster, host: Host, value: str, *, term: Term | None = None) -> None:
-    call = Call("set", "k", value)
+def propose(cluster: RaftCluster, host: ServerHost, value: str, *, term: Term | None = None) -> None:
+    call = ClientCall("set", "k", value)
     cluster.act(host, lambda: host.server.core.propose(call.encoded(), term=term))
 
 
-def hears_a_new_leader(cluster: Cluster, old_term: int) -> bool:
+def hears_a_new_leader(cluster: RaftCluster, old_term: int) -> bool:
     return any(host.server.core.replica.term > old_term for host in cluster.leaders())
 
 
-def commits(cluster: Cluster) -> bool:
+def commits(cluster: RaftCluster) -> bool:
     """Somebody leads whose proposals come through."""
     before = cluster.invariants.highest_commit
     for host in cluster.leaders():
@@ -48,8 +48,10 @@ def commits(cluster: Cluster) -> bool:
     return cluster.invariants.highest_commit > before
 
 
-def change(cluster: Cluster, host: Host, *steps: Step, transition: Transition = Transition.AUTO) -> None:
-    asked = Change(steps, transition)
+def change(
+    cluster: RaftCluster, host: ServerHost, *steps: Step, transition: Transition = Transition.AUTO
+) -> None:
+    asked = ConfigurationChange(steps, transition)
     cluster.act(host, lambda: host.server.core.propose_conf(asked))
 
 
@@ -70,25 +72,29 @@ def test_b2_two_leaders_who_each_change_one_server_end_up_with_one_membership(
 
 
 def two_leaders_change(first: str, second: str, seed: int) -> None:
-    cluster = Cluster(seed, voters=4, strangers=2)
+    cluster = RaftCluster(seed, voters=4, strangers=2)
     assert cluster.run_until(lambda: bool(cluster.leaders()), within_ns=ELECTED_WITHIN_NS)
     cluster.run_for(seconds(0.5))
     one = cluster.leaders()[0]
     *_, fifth, sixth = cluster.hosts
     for stranger in (fifth, sixth):
-        change(cluster, one, Step(Verb.LEARN, stranger))
+        change(cluster, one, Step(ChangeVerb.LEARN, stranger))
         cluster.run_for(seconds(1))
     term = one.server.core.replica.term
     rest = [me for me in list(cluster.hosts)[:4] if me != one.server.me]
     cluster.network.split([one.server.me, fifth], [*rest, sixth])
-    change(cluster, one, Step(Verb.VOTE, fifth) if first == "add" else Step(Verb.LEAVE, rest[0]))
+    change(cluster, one, Step(ChangeVerb.VOTE, fifth) if first == "add" else Step(ChangeVerb.LEAVE, rest[0]))
     assert cluster.run_until(lambda: hears_a_new_leader(cluster, term), within_ns=ELECTED_WITHIN_NS)
     two = cluster.leaders()[0]
     helper = next(me for me in rest if me not in (two.server.me, rest[0]))
     cluster.crash(helper)
     cluster.run_for(seconds(0.3))
     with suppress(ChangeRefused):
-        change(cluster, two, Step(Verb.VOTE, sixth) if second == "add" else Step(Verb.LEAVE, one.server.me))
+        change(
+            cluster,
+            two,
+            Step(ChangeVerb.VOTE, sixth) if second == "add" else Step(ChangeVerb.LEAVE, one.server.me),
+        )
     cluster.run_for(seconds(1))
     cluster.network.heal()
     together = [one.server.me, helper, fifth]
@@ -109,7 +115,7 @@ def test_b2_teeth(monkeypatch: pytest.MonkeyPatch) -> None:
             two_leaders_change(first, second, seed=0)
 
 
-def in_it(cluster: Cluster) -> list[Host]:
+def in_it(cluster: RaftCluster) -> list[ServerHost]:
     members = cluster.leaders()[0].server.core.replica.configuration.members()
     return [host for host in cluster.up() if host.server.me in members]
 
@@ -186,15 +192,19 @@ def test_b8_whoever_comes_back_in_whatever_order_somebody_is_elected(order: tupl
 @pytest.mark.parametrize("order", list(permutations(range(4)))[::3])
 def test_b8_in_a_joint_membership_somebody_is_elected_too(order: tuple[int, ...]) -> None:
     """Each half must agree, and neither the longest log nor the highest term is where the other is."""
-    cluster = Cluster(sum(order) + order[0], voters=2, strangers=2)
+    cluster = RaftCluster(sum(order) + order[0], voters=2, strangers=2)
     assert cluster.run_until(lambda: bool(cluster.leaders()), within_ns=ELECTED_WITHIN_NS)
     cluster.run_for(seconds(0.5))
     leader = cluster.leaders()[0]
     *_, third, fourth = names = list(cluster.hosts)
     for stranger in (third, fourth):
-        change(cluster, leader, Step(Verb.LEARN, stranger))
+        change(cluster, leader, Step(ChangeVerb.LEARN, stranger))
         cluster.run_for(seconds(1))
-    swap = [Step(Verb.VOTE, third), Step(Verb.VOTE, fourth), *(Step(Verb.LEAVE, me) for me in names[:2])]
+    swap = [
+        Step(ChangeVerb.VOTE, third),
+        Step(ChangeVerb.VOTE, fourth),
+        *(Step(ChangeVerb.LEAVE, me) for me in names[:2]),
+    ]
     change(cluster, leader, *swap, transition=Transition.JOINT_EXPLICIT)
     cluster.run_for(seconds(1))
     for position in order:
@@ -240,7 +250,7 @@ def test_b12_reads_and_writes_through_changing_leaders_are_linearizable() -> Non
     cluster.run_for(seconds(5))
     happened = check_witness(clients.history, cluster.invariants.log)
     assert sum(operation.call.verb == "get" for operation in happened) > 20
-    assert verdict(happened) is Verdict.LINEARIZABLE
+    assert verdict(happened) is HistoryVerdict.LINEARIZABLE
 
 
 def test_b14_what_a_paused_leader_concluded_does_not_come_true_after_it_was_replaced() -> None:
@@ -260,7 +270,7 @@ def test_b14_what_a_paused_leader_concluded_does_not_come_true_after_it_was_repl
 @pytest.mark.parametrize("seed", range(8))
 def test_b17_b18_b22_power_goes_at_any_moment_and_what_was_acknowledged_is_there(seed: int) -> None:
     """All servers at once, in the middle of whatever they write; states are compared at every index."""
-    cluster = Cluster(seed, voters=random_size(seed))
+    cluster = RaftCluster(seed, voters=random_size(seed))
     clients = Clients(cluster, Random(seed), count=4)
     for position, host in enumerate(cluster.hosts.values()):
         host.disk_ns_max = (80 if position % 2 else 10) * MILLISECOND  # a moment long enough to fall into
@@ -277,7 +287,7 @@ def test_b17_b18_b22_power_goes_at_any_moment_and_what_was_acknowledged_is_there
     assert cluster.run_until(lambda: bool(cluster.leaders()), within_ns=ELECTED_WITHIN_NS)
     cluster.run_for(seconds(3))
     happened = check_witness(clients.history, cluster.invariants.log)
-    assert verdict(happened) is Verdict.LINEARIZABLE
+    assert verdict(happened) is HistoryVerdict.LINEARIZABLE
     assert len({host.server.machine.digest for host in cluster.up()}) == 1
 
 
@@ -311,7 +321,7 @@ def test_b24_a_leader_whose_disk_stands_still_is_followed_no_longer() -> None:
 def test_b26_a_member_that_never_was_does_not_freeze_commits() -> None:
     """It is in the configuration as a learner and will never answer."""
     cluster, leader = with_leader()
-    phantom = Change((Step(Verb.LEARN, MemberId("phantom", "a")),))
+    phantom = ConfigurationChange((Step(ChangeVerb.LEARN, MemberId("phantom", "a")),))
     cluster.act(leader, lambda: leader.server.core.propose_conf(phantom))
     cluster.run_for(seconds(2))
     assert MemberId("phantom", "a") in leader.server.core.replica.configuration.learners

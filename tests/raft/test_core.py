@@ -11,13 +11,20 @@ import pytest
 
 from adsum.now import MILLISECOND, Now
 from adsum.raft.batch import Batch
-from adsum.raft.changer import LEAVE_JOINT, Change, Step, Transition, Verb, encode_configuration
-from adsum.raft.core import Core
+from adsum.raft.changer import (
+    LEAVE_JOINT,
+    ChangeVerb,
+    ConfigurationChange,
+    Step,
+    Transition,
+    encode_configuration,
+)
+from adsum.raft.core import RaftCore
 from adsum.raft.errors import (
     ChangeRefused,
     LevelUnsupported,
     NotLeader,
-    Refused,
+    RaftRefused,
     TermMoved,
     TooLarge,
     TooManyReads,
@@ -31,14 +38,14 @@ from adsum.raft.messages import (
     Heartbeat,
     HeartbeatReply,
     Message,
+    MessageStamp,
     SnapshotOffer,
-    Stamp,
     TimeoutNow,
     VoteReply,
     VoteRequest,
 )
-from adsum.raft.reads import Read
-from adsum.raft.settings import Settings
+from adsum.raft.reads import ConfirmedRead
+from adsum.raft.settings import RaftSettings
 from adsum.raft.types import (
     Configuration,
     DedupKey,
@@ -59,7 +66,7 @@ Kind = TypeVar("Kind", bound=Message)
 ALONE = restored(voters=(A,))
 
 
-def drained(server: Core, *, is_stored: bool = True) -> list[Batch]:
+def drained(server: RaftCore, *, is_stored: bool = True) -> list[Batch]:
     """Every batch until there is none, each stored at once and applied."""
     batches = []
     while (batch := server.ready()) is not None:
@@ -104,7 +111,7 @@ def heard(source: MemberId, term: int, number: int, *, level: int = 1) -> Heartb
     return HeartbeatReply(STAMP, source, A, Term(term), number, level)
 
 
-def elected(disk: Restored | None = None, *, settings: Settings | None = None) -> Core:
+def elected(disk: Restored | None = None, *, settings: RaftSettings | None = None) -> RaftCore:
     """A leads the next term; its first entry is stored here and nowhere else, so nothing is committed."""
     server = core(disk, settings=settings)
     server.campaign()
@@ -118,7 +125,7 @@ def elected(disk: Restored | None = None, *, settings: Settings | None = None) -
     return server
 
 
-def leading(disk: Restored | None = None, *, settings: Settings | None = None) -> Core:
+def leading(disk: Restored | None = None, *, settings: RaftSettings | None = None) -> RaftCore:
     """As above, and B has the term's first entry."""
     server = elected(disk, settings=settings)
     server.step(have(B, server.replica.term, server.replica.log.last_index))
@@ -126,16 +133,16 @@ def leading(disk: Restored | None = None, *, settings: Settings | None = None) -
     return server
 
 
-def role(server: Core) -> Role:
+def role(server: RaftCore) -> Role:
     """Looked at anew each time; mypy would remember what the last look showed."""
     return server.replica.role
 
 
-def voters(server: Core) -> tuple[MemberId, ...]:
+def voters(server: RaftCore) -> tuple[MemberId, ...]:
     return server.replica.configuration.voters
 
 
-def ticks(server: Core, count: int) -> None:
+def ticks(server: RaftCore, count: int) -> None:
     for _ in range(count):
         now = server.replica.now
         server.tick(Now(now.monotonic_ns + 50 * MILLISECOND, now.wall_ms + 50))
@@ -365,14 +372,14 @@ def test_a_heartbeat_that_commits_what_is_not_here_moves_nothing() -> None:
 @pytest.mark.parametrize(
     ("stamp", "target", "counted"),
     [
-        (Stamp("another", 0), A, "foreign"),
-        (Stamp("test", 1), A, "foreign"),
-        (Stamp("test", 0, 2), A, "foreign"),
+        (MessageStamp("another", 0), A, "foreign"),
+        (MessageStamp("test", 1), A, "foreign"),
+        (MessageStamp("test", 0, 2), A, "foreign"),
         (STAMP, MemberId(A.node, "before the disk was wiped"), "misaddressed"),
     ],
 )
 def test_b25_a_message_from_elsewhere_is_counted_and_dropped(
-    stamp: Stamp, target: MemberId, counted: str
+    stamp: MessageStamp, target: MemberId, counted: str
 ) -> None:
     server = core()
     server.step(Heartbeat(stamp, B, target, Term(9), 0, 1))
@@ -460,26 +467,26 @@ def test_b1_an_entry_of_an_older_term_is_not_committed_by_counting() -> None:
 def test_b2_no_change_before_the_terms_first_commit() -> None:
     server = elected()
     with pytest.raises(ChangeRefused, match="nothing of this term"):
-        server.propose_conf(Change((Step(Verb.LEAVE, C),)))
+        server.propose_conf(ConfigurationChange((Step(ChangeVerb.LEAVE, C),)))
     server.step(have(B, server.replica.term, server.replica.log.last_index))
     drained(server)
-    server.propose_conf(Change((Step(Verb.LEAVE, C),)))
+    server.propose_conf(ConfigurationChange((Step(ChangeVerb.LEAVE, C),)))
 
 
 @pytest.mark.parametrize(
     ("first", "second"),
     [
-        (Step(Verb.LEARN, D), Step(Verb.LEAVE, B)),
-        (Step(Verb.LEARN, D), Step(Verb.LEARN, MemberId("e", "log"))),
-        (Step(Verb.LEAVE, B), Step(Verb.LEAVE, C)),
+        (Step(ChangeVerb.LEARN, D), Step(ChangeVerb.LEAVE, B)),
+        (Step(ChangeVerb.LEARN, D), Step(ChangeVerb.LEARN, MemberId("e", "log"))),
+        (Step(ChangeVerb.LEAVE, B), Step(ChangeVerb.LEAVE, C)),
     ],
     ids=["add and remove", "add and add", "remove and remove"],
 )
 def test_b2_one_change_at_a_time(first: Step, second: Step) -> None:
     server = leading()
-    server.propose_conf(Change((first,)))
+    server.propose_conf(ConfigurationChange((first,)))
     with pytest.raises(ChangeRefused, match="not applied yet"):
-        server.propose_conf(Change((second,)))
+        server.propose_conf(ConfigurationChange((second,)))
 
 
 def test_entries_travel_while_they_are_being_stored() -> None:
@@ -584,7 +591,7 @@ def test_cluster_time_goes_on_where_the_last_leader_left_it() -> None:
 
 
 def test_too_much_uncommitted_is_refused_but_one_entry_always_fits() -> None:
-    server = leading(settings=Settings(uncommitted_bytes_max=100, entry_bytes_max=500))
+    server = leading(settings=RaftSettings(uncommitted_bytes_max=100, entry_bytes_max=500))
     server.propose(b"x" * 400)
     with pytest.raises(TooMuchUncommitted):
         server.propose(b"y")
@@ -596,7 +603,7 @@ def test_too_much_uncommitted_is_refused_but_one_entry_always_fits() -> None:
 
 
 def test_a_slow_follower_is_sent_a_window_and_no_more() -> None:
-    server = leading(settings=Settings(append_bytes_max=100, inflight_messages_max=3))
+    server = leading(settings=RaftSettings(append_bytes_max=100, inflight_messages_max=3))
     for _ in range(10):
         server.propose(b"x" * 90)
     messages = [m for m in sent(drained(server), Append, B) if m.entries]
@@ -604,7 +611,7 @@ def test_a_slow_follower_is_sent_a_window_and_no_more() -> None:
 
 
 def test_committed_entries_come_in_slices_within_a_window() -> None:
-    settings = Settings(apply_bytes_max=200, applying_bytes_max=400)
+    settings = RaftSettings(apply_bytes_max=200, applying_bytes_max=400)
     server = core(restored([1] * 10, commit=11), settings=settings)
     batches = [server.ready(), server.ready(), server.ready()]
     slices = [[e.index for e in b.committed] for b in batches if b is not None]
@@ -647,7 +654,7 @@ def test_b10_a_read_before_the_terms_first_commit_waits_for_it() -> None:
     server.step(have(B, 2, 2))
     (message,) = sent(drained(server), Heartbeat, B)
     server.step(heard(B, 2, message.round))
-    assert [b.reads for b in drained(server) if b.reads] == [[Read(7, 2)]]
+    assert [b.reads for b in drained(server) if b.reads] == [[ConfirmedRead(7, 2)]]
 
 
 def test_b10_an_answer_to_an_earlier_heartbeat_confirms_nothing() -> None:
@@ -659,7 +666,7 @@ def test_b10_an_answer_to_an_earlier_heartbeat_confirms_nothing() -> None:
     server.step(heard(B, 2, earlier.round))
     assert [b.reads for b in drained(server) if b.reads] == []
     server.step(heard(B, 2, later.round))
-    assert [b.reads for b in drained(server) if b.reads] == [[Read(7, 2)]]
+    assert [b.reads for b in drained(server) if b.reads] == [[ConfirmedRead(7, 2)]]
 
 
 def test_b10_reads_are_lost_with_leadership() -> None:
@@ -682,7 +689,7 @@ def test_b10_a_read_that_is_asked_again_needs_a_round_of_its_own() -> None:
     server.read_index(7)
     (second,) = sent(drained(server), Heartbeat, B)
     server.step(heard(B, 2, first.round))
-    assert [b.reads for b in drained(server) if b.reads] == [[Read(7, 2)]]
+    assert [b.reads for b in drained(server) if b.reads] == [[ConfirmedRead(7, 2)]]
     server.step(heartbeat(3))
     server.campaign()
     drained(server)
@@ -703,11 +710,11 @@ def test_one_server_alone_confirms_its_reads_by_itself() -> None:
     server.campaign()
     drained(server)
     server.read_index(7)
-    assert [b.reads for b in drained(server)] == [[Read(7, 2)]]
+    assert [b.reads for b in drained(server)] == [[ConfirmedRead(7, 2)]]
 
 
 def test_there_is_a_limit_to_waiting_reads() -> None:
-    server = leading(settings=Settings(reads_pending_max=1))
+    server = leading(settings=RaftSettings(reads_pending_max=1))
     server.read_index(1)
     with pytest.raises(TooManyReads):
         server.read_index(2)
@@ -749,7 +756,7 @@ def test_a_transfer_that_does_not_happen_is_given_up() -> None:
 
 @pytest.mark.parametrize("target", [A, D])
 def test_leadership_goes_to_another_voter_only(target: MemberId) -> None:
-    with pytest.raises(Refused, match="no other voter"):
+    with pytest.raises(RaftRefused, match="no other voter"):
         leading().transfer(target)
 
 
@@ -795,10 +802,10 @@ def test_b21_b24_a_server_whose_store_failed_leads_nobody_any_more() -> None:
 # Memberships.
 
 
-def grown() -> Core:
+def grown() -> RaftCore:
     """A leads B and C, and D learns."""
     server = leading()
-    server.propose_conf(Change((Step(Verb.LEARN, D),)))
+    server.propose_conf(ConfigurationChange((Step(ChangeVerb.LEARN, D),)))
     drained(server)
     server.step(have(B, 2, 3))
     drained(server)
@@ -808,7 +815,7 @@ def grown() -> Core:
 
 def test_a_change_counts_from_when_it_is_applied() -> None:
     server = leading()
-    server.propose_conf(Change((Step(Verb.LEAVE, C),)))
+    server.propose_conf(ConfigurationChange((Step(ChangeVerb.LEAVE, C),)))
     drained(server)
     assert voters(server) == (A, B, C)
     server.step(have(B, 2, 3))
@@ -818,7 +825,7 @@ def test_a_change_counts_from_when_it_is_applied() -> None:
 
 def test_b26_a_learner_is_promoted_only_when_it_is_caught_up() -> None:
     server = grown()
-    promotion = Change((Step(Verb.VOTE, D),))
+    promotion = ConfigurationChange((Step(ChangeVerb.VOTE, D),))
     for _ in range(300):
         server.propose(b"x")
     server.step(have(B, 2, 303))
@@ -836,7 +843,7 @@ def test_b26_a_learner_that_is_silent_is_not_promoted() -> None:
         ticks(server, 1)
         server.step(heard(B, 2, 1))
     with pytest.raises(ChangeRefused, match="not been heard"):
-        server.propose_conf(Change((Step(Verb.VOTE, D),)))
+        server.propose_conf(ConfigurationChange((Step(ChangeVerb.VOTE, D),)))
 
 
 def test_a_newcomer_is_brought_a_snapshot() -> None:
@@ -865,7 +872,9 @@ def test_a_snapshot_that_could_not_be_brought_is_offered_again() -> None:
 def test_a_joint_configuration_needs_both_halves_and_leaves_itself() -> None:
     server = grown()
     server.step(have(D, 2, 3))
-    server.propose_conf(Change((Step(Verb.VOTE, D), Step(Verb.LEAVE, B), Step(Verb.LEAVE, C))))
+    server.propose_conf(
+        ConfigurationChange((Step(ChangeVerb.VOTE, D), Step(ChangeVerb.LEAVE, B), Step(ChangeVerb.LEAVE, C)))
+    )
     drained(server)
     server.step(have(B, 2, 4))
     drained(server)
@@ -880,7 +889,7 @@ def test_a_joint_configuration_needs_both_halves_and_leaves_itself() -> None:
 
 def test_a_joint_configuration_that_was_asked_for_stays_until_it_is_left() -> None:
     server = leading()
-    server.propose_conf(Change((Step(Verb.LEAVE, C),), Transition.JOINT_EXPLICIT))
+    server.propose_conf(ConfigurationChange((Step(ChangeVerb.LEAVE, C),), Transition.JOINT_EXPLICIT))
     drained(server)
     server.step(have(B, 2, 3))
     drained(server)
@@ -895,7 +904,7 @@ def test_a_joint_configuration_that_was_asked_for_stays_until_it_is_left() -> No
 
 def test_a_leader_that_is_removed_hands_over() -> None:
     server = leading()
-    server.propose_conf(Change((Step(Verb.LEAVE, A),)))
+    server.propose_conf(ConfigurationChange((Step(ChangeVerb.LEAVE, A),)))
     drained(server)
     server.step(have(B, 2, 3))
     batches = drained(server)
@@ -908,7 +917,7 @@ def test_a_leader_that_is_removed_hands_over() -> None:
 
 
 def test_a_level_is_raised_when_every_member_can_apply_it() -> None:
-    server = leading(settings=Settings(apply_level_max=2))
+    server = leading(settings=RaftSettings(apply_level_max=2))
     server.step(heard(B, 2, 1, level=2))
     with pytest.raises(LevelUnsupported, match="c/log applies up to level 0"):
         server.propose_level(2)

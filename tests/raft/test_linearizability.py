@@ -7,72 +7,77 @@ from itertools import permutations
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from adsum.testing.linearizability import NEVER, Operation, Verdict, after, verdict
-from adsum.testing.raft_machine import Call
+from adsum.testing.linearizability import NEVER, HistoryVerdict, Operation, after, verdict
+from adsum.testing.raft_machine import ClientCall
 
 
 def put(value: str, invoked: int, returned: int = NEVER, *, key: str = "k") -> Operation:
-    return Operation(0, Call("set", key, value), invoked, returned, "yes" if returned != NEVER else None)
+    return Operation(
+        0, ClientCall("set", key, value), invoked, returned, "yes" if returned != NEVER else None
+    )
 
 
 def got(value: str, invoked: int, returned: int, *, key: str = "k") -> Operation:
-    return Operation(0, Call("get", key), invoked, returned, value)
+    return Operation(0, ClientCall("get", key), invoked, returned, value)
 
 
 def swapped(old: str, new: str, invoked: int, returned: int, *, answer: str) -> Operation:
-    return Operation(0, Call("cas", "k", new, old), invoked, returned, answer)
+    return Operation(0, ClientCall("cas", "k", new, old), invoked, returned, answer)
 
 
 def test_one_after_another() -> None:
-    assert verdict([put("a", 1, 2), got("a", 3, 4), put("b", 5, 6), got("b", 7, 8)]) is Verdict.LINEARIZABLE
+    assert (
+        verdict([put("a", 1, 2), got("a", 3, 4), put("b", 5, 6), got("b", 7, 8)])
+        is HistoryVerdict.LINEARIZABLE
+    )
 
 
 def test_a_read_beside_a_write_may_see_either_value() -> None:
     for value in ("a", "b"):
-        assert verdict([put("a", 1, 2), put("b", 3, 9), got(value, 4, 5)]) is Verdict.LINEARIZABLE
+        assert verdict([put("a", 1, 2), put("b", 3, 9), got(value, 4, 5)]) is HistoryVerdict.LINEARIZABLE
 
 
 def test_a_stale_read_is_refuted() -> None:
-    assert verdict([put("a", 1, 2), put("b", 3, 4), got("a", 5, 6)]) is Verdict.IMPOSSIBLE
+    assert verdict([put("a", 1, 2), put("b", 3, 4), got("a", 5, 6)]) is HistoryVerdict.IMPOSSIBLE
 
 
 def test_a_value_that_was_seen_cannot_be_unseen() -> None:
     """Beside one slow write, the second reader is behind the first."""
     history = [put("a", 1, 2), put("b", 3, 20), got("b", 4, 5), got("a", 6, 7)]
-    assert verdict(history) is Verdict.IMPOSSIBLE
+    assert verdict(history) is HistoryVerdict.IMPOSSIBLE
 
 
 def test_a_lost_write_is_refuted() -> None:
-    assert verdict([put("a", 1, 2), got("", 3, 4)]) is Verdict.IMPOSSIBLE
+    assert verdict([put("a", 1, 2), got("", 3, 4)]) is HistoryVerdict.IMPOSSIBLE
 
 
 def test_a_write_nobody_answered_may_have_happened_at_any_time_since() -> None:
     history = [put("a", 1, 2), put("b", 3), got("a", 4, 5), got("b", 6, 7)]
-    assert verdict(history) is Verdict.LINEARIZABLE
-    assert verdict([*history, got("a", 8, 9)]) is Verdict.IMPOSSIBLE
+    assert verdict(history) is HistoryVerdict.LINEARIZABLE
+    assert verdict([*history, got("a", 8, 9)]) is HistoryVerdict.IMPOSSIBLE
 
 
 def test_two_swaps_of_one_value_do_not_both_succeed() -> None:
     first, second = swapped("a", "b", 3, 9, answer="yes"), swapped("a", "c", 4, 8, answer="yes")
-    assert verdict([put("a", 1, 2), first, second]) is Verdict.IMPOSSIBLE
+    assert verdict([put("a", 1, 2), first, second]) is HistoryVerdict.IMPOSSIBLE
     refused = swapped("a", "c", 4, 8, answer="no")
-    assert verdict([put("a", 1, 2), first, refused]) is Verdict.LINEARIZABLE
+    assert verdict([put("a", 1, 2), first, refused]) is HistoryVerdict.LINEARIZABLE
 
 
 def test_a_swap_that_was_refused_for_no_reason_is_refuted() -> None:
-    assert verdict([put("a", 1, 2), swapped("a", "b", 3, 4, answer="no")]) is Verdict.IMPOSSIBLE
+    assert verdict([put("a", 1, 2), swapped("a", "b", 3, 4, answer="no")]) is HistoryVerdict.IMPOSSIBLE
 
 
 def test_keys_are_judged_apart_and_one_refuted_key_is_enough() -> None:
     good = [put("a", 1, 2, key="x"), got("a", 3, 4, key="x")]
     bad = [put("a", 1, 2, key="y"), got("", 3, 4, key="y")]
-    assert verdict(good) is Verdict.LINEARIZABLE
-    assert verdict(good + bad) is Verdict.IMPOSSIBLE
+    assert verdict(good) is HistoryVerdict.LINEARIZABLE
+    assert verdict(good + bad) is HistoryVerdict.IMPOSSIBLE
 
 
 def test_without_steps_there_is_no_verdict() -> None:
     crowd = [put(str(number), 1, 100) for number in range(12)] + [got("nobody's", 1, 100)]
-    assert verdict(crowd, steps_max=1000) is Verdict.UNDECIDED
+    assert verdict(crowd, steps_max=1000) is HistoryVerdict.UNDECIDED
 
 
 def by_trying_all(history: list[Operation]) -> bool:
@@ -103,5 +108,5 @@ operations = st.one_of(
 @settings(max_examples=300, deadline=None)
 @given(st.lists(operations, max_size=5))
 def test_the_search_agrees_with_trying_every_order(history: list[Operation]) -> None:
-    expected = Verdict.LINEARIZABLE if by_trying_all(history) else Verdict.IMPOSSIBLE
+    expected = HistoryVerdict.LINEARIZABLE if by_trying_all(history) else HistoryVerdict.IMPOSSIBLE
     assert verdict(history) is expected

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from adsum.raft.progress import Mode, Progress
-from adsum.raft.settings import Settings
+from adsum.raft.progress import Progress, ProgressMode
+from adsum.raft.settings import RaftSettings
 
-SETTINGS = Settings(inflight_messages_max=2, inflight_bytes_max=100)
+SETTINGS = RaftSettings(inflight_messages_max=2, inflight_bytes_max=100)
 
 
 def replicating(match: int = 5) -> Progress:
@@ -17,7 +17,7 @@ def replicating(match: int = 5) -> Progress:
 
 def test_probing_sends_one_message_and_waits() -> None:
     progress = Progress(SETTINGS, 10)
-    assert (progress.mode, progress.can_send, progress.owes_append) == (Mode.PROBE, True, True)
+    assert (progress.mode, progress.can_send, progress.owes_append) == (ProgressMode.PROBE, True, True)
     progress.sent(12, 50, 0)
     assert not progress.can_send
     assert progress.next == 10
@@ -60,14 +60,14 @@ def test_a_message_without_entries_takes_no_room() -> None:
 def test_a_rejection_of_what_was_proven_since_is_stale() -> None:
     progress = replicating(match=5)
     assert not progress.rejected(4, 2)
-    assert progress.mode is Mode.REPLICATE
+    assert progress.mode is ProgressMode.REPLICATE
 
 
 def test_a_rejection_in_replication_goes_back_to_what_is_proven() -> None:
     progress = replicating(match=5)
     progress.sent(9, 10, 0)
     assert progress.rejected(9, 7)
-    assert (progress.mode, progress.next, progress.inflight_bytes) == (Mode.PROBE, 6, 0)
+    assert (progress.mode, progress.next, progress.inflight_bytes) == (ProgressMode.PROBE, 6, 0)
 
 
 def test_a_rejection_in_probing_goes_to_the_hint_but_not_behind_the_proof() -> None:

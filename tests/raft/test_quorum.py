@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from adsum.raft.quorum import Outcome, agreed, tally
+from adsum.raft.quorum import VoteOutcome, agreed, tally
 from adsum.raft.types import Configuration, MemberId
 from tests.raft.support import A, B, C, D, E
 
@@ -40,27 +40,27 @@ def test_a_joint_configuration_agrees_on_what_both_halves_do() -> None:
 def test_learners_count_for_nothing() -> None:
     configuration = Configuration(voters=(A, B, C), learners=(D, E))
     assert agreed(configuration, {A: 5, D: 5, E: 5}) == 0
-    assert tally(configuration, {A: True, D: True, E: True}) is Outcome.PENDING
+    assert tally(configuration, {A: True, D: True, E: True}) is VoteOutcome.PENDING
 
 
 @pytest.mark.parametrize(
     ("votes", "expected"),
     [
-        ({A: True}, Outcome.PENDING),
-        ({A: True, B: False}, Outcome.PENDING),
-        ({A: True, B: False, C: True}, Outcome.WON),
-        ({B: False, C: False}, Outcome.LOST),
+        ({A: True}, VoteOutcome.PENDING),
+        ({A: True, B: False}, VoteOutcome.PENDING),
+        ({A: True, B: False, C: True}, VoteOutcome.WON),
+        ({B: False, C: False}, VoteOutcome.LOST),
     ],
 )
-def test_an_election_among_three(votes: dict[MemberId, bool], expected: Outcome) -> None:
+def test_an_election_among_three(votes: dict[MemberId, bool], expected: VoteOutcome) -> None:
     assert tally(Configuration((A, B, C)), votes) is expected
 
 
 def test_a_joint_election_is_lost_with_one_half() -> None:
     joint = Configuration(voters=(A, B, C), voters_outgoing=(C, D, E))
-    assert tally(joint, {A: True, B: True}) is Outcome.PENDING
-    assert tally(joint, {A: True, B: True, D: False, E: False}) is Outcome.LOST
-    assert tally(joint, {A: True, B: True, C: True, D: True}) is Outcome.WON
+    assert tally(joint, {A: True, B: True}) is VoteOutcome.PENDING
+    assert tally(joint, {A: True, B: True, D: False, E: False}) is VoteOutcome.LOST
+    assert tally(joint, {A: True, B: True, C: True, D: True}) is VoteOutcome.WON
 
 
 def reached_by(configuration: Configuration, values: dict[MemberId, int], index: int) -> bool:
@@ -88,8 +88,10 @@ def test_an_outcome_is_pending_only_while_it_could_go_both_ways(
         for choice in product([True, False], repeat=len(missing))
     }
     now = tally(configuration, votes)
-    assert now in outcomes if now is not Outcome.PENDING else {Outcome.WON, Outcome.LOST} <= outcomes
-    if now is not Outcome.PENDING:
+    assert (
+        now in outcomes if now is not VoteOutcome.PENDING else {VoteOutcome.WON, VoteOutcome.LOST} <= outcomes
+    )
+    if now is not VoteOutcome.PENDING:
         assert outcomes == {now}
 
 
@@ -99,5 +101,7 @@ def test_two_winners_share_a_voter(voters: tuple[MemberId, ...], first: int, sec
         return {voter: True for position, voter in enumerate(voters) if bits >> position & 1}
 
     configuration = Configuration(voters)
-    won = [votes for votes in (chosen(first), chosen(second)) if tally(configuration, votes) is Outcome.WON]
+    won = [
+        votes for votes in (chosen(first), chosen(second)) if tally(configuration, votes) is VoteOutcome.WON
+    ]
     assert len(won) < 2 or any(voter in won[1] for voter in won[0])

@@ -15,11 +15,11 @@ from uuid import UUID
 import cbor2
 import trio
 
-from adsum.gossip.claims import Address
+from adsum.address import Address
 from adsum.net.gate import Security
 from adsum.net.keyring import Keyring, load
 from adsum.net.listening import bind_tcp
-from adsum.raft.settings import Settings
+from adsum.raft.settings import RaftSettings
 from adsum.raft.types import Entry, EntryKind
 from adsum.servers.directory import KnownServer
 from adsum.servers.server import ConsensusServer, open_server
@@ -36,7 +36,7 @@ WAIT_S = 20.0  # for what other tasks and threads do in their own time; only a f
 KEY = base64.b64encode(b"k" * 32).decode()
 
 # Ticks of 5 ms would make elections out of every hiccup of a loaded machine; these are quick enough.
-QUICK = Settings(heartbeat_ticks=1, election_ticks=4)
+QUICK = RaftSettings(heartbeat_ticks=1, election_ticks=4)
 
 
 class Words:

@@ -5,14 +5,14 @@ from dataclasses import replace
 import pytest
 
 from adsum.raft.types import MemberId
-from adsum.servers.bootstrap import Alive, Found, Standing, Wait, decide
+from adsum.servers.bootstrap import AliveServer, FoundNow, KeepWaiting, ServerStanding, decide
 
 NAMES = ("a", "b", "c")
-EMPTY = {name: Standing(MemberId(name, f"log-{name}"), "dc1", 3, "", True) for name in NAMES}
-ALIVE = [Alive(name, "dc1", 3) for name in NAMES]
+EMPTY = {name: ServerStanding(MemberId(name, f"log-{name}"), "dc1", 3, "", True) for name in NAMES}
+ALIVE = [AliveServer(name, "dc1", 3) for name in NAMES]
 
 
-def others(name: str) -> dict[str, Standing | None]:
+def others(name: str) -> dict[str, ServerStanding | None]:
     return {each: standing for each, standing in EMPTY.items() if each != name}
 
 
@@ -20,7 +20,7 @@ def test_all_who_are_empty_come_to_the_same_cluster_in_whatever_order_they_know_
     first, *rest = [
         decide(EMPTY[name], order, others(name)) for name in NAMES for order in (ALIVE, list(reversed(ALIVE)))
     ]
-    assert isinstance(first, Found)
+    assert isinstance(first, FoundNow)
     assert [str(member) for member in first.configuration.voters] == ["a/log-a", "b/log-b", "c/log-c"]
     assert rest == [first] * 5
 
@@ -29,15 +29,15 @@ def test_a_server_that_was_wiped_in_between_would_be_another_cluster() -> None:
     wiped = EMPTY | {"c": replace(EMPTY["c"], member=MemberId("c", "log-new"))}
     before = decide(EMPTY["a"], ALIVE, others("a"))
     after = decide(EMPTY["a"], ALIVE, {name: wiped[name] for name in "bc"})
-    assert isinstance(before, Found)
-    assert isinstance(after, Found)
+    assert isinstance(before, FoundNow)
+    assert isinstance(after, FoundNow)
     assert before.cluster_id != after.cluster_id
 
 
 def test_a_single_server_that_expects_one_asks_nobody() -> None:
     alone = replace(EMPTY["a"], expect=1)
-    assert isinstance(decide(alone, [Alive("a", "dc1", 1)], {}), Found)
-    assert isinstance(decide(alone, [], {}), Found)
+    assert isinstance(decide(alone, [AliveServer("a", "dc1", 1)], {}), FoundNow)
+    assert isinstance(decide(alone, [], {}), FoundNow)
 
 
 @pytest.mark.parametrize(
@@ -52,9 +52,11 @@ def test_a_single_server_that_expects_one_asks_nobody() -> None:
     ],
     ids=["silent", "has a cluster", "has a log", "expects others", "elsewhere", "somebody else"],
 )
-def test_one_answer_that_is_not_empty_and_equal_means_wait(answer: Standing | None, reason: str) -> None:
+def test_one_answer_that_is_not_empty_and_equal_means_wait(
+    answer: ServerStanding | None, reason: str
+) -> None:
     decision = decide(EMPTY["a"], ALIVE, others("a") | {"b": answer})
-    assert isinstance(decision, Wait)
+    assert isinstance(decision, KeepWaiting)
     assert decision.reason.startswith(reason)
 
 
@@ -62,16 +64,16 @@ def test_one_answer_that_is_not_empty_and_equal_means_wait(answer: Standing | No
     ("own", "alive", "reason"),
     [
         (EMPTY["a"], ALIVE[:2], "2 servers are alive in dc1, and 3 are expected"),
-        (EMPTY["a"], [*ALIVE, Alive("d", "dc1", 3)], "4 servers are alive in dc1, and 3 are expected"),
-        (EMPTY["a"], [*ALIVE[:2], Alive("c", "dc1", 0)], "server c has bootstrap_expect unset"),
-        (EMPTY["a"], [*ALIVE[:2], Alive("c", "dc2", 3)], "2 servers are alive in dc1"),
+        (EMPTY["a"], [*ALIVE, AliveServer("d", "dc1", 3)], "4 servers are alive in dc1, and 3 are expected"),
+        (EMPTY["a"], [*ALIVE[:2], AliveServer("c", "dc1", 0)], "server c has bootstrap_expect unset"),
+        (EMPTY["a"], [*ALIVE[:2], AliveServer("c", "dc2", 3)], "2 servers are alive in dc1"),
         (replace(EMPTY["a"], expect=0), ALIVE, "bootstrap_expect is not set"),
         (replace(EMPTY["a"], is_empty=False), ALIVE, "this server has a log already"),
         (replace(EMPTY["a"], cluster_id="xyz"), ALIVE, "this server has a log already"),
     ],
     ids=["too few", "too many", "no expect", "another datacenter", "own unset", "own log", "own cluster"],
 )
-def test_what_speaks_against_it_is_said(own: Standing, alive: list[Alive], reason: str) -> None:
+def test_what_speaks_against_it_is_said(own: ServerStanding, alive: list[AliveServer], reason: str) -> None:
     decision = decide(own, alive, others("a"))
-    assert isinstance(decision, Wait)
+    assert isinstance(decision, KeepWaiting)
     assert decision.reason.startswith(reason)

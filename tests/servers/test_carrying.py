@@ -11,7 +11,7 @@ import pytest
 from trio.testing import MockClock
 
 from adsum.net.calls import Declined, NotSent, Unanswered
-from adsum.raft.messages import SnapshotOffer, Stamp
+from adsum.raft.messages import MessageStamp, SnapshotOffer
 from adsum.raft.types import Configuration, MemberId, SnapshotMeta, Term
 from adsum.servers import carrying, wire
 from adsum.servers.carrying import BEGIN, PIECE, Carrier, CarryCounters, Receiver
@@ -22,7 +22,7 @@ from tests.servers.faults import Faults, FaultyFolder
 
 A, B = MemberId("a", "log-a"), MemberId("b", "log-b")
 META = SnapshotMeta(40, Term(3), Configuration(voters=(A, B)), 1_000, 1, 0)
-OFFER = SnapshotOffer(Stamp("cluster", 0), A, B, Term(5), 44, META)
+OFFER = SnapshotOffer(MessageStamp("cluster", 0), A, B, Term(5), 44, META)
 PIECES = 4
 CALLS = 1 + PIECES  # to begin, and each piece
 
@@ -253,7 +253,7 @@ async def test_b5_a_receiver_that_has_committed_as_much_meanwhile_takes_no_more_
 async def test_what_makes_no_sense_is_refused(body: bytes, tmp_path: Path) -> None:
     receiver = Ends(tmp_path).new_receiver()
     for answer in (receiver.begin, receiver.piece):
-        with pytest.raises(wire.Unreadable):
+        with pytest.raises(wire.UnreadableMessage):
             await answer(body)
 
 

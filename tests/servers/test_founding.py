@@ -4,12 +4,12 @@ from pathlib import Path
 
 import pytest
 
-from adsum.raft.messages import Heartbeat, Stamp
+from adsum.raft.messages import Heartbeat, MessageStamp
 from adsum.raft.types import BOOTSTRAP_INDEX, MemberId, Term
 from adsum.servers.founding import Founding, decoded, encoded, finish_founding
 from adsum.servers.settings import ServerSettings
 from adsum.storage.files import DiskFull, OsFolder
-from adsum.storage.opening import Opened, open_log
+from adsum.storage.opening import OpenedLog, open_log
 from adsum.storage.raft_log import RaftLog
 from tests.servers.support import SEGMENT_BYTES, Words
 
@@ -22,11 +22,11 @@ class Nobody:
         raise AssertionError("there is nobody to ask")
 
 
-def opened(folder: OsFolder) -> Opened:
+def opened(folder: OsFolder) -> OpenedLog:
     return open_log(folder, node="a", mint_log_id=lambda: "log", segment_bytes=SEGMENT_BYTES)
 
 
-def founding(found: Opened, settings: ServerSettings) -> Founding:
+def founding(found: OpenedLog, settings: ServerSettings) -> Founding:
     return Founding(found.log, found.restored, Words(), settings, Nobody(), list)
 
 
@@ -77,7 +77,7 @@ async def test_only_a_message_to_this_very_log_takes_a_server_in(tmp_path: Path)
     work = founding(found, NOT_ASKED)
 
     def message(target: MemberId, cluster_id: str) -> Heartbeat:
-        return Heartbeat(Stamp(cluster_id, 3), MemberId("b", "log-b"), target, Term(1), 0, 1)
+        return Heartbeat(MessageStamp(cluster_id, 3), MemberId("b", "log-b"), target, Term(1), 0, 1)
 
     work.hear(message(MemberId("a", "log"), "right"))
     work.hear(message(MemberId("a", "of a former life"), "wrong"))

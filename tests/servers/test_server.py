@@ -15,11 +15,11 @@ import pytest
 import trio
 import trustme
 
-from adsum.net.calls import CallError, Declined, Line, dial_for_calls
+from adsum.net.calls import CallConnection, CallError, Declined, dial_for_calls
 from adsum.net.gate import Gate, Security
-from adsum.net.introduction import Identity
+from adsum.net.introduction import PeerIdentity
 from adsum.net.tls import TlsSettings, tls
-from adsum.raft.messages import Heartbeat, Stamp
+from adsum.raft.messages import Heartbeat, MessageStamp
 from adsum.raft.types import MemberId, Term
 from adsum.servers.errors import NoLeader, OutcomeUnknown, StoreBroken
 from adsum.servers.settings import ServerSettings
@@ -293,11 +293,11 @@ class Liar:
     """Speaks the protocol, under any name."""
 
     def __init__(self, name: str, *, cluster_id: str = "", security: Security | None = None) -> None:
-        identity = Identity(UUID(name).bytes, cluster_id, 0)
+        identity = PeerIdentity(UUID(name).bytes, cluster_id, 0)
         self.gate = Gate(lambda: identity, security or Security(ring(), "dc1"))
 
-    def line(self, site: Site) -> Line:
-        return Line(dial_for_calls(self.gate, site.address), Random(1))
+    def line(self, site: Site) -> CallConnection:
+        return CallConnection(dial_for_calls(self.gate, site.address), Random(1))
 
 
 async def tell(site: Site, liar: Liar, *bodies: bytes) -> None:
@@ -313,7 +313,7 @@ async def tell(site: Site, liar: Liar, *bodies: bytes) -> None:
 
 
 def heartbeat(site: Site, source: str, *, cluster_id: str = "", version: int = 1) -> bytes:
-    stamp = Stamp(cluster_id or site.server.log.identity.cluster, 0, version)
+    stamp = MessageStamp(cluster_id or site.server.log.identity.cluster, 0, version)
     return Encoder().encode(Heartbeat(stamp, MemberId(source, "log"), site.server.me, Term(1_000), 0, 1))
 
 
@@ -383,7 +383,7 @@ async def test_a_proposal_that_makes_no_sense_is_declined(body: bytes, tmp_path:
         assert declined.value.code == "malformed"
 
 
-async def asked(line: Line, method: str, body: bytes = b"") -> bytes:
+async def asked(line: CallConnection, method: str, body: bytes = b"") -> bytes:
     async with trio.open_nursery() as nursery:
         nursery.start_soon(line.run)
         try:

@@ -11,11 +11,11 @@ import trio
 from adsum.raft.batch import Batch
 from adsum.raft.types import Entry, EntryKind, HardState, SnapshotMeta, Term, Ticket
 from adsum.servers.storing import Storing
-from adsum.servers.writer import Writer
+from adsum.servers.writer import LogWriter
 from adsum.storage.failures import StorageFailed
 from adsum.storage.files import DiskFull, OsFolder
 from adsum.storage.opening import open_log
-from adsum.storage.raft_log import Change, RaftLog
+from adsum.storage.raft_log import LogChange, RaftLog
 from tests.servers.support import SEGMENT_BYTES, Words
 
 
@@ -52,7 +52,7 @@ async def storing(path: Path) -> AsyncIterator[tuple[Storing, Driver]]:
     opened = open_log(OsFolder(path), node="a", mint_log_id=lambda: "log", segment_bytes=SEGMENT_BYTES)
     driver = Driver()
     made = Storing(opened.log, Words(), driver)
-    made.begin_with(Writer())
+    made.begin_with(LogWriter())
     yield made, driver
     made.close()
 
@@ -93,7 +93,7 @@ async def test_a_group_that_found_no_room_is_written_later_and_promised_only_the
     has_room = False
     append = RaftLog.append
 
-    def append_if_there_is_room(log: RaftLog, changes: Sequence[Change]) -> None:
+    def append_if_there_is_room(log: RaftLog, changes: Sequence[LogChange]) -> None:
         if not has_room:
             raise DiskFull("no space left")
         append(log, changes)
@@ -119,7 +119,7 @@ async def test_a_group_that_found_no_room_is_written_later_and_promised_only_the
 async def test_b21_a_group_that_failed_is_never_promised(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def fail(_log: RaftLog, _changes: Sequence[Change]) -> None:
+    def fail(_log: RaftLog, _changes: Sequence[LogChange]) -> None:
         raise StorageFailed("could not sync")
 
     monkeypatch.setattr(RaftLog, "append", fail)

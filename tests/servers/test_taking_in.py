@@ -1,8 +1,8 @@
 from __future__ import annotations
 
-from adsum.raft.changer import Change, Step, Verb
+from adsum.raft.changer import ChangeVerb, ConfigurationChange, Step
 from adsum.raft.types import Configuration, MemberId
-from adsum.servers.bootstrap import Standing
+from adsum.servers.bootstrap import ServerStanding
 from adsum.servers.taking_in import next_change
 
 A, B, C, D = (MemberId(name, "log") for name in "abcd")
@@ -10,8 +10,8 @@ C_WIPED = MemberId("c", "new")
 THREE = Configuration(voters=(A, B, C))
 
 
-def standing(member: MemberId) -> Standing:
-    return Standing(member, "dc1", 0, "", True)
+def standing(member: MemberId) -> ServerStanding:
+    return ServerStanding(member, "dc1", 0, "", True)
 
 
 def test_members_as_they_are_need_no_change() -> None:
@@ -19,20 +19,24 @@ def test_members_as_they_are_need_no_change() -> None:
 
 
 def test_a_newcomer_learns_first() -> None:
-    assert next_change(THREE, [standing(B), standing(D)], []) == Change((Step(Verb.LEARN, D),))
+    assert next_change(THREE, [standing(B), standing(D)], []) == ConfigurationChange(
+        (Step(ChangeVerb.LEARN, D),)
+    )
 
 
 def test_a_learner_votes_when_it_is_ripe_and_has_answered() -> None:
     learning = Configuration(voters=(A, B, C), learners=(D,))
     assert next_change(learning, [standing(D)], []) is None
     assert next_change(learning, [], [D]) is None
-    assert next_change(learning, [standing(D)], [D]) == Change((Step(Verb.VOTE, D),))
+    assert next_change(learning, [standing(D)], [D]) == ConfigurationChange((Step(ChangeVerb.VOTE, D),))
 
 
 def test_the_former_self_of_a_wiped_server_leaves_when_the_new_one_votes() -> None:
-    assert next_change(THREE, [standing(C_WIPED)], []) == Change((Step(Verb.LEARN, C_WIPED),))
+    assert next_change(THREE, [standing(C_WIPED)], []) == ConfigurationChange(
+        (Step(ChangeVerb.LEARN, C_WIPED),)
+    )
     learning = Configuration(voters=(A, B, C), learners=(C_WIPED,))
-    expected = Change((Step(Verb.VOTE, C_WIPED), Step(Verb.LEAVE, C)))
+    expected = ConfigurationChange((Step(ChangeVerb.VOTE, C_WIPED), Step(ChangeVerb.LEAVE, C)))
     assert next_change(learning, [standing(C_WIPED)], [C_WIPED]) == expected
 
 

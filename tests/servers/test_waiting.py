@@ -3,11 +3,11 @@ from __future__ import annotations
 import pytest
 
 from adsum.raft.errors import NotLeader, TooManyReads
-from adsum.raft.reads import Read
+from adsum.raft.reads import ConfirmedRead
 from adsum.raft.types import Entry, EntryKind, Position, Term
 from adsum.servers import waiting
 from adsum.servers.errors import NoLeader, OutcomeUnknown, Superseded
-from adsum.servers.waiting import Proposals, Reads
+from adsum.servers.waiting import Proposals, WaitingReads
 
 
 def entry(index: int, term: int) -> Entry:
@@ -45,12 +45,12 @@ def test_where_nobody_can_tell_nobody_does(how: str) -> None:
 
 
 def test_reads_that_come_together_are_one_question_and_wait_for_the_state_machine() -> None:
-    reads, asked, told = Reads(), list[int](), list[int | Exception]()
+    reads, asked, told = WaitingReads(), list[int](), list[int | Exception]()
     reads.add(told.append)
     reads.add(told.append)
     reads.ask(asked.append)
     assert len(asked) == 1
-    reads.confirmed(Read(asked[0], 7))
+    reads.confirmed(ConfirmedRead(asked[0], 7))
     reads.applied(6)
     assert told == []
     reads.applied(7)
@@ -59,11 +59,11 @@ def test_reads_that_come_together_are_one_question_and_wait_for_the_state_machin
 
 
 def test_with_leadership_go_the_reads_that_were_not_confirmed_and_no_others() -> None:
-    reads, asked = Reads(), list[int]()
+    reads, asked = WaitingReads(), list[int]()
     sure, unsure = list[int | Exception](), list[int | Exception]()
     reads.add(sure.append)
     reads.ask(asked.append)
-    reads.confirmed(Read(asked[0], 7))
+    reads.confirmed(ConfirmedRead(asked[0], 7))
     reads.add(unsure.append)
     reads.ask(asked.append)
     reads.lost()
@@ -73,7 +73,7 @@ def test_with_leadership_go_the_reads_that_were_not_confirmed_and_no_others() ->
 
 
 def test_what_the_core_refuses_it_refuses_all_that_gathered() -> None:
-    reads, told = Reads(), list[int | Exception]()
+    reads, told = WaitingReads(), list[int | Exception]()
 
     def refuse(_context: int) -> None:
         raise NotLeader("another one leads")
@@ -86,7 +86,7 @@ def test_what_the_core_refuses_it_refuses_all_that_gathered() -> None:
 
 def test_more_reads_than_the_api_has_connections_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(waiting, "READS_MAX", 2)
-    reads = Reads()
+    reads = WaitingReads()
     for _ in range(2):
         reads.add(lambda _outcome: None)
     with pytest.raises(TooManyReads):

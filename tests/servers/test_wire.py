@@ -16,18 +16,18 @@ from adsum.raft.messages import (
     Heartbeat,
     HeartbeatReply,
     Message,
+    MessageStamp,
     SnapshotOffer,
-    Stamp,
     TimeoutNow,
     VoteReply,
     VoteRequest,
 )
 from adsum.raft.types import Configuration, DedupKey, Entry, EntryKind, MemberId, SnapshotMeta, Term
 from adsum.servers import wire
-from adsum.servers.wire import Encoder, OtherVersion, Unreadable, decode, encode_entries
+from adsum.servers.wire import Encoder, OtherVersion, UnreadableMessage, decode, encode_entries
 
 A, B = MemberId("a", "log-a"), MemberId("b", "log-b")
-HEAD = (Stamp("cluster", 3), A, B, Term(7))
+HEAD = (MessageStamp("cluster", 3), A, B, Term(7))
 KEY = DedupKey("agent", 1, 2, 0)
 META = SnapshotMeta(9, Term(2), Configuration(voters=(A, B)), 1_000, 1, 3)
 
@@ -63,7 +63,7 @@ def test_a_message_arrives_as_it_was_sent(message: Message) -> None:
 def test_a_message_that_was_cut_is_unreadable(message: Message) -> None:
     encoded = Encoder().encode(message)
     for length in range(len(encoded)):
-        with pytest.raises(Unreadable):
+        with pytest.raises(UnreadableMessage):
             decode(encoded[:length])
 
 
@@ -73,13 +73,13 @@ def test_fields_of_another_type_never_reach_the_core(message: Message) -> None:
     for position in range(len(fields)):
         for wrong in WRONG:
             if type(wrong) is not type(fields[position]) or wrong in (-1, 1 << 63):
-                with pytest.raises(Unreadable):
+                with pytest.raises(UnreadableMessage):
                     decode(cbor2.dumps([*fields[:position], wrong, *fields[position + 1 :]]))
 
 
 @given(st.binary(max_size=200))
 def test_garbage_is_unreadable_and_never_a_crash(garbage: bytes) -> None:
-    with pytest.raises(Unreadable):
+    with pytest.raises(UnreadableMessage):
         decode(garbage)
 
 
@@ -87,12 +87,12 @@ def test_garbage_is_unreadable_and_never_a_crash(garbage: bytes) -> None:
 def test_a_damaged_block_of_entries_is_read_or_refused_and_never_a_crash(position: int, byte: int) -> None:
     block = bytearray(encode_entries([entry(2, b"some data", KEY), MEMBERSHIP]))
     block[position % len(block)] = byte
-    with suppress(Unreadable):
+    with suppress(UnreadableMessage):
         assert all(isinstance(each, Entry) for each in wire.decode_entries(bytes(block)))
 
 
 def test_another_version_is_told_from_garbage() -> None:
-    encoded = Encoder().encode(Heartbeat(Stamp("cluster", 0, 2), A, B, Term(1), 0, 1))
+    encoded = Encoder().encode(Heartbeat(MessageStamp("cluster", 0, 2), A, B, Term(1), 0, 1))
     with pytest.raises(OtherVersion, match="version 2; this is 1"):
         decode(encoded)
 
@@ -110,11 +110,11 @@ def test_another_version_is_told_from_garbage() -> None:
 )
 def test_a_membership_that_cannot_be_is_refused_at_the_door(membership: object) -> None:
     data = cbor2.dumps(membership)
-    with pytest.raises(Unreadable):
+    with pytest.raises(UnreadableMessage):
         wire.decode_entries(encode_entries([Entry(2, Term(7), EntryKind.CONFIGURATION, 50, 1, None, data)]))
     meta = cbor2.dumps([9, 2, data, 1_000, 1, 3])
     fields = cbor2.loads(Encoder().encode(MESSAGES[-1]))
-    with pytest.raises(Unreadable):
+    with pytest.raises(UnreadableMessage):
         decode(cbor2.dumps([*fields[:-1], meta]))
 
 
@@ -123,7 +123,7 @@ def test_an_offer_without_numbers_is_refused_at_the_door(position: int) -> None:
     numbers: list[object] = [9, 2, encode_configuration(META.configuration), 1_000, 1, 3]
     numbers[position] = "a word"
     fields = cbor2.loads(Encoder().encode(MESSAGES[-1]))
-    with pytest.raises(Unreadable):
+    with pytest.raises(UnreadableMessage):
         decode(cbor2.dumps([*fields[:-1], cbor2.dumps(numbers)]))
 
 

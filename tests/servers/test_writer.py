@@ -6,11 +6,11 @@ from functools import partial
 import pytest
 import trio
 
-from adsum.servers.writer import Writer
+from adsum.servers.writer import LogWriter
 
 
 async def test_jobs_run_one_after_the_other_in_a_thread_of_their_own() -> None:
-    writer, threads, order = Writer(), set[str](), list[int]()
+    writer, threads, order = LogWriter(), set[str](), list[int]()
 
     def job(number: int) -> int:
         threads.add(threading.current_thread().name)
@@ -24,7 +24,7 @@ async def test_jobs_run_one_after_the_other_in_a_thread_of_their_own() -> None:
 
 
 async def test_what_a_job_raises_is_raised_on_the_loop() -> None:
-    writer = Writer()
+    writer = LogWriter()
 
     def fail() -> None:
         raise ZeroDivisionError
@@ -36,7 +36,7 @@ async def test_what_a_job_raises_is_raised_on_the_loop() -> None:
 
 
 async def test_closing_waits_for_what_was_asked_before() -> None:
-    writer, done = Writer(), list[str]()
+    writer, done = LogWriter(), list[str]()
     go_on = threading.Event()
     writer.do(go_on.wait, lambda _outcome: None)
     writer.do(lambda: done.append("last"), lambda _outcome: None)

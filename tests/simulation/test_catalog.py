@@ -10,18 +10,18 @@ import sys
 import pytest
 
 from adsum.gossip.effects import Effect, MemberChanged
-from adsum.gossip.order import Status
+from adsum.gossip.order import MemberStatus
 from adsum.now import MINUTE, SECOND
 from adsum.testing.catalog_world import CatalogWorld
 from adsum.testing.network import Conditions
-from adsum.testing.simulate_catalog import Plan, Scenario, simulate
+from adsum.testing.simulate_catalog import CatalogPlan, CatalogScenario, simulate
 
 AGENTS = 40
 LOSSY = Conditions(loss=0.05)
 
 
 def test_while_checks_flip_copies_are_never_far_behind_and_soon_equal() -> None:
-    figures = simulate(Plan(AGENTS, duration_ns=20 * SECOND))
+    figures = simulate(CatalogPlan(AGENTS, duration_ns=20 * SECOND))
     assert figures.flips == 400
     assert figures.unseen == 0
     assert figures.p50_s <= 0.7
@@ -34,20 +34,20 @@ def test_while_checks_flip_copies_are_never_far_behind_and_soon_equal() -> None:
 
 
 def test_after_an_hour_apart_all_copies_are_equal_within_ten_seconds() -> None:
-    figures = simulate(Plan(AGENTS, Scenario.PARTITION))
+    figures = simulate(CatalogPlan(AGENTS, CatalogScenario.PARTITION))
     assert figures.equal_after_s is not None
     assert figures.equal_after_s <= 10
     assert figures.carried == 0, "what was missed comes in exchanges, not as a flood"
 
 
 def test_the_loss_of_a_rack_writes_nothing_and_changes_no_copy() -> None:
-    figures = simulate(Plan(AGENTS, Scenario.RACK_LOSS))
+    figures = simulate(CatalogPlan(AGENTS, CatalogScenario.RACK_LOSS))
     assert (figures.writes, figures.changes, figures.carried) == (0, 0, 0)
     assert figures.equal_after_s == 0
 
 
 def test_an_agent_that_starts_again_has_everything_within_seconds_and_everybody_has_its() -> None:
-    figures = simulate(Plan(AGENTS, Scenario.RESTART))
+    figures = simulate(CatalogPlan(AGENTS, CatalogScenario.RESTART))
     assert figures.equal_after_s is not None
     assert figures.equal_after_s <= 5
 
@@ -95,10 +95,10 @@ def test_a_dead_members_records_wait_for_it_and_a_departed_members_are_gone() ->
         assert world.shorts[4] not in owners
 
 
-@pytest.mark.parametrize("scenario", [Scenario.FLIPS, Scenario.RESTART])
-def test_agents_with_memories_of_their_own_do_the_very_same(scenario: Scenario) -> None:
+@pytest.mark.parametrize("scenario", [CatalogScenario.FLIPS, CatalogScenario.RESTART])
+def test_agents_with_memories_of_their_own_do_the_very_same(scenario: CatalogScenario) -> None:
     """Sharing states is how a thousand fit into a simulation; it must not decide anything."""
-    plan = Plan(25, scenario, duration_ns=8 * SECOND)
+    plan = CatalogPlan(25, scenario, duration_ns=8 * SECOND)
     assert simulate(plan) == simulate(plan, are_states_shared=False)
 
 
@@ -124,7 +124,7 @@ def test_a_storm_of_flips_does_not_starve_the_news_that_a_member_is_dead() -> No
     def see(time_ns: int, observer: int, effect: Effect) -> None:
         match effect:
             case MemberChanged(member, _, after) if member.node_id == dead and after is not None:
-                if after.status is Status.FAILED:
+                if after.status is MemberStatus.FAILED:
                     told_ns.setdefault(observer, time_ns)
 
     world.watchers.append(see)

@@ -6,30 +6,30 @@ from dataclasses import replace
 
 from adsum.agent.commands import DeregisterService, RegisterService
 from adsum.agent.saved_catalog import COPY, KEPT_NS, decode, encode
-from adsum.catalog.definitions import ServiceDefinition, Status
+from adsum.catalog.definitions import CheckStatus, ServiceDefinition
 from adsum.catalog.model import SERF_HEALTH
 from adsum.gossip.commands import ForceLeave, Join, Leave
 from adsum.now import MILLISECOND, MINUTE, SECOND
 from adsum.process.joining import read_peers
-from adsum.testing.cluster import Cluster
+from adsum.testing.cluster import AgentCluster
 from adsum.testing.network import Conditions
 from adsum.testing.samples import HTTP_CHECK, WEB
 
 
-def formed(members: int, *, seed: int = 1) -> Cluster:
-    cluster = Cluster(members, seed=seed, conditions=Conditions(loss=0.02))
+def formed(members: int, *, seed: int = 1) -> AgentCluster:
+    cluster = AgentCluster(members, seed=seed, conditions=Conditions(loss=0.02))
     cluster.join_all()
     cluster.run_for(15 * SECOND)
     return cluster
 
 
-def health(cluster: Cluster, seen_by: int, index: int) -> Status | None:
+def health(cluster: AgentCluster, seen_by: int, index: int) -> CheckStatus | None:
     host = cluster.agent(seen_by).composite.view.node(cluster.hosts[index].profile.name)
     check = host.checks.get(SERF_HEALTH) if host is not None else None
     return check.value.status if check is not None else None
 
 
-def healths(cluster: Cluster, index: int) -> set[Status | None]:
+def healths(cluster: AgentCluster, index: int) -> set[CheckStatus | None]:
     """As all others that run see it."""
     others = (host.index for host in cluster.hosts if host.is_up and host.index != index)
     return {health(cluster, other, index) for other in others}
@@ -47,13 +47,13 @@ def test_a_dead_agent_turns_critical_everywhere_and_comes_back_by_its_peers_file
     cluster.run_for(6 * SECOND)
     cluster.kill(7)
     cluster.run_for(5 * SECOND)
-    assert healths(cluster, 7) == {Status.CRITICAL}
+    assert healths(cluster, 7) == {CheckStatus.CRITICAL}
     peers = read_peers(cluster.rejoin(7))
     assert len(peers) == 19
     cluster.start(7)
     cluster.command(7, Join(tuple(peers[:3])))
     cluster.run_for(3 * SECOND)
-    assert healths(cluster, 7) == {Status.PASSING}
+    assert healths(cluster, 7) == {CheckStatus.PASSING}
     assert cluster.agent(7).replies == {1: None}
 
 
@@ -67,7 +67,7 @@ def test_one_that_leaves_is_gone_everywhere_and_forgets_its_peers() -> None:
 
 
 def test_a_join_that_nobody_answers_is_refused_with_the_reason() -> None:
-    cluster = Cluster(2)
+    cluster = AgentCluster(2)
     cluster.start(0)
     request = cluster.give(0, Join((cluster.hosts[1].address,)))
     cluster.run_for(40 * SECOND)
@@ -92,12 +92,12 @@ def test_an_agent_that_is_cut_off_goes_on_showing_what_it_knew() -> None:
     cluster = formed(10)
     cluster.network.partition([0])
     cluster.run_for(MINUTE)
-    assert {health(cluster, 0, index) for index in range(1, 10)} == {Status.PASSING}
-    assert health(cluster, 1, 0) is Status.CRITICAL
+    assert {health(cluster, 0, index) for index in range(1, 10)} == {CheckStatus.PASSING}
+    assert health(cluster, 1, 0) is CheckStatus.CRITICAL
     cluster.network.heal()
     cluster.run_for(MINUTE)
     assert cluster.is_one_view()
-    assert healths(cluster, 0) == {Status.PASSING}
+    assert healths(cluster, 0) == {CheckStatus.PASSING}
 
 
 def test_registrations_are_made_while_the_roll_is_called() -> None:
@@ -119,7 +119,7 @@ def test_one_seed_is_one_run() -> None:
 # What agents tell each other of their services.
 
 
-def statuses(cluster: Cluster, service: str) -> set[tuple[tuple[str, Status], ...]]:
+def statuses(cluster: AgentCluster, service: str) -> set[tuple[tuple[str, CheckStatus], ...]]:
     """Instances of it with their status, as each agent that runs answers."""
     return {
         tuple(
@@ -135,12 +135,12 @@ def test_a_service_is_known_to_all_and_a_flip_of_its_check_too() -> None:
     cluster = formed(20)
     cluster.give(3, RegisterService(WEB))
     cluster.run_for(3 * SECOND)
-    assert statuses(cluster, "web") == {(("m0003", Status.CRITICAL),)}
+    assert statuses(cluster, "web") == {(("m0003", CheckStatus.CRITICAL),)}
     cluster.run_for(12 * SECOND)
-    assert statuses(cluster, "web") == {(("m0003", Status.PASSING),)}
-    cluster.outcomes[3, "service:web1"] = lambda: (Status.WARNING, "slow")
+    assert statuses(cluster, "web") == {(("m0003", CheckStatus.PASSING),)}
+    cluster.outcomes[3, "service:web1"] = lambda: (CheckStatus.WARNING, "slow")
     cluster.run_for(15 * SECOND)
-    assert statuses(cluster, "web") == {(("m0003", Status.WARNING),)}
+    assert statuses(cluster, "web") == {(("m0003", CheckStatus.WARNING),)}
     (instance,) = cluster.agent(7).composite.view.instances("web")
     assert [row.value.output for row in instance.checks] == ["slow"]
 
@@ -153,7 +153,7 @@ def test_an_agent_that_joins_later_is_told_all() -> None:
     cluster.start(4)
     cluster.command(4, Join((cluster.hosts[0].address,)))
     cluster.run_for(3 * SECOND)
-    assert statuses(cluster, "web") == {(("m0000", Status.PASSING),)}
+    assert statuses(cluster, "web") == {(("m0000", CheckStatus.PASSING),)}
 
 
 def test_a_deregistered_service_is_gone_everywhere_and_stays_gone() -> None:
@@ -173,11 +173,11 @@ def test_instances_of_a_dead_agent_turn_critical_and_come_back_with_it() -> None
     cluster.run_for(15 * SECOND)
     cluster.kill(2)
     cluster.run_for(5 * SECOND)
-    assert statuses(cluster, "web") == {(("m0002", Status.CRITICAL),)}
+    assert statuses(cluster, "web") == {(("m0002", CheckStatus.CRITICAL),)}
     cluster.start(2)
     cluster.command(2, Join((cluster.hosts[0].address,)))
     cluster.run_for(15 * SECOND)
-    assert statuses(cluster, "web") == {(("m0002", Status.PASSING),)}
+    assert statuses(cluster, "web") == {(("m0002", CheckStatus.PASSING),)}
 
 
 def test_after_restarts_all_show_what_the_owner_shows_whatever_order_it_loads_its_services_in() -> None:
@@ -193,7 +193,7 @@ def test_after_restarts_all_show_what_the_owner_shows_whatever_order_it_loads_it
         cluster.command(2, Join((cluster.hosts[0].address,)))
         cluster.run_for(15 * SECOND)
         assert shown_of(cluster, 0, 2) == shown_of(cluster, 1, 2) == shown_of(cluster, 2, 2)
-    assert shown_of(cluster, 0, 2) == {(f"web{number}", Status.PASSING) for number in (0, 2, 3)}
+    assert shown_of(cluster, 0, 2) == {(f"web{number}", CheckStatus.PASSING) for number in (0, 2, 3)}
 
 
 def named(service_id: str) -> ServiceDefinition:
@@ -201,7 +201,7 @@ def named(service_id: str) -> ServiceDefinition:
     return replace(WEB, service_id=service_id, checks=checks)
 
 
-def shown_of(cluster: Cluster, seen_by: int, index: int) -> set[tuple[str, Status]]:
+def shown_of(cluster: AgentCluster, seen_by: int, index: int) -> set[tuple[str, CheckStatus]]:
     """The services of a host by their ids, with their status."""
     name = cluster.hosts[index].profile.name
     instances = cluster.agent(seen_by).composite.view.instances("web")
@@ -218,11 +218,11 @@ def test_a_restarted_agent_answers_with_its_saved_copy_and_says_that_it_is_stale
     cluster.kill(4)
     cluster.network.partition([4])
     cluster.start(4)
-    assert cluster.agent(4).roll.staleness(cluster.now) == "saved copy"
+    assert cluster.agent(4).cluster.staleness(cluster.now) == "saved copy"
     shown = {host.name for host in cluster.agent(4).composite.view.nodes()}
     assert shown == {host.profile.name for host in cluster.hosts}
     (instance,) = cluster.agent(4).composite.view.instances("web")
-    assert instance.status is Status.PASSING
+    assert instance.status is CheckStatus.PASSING
 
 
 def test_the_saved_copy_gives_way_to_what_others_know() -> None:
@@ -238,7 +238,7 @@ def test_the_saved_copy_gives_way_to_what_others_know() -> None:
     cluster.command(4, Join((cluster.hosts[2].address,)))
     cluster.run_for(5 * SECOND)
     agent = cluster.agent(4)
-    assert agent.roll.staleness(cluster.now) == ""
+    assert agent.cluster.staleness(cluster.now) == ""
     assert agent.composite.view.instances("web") == ()
     assert agent.composite.view.node(cluster.hosts[1].profile.name) is None
     assert len(list(agent.composite.view.nodes())) == 4
@@ -253,19 +253,19 @@ def test_one_that_had_failed_stays_hidden_after_a_restart_and_after_the_roll_tel
     cluster.kill(2)
     cluster.network.partition([2])
     cluster.start(2)
-    hidden = (("m0001", Status.CRITICAL),)
+    hidden = (("m0001", CheckStatus.CRITICAL),)
     assert statuses(cluster, "web") == {hidden}
-    assert (health(cluster, 2, 0), health(cluster, 2, 1)) == (Status.PASSING, Status.CRITICAL)
+    assert (health(cluster, 2, 0), health(cluster, 2, 1)) == (CheckStatus.PASSING, CheckStatus.CRITICAL)
     cluster.network.heal()
     cluster.command(2, Join((cluster.hosts[0].address,)))
     cluster.run_for(10 * SECOND)
-    assert cluster.agent(2).roll.staleness(cluster.now) == ""
+    assert cluster.agent(2).cluster.staleness(cluster.now) == ""
     assert statuses(cluster, "web") == {hidden}
-    root = cluster.agent(0).roll.sharing.replication.root
-    assert cluster.agent(2).roll.sharing.replication.root == root
+    root = cluster.agent(0).cluster.sharing.replication.root
+    assert cluster.agent(2).cluster.sharing.replication.root == root
 
 
-def alone_with_its_copy(cluster: Cluster, index: int) -> None:
+def alone_with_its_copy(cluster: AgentCluster, index: int) -> None:
     cluster.run_for(70 * SECOND)
     cluster.kill(index)
     cluster.network.partition([index])
@@ -294,7 +294,7 @@ def test_one_of_the_saved_copy_that_is_forced_to_leave_is_gone_and_stays_so() ->
         view = cluster.agent(2).composite.view
         assert [host.name for host in view.nodes()] == ["m0000", "m0002"]
         assert view.instances("web") == ()
-        assert cluster.agent(2).roll.staleness(cluster.now) == "saved copy"
+        assert cluster.agent(2).cluster.staleness(cluster.now) == "saved copy"
         cluster.run_for(SECOND)
         cluster.kill(2)
         cluster.start(2)
@@ -317,4 +317,4 @@ def test_one_whose_peers_are_all_gone_shows_them_for_three_days_and_no_longer() 
     assert len(list(cluster.agent(2).composite.view.nodes())) == 3
     cluster.run_for(20 * SECOND)
     assert len(list(cluster.agent(2).composite.view.nodes())) == 1
-    assert cluster.agent(2).roll.staleness(cluster.now) == ""
+    assert cluster.agent(2).cluster.staleness(cluster.now) == ""

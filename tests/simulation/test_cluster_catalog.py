@@ -9,24 +9,24 @@ import pytest
 from adsum.agent.cluster_state import NOBODY_TO_ASK
 from adsum.agent.commands import ConfirmCatalog, DeregisterService, OverrideTags, RegisterService
 from adsum.catalog.replication.confirming import NOT_COMPARED
-from adsum.effects import Cause, Refusal
+from adsum.effects import Refusal, RefusalCause
 from adsum.gossip.commands import Join
 from adsum.now import MILLISECOND, MINUTE, SECOND
-from adsum.testing.cluster import Cluster
+from adsum.testing.cluster import AgentCluster
 from adsum.testing.network import Conditions
 from adsum.testing.samples import WEB
 
 PUSHED_LATER = 20 * MILLISECOND  # in which an owner has published, and few have heard of it
 
 
-def formed(members: int, *, seed: int, loss: float) -> Cluster:
-    cluster = Cluster(members, seed=seed, conditions=Conditions(loss=loss))
+def formed(members: int, *, seed: int, loss: float) -> AgentCluster:
+    cluster = AgentCluster(members, seed=seed, conditions=Conditions(loss=loss))
     cluster.join_all()
     cluster.run_for(20 * SECOND)
     return cluster
 
 
-def tags_seen(cluster: Cluster, seen_by: int, service: str = "web") -> set[tuple[str, ...]]:
+def tags_seen(cluster: AgentCluster, seen_by: int, service: str = "web") -> set[tuple[str, ...]]:
     instances = cluster.agent(seen_by).composite.view.instances(service)
     return {instance.service.value.tags for instance in instances}
 
@@ -59,7 +59,7 @@ def test_a_confirmation_ends_within_two_seconds_whatever_happens_meanwhile() -> 
         cluster.run_for(300 * MILLISECOND)
     cluster.run_for(3 * SECOND)
     refusals = [cluster.agent(index).replies[request] for index, request, _ in requests]
-    assert set(refusals) <= {None, Refusal(Cause.FAILED, NOT_COMPARED)}
+    assert set(refusals) <= {None, Refusal(RefusalCause.FAILED, NOT_COMPARED)}
     assert refusals.count(None) > 30
 
 
@@ -71,14 +71,14 @@ def test_who_is_cut_off_from_everybody_proves_nothing() -> None:
     cluster.run_for(3 * SECOND)
     refusal = cluster.agent(0).replies[request]
     assert refusal in (
-        Refusal(Cause.FAILED, NOT_COMPARED),
-        Refusal(Cause.FAILED, NOBODY_TO_ASK.format("isolated")),
+        Refusal(RefusalCause.FAILED, NOT_COMPARED),
+        Refusal(RefusalCause.FAILED, NOBODY_TO_ASK.format("isolated")),
     )
-    assert cluster.agent(0).roll.behind_ns(cluster.now) >= 30 * SECOND
+    assert cluster.agent(0).cluster.behind_ns(cluster.now) >= 30 * SECOND
     cluster.network.heal()
     cluster.run_for(MINUTE)
-    assert cluster.agent(0).roll.behind_ns(cluster.now) <= 3 * SECOND
-    assert cluster.agent(0).roll.staleness(cluster.now) == ""
+    assert cluster.agent(0).cluster.behind_ns(cluster.now) <= 3 * SECOND
+    assert cluster.agent(0).cluster.staleness(cluster.now) == ""
 
 
 def test_tags_that_another_set_are_everywhere_and_outlive_the_owner_s_restart() -> None:
@@ -105,7 +105,7 @@ def test_tags_are_not_set_where_the_owner_did_not_allow_it() -> None:
     cluster.run_for(2 * SECOND)
     refusal = cluster.agent(1).replies[request]
     assert refusal is not None
-    assert refusal.cause is Cause.INVALID
+    assert refusal.cause is RefusalCause.INVALID
     assert tags_seen(cluster, 0) == {()}
 
 

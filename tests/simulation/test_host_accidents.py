@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from adsum.clocks import Clocks
-from adsum.gossip.claim_merger import Hearsay
+from adsum.gossip.claim_merger import ClaimMerger
 from adsum.gossip.claims import Alive
 from adsum.gossip.members import Member
 from adsum.gossip.rivals import Rivals
@@ -42,7 +42,7 @@ def test_it_is_found_when_the_corpse_of_a_reborn_host_has_its_name_for_good(
         is_new_here = now.monotonic_ns - holder.known_since_ns <= 30_000_000_000
         gives_way = is_new_here and told.standing.generation < holder.standing.generation
         if gives_way:
-            self.commons.roster.remember_reaped(holder, holder.standing)
+            self.shared.roster.remember_reaped(holder, holder.standing)
         return gives_way or not holder.standing.is_present
 
     monkeypatch.setattr(Rivals, "_beats", beats)
@@ -52,12 +52,12 @@ def test_it_is_found_when_the_corpse_of_a_reborn_host_has_its_name_for_good(
 def test_it_is_found_when_the_old_life_of_a_renamed_host_keeps_its_name(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    accept = Hearsay.accept
+    accept = ClaimMerger.accept
 
-    def accept_or_keep(self: Hearsay, now: Now, member: Member, told: Alive, source: Source) -> None:
+    def accept_or_keep(self: ClaimMerger, now: Now, member: Member, told: Alive, source: Source) -> None:
         accept(self, now, member, told, source._replace(is_member=False))
 
-    monkeypatch.setattr(Hearsay, "accept", accept_or_keep)
+    monkeypatch.setattr(ClaimMerger, "accept", accept_or_keep)
     assert is_found(Accident.NAMES)
 
 

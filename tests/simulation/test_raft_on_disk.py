@@ -12,17 +12,17 @@ from random import Random
 import pytest
 
 from adsum.now import MILLISECOND
-from adsum.raft.changer import Change, Step, Verb
-from adsum.raft.errors import NotLeader, Refused, TooMuchUncommitted, Transferring
+from adsum.raft.changer import ChangeVerb, ConfigurationChange, Step
+from adsum.raft.errors import NotLeader, RaftRefused, TooMuchUncommitted, Transferring
 from adsum.raft.types import Configuration, MemberId
 from adsum.testing import raft_swarm
-from adsum.testing.block_cluster import BlockCluster, NoRoom
+from adsum.testing.block_cluster import BlockCluster, ServerDiskFull
 from adsum.testing.block_store import PIECE_BYTES
 from adsum.testing.checkers import check_witness
-from adsum.testing.linearizability import Verdict, verdict
+from adsum.testing.linearizability import HistoryVerdict, verdict
 from adsum.testing.raft_clients import Clients
-from adsum.testing.raft_cluster import Host, seconds
-from adsum.testing.raft_machine import Call
+from adsum.testing.raft_cluster import ServerHost, seconds
+from adsum.testing.raft_machine import ClientCall
 
 SEEDS = range(12)
 
@@ -49,11 +49,11 @@ class Story:
             name = self.random.choice(names)
             disk.rot(name, self.random.choice(list(disk.used_bits(name))))
 
-    def leader(self) -> Host:
+    def leader(self) -> ServerHost:
         assert self.cluster.run_until(lambda: bool(self.cluster.leaders()), within_ns=seconds(20))
         return self.cluster.leaders()[0]
 
-    def become(self, change: Change, is_so: list[MemberId]) -> None:
+    def become(self, change: ConfigurationChange, is_so: list[MemberId]) -> None:
         """Asked again until the voters are these, as an operator would."""
         for _ in range(100):
             configuration = self.leader().server.core.replica.configuration
@@ -63,18 +63,18 @@ class Story:
             self.cluster.run_for(200 * MILLISECOND)
         raise AssertionError(f"the voters never became {is_so}")
 
-    def ask(self, host: Host, change: Change) -> None:
+    def ask(self, host: ServerHost, change: ConfigurationChange) -> None:
         def propose() -> None:
             try:
                 host.server.core.propose_conf(change)
-            except Refused as refused:
+            except RaftRefused as refused:
                 self.cluster.told("refused", refused)
 
         self.cluster.act(host, propose)
 
     def write(self, key: str, value: str) -> None:
         leader = self.leader()
-        data = Call("set", key, value).encoded()
+        data = ClientCall("set", key, value).encoded()
         self.cluster.act(leader, lambda: self.cluster.propose(leader, data))
         assert self.cluster.run_until(lambda: leader.server.machine.get(key) == value, within_ns=seconds(5))
 
@@ -83,7 +83,9 @@ class Story:
         self.clients.is_done = True
         self.cluster.run_for(seconds(4))
         leader = self.leader()
-        self.cluster.act(leader, lambda: leader.server.core.propose(Call("set", "end", "here").encoded()))
+        self.cluster.act(
+            leader, lambda: leader.server.core.propose(ClientCall("set", "end", "here").encoded())
+        )
 
         def has_settled() -> bool:
             members = leader.server.core.replica.configuration.members()
@@ -92,7 +94,7 @@ class Story:
 
         assert self.cluster.run_until(has_settled, within_ns=seconds(20))
         happened = check_witness(self.clients.history, self.cluster.invariants.log)
-        assert verdict(happened) is not Verdict.IMPOSSIBLE
+        assert verdict(happened) is not HistoryVerdict.IMPOSSIBLE
         assert any(operation.answer is not None for operation in self.clients.history)
 
 
@@ -116,8 +118,10 @@ def test_b6_b22_a_voter_whose_disk_rotted_comes_back_as_learner_and_nothing_ackn
     others = [me for me in story.voters if me != victim]
     if victim in cluster.lost:
         stranger = next(me for me in cluster.hosts if me.node == victim.node and me != victim)
-        story.become(Change((Step(Verb.LEAVE, victim), Step(Verb.LEARN, stranger))), others)
-        story.become(Change((Step(Verb.VOTE, stranger),)), [*others, stranger])
+        story.become(
+            ConfigurationChange((Step(ChangeVerb.LEAVE, victim), Step(ChangeVerb.LEARN, stranger))), others
+        )
+        story.become(ConfigurationChange((Step(ChangeVerb.VOTE, stranger),)), [*others, stranger])
         cluster.crash(random.choice(others))  # from now on a quorum needs the one who forgot
     story.ends_well()
 
@@ -216,9 +220,9 @@ def is_refused(story: Story) -> bool:
     host = story.leader()
     with suppress(TooMuchUncommitted, Transferring, NotLeader):
         try:
-            call = Call("set", "k", "y" * 200)
+            call = ClientCall("set", "k", "y" * 200)
             story.cluster.act(host, lambda: story.cluster.propose(host, call.encoded()))
-        except NoRoom:
+        except ServerDiskFull:
             return True
     return False
 

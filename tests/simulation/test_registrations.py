@@ -16,7 +16,7 @@ from random import Random
 import pytest
 
 from adsum.agent.commands import Command, DeregisterService, RegisterService
-from adsum.catalog.definitions import Status
+from adsum.catalog.definitions import CheckStatus
 from adsum.now import MILLISECOND, SECOND
 from adsum.testing.samples import HTTP_CHECK, SETTINGS, WEB
 from adsum.testing.world import World
@@ -132,7 +132,7 @@ def digest_of_one_life() -> str:
     life = Life(7)
     flips = Random(7)
     for service_id in SERVICE_IDS:
-        life.world.outcomes[f"service:{service_id}"] = lambda: (flips.choice(list(Status)), "")
+        life.world.outcomes[f"service:{service_id}"] = lambda: (flips.choice(list(CheckStatus)), "")
     for _ in range(STEPS):
         life.step()
         life.world.run_for(SECOND)

@@ -21,8 +21,8 @@ from adsum.raft.types import (
     Term,
 )
 from adsum.storage.files import Folder
-from adsum.storage.opening import Opened, open_log
-from adsum.storage.raft_log import Change, RaftLog
+from adsum.storage.opening import OpenedLog, open_log
+from adsum.storage.raft_log import LogChange, RaftLog
 from adsum.storage.segment import SnapshotRef
 from adsum.testing.block_disk import BlockDisk
 
@@ -48,7 +48,7 @@ def minting() -> Callable[[], str]:
     return lambda: f"log-{next(numbers)}"
 
 
-def opened(folder: Folder, *, segment_bytes: int = SEGMENT_BYTES, minted: str = "log-1") -> Opened:
+def opened(folder: Folder, *, segment_bytes: int = SEGMENT_BYTES, minted: str = "log-1") -> OpenedLog:
     return open_log(folder, node=NODE, mint_log_id=lambda: minted, segment_bytes=segment_bytes)
 
 
@@ -71,13 +71,13 @@ class Model:
     snapshot_index: int = 0
     kept: list[Entry] = field(default_factory=list)
 
-    def after(self, *changes: Change) -> Model:
+    def after(self, *changes: LogChange) -> Model:
         model = Model(self.hard_state, self.snapshot_index, list(self.kept))
         for change in changes:
             model._take(change)
         return model
 
-    def parts_of(self, change: Change) -> list[Model]:
+    def parts_of(self, change: LogChange) -> list[Model]:
         """What may be left of a change too large for one write: some of its entries, under its promises."""
         promised = change.hard_state and replace(change.hard_state, commit=self.hard_state.commit)
         parts = (change.entries[:length] for length in range(len(change.entries)))
@@ -86,7 +86,7 @@ class Model:
     def compacted(self, index: int) -> Model:
         return Model(self.hard_state, index, list(self.kept))
 
-    def _take(self, change: Change) -> None:
+    def _take(self, change: LogChange) -> None:
         if change.install is not None:
             self.snapshot_index, self.kept = change.install.index, []
         if change.truncate_from is not None:

@@ -16,8 +16,8 @@ from adsum.storage.files import (
     read_whole,
     write_whole,
 )
-from adsum.storage.raft_log import Change
-from adsum.storage.recovery import Verdict
+from adsum.storage.raft_log import LogChange
+from adsum.storage.recovery import LogVerdict
 from adsum.storage.segment import SEGMENT_HEADER_BYTES
 from adsum.storage.segment_files import segment_name
 from tests.storage.raft_logs import entries, new_disk, opened, state
@@ -91,7 +91,7 @@ def test_files_are_the_owners_alone(tmp_path: Path) -> None:
 def test_file_surgery_on_a_real_log_is_found(tmp_path: Path, damage: str) -> None:
     folder = OsFolder(tmp_path / "raft")
     log = opened(folder).log
-    log.append([Change(entries=entries(1, 5), hard_state=state(1, commit=2))])
+    log.append([LogChange(entries=entries(1, 5), hard_state=state(1, commit=2))])
     log.close()
     path = tmp_path / "raft" / segment_name(1)
     content = bytearray(path.read_bytes())
@@ -103,7 +103,7 @@ def test_file_surgery_on_a_real_log_is_found(tmp_path: Path, damage: str) -> Non
         content[:100] = bytes(100)
     path.write_bytes(content)
     found = opened(folder, minted="log-2")
-    assert found.verdict is Verdict.CORRUPT
+    assert found.verdict is LogVerdict.CORRUPT
     assert found.log.identity.log == "log-2"
     found.log.close()
     folder.close()

@@ -16,7 +16,7 @@ from adsum.storage.quorum_recovery import (
     encode,
     recover_quorum,
 )
-from adsum.storage.raft_log import Change
+from adsum.storage.raft_log import LogChange
 from adsum.testing.block_disk import BlockDisk, PowerLost
 from tests.storage.raft_logs import ME, entries, new_disk, opened, state
 
@@ -25,7 +25,7 @@ def survivor() -> tuple[BlockDisk, QuorumRecovery]:
     disk = new_disk()
     log = opened(disk).log
     log.join("cluster", 0)
-    log.append([Change(entries=entries(1, 4, term=3), hard_state=state(7, commit=2))])
+    log.append([LogChange(entries=entries(1, 4, term=3), hard_state=state(7, commit=2))])
     return disk, describe(log)
 
 
@@ -50,7 +50,7 @@ def test_b25_it_is_not_applied_twice() -> None:
     disk, recovery = survivor()
     write_whole(disk, FILE, encode(recovery))
     recover_quorum(disk, opened(disk))
-    opened(disk).log.append([Change(entries=entries(6, 6, term=8), hard_state=state(8, commit=5))])
+    opened(disk).log.append([LogChange(entries=entries(6, 6, term=8), hard_state=state(8, commit=5))])
     write_whole(disk, FILE, encode(recovery))
     with pytest.raises(QuorumRecoveryRefused, match=r"epoch is 1 here and 0 in the file.*last_index is 6"):
         recover_quorum(disk, opened(disk))

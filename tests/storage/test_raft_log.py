@@ -9,8 +9,8 @@ from adsum.raft.types import DedupKey, HardState, MemberId, Restored, Term
 from adsum.storage.failures import StorageFailed
 from adsum.storage.files import DiskFull, OsFolder
 from adsum.storage.opening import ForeignLog, open_log
-from adsum.storage.raft_log import Change, RaftLog
-from adsum.storage.recovery import Verdict
+from adsum.storage.raft_log import LogChange, RaftLog
+from adsum.storage.recovery import LogVerdict
 from adsum.storage.segment_files import BALLAST
 from adsum.testing.block_disk import PowerLost
 from tests.storage.raft_logs import (
@@ -32,20 +32,20 @@ VOTE = MemberId("another node", "its log")
 def test_a_new_log_is_empty_and_its_id_is_kept() -> None:
     disk = new_disk()
     first = open_log(disk, node=NODE, mint_log_id=minting(), segment_bytes=SEGMENT_BYTES)
-    assert (first.verdict, first.restored, first.log.identity.log) == (Verdict.NEW, Restored(), "log-1")
+    assert (first.verdict, first.restored, first.log.identity.log) == (LogVerdict.NEW, Restored(), "log-1")
     disk.lose_power()
     again = open_log(disk, node=NODE, mint_log_id=lambda: "another", segment_bytes=SEGMENT_BYTES)
-    assert (again.verdict, again.restored, again.log.identity.log) == (Verdict.CLEAN, Restored(), "log-1")
+    assert (again.verdict, again.restored, again.log.identity.log) == (LogVerdict.CLEAN, Restored(), "log-1")
 
 
 def test_what_was_appended_is_there_after_the_power_was_lost() -> None:
     disk = new_disk()
     key = DedupKey("accepting agent", 7, 11, 3)
     written = [entry(1, data=b"x" * 300, dedup=key), entry(2, data=bytes(2000)), entry(3, term=2)]
-    opened(disk).log.append([Change(entries=written, hard_state=HardState(Term(2), VOTE, 1))])
+    opened(disk).log.append([LogChange(entries=written, hard_state=HardState(Term(2), VOTE, 1))])
     disk.lose_power()
     found = opened(disk)
-    assert found.verdict is Verdict.CLEAN
+    assert found.verdict is LogVerdict.CLEAN
     assert found.restored.entries == tuple(written)
     assert found.restored.hard_state == HardState(Term(2), VOTE, 1)
     assert list(found.log.entries(1, 3)) == written
@@ -53,7 +53,7 @@ def test_what_was_appended_is_there_after_the_power_was_lost() -> None:
 
 def test_b6_a_vote_is_on_disk_when_append_returns() -> None:
     disk = new_disk()
-    opened(disk).log.append([Change(hard_state=HardState(Term(5), VOTE, 0))])
+    opened(disk).log.append([LogChange(hard_state=HardState(Term(5), VOTE, 0))])
     disk.lose_power()
     assert opened(disk).restored.hard_state == HardState(Term(5), VOTE, 0)
 
@@ -62,18 +62,18 @@ def test_one_append_is_one_write_and_one_sync_however_many_changes_gathered() ->
     disk = new_disk()
     log = opened(disk, segment_bytes=1 << 16).log
     before = disk.operations
-    log.append([Change(entries=entries(first, first + 9), hard_state=state(1)) for first in (1, 11, 21)])
+    log.append([LogChange(entries=entries(first, first + 9), hard_state=state(1)) for first in (1, 11, 21)])
     assert disk.operations - before == 2
 
 
 def test_a_commit_index_alone_costs_nothing_and_rides_with_the_next_batch() -> None:
     disk = new_disk()
     log = opened(disk).log
-    log.append([Change(entries=entries(1, 3), hard_state=state(1))])
+    log.append([LogChange(entries=entries(1, 3), hard_state=state(1))])
     before = disk.operations
-    log.append([Change(hard_state=state(1, commit=2))])
+    log.append([LogChange(hard_state=state(1, commit=2))])
     assert disk.operations == before
-    log.append([Change(entries=entries(4, 4))])
+    log.append([LogChange(entries=entries(4, 4))])
     disk.lose_power()
     assert opened(disk).restored.hard_state == state(1, commit=2)
 
@@ -81,8 +81,8 @@ def test_a_commit_index_alone_costs_nothing_and_rides_with_the_next_batch() -> N
 def test_an_orderly_close_keeps_the_commit_index() -> None:
     disk = new_disk()
     log = opened(disk).log
-    log.append([Change(entries=entries(1, 3), hard_state=state(1))])
-    log.append([Change(hard_state=state(1, commit=3))])
+    log.append([LogChange(entries=entries(1, 3), hard_state=state(1))])
+    log.append([LogChange(hard_state=state(1, commit=3))])
     log.close()
     disk.lose_power()
     assert opened(disk).restored.hard_state == state(1, commit=3)
@@ -91,8 +91,8 @@ def test_an_orderly_close_keeps_the_commit_index() -> None:
 def test_a_truncated_suffix_is_replaced_and_never_comes_back() -> None:
     disk = new_disk()
     log = opened(disk).log
-    log.append([Change(entries=entries(1, 6))])
-    log.append([Change(truncate_from=4, entries=entries(4, 5, term=2), hard_state=state(2))])
+    log.append([LogChange(entries=entries(1, 6))])
+    log.append([LogChange(truncate_from=4, entries=entries(4, 5, term=2), hard_state=state(2))])
     disk.lose_power()
     found = opened(disk)
     assert found.restored.entries == (*entries(1, 3), *entries(4, 5, term=2))
@@ -102,8 +102,8 @@ def test_a_truncated_suffix_is_replaced_and_never_comes_back() -> None:
 def test_of_two_entries_with_one_index_in_one_write_the_later_one_stands() -> None:
     disk = new_disk()
     log = opened(disk).log
-    replaced = Change(truncate_from=2, entries=entries(2, 2, term=3), hard_state=state(3))
-    log.append([Change(entries=entries(1, 4)), replaced])
+    replaced = LogChange(truncate_from=2, entries=entries(2, 2, term=3), hard_state=state(3))
+    log.append([LogChange(entries=entries(1, 4)), replaced])
     assert list(log.entries(1, 2)) == [*entries(1, 1), *entries(2, 2, term=3)]
     disk.lose_power()
     assert opened(disk).restored.entries == (*entries(1, 1), *entries(2, 2, term=3))
@@ -113,7 +113,7 @@ def test_a_change_larger_than_a_segment_is_written_in_parts_and_its_commit_last(
     disk = new_disk()
     log = opened(disk).log
     many = entries(1, 40, size=700)
-    log.append([Change(entries=many, hard_state=HardState(Term(1), VOTE, 40))])
+    log.append([LogChange(entries=many, hard_state=HardState(Term(1), VOTE, 40))])
     disk.lose_power()
     found = opened(disk)
     assert found.restored == Restored(HardState(Term(1), VOTE, 40), entries=tuple(many))
@@ -123,9 +123,9 @@ def test_a_change_larger_than_a_segment_is_written_in_parts_and_its_commit_last(
 def test_an_installed_snapshot_replaces_the_whole_log() -> None:
     disk = new_disk()
     log = opened(disk).log
-    log.append([Change(entries=entries(1, 9))])
+    log.append([LogChange(entries=entries(1, 9))])
     ref = snapshot(log, 500, term=3)
-    log.append([Change(install=ref, entries=entries(501, 502, term=3), hard_state=state(3, commit=500))])
+    log.append([LogChange(install=ref, entries=entries(501, 502, term=3), hard_state=state(3, commit=500))])
     disk.lose_power()
     found = opened(disk)
     assert (found.restored.snapshot.index, found.restored.snapshot.term) == (500, 3)
@@ -137,7 +137,9 @@ def test_compaction_gives_segments_back_and_keeps_what_was_asked_for() -> None:
     disk = new_disk()
     log = opened(disk).log
     for first in range(1, 200, 10):
-        log.append([Change(entries=entries(first, first + 9, size=100), hard_state=state(1, commit=first))])
+        log.append(
+            [LogChange(entries=entries(first, first + 9, size=100), hard_state=state(1, commit=first))]
+        )
         log.prepare_next()
     before = [name for name in disk.names() if name.endswith(".segment")]
     ref = snapshot(log, 180)
@@ -147,7 +149,7 @@ def test_compaction_gives_segments_back_and_keeps_what_was_asked_for() -> None:
     assert 100 < log.first_index <= 171
     disk.lose_power()
     found = opened(disk)
-    assert found.verdict is Verdict.CLEAN
+    assert found.verdict is LogVerdict.CLEAN
     assert found.restored.snapshot.index == 180
     assert found.restored.entries == tuple(entries(found.log.first_index, 200, size=100))
 
@@ -156,7 +158,7 @@ def test_a_segment_that_is_used_again_shows_nothing_of_its_former_life() -> None
     disk = new_disk()
     log = opened(disk).log
     for first in range(1, 400, 10):
-        log.append([Change(entries=entries(first, first + 9, size=50), hard_state=state(1, commit=first))])
+        log.append([LogChange(entries=entries(first, first + 9, size=50), hard_state=state(1, commit=first))])
         if first % 50 == 1:
             log.compact(snapshot(log, first), first + 1)
         log.prepare_next()
@@ -170,20 +172,20 @@ def test_b21_a_failed_sync_is_never_tried_again() -> None:
     log = opened(disk).log
     disk.faults.failing_syncs = True
     with pytest.raises(StorageFailed, match="input/output error"):
-        log.append([Change(entries=entries(1, 1))])
+        log.append([LogChange(entries=entries(1, 1))])
     disk.faults.failing_syncs = False
     with pytest.raises(AssertionError, match="after a failed sync"):
-        log.append([Change(entries=entries(1, 1))])
+        log.append([LogChange(entries=entries(1, 1))])
 
 
 def test_b21_what_a_failed_sync_left_readable_is_written_again_before_it_is_believed() -> None:
     for seed in range(20):
         disk = new_disk(seed)
         log = opened(disk).log
-        log.append([Change(entries=entries(1, 2))])
+        log.append([LogChange(entries=entries(1, 2))])
         disk.faults.failing_syncs = True
         with pytest.raises(StorageFailed):
-            log.append([Change(entries=entries(3, 4, size=600))])
+            log.append([LogChange(entries=entries(3, 4, size=600))])
         disk.faults.failing_syncs = False
         disk.kill()
         found = opened(disk)  # the page cache still holds the batch
@@ -196,22 +198,22 @@ def test_the_next_segment_is_ready_before_it_is_needed_and_a_full_disk_is_met_th
     disk = new_disk()
     log = opened(disk).log
     disk.faults.capacity_bytes = 0
-    log.append([Change(entries=entries(1, 3, size=1000))])
-    log.append([Change(entries=entries(4, 6, size=1000))])  # the spare is used up
+    log.append([LogChange(entries=entries(1, 3, size=1000))])
+    log.append([LogChange(entries=entries(4, 6, size=1000))])  # the spare is used up
     assert log.needs_preparing
     log.prepare_next()
     assert log.is_full
     assert list(log.entries(1, 6)) == entries(1, 6, size=1000)
-    log.append([Change(hard_state=HardState(Term(2), VOTE, 6))])  # there is still room for a vote
+    log.append([LogChange(hard_state=HardState(Term(2), VOTE, 6))])  # there is still room for a vote
 
 
 def test_on_a_full_disk_nothing_of_a_refused_change_is_written_and_it_may_be_tried_again() -> None:
     disk = new_disk()
     log = opened(disk).log
     disk.faults.capacity_bytes = 0
-    log.append([Change(entries=entries(1, 3, size=1000))])
-    log.append([Change(entries=entries(4, 6, size=1000))])
-    refused = Change(entries=entries(7, 9, size=1000))
+    log.append([LogChange(entries=entries(1, 3, size=1000))])
+    log.append([LogChange(entries=entries(4, 6, size=1000))])
+    refused = LogChange(entries=entries(7, 9, size=1000))
     with pytest.raises(DiskFull):
         log.append([refused])
     assert log.last_index == 6
@@ -224,8 +226,8 @@ def test_on_a_full_disk_nothing_of_a_refused_change_is_written_and_it_may_be_tri
 def test_the_ballast_makes_room_for_a_snapshot_and_comes_back_when_there_is_room() -> None:
     disk = new_disk()
     log = opened(disk).log
-    log.append([Change(entries=entries(1, 3, size=1000))])
-    log.append([Change(entries=entries(4, 6, size=1000))])
+    log.append([LogChange(entries=entries(1, 3, size=1000))])
+    log.append([LogChange(entries=entries(4, 6, size=1000))])
     disk.faults.capacity_bytes = sum(disk.bits(name) // 8 for name in disk.names())
     with pytest.raises(DiskFull):
         snapshot(log, 5)
@@ -241,7 +243,7 @@ def test_the_ballast_makes_room_for_a_snapshot_and_comes_back_when_there_is_room
 
 def test_a_log_of_another_node_is_refused_untouched() -> None:
     disk = new_disk()
-    opened(disk).log.append([Change(entries=entries(1, 1))])
+    opened(disk).log.append([LogChange(entries=entries(1, 1))])
     with pytest.raises(ForeignLog, match="belongs to node"):
         open_log(disk, node="someone else", mint_log_id=minting(), segment_bytes=SEGMENT_BYTES)
     assert opened(disk).restored.entries == tuple(entries(1, 1))
@@ -250,7 +252,7 @@ def test_a_log_of_another_node_is_refused_untouched() -> None:
 def test_the_cluster_and_its_epoch_are_remembered() -> None:
     disk = new_disk()
     log = opened(disk).log
-    log.append([Change(entries=entries(1, 1))])
+    log.append([LogChange(entries=entries(1, 1))])
     log.join("cluster", 0)
     log.join("cluster", 1)
     disk.lose_power()
@@ -260,20 +262,20 @@ def test_the_cluster_and_its_epoch_are_remembered() -> None:
         log.join("another cluster", 1)
 
 
-def scripted() -> list[tuple[str, Change | int]]:
+def scripted() -> list[tuple[str, LogChange | int]]:
     """A life in short: elections, appends small and large, a divergence, two compactions, a snapshot."""
     return [
-        ("append", Change(hard_state=state(1, vote=VOTE))),
-        ("append", Change(entries=entries(1, 2), hard_state=state(1))),
-        ("append", Change(entries=entries(3, 8, size=500), hard_state=state(1, commit=2))),
-        ("append", Change(truncate_from=6, entries=entries(6, 7, term=2), hard_state=state(2, commit=5))),
+        ("append", LogChange(hard_state=state(1, vote=VOTE))),
+        ("append", LogChange(entries=entries(1, 2), hard_state=state(1))),
+        ("append", LogChange(entries=entries(3, 8, size=500), hard_state=state(1, commit=2))),
+        ("append", LogChange(truncate_from=6, entries=entries(6, 7, term=2), hard_state=state(2, commit=5))),
         ("compact", 5),
-        ("append", Change(entries=entries(8, 15, term=2, size=900), hard_state=state(2, commit=7))),
-        ("append", Change(entries=entries(16, 17, term=3), hard_state=state(3, commit=15, vote=VOTE))),
+        ("append", LogChange(entries=entries(8, 15, term=2, size=900), hard_state=state(2, commit=7))),
+        ("append", LogChange(entries=entries(16, 17, term=3), hard_state=state(3, commit=15, vote=VOTE))),
         ("compact", 15),
-        ("append", Change(entries=[entry(18, 3, bytes(3000))], hard_state=state(3, commit=17))),
+        ("append", LogChange(entries=[entry(18, 3, bytes(3000))], hard_state=state(3, commit=17))),
         ("install", 60),
-        ("append", Change(entries=entries(61, 63, term=4), hard_state=state(4, commit=61))),
+        ("append", LogChange(entries=entries(61, 63, term=4), hard_state=state(4, commit=61))),
     ]
 
 
@@ -288,7 +290,7 @@ class Life:
     def run(self) -> None:
         log = opened(self.disk).log
         for verb, what in scripted():
-            if isinstance(what, Change):
+            if isinstance(what, LogChange):
                 self._append(log, what)
             elif verb == "compact":
                 term = next(found.term for found in self.acknowledged.kept if found.index == what)
@@ -296,12 +298,12 @@ class Life:
                 self.on_its_way = [self.acknowledged.compacted(what)]
                 log.compact(ref, what - 2)
             else:
-                self._append(log, Change(install=snapshot(log, what, 4), hard_state=state(4, commit=what)))
+                self._append(log, LogChange(install=snapshot(log, what, 4), hard_state=state(4, commit=what)))
             self.acknowledged = self.on_its_way[-1]
             log.prepare_next()
         log.close()
 
-    def _append(self, log: RaftLog, change: Change) -> None:
+    def _append(self, log: RaftLog, change: LogChange) -> None:
         self.on_its_way = [*self.acknowledged.parts_of(change), self.acknowledged.after(change)]
         log.append([change])
 
@@ -324,7 +326,7 @@ def test_b17_b18_b22_the_power_is_lost_at_every_write_and_sync_and_nothing_ackno
                 life.run()
             life.disk.lose_power()
             found = opened(life.disk, minted="never")
-            assert found.verdict is not Verdict.CORRUPT, (point, seed, found.findings)
+            assert found.verdict is not LogVerdict.CORRUPT, (point, seed, found.findings)
             assert life.explains(found.restored), (point, seed, found.restored)
 
 
@@ -344,7 +346,7 @@ def test_a_process_killed_at_every_point_leaves_what_the_next_one_may_believe() 
                 believed = None
             life.disk.lose_power()
             found = opened(life.disk, minted="never")
-            assert found.verdict is not Verdict.CORRUPT, (point, later, found.findings)
+            assert found.verdict is not LogVerdict.CORRUPT, (point, later, found.findings)
             assert life.explains(found.restored), (point, later)
             assert believed in (None, found.restored)
 
@@ -356,7 +358,7 @@ def test_the_same_life_on_a_real_disk(tmp_path: Path) -> None:
     with pytest.raises(StorageFailed, match="in use by another process"):
         OsFolder(tmp_path / "raft")
     found = opened(folder)
-    assert found.verdict is Verdict.CLEAN
+    assert found.verdict is LogVerdict.CLEAN
     assert life.acknowledged.explains(found.restored)
     found.log.close()
     folder.close()

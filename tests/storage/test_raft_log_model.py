@@ -12,9 +12,9 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 from adsum.raft.types import DedupKey, Entry, HardState, MemberId, Term
 from adsum.storage.failures import StorageFailed
 from adsum.storage.files import DiskFull
-from adsum.storage.opening import Opened
-from adsum.storage.raft_log import Change
-from adsum.storage.recovery import Verdict
+from adsum.storage.opening import OpenedLog
+from adsum.storage.raft_log import LogChange
+from adsum.storage.recovery import LogVerdict
 from adsum.testing.block_disk import BlockDisk, PowerLost
 from tests.storage.raft_logs import Model, entry, opened, snapshot
 
@@ -45,7 +45,7 @@ class LogAgainstModel(RuleBasedStateMachine):
     ) -> None:
         self.term += new_term
         added = self.made(self.last + 1, what)
-        self.change(Change(entries=added, hard_state=self.state(vote, commit, self.last + len(added))))
+        self.change(LogChange(entries=added, hard_state=self.state(vote, commit, self.last + len(added))))
 
     @rule(cut=st.integers(1, 9), what=several, vote=votes)
     def truncate(self, cut: int, what: list[tuple[bytes, DedupKey | None]], vote: MemberId | None) -> None:
@@ -53,22 +53,24 @@ class LogAgainstModel(RuleBasedStateMachine):
         self.term += 1
         added = self.made(first, what)
         hard_state = self.state(vote, 0, first)
-        self.change(Change(truncate_from=first, entries=added, hard_state=hard_state))
+        self.change(LogChange(truncate_from=first, entries=added, hard_state=hard_state))
 
     @rule(commit=st.integers(0, 9))
     def move_commit(self, commit: int) -> None:
         vote = self.model.hard_state.vote
-        self.change(Change(hard_state=self.state(vote, commit, self.last, term=self.model.hard_state.term)))
+        self.change(
+            LogChange(hard_state=self.state(vote, commit, self.last, term=self.model.hard_state.term))
+        )
 
     @rule(further=st.integers(1, 50), what=several)
     def install(self, further: int, what: list[tuple[bytes, DedupKey | None]]) -> None:
         index = self.last + further
         term = max(self.term, self.model.hard_state.term)
 
-        def install() -> Change:
+        def install() -> LogChange:
             ref = snapshot(self.opened.log, index, term)
             hard_state = HardState(Term(term), None, index)
-            return Change(install=ref, entries=self.made(index + 1, what), hard_state=hard_state)
+            return LogChange(install=ref, entries=self.made(index + 1, what), hard_state=hard_state)
 
         self.change(install)
 
@@ -144,7 +146,7 @@ class LogAgainstModel(RuleBasedStateMachine):
         known = self.model.hard_state.commit
         return HardState(Term(term or self.term), vote, max(known, min(known + commit, last)))
 
-    def change(self, change: Change | Callable[[], Change]) -> None:
+    def change(self, change: LogChange | Callable[[], LogChange]) -> None:
         """What was on its way when an accident came may be there or not; nothing else may have moved."""
         may_be = [self.model]
 
@@ -177,13 +179,13 @@ class LogAgainstModel(RuleBasedStateMachine):
         self.disk.faults.crash_before = None
         self.disk.faults.capacity_bytes = None
         found = self.open()
-        assert found.verdict is not Verdict.CORRUPT, found.findings
+        assert found.verdict is not LogVerdict.CORRUPT, found.findings
         fitting = [model for model in may_be if model.explains(found.restored, but_commit=True)]
         assert fitting, found.restored
-        self.model = fitting[0].after(Change(hard_state=found.restored.hard_state))
+        self.model = fitting[0].after(LogChange(hard_state=found.restored.hard_state))
         self.term = max(self.term, self.model.hard_state.term)
 
-    def open(self) -> Opened:
+    def open(self) -> OpenedLog:
         self.opened = opened(self.disk)
         return self.opened
 

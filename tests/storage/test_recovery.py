@@ -8,9 +8,9 @@ import pytest
 
 from adsum.raft.types import HardState, MemberId, Term
 from adsum.storage.files import SECTOR_BYTES
-from adsum.storage.opening import DOUBT, Opened, vouch
-from adsum.storage.raft_log import Change
-from adsum.storage.recovery import Verdict
+from adsum.storage.opening import DOUBT, OpenedLog, vouch
+from adsum.storage.raft_log import LogChange
+from adsum.storage.recovery import LogVerdict
 from adsum.storage.segment import SEGMENT_HEADER_BYTES
 from adsum.storage.segment_files import SPARE, segment_name
 from adsum.testing.block_disk import BlockDisk, PowerLost
@@ -24,14 +24,14 @@ def small_log() -> tuple[BlockDisk, Model]:
     disk, model = new_disk(), Model()
     log = opened(disk).log
     for change in (
-        Change(entries=entries(1, 5), hard_state=state(1, vote=VOTE)),
-        Change(truncate_from=4, entries=entries(4, 6, term=2, size=400), hard_state=state(2, commit=3)),
-        Change(entries=[entry(7, 2, bytes(1500))], hard_state=state(2, commit=6)),
+        LogChange(entries=entries(1, 5), hard_state=state(1, vote=VOTE)),
+        LogChange(truncate_from=4, entries=entries(4, 6, term=2, size=400), hard_state=state(2, commit=3)),
+        LogChange(entries=[entry(7, 2, bytes(1500))], hard_state=state(2, commit=6)),
     ):
         log.append([change])
         model = model.after(change)
     log.compact(snapshot(log, 3), 2)
-    change = Change(entries=[entry(8, 2, bytes(1200))], hard_state=HardState(Term(3), VOTE, 6))
+    change = LogChange(entries=[entry(8, 2, bytes(1200))], hard_state=HardState(Term(3), VOTE, 6))
     log.append([change])
     log.close()
     return disk, model.compacted(3).after(change)
@@ -41,9 +41,9 @@ def names_of(disk: BlockDisk) -> list[str]:
     return [name for name in disk.names() if name.endswith((".segment", ".snapshot"))]
 
 
-def is_true_or_said(found: Opened, model: Model) -> bool:
+def is_true_or_said(found: OpenedLog, model: Model) -> bool:
     """Everything is there, or it is said that something is not and nobody here may vote."""
-    if found.verdict is not Verdict.CORRUPT:
+    if found.verdict is not LogVerdict.CORRUPT:
         return model.explains(found.restored)
     is_stranger = found.log.identity.log == "log-2"
     return is_stranger and found.restored.hard_state.vote is None and bool(found.doubt)
@@ -58,7 +58,7 @@ def test_every_flipped_bit_is_recovered_or_reported_and_never_forgets_in_silence
             copy.rot(name, bit)
             found = opened(copy, minted="log-2")
             assert is_true_or_said(found, model), (name, bit, found)
-            reported += found.verdict is Verdict.CORRUPT
+            reported += found.verdict is LogVerdict.CORRUPT
             total += 1
     assert reported > total / 2  # the rest hit padding, where nothing is
 
@@ -74,29 +74,29 @@ def test_every_lost_or_unreadable_sector_is_recovered_or_reported() -> None:
 
 def test_a_flipped_bit_in_the_last_batch_is_not_taken_for_a_torn_write() -> None:
     disk = new_disk()
-    opened(disk).log.append([Change(entries=entries(1, 3), hard_state=state(1))])
+    opened(disk).log.append([LogChange(entries=entries(1, 3), hard_state=state(1))])
     disk.rot(segment_name(1), (SEGMENT_HEADER_BYTES + 90) * 8)
     found = opened(disk, minted="log-2")
-    assert found.verdict is Verdict.CORRUPT
+    assert found.verdict is LogVerdict.CORRUPT
     assert "no sector of it is missing" in found.findings[0]
 
 
 def test_a_batch_that_lacks_a_sector_is_torn_and_taken_away() -> None:
     disk = new_disk()
     log = opened(disk, segment_bytes=1 << 16).log
-    log.append([Change(entries=entries(1, 3), hard_state=state(1))])
+    log.append([LogChange(entries=entries(1, 3), hard_state=state(1))])
     disk.faults.crash_before = 1  # written, not synced
     with pytest.raises(PowerLost):
-        log.append([Change(entries=entries(4, 40, size=300))])
+        log.append([LogChange(entries=entries(4, 40, size=300))])
     disk.lose_power()
     found = opened(disk, segment_bytes=1 << 16)
-    assert found.verdict is Verdict.TORN
+    assert found.verdict is LogVerdict.TORN
     assert "never finished" in found.findings[0]
     assert found.restored.entries == tuple(entries(1, 3))
-    found.log.append([Change(entries=entries(4, 4, term=2), hard_state=state(2))])
+    found.log.append([LogChange(entries=entries(4, 4, term=2), hard_state=state(2))])
     disk.lose_power()
     again = opened(disk, segment_bytes=1 << 16)
-    assert again.verdict is Verdict.CLEAN  # of the torn batch, which was larger, nothing is left behind it
+    assert again.verdict is LogVerdict.CLEAN  # of the torn batch, which was larger, nothing is left behind it
     assert again.restored.entries[3:] == tuple(entries(4, 4, term=2))
 
 
@@ -104,7 +104,7 @@ def test_what_lies_behind_a_torn_batch_was_not_torn() -> None:
     """A part of an acknowledged batch that went astray leaves a hole, and itself behind the hole."""
     disk = new_disk()
     log = opened(disk, segment_bytes=1 << 16).log
-    log.append([Change(entries=entries(1, 9, size=300), hard_state=state(1))])
+    log.append([LogChange(entries=entries(1, 9, size=300), hard_state=state(1))])
     file = disk.open(segment_name(1))
     astray = file.read(SEGMENT_HEADER_BYTES + SECTOR_BYTES, SECTOR_BYTES)
     file.write(SEGMENT_HEADER_BYTES + SECTOR_BYTES, bytes(SECTOR_BYTES))
@@ -113,8 +113,8 @@ def test_what_lies_behind_a_torn_batch_was_not_torn() -> None:
     hole = disk.copy(Random(0))
     file.write(SEGMENT_HEADER_BYTES + 40 * SECTOR_BYTES, astray)
     file.sync()
-    assert opened(hole, segment_bytes=1 << 16).verdict is Verdict.TORN
-    assert opened(disk, segment_bytes=1 << 16, minted="log-2").verdict is Verdict.CORRUPT
+    assert opened(hole, segment_bytes=1 << 16).verdict is LogVerdict.TORN
+    assert opened(disk, segment_bytes=1 << 16, minted="log-2").verdict is LogVerdict.CORRUPT
 
 
 def test_a_spare_that_is_not_zeros_is_not_used() -> None:
@@ -123,11 +123,11 @@ def test_a_spare_that_is_not_zeros_is_not_used() -> None:
     file = disk.open(SPARE)
     file.write(8000, b"astray")
     file.sync()
-    log.append([Change(entries=entries(1, 3, size=1000), hard_state=state(1))])
+    log.append([LogChange(entries=entries(1, 3, size=1000), hard_state=state(1))])
     found = opened(disk)
-    found.log.append([Change(entries=entries(4, 6, size=1000), hard_state=state(1))])
+    found.log.append([LogChange(entries=entries(4, 6, size=1000), hard_state=state(1))])
     disk.lose_power()
-    assert opened(disk).verdict is Verdict.CLEAN
+    assert opened(disk).verdict is LogVerdict.CLEAN
 
 
 def test_a_spare_that_cannot_be_read_costs_nothing() -> None:
@@ -135,7 +135,7 @@ def test_a_spare_that_cannot_be_read_costs_nothing() -> None:
     opened(disk)
     disk.make_unreadable(SPARE, 3)
     found = opened(disk)
-    assert found.verdict is Verdict.CLEAN
+    assert found.verdict is LogVerdict.CLEAN
     assert model.explains(found.restored)
     assert not found.log.needs_preparing
 
@@ -143,15 +143,15 @@ def test_a_spare_that_cannot_be_read_costs_nothing() -> None:
 def test_entries_of_another_history_are_not_put_behind_a_snapshot_found_after_the_damage() -> None:
     disk = new_disk()
     log = opened(disk, segment_bytes=1 << 16).log
-    log.append([Change(entries=entries(1, 6), hard_state=state(1, commit=2))])
-    log.append([Change(truncate_from=3, entries=entries(3, 7, term=2), hard_state=state(2, commit=2))])
-    log.append([Change(hard_state=state(2, commit=5, vote=VOTE))])
-    log.append([Change(hard_state=state(3, commit=5))])
+    log.append([LogChange(entries=entries(1, 6), hard_state=state(1, commit=2))])
+    log.append([LogChange(truncate_from=3, entries=entries(3, 7, term=2), hard_state=state(2, commit=2))])
+    log.append([LogChange(hard_state=state(2, commit=5, vote=VOTE))])
+    log.append([LogChange(hard_state=state(3, commit=5))])
     log.compact(snapshot(log, 4, term=2), 5)
     log.join("cluster", 0)  # the next segment's header names the snapshot
     disk.rot(segment_name(1), (SEGMENT_HEADER_BYTES + SECTOR_BYTES) * 8)
     found = opened(disk, segment_bytes=1 << 16, minted="log-2")
-    assert found.verdict is Verdict.CORRUPT
+    assert found.verdict is LogVerdict.CORRUPT
     assert (found.restored.snapshot.index, found.restored.snapshot.term) == (4, 2)
     assert found.restored.entries == ()
 
@@ -161,27 +161,27 @@ def test_a_torn_batch_with_sectors_that_are_zeros_by_nature_is_still_told_from_r
     for seed in range(40):
         disk = new_disk(seed)
         log = opened(disk, segment_bytes=1 << 16).log
-        log.append([Change(entries=entries(1, 1))])
+        log.append([LogChange(entries=entries(1, 1))])
         disk.faults.crash_before = 1
         with pytest.raises(PowerLost):
-            log.append([Change(entries=[entry(2, data=bytes(4000)), entry(3, data=b"x" * 900)])])
+            log.append([LogChange(entries=[entry(2, data=bytes(4000)), entry(3, data=b"x" * 900)])])
         disk.lose_power()
         found = opened(disk, segment_bytes=1 << 16, minted="log-2")
         assert found.log.last_index in (1, 3)
         verdicts.add(found.verdict)
-    assert verdicts == {Verdict.TORN, Verdict.CLEAN}
+    assert verdicts == {LogVerdict.TORN, LogVerdict.CLEAN}
 
 
 def test_damage_with_a_later_batch_is_corruption_whatever_it_looks_like() -> None:
     disk = new_disk()
     log = opened(disk, segment_bytes=1 << 16).log
     for index in (1, 2, 3):
-        log.append([Change(entries=entries(index, index), hard_state=state(1, commit=index - 1))])
+        log.append([LogChange(entries=entries(index, index), hard_state=state(1, commit=index - 1))])
     file = disk.open(segment_name(1))
     file.write(SEGMENT_HEADER_BYTES + SECTOR_BYTES, bytes(SECTOR_BYTES))  # as if the second never came
     file.sync()
     found = opened(disk, segment_bytes=1 << 16, minted="log-2")
-    assert found.verdict is Verdict.CORRUPT
+    assert found.verdict is LogVerdict.CORRUPT
     assert "batch 3 was written" in found.findings[0]
     assert found.restored.entries == tuple(entries(1, 1))
 
@@ -189,15 +189,15 @@ def test_damage_with_a_later_batch_is_corruption_whatever_it_looks_like() -> Non
 def test_what_is_known_to_be_committed_may_not_be_missing() -> None:
     disk = new_disk()
     log = opened(disk, segment_bytes=1 << 16).log
-    log.append([Change(entries=entries(1, 3), hard_state=state(1, commit=3))])
-    log.append([Change(truncate_from=4, hard_state=state(2, commit=3))])
+    log.append([LogChange(entries=entries(1, 3), hard_state=state(1, commit=3))])
+    log.append([LogChange(truncate_from=4, hard_state=state(2, commit=3))])
     log.join("cluster", 0)  # its new segment's header repeats the commit index
     whole = disk.copy(Random(0))
-    assert opened(whole, segment_bytes=1 << 16).verdict is Verdict.CLEAN
+    assert opened(whole, segment_bytes=1 << 16).verdict is LogVerdict.CLEAN
     disk.remove(segment_name(1))
     disk.sync()
     found = opened(disk, segment_bytes=1 << 16, minted="log-2")
-    assert found.verdict is Verdict.CORRUPT
+    assert found.verdict is LogVerdict.CORRUPT
     assert found.log.last_index == 0
 
 
@@ -205,11 +205,11 @@ def test_a_missing_segment_in_the_middle_is_corruption() -> None:
     disk = new_disk()
     log = opened(disk).log
     for first in (1, 4, 7):
-        log.append([Change(entries=entries(first, first + 2, size=1000), hard_state=state(1))])
+        log.append([LogChange(entries=entries(first, first + 2, size=1000), hard_state=state(1))])
     disk.remove(segment_name(2))
     disk.sync()
     found = opened(disk, minted="log-2")
-    assert found.verdict is Verdict.CORRUPT
+    assert found.verdict is LogVerdict.CORRUPT
     assert found.restored.entries == tuple(entries(1, 3, size=1000))
 
 
@@ -223,26 +223,26 @@ def test_a_write_that_went_to_the_wrong_place_is_corruption_and_not_a_torn_batch
     for place in places:
         disk = new_disk()
         log = opened(disk, segment_bytes=1 << 16).log
-        log.append([Change(entries=entries(1, 3), hard_state=state(1))])
+        log.append([LogChange(entries=entries(1, 3), hard_state=state(1))])
         disk.faults.misdirected_to = place
-        log.append([Change(entries=entries(4, 6), hard_state=state(1))])
+        log.append([LogChange(entries=entries(4, 6), hard_state=state(1))])
         found = opened(disk, segment_bytes=1 << 16, minted="log-2")
-        assert found.verdict is Verdict.CORRUPT, place
+        assert found.verdict is LogVerdict.CORRUPT, place
 
 
 def test_after_corruption_the_server_is_a_stranger_with_a_head_start() -> None:
     disk, _ = small_log()
     disk.rot(segment_name(1), (SEGMENT_HEADER_BYTES + 3 * SECTOR_BYTES) * 8)
     found = opened(disk, minted="log-2")
-    assert found.verdict is Verdict.CORRUPT
+    assert found.verdict is LogVerdict.CORRUPT
     assert found.log.identity.log == "log-2"
     assert found.restored.hard_state.term == 3  # seen behind the damage: terms never fall
     assert found.restored.hard_state.vote is None
     assert [name for name in disk.names() if name.endswith(".damaged")]
-    found.log.append([Change(entries=entries(found.log.last_index + 1, 9, term=4), hard_state=state(4))])
+    found.log.append([LogChange(entries=entries(found.log.last_index + 1, 9, term=4), hard_state=state(4))])
     disk.lose_power()
     again = opened(disk, minted="never")
-    assert (again.verdict, again.log.identity.log) == (Verdict.CLEAN, "log-2")
+    assert (again.verdict, again.log.identity.log) == (LogVerdict.CLEAN, "log-2")
     assert again.doubt == found.findings
     vouch(disk)
     disk.lose_power()
@@ -274,7 +274,7 @@ def test_an_unreadable_doubt_is_still_a_doubt() -> None:
     file.sync()
     disk.sync()
     found = opened(disk, minted="log-2")
-    assert found.verdict is Verdict.CORRUPT
+    assert found.verdict is LogVerdict.CORRUPT
     assert found.log.identity.log == "log-2"
     disk.make_unreadable(DOUBT, 0)
     assert opened(disk, minted="log-3").log.identity.log == "log-3"
@@ -285,7 +285,7 @@ def test_a_damaged_snapshot_is_a_lost_state_unless_the_log_still_has_everything(
     name = next(name for name in disk.names() if name.endswith(".snapshot"))
     disk.rot(name, 200)
     found = opened(disk, minted="log-2")
-    assert found.verdict is Verdict.CORRUPT
+    assert found.verdict is LogVerdict.CORRUPT
     assert "does not match its hash" in found.findings[-1]
     assert found.restored.snapshot.index == 0
 
@@ -298,17 +298,17 @@ def test_b18_all_voters_losing_power_in_mid_batch_start_again_unaided() -> None:
         disks = [new_disk(seed * 10 + voter) for voter in range(3)]
         logs = [opened(disk, segment_bytes=1 << 16).log for disk in disks]
         for log in logs:
-            log.append([Change(entries=entries(1, 5, size=random.randrange(900)), hard_state=state(1))])
+            log.append([LogChange(entries=entries(1, 5, size=random.randrange(900)), hard_state=state(1))])
         acknowledged = []
         for disk, log in zip(disks, logs, strict=True):
             disk.faults.crash_before = random.randrange(3)
             try:
-                log.append([Change(entries=entries(6, 20, size=200), hard_state=state(1, commit=5))])
+                log.append([LogChange(entries=entries(6, 20, size=200), hard_state=state(1, commit=5))])
                 acknowledged.append(disk)
             except PowerLost:
                 pass
             disk.lose_power()
         found = {id(disk): opened(disk, segment_bytes=1 << 16, minted="never") for disk in disks}
-        assert all(one.verdict is not Verdict.CORRUPT for one in found.values())
+        assert all(one.verdict is not LogVerdict.CORRUPT for one in found.values())
         assert all(one.log.last_index in (5, 20) for one in found.values())
         assert all(found[id(disk)].log.last_index == 20 for disk in acknowledged)

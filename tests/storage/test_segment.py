@@ -10,9 +10,9 @@ import pytest
 from adsum.raft.types import DedupKey, Entry, EntryKind, HardState, MemberId, Term
 from adsum.storage.segment import (
     SEGMENT_HEADER_BYTES,
-    Damaged,
-    Identity,
-    Place,
+    BatchPlace,
+    DamagedSegment,
+    LogIdentity,
     Record,
     SegmentHeader,
     Snapshot,
@@ -27,7 +27,7 @@ from adsum.storage.segment import (
     padded,
 )
 
-PLACE = Place(segment=2, batch=9, offset=0, chain=0x01020304)
+PLACE = BatchPlace(segment=2, batch=9, offset=0, chain=0x01020304)
 REF = SnapshotRef(5, Term(2), 1000, bytes(range(32)))
 RECORDS: list[Record] = [
     Snapshot(REF, replaces_log=True),
@@ -69,25 +69,29 @@ def test_every_kind_of_record_comes_back_as_it_was() -> None:
 def test_a_batch_of_another_segment_place_or_number_does_not_validate() -> None:
     """As bytes that an earlier life of the file left, or that went astray."""
     content, _ = encode_batch(PLACE, RECORDS, term=4)
-    for other in (Place(3, 9, 0, 0x01020304), Place(2, 8, 0, 0x01020304), Place(2, 10, 0, 0x01020304)):
-        with pytest.raises(Damaged, match="lies where"):
+    for other in (
+        BatchPlace(3, 9, 0, 0x01020304),
+        BatchPlace(2, 8, 0, 0x01020304),
+        BatchPlace(2, 10, 0, 0x01020304),
+    ):
+        with pytest.raises(DamagedSegment, match="lies where"):
             decode_batch(content, other)
-    with pytest.raises(Damaged, match="lies where"):
-        decode_batch(bytes(512) + content, Place(2, 9, 512, 0x01020304))
+    with pytest.raises(DamagedSegment, match="lies where"):
+        decode_batch(bytes(512) + content, BatchPlace(2, 9, 512, 0x01020304))
 
 
 def test_a_whole_batch_of_another_history_breaks_the_chain() -> None:
     content, _ = encode_batch(PLACE, RECORDS, term=4)
-    with pytest.raises(Damaged, match="does not continue"):
-        decode_batch(content, Place(2, 9, 0, 0x01020305))
+    with pytest.raises(DamagedSegment, match="does not continue"):
+        decode_batch(content, BatchPlace(2, 9, 0, 0x01020305))
 
 
 def test_records_validate_only_under_their_segments_seed() -> None:
     first, _ = encode_batch(PLACE, RECORDS, term=4)
-    second, _ = encode_batch(Place(3, 9, 0, 0x01020304), RECORDS, term=4)
+    second, _ = encode_batch(BatchPlace(3, 9, 0, 0x01020304), RECORDS, term=4)
     mixed = second[:44] + first[44:]
-    with pytest.raises(Damaged, match="record 0"):
-        decode_batch(mixed, Place(3, 9, 0, 0x01020304))
+    with pytest.raises(DamagedSegment, match="record 0"):
+        decode_batch(mixed, BatchPlace(3, 9, 0, 0x01020304))
 
 
 def test_sectors_of_zeros_by_nature_are_counted_and_the_last_is_never_one() -> None:
@@ -102,7 +106,7 @@ def test_sectors_of_zeros_by_nature_are_counted_and_the_last_is_never_one() -> N
 
 
 def test_a_segment_header_comes_back_as_it_was_and_only_under_its_own_name() -> None:
-    identity = Identity("node", "log", "cluster", 3)
+    identity = LogIdentity("node", "log", "cluster", 3)
     header = SegmentHeader(
         identity, 7, 100, 0xFFFFFFFF, 55, 8192, HardState(Term(9), MemberId("a", "b"), 50), REF
     )
@@ -110,7 +114,7 @@ def test_a_segment_header_comes_back_as_it_was_and_only_under_its_own_name() -> 
     assert len(content) == SEGMENT_HEADER_BYTES
     assert content[:8] == b"ADSUMLOG"
     assert decode_segment_header(content, 7) == header
-    with pytest.raises(Damaged, match="does not match its checksum"):
+    with pytest.raises(DamagedSegment, match="does not match its checksum"):
         decode_segment_header(content, 8)
-    with pytest.raises(Damaged, match="ends within"):
+    with pytest.raises(DamagedSegment, match="ends within"):
         decode_segment_header(content[:100], 7)

@@ -17,7 +17,7 @@ from adsum.effects import FileChange, Persist, RemoveFile, Save, WriteFile
 from adsum.storage.disk import OsDisk
 from adsum.storage.failures import StorageFailed
 from adsum.storage.owed import Owed, OwingDisk
-from adsum.storage.writer import PAUSE_S, ROUND_S, Writer, WriterCounters
+from adsum.storage.writer import PAUSE_S, ROUND_S, DiskWriter, WriterCounters
 
 FULL = "no space left on device: make room on its disk"
 TTL_STATES = Save((WriteFile("ttl-states", b"1"),), is_synced=False)
@@ -52,7 +52,7 @@ class Written:
         self.told: list[tuple[int, str]] = []
         self.counters = WriterCounters()
         self.owed = Owed(disk)
-        self.writer = Writer(
+        self.writer = DiskWriter(
             self.owed, lambda ticket, refusal: self.told.append((ticket, refusal)), self.counters
         )
 

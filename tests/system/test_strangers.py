@@ -10,10 +10,11 @@ from pathlib import Path
 import pytest
 import trio
 
+from adsum.address import Address
 from adsum.gossip import claims, wire
-from adsum.gossip.claims import Address, Profile
+from adsum.gossip.claims import Profile
 from adsum.gossip.effects import SyncMessage, SyncPart
-from adsum.net.datagrams import Datagrams
+from adsum.net.datagrams import GossipDatagrams
 from adsum.net.errors import NetError
 from adsum.net.listening import bind_udp
 from adsum.net.sealing import Sealing
@@ -69,9 +70,11 @@ async def tell_in_an_exchange(agent: Agent) -> None:
 
 async def tell_in_datagrams(agent: Agent) -> None:
     with bind_udp("127.0.0.1", 0) as sock:
-        stranger = Datagrams(sock, Sealing(ring(), "dc1"), print, print)
+        stranger = GossipDatagrams(sock, Sealing(ring(), "dc1"), print, print)
         for number in range(MADE_UP // 10):
-            body = wire.encode(wire.Kind.GOSSIP, claims=[made_up(number * 10 + each) for each in range(10)])
+            body = wire.encode(
+                wire.PacketKind.GOSSIP, claims=[made_up(number * 10 + each) for each in range(10)]
+            )
             stranger.send(
                 Address("127.0.0.1", agent.ports.serf_lan), wire.header(os.urandom(8), GENERATION) + body
             )

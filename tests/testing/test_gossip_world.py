@@ -10,7 +10,7 @@ import pytest
 
 from adsum.gossip.commands import Describe, Join
 from adsum.gossip.effects import MemberChanged
-from adsum.gossip.order import Status
+from adsum.gossip.order import MemberStatus
 from adsum.now import SECOND
 from adsum.testing.gossip_world import GossipWorld
 from adsum.testing.network import Conditions
@@ -20,7 +20,9 @@ ROUGH = Conditions(loss=0.1, duplicated=0.05, reordered=0.2)
 
 def is_complete(world: GossipWorld) -> bool:
     present = sum(host.is_up for host in world.hosts) - 1
-    return all(host.core.commons.roster.counts[Status.ALIVE] == present for host in world.hosts if host.is_up)
+    return all(
+        host.core.shared.roster.counts[MemberStatus.ALIVE] == present for host in world.hosts if host.is_up
+    )
 
 
 def until(world: GossipWorld, seconds: int) -> float:
@@ -93,7 +95,7 @@ def test_loss_duplicates_and_disorder_change_no_verdict() -> None:
     failed: list[str] = []
 
     def watch(_time_ns: int, _observer: int, effect: object) -> None:
-        if isinstance(effect, MemberChanged) and effect.after and effect.after.status is Status.FAILED:
+        if isinstance(effect, MemberChanged) and effect.after and effect.after.status is MemberStatus.FAILED:
             failed.append(effect.member.name)
 
     world.watchers.append(watch)
@@ -108,10 +110,10 @@ def test_a_dead_process_is_known_to_all_within_three_seconds_and_a_dead_host_lat
     world.kill(3)
     world.lose(4)
     world.run_for(3 * SECOND)
-    assert world.views(3) == {Status.FAILED: 28}
-    assert Status.FAILED not in world.views(4)
+    assert world.views(3) == {MemberStatus.FAILED: 28}
+    assert MemberStatus.FAILED not in world.views(4)
     world.run_for(17 * SECOND)
-    assert world.views(4) == {Status.FAILED: 28}
+    assert world.views(4) == {MemberStatus.FAILED: 28}
 
 
 def test_a_paused_process_refuses_nobody_and_is_not_accused_fast() -> None:
@@ -120,7 +122,7 @@ def test_a_paused_process_refuses_nobody_and_is_not_accused_fast() -> None:
     world.run_for(40 * SECOND)
     world.pause(3)
     world.run_for(5 * SECOND)
-    assert Status.FAILED not in world.views(3)
+    assert MemberStatus.FAILED not in world.views(3)
     world.resume(3)
     assert until(world, 5) < 5
 
@@ -130,12 +132,12 @@ def test_a_partition_heals_to_one_view_without_burying_anybody_again() -> None:
     world.form()
     world.network.partition(range(15), range(15, 30))
     world.run_for(60 * SECOND)
-    assert world.hosts[0].core.commons.roster.counts[Status.FAILED] == 15
+    assert world.hosts[0].core.shared.roster.counts[MemberStatus.FAILED] == 15
     world.network.heal()
     buried: list[str] = []
 
     def watch(_time_ns: int, _observer: int, effect: object) -> None:
-        if isinstance(effect, MemberChanged) and effect.after and effect.after.status is Status.FAILED:
+        if isinstance(effect, MemberChanged) and effect.after and effect.after.status is MemberStatus.FAILED:
             buried.append(effect.member.name)
 
     world.watchers.append(watch)
@@ -153,7 +155,7 @@ def test_a_member_that_comes_back_under_another_name_and_address_replaces_itself
     world.start(3, name="renamed", address=old.address._replace(host="10.50.0.1"))
     world.command(3, Join((world.hosts[0].address,)))
     until(world, 10)
-    roster = world.hosts[7].core.commons.roster
+    roster = world.hosts[7].core.shared.roster
     assert (roster.by_name_of(old.name), len(roster)) == (None, 9)
     renamed = roster.by_name_of("renamed")
     assert renamed is not None
@@ -173,11 +175,11 @@ def test_a_copied_data_folder_ends_in_a_conflict_and_not_in_a_war() -> None:
     world.start(10)
     world.command(10, Join((world.hosts[0].address,)))
     world.run_for(60 * SECOND)
-    member = world.hosts[0].core.commons.roster.members[original.profile.node_id]
+    member = world.hosts[0].core.shared.roster.members[original.profile.node_id]
     assert member.profile.address == original.address
-    assert member.status is Status.ALIVE
+    assert member.status is MemberStatus.ALIVE
     assert sum(host.core.tally.conflicts for host in world.hosts) > 0
-    assert original.core.commons.me.generation - original.generation < 10
+    assert original.core.shared.me.generation - original.generation < 10
 
 
 def test_a_thousand_members_hear_an_update_in_two_seconds_and_of_a_dead_process_in_four() -> None:
@@ -188,7 +190,7 @@ def test_a_thousand_members_hear_an_update_in_two_seconds_and_of_a_dead_process_
     world.kill(500)
     world.run_for(2 * SECOND)
     told = world.hosts[12].profile.node_id
-    rosters = [host.core.commons.roster for host in world.hosts if host.index not in (12, 500)]
+    rosters = [host.core.shared.roster for host in world.hosts if host.index not in (12, 500)]
     assert sum(roster.members[told].profile.meta == b"new" for roster in rosters) >= 998
     world.run_for(2 * SECOND)
-    assert world.views(500)[Status.FAILED] >= 990
+    assert world.views(500)[MemberStatus.FAILED] >= 990

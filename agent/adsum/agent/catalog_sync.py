@@ -12,15 +12,16 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from random import Random
 
+from adsum.agent.effects import Effect
 from adsum.agent.presence import Presence
-from adsum.agent.remote_catalog import Mirror
+from adsum.agent.remote_catalog import RemoteCatalogView
 from adsum.agent.saved_catalog import KnownOwner, SavedCopy, SavedOwner, recalled
 from adsum.catalog import records
-from adsum.catalog.definitions import Status as Verdict
-from adsum.catalog.own_writer import Changed, Part, Published
+from adsum.catalog.definitions import CheckStatus as Verdict
+from adsum.catalog.own_writer import Changed, OwnCatalogWriter, Part
 from adsum.catalog.replication.core import Replication
 from adsum.catalog.replication.effects import (
-    Ask,
+    AskPeer,
     CarryThis,
     Confirmed,
     ForeignNews,
@@ -29,11 +30,11 @@ from adsum.catalog.replication.effects import (
 )
 from adsum.catalog.replication.interner import Interner
 from adsum.catalog.replication.publisher import NODE_KEY, OwnIdentity, Unpublishable, Urgency
-from adsum.effects import AskMember, Cause, Effect, Log, Refusal, Reply, Severity
+from adsum.effects import AskMember, LogLine, Refusal, RefusalCause, Reply, Severity
 from adsum.gossip.commands import Carry, SetRoot
-from adsum.gossip.core import Core
+from adsum.gossip.core import GossipCore
 from adsum.gossip.effects import CarriedHeard, MemberChanged, RootHeard
-from adsum.gossip.order import Status
+from adsum.gossip.order import MemberStatus
 from adsum.now import MINUTE, Now
 
 RENEWED_EVERY_NS = MINUTE
@@ -44,25 +45,25 @@ URGENCY = {
 }
 
 
-class Sharing:
+class CatalogSync:
     def __init__(
         self,
         now: Now,
-        gossip: Core,
-        published: Published,
+        gossip: GossipCore,
+        published: OwnCatalogWriter,
         presence: Presence,
         random: Random,
         keep_generation: Callable[[int], None],  # on disk before the next life begins
         interner: Interner | None = None,
     ) -> None:
-        me = gossip.commons.me
+        me = gossip.shared.me
         identity = OwnIdentity(me.profile.node_id, me.generation)
-        self.replication = Replication(now, identity, random, interner, gossip.commons.clocks)
-        self.mirror = Mirror(published.view, presence)
+        self.replication = Replication(now, identity, random, interner, gossip.shared.clocks)
+        self.mirror = RemoteCatalogView(published.view, presence)
         self._gossip = gossip
         self._published = published
         self._presence = presence
-        self._logs: list[Log] = []
+        self._logs: list[LogLine] = []
         self._keep_generation = keep_generation
         self._foreign_generation = 0  # told of me, and not outdone yet
         self._foreign_relay = b""  # who told it
@@ -76,7 +77,7 @@ class Sharing:
             try:
                 self._publish(now, change)
             except Unpublishable as problem:
-                self._logs.append(Log(Severity.WARN, f"not published to other agents: {problem}"))
+                self._logs.append(LogLine(Severity.WARN, f"not published to other agents: {problem}"))
         return self.settled(now)
 
     def _publish(self, now: Now, change: Changed) -> None:
@@ -127,13 +128,13 @@ class Sharing:
     def member_changed(self, now: Now, change: MemberChanged) -> None:
         """After the view knows it."""
         short, after = change.member.short, change.after
-        if short == self._gossip.commons.me.short:
+        if short == self._gossip.shared.me.short:
             return
-        if after is None or after.status is Status.LEFT:
+        if after is None or after.status is MemberStatus.LEFT:
             if self._saved.pop(short, None) is not None:
                 self.mirror.forget(now, short)
             self.replication.member_left(now, short, _over(change))
-        elif after.status is Status.FAILED:
+        elif after.status is MemberStatus.FAILED:
             if short in self._saved:
                 self.replication.joined(now, short, after.generation)
                 self._recall(now, short)
@@ -166,7 +167,7 @@ class Sharing:
     def restore(self, now: Now, copy: SavedCopy) -> None:
         """Shown at once; each node's owner is asked when the roll meets it. One of this agent's own name had
         it before, or comes from the host whose data folder this is a copy of."""
-        me = self._gossip.commons.me
+        me = self._gossip.shared.me
         for saved in copy.owners:
             short = saved.profile.short
             if short == me.short or saved.profile.name.casefold() == me.profile.name.casefold():
@@ -203,7 +204,7 @@ class Sharing:
 
     def known(self) -> Iterator[KnownOwner]:
         """All other owners, for the next copy."""
-        roster = self._gossip.commons.roster
+        roster = self._gossip.shared.roster
         for member in roster.members.values():
             state = self.replication.state(member.short)
             if state is not None and not member.standing.departure:
@@ -234,24 +235,24 @@ class Sharing:
                 case RootMoved(root):
                     wanted += self._gossip.command(now, SetRoot(root))
                 case OwnerChanged(owner, before, after):
-                    if owner != self._gossip.commons.me.short:
+                    if owner != self._gossip.shared.me.short:
                         self.mirror.changed(now, owner, before, after)
-                case Ask(ticket, to, method, body):
+                case AskPeer(ticket, to, method, body):
                     wanted.append(self._ask(ticket, to, method, body))
                 case Confirmed(request, error):
-                    wanted.append(Reply(request, Refusal(Cause.FAILED, error) if error else None))
+                    wanted.append(Reply(request, Refusal(RefusalCause.FAILED, error) if error else None))
                 case ForeignNews(relay, generation, _version):
                     self._foreign_generation = max(generation, self._foreign_generation)
                     self._foreign_relay = relay
                     self._begin_again(now)
         return [*wanted, *self._take_logs()]
 
-    def _take_logs(self) -> list[Log]:
+    def _take_logs(self) -> list[LogLine]:
         logs, self._logs = self._logs, []
         return logs
 
     def _ask(self, ticket: int, to: bytes, method: str, body: bytes) -> Effect:
-        member = self._gossip.commons.roster.by_short.get(to)
+        member = self._gossip.shared.roster.by_short.get(to)
         return AskMember(ticket, member.profile.address if member is not None else None, method, body)
 
     def _begin_again(self, now: Now) -> None:
@@ -271,10 +272,10 @@ class Sharing:
             "agent ever published: its data folder was copied or lost. All of it is published anew. If a "
             "copy runs elsewhere, stop it and empty its data_dir."
         )
-        self._logs.append(Log(Severity.WARN, sentence))
+        self._logs.append(LogLine(Severity.WARN, sentence))
 
     def _called(self, short: bytes) -> str:
-        member = self._gossip.commons.roster.by_short.get(short)
+        member = self._gossip.shared.roster.by_short.get(short)
         return member.profile.name if member is not None else short.hex()
 
 

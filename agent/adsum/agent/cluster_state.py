@@ -13,8 +13,9 @@ from random import Random
 
 import cbor2
 
+from adsum.address import Address
 from adsum.agent.absence import Absence
-from adsum.agent.catalog_sync import Sharing
+from adsum.agent.catalog_sync import CatalogSync
 from adsum.agent.commands import (
     ConfirmCatalog,
     Datagram,
@@ -24,30 +25,29 @@ from adsum.agent.commands import (
     RollMessage,
 )
 from adsum.agent.conflicts import Conflicts
+from adsum.agent.effects import Effect
 from adsum.agent.known_servers import KnownServers
 from adsum.agent.presence import Presence
 from adsum.agent.saved_catalog import COPY, KEPT_NS, Copying, SavedCopy
 from adsum.agent.saved_catalog import file as copy_file
 from adsum.agent.user_events import UserEvents
 from adsum.catalog.model import Node
-from adsum.catalog.own_writer import Published
+from adsum.catalog.own_writer import OwnCatalogWriter
 from adsum.catalog.replication.interner import Interner
 from adsum.effects import (
     AnswerMember,
-    Cause,
-    Effect,
     FileChange,
-    Log,
+    LogLine,
     Refusal,
+    RefusalCause,
     RemoveFile,
     Reply,
     Severity,
     WriteFile,
 )
 from adsum.gossip import effects as gossip_effects
-from adsum.gossip.claims import Address
 from adsum.gossip.commands import ForceLeave, Join, Leave, Restart
-from adsum.gossip.core import Core
+from adsum.gossip.core import GossipCore
 from adsum.gossip.effects import (
     CarriedHeard,
     ComparedAgain,
@@ -55,16 +55,16 @@ from adsum.gossip.effects import (
     EventHeard,
     GenerationAdvised,
     GenerationRaised,
+    GossipRefused,
     IsolationChanged,
     JoinEnded,
     LeaveDone,
     MemberChanged,
     Paused,
-    Refused,
     RootHeard,
     Send,
 )
-from adsum.gossip.order import Status
+from adsum.gossip.order import MemberStatus
 from adsum.now import MILLISECOND, SECOND, Now
 
 GENERATION = "generation"  # the file that holds it
@@ -92,12 +92,12 @@ class _Join:
         self.is_joined = False
 
 
-class Roll:
+class ClusterState:
     def __init__(
         self,
         now: Now,
-        gossip: Core,
-        published: Published,
+        gossip: GossipCore,
+        published: OwnCatalogWriter,
         own: Node,
         random: Random,
         *,
@@ -111,11 +111,13 @@ class Roll:
         view = published.view
         self.gossip = gossip
         self.presence = Presence(view, own.node_id, own.datacenter)
-        self.sharing = Sharing(now, gossip, published, self.presence, random, self._keep_generation, interner)
+        self.sharing = CatalogSync(
+            now, gossip, published, self.presence, random, self._keep_generation, interner
+        )
         self.absence = Absence(now, gossip, self.sharing.replication, expects_others=expects_others)
         self.servers = KnownServers()
         self.conflicts = Conflicts(gossip)
-        self.events = UserEvents(view, gossip.commons.me.profile.name)
+        self.events = UserEvents(view, gossip.shared.me.profile.name)
         self.has_left = False
         self._rejoins = rejoins
         self._joins: dict[int, _Join] = {}
@@ -134,8 +136,8 @@ class Roll:
     def command(self, now: Now, request: int, command: RollCommand) -> list[Effect]:
         if isinstance(command, ConfirmCatalog):
             staleness = self.staleness(now)
-            if staleness and not self.gossip.commons.roster.present:
-                return [Reply(request, Refusal(Cause.FAILED, NOBODY_TO_ASK.format(staleness)))]
+            if staleness and not self.gossip.shared.roster.present:
+                return [Reply(request, Refusal(RefusalCause.FAILED, NOBODY_TO_ASK.format(staleness)))]
             self.sharing.confirm(now, request, self.servers.shorts)
             return self.sharing.settled(now)
         match command:
@@ -197,10 +199,10 @@ class Roll:
             self.sharing.restore(now, copy)
 
     def _is_only_saved(self, name: str) -> bool:
-        is_met = self.gossip.commons.roster.by_name_of(name) is not None
+        is_met = self.gossip.shared.roster.by_name_of(name) is not None
         return not is_met and self.sharing.saved_named(name) is not None
 
-    def _take_off(self, now: Now, name: str) -> Log:
+    def _take_off(self, now: Now, name: str) -> LogLine:
         """Also off the copy, or the next start would show it again. Nobody else is told: of a member that it
         has not met, this agent knows no life that could be declared over."""
         saved = self.sharing.saved_named(name)
@@ -208,7 +210,9 @@ class Roll:
         self.sharing.forget_one(now, saved)
         rest = tuple(self.sharing.saved)
         self._changes.append(copy_file(SavedCopy(self._saved_wall_ms, rest)) if rest else RemoveFile(COPY))
-        return Log(Severity.INFO, f"a node that only the saved copy knew was taken off: {saved.profile.name}")
+        return LogLine(
+            Severity.INFO, f"a node that only the saved copy knew was taken off: {saved.profile.name}"
+        )
 
     def _is_better_known(self, now: Now) -> bool:
         return self.sharing.replication.agreed_ns is not None or now.monotonic_ns >= self._saved_until_ns
@@ -232,7 +236,7 @@ class Roll:
         """Why what is answered about others may not be as things are now; empty when it is."""
         if self._answers_from_copy(now):
             return "saved copy"
-        if self.gossip.commons.guard.is_isolated:
+        if self.gossip.shared.guard.is_isolated:
             return "isolated"
         return self.absence.reason(now) or ("silence" if self.presence.holds_last_known else "")
 
@@ -248,7 +252,7 @@ class Roll:
 
     def kept_files(self) -> tuple[FileChange, ...]:
         """What must be on disk, as it is now."""
-        return (_generation_file(self.gossip.commons.me.generation),)
+        return (_generation_file(self.gossip.shared.me.generation),)
 
     def take_files(self, now: Now) -> tuple[FileChange, ...]:
         """What a restarted agent finds its cluster by, and answers with meanwhile; each when it is due."""
@@ -279,7 +283,7 @@ class Roll:
         those who failed are asked too, after the others: the one cut off may be this agent."""
         if self.has_left and not self._rejoins:
             return [RemoveFile(PEERS)]
-        asked = (Status.ALIVE, Status.SUSPECT, Status.FAILED)
+        asked = (MemberStatus.ALIVE, MemberStatus.SUSPECT, MemberStatus.FAILED)
         members = [member for member in self.gossip.members() if member.standing.status in asked]
         members.sort(key=lambda member: not member.standing.is_present)
         addresses = [list(member.profile.address) for member in members]
@@ -329,16 +333,16 @@ class Roll:
             case JoinEnded(address, error):
                 absorbed += self._join_ended(address, error)
             case LeaveDone():
-                self.has_left = bool(self.gossip.commons.me.departure)
+                self.has_left = bool(self.gossip.shared.me.departure)
                 absorbed += [Reply(waiting, None) for waiting in self._leaving]
                 self._leaving.clear()
-            case Refused(sentence):
-                absorbed.append(Reply(request, Refusal(Cause.FAILED, sentence)))
+            case GossipRefused(sentence):
+                absorbed.append(Reply(request, Refusal(RefusalCause.FAILED, sentence)))
             case _:
                 absorbed.append(effect)
 
     def _member_changed(self, now: Now, change: MemberChanged) -> None:
-        if change.after is not None and change.after.status is Status.FAILED:
+        if change.after is not None and change.after.status is MemberStatus.FAILED:
             self._look_whether_held(now)
         self.presence.changed(now, change)
         self.sharing.member_changed(now, change)
@@ -352,7 +356,7 @@ class Roll:
         holds = self.gossip.holds_last_known(now)
         if holds and not self.presence.holds_last_known:
             self._held_since_ns = now.monotonic_ns
-        within_ns = self.gossip.commons.timeouts(now).max_ns
+        within_ns = self.gossip.shared.timeouts(now).max_ns
         self.presence.hold(now, holds=holds, since_ns=now.monotonic_ns - within_ns)
         self._look_ns = now.monotonic_ns + HOLD_LOOK_NS if holds else None
 
@@ -362,7 +366,7 @@ class Roll:
     # Joining.
 
     def _join(self, request: int, addresses: tuple[Address, ...]) -> None:
-        own = self.gossip.commons.me.profile.address
+        own = self.gossip.shared.me.profile.address
         others = tuple(each for each in addresses if each != own)
         self.has_left = False
         if others:
@@ -385,7 +389,7 @@ class Roll:
             if not join.waits_for:
                 del self._joins[request]
                 sentence = "; ".join(join.errors)
-                refusal = None if join.is_joined else Refusal(Cause.FAILED, sentence)
+                refusal = None if join.is_joined else Refusal(RefusalCause.FAILED, sentence)
                 replies.append(Reply(request, refusal))
         return replies
 

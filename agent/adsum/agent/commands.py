@@ -4,13 +4,22 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
-from adsum.agent.settings import Settings
-from adsum.catalog.definitions import CheckDefinition, ServiceDefinition, Status
+from adsum.agent.settings import AgentSettings
+from adsum.catalog.definitions import CheckDefinition, CheckStatus, ServiceDefinition
+from adsum.effects import Refusal
 from adsum.frozen import dataclass
 
 if TYPE_CHECKING:  # loaded with the roll, which starts when DNS answers already
+    from adsum.address import Address
     from adsum.gossip import commands as gossip_commands
-    from adsum.gossip.claims import Address
+
+
+class CommandRefused(Exception):
+    """Raised by the rim to whoever gave the command; nothing was changed."""
+
+    def __init__(self, refusal: Refusal) -> None:
+        super().__init__(refusal.sentence)
+        self.refusal = refusal
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +46,7 @@ class DeregisterCheck:
 @dataclass(frozen=True, slots=True)
 class ReportTtl:
     check_id: str
-    status: Status
+    status: CheckStatus
     output: str
 
 
@@ -58,7 +67,7 @@ class SetServiceMaintenance:
 class Reload:
     """New settings, with the services and checks that configuration files define now."""
 
-    settings: Settings
+    settings: AgentSettings
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,7 +129,7 @@ class FolderLost:
 class CheckRan:
     check_id: str
     run: int
-    status: Status
+    status: CheckStatus
     output: str
 
 

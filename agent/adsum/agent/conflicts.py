@@ -10,9 +10,9 @@ from typing import TypeVar
 
 from adsum.frozen import dataclass
 from adsum.gossip.claims import Profile
-from adsum.gossip.core import Core
+from adsum.gossip.core import GossipCore
 from adsum.gossip.effects import ConflictSeen, MemberChanged
-from adsum.gossip.wire import Kind
+from adsum.gossip.wire import PacketKind
 from adsum.now import MINUTE, Now
 
 # A newcomer is told at each comparison of rosters; among a thousand members they are three minutes apart.
@@ -35,7 +35,7 @@ class Conflict:
 
 
 class Conflicts:
-    def __init__(self, gossip: Core) -> None:
+    def __init__(self, gossip: GossipCore) -> None:
         self._gossip = gossip
         self._refusal: Conflict | None = None
         self._contest: Conflict | None = None
@@ -44,7 +44,7 @@ class Conflicts:
 
     def seen(self, now: Now, seen: ConflictSeen) -> ConflictSeen:
         """As it is to be told: this agent's own claim decides nothing, and less when others have decided."""
-        me = self._gossip.commons.me.profile
+        me = self._gossip.shared.me.profile
         if seen.refuser is not None:
             seen = self._named(seen, me)
         elif seen.holder == me:
@@ -114,7 +114,7 @@ class Conflicts:
 
     def _probed(self) -> int:
         tally = self._gossip.tally
-        return tally.packets_in[Kind.PING] - tally.dropped.get("ping for another", 0)
+        return tally.packets_in[PacketKind.PING] - tally.dropped.get("ping for another", 0)
 
 
 def _keep(kept: dict[K, V], key: K, value: V, most: int) -> None:

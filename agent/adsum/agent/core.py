@@ -36,12 +36,14 @@ from adsum.agent.commands import (
     ReportTtl,
     WriteAll,
 )
-from adsum.agent.line import NOBODY, Line
+from adsum.agent.effects import Effect
+from adsum.agent.line import NOBODY, WaitingCommands
 from adsum.agent.registry import Registry
-from adsum.agent.settings import Settings
+from adsum.agent.settings import AgentSettings
 from adsum.catalog.definitions import CheckKind
-from adsum.catalog.own_services import Local, LocalSettings
-from adsum.catalog.own_writer import Published
+from adsum.catalog.effects import Notify
+from adsum.catalog.own_services import LocalSettings, OwnServices
+from adsum.catalog.own_writer import OwnCatalogWriter
 from adsum.catalog.saved import (
     TTL_STATES,
     Saved,
@@ -49,24 +51,13 @@ from adsum.catalog.saved import (
     encode_ttl_states,
 )
 from adsum.catalog.view import View
-from adsum.effects import (
-    Cause,
-    Effect,
-    Log,
-    Notify,
-    Persist,
-    Refusal,
-    Reply,
-    Save,
-    Severity,
-    WriteFile,
-)
+from adsum.effects import LogLine, Persist, Refusal, RefusalCause, Reply, Save, Severity, WriteFile
 from adsum.mutable import dataclass
 from adsum.now import MILLISECOND, SECOND, Now
 from adsum.timers import Timers
 
-if TYPE_CHECKING:  # comes later, see `call_roll`
-    from adsum.agent.cluster_state import Roll
+if TYPE_CHECKING:  # comes later, see `start_gossip`
+    from adsum.agent.cluster_state import ClusterState
     from adsum.agent.commands import RollCommand
     from adsum.agent.saved_catalog import SavedCopy
 
@@ -89,21 +80,21 @@ class CoreCounters:
     deregistered_critical: int = 0
 
 
-class Core:
-    def __init__(self, now: Now, settings: Settings, random: Random) -> None:
+class AgentCore:
+    def __init__(self, now: Now, settings: AgentSettings, random: Random) -> None:
         self.settings = settings
         self.counters = CoreCounters()
         self.view = View(now, tag=zlib.crc32(settings.node.node_id.encode()) & 0xFF)
         node = settings.node
-        self.published = Published(self.view, node.node_id, node.name)
-        self.own = Local(self.published, _local_settings(settings), random)
-        self.roll: Roll | None = None
+        self.published = OwnCatalogWriter(self.view, node.node_id, node.name)
+        self.own = OwnServices(self.published, _local_settings(settings), random)
+        self.cluster: ClusterState | None = None
         self._registry = Registry(self.own)
-        self._logs: list[Log] = []
+        self._logs: list[LogLine] = []
         self._chores: Timers[Chore] = Timers()
         self._ttl_changes_saved = 0
         self._tickets = 0
-        self._line = Line()
+        self._line = WaitingCommands()
         self._settled_index = 0
 
     # The four verbs, and the start.
@@ -123,15 +114,15 @@ class Core:
                 self.own.restore_ttl(now, state.check_id, state.status, state.output, left_ns)
         return self._settled(now)
 
-    def call_roll(self, now: Now, roll: Roll) -> list[Effect]:
+    def start_gossip(self, now: Now, cluster: ClusterState) -> list[Effect]:
         """From here on others are heard, and hear of us."""
-        self.roll = roll
+        self.cluster = cluster
         return self._settled(now)
 
     def recall(self, now: Now, copy: SavedCopy) -> list[Effect]:
         """What the agent knew of others before it was started again, all of it or a part."""
-        assert self.roll is not None, "the roll is called before"
-        self.roll.restore(now, copy)
+        assert self.cluster is not None, "the roll is called before"
+        self.cluster.restore(now, copy)
         return self._settled(now)
 
     def command(self, now: Now, request: int, command: Command) -> list[Effect]:
@@ -141,7 +132,7 @@ class Core:
             reply = self._reply(request, self._report_ttl(now, command))
             return [*self._settled(now), reply]
         if len(self._line) >= WAITING_MAX:
-            return [self._reply(request, Refusal(Cause.FAILED, TOO_BUSY))]
+            return [self._reply(request, Refusal(RefusalCause.FAILED, TOO_BUSY))]
         self._line.join(request, command)
         return self._go_on(now)
 
@@ -153,7 +144,7 @@ class Core:
                 return self._go_on(now, self._reply(request, None), has_changed=True)
             case NotPersisted(ticket, reason):
                 request, _command = self._line.end(ticket)
-                refusal = Refusal(Cause.FAILED, NOT_PERSISTED.format(reason))
+                refusal = Refusal(RefusalCause.FAILED, NOT_PERSISTED.format(reason))
                 return self._go_on(now, self._reply(request, refusal))
             case FolderLost(found):
                 self._line.join(NOBODY, WriteAll(found))
@@ -161,16 +152,16 @@ class Core:
             case CheckRan(check_id, run, status, output):
                 self.own.ran(now, check_id, run, status, output)
             case _:
-                assert self.roll is not None, "nobody is heard before the roll is called"
-                return self._with_news(now, self.roll.receive(now, message))
+                assert self.cluster is not None, "nobody is heard before the roll is called"
+                return self._with_news(now, self.cluster.receive(now, message))
         return self._settled(now)
 
     def tick(self, now: Now) -> list[Effect]:
-        called = self.roll.tick(now) if self.roll is not None else []
+        called = self.cluster.tick(now) if self.cluster is not None else []
         for service_id in self.own.tick(now):
             self._deregister_critical(now, service_id)
         saves = [self._save_ttl_states() for _chore in self._chores.take_due(now.monotonic_ns)]
-        files = self.roll.take_files(now) if self.roll is not None else ()
+        files = self.cluster.take_files(now) if self.cluster is not None else ()
         if files:
             saves.append(Save(files, is_synced=False))
         return [*called, *self._settled(now), *saves]
@@ -178,13 +169,13 @@ class Core:
     def stop(self, now: Now) -> list[Effect]:
         """An orderly end is near: what would be saved a moment later is saved now."""
         saves = [self._save_ttl_states()] if Chore.SAVE_TTL_STATES in self._chores else []
-        files = self.roll.last_files(now) if self.roll is not None else ()
+        files = self.cluster.last_files(now) if self.cluster is not None else ()
         if files:
             saves.append(Save(files, is_synced=False))
         return [*saves]
 
     def deadline(self) -> int | None:
-        roll_ns = self.roll.deadline() if self.roll is not None else None
+        roll_ns = self.cluster.deadline() if self.cluster is not None else None
         deadlines = (self.own.deadline(), self._chores.earliest(), roll_ns)
         return min((each for each in deadlines if each is not None), default=None)
 
@@ -224,7 +215,7 @@ class Core:
             self.own.watch_for_deregistration(now, service_id)
             return
         self.counters.deregistered_critical += 1
-        self._logs.append(Log(Severity.WARN, f"a service was critical for too long: id={service_id}"))
+        self._logs.append(LogLine(Severity.WARN, f"a service was critical for too long: id={service_id}"))
         self._registry.remove_service(now, service_id)
 
     def _report_ttl(self, now: Now, report: ReportTtl) -> Refusal | None:
@@ -234,13 +225,13 @@ class Core:
             sentence = (
                 f'Unknown check ID "{check_id}". Ensure that the check ID is passed, not the check name.'
             )
-            return Refusal(Cause.UNKNOWN, sentence)
+            return Refusal(RefusalCause.UNKNOWN, sentence)
         if check.kind is not CheckKind.TTL:
-            return Refusal(Cause.FAILED, f'CheckID "{check_id}" does not have associated TTL')
+            return Refusal(RefusalCause.FAILED, f'CheckID "{check_id}" does not have associated TTL')
         self.own.report_ttl(now, check_id, report.status, report.output)
         return None
 
-    def _reload(self, now: Now, settings: Settings) -> Refusal | None:
+    def _reload(self, now: Now, settings: AgentSettings) -> Refusal | None:
         refusal = self._registry.objection(settings.services, settings.checks)
         if refusal is not None:
             return refusal
@@ -254,14 +245,14 @@ class Core:
     # The roll.
 
     def _command_roll(self, now: Now, request: int, command: RollCommand) -> list[Effect]:
-        if self.roll is None:
-            return [Reply(request, Refusal(Cause.FAILED, "The agent is starting; try again shortly"))]
-        return self._with_news(now, self.roll.command(now, request, command))
+        if self.cluster is None:
+            return [Reply(request, Refusal(RefusalCause.FAILED, "The agent is starting; try again shortly"))]
+        return self._with_news(now, self.cluster.command(now, request, command))
 
     def _with_news(self, now: Now, effects: list[Effect]) -> list[Effect]:
         """Most datagrams change nothing that anybody could see; they cost no more than that."""
-        assert self.roll is not None
-        if self.view.index == self._settled_index and not self.roll.has_changes:
+        assert self.cluster is not None
+        if self.view.index == self._settled_index and not self.cluster.has_changes:
             return effects
         return [*effects, *self._settled(now)]
 
@@ -269,10 +260,10 @@ class Core:
 
     def _settled(self, now: Now) -> list[Effect]:
         """After a change: what checks must do, who must wake, and last what must be on disk."""
-        shared = self.roll.share(now) if self.roll is not None else []
+        shared = self.cluster.share(now) if self.cluster is not None else []
         moved = self.own.refresh_aliases(now, self.view.changes())
-        if self.roll is not None:
-            shared += self.roll.share(now)  # what aliases repeat is published as well
+        if self.cluster is not None:
+            shared += self.cluster.share(now)  # what aliases repeat is published as well
         self._settled_index = self.view.index
         effects: list[Effect] = [*self._logs, *self._registry.take_logs(), *self.own.take_effects(), *shared]
         self._logs.clear()
@@ -281,7 +272,7 @@ class Core:
         has_news = self.own.ttl_changes != self._ttl_changes_saved
         if has_news and self.settings.is_persistent and Chore.SAVE_TTL_STATES not in self._chores:
             self._chores.set(Chore.SAVE_TTL_STATES, now.monotonic_ns + TTL_SAVE_NS)
-        called = self.roll.take_changes() if self.roll is not None else ()
+        called = self.cluster.take_changes() if self.cluster is not None else ()
         changes = (*self._registry.take_changes(), *called)
         if changes and self.settings.is_persistent:
             effects.append(Save(changes, is_synced=True))
@@ -299,13 +290,13 @@ class Core:
     def _all_files(self, now: Now, found: tuple[str, ...]) -> list[Save]:
         if not self.settings.is_persistent:
             return []
-        kept = self.roll.kept_files() if self.roll is not None else ()
-        passing = self.roll.last_files(now) if self.roll is not None else ()
+        kept = self.cluster.kept_files() if self.cluster is not None else ()
+        passing = self.cluster.last_files(now) if self.cluster is not None else ()
         saves = [Save((*kept, *self._registry.files(found)), is_synced=True), self._save_ttl_states()]
         return [*saves, Save(passing, is_synced=False)] if passing else saves
 
 
-def _local_settings(settings: Settings) -> LocalSettings:
+def _local_settings(settings: AgentSettings) -> LocalSettings:
     return LocalSettings(
         node_name=settings.node.name,
         check_update_interval_ns=settings.check_update_interval_ns,

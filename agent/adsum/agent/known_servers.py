@@ -8,12 +8,13 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from adsum.address import Address
 from adsum.agent import tags
-from adsum.gossip.claims import SHORT, Address
+from adsum.gossip.claims import SHORT
 from adsum.gossip.effects import MemberChanged
 
 
-class Server(NamedTuple):
+class GossipedServer(NamedTuple):
     name: str
     address: Address  # where servers call each other
     leads_alone: bool  # it waits for no others to elect with
@@ -25,10 +26,10 @@ class KnownServers:
 
     def __init__(self) -> None:
         self.version = 0
-        self._present: dict[bytes, Server] = {}
+        self._present: dict[bytes, GossipedServer] = {}
 
     @property
-    def present(self) -> list[Server]:
+    def present(self) -> list[GossipedServer]:
         return list(self._present.values())
 
     @property
@@ -48,10 +49,10 @@ class KnownServers:
             self._present[node_id] = server
 
 
-def _server(change: MemberChanged) -> Server | None:
+def _server(change: MemberChanged) -> GossipedServer | None:
     member = change.member
     described = tags.decode(member.meta)
     if change.after is None or not change.after.is_present or not described.is_server:
         return None
     address = Address(member.address.host, described.server_port)
-    return Server(member.name, address, described.expect <= 1, described.wan_port)
+    return GossipedServer(member.name, address, described.expect <= 1, described.wan_port)

@@ -33,7 +33,7 @@ class Turn(NamedTuple):
     touched: tuple[str, ...]  # files
 
 
-class Line:
+class WaitingCommands:
     def __init__(self) -> None:
         self.coming = Coming(0, 0)
         self._waiting: deque[tuple[int, Ordered]] = deque()

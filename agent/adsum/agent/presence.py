@@ -12,14 +12,14 @@ only a refusal or a departure still hides.
 from __future__ import annotations
 
 from adsum.agent import tags
-from adsum.catalog.definitions import Status as Verdict
+from adsum.catalog.definitions import CheckStatus as Verdict
 from adsum.catalog.model import SERF_HEALTH, Node
 from adsum.catalog.records import NodeRecord
 from adsum.catalog.view import View
 from adsum.gossip.claims import SHORT, Profile
 from adsum.gossip.effects import MemberChanged
-from adsum.gossip.evidence import Cause
-from adsum.gossip.order import Status
+from adsum.gossip.evidence import ChangeCause
+from adsum.gossip.order import MemberStatus
 from adsum.now import Now
 
 # Consul's agents carry it in their node meta, and so does what is known of one before its own record comes.
@@ -43,22 +43,22 @@ class Presence:
         owner = uuid_text(change.member.node_id)
         if owner == self._own_id:
             return
-        status = change.after.status if change.after is not None else Status.LEFT
-        if status is Status.LEFT:
+        status = change.after.status if change.after is not None else MemberStatus.LEFT
+        if status is MemberStatus.LEFT:
             self._hide(now, owner)
             return
         self._show(now, owner, change.member)
         name = change.member.name
-        if status is not Status.FAILED:
+        if status is not MemberStatus.FAILED:
             self._was_hidden.discard(name)
         is_kept = self._is_silent(now, name, change) and self.holds_last_known
-        self._view.set_presence(now, name, is_present=status is not Status.FAILED or is_kept)
+        self._view.set_presence(now, name, is_present=status is not MemberStatus.FAILED or is_kept)
 
     def _is_silent(self, now: Now, name: str, change: MemberChanged) -> bool:
         """Whether it was called dead for a reason that may be our own trouble, and when."""
         self._silent_ns.pop(name, None)
-        is_failed = change.after is not None and change.after.status is Status.FAILED
-        if not is_failed or change.evidence.cause is Cause.REFUSED or name in self._was_hidden:
+        is_failed = change.after is not None and change.after.status is MemberStatus.FAILED
+        if not is_failed or change.evidence.cause is ChangeCause.REFUSED or name in self._was_hidden:
             return False
         self._silent_ns[name] = now.monotonic_ns
         return True

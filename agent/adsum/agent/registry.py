@@ -22,13 +22,13 @@ from adsum.agent.commands import (
     SetServiceMaintenance,
 )
 from adsum.agent.line import Coming
-from adsum.catalog.definitions import CheckDefinition, CheckKind, ServiceDefinition, Status
+from adsum.catalog.definitions import CheckDefinition, CheckKind, CheckStatus, ServiceDefinition
 from adsum.catalog.model import NODE_MAINTENANCE, SERVICE_MAINTENANCE
-from adsum.catalog.own_services import Local, OwnCheck, Source
+from adsum.catalog.own_services import DefinedBy, OwnCheck, OwnServices
 from adsum.catalog.publishable import check_problem, problem_of
 from adsum.catalog.replication.items import VALUE_BYTES_MAX
 from adsum.catalog.saved import Saved, check_path, encode_check, encode_service, service_path
-from adsum.effects import Cause, FileChange, Log, Refusal, RemoveFile, Severity, WriteFile
+from adsum.effects import FileChange, LogLine, Refusal, RefusalCause, RemoveFile, Severity, WriteFile
 from adsum.now import Now
 
 # One agent looks after one host. Ten times what the busiest are known to hold, and some 200 MB of memory.
@@ -48,16 +48,16 @@ NO_REASON_SERVICE = "This service is in maintenance; whoever enabled it gave no 
 
 
 class Registry:
-    def __init__(self, own: Local) -> None:
+    def __init__(self, own: OwnServices) -> None:
         self.own = own
         self._changes: list[FileChange] = []
-        self._logs: list[Log] = []
+        self._logs: list[LogLine] = []
 
     def take_changes(self) -> tuple[FileChange, ...]:
         changes, self._changes = tuple(self._changes), []
         return changes
 
-    def take_logs(self) -> list[Log]:
+    def take_logs(self) -> list[LogLine]:
         logs, self._logs = self._logs, []
         return logs
 
@@ -106,7 +106,7 @@ class Registry:
             case DeregisterService(service_id):
                 self._deregister_service(now, service_id)
             case RegisterCheck(definition):
-                self.own.put_check(now, definition, Source.API)
+                self.own.put_check(now, definition, DefinedBy.API)
             case DeregisterCheck(check_id):
                 self._deregister_check(now, check_id)
             case SetNodeMaintenance(is_enabled) | SetServiceMaintenance(_, is_enabled):
@@ -122,8 +122,8 @@ class Registry:
 
     def files(self, found: tuple[str, ...]) -> tuple[FileChange, ...]:
         """All that clients registered, and none of what lies there besides."""
-        services = (own.definition for own in self.own.services.values() if own.source is Source.API)
-        checks = (own.definition for own in self.own.checks.values() if own.source is Source.API)
+        services = (own.definition for own in self.own.services.values() if own.source is DefinedBy.API)
+        checks = (own.definition for own in self.own.checks.values() if own.source is DefinedBy.API)
         written = (
             *(WriteFile(service_path(each.service_id), encode_service(each)) for each in services),
             *(WriteFile(check_path(each.check_id), encode_check(each)) for each in checks),
@@ -158,9 +158,9 @@ class Registry:
         if known is None or known.definition != definition:
             self._tell("registered", definition)
         kept = {check.check_id for check in self._stays(definition, replaces=replaces)}
-        self.own.put_service(now, definition, Source.API)
+        self.own.put_service(now, definition, DefinedBy.API)
         for check in definition.checks:
-            self.own.put_check(now, check, Source.API)
+            self.own.put_check(now, check, DefinedBy.API)
         for own in self.own.checks_of(definition.service_id):
             if own.definition.check_id not in kept:
                 self.own.remove_check(now, own.definition.check_id)
@@ -189,7 +189,7 @@ class Registry:
         """The checks first: a check without its service is no state that the agent passed through."""
         known = self.own.services.get(service_id)
         checks = [change for own in self.own.checks_of(service_id) for change in self._removal(own)]
-        if known is None or known.source is not Source.API:
+        if known is None or known.source is not DefinedBy.API:
             return tuple(checks)
         return (*checks, RemoveFile(service_path(service_id)))
 
@@ -197,22 +197,22 @@ class Registry:
         """Lasts until the service is registered again, or a file that defines it is read again."""
         known = self.own.services.get(service_id)
         if known is None:
-            return Refusal(Cause.UNKNOWN, f'No service registered with ID "{service_id}"')
+            return Refusal(RefusalCause.UNKNOWN, f'No service registered with ID "{service_id}"')
         if not known.definition.enable_tag_override:
-            return Refusal(Cause.INVALID, NO_OVERRIDE.format(service_id))
+            return Refusal(RefusalCause.INVALID, NO_OVERRIDE.format(service_id))
         definition = replace(known.definition, tags=tags)
         content = encode_service(definition)
         checks = (own.definition for own in self.own.checks_of(service_id))
         refusal = _too_large(content) or _unpublishable(problem_of(definition, checks))
         if refusal is not None:
             return refusal
-        return (WriteFile(service_path(service_id), content),) if known.source is Source.API else ()
+        return (WriteFile(service_path(service_id), content),) if known.source is DefinedBy.API else ()
 
     # Checks.
 
     def _plan_check(self, definition: CheckDefinition, coming: Coming) -> tuple[FileChange, ...] | Refusal:
         if definition.service_id and definition.service_id not in self.own.services:
-            return Refusal(Cause.FAILED, f'ServiceID "{definition.service_id}" does not exist')
+            return Refusal(RefusalCause.FAILED, f'ServiceID "{definition.service_id}" does not exist')
         content = encode_check(definition)
         refusal = _too_large(content) or self._unpublishable_check(definition)
         is_new = definition.check_id not in self.own.checks
@@ -237,7 +237,7 @@ class Registry:
             self.own.remove_check(now, check_id)
 
     def _removal(self, own: OwnCheck | None) -> tuple[FileChange, ...]:
-        if own is None or own.source is not Source.API:
+        if own is None or own.source is not DefinedBy.API:
             return ()
         return (RemoveFile(check_path(own.definition.check_id)),)
 
@@ -247,7 +247,7 @@ class Registry:
         definition = _maintenance(command)
         service_id = definition.service_id
         if service_id and service_id not in self.own.services:
-            return Refusal(Cause.UNKNOWN, f'No service registered with ID "{service_id}"')
+            return Refusal(RefusalCause.UNKNOWN, f'No service registered with ID "{service_id}"')
         known = self.own.checks.get(definition.check_id)
         if not command.is_enabled:
             return self._removal(known)
@@ -260,16 +260,16 @@ class Registry:
         if not is_enabled:
             self._deregister_check(now, definition.check_id)
         elif definition.check_id not in self.own.checks:  # the first reason stays, as in Consul
-            self.own.put_check(now, definition, Source.API)
+            self.own.put_check(now, definition, DefinedBy.API)
 
     # What was there before, and what files say.
 
     def restore_services(self, now: Now, saved: Saved) -> None:
         if saved.services or saved.checks:
             found = f"found {len(saved.services)} services and {len(saved.checks)} checks registered before"
-            self._logs.append(Log(Severity.INFO, found))
+            self._logs.append(LogLine(Severity.INFO, found))
         for service in saved.services:
-            self.own.put_service(now, service, Source.API)
+            self.own.put_service(now, service, DefinedBy.API)
 
     def restore_checks(self, now: Now, saved: Saved) -> None:
         """Those of services that files define as well, and a maintenance of one: so after `define`."""
@@ -280,7 +280,7 @@ class Registry:
                 # file defines it now.
                 self._changes.append(RemoveFile(check_path(check.check_id)))
             else:
-                self.own.put_check(now, check, Source.API)
+                self.own.put_check(now, check, DefinedBy.API)
 
     def objection(
         self, services: tuple[ServiceDefinition, ...], checks: tuple[CheckDefinition, ...]
@@ -298,11 +298,11 @@ class Registry:
         replaced.update(check.check_id for service in services for check in service.checks)
         for own in self.own.checks.values():
             service = by_id.get(own.definition.service_id)
-            if service and own.source is Source.API and own.definition.check_id not in replaced:
+            if service and own.source is DefinedBy.API and own.definition.check_id not in replaced:
                 yield own.definition, service
         for check in checks:
             known = self.own.services.get(check.service_id)
-            if known and known.source is Source.API and check.service_id not in by_id:
+            if known and known.source is DefinedBy.API and check.service_id not in by_id:
                 yield check, known.definition
 
     def define(
@@ -313,26 +313,26 @@ class Registry:
         self._forget(now, {each.service_id for each in services}, {each.check_id for each in checks})
         for service in services:
             before = self.own.services.get(service.service_id)
-            if before is not None and before.source is Source.API:
+            if before is not None and before.source is DefinedBy.API:
                 self._changes.append(RemoveFile(service_path(service.service_id)))
-            self.own.put_service(now, service, Source.CONFIGURATION)
+            self.own.put_service(now, service, DefinedBy.CONFIGURATION)
         for check in checks:
             known = self.own.checks.get(check.check_id)
-            if known is not None and known.source is Source.API:
+            if known is not None and known.source is DefinedBy.API:
                 self._changes.append(RemoveFile(check_path(check.check_id)))
-            self.own.put_check(now, check, Source.CONFIGURATION)
+            self.own.put_check(now, check, DefinedBy.CONFIGURATION)
 
     def _forget(self, now: Now, wanted_services: set[str], wanted_checks: set[str]) -> None:
         for check_id, check in list(self.own.checks.items()):
-            if check.source is Source.CONFIGURATION and check_id not in wanted_checks:
+            if check.source is DefinedBy.CONFIGURATION and check_id not in wanted_checks:
                 self.own.remove_check(now, check_id)
         for service_id, service in list(self.own.services.items()):
-            if service.source is Source.CONFIGURATION and service_id not in wanted_services:
+            if service.source is DefinedBy.CONFIGURATION and service_id not in wanted_services:
                 self.remove_service(now, service_id)
 
     def _tell(self, what: str, service: ServiceDefinition) -> None:
         sentence = f"service {what}: service={service.name} id={service.service_id}"
-        self._logs.append(Log(Severity.INFO, sentence))
+        self._logs.append(LogLine(Severity.INFO, sentence))
 
 
 def _maintenance(command: Maintenance) -> CheckDefinition:
@@ -346,7 +346,7 @@ def _maintenance(command: Maintenance) -> CheckDefinition:
         check_id=check_id,
         name=f"{what} Maintenance Mode",
         notes=reason or otherwise,
-        status=Status.CRITICAL,
+        status=CheckStatus.CRITICAL,
         service_id=service_id,
     )
 
@@ -356,13 +356,13 @@ def _too_large(*contents: bytes) -> Refusal | None:
     if size <= FILE_BYTES_MAX:
         return None
     sentence = f"The registration is too large: {size} bytes, of which {FILE_BYTES_MAX} are possible"
-    return Refusal(Cause.INVALID, f"{sentence}; shorten its longest texts")
+    return Refusal(RefusalCause.INVALID, f"{sentence}; shorten its longest texts")
 
 
 def _unpublishable(problem: str) -> Refusal | None:
-    return Refusal(Cause.INVALID, f"Nothing was changed: {problem}.") if problem else None
+    return Refusal(RefusalCause.INVALID, f"Nothing was changed: {problem}.") if problem else None
 
 
 def _full(what: str, maximum: int) -> Refusal:
     sentence = f"This agent has {maximum} {what}, which is as many as it takes; deregister some first"
-    return Refusal(Cause.FAILED, sentence)
+    return Refusal(RefusalCause.FAILED, sentence)

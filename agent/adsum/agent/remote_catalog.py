@@ -19,8 +19,8 @@ from adsum.catalog.model import SERF_HEALTH, Check, Service
 from adsum.catalog.records import CheckState, NodeRecord, Record
 from adsum.catalog.replication.items import Item
 from adsum.catalog.replication.state import OwnerState, changes
-from adsum.catalog.replication.strict import BadBytes
 from adsum.catalog.view import View
+from adsum.cbor import BadEncoding
 from adsum.now import Now
 
 
@@ -86,7 +86,7 @@ class _Image:
         return list(found)
 
 
-class Mirror:
+class RemoteCatalogView:
     def __init__(self, view: View, presence: Presence) -> None:
         self.bad_items = 0
         self._view = view
@@ -136,7 +136,7 @@ class Mirror:
             return None
         try:
             record = records.decode(item.value)
-        except BadBytes:
+        except BadEncoding:
             self.bad_items += 1
             return None
         if isinstance(record, Check) and record.check_id == SERF_HEALTH:

@@ -15,14 +15,14 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from adsum.address import is_ip_host
+from adsum.address import Address, is_ip_host
 from adsum.catalog.replication.bodies import FRAME_BYTES
 from adsum.catalog.replication.deltas import decode as decode_delta
 from adsum.catalog.replication.state import OwnerState, TooBig, applied, span_of
-from adsum.catalog.replication.strict import BadBytes
-from adsum.catalog.saved import Damaged, opened, sealed
+from adsum.catalog.saved import DamagedFile, opened, sealed
+from adsum.cbor import BadEncoding
 from adsum.effects import FileChange, WriteFile
-from adsum.gossip.claims import Address, Profile
+from adsum.gossip.claims import Profile
 from adsum.now import HOUR, MILLISECOND, MINUTE, Now
 
 COPY = "catalog-copy"
@@ -61,13 +61,13 @@ def _row(owner: SavedOwner) -> list[object]:
 
 
 def decode(content: bytes) -> SavedCopy:
-    """Raises `Damaged`."""
+    """Raises `DamagedFile`."""
     match opened(content):
         case [1, int(wall_ms), list(rows)]:
             return _copy(wall_ms, ([*row, True] if type(row) is list else row for row in rows))
         case [2, int(wall_ms), list(rows)]:
             return _copy(wall_ms, rows)
-    raise Damaged("it holds no catalog")
+    raise DamagedFile("it holds no catalog")
 
 
 def _copy(wall_ms: int, rows: Iterable[object]) -> SavedCopy:
@@ -154,7 +154,7 @@ def recalled(saved: SavedOwner) -> OwnerState | None:
     for encoded in saved.spans:
         try:
             delta = decode_delta(encoded)
-        except BadBytes:
+        except BadEncoding:
             break
         if state is None:
             state = OwnerState(delta.owner, delta.generation)

@@ -13,7 +13,7 @@ CHECK_UPDATE_INTERVAL_NS = 5 * MINUTE  # Consul's default
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Settings:
+class AgentSettings:
     node: Node
     server: Service | None = None  # the catalog's `consul` entry, on an agent that is a server
     is_persistent: bool = True  # False with -dev: registrations live in memory

@@ -11,8 +11,8 @@ from typing import TypeGuard
 
 import cbor2
 
+from adsum.cbor import BadEncoding, strict_loads
 from adsum.frozen import dataclass
-from adsum.gossip.claims import BadClaim, strict_loads
 
 TEXT_CHARACTERS_MAX = 64
 NUMBER_MAX = 1 << 31
@@ -47,7 +47,7 @@ def decode(meta: bytes) -> Tags:
     """One that makes no sense costs its member nothing but what it would have said."""
     try:
         fields = strict_loads(meta)
-    except BadClaim:
+    except BadEncoding:
         return UNKNOWN
     match fields:
         case [str(datacenter), str(build), bool(server), int(port), bool(bootstrap), int(expect), *later]:

@@ -25,7 +25,8 @@ from adsum.catalog.indexes import Family, Topic
 from adsum.catalog.pattern import BadPattern, Pattern
 from adsum.catalog.view import View
 from adsum.catalog.work import Work
-from adsum.gossip.claims import BadClaim, UserEvent, strict_loads
+from adsum.cbor import BadEncoding, strict_loads
+from adsum.gossip.claims import UserEvent
 from adsum.now import MILLISECOND, Now
 
 EVENTS_MAX = 256
@@ -72,7 +73,7 @@ def decode(carried: UserEvent) -> Event | None:
     """None when it makes no sense here: of a later version, or no event of ours."""
     try:
         fields = strict_loads(carried.payload)
-    except BadClaim:
+    except BadEncoding:
         return None
     match fields:
         case [bytes(event_id), bytes(payload), str(node), str(service), str(tag), *_]:

@@ -13,7 +13,7 @@ from adsum.api.api_types import Agent
 from adsum.api.blocking import FAILED_META, FOREIGN_INDEX_HOLD_S, parse_asked
 from adsum.http.request import Request
 from adsum.http.response import Response, empty
-from adsum.http.router import Refusal, Route
+from adsum.http.router import HttpRefusal, Route
 
 EMPTY_INDEX = 1
 SENTENCE = (
@@ -47,4 +47,4 @@ class AbsentStore:
         return empty(404, FAILED_META)
 
     async def refuse(self, _request: Request, _rest: str) -> Response:
-        raise Refusal(404, SENTENCE)
+        raise HttpRefusal(404, SENTENCE)

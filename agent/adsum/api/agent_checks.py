@@ -13,7 +13,7 @@ from adsum.api.bodies import decode_json
 from adsum.api.filter_time import FilterTime
 from adsum.api.queries import filter_test
 from adsum.catalog.decode import decode_check
-from adsum.catalog.definitions import BadDefinition, Status
+from adsum.catalog.definitions import BadDefinition, CheckStatus
 from adsum.catalog.own_services import OwnCheck
 from adsum.catalog.placed_check import PlacedCheck
 from adsum.catalog.spelling import canonical_key
@@ -21,9 +21,9 @@ from adsum.catalog.validate import validate_check
 from adsum.http.chunked_loop import in_turns
 from adsum.http.request import Query, Request
 from adsum.http.response import Response
-from adsum.http.router import Handler, Refusal, Route
+from adsum.http.router import Handler, HttpRefusal, Route
 
-REPORTS = {"pass": Status.PASSING, "warn": Status.WARNING, "fail": Status.CRITICAL}
+REPORTS = {"pass": CheckStatus.PASSING, "warn": CheckStatus.WARNING, "fail": CheckStatus.CRITICAL}
 GO_KINDS = {bool: "bool", int: "number", float: "number", list: "array", dict: "object", str: "string"}
 
 
@@ -71,7 +71,7 @@ class AgentChecks:
             definition = decode_check(decode_json(request.body), output_bytes_max=output_bytes_max)
             warnings = validate_check(definition)
         except BadDefinition as bad:
-            raise Refusal(400, str(bad)) from None
+            raise HttpRefusal(400, str(bad)) from None
         refuse_scripts(self._agent, (definition,))
         known = self._agent.own.checks.get(definition.check_id)
         if known is None or known.definition != definition:
@@ -81,10 +81,10 @@ class AgentChecks:
     async def deregister(self, request: Request, check_id: str) -> Response:
         parameters.check_namespace(request.query)
         if not check_id:
-            raise Refusal(500, "CheckID missing")  # as Consul
+            raise HttpRefusal(500, "CheckID missing")  # as Consul
         return await done(self._agent, DeregisterCheck(check_id))
 
-    def _reporter(self, status: Status) -> Handler:
+    def _reporter(self, status: CheckStatus) -> Handler:
         async def report(request: Request, check_id: str) -> Response:
             parameters.check_namespace(request.query)
             return await done(self._agent, ReportTtl(check_id, status, request.query.first("note")))
@@ -95,8 +95,8 @@ class AgentChecks:
         parameters.check_namespace(request.query)
         status, output = _status_and_output(decode_json(request.body))
         if status not in REPORTS.values():
-            raise Refusal(400, f"Invalid check status: '{status}'")
-        return await done(self._agent, ReportTtl(check_id, Status(status), output))
+            raise HttpRefusal(400, f"Invalid check status: '{status}'")
+        return await done(self._agent, ReportTtl(check_id, CheckStatus(status), output))
 
 
 def _status_and_output(raw: object) -> tuple[str, str]:
@@ -117,6 +117,6 @@ def _text(fields: Mapping[str, object], name: str) -> str:
     return value
 
 
-def _wrong_type(value: object, where: str) -> Refusal:
+def _wrong_type(value: object, where: str) -> HttpRefusal:
     kind = GO_KINDS[type(value)]
-    return Refusal(400, f"Request decode failed: json: cannot unmarshal {kind} into {where}")
+    return HttpRefusal(400, f"Request decode failed: json: cannot unmarshal {kind} into {where}")

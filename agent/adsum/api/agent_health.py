@@ -15,7 +15,7 @@ from adsum.catalog.definitions import CheckKind, ServiceDefinition
 from adsum.catalog.own_services import OwnCheck
 from adsum.http.request import Request
 from adsum.http.response import HeaderList, Response
-from adsum.http.router import Refusal, Route
+from adsum.http.router import HttpRefusal, Route
 
 PASSING, MAINTENANCE = "passing", "maintenance"
 CODES = {PASSING: 200, "warning": 429, "critical": 503, MAINTENANCE: 503}
@@ -35,7 +35,7 @@ class AgentHealth:
     async def by_id(self, request: Request, service_id: str) -> Response:
         parameters.check_namespace(request.query)
         if not service_id:
-            raise Refusal(500, "Bad request: Missing serviceID")  # as Consul
+            raise HttpRefusal(500, "Bad request: Missing serviceID")  # as Consul
         own = self._agent.own.services.get(service_id)
         if own is None:
             sentence = f"ServiceId {service_id} not found"
@@ -48,7 +48,7 @@ class AgentHealth:
     async def by_name(self, request: Request, name: str) -> Response:
         parameters.check_namespace(request.query)
         if not name:
-            raise Refusal(500, "Bad request: Missing service Name")  # as Consul
+            raise HttpRefusal(500, "Bad request: Missing service Name")  # as Consul
         services = sorted(self._agent.own.services.items())
         found = [own.definition for _id, own in services if own.definition.name.lower() == name.lower()]
         if not found:

@@ -14,19 +14,24 @@ from adsum.agent.presence import uuid_text
 from adsum.api import leadership, parameters
 from adsum.api.answers import json_answer
 from adsum.api.freshness import stale_header
-from adsum.api.version import CONSUL_API_VERSION
-from adsum.gossip.order import Status
-from adsum.http.router import Refusal, Route
+from adsum.gossip.order import MemberStatus
+from adsum.http.router import HttpRefusal, Route
+from adsum.version import CONSUL_API_VERSION
 
 if TYPE_CHECKING:
-    from adsum.agent.known_servers import Server
+    from adsum.agent.known_servers import GossipedServer
     from adsum.api.api_types import Agent
     from adsum.gossip.members import Member
     from adsum.http.request import Request
     from adsum.http.response import Response
 
 ALIVE = 1
-STATUSES = {Status.ALIVE: ALIVE, Status.SUSPECT: ALIVE, Status.LEFT: 3, Status.FAILED: 4}
+STATUSES = {
+    MemberStatus.ALIVE: ALIVE,
+    MemberStatus.SUSPECT: ALIVE,
+    MemberStatus.LEFT: 3,
+    MemberStatus.FAILED: 4,
+}
 # What Serf speaks, for clients that print it: we speak none of it.
 PROTOCOLS = {
     "ProtocolMin": 1,
@@ -50,14 +55,14 @@ class AgentMembers:
         query = request.query
         parameters.check_namespace(query)
         if query.first("segment") not in ("", "_all"):
-            raise Refusal(500, "Network segments are not supported in this version of Consul")
+            raise HttpRefusal(500, "Network segments are not supported in this version of Consul")
         listed = wide_area(self._agent) if query.has("wan") else everybody(self._agent)
         return json_answer(self._agent, request, listed, headers=stale_header(self._agent))
 
 
 def everybody(agent: Agent) -> list[dict[str, object]]:
     """By name; Serf's own order differs from one call to the next."""
-    others = map(_other, agent.roll.gossip.members())
+    others = map(_other, agent.cluster.gossip.members())
     return sorted([own_member(agent), *others], key=lambda member: str(member["Name"]))
 
 
@@ -65,7 +70,7 @@ def wide_area(agent: Agent) -> list[dict[str, object]]:
     """Only servers are in that pool, and only they know it."""
     if not leadership.is_server(agent):
         return []
-    others = [_wide_area_server(agent, server) for server in agent.roll.servers.present]
+    others = [_wide_area_server(agent, server) for server in agent.cluster.servers.present]
     return sorted([_own_wide_area(agent), *others], key=lambda member: str(member["Name"]))
 
 
@@ -88,7 +93,7 @@ def _own_wide_area(agent: Agent) -> dict[str, object]:
     return _member(f"{node.name}.{config.datacenter}", address, config.ports.serf_wan, described)
 
 
-def _wide_area_server(agent: Agent, server: Server) -> dict[str, object]:
+def _wide_area_server(agent: Agent, server: GossipedServer) -> dict[str, object]:
     name, address = f"{server.name}.{agent.config.datacenter}", server.address
     described = {**CLIENT_TAGS, "dc": agent.config.datacenter, "role": "consul", "port": str(address.port)}
     return _member(name, address.host, server.wan_port, described)

@@ -18,15 +18,15 @@ from adsum.api import coordinates, leadership
 from adsum.api.agent_members import own_member
 from adsum.api.answers import json_answer
 from adsum.api.api_types import Agent
-from adsum.api.version import ADSUM_VERSION, CONSUL_API_VERSION
 from adsum.catalog.definitions import CheckKind
 from adsum.gossip.broadcasts import Class
-from adsum.gossip.order import Status
+from adsum.gossip.order import MemberStatus
 from adsum.http.request import Request
 from adsum.http.response import Response
 from adsum.http.router import Route
 from adsum.logs.clock_words import off_by
 from adsum.now import MILLISECOND
+from adsum.version import ADSUM_VERSION, CONSUL_API_VERSION
 
 SESSION_TTL_NS_MIN = 10_000_000_000  # Patroni reads it after `Invalid Session TTL`
 
@@ -46,7 +46,7 @@ class AgentSelf:
         shown = {
             "Config": _config(agent),
             "DebugConfig": agent.config.raw,
-            "Coord": coordinates.shown(agent.roll.gossip.commons.vivaldi.here),
+            "Coord": coordinates.shown(agent.cluster.gossip.shared.vivaldi.here),
             "Member": own_member(agent),
             "Stats": _stats(agent),
             "Meta": dict(leadership.own_node(agent).meta),
@@ -96,14 +96,14 @@ def _stats(agent: Agent) -> dict[str, dict[str, str]]:
 
 def _catalog_stats(agent: Agent) -> dict[str, str]:
     """Ours alone: whether what it answers about others is as they say, or why not, and how old."""
-    owners = agent.roll.sharing.replication.owners().values()
+    owners = agent.cluster.sharing.replication.owners().values()
     return {
         "incomplete_owners": str(
             sum(each.state is not None and not each.state.is_complete for each in owners)
         ),
-        "last_contact_ms": str(agent.roll.behind_ns(agent.now()) // MILLISECOND),
+        "last_contact_ms": str(agent.cluster.behind_ns(agent.now()) // MILLISECOND),
         "owners": str(len(owners)),
-        "stale": agent.roll.staleness(agent.now()),
+        "stale": agent.cluster.staleness(agent.now()),
     }
 
 
@@ -111,7 +111,7 @@ def _consul_stats(agent: Agent) -> dict[str, str]:
     sentence = leadership.without_leader(agent)
     leaderless = {"no_leader": sentence} if sentence else {}  # ours alone
     if not leadership.is_server(agent):
-        servers = len(agent.roll.servers.present)
+        servers = len(agent.cluster.servers.present)
         return {"acl": "disabled", "known_servers": str(servers), **leaderless, "server": "false"}
     return {
         "acl": "disabled",
@@ -139,21 +139,21 @@ def _runtime_stats() -> dict[str, str]:
 
 def _roll_stats(agent: Agent) -> dict[str, str]:
     """Under the names of Serf's, as far as the roll has their like; it has no queries."""
-    gossip = agent.roll.gossip
-    commons, listed = gossip.commons, Counter(member.status for member in gossip.members())
-    queues = commons.broadcasts.queues
-    clock = off_by(commons.clocks.ahead_ms(agent.now()), commons.clocks.others)
+    gossip = agent.cluster.gossip
+    shared, listed = gossip.shared, Counter(member.status for member in gossip.members())
+    queues = shared.broadcasts.queues
+    clock = off_by(shared.clocks.ahead_ms(agent.now()), shared.clocks.others)
     return {
         **({"clock": clock} if clock else {}),  # ours alone
         "coordinate_resets": "0",
         "encrypted": _go(agent.keyrings.is_encrypted),
         "event_queue": str(len(queues[Class.EVENTS])),
         "event_time": str(gossip.event_time),
-        "failed": str(listed[Status.FAILED]),
-        "health_score": str(commons.health.score),
+        "failed": str(listed[MemberStatus.FAILED]),
+        "health_score": str(shared.health.score),
         "intent_queue": str(len(queues[Class.MEMBERSHIP])),
-        "left": str(listed[Status.LEFT]),
-        "member_time": str(commons.me.incarnation + 1),
+        "left": str(listed[MemberStatus.LEFT]),
+        "member_time": str(shared.me.incarnation + 1),
         "members": str(listed.total() + 1),
         "query_queue": "0",
         "query_time": "1",

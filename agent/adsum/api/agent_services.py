@@ -29,7 +29,7 @@ from adsum.catalog.validate import validate_service
 from adsum.http.chunked_loop import in_turns
 from adsum.http.request import Query, Request
 from adsum.http.response import Response
-from adsum.http.router import Refusal, Route
+from adsum.http.router import HttpRefusal, Route
 
 log = logging.getLogger("agent.http")
 
@@ -82,7 +82,7 @@ class AgentServices:
             )
             warnings = validate_service(definition)
         except BadDefinition as bad:
-            raise Refusal(400, str(bad)) from None
+            raise HttpRefusal(400, str(bad)) from None
         refuse_scripts(self._agent, definition.checks)
         definition = with_family_addresses(definition)
         known = self._agent.own.services.get(definition.service_id)
@@ -98,7 +98,7 @@ class AgentServices:
         """One that is not here is as gone as the caller wants it."""
         parameters.check_namespace(request.query)
         if not service_id:
-            raise Refusal(500, "ServiceID missing")  # as Consul
+            raise HttpRefusal(500, "ServiceID missing")  # as Consul
         return await done(self._agent, DeregisterService(service_id))
 
     async def maintain(self, request: Request, service_id: str) -> Response:
@@ -118,7 +118,7 @@ class AgentServices:
     def _hashed(self, service_id: str) -> tuple[ServiceDefinition, str]:
         own = self._agent.own.services.get(service_id)
         if own is None:
-            raise Refusal(404, f"unknown service ID: {service_id}")
+            raise HttpRefusal(404, f"unknown service ID: {service_id}")
         encoded = shapes.encode(shapes.own_service(own.definition))
         return own.definition, hashlib.blake2b(encoded, digest_size=8).hexdigest()
 
@@ -146,4 +146,4 @@ def tell(warnings: list[str]) -> None:
 def refuse_scripts(agent: Agent, checks: Iterable[CheckDefinition]) -> None:
     """Who may register may otherwise run anything on this host."""
     if not agent.config.enable_script_checks and any(check.args for check in checks):
-        raise Refusal(500, SCRIPTS_DISABLED)
+        raise HttpRefusal(500, SCRIPTS_DISABLED)

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from adsum.agent.commands import CommandRefused
 from adsum.api import parameters, shapes
-from adsum.api.api_types import Refused
-from adsum.effects import Cause
+from adsum.effects import RefusalCause
 from adsum.http.response import Response, empty, json_body
-from adsum.http.router import Refusal
+from adsum.http.router import HttpRefusal
 
 if TYPE_CHECKING:
     from adsum.agent.commands import Command
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 # Newer clients look for it on every answer (contract 1.5); the router adds it to all.
 EVERYWHERE: HeaderList = (("X-Consul-Default-Acl-Policy", "allow"),)
 
-STATUS_OF = {Cause.INVALID: 400, Cause.UNKNOWN: 404, Cause.FAILED: 500}
+STATUS_OF = {RefusalCause.INVALID: 400, RefusalCause.UNKNOWN: 404, RefusalCause.FAILED: 500}
 
 
 def json_answer(
@@ -40,6 +40,6 @@ async def done(agent: Agent, command: Command) -> Response:
     """Once the change is made: 200 with nothing."""
     try:
         await agent.submit(command)
-    except Refused as refused:
-        raise Refusal(STATUS_OF[refused.refusal.cause], refused.refusal.sentence) from None
+    except CommandRefused as refused:
+        raise HttpRefusal(STATUS_OF[refused.refusal.cause], refused.refusal.sentence) from None
     return empty(200)

@@ -1,4 +1,4 @@
-"""What the endpoints need from the agent behind them; `agent.node` is the real one."""
+"""What the endpoints need from the agent behind them; `process.running` is the real one."""
 
 from __future__ import annotations
 
@@ -6,35 +6,27 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Protocol
 
 from adsum.agent.commands import Command
-from adsum.catalog.indexes import Topic
-from adsum.catalog.own_services import Local
+from adsum.catalog.indexes import WaitsOnTopics
+from adsum.catalog.own_services import OwnServices
 from adsum.catalog.view import View
 from adsum.config.config import Config
-from adsum.effects import Refusal
 from adsum.now import Now
 
-if TYPE_CHECKING:  # `Refused` is wanted before the roll is loaded
-    from adsum.agent.cluster_state import Roll
+if TYPE_CHECKING:
+    from adsum.agent.cluster_state import ClusterState
+    from adsum.dns.settings import DnsSettings
     from adsum.journal.journal import Journal
     from adsum.peers.keyrings import Keyrings
     from adsum.peers.outputs import Outputs
-    from adsum.peers.owner_forwarding import Owners
+    from adsum.peers.owner_forwarding import OwnerForwarding
 
 
-class Refused(Exception):
-    """The core refused a command; nothing was changed."""
+class MetricsPages(Protocol):
+    prometheus_type: str
 
-    def __init__(self, refusal: Refusal) -> None:
-        super().__init__(refusal.sentence)
-        self.refusal = refusal
+    def consul(self) -> dict[str, object]: ...
 
-
-class Watches(Protocol):
-    """Who sleeps until a topic moves. Waking is a plain call, so that a task per waiter is not needed."""
-
-    def add(self, topic: Topic, wake: Callable[[], None]) -> None: ...
-
-    def remove(self, topic: Topic, wake: Callable[[], None]) -> None: ...
+    async def scraped(self) -> bytes: ...
 
 
 class Agent(Protocol):
@@ -42,13 +34,16 @@ class Agent(Protocol):
     def config(self) -> Config: ...
 
     @property
+    def dns_settings(self) -> DnsSettings: ...
+
+    @property
     def view(self) -> View: ...
 
     @property
-    def own(self) -> Local: ...
+    def own(self) -> OwnServices: ...
 
     @property
-    def roll(self) -> Roll:
+    def cluster(self) -> ClusterState:
         """Who is present. Read it; what changes it is a command."""
 
     @property
@@ -60,7 +55,7 @@ class Agent(Protocol):
         """Of the whole cluster."""
 
     @property
-    def owners(self) -> Owners:
+    def owners(self) -> OwnerForwarding:
         """Other agents, for what only they can change."""
 
     @property
@@ -78,10 +73,10 @@ class Agent(Protocol):
         """The first half of `now`, at a quarter of its price: every read asks for it."""
 
     @property
-    def watches(self) -> Watches: ...
+    def watches(self) -> WaitsOnTopics: ...
 
     async def submit(self, command: Command) -> None:
-        """Returns once the change is made and, where it must survive, on disk. Raises `Refused`."""
+        """Returns once the change is made and, where it must survive, on disk. Raises `CommandRefused`."""
 
     async def reload(self) -> tuple[list[str], list[str]]:
         """Reads the configuration again; names of keys that were applied, and of those that need a restart.

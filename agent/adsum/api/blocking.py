@@ -17,17 +17,17 @@ from random import Random
 
 import trio
 
-from adsum.agent.commands import ConfirmCatalog
+from adsum.agent.commands import CommandRefused, ConfirmCatalog
 from adsum.api import parameters
-from adsum.api.api_types import Agent, Refused
+from adsum.api.api_types import Agent
 from adsum.api.filter_time import FilterTime, NoTimeLeft
 from adsum.api.freshness import Freshness
 from adsum.api.full_outputs import wants_full, with_full_outputs
-from adsum.api.rendering import ApiCounters, Read, Rendering, Renderings
+from adsum.api.rendering import ApiCounters, CatalogRead, Rendering, Renderings
 from adsum.frozen import dataclass
 from adsum.http.request import Query, Request
 from adsum.http.response import HeaderList, Response
-from adsum.http.router import Refusal, Route
+from adsum.http.router import HttpRefusal, Route
 from adsum.now import SECOND
 
 FOREIGN_INDEX_HOLD_S = 1.0
@@ -52,16 +52,16 @@ SHAPING = frozenset({"cached", "filter", "near", "node-meta", "passing", "pretty
 # Parameters with which a target says more than which rendering to send.
 NOT_BY_TARGET = ("consistent", "output", "token")
 
-Plan = Callable[[Agent, Query, str], Read]
+Plan = Callable[[Agent, Query, str], CatalogRead]
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class BlockingQuery:
     index: int  # nought: answer at once
     wait_s: float
 
 
-class Reads:
+class BlockingReads:
     def __init__(self, agent: Agent, random: Random, counters: ApiCounters, filter_time: FilterTime) -> None:
         self._agent = agent
         self._random = random
@@ -120,8 +120,8 @@ class Reads:
         """Of the members that are present, two have nothing that we lack; or there are none."""
         try:
             await self._agent.submit(ConfirmCatalog())
-        except Refused as refused:
-            raise Refusal(500, refused.refusal.sentence, FAILED_META) from None
+        except CommandRefused as refused:
+            raise HttpRefusal(500, refused.refusal.sentence, FAILED_META) from None
 
     def _find(self, plan: Plan, request: Request, rest: str, *, is_cached: bool) -> Rendering:
         """As it is now."""
@@ -136,7 +136,7 @@ class Reads:
         read = plan(self._agent, request.query, rest)
         return self._make(key, read, request, is_cached=is_cached)
 
-    def _make(self, key: Hashable, read: Read, request: Request, *, is_cached: bool) -> Rendering:
+    def _make(self, key: Hashable, read: CatalogRead, request: Request, *, is_cached: bool) -> Rendering:
         """Rendered before it is kept: what fails is not worth keeping."""
         agent, query, headers = self._agent, request.query, CACHED if is_cached else ()
         rendering = Rendering(
@@ -150,7 +150,7 @@ class Reads:
         self._renderings.keep(key, rendering)
         return rendering
 
-    async def _hold(self, request: Request, rendering: Rendering, asked: Asked) -> Response:
+    async def _hold(self, request: Request, rendering: Rendering, asked: BlockingQuery) -> Response:
         if asked.index < rendering.index:
             return rendering.response
         wait_s = asked.wait_s + self._random.uniform(0, asked.wait_s / JITTER_FRACTION)
@@ -191,11 +191,13 @@ async def _pause(request: Request, until: float) -> None:
         pass
 
 
-def parse_asked(query: Query, agent: Agent) -> Asked:
+def parse_asked(query: Query, agent: Agent) -> BlockingQuery:
     wait_ns = parameters.duration_ns(query, "wait", refusal="Invalid wait time") or 0
     if wait_ns <= 0:
         wait_ns = agent.config.default_query_time_ns
-    return Asked(_parse_index(query.first("index")), min(wait_ns, agent.config.max_query_time_ns) / SECOND)
+    return BlockingQuery(
+        _parse_index(query.first("index")), min(wait_ns, agent.config.max_query_time_ns) / SECOND
+    )
 
 
 def _parse_index(text: str) -> int:
@@ -204,7 +206,7 @@ def _parse_index(text: str) -> int:
         return 0
     match = INDEX.fullmatch(text)
     if match is None or int(match[2]) > INDEX_MAX:
-        raise Refusal(400, "Invalid index")
+        raise HttpRefusal(400, "Invalid index")
     return 0 if match[1] else int(match[2])
 
 
@@ -216,9 +218,9 @@ def check_consistency(query: Query) -> bool:
         sentence = f'Invalid max_stale value "{query.first("max_stale")}"'
         is_stale = parameters.duration_ns(query, "max_stale", refusal=sentence) is not None or is_stale
     if is_stale and query.has("consistent"):
-        raise Refusal(400, "Cannot specify ?stale with ?consistent, conflicting semantics.")
+        raise HttpRefusal(400, "Cannot specify ?stale with ?consistent, conflicting semantics.")
     if is_cached and query.has("consistent"):
-        raise Refusal(400, "Cannot specify ?cached with ?consistent, conflicting semantics.")
+        raise HttpRefusal(400, "Cannot specify ?cached with ?consistent, conflicting semantics.")
     return is_cached
 
 
@@ -226,4 +228,4 @@ def check_cache_control(header: str) -> None:
     """Our copy is never older than it can be, so the ages asked for are only checked for being ages."""
     for directive in header.split(","):
         if CACHE_DIRECTIVE.fullmatch(directive.strip().lower()) is None:
-            raise Refusal(400, "Invalid Cache-Control header.")
+            raise HttpRefusal(400, "Invalid Cache-Control header.")

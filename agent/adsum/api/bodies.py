@@ -10,7 +10,7 @@ import re
 
 import msgspec
 
-from adsum.http.router import Refusal
+from adsum.http.router import HttpRefusal
 
 SPACE = re.compile(r"[ \t\r\n]*")
 NUMBER = re.compile(r"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?")
@@ -35,7 +35,7 @@ def decode_json(body: bytes) -> object:
         try:
             return _decode_leniently(body)
         except BadJson as bad:
-            raise Refusal(400, f"Request decode failed: {bad}") from None
+            raise HttpRefusal(400, f"Request decode failed: {bad}") from None
 
 
 def _decode_leniently(body: bytes) -> object:

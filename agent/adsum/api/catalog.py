@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING
 from adsum.api import mesh, parameters, shapes
 from adsum.api.answers import json_answer
 from adsum.api.api_types import Agent
-from adsum.api.blocking import Reads, check_cache_control, check_consistency
+from adsum.api.blocking import BlockingReads, check_cache_control, check_consistency
 from adsum.api.nearness import Nearness
 from adsum.api.queries import filter_test, has_instance_tests, host_test, instance_tests, named, passing
-from adsum.api.rendering import Read
+from adsum.api.rendering import CatalogRead
 from adsum.catalog.indexes import Family, Topic
-from adsum.catalog.view import Host, Instance
+from adsum.catalog.view import CatalogHost, Instance
 from adsum.http.request import Query, Request
 from adsum.http.response import Response
 from adsum.http.router import Route
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from adsum.catalog.filter import Test
 
 
-def routes(agent: Agent, reads: Reads) -> list[Route]:
+def routes(agent: Agent, reads: BlockingReads) -> list[Route]:
     async def answer_datacenters(request: Request, _rest: str) -> Response:
         return datacenters(agent, request)
 
@@ -47,7 +47,7 @@ def datacenters(agent: Agent, request: Request) -> Response:
     return json_answer(agent, request, [agent.config.datacenter], headers=headers)
 
 
-def nodes(agent: Agent, query: Query, _rest: str) -> Read:
+def nodes(agent: Agent, query: Query, _rest: str) -> CatalogRead:
     view, is_wanted_host = agent.view, host_test(query)
     nearness = Nearness(agent, query)
 
@@ -63,10 +63,10 @@ def nodes(agent: Agent, query: Query, _rest: str) -> Read:
         return shapes.list_of(shapes.node_fragment(host.node) for host in ordered)
 
     topics = (Topic(Family.NODES),)
-    return Read(topics, render, lists_everything=True, is_by_distance=nearness.is_asked_for)
+    return CatalogRead(topics, render, lists_everything=True, is_by_distance=nearness.is_asked_for)
 
 
-def services(agent: Agent, query: Query, _rest: str) -> Read:
+def services(agent: Agent, query: Query, _rest: str) -> CatalogRead:
     view = agent.view
 
     def render() -> bytes:
@@ -79,45 +79,45 @@ def services(agent: Agent, query: Query, _rest: str) -> Read:
 
     # What tests look at is more than names and tags.
     topics = mesh.TOPICS if has_instance_tests(query) else (Topic(Family.SERVICES),)
-    return Read(topics, render, lists_everything=True)
+    return CatalogRead(topics, render, lists_everything=True)
 
 
-def of_service(agent: Agent, query: Query, rest: str) -> Read:
+def of_service(agent: Agent, query: Query, rest: str) -> CatalogRead:
     view, name = agent.view, named(rest, "Missing service name")
     topics = (Topic(Family.SERVICE, name.lower()),)
     return _instances(agent, topics, query, lambda: view.instances(name))
 
 
-def of_connect(agent: Agent, query: Query, rest: str) -> Read:
+def of_connect(agent: Agent, query: Query, rest: str) -> CatalogRead:
     view, name = agent.view, named(rest, "Missing service name")
     return _instances(agent, mesh.TOPICS, query, lambda: mesh.proxies(view, name))
 
 
-def of_node(agent: Agent, query: Query, rest: str) -> Read:
+def of_node(agent: Agent, query: Query, rest: str) -> CatalogRead:
     """Consul's clients test a node that is not there for null."""
 
-    def shown(host: Host, wanted: list[tuple[str, bytes]]) -> bytes:
+    def shown(host: CatalogHost, wanted: list[tuple[str, bytes]]) -> bytes:
         return b'{"Node":%b,"Services":%b}' % (shapes.node_fragment(host.node), shapes.object_of(wanted))
 
     return _node(agent, query, rest, shown, missing=b"null")
 
 
-def services_of_node(agent: Agent, query: Query, rest: str) -> Read:
-    def shown(host: Host, wanted: list[tuple[str, bytes]]) -> bytes:
+def services_of_node(agent: Agent, query: Query, rest: str) -> CatalogRead:
+    def shown(host: CatalogHost, wanted: list[tuple[str, bytes]]) -> bytes:
         listed = shapes.list_of(fragment for _id, fragment in wanted)
         return b'{"Node":%b,"Services":%b}' % (shapes.node_fragment(host.node), listed)
 
     return _node(agent, query, rest, shown, missing=b'{"Node":null,"Services":null}')
 
 
-def of_gateway(_agent: Agent, _query: Query, rest: str) -> Read:
+def of_gateway(_agent: Agent, _query: Query, rest: str) -> CatalogRead:
     named(rest, "Missing gateway name")
-    return Read(topics=(Topic(Family.SERVICES),), render=lambda: b"[]")
+    return CatalogRead(topics=(Topic(Family.SERVICES),), render=lambda: b"[]")
 
 
 def _instances(
     agent: Agent, topics: tuple[Topic, ...], query: Query, find: Callable[[], Iterable[Instance]]
-) -> Read:
+) -> CatalogRead:
     nearness = Nearness(agent, query)
 
     def render() -> bytes:
@@ -125,17 +125,17 @@ def _instances(
         ordered = nearness.order(passing(find(), tests), lambda instance: instance.host.name)
         return shapes.list_of(map(shapes.service_node_fragment, ordered))
 
-    return Read(topics, render, is_by_distance=nearness.is_asked_for)
+    return CatalogRead(topics, render, is_by_distance=nearness.is_asked_for)
 
 
 def _node(
     agent: Agent,
     query: Query,
     rest: str,
-    shown: Callable[[Host, list[tuple[str, bytes]]], bytes],
+    shown: Callable[[CatalogHost, list[tuple[str, bytes]]], bytes],
     *,
     missing: bytes,
-) -> Read:
+) -> CatalogRead:
     """The filter chooses among the node's services, never the node."""
     view, name = agent.view, named(rest, "Missing node name")
 
@@ -144,10 +144,10 @@ def _node(
         host = view.node(name)
         return missing if host is None else shown(host, _services_on(host, is_wanted))
 
-    return Read((Topic(Family.NODE, name.lower()),), render)
+    return CatalogRead((Topic(Family.NODE, name.lower()),), render)
 
 
-def _services_on(host: Host, is_wanted: Test | None) -> list[tuple[str, bytes]]:
+def _services_on(host: CatalogHost, is_wanted: Test | None) -> list[tuple[str, bytes]]:
     rows = [instance.service for instance in host.instances]
     return [
         (row.value.service_id, shapes.service_fragment(row))

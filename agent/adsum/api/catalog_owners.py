@@ -14,9 +14,9 @@ from adsum.api.answers import json_answer
 from adsum.api.freshness import stale_header
 from adsum.api.queries import named
 from adsum.catalog.replication.state import OwnerState
-from adsum.gossip.order import Status
+from adsum.gossip.order import MemberStatus
 from adsum.http.chunked_loop import in_turns
-from adsum.http.router import Refusal, Route
+from adsum.http.router import HttpRefusal, Route
 from adsum.now import MILLISECOND
 from adsum.peers.owner_forwarding import NoOwner, OwnerAway, OwnerRefuses
 from adsum.peers.peer_handlers import row_of
@@ -44,8 +44,8 @@ class CatalogOwners:
     async def owners(self, request: Request, _rest: str) -> Response:
         agent = self._agent
         rows = [self._owner(row) async for row in in_turns(agent.owners.mine.rows(agent.now()))]
-        saved_ms = agent.roll.behind_ns(agent.now()) // MILLISECOND
-        rows += [_saved(saved, saved_ms) async for saved in in_turns(agent.roll.sharing.saved)]
+        saved_ms = agent.cluster.behind_ns(agent.now()) // MILLISECOND
+        rows += [_saved(saved, saved_ms) async for saved in in_turns(agent.cluster.sharing.saved)]
         rows.sort(key=lambda row: str(row["Node"]).casefold())
         return json_answer(agent, request, rows, headers=stale_header(agent))
 
@@ -60,7 +60,7 @@ class CatalogOwners:
         ]
         found.sort(key=lambda row: str(row["Node"]).casefold())
         shown = {
-            "Node": agent.roll.gossip.commons.me.profile.name,
+            "Node": agent.cluster.gossip.shared.me.profile.name,
             "Other": node,
             "Equal": len(here | there) - len(found),
             "Differences": found,
@@ -74,13 +74,13 @@ class CatalogOwners:
                 return agent.owners.mine.rows(agent.now())
             return await agent.owners.rows_of(node)
         except NoOwner as nobody:
-            raise Refusal(404, str(nobody)) from None
+            raise HttpRefusal(404, str(nobody)) from None
         except (OwnerAway, OwnerRefuses) as away:
-            raise Refusal(500, str(away)) from None
+            raise HttpRefusal(500, str(away)) from None
 
     def _owner(self, row: OwnerRow) -> Shown:
         node_id, name, status = self._who(row.owner)
-        is_me = row.owner == self._agent.roll.gossip.commons.me.short
+        is_me = row.owner == self._agent.cluster.gossip.shared.me.short
         source = OWN if is_me else OTHERS
         return {
             "ID": node_id,
@@ -104,10 +104,10 @@ class CatalogOwners:
 
     def _who(self, owner: bytes) -> tuple[str, str, str]:
         """One that only the other knows has no name here."""
-        commons = self._agent.roll.gossip.commons
-        if owner == commons.me.short:
-            return uuid_text(commons.me.profile.node_id), commons.me.profile.name, Status.ALIVE.value
-        member = commons.roster.by_short.get(owner)
+        shared = self._agent.cluster.gossip.shared
+        if owner == shared.me.short:
+            return uuid_text(shared.me.profile.node_id), shared.me.profile.name, MemberStatus.ALIVE.value
+        member = shared.roster.by_short.get(owner)
         if member is None:
             return f"{owner.hex()}…", "", "unknown"
         return uuid_text(member.profile.node_id), member.profile.name, member.status.value

@@ -9,16 +9,17 @@ from __future__ import annotations
 
 from collections.abc import Awaitable
 
+from adsum.agent.commands import CommandRefused
 from adsum.api import parameters
 from adsum.api.absent import EXTERNAL_SENTENCE
 from adsum.api.answers import STATUS_OF, json_answer
-from adsum.api.api_types import Agent, Refused
+from adsum.api.api_types import Agent
 from adsum.api.bodies import decode_json
 from adsum.catalog.decode import Fields
 from adsum.catalog.definitions import BadDefinition
 from adsum.http.request import Request
 from adsum.http.response import Response
-from adsum.http.router import Refusal, Route
+from adsum.http.router import HttpRefusal, Route
 from adsum.peers.owner_forwarding import NoOwner, OwnerAway, OwnerRefuses
 
 NO_NODE = "Must provide node"
@@ -50,10 +51,10 @@ class CatalogWrites:
             service_id = service.text("ID") or service.text("Service")
             tags, checks = service.texts("Tags"), body.items("Checks", wanted="structs.HealthChecks")
         except BadDefinition as bad:
-            raise Refusal(400, str(bad)) from None
+            raise HttpRefusal(400, str(bad)) from None
         owners = self._agent.owners
         if self._agent.view.node(node) is not None and (not service_id or checks or body.value("Check")):
-            raise Refusal(400, ONLY_TAGS)
+            raise HttpRefusal(400, ONLY_TAGS)
         return await self._done(request, owners.retag(node, service_id, tags))
 
     def _read(self, request: Request, type_name: str) -> tuple[Fields, str]:
@@ -63,25 +64,25 @@ class CatalogWrites:
         try:
             body = Fields(decode_json(request.body), type_name=type_name)
         except BadDefinition as bad:
-            raise Refusal(400, str(bad)) from None
+            raise HttpRefusal(400, str(bad)) from None
         if _text(body, "Datacenter").lower() not in ("", own.lower()):
-            raise Refusal(500, "No path to datacenter")
+            raise HttpRefusal(500, "No path to datacenter")
         node = _text(body, "Node")
         if not node:
-            raise Refusal(500, NO_NODE)  # as Consul
+            raise HttpRefusal(500, NO_NODE)  # as Consul
         return body, node
 
     async def _done(self, request: Request, doing: Awaitable[None]) -> Response:
         try:
             await doing
         except NoOwner:
-            raise Refusal(404, EXTERNAL_SENTENCE) from None
+            raise HttpRefusal(404, EXTERNAL_SENTENCE) from None
         except OwnerRefuses as refused:
-            raise Refusal(400, str(refused)) from None
+            raise HttpRefusal(400, str(refused)) from None
         except OwnerAway as away:
-            raise Refusal(500, str(away)) from None
-        except Refused as refused:
-            raise Refusal(STATUS_OF[refused.refusal.cause], refused.refusal.sentence) from None
+            raise HttpRefusal(500, str(away)) from None
+        except CommandRefused as refused:
+            raise HttpRefusal(STATUS_OF[refused.refusal.cause], refused.refusal.sentence) from None
         return json_answer(self._agent, request, value=True)
 
 
@@ -89,4 +90,4 @@ def _text(body: Fields, name: str) -> str:
     try:
         return body.text(name)
     except BadDefinition as bad:
-        raise Refusal(400, str(bad)) from None
+        raise HttpRefusal(400, str(bad)) from None

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from adsum.journal import clash
-from adsum.journal.entry import Entry, entry_of_conflict
+from adsum.journal.entry import JournalEntry, entry_of_conflict
 
 if TYPE_CHECKING:
     from adsum.api.api_types import Agent
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 def own_conflict(agent: Agent, now: Now) -> Shown | None:
     """Over the agent's own name or id."""
-    conflicts = agent.roll.conflicts
+    conflicts = agent.cluster.conflicts
     seen = conflicts.about_me(now)
     if seen is None:
         return None
@@ -28,8 +28,8 @@ def own_conflict(agent: Agent, now: Now) -> Shown | None:
     }
 
 
-def standing_conflict(agent: Agent, now: Now, name_or_id: str, row: MemberRow | None) -> Entry | None:
-    conflicts = agent.roll.conflicts
+def standing_conflict(agent: Agent, now: Now, name_or_id: str, row: MemberRow | None) -> JournalEntry | None:
+    conflicts = agent.cluster.conflicts
     if row is not None and row.is_self:
         seen = conflicts.about_me(now)
         return _entry(agent, now, seen) if seen is not None else None
@@ -42,10 +42,10 @@ def standing_conflict(agent: Agent, now: Now, name_or_id: str, row: MemberRow | 
     return None
 
 
-def _entry(agent: Agent, now: Now, seen: ConflictSeen) -> Entry:
+def _entry(agent: Agent, now: Now, seen: ConflictSeen) -> JournalEntry:
     return entry_of_conflict(now.wall_ms, seen, lambda short: _name_of(agent, short))
 
 
 def _name_of(agent: Agent, short: bytes) -> str:
-    member = agent.roll.gossip.commons.roster.by_short.get(short)
+    member = agent.cluster.gossip.shared.roster.by_short.get(short)
     return member.profile.name if member is not None else short.hex()

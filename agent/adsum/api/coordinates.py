@@ -20,7 +20,7 @@ from adsum.api.nearness import coordinate_of
 from adsum.catalog.indexes import TAG_BITS
 from adsum.gossip.coordinates import Coordinate
 from adsum.http.response import HeaderList, Response, empty
-from adsum.http.router import Refusal, Route
+from adsum.http.router import HttpRefusal, Route
 from adsum.now import MILLISECOND
 
 if TYPE_CHECKING:
@@ -57,7 +57,7 @@ class Coordinates:
         """
         agent = self._agent
         own = leadership.own_node(agent).name if leadership.is_server(agent) else None
-        servers = sorted([*([own] if own else []), *(each.name for each in agent.roll.servers.present)])
+        servers = sorted([*([own] if own else []), *(each.name for each in agent.cluster.servers.present)])
         places = [_place(name, coordinate_of(agent, name) or Coordinate()) for name in servers]
         area = {"Datacenter": agent.config.datacenter, "AreaID": "wan", "Coordinates": places}
         return json_answer(agent, request, [area])
@@ -75,7 +75,7 @@ class Coordinates:
         return json_answer(self._agent, request, [place], headers=self._meta())
 
     async def update(self, _request: Request, _rest: str) -> Response:
-        raise Refusal(404, UPDATE_SENTENCE)
+        raise HttpRefusal(404, UPDATE_SENTENCE)
 
     async def _after(self, request: Request) -> Mapping[str, Shown]:
         """Where everybody is, once that is something else than the client knows, or its wait is over."""
@@ -106,7 +106,7 @@ class Coordinates:
     def _meta(self) -> HeaderList:
         agent = self._agent
         knows_leader = "true" if leadership.knows_leader(agent) else "false"
-        behind_ms = agent.roll.behind_ns(agent.now()) // MILLISECOND
+        behind_ms = agent.cluster.behind_ns(agent.now()) // MILLISECOND
         return (
             ("X-Consul-Index", str(self._index)),
             ("X-Consul-Knownleader", knows_leader),

@@ -11,21 +11,25 @@ from random import Random
 from adsum.api import catalog, health
 from adsum.api.agent_members import AgentMembers
 from adsum.api.agent_self import AgentSelf
-from adsum.api.api_types import Agent
-from adsum.api.blocking import Reads
+from adsum.api.api_types import Agent, MetricsPages
+from adsum.api.blocking import BlockingReads
 from adsum.api.coordinates import Coordinates
 from adsum.api.filter_time import FilterTime
 from adsum.api.operations import Operations
 from adsum.api.rendering import ApiCounters
-from adsum.api.status import Status
+from adsum.api.status import StatusEndpoints
 from adsum.http.router import Families, Route
 from adsum.logs.stream import LogStream
-from adsum.observe.exposition import Exposition
 
 
 class Endpoints:
     def __init__(
-        self, agent: Agent, random: Random, counters: ApiCounters, metrics: Exposition, log_stream: LogStream
+        self,
+        agent: Agent,
+        random: Random,
+        counters: ApiCounters,
+        metrics: MetricsPages,
+        log_stream: LogStream,
     ) -> None:
         self._agent = agent
         self._random = random
@@ -35,14 +39,14 @@ class Endpoints:
         self._filter_time = FilterTime(counters)
 
     def routes(self) -> list[Route]:
-        reads = Reads(self._agent, self._random, self._counters, self._filter_time)
+        reads = BlockingReads(self._agent, self._random, self._counters, self._filter_time)
         return [
             *AgentSelf(self._agent).routes(),
             *AgentMembers(self._agent).routes(),
             *Operations(self._agent, self._metrics, self._log_stream).routes(),
             *catalog.routes(self._agent, reads),
             *health.routes(reads),
-            *Status(self._agent).routes(),
+            *StatusEndpoints(self._agent).routes(),
             *Coordinates(self._agent).routes(),
         ]
 
@@ -90,9 +94,9 @@ class Endpoints:
         return CatalogOwners(self._agent).routes()
 
     def _events(self) -> list[Route]:
-        from adsum.api.events import Events
+        from adsum.api.events import EventEndpoints
 
-        return Events(self._agent, self._random).routes()
+        return EventEndpoints(self._agent, self._random).routes()
 
     def _keyring(self) -> list[Route]:
         from adsum.api.keyring import KeyringEndpoints

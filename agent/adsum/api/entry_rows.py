@@ -5,11 +5,11 @@ from __future__ import annotations
 from datetime import UTC, datetime
 
 from adsum.api.member_rows import Shown, shown_name, shown_parts, shown_phi
-from adsum.journal.entry import Entry, Somebody
+from adsum.journal.entry import JournalEntry, Somebody
 from adsum.journal.story import sentence
 
 
-def entry_row(entry: Entry) -> Shown:
+def entry_row(entry: JournalEntry) -> Shown:
     grounds = entry.grounds
     return {
         "Sequence": entry.sequence,

@@ -21,7 +21,7 @@ from adsum.api.answers import done, json_answer
 from adsum.api.blocking import parse_asked
 from adsum.catalog.indexes import Family, Topic
 from adsum.gossip.commands import FireEvent
-from adsum.http.router import Refusal, Route
+from adsum.http.router import HttpRefusal, Route
 
 if TYPE_CHECKING:
     from adsum.api.api_types import Agent
@@ -35,7 +35,7 @@ JITTER_FRACTION = 16
 UNDECIDED_PAUSE_S = 0.1
 
 
-class Events:
+class EventEndpoints:
     def __init__(self, agent: Agent, random: Random) -> None:
         self._agent = agent
         self._random = random
@@ -49,7 +49,7 @@ class Events:
     async def fire(self, request: Request, name: str) -> Response:
         query = request.query
         if not name:
-            raise Refusal(400, "Missing name")
+            raise HttpRefusal(400, "Missing name")
         parameters.check_datacenter(query, self._agent.config.datacenter)
         event = Event(
             event_id=self._random.randbytes(ID_BYTES),
@@ -62,7 +62,7 @@ class Events:
         try:
             user_events.check(event)
         except BadEvent as bad:
-            raise Refusal(500, str(bad)) from None
+            raise HttpRefusal(500, str(bad)) from None
         await done(self._agent, FireEvent(name, user_events.encode(event)))
         return json_answer(self._agent, request, _shown(event))
 
@@ -89,12 +89,12 @@ class Events:
 
     def _look_at(self, deadline: float) -> float:
         """What is left undecided now wakes nobody later."""
-        if not self._agent.roll.events.has_undecided:
+        if not self._agent.cluster.events.has_undecided:
             return deadline
         return min(deadline, trio.current_time() + UNDECIDED_PAUSE_S)
 
     def _of_name(self, name: str) -> list[Event]:
-        recent = self._agent.roll.events.recent(self._agent.now())
+        recent = self._agent.cluster.events.recent(self._agent.now())
         return [event for event in recent if name in ("", event.name)]
 
     def _index(self, name: str) -> int:

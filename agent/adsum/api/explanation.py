@@ -9,7 +9,7 @@ from adsum.api.member_rows import MemberRow, Shown
 from adsum.gossip.effects import Note
 from adsum.journal import clash
 from adsum.journal.advice import Situation, advice, duration
-from adsum.journal.entry import PRUNED, Entry, Kind, note_word
+from adsum.journal.entry import PRUNED, JournalEntry, JournalKind, note_word
 from adsum.journal.story import is_refutation, sentence, story
 
 LATELY_MS = 3_600_000
@@ -26,15 +26,15 @@ UNANSWERED = note_word(Note.UNANSWERED)
 
 def explained(
     row: MemberRow | None,
-    entries: Sequence[Entry],
+    entries: Sequence[JournalEntry],
     wall_ms: int,
     *,
     observer_is_isolated: bool,
     holds_last_known: bool,
-    conflict: Entry | None = None,
+    conflict: JournalEntry | None = None,
 ) -> Shown:
     """Entries about it and about the observer's isolation, oldest first. Without a row there are some."""
-    last = next((entry for entry in reversed(entries) if entry.kind is Kind.CHANGE), None)
+    last = next((entry for entry in reversed(entries) if entry.kind is JournalKind.CHANGE), None)
     name = row.name if row else entries[-1].node.name
     situation = Situation(
         name=name,
@@ -63,7 +63,7 @@ def explained(
     }
 
 
-def summary(it: Situation, row: MemberRow | None, last: Entry | None, wall_ms: int) -> str:
+def summary(it: Situation, row: MemberRow | None, last: JournalEntry | None, wall_ms: int) -> str:
     if it.is_self and it.observer_is_isolated:
         return f"{it.name} is this agent itself, and reaches less than half of the others."
     if it.is_self:
@@ -87,7 +87,7 @@ def summary(it: Situation, row: MemberRow | None, last: Entry | None, wall_ms: i
             return f"{it.name} has been {status} for {for_ms}."
 
 
-def _clash(conflict: Entry | None, row: MemberRow | None) -> str:
+def _clash(conflict: JournalEntry | None, row: MemberRow | None) -> str:
     """Both may have the name, and both the id; where they are tells them apart."""
     if conflict is None:
         return ""
@@ -96,5 +96,5 @@ def _clash(conflict: Entry | None, row: MemberRow | None) -> str:
     return " " + clash.headline(conflict, of_newcomer=is_newcomer)
 
 
-def _refuted_since(entries: Sequence[Entry], since_ms: int) -> int:
+def _refuted_since(entries: Sequence[JournalEntry], since_ms: int) -> int:
     return sum(is_refutation(entry) and entry.wall_ms >= since_ms for entry in entries)

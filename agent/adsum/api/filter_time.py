@@ -28,7 +28,7 @@ import trio
 from adsum.allowance import Allowance
 from adsum.catalog.bad_filter import BadFilter, TooCostly
 from adsum.http.response import HeaderList
-from adsum.http.router import Refusal
+from adsum.http.router import HttpRefusal
 from adsum.now import MILLISECOND, SECOND
 
 if TYPE_CHECKING:
@@ -95,10 +95,10 @@ class FilterTime:
             yield
         except NoTimeLeft:
             self._counters.filters_refused_for_time += 1
-            raise Refusal(429, NO_TIME_LEFT, (*headers, *RETRY_AFTER)) from None
+            raise HttpRefusal(429, NO_TIME_LEFT, (*headers, *RETRY_AFTER)) from None
         except BadFilter as bad:
             self._counters.filters_refused_for_work += isinstance(bad, TooCostly)
-            raise Refusal(400, str(bad), headers) from None
+            raise HttpRefusal(400, str(bad), headers) from None
 
     async def soon(self, request: Request, work: Callable[[], Result]) -> Result:
         """`in_turn`, for who waits for nothing else: not for long, and not behind too many of its kind."""

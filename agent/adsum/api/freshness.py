@@ -34,7 +34,7 @@ class Freshness:
         self._monotonic_ns = agent.monotonic_ns
         self._look_ns = -1
         self._leader_version = -1
-        self._servers = agent.roll.servers
+        self._servers = agent.cluster.servers
 
     def look(self) -> int:
         """The version of the headers that are true now. Asked for by every read, so mostly a comparison."""
@@ -45,7 +45,7 @@ class Freshness:
     def _look_closely(self) -> None:
         agent = self._agent
         now = agent.now()
-        reason = agent.roll.staleness(now)
+        reason = agent.cluster.staleness(now)
         self._look_ns = now.monotonic_ns + (STALE_LOOK_NS if reason else LOOK_NS)
         self._leader_version = self._servers.version
         headers = meta(agent, now, reason)
@@ -56,14 +56,14 @@ class Freshness:
 
 def stale_header(agent: Agent) -> HeaderList:
     """For what is made anew for each who asks, and tells nothing else of its age."""
-    reason = agent.roll.staleness(agent.now())
+    reason = agent.cluster.staleness(agent.now())
     return (("X-Adsum-Stale", reason),) if reason else ()
 
 
 def meta(agent: Agent, now: Now, reason: str) -> HeaderList:
     headers: HeaderList = (
         ("X-Consul-Knownleader", "true" if knows_leader(agent) else "false"),
-        ("X-Consul-Lastcontact", str(agent.roll.behind_ns(now) // MILLISECOND)),
+        ("X-Consul-Lastcontact", str(agent.cluster.behind_ns(now) // MILLISECOND)),
         ("X-Consul-Effective-Consistency", "stale"),
     )
     return (*headers, ("X-Adsum-Stale", reason)) if reason else headers

@@ -18,8 +18,8 @@ from adsum.api.api_types import Agent
 from adsum.catalog.model import SERF_HEALTH
 from adsum.http.request import Request
 from adsum.http.response import Response, json_body
-from adsum.http.router import Refusal
-from adsum.peers.outputs import Wanted
+from adsum.http.router import HttpRefusal
+from adsum.peers.outputs import WantedOutput
 
 ANSWER_BYTES_MAX = 1024 * 1024  # decoding more would hold the loop
 CHECKS_MAX = 2_048
@@ -36,23 +36,23 @@ def wants_full(request: Request) -> bool:
         return False
     value = request.query.first("output")
     if value != "full":
-        raise Refusal(400, f'output can only be "full", not "{value}"')
+        raise HttpRefusal(400, f'output can only be "full", not "{value}"')
     return True
 
 
 async def with_full_outputs(agent: Agent, request: Request, response: Response) -> Response:
     if len(response.body.plain) > ANSWER_BYTES_MAX:
-        raise Refusal(400, TOO_MUCH, response.headers)
+        raise HttpRefusal(400, TOO_MUCH, response.headers)
     entries = msgspec.json.decode(response.body.plain)
     checks = [check for entry in entries for check in _checks(entry)]
     if len(checks) > CHECKS_MAX:
-        raise Refusal(400, TOO_MUCH, response.headers)
+        raise HttpRefusal(400, TOO_MUCH, response.headers)
     outputs = await agent.outputs.fetch(
-        Wanted(check["Node"], check["CheckID"]) for check in checks if _is_elsewhere(agent, check)
+        WantedOutput(check["Node"], check["CheckID"]) for check in checks if _is_elsewhere(agent, check)
     )
     missing: dict[str, None] = {}
     for check in checks:
-        whole = outputs.get(Wanted(check["Node"], check["CheckID"]))
+        whole = outputs.get(WantedOutput(check["Node"], check["CheckID"]))
         if whole is not None:
             check["Output"] = whole
         elif _is_elsewhere(agent, check):

@@ -7,15 +7,15 @@ from typing import TYPE_CHECKING
 
 from adsum.api import mesh, parameters, shapes
 from adsum.api.api_types import Agent
-from adsum.api.blocking import Reads
+from adsum.api.blocking import BlockingReads
 from adsum.api.nearness import Nearness
 from adsum.api.queries import filter_test, host_test, instance_tests, named, passing
-from adsum.api.rendering import Read
-from adsum.catalog.definitions import Status
+from adsum.api.rendering import CatalogRead
+from adsum.catalog.definitions import CheckStatus
 from adsum.catalog.indexes import Family, Topic
 from adsum.catalog.model import Check
 from adsum.catalog.placed_check import PlacedCheck
-from adsum.catalog.view import ANY_STATE, Host, Instance, Row
+from adsum.catalog.view import ANY_STATE, CatalogHost, Instance, Row
 from adsum.http.request import Query
 from adsum.http.router import Route
 
@@ -25,10 +25,10 @@ if TYPE_CHECKING:
 # Newer clients look for it, to tell this from Consul's streaming.
 BACKEND = (("X-Consul-Query-Backend", "blocking-query"),)
 
-Placed = Iterable[tuple[Host, Row[Check]]]
+Placed = Iterable[tuple[CatalogHost, Row[Check]]]
 
 
-def routes(reads: Reads) -> list[Route]:
+def routes(reads: BlockingReads) -> list[Route]:
     return [
         reads.route("/v1/health/service/", of_service, takes_cached=True, shows_checks=True),
         reads.route("/v1/health/connect/", of_connect, takes_cached=True, shows_checks=True),
@@ -39,17 +39,17 @@ def routes(reads: Reads) -> list[Route]:
     ]
 
 
-def of_service(agent: Agent, query: Query, rest: str) -> Read:
+def of_service(agent: Agent, query: Query, rest: str) -> CatalogRead:
     view, name = agent.view, named(rest, "Missing service name")
     return _entries(agent, (Topic(Family.HEALTH, name.lower()),), query, lambda: view.instances(name))
 
 
-def of_connect(agent: Agent, query: Query, rest: str) -> Read:
+def of_connect(agent: Agent, query: Query, rest: str) -> CatalogRead:
     view, name = agent.view, named(rest, "Missing service name")
     return _entries(agent, mesh.HEALTH_TOPICS, query, lambda: mesh.proxies(view, name))
 
 
-def of_ingress(_agent: Agent, query: Query, rest: str) -> Read:
+def of_ingress(_agent: Agent, query: Query, rest: str) -> CatalogRead:
     """Gateways are configured in Consul's mesh, which is not here: nothing is ever bound to one."""
     named(rest, "Missing service name")
 
@@ -57,27 +57,27 @@ def of_ingress(_agent: Agent, query: Query, rest: str) -> Read:
         filter_test(query, "health_entry")
         return b"[]"
 
-    return Read((Topic(Family.SERVICES),), render)
+    return CatalogRead((Topic(Family.SERVICES),), render)
 
 
-def checks_of_service(agent: Agent, query: Query, rest: str) -> Read:
+def checks_of_service(agent: Agent, query: Query, rest: str) -> CatalogRead:
     view, name, is_wanted_host = agent.view, named(rest, "Missing service name"), host_test(query)
 
-    def found() -> Iterator[tuple[Host, Row[Check]]]:
+    def found() -> Iterator[tuple[CatalogHost, Row[Check]]]:
         for instance in view.instances(name):
             if is_wanted_host is None or is_wanted_host(instance.host):
                 for row in instance.checks:
                     yield instance.host, row
 
     topics, nearness = (Topic(Family.HEALTH, name.lower()),), Nearness(agent, query)
-    return Read(
+    return CatalogRead(
         topics,
         lambda: _listed(nearness.order(found(), _node_of_check), filter_test(query, "check")),
         is_by_distance=nearness.is_asked_for,
     )
 
 
-def checks_of_node(agent: Agent, query: Query, rest: str) -> Read:
+def checks_of_node(agent: Agent, query: Query, rest: str) -> CatalogRead:
     view, name = agent.view, named(rest, "Missing node name")
 
     def found() -> Placed:
@@ -85,17 +85,17 @@ def checks_of_node(agent: Agent, query: Query, rest: str) -> Read:
         return [(host, row) for row in host.checks] if host is not None else ()
 
     topics = (Topic(Family.NODE_CHECKS, name.lower()),)
-    return Read(topics, lambda: _listed(found(), filter_test(query, "check")))
+    return CatalogRead(topics, lambda: _listed(found(), filter_test(query, "check")))
 
 
-def checks_in_state(agent: Agent, query: Query, rest: str) -> Read:
+def checks_in_state(agent: Agent, query: Query, rest: str) -> CatalogRead:
     view, state, is_wanted_host = agent.view, named(rest, "Missing check state"), host_test(query)
     topics: tuple[Topic, ...] = (Topic(Family.STATE, state),)
     if is_wanted_host is not None:
         topics = (*topics, Topic(Family.NODES))
     nearness = Nearness(agent, query)
 
-    def found() -> Iterator[tuple[Host, Row[Check]]]:
+    def found() -> Iterator[tuple[CatalogHost, Row[Check]]]:
         for host in view.nodes():
             if is_wanted_host is None or is_wanted_host(host):
                 for row in host.checks:
@@ -109,22 +109,22 @@ def checks_in_state(agent: Agent, query: Query, rest: str) -> Read:
             return shapes.list_of([each for host in view.nodes() for each in shapes.checks_of_host(host)])
         return _listed(nearness.order(found(), _node_of_check), is_wanted)
 
-    return Read(topics, render, lists_everything=True, is_by_distance=nearness.is_asked_for)
+    return CatalogRead(topics, render, lists_everything=True, is_by_distance=nearness.is_asked_for)
 
 
 def _entries(
     agent: Agent, topics: tuple[Topic, ...], query: Query, find: Callable[[], Iterable[Instance]]
-) -> Read:
+) -> CatalogRead:
     nearness = Nearness(agent, query)
 
     def render() -> bytes:
         ordered = nearness.order(passing(find(), _entry_tests(query)), lambda instance: instance.host.name)
         return shapes.list_of(map(shapes.health_entry, ordered))
 
-    return Read(topics, render, headers=BACKEND, is_by_distance=nearness.is_asked_for)
+    return CatalogRead(topics, render, headers=BACKEND, is_by_distance=nearness.is_asked_for)
 
 
-def _node_of_check(placed: tuple[Host, Row[Check]]) -> str:
+def _node_of_check(placed: tuple[CatalogHost, Row[Check]]) -> str:
     return placed[0].name
 
 
@@ -136,7 +136,7 @@ def _entry_tests(query: Query) -> list[Test]:
 
 
 def _is_passing(instance: Instance) -> bool:
-    return instance.status is Status.PASSING
+    return instance.status is CheckStatus.PASSING
 
 
 def _listed(found: Placed, is_wanted: Test | None) -> bytes:

@@ -15,9 +15,9 @@ from adsum.api import parameters
 from adsum.api.answers import json_answer
 from adsum.api.bodies import decode_json
 from adsum.http.response import Response, empty
-from adsum.http.router import Refusal, Route
+from adsum.http.router import HttpRefusal, Route
 from adsum.net.keyring import KeyringError
-from adsum.peers.keyrings import Held, RoundFailed
+from adsum.peers.keyrings import HeldKeys, RoundFailed
 
 if TYPE_CHECKING:
     from adsum.api.api_types import Agent
@@ -43,7 +43,7 @@ class KeyringEndpoints:
         key = _key(request)
         if is_local_only:
             sentence = "Invalid use of local-only: local-only can only be set for list requests"
-            raise Refusal(400, f"Bad request: {sentence}")
+            raise HttpRefusal(400, f"Bad request: {sentence}")
         keyrings = self._agent.keyrings
         changes: dict[str, Callable[[str], Awaitable[None]]] = {
             "POST": keyrings.install,
@@ -63,7 +63,7 @@ class KeyringEndpoints:
             raise self._refusal(error) from None
         return json_answer(self._agent, request, [_pool(self._agent.config.datacenter, held)])
 
-    def _refusal(self, error: KeyringError | RoundFailed) -> Refusal:
+    def _refusal(self, error: KeyringError | RoundFailed) -> HttpRefusal:
         pool = f"{self._agent.config.datacenter} (LAN) error"
         if isinstance(error, KeyringError):
             lines = [f"{pool}: {error}"]
@@ -72,10 +72,10 @@ class KeyringEndpoints:
             lines = [summary, *(f"{name}: {sentence}" for name, sentence in sorted(error.failures.items()))]
         count = "1 error" if len(lines) == 1 else f"{len(lines)} errors"
         listed = "".join(f"\t* {line}\n" for line in lines)
-        return Refusal(500, f"{count} occurred:\n{listed}\n")
+        return HttpRefusal(500, f"{count} occurred:\n{listed}\n")
 
 
-def _pool(datacenter: str, held: Mapping[str, Held]) -> dict[str, object]:
+def _pool(datacenter: str, held: Mapping[str, HeldKeys]) -> dict[str, object]:
     keys = Counter(key for each in held.values() for key in each.keys)
     primary = Counter(each.keys[0] for each in held.values() if each.keys)
     return {
@@ -91,12 +91,12 @@ def _pool(datacenter: str, held: Mapping[str, Held]) -> dict[str, object]:
 def _key(request: Request) -> str:
     try:
         raw = decode_json(request.body)
-    except Refusal as refusal:
-        raise Refusal(refusal.status, f"Bad request: {refusal.sentence}") from None
+    except HttpRefusal as refusal:
+        raise HttpRefusal(refusal.status, f"Bad request: {refusal.sentence}") from None
     fields = {str(name).lower(): value for name, value in raw.items()} if isinstance(raw, Mapping) else {}
     key = fields.get("key", "")
     if not isinstance(key, str):
-        raise Refusal(400, 'Bad request: Request decode failed: the body has to be {"Key": "<base64>"}')
+        raise HttpRefusal(400, 'Bad request: Request decode failed: the body has to be {"Key": "<base64>"}')
     return key
 
 
@@ -105,12 +105,12 @@ def _check_query(query: Query) -> bool:
     relay = query.first("relay-factor")
     if relay and not NUMBER.fullmatch(relay):
         sentence = f'Error parsing relay factor: strconv.Atoi: parsing "{relay}": invalid syntax'
-        raise Refusal(400, f"Bad request: {sentence}")
+        raise HttpRefusal(400, f"Bad request: {sentence}")
     if relay and not 0 <= int(relay) <= RELAY_FACTOR_MAX:
         sentence = f"Invalid relay-factor: Relay factor must be in range: [0, {RELAY_FACTOR_MAX}]"
-        raise Refusal(400, f"Bad request: {sentence}")
+        raise HttpRefusal(400, f"Bad request: {sentence}")
     local = query.first("local-only")
     if local and local not in parameters.TRUE | parameters.FALSE:
         sentence = f'Error parsing local-only: strconv.ParseBool: parsing "{local}": invalid syntax'
-        raise Refusal(400, f"Bad request: {sentence}")
+        raise HttpRefusal(400, f"Bad request: {sentence}")
     return local in parameters.TRUE

@@ -16,11 +16,11 @@ LEADERLESS = (
 
 
 def leads_alone(agent: Agent) -> bool:
-    return _could_lead(agent) and not agent.roll.servers.present
+    return _could_lead(agent) and not agent.cluster.servers.present
 
 
 def knows_leader(agent: Agent) -> bool:
-    others = agent.roll.servers.present
+    others = agent.cluster.servers.present
     if is_server(agent):
         return _could_lead(agent) and not others
     return len(others) == 1 and others[0].leads_alone
@@ -28,7 +28,7 @@ def knows_leader(agent: Agent) -> bool:
 
 def without_leader(agent: Agent) -> str:
     """What that means, where there are servers and none of them leads; else empty."""
-    servers = len(agent.roll.servers.present) + is_server(agent)
+    servers = len(agent.cluster.servers.present) + is_server(agent)
     if servers == 0 or knows_leader(agent):
         return ""
     if agent.config.bootstrap_expect > 1:
@@ -58,7 +58,7 @@ def server_address(agent: Agent) -> str:
 def leader_address(agent: Agent) -> str:
     if not knows_leader(agent):
         return ""
-    return server_address(agent) if is_server(agent) else with_port(*agent.roll.servers.present[0].address)
+    return server_address(agent) if is_server(agent) else with_port(*agent.cluster.servers.present[0].address)
 
 
 def with_port(address: str, port: int) -> str:

@@ -20,9 +20,9 @@ from adsum.api.freshness import stale_header
 from adsum.api.member_rows import MemberRow, Shown, find, is_me, member_row, own_row
 from adsum.api.queries import named
 from adsum.http.chunked_loop import in_turns
-from adsum.http.router import Refusal, Route
-from adsum.journal.entry import Kind
-from adsum.journal.file import WALL_MS_MAX, Wanted
+from adsum.http.router import HttpRefusal, Route
+from adsum.journal.entry import JournalKind
+from adsum.journal.file import WALL_MS_MAX, JournalQuery
 from adsum.journal.merging import merged
 from adsum.logs.clock_words import off_by
 from adsum.logs.stale_reasons import SENTENCES
@@ -54,20 +54,20 @@ class Membership:
         ]
 
     async def members(self, request: Request, _rest: str) -> Response:
-        gossip, now = self._agent.roll.gossip, self._agent.now()
+        gossip, now = self._agent.cluster.gossip, self._agent.now()
         rows = [own_row(gossip)]
         # What concerns the observer alone costs little, also among thousands.
         listed = [] if request.query.has("observer") else gossip.members()
         async for member in in_turns(listed):
             rows.append(member_row(gossip, now, member))  # noqa: PERF401 - an async for
         rows.sort(key=lambda row: (row.name.casefold(), row.id))
-        me, commons = own_row(gossip), gossip.commons
+        me, shared = own_row(gossip), gossip.shared
         shown: Shown = {
             "Observer": me.name,
             "ObserverID": me.id,
-            "IsIsolated": commons.guard.is_isolated,
+            "IsIsolated": shared.guard.is_isolated,
             "HoldsLastKnown": gossip.holds_last_known(now),
-            "LocalHealth": commons.health.score,
+            "LocalHealth": shared.health.score,
             "Conflict": own_conflict(self._agent, now),
             "Stale": _stale(self._agent, now),
             "Clock": _clock(self._agent, now),
@@ -83,7 +83,7 @@ class Membership:
             await self._until_news(request, min(wait_ns / SECOND, WAIT_S_MAX))
             found = merged([await self._agent.journal.entries(wanted)])
         shown: Shown = {
-            "Observer": own_row(self._agent.roll.gossip).name,
+            "Observer": own_row(self._agent.cluster.gossip).name,
             "HeldSince": shown_time(found.oldest_ms) if found.oldest_ms else None,
             "IsCut": found.is_cut,
             "Entries": [entry_row(entry) async for entry in in_turns(found.entries)],
@@ -94,14 +94,14 @@ class Membership:
         name = named(rest, "Missing node name")
         row = self._row(name)
         names = (row.name, row.id) if row is not None else (name,)
-        wanted = Wanted(limit=EXPLAINED_ENTRIES_MAX, nodes=names, with_isolation=True)
+        wanted = JournalQuery(limit=EXPLAINED_ENTRIES_MAX, nodes=names, with_isolation=True)
         entries = (await self._agent.journal.entries(wanted)).entries
-        if row is None and all(entry.kind is Kind.ISOLATION for entry in entries):
-            raise Refusal(404, f"Neither the roll nor the journal knows {name}; see `adsum members`")
-        gossip, now = self._agent.roll.gossip, self._agent.now()
+        if row is None and all(entry.kind is JournalKind.ISOLATION for entry in entries):
+            raise HttpRefusal(404, f"Neither the roll nor the journal knows {name}; see `adsum members`")
+        gossip, now = self._agent.cluster.gossip, self._agent.now()
         shown = explained(
             *(row, entries, now.wall_ms),
-            observer_is_isolated=gossip.commons.guard.is_isolated,
+            observer_is_isolated=gossip.shared.guard.is_isolated,
             holds_last_known=gossip.holds_last_known(now),
             conflict=standing_conflict(self._agent, now, name, row),
         )
@@ -109,16 +109,16 @@ class Membership:
         return json_answer(self._agent, request, {**observer, **shown}, headers=stale_header(self._agent))
 
     def _row(self, name: str) -> MemberRow | None:
-        gossip = self._agent.roll.gossip
+        gossip = self._agent.cluster.gossip
         if is_me(gossip, name):
             return own_row(gossip)
         member = find(gossip, name)
         return member_row(gossip, self._agent.now(), member) if member is not None else None
 
-    def _wanted(self, request: Request) -> Wanted:
+    def _wanted(self, request: Request) -> JournalQuery:
         query = request.query
         node, after = query.first("node"), query.first("after")
-        return Wanted(
+        return JournalQuery(
             limit=_number("limit", query.first("limit") or str(LIMIT), 1, LIMIT_MAX),
             since_ms=self._time_ms(request, "since", 0),
             until_ms=self._time_ms(request, "until", WALL_MS_MAX),
@@ -147,13 +147,13 @@ class Membership:
 
 
 def _stale(agent: Agent, now: Now) -> Shown | None:
-    reason = agent.roll.staleness(now)
+    reason = agent.cluster.staleness(now)
     return {"Reason": reason, "Sentence": SENTENCES[reason]} if reason else None
 
 
 def _clock(agent: Agent, now: Now) -> Shown:
     """The sentence is empty where there is nothing to mend."""
-    clocks = agent.roll.gossip.commons.clocks
+    clocks = agent.cluster.gossip.shared.clocks
     ahead_ms = clocks.ahead_ms(now)
     sentence = off_by(ahead_ms, clocks.others)
     return {"AheadSeconds": ahead_ms / 1_000, "ComparedWith": clocks.others, "Sentence": sentence}
@@ -162,7 +162,7 @@ def _clock(agent: Agent, now: Now) -> Shown:
 def _number(name: str, text: str, least: int, most: int) -> int:
     number = int(text) if text.isascii() and text.isdigit() and len(text) < 20 else -1
     if not least <= number <= most:
-        raise Refusal(400, f'{name} must be a number from {least} to {most}, not "{text}"')
+        raise HttpRefusal(400, f'{name} must be a number from {least} to {most}, not "{text}"')
     return number
 
 

@@ -49,10 +49,10 @@ class Nearness:
 
 def coordinate_of(agent: Agent, node: str) -> Coordinate | None:
     """Of a member that was measured, or of this agent."""
-    commons = agent.roll.gossip.commons
-    if node.casefold() == commons.me.profile.name.casefold():
-        return commons.vivaldi.here
-    member = commons.roster.by_name_of(node)
+    shared = agent.cluster.gossip.shared
+    if node.casefold() == shared.me.profile.name.casefold():
+        return shared.vivaldi.here
+    member = shared.roster.by_name_of(node)
     return member.path.coordinate if member is not None and member.path is not None else None
 
 

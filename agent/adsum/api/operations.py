@@ -7,23 +7,21 @@ from typing import TYPE_CHECKING
 
 import trio
 
-from adsum.agent.commands import SetNodeMaintenance
+from adsum.agent.commands import CommandRefused, SetNodeMaintenance
 from adsum.api import leadership, parameters
 from adsum.api.answers import done, json_answer
-from adsum.api.api_types import Refused
 from adsum.api.host import describe_host
 from adsum.config.errors import ConfigErrors
 from adsum.gossip.commands import ForceLeave, Join
 from adsum.http.response import Response, empty, text
-from adsum.http.router import Refusal, Route
+from adsum.http.router import HttpRefusal, Route
 from adsum.logs.lines import UnknownLevel, parse_level
 from adsum.logs.stream import LogStream, TooManyFollowers
 from adsum.net import join_names
-from adsum.observe.exposition import PROMETHEUS_TYPE, Exposition
 
 if TYPE_CHECKING:
-    from adsum.api.api_types import Agent
-    from adsum.gossip.claims import Address
+    from adsum.address import Address
+    from adsum.api.api_types import Agent, MetricsPages
     from adsum.http.request import Request
 
 DEFAULT_LOG_LEVEL = "INFO"
@@ -36,7 +34,7 @@ ACL_METHODS = ("GET", "PUT", "POST", "DELETE")
 
 
 class Operations:
-    def __init__(self, agent: Agent, metrics: Exposition, log_stream: LogStream) -> None:
+    def __init__(self, agent: Agent, metrics: MetricsPages, log_stream: LogStream) -> None:
         self._agent = agent
         self._metrics = metrics
         self._log_stream = log_stream
@@ -65,7 +63,7 @@ class Operations:
         try:
             applied, needs_restart = await self._agent.reload()
         except ConfigErrors as errors:
-            raise Refusal(500, f"Nothing was reloaded:\n{errors}") from None
+            raise HttpRefusal(500, f"Nothing was reloaded:\n{errors}") from None
         shown = {"Applied": applied, "NeedsRestart": needs_restart}
         return json_answer(self._agent, request, shown)
 
@@ -83,25 +81,25 @@ class Operations:
         addresses = await _addresses(address, port)
         try:
             await self._agent.submit(Join(addresses))
-        except Refused as refused:
+        except CommandRefused as refused:
             raise _join_failed(f"join {refused.refusal.sentence}") from None
         return empty(200)
 
     def _refuse_wan_join(self) -> None:
         if not leadership.is_server(self._agent):
-            raise Refusal(500, "Must be a server to join WAN cluster")
+            raise HttpRefusal(500, "Must be a server to join WAN cluster")
         raise _join_failed("join: this version does not connect datacenters yet")
 
     async def force_leave(self, request: Request, name: str) -> Response:
         if name.lower() == leadership.own_node(self._agent).name.lower():
             return empty(200)  # it is alive, so there is nothing to force, as in Consul
         leave = ForceLeave(name, is_pruned=request.query.has("prune"))
-        listed = (member.profile.name.casefold() for member in self._agent.roll.gossip.members())
+        listed = (member.profile.name.casefold() for member in self._agent.cluster.gossip.members())
         if name.casefold() in listed:
             return await done(self._agent, leave)
-        saved = self._agent.roll.sharing.saved_named(name)
+        saved = self._agent.cluster.sharing.saved_named(name)
         if saved is None:
-            raise Refusal(500, f"agent: No node found with name '{name}'")
+            raise HttpRefusal(500, f"agent: No node found with name '{name}'")
         await done(self._agent, leave)
         return text(200, TAKEN_OFF_HERE.format(saved.profile.name))
 
@@ -114,7 +112,7 @@ class Operations:
         try:
             level = parse_level(request.query.first("loglevel") or DEFAULT_LOG_LEVEL)
         except UnknownLevel as unknown:
-            raise Refusal(400, f"Bad request: {unknown}") from None
+            raise HttpRefusal(400, f"Bad request: {unknown}") from None
         as_json = request.query.has("logjson")
         return Response(content_type="text/plain", chunks=self._lines(level, as_json=as_json))
 
@@ -132,14 +130,14 @@ class Operations:
         return json_answer(self._agent, request, self._metrics.consul())
 
     async def scrape(self, _request: Request, _rest: str) -> Response:
-        return Response(body=await self._metrics.scraped(), content_type=PROMETHEUS_TYPE)
+        return Response(body=await self._metrics.scraped(), content_type=self._metrics.prometheus_type)
 
     async def front_page(self, _request: Request, _rest: str) -> Response:
         return text(200, "Consul Agent")
 
 
 async def refuse_acls(_request: Request, _rest: str) -> Response:
-    raise Refusal(401, "ACL support disabled")
+    raise HttpRefusal(401, "ACL support disabled")
 
 
 async def _addresses(text: str, port: int) -> tuple[Address, ...]:
@@ -153,8 +151,8 @@ async def _addresses(text: str, port: int) -> tuple[Address, ...]:
     return tuple(found.addresses)
 
 
-def _join_failed(what: str) -> Refusal:
-    return Refusal(500, f"1 error occurred:\n\t* Failed to {what}\n\n")
+def _join_failed(what: str) -> HttpRefusal:
+    return HttpRefusal(500, f"1 error occurred:\n\t* Failed to {what}\n\n")
 
 
 def _accepts_prometheus(request: Request) -> bool:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from adsum.durations import BadDuration, parse_duration
-from adsum.http.router import Refusal
+from adsum.http.router import HttpRefusal
 
 if TYPE_CHECKING:
     from adsum.http.request import Query
@@ -37,19 +37,19 @@ def is_true_or_empty(query: Query, name: str) -> bool:
         return True
     if value in FALSE:
         return False
-    raise Refusal(400, f"Invalid value for ?{name}")
+    raise HttpRefusal(400, f"Invalid value for ?{name}")
 
 
 def required_boolean(query: Query, name: str) -> bool:
     """`?enable`: it must be there and it must be a boolean."""
     if not query.has(name):
-        raise Refusal(400, f"Missing value for {name}")
+        raise HttpRefusal(400, f"Missing value for {name}")
     value = query.first(name)
     if value in TRUE:
         return True
     if value in FALSE:
         return False
-    raise Refusal(400, f'Invalid value for {name}: "{value}"')
+    raise HttpRefusal(400, f'Invalid value for {name}: "{value}"')
 
 
 def duration_ns(query: Query, name: str, *, refusal: str = "") -> int | None:
@@ -60,21 +60,21 @@ def duration_ns(query: Query, name: str, *, refusal: str = "") -> int | None:
     try:
         return parse_duration(value)
     except BadDuration as bad:
-        raise Refusal(400, refusal or f"Invalid value for {name}: {bad}") from None
+        raise HttpRefusal(400, refusal or f"Invalid value for {name}: {bad}") from None
 
 
 def check_namespace(query: Query) -> None:
     """Everything lives in the one namespace and partition that there is, under its usual name or none."""
     for name, kind in (("ns", "Namespaces"), ("partition", "Partitions")):
         if query.first(name).lower() not in ("", "default"):
-            raise Refusal(400, NAMESPACES_SENTENCE.format(name=name, kind=kind))
+            raise HttpRefusal(400, NAMESPACES_SENTENCE.format(name=name, kind=kind))
 
 
 def check_datacenter(query: Query, own: str, headers: HeaderList = ()) -> None:
     """`?dc=` may only name this one. Reads that carry an index pass the headers their refusal carries too."""
     asked = query.first("dc")
     if asked and asked.lower() != own.lower():
-        raise Refusal(500, "No path to datacenter", headers)
+        raise HttpRefusal(500, "No path to datacenter", headers)
 
 
 def node_meta(query: Query) -> dict[str, str]:

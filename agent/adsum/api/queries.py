@@ -11,9 +11,9 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, TypeVar
 
 from adsum.api import parameters
-from adsum.catalog.view import Host, Instance
+from adsum.catalog.view import CatalogHost, Instance
 from adsum.http.request import Query
-from adsum.http.router import Refusal
+from adsum.http.router import HttpRefusal
 
 if TYPE_CHECKING:
     from adsum.catalog.filter import Test
@@ -26,7 +26,7 @@ INSTANCE_TESTS = ("filter", "node-meta", "tag")
 
 def named(rest: str, sentence: str) -> str:
     if not rest:
-        raise Refusal(400, sentence)
+        raise HttpRefusal(400, sentence)
     return rest
 
 
@@ -42,7 +42,7 @@ def filter_test(query: Query, items: Items) -> Test | None:
     return compile_filter(expression, TABLES[items])
 
 
-def host_test(query: Query) -> Callable[[Host], bool] | None:
+def host_test(query: Query) -> Callable[[CatalogHost], bool] | None:
     wanted = parameters.node_meta(query)
     if not wanted:
         return None

@@ -60,7 +60,7 @@ class ApiCounters:
 
 
 @frozen.dataclass(frozen=True, slots=True)
-class Read:
+class CatalogRead:
     """What a catalog query depends on, and how to make its answer; making it again gives it anew."""
 
     topics: tuple[Topic, ...]
@@ -70,7 +70,7 @@ class Read:
     is_by_distance: bool = False  # the order may change though nothing else does: made again for each asker
 
 
-class Stamp(Protocol):
+class FreshnessHeaders(Protocol):
     """The headers that depend on more than the query and the catalog; `api.freshness`."""
 
     @property
@@ -110,10 +110,10 @@ class Rendering:
 
     def __init__(
         self,
-        read: Read,
+        read: CatalogRead,
         indexes: Indexes,
         counters: ApiCounters,
-        stamp: Stamp,
+        stamp: FreshnessHeaders,
         *,
         is_pretty: bool,
         headers: HeaderList = (),

@@ -14,8 +14,7 @@ from adsum.dns.explain import explain, record_text
 from adsum.dns.zone import Answer, Offer, Zone
 from adsum.http.request import Request
 from adsum.http.response import Response
-from adsum.http.router import Refusal, Route
-from adsum.process import translate
+from adsum.http.router import HttpRefusal, Route
 
 TYPES = {name: number for number, name in wire.TYPE_NAMES.items()}
 
@@ -31,12 +30,12 @@ class Resolve:
         name = named(rest, "Missing DNS name")
         type_name = request.query.first("type", "A").upper()
         if type_name not in TYPES:
-            raise Refusal(400, f"Unknown type: {type_name}; one of {', '.join(TYPES)} will do")
+            raise HttpRefusal(400, f"Unknown type: {type_name}; one of {', '.join(TYPES)} will do")
         shown = self._shown(name, type_name)
         return json_answer(self._agent, request, shown, headers=stale_header(self._agent))
 
     def _shown(self, name: str, type_name: str) -> dict[str, object]:
-        view, settings = self._agent.view, translate.dns_settings(self._agent.config)
+        view, settings = self._agent.view, self._agent.dns_settings
         wire_name = wire.encode_name(name)
         if wire_name is None:
             answer = Answer(wire.FORMERR)

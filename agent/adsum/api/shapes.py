@@ -14,7 +14,7 @@ import msgspec
 
 from adsum.catalog.definitions import ServiceDefinition
 from adsum.catalog.model import Check, Node, Service
-from adsum.catalog.view import Host, Instance, Row
+from adsum.catalog.view import CatalogHost, Instance, Row
 
 encode = msgspec.json.Encoder().encode
 
@@ -109,7 +109,7 @@ def health_entry(instance: Instance) -> bytes:
     )
 
 
-def checks_of_host(host: Host) -> list[bytes]:
+def checks_of_host(host: CatalogHost) -> list[bytes]:
     name = host.name
     return [check_fragment(row, name) for row in host.checks]
 

@@ -10,7 +10,7 @@ from adsum.http.response import Response
 from adsum.http.router import Route
 
 
-class Status:
+class StatusEndpoints:
     def __init__(self, agent: Agent) -> None:
         self._agent = agent
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from adsum.catalog.definitions import CheckDefinition, Status
+from adsum.catalog.definitions import CheckDefinition, CheckStatus
 from adsum.catalog.indexes import Family, Topic
 from adsum.catalog.model import SERF_HEALTH, Check
 from adsum.catalog.view import SEVERITY, View
 
-Verdict = tuple[Status, str]
+Verdict = tuple[CheckStatus, str]
 
 
 def verdict(view: View, own_node: str, definition: CheckDefinition) -> Verdict:
@@ -18,7 +18,7 @@ def verdict(view: View, own_node: str, definition: CheckDefinition) -> Verdict:
     service_id = definition.alias_service
     instance = host.instances.get(service_id) if host is not None else None
     if host is None or (service_id and instance is None):
-        return Status.CRITICAL, f"Service {service_id} could not be found on node {node_name}"
+        return CheckStatus.CRITICAL, f"Service {service_id} could not be found on node {node_name}"
     # Of its own node an alias sees what is registered there, of another's also whether it is present.
     unseen = {definition.check_id} if definition.alias_node else {definition.check_id, SERF_HEALTH}
     judges = [row.value for row in (instance.all_checks() if instance else host.node_checks)]
@@ -35,9 +35,9 @@ def worst(checks: Iterable[Check]) -> Verdict:
         if gravest is None or SEVERITY[check.status] > SEVERITY[gravest.status]:
             gravest = check
     if gravest is None:
-        return Status.PASSING, "No checks found."
-    if gravest.status is Status.PASSING:
-        return Status.PASSING, "All checks passing."
+        return CheckStatus.PASSING, "No checks found."
+    if gravest.status is CheckStatus.PASSING:
+        return CheckStatus.PASSING, "All checks passing."
     return gravest.status, f'Aliased check "{gravest.name}" failing: {gravest.output}'
 
 

@@ -29,7 +29,7 @@ class BadDefinition(ValueError):
     """The caller's definition cannot be used; nothing was changed. The message is the answer's body."""
 
 
-class Status(enum.StrEnum):
+class CheckStatus(enum.StrEnum):
     PASSING = "passing"
     WARNING = "warning"
     CRITICAL = "critical"

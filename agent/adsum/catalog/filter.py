@@ -22,10 +22,10 @@ from adsum.catalog.bad_filter import BadFilter, TooCostly
 from adsum.catalog.filter_grammar import (
     Either,
     Every,
-    Match,
+    FilterMatch,
+    FilterVerb,
     Not,
     Tree,
-    Verb,
     parse_filter,
 )
 from adsum.catalog.go_literals import BadLiteral, parse_bool, parse_int, quote
@@ -60,7 +60,7 @@ class Number:
 
 
 @dataclass(frozen=True, slots=True)
-class Flag:
+class FilterFlag:
     read: Callable[[Any], bool]
 
 
@@ -94,7 +94,7 @@ class GroupMap:
     fields: Fields
 
 
-Field = Text | Number | Flag | Texts | TextMap | Group | Groups | GroupMap
+Field = Text | Number | FilterFlag | Texts | TextMap | Group | Groups | GroupMap
 Fields = Mapping[str, Field]
 
 
@@ -118,7 +118,7 @@ def compile_filter(expression: str, fields: Fields) -> Test:
 
 def _compile(tree: Tree, fields: Fields, work: Work) -> Test:
     match tree:
-        case Match():
+        case FilterMatch():
             cost_ns = COMPARISON_NS + NAME_NS * len(tree.selector)
             return _paid(_bind(tree, tree.selector, fields, work), cost_ns, work)
         case Not(part):
@@ -158,7 +158,7 @@ def _either(tests: list[Test]) -> Test:
     return holds
 
 
-def _bind(match: Match, names: tuple[str, ...], fields: Fields, work: Work) -> Test:
+def _bind(match: FilterMatch, names: tuple[str, ...], fields: Fields, work: Work) -> Test:
     """Follows the selector's names through the table; what is read at their end goes to the comparison."""
     field, rest = fields.get(names[0]), names[1:]
     if field is None:
@@ -178,7 +178,7 @@ def _bind(match: Match, names: tuple[str, ...], fields: Fields, work: Work) -> T
     raise _no_such_selector(match, unread=len(rest) - inside)
 
 
-def _no_such_selector(match: Match, unread: int) -> BadFilter:
+def _no_such_selector(match: FilterMatch, unread: int) -> BadFilter:
     names = match.selector[: len(match.selector) - unread]
     return BadFilter(f"Selector {quote('.'.join(names))} is not valid")
 
@@ -209,7 +209,7 @@ def _through_map(field: TextMap | GroupMap, key: str, inner: Test, *, if_missing
     return holds
 
 
-def _through_group_map(match: Match, rest: tuple[str, ...], field: GroupMap, work: Work) -> Test:
+def _through_group_map(match: FilterMatch, rest: tuple[str, ...], field: GroupMap, work: Work) -> Test:
     if len(rest) == 1:  # an object as a whole compares with nothing
         raise _no_such_operator(match)
     inner = _bind(match, rest[1:], field.fields, work)
@@ -219,46 +219,46 @@ def _through_group_map(match: Match, rest: tuple[str, ...], field: GroupMap, wor
 # Comparisons: what each kind of field can be asked.
 
 
-def _comparison(match: Match, field: Field, work: Work) -> Test:
+def _comparison(match: FilterMatch, field: Field, work: Work) -> Test:
     test: Test | None = None
     match field, match.verb:
         case Text(), _:
             return _text_comparison(match, work)
-        case Number(), Verb.EQUAL:
+        case Number(), FilterVerb.EQUAL:
             test = _equal(_coerced(match, parse_int))
-        case Flag(), Verb.EQUAL:
+        case FilterFlag(), FilterVerb.EQUAL:
             test = _equal(_coerced(match, parse_bool))
-        case Texts(), Verb.IN:
+        case Texts(), FilterVerb.IN:
             test = _contains(match.value, ELEMENT_NS, work)
-        case ((TextMap() | GroupMap()), Verb.IN):
+        case ((TextMap() | GroupMap()), FilterVerb.IN):
             test = _contains(match.value, 0, work)
-        case Groups(), Verb.FILLED:
+        case Groups(), FilterVerb.FILLED:
             test = _has_objects(work)
-        case ((Texts() | TextMap() | GroupMap()), Verb.FILLED):
+        case ((Texts() | TextMap() | GroupMap()), FilterVerb.FILLED):
             test = bool
     if test is None:
         raise _no_such_operator(match)
     return _negated_if_asked(match, test)
 
 
-def _text_comparison(match: Match, work: Work) -> Test:
+def _text_comparison(match: FilterMatch, work: Work) -> Test:
     match match.verb:
-        case Verb.EQUAL:
+        case FilterVerb.EQUAL:
             test = _equal(match.value)
-        case Verb.IN:
+        case FilterVerb.IN:
             test = _contains(match.value, LITERAL_CHARACTER_NS, work)
-        case Verb.MATCHES:
+        case FilterVerb.MATCHES:
             test = _matches(match.value, work)
-        case Verb.FILLED:
+        case FilterVerb.FILLED:
             test = bool  # newer than 1.8.7, which refuses it for texts
     return _negated_if_asked(match, test)
 
 
-def _negated_if_asked(match: Match, test: Test) -> Test:
+def _negated_if_asked(match: FilterMatch, test: Test) -> Test:
     return (lambda value: not test(value)) if match.is_negated else test
 
 
-def _no_such_operator(match: Match) -> BadFilter:
+def _no_such_operator(match: FilterMatch) -> BadFilter:
     selector = quote(".".join(match.selector))
     return BadFilter(f'Invalid match operator "{match.operator}" for selector {selector}')
 
@@ -294,7 +294,7 @@ def _matches(text: str, work: Work) -> Test:
         raise BadFilter(f"Failed to compile regular expression {quote(text)}: {error}") from error
 
 
-def _coerced(match: Match, parse: Callable[[str], object]) -> object:
+def _coerced(match: FilterMatch, parse: Callable[[str], object]) -> object:
     try:
         return parse(match.value)
     except BadLiteral as error:

@@ -18,7 +18,18 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Literal
 
-from adsum.catalog.filter import Field, Fields, Flag, Group, GroupMap, Groups, Number, Text, TextMap, Texts
+from adsum.catalog.filter import (
+    Field,
+    Fields,
+    FilterFlag,
+    Group,
+    GroupMap,
+    Groups,
+    Number,
+    Text,
+    TextMap,
+    Texts,
+)
 from adsum.catalog.model import Node, Service
 from adsum.catalog.placed_check import PlacedCheck
 from adsum.catalog.view import Instance
@@ -32,8 +43,8 @@ def _number(name: str) -> Number:
     return Number(_setting(name, int))
 
 
-def _flag(name: str) -> Flag:
-    return Flag(_setting(name, bool))
+def _flag(name: str) -> FilterFlag:
+    return FilterFlag(_setting(name, bool))
 
 
 def _group(name: str, fields: Fields) -> Group:
@@ -122,7 +133,7 @@ NODE_SERVICE: Fields = {
     "Meta": TextMap(lambda item: item.meta),
     "Port": Number(lambda item: item.port),
     "Weights": Group(lambda service: service, WEIGHTS),
-    "EnableTagOverride": Flag(lambda item: item.enable_tag_override),
+    "EnableTagOverride": FilterFlag(lambda item: item.enable_tag_override),
     "Proxy": Group(lambda item: item.proxy, PROXY),
     "Connect": Group(lambda item: item.connect, CONNECT),
 }

@@ -35,7 +35,7 @@ DIGIT_BUT_ZERO = re.compile(r"[1-9]")
 SPACE_EXPECTED = r"[ \t\r\n]"
 
 
-class Verb(enum.Enum):
+class FilterVerb(enum.Enum):
     EQUAL = "Equal"
     IN = "In"
     MATCHES = "Matches"
@@ -43,16 +43,16 @@ class Verb(enum.Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class Match:
+class FilterMatch:
     selector: tuple[str, ...]
-    verb: Verb
+    verb: FilterVerb
     is_negated: bool
     value: str
 
     @property
     def operator(self) -> str:
         """As Consul's errors name it."""
-        if self.verb is Verb.FILLED:
+        if self.verb is FilterVerb.FILLED:
             return "Is Empty" if self.is_negated else "Is Not Empty"
         return f"Not {self.verb.value}" if self.is_negated else str(self.verb.value)
 
@@ -72,8 +72,8 @@ class Either:
     parts: tuple[Tree, ...]
 
 
-Tree = Match | Not | Every | Either
-Operator = tuple[Verb, bool]
+Tree = FilterMatch | Not | Every | Either
+Operator = tuple[FilterVerb, bool]
 Rule = Callable[[], "Tree | None"]
 
 
@@ -162,7 +162,7 @@ class _Parser:
 
     # One comparison.
 
-    def _match(self) -> Match | None:
+    def _match(self) -> FilterMatch | None:
         start = self._at
         found = self._selector_first() or self._value_first(start)
         if found is None:
@@ -173,7 +173,7 @@ class _Parser:
             raise BadFilter(f"the expression has more than {MATCHES_MAX} comparisons")
         return found
 
-    def _selector_first(self) -> Match | None:
+    def _selector_first(self) -> FilterMatch | None:
         selector = self._selector()
         if selector is None:
             return None
@@ -182,30 +182,30 @@ class _Parser:
         if operator is not None:
             value = self._value()
             if value is not None:
-                return Match(selector, *operator, value)
+                return FilterMatch(selector, *operator, value)
         self._at = end
         if not self._word("is"):
             return None
         is_negated = not self._word("not")
         if self._word("empty"):
-            return Match(selector, Verb.FILLED, is_negated, "")
+            return FilterMatch(selector, FilterVerb.FILLED, is_negated, "")
         return None
 
     def _operator(self) -> Operator | None:
         for sign, is_negated in (("==", False), ("!=", True)):
             if self._sign(sign):
-                return Verb.EQUAL, is_negated
+                return FilterVerb.EQUAL, is_negated
         start = self._at
         is_negated = self._word("not")
         after_not = self._at
-        for word, verb in (("contains", Verb.IN), ("matches", Verb.MATCHES)):
+        for word, verb in (("contains", FilterVerb.IN), ("matches", FilterVerb.MATCHES)):
             if self._word(word) and self._spaces():
                 return verb, is_negated
             self._at = after_not
         self._at = start
         return None
 
-    def _value_first(self, start: int) -> Match | None:
+    def _value_first(self, start: int) -> FilterMatch | None:
         self._at = start
         value = self._value()
         if value is None:
@@ -217,7 +217,7 @@ class _Parser:
         if selector is None:
             self._error(self._at, "match", "Invalid selector")
             return None
-        return Match(selector, Verb.IN, is_negated, value)
+        return FilterMatch(selector, FilterVerb.IN, is_negated, value)
 
     # Selectors and values.
 

@@ -9,7 +9,8 @@ and those of names never seen, share one floor a family, which is raised by ever
 from __future__ import annotations
 
 import enum
-from typing import NamedTuple
+from collections.abc import Callable
+from typing import NamedTuple, Protocol
 
 TAG_BITS = 8
 
@@ -29,6 +30,14 @@ class Family(enum.StrEnum):
 class Topic(NamedTuple):
     family: Family
     name: str = ""  # lower case, as names compare
+
+
+class WaitsOnTopics(Protocol):
+    """Who sleeps until a topic moves. Waking is a plain call, so that a task per waiter is not needed."""
+
+    def add(self, topic: Topic, wake: Callable[[], None]) -> None: ...
+
+    def remove(self, topic: Topic, wake: Callable[[], None]) -> None: ...
 
 
 class Indexes:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import field
 
-from adsum.catalog.definitions import Status
+from adsum.catalog.definitions import CheckStatus
 from adsum.frozen import dataclass
 
 SERF_HEALTH = "serfHealth"
@@ -49,7 +49,7 @@ class Service:
 class Check:
     check_id: str
     name: str
-    status: Status
+    status: CheckStatus
     notes: str = ""
     output: str = ""
     service_id: str = ""  # empty for a check of the node as a whole

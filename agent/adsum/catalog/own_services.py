@@ -16,13 +16,14 @@ import enum
 from random import Random
 
 from adsum.catalog import aliases
-from adsum.catalog.definitions import CheckDefinition, CheckKind, ServiceDefinition, Status
+from adsum.catalog.definitions import CheckDefinition, CheckKind, CheckStatus, ServiceDefinition
+from adsum.catalog.effects import OwnServicesEffect, RunCheck, StopCheck
 from adsum.catalog.flapping import Flapping
 from adsum.catalog.indexes import Topic
 from adsum.catalog.model import NODE_MAINTENANCE, SERVICE_MAINTENANCE, Check, Service
-from adsum.catalog.own_writer import Published
+from adsum.catalog.own_writer import OwnCatalogWriter
 from adsum.catalog.thresholds import Thresholds
-from adsum.effects import Effect, Log, RunCheck, Severity, StopCheck
+from adsum.effects import LogLine, Severity
 from adsum.frozen import dataclass
 from adsum.now import MILLISECOND, Now
 from adsum.timers import Timers
@@ -35,14 +36,14 @@ LOGGED_OUTPUT_LENGTH_MAX = 200
 NOT_RUN_HERE = frozenset({CheckKind.TTL, CheckKind.ALIAS, CheckKind.MAINTENANCE, CheckKind.NONE})
 
 
-class Source(enum.Enum):
+class DefinedBy(enum.Enum):
     """Who defined it: what a file defines goes when the file stops defining it, the rest is kept on disk."""
 
     API = "api"
     CONFIGURATION = "configuration"
 
 
-class Timer(enum.Enum):
+class CheckTimer(enum.Enum):
     RUN = "run"
     TTL = "ttl"
     OUTPUT = "output"
@@ -52,7 +53,7 @@ class Timer(enum.Enum):
 @dataclass(frozen=True, slots=True)
 class OwnService:
     definition: ServiceDefinition
-    source: Source
+    source: DefinedBy
 
 
 class OwnCheck:
@@ -68,11 +69,11 @@ class OwnCheck:
         "thresholds",
     )
 
-    def __init__(self, definition: CheckDefinition, source: Source) -> None:
+    def __init__(self, definition: CheckDefinition, source: DefinedBy) -> None:
         self.definition = definition
         self.source = source
         self.kind = kind_of(definition)
-        self.status = Status(definition.status or Status.CRITICAL)
+        self.status = CheckStatus(definition.status or CheckStatus.CRITICAL)
         self.output = ""
         self.thresholds = Thresholds(definition)
         self.flapping = Flapping()
@@ -91,28 +92,28 @@ class LocalSettings:
     discard_check_output: bool
 
 
-class Local:
-    def __init__(self, published: Published, settings: LocalSettings, random: Random) -> None:
+class OwnServices:
+    def __init__(self, published: OwnCatalogWriter, settings: LocalSettings, random: Random) -> None:
         self.services: dict[str, OwnService] = {}
         self.checks: dict[str, OwnCheck] = {}
         self.settings = settings
-        self.transitions = dict.fromkeys(Status, 0)  # how often a check has turned to each
+        self.transitions = dict.fromkeys(CheckStatus, 0)  # how often a check has turned to each
         self.ttl_changes = 0  # moves whenever a TTL state worth saving does
         self._published = published
         self._view = published.view
         self._random = random
-        self._timers: Timers[tuple[Timer, str]] = Timers()
+        self._timers: Timers[tuple[CheckTimer, str]] = Timers()
         self._aliases: dict[str, OwnCheck] = {}
         self._runs = 0
-        self._effects: list[Effect] = []
+        self._effects: list[OwnServicesEffect] = []
 
-    def take_effects(self) -> list[Effect]:
+    def take_effects(self) -> list[OwnServicesEffect]:
         effects, self._effects = self._effects, []
         return effects
 
     # Registrations.
 
-    def put_service(self, now: Now, definition: ServiceDefinition, source: Source) -> None:
+    def put_service(self, now: Now, definition: ServiceDefinition, source: DefinedBy) -> None:
         """The service alone; its checks are put one by one."""
         self.services[definition.service_id] = OwnService(definition, source)
         self._published.put_service(now, published_service(definition))
@@ -130,7 +131,7 @@ class Local:
         instance = host.instances.get(service_id) if host else None
         return [self.checks[row.value.check_id] for row in instance.checks] if instance else []
 
-    def put_check(self, now: Now, definition: CheckDefinition, source: Source) -> None:
+    def put_check(self, now: Now, definition: CheckDefinition, source: DefinedBy) -> None:
         """A check that is already known keeps its status and output: registering again is not a flap."""
         check_id = definition.check_id
         before = self.checks.get(check_id)
@@ -147,7 +148,7 @@ class Local:
         self._publish(now, check)
         self._watch_for_deregistration(now, check)
 
-    def restore_ttl(self, now: Now, check_id: str, status: Status, output: str, left_ns: int) -> None:
+    def restore_ttl(self, now: Now, check_id: str, status: CheckStatus, output: str, left_ns: int) -> None:
         """What a TTL check said before the restart still counts for the rest of its time."""
         check = self.checks.get(check_id)
         if check is None or check.kind is not CheckKind.TTL:
@@ -171,16 +172,18 @@ class Local:
 
     # What checks say.
 
-    def report_ttl(self, now: Now, check_id: str, status: Status, output: str) -> None:
+    def report_ttl(self, now: Now, check_id: str, status: CheckStatus, output: str) -> None:
         check = self.checks[check_id]
         self._expect_ttl(now, check, check.definition.ttl_ns)
         self._believe(now, check, status, truncated_note(output, check.definition.output_max_size))
 
-    def ran(self, now: Now, check_id: str, run: int, status: Status, output: str) -> None:
+    def ran(self, now: Now, check_id: str, run: int, status: CheckStatus, output: str) -> None:
         check = self.checks.get(check_id)
         if check is None or check.run != run:
             return  # it was deregistered or replaced while it ran
-        self._timers.set((Timer.RUN, check_id), now.monotonic_ns + check.definition.effective_interval_ns)
+        self._timers.set(
+            (CheckTimer.RUN, check_id), now.monotonic_ns + check.definition.effective_interval_ns
+        )
         believed = check.thresholds.believe(status)
         self._believe(now, check, believed or check.status, output)
 
@@ -205,13 +208,13 @@ class Local:
         for timer, check_id in self._timers.take_due(now.monotonic_ns):
             check = self.checks[check_id]
             match timer:
-                case Timer.RUN:
+                case CheckTimer.RUN:
                     self._run(check)
-                case Timer.TTL:
+                case CheckTimer.TTL:
                     self._expire(now, check)
-                case Timer.OUTPUT:
+                case CheckTimer.OUTPUT:
                     self._publish(now, check)
-                case Timer.DEREGISTER:
+                case CheckTimer.DEREGISTER:
                     gone.append(check.definition.service_id)
         return list(dict.fromkeys(gone))
 
@@ -231,14 +234,14 @@ class Local:
                 self._follow(now, check)
             case _ if check.is_run_here:
                 delay_ns = self._random.randrange(check.definition.effective_interval_ns)
-                self._timers.set((Timer.RUN, check_id), now.monotonic_ns + delay_ns)
+                self._timers.set((CheckTimer.RUN, check_id), now.monotonic_ns + delay_ns)
 
     def _end(self, check: OwnCheck | None) -> None:
         if check is None:
             return
         check_id = check.definition.check_id
         self._aliases.pop(check_id, None)
-        for timer in Timer:
+        for timer in CheckTimer:
             self._timers.cancel((timer, check_id))
         if check.is_run_here:
             self._effects.append(StopCheck(check_id))
@@ -249,7 +252,7 @@ class Local:
         self._effects.append(RunCheck(check.definition.check_id, check.run, check.definition))
 
     def _expect_ttl(self, now: Now, check: OwnCheck, left_ns: int) -> None:
-        self._timers.set((Timer.TTL, check.definition.check_id), now.monotonic_ns + left_ns)
+        self._timers.set((CheckTimer.TTL, check.definition.check_id), now.monotonic_ns + left_ns)
         check.expires_at = Now(now.monotonic_ns + left_ns, now.wall_ms + left_ns // MILLISECOND)
         self.ttl_changes += 1
 
@@ -259,13 +262,13 @@ class Local:
             output += f" (last output before timeout follows): {check.output}"
         check.expires_at = None
         self.ttl_changes += 1
-        self._believe(now, check, Status.CRITICAL, output)
+        self._believe(now, check, CheckStatus.CRITICAL, output)
 
     def _follow(self, now: Now, check: OwnCheck) -> None:
         status, output = aliases.verdict(self._view, self.settings.node_name, check.definition)
         self._believe(now, check, status, output)
 
-    def _believe(self, now: Now, check: OwnCheck, status: Status, output: str) -> None:
+    def _believe(self, now: Now, check: OwnCheck, status: CheckStatus, output: str) -> None:
         before, check.status = check.status, status
         was_silent = not check.output
         has_new_output, check.output = check.output != output, output
@@ -274,7 +277,7 @@ class Local:
             self.transitions[status] += 1
             self._publish(now, check)
             self._watch_for_deregistration(now, check)
-        elif has_new_output and was_silent and status is not Status.PASSING:
+        elif has_new_output and was_silent and status is not CheckStatus.PASSING:
             # A check begins as critical. Whoever registered it waits for the first word on why it stays so.
             self._tell(now, check, "still")
             self._publish(now, check)
@@ -289,21 +292,21 @@ class Local:
         sentence = f"check is {since} {check.status}: check={check.definition.check_id}"
         if untold := check.flapping.take_untold():
             sentence += f" changes_not_logged={untold}"
-        if check.status is Status.PASSING:
-            self._effects.append(Log(Severity.INFO, sentence))
+        if check.status is CheckStatus.PASSING:
+            self._effects.append(LogLine(Severity.INFO, sentence))
             return
         first_line = output.strip().partition("\n")[0][:LOGGED_OUTPUT_LENGTH_MAX]
         told = f"{sentence} output={first_line!r}" if first_line else sentence
-        self._effects.append(Log(Severity.WARN, told))
+        self._effects.append(LogLine(Severity.WARN, told))
 
     def _publish(self, now: Now, check: OwnCheck) -> None:
-        self._timers.cancel((Timer.OUTPUT, check.definition.check_id))
+        self._timers.cancel((CheckTimer.OUTPUT, check.definition.check_id))
         self._published.put_check(now, self.published_check(check))
 
     def _publish_later(self, now: Now, check: OwnCheck) -> None:
         """Output alone is worth a change only now and then: Consul's check_update_interval, d/2 to 3d/2."""
         interval_ns = self.settings.check_update_interval_ns
-        timer = (Timer.OUTPUT, check.definition.check_id)
+        timer = (CheckTimer.OUTPUT, check.definition.check_id)
         if interval_ns == 0:
             self._publish(now, check)
         elif timer not in self._timers:
@@ -311,9 +314,9 @@ class Local:
             self._timers.set(timer, now.monotonic_ns + delay_ns)
 
     def _watch_for_deregistration(self, now: Now, check: OwnCheck) -> None:
-        timer = (Timer.DEREGISTER, check.definition.check_id)
+        timer = (CheckTimer.DEREGISTER, check.definition.check_id)
         patience_ns = check.definition.effective_deregister_ns
-        if check.status is not Status.CRITICAL or not patience_ns or not check.definition.service_id:
+        if check.status is not CheckStatus.CRITICAL or not patience_ns or not check.definition.service_id:
             self._timers.cancel(timer)
         elif timer not in self._timers:
             self._timers.set(timer, now.monotonic_ns + patience_ns)
@@ -347,7 +350,7 @@ def published_check(
     definition: CheckDefinition,
     service: ServiceDefinition | None,
     *,
-    status: Status = Status.CRITICAL,
+    status: CheckStatus = CheckStatus.CRITICAL,
     output: str = "",
 ) -> Check:
     return Check(

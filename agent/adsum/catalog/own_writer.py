@@ -9,7 +9,7 @@ import enum
 from typing import NamedTuple
 
 from adsum.catalog.model import Check, Node, Service
-from adsum.catalog.view import Host, View
+from adsum.catalog.view import CatalogHost, View
 from adsum.now import Now
 
 
@@ -24,7 +24,7 @@ class Changed(NamedTuple):
     item_id: str  # of the service or check
 
 
-class Published:
+class OwnCatalogWriter:
     def __init__(self, view: View, owner: str, node_name: str) -> None:
         self.view = view
         self.node_name = node_name
@@ -32,7 +32,7 @@ class Published:
         self._changed: dict[Changed, None] = {}  # a dict keeps the order, which a seed must reproduce
 
     @property
-    def host(self) -> Host | None:
+    def host(self) -> CatalogHost | None:
         return self.view.node(self.node_name)
 
     def put_node(self, now: Now, node: Node) -> None:

@@ -13,7 +13,7 @@ from adsum.catalog import records
 from adsum.catalog.definitions import CheckDefinition, ServiceDefinition
 from adsum.catalog.own_services import published_check, published_service
 from adsum.catalog.replication.items import VALUE_BYTES_MAX
-from adsum.catalog.replication.strict import BadBytes
+from adsum.cbor import BadEncoding
 
 SHOWN_CHARACTERS_MAX = 80
 
@@ -35,7 +35,7 @@ def service_problem(service: ServiceDefinition) -> str:
     if service.proxy or service.connect:
         try:
             records.decode(value)
-        except BadBytes:
+        except BadEncoding:
             return BAD_MESH.format(shown)
     return ""
 

@@ -15,16 +15,15 @@ from collections.abc import Mapping
 
 import cbor2
 
-from adsum.catalog.definitions import Status
+from adsum.catalog.definitions import CheckStatus
 from adsum.catalog.model import Check, Node, Service
-from adsum.catalog.replication import strict
-from adsum.catalog.replication.strict import BadBytes
+from adsum.cbor import NO_TAGS_BUT_BIG_NUMBERS, BadEncoding, canonical_array, counter, strict_loads
 from adsum.frozen import dataclass
 
 OUTPUT_BYTES_MAX = 96
 MESH_BYTES_MAX = 32 * 1024
 MESH_DEPTH_MAX = 32
-STATUSES = (Status.PASSING, Status.WARNING, Status.CRITICAL)
+STATUSES = (CheckStatus.PASSING, CheckStatus.WARNING, CheckStatus.CRITICAL)
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +38,7 @@ class NodeRecord:
 @dataclass(frozen=True, slots=True)
 class CheckState:
     number: int  # of the item that defines the check
-    status: Status
+    status: CheckStatus
     output: str = ""
 
 
@@ -72,14 +71,14 @@ def encode_check(check: Check) -> bytes:
 def encode_state(number: int, check: Check) -> bytes:
     fields: list[object] = [3, number, STATUSES.index(check.status)]
     output = check.output.encode()[:OUTPUT_BYTES_MAX].decode(errors="ignore")
-    if output and check.status is not Status.PASSING:
+    if output and check.status is not CheckStatus.PASSING:
         fields.append(output)
     return cbor2.dumps(fields)
 
 
 def decode(value: bytes) -> Record | None:
-    """None is a kind that only a later version knows. Raises `BadBytes`."""
-    match strict.loads(value):
+    """None is a kind that only a later version knows. Raises `BadEncoding`."""
+    match canonical_array(value):
         case [0, str(datacenter), dict(tagged), dict(meta), *_]:
             return NodeRecord(datacenter, _texts(tagged), _texts(meta))
         case [1, *fields]:
@@ -98,7 +97,7 @@ def decode(value: bytes) -> Record | None:
             return Check(
                 check_id=check_id,
                 name=name,
-                status=Status.CRITICAL,  # until its state is known
+                status=CheckStatus.CRITICAL,  # until its state is known
                 notes=notes,
                 service_id=service_id,
                 service_name=service,
@@ -107,10 +106,10 @@ def decode(value: bytes) -> Record | None:
             )
         case [3, number, int(status), *rest] if 0 <= status < len(STATUSES):
             output = rest[0] if rest and isinstance(rest[0], str) else ""
-            return CheckState(strict.counter(number, 1 << 32), STATUSES[status], output)
+            return CheckState(counter(number, 1 << 32), STATUSES[status], output)
         case [int(kind), *_] if kind > 3:
             return None
-    raise BadBytes("an item that makes no sense")
+    raise BadEncoding("an item that makes no sense")
 
 
 def _service(fields: list[object]) -> Service:
@@ -146,7 +145,7 @@ def _service(fields: list[object]) -> Service:
                 proxy=_opened(proxy),
                 connect=_opened(connect),
             )
-    raise BadBytes("a service that makes no sense")
+    raise BadEncoding("a service that makes no sense")
 
 
 def _nested(settings: Mapping[str, object]) -> bytes:
@@ -158,21 +157,21 @@ def _opened(nested: bytes) -> Mapping[str, object]:
     if not nested:
         return {}
     if len(nested) > MESH_BYTES_MAX:
-        raise BadBytes("mesh settings that are too long")
-    return strict.settings(nested, depth_max=MESH_DEPTH_MAX)
+        raise BadEncoding("mesh settings that are too long")
+    return _settings(nested)
 
 
 def _texts(values: dict[object, object]) -> dict[str, str]:
     for key, value in values.items():
         if type(key) is not str or type(value) is not str:
-            raise BadBytes("a map with something else than text")
+            raise BadEncoding("a map with something else than text")
     return values  # type: ignore[return-value]  # looked at above
 
 
 def _tuple_of_texts(values: list[object]) -> tuple[str, ...]:
     for value in values:
         if type(value) is not str:
-            raise BadBytes("a list with something else than text")
+            raise BadEncoding("a list with something else than text")
     return tuple(values)  # type: ignore[arg-type]  # looked at above
 
 
@@ -183,5 +182,25 @@ def _addresses(values: dict[object, object]) -> dict[str, tuple[str, int]]:
             case str(), [str(address), int(port)]:
                 addresses[name] = (address, port)
             case _:
-                raise BadBytes("an address that is none")
+                raise BadEncoding("an address that is none")
     return addresses
+
+
+def _settings(encoded: bytes) -> dict[str, object]:
+    """A map that JSON can say: it is carried for clients, and one value they cannot be told would cost them
+    the whole answer."""
+    value = strict_loads(encoded, depth_max=MESH_DEPTH_MAX, refused=NO_TAGS_BUT_BIG_NUMBERS)
+    if not isinstance(value, dict) or not _is_json(value):
+        raise BadEncoding("settings that are none")
+    return value
+
+
+def _is_json(value: object) -> bool:
+    if isinstance(value, dict):
+        return all(type(key) is str for key in value) and all(map(_is_json, value.values()))
+    if isinstance(value, list):
+        return all(map(_is_json, value))
+    return value is None or type(value) in _SCALARS
+
+
+_SCALARS = (str, int, float, bool)

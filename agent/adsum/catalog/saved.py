@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 
 import cbor2
 
-from adsum.catalog.definitions import CheckDefinition, ServiceAddress, ServiceDefinition, Status, Weights
+from adsum.catalog.definitions import CheckDefinition, CheckStatus, ServiceAddress, ServiceDefinition, Weights
 from adsum.frozen import dataclass
 
 MAGIC = b"adsum1\n"
@@ -23,20 +23,20 @@ CHECKS = "checks/"
 TTL_STATES = "ttl-states"
 
 NUMBER_END = 1 << 63
-INITIAL = ("", *(status.value for status in Status))
+INITIAL = ("", *(status.value for status in CheckStatus))
 
 Form = Callable[[Any], bool]
 Definition = TypeVar("Definition", ServiceDefinition, CheckDefinition)
 
 
-class Damaged(ValueError):
+class DamagedFile(ValueError):
     """The bytes are not what was written; set the file aside and go on without it."""
 
 
 @dataclass(frozen=True, slots=True)
 class TtlState:
     check_id: str
-    status: Status
+    status: CheckStatus
     output: str
     expires_wall_ms: int
 
@@ -87,7 +87,7 @@ def decode_check(content: bytes) -> CheckDefinition:
     values = _known(CheckDefinition, opened(content))
     values["args"] = tuple(values.get("args", ()))
     if values.get("status", "") not in INITIAL:
-        raise Damaged("its status is none that a check has")
+        raise DamagedFile("its status is none that a check has")
     return _built(CheckDefinition, values)
 
 
@@ -98,15 +98,15 @@ def encode_ttl_states(states: Iterable[TtlState]) -> bytes:
 def decode_ttl_states(content: bytes) -> tuple[TtlState, ...]:
     rows = opened(content)
     if not isinstance(rows, list):
-        raise Damaged("it does not hold a list")
+        raise DamagedFile("it does not hold a list")
     return tuple(map(_ttl_state, rows))
 
 
 def _ttl_state(row: object) -> TtlState:
     match row:
         case [str(check_id), str(status), str(output), int(expires_wall_ms)] if status in INITIAL[1:]:
-            return TtlState(check_id, Status(status), output, expires_wall_ms)
-    raise Damaged("it holds what no TTL check said")
+            return TtlState(check_id, CheckStatus(status), output, expires_wall_ms)
+    raise DamagedFile("it holds what no TTL check said")
 
 
 def _settings_of(definition: ServiceDefinition | CheckDefinition) -> dict[str, object]:
@@ -125,13 +125,13 @@ def _default(field: object) -> object:
 
 def _known(kind: type[Definition], values: Any) -> dict[str, Any]:
     if not isinstance(values, Mapping):
-        raise Damaged("it does not hold a map")
+        raise DamagedFile("it does not hold a map")
     forms = {field.name: FORMS.get(str(field.type)) for field in fields(kind)}
     known = {str(name): value for name, value in values.items() if name in forms}
     for name, value in known.items():
         form = forms[name]
         if form is None or not form(value):
-            raise Damaged(f"its {name} is of another type")
+            raise DamagedFile(f"its {name} is of another type")
     return known
 
 
@@ -139,7 +139,7 @@ def _built(kind: type[Definition], values: dict[str, Any]) -> Definition:
     try:
         return kind(**values)
     except (TypeError, ValueError) as problem:
-        raise Damaged(str(problem)) from problem
+        raise DamagedFile(str(problem)) from problem
 
 
 def _is_number(value: object) -> bool:
@@ -182,8 +182,8 @@ def opened(content: bytes) -> Any:
     payload = content[len(MAGIC) + 4 :]
     checksum = content[len(MAGIC) : len(MAGIC) + 4]
     if not content.startswith(MAGIC) or checksum != zlib.crc32(payload).to_bytes(4, "big"):
-        raise Damaged("its checksum does not match")
+        raise DamagedFile("its checksum does not match")
     try:
         return cbor2.loads(payload)
     except (cbor2.CBORDecodeError, ValueError, MemoryError) as problem:
-        raise Damaged(str(problem)) from problem
+        raise DamagedFile(str(problem)) from problem

@@ -6,7 +6,7 @@ passing needs all its failures before it is believed critical (Consul 1.8.7 flip
 
 from __future__ import annotations
 
-from adsum.catalog.definitions import CheckDefinition, Status
+from adsum.catalog.definitions import CheckDefinition, CheckStatus
 
 
 class Thresholds:
@@ -16,19 +16,19 @@ class Thresholds:
         # Without a setting of its own a warning is due when critical is (Consul >= 1.15).
         self._warnings_wanted = definition.failures_before_warning or self._failures_wanted
         self._successes = self._successes_wanted
-        self._failures = 0 if definition.status == Status.PASSING else self._failures_wanted
+        self._failures = 0 if definition.status == CheckStatus.PASSING else self._failures_wanted
 
-    def believe(self, result: Status) -> Status | None:
+    def believe(self, result: CheckStatus) -> CheckStatus | None:
         """The status to publish after this result; None leaves the present one."""
-        if result is Status.CRITICAL:
+        if result is CheckStatus.CRITICAL:
             return self._count_failure()
         self._successes += 1
         self._failures = 0
         return result if self._successes >= self._successes_wanted else None
 
-    def _count_failure(self) -> Status | None:
+    def _count_failure(self) -> CheckStatus | None:
         self._failures += 1
         self._successes = 0
         if self._failures >= self._failures_wanted:
-            return Status.CRITICAL
-        return Status.WARNING if self._failures >= self._warnings_wanted else None
+            return CheckStatus.CRITICAL
+        return CheckStatus.WARNING if self._failures >= self._warnings_wanted else None

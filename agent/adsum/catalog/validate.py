@@ -20,8 +20,8 @@ from adsum.catalog.definitions import (
     WEIGHT_MAX,
     BadDefinition,
     CheckDefinition,
+    CheckStatus,
     ServiceDefinition,
-    Status,
     Weights,
 )
 from adsum.catalog.model import SERF_HEALTH
@@ -29,7 +29,7 @@ from adsum.durations import format_duration
 
 DNS_LABEL = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9-]{0,61}[A-Za-z0-9])?")
 UNSPECIFIED_ADDRESSES = frozenset({"0.0.0.0", "::", "[::]"})  # noqa: S104 - compared with, never bound
-STATUSES = frozenset(Status)
+STATUSES = frozenset(CheckStatus)
 PROXY_KIND = "connect-proxy"
 GATEWAY_KINDS_WITH_PORT = frozenset({"mesh-gateway", "terminating-gateway"})
 GATEWAY_KINDS = GATEWAY_KINDS_WITH_PORT | {"ingress-gateway"}

@@ -15,7 +15,7 @@ from bisect import bisect_left, insort
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Generic, TypeVar
 
-from adsum.catalog.definitions import Status
+from adsum.catalog.definitions import CheckStatus
 from adsum.catalog.indexes import Family, Indexes, Topic
 from adsum.catalog.model import SERF_HEALTH, Check, Node, Service
 from adsum.now import Now
@@ -25,7 +25,7 @@ Item = TypeVar("Item")
 Value = TypeVar("Value")
 
 ANY_STATE = "any"
-SEVERITY = {Status.PASSING: 0, Status.WARNING: 1, Status.CRITICAL: 2}
+SEVERITY = {CheckStatus.PASSING: 0, CheckStatus.WARNING: 1, CheckStatus.CRITICAL: 2}
 SERF_HEALTH_NAME = "Serf Health Status"
 ALIVE_OUTPUT = "Agent alive and reachable"
 FAILED_OUTPUT = "Agent not live or unreachable"
@@ -44,7 +44,7 @@ class Row(Generic[Value]):
         self.renderings: dict[str, bytes] = {}
 
 
-class Table(Generic[Key, Item]):
+class SortedTable(Generic[Key, Item]):
     """A mapping that is walked in key order; replacing an item costs no sorting."""
 
     __slots__ = ("_items", "_keys")
@@ -78,7 +78,7 @@ class Table(Generic[Key, Item]):
         return key in self._items
 
 
-class Host:
+class CatalogHost:
     """A node with everything on it."""
 
     __slots__ = ("checks", "early_checks", "instances", "node", "node_checks", "owner")
@@ -86,10 +86,12 @@ class Host:
     def __init__(self, owner: str, node: Row[Node]) -> None:
         self.owner = owner  # uuid of the agent that may change what is here
         self.node = node
-        self.instances: Table[str, Instance] = Table()  # by service id
-        self.checks: Table[str, Row[Check]] = Table()  # all of them, by check id
-        self.node_checks: Table[str, Row[Check]] = Table()  # those that judge every service here
-        self.early_checks: dict[str, Table[str, Row[Check]]] = {}  # by the service id that is not here yet
+        self.instances: SortedTable[str, Instance] = SortedTable()  # by service id
+        self.checks: SortedTable[str, Row[Check]] = SortedTable()  # all of them, by check id
+        self.node_checks: SortedTable[str, Row[Check]] = SortedTable()  # those that judge every service here
+        self.early_checks: dict[
+            str, SortedTable[str, Row[Check]]
+        ] = {}  # by the service id that is not here yet
 
     @property
     def name(self) -> str:
@@ -101,10 +103,12 @@ class Instance:
 
     __slots__ = ("checks", "host", "service")
 
-    def __init__(self, host: Host, service: Row[Service]) -> None:
+    def __init__(self, host: CatalogHost, service: Row[Service]) -> None:
         self.host = host
         self.service = service
-        self.checks: Table[str, Row[Check]] = Table()  # its own; the node's are in host.node_checks
+        self.checks: SortedTable[str, Row[Check]] = (
+            SortedTable()
+        )  # its own; the node's are in host.node_checks
 
     def all_checks(self) -> Iterator[Row[Check]]:
         """The node's first, then its own, as health answers list them."""
@@ -112,21 +116,21 @@ class Instance:
         yield from self.checks
 
     @property
-    def status(self) -> Status:
+    def status(self) -> CheckStatus:
         worst = worst_status(row.value.status for row in self.host.node_checks)
         return worst_status((worst, *(row.value.status for row in self.checks)))
 
 
-def worst_status(statuses: Iterable[Status]) -> Status:
-    return max(statuses, key=SEVERITY.__getitem__, default=Status.PASSING)
+def worst_status(statuses: Iterable[CheckStatus]) -> CheckStatus:
+    return max(statuses, key=SEVERITY.__getitem__, default=CheckStatus.PASSING)
 
 
 class View:
     def __init__(self, now: Now, tag: int) -> None:
         self.indexes = Indexes(now.wall_ms, tag)
-        self._hosts: Table[str, Host] = Table()  # by lower-case node name
-        self._instances: dict[str, Table[tuple[str, str], Instance]] = {}  # by lower-case service name
-        self._at_address: dict[str, Table[tuple[str, str], Host | Instance]] = {}
+        self._hosts: SortedTable[str, CatalogHost] = SortedTable()  # by lower-case node name
+        self._instances: dict[str, SortedTable[tuple[str, str], Instance]] = {}  # by lower-case service name
+        self._at_address: dict[str, SortedTable[tuple[str, str], CatalogHost | Instance]] = {}
 
     # What anyone may read.
 
@@ -135,10 +139,10 @@ class View:
         """Moves on every visible change; answers kept for an index are true while it stands."""
         return self.indexes.current
 
-    def nodes(self) -> Iterator[Host]:
+    def nodes(self) -> Iterator[CatalogHost]:
         return iter(self._hosts)
 
-    def node(self, name: str) -> Host | None:
+    def node(self, name: str) -> CatalogHost | None:
         return self._hosts.get(name.lower())
 
     def service_names(self) -> list[str]:
@@ -149,15 +153,15 @@ class View:
         group = self._instances.get(service_name.lower())
         return tuple(group) if group is not None else ()
 
-    def checks(self) -> Iterator[tuple[Host, Row[Check]]]:
+    def checks(self) -> Iterator[tuple[CatalogHost, Row[Check]]]:
         for host in self._hosts:
             for row in host.checks:
                 yield host, row
 
-    def at_address(self, address: str) -> Iterator[Host | Instance]:
+    def at_address(self, address: str) -> Iterator[CatalogHost | Instance]:
         """Who answers at an IP address: nodes first, then instances, each in order."""
         found = tuple(self._at_address.get(address, ()))
-        yield from (each for each in found if isinstance(each, Host))
+        yield from (each for each in found if isinstance(each, CatalogHost))
         yield from (each for each in found if isinstance(each, Instance))
 
     # What the composite core writes. Each is one change; `changes()` takes the topics it moved.
@@ -171,7 +175,7 @@ class View:
             return
         self.indexes.advance(now.wall_ms)
         if host is None:
-            host = Host(owner, self._fresh(node))
+            host = CatalogHost(owner, self._fresh(node))
             self._hosts.put(node.name.lower(), host)
         else:
             self._unlist_address(host.node.value.address, host)
@@ -195,7 +199,9 @@ class View:
         self.indexes.retire(Topic(Family.NODE_CHECKS, name.lower()))
 
     def set_presence(self, now: Now, name: str, *, is_present: bool) -> None:
-        status, output = (Status.PASSING, ALIVE_OUTPUT) if is_present else (Status.CRITICAL, FAILED_OUTPUT)
+        status, output = (
+            (CheckStatus.PASSING, ALIVE_OUTPUT) if is_present else (CheckStatus.CRITICAL, FAILED_OUTPUT)
+        )
         check = Check(check_id=SERF_HEALTH, name=SERF_HEALTH_NAME, status=status, output=output)
         self.put_check(now, name, check)
 
@@ -257,7 +263,7 @@ class View:
 
     # Rows and the lists that lead to them.
 
-    def _host(self, node_name: str) -> Host:
+    def _host(self, node_name: str) -> CatalogHost:
         host = self.node(node_name)
         assert host is not None, f"{node_name} must be put before what is on it"
         return host
@@ -271,7 +277,7 @@ class View:
     def _list_instance(self, instance: Instance) -> None:
         service = instance.service.value
         key = (instance.host.name.lower(), service.service_id)
-        self._instances.setdefault(service.name.lower(), Table()).put(key, instance)
+        self._instances.setdefault(service.name.lower(), SortedTable()).put(key, instance)
         self._list_address(service.address, instance)
 
     def _unlist_instance(self, instance: Instance) -> None:
@@ -287,11 +293,11 @@ class View:
             self.indexes.retire(Topic(Family.SERVICE, name))
             self.indexes.retire(Topic(Family.HEALTH, name))
 
-    def _list_address(self, address: str, who: Host | Instance) -> None:
+    def _list_address(self, address: str, who: CatalogHost | Instance) -> None:
         if address:
-            self._at_address.setdefault(address, Table()).put(_address_key(who), who)
+            self._at_address.setdefault(address, SortedTable()).put(_address_key(who), who)
 
-    def _unlist_address(self, address: str, who: Host | Instance) -> None:
+    def _unlist_address(self, address: str, who: CatalogHost | Instance) -> None:
         table = self._at_address.get(address)
         if table is None:
             return
@@ -299,16 +305,18 @@ class View:
         if not table:
             del self._at_address[address]
 
-    def _attach_check(self, host: Host, row: Row[Check]) -> None:
+    def _attach_check(self, host: CatalogHost, row: Row[Check]) -> None:
         check = row.value
         if not check.service_id:
             host.node_checks.put(check.check_id, row)
             return
         instance = host.instances.get(check.service_id)
-        checks = instance.checks if instance else host.early_checks.setdefault(check.service_id, Table())
+        checks = (
+            instance.checks if instance else host.early_checks.setdefault(check.service_id, SortedTable())
+        )
         checks.put(check.check_id, row)
 
-    def _detach_check(self, host: Host, check: Check) -> None:
+    def _detach_check(self, host: CatalogHost, check: Check) -> None:
         if not check.service_id:
             host.node_checks.pop(check.check_id)
             return
@@ -329,7 +337,7 @@ class View:
 
     # Which topics a change moves.
 
-    def _touch_host(self, host: Host) -> None:
+    def _touch_host(self, host: CatalogHost) -> None:
         self.indexes.touch(Topic(Family.NODES))
         self.indexes.touch(Topic(Family.NODE, host.name.lower()))
         for instance in host.instances:
@@ -343,7 +351,7 @@ class View:
         self.indexes.touch(Topic(Family.INSTANCES))
         self.indexes.touch(Topic(Family.NODE, instance.host.name.lower()))
 
-    def _touch_check(self, host: Host, check: Check) -> None:
+    def _touch_check(self, host: CatalogHost, check: Check) -> None:
         self.indexes.touch(Topic(Family.NODE_CHECKS, host.name.lower()))
         self.indexes.touch(Topic(Family.STATE, ANY_STATE))
         self.indexes.touch(Topic(Family.STATE, check.status))
@@ -352,7 +360,7 @@ class View:
             self.indexes.touch(Topic(Family.HEALTH, instance.service.value.name.lower()))
 
 
-def _address_key(who: Host | Instance) -> tuple[str, str]:
-    if isinstance(who, Host):
+def _address_key(who: CatalogHost | Instance) -> tuple[str, str]:
+    if isinstance(who, CatalogHost):
         return who.name.lower(), ""
     return who.host.name.lower(), who.service.value.service_id

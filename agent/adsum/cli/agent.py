@@ -10,7 +10,16 @@ import logging
 import sys
 from collections.abc import Sequence
 
-from adsum.cli.command import FAILURE, HELP_FLAGS, USAGE, Call, Command, Flag, FlagGroup, HelpWanted
+from adsum.cli.command import (
+    FAILURE,
+    HELP_FLAGS,
+    USAGE,
+    Command,
+    CommandFlag,
+    FlagGroup,
+    HelpWanted,
+    ParsedCommand,
+)
 from adsum.cli.streams import ClosedOutput
 from adsum.config.errors import ConfigErrors
 from adsum.config.flags import AGENT_FLAGS, FlagError, parse_agent_flags
@@ -18,7 +27,7 @@ from adsum.config.keys import Fate
 from adsum.config.load import load
 
 
-def run(call: Call) -> int:
+def run(call: ParsedCommand) -> int:
     gc.disable()  # first of all, else what was just loaded is looked through; an agent that is up enables it
     try:
         return _start(call.words)
@@ -50,9 +59,9 @@ def wants_help(words: Sequence[str]) -> bool:
     return any(word.startswith("-") and word.lstrip("-") in HELP_FLAGS for word in words)
 
 
-def _shown(*fates: Fate) -> tuple[Flag, ...]:
+def _shown(*fates: Fate) -> tuple[CommandFlag, ...]:
     return tuple(
-        Flag(flag.name, flag.help, "…" if flag.takes_value else "", is_repeatable=flag.is_repeatable)
+        CommandFlag(flag.name, flag.help, "…" if flag.takes_value else "", is_repeatable=flag.is_repeatable)
         for flag in AGENT_FLAGS
         if flag.fate in fates
     )

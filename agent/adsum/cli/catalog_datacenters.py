@@ -1,11 +1,11 @@
 from __future__ import annotations
 
-from adsum.cli.command import Call, Command
+from adsum.cli.command import Command, ParsedCommand
 from adsum.cli.connection import CONNECTION, QUERY, connect
 from adsum.cli.table import OUTPUT, dump_rows, is_table, printable
 
 
-def run(call: Call) -> int:
+def run(call: ParsedCommand) -> int:
     with connect(call) as api:
         names = api.get_list("/v1/catalog/datacenters")
     if is_table(call):  # bare names, as scripts read them from Consul

@@ -10,7 +10,7 @@ import sys
 from typing import Any
 
 from adsum.cli.catalog_owners import confirmed
-from adsum.cli.command import OK, Call, Command
+from adsum.cli.command import OK, Command, ParsedCommand
 from adsum.cli.connection import CONNECTION, connect
 from adsum.cli.table import OUTPUT, Column, Row, dump, is_table, printable, show
 
@@ -28,7 +28,7 @@ COLUMNS = [
 ]
 
 
-def run(call: Call) -> int:
+def run(call: ParsedCommand) -> int:
     with connect(call) as api:
         found = api.get_object(f"/v1/catalog/diff/{call.words[0]}")
     differences, equal = found["Differences"], found["Equal"]

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import sys
 
-from adsum.cli.command import Call, Command, Flag
+from adsum.cli.command import Command, CommandFlag, ParsedCommand
 from adsum.cli.connection import CONNECTION, QUERY, Api, blaming_flags, connect
 from adsum.cli.queries import catalog_query
 from adsum.cli.table import OUTPUT, Column, Row, show
@@ -24,7 +24,7 @@ DETAILED = [
 ]
 
 
-def run(call: Call) -> int:
+def run(call: ParsedCommand) -> int:
     with connect(call) as api, blaming_flags():
         rows = _nodes(call, api)
     is_detailed = call.is_on("detailed") or call.text("o") == "wide"
@@ -34,7 +34,7 @@ def run(call: Call) -> int:
     return 0
 
 
-def _nodes(call: Call, api: Api) -> list[Row]:
+def _nodes(call: ParsedCommand, api: Api) -> list[Row]:
     query = [*catalog_query(call), ("near", call.text("near")), ("filter", call.text("filter"))]
     if not call.text("service"):
         return [_row(node, "Meta") for node in api.get_list("/v1/catalog/nodes", query)]
@@ -61,11 +61,11 @@ def _pairs(values: dict[str, str]) -> str:
 COMMAND = Command(
     run,
     flags=(
-        Flag("detailed", "Show tagged addresses and metadata."),
-        Flag("filter", "Only nodes for which this expression holds.", "EXPRESSION"),
-        Flag("near", "Order by the round trip from this node; _agent is the agent's own.", "NODE"),
-        Flag("node-meta", "Only nodes with this metadata.", "KEY=VALUE", is_repeatable=True),
-        Flag("service", "Only nodes with this service.", "NAME"),
+        CommandFlag("detailed", "Show tagged addresses and metadata."),
+        CommandFlag("filter", "Only nodes for which this expression holds.", "EXPRESSION"),
+        CommandFlag("near", "Order by the round trip from this node; _agent is the agent's own.", "NODE"),
+        CommandFlag("node-meta", "Only nodes with this metadata.", "KEY=VALUE", is_repeatable=True),
+        CommandFlag("service", "Only nodes with this service.", "NAME"),
         OUTPUT,
     ),
     groups=(CONNECTION, QUERY),

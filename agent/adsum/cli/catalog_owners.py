@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from adsum.cli.command import OK, Call, Command
+from adsum.cli.command import OK, Command, ParsedCommand
 from adsum.cli.connection import CONNECTION, connect
 from adsum.cli.table import OUTPUT, Column, Row, show
 
@@ -21,7 +21,7 @@ COLUMNS = [
 ]
 
 
-def run(call: Call) -> int:
+def run(call: ParsedCommand) -> int:
     with connect(call) as api:
         show(call, api.get_list("/v1/catalog/owners"), COLUMNS)
     return OK

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import sys
 
-from adsum.cli.command import Call, Command, Flag, NotFound
+from adsum.cli.command import Command, CommandFlag, NotFound, ParsedCommand
 from adsum.cli.connection import CONNECTION, QUERY, Api, connect
 from adsum.cli.queries import catalog_query
 from adsum.cli.table import OUTPUT, align, dump_rows, is_table, printable
@@ -10,7 +10,7 @@ from adsum.cli.table import OUTPUT, align, dump_rows, is_table, printable
 TAGS_GAP = " " * 6  # what Consul leaves between a name and its tags
 
 
-def run(call: Call) -> int:
+def run(call: ParsedCommand) -> int:
     with connect(call) as api:
         tags_by_name = _services(call, api)
     names = sorted(tags_by_name)
@@ -26,7 +26,7 @@ def run(call: Call) -> int:
     return 0
 
 
-def _services(call: Call, api: Api) -> dict[str, list[str]]:
+def _services(call: ParsedCommand, api: Api) -> dict[str, list[str]]:
     query = catalog_query(call)
     node = call.text("node")
     if not node:
@@ -44,9 +44,11 @@ def _services(call: Call, api: Api) -> dict[str, list[str]]:
 COMMAND = Command(
     run,
     flags=(
-        Flag("node", "Only services on this node.", "NODE"),
-        Flag("node-meta", "Only services on nodes with this metadata.", "KEY=VALUE", is_repeatable=True),
-        Flag("tags", "Show each service's tags."),
+        CommandFlag("node", "Only services on this node.", "NODE"),
+        CommandFlag(
+            "node-meta", "Only services on nodes with this metadata.", "KEY=VALUE", is_repeatable=True
+        ),
+        CommandFlag("tags", "Show each service's tags."),
         OUTPUT,
     ),
     groups=(CONNECTION, QUERY),

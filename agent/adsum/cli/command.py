@@ -22,19 +22,19 @@ HELP_FLAGS = ("h", "help")
 SIMILARITY_MIN = 0.65  # at difflib's own 0.6 "elect" is nearest to "event", which is nothing to suggest
 
 
-class Failed(Exception):
+class CommandFailed(Exception):
     """The command could not do what was asked; the sentence says why and what to do next."""
 
     status = FAILURE
 
 
-class UsageError(Failed):
+class UsageError(CommandFailed):
     """The command line cannot be understood; nothing was done."""
 
     status = USAGE
 
 
-class NotFound(Failed):
+class NotFound(CommandFailed):
     status = NOT_FOUND
 
 
@@ -42,7 +42,7 @@ class HelpWanted(Exception):
     """Somebody asked what the command does instead of calling it."""
 
 
-class Flag(NamedTuple):
+class CommandFlag(NamedTuple):
     name: str
     help: str
     value: str = ""  # what stands for its value in help; a flag without one is a switch
@@ -54,10 +54,10 @@ class FlagGroup(NamedTuple):
     """Flags that several commands share, under a heading of their own."""
 
     title: str
-    flags: tuple[Flag, ...]
+    flags: tuple[CommandFlag, ...]
 
 
-class Call(NamedTuple):
+class ParsedCommand(NamedTuple):
     """A command line that was understood."""
 
     words: Sequence[str]
@@ -74,22 +74,22 @@ class Call(NamedTuple):
 
 
 class Command(NamedTuple):
-    run: Callable[[Call], int]
+    run: Callable[[ParsedCommand], int]
     arguments: str = ""  # as help shows them: `NAME`, `[NAME]` when it may be left out, `NAME…` for several
-    flags: tuple[Flag, ...] = ()
+    flags: tuple[CommandFlag, ...] = ()
     groups: tuple[FlagGroup, ...] = ()
     about: str = ""  # what help says beyond the command's sentence
     is_raw: bool = False  # `run` wants the words unread, and raises `HelpWanted` itself
 
-    def all_flags(self) -> dict[str, Flag]:
+    def all_flags(self) -> dict[str, CommandFlag]:
         groups = (FlagGroup("", self.flags), *self.groups)
         return {flag.name: flag for group in groups for flag in group.flags}
 
 
-def parse(command: Command, words: Sequence[str]) -> Call:
+def parse(command: Command, words: Sequence[str]) -> ParsedCommand:
     """Raises `UsageError` and `HelpWanted`."""
     if command.is_raw:
-        return Call(words, {})
+        return ParsedCommand(words, {})
     flags, arguments, values = command.all_flags(), list[str](), dict[str, list[str]]()
     waiting = list(words)
     while waiting:
@@ -103,10 +103,10 @@ def parse(command: Command, words: Sequence[str]) -> Call:
         flag, value = _read_flag(word, flags, waiting)
         values.setdefault(flag.name, []).append(value)
     _check_count(command, arguments)
-    return Call(arguments, values)
+    return ParsedCommand(arguments, values)
 
 
-def _read_flag(word: str, flags: Mapping[str, Flag], waiting: list[str]) -> tuple[Flag, str]:
+def _read_flag(word: str, flags: Mapping[str, CommandFlag], waiting: list[str]) -> tuple[CommandFlag, str]:
     name, has_value, value = word.removeprefix("-").removeprefix("-").partition("=")
     if name not in flags:
         if name in HELP_FLAGS:

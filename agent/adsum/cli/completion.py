@@ -9,7 +9,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Mapping
 
-from adsum.cli.command import Call, Command, Flag, UsageError
+from adsum.cli.command import Command, CommandFlag, ParsedCommand, UsageError
 from adsum.cli.main import COMMANDS, load_command
 
 Commands = Mapping[str, Command]
@@ -86,7 +86,7 @@ function __adsum_begins
 end"""
 
 
-def run(call: Call) -> int:
+def run(call: ParsedCommand) -> int:
     shell = call.words[0]
     if shell not in WRITERS:
         raise UsageError(f"there is none for {shell}, only for {', '.join(WRITERS)}")
@@ -173,7 +173,7 @@ def _zsh_flags(command: Command) -> str:
     return " ".join(map(_zsh_flag, command.all_flags().values()))
 
 
-def _zsh_flag(flag: Flag) -> str:
+def _zsh_flag(flag: CommandFlag) -> str:
     help_text = flag.help.replace("[", "(").replace("]", ")").replace(":", "\\:")
     often = "*" if flag.is_repeatable else ""
     if not flag.value:
@@ -187,7 +187,7 @@ def _fish_word(after: str, word: str, sentence: str) -> str:
     return f"complete -c adsum -n {_quoted(condition)} -f -a {word} -d {_quoted(sentence)}"
 
 
-def _fish_flag(name: str, flag: Flag) -> str:
+def _fish_flag(name: str, flag: CommandFlag) -> str:
     kind = "-s" if len(flag.name) == 1 else "-o"
     value = f" -x -a {_quoted(' '.join(flag.choices))}" if flag.choices else " -r" if flag.value else ""
     condition = f'__adsum_begins "{name}"'

@@ -22,10 +22,10 @@ from adsum.cli.command import (
     NOT_FOUND,
     TRUE,
     UNREACHABLE,
-    Call,
-    Failed,
-    Flag,
+    CommandFailed,
+    CommandFlag,
     FlagGroup,
+    ParsedCommand,
     UsageError,
 )
 from adsum.cli.table import printable
@@ -46,21 +46,23 @@ LOOK_INTERVAL_S = 0.05
 CONNECTION = FlagGroup(
     "Which agent to ask, and as whom",
     (
-        Flag("http-addr", f"Where its HTTP API is; {DEFAULT_ADDRESS} if not given.", "ADDRESS"),
-        Flag("token", "Token to send.", "TOKEN"),
-        Flag("token-file", "File that holds the token.", "FILE"),
-        Flag("ca-file", "Certificate of the authority to trust.", "FILE"),
-        Flag("ca-path", "Folder of such certificates.", "FOLDER"),
-        Flag("client-cert", "Our certificate, where the agent asks for one.", "FILE"),
-        Flag("client-key", "Its key.", "FILE"),
-        Flag("tls-server-name", "Name that the agent's certificate is for, if not the address.", "NAME"),
+        CommandFlag("http-addr", f"Where its HTTP API is; {DEFAULT_ADDRESS} if not given.", "ADDRESS"),
+        CommandFlag("token", "Token to send.", "TOKEN"),
+        CommandFlag("token-file", "File that holds the token.", "FILE"),
+        CommandFlag("ca-file", "Certificate of the authority to trust.", "FILE"),
+        CommandFlag("ca-path", "Folder of such certificates.", "FOLDER"),
+        CommandFlag("client-cert", "Our certificate, where the agent asks for one.", "FILE"),
+        CommandFlag("client-key", "Its key.", "FILE"),
+        CommandFlag(
+            "tls-server-name", "Name that the agent's certificate is for, if not the address.", "NAME"
+        ),
     ),
 )
 QUERY = FlagGroup(
     "Which data to ask for",
     (
-        Flag("datacenter", "Data centre to ask about; the agent's own if not given.", "NAME"),
-        Flag("stale", "Any server may answer."),
+        CommandFlag("datacenter", "Data centre to ask about; the agent's own if not given.", "NAME"),
+        CommandFlag("stale", "Any server may answer."),
     ),
 )
 # Flags whose variable is not simply their name.
@@ -76,17 +78,17 @@ VARIABLES = {
 }
 
 
-class Unreachable(Failed):
+class AgentUnreachable(CommandFailed):
     """Nobody answered, or nobody that is an agent."""
 
     status = UNREACHABLE
 
 
-class BrokenOff(Unreachable):
+class BrokenOff(AgentUnreachable):
     """The connection ended where an answer was due."""
 
 
-class Refused(Failed):
+class AgentRefused(CommandFailed):
     """The agent answered, and the answer is no; its own sentence says why."""
 
     def __init__(self, code: int, sentence: str) -> None:
@@ -101,7 +103,7 @@ def blaming_flags() -> Iterator[None]:
     """Around a question that passes values of flags on as they stand, for the agent to make sense of."""
     try:
         yield
-    except Refused as refused:
+    except AgentRefused as refused:
         if refused.code == http.HTTPStatus.BAD_REQUEST:
             raise UsageError(str(refused)) from None
         raise
@@ -117,7 +119,7 @@ class Target(NamedTuple):
     shows_certificate: bool = False
 
 
-def connect(call: Call) -> Api:
+def connect(call: ParsedCommand) -> Api:
     target = _target(call)
     headers = {"Host": "localhost"} if target.socket_path else {}
     if token := _token(call):
@@ -236,7 +238,7 @@ class Api:
         if response.status != http.HTTPStatus.OK:
             told = _told(self._read(response))
             fallback = f"the agent answered {response.status} {response.reason} to {method} {path}"
-            raise Refused(response.status, told or fallback)
+            raise AgentRefused(response.status, told or fallback)
         return response
 
     def _read(self, response: http.client.HTTPResponse) -> bytes:
@@ -245,31 +247,33 @@ class Api:
         except (OSError, http.client.HTTPException) as problem:
             raise self._unreachable(problem) from None
         if len(body) > ANSWER_BYTES_MAX:
-            raise Failed(f"the answer is longer than {ANSWER_BYTES_MAX} bytes; ask for less")
+            raise CommandFailed(f"the answer is longer than {ANSWER_BYTES_MAX} bytes; ask for less")
         return body
 
-    def _no_agent(self, what: str) -> Unreachable:
-        return Unreachable(f"what listens at {self._target.shown} {what}: name the agent with -http-addr")
+    def _no_agent(self, what: str) -> AgentUnreachable:
+        return AgentUnreachable(
+            f"what listens at {self._target.shown} {what}: name the agent with -http-addr"
+        )
 
-    def _unreachable(self, problem: Exception) -> Unreachable:
+    def _unreachable(self, problem: Exception) -> AgentUnreachable:
         shown = self._target.shown
         if isinstance(problem, TimeoutError):
-            return Unreachable(f"the agent at {shown} did not answer within {ANSWER_S_MAX:.0f} s")
+            return AgentUnreachable(f"the agent at {shown} did not answer within {ANSWER_S_MAX:.0f} s")
         if self._has_answered:  # so what listened there was what we took it for
-            return Unreachable(
+            return AgentUnreachable(
                 f"the agent at {shown} has ended, or broke the connection: ask again once it runs"
             )
         if self._target.is_tls:
             from adsum.cli.certificates import about
 
             if told := about(problem, shown, shows_certificate=self._target.shows_certificate):
-                return Unreachable(told)
+                return AgentUnreachable(told)
         if isinstance(problem, http.client.HTTPException | ConnectionResetError):
-            return Unreachable(
+            return AgentUnreachable(
                 f"what listens at {shown} does not speak HTTP; if it speaks TLS, say -http-addr=https://…"
             )
         reason = getattr(problem, "strerror", None) or str(problem)
-        return Unreachable(
+        return AgentUnreachable(
             f"cannot reach the agent at {shown} ({reason.lower()}): is it running? "
             "Try `adsum agent -dev`, or name another with -http-addr"
         )
@@ -290,7 +294,7 @@ class _Line(http.client.HTTPConnection):
         self.sock = self._dial()
 
 
-def _dialler(call: Call, target: Target) -> Callable[[], socket.socket]:
+def _dialler(call: ParsedCommand, target: Target) -> Callable[[], socket.socket]:
     if target.socket_path:
         return lambda: _dial_unix(target.socket_path)
     address = (target.host, target.port)
@@ -316,7 +320,7 @@ def _dial_unix(path: str) -> socket.socket:
     return line
 
 
-def _tls(call: Call) -> ssl.SSLContext:
+def _tls(call: ParsedCommand) -> ssl.SSLContext:
     from adsum.cli.certificates import Files, context_of, without_verification
 
     context = context_of(
@@ -327,7 +331,7 @@ def _tls(call: Call) -> ssl.SSLContext:
     return context
 
 
-def setting(call: Call, flag: str) -> str:
+def setting(call: ParsedCommand, flag: str) -> str:
     return call.text(flag) or _variable(VARIABLES[flag])[0]
 
 
@@ -339,7 +343,7 @@ def _variable(name: str) -> tuple[str, str]:
     return "", ""
 
 
-def _token(call: Call) -> str:
+def _token(call: ParsedCommand) -> str:
     token = setting(call, "token")
     if not token and (path := setting(call, "token-file")):
         try:
@@ -353,7 +357,7 @@ def _token(call: Call) -> str:
     return token
 
 
-def _target(call: Call) -> Target:
+def _target(call: ParsedCommand) -> Target:
     address, source = _variable("HTTP_ADDR")
     if call.text("http-addr"):
         address, source = call.text("http-addr"), "-http-addr"

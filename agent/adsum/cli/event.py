@@ -2,13 +2,13 @@ from __future__ import annotations
 
 import json
 
-from adsum.cli.command import Call, Command, Flag, UsageError
+from adsum.cli.command import Command, CommandFlag, ParsedCommand, UsageError
 from adsum.cli.connection import CONNECTION, connect
 
 FILTERS = ("node", "service", "tag")
 
 
-def run(call: Call) -> int:
+def run(call: ParsedCommand) -> int:
     name = call.text("name")
     if not name:
         raise UsageError("-name=NAME is missing: an event has a name")
@@ -40,11 +40,11 @@ COMMAND = Command(
     run,
     arguments="[PAYLOAD]",
     flags=(
-        Flag("name", "Name of the event.", "NAME"),
-        Flag("node", "Only for nodes whose name matches.", "REGEX"),
-        Flag("service", "Only for nodes with a service whose id matches.", "REGEX"),
-        Flag("tag", "Only if such a service has a tag that matches.", "REGEX"),
-        Flag("datacenter", "Data centre to tell; the agent's own if not given.", "NAME"),
+        CommandFlag("name", "Name of the event.", "NAME"),
+        CommandFlag("node", "Only for nodes whose name matches.", "REGEX"),
+        CommandFlag("service", "Only for nodes with a service whose id matches.", "REGEX"),
+        CommandFlag("tag", "Only if such a service has a tag that matches.", "REGEX"),
+        CommandFlag("datacenter", "Data centre to tell; the agent's own if not given.", "NAME"),
     ),
     groups=(CONNECTION,),
     about="Every agent that is meant lists it at /v1/event/list. It is told like all news, with no promise "

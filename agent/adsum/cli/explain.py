@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from adsum.cli.command import FAILURE, OK, Call, Command
+from adsum.cli.command import FAILURE, OK, Command, ParsedCommand
 from adsum.cli.connection import CONNECTION, connect
 from adsum.cli.doubts import doubt
 from adsum.cli.moments import local_time
@@ -14,7 +14,7 @@ EXPECTED = ("alive", "suspect")  # to answer; of the others silence is no surpri
 IN_TROUBLE = ("suspect", "failed")
 
 
-def run(call: Call) -> int:
+def run(call: ParsedCommand) -> int:
     with connect(call) as api:
         found = api.get_object(f"/v1/membership/explain/{call.words[0]}")
     if is_table(call):

@@ -1,24 +1,24 @@
 from __future__ import annotations
 
-from adsum.cli.command import Call, Command, Failed, Flag, NotFound
-from adsum.cli.connection import CONNECTION, Refused, connect
+from adsum.cli.command import Command, CommandFailed, CommandFlag, NotFound, ParsedCommand
+from adsum.cli.connection import CONNECTION, AgentRefused, connect
 
 UNKNOWN = "No node found with name"
 
 
-def run(call: Call) -> int:
+def run(call: ParsedCommand) -> int:
     with connect(call) as api:
         prune = "1" if call.is_on("prune") else ""
         try:
             said = api.put(f"/v1/agent/force-leave/{call.words[0]}", [("prune", prune)])
-        except Refused as refused:
+        except AgentRefused as refused:
             raise _told(refused, call.words[0]) from None
     if said:
         print(said.decode())
     return 0
 
 
-def _told(refused: Refused, name: str) -> Failed:
+def _told(refused: AgentRefused, name: str) -> CommandFailed:
     """Consul's status for a name that nobody has is that of a failure, and its sentence ends there."""
     if UNKNOWN in str(refused):
         return NotFound(f"no member has the name {name}: `adsum members` lists them")
@@ -28,7 +28,9 @@ def _told(refused: Refused, name: str) -> Failed:
 COMMAND = Command(
     run,
     arguments="NODE",
-    flags=(Flag("prune", "Take the member off the list at once as well; the journal keeps its story."),),
+    flags=(
+        CommandFlag("prune", "Take the member off the list at once as well; the journal keeps its story."),
+    ),
     groups=(CONNECTION,),
     about="One that is still alive will soon be back on the roll.",
 )

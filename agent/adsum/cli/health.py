@@ -9,7 +9,16 @@ import sys
 from typing import Any
 from urllib.parse import unquote
 
-from adsum.cli.command import FAILURE, OK, Call, Command, Flag, NotFound, UsageError, did_you_mean
+from adsum.cli.command import (
+    FAILURE,
+    OK,
+    Command,
+    CommandFlag,
+    NotFound,
+    ParsedCommand,
+    UsageError,
+    did_you_mean,
+)
 from adsum.cli.connection import CONNECTION, QUERY, Api, connect
 from adsum.cli.queries import Pairs, data_query
 from adsum.cli.states import first_line, is_maintenance, place, state_of
@@ -39,11 +48,11 @@ CHECKS = [
 ]
 
 
-def run(call: Call) -> int:
+def run(call: ParsedCommand) -> int:
     return _show_one(call, call.words[0]) if call.words else _show_all(call)
 
 
-def _show_all(call: Call) -> int:
+def _show_all(call: ParsedCommand) -> int:
     if call.is_on("full-output"):
         raise UsageError("-full-output is for the checks of one service: adsum health SERVICE -full-output")
     with connect(call) as api:
@@ -52,7 +61,7 @@ def _show_all(call: Call) -> int:
     return OK if all(row["Passing"] == row["Instances"] for row in rows) else FAILURE
 
 
-def _show_one(call: Call, name: str) -> int:
+def _show_one(call: ParsedCommand, name: str) -> int:
     query = data_query(call)
     if call.is_on("full-output"):
         query.append(("output", "full"))
@@ -110,7 +119,7 @@ def _instance(each: dict[str, Any]) -> Row:
     }
 
 
-def _check_lines(row: Row, call: Call) -> list[Row]:
+def _check_lines(row: Row, call: ParsedCommand) -> list[Row]:
     """One for each check, or for each line that it says; the instance is named on the first."""
     first = {
         "Instance": row["ID"],
@@ -125,7 +134,7 @@ def _check_lines(row: Row, call: Call) -> list[Row]:
     return [{**(blank if at else first), **line} for at, line in enumerate(told or [{}])]
 
 
-def _lines_of(check: dict[str, str], call: Call) -> list[Row]:
+def _lines_of(check: dict[str, str], call: ParsedCommand) -> list[Row]:
     named = {"Check": check["Name"] or check["CheckID"], "Status": check["Status"]}
     said = _said(check)
     if call.is_on("full-output"):
@@ -143,7 +152,7 @@ COMMAND = Command(
     run,
     arguments="[SERVICE]",
     flags=(
-        Flag(
+        CommandFlag(
             "full-output",
             "Fetch all that the checks of SERVICE say, from where they run, and show every line.",
         ),

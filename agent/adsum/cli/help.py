@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from adsum.cli.command import Command, Flag, FlagGroup
+from adsum.cli.command import Command, CommandFlag, FlagGroup
 
 
 def overview(name: str, commands: Mapping[str, str]) -> str:
@@ -27,11 +27,11 @@ def describe(name: str, sentence: str, command: Command) -> str:
     return "\n\n".join(parts)
 
 
-def _synopsis(flag: Flag) -> str:
+def _synopsis(flag: CommandFlag) -> str:
     return f"-{flag.name}={flag.value}" if flag.value else f"-{flag.name}"
 
 
-def _told(flag: Flag) -> str:
+def _told(flag: CommandFlag) -> str:
     again = " May be given again." if flag.is_repeatable else ""
     choices = f" One of: {', '.join(flag.choices)}." if flag.choices else ""
     return f"{flag.help}{choices}{again}"

@@ -1,11 +1,11 @@
 from __future__ import annotations
 
-from adsum.cli.command import Call, Command
+from adsum.cli.command import Command, ParsedCommand
 from adsum.cli.connection import CONNECTION, connect
 from adsum.cli.table import OUTPUT, dump, is_table, printable
 
 
-def run(call: Call) -> int:
+def run(call: ParsedCommand) -> int:
     with connect(call) as api:
         sections = api.get_object("/v1/agent/self")["Stats"]
     if not is_table(call):

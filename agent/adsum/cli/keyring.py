@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 
-from adsum.cli.command import Call, Command, Flag, UsageError
+from adsum.cli.command import Command, CommandFlag, ParsedCommand, UsageError
 from adsum.cli.connection import CONNECTION, Api, Query, connect
 from adsum.cli.table import OUTPUT, dump_rows, is_table, printable
 
@@ -22,7 +22,7 @@ LISTS = {
 }
 
 
-def run(call: Call) -> int:
+def run(call: ParsedCommand) -> int:
     action = _action(call)
     query = [("relay-factor", call.text("relay-factor"))]
     if query[0][1] and not RELAY_FACTOR.fullmatch(query[0][1]):
@@ -41,7 +41,7 @@ def run(call: Call) -> int:
     return 0
 
 
-def _action(call: Call) -> str:
+def _action(call: ParsedCommand) -> str:
     wanted = [name for name in CHANGES if call.text(name)] + [name for name in LISTS if call.is_on(name)]
     if not wanted:
         raise UsageError("say what to do: -list, -list-primary, -install=KEY, -use=KEY or -remove=KEY")
@@ -50,7 +50,7 @@ def _action(call: Call) -> str:
     return wanted[0]
 
 
-def _list(call: Call, api: Api, query: Query, which: str, heading: str) -> None:
+def _list(call: ParsedCommand, api: Api, query: Query, which: str, heading: str) -> None:
     """Each key with how many members have it, of all."""
     if not is_table(call):
         dump_rows(call, api.get_list(PATH, query))
@@ -67,13 +67,13 @@ def _list(call: Call, api: Api, query: Query, which: str, heading: str) -> None:
 COMMAND = Command(
     run,
     flags=(
-        Flag("list", "List all keys, each with how many members hold it."),
-        Flag("list-primary", "List the keys that members seal with."),
-        Flag("install", "Give every member this key; `adsum keygen` makes one.", "KEY"),
-        Flag("use", "Seal with this key from now on; every member must hold it.", "KEY"),
-        Flag("remove", "Take this key away; it must be primary nowhere.", "KEY"),
-        Flag("relay-factor", "Taken for Consul's sake: every member is asked directly.", "NUMBER"),
-        Flag("local-only", "With -list: only members of this data centre, which they all are."),
+        CommandFlag("list", "List all keys, each with how many members hold it."),
+        CommandFlag("list-primary", "List the keys that members seal with."),
+        CommandFlag("install", "Give every member this key; `adsum keygen` makes one.", "KEY"),
+        CommandFlag("use", "Seal with this key from now on; every member must hold it.", "KEY"),
+        CommandFlag("remove", "Take this key away; it must be primary nowhere.", "KEY"),
+        CommandFlag("relay-factor", "Taken for Consul's sake: every member is asked directly.", "NUMBER"),
+        CommandFlag("local-only", "With -list: only members of this data centre, which they all are."),
         OUTPUT,
     ),
     groups=(CONNECTION,),

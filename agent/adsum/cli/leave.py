@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 
-from adsum.cli.command import OK, Call, Command
+from adsum.cli.command import OK, Command, ParsedCommand
 from adsum.cli.connection import CONNECTION, BrokenOff, connect
 
 GONE_S_MAX = 10.0  # after its answer the agent only closes what it has open
@@ -13,7 +13,7 @@ STILL_THERE = (
 )
 
 
-def run(call: Call) -> int:
+def run(call: ParsedCommand) -> int:
     broken: BrokenOff | None = None
     with connect(call) as api:
         try:

@@ -19,10 +19,10 @@ from itertools import takewhile
 from adsum.cli.command import (
     FAILURE,
     USAGE,
-    Call,
     Command,
-    Failed,
+    CommandFailed,
     HelpWanted,
+    ParsedCommand,
     UsageError,
     did_you_mean,
     parse,
@@ -96,7 +96,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     try:
         status = _run(words)
         sys.stdout.flush()
-    except Failed as problem:
+    except CommandFailed as problem:
         print(f"adsum: {problem}", file=sys.stderr)
         return problem.status
     except KeyboardInterrupt:
@@ -138,7 +138,7 @@ def _run(words: list[str]) -> int:
         raise UsageError(f"{name}: {problem}\nTry `adsum {name} -h`.") from None
 
 
-def _understood(name: str, words: Sequence[str]) -> tuple[Command, Call]:
+def _understood(name: str, words: Sequence[str]) -> tuple[Command, ParsedCommand]:
     """Loading makes little garbage and much to look through."""
     gc.disable()
     try:

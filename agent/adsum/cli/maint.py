@@ -1,12 +1,12 @@
 from __future__ import annotations
 
-from adsum.cli.command import Call, Command, Flag, UsageError
+from adsum.cli.command import Command, CommandFlag, ParsedCommand, UsageError
 from adsum.cli.connection import CONNECTION, Api, connect
 from adsum.cli.states import NODE_MAINTENANCE, SERVICE_MAINTENANCE, is_maintenance
 from adsum.cli.table import OUTPUT, Row, dump_rows, is_table, printable
 
 
-def run(call: Call) -> int:
+def run(call: ParsedCommand) -> int:
     enables, disables = call.is_on("enable"), call.is_on("disable")
     if enables and disables:
         raise UsageError("Only one of -enable or -disable may be provided")
@@ -20,7 +20,7 @@ def run(call: Call) -> int:
     return 0
 
 
-def _set(call: Call, api: Api) -> None:
+def _set(call: ParsedCommand, api: Api) -> None:
     enables, service_id = call.is_on("enable"), call.text("service")
     query = [("enable", "true" if enables else "false"), ("reason", call.text("reason"))]
     done = "enabled" if enables else "disabled"
@@ -32,7 +32,7 @@ def _set(call: Call, api: Api) -> None:
         print(f"Node maintenance is now {done}")
 
 
-def _list(call: Call, api: Api) -> None:
+def _list(call: ParsedCommand, api: Api) -> None:
     checks = api.get_object("/v1/agent/checks")
     rows = [_row(check) for check_id, check in sorted(checks.items()) if is_maintenance(check_id)]
     if not is_table(call):
@@ -52,10 +52,10 @@ def _row(check: Row) -> Row:
 COMMAND = Command(
     run,
     flags=(
-        Flag("enable", "Begin maintenance: a critical check takes it out of every answer."),
-        Flag("disable", "End it."),
-        Flag("reason", "Why, for those who wonder.", "TEXT"),
-        Flag("service", "Id of a service on this node, instead of the node.", "ID"),
+        CommandFlag("enable", "Begin maintenance: a critical check takes it out of every answer."),
+        CommandFlag("disable", "End it."),
+        CommandFlag("reason", "Why, for those who wonder.", "TEXT"),
+        CommandFlag("service", "Id of a service on this node, instead of the node.", "ID"),
         OUTPUT,
     ),
     groups=(CONNECTION,),

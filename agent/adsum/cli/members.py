@@ -8,7 +8,7 @@ import time
 from collections import Counter
 from collections.abc import Iterator
 
-from adsum.cli.command import Call, Command, Failed, Flag, UsageError
+from adsum.cli.command import Command, CommandFailed, CommandFlag, ParsedCommand, UsageError
 from adsum.cli.connection import CONNECTION, Api, connect
 from adsum.cli.doubts import doubt
 from adsum.cli.table import (
@@ -45,7 +45,7 @@ COLUMNS = [
 DETAILED = [*COLUMNS[:3], Column("Tags", lambda row: ",".join(f"{k}={v}" for k, v in row["Tags"].items()))]
 
 
-def run(call: Call) -> int:
+def run(call: ParsedCommand) -> int:
     try:
         pattern = re.compile(call.text("status"))
     except re.error as problem:
@@ -65,7 +65,7 @@ def run(call: Call) -> int:
     return 0
 
 
-def _members(call: Call, api: Api, pattern: re.Pattern[str]) -> list[Row]:
+def _members(call: ParsedCommand, api: Api, pattern: re.Pattern[str]) -> list[Row]:
     query = [("segment", call.text("segment", "_all")), ("wan", "1" if call.is_on("wan") else "")]
     rows = map(_row, api.get_list("/v1/agent/members", query))
     ordered = sorted(rows, key=lambda row: (row["Segment"], row["Node"]))
@@ -77,7 +77,7 @@ def _of_observer(api: Api) -> Iterator[str]:
     clock is. Consul knows nothing of these."""
     try:
         observer = api.get_object("/v1/membership", [("observer", "1")])
-    except Failed:
+    except CommandFailed:
         return
     conflict = observer.get("Conflict")
     if conflict and not conflict["IsLetIn"]:
@@ -90,20 +90,20 @@ def _leaderless(api: Api) -> str:
     """Of an agent that may be asked for what only a leader could answer. Consul says nothing of the kind."""
     try:
         stats = api.get_object("/v1/agent/self").get("Stats", {})
-    except Failed:
+    except CommandFailed:
         return ""
     sentence = stats.get("consul", {}).get("no_leader", "")
     return f"No leader: {sentence}." if sentence else ""
 
 
-def _show(call: Call, rows: list[Row]) -> None:
+def _show(call: ParsedCommand, rows: list[Row]) -> None:
     show(call, rows, DETAILED if call.is_on("detailed") else COLUMNS)
 
 
 # Watching: on a terminal the table is drawn again, in a pipe each change is a line.
 
 
-def _watch(call: Call, api: Api, pattern: re.Pattern[str], rows: list[Row]) -> int:
+def _watch(call: ParsedCommand, api: Api, pattern: re.Pattern[str], rows: list[Row]) -> int:
     is_drawn = sys.stdout.isatty() and is_table(call)
     try:
         _draw(call, rows) if is_drawn else _show(call, rows)
@@ -116,7 +116,7 @@ def _watch(call: Call, api: Api, pattern: re.Pattern[str], rows: list[Row]) -> i
         return 0
 
 
-def _draw(call: Call, rows: list[Row]) -> None:
+def _draw(call: ParsedCommand, rows: list[Row]) -> None:
     print(CLEAR, end="")
     _show(call, rows)
     counts = Counter(row["Status"] for row in rows)
@@ -124,7 +124,7 @@ def _draw(call: Call, rows: list[Row]) -> None:
     print(f"\n{states} at {time.strftime('%H:%M:%S')}; Ctrl-C ends this")
 
 
-def _tell_changes(call: Call, before: list[Row], after: list[Row]) -> None:
+def _tell_changes(call: ParsedCommand, before: list[Row], after: list[Row]) -> None:
     """By address too, for a name may be taken over."""
     was, now = ({(row["Node"], row["Address"]): row for row in rows} for rows in (before, after))
     for key in sorted(was.keys() | now.keys()):
@@ -160,11 +160,13 @@ def _row(member: Row) -> Row:
 COMMAND = Command(
     run,
     flags=(
-        Flag("detailed", "Show every tag of each member."),
-        Flag("status", "Only members whose status matches; exit status 2 if there are none.", "REGEX"),
-        Flag("watch", "Go on showing who comes and goes: drawn again on a terminal, a line each elsewhere."),
-        Flag("wan", "The servers of all data centres instead."),
-        Flag("segment", "Only members of this network segment.", "NAME"),
+        CommandFlag("detailed", "Show every tag of each member."),
+        CommandFlag("status", "Only members whose status matches; exit status 2 if there are none.", "REGEX"),
+        CommandFlag(
+            "watch", "Go on showing who comes and goes: drawn again on a terminal, a line each elsewhere."
+        ),
+        CommandFlag("wan", "The servers of all data centres instead."),
+        CommandFlag("segment", "Only members of this network segment.", "NAME"),
         OUTPUT,
     ),
     groups=(CONNECTION,),

@@ -2,13 +2,13 @@ from __future__ import annotations
 
 import sys
 
-from adsum.cli.command import UNREACHABLE, Call, Command, Flag
+from adsum.cli.command import UNREACHABLE, Command, CommandFlag, ParsedCommand
 from adsum.cli.connection import CONNECTION, connect
 
 LEVELS = ("trace", "debug", "info", "warn", "err", "error")  # Consul's scripts say err
 
 
-def run(call: Call) -> int:
+def run(call: ParsedCommand) -> int:
     query = [("loglevel", call.text("log-level")), ("logjson", "1" if call.is_on("log-json") else "")]
     with connect(call) as api:
         try:
@@ -24,8 +24,8 @@ def run(call: Call) -> int:
 COMMAND = Command(
     run,
     flags=(
-        Flag("log-level", "The least of what is shown; info if not given.", "LEVEL", choices=LEVELS),
-        Flag("log-json", "Lines in JSON."),
+        CommandFlag("log-level", "The least of what is shown; info if not given.", "LEVEL", choices=LEVELS),
+        CommandFlag("log-json", "Lines in JSON."),
     ),
     groups=(CONNECTION,),
     about="It shows the log as it is written, whatever level the agent itself logs at, until Ctrl-C.",

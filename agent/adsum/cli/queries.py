@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from adsum.cli.command import Call, UsageError
+from adsum.cli.command import ParsedCommand, UsageError
 
 Pairs = list[tuple[str, str]]
 
 
-def data_query(call: Call) -> Pairs:
+def data_query(call: ParsedCommand) -> Pairs:
     return [("dc", call.text("datacenter")), ("stale", "1" if call.is_on("stale") else "")]
 
 
-def catalog_query(call: Call) -> Pairs:
+def catalog_query(call: ParsedCommand) -> Pairs:
     pairs = data_query(call)
     for text in call.texts("node-meta"):
         name, has_value, value = text.partition("=")

@@ -3,13 +3,13 @@ from __future__ import annotations
 import json
 import sys
 
-from adsum.cli.command import Call, Command
+from adsum.cli.command import Command, ParsedCommand
 from adsum.cli.connection import CONNECTION, connect
 
 TOLD = {"Applied": "Applied", "NeedsRestart": "Changed, but needs a restart"}
 
 
-def run(call: Call) -> int:
+def run(call: ParsedCommand) -> int:
     with connect(call) as api:
         answer = api.put("/v1/agent/reload")
     print("Configuration reload triggered")

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import ipaddress
 
-from adsum.cli.command import FAILURE, NOT_FOUND, OK, Call, Command, Flag
+from adsum.cli.command import FAILURE, NOT_FOUND, OK, Command, CommandFlag, ParsedCommand
 from adsum.cli.connection import CONNECTION, connect
 from adsum.cli.table import OUTPUT, dump, is_table, printable
 
@@ -16,7 +16,7 @@ TYPES = ("A", "AAAA", "SRV", "TXT", "ANY", "PTR", "CNAME", "NS", "SOA")
 ANSWERED = ("NOERROR", "NXDOMAIN")
 
 
-def run(call: Call) -> int:
+def run(call: ParsedCommand) -> int:
     name, qtype = _question(call)
     with connect(call) as api:
         found = api.get_object(f"/v1/resolve/{name}", [("type", qtype)])
@@ -32,7 +32,7 @@ def run(call: Call) -> int:
     return OK if found["Answers"] else NOT_FOUND
 
 
-def _question(call: Call) -> tuple[str, str]:
+def _question(call: ParsedCommand) -> tuple[str, str]:
     """An address alone asks who is there."""
     name, qtype = call.words[0], call.text("type")
     try:
@@ -45,7 +45,7 @@ COMMAND = Command(
     run,
     arguments="NAME",
     flags=(
-        Flag("type", "Type of the records; A if not given.", "TYPE", choices=TYPES),
+        CommandFlag("type", "Type of the records; A if not given.", "TYPE", choices=TYPES),
         OUTPUT,
     ),
     groups=(CONNECTION,),

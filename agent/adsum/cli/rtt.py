@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from adsum.cli.command import Call, Command, Flag, NotFound, UsageError
+from adsum.cli.command import Command, CommandFlag, NotFound, ParsedCommand, UsageError
 from adsum.cli.connection import CONNECTION, Api, connect
 
 MILLISECONDS = 1e3
@@ -13,7 +13,7 @@ MILLISECONDS = 1e3
 Place = dict[str, Any]
 
 
-def run(call: Call) -> int:
+def run(call: ParsedCommand) -> int:
     is_wide = call.is_on("wan")
     with connect(call) as api:
         names = list(call.words)
@@ -66,7 +66,7 @@ def _found(listed: list[dict[str, Any]], name: str, shown: str) -> Place:
 COMMAND = Command(
     run,
     arguments="NODE [NODE]",
-    flags=(Flag("wan", "Between servers, each named with its data centre."),),
+    flags=(CommandFlag("wan", "Between servers, each named with its data centre."),),
     groups=(CONNECTION,),
     about="Nothing is sent to measure it: members learn it from the answers to their probes. "
     "With one node, from the agent that is asked.",

@@ -5,9 +5,9 @@ from __future__ import annotations
 import sys
 from collections.abc import Mapping, Sequence
 
-from adsum.cli.command import Failed
-from adsum.config.errors import ConfigError, Unreadable
-from adsum.config.sources import Source, parse, read_sources
+from adsum.cli.command import CommandFailed
+from adsum.config.errors import ConfigError, UnreadableFile
+from adsum.config.sources import ConfigSource, parse, read_sources
 
 STDIN_CHARACTERS_MAX = 16 * 1024 * 1024
 
@@ -15,7 +15,7 @@ Definition = Mapping[str, object]
 
 
 def read_definitions(paths: Sequence[str]) -> list[Definition]:
-    """Of all files, or `Failed` with everything that is wrong before anything was done."""
+    """Of all files, or `CommandFailed` with everything that is wrong before anything was done."""
     errors: list[ConfigError] = []
     sources = [source for path in paths for source in _read(path, errors)]
     found = [(source, list(_definitions(source.tree))) for source in sources]
@@ -25,7 +25,7 @@ def read_definitions(paths: Sequence[str]) -> list[Definition]:
         if not all(map(text_of, definitions)):
             errors.append(ConfigError(source.name, "holds a service without a name"))
     if errors:
-        raise Failed("\n".join(map(str, errors)))
+        raise CommandFailed("\n".join(map(str, errors)))
     return [definition for _, definitions in found for definition in definitions]
 
 
@@ -35,12 +35,12 @@ def text_of(definition: Definition, *keys: str) -> str:
     return next((str(lowered[key]) for key in keys or ("name",) if lowered.get(key)), "")
 
 
-def _read(path: str, errors: list[ConfigError]) -> list[Source]:
+def _read(path: str, errors: list[ConfigError]) -> list[ConfigSource]:
     if path != "-":
         return read_sources([path], "", errors)
     try:
-        return [Source("standard input", parse(sys.stdin.read(STDIN_CHARACTERS_MAX), "json"))]
-    except Unreadable as problem:
+        return [ConfigSource("standard input", parse(sys.stdin.read(STDIN_CHARACTERS_MAX), "json"))]
+    except UnreadableFile as problem:
         errors.append(ConfigError("standard input", str(problem)))
         return []
 

@@ -2,12 +2,12 @@ from __future__ import annotations
 
 import os
 
-from adsum.cli.command import Call, Command, Flag, UsageError
+from adsum.cli.command import Command, CommandFlag, ParsedCommand, UsageError
 from adsum.cli.connection import CONNECTION, QUERY, connect
 from adsum.cli.service_files import read_definitions, text_of
 
 
-def run(call: Call) -> int:
+def run(call: ParsedCommand) -> int:
     ids = list(call.texts("id"))
     if bool(ids) == bool(call.words):
         raise UsageError("give files, or -id")
@@ -26,7 +26,7 @@ def run(call: Call) -> int:
 COMMAND = Command(
     run,
     arguments="[FILE…]",
-    flags=(Flag("id", "Id of the service.", "ID", is_repeatable=True),),
+    flags=(CommandFlag("id", "Id of the service.", "ID", is_repeatable=True),),
     groups=(CONNECTION, QUERY),
     about="Files are those that registered the services. One that is not registered counts as gone.",
 )

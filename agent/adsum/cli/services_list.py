@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import sys
 
-from adsum.cli.command import Call, Command
+from adsum.cli.command import Command, ParsedCommand
 from adsum.cli.connection import CONNECTION, connect
 from adsum.cli.states import NODE_MAINTENANCE, place, state_of
 from adsum.cli.table import OUTPUT, Column, Row, show
@@ -20,7 +20,7 @@ COLUMNS = [
 ]
 
 
-def run(call: Call) -> int:
+def run(call: ParsedCommand) -> int:
     with connect(call) as api:
         services = api.get_object("/v1/agent/services")
         checks = list(api.get_object("/v1/agent/checks").values())

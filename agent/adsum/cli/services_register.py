@@ -1,23 +1,23 @@
 from __future__ import annotations
 
-from adsum.cli.command import Call, Command, Flag, UsageError
+from adsum.cli.command import Command, CommandFlag, ParsedCommand, UsageError
 from adsum.cli.connection import CONNECTION, QUERY, connect
 from adsum.cli.service_files import Definition, read_definitions, text_of
 
 PORT_MAX = 65535
 OWN_FLAGS = (
-    Flag("name", "Name of the service.", "NAME"),
-    Flag("id", "Its id on this node; the name if not given.", "ID"),
-    Flag("address", "Where it listens, if not at the node's address.", "ADDRESS"),
-    Flag("port", "Port it listens on.", "PORT"),
-    Flag("tag", "A tag to find it by.", "TAG", is_repeatable=True),
-    Flag("meta", "A fact about it.", "KEY=VALUE", is_repeatable=True),
-    Flag("tagged-address", "Another address of it.", "NAME=HOST:PORT", is_repeatable=True),
-    Flag("kind", "Its kind, where it is a proxy.", "KIND"),
+    CommandFlag("name", "Name of the service.", "NAME"),
+    CommandFlag("id", "Its id on this node; the name if not given.", "ID"),
+    CommandFlag("address", "Where it listens, if not at the node's address.", "ADDRESS"),
+    CommandFlag("port", "Port it listens on.", "PORT"),
+    CommandFlag("tag", "A tag to find it by.", "TAG", is_repeatable=True),
+    CommandFlag("meta", "A fact about it.", "KEY=VALUE", is_repeatable=True),
+    CommandFlag("tagged-address", "Another address of it.", "NAME=HOST:PORT", is_repeatable=True),
+    CommandFlag("kind", "Its kind, where it is a proxy.", "KIND"),
 )
 
 
-def run(call: Call) -> int:
+def run(call: ParsedCommand) -> int:
     is_by_flags = any(flag.name in call.values for flag in OWN_FLAGS)
     if is_by_flags == bool(call.words):
         raise UsageError("give files, or flags with at least -name")
@@ -29,7 +29,7 @@ def run(call: Call) -> int:
     return 0
 
 
-def _from_flags(call: Call) -> Definition:
+def _from_flags(call: ParsedCommand) -> Definition:
     if not call.text("name"):
         raise UsageError("-name is missing")
     definition = {

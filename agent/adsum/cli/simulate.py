@@ -6,7 +6,7 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING, Any
 
-from adsum.cli.command import Call, Command, Flag, FlagGroup, UsageError
+from adsum.cli.command import Command, CommandFlag, FlagGroup, ParsedCommand, UsageError
 from adsum.cli.table import OUTPUT, dump, is_table
 
 if TYPE_CHECKING:
@@ -30,7 +30,7 @@ DURATIONS = ("refused-grace", "probe-interval", "probe-timeout", "gossip-interva
 COUNTS = ("gossip-nodes", "suspicion-mult", "retransmit-mult")
 
 
-def run(call: Call) -> int:
+def run(call: ParsedCommand) -> int:
     plans = _plans(call)
     from adsum.testing.simulate import measure
     from adsum.testing.simulate_figures import figures_of
@@ -55,7 +55,7 @@ def run(call: Call) -> int:
 # What is asked for.
 
 
-def _plans(call: Call) -> list[Plan]:
+def _plans(call: ParsedCommand) -> list[Plan]:
     scenario = call.text("scenario", "quiet")
     nodes = int(_number(call, "nodes", "1000", NODES_MIN, NODES_MAX, whole=True))
     loss = _number(call, "loss", "0.05", 0, LOSS_MAX)
@@ -74,7 +74,7 @@ def _plans(call: Call) -> list[Plan]:
 
 
 def _number(
-    call: Call, flag: str, default: str, least: float, most: float, *, whole: bool = False
+    call: ParsedCommand, flag: str, default: str, least: float, most: float, *, whole: bool = False
 ) -> float | int:
     text = call.text(flag, default)
     kind = "a whole number" if whole else "a number"
@@ -87,7 +87,7 @@ def _number(
     return value
 
 
-def _seeds(call: Call) -> range:
+def _seeds(call: ParsedCommand) -> range:
     if "seeds" not in call.values:
         seed = int(_number(call, "seed", "1", 0, SEED_MAX, whole=True))
         return range(seed, seed + 1)
@@ -103,14 +103,14 @@ def _seeds(call: Call) -> range:
     return seeds
 
 
-def _delay_ns(call: Call, flag: str) -> int:
+def _delay_ns(call: ParsedCommand, flag: str) -> int:
     delay_ns = _duration_ns(call, flag, "500us")
     if delay_ns > LATENCY_S_MAX * 10**9:
         raise UsageError(f"-{flag} is at most {LATENCY_S_MAX}s, not {call.text(flag)}")
     return delay_ns
 
 
-def _duration_ns(call: Call, flag: str, default: str) -> int:
+def _duration_ns(call: ParsedCommand, flag: str, default: str) -> int:
     from adsum.durations import BadDuration, parse_duration
 
     text = call.text(flag, default)
@@ -123,7 +123,7 @@ def _duration_ns(call: Call, flag: str, default: str) -> int:
     return duration_ns
 
 
-def _settings(call: Call) -> GossipSettings:
+def _settings(call: ParsedCommand) -> GossipSettings:
     """As an agent would take them: the same values are refused with the same reasons."""
     from adsum.config.config import Gossip
     from adsum.config.rules import gossip_mistakes
@@ -142,7 +142,7 @@ def _settings(call: Call) -> GossipSettings:
     return settings_of(gossip)
 
 
-def _whole(call: Call, flag: str) -> int:
+def _whole(call: ParsedCommand, flag: str) -> int:
     text = call.text(flag)
     if not text.removeprefix("-").isdecimal():
         raise UsageError(f'-{flag} is a whole number, not "{text}"')
@@ -213,33 +213,39 @@ lost hosts sooner, a lower -suspicion-mult say, forgives shorter pauses: look at
 COMMAND = Command(
     run,
     flags=(
-        Flag("nodes", "Members, 1000 if not given.", "NUMBER"),
-        Flag("minutes", "Simulated time, 10 if not given.", "MINUTES"),
-        Flag("scenario", "What goes wrong; nothing (quiet) if not given.", "NAME", choices=SCENARIOS),
-        Flag("seed", "Where chance begins, 1 if not given; equal seeds give equal figures.", "NUMBER"),
-        Flag("seeds", "Several runs, one after the other, and what they have in common.", "FIRST-LAST"),
+        CommandFlag("nodes", "Members, 1000 if not given.", "NUMBER"),
+        CommandFlag("minutes", "Simulated time, 10 if not given.", "MINUTES"),
+        CommandFlag("scenario", "What goes wrong; nothing (quiet) if not given.", "NAME", choices=SCENARIOS),
+        CommandFlag("seed", "Where chance begins, 1 if not given; equal seeds give equal figures.", "NUMBER"),
+        CommandFlag(
+            "seeds", "Several runs, one after the other, and what they have in common.", "FIRST-LAST"
+        ),
         OUTPUT,
     ),
     groups=(
         FlagGroup(
             "The network",
             (
-                Flag("loss", "Share of datagrams lost, 0.05 if not given.", "SHARE"),
-                Flag("latency", "One way, at least; 500us if not given.", "DURATION"),
-                Flag("jitter", "Up to so much more, evenly; 500us if not given.", "DURATION"),
+                CommandFlag("loss", "Share of datagrams lost, 0.05 if not given.", "SHARE"),
+                CommandFlag("latency", "One way, at least; 500us if not given.", "DURATION"),
+                CommandFlag("jitter", "Up to so much more, evenly; 500us if not given.", "DURATION"),
             ),
         ),
         FlagGroup(
             "Settings of the agents, as `gossip` and `gossip_lan` have them",
             (
-                Flag("mode", "When silence is a verdict, classic if not given.", "MODE", choices=MODES),
-                Flag("refused-grace", "From a refusal to the verdict, 1s if not given.", "DURATION"),
-                Flag("probe-interval", "One member is probed each, 1s if not given.", "DURATION"),
-                Flag("probe-timeout", "Others are asked to probe after, 500ms if not given.", "DURATION"),
-                Flag("gossip-interval", "News is told on each, 200ms if not given.", "DURATION"),
-                Flag("gossip-nodes", "To so many members each time, 3 if not given.", "NUMBER"),
-                Flag("suspicion-mult", "How long a suspect may answer, 4 if not given.", "NUMBER"),
-                Flag("retransmit-mult", "How often news is told, 4 if not given.", "NUMBER"),
+                CommandFlag(
+                    "mode", "When silence is a verdict, classic if not given.", "MODE", choices=MODES
+                ),
+                CommandFlag("refused-grace", "From a refusal to the verdict, 1s if not given.", "DURATION"),
+                CommandFlag("probe-interval", "One member is probed each, 1s if not given.", "DURATION"),
+                CommandFlag(
+                    "probe-timeout", "Others are asked to probe after, 500ms if not given.", "DURATION"
+                ),
+                CommandFlag("gossip-interval", "News is told on each, 200ms if not given.", "DURATION"),
+                CommandFlag("gossip-nodes", "To so many members each time, 3 if not given.", "NUMBER"),
+                CommandFlag("suspicion-mult", "How long a suspect may answer, 4 if not given.", "NUMBER"),
+                CommandFlag("retransmit-mult", "How often news is told, 4 if not given.", "NUMBER"),
             ),
         ),
     ),

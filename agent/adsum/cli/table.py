@@ -13,11 +13,11 @@ import sys
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from adsum.cli.command import Call, Flag, UsageError
+from adsum.cli.command import CommandFlag, ParsedCommand, UsageError
 
 Row = Mapping[str, Any]
 
-OUTPUT = Flag("o", "Form of the output.", "FORM", choices=("table", "wide", "json", "jsonl"))
+OUTPUT = CommandFlag("o", "Form of the output.", "FORM", choices=("table", "wide", "json", "jsonl"))
 GAP = "  "
 COLOURS = {"passing": 32, "alive": 32, "warning": 33, "maintenance": 33, "critical": 31, "failed": 31}
 
@@ -29,7 +29,7 @@ class Column(NamedTuple):
     is_state: bool = False
 
 
-def show(call: Call, rows: Sequence[Row], columns: Sequence[Column]) -> None:
+def show(call: ParsedCommand, rows: Sequence[Row], columns: Sequence[Column]) -> None:
     if not is_table(call):
         dump_rows(call, rows)
     elif rows:
@@ -37,7 +37,7 @@ def show(call: Call, rows: Sequence[Row], columns: Sequence[Column]) -> None:
         print("\n".join(_lines(chosen, rows)))
 
 
-def dump_rows(call: Call, rows: Sequence[Row]) -> None:
+def dump_rows(call: ParsedCommand, rows: Sequence[Row]) -> None:
     if call.text("o") == "json":
         dump(call, rows)
     else:
@@ -45,19 +45,19 @@ def dump_rows(call: Call, rows: Sequence[Row]) -> None:
             dump(call, row)
 
 
-def dump(call: Call, value: object) -> None:
+def dump(call: ParsedCommand, value: object) -> None:
     """In one piece, on one line where lines were asked for."""
     print(
         json.dumps(value, indent=2) if call.text("o") == "json" else json.dumps(value, separators=(",", ":"))
     )
 
 
-def refuse_endless_json(call: Call) -> None:
+def refuse_endless_json(call: ParsedCommand) -> None:
     if call.is_on("watch") and call.text("o") == "json":
         raise UsageError("-watch goes on for ever, and JSON in one piece has an end: say -o=jsonl")
 
 
-def is_table(call: Call) -> bool:
+def is_table(call: ParsedCommand) -> bool:
     return call.text("o", "table") in ("table", "wide")
 
 

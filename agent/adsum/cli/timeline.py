@@ -8,7 +8,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 
-from adsum.cli.command import OK, Call, Command, Flag, UsageError
+from adsum.cli.command import OK, Command, CommandFlag, ParsedCommand, UsageError
 from adsum.cli.connection import CONNECTION, Api, blaming_flags, connect
 from adsum.cli.moments import local_time
 from adsum.cli.table import (
@@ -39,7 +39,7 @@ COLUMNS = [
 ]
 
 
-def run(call: Call) -> int:
+def run(call: ParsedCommand) -> int:
     if call.is_on("watch") and call.text("until"):
         raise UsageError("-watch goes on and -until ends: leave one of them out")
     refuse_endless_json(call)
@@ -60,7 +60,7 @@ def run(call: Call) -> int:
     return OK
 
 
-def _watch(call: Call, api: Api, chosen: list[tuple[str, str]], entries: list[Row]) -> int:
+def _watch(call: ParsedCommand, api: Api, chosen: list[tuple[str, str]], entries: list[Row]) -> int:
     after, widths = 0, [TIME_WIDTH, NODE_WIDTH, STATUS_WIDTH]
     try:
         while True:
@@ -75,7 +75,7 @@ def _watch(call: Call, api: Api, chosen: list[tuple[str, str]], entries: list[Ro
         return OK
 
 
-def _say(call: Call, entry: Row, widths: Sequence[int]) -> None:
+def _say(call: ParsedCommand, entry: Row, widths: Sequence[int]) -> None:
     if not is_table(call):
         dump(call, entry)
         return
@@ -102,11 +102,11 @@ def _status(row: Row) -> str:
 COMMAND = Command(
     run,
     flags=(
-        Flag("since", "How far back, as 90m or 36h, or a time as 2026-11-18T14:00:00Z.", "TIME"),
-        Flag("until", "Up to then, in the same forms.", "TIME"),
-        Flag("node", "Only what concerns this node, by name or id.", "NAME"),
-        Flag("limit", f"The newest so many; {LIMIT} if not given.", "NUMBER"),
-        Flag("watch", "Go on with what happens, until Ctrl-C."),
+        CommandFlag("since", "How far back, as 90m or 36h, or a time as 2026-11-18T14:00:00Z.", "TIME"),
+        CommandFlag("until", "Up to then, in the same forms.", "TIME"),
+        CommandFlag("node", "Only what concerns this node, by name or id.", "NAME"),
+        CommandFlag("limit", f"The newest so many; {LIMIT} if not given.", "NUMBER"),
+        CommandFlag("watch", "Go on with what happens, until Ctrl-C."),
         OUTPUT,
     ),
     groups=(CONNECTION,),

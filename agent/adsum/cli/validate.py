@@ -2,12 +2,12 @@ from __future__ import annotations
 
 import sys
 
-from adsum.cli.command import FAILURE, Call, Command, Flag
+from adsum.cli.command import FAILURE, Command, CommandFlag, ParsedCommand
 from adsum.config.errors import ConfigErrors
 from adsum.config.load import load
 
 
-def run(call: Call) -> int:
+def run(call: ParsedCommand) -> int:
     try:
         loaded = load(call.words, {"config_format": call.text("config-format")})
     except ConfigErrors as problem:
@@ -24,13 +24,13 @@ COMMAND = Command(
     run,
     arguments="PATH…",
     flags=(
-        Flag(
+        CommandFlag(
             "config-format",
             "Format of all files, whatever their suffix.",
             "FORMAT",
             choices=("json", "toml", "hcl"),
         ),
-        Flag("quiet", "Say nothing if all is well."),
+        CommandFlag("quiet", "Say nothing if all is well."),
     ),
     about="Files and folders are merged as the agent would; every error is told at once, with its place.",
 )

@@ -1,10 +1,10 @@
 from __future__ import annotations
 
-from adsum.api.version import ADSUM_VERSION, CONSUL_API_VERSION
-from adsum.cli.command import Call, Command
+from adsum.cli.command import Command, ParsedCommand
+from adsum.version import ADSUM_VERSION, CONSUL_API_VERSION
 
 
-def run(_call: Call) -> int:
+def run(_call: ParsedCommand) -> int:
     print(f"Adsum v{ADSUM_VERSION}\nSpeaks the API of Consul {CONSUL_API_VERSION}")
     return 0
 

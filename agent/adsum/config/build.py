@@ -15,10 +15,9 @@ from adsum.config.config import (
     Dns,
     Gossip,
     Http,
-    Limits,
-    Log,
+    LimitsConfig,
     Ports,
-    Soa,
+    SoaConfig,
     Telemetry,
     UnixSockets,
 )
@@ -29,6 +28,7 @@ from adsum.config.merge import Placed, Settings
 from adsum.config.rules import check_rules, read_gossip_mode, read_log_level, refuse_or_warn
 from adsum.config.values import Values
 from adsum.frozen import dataclass
+from adsum.logs.settings import LogSettings
 
 if TYPE_CHECKING:
     from adsum.net.tls import Tls, TlsSettings
@@ -121,7 +121,7 @@ class _Builder:
             recursors=self._read_each("recursors", network.read_recursor),
             dns=self._dns(),
             http=self._http(),
-            limits=Limits(
+            limits=LimitsConfig(
                 http_max_conns_per_client=values.count("limits.http_max_conns_per_client"),
                 https_handshake_timeout_ns=values.integer("limits.https_handshake_timeout"),
             ),
@@ -205,7 +205,7 @@ class _Builder:
             disable_compression=values.boolean("dns_config.disable_compression"),
             recursor_timeout_ns=values.integer("dns_config.recursor_timeout"),
             enable_additional_node_meta_txt=values.boolean("dns_config.enable_additional_node_meta_txt"),
-            soa=Soa(
+            soa=SoaConfig(
                 refresh_s=values.count("dns_config.soa.refresh"),
                 retry_s=values.count("dns_config.soa.retry"),
                 expire_s=values.count("dns_config.soa.expire"),
@@ -240,9 +240,9 @@ class _Builder:
             filter_default=self._values.boolean("telemetry.filter_default"),
         )
 
-    def _log(self) -> Log:
+    def _log(self) -> LogSettings:
         values = self._values
-        return Log(
+        return LogSettings(
             level=self._read("log_level", read_log_level),
             is_json=values.boolean("log_json"),
             file=values.text("log_file"),

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from adsum.catalog.definitions import OUTPUT_BYTES_MAX, CheckDefinition, ServiceDefinition
 from adsum.config.redact import redacted
 from adsum.frozen import dataclass
+from adsum.logs.settings import LogSettings
 from adsum.now import HOUR, MILLISECOND, MINUTE, SECOND
 
 if TYPE_CHECKING:
@@ -63,7 +64,7 @@ class Gossip:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Soa:
+class SoaConfig:
     refresh_s: int = 3600
     retry_s: int = 600
     expire_s: int = 86400
@@ -82,7 +83,7 @@ class Dns:
     disable_compression: bool = False
     recursor_timeout_ns: int = 2 * SECOND
     enable_additional_node_meta_txt: bool = True
-    soa: Soa = field(default_factory=Soa)
+    soa: SoaConfig = field(default_factory=SoaConfig)
     extra_domains: tuple[str, ...] = ("adsum.",)  # answered as well as `domain` and `alt_domain`
 
 
@@ -95,7 +96,7 @@ class Http:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Limits:
+class LimitsConfig:
     http_max_conns_per_client: int = 16384  # Consul's 200 is what users trip over (contract 7, #14)
     https_handshake_timeout_ns: int = 5 * SECOND
 
@@ -105,18 +106,6 @@ class Telemetry:
     metrics_prefix: str = "consul"
     prefix_filter: tuple[str, ...] = ()  # "+prefix" allows, "-prefix" drops
     filter_default: bool = True
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Log:
-    level: str = "INFO"  # TRACE, DEBUG, INFO, WARN or ERROR
-    is_json: bool = False
-    file: str = ""
-    rotate_duration_ns: int = 24 * HOUR
-    rotate_bytes: int = 0
-    rotate_max_files: int = 0
-    has_syslog: bool = False
-    syslog_facility: str = "LOCAL0"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -161,10 +150,10 @@ class Config:
     recursors: tuple[str, ...] = ()  # an IP address, or one with a port as 1.1.1.1:53 and [::1]:53
     dns: Dns = field(default_factory=Dns)
     http: Http = field(default_factory=Http)
-    limits: Limits = field(default_factory=Limits)
+    limits: LimitsConfig = field(default_factory=LimitsConfig)
     tls: TlsSettings | None = None  # none: not one key of it is given
     telemetry: Telemetry = field(default_factory=Telemetry)
-    log: Log = field(default_factory=Log)
+    log: LogSettings = field(default_factory=LogSettings)
 
     enable_script_checks: bool = False
     enable_local_script_checks: bool = False

@@ -24,5 +24,5 @@ class ConfigErrors(Exception):
         self.errors = list(errors)
 
 
-class Unreadable(ValueError):
+class UnreadableFile(ValueError):
     """A file's content is not in its format; the message says where."""

@@ -11,8 +11,8 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from adsum.config.errors import ConfigError, ConfigErrors
 from adsum.config.keys import KEYS, Fate, did_you_mean, nearest
-from adsum.config.kinds import Kind
-from adsum.config.sources import Source
+from adsum.config.kinds import KeyKind
+from adsum.config.sources import ConfigSource
 from adsum.frozen import dataclass
 
 # Go's strconv.ParseBool
@@ -28,16 +28,16 @@ class FlagError(ConfigErrors):
 
 
 @dataclass(frozen=True, slots=True)
-class Flag:
+class ConfigFlag:
     name: str
     key: str  # the configuration key it sets, or its own name
     help: str
 
     @property
-    def kind(self) -> Kind:
+    def kind(self) -> KeyKind:
         if self.key in KEYS:
             return KEYS[self.key].kind
-        return {"dev": Kind.BOOL, "hcl": Kind.TEXTS}.get(self.key, Kind.TEXT)
+        return {"dev": KeyKind.BOOL, "hcl": KeyKind.TEXTS}.get(self.key, KeyKind.TEXT)
 
     @property
     def fate(self) -> Fate:
@@ -45,7 +45,7 @@ class Flag:
 
     @property
     def takes_value(self) -> bool:
-        return self.kind is not Kind.BOOL
+        return self.kind is not KeyKind.BOOL
 
     @property
     def is_repeatable(self) -> bool:
@@ -53,7 +53,7 @@ class Flag:
 
 
 AGENT_FLAGS = tuple(
-    Flag(*row)
+    ConfigFlag(*row)
     for row in [
         ("advertise", "advertise_addr", "Address that other agents reach this one at."),
         ("advertise-wan", "advertise_addr_wan", "The same, from other data centres."),
@@ -150,13 +150,13 @@ def parse_agent_flags(argv: Sequence[str]) -> tuple[list[str], dict[str, object]
     return paths, tree
 
 
-class FlagSource(Source):
+class FlagSource(ConfigSource):
     def place(self, path: str) -> str:
         name = FLAG_OF_KEY.get(path.partition("[")[0])
         return f"flag -{name}" if name else f"flags: {path}"
 
 
-def flag_source(flags: Mapping[str, object]) -> Source:
+def flag_source(flags: Mapping[str, object]) -> ConfigSource:
     return FlagSource("flags", {name: value for name, value in flags.items() if name not in OWN_KEYS})
 
 
@@ -165,7 +165,7 @@ def flag_texts(flags: Mapping[str, object], name: str) -> list[str]:
     return [str(text) for text in texts] if isinstance(texts, list | tuple) else [str(texts)]
 
 
-def _pairs(argv: Sequence[str], errors: list[ConfigError]) -> Iterator[tuple[Flag, str]]:
+def _pairs(argv: Sequence[str], errors: list[ConfigError]) -> Iterator[tuple[ConfigFlag, str]]:
     """Go stops at the first word that is no flag and refuses it; so do we, but look at the rest too."""
     words = iter(argv)
     for word in words:
@@ -186,24 +186,24 @@ def _pairs(argv: Sequence[str], errors: list[ConfigError]) -> Iterator[tuple[Fla
             errors.append(ConfigError(f"flag -{name}", "needs a value"))
 
 
-def _set(tree: dict[str, object], flag: Flag, text: str, errors: list[ConfigError]) -> None:
+def _set(tree: dict[str, object], flag: ConfigFlag, text: str, errors: list[ConfigError]) -> None:
     *sections, name = flag.key.split(".")
     for section in sections:
         inner = tree.setdefault(section, {})
         assert isinstance(inner, dict)  # no flag is named like a section
         tree = inner
     match flag.kind:
-        case Kind.BOOL if text not in TRUE | FALSE:
+        case KeyKind.BOOL if text not in TRUE | FALSE:
             errors.append(ConfigError(f"flag -{flag.name}", f'must be true or false, not "{text}"'))
-        case Kind.BOOL:
+        case KeyKind.BOOL:
             tree[name] = text in TRUE
-        case Kind.INTEGER | Kind.PORT if not _is_integer(text):
+        case KeyKind.INTEGER | KeyKind.PORT if not _is_integer(text):
             errors.append(ConfigError(f"flag -{flag.name}", f'must be a whole number, not "{text}"'))
-        case Kind.INTEGER | Kind.PORT:
+        case KeyKind.INTEGER | KeyKind.PORT:
             tree[name] = int(text)
-        case Kind.TEXTS:
+        case KeyKind.TEXTS:
             _append(tree, name, text)
-        case Kind.TEXT_MAP:
+        case KeyKind.TEXT_MAP:
             _append(tree, name, dict([text.partition(":")[::2]]))
         case _:
             tree[name] = text

@@ -12,7 +12,7 @@ import re
 from collections.abc import Iterator
 from typing import NoReturn
 
-from adsum.config.errors import Unreadable
+from adsum.config.errors import UnreadableFile
 from adsum.frozen import dataclass
 
 TOKEN = re.compile(
@@ -39,7 +39,7 @@ class Token:
 
 
 def read(text: str) -> dict[str, object]:
-    """Raises `Unreadable` with the line."""
+    """Raises `UnreadableFile` with the line."""
     return _Parser(text).items(until="end")
 
 
@@ -148,7 +148,7 @@ class _Parser:
         line = self._text.count("\n", 0, token.at) + 1
         column = token.at - self._text.rfind("\n", 0, token.at)
         found = "the end of the file" if token.kind == "end" else f"{token.text[:20]!r}"
-        raise Unreadable(f"is not HCL at line {line} column {column}: {found} cannot stand there")
+        raise UnreadableFile(f"is not HCL at line {line} column {column}: {found} cannot stand there")
 
 
 def _joined(earlier: object, value: object) -> object:

@@ -7,7 +7,7 @@ import json
 from collections.abc import Iterable, Iterator
 
 from adsum.catalog.spelling import canonical_key
-from adsum.config.kinds import Kind, convert
+from adsum.config.kinds import KeyKind, convert
 from adsum.config.table import TABLE
 from adsum.frozen import dataclass
 
@@ -28,25 +28,25 @@ class Fate(enum.Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class Key:
+class ConfigKey:
     name: str
-    kind: Kind
+    kind: KeyKind
     default: object  # converted; None where there is none
     fate: Fate
 
 
-def _read_table() -> Iterator[Key]:
+def _read_table() -> Iterator[ConfigKey]:
     for line in TABLE.split("\n"):
         if line:
             name, kind_name, default, fate = line.split()
-            kind = Kind(kind_name)
-            yield Key(name, kind, _read_default(kind, default), Fate(fate))
+            kind = KeyKind(kind_name)
+            yield ConfigKey(name, kind, _read_default(kind, default), Fate(fate))
 
 
-def _read_default(kind: Kind, text: str) -> object:
+def _read_default(kind: KeyKind, text: str) -> object:
     if text == "-":
         return None
-    is_bare = kind in {Kind.TEXT, Kind.DURATION}
+    is_bare = kind in {KeyKind.TEXT, KeyKind.DURATION}
     return convert(kind, text if is_bare else json.loads(text))
 
 

@@ -16,7 +16,7 @@ PORT_MIN, PORT_MAX = DISABLED, 65535
 INTEGER_MIN, INTEGER_MAX = -(2**63), 2**63 - 1
 
 
-class Kind(enum.Enum):
+class KeyKind(enum.Enum):
     BOOL = "bool"
     INTEGER = "integer"
     NUMBER = "number"
@@ -31,39 +31,43 @@ class Kind(enum.Enum):
 
     @property
     def is_list(self) -> bool:
-        return self in {Kind.TEXTS, Kind.OBJECTS}
+        return self in {KeyKind.TEXTS, KeyKind.OBJECTS}
 
     @property
     def is_map(self) -> bool:
-        return self in {Kind.TEXT_MAP, Kind.DURATION_MAP}
+        return self in {KeyKind.TEXT_MAP, KeyKind.DURATION_MAP}
 
     @property
-    def element(self) -> Kind:
+    def element(self) -> KeyKind:
         """The kind of one value of a list or a map."""
         return ELEMENTS.get(self, self)
 
 
-ELEMENTS = {Kind.TEXTS: Kind.TEXT, Kind.TEXT_MAP: Kind.TEXT, Kind.DURATION_MAP: Kind.DURATION}
+ELEMENTS = {
+    KeyKind.TEXTS: KeyKind.TEXT,
+    KeyKind.TEXT_MAP: KeyKind.TEXT,
+    KeyKind.DURATION_MAP: KeyKind.DURATION,
+}
 
 
 class BadValue(ValueError):
     """The operator's value does not fit its key; the message says what would."""
 
 
-def convert(kind: Kind, raw: object) -> object:
+def convert(kind: KeyKind, raw: object) -> object:
     """One plain value in the type that its key wants: durations become nanoseconds."""
     match kind:
-        case Kind.BOOL:
+        case KeyKind.BOOL:
             return _boolean(raw)
-        case Kind.INTEGER:
+        case KeyKind.INTEGER:
             return _integer(raw)
-        case Kind.NUMBER:
+        case KeyKind.NUMBER:
             return _number(raw)
-        case Kind.PORT:
+        case KeyKind.PORT:
             return _port(raw)
-        case Kind.TEXT:
+        case KeyKind.TEXT:
             return _text(raw)
-        case Kind.DURATION:
+        case KeyKind.DURATION:
             return _duration_ns(raw)
         case _:
             return raw

@@ -9,10 +9,10 @@ import socket
 from collections.abc import Callable, Mapping, Sequence
 
 from adsum.config.build import Loaded, build
-from adsum.config.errors import ConfigError, ConfigErrors, Unreadable
+from adsum.config.errors import ConfigError, ConfigErrors, UnreadableFile
 from adsum.config.flags import flag_source, flag_texts
 from adsum.config.merge import merge, settings_of
-from adsum.config.sources import Source, parse, read_sources
+from adsum.config.sources import ConfigSource, parse, read_sources
 
 __all__ = ["Loaded", "load"]
 
@@ -39,12 +39,12 @@ def load(
         raise ConfigErrors([each for each in problem.errors if each.place != "data_dir"]) from None
 
 
-def _hcl_flags(flags: Mapping[str, object], errors: list[ConfigError]) -> list[Source]:
+def _hcl_flags(flags: Mapping[str, object], errors: list[ConfigError]) -> list[ConfigSource]:
     """They have the last word, as in Consul."""
     sources = []
     for text in flag_texts(flags, "hcl"):
         try:
-            sources.append(Source("flag -hcl", parse(text, "hcl")))
-        except Unreadable as problem:
+            sources.append(ConfigSource("flag -hcl", parse(text, "hcl")))
+        except UnreadableFile as problem:
             errors.append(ConfigError("flag -hcl", str(problem)))
     return sources

@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 
 from adsum.config.errors import ConfigError
-from adsum.config.keys import KEYS, SECTIONS, Key, did_you_mean, nearest_key, resolve
-from adsum.config.kinds import BadValue, Kind, convert, describe
-from adsum.config.sources import Source
+from adsum.config.keys import KEYS, SECTIONS, ConfigKey, did_you_mean, nearest_key, resolve
+from adsum.config.kinds import BadValue, KeyKind, convert, describe
+from adsum.config.sources import ConfigSource
 from adsum.frozen import dataclass
 
 
@@ -34,7 +34,7 @@ def merge(every: Iterable[Settings]) -> Settings:
     return merged
 
 
-def _join(kind: Kind, earlier: tuple[Placed, ...], later: tuple[Placed, ...]) -> tuple[Placed, ...]:
+def _join(kind: KeyKind, earlier: tuple[Placed, ...], later: tuple[Placed, ...]) -> tuple[Placed, ...]:
     if kind.is_list:
         return earlier + later
     if kind.is_map:
@@ -42,7 +42,7 @@ def _join(kind: Kind, earlier: tuple[Placed, ...], later: tuple[Placed, ...]) ->
     return later
 
 
-def settings_of(source: Source, errors: list[ConfigError]) -> Settings:
+def settings_of(source: ConfigSource, errors: list[ConfigError]) -> Settings:
     """A source's settings; what is wrong with it is added to the errors."""
     reader = _Reader(source, errors)
     reader.read_section("", source.tree, at="")
@@ -50,7 +50,7 @@ def settings_of(source: Source, errors: list[ConfigError]) -> Settings:
 
 
 class _Reader:
-    def __init__(self, source: Source, errors: list[ConfigError]) -> None:
+    def __init__(self, source: ConfigSource, errors: list[ConfigError]) -> None:
         self.settings: Settings = {}
         self._source = source
         self._errors = errors
@@ -74,8 +74,8 @@ class _Reader:
         if given or key.kind.is_list or key.kind.is_map:
             self.settings[key.name] = _join(key.kind, self.settings.get(key.name, ()), given)
 
-    def _given(self, key: Key, raw: object, path: str) -> Iterator[Placed]:
-        if key.kind is Kind.OBJECTS:
+    def _given(self, key: ConfigKey, raw: object, path: str) -> Iterator[Placed]:
+        if key.kind is KeyKind.OBJECTS:
             for value, value_path in self._objects(raw, path):
                 yield self._placed(value, value, value_path)
         elif key.kind.is_list:
@@ -89,7 +89,7 @@ class _Reader:
         else:
             yield from self._converted(key.kind, raw, path)
 
-    def _converted(self, kind: Kind, raw: object, path: str, name: str = "") -> Iterator[Placed]:
+    def _converted(self, kind: KeyKind, raw: object, path: str, name: str = "") -> Iterator[Placed]:
         if raw is None:
             return
         try:

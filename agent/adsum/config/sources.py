@@ -12,7 +12,7 @@ import os
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
-from adsum.config.errors import ConfigError, Unreadable
+from adsum.config.errors import ConfigError, UnreadableFile
 from adsum.frozen import dataclass
 
 FILE_BYTES_MAX = 16 * 1024 * 1024  # thousands of services fit; a device or a log given by mistake does not
@@ -21,7 +21,7 @@ DEPTH_MAX = 64  # Consul's own keys go 5 deep
 
 
 @dataclass(frozen=True, slots=True)
-class Source:
+class ConfigSource:
     name: str
     tree: Mapping[str, object]
 
@@ -29,7 +29,7 @@ class Source:
         return f"{self.name}: {path}"
 
 
-def read_sources(paths: Sequence[str], config_format: str, errors: list[ConfigError]) -> list[Source]:
+def read_sources(paths: Sequence[str], config_format: str, errors: list[ConfigError]) -> list[ConfigSource]:
     """In the order given, the later ones to be merged over the earlier ones."""
     if config_format and config_format not in READERS:
         sentence = f"must be {', '.join(sorted(READERS))}, not {config_format}"
@@ -38,21 +38,21 @@ def read_sources(paths: Sequence[str], config_format: str, errors: list[ConfigEr
     sources = []
     for name, file_format in _files(paths, config_format, errors):
         try:
-            sources.append(Source(name, parse(_content(name), file_format)))
-        except (Unreadable, OSError) as problem:
+            sources.append(ConfigSource(name, parse(_content(name), file_format)))
+        except (UnreadableFile, OSError) as problem:
             errors.append(ConfigError(name, _reason(problem)))
     return sources
 
 
 def parse(text: str, file_format: str) -> Mapping[str, object]:
-    """Raises `Unreadable` for whatever is wrong with the text."""
+    """Raises `UnreadableFile` for whatever is wrong with the text."""
     try:
         tree = READERS[file_format](text) if text.strip() else {}
         if not isinstance(tree, Mapping):
-            raise Unreadable("must hold an object, with keys and values")
+            raise UnreadableFile("must hold an object, with keys and values")
         _check_shape(tree, depth=1)
     except RecursionError:
-        raise Unreadable(f"is nested more than {DEPTH_MAX} deep") from None
+        raise UnreadableFile(f"is nested more than {DEPTH_MAX} deep") from None
     return tree
 
 
@@ -61,7 +61,7 @@ def _files(paths: Sequence[str], config_format: str, errors: list[ConfigError]) 
     for path in paths:
         try:
             files += _folder(path, config_format) if Path(path).is_dir() else [_single(path, config_format)]
-        except (Unreadable, OSError) as problem:
+        except (UnreadableFile, OSError) as problem:
             errors.append(ConfigError(path, _reason(problem)))
     if len(files) > FILES_MAX:
         errors.append(
@@ -81,7 +81,9 @@ def _single(path: str, config_format: str) -> tuple[str, str]:
     os.stat(path)  # a file that is not there is not told to change its name
     file_format = config_format or _suffix(path)
     if file_format not in READERS:
-        raise Unreadable("its suffix says no format: name it .json, .toml or .hcl, or give -config-format")
+        raise UnreadableFile(
+            "its suffix says no format: name it .json, .toml or .hcl, or give -config-format"
+        )
     return path, file_format
 
 
@@ -93,11 +95,11 @@ def _content(path: str) -> str:
     with open(path, "rb") as file:
         content = file.read(FILE_BYTES_MAX + 1)
     if len(content) > FILE_BYTES_MAX:
-        raise Unreadable(f"is larger than {FILE_BYTES_MAX} bytes")
+        raise UnreadableFile(f"is larger than {FILE_BYTES_MAX} bytes")
     try:
         return content.decode("utf-8-sig")
     except UnicodeDecodeError as problem:
-        raise Unreadable(f"is not UTF-8 at byte {problem.start}") from None
+        raise UnreadableFile(f"is not UTF-8 at byte {problem.start}") from None
 
 
 def _reason(problem: Exception) -> str:
@@ -108,11 +110,11 @@ def _read_json(text: str) -> object:
     try:
         return json.loads(text)
     except json.JSONDecodeError as problem:
-        raise Unreadable(
+        raise UnreadableFile(
             f"is not JSON at line {problem.lineno} column {problem.colno}: {problem.msg}"
         ) from None
     except ValueError as problem:  # a number of thousands of digits
-        raise Unreadable(f"is not JSON: {problem}") from None
+        raise UnreadableFile(f"is not JSON: {problem}") from None
 
 
 def _read_toml(text: str) -> object:
@@ -121,7 +123,7 @@ def _read_toml(text: str) -> object:
     try:
         return tomllib.loads(text)
     except ValueError as problem:
-        raise Unreadable(f"is not TOML: {problem}") from None
+        raise UnreadableFile(f"is not TOML: {problem}") from None
 
 
 def _read_hcl(text: str) -> object:
@@ -138,7 +140,7 @@ READERS: dict[str, Callable[[str], object]] = {"json": _read_json, "toml": _read
 
 def _check_shape(value: object, *, depth: int) -> None:
     if depth > DEPTH_MAX:
-        raise Unreadable(f"is nested more than {DEPTH_MAX} deep")
+        raise UnreadableFile(f"is nested more than {DEPTH_MAX} deep")
     if isinstance(value, Mapping):
         for key, inner in value.items():
             _check_shape(key, depth=depth)
@@ -154,4 +156,4 @@ def _check_text(value: str) -> None:
     try:
         value.encode()
     except UnicodeEncodeError:
-        raise Unreadable("holds half of a surrogate pair, which is no character") from None
+        raise UnreadableFile("holds half of a surrogate pair, which is no character") from None

@@ -31,7 +31,7 @@ class Class(enum.Enum):
     EVENTS = "events"
 
 
-class Entry:
+class QueuedBroadcast:
     __slots__ = ("born_ns", "key", "payload", "told")
 
     def __init__(self, key: Hashable, payload: bytes, born_ns: int | None) -> None:
@@ -48,8 +48,8 @@ class Queue:
         self.entries_max = entries_max
         self.mult = mult
         self.dropped = 0
-        self.entries: dict[Hashable, Entry] = {}  # by key
-        self._buckets: list[dict[Hashable, Entry]] = []
+        self.entries: dict[Hashable, QueuedBroadcast] = {}  # by key
+        self._buckets: list[dict[Hashable, QueuedBroadcast]] = []
 
     def __len__(self) -> int:
         return len(self.entries)
@@ -58,7 +58,7 @@ class Queue:
         self.forget(key)
         if len(self.entries) >= self.entries_max:
             self._drop_most_told()
-        entry = Entry(key, payload, born_ns)
+        entry = QueuedBroadcast(key, payload, born_ns)
         entry.told = told
         self.entries[key] = entry
         self._bucket(told)[key] = entry
@@ -68,10 +68,10 @@ class Queue:
         if entry is not None:
             del self._buckets[entry.told][key]
 
-    def take(self, room_bytes: int, told_max: int) -> list[Entry]:
+    def take(self, room_bytes: int, told_max: int) -> list[QueuedBroadcast]:
         if not self.entries:
             return []
-        taken: list[Entry] = []
+        taken: list[QueuedBroadcast] = []
         for bucket in self._buckets:
             if room_bytes <= HEAD_BYTES:
                 break
@@ -81,7 +81,9 @@ class Queue:
             self._told(entry, told_max)
         return taken
 
-    def _take_from(self, bucket: dict[Hashable, Entry], room_bytes: int, taken: list[Entry]) -> int:
+    def _take_from(
+        self, bucket: dict[Hashable, QueuedBroadcast], room_bytes: int, taken: list[QueuedBroadcast]
+    ) -> int:
         used_bytes = skipped = 0
         for entry in reversed(bucket.values()):
             size_bytes = len(entry.payload) + HEAD_BYTES
@@ -94,7 +96,7 @@ class Queue:
                     break
         return used_bytes
 
-    def _told(self, entry: Entry, told_max: int) -> None:
+    def _told(self, entry: QueuedBroadcast, told_max: int) -> None:
         del self._buckets[entry.told][entry.key]
         entry.told += 1
         if entry.told >= told_max:
@@ -102,7 +104,7 @@ class Queue:
         else:
             self._bucket(entry.told)[entry.key] = entry
 
-    def _bucket(self, told: int) -> dict[Hashable, Entry]:
+    def _bucket(self, told: int) -> dict[Hashable, QueuedBroadcast]:
         while len(self._buckets) <= told:
             self._buckets.append({})
         return self._buckets[told]
@@ -162,5 +164,5 @@ class Broadcasts:
         )
 
 
-def _size(entries: list[Entry]) -> int:
+def _size(entries: list[QueuedBroadcast]) -> int:
     return sum(len(entry.payload) for entry in entries) + HEAD_BYTES * len(entries)

@@ -13,33 +13,24 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from adsum.address import Address
 from adsum.allowance import Allowance
 from adsum.clocks import GENERATION_STEP_MAX
 from adsum.gossip import claims, evidence
 from adsum.gossip.broadcasts import Class
-from adsum.gossip.claims import (
-    COUNTER_MAX,
-    Address,
-    Alive,
-    Claim,
-    Dead,
-    Left,
-    RestartingSoon,
-    Suspect,
-    UserEvent,
-)
+from adsum.gossip.claims import COUNTER_MAX, Alive, Claim, Dead, Left, RestartingSoon, Suspect, UserEvent
 from adsum.gossip.corrections import Corrections
 from adsum.gossip.effects import EventHeard, GenerationRaised, Note
-from adsum.gossip.events import Events
-from adsum.gossip.evidence import Cause, Evidence
+from adsum.gossip.events import GossipEvents
+from adsum.gossip.evidence import ChangeCause, Evidence
 from adsum.gossip.members import Member
 from adsum.gossip.newcomers import Newcomer, Newcomers
-from adsum.gossip.order import Departure, Rank, Restarting, Standing, Status
+from adsum.gossip.order import Departure, MemberStatus, Rank, Restarting, Standing
 from adsum.gossip.rivals import CONFLICT_AGAIN_NS, Rivals, place
-from adsum.gossip.shared_state import Commons, Timer
+from adsum.gossip.shared_state import GossipTimer, SharedState
 from adsum.gossip.source import FROM_MEMBER, Source
-from adsum.gossip.suspicions import Cases
-from adsum.gossip.wire import VERSION_MAX, VERSION_MIN, Kind
+from adsum.gossip.suspicions import Suspicions
+from adsum.gossip.wire import VERSION_MAX, VERSION_MIN, PacketKind
 from adsum.now import MILLISECOND, SECOND, Now
 
 BEGIN_AGAIN_NS = SECOND
@@ -54,14 +45,14 @@ INTRODUCED_A_SECOND = 256
 NEVER = Standing(-1, 0, 0, 0)
 
 
-class Hearsay:
-    def __init__(self, commons: Commons, cases: Cases) -> None:
-        self.commons = commons
-        self.cases = cases
-        self.events = Events()
-        self.corrections = Corrections(commons.tally)
-        self.rivals = Rivals(commons, self.corrections, self.purge)
-        self.newcomers = Newcomers(commons, self._admit)
+class ClaimMerger:
+    def __init__(self, shared: SharedState, suspicions: Suspicions) -> None:
+        self.shared = shared
+        self.suspicions = suspicions
+        self.events = GossipEvents()
+        self.corrections = Corrections(shared.tally)
+        self.rivals = Rivals(shared, self.corrections, self.purge)
+        self.newcomers = Newcomers(shared, self._admit)
         self.asks_for_more: Callable[[Now, Address], None]  # opens a sync; `sync` knows how
         self._introductions = Allowance(a_second=INTRODUCED_A_SECOND, at_once=INTRODUCED_AT_ONCE)
         self._outdone = Allowance(a_second=OUTDONE_A_SECOND, at_once=OUTDONE_AT_ONCE)
@@ -72,16 +63,16 @@ class Hearsay:
     def hear(self, now: Now, claim: Claim, source: Source) -> None:
         match claim:
             case UserEvent() if not source.is_member:
-                self.commons.tally.drop("event of a stranger")
+                self.shared.tally.drop("event of a stranger")
             case UserEvent():
                 self._hear_event(now, claim)
             case RestartingSoon() if not source.is_member:
-                self.commons.tally.drop("restart told by a stranger")
+                self.shared.tally.drop("restart told by a stranger")
             case RestartingSoon():
                 self._hear_restarting(now, claim)
             case _ if self.is_wild(now, claim.subject, claim.standing.generation):
-                self.commons.tally.drop("generation ahead")
-            case _ if claim.subject == self.commons.me.short:
+                self.shared.tally.drop("generation ahead")
+            case _ if claim.subject == self.shared.me.short:
                 self._hear_about_me(now, claim, source)
             case Alive():
                 self._hear_alive(now, claim, source)
@@ -99,17 +90,17 @@ class Hearsay:
         """One member as a sync tells it. A dead one comes with its verdict, so it was never alive to us."""
         newest = told.standing if verdict is None else max(told.standing, verdict.standing)
         if self.is_wild(now, told.subject, newest.generation):
-            self.commons.tally.drop("generation ahead")
+            self.shared.tally.drop("generation ahead")
             return
-        if told.subject == self.commons.me.short:
+        if told.subject == self.shared.me.short:
             self._hear_about_me(now, told, source)
         else:
-            is_unknown = told.subject not in self.commons.roster.by_short
+            is_unknown = told.subject not in self.shared.roster.by_short
             if is_unknown and verdict is not None and verdict.standing > told.standing:
                 if not source.is_member:
-                    self.commons.tally.drop("introduced by a stranger")
+                    self.shared.tally.drop("introduced by a stranger")
                     return
-                self.commons.roster.keep_verdict(verdict)
+                self.shared.roster.keep_verdict(verdict)
             self._hear_alive(now, told, source, age_s=age_s)
         if verdict is not None:
             self.hear(now, self._as_grounds(verdict), source)
@@ -117,7 +108,7 @@ class Hearsay:
     def _as_grounds(self, verdict: Suspect | Dead | Left) -> Suspect | Dead | Left:
         """After a partition each side brings the other verdicts on everybody: they are asked, not buried at
         once."""
-        member = self.commons.roster.by_short.get(verdict.subject)
+        member = self.shared.roster.by_short.get(verdict.subject)
         if isinstance(verdict, Dead) and member is not None and member.standing.is_present:
             return claims.accusation(verdict)
         return verdict
@@ -125,19 +116,19 @@ class Hearsay:
     # Alive.
 
     def _hear_alive(self, now: Now, told: Alive, source: Source, *, age_s: int = 0) -> None:
-        member = self.commons.roster.by_short.get(told.subject)
-        if told.profile.address == self.commons.me.profile.address:
+        member = self.shared.roster.by_short.get(told.subject)
+        if told.profile.address == self.shared.me.profile.address:
             if source.is_member:
                 self._hear_of_my_address(now, told)
         elif member is None:
             self._meet(now, told, source, age_s=age_s)
         elif self._goes_back(now, member, told, source):
-            self.purge(now, member, Cause.REPLACED)
+            self.purge(now, member, ChangeCause.REPLACED)
             self._meet(now, told, source, age_s=age_s)
         elif told.standing <= member.standing:
             self._hear_nothing_new(member, told)
         elif member.profile.node_id != told.profile.node_id:
-            self.commons.tally.drop("short id taken")
+            self.shared.tally.drop("short id taken")
         elif self._speaks_our_version(told):
             self._hear_of_known(now, member, told, source)
 
@@ -145,7 +136,7 @@ class Hearsay:
         """By its own word: its clock was days ahead, we let it in all the same, and most others did not."""
         if told.standing.generation >= member.standing.generation or source.sender != told.subject:
             return False
-        return source.is_member and self.commons.clocks.is_ahead(now, member.standing.generation)
+        return source.is_member and self.shared.clocks.is_ahead(now, member.standing.generation)
 
     def _hear_nothing_new(self, member: Member, told: Alive) -> None:
         """Old news about the dead is what keeps zombies alive: who tells it is told better."""
@@ -170,7 +161,7 @@ class Hearsay:
 
     def accept(self, now: Now, member: Member, told: Alive, source: Source) -> None:
         """It says something newer than all verdicts: a refutation, a restart, or another description."""
-        commons = self.commons
+        shared = self.shared
         before = member.standing
         if told.standing <= before:
             return
@@ -180,48 +171,48 @@ class Hearsay:
             # Its last life is over and must not keep a name that another waits for: two that swapped theirs
             # would shut each other out.
             if is_new_life and source.is_member:
-                self.purge(now, member, Cause.REPLACED)
+                self.purge(now, member, ChangeCause.REPLACED)
                 over = Standing(told.standing.generation - 1, Departure.PRUNED, COUNTER_MAX, Rank.DEAD)
-                commons.roster.remember_reaped(member, over)
+                shared.roster.remember_reaped(member, over)
             return
-        self.cases.close(now, member, is_refuted=not is_new_life)
+        self.suspicions.close(now, member, is_refuted=not is_new_life)
         if is_new_life:
-            commons.beats.forget(member)
+            shared.beats.forget(member)
             member.path = None
             member.restarting_until_ns = 0
         member.verdict = None
         if told.profile != member.profile or is_new_life:
-            commons.roster.describe(member, told)
+            shared.roster.describe(member, told)
         member.alive = told
         cause = _cause_of_return(before, told.standing)
-        commons.change(now, member, told.standing, Evidence(cause))
-        commons.broadcast(now, member.short, told.encoded)
+        shared.change(now, member, told.standing, Evidence(cause))
+        shared.broadcast(now, member.short, told.encoded)
 
     def _meet(self, now: Now, told: Alive, source: Source, *, age_s: int) -> None:
-        commons, roster = self.commons, self.commons.roster
+        shared, roster = self.shared, self.shared.roster
         if not self._speaks_our_version(told):
             return
         if source.is_member and self._is_over(told):
-            commons.tally.drop("reaped")
+            shared.tally.drop("reaped")
         elif not source.is_member or roster.is_full:
             joins = source.address is None and source.sender == told.subject
             self.newcomers.ask(now, told, joins=joins)
         elif source.address is not None and not self._introductions.take(now.monotonic_ns):
-            commons.tally.drop("introductions")
+            shared.tally.drop("introductions")
         elif self.rivals.makes_room(now, told, source, is_gone=self._is_gone(told)):
             self._add(now, told, age_s=age_s)
 
     def _is_gone(self, told: Alive) -> bool:
         """By a verdict that was heard before, or with it."""
-        verdict = self.commons.roster.verdicts.get(told.subject)
+        verdict = self.shared.roster.verdicts.get(told.subject)
         return isinstance(verdict, Dead | Left) and verdict.standing > told.standing
 
     def _admit(self, now: Now, newcomer: Newcomer) -> None:
         """It answered, so it is there, whoever introduced it."""
         told = newcomer.told
-        if told.subject not in self.commons.roster.by_short and not self._take_in(now, told):
+        if told.subject not in self.shared.roster.by_short and not self._take_in(now, told):
             return
-        member = self.commons.roster.by_short[told.subject]
+        member = self.shared.roster.by_short[told.subject]
         member.has_answered = True
         if newcomer.has_more:
             self.asks_for_more(now, member.profile.address)
@@ -229,59 +220,59 @@ class Hearsay:
     def _take_in(self, now: Now, told: Alive) -> bool:
         """It is there. If its life is over to us, or others know a later one at its address, it is told of
         that, begins another, and comes again."""
-        roster, address = self.commons.roster, told.profile.address
+        roster, address = self.shared.roster, told.profile.address
         source = Source(address, told.subject, is_member=False, has_answered=True)
         if self._is_over(told):
             # Its host may have stood still for days. Only itself is told: others may have seen it all along.
             generation, _, incarnation, _ = roster.reaped[told.profile.node_id]
-            over = claims.left(told.subject, generation, incarnation, Departure.LEFT, self.commons.me.short)
+            over = claims.left(told.subject, generation, incarnation, Departure.LEFT, self.shared.me.short)
             self.corrections.put(told.subject, over.encoded)
         elif self.rivals.makes_room(now, told, source):
             return self._make_member(now, told)
         first = self.corrections.take()
         if first:
-            self.commons.send(now, address, Kind.GOSSIP, first=first, beats=b"")
+            self.shared.send(now, address, PacketKind.GOSSIP, first=first, beats=b"")
         return False
 
     def _make_member(self, now: Now, told: Alive) -> bool:
-        roster = self.commons.roster
+        roster = self.shared.roster
         if roster.is_full and (dispensable := roster.dispensable()) is not None:
-            self.purge(now, dispensable, Cause.CROWDED_OUT)
+            self.purge(now, dispensable, ChangeCause.CROWDED_OUT)
         if roster.is_full:
-            self.commons.tally.drop("roster full")
+            self.shared.tally.drop("roster full")
             return False
         self._add(now, told, age_s=0)
         self.newcomers.let_in(told)
         return True
 
     def _add(self, now: Now, told: Alive, *, age_s: int) -> None:
-        commons, roster = self.commons, self.commons.roster
+        shared, roster = self.shared, self.shared.roster
         member = Member(told, now.monotonic_ns)
         verdict = roster.verdicts.pop(told.subject, None)
         if verdict is None or verdict.standing <= told.standing:
             roster.add(member)
-            commons.tell_change(told.profile, None, told.standing, Evidence(Cause.JOINED))
-            commons.broadcast(now, member.short, told.encoded)
+            shared.tell_change(told.profile, None, told.standing, Evidence(ChangeCause.JOINED))
+            shared.broadcast(now, member.short, told.encoded)
         elif isinstance(verdict, Suspect):
             roster.add(member)
-            commons.tell_change(told.profile, None, told.standing, Evidence(Cause.JOINED))
-            self.cases.begin(now, member, verdict)
+            shared.tell_change(told.profile, None, told.standing, Evidence(ChangeCause.JOINED))
+            self.suspicions.begin(now, member, verdict)
         else:
             member.verdict = verdict
             member.standing = verdict.standing
             roster.add(member)
             self._bury(now, member, verdict, age_s=age_s)
             why = evidence.of_death(verdict) if isinstance(verdict, Dead) else evidence.of_departure(verdict)
-            commons.tell_change(told.profile, None, verdict.standing, why)
+            shared.tell_change(told.profile, None, verdict.standing, why)
 
     def _is_over(self, told: Alive) -> bool:
         """It was dead or had left, and is forgotten for it: what is known is only how far that life went."""
-        return told.standing <= self.commons.roster.reaped.get(told.profile.node_id, NEVER)
+        return told.standing <= self.shared.roster.reaped.get(told.profile.node_id, NEVER)
 
     def _speaks_our_version(self, told: Alive) -> bool:
         profile = told.profile
         if profile.version_min > VERSION_MAX or profile.version_max < VERSION_MIN:
-            self.commons.tally.drop("version range")
+            self.shared.tally.drop("version range")
             return False
         return True
 
@@ -289,42 +280,42 @@ class Hearsay:
         """From a clock that is days ahead, or made up. A verdict is as bad as a life: whoever believed it of
         a member, or of itself, could only go beyond it to where nobody lets it in."""
         # Of myself there is no step: those who say it would have to believe what I answer.
-        step = GENERATION_STEP_MAX if subject != self.commons.me.short else 0
+        step = GENERATION_STEP_MAX if subject != self.shared.me.short else 0
         if generation <= self._known_generation(subject) + step:
             return False
-        return self.commons.clocks.is_ahead(now, generation)
+        return self.shared.clocks.is_ahead(now, generation)
 
     def _known_generation(self, subject: bytes) -> int:
-        if subject == self.commons.me.short:
-            return self.commons.me.generation
-        member = self.commons.roster.by_short.get(subject)
+        if subject == self.shared.me.short:
+            return self.shared.me.generation
+        member = self.shared.roster.by_short.get(subject)
         return member.standing.generation if member is not None else -1
 
     def _is_away(self, now: Now, member: Member) -> bool:
         return member.restarting_until_ns > now.monotonic_ns
 
-    def purge(self, now: Now, member: Member, cause: Cause) -> None:
+    def purge(self, now: Now, member: Member, cause: ChangeCause) -> None:
         """Gone at once. Whoever was dead or left stays so; whoever was present gave way, to one that may be
         mistaken, and is taken in when it is told of again and there is room."""
-        commons = self.commons
+        shared = self.shared
         self.rivals.checker.forget(member)
-        self.cases.close(now, member, is_refuted=False)
-        commons.guard.replaced(member.short)
-        commons.beats.forget(member)
-        commons.roster.remove(member)
+        self.suspicions.close(now, member, is_refuted=False)
+        shared.guard.replaced(member.short)
+        shared.beats.forget(member)
+        shared.roster.remove(member)
         self.newcomers.gone(member.short)
         if not member.standing.is_present or self._is_away(now, member):
-            commons.roster.remember_reaped(member, member.standing)
-        commons.tell_change(member.profile, member.standing, None, Evidence(cause))
+            shared.roster.remember_reaped(member, member.standing)
+        shared.tell_change(member.profile, member.standing, None, Evidence(cause))
 
     # Verdicts.
 
     def _hear_verdict(self, now: Now, claim: Suspect | Dead | Left) -> None:
-        member = self.commons.roster.by_short.get(claim.subject)
+        member = self.shared.roster.by_short.get(claim.subject)
         if member is None:
-            self.commons.roster.keep_verdict(claim)
+            self.shared.roster.keep_verdict(claim)
         elif isinstance(claim, Suspect) and claim.standing == member.standing:
-            self.cases.confirm(now, member, claim)
+            self.suspicions.confirm(now, member, claim)
         elif claim.standing > member.standing:
             self._hear_worse(now, member, claim)
         elif member.verdict is None and not isinstance(claim, Suspect):
@@ -338,53 +329,55 @@ class Hearsay:
             case Left() if is_unmet and member.standing.is_present and not self._is_away(now, member):
                 self.rivals.checker.check(now, member, claim)
             case Suspect():
-                self.cases.close(
+                self.suspicions.close(
                     now, member, is_refuted=False
                 )  # of an earlier incarnation, never refuted here
-                self.cases.begin(now, member, claim)
-                if self.commons.hears is not None and not self.commons.hears.is_sync:
+                self.suspicions.begin(now, member, claim)
+                if self.shared.hears is not None and not self.shared.hears.is_sync:
                     self.rivals.checker.look_too(now, member)
             case Dead():
-                self.cases.died(now, member, claim, evidence.of_death(claim, self.cases.parts(now, member)))
+                self.suspicions.died(
+                    now, member, claim, evidence.of_death(claim, self.suspicions.parts(now, member))
+                )
             case Left():
                 self.depart(now, member, claim)
 
     def depart(self, now: Now, member: Member, claim: Left) -> None:
-        commons = self.commons
+        shared = self.shared
         if claim.standing <= member.standing:
             return
-        self.cases.close(now, member, is_refuted=False)
+        self.suspicions.close(now, member, is_refuted=False)
         member.verdict = claim
-        commons.change(now, member, claim.standing, evidence.of_departure(claim))
-        commons.broadcast(now, member.short, claim.encoded)
-        commons.beats.forget(member)
+        shared.change(now, member, claim.standing, evidence.of_departure(claim))
+        shared.broadcast(now, member.short, claim.encoded)
+        shared.beats.forget(member)
         self._bury(now, member, claim, age_s=0)
 
     def _bury(self, now: Now, member: Member, verdict: Dead | Left, *, age_s: int) -> None:
-        settings = self.commons.settings
+        settings = self.shared.settings
         is_departed = isinstance(verdict, Left)
         kept_ns = settings.tombstone_timeout_ns if is_departed else settings.reconnect_timeout_ns
-        self.commons.roster.reap_at(member, now.monotonic_ns + max(0, kept_ns - age_s * SECOND))
+        self.shared.roster.reap_at(member, now.monotonic_ns + max(0, kept_ns - age_s * SECOND))
 
     def _hear_restarting(self, now: Now, claim: RestartingSoon) -> None:
-        member = self.commons.roster.by_short.get(claim.subject)
+        member = self.shared.roster.by_short.get(claim.subject)
         register = Restarting(claim.generation, claim.duration_ms)
         if member is None or register <= member.restarting or claim.generation != member.standing.generation:
             return
         member.restarting = register
         member.restarting_until_ns = now.monotonic_ns + claim.duration_ms * MILLISECOND
-        self.cases.wait_for_restart(now, member)
-        self.commons.broadcast(now, (claim.subject, "restarting"), claim.encoded)
-        self.commons.note(Note.RESTARTING, member.profile, Evidence(Cause.CHANGED))
+        self.suspicions.wait_for_restart(now, member)
+        self.shared.broadcast(now, (claim.subject, "restarting"), claim.encoded)
+        self.shared.note(Note.RESTARTING, member.profile, Evidence(ChangeCause.CHANGED))
 
     # Myself.
 
     def _hear_about_me(self, now: Now, claim: Alive | Suspect | Dead | Left, source: Source) -> None:
-        me = self.commons.me
+        me = self.shared.me
         if me.departure:
             return
         if isinstance(claim, Alive) and claim.profile.node_id != me.profile.node_id:
-            self.commons.tally.drop("short id taken")
+            self.shared.tally.drop("short id taken")
         elif claim.standing <= me.standing:
             self._correct(claim)
         elif isinstance(claim, Alive) and claim.profile != me.profile:
@@ -397,35 +390,35 @@ class Hearsay:
     def _correct(self, claim: Alive | Suspect | Dead | Left) -> None:
         """Old news about me; whoever still believes an accusation is told that it is over."""
         if not isinstance(claim, Alive):
-            self.corrections.put(claim.subject, self.commons.me.alive.encoded)
+            self.corrections.put(claim.subject, self.shared.me.alive.encoded)
 
     def _refute(self, now: Now, claim: Alive | Suspect | Dead | Left) -> None:
-        commons = self.commons
-        commons.me.refute(claim.standing.incarnation)
-        commons.health.had_to_refute()
-        commons.tally.suspicions_of_me += 1
-        why = Evidence(Cause.REFUTED)
+        shared = self.shared
+        shared.me.refute(claim.standing.incarnation)
+        shared.health.had_to_refute()
+        shared.tally.suspicions_of_me += 1
+        why = Evidence(ChangeCause.REFUTED)
         if isinstance(claim, Suspect | Dead):
             accused = (
                 evidence.of_accusation(claim) if isinstance(claim, Suspect) else evidence.of_death(claim)
             )
             why = accused
             self._answer_accusers(now, claim.accusers)
-        commons.note(Note.ACCUSED_ME, commons.me.profile, why)
+        shared.note(Note.ACCUSED_ME, shared.me.profile, why)
         self.publish_me(now)
 
     def _answer_accusers(self, now: Now, accusers: tuple[bytes, ...]) -> None:
-        commons = self.commons
+        shared = self.shared
         for short in accusers:
-            accuser = commons.roster.by_short.get(short)
+            accuser = shared.roster.by_short.get(short)
             if accuser is not None:
-                first = (commons.me.alive.encoded,)
-                commons.send(now, accuser.profile.address, Kind.GOSSIP, first=first, beats=b"")
+                first = (shared.me.alive.encoded,)
+                shared.send(now, accuser.profile.address, PacketKind.GOSSIP, first=first, beats=b"")
 
     def _clash(self, now: Now, claim: Alive, source: Source) -> None:
         """Somebody else lives under my id, or I did once and moved. Raising is rationed: two clones would
         race."""
-        self.rivals.conflict(now, self.commons.me.profile, claim.profile, source.address)
+        self.rivals.conflict(now, self.shared.me.profile, claim.profile, source.address)
         if now.monotonic_ns - self._last_clash_ns >= CONFLICT_AGAIN_NS:
             self._last_clash_ns = now.monotonic_ns
             self._begin_again(now, claim.standing.generation)
@@ -434,7 +427,7 @@ class Hearsay:
         """A member at my own address is a life of this host before it lost its data folder, or a host that
         had the address before. I am who answers here, so I outdo it; unless it outdoes me again, for then two
         agents advertise one address."""
-        me = self.commons.me
+        me = self.shared.me
         if told.standing.generation >= me.generation:
             if self._outdone.take(now.monotonic_ns):
                 self._begin_again(now, told.standing.generation)
@@ -447,31 +440,31 @@ class Hearsay:
         self._above = max(self._above, above)
         wait_ns = self._begun_ns + BEGIN_AGAIN_NS - now.monotonic_ns
         if wait_ns > 0:
-            self.commons.timers.set((Timer.BEGIN_AGAIN, None), now.monotonic_ns + wait_ns)
+            self.shared.timers.set((GossipTimer.BEGIN_AGAIN, None), now.monotonic_ns + wait_ns)
         else:
             self.begin_again(now)
 
     def begin_again(self, now: Now) -> None:
-        commons = self.commons
+        shared = self.shared
         above, self._above, self._begun_ns = self._above, 0, now.monotonic_ns
-        if above < commons.me.generation:
+        if above < shared.me.generation:
             return
-        commons.me.raise_generation(above)
-        commons.effects.append(GenerationRaised(commons.me.generation))
+        shared.me.raise_generation(above)
+        shared.effects.append(GenerationRaised(shared.me.generation))
         self.publish_me(now)
 
     def publish_me(self, now: Now) -> None:
-        me = self.commons.me
-        self.commons.claims.remember(me.alive)
-        self.commons.broadcast(now, me.short, me.alive.encoded)
+        me = self.shared.me
+        self.shared.claims.remember(me.alive)
+        self.shared.broadcast(now, me.short, me.alive.encoded)
 
     # Events.
 
     def _hear_event(self, now: Now, event: UserEvent) -> None:
         if self.events.is_new(now, event):
-            self.commons.effects.append(EventHeard(event))
+            self.shared.effects.append(EventHeard(event))
             key = (event.subject, event.clock, event.number)
-            self.commons.broadcast(now, key, event.encoded, Class.EVENTS)
+            self.shared.broadcast(now, key, event.encoded, Class.EVENTS)
 
 
 def _can_be_refuted(claim: Alive | Suspect | Dead | Left) -> bool:
@@ -479,9 +472,9 @@ def _can_be_refuted(claim: Alive | Suspect | Dead | Left) -> bool:
     return not claim.standing.departure and claim.standing.incarnation < COUNTER_MAX - 1
 
 
-def _cause_of_return(before: Standing, after: Standing) -> Cause:
+def _cause_of_return(before: Standing, after: Standing) -> ChangeCause:
     if after.generation > before.generation:
-        return Cause.RESTARTED
-    if before.departure == Departure.NONE and before.status in (Status.SUSPECT, Status.FAILED):
-        return Cause.REFUTED
-    return Cause.CHANGED
+        return ChangeCause.RESTARTED
+    if before.departure == Departure.NONE and before.status in (MemberStatus.SUSPECT, MemberStatus.FAILED):
+        return ChangeCause.REFUTED
+    return ChangeCause.CHANGED

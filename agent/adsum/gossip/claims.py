@@ -13,11 +13,12 @@ from __future__ import annotations
 import enum
 import hashlib
 import struct
-from typing import Any, NamedTuple
+from typing import Any
 
 import cbor2
 
-from adsum.address import is_ip_host
+from adsum.address import Address, is_ip_host
+from adsum.cbor import BadEncoding, canonical_array
 from adsum.frozen import dataclass
 from adsum.gossip.order import Departure, Rank, Standing
 
@@ -33,15 +34,6 @@ REMEMBERED_MAX = 2_048
 COUNTER_MAX = 1 << 53
 _DIGESTED = struct.Struct(">QBQB")
 SHORT = 8  # bytes of a node id that stand for it in packets
-
-
-class BadClaim(ValueError):
-    """The sender's fault; counted and dropped, nothing changed."""
-
-
-class Address(NamedTuple):
-    host: str
-    port: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +52,7 @@ class Profile:
         return self.node_id[:SHORT]
 
 
-class Cause(enum.IntEnum):
+class DeathCause(enum.IntEnum):
     SILENT = 0
     REFUSED = 1
 
@@ -94,7 +86,7 @@ class Dead:
     refusers: tuple[bytes, ...]
     legs: int
     phi_tenths: int
-    cause: Cause
+    cause: DeathCause
     encoded: bytes
 
 
@@ -154,7 +146,7 @@ def suspect(
     return Suspect(subject, standing, accusers, refusers, legs, phi_tenths, cbor2.dumps(fields))
 
 
-def dead(accusation: Suspect, cause: Cause) -> Dead:
+def dead(accusation: Suspect, cause: DeathCause) -> Dead:
     """A suspicion that nobody refuted in time."""
     generation, _departure, incarnation, _rank = accusation.standing
     standing = Standing(generation, Departure.NONE, incarnation, Rank.DEAD)
@@ -236,10 +228,8 @@ class Claims:
 
 def decode(encoded: bytes) -> Claim:
     if len(encoded) > CLAIM_BYTES_MAX:
-        raise BadClaim("too long")
-    fields = strict_loads(encoded)
-    if not isinstance(fields, list) or cbor2.dumps(fields) != encoded:
-        raise BadClaim("not a canonical array")
+        raise BadEncoding("too long")
+    fields = canonical_array(encoded)
     match fields:
         case [0, bytes(), int(), int(), str(), str(), int(), bytes(), int(), int(), *_]:
             return _alive(fields, encoded)
@@ -250,7 +240,7 @@ def decode(encoded: bytes) -> Claim:
             standing = accusation.standing._replace(rank=Rank.DEAD)
             return Dead(
                 *(accusation.subject, standing, accusation.accusers, accusation.refusers),
-                *(accusation.legs, accusation.phi_tenths, Cause(cause), encoded),
+                *(accusation.legs, accusation.phi_tenths, DeathCause(cause), encoded),
             )
         case [3, bytes(subject), int(generation), int(incarnation), int(departure), bytes(by), *_] if (
             departure in _DEPARTURES
@@ -264,20 +254,20 @@ def decode(encoded: bytes) -> Claim:
         case [5, bytes(subject), int(clock), int(number), str(name), bytes(payload), *_]:
             _check_counters(clock, number)
             if len(name.encode()) + len(payload) > EVENT_BYTES_MAX:
-                raise BadClaim("an event that is too big")
+                raise BadEncoding("an event that is too big")
             return UserEvent(_short(subject), clock, number, name, payload, encoded)
-    raise BadClaim("unknown shape")
+    raise BadEncoding("unknown shape")
 
 
 def _alive(fields: list[Any], encoded: bytes) -> Alive:
     _kind, node_id, generation, incarnation, name, host, port, meta, version_min, version_max = fields[:10]
     _check_counters(generation, incarnation)
     if len(node_id) != 16 or not 0 < len(name.encode()) <= NAME_BYTES_MAX or len(meta) > META_BYTES_MAX:
-        raise BadClaim("a member without proper id, name or meta")
+        raise BadEncoding("a member without proper id, name or meta")
     if type(port) is not int or not 0 < port < 65_536 or not is_ip_host(host):
-        raise BadClaim("a member without proper address")
+        raise BadEncoding("a member without proper address")
     if not 0 < version_min <= version_max < 256:
-        raise BadClaim("a member without proper versions")
+        raise BadEncoding("a member without proper versions")
     profile = Profile(node_id, name, Address(host, port), meta, version_min, version_max)
     standing = Standing(generation, Departure.NONE, incarnation, Rank.ALIVE)
     return _alive_of(profile, standing, encoded)
@@ -293,7 +283,7 @@ def _suspect(fields: list[Any], encoded: bytes) -> Suspect:
     _check_counters(generation, incarnation)
     standing = Standing(generation, Departure.NONE, incarnation, Rank.SUSPECT)
     if not 0 <= legs < 256 or not 0 <= phi_tenths < 10_000 or not accusers:
-        raise BadClaim("an accusation without proper grounds")
+        raise BadEncoding("an accusation without proper grounds")
     return Suspect(
         *(_short(subject), standing, _shorts(accusers), _shorts(refusers)), legs, phi_tenths, encoded
     )
@@ -301,44 +291,21 @@ def _suspect(fields: list[Any], encoded: bytes) -> Suspect:
 
 def _shorts(values: list[Any]) -> tuple[bytes, ...]:
     if len(values) > WITNESSES_MAX:
-        raise BadClaim("too many witnesses")
+        raise BadEncoding("too many witnesses")
     return tuple(_short(value) for value in values)
 
 
 def _short(value: object) -> bytes:
     if not isinstance(value, bytes) or len(value) != SHORT:
-        raise BadClaim("not a member's short id")
+        raise BadEncoding("not a member's short id")
     return value
 
 
 def _check_counters(*values: int) -> None:
     for value in values:
         if type(value) is not int or not 0 <= value < COUNTER_MAX:  # a boolean would pass for one
-            raise BadClaim("a counter out of range")
+            raise BadEncoding("a counter out of range")
 
 
-_CAUSES = frozenset(Cause)
+_CAUSES = frozenset(DeathCause)
 _DEPARTURES = frozenset(Departure) - {Departure.NONE}
-
-
-def _refuse_tag(*_arguments: object) -> object:
-    raise BadClaim("a tag")
-
-
-# All tags that cbor2 knows how to build objects from; none of them belongs into a packet.
-_TAGS = (*range(6), 25, 28, 29, 30, 35, 36, 37, 100, 256, 258, 260, 261, 1_004, 43_000, 55_799)
-_NO_TAGS = dict.fromkeys(_TAGS, _refuse_tag)
-
-
-def strict_loads(encoded: bytes) -> object:
-    try:
-        return cbor2.loads(
-            encoded,
-            max_depth=3,
-            allow_indefinite=False,
-            strict_hashable_types=True,
-            semantic_decoders=_NO_TAGS,
-            tag_hook=_refuse_tag,
-        )
-    except (cbor2.CBORDecodeError, ValueError, MemoryError) as error:
-        raise BadClaim("not the CBOR we speak") from error

@@ -5,8 +5,8 @@ from __future__ import annotations
 import enum
 from collections.abc import Hashable
 
+from adsum.address import Address
 from adsum.frozen import dataclass
-from adsum.gossip.claims import Address
 from adsum.gossip.effects import SyncMessage
 
 
@@ -64,7 +64,7 @@ class Describe:
 Command = Join | Leave | Restart | ForceLeave | FireEvent | Carry | SetRoot | Describe
 
 
-class Outcome(enum.Enum):
+class PingOutcome(enum.Enum):
     ANSWERED = "answered"
     REFUSED = "refused"  # ECONNREFUSED and nothing else
     HELD = "held"  # the host took the connection, and the member said nothing: it may stand still
@@ -75,11 +75,11 @@ class Outcome(enum.Enum):
 @dataclass(frozen=True, slots=True)
 class StreamPinged:
     probe: int
-    outcome: Outcome
+    outcome: PingOutcome
 
 
 @dataclass(frozen=True, slots=True)
-class Unreachable:
+class DatagramUnreachable:
     """An ICMP error came for a datagram we sent there."""
 
     address: Address
@@ -120,4 +120,4 @@ class SyncBroken:
     ticket: int
 
 
-Report = StreamPinged | Unreachable | SyncAsked | SyncAnswered | SyncClosed | SyncFailed | SyncBroken
+Report = StreamPinged | DatagramUnreachable | SyncAsked | SyncAnswered | SyncClosed | SyncFailed | SyncBroken

@@ -13,20 +13,23 @@ from __future__ import annotations
 
 from random import Random
 
+from adsum.address import Address
+from adsum.cbor import BadEncoding
 from adsum.gossip import ages, claims
 from adsum.gossip.beats import AGES_PER_PERIOD
 from adsum.gossip.broadcasts import Class
-from adsum.gossip.claim_merger import Hearsay
-from adsum.gossip.claims import EVENT_BYTES_MAX, META_BYTES_MAX, Address, BadClaim, Claims
+from adsum.gossip.claim_merger import ClaimMerger
+from adsum.gossip.claims import EVENT_BYTES_MAX, META_BYTES_MAX, Claims
 from adsum.gossip.commands import (
     Carry,
     Command,
+    DatagramUnreachable,
     Describe,
     FireEvent,
     ForceLeave,
     Join,
     Leave,
-    Outcome,
+    PingOutcome,
     Report,
     Restart,
     SetRoot,
@@ -36,7 +39,6 @@ from adsum.gossip.commands import (
     SyncBroken,
     SyncClosed,
     SyncFailed,
-    Unreachable,
 )
 from adsum.gossip.effects import (
     CarriedHeard,
@@ -44,27 +46,36 @@ from adsum.gossip.effects import (
     Effect,
     EventHeard,
     GenerationRaised,
+    GossipRefused,
     LeaveDone,
     Paused,
-    Refused,
     Refuser,
     RootHeard,
     SyncPart,
 )
 from adsum.gossip.events import OWN_A_SECOND
-from adsum.gossip.evidence import Cause, Evidence, PhiParts
+from adsum.gossip.evidence import ChangeCause, Evidence, PhiParts
 from adsum.gossip.members import Member
 from adsum.gossip.order import Departure
 from adsum.gossip.phi import push_time_s
 from adsum.gossip.probe import Prober
 from adsum.gossip.relays import Relays
-from adsum.gossip.settings import GossipSettings, Identity
-from adsum.gossip.shared_state import Commons, Hears, Timer
+from adsum.gossip.settings import GossipSettings, MemberIdentity
+from adsum.gossip.shared_state import GossipTimer, Hears, SharedState
 from adsum.gossip.source import Source
-from adsum.gossip.suspicions import Cases
+from adsum.gossip.suspicions import Suspicions
 from adsum.gossip.sync import Syncs
-from adsum.gossip.tally import Tally
-from adsum.gossip.wire import HEADER_BYTES, Flag, Header, Kind, Malformed, Packet, decode, parse_header
+from adsum.gossip.tally import GossipTally
+from adsum.gossip.wire import (
+    HEADER_BYTES,
+    Header,
+    MalformedPacket,
+    Packet,
+    PacketFlag,
+    PacketKind,
+    decode,
+    parse_header,
+)
 from adsum.now import MINUTE, SECOND, Now
 
 REAP_INTERVAL_NS = MINUTE
@@ -73,41 +84,41 @@ CARRIED_BYTES_MAX = 1_024
 TOO_MANY_EVENTS = (
     f"This agent fires {OWN_A_SECOND} events a second at most; try again in a moment, or say more in one."
 )
-KINDS = len(Kind)  # an enum counts its members anew each time
+KINDS = len(PacketKind)  # an enum counts its members anew each time
 
 
-class Core:
+class GossipCore:
     def __init__(
         self,
         now: Now,
         settings: GossipSettings,
-        identity: Identity,
+        identity: MemberIdentity,
         random: Random,
         known: Claims | None = None,
     ) -> None:
-        self._commons = Commons(now, settings, identity, random, Claims() if known is None else known)
-        self._cases = Cases(self._commons)
-        self._hearsay = Hearsay(self._commons, self._cases)
-        self._prober = Prober(self._commons, self._cases, self._hearsay)
-        self._hearsay.rivals.checker = self._prober
-        self._relays = Relays(self._commons)
-        self._syncs = Syncs(self._commons, self._hearsay)
-        self._commons.digest = self._syncs.short_digest
+        self._shared = SharedState(now, settings, identity, random, Claims() if known is None else known)
+        self._suspicions = Suspicions(self._shared)
+        self._merger = ClaimMerger(self._shared, self._suspicions)
+        self._prober = Prober(self._shared, self._suspicions, self._merger)
+        self._merger.rivals.checker = self._prober
+        self._relays = Relays(self._shared)
+        self._syncs = Syncs(self._shared, self._merger)
+        self._shared.digest = self._syncs.short_digest
         self._start(now)
 
     # What others may look at.
 
     @property
-    def tally(self) -> Tally:
-        return self._commons.tally
+    def tally(self) -> GossipTally:
+        return self._shared.tally
 
     @property
-    def commons(self) -> Commons:
-        return self._commons
+    def shared(self) -> SharedState:
+        return self._shared
 
     def members(self) -> list[Member]:
         """Everybody but me who is listed, in the order they were met."""
-        roster = self._commons.roster
+        roster = self._shared.roster
         return [each for each in roster.members.values() if each.standing.departure != Departure.PRUNED]
 
     def digest(self) -> int:
@@ -115,7 +126,7 @@ class Core:
         return self._syncs.digest()
 
     def phi(self, now: Now, member: Member) -> tuple[float, PhiParts]:
-        parts = self._cases.parts(now, member, self._prober.challenge_of(now, member))
+        parts = self._suspicions.parts(now, member, self._prober.challenge_of(now, member))
         if member.suspicion is not None:
             return parts.challenge + parts.accusation, parts
         return parts.challenge or parts.schedule, parts
@@ -123,12 +134,12 @@ class Core:
     @property
     def event_time(self) -> int:
         """Lamport time of the next user event."""
-        return self._hearsay.events.clock
+        return self._merger.events.clock
 
     def holds_last_known(self, now: Now) -> bool:
         """Silent verdicts hide nothing now: we are isolated, or too many went silent at once."""
-        commons = self._commons
-        return commons.guard.holds_last_known(now.monotonic_ns, commons.known, commons.timeouts(now).max_ns)
+        shared = self._shared
+        return shared.guard.holds_last_known(now.monotonic_ns, shared.known, shared.timeouts(now).max_ns)
 
     # The four verbs.
 
@@ -137,29 +148,29 @@ class Core:
     ) -> list[Effect]:
         """An opened datagram. Not authentic: no key opened it although we have one."""
         self._look_for_pause(now)
-        commons, tally = self._commons, self._commons.tally
+        shared, tally = self._shared, self._shared.tally
         try:
             header = parse_header(message)
             packet = decode(message[HEADER_BYTES:])
-        except Malformed as malformed:
+        except MalformedPacket as malformed:
             tally.drop(malformed.reason)
-            return commons.take_effects()
+            return shared.take_effects()
         if packet.kind >= KINDS:
             tally.drop("kind of a later version")
-        elif header.sender == commons.me.short:
+        elif header.sender == shared.me.short:
             tally.drop("my own")
         else:
             tally.packets_in[packet.kind] += 1
             tally.bytes_in[packet.kind] += len(message)
             self._dispatch(now, source, header, packet, is_authentic=is_authentic)
-        return commons.take_effects()
+        return shared.take_effects()
 
     def report(self, now: Now, report: Report) -> list[Effect]:
         self._look_for_pause(now)
         match report:
             case StreamPinged(number, outcome):
                 self._stream_pinged(now, number, outcome)
-            case Unreachable(address):
+            case DatagramUnreachable(address):
                 self._prober.unreachable(now, address)
             case SyncAsked(ticket, message, host):
                 self._syncs.asked(now, ticket, message, host)
@@ -171,7 +182,7 @@ class Core:
                 self._syncs.failed(now, ticket, error, is_busy=is_busy)
             case SyncBroken(ticket):
                 self._syncs.broken(ticket)
-        return self._commons.take_effects()
+        return self._shared.take_effects()
 
     def command(self, now: Now, command: Command) -> list[Effect]:
         match command:
@@ -188,216 +199,216 @@ class Core:
             case Carry():
                 self._carry(now, command)
             case SetRoot(root):
-                self._commons.root = root
+                self._shared.root = root
             case Describe(meta):
                 self._describe(now, meta)
-        return self._commons.take_effects()
+        return self._shared.take_effects()
 
     def tick(self, now: Now) -> list[Effect]:
         self._look_for_pause(now)
-        self._commons.guard.is_timed = True
-        for timer, key in self._commons.timers.take_due(now.monotonic_ns):
+        self._shared.guard.is_timed = True
+        for timer, key in self._shared.timers.take_due(now.monotonic_ns):
             self._fire_timer(now, timer, key)
-        return self._commons.take_effects()
+        return self._shared.take_effects()
 
     def deadline(self) -> int | None:
-        return self._commons.timers.earliest()
+        return self._shared.timers.earliest()
 
     # Time.
 
     def _start(self, now: Now) -> None:
         """Everything recurring begins at a random point of its interval: those started together spread
         out."""
-        commons, settings = self._commons, self._commons.settings
+        shared, settings = self._shared, self._shared.settings
         for timer, interval_ns in (
-            (Timer.ROUND, settings.probe_interval_ns),
-            (Timer.SYNC, settings.sync_interval_ns),
-            (Timer.RECONNECT, settings.reconnect_interval_ns),
-            (Timer.REAP, REAP_INTERVAL_NS),
+            (GossipTimer.ROUND, settings.probe_interval_ns),
+            (GossipTimer.SYNC, settings.sync_interval_ns),
+            (GossipTimer.RECONNECT, settings.reconnect_interval_ns),
+            (GossipTimer.REAP, REAP_INTERVAL_NS),
         ):
-            wait_ns = int(commons.random.random() * interval_ns)
-            commons.timers.set((timer, None), now.monotonic_ns + wait_ns)
-        commons.gossip_at(now.monotonic_ns + int(commons.random.random() * settings.quiet_interval_ns))
-        commons.claims.remember(commons.me.alive)
+            wait_ns = int(shared.random.random() * interval_ns)
+            shared.timers.set((timer, None), now.monotonic_ns + wait_ns)
+        shared.gossip_at(now.monotonic_ns + int(shared.random.random() * settings.quiet_interval_ns))
+        shared.claims.remember(shared.me.alive)
 
-    def _fire_timer(self, now: Now, timer: Timer, key: object) -> None:
+    def _fire_timer(self, now: Now, timer: GossipTimer, key: object) -> None:
         match timer, key:
-            case Timer.ROUND, _:
+            case GossipTimer.ROUND, _:
                 self._prober.round(now)
                 self._sample_ages(now)
                 self._syncs.compare_until_answered(now)
-            case Timer.GOSSIP, _:
+            case GossipTimer.GOSSIP, _:
                 self._gossip(now)
-            case Timer.WIDEN, int(number):
+            case GossipTimer.WIDEN, int(number):
                 self._prober.widen(now, number)
-            case Timer.CYCLE, int(number):
+            case GossipTimer.CYCLE, int(number):
                 self._prober.conclude(now, number)
-            case Timer.SUSPICION, bytes(short):
-                self._cases.expired(now, short)
-            case Timer.RELAY_STREAM, int(number):
+            case GossipTimer.SUSPICION, bytes(short):
+                self._suspicions.expired(now, short)
+            case GossipTimer.RELAY_STREAM, int(number):
                 self._relays.try_stream(now, number)
-            case Timer.RELAY_NACK, int(number):
+            case GossipTimer.RELAY_NACK, int(number):
                 self._relays.nack(now, number)
-            case Timer.SYNC, _:
+            case GossipTimer.SYNC, _:
                 self._syncs.periodic(now)
-            case Timer.SYNC_LIMIT, (int(ticket), bool(is_ours)):
+            case GossipTimer.SYNC_LIMIT, (int(ticket), bool(is_ours)):
                 self._syncs.overdue(now, ticket, is_ours=is_ours)
-            case Timer.JOIN_AGAIN, (Address() as address, int(tries)):
+            case GossipTimer.JOIN_AGAIN, (Address() as address, int(tries)):
                 self._syncs.join(now, address, tries)
-            case Timer.RECONNECT, _:
+            case GossipTimer.RECONNECT, _:
                 self._syncs.reconnect(now)
-            case Timer.REAP, _:
+            case GossipTimer.REAP, _:
                 self._reap(now)
-            case Timer.NEWCOMER, int(sequence):
-                self._hearsay.newcomers.due(now, sequence)
-            case Timer.BEGIN_AGAIN, _:
-                self._hearsay.begin_again(now)
-            case Timer.LEAVE, _:
+            case GossipTimer.NEWCOMER, int(sequence):
+                self._merger.newcomers.due(now, sequence)
+            case GossipTimer.BEGIN_AGAIN, _:
+                self._merger.begin_again(now)
+            case GossipTimer.LEAVE, _:
                 self._say_done()
 
     def _look_for_pause(self, now: Now) -> None:
-        commons, guard = self._commons, self._commons.guard
-        gap_ns, idle_ns = commons.gap_ns(now), now.monotonic_ns - guard.ran_ns
+        shared, guard = self._shared, self._shared.guard
+        gap_ns, idle_ns = shared.gap_ns(now), now.monotonic_ns - guard.ran_ns
         guard.ran_ns = now.monotonic_ns
         if not gap_ns:
             return
-        interval_ns = commons.settings.probe_interval_ns
+        interval_ns = shared.settings.probe_interval_ns
         self._prober.void_all()
         self._relays.drop_all()
-        self._cases.shift(now, gap_ns)
-        commons.health.was_paused()
+        self._suspicions.shift(now, gap_ns)
+        shared.health.was_paused()
         guard.paused(idle_ns, now.monotonic_ns + 2 * interval_ns)
-        commons.timers.set((Timer.ROUND, None), now.monotonic_ns + interval_ns)
-        commons.effects.append(Paused(idle_ns))
+        shared.timers.set((GossipTimer.ROUND, None), now.monotonic_ns + interval_ns)
+        shared.effects.append(Paused(idle_ns))
         self._syncs.compare_anew(now)
 
     def _gossip(self, now: Now) -> None:
         """To a few at random: news while there is any, and else now and then the counters of life."""
-        commons, settings = self._commons, self._commons.settings
+        shared, settings = self._shared, self._shared.settings
         beats: bytes | None = None
-        for peer in commons.roster.pick(settings.gossip_nodes):
-            beats = commons.send(now, peer.profile.address, Kind.GOSSIP, beats=beats)
-        wait_ns = settings.gossip_interval_ns if commons.broadcasts else settings.quiet_interval_ns
-        commons.gossip_at(now.monotonic_ns + wait_ns)
+        for peer in shared.roster.pick(settings.gossip_nodes):
+            beats = shared.send(now, peer.profile.address, PacketKind.GOSSIP, beats=beats)
+        wait_ns = settings.gossip_interval_ns if shared.broadcasts else settings.quiet_interval_ns
+        shared.gossip_at(now.monotonic_ns + wait_ns)
 
     def _sample_ages(self, now: Now) -> None:
-        peers = self._commons.roster.pick(AGES_PER_PERIOD)
+        peers = self._shared.roster.pick(AGES_PER_PERIOD)
         self._prober.look_at_overdue(now, peers)
-        self._commons.beats.sample(now.monotonic_ns, peers)
+        self._shared.beats.sample(now.monotonic_ns, peers)
 
     def _reap(self, now: Now) -> None:
-        commons = self._commons
-        for member in commons.roster.reap(now.monotonic_ns):
-            self._hearsay.newcomers.gone(member.short)
-            commons.tell_change(member.profile, member.standing, None, Evidence(Cause.REAPED))
-        commons.timers.set((Timer.REAP, None), now.monotonic_ns + REAP_INTERVAL_NS)
+        shared = self._shared
+        for member in shared.roster.reap(now.monotonic_ns):
+            self._merger.newcomers.gone(member.short)
+            shared.tell_change(member.profile, member.standing, None, Evidence(ChangeCause.REAPED))
+        shared.timers.set((GossipTimer.REAP, None), now.monotonic_ns + REAP_INTERVAL_NS)
 
     # Datagrams.
 
     def _dispatch(
         self, now: Now, source: Address, header: Header, packet: Packet, *, is_authentic: bool
     ) -> None:
-        member = self._commons.roster.by_short.get(header.sender)
+        member = self._shared.roster.by_short.get(header.sender)
         is_known = is_authentic and member is not None and member.profile.address == source
         if is_authentic:
             self._take_news(now, source, header, packet, member)
-        if is_known and member is not None and packet.kind <= Kind.ACK:
+        if is_known and member is not None and packet.kind <= PacketKind.ACK:
             self._syncs.contact(now, member, packet.amount)
-        if packet.kind == Kind.PING:
+        if packet.kind == PacketKind.PING:
             self._ping(now, source, packet, member if is_known else None)
         elif not is_authentic:
             self.tally.drop("not authentic")
-        elif packet.kind == Kind.ACK:
+        elif packet.kind == PacketKind.ACK:
             self._acked(now, header, packet)
-        elif packet.kind == Kind.NACK:
+        elif packet.kind == PacketKind.NACK:
             self._prober.nacked(now, header, packet)
-        elif packet.kind == Kind.PING_REQUEST and is_known:
+        elif packet.kind == PacketKind.PING_REQUEST and is_known:
             self._relays.ask(now, source, packet.sequence, packet.about, packet.amount)
-        elif packet.kind == Kind.REFUSAL:
+        elif packet.kind == PacketKind.REFUSAL:
             self._refused(source, header, packet)
-        corrections = self._hearsay.corrections.take() if self._hearsay.corrections else ()
+        corrections = self._merger.corrections.take() if self._merger.corrections else ()
         if corrections and is_known:
-            self._commons.send(now, source, Kind.GOSSIP, first=corrections, beats=b"")
+            self._shared.send(now, source, PacketKind.GOSSIP, first=corrections, beats=b"")
 
     def _acked(self, now: Now, header: Header, packet: Packet) -> None:
         if self._relays.knows(packet.sequence) and self._relays.answered(now, packet.sequence):
             return
-        if not self._hearsay.newcomers.acked(now, header, packet.sequence):
+        if not self._merger.newcomers.acked(now, header, packet.sequence):
             self._prober.acked(now, header, packet)
 
     def _take_news(
         self, now: Now, source: Address, header: Header, packet: Packet, member: Member | None
     ) -> None:
-        commons = self._commons
+        shared = self._shared
         if packet.claims:
             is_member = member is not None and member.profile.address == source
             self._hear_claims(now, packet, Source(source, header.sender, is_member))
         if member is not None and header.generation == member.standing.generation:
-            commons.beats.hear(now.monotonic_ns, member, packet.beat)
+            shared.beats.hear(now.monotonic_ns, member, packet.beat)
         if packet.beats:
-            commons.beats.hear_all(now.monotonic_ns, commons.roster, packet.beats)
+            shared.beats.hear_all(now.monotonic_ns, shared.roster, packet.beats)
         if packet.carried:
-            commons.effects.append(CarriedHeard(header.sender, tuple(packet.carried)))
-        if packet.root and packet.root != commons.root:
-            commons.effects.append(RootHeard(header.sender, packet.root))
+            shared.effects.append(CarriedHeard(header.sender, tuple(packet.carried)))
+        if packet.root and packet.root != shared.root:
+            shared.effects.append(RootHeard(header.sender, packet.root))
 
     def _hear_claims(self, now: Now, packet: Packet, told_by: Source) -> None:
-        commons = self._commons
+        shared = self._shared
         try:
             for place, encoded in enumerate(packet.claims):
                 try:
-                    claim = commons.claims.decode(encoded)
-                except BadClaim:
-                    commons.tally.drop("bad claim")
+                    claim = shared.claims.decode(encoded)
+                except BadEncoding:
+                    shared.tally.drop("bad claim")
                     continue
                 age = packet.ages[place] if place < len(packet.ages) else ages.UNKNOWN
-                commons.hears = Hears(is_sync=False, age=age)
-                self._hearsay.hear(now, claim, told_by)
+                shared.hears = Hears(is_sync=False, age=age)
+                self._merger.hear(now, claim, told_by)
         finally:
-            commons.hears = None
+            shared.hears = None
 
     def _ping(self, now: Now, source: Address, packet: Packet, known: Member | None) -> None:
         """Meant for whoever had this address before me: no answer, for an answer would say it lives."""
-        commons = self._commons
-        if packet.about != commons.me.short:
+        shared = self._shared
+        if packet.about != shared.me.short:
             self.tally.drop("ping for another")
             return
         if known is None:
-            commons.send_bare(now, source, Kind.ACK, sequence=packet.sequence)
+            shared.send_bare(now, source, PacketKind.ACK, sequence=packet.sequence)
         else:
-            commons.guard.was_probed(now.monotonic_ns)
+            shared.guard.was_probed(now.monotonic_ns)
             told = (known.verdict.encoded,) if known.verdict is not None else ()
-            commons.send(
-                *(now, source, Kind.ACK),
+            shared.send(
+                *(now, source, PacketKind.ACK),
                 sequence=packet.sequence,
-                amount=commons.digest(),
+                amount=shared.digest(),
                 first=told,
-                coordinate=commons.vivaldi.packed,
+                coordinate=shared.vivaldi.packed,
             )
 
     def _refused(self, source: Address, header: Header, packet: Packet) -> None:
         """Our name or id is another's, says a member. Nothing is done about it here but to say so."""
-        if packet.flags & Flag.CONFLICT:
-            commons = self._commons
-            profile = commons.me.profile
-            holder = self._hearsay.rivals.refused_for(packet.about) or profile
+        if packet.flags & PacketFlag.CONFLICT:
+            shared = self._shared
+            profile = shared.me.profile
+            holder = self._merger.rivals.refused_for(packet.about) or profile
             refuser = Refuser(header.sender, source, packet.about)
-            commons.effects.append(ConflictSeen(holder, profile, refuser))
+            shared.effects.append(ConflictSeen(holder, profile, refuser))
 
-    def _stream_pinged(self, now: Now, number: int, outcome: Outcome) -> None:
-        is_refused = outcome is Outcome.REFUSED
-        if self._cases.looked_again(now, number, is_refused=is_refused):
+    def _stream_pinged(self, now: Now, number: int, outcome: PingOutcome) -> None:
+        is_refused = outcome is PingOutcome.REFUSED
+        if self._suspicions.looked_again(now, number, is_refused=is_refused):
             return
-        if self._hearsay.newcomers.stream_pinged(now, number, outcome):
+        if self._merger.newcomers.stream_pinged(now, number, outcome):
             return
         if self._relays.knows(number):
             if is_refused:
                 self._relays.refused(now, number)
-            elif outcome is Outcome.ANSWERED:
+            elif outcome is PingOutcome.ANSWERED:
                 self._relays.answered(now, number)
         elif is_refused:
             self._prober.stream_refused(now, number)
-        elif outcome is Outcome.ANSWERED:
+        elif outcome is PingOutcome.ANSWERED:
             self._prober.stream_answered(now, number)
         else:
             self._prober.stream_failed(number, outcome)
@@ -405,20 +416,20 @@ class Core:
     # Commands.
 
     def _join(self, now: Now, addresses: tuple[Address, ...]) -> None:
-        commons = self._commons
-        if commons.me.departure:  # a new life in the same process
-            commons.me.departure = Departure.NONE
-            commons.me.raise_generation(commons.me.generation)
-            commons.effects.append(GenerationRaised(commons.me.generation))
+        shared = self._shared
+        if shared.me.departure:  # a new life in the same process
+            shared.me.departure = Departure.NONE
+            shared.me.raise_generation(shared.me.generation)
+            shared.effects.append(GenerationRaised(shared.me.generation))
             self._start(now)
-            self._hearsay.publish_me(now)
+            self._merger.publish_me(now)
         for address in addresses:
-            if address != commons.me.profile.address:
+            if address != shared.me.profile.address:
                 self._syncs.join(now, address)
 
     def _leave(self, now: Now) -> None:
-        commons = self._commons
-        me = commons.me
+        shared = self._shared
+        me = shared.me
         if me.departure:
             return
         claim = claims.left(me.short, me.generation, me.incarnation, Departure.LEFT, me.short)
@@ -426,71 +437,71 @@ class Core:
         self._say_farewell(now, claim.encoded)
 
     def _announce_restart(self, now: Now, duration_ms: int) -> None:
-        me = self._commons.me
+        me = self._shared.me
         claim = claims.restarting(me.short, me.generation, duration_ms)
-        self._commons.broadcast(now, (me.short, "restarting"), claim.encoded)
+        self._shared.broadcast(now, (me.short, "restarting"), claim.encoded)
         self._finish_after_farewell(now)
 
     def _say_farewell(self, now: Now, encoded: bytes) -> None:
-        me = self._commons.me
-        self._commons.broadcast(now, me.short, encoded)
+        me = self._shared.me
+        self._shared.broadcast(now, me.short, encoded)
         self._syncs.say_farewell(SyncPart(me.alive.encoded, encoded))
-        self._commons.timers.cancel((Timer.ROUND, None))
+        self._shared.timers.cancel((GossipTimer.ROUND, None))
         self._finish_after_farewell(now)
 
     def _finish_after_farewell(self, now: Now) -> None:
         """By the time news takes to reach everybody, not by when a queue is empty: it may never be."""
-        if not self._commons.roster.present:
+        if not self._shared.roster.present:
             self._say_done()
             return
-        wait_ns = int(push_time_s(self._commons.members) * SECOND) + FAREWELL_EXTRA_NS
-        self._commons.timers.set((Timer.LEAVE, None), now.monotonic_ns + wait_ns)
+        wait_ns = int(push_time_s(self._shared.members) * SECOND) + FAREWELL_EXTRA_NS
+        self._shared.timers.set((GossipTimer.LEAVE, None), now.monotonic_ns + wait_ns)
 
     def _say_done(self) -> None:
-        commons = self._commons
-        commons.effects.append(LeaveDone())
-        if commons.me.departure:
-            for timer in (Timer.GOSSIP, Timer.SYNC, Timer.RECONNECT, Timer.REAP):
-                commons.timers.cancel((timer, None))
+        shared = self._shared
+        shared.effects.append(LeaveDone())
+        if shared.me.departure:
+            for timer in (GossipTimer.GOSSIP, GossipTimer.SYNC, GossipTimer.RECONNECT, GossipTimer.REAP):
+                shared.timers.cancel((timer, None))
 
     def _force_leave(self, now: Now, name: str, *, is_pruned: bool) -> None:
-        commons = self._commons
-        member = commons.roster.by_name_of(name)
+        shared = self._shared
+        member = shared.roster.by_name_of(name)
         if member is None:
-            commons.effects.append(Refused(f"No member is called {name!r}; see `adsum members`."))
+            shared.effects.append(GossipRefused(f"No member is called {name!r}; see `adsum members`."))
             return
         departure = Departure.PRUNED if is_pruned else Departure.LEFT
         generation, _departure, incarnation, _rank = member.standing
-        claim = claims.left(member.short, generation, incarnation, departure, commons.me.short)
-        self._hearsay.hear(now, claim, Source(None, commons.me.short, is_member=True))
+        claim = claims.left(member.short, generation, incarnation, departure, shared.me.short)
+        self._merger.hear(now, claim, Source(None, shared.me.short, is_member=True))
 
     def _fire(self, now: Now, name: str, payload: bytes) -> None:
-        commons = self._commons
+        shared = self._shared
         if len(name.encode()) + len(payload) > EVENT_BYTES_MAX:
             sentence = f"Name and payload of an event may be {EVENT_BYTES_MAX} bytes together; send less."
-            commons.effects.append(Refused(sentence))
+            shared.effects.append(GossipRefused(sentence))
             return
-        events = self._hearsay.events
+        events = self._merger.events
         if not events.may_fire(now):
-            commons.effects.append(Refused(TOO_MANY_EVENTS))
+            shared.effects.append(GossipRefused(TOO_MANY_EVENTS))
             return
         clock, count = events.next_stamp()
-        event = claims.user_event(commons.me.short, clock, count, name, payload)
+        event = claims.user_event(shared.me.short, clock, count, name, payload)
         events.is_new(now, event)
-        commons.effects.append(EventHeard(event))
-        commons.broadcast(now, (event.subject, clock, count), event.encoded, Class.EVENTS)
+        shared.effects.append(EventHeard(event))
+        shared.broadcast(now, (event.subject, clock, count), event.encoded, Class.EVENTS)
 
     def _carry(self, now: Now, command: Carry) -> None:
         if len(command.payload) > CARRIED_BYTES_MAX:
             sentence = f"A payload may be {CARRIED_BYTES_MAX} bytes; announce it and let it be fetched."
-            self._commons.effects.append(Refused(sentence))
+            self._shared.effects.append(GossipRefused(sentence))
         else:
-            self._commons.broadcast(now, command.key, command.payload, Class.CATALOG)
+            self._shared.broadcast(now, command.key, command.payload, Class.CATALOG)
 
     def _describe(self, now: Now, meta: bytes) -> None:
         if len(meta) > META_BYTES_MAX:
             sentence = f"A member may describe itself in {META_BYTES_MAX} bytes; node meta takes more."
-            self._commons.effects.append(Refused(sentence))
+            self._shared.effects.append(GossipRefused(sentence))
         else:
-            self._commons.me.describe(meta)
-            self._hearsay.publish_me(now)
+            self._shared.me.describe(meta)
+            self._merger.publish_me(now)

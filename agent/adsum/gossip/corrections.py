@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from adsum.gossip.tally import Tally
+from adsum.gossip.tally import GossipTally
 
 CORRECTIONS_MAX = 8
 
 
 class Corrections:
-    def __init__(self, tally: Tally) -> None:
+    def __init__(self, tally: GossipTally) -> None:
         self._tally = tally
         self._by_subject: dict[bytes, bytes] = {}
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import enum
 
+from adsum.address import Address
 from adsum.frozen import dataclass
-from adsum.gossip.claims import Address, Profile, UserEvent
+from adsum.gossip.claims import Profile, UserEvent
 from adsum.gossip.evidence import Evidence
 from adsum.gossip.order import Standing
 
@@ -206,7 +207,7 @@ class LeaveDone:
 
 
 @dataclass(frozen=True, slots=True)
-class Refused:
+class GossipRefused:
     """The command in hand changed nothing; the sentence is for who gave it."""
 
     sentence: str
@@ -232,5 +233,5 @@ Effect = (
     | ClockCompared
     | JoinEnded
     | LeaveDone
-    | Refused
+    | GossipRefused
 )

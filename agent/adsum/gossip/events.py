@@ -21,7 +21,7 @@ ALL_AT_ONCE, ALL_A_SECOND = 512, 64
 ORIGINS_MAX = 1_024
 
 
-class Events:
+class GossipEvents:
     def __init__(self) -> None:
         self.clock = 1
         self.duplicates = 0

@@ -5,8 +5,8 @@ from __future__ import annotations
 import enum
 
 from adsum.frozen import dataclass
-from adsum.gossip.claims import Cause as DeathCause
 from adsum.gossip.claims import Dead, Left, Suspect
+from adsum.gossip.claims import DeathCause as DeathCause
 
 
 class Leg(enum.IntFlag):
@@ -22,7 +22,7 @@ class Leg(enum.IntFlag):
 NO_LEGS = Leg(0)
 
 
-class Cause(enum.Enum):
+class ChangeCause(enum.Enum):
     JOINED = "joined"
     RESTARTED = "restarted"  # a newer generation
     CHANGED = "changed"  # says something else about itself
@@ -52,7 +52,7 @@ NO_PARTS = PhiParts()
 
 @dataclass(frozen=True, slots=True)
 class Evidence:
-    cause: Cause
+    cause: ChangeCause
     accusers: tuple[bytes, ...] = ()
     refusers: tuple[bytes, ...] = ()
     legs: Leg = NO_LEGS
@@ -67,14 +67,14 @@ class Evidence:
 
 def of_accusation(claim: Suspect, parts: PhiParts = NO_PARTS) -> Evidence:
     legs, phi = Leg(claim.legs), claim.phi_tenths / 10
-    return Evidence(Cause.SUSPECTED, claim.accusers, claim.refusers, legs, phi, parts)
+    return Evidence(ChangeCause.SUSPECTED, claim.accusers, claim.refusers, legs, phi, parts)
 
 
 def of_death(claim: Dead, parts: PhiParts = NO_PARTS) -> Evidence:
-    cause = Cause.REFUSED if claim.cause is DeathCause.REFUSED else Cause.SILENT
+    cause = ChangeCause.REFUSED if claim.cause is DeathCause.REFUSED else ChangeCause.SILENT
     return Evidence(cause, claim.accusers, claim.refusers, Leg(claim.legs), claim.phi_tenths / 10, parts)
 
 
 def of_departure(claim: Left) -> Evidence:
-    cause = Cause.LEFT if claim.by == claim.subject else Cause.FORCED
+    cause = ChangeCause.LEFT if claim.by == claim.subject else ChangeCause.FORCED
     return Evidence(cause, by=claim.by)

@@ -7,11 +7,11 @@ from dataclasses import replace
 from adsum.gossip import claims, wire
 from adsum.gossip.claims import Alive, Profile
 from adsum.gossip.order import Departure, Standing
-from adsum.gossip.settings import Identity
+from adsum.gossip.settings import MemberIdentity
 
 
 class Me:
-    def __init__(self, identity: Identity, started_ns: int, interval_ns: int) -> None:
+    def __init__(self, identity: MemberIdentity, started_ns: int, interval_ns: int) -> None:
         self.profile = identity.profile
         self.short = identity.profile.short
         self.generation = identity.generation

@@ -9,9 +9,10 @@ from __future__ import annotations
 
 from random import Random
 
+from adsum.address import Address
 from adsum.gossip.beats import NEVER_NS, TOLD_MAX
-from adsum.gossip.claims import Address, Alive, Dead, Left, Suspect, digest_of
-from adsum.gossip.order import NO_RESTART, Restarting, Standing, Status
+from adsum.gossip.claims import Alive, Dead, Left, Suspect, digest_of
+from adsum.gossip.order import NO_RESTART, MemberStatus, Restarting, Standing
 from adsum.gossip.rtt import Path
 from adsum.gossip.suspicion import Suspicion
 
@@ -64,7 +65,7 @@ class Member:
         self.beat_offset_at_ns = NEVER_NS
 
     @property
-    def status(self) -> Status:
+    def status(self) -> MemberStatus:
         return self.standing.status
 
 
@@ -75,7 +76,7 @@ class Roster:
         self.by_name: dict[str, Member] = {}
         self.by_address: dict[Address, Member] = {}
         self.present = 0
-        self.counts = dict.fromkeys(Status, 0)
+        self.counts = dict.fromkeys(MemberStatus, 0)
         self.digest = 0  # of all standings: equal digests, equal rosters
         self.members_max = members_max
         self.reaped: dict[bytes, Standing] = {}  # by node id: who was dead or left stays so, as far as this
@@ -206,7 +207,7 @@ class Roster:
         """A failed one that may have come back unseen."""
         if not self._reap_at:
             return None
-        gone = [member for member in self._reap_at if member.status is Status.FAILED]
+        gone = [member for member in self._reap_at if member.status is MemberStatus.FAILED]
         return gone[int(self._random.random() * len(gone))] if gone else None
 
     def _into_lap(self, member: Member) -> None:

@@ -17,11 +17,11 @@ from collections.abc import Callable
 
 from adsum.allowance import Allowance
 from adsum.gossip.claims import Alive
-from adsum.gossip.commands import Outcome
+from adsum.gossip.commands import PingOutcome
 from adsum.gossip.effects import Note, PingStream
-from adsum.gossip.evidence import Cause, Evidence
-from adsum.gossip.shared_state import Commons, Timer
-from adsum.gossip.wire import Header, Kind
+from adsum.gossip.evidence import ChangeCause, Evidence
+from adsum.gossip.shared_state import GossipTimer, SharedState
+from adsum.gossip.wire import Header, PacketKind
 from adsum.now import MILLISECOND, SECOND, Now
 
 # Who introduces itself in an exchange, as a joiner does, holds a connection. A thousand agents that are
@@ -57,8 +57,8 @@ class Newcomer:
 
 
 class Newcomers:
-    def __init__(self, commons: Commons, admit: Callable[[Now, Newcomer], None]) -> None:
-        self.commons = commons
+    def __init__(self, shared: SharedState, admit: Callable[[Now, Newcomer], None]) -> None:
+        self.shared = shared
         self._admit = admit
         self._waiting: dict[bytes, Newcomer] = {}  # by short id
         self._by_sequence: dict[int, Newcomer] = {}
@@ -91,7 +91,7 @@ class Newcomers:
         is_host_full = self._by_host[told.profile.address.host] >= PER_HOST_MAX
         allowance = self._joiners if joins else self._told
         if is_host_full or not allowance.take(now.monotonic_ns):
-            self.commons.tally.drop("newcomers")
+            self.shared.tally.drop("newcomers")
             return
         if known is not None:  # elsewhere than it said before: who answers there is another
             self._end(known)
@@ -100,7 +100,7 @@ class Newcomers:
         self._waiting[told.subject] = newcomer
         self._by_sequence[sequence] = newcomer
         self._ping(now, newcomer)
-        self.commons.timers.set((Timer.NEWCOMER, sequence), now.monotonic_ns + AGAIN_NS)
+        self.shared.timers.set((GossipTimer.NEWCOMER, sequence), now.monotonic_ns + AGAIN_NS)
 
     def due(self, now: Now, sequence: int) -> None:
         newcomer = self._by_sequence.get(sequence)
@@ -109,17 +109,17 @@ class Newcomers:
         forgotten_ns = newcomer.asked_ns + FORGOTTEN_NS
         if now.monotonic_ns >= forgotten_ns:
             self._end(newcomer)
-            self.commons.tally.newcomers_silent += 1
+            self.shared.tally.newcomers_silent += 1
             if self._notes.take(now.monotonic_ns):
-                self.commons.note(Note.UNANSWERED, newcomer.told.profile, Evidence(Cause.SUSPECTED))
+                self.shared.note(Note.UNANSWERED, newcomer.told.profile, Evidence(ChangeCause.SUSPECTED))
             return
         self._ping(now, newcomer)
         if self._streams < STREAMS_MAX:
             self._streams += 1
             newcomer.has_stream = True
             address, timeout_ns = newcomer.told.profile.address, forgotten_ns - now.monotonic_ns
-            self.commons.effects.append(PingStream(sequence, newcomer.told.subject, address, timeout_ns))
-        self.commons.timers.set((Timer.NEWCOMER, sequence), forgotten_ns)
+            self.shared.effects.append(PingStream(sequence, newcomer.told.subject, address, timeout_ns))
+        self.shared.timers.set((GossipTimer.NEWCOMER, sequence), forgotten_ns)
 
     def acked(self, now: Now, header: Header, sequence: int) -> bool:
         """Whether the number was one of ours."""
@@ -129,19 +129,19 @@ class Newcomers:
         if header.sender == newcomer.told.subject:
             self._answered(now, newcomer)
         else:
-            self.commons.tally.drop("ack of another")
+            self.shared.tally.drop("ack of another")
         return True
 
-    def stream_pinged(self, now: Now, sequence: int, outcome: Outcome) -> bool:
+    def stream_pinged(self, now: Now, sequence: int, outcome: PingOutcome) -> bool:
         """Whether the number was one of ours."""
         newcomer = self._by_sequence.get(sequence)
-        if newcomer is not None and outcome is Outcome.ANSWERED:
+        if newcomer is not None and outcome is PingOutcome.ANSWERED:
             self._answered(now, newcomer)
         return sequence >= SEQUENCE_FIRST
 
     def _answered(self, now: Now, newcomer: Newcomer) -> None:
         self._end(newcomer)
-        self.commons.tally.newcomers_answered += 1
+        self.shared.tally.newcomers_answered += 1
         self._admit(now, newcomer)
 
     def let_in(self, told: Alive) -> None:
@@ -159,18 +159,18 @@ class Newcomers:
 
     def _unused_sequence(self) -> int:
         while True:
-            sequence = SEQUENCE_FIRST | self.commons.random.getrandbits(31)
+            sequence = SEQUENCE_FIRST | self.shared.random.getrandbits(31)
             if sequence not in self._by_sequence:
                 return sequence
 
     def _ping(self, now: Now, newcomer: Newcomer) -> None:
         told = newcomer.told
-        self.commons.send_bare(
-            now, told.profile.address, Kind.PING, sequence=newcomer.sequence, about=told.subject
+        self.shared.send_bare(
+            now, told.profile.address, PacketKind.PING, sequence=newcomer.sequence, about=told.subject
         )
 
     def _end(self, newcomer: Newcomer) -> None:
         del self._waiting[newcomer.told.subject]
         del self._by_sequence[newcomer.sequence]
         self._streams -= newcomer.has_stream
-        self.commons.timers.cancel((Timer.NEWCOMER, newcomer.sequence))
+        self.shared.timers.cancel((GossipTimer.NEWCOMER, newcomer.sequence))

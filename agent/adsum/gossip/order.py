@@ -31,7 +31,7 @@ class Departure(enum.IntEnum):
     PRUNED = 2  # left, and not listed any more
 
 
-class Status(enum.Enum):
+class MemberStatus(enum.Enum):
     """What people and Consul's API call it."""
 
     ALIVE = "alive"
@@ -47,9 +47,9 @@ class Standing(NamedTuple):
     rank: int  # a Rank
 
     @property
-    def status(self) -> Status:
+    def status(self) -> MemberStatus:
         if self.departure:
-            return Status.LEFT
+            return MemberStatus.LEFT
         return _STATUSES[self.rank]
 
     @property
@@ -74,7 +74,7 @@ class News(NamedTuple):
 
 NO_RESTART = Restarting(0, 0)
 _DEAD = int(Rank.DEAD)
-_STATUSES = (Status.ALIVE, Status.SUSPECT, Status.FAILED)  # by rank
+_STATUSES = (MemberStatus.ALIVE, MemberStatus.SUSPECT, MemberStatus.FAILED)  # by rank
 
 
 def merge(one: News, other: News) -> News:

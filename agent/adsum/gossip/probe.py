@@ -10,20 +10,21 @@ met it and the datagram legs are silent, the accusation does not wait for the en
 
 from __future__ import annotations
 
+from adsum.address import Address
 from adsum.gossip import coordinates
-from adsum.gossip.claim_merger import Hearsay
-from adsum.gossip.claims import Address, Alive, Left
-from adsum.gossip.commands import Outcome
+from adsum.gossip.claim_merger import ClaimMerger
+from adsum.gossip.claims import Alive, Left
+from adsum.gossip.commands import PingOutcome
 from adsum.gossip.effects import IsolationChanged, Note, PingStream
-from adsum.gossip.evidence import Cause, Evidence, Leg
+from adsum.gossip.evidence import ChangeCause, Evidence, Leg
 from adsum.gossip.members import Member
 from adsum.gossip.order import Rank
 from adsum.gossip.rtt import Path
-from adsum.gossip.shared_state import Commons, Timer
+from adsum.gossip.shared_state import GossipTimer, SharedState
 from adsum.gossip.source import FROM_MEMBER
 from adsum.gossip.suspicion import CONFIRMATIONS, confirmations_wanted
-from adsum.gossip.suspicions import Cases
-from adsum.gossip.wire import Flag, Header, Kind, Packet
+from adsum.gossip.suspicions import Suspicions
+from adsum.gossip.wire import Header, Packet, PacketFlag, PacketKind
 from adsum.now import MILLISECOND, SECOND, Now
 
 OUT_OF_TURN_MAX = 8  # cycles at once beside the round's
@@ -69,30 +70,30 @@ class Probe:
 
 
 class Prober:
-    def __init__(self, commons: Commons, cases: Cases, hearsay: Hearsay) -> None:
-        self.commons = commons
-        self.cases = cases
-        self.hearsay = hearsay
+    def __init__(self, shared: SharedState, suspicions: Suspicions, merger: ClaimMerger) -> None:
+        self.shared = shared
+        self.suspicions = suspicions
+        self.merger = merger
         self._probes: dict[int, Probe] = {}
         self._by_member: dict[Member, Probe] = {}
 
     # Beginning.
 
     def round(self, now: Now) -> None:
-        commons = self.commons
-        period_ns = commons.settings.probe_interval_ns * commons.health.multiplier
-        member = commons.roster.next_target()
+        shared = self.shared
+        period_ns = shared.settings.probe_interval_ns * shared.health.multiplier
+        member = shared.roster.next_target()
         if member is not None and not self._is_away(now, member):
-            commons.tally.probed_phi.add(commons.beats.phi(now.monotonic_ns, member))
+            shared.tally.probed_phi.add(shared.beats.phi(now.monotonic_ns, member))
         if member is not None and member not in self._by_member:
             self._begin(now, member, period_ns)
-        commons.timers.set((Timer.ROUND, None), now.monotonic_ns + period_ns)
+        shared.timers.set((GossipTimer.ROUND, None), now.monotonic_ns + period_ns)
 
     def check(self, now: Now, member: Member, told: Alive | Left) -> None:
         """Is the member still where it was, in the life that we know? If not, what is told is so."""
         probe = self._by_member.get(member)
         if probe is None and len(self._probes) < MOVES_CHECKED_MAX:
-            probe = self._begin(now, member, self.commons.settings.probe_interval_ns)
+            probe = self._begin(now, member, self.shared.settings.probe_interval_ns)
         if probe is not None and (probe.told is None or probe.told.standing < told.standing):
             probe.told = told
 
@@ -106,28 +107,28 @@ class Prober:
         """A counter older than nearly any other's is no evidence, but a reason not to wait for one's turn."""
         for member in peers[:OVERDUE_PEERS]:
             is_calm = member.standing.rank == Rank.ALIVE and not self._is_away(now, member)
-            if is_calm and self.commons.beats.phi(now.monotonic_ns, member) >= PHI_OF_A_LOOK:
+            if is_calm and self.shared.beats.phi(now.monotonic_ns, member) >= PHI_OF_A_LOOK:
                 self._begin_out_of_turn(now, member)
 
     def look_too(self, now: Now, member: Member) -> None:
         """Another accuses it: a few of those who hear it look at once, so that the case is confirmed or
         refuted soon, and not when everybody's turn comes."""
-        commons = self.commons
+        shared = self.shared
         case = member.suspicion
-        is_open = case is not None and case.confirmations < confirmations_wanted(commons.members)
-        if is_open and commons.random.random() * commons.members < LOOK_TOO:
+        is_open = case is not None and case.confirmations < confirmations_wanted(shared.members)
+        if is_open and shared.random.random() * shared.members < LOOK_TOO:
             self._begin_out_of_turn(now, member)
 
     def unreachable(self, now: Now, address: Address) -> None:
         """A datagram of ours came back: look at once, and by all legs."""
-        commons = self.commons
-        member = commons.roster.by_address.get(address)
+        shared = self.shared
+        member = shared.roster.by_address.get(address)
         if member is None or not member.standing.is_present or self._is_away(now, member):
             return
         probe = self._by_member.get(member)
         if probe is None:
             if member.suspicion is not None and member.suspicion.is_refused(
-                commons.refusals_wanted(member.short)
+                shared.refusals_wanted(member.short)
             ):
                 return  # nothing to find out any more
             probe = self._begin_out_of_turn(now, member)
@@ -135,35 +136,35 @@ class Prober:
             probe.legs |= Leg.ICMP
 
     def _begin_out_of_turn(self, now: Now, member: Member) -> Probe | None:
-        commons = self.commons
+        shared = self.shared
         if member in self._by_member:
             return None
         if len(self._probes) > OUT_OF_TURN_MAX:
-            commons.tally.probes_refused += 1
+            shared.tally.probes_refused += 1
             return None
-        commons.tally.probes_out_of_turn += 1
-        return self._begin(now, member, commons.settings.probe_interval_ns * commons.health.multiplier)
+        shared.tally.probes_out_of_turn += 1
+        return self._begin(now, member, shared.settings.probe_interval_ns * shared.health.multiplier)
 
     def _begin(self, now: Now, member: Member, period_ns: int) -> Probe:
-        commons = self.commons
-        commons.tally.probes += 1
-        commons.phi.cycles += 1
-        probe = Probe(commons.next_sequence(), member, now.monotonic_ns, now.monotonic_ns + period_ns)
+        shared = self.shared
+        shared.tally.probes += 1
+        shared.phi.cycles += 1
+        probe = Probe(shared.next_sequence(), member, now.monotonic_ns, now.monotonic_ns + period_ns)
         self._probes[probe.sequence] = probe
         self._by_member[member] = probe
         told = (member.verdict.encoded,) if member.verdict is not None else ()
         address = member.profile.address
-        commons.send(
-            *(now, address, Kind.PING),
+        shared.send(
+            *(now, address, PacketKind.PING),
             sequence=probe.sequence,
             about=member.short,
-            amount=commons.digest(),
+            amount=shared.digest(),
             first=told,
         )
-        latest_ns = commons.settings.probe_timeout_ns
-        wait_ns = commons.rtt.indirect_after_ns(member.path, latest_ns) * commons.health.multiplier
-        commons.timers.set((Timer.WIDEN, probe.sequence), now.monotonic_ns + wait_ns)
-        commons.timers.set((Timer.CYCLE, probe.sequence), probe.deadline_ns)
+        latest_ns = shared.settings.probe_timeout_ns
+        wait_ns = shared.rtt.indirect_after_ns(member.path, latest_ns) * shared.health.multiplier
+        shared.timers.set((GossipTimer.WIDEN, probe.sequence), now.monotonic_ns + wait_ns)
+        shared.timers.set((GossipTimer.CYCLE, probe.sequence), probe.deadline_ns)
         return probe
 
     # Widening.
@@ -172,19 +173,19 @@ class Prober:
         probe = self._probes.get(sequence)
         if probe is None or probe.widened_ns:
             return
-        commons = self.commons
+        shared = self.shared
         probe.widened_ns = now.monotonic_ns
-        probe.helpers = commons.roster.pick(commons.settings.indirect_checks, besides=probe.member)
+        probe.helpers = shared.roster.pick(shared.settings.indirect_checks, besides=probe.member)
         left_ns = probe.deadline_ns - now.monotonic_ns
         for helper in probe.helpers:
-            commons.send(
-                *(now, helper.profile.address, Kind.PING_REQUEST),
+            shared.send(
+                *(now, helper.profile.address, PacketKind.PING_REQUEST),
                 sequence=sequence,
                 about=probe.member.short,
                 amount=max(1, left_ns // MILLISECOND),
             )
         member, timeout_ns = probe.member, max(MILLISECOND, int(left_ns * STREAM_SHARE))
-        commons.effects.append(PingStream(sequence, member.short, member.profile.address, timeout_ns))
+        shared.effects.append(PingStream(sequence, member.short, member.profile.address, timeout_ns))
 
     # Answers.
 
@@ -196,14 +197,14 @@ class Prober:
         if header.sender == member.short:
             self._measure(now, probe, packet)
         elif not (packet.about == member.short and self._is_helper(probe, header.sender)):
-            self.commons.tally.drop("ack of another")
+            self.shared.tally.drop("ack of another")
             return
         elif probe.told is not None:
             return  # the helper may know it where it is now; asked is whether it still is where it was
         else:
             self._note_detour(member)
-        commons = self.commons
-        commons.rtt.loss.add(is_lost=header.sender != member.short)
+        shared = self.shared
+        shared.rtt.loss.add(is_lost=header.sender != member.short)
         self._succeed(now, probe, header.generation if header.sender == member.short else None)
 
     def nacked(self, now: Now, header: Header, packet: Packet) -> None:
@@ -211,15 +212,15 @@ class Prober:
         if probe is None or packet.about != probe.member.short or not self._is_helper(probe, header.sender):
             return
         probe.nackers[header.sender] = None
-        if packet.flags & Flag.REFUSED:
+        if packet.flags & PacketFlag.REFUSED:
             probe.refusers[header.sender] = None
             self._conclude_if_refused(now, probe)
 
     def stream_answered(self, now: Now, sequence: int) -> None:
         probe = self._probes.get(sequence)
         if probe is not None:
-            self.commons.rtt.loss.add(is_lost=True)
-            self.commons.tally.asymmetric_paths += 1
+            self.shared.rtt.loss.add(is_lost=True)
+            self.shared.tally.asymmetric_paths += 1
             probe.member.has_answered = True
             self._note_detour(probe.member)
             self._succeed(now, probe, None)
@@ -228,19 +229,19 @@ class Prober:
         probe = self._probes.get(sequence)
         if probe is not None:
             probe.legs |= Leg.STREAM
-            probe.refusers = {self.commons.me.short: None, **probe.refusers}
-            self.commons.refusing[probe.member.short] = None
+            probe.refusers = {self.shared.me.short: None, **probe.refusers}
+            self.shared.refusing[probe.member.short] = None
             self._conclude_if_refused(now, probe)
 
-    def stream_failed(self, sequence: int, outcome: Outcome) -> None:
+    def stream_failed(self, sequence: int, outcome: PingOutcome) -> None:
         probe = self._probes.get(sequence)
-        if probe is not None and outcome is not Outcome.UNTRIED:
+        if probe is not None and outcome is not PingOutcome.UNTRIED:
             probe.legs |= Leg.STREAM
-            if outcome is Outcome.SILENT:
+            if outcome is PingOutcome.SILENT:
                 probe.legs |= Leg.HOST
 
     def _measure(self, now: Now, probe: Probe, packet: Packet) -> None:
-        commons, member = self.commons, probe.member
+        shared, member = self.shared, probe.member
         if member.path is None:
             member.path = Path()
         path = member.path
@@ -250,9 +251,9 @@ class Prober:
         if packet.coordinate:
             path.coordinate = coordinates.unpack(packet.coordinate) or path.coordinate
         rtt_ns = now.monotonic_ns - probe.sent_ns
-        commons.tally.rtt_s.add(rtt_ns / SECOND)
-        if commons.health.score <= 3:  # in trouble I would measure myself
-            commons.rtt.observe(now.monotonic_ns, path, rtt_ns)
+        shared.tally.rtt_s.add(rtt_ns / SECOND)
+        if shared.health.score <= 3:  # in trouble I would measure myself
+            shared.rtt.observe(now.monotonic_ns, path, rtt_ns)
 
     def _note_detour(self, member: Member) -> None:
         member.path = member.path or Path()
@@ -266,21 +267,21 @@ class Prober:
     def _succeed(self, now: Now, probe: Probe, generation: int | None) -> None:
         """In which life, if the answer says so."""
         self._end(probe)
-        self.commons.health.probe_answered()
-        self.commons.refusing.pop(probe.member.short, None)
+        self.shared.health.probe_answered()
+        self.shared.refusing.pop(probe.member.short, None)
         self._note_target(probe.member, is_failed=False)
         match probe.told:
             case Alive() | Left() as told if (generation or 0) >= told.standing.generation:
                 self._take(now, probe.member, told)
             case Left():
-                self.commons.tally.drop("farewell of a copy")
+                self.shared.tally.drop("farewell of a copy")
             case Alive(profile=copy):  # the old one is there
-                self.hearsay.rivals.conflict(now, probe.member.profile, copy, None)
+                self.merger.rivals.conflict(now, probe.member.profile, copy, None)
         if probe.rival is not None:
-            self.hearsay.rivals.conflict(now, probe.member.profile, probe.rival.profile, None)
+            self.merger.rivals.conflict(now, probe.member.profile, probe.rival.profile, None)
 
     def _conclude_if_refused(self, now: Now, probe: Probe) -> None:
-        wanted = self.commons.refusals_wanted(probe.member.short)
+        wanted = self.shared.refusals_wanted(probe.member.short)
         if probe.widened_ns and len(probe.refusers) >= wanted:
             self.conclude(now, probe.sequence)
 
@@ -289,47 +290,47 @@ class Prober:
         if probe is None:
             return
         self._end(probe)
-        commons, member = self.commons, probe.member
-        is_refused = len(probe.refusers) >= commons.refusals_wanted(member.short)
-        commons.rtt.loss.add(is_lost=True)
+        shared, member = self.shared, probe.member
+        is_refused = len(probe.refusers) >= shared.refusals_wanted(member.short)
+        shared.rtt.loss.add(is_lost=True)
         if probe.told is not None:
             self._take(now, member, probe.told)
             return
         if not is_refused:  # a refusal is an answer of the host: it says nothing about me
-            commons.tally.probes_failed += 1
-            if commons.members > 2:  # of two, nobody can tell whose fault it is
-                commons.health.probe_failed(
+            shared.tally.probes_failed += 1
+            if shared.members > 2:  # of two, nobody can tell whose fault it is
+                shared.health.probe_failed(
                     nacks_expected=len(probe.helpers), nacks_received=len(probe.nackers)
                 )
             for helper in probe.helpers:
-                commons.guard.asked(helper.short, is_failed=helper.short not in probe.nackers)
+                shared.guard.asked(helper.short, is_failed=helper.short not in probe.nackers)
             self._note_target(member, is_failed=True)
         self._judge(now, probe, is_refused=is_refused)
 
     def _take(self, now: Now, member: Member, told: Alive | Left) -> None:
         if isinstance(told, Left):
-            self.hearsay.depart(now, member, told)
+            self.merger.depart(now, member, told)
         else:
-            self.hearsay.accept(now, member, told, FROM_MEMBER)
+            self.merger.accept(now, member, told, FROM_MEMBER)
 
     def _judge(self, now: Now, probe: Probe, *, is_refused: bool) -> None:
-        commons, member = self.commons, probe.member
+        shared, member = self.shared, probe.member
         is_same = member.standing.is_present and member.standing.generation == probe.generation
         if not is_same or self._is_away(now, member):
             return
-        if commons.beats.has_beaten_since(probe.sent_ns, member):
-            commons.tally.vetoes += 1
-            commons.tally.asymmetric_paths += 1
-            commons.note(Note.VETOED, member.profile, Evidence(Cause.SUSPECTED, legs=probe.legs))
-        elif not is_refused and not commons.guard.may_accuse(now.monotonic_ns, member.short):
-            commons.tally.withheld += 1
-            commons.note(Note.WITHHELD, member.profile, Evidence(Cause.SUSPECTED, legs=probe.legs))
+        if shared.beats.has_beaten_since(probe.sent_ns, member):
+            shared.tally.vetoes += 1
+            shared.tally.asymmetric_paths += 1
+            shared.note(Note.VETOED, member.profile, Evidence(ChangeCause.SUSPECTED, legs=probe.legs))
+        elif not is_refused and not shared.guard.may_accuse(now.monotonic_ns, member.short):
+            shared.tally.withheld += 1
+            shared.note(Note.WITHHELD, member.profile, Evidence(ChangeCause.SUSPECTED, legs=probe.legs))
         else:
             self._accuse(now, probe)
 
     def _accuse(self, now: Now, probe: Probe) -> None:
         legs = probe.legs | (Leg.INDIRECT if probe.helpers else Leg(0))
-        self.cases.accuse(
+        self.suspicions.accuse(
             *(now, probe.member),
             refusers=tuple(probe.refusers),
             legs=int(legs),
@@ -337,13 +338,13 @@ class Prober:
         )
 
     def _surprise(self, now: Now, probe: Probe) -> float:
-        rtt, member = self.commons.rtt, probe.member
+        rtt, member = self.shared.rtt, probe.member
         unanswered = [rtt.unanswered(member.path, now.monotonic_ns - probe.sent_ns, ways=1)]
         if probe.widened_ns:
             waited_ns = now.monotonic_ns - probe.widened_ns
             other_legs = len(probe.helpers) + 1  # and the stream, whose connection costs a round trip too
             unanswered += [rtt.unanswered(member.path, waited_ns, ways=2)] * other_legs
-        return self.commons.phi.challenge(unanswered, self.commons.health.score)
+        return self.shared.phi.challenge(unanswered, self.shared.health.score)
 
     def challenge_of(self, now: Now, member: Member) -> float:
         probe = self._by_member.get(member)
@@ -363,12 +364,12 @@ class Prober:
     def _end(self, probe: Probe) -> None:
         del self._probes[probe.sequence]
         del self._by_member[probe.member]
-        self.commons.timers.cancel((Timer.WIDEN, probe.sequence))
-        self.commons.timers.cancel((Timer.CYCLE, probe.sequence))
+        self.shared.timers.cancel((GossipTimer.WIDEN, probe.sequence))
+        self.shared.timers.cancel((GossipTimer.CYCLE, probe.sequence))
 
     def _note_target(self, member: Member, *, is_failed: bool) -> None:
-        if self.commons.guard.probed(member.short, is_failed=is_failed, others=self.commons.known - 1):
-            self.commons.effects.append(IsolationChanged(self.commons.guard.is_isolated))
+        if self.shared.guard.probed(member.short, is_failed=is_failed, others=self.shared.known - 1):
+            self.shared.effects.append(IsolationChanged(self.shared.guard.is_isolated))
 
     def _is_away(self, now: Now, member: Member) -> bool:
         return member.standing.rank != Rank.DEAD and member.restarting_until_ns > now.monotonic_ns

@@ -7,11 +7,11 @@ told at once: it is evidence, and no time makes it better."""
 
 from __future__ import annotations
 
-from adsum.gossip.claims import Address
+from adsum.address import Address
 from adsum.gossip.effects import PingStream
 from adsum.gossip.members import Member
-from adsum.gossip.shared_state import Commons, Timer
-from adsum.gossip.wire import Flag, Kind
+from adsum.gossip.shared_state import GossipTimer, SharedState
+from adsum.gossip.wire import PacketFlag, PacketKind
 from adsum.now import MILLISECOND, Now
 
 RELAYS_MAX = 256
@@ -31,42 +31,49 @@ class Relay:
 
 
 class Relays:
-    def __init__(self, commons: Commons) -> None:
-        self.commons = commons
+    def __init__(self, shared: SharedState) -> None:
+        self.shared = shared
         self._relays: dict[int, Relay] = {}
 
     def ask(self, now: Now, asker: Address, sequence: int, about: bytes, budget_ms: int) -> None:
-        commons = self.commons
-        target = commons.roster.by_short.get(about)
+        shared = self.shared
+        target = shared.roster.by_short.get(about)
         if target is None or len(self._relays) >= RELAYS_MAX:
-            commons.tally.relays_refused += 1
-            commons.send_bare(now, asker, Kind.NACK, sequence=sequence, about=about, flags=Flag.UNKNOWN)
+            shared.tally.relays_refused += 1
+            shared.send_bare(
+                now, asker, PacketKind.NACK, sequence=sequence, about=about, flags=PacketFlag.UNKNOWN
+            )
             return
         budget_ns = min(budget_ms, BUDGET_MS_MAX) * MILLISECOND
         nack_ns = now.monotonic_ns + int(budget_ns * NACK_SHARE)
-        own = commons.next_sequence()
+        own = shared.next_sequence()
         self._relays[own] = Relay(asker, sequence, target, nack_ns)
-        wait_ns = commons.rtt.indirect_after_ns(
-            target.path, min(commons.settings.probe_timeout_ns, budget_ns // 2)
+        wait_ns = shared.rtt.indirect_after_ns(
+            target.path, min(shared.settings.probe_timeout_ns, budget_ns // 2)
         )
-        commons.timers.set((Timer.RELAY_STREAM, own), now.monotonic_ns + wait_ns)
-        commons.timers.set((Timer.RELAY_NACK, own), nack_ns)
+        shared.timers.set((GossipTimer.RELAY_STREAM, own), now.monotonic_ns + wait_ns)
+        shared.timers.set((GossipTimer.RELAY_NACK, own), nack_ns)
         told = (target.verdict.encoded,) if target.verdict is not None else ()
-        commons.send(now, target.profile.address, Kind.PING, sequence=own, about=about, first=told)
+        shared.send(now, target.profile.address, PacketKind.PING, sequence=own, about=about, first=told)
 
     def try_stream(self, now: Now, own: int) -> None:
         relay = self._relays.get(own)
         if relay is not None:
             target, timeout_ns = relay.target, max(MILLISECOND, relay.nack_ns - now.monotonic_ns)
-            self.commons.effects.append(PingStream(own, target.short, target.profile.address, timeout_ns))
+            self.shared.effects.append(PingStream(own, target.short, target.profile.address, timeout_ns))
 
     def answered(self, now: Now, own: int) -> bool:
         """By the target; False when the number is not one of ours."""
         relay = self._end(own)
         if relay is None:
             return False
-        self.commons.send(
-            now, relay.asker, Kind.ACK, sequence=relay.asker_sequence, about=relay.target.short, beats=b""
+        self.shared.send(
+            now,
+            relay.asker,
+            PacketKind.ACK,
+            sequence=relay.asker_sequence,
+            about=relay.target.short,
+            beats=b"",
         )
         return True
 
@@ -84,10 +91,10 @@ class Relays:
     def nack(self, now: Now, own: int) -> None:
         relay = self._end(own)
         if relay is not None:
-            flags = Flag.REFUSED if relay.is_refused else 0
+            flags = PacketFlag.REFUSED if relay.is_refused else 0
             about = relay.target.short
-            self.commons.send_bare(
-                now, relay.asker, Kind.NACK, sequence=relay.asker_sequence, about=about, flags=flags
+            self.shared.send_bare(
+                now, relay.asker, PacketKind.NACK, sequence=relay.asker_sequence, about=about, flags=flags
             )
 
     def drop_all(self) -> None:
@@ -98,6 +105,6 @@ class Relays:
     def _end(self, own: int) -> Relay | None:
         relay = self._relays.pop(own, None)
         if relay is not None:
-            self.commons.timers.cancel((Timer.RELAY_STREAM, own))
-            self.commons.timers.cancel((Timer.RELAY_NACK, own))
+            self.shared.timers.cancel((GossipTimer.RELAY_STREAM, own))
+            self.shared.timers.cancel((GossipTimer.RELAY_NACK, own))
         return relay

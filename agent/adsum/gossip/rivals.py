@@ -14,14 +14,15 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Protocol
 
-from adsum.gossip.claims import Address, Alive, Left, Profile
+from adsum.address import Address
+from adsum.gossip.claims import Alive, Left, Profile
 from adsum.gossip.corrections import Corrections
 from adsum.gossip.effects import ConflictSeen
-from adsum.gossip.evidence import Cause
+from adsum.gossip.evidence import ChangeCause
 from adsum.gossip.members import Member
-from adsum.gossip.shared_state import Commons
+from adsum.gossip.shared_state import SharedState
 from adsum.gossip.source import Source
-from adsum.gossip.wire import Flag, Kind
+from adsum.gossip.wire import PacketFlag, PacketKind
 from adsum.now import SECOND, Now
 
 NAME_SETTLED_NS = 30 * SECOND
@@ -46,9 +47,12 @@ class Checker(Protocol):
 
 class Rivals:
     def __init__(
-        self, commons: Commons, corrections: Corrections, purge: Callable[[Now, Member, Cause], None]
+        self,
+        shared: SharedState,
+        corrections: Corrections,
+        purge: Callable[[Now, Member, ChangeCause], None],
     ) -> None:
-        self.commons = commons
+        self.shared = shared
         self.corrections = corrections
         self.checker: Checker
         self._purge = purge
@@ -60,20 +64,20 @@ class Rivals:
         """Whether its address and its name are free, or given up by who had them until now.
 
         `is_gone`: there is a verdict that it is dead or left."""
-        commons, profile = self.commons, told.profile
-        if profile.name.casefold() == commons.me.profile.name.casefold():
+        shared, profile = self.shared, told.profile
+        if profile.name.casefold() == shared.me.profile.name.casefold():
             self._namesakes[told.subject] = profile
             while len(self._namesakes) > NAMESAKES_MAX:
                 del self._namesakes[next(iter(self._namesakes))]
             # What others tell may be an old life of this host. They ask it before they refuse me.
             is_there = source.sender == told.subject or told.subject in self._refused_for
             if is_there and not is_gone:
-                self.conflict(now, commons.me.profile, profile, source.address)
+                self.conflict(now, shared.me.profile, profile, source.address)
             return False
         beaten: list[Member] = []
         for holder in (
-            commons.roster.by_address.get(profile.address),
-            commons.roster.by_name_of(profile.name),
+            shared.roster.by_address.get(profile.address),
+            shared.roster.by_name_of(profile.name),
         ):
             if holder is None or holder.profile.node_id == profile.node_id or holder in beaten:
                 continue
@@ -82,7 +86,7 @@ class Rivals:
             beaten.append(holder)
         for member in beaten:
             is_reborn = place(member.profile) == place(profile)
-            self._purge(now, member, Cause.REBORN if is_reborn else Cause.REPLACED)
+            self._purge(now, member, ChangeCause.REBORN if is_reborn else ChangeCause.REPLACED)
         return True
 
     def _beats(self, now: Now, told: Alive, holder: Member, source: Source, *, is_gone: bool) -> bool:
@@ -105,12 +109,12 @@ class Rivals:
     def refused_for(self, short: bytes) -> Profile | None:
         """A member does not let me in, for another has my name or id; who that is, if it was told of."""
         self._refused_for = (*self._refused_for[1 - NAMESAKES_MAX :], short)
-        member = self.commons.roster.by_short.get(short)
+        member = self.shared.roster.by_short.get(short)
         return member.profile if member is not None else self._namesakes.get(short)
 
     def conflict(self, now: Now, holder: Profile, newcomer: Profile, told_from: Address | None) -> None:
-        commons = self.commons
-        commons.tally.conflicts += 1
+        shared = self.shared
+        shared.tally.conflicts += 1
         pair = (holder.node_id, newcomer.node_id)
         last_ns = self._conflicts_ns.get(pair)
         if last_ns is not None and now.monotonic_ns - last_ns < CONFLICT_AGAIN_NS:
@@ -119,11 +123,13 @@ class Rivals:
         while len(self._conflicts_ns) >= CONFLICTS_REMEMBERED_MAX:
             del self._conflicts_ns[next(iter(self._conflicts_ns))]
         self._conflicts_ns[pair] = now.monotonic_ns
-        commons.effects.append(ConflictSeen(holder, newcomer))
+        shared.effects.append(ConflictSeen(holder, newcomer))
         is_told_by_it = told_from is None or told_from == newcomer.address
         if is_told_by_it and newcomer.address != holder.address:
             about = holder.node_id[:8]
-            commons.send_bare(now, newcomer.address, Kind.REFUSAL, about=about, flags=Flag.CONFLICT)
+            shared.send_bare(
+                now, newcomer.address, PacketKind.REFUSAL, about=about, flags=PacketFlag.CONFLICT
+            )
 
 
 def place(profile: Profile) -> tuple[str, Address]:

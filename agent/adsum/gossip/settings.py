@@ -12,14 +12,14 @@ from adsum.gossip.claims import Profile
 from adsum.now import MILLISECOND, MINUTE, SECOND
 
 
-class Mode(enum.Enum):
+class SuspicionMode(enum.Enum):
     CLASSIC = "classic"  # the suspicion timeout comes from the size of the cluster alone
     ADAPTIVE = "adaptive"  # and goes down to what pauses seen so far allow
 
 
 @dataclass(frozen=True, slots=True)
 class GossipSettings:
-    mode: Mode = Mode.CLASSIC
+    mode: SuspicionMode = SuspicionMode.CLASSIC
     refused_grace_ns: int = SECOND
     probe_interval_ns: int = SECOND
     probe_timeout_ns: int = (
@@ -42,7 +42,7 @@ class GossipSettings:
 
 
 @dataclass(frozen=True, slots=True)
-class Identity:
+class MemberIdentity:
     """Who I am in this life; the rim has persisted the generation before it is used."""
 
     profile: Profile

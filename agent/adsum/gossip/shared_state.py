@@ -11,11 +11,12 @@ from collections.abc import Callable, Hashable
 from random import Random
 from typing import NamedTuple
 
+from adsum.address import Address
 from adsum.clocks import Clocks
 from adsum.gossip import ages, phi, suspicion
 from adsum.gossip.beats import Beats
 from adsum.gossip.broadcasts import HEAD_BYTES, Broadcasts, Class
-from adsum.gossip.claims import Address, Claims, Profile
+from adsum.gossip.claims import Claims, Profile
 from adsum.gossip.coordinates import Vivaldi
 from adsum.gossip.effects import Effect, MemberChanged, Note, Noted, Send
 from adsum.gossip.evidence import Evidence
@@ -23,12 +24,12 @@ from adsum.gossip.guard import Guard
 from adsum.gossip.health import Health
 from adsum.gossip.me import Me
 from adsum.gossip.members import Member, Roster
-from adsum.gossip.order import Standing, Status
+from adsum.gossip.order import MemberStatus, Standing
 from adsum.gossip.rtt import RoundTrips
-from adsum.gossip.settings import GossipSettings, Identity, Mode
+from adsum.gossip.settings import GossipSettings, MemberIdentity, SuspicionMode
 from adsum.gossip.suspicion import Timeouts
-from adsum.gossip.tally import FORGOTTEN, UNKNOWN, Tally
-from adsum.gossip.wire import HEADER_BYTES, Kind, encode
+from adsum.gossip.tally import FORGOTTEN, UNKNOWN, GossipTally
+from adsum.gossip.wire import HEADER_BYTES, PacketKind, encode
 from adsum.now import MINUTE, SECOND, Now
 from adsum.timers import Timers
 
@@ -36,7 +37,7 @@ FIXED_FIELDS_BYTES = 66  # every positional field at its longest, but the splice
 FLAP_NS = MINUTE
 
 
-class Timer(enum.Enum):
+class GossipTimer(enum.Enum):
     __hash__ = object.__hash__  # that of Enum is written in Python, and timers are looked up at every turn
 
     ROUND = "round"
@@ -63,9 +64,9 @@ class Hears(NamedTuple):
     age: int  # see `ages`
 
 
-class Commons:
+class SharedState:
     def __init__(
-        self, now: Now, settings: GossipSettings, identity: Identity, random: Random, known: Claims
+        self, now: Now, settings: GossipSettings, identity: MemberIdentity, random: Random, known: Claims
     ) -> None:
         self.settings = settings
         self.random = random
@@ -82,8 +83,8 @@ class Commons:
         self.vivaldi = Vivaldi(random)
         self.rtt = RoundTrips(self.vivaldi)
         self.phi = phi.Phi()
-        self.tally = Tally()
-        self.timers: Timers[tuple[Timer, Hashable]] = Timers()
+        self.tally = GossipTally()
+        self.timers: Timers[tuple[GossipTimer, Hashable]] = Timers()
         self.effects: list[Effect] = []
         self.root = b""
         self.refusing: dict[bytes, None] = {}  # members that refused my own stream, and were not heard since
@@ -109,7 +110,7 @@ class Commons:
     @property
     def known(self) -> int:
         """With those that failed, who may come back."""
-        return self.members + self.roster.counts[Status.FAILED]
+        return self.members + self.roster.counts[MemberStatus.FAILED]
 
     def refusals_wanted(self, about: bytes) -> int:
         """Who refuses me as well is no witness: the last of a cluster would wait for the dead to confirm."""
@@ -122,7 +123,7 @@ class Commons:
         classic = suspicion.classic(
             self.members, interval_ns, mult=settings.suspicion_mult, max_mult=settings.suspicion_max_mult
         )
-        if settings.mode is Mode.CLASSIC:
+        if settings.mode is SuspicionMode.CLASSIC:
             return classic
         floor_ns = phi.floor_ns(self.members, interval_ns)
         return Timeouts(self.phi.adaptive_min_ns(now.monotonic_ns, floor_ns, classic.min_ns), classic.max_ns)
@@ -135,9 +136,9 @@ class Commons:
 
     def change(self, now: Now, member: Member, standing: Standing, evidence: Evidence) -> None:
         before = member.standing
-        if before.status is Status.FAILED and standing.status is Status.ALIVE:
+        if before.status is MemberStatus.FAILED and standing.status is MemberStatus.ALIVE:
             self.tally.flaps += now.monotonic_ns - member.changed_ns < FLAP_NS
-        if standing.status is not Status.SUSPECT:
+        if standing.status is not MemberStatus.SUSPECT:
             self.refusing.pop(member.short, None)
         self.roster.move(member, standing, now.monotonic_ns)
         self.tell_change(member.profile, before, standing, evidence)
@@ -184,13 +185,13 @@ class Commons:
 
     def gossip_at(self, at_ns: int) -> None:
         self._gossip_ns = at_ns
-        self.timers.set((Timer.GOSSIP, None), at_ns)
+        self.timers.set((GossipTimer.GOSSIP, None), at_ns)
 
     def send(
         self,
         now: Now,
         to: Address,
-        kind: Kind,
+        kind: PacketKind,
         *,
         sequence: int = 0,
         about: bytes = b"",
@@ -240,14 +241,21 @@ class Commons:
         return claims, told, carried, room_bytes - _size(news) - _size(carried)
 
     def send_bare(
-        self, now: Now, to: Address, kind: Kind, *, sequence: int = 0, about: bytes = b"", flags: int = 0
+        self,
+        now: Now,
+        to: Address,
+        kind: PacketKind,
+        *,
+        sequence: int = 0,
+        about: bytes = b"",
+        flags: int = 0,
     ) -> None:
         """Nothing but the message: for those who may not be who they say, so that we amplify nothing."""
         beat = self.me.beat(now.monotonic_ns)
         message = self.me.header + encode(kind, sequence=sequence, about=about, flags=flags, beat=beat)
         self._post(to, kind, message)
 
-    def _post(self, to: Address, kind: Kind, message: bytes) -> None:
+    def _post(self, to: Address, kind: PacketKind, message: bytes) -> None:
         tally = self.tally
         tally.packets_out[kind] += 1
         tally.bytes_out[kind] += len(message)

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from adsum.gossip.claims import Address
+from adsum.address import Address
 
 
 class Source(NamedTuple):

@@ -7,14 +7,14 @@ each case."""
 from __future__ import annotations
 
 from adsum.gossip import claims, evidence
-from adsum.gossip.claims import Cause, Suspect
+from adsum.gossip.claims import DeathCause, Suspect
 from adsum.gossip.effects import Note, PingStream
 from adsum.gossip.evidence import Evidence, Leg, PhiParts
 from adsum.gossip.members import Member
-from adsum.gossip.order import Rank, Status
-from adsum.gossip.shared_state import Commons, Timer
+from adsum.gossip.order import MemberStatus, Rank
+from adsum.gossip.shared_state import GossipTimer, SharedState
 from adsum.gossip.suspicion import Suspicion
-from adsum.gossip.wire import Kind
+from adsum.gossip.wire import PacketKind
 from adsum.now import Now
 
 PHI_OF_A_WITNESS = 4.0  # a counter this surprisingly old counts as one more confirmation, once
@@ -22,9 +22,9 @@ CHALLENGE_CAP = 3.0
 PHI_TENTHS_MAX = 9_999
 
 
-class Cases:
-    def __init__(self, commons: Commons) -> None:
-        self.commons = commons
+class Suspicions:
+    def __init__(self, shared: SharedState) -> None:
+        self.shared = shared
         self.open: dict[Member, None] = {}
         self._rechecks: dict[int, Member] = {}
 
@@ -34,33 +34,35 @@ class Cases:
         self, now: Now, member: Member, *, refusers: tuple[bytes, ...], legs: int, challenge: float
     ) -> None:
         """My own probe failed for good: a new suspicion, or a confirmation of one that is open."""
-        commons = self.commons
+        shared = self.shared
         standing = member.standing
         tenths = min(PHI_TENTHS_MAX, int(challenge * 10))
         mine = claims.suspect(
-            *(member.short, standing.generation, standing.incarnation, (commons.me.short,)),
+            *(member.short, standing.generation, standing.incarnation, (shared.me.short,)),
             refusers=refusers,
             legs=legs,
             phi_tenths=tenths,
         )
         if standing.rank == Rank.ALIVE:
-            commons.tally.suspicions_raised += 1
+            shared.tally.suspicions_raised += 1
             self.begin(now, member, mine)
-            commons.note(Note.RAISED, member.profile, evidence.of_accusation(mine, self.parts(now, member)))
+            shared.note(Note.RAISED, member.profile, evidence.of_accusation(mine, self.parts(now, member)))
         else:
             self.confirm(now, member, mine)
         if member.suspicion is not None:  # the suspect hears of it first and can refute at once
-            commons.send(now, member.profile.address, Kind.GOSSIP, first=(member.suspicion.claim.encoded,))
+            shared.send(
+                now, member.profile.address, PacketKind.GOSSIP, first=(member.suspicion.claim.encoded,)
+            )
 
     def begin(self, now: Now, member: Member, claim: Suspect) -> None:
-        commons = self.commons
+        shared = self.shared
         case = Suspicion(claim, now.monotonic_ns, self._silent_since_ns(now, claim))
         case.not_before_ns = member.restarting_until_ns
         member.suspicion = case
         member.verdict = claim
         self.open[member] = None
-        commons.change(now, member, claim.standing, evidence.of_accusation(claim, self.parts(now, member)))
-        commons.broadcast(now, member.short, claim.encoded)
+        shared.change(now, member, claim.standing, evidence.of_accusation(claim, self.parts(now, member)))
+        shared.broadcast(now, member.short, claim.encoded)
         self._set_timer(now, member, case)
 
     def confirm(self, now: Now, member: Member, claim: Suspect) -> None:
@@ -75,12 +77,12 @@ class Cases:
         case.claim = member.verdict = merged
         if not has_news:
             return  # other legs and a greater phi are kept, and not worth telling everybody
-        commons = self.commons
-        commons.broadcast(now, member.short, merged.encoded)
+        shared = self.shared
+        shared.broadcast(now, member.short, merged.encoded)
         self._set_timer(now, member, case)
         if is_confirmed:
-            commons.tally.suspicions_confirmed += 1
-            commons.note(Note.CONFIRMED, member.profile, evidence.of_accusation(merged))
+            shared.tally.suspicions_confirmed += 1
+            shared.note(Note.CONFIRMED, member.profile, evidence.of_accusation(merged))
 
     # The end of a case.
 
@@ -90,35 +92,35 @@ class Cases:
             return
         member.suspicion = None
         del self.open[member]
-        commons = self.commons
-        commons.timers.cancel((Timer.SUSPICION, member.short))
+        shared = self.shared
+        shared.timers.cancel((GossipTimer.SUSPICION, member.short))
         if is_refuted:
-            commons.tally.suspicions_refuted += 1
-            if commons.health.score <= 3:  # of a time when we were well ourselves
-                commons.phi.refuted(now.monotonic_ns, now.monotonic_ns - case.started_ns)
-            if commons.me.short in case.claim.accusers:
-                commons.phi.cycles_refuted += 1
-            if case.claim.accusers == (commons.me.short,):  # what others saw too was not my eyes' fault
-                commons.guard.was_refuted(now.monotonic_ns, 2 * commons.timeouts(now).max_ns)
+            shared.tally.suspicions_refuted += 1
+            if shared.health.score <= 3:  # of a time when we were well ourselves
+                shared.phi.refuted(now.monotonic_ns, now.monotonic_ns - case.started_ns)
+            if shared.me.short in case.claim.accusers:
+                shared.phi.cycles_refuted += 1
+            if case.claim.accusers == (shared.me.short,):  # what others saw too was not my eyes' fault
+                shared.guard.was_refuted(now.monotonic_ns, 2 * shared.timeouts(now).max_ns)
 
     def expired(self, now: Now, short: bytes) -> None:
-        member = self.commons.roster.by_short.get(short)
+        member = self.shared.roster.by_short.get(short)
         if member is None or member.suspicion is None:
             return
         case = member.suspicion
         self._count_silence(now, member, case)
         if self._deadline_ns(now, case) > now.monotonic_ns:
             self._set_timer(now, member, case)  # my health changed, or so did the cluster's size
-        elif not case.is_refused(self.commons.refusals_wanted(short)):
-            self._convict(now, member, case, Cause.SILENT)
-        elif self.commons.beats.has_beaten_since(case.started_ns, member):
-            self.commons.tally.vetoes += 1
+        elif not case.is_refused(self.shared.refusals_wanted(short)):
+            self._convict(now, member, case, DeathCause.SILENT)
+        elif self.shared.beats.has_beaten_since(case.started_ns, member):
+            self.shared.tally.vetoes += 1
             case.claim = member.verdict = _without_refusals(case.claim)
             self._set_timer(now, member, case)
-        elif self.commons.refusals_wanted(short) == 1:
+        elif self.shared.refusals_wanted(short) == 1:
             self._look_again(member, case)
         else:
-            self._convict(now, member, case, Cause.REFUSED)
+            self._convict(now, member, case, DeathCause.REFUSED)
 
     def looked_again(self, now: Now, sequence: int, *, is_refused: bool) -> bool:
         """The answer to the second look; False when the number is not one of ours."""
@@ -130,7 +132,7 @@ class Cases:
             return True
         case.is_recheck_out = False
         if is_refused:
-            self._convict(now, member, case, Cause.REFUSED)
+            self._convict(now, member, case, DeathCause.REFUSED)
         else:
             case.claim = member.verdict = _without_refusals(case.claim)
             self._set_timer(now, member, case)
@@ -151,70 +153,74 @@ class Cases:
     def parts(self, now: Now, member: Member, challenge: float = 0.0) -> PhiParts:
         case = member.suspicion
         waited_ns = now.monotonic_ns - case.started_ns if case else 0
-        accusation = self.commons.phi.accusation(waited_ns) if case else 0.0
+        accusation = self.shared.phi.accusation(waited_ns) if case else 0.0
         if case is not None:
             challenge = max(challenge, min(CHALLENGE_CAP, case.claim.phi_tenths / 10))
-        return PhiParts(challenge, self.commons.beats.phi(now.monotonic_ns, member), accusation)
+        return PhiParts(challenge, self.shared.beats.phi(now.monotonic_ns, member), accusation)
 
     def _look_again(self, member: Member, case: Suspicion) -> None:
         """Where one refusal decides, it must be seen at both ends of the grace."""
         if case.is_recheck_out:
             return
-        commons = self.commons
+        shared = self.shared
         case.is_recheck_out = True
-        sequence = commons.next_sequence()
+        sequence = shared.next_sequence()
         self._rechecks[sequence] = member
-        timeout_ns = commons.settings.probe_timeout_ns
-        commons.effects.append(PingStream(sequence, member.short, member.profile.address, timeout_ns))
+        timeout_ns = shared.settings.probe_timeout_ns
+        shared.effects.append(PingStream(sequence, member.short, member.profile.address, timeout_ns))
 
-    def _convict(self, now: Now, member: Member, case: Suspicion, cause: Cause) -> None:
-        commons = self.commons
+    def _convict(self, now: Now, member: Member, case: Suspicion, cause: DeathCause) -> None:
+        shared = self.shared
         parts = self.parts(now, member)
         verdict = claims.dead(case.claim, cause)
-        commons.tally.phi.add(parts.challenge + parts.accusation)
+        shared.tally.phi.add(parts.challenge + parts.accusation)
         self.died(now, member, verdict, evidence.of_death(verdict, parts))
 
     def died(self, now: Now, member: Member, verdict: claims.Dead, why: Evidence) -> None:
         """By my own verdict or another's."""
-        commons = self.commons
+        shared = self.shared
         if member.suspicion is not None:
-            commons.tally.detection_s.add((now.monotonic_ns - member.suspicion.started_ns) / 1e9)
+            shared.tally.detection_s.add((now.monotonic_ns - member.suspicion.started_ns) / 1e9)
         self.close(now, member, is_refuted=False)
         was_present = member.standing.is_present
         member.verdict = verdict
-        commons.change(now, member, verdict.standing, why)
-        commons.broadcast(now, member.short, verdict.encoded)
-        commons.beats.forget(member)
-        commons.roster.reap_at(member, now.monotonic_ns + commons.settings.reconnect_timeout_ns)
-        if was_present and member.standing.status is Status.FAILED and verdict.cause is Cause.SILENT:
-            commons.guard.died_silently(now.monotonic_ns, commons.timeouts(now).max_ns)
+        shared.change(now, member, verdict.standing, why)
+        shared.broadcast(now, member.short, verdict.encoded)
+        shared.beats.forget(member)
+        shared.roster.reap_at(member, now.monotonic_ns + shared.settings.reconnect_timeout_ns)
+        if (
+            was_present
+            and member.standing.status is MemberStatus.FAILED
+            and verdict.cause is DeathCause.SILENT
+        ):
+            shared.guard.died_silently(now.monotonic_ns, shared.timeouts(now).max_ns)
 
     # Time.
 
     def _silent_since_ns(self, now: Now, claim: Suspect) -> int:
         """The cycle that accuses has lasted for a period. Whom a host holds gets the whole wait after it."""
         is_host_silent = claim.legs & Leg.HOST
-        return now.monotonic_ns - (self.commons.settings.probe_interval_ns if is_host_silent else 0)
+        return now.monotonic_ns - (self.shared.settings.probe_interval_ns if is_host_silent else 0)
 
     def _count_silence(self, now: Now, member: Member, case: Suspicion) -> None:
-        if not case.has_witness and self.commons.beats.phi(now.monotonic_ns, member) >= PHI_OF_A_WITNESS:
+        if not case.has_witness and self.shared.beats.phi(now.monotonic_ns, member) >= PHI_OF_A_WITNESS:
             case.has_witness = True
-            self.commons.tally.witnesses += 1
-            self.commons.note(Note.WITNESSED, member.profile, evidence.of_accusation(case.claim))
+            self.shared.tally.witnesses += 1
+            self.shared.note(Note.WITNESSED, member.profile, evidence.of_accusation(case.claim))
 
     def _deadline_ns(self, now: Now, case: Suspicion) -> int:
-        commons = self.commons
+        shared = self.shared
         return case.deadline_ns(
-            *(commons.timeouts(now), commons.members, commons.health.multiplier),
-            commons.settings.refused_grace_ns,
-            commons.refusals_wanted(case.claim.subject),
+            *(shared.timeouts(now), shared.members, shared.health.multiplier),
+            shared.settings.refused_grace_ns,
+            shared.refusals_wanted(case.claim.subject),
         )
 
     def _set_timer(self, now: Now, member: Member, case: Suspicion) -> None:
         """Never later than T_min from now without another look: a witness may have turned up by then."""
-        look_ns = now.monotonic_ns + self.commons.timeouts(now).min_ns
+        look_ns = now.monotonic_ns + self.shared.timeouts(now).min_ns
         due_ns = min(self._deadline_ns(now, case), look_ns)
-        self.commons.timers.set((Timer.SUSPICION, member.short), max(due_ns, now.monotonic_ns))
+        self.shared.timers.set((GossipTimer.SUSPICION, member.short), max(due_ns, now.monotonic_ns))
 
 
 def _without_refusals(claim: Suspect) -> Suspect:

@@ -13,10 +13,12 @@ import math
 from collections.abc import Iterable
 from typing import NamedTuple
 
+from adsum.address import Address
+from adsum.cbor import BadEncoding
 from adsum.clocks import GENERATION_AHEAD_MS_MAX
 from adsum.gossip import ages
-from adsum.gossip.claim_merger import Hearsay
-from adsum.gossip.claims import Address, Alive, BadClaim, Dead, Left, Suspect
+from adsum.gossip.claim_merger import ClaimMerger
+from adsum.gossip.claims import Alive, Dead, Left, Suspect
 from adsum.gossip.effects import (
     AnswerSync,
     ClockCompared,
@@ -31,7 +33,7 @@ from adsum.gossip.effects import (
 from adsum.gossip.members import Member
 from adsum.gossip.order import Standing
 from adsum.gossip.phi import push_time_s
-from adsum.gossip.shared_state import Commons, Hears, Timer
+from adsum.gossip.shared_state import GossipTimer, Hears, SharedState
 from adsum.gossip.source import FROM_MEMBER, FROM_STRANGER, Source
 from adsum.now import SECOND, Now
 
@@ -64,19 +66,19 @@ COMPARISON = Hears(is_sync=True, age=ages.UNKNOWN)
 FAREWELL = Hears(is_sync=True, age=0)  # its teller is its subject, and says it first here
 
 
-class Opened(NamedTuple):
+class OpenedSync(NamedTuple):
     address: Address
     join_tries: int  # how many times this join was tried; 0 when it is none
     is_for_more: bool  # of a newcomer
 
 
 class Syncs:
-    def __init__(self, commons: Commons, hearsay: Hearsay) -> None:
-        self.commons = commons
-        self.hearsay = hearsay
+    def __init__(self, shared: SharedState, merger: ClaimMerger) -> None:
+        self.shared = shared
+        self.merger = merger
         self.last_ns: int | None = None  # when rosters were last compared
         self._tickets = 0
-        self._opened: dict[int, Opened] = {}
+        self._opened: dict[int, OpenedSync] = {}
         self._outdated = 0  # tickets up to this one are of exchanges from before a pause
         self._unequal = 0
         self._repair_ns = 0
@@ -84,7 +86,7 @@ class Syncs:
         self._settled_ns = 0
         self._told_ahead_ms = 0
         self._served: dict[int, tuple[Source, str]] = {}  # by ticket: who asked, and from where
-        hearsay.asks_for_more = self.ask_for_more
+        merger.asks_for_more = self.ask_for_more
 
     # Opening.
 
@@ -98,11 +100,11 @@ class Syncs:
             self._open(now, address, is_for_more=True)
 
     def periodic(self, now: Now) -> None:
-        commons = self.commons
+        shared = self.shared
         self.compare_with_any(now)
-        jitter = 0.9 + 0.2 * commons.random.random()
-        wait_ns = int(commons.settings.sync_interval_ns * _scale(commons.members) * jitter)
-        commons.timers.set((Timer.SYNC, None), now.monotonic_ns + wait_ns)
+        jitter = 0.9 + 0.2 * shared.random.random()
+        wait_ns = int(shared.settings.sync_interval_ns * _scale(shared.members) * jitter)
+        shared.timers.set((GossipTimer.SYNC, None), now.monotonic_ns + wait_ns)
 
     def contact(self, now: Now, peer: Member, digest: int) -> None:
         """Pings and acks carry digests. Whose differs from all it meets has missed something, and asks at
@@ -116,17 +118,17 @@ class Syncs:
         if own != self._seen_digest:
             self._seen_digest, self._settled_ns = own, now.monotonic_ns
         self._unequal = self._unequal + 1 if digest != own else 0
-        settles_ns = int(push_time_s(self.commons.members) * SECOND)
+        settles_ns = int(push_time_s(self.shared.members) * SECOND)
         is_settled = now.monotonic_ns - self._settled_ns > settles_ns
         if self._unequal > UNEQUAL_MAX and is_settled and now.monotonic_ns >= self._repair_ns:
-            wait_ns = REPAIR_EVERY_NS * (1 + self.commons.members // REPAIR_MEMBERS)
+            wait_ns = REPAIR_EVERY_NS * (1 + self.shared.members // REPAIR_MEMBERS)
             self._repair_ns = now.monotonic_ns + wait_ns
             self._unequal = 0
-            self.commons.tally.syncs_for_repair += 1
+            self.shared.tally.syncs_for_repair += 1
             self._open(now, peer.profile.address)
 
     def compare_with_any(self, now: Now, peers: int = 1) -> None:
-        for peer in self.commons.roster.pick(peers):
+        for peer in self.shared.roster.pick(peers):
             self._open(now, peer.profile.address)
 
     def compare_anew(self, now: Now) -> None:
@@ -137,113 +139,113 @@ class Syncs:
         self.compare_with_any(now, peers=PEERS_AFTER_PAUSE)
 
     def compare_until_answered(self, now: Now) -> None:
-        if self.commons.guard.awaits_comparison and len(self._opened) < OPEN_AFTER_PAUSE_MAX:
+        if self.shared.guard.awaits_comparison and len(self._opened) < OPEN_AFTER_PAUSE_MAX:
             self.compare_with_any(now)
 
     def reconnect(self, now: Now) -> None:
         """All present together try about as many failed ones as there are of them, each round."""
-        commons = self.commons
-        gone = commons.roster.pick_gone()
+        shared = self.shared
+        gone = shared.roster.pick_gone()
         if gone is not None:
-            failed = len(commons.roster) - commons.roster.present
-            if commons.random.random() * commons.members < failed:
+            failed = len(shared.roster) - shared.roster.present
+            if shared.random.random() * shared.members < failed:
                 self._open(now, gone.profile.address)
-        jitter = 0.5 + commons.random.random()
-        wait_ns = int(commons.settings.reconnect_interval_ns * jitter)
-        commons.timers.set((Timer.RECONNECT, None), now.monotonic_ns + wait_ns)
+        jitter = 0.5 + shared.random.random()
+        wait_ns = int(shared.settings.reconnect_interval_ns * jitter)
+        shared.timers.set((GossipTimer.RECONNECT, None), now.monotonic_ns + wait_ns)
 
     def say_farewell(self, part: SyncPart) -> None:
-        commons = self.commons
-        peers = commons.roster.pick(FAREWELL_PEERS_PER_GOSSIP_NODE * commons.settings.gossip_nodes)
+        shared = self.shared
+        peers = shared.roster.pick(FAREWELL_PEERS_PER_GOSSIP_NODE * shared.settings.gossip_nodes)
         for peer in peers:
             self._tickets += 1
             message = SyncMessage(self.digest(), (part,), wants_answer=False)
-            commons.effects.append(OpenSync(self._tickets, peer.profile.address, message))
+            shared.effects.append(OpenSync(self._tickets, peer.profile.address, message))
 
     def _open(self, now: Now, address: Address, *, join_tries: int = 0, is_for_more: bool = False) -> None:
-        commons = self.commons
+        shared = self.shared
         if len(self._opened) >= OPEN_MAX:
-            commons.tally.syncs_busy += 1
+            shared.tally.syncs_busy += 1
             if join_tries:
                 self._join_later(now, address, join_tries)
             return
         self._tickets += 1
-        self._opened[self._tickets] = Opened(address, join_tries, is_for_more)
-        commons.timers.set((Timer.SYNC_LIMIT, (self._tickets, True)), now.monotonic_ns + LIMIT_NS)
-        commons.tally.syncs_opened += 1
+        self._opened[self._tickets] = OpenedSync(address, join_tries, is_for_more)
+        shared.timers.set((GossipTimer.SYNC_LIMIT, (self._tickets, True)), now.monotonic_ns + LIMIT_NS)
+        shared.tally.syncs_opened += 1
         message = SyncMessage(self.digest(), (self._my_part(),), is_join=join_tries > 0, wall_ms=now.wall_ms)
-        commons.effects.append(OpenSync(self._tickets, address, message))
+        shared.effects.append(OpenSync(self._tickets, address, message))
 
     def answered(self, now: Now, ticket: int, message: SyncMessage) -> None:
         opened = self._opened.pop(ticket, None)
         if opened is None:
             return
-        commons = self.commons
-        commons.timers.cancel((Timer.SYNC_LIMIT, (ticket, True)))
+        shared = self.shared
+        shared.timers.cancel((GossipTimer.SYNC_LIMIT, (ticket, True)))
         self._hear_clock(now, opened.address, message)
         self._follow_advice(now, message.use_generation)
         # Whom we asked, we believe; and whom an operator has us join may know a cluster of any size.
-        parts_max = commons.settings.members_max if opened.join_tries else self._parts_max(FROM_MEMBER)
-        if opened.join_tries and not commons.roster.present:
-            commons.clocks.look_at(now, self._generations_in(message))
+        parts_max = shared.settings.members_max if opened.join_tries else self._parts_max(FROM_MEMBER)
+        if opened.join_tries and not shared.roster.present:
+            shared.clocks.look_at(now, self._generations_in(message))
         told = self._merge(now, message.parts, FROM_MEMBER, parts_max)
         if message.parts:
             closing = tuple(self._newer_than(told, now))
         else:
             closing = ()
-            commons.tally.syncs_equal += 1
+            shared.tally.syncs_equal += 1
         if ticket > self._outdated:
             self._compared(now)
-        commons.effects.append(CloseSync(ticket, SyncMessage(self.digest(), closing, wall_ms=now.wall_ms)))
+        shared.effects.append(CloseSync(ticket, SyncMessage(self.digest(), closing, wall_ms=now.wall_ms)))
         if opened.join_tries:
-            is_refused = message.parts and not commons.roster.present  # not if I asked myself
-            commons.effects.append(JoinEnded(opened.address, NOBODY_THERE if is_refused else ""))
+            is_refused = message.parts and not shared.roster.present  # not if I asked myself
+            shared.effects.append(JoinEnded(opened.address, NOBODY_THERE if is_refused else ""))
 
     def failed(self, now: Now, ticket: int, error: str, *, is_busy: bool = False) -> None:
         opened = self._opened.pop(ticket, None)
         if opened is None:
             return
-        self.commons.timers.cancel((Timer.SYNC_LIMIT, (ticket, True)))
-        self.commons.tally.syncs_failed += 1
+        self.shared.timers.cancel((GossipTimer.SYNC_LIMIT, (ticket, True)))
+        self.shared.tally.syncs_failed += 1
         if not opened.join_tries:
             return
         if is_busy and opened.join_tries < JOIN_TRIES_MAX:
             self._join_later(now, opened.address, opened.join_tries)
         else:
-            self.commons.effects.append(JoinEnded(opened.address, error))
+            self.shared.effects.append(JoinEnded(opened.address, error))
 
     def _join_later(self, now: Now, address: Address, tries: int) -> None:
-        wait_ns = int((0.5 + self.commons.random.random()) * JOIN_AGAIN_NS)
-        self.commons.timers.set((Timer.JOIN_AGAIN, (address, tries + 1)), now.monotonic_ns + wait_ns)
+        wait_ns = int((0.5 + self.shared.random.random()) * JOIN_AGAIN_NS)
+        self.shared.timers.set((GossipTimer.JOIN_AGAIN, (address, tries + 1)), now.monotonic_ns + wait_ns)
 
     # Serving.
 
     def asked(self, now: Now, ticket: int, message: SyncMessage, host: str) -> None:
-        commons = self.commons
+        shared = self.shared
         teller = self._teller(message, host)
         if not message.wants_answer:
             self._merge(now, message.parts, teller, self._parts_max(teller), FAREWELL)
             return
-        is_crowded = not teller.is_member and not self.hearsay.newcomers.is_room_left(now)
+        is_crowded = not teller.is_member and not self.merger.newcomers.is_room_left(now)
         if len(self._served) >= SERVED_MAX or is_crowded:
-            commons.tally.syncs_busy += 1
-            commons.effects.append(AnswerSync(ticket, None))
+            shared.tally.syncs_busy += 1
+            shared.effects.append(AnswerSync(ticket, None))
             return
-        known = commons.roster.by_short.get(teller.sender)
+        known = shared.roster.by_short.get(teller.sender)
         if teller.is_member and known is not None:
             self._hear_clock(now, known.profile.address, message)
         advice = self._advice(now, message)
         self._merge(now, message.parts, teller, self._parts_max(teller))
-        commons.tally.syncs_served += 1
+        shared.tally.syncs_served += 1
         digest = self.digest()
         if digest == message.digest:
             answer = SyncMessage(digest, wall_ms=now.wall_ms)
         else:
             self._served[ticket] = teller, host
-            commons.timers.set((Timer.SYNC_LIMIT, (ticket, False)), now.monotonic_ns + LIMIT_NS)
+            shared.timers.set((GossipTimer.SYNC_LIMIT, (ticket, False)), now.monotonic_ns + LIMIT_NS)
             parts = tuple(self._parts(now))
             answer = SyncMessage(digest, parts, wall_ms=now.wall_ms, use_generation=advice)
-        commons.effects.append(AnswerSync(ticket, answer))
+        shared.effects.append(AnswerSync(ticket, answer))
 
     def closed(self, now: Now, ticket: int, message: SyncMessage) -> None:
         served = self._end_served(ticket)
@@ -251,7 +253,7 @@ class Syncs:
             teller, host = served
             if not teller.is_member:  # it may have answered our ping meanwhile
                 teller = self._known_at(teller.sender, host)
-            known = self.commons.roster.by_short.get(teller.sender)
+            known = self.shared.roster.by_short.get(teller.sender)
             if teller.is_member and known is not None:
                 self._hear_clock(now, known.profile.address, message)
             self._merge(now, message.parts, teller, self._parts_max(teller))
@@ -261,7 +263,7 @@ class Syncs:
         """The stream went away before its last turn, or that was longer than a stranger's may be."""
         served = self._end_served(ticket)
         if served is not None:
-            self.hearsay.newcomers.has_more(served[0].sender)
+            self.merger.newcomers.has_more(served[0].sender)
 
     def overdue(self, now: Now, ticket: int, *, is_ours: bool) -> None:
         """The rim owes us a report; a place is not kept for it for ever."""
@@ -271,7 +273,7 @@ class Syncs:
             self._end_served(ticket)
 
     def _end_served(self, ticket: int) -> tuple[Source, str] | None:
-        self.commons.timers.cancel((Timer.SYNC_LIMIT, (ticket, False)))
+        self.shared.timers.cancel((GossipTimer.SYNC_LIMIT, (ticket, False)))
         return self._served.pop(ticket, None)
 
     def _teller(self, message: SyncMessage, host: str) -> Source:
@@ -280,7 +282,7 @@ class Syncs:
         return self._known_at(told.subject, host) if isinstance(told, Alive) else FROM_STRANGER
 
     def _known_at(self, short: bytes, host: str) -> Source:
-        member = self.commons.roster.by_short.get(short)
+        member = self.shared.roster.by_short.get(short)
         is_member = member is not None and member.profile.address.host == host
         return Source(None, short, is_member)
 
@@ -295,60 +297,60 @@ class Syncs:
 
     def _hear_clock(self, now: Now, address: Address, message: SyncMessage) -> None:
         """Before the roster that comes with it, so that who lost its date believes the others'."""
-        commons = self.commons
+        shared = self.shared
         if not message.wall_ms:
             return
-        commons.clocks.hear(now, address, message.wall_ms, address.host)
-        ahead_ms = commons.clocks.ahead_ms(now)
+        shared.clocks.hear(now, address, message.wall_ms, address.host)
+        ahead_ms = shared.clocks.ahead_ms(now)
         if abs(ahead_ms - self._told_ahead_ms) >= CLOCK_TOLD_MS:
             self._told_ahead_ms = ahead_ms
-            commons.effects.append(ClockCompared(ahead_ms, commons.clocks.others))
+            shared.effects.append(ClockCompared(ahead_ms, shared.clocks.others))
 
     def _advice(self, now: Now, message: SyncMessage) -> int:
         """What a joiner whose generation is days ahead of us should use instead; 0 when there is nothing
         wrong."""
         for part in message.parts[:1]:
             told = self._decoded(part.alive)
-            if isinstance(told, Alive) and self.hearsay.is_wild(now, told.subject, told.standing.generation):
-                known = self.commons.roster.by_short.get(told.subject)
-                date_ms = self.commons.clocks.date_ms(now)
+            if isinstance(told, Alive) and self.merger.is_wild(now, told.subject, told.standing.generation):
+                known = self.shared.roster.by_short.get(told.subject)
+                date_ms = self.shared.clocks.date_ms(now)
                 return max(date_ms, known.standing.generation + 1 if known else 0)
         return 0
 
     def _follow_advice(self, now: Now, generation: int) -> None:
         """A generation must not go back under those who know it. So it is taken while nobody has let me in,
-        and later only if it is days ahead: then those who did believe it from me alone (see `Hearsay`)."""
-        commons = self.commons
-        is_clock_odd = commons.clocks.ahead_ms(now) > GENERATION_AHEAD_MS_MAX
-        is_odd = is_clock_odd or commons.clocks.is_ahead(now, commons.me.generation)
-        if generation and generation < commons.me.generation and (is_odd or not commons.roster.present):
-            commons.me.use_generation(generation)
-            commons.effects.append(GenerationAdvised(generation))
-            self.hearsay.publish_me(now)
+        and later only if it is days ahead: then those who did believe it from me alone (`ClaimMerger`)."""
+        shared = self.shared
+        is_clock_odd = shared.clocks.ahead_ms(now) > GENERATION_AHEAD_MS_MAX
+        is_odd = is_clock_odd or shared.clocks.is_ahead(now, shared.me.generation)
+        if generation and generation < shared.me.generation and (is_odd or not shared.roster.present):
+            shared.me.use_generation(generation)
+            shared.effects.append(GenerationAdvised(generation))
+            self.merger.publish_me(now)
 
     # Parts.
 
     def digest(self) -> int:
-        me = self.commons.me
-        return self.commons.roster.digest ^ me.alive.digest
+        me = self.shared.me
+        return self.shared.roster.digest ^ me.alive.digest
 
     def short_digest(self) -> int:
         """What fits into a ping; never 0, which says nothing."""
         return self.digest() & 0xFFFFFFFF or 1
 
     def _my_part(self) -> SyncPart:
-        return SyncPart(self.commons.me.alive.encoded)
+        return SyncPart(self.shared.me.alive.encoded)
 
     def _parts(self, now: Now) -> Iterable[SyncPart]:
         yield self._my_part()
-        for member in self.commons.roster.members.values():
+        for member in self.shared.roster.members.values():
             yield _part(now, member)
 
     def _newer_than(self, told: dict[bytes, Standing], now: Now) -> Iterable[SyncPart]:
-        me = self.commons.me
+        me = self.shared.me
         if told.get(me.short, _NOTHING) < me.standing:
             yield self._my_part()
-        for member in self.commons.roster.members.values():
+        for member in self.shared.roster.members.values():
             if told.get(member.short, _NOTHING) < member.standing:
                 yield _part(now, member)
 
@@ -363,19 +365,19 @@ class Syncs:
         """What they believe, by subject; whatever of it is news to us is taken, and told on unless we are
         new."""
         told: dict[bytes, Standing] = {}
-        commons = self.commons
-        commons.hears = hears
-        commons.tells_on = len(parts) < NEWCOMER_SHARE * (len(commons.roster) + 1)
+        shared = self.shared
+        shared.hears = hears
+        shared.tells_on = len(parts) < NEWCOMER_SHARE * (len(shared.roster) + 1)
         try:
             for part in parts[:parts_max]:
                 self._take_part(now, part, teller, told)
         finally:
-            commons.tells_on = True
-            commons.hears = None
-            self.hearsay.corrections.take()
+            shared.tells_on = True
+            shared.hears = None
+            self.merger.corrections.take()
         if len(parts) > parts_max:
-            commons.tally.drop("sync too long" if teller.is_member else "sync of a stranger")
-            self.hearsay.newcomers.has_more(teller.sender)
+            shared.tally.drop("sync too long" if teller.is_member else "sync of a stranger")
+            self.merger.newcomers.has_more(teller.sender)
         return told
 
     def _parts_max(self, teller: Source) -> int:
@@ -383,8 +385,8 @@ class Syncs:
         by meanwhile comes with the next exchanges."""
         if not teller.is_member:
             return STRANGERS_PARTS_MAX
-        grown = GROWN_PARTS + GROWN_SHARE * len(self.commons.roster)
-        return min(self.commons.settings.members_max, grown)
+        grown = GROWN_PARTS + GROWN_SHARE * len(self.shared.roster)
+        return min(self.shared.settings.members_max, grown)
 
     def _take_part(self, now: Now, part: SyncPart, teller: Source, told: dict[bytes, Standing]) -> None:
         alive = self._decoded(part.alive)
@@ -394,20 +396,20 @@ class Syncs:
         if not isinstance(verdict, Suspect | Dead | Left) or verdict.subject != alive.subject:
             verdict = None
         told[alive.subject] = max(alive.standing, verdict.standing) if verdict else alive.standing
-        self.hearsay.introduce(now, alive, verdict, part.age_s, teller)
+        self.merger.introduce(now, alive, verdict, part.age_s, teller)
 
     def _decoded(self, encoded: bytes) -> object:
         try:
-            return self.commons.claims.decode(encoded)
-        except BadClaim:
-            self.commons.tally.drop("bad claim")
+            return self.shared.claims.decode(encoded)
+        except BadEncoding:
+            self.shared.tally.drop("bad claim")
             return None
 
     def _compared(self, now: Now) -> None:
         self.last_ns = now.monotonic_ns
-        if self.commons.guard.awaits_comparison:
-            self.commons.effects.append(ComparedAgain())
-        self.commons.guard.compared()
+        if self.shared.guard.awaits_comparison:
+            self.shared.effects.append(ComparedAgain())
+        self.shared.guard.compared()
 
 
 def _part(now: Now, member: Member) -> SyncPart:

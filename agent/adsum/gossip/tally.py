@@ -6,9 +6,9 @@ from __future__ import annotations
 from dataclasses import field
 from typing import Literal
 
-from adsum.gossip.evidence import Cause
-from adsum.gossip.order import Status
-from adsum.gossip.wire import Damage, Kind
+from adsum.gossip.evidence import ChangeCause
+from adsum.gossip.order import MemberStatus
+from adsum.gossip.wire import Damage, PacketKind
 from adsum.mutable import dataclass
 
 # Everything that comes in and is not used has one of these reasons; there are no others to be counted by.
@@ -36,22 +36,22 @@ Drop = Literal[
 ]
 
 UNKNOWN, FORGOTTEN = "unknown", "forgotten"  # where there is no standing before, or none after
-_LISTED = tuple(status.value for status in Status)
-_GONE = (Status.FAILED.value, Status.LEFT.value)
+_LISTED = tuple(status.value for status in MemberStatus)
+_GONE = (MemberStatus.FAILED.value, MemberStatus.LEFT.value)
 # What there was before, what there is now, and why: all that can happen.
 TRANSITIONS: tuple[tuple[str, str, str], ...] = tuple(
     (before, after, cause.value)
     for befores, after, causes in (
-        ((UNKNOWN,), "alive", (Cause.JOINED,)),
-        (_LISTED, "alive", (Cause.RESTARTED,)),
-        (("suspect", "failed"), "alive", (Cause.REFUTED,)),
-        (("alive",), "alive", (Cause.CHANGED,)),
-        (_LISTED, "suspect", (Cause.SUSPECTED,)),
-        ((UNKNOWN, *_LISTED), "failed", (Cause.SILENT, Cause.REFUSED)),
-        ((UNKNOWN, *_LISTED), "left", (Cause.LEFT, Cause.FORCED)),
-        (_LISTED, FORGOTTEN, (Cause.REPLACED, Cause.REBORN)),
-        (_GONE, FORGOTTEN, (Cause.REAPED,)),
-        (_LISTED, FORGOTTEN, (Cause.CROWDED_OUT,)),
+        ((UNKNOWN,), "alive", (ChangeCause.JOINED,)),
+        (_LISTED, "alive", (ChangeCause.RESTARTED,)),
+        (("suspect", "failed"), "alive", (ChangeCause.REFUTED,)),
+        (("alive",), "alive", (ChangeCause.CHANGED,)),
+        (_LISTED, "suspect", (ChangeCause.SUSPECTED,)),
+        ((UNKNOWN, *_LISTED), "failed", (ChangeCause.SILENT, ChangeCause.REFUSED)),
+        ((UNKNOWN, *_LISTED), "left", (ChangeCause.LEFT, ChangeCause.FORCED)),
+        (_LISTED, FORGOTTEN, (ChangeCause.REPLACED, ChangeCause.REBORN)),
+        (_GONE, FORGOTTEN, (ChangeCause.REAPED,)),
+        (_LISTED, FORGOTTEN, (ChangeCause.CROWDED_OUT,)),
     )
     for before in befores
     for cause in causes
@@ -84,11 +84,11 @@ class Buckets:
 
 
 @dataclass(slots=True)
-class Tally:
-    packets_in: list[int] = field(default_factory=lambda: [0] * len(Kind))  # by kind of packet
-    packets_out: list[int] = field(default_factory=lambda: [0] * len(Kind))
-    bytes_in: list[int] = field(default_factory=lambda: [0] * len(Kind))
-    bytes_out: list[int] = field(default_factory=lambda: [0] * len(Kind))
+class GossipTally:
+    packets_in: list[int] = field(default_factory=lambda: [0] * len(PacketKind))  # by kind of packet
+    packets_out: list[int] = field(default_factory=lambda: [0] * len(PacketKind))
+    bytes_in: list[int] = field(default_factory=lambda: [0] * len(PacketKind))
+    bytes_out: list[int] = field(default_factory=lambda: [0] * len(PacketKind))
     dropped: dict[Drop, int] = field(default_factory=dict)  # what came in and was not used, by reason
     transitions: dict[tuple[str, str, str], int] = field(default_factory=dict)  # from, to, cause
     suspicions_raised: int = 0

@@ -18,7 +18,8 @@ import struct
 import zlib
 from typing import Literal, NamedTuple
 
-from adsum.gossip.claims import COUNTER_MAX, SHORT, BadClaim, strict_loads
+from adsum.cbor import BadEncoding, strict_loads
+from adsum.gossip.claims import COUNTER_MAX, SHORT
 
 FORMAT_VERSION = 1
 VERSION_MIN = VERSION_MAX = 1  # of the protocol spoken inside; each member says its range
@@ -36,7 +37,7 @@ U32 = 1 << 32
 Damage = Literal["malformed truncated", "malformed version", "malformed cbor", "malformed fields"]
 
 
-class Malformed(ValueError):
+class MalformedPacket(ValueError):
     """The sender's fault; counted by its reason and dropped."""
 
     def __init__(self, reason: Damage) -> None:
@@ -44,7 +45,7 @@ class Malformed(ValueError):
         self.reason: Damage = reason
 
 
-class Kind(enum.IntEnum):
+class PacketKind(enum.IntEnum):
     PING = 0
     ACK = 1
     PING_REQUEST = 2
@@ -53,7 +54,7 @@ class Kind(enum.IntEnum):
     REFUSAL = 5
 
 
-class Flag(enum.IntFlag):
+class PacketFlag(enum.IntFlag):
     REFUSED = 1  # a helper's nack: the target's host refused a connection
     UNKNOWN = 2  # a helper's nack: it knows no such member
     CONFLICT = 4  # a refusal: your id or name is another's
@@ -106,17 +107,17 @@ def header(sender: bytes, generation: int) -> bytes:
 
 def parse_header(message: bytes) -> Header:
     if len(message) < HEADER_BYTES:
-        raise Malformed("malformed truncated")
+        raise MalformedPacket("malformed truncated")
     version, sender, generation, _flags = _HEADER.unpack_from(message)
     if version != FORMAT_VERSION:
-        raise Malformed("malformed version")
+        raise MalformedPacket("malformed version")
     if generation >= COUNTER_MAX:
-        raise Malformed("malformed fields")
+        raise MalformedPacket("malformed fields")
     return Header(sender, generation)
 
 
 def encode(
-    kind: Kind,
+    kind: PacketKind,
     *,
     sequence: int = 0,
     about: bytes = b"",
@@ -155,13 +156,13 @@ def _splice(parts: list[bytes], payloads: list[bytes] | None) -> None:
 def decode(body: bytes) -> Packet:
     try:
         fields = strict_loads(body)
-    except BadClaim as error:
-        raise Malformed("malformed cbor") from error
+    except BadEncoding as error:
+        raise MalformedPacket("malformed cbor") from error
     if not isinstance(fields, list) or len(fields) < FIELDS_MIN:
-        raise Malformed("malformed fields")
+        raise MalformedPacket("malformed fields")
     packet = Packet(*fields[:FIELDS_MAX])
     if not _is_sane(packet):
-        raise Malformed("malformed fields")
+        raise MalformedPacket("malformed fields")
     return packet
 
 

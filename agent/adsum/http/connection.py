@@ -23,7 +23,7 @@ import trio
 
 from adsum.http.parser import Phase, RequestParser
 from adsum.http.request import ClientGone
-from adsum.http.request_cache import Known
+from adsum.http.request_cache import KnownRequest
 from adsum.http.response import CHUNKED, GZIP_BYTES_MIN, GZIP_INLINE_BYTES_MAX
 
 if TYPE_CHECKING:
@@ -221,7 +221,7 @@ class Connection:
         self._counters.requests["GET"][response.status // 100] += 1
         return self._answer_known(known, response)
 
-    def _answer_known(self, known: Known, response: Response) -> bytes | None:
+    def _answer_known(self, known: KnownRequest, response: Response) -> bytes | None:
         body, gzip = response.body, known.takes_gzip and len(response.body.plain) >= GZIP_BYTES_MIN
         response.set_site_headers(known.site_headers)
         payload = b"".join(
@@ -284,7 +284,7 @@ class Connection:
     ) -> None:
         if request.keeps_alive and not request.body and len(response.body.plain) <= JOINED_BYTES_MAX:
             gzip, fate = request.headers.takes_gzip, self._fate(request)
-            self._known.keep(alone, Known(again, gzip, fate, response.site_headers))
+            self._known.keep(alone, KnownRequest(again, gzip, fate, response.site_headers))
 
     async def _answer(self, request: Request) -> Response:
         tally = self._counters.requests.get(request.method) or self._counters.requests["other"]

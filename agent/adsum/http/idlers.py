@@ -17,7 +17,7 @@ import trio
 READY_PER_WAKE = 64
 
 
-class Wait:
+class IdleWait:
     __slots__ = ("error", "hear", "heard", "task")
 
     def __init__(self, hear: Callable[[], bytes | None], task: trio.lowlevel.Task) -> None:
@@ -32,7 +32,7 @@ class Idlers:
 
     def __init__(self) -> None:
         self._epoll = select.epoll()
-        self._waits: dict[int, Wait] = {}
+        self._waits: dict[int, IdleWait] = {}
 
     async def run(self) -> None:
         """Until cancelled."""
@@ -49,7 +49,7 @@ class Idlers:
         """What `hear` gave when the socket was readable; while that is None, the wait goes on. Empty after
         `wake`. Raises what `hear` raised."""
         self._epoll.register(number, select.EPOLLIN)
-        wait = self._waits[number] = Wait(hear, trio.lowlevel.current_task())
+        wait = self._waits[number] = IdleWait(hear, trio.lowlevel.current_task())
 
         def forget(_raise_cancel: object) -> trio.lowlevel.Abort:
             self._forget(number)
@@ -83,7 +83,7 @@ class Idlers:
             wait.heard = heard
         self._end(number, wait)
 
-    def _end(self, number: int, wait: Wait) -> None:
+    def _end(self, number: int, wait: IdleWait) -> None:
         self._forget(number)
         trio.lowlevel.reschedule(wait.task)
 

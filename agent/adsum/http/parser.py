@@ -37,7 +37,7 @@ class Phase(Enum):
     BODY = auto()
 
 
-class Refused(Exception):
+class RequestRefused(Exception):
     """Leaves llhttp from inside a callback; `refusal` says why."""
 
 
@@ -278,15 +278,15 @@ class RequestParser:
         self._counters.parse_errors += 1
         self.refusal = text(400, f"Bad request: {error}.")
 
-    def _header_refused(self) -> Refused:
+    def _header_refused(self) -> RequestRefused:
         sentence = f"Request header too large, max size: {self._limits.header_bytes_max} bytes."
         return self._refused(431, sentence, "header_too_large")
 
-    def _body_refused(self, size: int) -> Refused:
+    def _body_refused(self, size: int) -> RequestRefused:
         sentence = too_large_sentence(size, self._limits.body_bytes_max)
         return self._refused(413, sentence, "body_too_large")
 
-    def _refused(self, status: int, sentence: str, cause: str) -> Refused:
+    def _refused(self, status: int, sentence: str, cause: str) -> RequestRefused:
         self._counters.rejected[cause] += 1
         self.refusal = text(status, sentence)
-        return Refused()
+        return RequestRefused()

@@ -23,7 +23,7 @@ REQUESTS_MAX = 1024
 REQUEST_BYTES_MAX = 1024  # the longest that is kept; Go's client and curl send some 150 bytes
 
 
-class Known(NamedTuple):
+class KnownRequest(NamedTuple):
     again: Callable[[], Response | None]  # None: not this way any more
     takes_gzip: bool
     fate: bytes  # what the Connection header says
@@ -33,10 +33,10 @@ class Known(NamedTuple):
 class KnownRequests:
     def __init__(self, counters: HttpCounters) -> None:
         self._counters = counters
-        self._by_bytes: dict[bytes, Known] = {}
+        self._by_bytes: dict[bytes, KnownRequest] = {}
         self.get = self._by_bytes.get
 
-    def keep(self, data: bytes, known: Known) -> None:
+    def keep(self, data: bytes, known: KnownRequest) -> None:
         if len(data) > REQUEST_BYTES_MAX:
             return
         if len(self._by_bytes) >= REQUESTS_MAX:

@@ -2,8 +2,8 @@
 
 Who may ask at all (browsers, blocked endpoints, writers' addresses) is decided here, and so is what Consul
 answers where no handler is asked: 404 with nothing, 405 with the methods that would do. Handlers raise
-`Refusal` for what the caller did wrong. For want of a file or of memory they are put off with a 503. Anything
-else they raise is our bug: a 500, a traceback in the log, a count.
+`HttpRefusal` for what the caller did wrong. For want of a file or of memory they are put off with a 503.
+Anything else they raise is our bug: a 500, a traceback in the log, a count.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ MATCH_KEPT_PATH_BYTES_MAX = 256
 logger = logging.getLogger(__name__)
 
 
-class Refusal(Exception):
+class HttpRefusal(Exception):
     """The caller can't have this, and the sentence says why or what to do. Raised before anything changed."""
 
     def __init__(self, status: int, sentence: str, headers: HeaderList = ()) -> None:
@@ -73,7 +73,7 @@ class HttpRules:
 Families = Mapping[str, Callable[[], list[Route]]]
 
 
-class Match(NamedTuple):
+class RouteMatch(NamedTuple):
     route: Route | None
     rest: str
     is_blocked: bool
@@ -97,7 +97,7 @@ class Router:
         self._complaints = Complaints(logger)
         self._rules = HttpRules() if rules is None else rules
         self._site_headers = encode_headers(self._rules.response_headers)
-        self._matches: dict[bytes, Match] = {}
+        self._matches: dict[bytes, RouteMatch] = {}
 
     def _add(self, routes: Sequence[Route]) -> None:
         """In time for every path that they answer: what was asked before is not looked at again."""
@@ -112,7 +112,7 @@ class Router:
     async def answer(self, request: Request) -> Response:
         try:
             response = await self._answer(request)
-        except Refusal as refusal:
+        except HttpRefusal as refusal:
             response = text(refusal.status, refusal.sentence, refusal.headers)
         except BadPath as bad:
             response = text(400, bad.sentence) if bad.sentence else empty(400)
@@ -131,7 +131,7 @@ class Router:
         match = self._match(request)
         if match.is_blocked:
             self._counters.rejected["blocked_endpoint"] += 1
-            raise Refusal(403, "Endpoint is blocked by agent configuration")
+            raise HttpRefusal(403, "Endpoint is blocked by agent configuration")
         route = match.route
         if route is None:
             return empty(404)
@@ -143,7 +143,7 @@ class Router:
             self._check_write(request, route)
         return await route.handler(request, match.rest)
 
-    def _match(self, request: Request) -> Match:
+    def _match(self, request: Request) -> RouteMatch:
         raw = request.target.partition(b"?")[0]
         match = self._matches.get(raw)
         if match is None:
@@ -154,9 +154,9 @@ class Router:
                 self._matches[raw] = match
         return match
 
-    def _find(self, path: str) -> Match:
+    def _find(self, path: str) -> RouteMatch:
         route, rest = self._find_route(path)
-        return Match(
+        return RouteMatch(
             route,
             rest,
             is_blocked=path.startswith(self._rules.block_endpoints),
@@ -188,11 +188,11 @@ class Router:
         # Who may write to a unix socket is decided by its file mode.
         if allowed and request.peer != "unix" and not _is_in(request.peer, allowed):
             self._counters.rejected["write_source"] += 1
-            raise Refusal(403, "Access is restricted")
+            raise HttpRefusal(403, "Access is restricted")
         size_max = route.body_bytes_max
         if size_max is not None and len(request.body) > size_max:
             self._counters.rejected["body_too_large"] += 1
-            raise Refusal(413, too_large_sentence(len(request.body), size_max))
+            raise HttpRefusal(413, too_large_sentence(len(request.body), size_max))
 
     def _refuse_foreign(self, request: Request, foreign: Foreign) -> Response:
         self._counters.rejected[foreign.cause] += 1

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from adsum.journal.entry import CONTESTED, REFUSED, Entry, Somebody
+from adsum.journal.entry import CONTESTED, REFUSED, JournalEntry, Somebody
 
 LET_IN_LATER = " It is taken in by itself when the other is gone."
 
 
-def sentence(entry: Entry) -> str:
+def sentence(entry: JournalEntry) -> str:
     holder, newcomer = entry.node, _newcomer(entry)
     if entry.note == REFUSED:
         return f"{newcomer} itself, at {newcomer.address}, is not let in: {_held(entry)}."
@@ -27,7 +27,7 @@ def sentence(entry: Entry) -> str:
     )
 
 
-def headline(entry: Entry, *, of_newcomer: bool) -> str:
+def headline(entry: JournalEntry, *, of_newcomer: bool) -> str:
     """To follow on how one of the two stands."""
     if of_newcomer and entry.note != CONTESTED:
         return f"It is not let in: {_held(entry)}."
@@ -36,7 +36,7 @@ def headline(entry: Entry, *, of_newcomer: bool) -> str:
     return f"Its {_what(entry)} is claimed by {_at(other)} as well{end}."
 
 
-def instruction(entry: Entry) -> str:
+def instruction(entry: JournalEntry) -> str:
     newcomer, later = _newcomer(entry), LET_IN_LATER if entry.note == REFUSED else ""
     other = f"the one that `adsum explain {newcomer}` on {_by(entry)} names"
     holder = _at(entry.node) if entry.node.address else other
@@ -50,27 +50,27 @@ def instruction(entry: Entry) -> str:
     return f"Give one of the two, {holder} and {_at(newcomer)}, another node_name, and restart it.{later}"
 
 
-def is_of_id(entry: Entry) -> bool:
+def is_of_id(entry: JournalEntry) -> bool:
     """Of a holder whom only others know no more is known than the first half of its id."""
     return _newcomer(entry).id.startswith(entry.node.id)
 
 
-def _held(entry: Entry) -> str:
+def _held(entry: JournalEntry) -> str:
     holder = _at(entry.node) if entry.node.address else "another member"
     by = f", says {_by(entry)}" if entry.grounds.by else ""
     return f"{holder} has its {_what(entry)}{by}"
 
 
-def _by(entry: Entry) -> str:
+def _by(entry: JournalEntry) -> str:
     by = entry.grounds.by or Somebody("")
     return _at(by) if by.name else f"the member at {by.address}"
 
 
-def _what(entry: Entry) -> str:
+def _what(entry: JournalEntry) -> str:
     return "node id" if is_of_id(entry) else "name"
 
 
-def _newcomer(entry: Entry) -> Somebody:
+def _newcomer(entry: JournalEntry) -> Somebody:
     return entry.other or Somebody("")
 
 

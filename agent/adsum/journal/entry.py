@@ -13,7 +13,8 @@ from uuid import UUID
 
 import msgspec
 
-from adsum.gossip.claims import Address, Profile
+from adsum.address import Address
+from adsum.gossip.claims import Profile
 from adsum.gossip.effects import ConflictSeen, IsolationChanged, MemberChanged, Note, Noted
 from adsum.gossip.evidence import NO_PARTS, Evidence, Leg, PhiParts
 from adsum.gossip.order import Departure, Standing
@@ -36,7 +37,7 @@ LEG_NAMES = {
 }
 
 
-class Kind(enum.Enum):
+class JournalKind(enum.Enum):
     CHANGE = "change"  # of a member's status
     NOTE = "note"  # nobody's status changed, but it belongs to the story
     CONFLICT = "conflict"  # two claim one name or one id
@@ -69,10 +70,10 @@ class Grounds(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
         return max(0, len(self.accusers) - 1)
 
 
-class Entry(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
+class JournalEntry(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
     """Fields are added with a default and never renamed: files of earlier versions stay readable."""
 
-    kind: Kind
+    kind: JournalKind
     wall_ms: int
     node: Somebody
     before: str = ""
@@ -87,22 +88,28 @@ class Entry(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
     observer: str = ""
 
 
-def entry_of(wall_ms: int, effect: Recorded, me: Profile, name_of: NameOf) -> Entry:
+def entry_of(wall_ms: int, effect: Recorded, me: Profile, name_of: NameOf) -> JournalEntry:
     match effect:
         case MemberChanged(member, before, after, evidence):
             return _change(wall_ms, member, before, after, grounds_of(evidence, name_of))
         case Noted(note, member, evidence):
             grounds, word = grounds_of(evidence, name_of), note_word(note)
-            return Entry(kind=Kind.NOTE, wall_ms=wall_ms, node=described(member), note=word, grounds=grounds)
+            return JournalEntry(
+                kind=JournalKind.NOTE,
+                wall_ms=wall_ms,
+                node=described(member),
+                note=word,
+                grounds=grounds,
+            )
         case ConflictSeen():
             return entry_of_conflict(wall_ms, effect, name_of)
         case IsolationChanged(is_isolated):
             turned = ISOLATED if is_isolated else CONNECTED
-            return Entry(kind=Kind.ISOLATION, wall_ms=wall_ms, node=described(me), after=turned)
+            return JournalEntry(kind=JournalKind.ISOLATION, wall_ms=wall_ms, node=described(me), after=turned)
 
 
-def start_of(wall_ms: int, me: Profile) -> Entry:
-    return Entry(kind=Kind.START, wall_ms=wall_ms, node=described(me), after=STARTED)
+def start_of(wall_ms: int, me: Profile) -> JournalEntry:
+    return JournalEntry(kind=JournalKind.START, wall_ms=wall_ms, node=described(me), after=STARTED)
 
 
 def described(profile: Profile) -> Somebody:
@@ -146,29 +153,36 @@ def grounds_of(evidence: Evidence, name_of: NameOf) -> Grounds:
     )
 
 
-def entry_of_conflict(wall_ms: int, seen: ConflictSeen, name_of: NameOf) -> Entry:
+def entry_of_conflict(wall_ms: int, seen: ConflictSeen, name_of: NameOf) -> JournalEntry:
     holder, newcomer, refuser = described(seen.holder), described(seen.newcomer), seen.refuser
     if refuser is None:
         note = CONTESTED if seen.is_contested else ""
-        return Entry(kind=Kind.CONFLICT, wall_ms=wall_ms, node=holder, other=newcomer, note=note)
+        return JournalEntry(
+            kind=JournalKind.CONFLICT, wall_ms=wall_ms, node=holder, other=newcomer, note=note
+        )
     if seen.holder == seen.newcomer:  # its name is known all the same: it is ours, or else the id is
         known_at = _placed(refuser.address) if refuser.is_party else ""
         holder = Somebody(_digits(refuser.holder), newcomer.name, known_at)
     by = Somebody(_digits(refuser.short), somebody(refuser.short, name_of).name, _placed(refuser.address))
     note = CONTESTED if refuser.is_party else REFUSED
-    return Entry(
-        kind=Kind.CONFLICT, wall_ms=wall_ms, node=holder, other=newcomer, note=note, grounds=Grounds(by=by)
+    return JournalEntry(
+        kind=JournalKind.CONFLICT,
+        wall_ms=wall_ms,
+        node=holder,
+        other=newcomer,
+        note=note,
+        grounds=Grounds(by=by),
     )
 
 
 def _change(
     wall_ms: int, member: Profile, before: Standing | None, after: Standing | None, grounds: Grounds
-) -> Entry:
+) -> JournalEntry:
     standing = after or before
     assert standing is not None, "a change from nothing to nothing"
     is_pruned = after is not None and after.departure == Departure.PRUNED
-    return Entry(
-        kind=Kind.CHANGE,
+    return JournalEntry(
+        kind=JournalKind.CHANGE,
         wall_ms=wall_ms,
         node=described(member),
         before=before.status.value if before else UNKNOWN,

@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import msgspec
 
 from adsum import frozen, mutable
-from adsum.journal.entry import Entry
+from adsum.journal.entry import JournalEntry
 from adsum.logs.system_errors import is_shortage
 from adsum.storage.disk import DAMAGED_SUFFIX
 
@@ -65,12 +65,12 @@ log = logging.getLogger("agent.journal")
 
 
 @frozen.dataclass(frozen=True, slots=True)
-class Limits:
+class JournalLimits:
     entries_max: int = 50_000  # fourteen hours of a member that is killed and restarted every 5 s
     bytes_max: int = 16 * 1024 * 1024
 
 
-IN_MEMORY = Limits(entries_max=5_000, bytes_max=2 * 1024 * 1024)
+IN_MEMORY = JournalLimits(entries_max=5_000, bytes_max=2 * 1024 * 1024)
 WAITING_MAX = 5_000  # entries for a disk that refuses
 
 
@@ -86,7 +86,7 @@ class JournalCounters:
 
 
 @frozen.dataclass(frozen=True, slots=True, kw_only=True)
-class Wanted:
+class JournalQuery:
     limit: int
     since_ms: int = 0
     until_ms: int = WALL_MS_MAX
@@ -96,8 +96,8 @@ class Wanted:
 
 
 @frozen.dataclass(frozen=True, slots=True)
-class Found:
-    entries: tuple[Entry, ...]  # oldest first
+class FoundEntries:
+    entries: tuple[JournalEntry, ...]  # oldest first
     is_cut: bool  # there are more like these
     oldest_ms: int  # of all that are held; 0 when there is none
 
@@ -120,7 +120,9 @@ class _Damaged(Exception):
 
 
 class JournalFile:
-    def __init__(self, path: Path | None, limits: Limits, counters: JournalCounters, observer: str) -> None:
+    def __init__(
+        self, path: Path | None, limits: JournalLimits, counters: JournalCounters, observer: str
+    ) -> None:
         self.path = path
         self._limits = limits
         self._counters = counters
@@ -131,7 +133,7 @@ class JournalFile:
         self._entries = 0
         self._bytes = 0
 
-    def append(self, entries: Sequence[Entry]) -> Exception | None:
+    def append(self, entries: Sequence[JournalEntry]) -> Exception | None:
         """What went wrong, if they are not written yet."""
         return self._append([*self._waiting, *map(_row, entries)])
 
@@ -155,7 +157,7 @@ class JournalFile:
         self.close()
         self._append([*rows, *self._waiting])
 
-    def find(self, wanted: Wanted) -> Found:
+    def find(self, wanted: JournalQuery) -> FoundEntries:
         import sqlite3
 
         try:
@@ -164,7 +166,7 @@ class JournalFile:
             log.error("the journal cannot be read: %s", problem)
             if _is_damage(problem):
                 self._begin_anew(str(problem))
-            return Found((), is_cut=False, oldest_ms=0)
+            return FoundEntries((), is_cut=False, oldest_ms=0)
 
     def close(self) -> None:
         if self._opened is not None:
@@ -217,7 +219,7 @@ class JournalFile:
 
     # Reading.
 
-    def _find(self, connection: sqlite3.Connection, wanted: Wanted) -> Found:
+    def _find(self, connection: sqlite3.Connection, wanted: JournalQuery) -> FoundEntries:
         names = [name.casefold() for name in wanted.nodes]
         found = connection.execute(
             NEWEST_FIRST if wanted.after is None else OLDEST_FIRST,
@@ -237,11 +239,13 @@ class JournalFile:
         if wanted.after is None:
             chosen.reverse()
         entries = [entry for row in chosen if (entry := self._entry(*row)) is not None]
-        return Found(tuple(entries), is_cut=len(found) > wanted.limit, oldest_ms=oldest[0] if oldest else 0)
+        return FoundEntries(
+            tuple(entries), is_cut=len(found) > wanted.limit, oldest_ms=oldest[0] if oldest else 0
+        )
 
-    def _entry(self, sequence: int, body: bytes) -> Entry | None:
+    def _entry(self, sequence: int, body: bytes) -> JournalEntry | None:
         try:
-            entry = msgspec.json.decode(body, type=Entry)
+            entry = msgspec.json.decode(body, type=JournalEntry)
         except msgspec.MsgspecError:
             self._counters.unreadable += 1
             return None
@@ -370,7 +374,7 @@ def _is_damage(problem: Exception, codes: tuple[int, ...] = (SQLITE_CORRUPT, SQL
     return isinstance(problem, _Damaged) or (code is not None and code & 0xFF in codes)
 
 
-def _row(entry: Entry) -> _Row:
+def _row(entry: JournalEntry) -> _Row:
     body = msgspec.json.encode(entry)
     other_id, other = (entry.other.id, entry.other.name.casefold()) if entry.other else ("", "")
     node, size = entry.node, len(body) + ROW_BYTES

@@ -25,8 +25,23 @@ import trio
 from adsum.allowance import Allowance
 from adsum.gossip.claims import Profile
 from adsum.gossip.effects import Note
-from adsum.journal.entry import Entry, Kind, NameOf, Recorded, entry_of, note_word, start_of
-from adsum.journal.file import IN_MEMORY, Found, JournalCounters, JournalFile, Limits, Wanted
+from adsum.journal.entry import (
+    JournalEntry,
+    JournalKind,
+    NameOf,
+    Recorded,
+    entry_of,
+    note_word,
+    start_of,
+)
+from adsum.journal.file import (
+    IN_MEMORY,
+    FoundEntries,
+    JournalCounters,
+    JournalFile,
+    JournalLimits,
+    JournalQuery,
+)
 from adsum.logs.system_errors import told
 from adsum.now import Now
 
@@ -56,15 +71,15 @@ class Journal:
         name_of: NameOf,
         started_wall_ms: int,
         counters: JournalCounters | None = None,
-        limits: Limits | None = None,
+        limits: JournalLimits | None = None,
     ) -> None:
         """Without a path it is kept in memory."""
         self.counters = counters or JournalCounters()
         self._me = me
         self._name_of = name_of
-        limits = limits or (Limits() if path else IN_MEMORY)
+        limits = limits or (JournalLimits() if path else IN_MEMORY)
         self._file = JournalFile(path, limits, self.counters, me.name)
-        self._queue: deque[Entry] = deque()
+        self._queue: deque[JournalEntry] = deque()
         self._came = trio.Event()
         self._one_at_a_time = trio.CapacityLimiter(1)
         self._watchers: dict[Wake, None] = {}
@@ -72,11 +87,11 @@ class Journal:
         self._made_up = Allowance(a_second=MADE_UP_PER_S, at_once=MADE_UP_AT_ONCE)
         self._silent_until_s = 0.0
         self._is_file_gone = False
-        self._start: Entry | None = start_of(started_wall_ms, me)
+        self._start: JournalEntry | None = start_of(started_wall_ms, me)
 
     def record(self, now: Now, effect: Recorded) -> None:
         entry = entry_of(now.wall_ms, effect, self._me, self._name_of)
-        if entry.note in REPEATING or entry.kind is Kind.CONFLICT:
+        if entry.note in REPEATING or entry.kind is JournalKind.CONFLICT:
             counted = self._without_repeats(entry)
             if counted is None:
                 return
@@ -89,7 +104,7 @@ class Journal:
         for wake in list(self._watchers):
             wake()
 
-    async def entries(self, wanted: Wanted) -> Found:
+    async def entries(self, wanted: JournalQuery) -> FoundEntries:
         self._begin()
         return await trio.to_thread.run_sync(self._find, wanted, limiter=self._one_at_a_time)
 
@@ -126,7 +141,7 @@ class Journal:
             self._put(self._start)
             self._start = None
 
-    def _put(self, entry: Entry) -> None:
+    def _put(self, entry: JournalEntry) -> None:
         if len(self._queue) >= QUEUE_ENTRIES_MAX:
             self.counters.dropped += 1
             return
@@ -134,7 +149,7 @@ class Journal:
         self._queue.append(entry)
         self._came.set()
 
-    def _without_repeats(self, entry: Entry) -> Entry | None:
+    def _without_repeats(self, entry: JournalEntry) -> JournalEntry | None:
         """None when it says what one less than a minute old said, which will be told by a count."""
         key = (entry.node.id, entry.note, entry.other.id if entry.other else "")
         last = self._repeats.get(key)
@@ -155,7 +170,7 @@ class Journal:
             self._file.file_is_gone()
         elif self._file.is_behind:
             self._file.catch_up()
-        batch: list[Entry] = []
+        batch: list[JournalEntry] = []
         while self._queue:
             batch.append(self._queue.popleft())
         if not batch:
@@ -164,7 +179,7 @@ class Journal:
         if problem is not None:
             self._complain(problem)
 
-    def _find(self, wanted: Wanted) -> Found:
+    def _find(self, wanted: JournalQuery) -> FoundEntries:
         self._write()
         return self._file.find(wanted)
 
@@ -178,8 +193,8 @@ class Journal:
             log.error("changes of membership wait to be written to the journal: %s", told(problem))
 
 
-def _may_be_made_up(entry: Entry) -> bool:
-    return entry.kind is Kind.CONFLICT or entry.note in MADE_UP
+def _may_be_made_up(entry: JournalEntry) -> bool:
+    return entry.kind is JournalKind.CONFLICT or entry.note in MADE_UP
 
 
 class _Repeat:

@@ -9,10 +9,10 @@ from __future__ import annotations
 import heapq
 from collections.abc import Sequence
 
-from adsum.journal.file import Found
+from adsum.journal.file import FoundEntries
 
 
-def merged(journals: Sequence[Found]) -> Found:
+def merged(journals: Sequence[FoundEntries]) -> FoundEntries:
     in_order = heapq.merge(*(found.entries for found in journals), key=lambda entry: entry.wall_ms)
     oldest_ms = max((found.oldest_ms for found in journals), default=0)  # from then on, all of them know
-    return Found(tuple(in_order), is_cut=any(found.is_cut for found in journals), oldest_ms=oldest_ms)
+    return FoundEntries(tuple(in_order), is_cut=any(found.is_cut for found in journals), oldest_ms=oldest_ms)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from adsum.journal import clash
-from adsum.journal.entry import ISOLATED, PRUNED, UNKNOWN, Entry, Kind, Somebody
+from adsum.journal.entry import ISOLATED, PRUNED, UNKNOWN, JournalEntry, JournalKind, Somebody
 
 STORY_ENTRIES_MAX = 50
 BEFORE_MS = 60_000  # notes this close before the trouble belong to it
@@ -17,10 +17,10 @@ IN_TROUBLE = ("suspect", "failed", "left")
 LEG_WORDS = {"direct": "to a datagram", "indirect": "through helpers", "stream": "on a stream"}
 
 
-def story(entries: Sequence[Entry]) -> list[Entry]:
+def story(entries: Sequence[JournalEntry]) -> list[JournalEntry]:
     """Of entries about one node, oldest first."""
     told = [entry for entry in entries if not _says_nothing_here(entry)] or list(entries)
-    changes = [place for place, entry in enumerate(told) if entry.kind is Kind.CHANGE]
+    changes = [place for place, entry in enumerate(told) if entry.kind is JournalKind.CHANGE]
     if not changes:
         return told[-STORY_ENTRIES_MAX:]
     start = changes[0]
@@ -29,161 +29,163 @@ def story(entries: Sequence[Entry]) -> list[Entry]:
             start = place
             break
     began_ms = told[start].wall_ms
-    while start and told[start - 1].kind is not Kind.CHANGE and _is_close(told[start - 1], began_ms):
+    while start and told[start - 1].kind is not JournalKind.CHANGE and _is_close(told[start - 1], began_ms):
         start -= 1
     return told[start:][-STORY_ENTRIES_MAX:]
 
 
-def sentence(entry: Entry) -> str:
+def sentence(entry: JournalEntry) -> str:
     match entry.kind:
-        case Kind.CHANGE:
+        case JournalKind.CHANGE:
             text = _CHANGES.get(entry.grounds.cause, _other_change)(entry)
-        case Kind.NOTE:
+        case JournalKind.NOTE:
             text = _NOTES.get(entry.note, _other_note)(entry)
-        case Kind.CONFLICT:
+        case JournalKind.CONFLICT:
             text = clash.sentence(entry)
-        case Kind.ISOLATION:
+        case JournalKind.ISOLATION:
             text = _isolation(entry)
-        case Kind.START:
+        case JournalKind.START:
             text = f"{entry.node} itself started: from here on it meets everybody anew."
     return text + (f" The same {entry.repeats} times more in between." if entry.repeats else "")
 
 
-def is_refutation(entry: Entry) -> bool:
+def is_refutation(entry: JournalEntry) -> bool:
     """Of the member itself, or of this agent's own."""
-    return (entry.kind is Kind.CHANGE and entry.grounds.cause == "refuted") or entry.note == "accused-me"
+    return (
+        entry.kind is JournalKind.CHANGE and entry.grounds.cause == "refuted"
+    ) or entry.note == "accused-me"
 
 
 # Changes.
 
 
-def _joined(entry: Entry) -> str:
+def _joined(entry: JournalEntry) -> str:
     return f"{entry.node} joined, at {entry.node.address}."
 
 
-def _restarted(entry: Entry) -> str:
+def _restarted(entry: JournalEntry) -> str:
     if entry.before == "alive":
         return f"{entry.node} was restarted: a new process under the same id."
     return f"{entry.node} is back, as a new process at {entry.node.address}."
 
 
-def _changed(entry: Entry) -> str:
+def _changed(entry: JournalEntry) -> str:
     return f"{entry.node} describes itself anew."
 
 
-def _suspected(entry: Entry) -> str:
+def _suspected(entry: JournalEntry) -> str:
     accuser = str(entry.grounds.accusers[0]) if entry.grounds.accusers else "Somebody"
     also = _named(entry.grounds.accusers[1:])
     return f"{accuser} suspects {entry.node}: {_grounds(entry)}." + (f" So do {also}." if also else "")
 
 
-def _refuted(entry: Entry) -> str:
+def _refuted(entry: JournalEntry) -> str:
     return f"{entry.node} refuted it: it is alive, in incarnation {entry.incarnation}."
 
 
-def _silent(entry: Entry) -> str:
+def _silent(entry: JournalEntry) -> str:
     known = "was already failed when we first heard of it" if entry.before == UNKNOWN else "is failed"
     return f"{entry.node} {known}, by silence: {_grounds(entry)}.{_witnesses(entry)}"
 
 
-def _refused(entry: Entry) -> str:
+def _refused(entry: JournalEntry) -> str:
     known = "was already failed when we first heard of it" if entry.before == UNKNOWN else "is failed"
     told = f"{entry.node} {known}: its host refuses connections, so the host is up and the process is not."
     return told + _witnesses(entry)
 
 
-def _left(entry: Entry) -> str:
+def _left(entry: JournalEntry) -> str:
     return f"{entry.node} left in good order."
 
 
-def _forced(entry: Entry) -> str:
+def _forced(entry: JournalEntry) -> str:
     if entry.note == PRUNED:
         return f"{entry.grounds.by or 'Somebody'} had {entry.node} pruned: it is no longer listed."
     return f"{entry.grounds.by or 'Somebody'} had {entry.node} leave, with force-leave."
 
 
-def _replaced(entry: Entry) -> str:
+def _replaced(entry: JournalEntry) -> str:
     return f"{entry.node} is no longer listed: another member took over its name or its address."
 
 
-def _reborn(entry: Entry) -> str:
+def _reborn(entry: JournalEntry) -> str:
     return f"{entry.node} lost its data folder: a new process at {entry.node.address} has another node id."
 
 
-def _crowded_out(entry: Entry) -> str:
+def _crowded_out(entry: JournalEntry) -> str:
     why = "as many members are listed as may be, and it never answered this agent, or is gone"
     return f"{entry.node} was forgotten to make room: {why}."
 
 
-def _reaped(entry: Entry) -> str:
+def _reaped(entry: JournalEntry) -> str:
     return f"{entry.node} was forgotten: it has been {entry.before} for long enough."
 
 
-def _other_change(entry: Entry) -> str:
+def _other_change(entry: JournalEntry) -> str:
     return f"{entry.node} went from {entry.before} to {entry.after} ({entry.grounds.cause})."
 
 
 # Notes.
 
 
-def _confirmed(entry: Entry) -> str:
+def _confirmed(entry: JournalEntry) -> str:
     count, accusers = entry.grounds.confirmations, _named(entry.grounds.accusers)
     return f"By now {accusers} cannot reach {entry.node}: {count} confirmation{'s' * (count != 1)}."
 
 
-def _raised(entry: Entry) -> str:
+def _raised(entry: JournalEntry) -> str:
     return f"The suspicion of {entry.node} is this agent's own."
 
 
-def _vetoed(entry: Entry) -> str:
+def _vetoed(entry: JournalEntry) -> str:
     return (
         f"A probe of {entry.node} failed ({_grounds(entry)}), yet a newer count of its life came by way of "
         "others: the process runs, packets between here and there get lost. Nobody was accused."
     )
 
 
-def _witnessed(entry: Entry) -> str:
+def _witnessed(entry: JournalEntry) -> str:
     return (
         f"The count of {entry.node}'s life has stood still for longer than nearly any other's: "
         "that counts as one more confirmation."
     )
 
 
-def _withheld(entry: Entry) -> str:
+def _withheld(entry: JournalEntry) -> str:
     return (
         f"A probe of {entry.node} failed ({_grounds(entry)}), but so do too many of this agent's probes, or "
         "its accusations were refuted: it accused nobody."
     )
 
 
-def _accused_me(entry: Entry) -> str:
+def _accused_me(entry: JournalEntry) -> str:
     accusers = _named(entry.grounds.accusers) or "Somebody"
     return f"{accusers} accused {entry.node} ({_grounds(entry)}), which refuted it."
 
 
-def _unanswered(entry: Entry) -> str:
+def _unanswered(entry: JournalEntry) -> str:
     where = f"{entry.node.address}, the address that it advertises"
     return f"{entry.node} was told of by a stranger, and not let in: it did not answer at {where}."
 
 
-def _restarting(entry: Entry) -> str:
+def _restarting(entry: JournalEntry) -> str:
     return f"{entry.node} announced that it restarts."
 
 
-def _other_note(entry: Entry) -> str:
+def _other_note(entry: JournalEntry) -> str:
     return f"About {entry.node}: {entry.note}."
 
 
 # The rest.
 
 
-def _isolation(entry: Entry) -> str:
+def _isolation(entry: JournalEntry) -> str:
     if entry.after == ISOLATED:
         return f"{entry.node} itself is isolated: more than half of its last probes failed."
     return f"{entry.node} reaches others again."
 
 
-def _grounds(entry: Entry) -> str:
+def _grounds(entry: JournalEntry) -> str:
     """Legs, refusals and phi, as far as there are any."""
     silent = [leg for leg in entry.grounds.legs if not (leg == "stream" and entry.grounds.refusers)]
     tried = [LEG_WORDS[leg] for leg in silent if leg in LEG_WORDS]
@@ -199,7 +201,7 @@ def _grounds(entry: Entry) -> str:
     return "; ".join(grounds) or "no reason was given"
 
 
-def _witnesses(entry: Entry) -> str:
+def _witnesses(entry: JournalEntry) -> str:
     """Not who was first: two may have accused at once, and each part of the cluster met them in its order."""
     return f" Accused by {_named(entry.grounds.accusers)}." if entry.grounds.accusers else ""
 
@@ -212,13 +214,13 @@ def _joined_words(words: Sequence[str], last: str) -> str:
     return f"{', '.join(words[:-1])} {last} {words[-1]}" if len(words) > 1 else "".join(words)
 
 
-def _says_nothing_here(entry: Entry) -> bool:
+def _says_nothing_here(entry: JournalEntry) -> bool:
     """A new description; or whose the suspicion is, which the one before says by its accuser."""
-    is_description = entry.kind is Kind.CHANGE and entry.before == entry.after == "alive"
+    is_description = entry.kind is JournalKind.CHANGE and entry.before == entry.after == "alive"
     return entry.note == "raised" or (is_description and entry.grounds.cause == "changed")
 
 
-def _is_close(entry: Entry, to_ms: int) -> bool:
+def _is_close(entry: JournalEntry, to_ms: int) -> bool:
     return abs(to_ms - entry.wall_ms) <= BEFORE_MS
 
 

@@ -14,17 +14,17 @@ import time
 from io import TextIOWrapper
 from pathlib import Path
 
-from adsum.config.config import Log
+from adsum.logs.settings import LogSettings
 from adsum.logs.stream import LogCounters
+from adsum.logs.system_errors import UNWRITABLE
 from adsum.now import SECOND
-from adsum.storage.failures import UNWRITABLE
 
 NAME = "adsum.log"  # where only a folder is given
 KEEP_NONE = -1  # log_rotate_max_files; 0 keeps all
 
 
 class LogFile(logging.FileHandler):
-    def __init__(self, settings: Log, counters: LogCounters) -> None:
+    def __init__(self, settings: LogSettings, counters: LogCounters) -> None:
         """Raises OSError; but not for a disk that can be written later."""
         self._path = log_path(settings.file)
         self._settings = settings

@@ -24,7 +24,7 @@ NAMED_MAX = 5
 
 
 @dataclass(frozen=True, slots=True)
-class Topic:
+class NewsTopic:
     """`many` is what a number of members did; without it the last line stands for those left out."""
 
     name: str
@@ -54,11 +54,11 @@ class _Gathered:
 class LogNews:
     def __init__(self, logger: logging.Logger) -> None:
         self._logger = logger
-        self._allowances: dict[Topic, Allowance] = {}
-        self._gathered: dict[Topic, _Gathered] = {}
+        self._allowances: dict[NewsTopic, Allowance] = {}
+        self._gathered: dict[NewsTopic, _Gathered] = {}
         self._came = trio.Event()
 
-    def tell(self, topic: Topic, level: int, sentence: str, about: str = "") -> None:
+    def tell(self, topic: NewsTopic, level: int, sentence: str, about: str = "") -> None:
         """`topic` comes from a fixed set of ours; the sentence is logged escaped."""
         gathered = self._gathered.get(topic)
         if gathered is None:
@@ -86,7 +86,7 @@ class LogNews:
         finally:
             self._tell_gathered(math.inf)
 
-    def _is_allowed(self, topic: Topic) -> bool:
+    def _is_allowed(self, topic: NewsTopic) -> bool:
         allowance = self._allowances.get(topic)
         if allowance is None:
             a_second = topic.at_once * SECOND / MINUTE
@@ -100,7 +100,7 @@ class LogNews:
                 self._logger.log(gathered.level, "%s", _summary(topic, gathered))
 
 
-def _summary(topic: Topic, gathered: _Gathered) -> str:
+def _summary(topic: NewsTopic, gathered: _Gathered) -> str:
     if gathered.count == 1:
         return gathered.last
     if topic.many:

@@ -5,9 +5,9 @@ from __future__ import annotations
 import logging
 import sys
 
-from adsum.config.config import Log
 from adsum.logs.file import LogFile
 from adsum.logs.lines import JsonLines, TextLines, parse_level
+from adsum.logs.settings import LogSettings
 from adsum.logs.stream import LogCounters, LogStream
 from adsum.logs.system_errors import told
 
@@ -22,7 +22,7 @@ class CannotLog(OSError):
     """The operator's log settings cannot be used on this host; nothing was started."""
 
 
-def start(settings: Log) -> LogStream:
+def start(settings: LogSettings) -> LogStream:
     """Takes over the root logger. Raises `CannotLog` with a sentence, or `UnknownLevel`."""
     counters = LogCounters()
     formatter = JsonLines() if settings.is_json else TextLines()
@@ -50,7 +50,7 @@ def stop(stream: LogStream) -> None:
     root.setLevel(logging.WARNING)
 
 
-def _writers(settings: Log, counters: LogCounters) -> tuple[logging.Handler, ...]:
+def _writers(settings: LogSettings, counters: LogCounters) -> tuple[logging.Handler, ...]:
     writers: list[logging.Handler] = [_Console(counters)]
     if settings.file:
         try:
@@ -62,7 +62,7 @@ def _writers(settings: Log, counters: LogCounters) -> tuple[logging.Handler, ...
     return tuple(writers)
 
 
-def _syslog(settings: Log, counters: LogCounters) -> logging.Handler:
+def _syslog(settings: LogSettings, counters: LogCounters) -> logging.Handler:
     from adsum.logs.syslog import SOCKET, Syslog, facility_of  # few hosts want it, and it loads slowly
 
     facility = facility_of(settings.syslog_facility)

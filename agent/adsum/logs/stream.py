@@ -33,7 +33,7 @@ class LogCounters:
     lost_following: int = 0  # a follower was too slow
 
 
-class Follower:
+class LogFollower:
     """Made by `LogStream.follow`, inside trio."""
 
     def __init__(self, level: int, formatter: logging.Formatter, counters: LogCounters) -> None:
@@ -83,7 +83,7 @@ class LogStream(logging.Handler):
         self.counters = counters
         self._level = level
         self.writers = writers
-        self._followers: tuple[Follower, ...] = ()
+        self._followers: tuple[LogFollower, ...] = ()
         self.set_level(level)
 
     def set_level(self, level: int) -> None:
@@ -94,11 +94,11 @@ class LogStream(logging.Handler):
         self._adjust()
 
     @contextlib.contextmanager
-    def follow(self, level: int, *, as_json: bool) -> Iterator[Follower]:
+    def follow(self, level: int, *, as_json: bool) -> Iterator[LogFollower]:
         if len(self._followers) >= FOLLOWERS_MAX:
             raise TooManyFollowers(f"{FOLLOWERS_MAX} others follow the log already; try again later")
         formatter = JsonLines() if as_json else TextLines()
-        follower = Follower(level, formatter, self.counters)
+        follower = LogFollower(level, formatter, self.counters)
         self._followers = (*self._followers, follower)
         self._adjust()
         try:

@@ -9,6 +9,10 @@ from __future__ import annotations
 import errno
 import os
 
+OUT_OF_ROOM = (errno.ENOSPC, errno.EDQUOT)
+UNWRITABLE = (*OUT_OF_ROOM, errno.EROFS)  # as a whole, whatever the permissions
+OUT_OF_FILES = (errno.EMFILE, errno.ENFILE)
+
 SHORTAGES = {
     errno.EMFILE: "raise the agent's limit, by LimitNOFILE= in its systemd unit or by ulimit -n",
     errno.ENFILE: "see which process of this host holds them, or raise fs.file-max",

@@ -10,7 +10,7 @@ import ipaddress
 import socket
 from typing import Any
 
-from adsum.gossip.claims import Address
+from adsum.address import Address
 
 SCOPE_END = 1 << 32  # a number of 32 bits in the kernel's form of the address
 SCOPE_DIGITS_MAX = 11

@@ -8,7 +8,7 @@ from __future__ import annotations
 import cbor2
 
 from adsum.frozen import dataclass
-from adsum.net.framing import Malformed, array
+from adsum.net.framing import MalformedFrame, array
 
 # The largest entry of the log is 8 MiB (raft.settings) and travels alone; the rest is what is around it.
 PAYLOAD_BYTES_MAX = 9 * 1024 * 1024
@@ -21,7 +21,7 @@ TIMEOUT_MS_MAX = 3_600_000
 
 
 @dataclass(frozen=True, slots=True)
-class Ask:
+class AskFrame:
     number: int
     method: str
     timeout_ms: int  # how long the caller will wait
@@ -35,7 +35,7 @@ class Answered:
 
 
 @dataclass(frozen=True, slots=True)
-class Failed:
+class FailedFrame:
     number: int
     code: str
     text: str
@@ -60,7 +60,7 @@ class BeatBack:
     pass
 
 
-Frame = Ask | Answered | Failed | Tell | Cancel | Beat | BeatBack
+Frame = AskFrame | Answered | FailedFrame | Tell | Cancel | Beat | BeatBack
 
 BEAT = cbor2.dumps([5])
 BEAT_BACK = cbor2.dumps([6])
@@ -93,14 +93,14 @@ def decode(payload: bytes) -> Frame | None:
         case [0, int(number), str(method), int(timeout_ms), bytes(body), *_]:
             _check(number, method)
             if not 0 < timeout_ms <= TIMEOUT_MS_MAX:
-                raise Malformed("a call with an impossible deadline")
-            return Ask(number, method, timeout_ms, body)
+                raise MalformedFrame("a call with an impossible deadline")
+            return AskFrame(number, method, timeout_ms, body)
         case [1, int(number), bytes(body), *_]:
             _check(number)
             return Answered(number, body)
         case [2, int(number), str(code), str(text), *_]:
             _check(number, code)
-            return Failed(number, code, text[:TEXT_CHARACTERS_MAX])
+            return FailedFrame(number, code, text[:TEXT_CHARACTERS_MAX])
         case [3, str(topic), bytes(body), *_]:
             _check(0, topic)
             return Tell(topic, body)
@@ -113,9 +113,9 @@ def decode(payload: bytes) -> Frame | None:
             return BeatBack()
         case [int(kind), *_] if kind > 6:
             return None
-    raise Malformed("a frame that no call consists of")
+    raise MalformedFrame("a frame that no call consists of")
 
 
 def _check(number: int, word: str = "") -> None:
     if not 0 <= number < NUMBER_MAX or len(word) > WORD_CHARACTERS_MAX:
-        raise Malformed("a call that makes no sense")
+        raise MalformedFrame("a call that makes no sense")

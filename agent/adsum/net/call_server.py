@@ -19,8 +19,8 @@ from adsum.logs.faults import Faults
 from adsum.net import call_frames
 from adsum.net.calls import SILENCE_MAX_S, Declined
 from adsum.net.channel import Channel
-from adsum.net.errors import NetError, NoRoom
-from adsum.net.framing import Malformed
+from adsum.net.errors import NetError, NoRoomForPeer
+from adsum.net.framing import MalformedFrame
 from adsum.net.introduction import Peer
 from adsum.net.outbox import Outbox
 
@@ -122,7 +122,7 @@ class _Connection:
 
     def _take(self, frame: call_frames.Frame | None, nursery: trio.Nursery) -> None:
         match frame:
-            case call_frames.Ask():
+            case call_frames.AskFrame():
                 self._ask(frame, nursery)
             case call_frames.Tell(topic, body):
                 self._counters.heard += 1
@@ -136,12 +136,12 @@ class _Connection:
             case None:
                 pass
             case _:
-                raise Malformed("an asking agent that answers")
+                raise MalformedFrame("an asking agent that answers")
 
-    def _ask(self, ask: call_frames.Ask, nursery: trio.Nursery) -> None:
+    def _ask(self, ask: call_frames.AskFrame, nursery: trio.Nursery) -> None:
         limits = self._server.limits
         if ask.number in self._running:
-            raise Malformed("two calls with one number")
+            raise MalformedFrame("two calls with one number")
         is_full = (
             len(self._running) >= limits.calls_per_connection_max
             or self._counters.in_flight >= limits.calls_max
@@ -154,15 +154,15 @@ class _Connection:
         self._running[ask.number] = trio.CancelScope()
         nursery.start_soon(self._answer, ask)
 
-    def _has_room(self, ask: call_frames.Ask) -> bool:
+    def _has_room(self, ask: call_frames.AskFrame) -> bool:
         """Then its body is held, until it is answered."""
         try:
             self._channel.hold(len(ask.body))
-        except NoRoom:
+        except NoRoomForPeer:
             return False
         return True
 
-    async def _answer(self, ask: call_frames.Ask) -> None:
+    async def _answer(self, ask: call_frames.AskFrame) -> None:
         scope = self._running[ask.number]
         scope.deadline = trio.current_time() + ask.timeout_ms / 1_000
         try:
@@ -175,7 +175,7 @@ class _Connection:
             self._counters.in_flight -= 1
             del self._running[ask.number]
 
-    async def _outcome(self, ask: call_frames.Ask) -> bytes:
+    async def _outcome(self, ask: call_frames.AskFrame) -> bytes:
         number = ask.number
         try:
             body = await self._server.answerer.answer(self._peer, ask.method, ask.body)

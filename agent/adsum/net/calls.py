@@ -1,9 +1,9 @@
 """Calls to one other agent: a single connection, many calls at once, and messages that want no answer.
 
-A `Line` connects when there is something to say, keeps the connection while it is used, and connects again
-after it broke, a little later each time. Calls made meanwhile wait within their own deadline; messages
-without an answer wait only for the connection being made, and are thrown away when that fails, for the next
-ones will be better.
+A `CallConnection` connects when there is something to say, stays while it is used, and connects again after
+it broke, a little later each time. Calls made meanwhile wait within their own deadline; messages without an
+answer wait only for the connection being made, and are thrown away when that fails, for the next ones will be
+better.
 
 The three ways a call can fail tell the caller what became of it: `NotSent` (nothing happened there),
 `Unanswered` (it may have happened), `Declined` (the peer decided so).
@@ -16,13 +16,13 @@ from random import Random
 
 import trio
 
-from adsum.gossip.claims import Address
+from adsum.address import Address
 from adsum.mutable import dataclass
 from adsum.net import call_frames
 from adsum.net.channel import Channel
 from adsum.net.errors import NetError
-from adsum.net.framing import Malformed
-from adsum.net.gate import Gate, Opened
+from adsum.net.framing import MalformedFrame
+from adsum.net.gate import Gate, OpenedChannel
 from adsum.net.introduction import Peer, Purpose
 from adsum.net.outbox import Outbox
 
@@ -87,17 +87,17 @@ class _Call:
         self.done.set()
 
 
-Dial = Callable[[], Awaitable[Opened]]
+Dial = Callable[[], Awaitable[OpenedChannel]]
 
 
 def dial_for_calls(gate: Gate, to: Address) -> Dial:
-    async def dial() -> Opened:
+    async def dial() -> OpenedChannel:
         return await gate.dial(to, Purpose.CALLS, payload_bytes_max=call_frames.PAYLOAD_BYTES_MAX)
 
     return dial
 
 
-class Line:
+class CallConnection:
     def __init__(self, dial: Dial, rng: Random) -> None:
         self.counters = LineCounters()
         self._dial = dial
@@ -190,7 +190,7 @@ class Line:
             if not call.done.is_set():
                 call.end(NotSent(str(error)))
 
-    async def _converse(self, opened: Opened) -> None:
+    async def _converse(self, opened: OpenedChannel) -> None:
         self.peer = opened.peer
         try:
             async with trio.open_nursery() as nursery:
@@ -234,12 +234,12 @@ class Line:
             match frame:
                 case call_frames.Answered(number, body):
                     self._end(number, body)
-                case call_frames.Failed(number, code, text):
+                case call_frames.FailedFrame(number, code, text):
                     self._end(number, Declined(code, text))
                 case call_frames.BeatBack() | None:
                     pass
                 case _:
-                    raise Malformed("an answering agent that asks")
+                    raise MalformedFrame("an answering agent that asks")
 
     def _end(self, number: int, outcome: bytes | CallError) -> None:
         call = self._calls.get(number)

@@ -22,7 +22,7 @@ from typing import Protocol, TypeVar
 
 import trio
 
-from adsum.gossip.claims import Address
+from adsum.address import Address
 from adsum.logs.faults import Faults
 from adsum.mutable import dataclass
 from adsum.net.addresses import BadAddress, SocketAddress, address_of, socket_address
@@ -72,7 +72,7 @@ class DatagramCounters:
     unreachable: Counter[str] = field(default_factory=Counter)  # what ICMP told, by errno's name
 
 
-class Datagrams:
+class GossipDatagrams:
     def __init__(
         self,
         sock: socket.socket,

@@ -7,14 +7,14 @@ class NetError(Exception):
     """Nothing here is a bug of ours; whoever asked decides what it means."""
 
 
-class Refused(NetError):
+class PeerRefused(NetError):
     """The host answered, and nobody listens there: ECONNREFUSED on connect, and no other code.
 
     A paused or overloaded process never causes this, so it is evidence that the process is gone.
     """
 
 
-class Unreachable(NetError):
+class PeerUnreachable(NetError):
     """No connection, for any other reason or in time. The host of a paused process would take it."""
 
 
@@ -46,5 +46,5 @@ class BadPeer(NetError):
     """What the peer sent is not what we speak, or not sealed with our key. The connection is over."""
 
 
-class NoRoom(NetError):
+class NoRoomForPeer(NetError):
     """We hold as much as we may of what was sent and has not come whole. The connection is over."""

@@ -21,11 +21,11 @@ import struct
 import zlib
 from typing import NamedTuple, Protocol
 
+from adsum.cbor import BadEncoding, strict_loads
 from adsum.frozen import dataclass
-from adsum.gossip.claims import BadClaim, strict_loads
 from adsum.net.ciphers import NONCE_BYTES, TAG_BYTES, ciphers, derive
 from adsum.net.errors import BadPeer, TurnedAway
-from adsum.net.keyring import HINT_BYTES, Key
+from adsum.net.keyring import HINT_BYTES, GossipKey
 
 MAGIC = b"adsm"
 FORMAT_VERSION = 1
@@ -49,11 +49,11 @@ class Oversized(BadPeer):
     """A frame longer than is allowed here."""
 
 
-class Malformed(BadPeer):
+class MalformedFrame(BadPeer):
     """A frame that opens and makes no sense."""
 
 
-class Answer(enum.IntEnum):
+class HandshakeAnswer(enum.IntEnum):
     """A client says YES; a server YES, or why not."""
 
     YES = 0
@@ -64,11 +64,11 @@ class Answer(enum.IntEnum):
 
 
 REASONS: dict[int, str] = {
-    Answer.UNKNOWN_KEY: "it does not have our encryption key; whoever of the two missed a change of keys "
-    "must start without the file keyring in its data folder, and with encrypt set to the key in use",
-    Answer.KEY_NEEDED: "it accepts only encrypted traffic, and we sent plaintext",
-    Answer.OTHER_LABEL: "it belongs to another datacenter",
-    Answer.OTHER_VERSION: "it speaks another version of the stream format",
+    HandshakeAnswer.UNKNOWN_KEY: "it does not have our encryption key; whoever of the two missed a change of "
+    "keys must start without the file keyring in its data folder, and with encrypt set to the key in use",
+    HandshakeAnswer.KEY_NEEDED: "it accepts only encrypted traffic, and we sent plaintext",
+    HandshakeAnswer.OTHER_LABEL: "it belongs to another datacenter",
+    HandshakeAnswer.OTHER_VERSION: "it speaks another version of the stream format",
 }
 
 
@@ -81,7 +81,9 @@ class Hello(NamedTuple):
     encoded: bytes
 
 
-def hello(label: str, nonce: bytes, *, hint: bytes = NO_HINT, answer: Answer = Answer.YES) -> Hello:
+def hello(
+    label: str, nonce: bytes, *, hint: bytes = NO_HINT, answer: HandshakeAnswer = HandshakeAnswer.YES
+) -> Hello:
     return parse_hello(_HELLO.pack(MAGIC, FORMAT_VERSION, answer, hint, _label_check(label), nonce))
 
 
@@ -169,13 +171,13 @@ class Directions:
     from_server: FrameSeal
 
 
-def directions(key: Key | None, label: str, client: Hello, server: Hello) -> Directions:
+def directions(key: GossipKey | None, label: str, client: Hello, server: Hello) -> Directions:
     if key is None:
         return Directions(PlainFrames(), PlainFrames())
     return Directions(*(SealedFrames(_stream_key(key, label, client, server, side)) for side in (b"c", b"s")))
 
 
-def _stream_key(key: Key, label: str, client: Hello, server: Hello, side: bytes) -> bytes:
+def _stream_key(key: GossipKey, label: str, client: Hello, server: Hello, side: bytes) -> bytes:
     info = b"adsum stream " + side + label.encode()
     return derive(key.secret, salt=client.encoded + server.encoded, info=info, length=len(key.secret))
 
@@ -235,8 +237,8 @@ def array(payload: bytes) -> list[object]:
     """The fields of a payload; what they must be is for the caller to check."""
     try:
         fields = strict_loads(payload)
-    except BadClaim as error:
-        raise Malformed("a frame that is not the CBOR we speak") from error
+    except BadEncoding as error:
+        raise MalformedFrame("a frame that is not the CBOR we speak") from error
     if not isinstance(fields, list):
-        raise Malformed("a frame that is no array")
+        raise MalformedFrame("a frame that is no array")
     return fields

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, NamedTuple, NoReturn
 
 import trio
 
-from adsum.gossip.claims import Address
+from adsum.address import Address
 from adsum.logs.complaints import Complaints
 from adsum.logs.system_errors import is_shortage, told
 from adsum.mutable import dataclass
@@ -29,17 +29,17 @@ from adsum.net.errors import (
     BadPeer,
     Lost,
     NetError,
-    Refused,
+    PeerRefused,
+    PeerUnreachable,
     TimedOut,
     TurnedAway,
-    Unreachable,
     Untried,
     Unwelcome,
 )
-from adsum.net.framing import Answer, FrameReader, FrameWriter, Hello
-from adsum.net.introduction import Identity, Introduction, Peer, Purpose, Refusal
-from adsum.net.keyring import Key, Keyring
-from adsum.net.unread import Unread
+from adsum.net.framing import FrameReader, FrameWriter, HandshakeAnswer, Hello
+from adsum.net.introduction import Introduction, Peer, PeerIdentity, Purpose, WelcomeRefusal
+from adsum.net.keyring import GossipKey, Keyring
+from adsum.net.unread import UnreadBytes
 
 if TYPE_CHECKING:
     from adsum.net.tls import Tls
@@ -48,7 +48,7 @@ OPENING_TIMEOUT_S = 5.0
 HELLO_TIMEOUT_S = 1.0  # a TLS handshake and a hello: three round trips of an agent that is not waited for
 INTRODUCTION_BYTES_MAX = 1_024  # what a stranger may send in one frame
 TLS_FIRST_BYTE = b"\x16"  # a hello begins with a letter
-UNKNOWN_KEY_REASON = framing.REASONS[Answer.UNKNOWN_KEY]
+UNKNOWN_KEY_REASON = framing.REASONS[HandshakeAnswer.UNKNOWN_KEY]
 
 log = logging.getLogger("net")
 
@@ -73,7 +73,7 @@ class Security(NamedTuple):
     tls: Tls | None = None
 
 
-class Opened(NamedTuple):
+class OpenedChannel(NamedTuple):
     channel: Channel
     peer: Peer
     purpose: Purpose
@@ -84,20 +84,20 @@ class _Greeted(NamedTuple):
     is_verified: bool
 
 
-Serves = Callable[[Purpose, Peer], Refusal | None]
+Serves = Callable[[Purpose, Peer], WelcomeRefusal | None]
 
 
 class Gate:
     def __init__(
         self,
-        identity: Callable[[], Identity],
+        identity: Callable[[], PeerIdentity],
         security: Security,
         *,
         random_bytes: Callable[[int], bytes] = os.urandom,
-        unread: Unread | None = None,
+        unread: UnreadBytes | None = None,
     ) -> None:
         self.counters = GateCounters()
-        self.unread = unread or Unread()
+        self.unread = unread or UnreadBytes()
         self._identity = identity
         self._security = security
         self._random_bytes = random_bytes
@@ -111,7 +111,7 @@ class Gate:
 
     async def dial(
         self, to: Address, purpose: Purpose, *, payload_bytes_max: int, timeout_s: float = OPENING_TIMEOUT_S
-    ) -> Opened:
+    ) -> OpenedChannel:
         try:
             opened = await self._dial(to, purpose, timeout_s)
         except NetError as error:
@@ -122,7 +122,9 @@ class Gate:
         self.counters.dialled += 1
         return self._widened(opened, payload_bytes_max)
 
-    async def welcome(self, stream: trio.SocketStream, serves: Serves, *, payload_bytes_max: int) -> Opened:
+    async def welcome(
+        self, stream: trio.SocketStream, serves: Serves, *, payload_bytes_max: int
+    ) -> OpenedChannel:
         """Closes the stream when it raises; afterwards the channel is the caller's to close."""
         try:
             opened = await self._welcome(stream, serves)
@@ -134,12 +136,12 @@ class Gate:
         self.counters.welcomed += 1
         return self._widened(opened, payload_bytes_max)
 
-    def _widened(self, opened: Opened, payload_bytes_max: int) -> Opened:
+    def _widened(self, opened: OpenedChannel, payload_bytes_max: int) -> OpenedChannel:
         opened.channel.count_in(self.unread.share(opened.peer.address.host))
         opened.channel.widen(payload_bytes_max)
         return opened
 
-    async def _dial(self, to: Address, purpose: Purpose, timeout_s: float) -> Opened:
+    async def _dial(self, to: Address, purpose: Purpose, timeout_s: float) -> OpenedChannel:
         """Keys may have been changed while we were away: a peer that lacks our primary is offered the others.
         Whoever tells us so is not known yet; that it holds another key, it proves.
         """
@@ -157,12 +159,14 @@ class Gate:
             return opened
         raise AssertionError("at least plaintext is offered")
 
-    def _keys_to_offer(self) -> tuple[Key | None, ...]:
+    def _keys_to_offer(self) -> tuple[GossipKey | None, ...]:
         """The primary first."""
         security = self._security
         return (security.keyring.keys if security.verify_outgoing else ()) or (None,)
 
-    async def _dial_with(self, key: Key | None, to: Address, purpose: Purpose, deadline_s: float) -> Opened:
+    async def _dial_with(
+        self, key: GossipKey | None, to: Address, purpose: Purpose, deadline_s: float
+    ) -> OpenedChannel:
         stream: trio.abc.Stream | None = None
         try:
             with trio.move_on_at(deadline_s):
@@ -175,18 +179,18 @@ class Gate:
                 await trio.aclose_forcefully(stream)
             raise
         if stream is None:
-            raise Unreachable("nothing answered the attempt to connect")
+            raise PeerUnreachable("nothing answered the attempt to connect")
         await trio.aclose_forcefully(stream)
         raise TimedOut("its host accepted the connection, but it says nothing")
 
-    async def _greet(self, stream: trio.abc.Stream, key: Key | None) -> Channel:
+    async def _greet(self, stream: trio.abc.Stream, key: GossipKey | None) -> Channel:
         security = self._security
         mine = framing.hello(
             security.label, self._nonce(), hint=key.hint if key is not None else framing.NO_HINT
         )
         await send_all(stream, mine.encoded)
         theirs, rest = await _receive_hello(stream)
-        if theirs.answer != Answer.YES:
+        if theirs.answer != HandshakeAnswer.YES:
             raise framing.turned_away(theirs)
         if theirs.version != framing.FORMAT_VERSION or theirs.hint != mine.hint:
             raise BadPeer("it answered what we did not ask")
@@ -195,7 +199,7 @@ class Gate:
 
     async def _introduce(
         self, channel: Channel, to: Address, purpose: Purpose, *, is_verified: bool
-    ) -> Opened:
+    ) -> OpenedChannel:
         mine = self._identity()
         await channel.send(introduction.encode(Introduction(mine, purpose)))
         theirs = introduction.decode(await channel.receive(idle_s=OPENING_TIMEOUT_S))
@@ -204,9 +208,9 @@ class Gate:
         objection = introduction.objection(mine, theirs)
         if objection is not None:
             raise introduction.turned_away(objection)
-        return Opened(channel, introduction.met(theirs, to, is_authenticated=is_verified), purpose)
+        return OpenedChannel(channel, introduction.met(theirs, to, is_authenticated=is_verified), purpose)
 
-    async def _welcome(self, stream: trio.SocketStream, serves: Serves) -> Opened:
+    async def _welcome(self, stream: trio.SocketStream, serves: Serves) -> OpenedChannel:
         address = _address_of_peer(stream)
         greeted: _Greeted | None = None
         with trio.move_on_after(HELLO_TIMEOUT_S):
@@ -221,40 +225,46 @@ class Gate:
         channel, key = await self._answer_hello(inner)
         return _Greeted(channel, is_verified or key is not None)
 
-    async def _answer_hello(self, stream: trio.abc.Stream) -> tuple[Channel, Key | None]:
+    async def _answer_hello(self, stream: trio.abc.Stream) -> tuple[Channel, GossipKey | None]:
         security = self._security
         theirs, rest = await _receive_hello(stream)
         key = security.keyring.with_hint(theirs.hint)
         answer = self._judge(theirs, key)
         mine = framing.hello(security.label, self._nonce(), hint=theirs.hint, answer=answer)
         await send_all(stream, mine.encoded)
-        if answer is not Answer.YES:
+        if answer is not HandshakeAnswer.YES:
             raise Unwelcome(_UNWELCOME[answer])
         keys = framing.directions(key, security.label, theirs, mine)
         return self._channel(stream, key, keys.from_server, keys.from_client, rest), key
 
-    def _judge(self, theirs: Hello, key: Key | None) -> Answer:
+    def _judge(self, theirs: Hello, key: GossipKey | None) -> HandshakeAnswer:
         security = self._security
         if theirs.version != framing.FORMAT_VERSION:
-            return Answer.OTHER_VERSION
+            return HandshakeAnswer.OTHER_VERSION
         if not framing.is_label(theirs, security.label):
-            return Answer.OTHER_LABEL
+            return HandshakeAnswer.OTHER_LABEL
         if theirs.hint != framing.NO_HINT:
-            return Answer.YES if key is not None else Answer.UNKNOWN_KEY
-        return Answer.KEY_NEEDED if security.keyring and security.verify_incoming else Answer.YES
+            return HandshakeAnswer.YES if key is not None else HandshakeAnswer.UNKNOWN_KEY
+        return (
+            HandshakeAnswer.KEY_NEEDED
+            if security.keyring and security.verify_incoming
+            else HandshakeAnswer.YES
+        )
 
-    async def _answer_introduction(self, greeted: _Greeted, address: Address, serves: Serves) -> Opened:
+    async def _answer_introduction(
+        self, greeted: _Greeted, address: Address, serves: Serves
+    ) -> OpenedChannel:
         channel = greeted.channel
         theirs = introduction.decode(await channel.receive(idle_s=OPENING_TIMEOUT_S))
         mine = self._identity()
         if not isinstance(theirs, Introduction):
-            return await _refuse(channel, Refusal.NOT_SERVED)
+            return await _refuse(channel, WelcomeRefusal.NOT_SERVED)
         peer = introduction.met(theirs, address, is_authenticated=greeted.is_verified)
         refusal = introduction.objection(mine, theirs) or serves(theirs.purpose, peer)
         if refusal is not None:
             return await _refuse(channel, refusal)
         await channel.send(introduction.encode(Introduction(mine, theirs.purpose)))
-        return Opened(channel, peer, theirs.purpose)
+        return OpenedChannel(channel, peer, theirs.purpose)
 
     async def _outgoing_tls(self, stream: trio.SocketStream) -> tuple[trio.abc.Stream, bool]:
         tls = self._security.tls
@@ -279,7 +289,7 @@ class Gate:
     def _channel(
         self,
         stream: trio.abc.Stream,
-        key: Key | None,
+        key: GossipKey | None,
         sending: framing.FrameSeal,
         receiving: framing.FrameSeal,
         rest: bytes,
@@ -296,10 +306,10 @@ class Gate:
 
 
 _UNWELCOME = {
-    Answer.UNKNOWN_KEY: "it seals with a key that we do not have",
-    Answer.KEY_NEEDED: "it speaks in plaintext, and we accept only what is encrypted",
-    Answer.OTHER_LABEL: "it belongs to another datacenter",
-    Answer.OTHER_VERSION: "it speaks another version of the stream format",
+    HandshakeAnswer.UNKNOWN_KEY: "it seals with a key that we do not have",
+    HandshakeAnswer.KEY_NEEDED: "it speaks in plaintext, and we accept only what is encrypted",
+    HandshakeAnswer.OTHER_LABEL: "it belongs to another datacenter",
+    HandshakeAnswer.OTHER_VERSION: "it speaks another version of the stream format",
 }
 
 
@@ -307,7 +317,7 @@ async def connect(to: Address) -> trio.SocketStream:
     try:
         family, target = socket_address(to)
     except BadAddress as error:
-        raise Unreachable(str(error)) from error
+        raise PeerUnreachable(str(error)) from error
     try:
         sock = trio.socket.socket(family, socket.SOCK_STREAM)
     except OSError as error:
@@ -320,9 +330,9 @@ async def connect(to: Address) -> trio.SocketStream:
         if is_shortage(error):
             raise Untried(told(error)) from error
         if isinstance(error, ConnectionRefusedError):
-            raise Refused("its host refused the connection") from error
+            raise PeerRefused("its host refused the connection") from error
         if isinstance(error, OSError):
-            raise Unreachable(f"no connection: {_reason(error)}") from error
+            raise PeerUnreachable(f"no connection: {_reason(error)}") from error
         raise
     return trio.SocketStream(sock)
 
@@ -335,10 +345,10 @@ def _reason(error: OSError) -> str:
 def _check_not_ourselves(sock: trio.socket.SocketType) -> None:
     """On loopback the kernel may give us the very port that we dial, and connect us to ourselves."""
     if sock.getsockname() == sock.getpeername():
-        raise Unreachable("nobody listens there but our own end of the connection")
+        raise PeerUnreachable("nobody listens there but our own end of the connection")
 
 
-async def _refuse(channel: Channel, refusal: Refusal) -> NoReturn:
+async def _refuse(channel: Channel, refusal: WelcomeRefusal) -> NoReturn:
     await channel.send(introduction.encode_refusal(refusal))
     raise Unwelcome(refusal.name.lower().replace("_", " "))
 

@@ -13,9 +13,11 @@ from typing import NamedTuple
 
 import trio
 
-from adsum.gossip.claims import SHORT, Address
+from adsum.address import Address
+from adsum.gossip.claims import SHORT
 from adsum.gossip.commands import (
-    Outcome,
+    DatagramUnreachable,
+    PingOutcome,
     Report,
     StreamPinged,
     SyncAnswered,
@@ -23,16 +25,15 @@ from adsum.gossip.commands import (
     SyncBroken,
     SyncClosed,
     SyncFailed,
-    Unreachable,
 )
 from adsum.gossip.effects import AnswerSync, CloseSync, OpenSync, PingStream, Send, SyncMessage
 from adsum.logs.faults import Faults
 from adsum.mutable import dataclass
 from adsum.net import introduction, streams
 from adsum.net.allowed import Allowed
-from adsum.net.datagrams import Datagrams
-from adsum.net.errors import Lost, NetError, Refused, TurnedAway, Untried
-from adsum.net.errors import Unreachable as NoConnection
+from adsum.net.datagrams import GossipDatagrams
+from adsum.net.errors import Lost, NetError, PeerRefused, TurnedAway, Untried
+from adsum.net.errors import PeerUnreachable as NoConnection
 from adsum.net.gate import Gate, Security
 from adsum.net.introduction import Peer
 from adsum.net.listening import Ears
@@ -43,7 +44,7 @@ from adsum.now import SECOND
 
 NetworkEffect = Send | PingStream | OpenSync | AnswerSync | CloseSync
 # An agent that is busy hangs up instead of answering; the opener tries again soon.
-BUSY_REASON = introduction.REASONS[introduction.Refusal.BUSY]
+BUSY_REASON = introduction.REASONS[introduction.WelcomeRefusal.BUSY]
 
 
 class GossipingLimits(NamedTuple):
@@ -65,7 +66,7 @@ class Gossiping:
         self,
         ears: Ears,
         security: Security,
-        identity: Callable[[], introduction.Identity],
+        identity: Callable[[], introduction.PeerIdentity],
         hear: Callable[[Address, bytes, bool], None],  # source, message, whether a key of ours opened it
         report: Callable[[Report], None],
         calls: ServesCalls | None = None,
@@ -85,7 +86,7 @@ class Gossiping:
             verify_incoming=security.verify_incoming,
         )
         self.gate = Gate(identity, security)
-        self.datagrams = Datagrams(
+        self.datagrams = GossipDatagrams(
             ears.udp, self.sealing, self._heard, self._unreachable, faults=self._faults
         )
         self.streams = StreamServer(
@@ -133,14 +134,14 @@ class Gossiping:
             self._hear(source, message, not self._keyring or is_sealed(message))
 
     def _unreachable(self, address: Address) -> None:
-        self._tell(Unreachable(address))
+        self._tell(DatagramUnreachable(address))
 
     # Pings over a stream.
 
     def _begin_ping(self, effect: PingStream) -> None:
         if self.counters.pings_open >= self._limits.pings_max:
             self.counters.pings_skipped += 1
-            self._nursery.start_soon(self._report_soon, StreamPinged(effect.probe, Outcome.UNTRIED))
+            self._nursery.start_soon(self._report_soon, StreamPinged(effect.probe, PingOutcome.UNTRIED))
             return
         self.counters.pings_open += 1
         self._nursery.start_soon(self._ping, effect)
@@ -148,20 +149,20 @@ class Gossiping:
     async def _ping(self, effect: PingStream) -> None:
         try:
             identity = await streams.ping(self.gate, effect.to, timeout_s=effect.timeout_ns / SECOND)
-        except Refused:
-            outcome = Outcome.REFUSED
+        except PeerRefused:
+            outcome = PingOutcome.REFUSED
         except NoConnection:
-            outcome = Outcome.SILENT
+            outcome = PingOutcome.SILENT
         except Untried:
-            outcome = Outcome.UNTRIED
+            outcome = PingOutcome.UNTRIED
         except NetError:
-            outcome = Outcome.HELD
+            outcome = PingOutcome.HELD
         except Exception as error:
             self._faults.dropped("effect", error)
-            outcome = Outcome.UNTRIED
+            outcome = PingOutcome.UNTRIED
         else:
             is_meant = identity.node_id[:SHORT] == effect.member
-            outcome = Outcome.ANSWERED if is_meant else Outcome.HELD
+            outcome = PingOutcome.ANSWERED if is_meant else PingOutcome.HELD
         finally:
             self.counters.pings_open -= 1
         self._tell(StreamPinged(effect.probe, outcome))

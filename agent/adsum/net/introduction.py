@@ -11,10 +11,10 @@ from typing import NamedTuple
 
 import cbor2
 
+from adsum.address import Address
 from adsum.frozen import dataclass
-from adsum.gossip.claims import Address
 from adsum.net.errors import TurnedAway
-from adsum.net.framing import Malformed, array
+from adsum.net.framing import MalformedFrame, array
 
 VERSION_MIN = VERSION_MAX = 1
 NODE_ID_BYTES = 16
@@ -28,7 +28,7 @@ class Purpose(enum.IntEnum):
     CALLS = 3
 
 
-class Refusal(enum.IntEnum):
+class WelcomeRefusal(enum.IntEnum):
     OTHER_CLUSTER = 1
     OTHER_EPOCH = 2
     OTHER_VERSION = 3
@@ -37,15 +37,15 @@ class Refusal(enum.IntEnum):
 
 
 REASONS = {
-    Refusal.OTHER_CLUSTER: "it belongs to another cluster",
-    Refusal.OTHER_EPOCH: "its cluster was recovered at another time than ours",
-    Refusal.OTHER_VERSION: "our versions have no protocol in common",
-    Refusal.NOT_SERVED: "it does not offer this here",
-    Refusal.BUSY: "it serves as many as it can already",
+    WelcomeRefusal.OTHER_CLUSTER: "it belongs to another cluster",
+    WelcomeRefusal.OTHER_EPOCH: "its cluster was recovered at another time than ours",
+    WelcomeRefusal.OTHER_VERSION: "our versions have no protocol in common",
+    WelcomeRefusal.NOT_SERVED: "it does not offer this here",
+    WelcomeRefusal.BUSY: "it serves as many as it can already",
 }
 
 
-class Identity(NamedTuple):
+class PeerIdentity(NamedTuple):
     """Of this agent, as it is at the moment."""
 
     node_id: bytes
@@ -55,7 +55,7 @@ class Identity(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Introduction:
-    identity: Identity
+    identity: PeerIdentity
     purpose: Purpose
     version_min: int = VERSION_MIN
     version_max: int = VERSION_MAX
@@ -66,7 +66,7 @@ class Peer:
     """Whom a stream leads to."""
 
     address: Address
-    identity: Identity
+    identity: PeerIdentity
     version: int  # the highest that both speak
     is_authenticated: bool  # it holds our key, or a certificate that we verified
 
@@ -77,34 +77,34 @@ def encode(introduction: Introduction) -> bytes:
     return cbor2.dumps([0, *versions, node_id, cluster_id, epoch, int(introduction.purpose)])
 
 
-def encode_refusal(refusal: Refusal) -> bytes:
+def encode_refusal(refusal: WelcomeRefusal) -> bytes:
     return cbor2.dumps([1, int(refusal)])
 
 
-def decode(payload: bytes) -> Introduction | Refusal | None:
+def decode(payload: bytes) -> Introduction | WelcomeRefusal | None:
     """None is a purpose, or a refusal, that only a later version knows."""
     match array(payload):
         case [0, int(low), int(high), bytes(node_id), str(cluster_id), int(epoch), int(purpose), *_]:
             if not 0 < low <= high < 256 or len(node_id) != NODE_ID_BYTES or not 0 <= epoch < EPOCH_MAX:
-                raise Malformed("an introduction that makes no sense")
+                raise MalformedFrame("an introduction that makes no sense")
             if len(cluster_id) > CLUSTER_ID_CHARACTERS_MAX:
-                raise Malformed("a cluster id that is too long")
+                raise MalformedFrame("a cluster id that is too long")
             if purpose not in Purpose.__members__.values():
                 return None
-            return Introduction(Identity(node_id, cluster_id, epoch), Purpose(purpose), low, high)
+            return Introduction(PeerIdentity(node_id, cluster_id, epoch), Purpose(purpose), low, high)
         case [1, int(refusal), *_]:
-            return Refusal(refusal) if refusal in Refusal.__members__.values() else None
-    raise Malformed("no introduction")
+            return WelcomeRefusal(refusal) if refusal in WelcomeRefusal.__members__.values() else None
+    raise MalformedFrame("no introduction")
 
 
-def objection(mine: Identity, theirs: Introduction) -> Refusal | None:
+def objection(mine: PeerIdentity, theirs: Introduction) -> WelcomeRefusal | None:
     if theirs.version_max < VERSION_MIN or theirs.version_min > VERSION_MAX:
-        return Refusal.OTHER_VERSION
+        return WelcomeRefusal.OTHER_VERSION
     if not mine.cluster_id or not theirs.identity.cluster_id:
         return None
     if mine.cluster_id != theirs.identity.cluster_id:
-        return Refusal.OTHER_CLUSTER
-    return Refusal.OTHER_EPOCH if mine.epoch != theirs.identity.epoch else None
+        return WelcomeRefusal.OTHER_CLUSTER
+    return WelcomeRefusal.OTHER_EPOCH if mine.epoch != theirs.identity.epoch else None
 
 
 def met(introduction: Introduction, address: Address, *, is_authenticated: bool) -> Peer:
@@ -112,5 +112,5 @@ def met(introduction: Introduction, address: Address, *, is_authenticated: bool)
     return Peer(address, introduction.identity, version, is_authenticated)
 
 
-def turned_away(refusal: Refusal | None) -> TurnedAway:
+def turned_away(refusal: WelcomeRefusal | None) -> TurnedAway:
     return TurnedAway("it gave no reason we know" if refusal is None else REASONS[refusal])

@@ -16,7 +16,7 @@ from dataclasses import field
 import trio
 
 from adsum import frozen, mutable
-from adsum.gossip.claims import Address
+from adsum.address import Address
 
 ADDRESSES_MAX = 1_024  # of all entries
 LOOKUP_TIMEOUT_S = 10.0
@@ -33,7 +33,7 @@ class BadEntry(ValueError):
 
 
 @frozen.dataclass(frozen=True, slots=True)
-class Entry:
+class JoinEntry:
     text: str
     host: str
     port: int
@@ -41,12 +41,12 @@ class Entry:
 
 
 @mutable.dataclass(slots=True)
-class Found:
+class FoundAddresses:
     addresses: list[Address] = field(default_factory=list)  # in the order of the entries, each once
     failures: dict[str, str] = field(default_factory=dict)  # by entry, why it gave none
 
 
-def parse(text: str, default_port: int) -> Entry:
+def parse(text: str, default_port: int) -> JoinEntry:
     if text.startswith("provider="):
         raise BadEntry(
             f"{text!r}: finding agents through a cloud's API is not supported; list addresses or a DNS name"
@@ -59,8 +59,8 @@ def parse(text: str, default_port: int) -> Entry:
     except ValueError:
         if not _NAME.fullmatch(host) or re.fullmatch(r"[0-9.]+", host):
             raise BadEntry(f"{text!r}: {_FORMS}") from None
-        return Entry(text, host, port, is_name=True)
-    return Entry(text, host, port, is_name=False)
+        return JoinEntry(text, host, port, is_name=True)
+    return JoinEntry(text, host, port, is_name=False)
 
 
 _FORMS = (
@@ -83,11 +83,11 @@ async def system_lookup(name: str) -> list[str]:
     return [str(each[4][0]) for each in answers]
 
 
-async def find(entries: Iterable[Entry], lookup: Lookup = system_lookup) -> Found:
+async def find(entries: Iterable[JoinEntry], lookup: Lookup = system_lookup) -> FoundAddresses:
     """All entries at once; the slowest name decides how long it takes."""
     entries = list(entries)
-    hosts: dict[Entry, Sequence[str]] = {}
-    found = Found()
+    hosts: dict[JoinEntry, Sequence[str]] = {}
+    found = FoundAddresses()
     async with trio.open_nursery() as nursery:
         for entry in entries:
             if entry.is_name:
@@ -100,7 +100,7 @@ async def find(entries: Iterable[Entry], lookup: Lookup = system_lookup) -> Foun
 
 
 async def _look_up(
-    entry: Entry, lookup: Lookup, hosts: dict[Entry, Sequence[str]], failures: dict[str, str]
+    entry: JoinEntry, lookup: Lookup, hosts: dict[JoinEntry, Sequence[str]], failures: dict[str, str]
 ) -> None:
     with trio.move_on_after(LOOKUP_TIMEOUT_S):
         try:

@@ -58,7 +58,7 @@ class KeyringDamaged(Exception):
     """The file cannot be trusted; the agent must not start, for it would speak in plaintext."""
 
 
-class Key:
+class GossipKey:
     """One secret, with what it was used for: when nothing opens with an old key any more, it can go."""
 
     __slots__ = ("fingerprint", "hint", "opened", "sealed", "secret")
@@ -73,7 +73,7 @@ class Key:
         self.opened = 0
 
     @classmethod
-    def from_text(cls, text: str) -> Key:
+    def from_text(cls, text: str) -> GossipKey:
         try:
             return cls(base64.b64decode(text, validate=True))
         except (binascii.Error, ValueError) as error:
@@ -87,7 +87,7 @@ class Key:
         return f"<key {self.fingerprint.hex()}>"
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, Key) and self.secret == other.secret
+        return isinstance(other, GossipKey) and self.secret == other.secret
 
     def __hash__(self) -> int:
         return hash(self.fingerprint)
@@ -103,7 +103,7 @@ class Keyring:
     changes.
     """
 
-    def __init__(self, disk: Disk, keys: Iterable[Key] = (), generation: int = 0) -> None:
+    def __init__(self, disk: Disk, keys: Iterable[GossipKey] = (), generation: int = 0) -> None:
         self._disk = disk
         self._keys = list(keys)
         self._listeners: list[Callable[[], None]] = []
@@ -118,15 +118,15 @@ class Keyring:
         return key in self._keys
 
     @property
-    def keys(self) -> tuple[Key, ...]:
+    def keys(self) -> tuple[GossipKey, ...]:
         """The primary first."""
         return tuple(self._keys)
 
     @property
-    def primary(self) -> Key | None:
+    def primary(self) -> GossipKey | None:
         return self._keys[0] if self._keys else None
 
-    def with_hint(self, hint: bytes) -> Key | None:
+    def with_hint(self, hint: bytes) -> GossipKey | None:
         for key in self._keys:
             if key.hint == hint:
                 return key
@@ -137,7 +137,7 @@ class Keyring:
 
     def install(self, text: str) -> None:
         self._require_encryption()
-        key = Key.from_text(text)
+        key = GossipKey.from_text(text)
         if key in self._keys:
             return
         if len(self._keys) >= KEYS_MAX:
@@ -157,9 +157,9 @@ class Keyring:
             raise KeyInUse("this is the primary key; use another one first")
         self._change([each for each in self._keys if each != key])
 
-    def _installed(self, text: str) -> Key:
+    def _installed(self, text: str) -> GossipKey:
         self._require_encryption()
-        key = Key.from_text(text)
+        key = GossipKey.from_text(text)
         for installed in self._keys:
             if installed == key:
                 return installed
@@ -175,7 +175,7 @@ class Keyring:
             write(self._disk, self._keys, self.generation)
             self.is_saved = True
 
-    def _change(self, keys: list[Key]) -> None:
+    def _change(self, keys: list[GossipKey]) -> None:
         with self._one_at_a_time:
             write(self._disk, keys, self.generation + 1)
             self.generation += 1
@@ -185,7 +185,7 @@ class Keyring:
             listener()
 
 
-def write(disk: Disk, keys: list[Key], generation: int) -> None:
+def write(disk: Disk, keys: list[GossipKey], generation: int) -> None:
     disk.write_durably(PATH, msgspec.json.encode(_File(generation, [key.text for key in keys])))
 
 
@@ -197,7 +197,7 @@ def load(disk: Disk, configured: str | None) -> Keyring:
         return _read(disk, content)
     if configured is None:
         return Keyring(disk)
-    keys = [Key.from_text(configured)]
+    keys = [GossipKey.from_text(configured)]
     keyring = Keyring(disk, keys, generation=1)
     keyring.is_saved = False
     with suppress(OSError):
@@ -207,13 +207,13 @@ def load(disk: Disk, configured: str | None) -> Keyring:
 
 def is_overruled(keyring: Keyring, configured: str | None) -> bool:
     """The setting names a key that the file does not hold: worth a warning, for it has no effect."""
-    return configured is not None and Key.from_text(configured) not in keyring
+    return configured is not None and GossipKey.from_text(configured) not in keyring
 
 
 def _read(disk: Disk, content: bytes) -> Keyring:
     try:
         file = msgspec.json.decode(content, type=_File)
-        keys = [Key.from_text(text) for text in file.keys]
+        keys = [GossipKey.from_text(text) for text in file.keys]
     except (msgspec.DecodeError, UnicodeDecodeError, BadKey):
         # Without the cause: its text could quote a key.
         raise KeyringDamaged(f"the file {PATH!r} in the data folder is no keyring: {_REMEDY}") from None

@@ -6,8 +6,8 @@ import socket
 
 import trio
 
+from adsum.address import Address
 from adsum.frozen import dataclass
-from adsum.gossip.claims import Address
 from adsum.net.addresses import address_of, socket_address
 
 # Bursts wait here while the loop does something else. The kernel gives what net.core.rmem_max allows.

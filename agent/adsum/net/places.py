@@ -12,7 +12,7 @@ from collections import Counter
 from collections.abc import Mapping
 from typing import NamedTuple, TypeVar
 
-from adsum.net.introduction import Purpose, Refusal
+from adsum.net.introduction import Purpose, WelcomeRefusal
 from adsum.net.stream_counters import StreamCounters
 
 Key = TypeVar("Key")
@@ -26,7 +26,7 @@ class Most(NamedTuple):
 NONE = Most(0, 0)  # it is not served
 
 
-class Place(NamedTuple):
+class StreamPlace(NamedTuple):
     host: str
     purpose: Purpose
     is_stranger: bool
@@ -45,16 +45,16 @@ class Places:
         self._strangers: Counter[Purpose] = Counter()
         self._strangers_by_host: Counter[tuple[str, Purpose]] = Counter()
 
-    def take(self, place: Place) -> Refusal | None:
+    def take(self, place: StreamPlace) -> WelcomeRefusal | None:
         """Without a refusal it is taken, until it is left."""
         if not self._most_by_purpose[place.purpose].of_all:
-            return Refusal.NOT_SERVED
+            return WelcomeRefusal.NOT_SERVED
         if self._is_full(place.host):
             self._counters.turned_away += 1
-            return Refusal.BUSY
+            return WelcomeRefusal.BUSY
         if self._is_busy(place):
             self._counters.busy += 1
-            return Refusal.BUSY
+            return WelcomeRefusal.BUSY
         self._counters.open += 1
         self._by_host[place.host] += 1
         self._by_purpose[place.purpose] += 1
@@ -63,7 +63,7 @@ class Places:
             self._strangers_by_host[place.host, place.purpose] += 1
         return None
 
-    def leave(self, place: Place) -> None:
+    def leave(self, place: StreamPlace) -> None:
         self._counters.open -= 1
         self._by_purpose[place.purpose] -= 1
         _decrease(self._by_host, place.host)
@@ -74,7 +74,7 @@ class Places:
     def _is_full(self, host: str) -> bool:
         return self._counters.open >= self._most or self._by_host[host] >= self._most_per_host
 
-    def _is_busy(self, place: Place) -> bool:
+    def _is_busy(self, place: StreamPlace) -> bool:
         most = self._most_by_purpose[place.purpose]
         if self._by_purpose[place.purpose] >= most.of_all:
             return True

@@ -25,7 +25,7 @@ from collections.abc import Callable
 from adsum.gossip.wire import FORMAT_VERSION, HEADER_BYTES
 from adsum.mutable import dataclass
 from adsum.net.ciphers import NONCE_BYTES, TAG_BYTES, ciphers, derive
-from adsum.net.keyring import HINT_BYTES, Key, Keyring
+from adsum.net.keyring import HINT_BYTES, GossipKey, Keyring
 from adsum.net.replay import Window
 
 SEALED = 1  # in the flags of the clear header
@@ -73,7 +73,7 @@ class _Life:
 
     __slots__ = ("associated", "decrypt", "key", "sender", "standing", "window")
 
-    def __init__(self, datagram: bytes, key: Key, label: bytes) -> None:
+    def __init__(self, datagram: bytes, key: GossipKey, label: bytes) -> None:
         self.key = key
         self.sender = datagram[_SENDER]
         self.standing = datagram[_GENERATION]  # big-endian: compares as the number does
@@ -202,7 +202,7 @@ class Sealing:
         self.counters.opened_plain += 1
         return message
 
-    def _open_first(self, datagram: bytes, key: Key) -> bytes | None:
+    def _open_first(self, datagram: bytes, key: GossipKey) -> bytes | None:
         """Nothing is remembered of a stranger before its first datagram proved the key."""
         life = _Life(datagram, key, self._label)
         try:
@@ -242,6 +242,6 @@ def is_sealed(message: bytes) -> bool:
     return bool(message[_FLAGS] & SEALED)
 
 
-def _sender_key(key: Key, header: bytes) -> bytes:
+def _sender_key(key: GossipKey, header: bytes) -> bytes:
     info = b"adsum datagram" + header[_SENDER] + header[_GENERATION]
     return derive(key.secret, salt=b"", info=info, length=len(key.secret))

@@ -21,16 +21,16 @@ from typing import Protocol
 
 import trio
 
+from adsum.address import Address
 from adsum.frozen import dataclass
-from adsum.gossip.claims import Address
 from adsum.gossip.effects import SyncMessage
 from adsum.logs.complaints import Complaints
 from adsum.logs.faults import Faults
 from adsum.net.channel import Channel
-from adsum.net.errors import BadPeer, NetError, NoRoom, Unwelcome
-from adsum.net.gate import Gate, Opened
-from adsum.net.introduction import Identity, Peer, Purpose, Refusal
-from adsum.net.places import NONE, Most, Place, Places
+from adsum.net.errors import BadPeer, NetError, NoRoomForPeer, Unwelcome
+from adsum.net.gate import Gate, OpenedChannel
+from adsum.net.introduction import Peer, PeerIdentity, Purpose, WelcomeRefusal
+from adsum.net.places import NONE, Most, Places, StreamPlace
 from adsum.net.stream_counters import StreamCounters
 from adsum.net.syncs import PAYLOAD_BYTES_MAX, Sync
 from adsum.net.yielding import YieldingPlaces
@@ -69,7 +69,7 @@ class ServesCalls(Protocol):
     async def serve(self, channel: Channel, peer: Peer) -> None: ...
 
 
-async def ping(gate: Gate, to: Address, *, timeout_s: float) -> Identity:
+async def ping(gate: Gate, to: Address, *, timeout_s: float) -> PeerIdentity:
     """Who answered there; raises a NetError, of which only Refused says that nobody is there to answer."""
     opened = await gate.dial(to, Purpose.PING, payload_bytes_max=PING_BYTES_MAX, timeout_s=timeout_s)
     async with opened.channel:
@@ -154,14 +154,14 @@ class StreamServer:
             if opened is not None:
                 async with opened.channel:
                     await self._converse(opened, seat)
-        except (BadPeer, Unwelcome, NoRoom) as error:
+        except (BadPeer, Unwelcome, NoRoomForPeer) as error:
             self._complaints.say(type(error).__name__, "the stream from %s was closed: %s", host, error)
         except NetError as error:
             log.debug("the stream from %s ended: %s", host, error)
         finally:
             seat.leave()
 
-    async def _welcome(self, stream: trio.SocketStream, host: str, seat: _Seat) -> Opened | None:
+    async def _welcome(self, stream: trio.SocketStream, host: str, seat: _Seat) -> OpenedChannel | None:
         """None when it made room for somebody else before it said who it is."""
         with self._openings.hold(host):
             return await self._gate.welcome(stream, seat.take, payload_bytes_max=PAYLOAD_BYTES_MAX)
@@ -179,7 +179,7 @@ class StreamServer:
             Purpose.CALLS: callers if self._calls else NONE,
         }
 
-    async def _converse(self, opened: Opened, seat: _Seat) -> None:
+    async def _converse(self, opened: OpenedChannel, seat: _Seat) -> None:
         match opened.purpose:
             case Purpose.PING:
                 self.counters.pings_answered += 1
@@ -192,7 +192,7 @@ class StreamServer:
                     opened.channel.read_at_most(STRANGER_FRAME_BYTES_MAX)
                 await self._calls.serve(opened.channel, opened.peer)
 
-    async def _sync(self, opened: Opened, seat: _Seat) -> None:
+    async def _sync(self, opened: OpenedChannel, seat: _Seat) -> None:
         sync = Sync(opened.channel)
         if seat.is_of_stranger:
             sync.read_at_most(STRANGER_ROSTER_BYTES_MAX)
@@ -228,14 +228,14 @@ class _Seat:
     def __init__(self, places: Places, is_member: Callable[[Peer], bool]) -> None:
         self._places = places
         self._is_member = is_member
-        self._place: Place | None = None
+        self._place: StreamPlace | None = None
 
     @property
     def is_of_stranger(self) -> bool:
         return self._place is not None and self._place.is_stranger
 
-    def take(self, purpose: Purpose, peer: Peer) -> Refusal | None:
-        place = Place(peer.address.host, purpose, not self._is_member(peer))
+    def take(self, purpose: Purpose, peer: Peer) -> WelcomeRefusal | None:
+        place = StreamPlace(peer.address.host, purpose, not self._is_member(peer))
         refusal = self._places.take(place)
         if refusal is None:
             self._place = place

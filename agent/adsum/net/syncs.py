@@ -15,7 +15,7 @@ import cbor2
 
 from adsum.gossip.effects import SyncMessage, SyncPart
 from adsum.net.channel import Channel
-from adsum.net.framing import Malformed, Oversized, array
+from adsum.net.framing import MalformedFrame, Oversized, array
 
 PAYLOAD_BYTES_MAX = 64 * 1024
 MESSAGE_BYTES_MAX = 8 * 1024 * 1024  # 16,384 members of 512 bytes
@@ -51,7 +51,7 @@ class Sync:
         self._spare(0.0)
 
     async def receive(self, *, idle_s: float) -> SyncMessage:
-        joining = Joining()
+        joining = JoiningSync()
         held_bytes = 0
         try:
             while True:
@@ -85,7 +85,7 @@ def frames(message: SyncMessage) -> Iterator[bytes]:
     yield cbor2.dumps([*head, True, batch, message.wall_ms])
 
 
-class Joining:
+class JoiningSync:
     def __init__(self) -> None:
         self._first: SyncMessage | None = None
         self._parts: list[SyncPart] = []
@@ -96,15 +96,15 @@ class Joining:
             case [int(digest), bool(join), int(advised), bool(answer), bool(is_last), list(parts), *more]:
                 wall_ms = more[0] if more else 0  # agents of before did not say
             case _:
-                raise Malformed("no part of a roster")
+                raise MalformedFrame("no part of a roster")
         if type(wall_ms) is not int or not (0 <= wall_ms < DATE_MS_MAX):
-            raise Malformed("a roster with an impossible date")
+            raise MalformedFrame("a roster with an impossible date")
         if not (0 <= digest < NUMBER_MAX and 0 <= advised < NUMBER_MAX):
-            raise Malformed("a roster with impossible numbers")
+            raise MalformedFrame("a roster with impossible numbers")
         self._first = self._first or SyncMessage(digest, (), join, advised, answer, wall_ms)
         self._parts += map(_part, parts)
         if len(self._parts) > PARTS_MAX:
-            raise Malformed("a roster longer than a cluster may be")
+            raise MalformedFrame("a roster longer than a cluster may be")
         return replace(self._first, parts=tuple(self._parts)) if is_last else None
 
 
@@ -113,4 +113,4 @@ def _part(fields: object) -> SyncPart:
         case [bytes(alive), bytes(verdict), int(age_s), *_]:
             if 0 <= age_s < NUMBER_MAX and len(alive) + len(verdict) <= PART_BYTES_MAX:
                 return SyncPart(alive, verdict, age_s)
-    raise Malformed("a member of a roster that makes no sense")
+    raise MalformedFrame("a member of a roster that makes no sense")

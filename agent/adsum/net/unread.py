@@ -11,7 +11,7 @@ from collections import Counter
 from dataclasses import field
 
 from adsum.mutable import dataclass
-from adsum.net.errors import NoRoom
+from adsum.net.errors import NoRoomForPeer
 
 UNREAD_BYTES_MAX = 32 * 1024 * 1024
 UNREAD_PER_HOST_BYTES_MAX = 10 * 1024 * 1024  # one frame of the longest, which has 9 MiB
@@ -25,7 +25,7 @@ class UnreadCounters:
     refused: Counter[str] = field(default_factory=Counter)
 
 
-class Unread:
+class UnreadBytes:
     def __init__(
         self,
         *,
@@ -56,7 +56,7 @@ class Unread:
 
     def _refuse(self, reason: str, sentence: str) -> None:
         self.counters.refused[reason] += 1
-        raise NoRoom(sentence)
+        raise NoRoomForPeer(sentence)
 
 
 class Share:
@@ -64,7 +64,7 @@ class Share:
 
     __slots__ = ("_bytes", "_host", "_unread")
 
-    def __init__(self, unread: Unread, host: str) -> None:
+    def __init__(self, unread: UnreadBytes, host: str) -> None:
         self._unread = unread
         self._host = host
         self._bytes = 0

@@ -20,7 +20,7 @@ from adsum.net.errors import Unwelcome
 from adsum.net.stream_counters import YieldingCounters
 
 
-class Held:
+class HeldPlace:
     """One place, since when."""
 
     __slots__ = ("_spared_until_s", "scope", "since_s")
@@ -42,14 +42,14 @@ class YieldingPlaces:
         self._counters = counters
         self._most = most
         self._most_per_host = most_per_host
-        self._by_host: dict[str, dict[Held, None]] = {}  # the oldest first
+        self._by_host: dict[str, dict[HeldPlace, None]] = {}  # the oldest first
 
     @contextmanager
-    def hold(self, host: str) -> Iterator[Held]:
+    def hold(self, host: str) -> Iterator[HeldPlace]:
         """Cancels what is done within when the place is needed. Raises Unwelcome when none can be had."""
         self._make_room(host)
         with trio.CancelScope() as scope:
-            held = Held(scope)
+            held = HeldPlace(scope)
             self._by_host.setdefault(host, {})[held] = None
             self._counters.held += 1
             try:
@@ -82,10 +82,10 @@ class YieldingPlaces:
     def _held_by(self, host: str) -> int:
         return len(self._by_host.get(host, ()))
 
-    def _oldest(self, host: str, *, spares: bool) -> Held | None:
+    def _oldest(self, host: str, *, spares: bool) -> HeldPlace | None:
         return next((held for held in self._by_host[host] if not (spares and held.is_spared)), None)
 
-    def _leave(self, host: str, held: Held) -> None:
+    def _leave(self, host: str, held: HeldPlace) -> None:
         """Whoever was displaced has left already."""
         if held not in self._by_host.get(host, ()):
             return

@@ -25,7 +25,7 @@ def _became(sources: Sources, status: str, befores: tuple[str, ...] = (), cause:
     """Members that took on a state; from any, for any reason, unless told."""
     return sum(
         count
-        for (before, after, why), count in sources.roll.tally.transitions.items()
+        for (before, after, why), count in sources.cluster.tally.transitions.items()
         if after == status and (not befores or before in befores) and why.startswith(cause)
     )
 
@@ -68,23 +68,25 @@ CONSUL: tuple[Series, ...] = (
         "Members that say something else about themselves.",
         lambda s: _became(s, "alive", ("alive",), "changed"),
     ),
-    counter("serf.member.flap", "Members back soon after they failed.", lambda s: s.roll.tally.flaps),
-    gauge("memberlist.health.score", "How much this agent doubts itself.", lambda s: s.roll.health.score),
+    counter("serf.member.flap", "Members back soon after they failed.", lambda s: s.cluster.tally.flaps),
+    gauge("memberlist.health.score", "How much this agent doubts itself.", lambda s: s.cluster.health.score),
     counter("memberlist.msg.alive", "News that a member lives.", lambda s: _became(s, "alive")),
     counter("memberlist.msg.suspect", "News of suspicions.", lambda s: _became(s, "suspect")),
     counter("memberlist.msg.dead", "News of failures.", lambda s: _became(s, "failed")),
-    timer("memberlist.probeNode", "Members probed.", lambda s: {(): s.roll.tally.probes}),
+    timer("memberlist.probeNode", "Members probed.", lambda s: {(): s.cluster.tally.probes}),
     timer(
         "memberlist.pushPullNode",
         "Rosters compared at this agent's wish.",
-        lambda s: {(): s.roll.tally.syncs_opened},
+        lambda s: {(): s.cluster.tally.syncs_opened},
     ),
-    counter("memberlist.udp.sent", "Bytes of gossip's datagrams.", lambda s: s.roll.net.datagrams.sent_bytes),
+    counter(
+        "memberlist.udp.sent", "Bytes of gossip's datagrams.", lambda s: s.cluster.net.datagrams.sent_bytes
+    ),
     counter(
         "memberlist.udp.received",
         "Bytes of gossip's datagrams.",
-        lambda s: s.roll.net.datagrams.received_bytes,
+        lambda s: s.cluster.net.datagrams.received_bytes,
     ),
-    counter("memberlist.tcp.accept", "Streams from other agents.", lambda s: s.roll.net.gate.welcomed),
-    counter("memberlist.tcp.connect", "Streams to other agents.", lambda s: s.roll.net.gate.dialled),
+    counter("memberlist.tcp.accept", "Streams from other agents.", lambda s: s.cluster.net.gate.welcomed),
+    counter("memberlist.tcp.connect", "Streams to other agents.", lambda s: s.cluster.net.gate.dialled),
 )

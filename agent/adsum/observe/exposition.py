@@ -20,7 +20,7 @@ from adsum.config.config import Telemetry
 from adsum.frozen import dataclass
 from adsum.logs.faults import Faults
 from adsum.observe.consul_metrics import CONSUL
-from adsum.observe.series import Histogram, Kind, Labelled, Reading, Series, Sources
+from adsum.observe.series import HistogramReading, Labelled, Reading, Series, SeriesKind, Sources
 
 if TYPE_CHECKING:
     from prometheus_client import CollectorRegistry, Metric
@@ -37,6 +37,8 @@ class _Snapshot:
 
 
 class Exposition:
+    prometheus_type = PROMETHEUS_TYPE
+
     def __init__(self, sources: Sources, telemetry: Telemetry, faults: Faults | None = None) -> None:
         self._sources = sources
         self._faults = faults or Faults()
@@ -119,10 +121,12 @@ class Exposition:
 
     def _snapshot(self) -> _Snapshot:
         return _Snapshot(
-            datetime.now(UTC), dict(self._values(Kind.GAUGE)), dict(self._values(Kind.COUNTER, Kind.TIMER))
+            datetime.now(UTC),
+            dict(self._values(SeriesKind.GAUGE)),
+            dict(self._values(SeriesKind.COUNTER, SeriesKind.TIMER)),
         )
 
-    def _values(self, *kinds: Kind) -> Iterator[tuple[tuple[str, tuple[str, ...]], float]]:
+    def _values(self, *kinds: SeriesKind) -> Iterator[tuple[tuple[str, tuple[str, ...]], float]]:
         for series, reading in self._readings(each for each in self._series if each.kind in kinds):
             for values, number in _labelled(reading).items():
                 yield (series.name, values), number
@@ -157,17 +161,17 @@ def _is_wanted(name: str, telemetry: Telemetry) -> bool:
 
 
 def _labelled(reading: Reading) -> Labelled:
-    assert not isinstance(reading, Histogram)  # Consul has none
+    assert not isinstance(reading, HistogramReading)  # Consul has none
     return reading if isinstance(reading, Mapping) else {(): reading}
 
 
-def _family(series: Series, name: str, reading: float | Labelled | Histogram) -> Metric:
+def _family(series: Series, name: str, reading: float | Labelled | HistogramReading) -> Metric:
     from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily
 
-    if isinstance(reading, Histogram):
+    if isinstance(reading, HistogramReading):
         return HistogramMetricFamily(name, series.help, buckets=_buckets(reading), sum_value=reading.total)
     family: CounterMetricFamily | GaugeMetricFamily
-    if series.kind is Kind.COUNTER:
+    if series.kind is SeriesKind.COUNTER:
         family = CounterMetricFamily(name, series.help, labels=series.labels)
     else:
         family = GaugeMetricFamily(name, series.help, labels=series.labels)
@@ -176,7 +180,7 @@ def _family(series: Series, name: str, reading: float | Labelled | Histogram) ->
     return family
 
 
-def _buckets(reading: Histogram) -> list[tuple[str, float]]:
+def _buckets(reading: HistogramReading) -> list[tuple[str, float]]:
     buckets, so_far = [], 0
     for bound, count in zip((*map(repr, reading.bounds), "+Inf"), reading.counts, strict=True):
         so_far += count
@@ -186,7 +190,11 @@ def _buckets(reading: Histogram) -> list[tuple[str, float]]:
 
 # What Consul's kinds are called by prometheus-client. A counter of Consul's has no `_total`, which
 # prometheus-client would add to one: hence of unknown type. Of a summary only the count is told.
-CONSUL_KINDS = {Kind.GAUGE: ("gauge", ""), Kind.COUNTER: ("unknown", ""), Kind.TIMER: ("summary", "_count")}
+CONSUL_KINDS = {
+    SeriesKind.GAUGE: ("gauge", ""),
+    SeriesKind.COUNTER: ("unknown", ""),
+    SeriesKind.TIMER: ("summary", "_count"),
+}
 
 
 def _consul_family(series: Series, name: str, readings: Labelled) -> Metric:

@@ -15,8 +15,8 @@ from adsum.frozen import dataclass
 from adsum.gossip.broadcasts import Broadcasts
 from adsum.gossip.guard import Guard
 from adsum.gossip.health import Health
-from adsum.gossip.order import Departure, Status
-from adsum.gossip.tally import Tally
+from adsum.gossip.order import Departure, MemberStatus
+from adsum.gossip.tally import GossipTally
 from adsum.net.call_server import CallCounters
 from adsum.net.datagrams import DatagramCounters
 from adsum.net.gate import GateCounters
@@ -27,7 +27,7 @@ from adsum.net.unread import UnreadCounters
 from adsum.now import SECOND, Now
 
 if TYPE_CHECKING:
-    from adsum.gossip.core import Core
+    from adsum.gossip.core import GossipCore
 
 DIGEST_BITS = 53  # Prometheus' numbers are doubles: beyond, two views would look like one
 
@@ -63,19 +63,19 @@ class NetSource:
         )
 
 
-def _alone() -> dict[Status, int]:
-    return {status: int(status is Status.ALIVE) for status in Status}
+def _alone() -> dict[MemberStatus, int]:
+    return {status: int(status is MemberStatus.ALIVE) for status in MemberStatus}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RollSource:
+class MembershipSource:
     """`of` makes one of a core; without arguments it is the roll of an agent that does not gossip."""
 
-    tally: Tally = field(default_factory=Tally)
+    tally: GossipTally = field(default_factory=GossipTally)
     health: Health = field(default_factory=Health)
     guard: Guard = field(default_factory=lambda: Guard(SECOND))
     broadcasts: Broadcasts = field(default_factory=lambda: Broadcasts(members_max=0, retransmit_mult=1))
-    members: Callable[[], dict[Status, int]] = _alone
+    members: Callable[[], dict[MemberStatus, int]] = _alone
     digest: Callable[[], int] = lambda: 0
     holds_last_known: Callable[[], bool] = lambda: False
     clock_ahead_ms: Callable[[], int] = lambda: 0
@@ -84,29 +84,29 @@ class RollSource:
 
     @classmethod
     def of(
-        cls, core: Core, now: Callable[[], Now], net: NetSource, events: EventCounters | None = None
-    ) -> RollSource:
-        commons = core.commons
+        cls, core: GossipCore, now: Callable[[], Now], net: NetSource, events: EventCounters | None = None
+    ) -> MembershipSource:
+        shared = core.shared
         return cls(
             tally=core.tally,
-            health=commons.health,
-            guard=commons.guard,
-            broadcasts=commons.broadcasts,
+            health=shared.health,
+            guard=shared.guard,
+            broadcasts=shared.broadcasts,
             members=lambda: members(core),
             digest=lambda: core.digest() & (1 << DIGEST_BITS) - 1,
             holds_last_known=lambda: core.holds_last_known(now()),
-            clock_ahead_ms=lambda: commons.clocks.ahead_ms(now()),
+            clock_ahead_ms=lambda: shared.clocks.ahead_ms(now()),
             events=events or EventCounters(),
             net=net,
         )
 
 
-def members(core: Core) -> dict[Status, int]:
+def members(core: GossipCore) -> dict[MemberStatus, int]:
     """As `adsum members` lists them: with this agent, and without those who were pruned."""
-    roster = core.commons.roster
+    roster = core.shared.roster
     counts = dict(roster.counts)
-    if counts[Status.LEFT]:
+    if counts[MemberStatus.LEFT]:
         standings = (member.standing for member in roster.members.values())
-        counts[Status.LEFT] -= sum(standing.departure == Departure.PRUNED for standing in standings)
-    counts[Status.LEFT if core.commons.me.departure else Status.ALIVE] += 1
+        counts[MemberStatus.LEFT] -= sum(standing.departure == Departure.PRUNED for standing in standings)
+    counts[MemberStatus.LEFT if core.shared.me.departure else MemberStatus.ALIVE] += 1
     return counts

@@ -18,7 +18,16 @@ from adsum.observe.membership_metrics import ROLL
 from adsum.observe.net_metrics import NET
 from adsum.observe.process import PROCESS, tasks
 from adsum.observe.replication_metrics import REPLICATION
-from adsum.observe.series import Histogram, Labelled, Series, Sources, by_one, counter, gauge, histogram
+from adsum.observe.series import (
+    HistogramReading,
+    Labelled,
+    Series,
+    Sources,
+    by_one,
+    counter,
+    gauge,
+    histogram,
+)
 
 
 def _http_requests(sources: Sources) -> Labelled:
@@ -43,9 +52,9 @@ def _dns_queries(sources: Sources) -> Labelled:
     return {tuple(tally): count for tally, count in sources.dns.answered.items()}
 
 
-def _loop_lag(sources: Sources) -> Histogram:
+def _loop_lag(sources: Sources) -> HistogramReading:
     bounds = tuple(bound / SECOND for bound in BOUNDS_NS)
-    return Histogram(bounds, tuple(sources.lag.passes), sources.lag.held_ns / SECOND)
+    return HistogramReading(bounds, tuple(sources.lag.passes), sources.lag.held_ns / SECOND)
 
 
 def _longest_held_s(sources: Sources) -> float:

@@ -10,11 +10,11 @@ from adsum.net.errors import (
     BadPeer,
     Lost,
     NetError,
-    NoRoom,
-    Refused,
+    NoRoomForPeer,
+    PeerRefused,
+    PeerUnreachable,
     TimedOut,
     TurnedAway,
-    Unreachable,
     Untried,
     Unwelcome,
 )
@@ -23,20 +23,20 @@ from adsum.observe.series import Labelled, Series, Sources, by_one, counter, gau
 
 REASONS: tuple[Drop, ...] = get_args(Drop)
 FAILURES: Mapping[str, type[NetError]] = {
-    "refused": Refused,
-    "unreachable": Unreachable,
+    "refused": PeerRefused,
+    "unreachable": PeerUnreachable,
     "timed_out": TimedOut,
     "lost": Lost,
     "turned_away": TurnedAway,
     "unwelcome": Unwelcome,
     "bad_peer": BadPeer,
-    "no_room": NoRoom,
+    "no_room": NoRoomForPeer,
     "untried": Untried,
 }
 
 
 def _received_drops(sources: Sources) -> Labelled:
-    net, dropped = sources.roll.net, sources.roll.tally.dropped
+    net, dropped = sources.cluster.net, sources.cluster.tally.dropped
     sealing = net.sealing
     return by_one(
         {reason.replace(" ", "_"): dropped.get(reason, 0) for reason in REASONS}
@@ -59,7 +59,7 @@ def _received_drops(sources: Sources) -> Labelled:
 
 
 def _sent_drops(sources: Sources) -> Labelled:
-    datagrams = sources.roll.net.datagrams
+    datagrams = sources.cluster.net.datagrams
     return by_one(
         {
             "buffer_full": datagrams.dropped_full,
@@ -71,13 +71,13 @@ def _sent_drops(sources: Sources) -> Labelled:
 
 
 def _unreachable(sources: Sources) -> Labelled:
-    told = sources.roll.net.datagrams.unreachable
+    told = sources.cluster.net.datagrams.unreachable
     refused = told["ECONNREFUSED"]
     return by_one({"port": refused, "other": told.total() - refused})
 
 
 def _datagrams(sources: Sources) -> Labelled:
-    sealing = sources.roll.net.sealing
+    sealing = sources.cluster.net.sealing
     return {
         ("in", "sealed"): sealing.opened,
         ("in", "plain"): sealing.opened_plain,
@@ -105,12 +105,12 @@ NET: tuple[Series, ...] = (
     counter(
         "adsum_gossip_received_bytes_total",
         "Bytes of all datagrams that came to gossip's port.",
-        lambda s: s.roll.net.datagrams.received_bytes,
+        lambda s: s.cluster.net.datagrams.received_bytes,
     ),
     counter(
         "adsum_gossip_sent_bytes_total",
         "Bytes of gossip's datagrams as they left.",
-        lambda s: s.roll.net.datagrams.sent_bytes,
+        lambda s: s.cluster.net.datagrams.sent_bytes,
     ),
     counter(
         "adsum_gossip_receive_dropped_total",
@@ -133,89 +133,89 @@ NET: tuple[Series, ...] = (
     counter(
         "adsum_gossip_drains_full_total",
         "Times that more datagrams waited than are read at once.",
-        lambda s: s.roll.net.datagrams.drains_full,
+        lambda s: s.cluster.net.datagrams.drains_full,
     ),
     counter(
         "adsum_gossip_lives_evicted_total",
         "Senders whose counters were forgotten to make room for others.",
-        lambda s: s.roll.net.sealing.lives_evicted,
+        lambda s: s.cluster.net.sealing.lives_evicted,
     ),
     # Streams.
-    gauge("adsum_streams_open", "Streams from other agents open now.", lambda s: s.roll.net.streams.open),
+    gauge("adsum_streams_open", "Streams from other agents open now.", lambda s: s.cluster.net.streams.open),
     counter(
         "adsum_streams_turned_away_total",
         "Streams from other agents turned away, because too many were open.",
-        lambda s: s.roll.net.streams.turned_away,
+        lambda s: s.cluster.net.streams.turned_away,
     ),
     counter(
         "adsum_streams_busy_total",
         "Streams from other agents told to come later, because as many did the same as may at once.",
-        lambda s: s.roll.net.streams.busy + s.roll.net.streams.syncs.turned_away,
+        lambda s: s.cluster.net.streams.busy + s.cluster.net.streams.syncs.turned_away,
     ),
     gauge(
         "adsum_streams_opening",
         "Streams to this agent whose other end has not said yet who it is, or has not begun its exchange.",
-        lambda s: s.roll.net.streams.openings.held,
+        lambda s: s.cluster.net.streams.openings.held,
     ),
     counter(
         "adsum_streams_displaced_total",
         "Streams whose other end did not say who it is, or what it asks, closed to make room for others.",
-        lambda s: s.roll.net.streams.openings.displaced,
+        lambda s: s.cluster.net.streams.openings.displaced,
     ),
     gauge(
         "adsum_stream_syncs_open",
         "Exchanges of rosters that others began and that are being answered.",
-        lambda s: s.roll.net.streams.syncs.held,
+        lambda s: s.cluster.net.streams.syncs.held,
     ),
     counter(
         "adsum_stream_syncs_displaced_total",
         "Exchanges of rosters that stood idle, closed to make room for others.",
-        lambda s: s.roll.net.streams.syncs.displaced,
+        lambda s: s.cluster.net.streams.syncs.displaced,
     ),
     gauge(
         "adsum_stream_unread_bytes",
         "Bytes held of frames and rosters that have not come whole, and of questions in hand.",
-        lambda s: s.roll.net.unread.held_bytes,
+        lambda s: s.cluster.net.unread.held_bytes,
     ),
     counter(
         "adsum_stream_unread_refused_total",
         "Streams cut off over what was sent: more than is held for all or for one host, or too long at once.",
-        lambda s: by_one({reason: s.roll.net.unread.refused[reason] for reason in UNREAD_REASONS}),
+        lambda s: by_one({reason: s.cluster.net.unread.refused[reason] for reason in UNREAD_REASONS}),
         "reason",
     ),
     counter(
         "adsum_streams_total",
         "Streams between agents, by who opened them.",
-        lambda s: by_one({"in": s.roll.net.gate.welcomed, "out": s.roll.net.gate.dialled}),
+        lambda s: by_one({"in": s.cluster.net.gate.welcomed, "out": s.cluster.net.gate.dialled}),
         "direction",
     ),
     counter(
         "adsum_stream_dials_failed_total",
         "Streams that could not be opened to other agents, by cause.",
-        lambda s: _failures(s.roll.net.gate.dials_failed),
+        lambda s: _failures(s.cluster.net.gate.dials_failed),
         "cause",
     ),
     counter(
         "adsum_stream_welcomes_failed_total",
         "Streams from other agents, or whoever that was, that were not let in, by cause.",
-        lambda s: _failures(s.roll.net.gate.welcomes_failed),
+        lambda s: _failures(s.cluster.net.gate.welcomes_failed),
         "cause",
     ),
     counter(
         "adsum_stream_pings_answered_total",
         "Pings answered over a stream.",
-        lambda s: s.roll.net.streams.pings_answered,
+        lambda s: s.cluster.net.streams.pings_answered,
     ),
     counter(
         "adsum_stream_accept_errors_total",
         "Streams that the system did not hand over, mostly for want of files.",
-        lambda s: s.roll.net.streams.accepting.errors,
+        lambda s: s.cluster.net.streams.accepting.errors,
     ),
     counter(
         "adsum_streams_skipped_total",
         "Streams to other agents not opened, because too many were open, by what for.",
         lambda s: by_one(
-            {"ping": s.roll.net.gossiping.pings_skipped, "sync": s.roll.net.gossiping.syncs_skipped}
+            {"ping": s.cluster.net.gossiping.pings_skipped, "sync": s.cluster.net.gossiping.syncs_skipped}
         ),
         "purpose",
     ),
@@ -223,24 +223,24 @@ NET: tuple[Series, ...] = (
     counter(
         "adsum_calls_waited_total",
         "Calls to other agents that had to wait, because as many as may be were under way.",
-        lambda s: s.roll.net.calls_waited(),
+        lambda s: s.cluster.net.calls_waited(),
     ),
     gauge(
         "adsum_calls_in_flight",
         "Calls from other agents that are being answered.",
-        lambda s: s.roll.net.calls.in_flight,
+        lambda s: s.cluster.net.calls.in_flight,
     ),
     counter(
         "adsum_calls_total",
         "Calls from other agents, by how they ended.",
         lambda s: by_one(
             {
-                "answered": s.roll.net.calls.answered,
-                "declined": s.roll.net.calls.declined,
-                "busy": s.roll.net.calls.busy,
-                "overdue": s.roll.net.calls.overdue,
-                "cancelled": s.roll.net.calls.cancelled,
-                "fault": s.roll.net.calls.faults,
+                "answered": s.cluster.net.calls.answered,
+                "declined": s.cluster.net.calls.declined,
+                "busy": s.cluster.net.calls.busy,
+                "overdue": s.cluster.net.calls.overdue,
+                "cancelled": s.cluster.net.calls.cancelled,
+                "fault": s.cluster.net.calls.faults,
             }
         ),
         "result",

@@ -9,8 +9,8 @@ from collections.abc import Callable
 from dataclasses import field
 from typing import TYPE_CHECKING, get_args
 
-from adsum.catalog.replication.owner_table import Holding
-from adsum.catalog.replication.tally import Drop, Tally
+from adsum.catalog.replication.owner_table import OwnerEntry
+from adsum.catalog.replication.tally import Drop, ReplicationTally
 from adsum.frozen import dataclass
 from adsum.logs.stale_reasons import REASONS
 from adsum.now import SECOND, Now
@@ -18,9 +18,9 @@ from adsum.peers.outputs import OutputCounters
 from adsum.peers.owner_forwarding import OwnersCounters
 
 if TYPE_CHECKING:
-    from adsum.agent.cluster_state import Roll
+    from adsum.agent.cluster_state import ClusterState
     from adsum.peers.outputs import Outputs
-    from adsum.peers.owner_forwarding import Owners
+    from adsum.peers.owner_forwarding import OwnerForwarding
 
 DROPS: tuple[str, ...] = get_args(Drop)
 
@@ -29,8 +29,8 @@ DROPS: tuple[str, ...] = get_args(Drop)
 class ReplicationSource:
     """`of` makes one of a roll; without arguments it has nobody's."""
 
-    tally: Tally = field(default_factory=Tally)
-    owners: Callable[[], list[Holding]] = list
+    tally: ReplicationTally = field(default_factory=ReplicationTally)
+    owners: Callable[[], list[OwnerEntry]] = list
     staleness: Callable[[], str] = str
     behind_ns: Callable[[], int] = int
     bad_items: Callable[[], int] = int
@@ -39,13 +39,15 @@ class ReplicationSource:
     outputs_refused: Callable[[], int] = int
 
     @classmethod
-    def of(cls, roll: Roll, owners: Owners, outputs: Outputs, now: Callable[[], Now]) -> ReplicationSource:
-        sharing = roll.sharing
+    def of(
+        cls, cluster: ClusterState, owners: OwnerForwarding, outputs: Outputs, now: Callable[[], Now]
+    ) -> ReplicationSource:
+        sharing = cluster.sharing
         return cls(
             tally=sharing.replication.tally,
             owners=lambda: list(sharing.replication.owners().values()),
-            staleness=lambda: roll.staleness(now()),
-            behind_ns=lambda: roll.behind_ns(now()),
+            staleness=lambda: cluster.staleness(now()),
+            behind_ns=lambda: cluster.behind_ns(now()),
             bad_items=lambda: sharing.mirror.bad_items,
             forwards=owners.counters,
             outputs=outputs.counters,

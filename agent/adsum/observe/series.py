@@ -12,7 +12,7 @@ from dataclasses import field
 
 from adsum.agent.core import CoreCounters
 from adsum.api.rendering import ApiCounters
-from adsum.catalog.definitions import Status
+from adsum.catalog.definitions import CheckStatus
 from adsum.dns_server.counters import DnsCounters
 from adsum.frozen import dataclass
 from adsum.health_checks.runner import Counters as CheckCounters
@@ -22,7 +22,7 @@ from adsum.logs.faults import INPUTS
 from adsum.logs.stream import LogCounters
 from adsum.observe.gc_pauses import GcPauses
 from adsum.observe.loop_lag import LoopLag
-from adsum.observe.membership_source import RollSource
+from adsum.observe.membership_source import MembershipSource
 from adsum.observe.replication_source import ReplicationSource
 from adsum.observe.tally import CatalogTally
 from adsum.storage.writer import WriterCounters
@@ -37,7 +37,7 @@ class Sources:
     is_leader: Callable[[], bool]
     catalog: CatalogTally
     core: CoreCounters
-    transitions: Mapping[Status, int]  # of own checks, by what they turned to
+    transitions: Mapping[CheckStatus, int]  # of own checks, by what they turned to
     api: ApiCounters
     http: HttpCounters
     dns: DnsCounters
@@ -46,7 +46,7 @@ class Sources:
     logs: LogCounters
     lag: LoopLag
     gc_pauses: GcPauses
-    roll: RollSource = field(default_factory=RollSource)
+    cluster: MembershipSource = field(default_factory=MembershipSource)
     replication: ReplicationSource = field(default_factory=ReplicationSource)
     journal: JournalCounters = field(default_factory=JournalCounters)
     certificate_end_s: Callable[[], int] = int  # 0 without TLS
@@ -54,7 +54,7 @@ class Sources:
     shortages: Mapping[str, int] = field(default_factory=lambda: dict.fromkeys(INPUTS, 0))
 
 
-class Kind(enum.Enum):
+class SeriesKind(enum.Enum):
     COUNTER = "counter"
     GAUGE = "gauge"
     HISTOGRAM = "histogram"
@@ -62,31 +62,31 @@ class Kind(enum.Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class Histogram:
+class HistogramReading:
     bounds: tuple[float, ...]
     counts: tuple[int, ...]  # one more than bounds, not cumulated
     total: float
 
 
 Labelled = Mapping[tuple[str, ...], float]
-Reading = float | Labelled | Histogram
+Reading = float | Labelled | HistogramReading
 
 
 @dataclass(frozen=True, slots=True)
 class Series:
     name: str
-    kind: Kind
+    kind: SeriesKind
     help: str
     read: Callable[[Sources], Reading]
     labels: tuple[str, ...] = ()
 
 
 def counter(name: str, text: str, read: Callable[[Sources], Reading], *labels: str) -> Series:
-    return Series(name, Kind.COUNTER, text, read, labels)
+    return Series(name, SeriesKind.COUNTER, text, read, labels)
 
 
 def gauge(name: str, text: str, read: Callable[[Sources], Reading], *labels: str) -> Series:
-    return Series(name, Kind.GAUGE, text, read, labels)
+    return Series(name, SeriesKind.GAUGE, text, read, labels)
 
 
 def by_one(values: Mapping[str, float]) -> Labelled:
@@ -94,8 +94,8 @@ def by_one(values: Mapping[str, float]) -> Labelled:
 
 
 def timer(name: str, text: str, read: Callable[[Sources], Reading], *labels: str) -> Series:
-    return Series(name, Kind.TIMER, text, read, labels)
+    return Series(name, SeriesKind.TIMER, text, read, labels)
 
 
 def histogram(name: str, text: str, read: Callable[[Sources], Reading]) -> Series:
-    return Series(name, Kind.HISTOGRAM, text, read)
+    return Series(name, SeriesKind.HISTOGRAM, text, read)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from adsum.catalog.definitions import Status
+from adsum.catalog.definitions import CheckStatus
 from adsum.catalog.view import View, worst_status
 from adsum.frozen import dataclass
 
@@ -29,8 +29,8 @@ class CatalogTally:
 
 
 def _count(view: View) -> Numbers:
-    instances = {str(status): 0 for status in Status}
-    checks = {str(status): 0 for status in Status}
+    instances = {str(status): 0 for status in CheckStatus}
+    checks = {str(status): 0 for status in CheckStatus}
     nodes = 0
     for host in view.nodes():
         nodes += 1

@@ -16,14 +16,14 @@ from random import Random
 
 import trio
 
-from adsum.gossip.claims import Address
-from adsum.gossip.core import Core
+from adsum.address import Address
+from adsum.gossip.core import GossipCore
 from adsum.logs.complaints import Complaints
 from adsum.logs.faults import Faults
 from adsum.net.calls import CallError
 from adsum.net.gate import Gate
-from adsum.net.keyring import Key, Keyring
-from adsum.peers.keyrings import LIST, Asks, Held, held_in
+from adsum.net.keyring import GossipKey, Keyring
+from adsum.peers.keyrings import LIST, AsksMembers, HeldKeys, held_in
 
 ASKED_MAX = 16  # by lot: thousands that come back must not each ask thousands
 PAUSE_S = 3.0
@@ -43,7 +43,7 @@ NOT_WRITTEN = (
 log = logging.getLogger("agent.keyring")
 
 
-def followed(mine: Sequence[Key], others: Sequence[Held]) -> Key | None:
+def followed(mine: Sequence[GossipKey], others: Sequence[HeldKeys]) -> GossipKey | None:
     """Of our keys, that of those who lack our primary (the first), if all the others hold it."""
     theirs = {held.keys[0] for held in _lacking(mine, others) if held.keys}
     for key in mine:
@@ -52,22 +52,22 @@ def followed(mine: Sequence[Key], others: Sequence[Held]) -> Key | None:
     return None
 
 
-def _lacking(mine: Sequence[Key], others: Sequence[Held]) -> list[Held]:
+def _lacking(mine: Sequence[GossipKey], others: Sequence[HeldKeys]) -> list[HeldKeys]:
     return [held for held in others if mine[0].text not in held.keys]
 
 
-def _is_stranded(mine: Sequence[Key], others: Sequence[Held]) -> bool:
+def _is_stranded(mine: Sequence[GossipKey], others: Sequence[HeldKeys]) -> bool:
     ours = {key.text for key in mine}
     return any(not ours.issuperset(held.keys[:1]) for held in _lacking(mine, others))
 
 
 class KeyFollowing:
     def __init__(
-        self, keyring: Keyring, gossip: Core, colleagues: Asks, random: Random, faults: Faults
+        self, keyring: Keyring, gossip: GossipCore, peer_rpc: AsksMembers, random: Random, faults: Faults
     ) -> None:
         self._keyring = keyring
         self._gossip = gossip
-        self._colleagues = colleagues
+        self._peer_rpc = peer_rpc
         self._random = random
         self._faults = faults
         self._complaints = Complaints(log)
@@ -92,7 +92,7 @@ class KeyFollowing:
         elif _is_stranded(self._keyring.keys, others):
             self._complaints.say("lacked", LACKED)
 
-    def _take(self, key: Key) -> None:
+    def _take(self, key: GossipKey) -> None:
         left = self._keyring.primary
         try:
             self._keyring.use(key.text)
@@ -101,15 +101,15 @@ class KeyFollowing:
             return
         log.warning(TAKEN, left, key)
 
-    async def _ask_some(self) -> list[Held]:
+    async def _ask_some(self) -> list[HeldKeys]:
         """Nothing unless all of them answer."""
         present = [each.profile.address for each in self._gossip.members() if each.standing.is_present]
         asked = self._random.sample(present, min(len(present), ASKED_MAX))
-        answers: list[Held] = []
+        answers: list[HeldKeys] = []
 
         async def ask(address: Address) -> None:
             try:
-                answers.append(held_in(await self._colleagues.ask(address, LIST, b"")))
+                answers.append(held_in(await self._peer_rpc.ask(address, LIST, b"")))
             except CallError as error:
                 log.debug("%s did not say which keys it holds: %s", address, error)
 

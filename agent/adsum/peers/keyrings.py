@@ -16,13 +16,13 @@ from typing import Protocol
 import cbor2
 import trio
 
-from adsum.gossip.claims import Address
-from adsum.gossip.core import Core
+from adsum.address import Address
+from adsum.gossip.core import GossipCore
 from adsum.logs.system_errors import told
 from adsum.net.calls import CallError, Declined
-from adsum.net.framing import Malformed, array
+from adsum.net.framing import MalformedFrame, array
 from adsum.net.introduction import Peer
-from adsum.net.keyring import EncryptionOff, Key, Keyring, KeyringError, UnknownKey
+from adsum.net.keyring import EncryptionOff, GossipKey, Keyring, KeyringError, UnknownKey
 
 LIST, INSTALL, USE, REMOVE = "keyring.list", "keyring.install", "keyring.use", "keyring.remove"
 NOT_SEALED, REFUSED = "not sealed", "keyring"
@@ -33,7 +33,7 @@ LACKS = "it does not hold this key yet: install it, and try again"
 IS_PRIMARY = "this is its primary key: use another one first"
 
 
-class Asks(Protocol):
+class AsksMembers(Protocol):
     async def ask(self, to: Address, method: str, body: bytes) -> bytes:
         """Raises a `CallError`."""
         ...
@@ -48,7 +48,7 @@ class RoundFailed(Exception):
         self.members = members
 
 
-class Held:
+class HeldKeys:
     """What one member holds, the primary first."""
 
     __slots__ = ("keys",)
@@ -58,10 +58,12 @@ class Held:
 
 
 class Keyrings:
-    def __init__(self, keyring: Keyring, gossip: Core, colleagues: Asks, *, seals_outgoing: bool) -> None:
+    def __init__(
+        self, keyring: Keyring, gossip: GossipCore, peer_rpc: AsksMembers, *, seals_outgoing: bool
+    ) -> None:
         self._keyring = keyring
         self._gossip = gossip
-        self._colleagues = colleagues
+        self._peer_rpc = peer_rpc
         self._seals_outgoing = seals_outgoing
         self._one_at_a_time = trio.Lock()
 
@@ -71,7 +73,7 @@ class Keyrings:
 
     # For all: each raises `KeyringError` when nobody was asked, and `RoundFailed`.
 
-    async def gather(self) -> dict[str, Held]:
+    async def gather(self) -> dict[str, HeldKeys]:
         """By the names of members."""
         self._check_encrypted("Keyring is empty (encryption not enabled)")
         answers = await self._round(LIST, b"")
@@ -94,15 +96,15 @@ class Keyrings:
             await self._check(lambda held: IS_PRIMARY if held.keys[:1] == (key.text,) else "")
             await self._round(REMOVE, key.text.encode())
 
-    def _key(self, text: str) -> Key:
+    def _key(self, text: str) -> GossipKey:
         self._check_encrypted("No keyring to modify (encryption not enabled)")
-        return Key.from_text(text)
+        return GossipKey.from_text(text)
 
     def _check_encrypted(self, sentence: str) -> None:
         if not self._keyring:
             raise EncryptionOff(sentence)
 
-    async def _check(self, objection: Callable[[Held], str]) -> None:
+    async def _check(self, objection: Callable[[HeldKeys], str]) -> None:
         objections = {name: objection(held) for name, held in (await self.gather()).items()}
         failures = {name: sentence for name, sentence in objections.items() if sentence}
         if failures:
@@ -120,14 +122,14 @@ class Keyrings:
         async def ask(name: str, address: Address) -> None:
             async with turns:
                 try:
-                    answers[name] = await self._colleagues.ask(address, method, body)
+                    answers[name] = await self._peer_rpc.ask(address, method, body)
                 except CallError as error:
                     failures[name] = str(error)
 
         async with trio.open_nursery() as nursery:
             for profile in present:
                 nursery.start_soon(ask, profile.name, profile.address)
-        own_name = self._gossip.commons.me.profile.name
+        own_name = self._gossip.shared.me.profile.name
         if not failures:
             try:
                 answers[own_name] = self._do(method, body)
@@ -168,9 +170,9 @@ class Keyrings:
             return
 
 
-def held_in(answer: bytes) -> Held:
+def held_in(answer: bytes) -> HeldKeys:
     try:
         keys = array(answer)
-    except Malformed:
+    except MalformedFrame:
         keys = []
-    return Held(tuple(key for key in keys if isinstance(key, str)))
+    return HeldKeys(tuple(key for key in keys if isinstance(key, str)))

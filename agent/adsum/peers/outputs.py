@@ -15,11 +15,11 @@ import cbor2
 import trio
 
 from adsum.catalog.model import SERF_HEALTH
-from adsum.catalog.view import Host, View
+from adsum.catalog.view import CatalogHost, View
 from adsum.mutable import dataclass
 from adsum.net.calls import CallError
-from adsum.net.framing import Malformed, array
-from adsum.peers.owner_forwarding import OwnerAway, Owners
+from adsum.net.framing import MalformedFrame, array
+from adsum.peers.owner_forwarding import OwnerAway, OwnerForwarding
 from adsum.peers.peer_handlers import CHECKS_MAX, OUTPUT
 
 BUDGET_S = 1.0
@@ -29,7 +29,7 @@ OVERHEAD_BYTES = 200
 OWNERS_AT_ONCE_MAX = 16
 
 
-class Wanted(NamedTuple):
+class WantedOutput(NamedTuple):
     node: str
     check_id: str
 
@@ -52,7 +52,7 @@ class _Kept(NamedTuple):
 
 
 class Outputs:
-    def __init__(self, view: View, owners: Owners) -> None:
+    def __init__(self, view: View, owners: OwnerForwarding) -> None:
         self.counters = OutputCounters()
         self._view = view
         self._owners = owners
@@ -60,13 +60,13 @@ class Outputs:
         self._kept_bytes = 0
         self._asking: dict[str, trio.Event] = {}  # by owner
 
-    async def fetch(self, wanted: Iterable[Wanted]) -> dict[Wanted, str]:
+    async def fetch(self, wanted: Iterable[WantedOutput]) -> dict[WantedOutput, str]:
         """What could be had in time. Own outputs are in the view already, and whole."""
-        by_host: dict[str, list[Wanted]] = {}
+        by_host: dict[str, list[WantedOutput]] = {}
         for each in dict.fromkeys(wanted):
             if each.check_id != SERF_HEALTH:
                 by_host.setdefault(each.node, []).append(each)
-        found: dict[Wanted, str] = {}
+        found: dict[WantedOutput, str] = {}
         turns = trio.CapacityLimiter(OWNERS_AT_ONCE_MAX)
         with trio.move_on_after(BUDGET_S):
             async with trio.open_nursery() as nursery:
@@ -77,9 +77,13 @@ class Outputs:
         return found
 
     async def _of_host(
-        self, host: Host, checks: list[Wanted], found: dict[Wanted, str], turns: trio.CapacityLimiter
+        self,
+        host: CatalogHost,
+        checks: list[WantedOutput],
+        found: dict[WantedOutput, str],
+        turns: trio.CapacityLimiter,
     ) -> None:
-        asked: dict[Wanted, None] = {}
+        asked: dict[WantedOutput, None] = {}
         async with turns:
             while missing := [each for each in self._take_kept(host, checks, found) if each not in asked]:
                 running = self._asking.get(host.owner)
@@ -93,7 +97,9 @@ class Outputs:
                     return
                 found |= {each: output for each in batch if (output := told[each.check_id]) is not None}
 
-    def _take_kept(self, host: Host, checks: list[Wanted], found: dict[Wanted, str]) -> list[Wanted]:
+    def _take_kept(
+        self, host: CatalogHost, checks: list[WantedOutput], found: dict[WantedOutput, str]
+    ) -> list[WantedOutput]:
         """What is not known yet; what its owner does not know, or has no room for, is not asked for again."""
         missing = []
         for each in checks:
@@ -107,7 +113,7 @@ class Outputs:
                 found[each] = kept.output
         return missing
 
-    async def _ask(self, host: Host, check_ids: list[str]) -> dict[str, str | None] | None:
+    async def _ask(self, host: CatalogHost, check_ids: list[str]) -> dict[str, str | None] | None:
         """None: its owner did not tell."""
         done = self._asking[host.owner] = trio.Event()
         self.counters.asked += 1
@@ -115,7 +121,7 @@ class Outputs:
         try:
             body = cbor2.dumps([check_ids])
             outputs = _read(await self._owners.ask(host, OUTPUT, body, timeout_s=BUDGET_S), len(check_ids))
-        except (CallError, OwnerAway, Malformed):
+        except (CallError, OwnerAway, MalformedFrame):
             self.counters.failed += 1
             return None
         finally:
@@ -141,4 +147,4 @@ def _read(answer: bytes, count: int) -> list[str | None]:
     match array(answer):
         case [list(outputs), *_] if len(outputs) == count:
             return [each if isinstance(each, str) else None for each in outputs]
-    raise Malformed("outputs that are none")
+    raise MalformedFrame("outputs that are none")

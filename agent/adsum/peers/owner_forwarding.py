@@ -14,18 +14,18 @@ from typing import NoReturn, Protocol
 import cbor2
 import trio
 
-from adsum.agent.cluster_state import Roll
+from adsum.address import Address
+from adsum.agent.cluster_state import ClusterState
 from adsum.agent.commands import Command
 from adsum.agent.presence import uuid_bytes
-from adsum.catalog.indexes import Family, Topic
+from adsum.catalog.indexes import Family, Topic, WaitsOnTopics
 from adsum.catalog.model import SERF_HEALTH
-from adsum.catalog.view import Host, View
-from adsum.gossip.claims import Address
+from adsum.catalog.view import CatalogHost, View
 from adsum.gossip.commands import ForceLeave
 from adsum.gossip.members import Member
 from adsum.mutable import dataclass
 from adsum.net.calls import CallError, Declined, NotSent, Unanswered
-from adsum.net.framing import Malformed
+from adsum.net.framing import MalformedFrame
 from adsum.peers.peer_handlers import (
     DEREGISTER,
     FAILED,
@@ -33,13 +33,12 @@ from adsum.peers.peer_handlers import (
     REFUSED,
     RETAG,
     SERF_HEALTH_SENTENCE,
-    OwnAnswers,
     OwnerRow,
+    PeerHandlers,
     deregistration,
     read_rows,
     retagging,
 )
-from adsum.process.watches import Watches
 
 log = logging.getLogger("agent")
 
@@ -59,7 +58,7 @@ GONE = (
 UNKNOWN = 'The agent of node "{}" did not answer ({}); it may have done it all the same'
 
 
-class Asks(Protocol):
+class AsksOwners(Protocol):
     async def ask(self, to: Address, method: str, body: bytes, *, timeout_s: float) -> bytes:
         """Raises a `CallError`."""
         ...
@@ -88,21 +87,21 @@ class OwnersCounters:
     unseen: int = 0  # done, and not in our own copy a second later
 
 
-class Owners:
+class OwnerForwarding:
     def __init__(
         self,
-        roll: Roll,
+        cluster: ClusterState,
         view: View,
-        mine: OwnAnswers,
-        colleagues: Asks,
-        watches: Watches,
+        mine: PeerHandlers,
+        peer_rpc: AsksOwners,
+        watches: WaitsOnTopics,
         submit: Callable[[Command], Awaitable[None]],
     ) -> None:
         self.counters = OwnersCounters()
         self.mine = mine
-        self._roll = roll
+        self._cluster = cluster
         self._view = view
-        self._colleagues = colleagues
+        self._peer_rpc = peer_rpc
         self._watches = watches
         self._submit = submit
 
@@ -138,7 +137,7 @@ class Owners:
             host, Family.NODE, lambda: _tags(self._found(host), service_id) in (tags, None)
         )
 
-    async def _deregister_node(self, host: Host) -> None:
+    async def _deregister_node(self, host: CatalogHost) -> None:
         """One whose agent is dead is declared gone, as by force-leave: everywhere, with all that is on it."""
         member = self._member(host)
         if self._is_mine(host) or (member is not None and member.standing.is_present):
@@ -157,7 +156,7 @@ class Owners:
             answer = await self._forward(host, OWNERS, cbor2.dumps([after]))
             try:
                 page, is_more = read_rows(answer)
-            except Malformed as problem:
+            except MalformedFrame as problem:
                 raise OwnerAway(f'The agent of node "{host.name}" answers with {problem}') from None
             rows += page
             if not is_more or not page:
@@ -167,13 +166,13 @@ class Owners:
 
     # Whose it is.
 
-    def _host(self, node: str) -> Host:
+    def _host(self, node: str) -> CatalogHost:
         host = self._view.node(node)
         if host is None:
             raise NoOwner(NO_OWNER.format(node))
         return host
 
-    def _found(self, host: Host) -> Host | None:
+    def _found(self, host: CatalogHost) -> CatalogHost | None:
         """As it is by now."""
         found = self._view.node(host.name)
         return found if found is not None and found.owner == host.owner else None
@@ -181,24 +180,24 @@ class Owners:
     def is_mine(self, node: str) -> bool:
         return self._is_mine(self._host(node))
 
-    def _is_mine(self, host: Host) -> bool:
-        return uuid_bytes(host.owner) == self._roll.gossip.commons.me.profile.node_id
+    def _is_mine(self, host: CatalogHost) -> bool:
+        return uuid_bytes(host.owner) == self._cluster.gossip.shared.me.profile.node_id
 
-    def _member(self, host: Host) -> Member | None:
-        return self._roll.gossip.commons.roster.members.get(uuid_bytes(host.owner))
+    def _member(self, host: CatalogHost) -> Member | None:
+        return self._cluster.gossip.shared.roster.members.get(uuid_bytes(host.owner))
 
     # The way to it.
 
-    async def ask(self, host: Host, method: str, body: bytes, *, timeout_s: float) -> bytes:
+    async def ask(self, host: CatalogHost, method: str, body: bytes, *, timeout_s: float) -> bytes:
         """Raises a `CallError`, and `OwnerAway` when there is nobody to ask."""
         member = self._member(host)
         if member is None:
             raise OwnerAway(GONE.format(host.name, "this agent has not met it since it started"))
         if not member.standing.is_present:
             raise OwnerAway(GONE.format(host.name, f"it has {member.status.value}"))
-        return await self._colleagues.ask(member.profile.address, method, body, timeout_s=timeout_s)
+        return await self._peer_rpc.ask(member.profile.address, method, body, timeout_s=timeout_s)
 
-    async def _change(self, host: Host, change: str, method: str, body: bytes) -> None:
+    async def _change(self, host: CatalogHost, change: str, method: str, body: bytes) -> None:
         try:
             await self._forward(host, method, body)
         except OwnerError as error:
@@ -206,7 +205,7 @@ class Owners:
             raise
         log.info("done by the agent of node %s, as asked here: %s", host.name, change)
 
-    async def _forward(self, host: Host, method: str, body: bytes) -> bytes:
+    async def _forward(self, host: CatalogHost, method: str, body: bytes) -> bytes:
         self.counters.forwarded += 1
         try:
             return await self.ask(host, method, body, timeout_s=ASK_S)
@@ -217,7 +216,7 @@ class Owners:
             self.counters.forward_failures += 1
             self._raise(host, error)
 
-    def _raise(self, host: Host, error: CallError) -> NoReturn:
+    def _raise(self, host: CatalogHost, error: CallError) -> NoReturn:
         match error:
             case Declined(code=code, text=text) if code == REFUSED:
                 raise OwnerRefuses(text) from None
@@ -236,7 +235,7 @@ class Owners:
             raise (OwnerAway if no.code == FAILED else OwnerRefuses)(no.text) from None
 
     async def _until_seen(
-        self, host: Host, family: Family, is_seen: Callable[[], bool], *, topic: str | None = None
+        self, host: CatalogHost, family: Family, is_seen: Callable[[], bool], *, topic: str | None = None
     ) -> None:
         """At most a second: our copy will show it, only later."""
         watched = Topic(family, host.name.lower() if topic is None else topic)
@@ -252,12 +251,12 @@ class Owners:
         self.counters.unseen += patience.cancelled_caught
 
 
-def _is_there(host: Host | None, service_id: str, check_id: str) -> bool:
+def _is_there(host: CatalogHost | None, service_id: str, check_id: str) -> bool:
     if host is None:
         return False
     return service_id in host.instances if service_id else check_id in host.checks
 
 
-def _tags(host: Host | None, service_id: str) -> tuple[str, ...] | None:
+def _tags(host: CatalogHost | None, service_id: str) -> tuple[str, ...] | None:
     instance = host.instances.get(service_id) if host is not None else None
     return instance.service.value.tags if instance is not None else None

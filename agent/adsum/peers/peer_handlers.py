@@ -18,21 +18,20 @@ from collections.abc import Awaitable, Callable
 import cbor2
 import trio
 
-from adsum.agent.cluster_state import Roll
-from adsum.agent.commands import Command, DeregisterCheck, DeregisterService, OverrideTags
+from adsum.agent.cluster_state import ClusterState
+from adsum.agent.commands import Command, CommandRefused, DeregisterCheck, DeregisterService, OverrideTags
 from adsum.allowance import Allowance
-from adsum.api.api_types import Refused
 from adsum.catalog.model import SERF_HEALTH
-from adsum.catalog.own_services import Local
-from adsum.catalog.own_writer import Published
+from adsum.catalog.own_services import OwnServices
+from adsum.catalog.own_writer import OwnCatalogWriter
 from adsum.catalog.replication.state import OwnerState
-from adsum.effects import Cause
+from adsum.effects import RefusalCause
 from adsum.frozen import dataclass
 from adsum.net.calls import Declined
-from adsum.net.framing import Malformed, array
+from adsum.net.framing import MalformedFrame, array
 from adsum.net.introduction import Peer
 from adsum.now import MILLISECOND, Now
-from adsum.peers.peer_rpc import Colleagues
+from adsum.peers.peer_rpc import PeerRpc
 
 log = logging.getLogger("agent")
 
@@ -69,17 +68,17 @@ class OwnerRow:
     is_complete: bool
 
 
-class OwnAnswers:
+class PeerHandlers:
     def __init__(
         self,
-        roll: Roll,
-        published: Published,
-        own: Local,
+        cluster: ClusterState,
+        published: OwnCatalogWriter,
+        own: OwnServices,
         submit: Callable[[Command], Awaitable[None]],
         clock: Callable[[], Now],
     ) -> None:
         self.outputs_refused = 0
-        self._roll = roll
+        self._cluster = cluster
         self._published = published
         self._own = own
         self._submit = submit
@@ -116,7 +115,7 @@ class OwnAnswers:
         return found
 
     def rows(self, now: Now) -> list[OwnerRow]:
-        replication = self._roll.sharing.replication
+        replication = self._cluster.sharing.replication
         rows = []
         for owner, holding in replication.owners().items():
             if holding.state is not None:
@@ -133,17 +132,17 @@ class OwnAnswers:
     async def _do(self, command: Command) -> None:
         try:
             await self._submit(command)
-        except Refused as refused:
-            code = FAILED if refused.refusal.cause is Cause.FAILED else REFUSED
+        except CommandRefused as refused:
+            code = FAILED if refused.refusal.cause is RefusalCause.FAILED else REFUSED
             raise Declined(code, refused.refusal.sentence) from None
 
     # For others.
 
-    def register(self, colleagues: Colleagues) -> None:
-        colleagues.register(DEREGISTER, self.answer_deregister, is_change=True)
-        colleagues.register(RETAG, self.answer_retag, is_change=True)
-        colleagues.register(OUTPUT, self.answer_output)
-        colleagues.register(OWNERS, self.answer_owners)
+    def register(self, peer_rpc: PeerRpc) -> None:
+        peer_rpc.register(DEREGISTER, self.answer_deregister, is_change=True)
+        peer_rpc.register(RETAG, self.answer_retag, is_change=True)
+        peer_rpc.register(OUTPUT, self.answer_output)
+        peer_rpc.register(OWNERS, self.answer_owners)
 
     async def answer_deregister(self, caller: Peer, body: bytes) -> bytes:
         match _fields(body):
@@ -196,7 +195,7 @@ class OwnAnswers:
         log.info("%s%s", sentence, f" ({untold} more since the last such line)" if untold else "")
 
     def _named(self, caller: Peer) -> str:
-        member = self._roll.gossip.commons.roster.members.get(caller.identity.node_id)
+        member = self._cluster.gossip.shared.roster.members.get(caller.identity.node_id)
         return f"of node {member.profile.name}" if member is not None else f"at {caller.address.host}"
 
     def _has_time(self) -> bool:
@@ -239,11 +238,11 @@ def _packed(row: OwnerRow) -> list[object]:
 
 
 def read_rows(answer: bytes) -> tuple[list[OwnerRow], bool]:
-    """Raises `Malformed`."""
+    """Raises `MalformedFrame`."""
     match array(answer):
         case [list(rows), bool(is_more), *_]:
             return [_read_row(row) for row in rows], is_more
-    raise Malformed("an answer about owners that is none")
+    raise MalformedFrame("an answer about owners that is none")
 
 
 def _read_row(row: object) -> OwnerRow:
@@ -264,11 +263,11 @@ def _read_row(row: object) -> OwnerRow:
                 *(owner, generation, version, complete_up_to, digest),
                 *(items, size_bytes, confirmed_ms, is_complete),
             )
-    raise Malformed("an owner that is none")
+    raise MalformedFrame("an owner that is none")
 
 
 def _fields(body: bytes) -> list[object]:
     try:
         return array(body)
-    except Malformed as problem:
+    except MalformedFrame as problem:
         raise Declined(MALFORMED, str(problem)) from None

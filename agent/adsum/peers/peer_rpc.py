@@ -16,12 +16,12 @@ from random import Random
 
 import trio
 
+from adsum.address import Address
 from adsum.frozen import dataclass
-from adsum.gossip.claims import Address
 from adsum.gossip.members import Roster
 from adsum.logs.faults import Faults
 from adsum.net.call_server import CallLimits, CallServer
-from adsum.net.calls import CallError, Declined, Line, NotSent, dial_for_calls
+from adsum.net.calls import CallConnection, CallError, Declined, NotSent, dial_for_calls
 from adsum.net.gate import Gate
 from adsum.net.introduction import Peer
 
@@ -41,7 +41,7 @@ class _Method:
     is_change: bool
 
 
-class Colleagues:
+class PeerRpc:
     """Both sides: `ask` others, and answer them by what was registered."""
 
     def __init__(
@@ -72,7 +72,7 @@ class Colleagues:
         if patience.cancelled_caught:
             raise NotSent("as many calls to other agents as there may be at once are under way")
         try:
-            line = Line(dial_for_calls(self._gate, to), self._random)
+            line = CallConnection(dial_for_calls(self._gate, to), self._random)
             return await _asked(line, method, body, deadline_s - trio.current_time())
         finally:
             self._turns.release()
@@ -100,7 +100,7 @@ class Colleagues:
         return any(member.profile.address.host == caller.address.host for member in present)
 
 
-async def _asked(line: Line, method: str, body: bytes, timeout_s: float) -> bytes:
+async def _asked(line: CallConnection, method: str, body: bytes, timeout_s: float) -> bytes:
     outcome: bytes | CallError
     async with trio.open_nursery() as nursery:
         nursery.start_soon(line.run)

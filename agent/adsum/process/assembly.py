@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any
 
 import trio
 
-from adsum.agent.core import Core
+from adsum.agent.core import AgentCore
 from adsum.config.build import ConfigErrors, Loaded
 from adsum.config.config import Config
 from adsum.dns.answers import Answers
@@ -40,18 +40,18 @@ from adsum.process.banner import banner
 from adsum.process.data_folder import DataFolder
 from adsum.process.file_limit import divide_files
 from adsum.process.identity import NODE_ID_PATH, node_id, node_id_file, own_node
-from adsum.process.node import Node, system_now
+from adsum.process.node import AgentRim, system_now
 from adsum.process.running import RunningAgent
 from adsum.process.service_manager import ServiceManager
 from adsum.process.sockets import CannotStart, bind, listeners_of
 from adsum.storage import registrations
 from adsum.storage.owed import Owed, OwingDisk
 from adsum.storage.reading import read_if_readable
-from adsum.storage.writer import Writer, WriterCounters
+from adsum.storage.writer import DiskWriter, WriterCounters
 
 if TYPE_CHECKING:
     from adsum.net.tls import Tls
-    from adsum.process.cluster_rim import RollCall
+    from adsum.process.cluster_rim import ClusterRim
 
 log = logging.getLogger("agent")
 
@@ -65,7 +65,7 @@ ID_NOT_KEPT = (
     "node to the others; make data_dir writable, no restart is needed"
 )
 SAVED_COPY = "catalog-copy"  # `warm.COPY`, which is loaded with the roll
-SAVED_OF_OTHERS = ("peers", SAVED_COPY)  # `roll.PEERS`, loaded as late
+SAVED_OF_OTHERS = ("peers", SAVED_COPY)  # `cluster.PEERS`, loaded as late
 # A server's first pass looks at its socket, the loop's next sees what waits there, the one after answers.
 RELOADS_MAX = 2
 PASSES_TO_ANSWER = 3
@@ -97,7 +97,7 @@ class Assembly:
         self._stream = stream
         self._manager = ServiceManager.from_environment(os.environ)
         settings = translate.core_settings(config, own_node(config, self.node_id))
-        self._node = Node(Core(system_now(), settings, random))
+        self._node = AgentRim(AgentCore(system_now(), settings, random))
         self._agent = RunningAgent(self._node, config, read_again, self._apply)
         self._answers = Answers(self._node.view, translate.dns_settings(config), random)
         self._dns, self._storage = DnsCounters(), WriterCounters()
@@ -123,7 +123,7 @@ class Assembly:
             # With a saved copy of what others publish, no question about them is answered before it is read.
             has_copy = read_if_readable(self._owed.disk, SAVED_COPY) is not None
         async with trio.open_nursery() as nursery:
-            writer = Writer(self._owed, self._node.written, self._storage)
+            writer = DiskWriter(self._owed, self._node.written, self._storage)
             if self._folder is not None:
                 writer.watch(self._folder.renew, self._write_anew)
             self._node.attach_writer(writer)
@@ -132,15 +132,15 @@ class Assembly:
             nursery.start_soon(self._node.watches.run)
             if not has_copy:
                 await self._answer_dns(nursery)
-            roll_call = await self._call_roll(nursery)
+            cluster_rim = await self._start_gossip(nursery)
             if has_copy:
                 await self._answer_dns(nursery)
-            await self._open_front(nursery, roll_call)
+            await self._open_front(nursery, cluster_rim)
             nursery.start_soon(self._node.keep_time)
-            self._settle_in(roll_call)
+            self._settle_in(cluster_rim)
             nursery.start_soon(self._feed_watchdog)
             leaves = await self._until_the_end(nursery)
-            await self._farewell(roll_call, writer, leaves=leaves)
+            await self._farewell(cluster_rim, writer, leaves=leaves)
             nursery.cancel_scope.cancel()
         self._manager.close()
 
@@ -159,18 +159,18 @@ class Assembly:
         for _ in range(PASSES_TO_ANSWER):  # who asked while we were starting has waited long enough
             await trio.lowlevel.checkpoint()
 
-    async def _call_roll(self, nursery: trio.Nursery) -> RollCall:
+    async def _start_gossip(self, nursery: trio.Nursery) -> ClusterRim:
         loaded = await _load("adsum.process.cluster_rim")
         config = self._agent.config
         own = self._node.core.settings.node
         with _reading():
-            roll_call: RollCall = loaded.RollCall(
+            cluster_rim: ClusterRim = loaded.ClusterRim(
                 *(self._node, config, own, self._owed, self._random), shares=self._files.shares
             )
-            await roll_call.begin(nursery)
-        return roll_call
+            await cluster_rim.begin(nursery)
+        return cluster_rim
 
-    async def _open_front(self, nursery: trio.Nursery, roll_call: RollCall) -> None:
+    async def _open_front(self, nursery: trio.Nursery, cluster_rim: ClusterRim) -> None:
         front = await _load("adsum.process.http_rim")
         observed = front.Observed(
             dns=self._dns,
@@ -179,7 +179,7 @@ class Assembly:
             lag=self._lag,
             gc_pauses=self._gc_pauses,
             certificate_end_s=self._certificate_end_s,
-            roll=roll_call.observed(),
+            cluster=cluster_rim.observed(),
         )
         secure = front.secured(self._sockets.https, self._tls)
         await front.serve(
@@ -189,7 +189,7 @@ class Assembly:
     def _certificate_end_s(self) -> int:
         return 0 if self._tls is None else self._tls.certificate_end_s
 
-    def _settle_in(self, roll_call: RollCall) -> None:
+    def _settle_in(self, cluster_rim: ClusterRim) -> None:
         # What was made so far lives as long as the process: the collector, which has been off since the first
         # import, never looks at it. The garbage in it stays as well, 700 objects of 48,000: finding those
         # would cost a tenth of the start.
@@ -197,7 +197,7 @@ class Assembly:
         gc.set_threshold(*GARBAGE)
         gc.enable()
         own = self._node.core.settings.node
-        print(banner(self._agent.config, own, is_sealed=roll_call.is_sealed), flush=True)
+        print(banner(self._agent.config, own, is_sealed=cluster_rim.is_sealed), flush=True)
         self._manager.ready(self._status())
 
     def _apply(self, config: Config, fresh: Tls | None) -> None:
@@ -260,10 +260,10 @@ class Assembly:
             log.error("nothing was reloaded, for the configuration cannot be read: %s", told(problem))
         self._manager.ready(self._status())
 
-    async def _farewell(self, roll_call: RollCall, writer: Writer, *, leaves: bool) -> None:
+    async def _farewell(self, cluster_rim: ClusterRim, writer: DiskWriter, *, leaves: bool) -> None:
         self._manager.stopping("leaving")
         with trio.move_on_after(FAREWELL_S):
-            await roll_call.farewell(leaves=leaves)
+            await cluster_rim.farewell(leaves=leaves)
         self._node.perform(self._node.core.stop(system_now()))
         with trio.move_on_after(FAREWELL_S):
             await writer.until_idle()

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from adsum.api import leadership
-from adsum.api.version import ADSUM_VERSION, CONSUL_API_VERSION
 from adsum.catalog.model import Node
 from adsum.config.config import Config
+from adsum.version import ADSUM_VERSION, CONSUL_API_VERSION
 
 ASKED_BY_DEFAULT = ("http://127.0.0.1:8500", "http://0.0.0.0:8500")
 

@@ -16,22 +16,22 @@ from random import Random
 
 import trio
 
+from adsum.address import Address
 from adsum.agent import tags
-from adsum.agent.cluster_state import PEERS, Roll
-from adsum.agent.commands import Datagram, MemberAnswered, MemberAsked
+from adsum.agent.cluster_state import PEERS, ClusterState
+from adsum.agent.commands import CommandRefused, Datagram, MemberAnswered, MemberAsked
+from adsum.agent.effects import Effect
 from adsum.agent.presence import uuid_bytes
 from adsum.agent.saved_catalog import COPY, SavedCopy
 from adsum.agent.saved_catalog import decode as decode_copy
-from adsum.api.api_types import Refused
-from adsum.api.version import CONSUL_API_VERSION
 from adsum.catalog.model import Node as CatalogNode
 from adsum.catalog.replication.bodies import COMPARE, CONFIRM, FETCH, ITEMS
-from adsum.catalog.saved import Damaged
+from adsum.catalog.saved import DamagedFile
 from adsum.config.config import Config
-from adsum.effects import AnswerMember, AskMember, Effect
-from adsum.gossip.claims import SHORT, Address, Profile
+from adsum.effects import AnswerMember, AskMember
+from adsum.gossip.claims import SHORT, Profile
 from adsum.gossip.commands import Join, Leave, Restart
-from adsum.gossip.core import Core
+from adsum.gossip.core import GossipCore
 from adsum.gossip.effects import (
     AnswerSync,
     ClockCompared,
@@ -46,7 +46,7 @@ from adsum.gossip.effects import (
     Send,
 )
 from adsum.gossip.rejoining import is_forgotten, misses_others
-from adsum.gossip.settings import Identity
+from adsum.gossip.settings import MemberIdentity
 from adsum.journal import clash, journal
 from adsum.journal.entry import Recorded, entry_of_conflict
 from adsum.journal.journal import Journal
@@ -59,24 +59,25 @@ from adsum.net.introduction import Peer
 from adsum.net.keyring import Keyring
 from adsum.net.streams import StreamLimits
 from adsum.now import Now
-from adsum.observe.membership_source import NetSource, RollSource
+from adsum.observe.membership_source import MembershipSource, NetSource
 from adsum.peers.key_following import KeyFollowing
 from adsum.peers.keyrings import INSTALL, LIST, REMOVE, USE, Keyrings
 from adsum.peers.outputs import Outputs
-from adsum.peers.owner_forwarding import Owners
-from adsum.peers.peer_handlers import OwnAnswers
-from adsum.peers.peer_rpc import Colleagues
+from adsum.peers.owner_forwarding import OwnerForwarding
+from adsum.peers.peer_handlers import PeerHandlers
+from adsum.peers.peer_rpc import PeerRpc
 from adsum.process.file_limit import MOST, Shares
 from adsum.process.generation import next_generation
 from adsum.process.gossip_settings import gossip_settings
 from adsum.process.joining import Joining, NotJoined
 from adsum.process.membership_log import RollLog
-from adsum.process.node import Node
+from adsum.process.node import AgentRim
 from adsum.process.sockets import CannotStart
 from adsum.storage.disk import Disk
 from adsum.storage.memory import MemoryDisk
 from adsum.storage.owed import Owed, OwingDisk
 from adsum.storage.reading import read_if_readable
+from adsum.version import CONSUL_API_VERSION
 
 log = logging.getLogger("agent.roll")
 
@@ -86,12 +87,12 @@ RESTART_MS = 30_000  # how long others wait for one that said it comes back; ARC
 Witness = Callable[[Now, Recorded], None]
 
 
-class RollCall:
+class ClusterRim:
     """Performs what the roll asks of the network, and lets witnesses know what it says about members."""
 
     def __init__(
         self,
-        node: Node,
+        node: AgentRim,
         config: Config,
         own: CatalogNode,
         owed: Owed,
@@ -111,15 +112,15 @@ class RollCall:
         self._answers: dict[int, bytes] = {}  # of the questions in hand
         self._joining = Joining(
             *(config, read_if_readable(owed.disk, PEERS), self._join, random),
-            is_forgotten=lambda: is_forgotten(gossip.commons, node.now()),
-            misses_others=lambda: misses_others(gossip.commons),
+            is_forgotten=lambda: is_forgotten(gossip.shared, node.now()),
+            misses_others=lambda: misses_others(gossip.shared),
         )
         now = node.now()
         profile = own_profile(config, own)
-        identity = Identity(profile, next_generation(OwingDisk(owed), now))
-        gossip = Core(now, gossip_settings(config), identity, random)
+        identity = MemberIdentity(profile, next_generation(OwingDisk(owed), now))
+        gossip = GossipCore(now, gossip_settings(config), identity, random)
         published = node.core.published
-        self.roll = Roll(
+        self.cluster = ClusterState(
             now,
             gossip,
             published,
@@ -133,24 +134,22 @@ class RollCall:
         self.journal = Journal(file, profile, self.name_of, now.wall_ms)
         self.witnesses: list[Witness] = [self.journal.record]
         self._log = RollLog(self.name_of)
-        self.colleagues = Colleagues(
-            gossip.commons.roster, random, faults=node.faults, calls_max=shares.calls
-        )
+        self.peer_rpc = PeerRpc(gossip.shared.roster, random, faults=node.faults, calls_max=shares.calls)
         self.keyrings = Keyrings(
-            self.keyring, gossip, self.colleagues, seals_outgoing=config.encrypt_verify_outgoing
+            self.keyring, gossip, self.peer_rpc, seals_outgoing=config.encrypt_verify_outgoing
         )
-        self._key_following = KeyFollowing(self.keyring, gossip, self.colleagues, random, node.faults)
+        self._key_following = KeyFollowing(self.keyring, gossip, self.peer_rpc, random, node.faults)
         for method in (LIST, INSTALL, USE, REMOVE):
             answer = partial(self.keyrings.answer, method)
-            self.colleagues.register(method, answer, is_change=method != LIST)
+            self.peer_rpc.register(method, answer, is_change=method != LIST)
         for method in (COMPARE, CONFIRM, FETCH, ITEMS):
-            self.colleagues.register(method, partial(self._answer, method))
-        mine = OwnAnswers(self.roll, published, node.own, node.submit, node.now)
-        mine.register(self.colleagues)
-        self.owners = Owners(self.roll, node.view, mine, self.colleagues, node.watches, node.submit)
+            self.peer_rpc.register(method, partial(self._answer, method))
+        mine = PeerHandlers(self.cluster, published, node.own, node.submit, node.now)
+        mine.register(self.peer_rpc)
+        self.owners = OwnerForwarding(self.cluster, node.view, mine, self.peer_rpc, node.watches, node.submit)
         self.outputs = Outputs(node.view, self.owners)
         if config.ports.serf_lan >= 0:
-            self.network = self._listen(introduction.Identity(profile.node_id))
+            self.network = self._listen(introduction.PeerIdentity(profile.node_id))
 
     @property
     def is_sealed(self) -> bool:
@@ -163,7 +162,7 @@ class RollCall:
         self._nursery = nursery
         nursery.start_soon(self.journal.run)
         nursery.start_soon(self._log.run)
-        self._node.call_roll(self, saved_copy(self._owed.disk))
+        self._node.start_gossip(self, saved_copy(self._owed.disk))
         if self.network is not None:
             await nursery.start(self.network.run)
             nursery.start_soon(self._key_following.run, self.network.gate)
@@ -177,7 +176,7 @@ class RollCall:
 
     async def farewell(self, *, leaves: bool) -> None:
         """Tells the others; returns when they have had the time to hear it."""
-        with contextlib.suppress(Refused):
+        with contextlib.suppress(CommandRefused):
             await self._node.submit(Leave() if leaves else Restart(RESTART_MS))
 
     # Effects.
@@ -199,11 +198,11 @@ class RollCall:
             case AnswerMember(ticket, body):
                 self._answers[ticket] = body
 
-    def observed(self) -> RollSource:
+    def observed(self) -> MembershipSource:
         network = self.network
-        calls = self.colleagues.server.counters
-        net = NetSource.of(network, calls, lambda: self.colleagues.waited) if network else NetSource()
-        return RollSource.of(self.roll.gossip, self._node.now, net, self.roll.events.counters)
+        calls = self.peer_rpc.server.counters
+        net = NetSource.of(network, calls, lambda: self.peer_rpc.waited) if network else NetSource()
+        return MembershipSource.of(self.cluster.gossip, self._node.now, net, self.cluster.events.counters)
 
     async def _answer(self, method: str, caller: Peer, body: bytes) -> bytes:
         """The core answers at once: what it says is here when it returns."""
@@ -218,21 +217,21 @@ class RollCall:
         try:
             if effect.to is not None:
                 with contextlib.suppress(CallError):
-                    answer = await self.colleagues.ask(effect.to, effect.method, effect.body)
+                    answer = await self.peer_rpc.ask(effect.to, effect.method, effect.body)
             self._node.receive(MemberAnswered(effect.ticket, answer))
         except Exception as error:
             self._node.faults.dropped("call", error)
 
     def name_of(self, short: bytes) -> str:
-        commons = self.roll.gossip.commons
-        if short == commons.me.short:
-            return commons.me.profile.name
-        member = commons.roster.by_short.get(short)
+        shared = self.cluster.gossip.shared
+        if short == shared.me.short:
+            return shared.me.profile.name
+        member = shared.roster.by_short.get(short)
         return member.profile.name if member is not None else short.hex()
 
     # The network.
 
-    def _listen(self, identity: introduction.Identity) -> Gossiping:
+    def _listen(self, identity: introduction.PeerIdentity) -> Gossiping:
         config = self._config
         host, port = config.serf_lan_address, config.ports.serf_lan
         try:
@@ -246,13 +245,13 @@ class RollCall:
             config.encrypt_verify_incoming,
         )
         network = Gossiping(
-            *(ears, security, lambda: identity, self._heard, self._node.receive, self.colleagues.server),
+            *(ears, security, lambda: identity, self._heard, self._node.receive, self.peer_rpc.server),
             allowed=Allowed(config.serf_lan_allowed_cidrs),
-            is_member=self.colleagues.is_member,
+            is_member=self.peer_rpc.is_member,
             faults=self._node.faults,
             limits=gossiping_limits(self._shares),
         )
-        self.colleagues.attach(network.gate)
+        self.peer_rpc.attach(network.gate)
         if not self.keyring and not ipaddress.ip_address(host).is_loopback:
             log.warning(
                 "gossip is not encrypted, and every host that reaches %s port %d can take part in it: "
@@ -269,12 +268,12 @@ class RollCall:
         self._conflict_came = trio.Event()
         try:
             await self._node.submit(Join(addresses))
-        except Refused as refused:
+        except CommandRefused as refused:
             raise NotJoined(refused.refusal.sentence) from None
         with trio.move_on_after(OBJECTION_S):
             await self._conflict_came.wait()
         now = self._node.now()
-        seen = self.roll.conflicts.about_me(now)
+        seen = self.cluster.conflicts.about_me(now)
         return clash.sentence(entry_of_conflict(now.wall_ms, seen, self.name_of)) if seen is not None else ""
 
 
@@ -315,7 +314,7 @@ def saved_copy(disk: Disk) -> SavedCopy | None:
         return None
     try:
         copy = decode_copy(content)
-    except Damaged as problem:
+    except DamagedFile as problem:
         aside = disk.set_aside(COPY)
         log.error("the saved catalog is damaged (%s); it was set aside as %s and is not used", problem, aside)
         return None

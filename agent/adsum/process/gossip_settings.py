@@ -6,7 +6,7 @@ Apart from `translate`, because whoever reads DNS or service settings need not l
 from __future__ import annotations
 
 from adsum.config.config import Config, Gossip
-from adsum.gossip.settings import GossipSettings, Mode
+from adsum.gossip.settings import GossipSettings, SuspicionMode
 
 # 2026-11-01 00:00 UTC, moved on with each release. A host whose clock shows an earlier time has lost it (a
 # flat battery shows 1970, or the day of its firmware), and must not judge the clocks of others.
@@ -19,7 +19,7 @@ def gossip_settings(config: Config) -> GossipSettings:
 
 def settings_of(gossip: Gossip) -> GossipSettings:
     return GossipSettings(
-        mode=Mode(gossip.mode),
+        mode=SuspicionMode(gossip.mode),
         refused_grace_ns=gossip.refused_grace_ns,
         probe_interval_ns=gossip.probe_interval_ns,
         probe_timeout_ns=gossip.probe_timeout_ns,

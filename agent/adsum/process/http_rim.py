@@ -19,7 +19,6 @@ from adsum.api import leadership
 from adsum.api.answers import EVERYWHERE
 from adsum.api.endpoints import Endpoints
 from adsum.api.rendering import ApiCounters
-from adsum.api.version import ADSUM_VERSION
 from adsum.config.config import Config
 from adsum.dns_server.counters import DnsCounters
 from adsum.frozen import dataclass
@@ -34,7 +33,7 @@ from adsum.now import SECOND
 from adsum.observe.exposition import Exposition
 from adsum.observe.gc_pauses import GcPauses
 from adsum.observe.loop_lag import LoopLag
-from adsum.observe.membership_source import RollSource
+from adsum.observe.membership_source import MembershipSource
 from adsum.observe.replication_source import ReplicationSource
 from adsum.observe.series import Sources
 from adsum.observe.tally import CatalogTally
@@ -42,6 +41,7 @@ from adsum.process import no_leader, translate
 from adsum.process.file_limit import Division
 from adsum.process.running import RunningAgent
 from adsum.storage.writer import WriterCounters
+from adsum.version import ADSUM_VERSION
 
 if TYPE_CHECKING:
     import ssl
@@ -59,7 +59,7 @@ class Observed:
     stream: LogStream
     lag: LoopLag
     gc_pauses: GcPauses
-    roll: RollSource
+    cluster: MembershipSource
     certificate_end_s: Callable[[], int]
 
 
@@ -128,8 +128,8 @@ def _sources(
         lag=observed.lag,
         gc_pauses=observed.gc_pauses,
         certificate_end_s=observed.certificate_end_s,
-        roll=observed.roll,
-        replication=ReplicationSource.of(agent.roll, agent.owners, agent.outputs, agent.now),
+        cluster=observed.cluster,
+        replication=ReplicationSource.of(agent.cluster, agent.owners, agent.outputs, agent.now),
         journal=agent.journal.counters,
         faults=agent.node.faults.counts,
         shortages=agent.node.faults.shortages,

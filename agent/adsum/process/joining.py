@@ -16,9 +16,9 @@ from random import Random
 
 import trio
 
-from adsum.address import is_ip_host
+from adsum.address import Address, is_ip_host
+from adsum.cbor import BadEncoding, strict_loads
 from adsum.config.config import Config
-from adsum.gossip.claims import Address, BadClaim, strict_loads
 from adsum.net import join_names
 from adsum.now import SECOND
 from adsum.process.sockets import CannotStart
@@ -164,7 +164,7 @@ def read_peers(content: bytes | None) -> list[Address]:
         return []
     try:
         listed = strict_loads(content)
-    except BadClaim:
+    except BadEncoding:
         log.warning("the file of peers is damaged and not used; retry_join finds the cluster as well")
         return []
     peers, unreadable = [], 0

@@ -19,12 +19,12 @@ from adsum.gossip.effects import (
     Noted,
     Paused,
 )
-from adsum.gossip.evidence import Cause, Evidence
-from adsum.gossip.order import Status
+from adsum.gossip.evidence import ChangeCause, Evidence
+from adsum.gossip.order import MemberStatus
 from adsum.journal import clash
 from adsum.journal.entry import entry_of_conflict
 from adsum.logs.clock_words import off_by
-from adsum.logs.news import LogNews, Topic
+from adsum.logs.news import LogNews, NewsTopic
 from adsum.now import SECOND
 
 log = logging.getLogger("agent.roll")
@@ -33,38 +33,46 @@ NameOf = Callable[[bytes], str]
 
 # What one member did, as a sentence says it, and what many did.
 NEWS = {
-    Cause.JOINED: ("joined", "joined"),
-    Cause.RESTARTED: ("came back with a new life", "came back with new lives"),
-    Cause.LEFT: ("left", "left"),
-    Cause.FORCED: ("was made to leave", "were made to leave"),
-    Cause.REPLACED: ("was replaced by another at its address or of its name", "were replaced by others"),
-    Cause.REBORN: ("lost its data folder and is taken in under a new node id", "lost their data folders"),
-    Cause.REAPED: ("is forgotten", "are forgotten"),
-    Cause.CROWDED_OUT: ("is forgotten to make room", "are forgotten to make room"),
+    ChangeCause.JOINED: ("joined", "joined"),
+    ChangeCause.RESTARTED: ("came back with a new life", "came back with new lives"),
+    ChangeCause.LEFT: ("left", "left"),
+    ChangeCause.FORCED: ("was made to leave", "were made to leave"),
+    ChangeCause.REPLACED: (
+        "was replaced by another at its address or of its name",
+        "were replaced by others",
+    ),
+    ChangeCause.REBORN: (
+        "lost its data folder and is taken in under a new node id",
+        "lost their data folders",
+    ),
+    ChangeCause.REAPED: ("is forgotten", "are forgotten"),
+    ChangeCause.CROWDED_OUT: ("is forgotten to make room", "are forgotten to make room"),
 }
-TOPICS = {cause: Topic(cause.value, many) for cause, (_, many) in NEWS.items()}
-FAILED = Topic("failed", "failed")
-SUSPECTED = Topic("suspected", "are suspected")
-ALIVE = Topic("alive", "are alive")
-CONFLICT = Topic("conflict", at_once=1, gather_s=60.0)  # a datagram each, and the last says as much as all
+TOPICS = {cause: NewsTopic(cause.value, many) for cause, (_, many) in NEWS.items()}
+FAILED = NewsTopic("failed", "failed")
+SUSPECTED = NewsTopic("suspected", "are suspected")
+ALIVE = NewsTopic("alive", "are alive")
+CONFLICT = NewsTopic(
+    "conflict", at_once=1, gather_s=60.0
+)  # a datagram each, and the last says as much as all
 CUT_OFF = "this agent reaches less than half of the members: it may be the one cut off"
 CONNECTED = "this agent reaches most members again"
-PAUSE = Topic("pause", at_once=4, gather_s=60.0)  # a processor limit brings one every few seconds
+PAUSE = NewsTopic("pause", at_once=4, gather_s=60.0)  # a processor limit brings one every few seconds
 STOOD_STILL = (
     "this process stood still for up to {:.1f} s: stopped, its host suspended, or without processor time. "
     "What it says about others is marked stale until it has compared with one of them, and they may have "
     "called it failed meanwhile. If nobody stopped it, look at the load of this host, at processor limits "
     "(cpu.max) and at what suspends it"
 )
-UNANSWERED = Topic("unanswered", at_once=1, gather_s=60.0)
+UNANSWERED = NewsTopic("unanswered", at_once=1, gather_s=60.0)
 NOT_THERE = (
     "{} wants to join, says one that is no member, and is not let in: it does not answer at {}:{}. If it is "
     "one of yours, see there whether advertise_addr is right, and whether UDP and TCP reach that port"
 )
-ISOLATION = Topic("isolation", at_once=4, gather_s=60.0)  # the last says how things are
+ISOLATION = NewsTopic("isolation", at_once=4, gather_s=60.0)  # the last says how things are
 
 
-CLOCK = Topic("clock", at_once=4, gather_s=60.0)
+CLOCK = NewsTopic("clock", at_once=4, gather_s=60.0)
 CLOCK_AGREES = "this host's clock agrees with those of other agents again"
 
 
@@ -113,18 +121,18 @@ class RollLog:
             level = logging.WARNING if topic is FAILED else logging.INFO
             self._news.tell(topic, level, f"{name} at {host}:{port} {what}", name)
 
-    def _topic(self, change: MemberChanged) -> tuple[Topic | None, str]:
+    def _topic(self, change: MemberChanged) -> tuple[NewsTopic | None, str]:
         """And what the member did; no topic where it is nothing to look for."""
         after = change.after.status if change.after is not None else None
-        was_alive = change.before is not None and change.before.status is Status.ALIVE
+        was_alive = change.before is not None and change.before.status is MemberStatus.ALIVE
         evidence = change.evidence
-        if after is Status.FAILED:
+        if after is MemberStatus.FAILED:
             return FAILED, f"failed: {grounds(evidence, self._name_of)}"
-        if after is Status.SUSPECT:
+        if after is MemberStatus.SUSPECT:
             return SUSPECTED, f"is suspected: {grounds(evidence, self._name_of)}"
         if evidence.cause in NEWS:
             return TOPICS[evidence.cause], NEWS[evidence.cause][0]
-        return (ALIVE, "is alive") if after is Status.ALIVE and not was_alive else (None, "")
+        return (ALIVE, "is alive") if after is MemberStatus.ALIVE and not was_alive else (None, "")
 
 
 def grounds(evidence: Evidence, name_of: NameOf) -> str:

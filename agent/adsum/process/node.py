@@ -15,16 +15,25 @@ from typing import TYPE_CHECKING
 
 import trio
 
-from adsum.agent.commands import CheckRan, Command, FolderLost, Message, NotPersisted, Persisted
-from adsum.agent.core import Core
-from adsum.api.api_types import Refused
-from adsum.catalog.own_services import Local
+from adsum.agent.commands import (
+    CheckRan,
+    Command,
+    CommandRefused,
+    FolderLost,
+    Message,
+    NotPersisted,
+    Persisted,
+)
+from adsum.agent.core import AgentCore
+from adsum.agent.effects import Effect
+from adsum.catalog.effects import Notify, RunCheck, StopCheck
+from adsum.catalog.own_services import OwnServices
 from adsum.catalog.view import View
-from adsum.effects import Effect, Log, Notify, Persist, Refusal, Reply, RunCheck, Save, Severity, StopCheck
+from adsum.effects import LogLine, Persist, Refusal, Reply, Save, Severity
 from adsum.logs.faults import Faults
 from adsum.now import MILLISECOND, SECOND, Now
 from adsum.process.watches import Watches
-from adsum.storage.writer import Writer
+from adsum.storage.writer import DiskWriter
 
 if TYPE_CHECKING:
     from adsum.agent.saved_catalog import SavedCopy
@@ -32,8 +41,8 @@ if TYPE_CHECKING:
     from adsum.journal.journal import Journal
     from adsum.peers.keyrings import Keyrings
     from adsum.peers.outputs import Outputs
-    from adsum.peers.owner_forwarding import Owners
-    from adsum.process.cluster_rim import RollCall
+    from adsum.peers.owner_forwarding import OwnerForwarding
+    from adsum.process.cluster_rim import ClusterRim
 
 log = logging.getLogger("agent")
 
@@ -61,8 +70,8 @@ class _Pending:
         self.refusal: Refusal | None = None
 
 
-class Node:
-    def __init__(self, core: Core, clock: Callable[[], Now] = system_now) -> None:
+class AgentRim:
+    def __init__(self, core: AgentCore, clock: Callable[[], Now] = system_now) -> None:
         self.core = core
         self.faults = Faults()
         self.watches = Watches()
@@ -71,20 +80,20 @@ class Node:
         self._requests = 0
         self._nap = trio.CancelScope()
         self._alarm_ns: int | None = None
-        self._writer: Writer | None = None
+        self._writer: DiskWriter | None = None
         self._runner: Runner | None = None
-        self._roll_call: RollCall | None = None
+        self._cluster_rim: ClusterRim | None = None
 
     @property
     def view(self) -> View:
         return self.core.view
 
     @property
-    def own(self) -> Local:
+    def own(self) -> OwnServices:
         return self.core.own
 
     async def submit(self, command: Command) -> None:
-        """Returns once the change is made and, where it must survive, on disk. Raises `Refused`."""
+        """Returns once the change is made and, where it must survive, on disk. Raises `CommandRefused`."""
         self._requests += 1
         request, pending = self._requests, _Pending()
         self._pending[request] = pending
@@ -94,19 +103,19 @@ class Node:
         finally:
             del self._pending[request]
         if pending.refusal is not None:
-            raise Refused(pending.refusal)
+            raise CommandRefused(pending.refusal)
 
-    def attach_writer(self, writer: Writer) -> None:
+    def attach_writer(self, writer: DiskWriter) -> None:
         self._writer = writer
 
     def attach_runner(self, runner: Runner) -> None:
         """Until then no check runs: the core asks for none before its first tick."""
         self._runner = runner
 
-    def call_roll(self, roll_call: RollCall, copy: SavedCopy | None) -> None:
+    def start_gossip(self, cluster_rim: ClusterRim, copy: SavedCopy | None) -> None:
         """Until then nobody is heard, and the core asks nothing of the network."""
-        self._roll_call = roll_call
-        self.perform(self.core.call_roll(self._clock(), roll_call.roll))
+        self._cluster_rim = cluster_rim
+        self.perform(self.core.start_gossip(self._clock(), cluster_rim.cluster))
         if copy is not None:
             for owner in copy.owners:
                 self._recall(copy._replace(owners=(owner,)))
@@ -121,23 +130,23 @@ class Node:
 
     @property
     def journal(self) -> Journal:
-        assert self._roll_call is not None, "nobody asks before the roll is called"
-        return self._roll_call.journal
+        assert self._cluster_rim is not None, "nobody asks before the roll is called"
+        return self._cluster_rim.journal
 
     @property
     def keyrings(self) -> Keyrings:
-        assert self._roll_call is not None, "nobody asks before the roll is called"
-        return self._roll_call.keyrings
+        assert self._cluster_rim is not None, "nobody asks before the roll is called"
+        return self._cluster_rim.keyrings
 
     @property
-    def owners(self) -> Owners:
-        assert self._roll_call is not None, "nobody asks before the roll is called"
-        return self._roll_call.owners
+    def owners(self) -> OwnerForwarding:
+        assert self._cluster_rim is not None, "nobody asks before the roll is called"
+        return self._cluster_rim.owners
 
     @property
     def outputs(self) -> Outputs:
-        assert self._roll_call is not None, "nobody asks before the roll is called"
-        return self._roll_call.outputs
+        assert self._cluster_rim is not None, "nobody asks before the roll is called"
+        return self._cluster_rim.outputs
 
     @property
     def unsaved_files(self) -> int:
@@ -157,8 +166,8 @@ class Node:
     def write_anew(self, found: tuple[str, ...]) -> None:
         """Everything that is kept in the data folder, which has lost it. `found`: registrations there."""
         self.receive(FolderLost(found))
-        if self._roll_call is not None:
-            self._roll_call.write_anew()
+        if self._cluster_rim is not None:
+            self._cluster_rim.write_anew()
 
     def check_ran(self, check_id: str, run: int, result: CheckResult) -> None:
         self.receive(CheckRan(check_id, run, result.status, result.output))
@@ -203,11 +212,11 @@ class Node:
                 self.watches.notify(topics)
             case Reply(request, refusal):
                 self._answer(request, refusal)
-            case Log(severity, sentence):
+            case LogLine(severity, sentence):
                 log.log(LEVELS[severity], sentence)
             case _:
-                assert self._roll_call is not None
-                self._roll_call.perform(effect)
+                assert self._cluster_rim is not None
+                self._cluster_rim.perform(effect)
 
     def _answer(self, request: int, refusal: Refusal | None) -> None:
         pending = self._pending.get(request)

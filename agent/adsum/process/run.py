@@ -19,7 +19,7 @@ import trio
 
 from adsum.config.build import Loaded
 from adsum.logs import setup
-from adsum.logs.system_errors import told
+from adsum.logs.system_errors import UNWRITABLE, told
 from adsum.process import crashes
 from adsum.process.assembly import SAVED_OF_OTHERS, Assembly
 from adsum.process.data_folder import DataFolder
@@ -27,7 +27,7 @@ from adsum.process.file_limit import raise_file_limit
 from adsum.process.node import system_now
 from adsum.process.sockets import CannotStart
 from adsum.storage.disk import OsDisk
-from adsum.storage.failures import UNWRITABLE, StorageFailed
+from adsum.storage.failures import StorageFailed
 from adsum.storage.memory import MemoryDisk
 from adsum.storage.owed import Owed, OwingDisk
 

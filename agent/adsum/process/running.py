@@ -12,9 +12,8 @@ from typing import TYPE_CHECKING
 
 import trio
 
-from adsum.agent.commands import Command, Reload
-from adsum.api.api_types import Refused
-from adsum.catalog.own_services import Local
+from adsum.agent.commands import Command, CommandRefused, Reload
+from adsum.catalog.own_services import OwnServices
 from adsum.catalog.view import View
 from adsum.config import reload as reloading
 from adsum.config.build import Loaded
@@ -23,16 +22,17 @@ from adsum.config.errors import ConfigError, ConfigErrors
 from adsum.now import Now
 from adsum.process import translate
 from adsum.process.identity import own_node
-from adsum.process.node import Node, monotonic_ns
+from adsum.process.node import AgentRim, monotonic_ns
 from adsum.process.watches import Watches
 
 if TYPE_CHECKING:
-    from adsum.agent.cluster_state import Roll
+    from adsum.agent.cluster_state import ClusterState
+    from adsum.dns.settings import DnsSettings
     from adsum.journal.journal import Journal
     from adsum.net.tls import Tls
     from adsum.peers.keyrings import Keyrings
     from adsum.peers.outputs import Outputs
-    from adsum.peers.owner_forwarding import Owners
+    from adsum.peers.owner_forwarding import OwnerForwarding
 
 log = logging.getLogger("agent")
 
@@ -40,7 +40,9 @@ Apply = Callable[[Config, "Tls | None"], None]
 
 
 class RunningAgent:
-    def __init__(self, node: Node, config: Config, read_again: Callable[[], Loaded], apply: Apply) -> None:
+    def __init__(
+        self, node: AgentRim, config: Config, read_again: Callable[[], Loaded], apply: Apply
+    ) -> None:
         self.node = node
         self.config = config
         self.asked_to_leave = trio.Event()
@@ -50,17 +52,21 @@ class RunningAgent:
         self._one_at_a_time = trio.Lock()
 
     @property
+    def dns_settings(self) -> DnsSettings:
+        return translate.dns_settings(self.config)
+
+    @property
     def view(self) -> View:
         return self.node.view
 
     @property
-    def own(self) -> Local:
+    def own(self) -> OwnServices:
         return self.node.own
 
     @property
-    def roll(self) -> Roll:
-        assert self.node.core.roll is not None, "HTTP is served after the roll is called"
-        return self.node.core.roll
+    def cluster(self) -> ClusterState:
+        assert self.node.core.cluster is not None, "HTTP is served after the roll is called"
+        return self.node.core.cluster
 
     @property
     def journal(self) -> Journal:
@@ -71,7 +77,7 @@ class RunningAgent:
         return self.node.keyrings
 
     @property
-    def owners(self) -> Owners:
+    def owners(self) -> OwnerForwarding:
         return self.node.owners
 
     @property
@@ -104,7 +110,7 @@ class RunningAgent:
             node = own_node(config, self.node.core.settings.node.node_id)
             try:
                 await self.submit(Reload(translate.core_settings(config, node)))
-            except Refused as refused:
+            except CommandRefused as refused:
                 raise ConfigErrors([ConfigError("", refused.refusal.sentence)]) from None
             self.config = config
             self._apply(config, loaded.tls)

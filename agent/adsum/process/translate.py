@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from adsum.agent.settings import Settings
-from adsum.api.version import CONSUL_API_VERSION
+from adsum.agent.settings import AgentSettings
 from adsum.catalog.model import Node, Service
 from adsum.catalog.tagged import with_family_addresses
 from adsum.config.config import Config
@@ -11,6 +10,7 @@ from adsum.dns.limits import DnsLimits
 from adsum.dns.settings import RECURSOR_PORT, DnsSettings, Recursor, Soa
 from adsum.now import SECOND
 from adsum.process.file_limit import Shares
+from adsum.version import CONSUL_API_VERSION
 
 # What Consul's servers say of themselves in the catalog; clients read the version.
 SERVER_META = {
@@ -23,8 +23,8 @@ SERVER_META = {
 }
 
 
-def core_settings(config: Config, node: Node) -> Settings:
-    return Settings(
+def core_settings(config: Config, node: Node) -> AgentSettings:
+    return AgentSettings(
         node=node,
         server=_server(config) if config.is_server else None,
         is_persistent=bool(config.data_dir),

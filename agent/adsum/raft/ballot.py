@@ -9,7 +9,7 @@ next one.
 from __future__ import annotations
 
 from adsum.raft.messages import VoteReply, VoteRequest
-from adsum.raft.quorum import Outcome, tally
+from adsum.raft.quorum import VoteOutcome, tally
 from adsum.raft.replica import Replica
 from adsum.raft.types import NO_TERM, MemberId, Term
 
@@ -23,7 +23,7 @@ class Ballot:
         self.is_prevote = is_prevote
         self.votes: dict[MemberId, bool] = {}
 
-    def count(self, replica: Replica, voter: MemberId, *, is_granted: bool) -> Outcome:
+    def count(self, replica: Replica, voter: MemberId, *, is_granted: bool) -> VoteOutcome:
         self.votes.setdefault(voter, is_granted)  # the first word holds; a repeated one changes nothing
         return tally(replica.configuration, self.votes)
 

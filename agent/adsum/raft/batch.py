@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from adsum.raft.messages import Message
-from adsum.raft.reads import Read
+from adsum.raft.reads import ConfirmedRead
 from adsum.raft.types import Entry, HardState, MemberId, Role, SnapshotMeta, Term, Ticket
 
 
@@ -44,7 +44,7 @@ class Batch:
     send_now: list[Message]
     send_after_store: list[Message]
     committed: list[Entry]
-    reads: list[Read]
+    reads: list[ConfirmedRead]
     soft: Soft | None
 
     @property

@@ -24,7 +24,7 @@ from adsum.raft.types import Configuration, MemberId
 MEMBERS_MAX = 32
 
 
-class Verb(enum.Enum):
+class ChangeVerb(enum.Enum):
     LEARN = "learn"  # join without a vote, or give up the vote
     VOTE = "vote"  # a learner is promoted
     LEAVE = "leave"
@@ -32,7 +32,7 @@ class Verb(enum.Enum):
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    verb: Verb
+    verb: ChangeVerb
     member: MemberId
 
 
@@ -44,17 +44,17 @@ class Transition(enum.Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
+class ConfigurationChange:
     """Without steps it leaves the joint configuration."""
 
     steps: tuple[Step, ...] = ()
     transition: Transition = Transition.AUTO
 
 
-LEAVE_JOINT = Change()
+LEAVE_JOINT = ConfigurationChange()
 
 
-def changed(configuration: Configuration, change: Change) -> Configuration:
+def changed(configuration: Configuration, change: ConfigurationChange) -> Configuration:
     """The configuration that proposes itself next, or `ChangeRefused`."""
     check(configuration)
     if not change.steps:
@@ -120,11 +120,11 @@ class _Draft:
     def take(self, steps: tuple[Step, ...], *, is_joint: bool, auto_leave: bool = False) -> Configuration:
         for step in steps:
             match step.verb:
-                case Verb.VOTE:
+                case ChangeVerb.VOTE:
                     self._promote(step.member)
-                case Verb.LEARN:
+                case ChangeVerb.LEARN:
                     self._teach(step.member, is_joint=is_joint)
-                case Verb.LEAVE:
+                case ChangeVerb.LEAVE:
                     self._remove(step.member)
         if not self.voters:
             raise ChangeRefused("it would leave no voter")

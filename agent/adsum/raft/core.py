@@ -27,7 +27,7 @@ from random import Random
 from adsum.now import Now
 from adsum.raft.ballot import Ballot, answer, consents, request_votes, vote_for_oneself
 from adsum.raft.batch import Batch, Soft
-from adsum.raft.changer import Change, decode_configuration
+from adsum.raft.changer import ConfigurationChange, decode_configuration
 from adsum.raft.errors import NotLeader, TermMoved
 from adsum.raft.follower import Follower
 from adsum.raft.leader import Leader
@@ -39,16 +39,16 @@ from adsum.raft.messages import (
     Heartbeat,
     HeartbeatReply,
     Message,
+    MessageStamp,
     SnapshotOffer,
-    Stamp,
     TimeoutNow,
     VoteReply,
     VoteRequest,
 )
-from adsum.raft.quorum import Outcome
+from adsum.raft.quorum import VoteOutcome
 from adsum.raft.replica import Counts, Replica
-from adsum.raft.settings import Settings
-from adsum.raft.status import MemberStatus, Status
+from adsum.raft.settings import RaftSettings
+from adsum.raft.status import PeerStatus, RaftStatus
 from adsum.raft.tickets import Tickets
 from adsum.raft.types import (
     Configuration,
@@ -65,9 +65,16 @@ from adsum.raft.types import (
 )
 
 
-class Core:
+class RaftCore:
     def __init__(
-        self, *, me: MemberId, stamp: Stamp, settings: Settings, restored: Restored, random: Random, now: Now
+        self,
+        *,
+        me: MemberId,
+        stamp: MessageStamp,
+        settings: RaftSettings,
+        restored: Restored,
+        random: Random,
+        now: Now,
     ) -> None:
         self.replica = Replica(me, stamp, settings, restored, now)  # to look at; the roles write it
         self._settings = settings
@@ -87,7 +94,7 @@ class Core:
         """With `term` only if we lead exactly that one: for what was concluded from its state."""
         return self._leading(term).propose(data, dedup)
 
-    def propose_conf(self, change: Change, *, term: Term | None = None) -> Position:
+    def propose_conf(self, change: ConfigurationChange, *, term: Term | None = None) -> Position:
         return self._leading(term).propose_change(change)
 
     def propose_level(self, level: int) -> Position:
@@ -105,10 +112,10 @@ class Core:
         if self._leader is None and self._may_campaign():
             self._become_pre_candidate()
 
-    def status(self) -> Status:
+    def status(self) -> RaftStatus:
         replica, log = self.replica, self.replica.log
         progress = self._leader.progress if self._leader else {}
-        return Status(
+        return RaftStatus(
             role=replica.role,
             leader=replica.leader,
             hard_state=replica.hard_state,
@@ -118,7 +125,7 @@ class Core:
             applied=log.applied,
             configuration=replica.configuration,
             transferee=self._leader.transferee if self._leader else None,
-            members=tuple(MemberStatus(id_, p.match, p.mode, p.is_active) for id_, p in progress.items()),
+            members=tuple(PeerStatus(id_, p.match, p.mode, p.is_active) for id_, p in progress.items()),
         )
 
     @property
@@ -360,9 +367,9 @@ class Core:
             self.replica.counts.stale += 1
             return
         match ballot.count(self.replica, reply.source, is_granted=reply.is_granted):
-            case Outcome.WON:
+            case VoteOutcome.WON:
                 self._win(ballot)
-            case Outcome.LOST:
+            case VoteOutcome.LOST:
                 self._become_follower(self.replica.term, None)
 
     def _learn_commit(self, reply: VoteReply) -> None:
@@ -403,7 +410,7 @@ class Core:
         self._wait_anew()
         ballot = self._ballot = Ballot(is_prevote=True)
         if (
-            ballot.count(replica, replica.me, is_granted=True) is Outcome.WON
+            ballot.count(replica, replica.me, is_granted=True) is VoteOutcome.WON
         ):  # it promises nothing to the disk
             self._win(ballot)
         else:

@@ -3,37 +3,37 @@
 from __future__ import annotations
 
 
-class Refused(Exception):
+class RaftRefused(Exception):
     """The request cannot be taken as things stand; the class says what the caller may do about it."""
 
 
-class NotLeader(Refused):
+class NotLeader(RaftRefused):
     """Normal at any time: ask the leader, if one is known."""
 
 
-class TermMoved(Refused):
+class TermMoved(RaftRefused):
     """We lead, but not in the term it was made for: what it was based on must be looked at again."""
 
 
-class Transferring(Refused):
+class Transferring(RaftRefused):
     """Leadership is being handed over: try again shortly, elsewhere."""
 
 
-class TooMuchUncommitted(Refused):
+class TooMuchUncommitted(RaftRefused):
     """The followers do not keep up: slow down."""
 
 
-class TooLarge(Refused):
+class TooLarge(RaftRefused):
     """No message could carry it: the caller's mistake."""
 
 
-class ChangeRefused(Refused):
+class ChangeRefused(RaftRefused):
     """This change of the membership is not possible now; the sentence says why."""
 
 
-class LevelUnsupported(Refused):
+class LevelUnsupported(RaftRefused):
     """Some member could not apply the log from there on; the sentence names it."""
 
 
-class TooManyReads(Refused):
+class TooManyReads(RaftRefused):
     """More reads wait for a quorum than the API has connections: slow down."""

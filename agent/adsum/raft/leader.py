@@ -11,11 +11,11 @@ Only an entry of this term is committed by counting. An older one that a majorit
 from __future__ import annotations
 
 from adsum.now import MILLISECOND
-from adsum.raft.changer import LEAVE_JOINT, Change, Verb, changed, encode_configuration
+from adsum.raft.changer import LEAVE_JOINT, ChangeVerb, ConfigurationChange, changed, encode_configuration
 from adsum.raft.errors import (
     ChangeRefused,
     LevelUnsupported,
-    Refused,
+    RaftRefused,
     TooLarge,
     TooManyReads,
     TooMuchUncommitted,
@@ -31,9 +31,9 @@ from adsum.raft.messages import (
     SnapshotOffer,
     TimeoutNow,
 )
-from adsum.raft.progress import Mode, Progress
-from adsum.raft.quorum import Outcome, agreed, tally
-from adsum.raft.reads import Reads
+from adsum.raft.progress import Progress, ProgressMode
+from adsum.raft.quorum import VoteOutcome, agreed, tally
+from adsum.raft.reads import ReadRounds
 from adsum.raft.replica import Replica
 from adsum.raft.types import DedupKey, Entry, EntryKind, MemberId, Position
 
@@ -42,7 +42,7 @@ class Leader:
     def __init__(self, replica: Replica) -> None:
         self._replica = replica
         self._log = replica.log
-        self.reads = Reads()
+        self.reads = ReadRounds()
         self.transferee: MemberId | None = None
         self._ticks_to_heartbeat = 0  # the first leaves with the first batch
         self._ticks_to_check = replica.settings.election_ticks
@@ -108,7 +108,7 @@ class Leader:
             raise TooMuchUncommitted(f"{uncommitted_bytes} bytes are not committed yet")
         return self._append(EntryKind.COMMAND, data, dedup)
 
-    def propose_change(self, change: Change) -> Position:
+    def propose_change(self, change: ConfigurationChange) -> Position:
         if self.transferee is not None:
             raise Transferring(f"leadership goes to {self.transferee}")
         if not self.has_committed:
@@ -117,7 +117,7 @@ class Leader:
             raise ChangeRefused("the previous change is not applied yet")
         configuration = changed(self._replica.configuration, change)
         for step in change.steps:
-            if step.verb is Verb.VOTE:
+            if step.verb is ChangeVerb.VOTE:
                 self._check_may_vote(step.member)
         position = self._append(EntryKind.CONFIGURATION, encode_configuration(configuration))
         self._configuration_index = position.index
@@ -147,7 +147,7 @@ class Leader:
         """Proposals rest until the target has everything and takes over, or an election timeout passes."""
         progress = self.progress.get(target)
         if progress is None or target == self._replica.me or not self._replica.configuration.is_voter(target):
-            raise Refused(f"{target} is no other voter")
+            raise RaftRefused(f"{target} is no other voter")
         if target == self.transferee:
             return
         self.transferee = target
@@ -202,13 +202,13 @@ class Leader:
     def unreachable(self, member: MemberId) -> None:
         """A message was lost on the way: what was sent after it is in vain, too."""
         progress = self.progress.get(member)
-        if progress is not None and progress.mode is Mode.REPLICATE:
+        if progress is not None and progress.mode is ProgressMode.REPLICATE:
             progress.to_probe(progress.match + 1)
 
     def snapshot_ended(self, member: MemberId, *, is_ok: bool) -> None:
         """The driver brought it, or gave up. Then one probe, when the follower is next heard."""
         progress = self.progress.get(member)
-        if progress is None or progress.mode is not Mode.SNAPSHOT:
+        if progress is None or progress.mode is not ProgressMode.SNAPSHOT:
             return
         progress.to_probe(progress.snapshot_index + 1 if is_ok else progress.match + 1)
         progress.is_waiting = True
@@ -261,7 +261,7 @@ class Leader:
         for member, progress in self.progress.items():
             if member != self._replica.me:
                 progress.windows_silent += 1
-        return tally(self._replica.configuration, heard) is Outcome.WON
+        return tally(self._replica.configuration, heard) is VoteOutcome.WON
 
     def _leave_joint_if_due(self) -> None:
         is_due = self._replica.configuration.auto_leave and self._log.applied >= self._configuration_index
@@ -284,11 +284,11 @@ class Leader:
             self._replica.counts.malformed += 1
             return
         is_news = progress.acknowledged(message.index)
-        if not is_news and not (progress.mode is Mode.PROBE and message.index == progress.match):
+        if not is_news and not (progress.mode is ProgressMode.PROBE and message.index == progress.match):
             return
         # A follower in SNAPSHOT may turn out to hold what the log here follows on, by whatever way.
-        if progress.mode is Mode.PROBE or (
-            progress.mode is Mode.SNAPSHOT and progress.match + 1 >= self._log.first_index
+        if progress.mode is ProgressMode.PROBE or (
+            progress.mode is ProgressMode.SNAPSHOT and progress.match + 1 >= self._log.first_index
         ):
             progress.to_replicate()
         self._advance_commit()
@@ -303,7 +303,10 @@ class Leader:
         hint_index = message.hint_index
         if message.hint_term:
             hint_index, _term = self._log.agreement_hint(hint_index, message.hint_term)
-        if progress.mode is Mode.PROBE and 0 < message.rejected_index == progress.match == progress.next - 1:
+        if (
+            progress.mode is ProgressMode.PROBE
+            and 0 < message.rejected_index == progress.match == progress.next - 1
+        ):
             self._replica.counts.forgotten += 1
         progress.rejected(message.rejected_index, hint_index)
 
@@ -315,7 +318,7 @@ class Leader:
         progress.apply_level_max = message.apply_level_max
         progress.acked_round = max(progress.acked_round, message.round)
         progress.allow_probe()
-        if progress.match < self._log.last_index or progress.mode is Mode.PROBE:
+        if progress.match < self._log.last_index or progress.mode is ProgressMode.PROBE:
             progress.owes_append = True
         self._confirm_reads()
 
@@ -344,7 +347,7 @@ class Leader:
                 return
         # A full window gets one message without entries all the same: if everything in it was lost, only an
         # answer to this can tell.
-        may_owe = progress.can_send or progress.mode is Mode.REPLICATE
+        may_owe = progress.can_send or progress.mode is ProgressMode.REPLICATE
         has_news = with_commit_news and progress.can_send and progress.commit_sent < log.commit
         if has_news or (may_owe and progress.owes_append):
             self._send_append(member, progress, with_entries=False)

@@ -15,7 +15,7 @@ from adsum.raft.types import Entry, MemberId, SnapshotMeta, Term
 PROTOCOL_VERSION = 1
 
 
-class Stamp(NamedTuple):
+class MessageStamp(NamedTuple):
     cluster_id: str
     epoch: int
     version: int = PROTOCOL_VERSION
@@ -23,7 +23,7 @@ class Stamp(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Message:
-    stamp: Stamp
+    stamp: MessageStamp
     source: MemberId
     target: MemberId
     term: Term

@@ -12,10 +12,10 @@ from __future__ import annotations
 import enum
 from collections import deque
 
-from adsum.raft.settings import Settings
+from adsum.raft.settings import RaftSettings
 
 
-class Mode(enum.Enum):
+class ProgressMode(enum.Enum):
     PROBE = "probe"
     REPLICATE = "replicate"
     SNAPSHOT = "snapshot"
@@ -38,10 +38,10 @@ class Progress:
         "windows_silent",
     )
 
-    def __init__(self, settings: Settings, next_index: int) -> None:
+    def __init__(self, settings: RaftSettings, next_index: int) -> None:
         self.match = 0
         self.next = next_index
-        self.mode = Mode.PROBE
+        self.mode = ProgressMode.PROBE
         self.is_waiting = False  # a probe is out
         self.windows_silent = 2  # how often the quorum was checked since it was heard: it has never been
         self.owes_append = True  # the next message goes even without entries: only its answer can tell more
@@ -63,11 +63,11 @@ class Progress:
     @property
     def can_send(self) -> bool:
         match self.mode:
-            case Mode.PROBE:
+            case ProgressMode.PROBE:
                 return not self.is_waiting
-            case Mode.REPLICATE:
+            case ProgressMode.REPLICATE:
                 return not self.is_window_full
-            case Mode.SNAPSHOT:
+            case ProgressMode.SNAPSHOT:
                 return False
 
     @property
@@ -86,7 +86,7 @@ class Progress:
         """Entries up to `last_index`; nothing new of them when `bytes_sent` is 0."""
         self.owes_append = False
         self.commit_sent = max(self.commit_sent, min(commit, last_index))
-        if self.mode is Mode.PROBE:
+        if self.mode is ProgressMode.PROBE:
             self.is_waiting = True
         elif bytes_sent:
             assert self.next <= last_index, "replication goes forward"
@@ -109,12 +109,12 @@ class Progress:
 
     def rejected(self, rejected_index: int, hint_index: int) -> bool:
         """Goes back to where the logs could agree. False for an answer to something long settled."""
-        if self.mode is Mode.REPLICATE:
+        if self.mode is ProgressMode.REPLICATE:
             if rejected_index <= self.match:
                 return False
             self.to_probe(self.match + 1)
             return True
-        if self.mode is not Mode.PROBE or rejected_index != self.next - 1:
+        if self.mode is not ProgressMode.PROBE or rejected_index != self.next - 1:
             return False
         if rejected_index == self.match:
             return False  # it lacks what it proved to have: asking again at once would go on for ever
@@ -129,21 +129,21 @@ class Progress:
         self.is_waiting = False
 
     def to_probe(self, next_index: int) -> None:
-        self._enter(Mode.PROBE)
+        self._enter(ProgressMode.PROBE)
         self.next = max(next_index, self.match + 1)
         self.owes_append = True
         self._check()
 
     def to_replicate(self) -> None:
-        self._enter(Mode.REPLICATE)
+        self._enter(ProgressMode.REPLICATE)
         self.next = self.match + 1
         self._check()
 
     def to_snapshot(self, snapshot_index: int) -> None:
-        self._enter(Mode.SNAPSHOT)
+        self._enter(ProgressMode.SNAPSHOT)
         self.snapshot_index = snapshot_index
 
-    def _enter(self, mode: Mode) -> None:
+    def _enter(self, mode: ProgressMode) -> None:
         self.mode = mode
         self.is_waiting = False
         self.snapshot_index = 0

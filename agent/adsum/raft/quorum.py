@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from adsum.raft.types import Configuration, MemberId
 
 
-class Outcome(enum.Enum):
+class VoteOutcome(enum.Enum):
     PENDING = "pending"
     WON = "won"
     LOST = "lost"
@@ -26,15 +26,15 @@ def agreed(configuration: Configuration, values: Mapping[MemberId, int]) -> int:
     return index
 
 
-def tally(configuration: Configuration, votes: Mapping[MemberId, bool]) -> Outcome:
+def tally(configuration: Configuration, votes: Mapping[MemberId, bool]) -> VoteOutcome:
     """Who is not listed has not voted yet."""
     incoming = majority_tally(configuration.voters, votes)
     if not configuration.voters_outgoing:
         return incoming
     outgoing = majority_tally(configuration.voters_outgoing, votes)
-    if Outcome.LOST in (incoming, outgoing):
-        return Outcome.LOST
-    return Outcome.WON if incoming is outgoing is Outcome.WON else Outcome.PENDING
+    if VoteOutcome.LOST in (incoming, outgoing):
+        return VoteOutcome.LOST
+    return VoteOutcome.WON if incoming is outgoing is VoteOutcome.WON else VoteOutcome.PENDING
 
 
 def majority_agreed(voters: tuple[MemberId, ...], values: Mapping[MemberId, int]) -> int:
@@ -43,10 +43,10 @@ def majority_agreed(voters: tuple[MemberId, ...], values: Mapping[MemberId, int]
     return reached[len(voters) // 2]  # of 3 the second, of 4 the third, of 5 the third
 
 
-def majority_tally(voters: tuple[MemberId, ...], votes: Mapping[MemberId, bool]) -> Outcome:
+def majority_tally(voters: tuple[MemberId, ...], votes: Mapping[MemberId, bool]) -> VoteOutcome:
     needed = len(voters) // 2 + 1
     yes = sum(1 for voter in voters if votes.get(voter) is True)
     no = sum(1 for voter in voters if votes.get(voter) is False)
     if yes >= needed:
-        return Outcome.WON
-    return Outcome.LOST if len(voters) - no < needed else Outcome.PENDING
+        return VoteOutcome.WON
+    return VoteOutcome.LOST if len(voters) - no < needed else VoteOutcome.PENDING

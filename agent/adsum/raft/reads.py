@@ -12,20 +12,20 @@ from collections import deque
 from typing import NamedTuple
 
 
-class Read(NamedTuple):
+class ConfirmedRead(NamedTuple):
     """The caller's word for it, and the index its answer must contain."""
 
     context: int
     index: int  # type: ignore[assignment]  # as in `types`
 
 
-class Reads:
+class ReadRounds:
     __slots__ = ("_asked", "_early", "round")
 
     def __init__(self) -> None:
         self.round = 0  # of the last broadcast
         self._early: list[int] = []  # came before the term's first commit
-        self._asked: deque[tuple[int, Read]] = deque()  # with the round that will confirm each
+        self._asked: deque[tuple[int, ConfirmedRead]] = deque()  # with the round that will confirm each
 
     def __len__(self) -> int:
         return len(self._early) + len(self._asked)
@@ -39,7 +39,7 @@ class Reads:
         if commit is None:
             self._early.append(context)
         else:
-            self._asked.append((self.round + 1, Read(context, commit)))
+            self._asked.append((self.round + 1, ConfirmedRead(context, commit)))
 
     def begin(self, commit: int) -> None:
         """The term has its first commit."""
@@ -51,7 +51,7 @@ class Reads:
         self.round += 1
         return self.round
 
-    def confirm(self, agreed_round: int) -> list[Read]:
+    def confirm(self, agreed_round: int) -> list[ConfirmedRead]:
         assert agreed_round <= self.round, "an answer to a heartbeat that was never sent"
         confirmed = []
         while self._asked and self._asked[0][0] <= agreed_round:

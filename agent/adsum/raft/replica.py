@@ -10,9 +10,9 @@ from dataclasses import dataclass
 
 from adsum.now import Now
 from adsum.raft.log import Log
-from adsum.raft.messages import Message, Stamp
-from adsum.raft.reads import Read
-from adsum.raft.settings import Settings
+from adsum.raft.messages import Message, MessageStamp
+from adsum.raft.reads import ConfirmedRead
+from adsum.raft.settings import RaftSettings
 from adsum.raft.types import (
     BOOTSTRAP_TERM,
     Configuration,
@@ -44,7 +44,9 @@ class Counts:
 
 
 class Replica:
-    def __init__(self, me: MemberId, stamp: Stamp, settings: Settings, restored: Restored, now: Now) -> None:
+    def __init__(
+        self, me: MemberId, stamp: MessageStamp, settings: RaftSettings, restored: Restored, now: Now
+    ) -> None:
         hard_state = restored.hard_state
         self.me = me
         self.stamp = stamp
@@ -62,7 +64,7 @@ class Replica:
         self.counts = Counts()
         self.outgoing_now: list[Message] = []
         self.outgoing_after_store: list[Message] = []
-        self.confirmed_reads: list[Read] = []
+        self.confirmed_reads: list[ConfirmedRead] = []
         assert self.log.last_term <= self.term, "a log of terms that were never promised"
 
     @property

@@ -10,7 +10,7 @@ TICK_MS = 50
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Settings:
+class RaftSettings:
     heartbeat_ticks: int = 2
     election_ticks: int = 10  # the least; each wait is drawn from [this, twice this)
     append_bytes_max: int = 1 << 20  # of one message; etcd's value. A larger single entry travels alone.

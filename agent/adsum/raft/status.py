@@ -4,20 +4,20 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from adsum.raft.progress import Mode
+from adsum.raft.progress import ProgressMode
 from adsum.raft.types import Configuration, HardState, MemberId, Role
 
 
 @dataclass(frozen=True, slots=True)
-class MemberStatus:
+class PeerStatus:
     member: MemberId
     match: int
-    mode: Mode
+    mode: ProgressMode
     is_active: bool
 
 
 @dataclass(frozen=True, slots=True)
-class Status:
+class RaftStatus:
     role: Role
     leader: MemberId | None
     hard_state: HardState
@@ -27,4 +27,4 @@ class Status:
     applied: int
     configuration: Configuration
     transferee: MemberId | None
-    members: tuple[MemberStatus, ...]  # as their leader sees them
+    members: tuple[PeerStatus, ...]  # as their leader sees them

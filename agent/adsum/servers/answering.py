@@ -69,7 +69,7 @@ class Answering:
             raise Declined("unknown", f"there is no call {method!r}")
         try:
             return await answer(body)
-        except wire.Unreadable as error:
+        except wire.UnreadableMessage as error:
             self._count(error, caller)
             raise Declined("malformed", str(error)) from error
 
@@ -81,7 +81,7 @@ class Answering:
             return
         try:
             message = wire.decode(body)
-        except wire.Unreadable as error:
+        except wire.UnreadableMessage as error:
             self._count(error, caller)
             return
         if message.source.node != _node(caller):
@@ -92,7 +92,7 @@ class Answering:
             self.counters.messages += 1
             self._hear(message)
 
-    def _count(self, error: wire.Unreadable, caller: Peer) -> None:
+    def _count(self, error: wire.UnreadableMessage, caller: Peer) -> None:
         if isinstance(error, wire.OtherVersion):
             self.counters.other_version += 1
         else:

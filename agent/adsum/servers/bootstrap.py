@@ -22,7 +22,7 @@ CLUSTER_ID_CHARACTERS = 32
 
 
 @dataclass(frozen=True, slots=True)
-class Standing:
+class ServerStanding:
     """What a server says of itself when it is asked directly."""
 
     member: MemberId
@@ -33,7 +33,7 @@ class Standing:
 
 
 @dataclass(frozen=True, slots=True)
-class Alive:
+class AliveServer:
     """A server as gossip knows it."""
 
     node: str
@@ -42,35 +42,37 @@ class Alive:
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class FoundNow:
     configuration: Configuration
     cluster_id: str
 
 
 @dataclass(frozen=True, slots=True)
-class Wait:
+class KeepWaiting:
     reason: str  # for the operator
 
 
-def decide(own: Standing, alive: Sequence[Alive], answers: Mapping[str, Standing | None]) -> Found | Wait:
+def decide(
+    own: ServerStanding, alive: Sequence[AliveServer], answers: Mapping[str, ServerStanding | None]
+) -> FoundNow | KeepWaiting:
     """`answers` has what each of the others replied just now; None for one that did not."""
     reason = hindrance(own, alive)
     if reason is not None:
-        return Wait(reason)
+        return KeepWaiting(reason)
     members = [own.member]
     for node in [server.node for server in to_ask(own, alive)]:
         answer = answers.get(node)
         if answer is None:
-            return Wait(f"server {node} does not answer")
+            return KeepWaiting(f"server {node} does not answer")
         reason = _objection(own, node, answer)
         if reason is not None:
-            return Wait(reason)
+            return KeepWaiting(reason)
         members.append(answer.member)
     configuration = Configuration(voters=tuple(sorted(members)))
-    return Found(configuration, cluster_id_of(configuration))
+    return FoundNow(configuration, cluster_id_of(configuration))
 
 
-def to_ask(own: Standing, alive: Sequence[Alive]) -> list[Alive]:
+def to_ask(own: ServerStanding, alive: Sequence[AliveServer]) -> list[AliveServer]:
     """The others in this datacenter, each once."""
     others = {server.node: server for server in alive if server.datacenter == own.datacenter}
     return [server for node, server in sorted(others.items()) if node != own.member.node]
@@ -81,7 +83,7 @@ def cluster_id_of(configuration: Configuration) -> str:
     return hashlib.sha256(encode_configuration(configuration)).hexdigest()[:CLUSTER_ID_CHARACTERS]
 
 
-def hindrance(own: Standing, alive: Sequence[Alive]) -> str | None:
+def hindrance(own: ServerStanding, alive: Sequence[AliveServer]) -> str | None:
     """What speaks against it before anybody is asked."""
     if own.cluster_id or not own.is_empty:
         return "this server has a log already"
@@ -99,7 +101,7 @@ def hindrance(own: Standing, alive: Sequence[Alive]) -> str | None:
     return None
 
 
-def _objection(own: Standing, node: str, answer: Standing) -> str | None:
+def _objection(own: ServerStanding, node: str, answer: ServerStanding) -> str | None:
     if answer.cluster_id:
         return f"server {node} belongs to cluster {answer.cluster_id}: this one waits to be taken in"
     if not answer.is_empty:

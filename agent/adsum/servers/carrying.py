@@ -24,7 +24,7 @@ from typing import Protocol, TypeVar
 import cbor2
 import trio
 
-from adsum.gossip.claims import BadClaim, strict_loads
+from adsum.cbor import BadEncoding, strict_loads
 from adsum.net.calls import CallError, Declined
 from adsum.raft.messages import SnapshotOffer
 from adsum.raft.types import MemberId
@@ -63,7 +63,7 @@ class CarryCounters:
     overtaken: int = 0  # not wanted any more: as much was committed here by another way
 
 
-class Asks(Protocol):
+class AsksReceiver(Protocol):
     async def ask(self, node: str, method: str, body: bytes, *, timeout_s: float) -> bytes: ...
 
 
@@ -71,7 +71,7 @@ class Ended(Protocol):
     def __call__(self, member: MemberId, *, is_ok: bool) -> None: ...
 
 
-class Outcome(enum.Enum):
+class CarryOutcome(enum.Enum):
     ARRIVED = "arrived"
     FAILED = "failed"
     DOUBTFUL = "doubtful"  # our own file may be damaged
@@ -82,7 +82,7 @@ class Carrier:
 
     def __init__(
         self,
-        asks: Asks,
+        asks: AsksReceiver,
         snapshots: Snapshots,
         counters: CarryCounters,
         encode: Callable[[SnapshotOffer], bytes],
@@ -103,31 +103,33 @@ class Carrier:
         with trio.CancelScope() as scope:
             self._under_way[offer.target] = scope
             outcome = await self._brought(offer, ref)
-            self._counters.sent += outcome is Outcome.ARRIVED
-            self._counters.given_up += outcome is not Outcome.ARRIVED
-            if outcome is Outcome.DOUBTFUL:
+            self._counters.sent += outcome is CarryOutcome.ARRIVED
+            self._counters.given_up += outcome is not CarryOutcome.ARRIVED
+            if outcome is CarryOutcome.DOUBTFUL:
                 await self._examine(ref)
-            ended(offer.target, is_ok=outcome is Outcome.ARRIVED)
+            ended(offer.target, is_ok=outcome is CarryOutcome.ARRIVED)
         if self._under_way.get(offer.target) is scope:
             del self._under_way[offer.target]
 
-    async def _brought(self, offer: SnapshotOffer, ref: SnapshotRef) -> Outcome:
+    async def _brought(self, offer: SnapshotOffer, ref: SnapshotRef) -> CarryOutcome:
         try:
             reading = await trio.to_thread.run_sync(self._snapshots.open, ref)
         except StorageFailed as error:  # removed in favour of a later one, unless it is the newest
             log.warning("snapshot %d cannot be sent any more: %s", ref.index, error)
-            return Outcome.DOUBTFUL
+            return CarryOutcome.DOUBTFUL
         try:
             if reading.length != ref.size_bytes:
-                return Outcome.DOUBTFUL
+                return CarryOutcome.DOUBTFUL
             return await self._persist(offer, ref, reading)
-        except (Declined, ReadFailed, wire.Unreadable) as error:
+        except (Declined, ReadFailed, wire.UnreadableMessage) as error:
             log.warning("snapshot %d was not sent to %s: %s", ref.index, offer.target.node, error)
-            return Outcome.DOUBTFUL if _may_be_ours(error) else Outcome.FAILED
+            return CarryOutcome.DOUBTFUL if _may_be_ours(error) else CarryOutcome.FAILED
         finally:
             reading.close()
 
-    async def _persist(self, offer: SnapshotOffer, ref: SnapshotRef, reading: SnapshotReading) -> Outcome:
+    async def _persist(
+        self, offer: SnapshotOffer, ref: SnapshotRef, reading: SnapshotReading
+    ) -> CarryOutcome:
         """Only what brings it further than it ever was counts as progress."""
         failures, furthest = 0, -1
         offset: int | None = None  # what the receiver wants; None: it has to be asked
@@ -144,9 +146,9 @@ class Carrier:
                 await trio.sleep(min(PAUSE_S_MAX, PAUSE_S_MIN * 2.0**failures))
                 continue
             if offset >= ref.size_bytes:
-                return Outcome.ARRIVED
+                return CarryOutcome.ARRIVED
             failures, furthest = (0, offset) if offset > furthest else (failures + 1, furthest)
-        return Outcome.FAILED
+        return CarryOutcome.FAILED
 
     async def _next(
         self, offer: SnapshotOffer, ref: SnapshotRef, reading: SnapshotReading, offset: int | None
@@ -277,27 +279,27 @@ def _begin(body: bytes) -> tuple[SnapshotOffer, SnapshotRef]:
                 or not 0 < size_bytes <= SNAPSHOT_BYTES_MAX
                 or len(sha256) != SHA256_BYTES
             ):
-                raise wire.Unreadable("an offer of a snapshot that cannot be")
+                raise wire.UnreadableMessage("an offer of a snapshot that cannot be")
             return offer, SnapshotRef(offer.snapshot.index, offer.snapshot.term, size_bytes, sha256)
-    raise wire.Unreadable("no offer of a snapshot")
+    raise wire.UnreadableMessage("no offer of a snapshot")
 
 
 def _piece(body: bytes) -> tuple[bytes, Piece]:
     match _array(body):
         case [bytes(sha256), int(offset), int(crc), bytes(content)] if content and offset >= 0:
             return sha256, Piece(offset, content, crc)
-    raise wire.Unreadable("no piece of a snapshot")
+    raise wire.UnreadableMessage("no piece of a snapshot")
 
 
 def _array(body: bytes) -> object:
     try:
         return strict_loads(body)
-    except BadClaim as error:
-        raise wire.Unreadable("not the CBOR we speak") from error
+    except BadEncoding as error:
+        raise wire.UnreadableMessage("not the CBOR we speak") from error
 
 
 def _offset(answer: bytes) -> int:
     offset = _array(answer)
     if type(offset) is not int or offset < 0:
-        raise wire.Unreadable("no offset")
+        raise wire.UnreadableMessage("no offset")
     return offset

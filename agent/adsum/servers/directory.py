@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from adsum.gossip.claims import Address
+from adsum.address import Address
 
 
 @dataclass(frozen=True, slots=True)

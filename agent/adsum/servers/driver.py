@@ -20,9 +20,9 @@ import trio
 
 from adsum.now import Now
 from adsum.raft.batch import Batch, Soft
-from adsum.raft.changer import Change
-from adsum.raft.core import Core
-from adsum.raft.errors import NotLeader, Refused
+from adsum.raft.changer import ConfigurationChange
+from adsum.raft.core import RaftCore
+from adsum.raft.errors import NotLeader, RaftRefused
 from adsum.raft.messages import Message, SnapshotOffer
 from adsum.raft.types import DedupKey, Entry, EntryKind, MemberId, Position, Role, SnapshotMeta, Term
 from adsum.servers.compaction import Compaction
@@ -31,8 +31,8 @@ from adsum.servers.machine import StateMachine
 from adsum.servers.pace import Pace
 from adsum.servers.settings import ServerSettings
 from adsum.servers.storing import Storing
-from adsum.servers.waiting import Answered, Proposals, ReadAnswered, Reads
-from adsum.servers.writer import Writer
+from adsum.servers.waiting import Answered, Proposals, ReadAnswered, WaitingReads
+from adsum.servers.writer import LogWriter
 from adsum.storage.failures import StorageFailed
 from adsum.storage.raft_log import RaftLog
 from adsum.storage.segment import SnapshotRef
@@ -70,7 +70,7 @@ class DriverCounters:
 class Driver:
     def __init__(
         self,
-        core: Core,
+        core: RaftCore,
         raft_log: RaftLog,
         machine: StateMachine,
         sends: Sends,
@@ -88,7 +88,7 @@ class Driver:
         self._compaction = Compaction(self)
         self._sends = sends
         self._proposals = Proposals()
-        self._reads = Reads()
+        self._reads = WaitingReads()
         self._unapplied: deque[Entry] = deque()  # the core's window of what is being applied
         self._failure: StorageFailed | None = None
         self._is_stopping = False
@@ -119,7 +119,7 @@ class Driver:
         position = self.core.propose(data, term=term, dedup=dedup)
         return self._expect(position, answered)
 
-    def propose_change(self, change: Change, answered: Answered) -> Position:
+    def propose_change(self, change: ConfigurationChange, answered: Answered) -> Position:
         self._check_open()
         return self._expect(self.core.propose_conf(change), answered)
 
@@ -171,7 +171,7 @@ class Driver:
 
     # How it runs.
 
-    async def run(self, writer: Writer) -> None:
+    async def run(self, writer: LogWriter) -> None:
         """Until cancelled, or until the disk fails: then there is a `StoreBroken` in the group."""
         self.storing.begin_with(writer)
         try:
@@ -190,7 +190,7 @@ class Driver:
         self._is_stopping = True
         with trio.move_on_after(self.settings.election_timeout_s * 2):
             while self.is_leader and (heir := self._heir()) is not None:
-                with suppress(Refused):
+                with suppress(RaftRefused):
                     self.transfer(heir)
                 with trio.move_on_after(self.settings.tick_s):
                     await self._changed.wait()
@@ -241,7 +241,7 @@ class Driver:
                 continue
             if self.is_leader and (heir := self._heir()) is not None:
                 log.error("the disk is full: leadership is handed to %s", heir)
-                with suppress(Refused):
+                with suppress(RaftRefused):
                     self.transfer(heir)
             await self._compaction.make_room()
             self.storing.try_again()

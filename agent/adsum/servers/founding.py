@@ -16,16 +16,25 @@ from typing import Protocol
 import cbor2
 import trio
 
-from adsum.gossip.claims import BadClaim, strict_loads
+from adsum.cbor import BadEncoding, strict_loads
 from adsum.net.calls import CallError
-from adsum.raft.messages import Message, Stamp
+from adsum.raft.messages import Message, MessageStamp
 from adsum.raft.types import BOOTSTRAP_INDEX, MemberId, Restored, bootstrap
-from adsum.servers.bootstrap import Alive, Found, Standing, Wait, cluster_id_of, decide, hindrance, to_ask
+from adsum.servers.bootstrap import (
+    AliveServer,
+    FoundNow,
+    KeepWaiting,
+    ServerStanding,
+    cluster_id_of,
+    decide,
+    hindrance,
+    to_ask,
+)
 from adsum.servers.machine import StateMachine
 from adsum.servers.settings import ServerSettings
 from adsum.servers.wire import WORD_CHARACTERS_MAX
 from adsum.storage.files import DiskFull
-from adsum.storage.raft_log import Change, RaftLog
+from adsum.storage.raft_log import LogChange, RaftLog
 
 STANDING = "standing"
 ASK_S = 2.0
@@ -34,7 +43,7 @@ INTERVAL_S = 0.5
 log = logging.getLogger("raft")
 
 
-class Asks(Protocol):
+class AsksFounders(Protocol):
     async def ask_once(self, node: str, method: str, body: bytes, *, timeout_s: float) -> bytes: ...
 
 
@@ -47,8 +56,8 @@ class Founding:
         restored: Restored,
         machine: StateMachine,
         settings: ServerSettings,
-        asks: Asks,
-        alive: Callable[[], Sequence[Alive]],
+        asks: AsksFounders,
+        alive: Callable[[], Sequence[AliveServer]],
     ) -> None:
         self.restored = restored
         self._log = raft_log
@@ -56,15 +65,17 @@ class Founding:
         self._settings = settings
         self._asks = asks
         self._alive = alive
-        self._adopted: Stamp | None = None
+        self._adopted: MessageStamp | None = None
         self._has_news = trio.Event()
         self._said = ""
 
-    def standing(self) -> Standing:
+    def standing(self) -> ServerStanding:
         identity, raft_log = self._log.identity, self._log
         is_empty = raft_log.last_index == 0 and raft_log.snapshot is None
         settings = self._settings
-        return Standing(identity.member, settings.datacenter, settings.expect, identity.cluster, is_empty)
+        return ServerStanding(
+            identity.member, settings.datacenter, settings.expect, identity.cluster, is_empty
+        )
 
     def hear(self, message: Message) -> None:
         """Before we are of any cluster."""
@@ -87,46 +98,46 @@ class Founding:
             await trio.to_thread.run_sync(finish_founding, self._log, self.restored)
         elif self._adopted is not None:
             await self._join(self._adopted)
-        elif isinstance(decision := await self._decide(), Found):
+        elif isinstance(decision := await self._decide(), FoundNow):
             await trio.to_thread.run_sync(self._found, decision)
         else:
             self._say(decision)
             with trio.move_on_after(INTERVAL_S):
                 await self._has_news.wait()
 
-    async def _decide(self) -> Found | Wait:
+    async def _decide(self) -> FoundNow | KeepWaiting:
         own, alive = self.standing(), self._alive()
         reason = hindrance(own, alive)
         if reason is not None:
-            return Wait(reason)
-        answers: dict[str, Standing | None] = {}
+            return KeepWaiting(reason)
+        answers: dict[str, ServerStanding | None] = {}
         async with trio.open_nursery() as nursery:
             for server in to_ask(own, alive):
                 nursery.start_soon(self._ask, server.node, answers)
         return decide(self.standing(), self._alive(), answers)
 
-    async def _ask(self, node: str, answers: dict[str, Standing | None]) -> None:
+    async def _ask(self, node: str, answers: dict[str, ServerStanding | None]) -> None:
         try:
             answers[node] = decoded(await self._asks.ask_once(node, STANDING, b"", timeout_s=ASK_S))
         except CallError:
             answers[node] = None
 
-    async def _join(self, stamp: Stamp) -> None:
+    async def _join(self, stamp: MessageStamp) -> None:
         await trio.to_thread.run_sync(partial(self._log.join, stamp.cluster_id, stamp.epoch))
         log.info("this server was taken in by cluster %s", stamp.cluster_id)
 
-    def _found(self, found: Found) -> None:
+    def _found(self, found: FoundNow) -> None:
         meta = bootstrap(found.configuration)
         making = self._log.snapshots.make(meta)
         for piece in self._machine.snapshot():
             making.write(piece)
-        self._log.append([Change(install=making.finish())])
+        self._log.append([LogChange(install=making.finish())])
         self.restored = Restored(snapshot=meta)
         self._log.join(found.cluster_id, 0)
         names = ", ".join(member.node for member in found.configuration.voters)
         log.info("cluster %s was founded by %s", found.cluster_id, names)
 
-    def _say(self, wait: Wait) -> None:
+    def _say(self, wait: KeepWaiting) -> None:
         """Each reason once."""
         if wait.reason != self._said:
             log.info("no cluster yet: %s", wait.reason)
@@ -139,7 +150,7 @@ def finish_founding(raft_log: RaftLog, restored: Restored) -> None:
         raft_log.join(cluster_id_of(restored.snapshot.configuration), 0)
 
 
-def encoded(standing: Standing) -> bytes:
+def encoded(standing: ServerStanding) -> bytes:
     member = standing.member
     return cbor2.dumps(
         [
@@ -153,15 +164,15 @@ def encoded(standing: Standing) -> bytes:
     )
 
 
-def decoded(answer: bytes) -> Standing | None:
+def decoded(answer: bytes) -> ServerStanding | None:
     """None for what makes no sense: as good as no answer."""
     try:
         fields = strict_loads(answer)
-    except BadClaim:
+    except BadEncoding:
         return None
     match fields:
         case [str(node), str(log_id), str(datacenter), int(expect), str(cluster_id), bool(is_empty)]:
             words = (node, log_id, datacenter, cluster_id)
             if max(map(len, words)) <= WORD_CHARACTERS_MAX:
-                return Standing(MemberId(node, log_id), datacenter, expect, cluster_id, is_empty)
+                return ServerStanding(MemberId(node, log_id), datacenter, expect, cluster_id, is_empty)
     return None

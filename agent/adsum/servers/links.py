@@ -11,11 +11,11 @@ from uuid import UUID
 
 import trio
 
-from adsum.gossip.claims import Address
+from adsum.address import Address
 from adsum.net import call_frames
-from adsum.net.calls import Line, NotSent
-from adsum.net.errors import BadPeer, NetError, Unreachable
-from adsum.net.gate import Gate, Opened
+from adsum.net.calls import CallConnection, NotSent
+from adsum.net.errors import BadPeer, NetError, PeerUnreachable
+from adsum.net.gate import Gate, OpenedChannel
 from adsum.net.introduction import Purpose
 from adsum.servers.directory import Directory
 
@@ -39,7 +39,7 @@ class Links:
         self._directory = directory
         self._random = random
         self._lost = lost
-        self._lines: dict[str, Line] = {}
+        self._lines: dict[str, CallConnection] = {}
         self._nursery: trio.Nursery | None = None
 
     async def run(self, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
@@ -78,24 +78,26 @@ class Links:
     def address_of(self, node: str) -> Address | None:
         return next((server.address for server in self._directory.servers() if server.node == node), None)
 
-    def _line(self, node: str) -> Line | None:
+    def _line(self, node: str) -> CallConnection | None:
         line = self._lines.get(node)
         if line is None and self._nursery is not None and len(self._lines) < LINES_MAX:
-            line = self._lines[node] = Line(partial(self._dial, node), Random(self._random.getrandbits(64)))
+            line = self._lines[node] = CallConnection(
+                partial(self._dial, node), Random(self._random.getrandbits(64))
+            )
             self._nursery.start_soon(line.run)
         return line
 
-    async def _dial(self, node: str) -> Opened:
+    async def _dial(self, node: str) -> OpenedChannel:
         try:
             return await self._dialled(node)
         except NetError:
             self._lost(node)
             raise
 
-    async def _dialled(self, node: str) -> Opened:
+    async def _dialled(self, node: str) -> OpenedChannel:
         address = self.address_of(node)
         if address is None:
-            raise Unreachable(f"nobody knows the address of server {node}")
+            raise PeerUnreachable(f"nobody knows the address of server {node}")
         opened = await self._gate.dial(
             address, Purpose.CALLS, payload_bytes_max=call_frames.PAYLOAD_BYTES_MAX
         )

@@ -16,7 +16,7 @@ from typing import Protocol
 import trio
 
 from adsum.now import Now
-from adsum.raft.errors import Refused
+from adsum.raft.errors import RaftRefused
 from adsum.servers.errors import Unavailable
 
 PAUSE_TICKS = 3
@@ -64,7 +64,7 @@ class Pace:
         self._is_proving = True
         try:
             self._driver.read(self._proven)
-        except (Refused, Unavailable) as error:
+        except (RaftRefused, Unavailable) as error:
             self._proven(error)
 
     def _proven(self, outcome: int | Exception) -> None:

@@ -13,10 +13,10 @@ from typing import Generic, Protocol, TypeVar
 import cbor2
 import trio
 
-from adsum.gossip.claims import BadClaim, strict_loads
+from adsum.cbor import BadEncoding, strict_loads
 from adsum.net.calls import CallError, Declined, NotSent
 from adsum.raft import errors as raft
-from adsum.raft.changer import Change
+from adsum.raft.changer import ConfigurationChange
 from adsum.raft.types import DedupKey
 from adsum.servers import wire
 from adsum.servers.driver import Driver
@@ -42,11 +42,11 @@ Method = Callable[[bytes], Awaitable[bytes]]
 T = TypeVar("T")
 
 
-class Asks(Protocol):
+class AsksLeader(Protocol):
     async def ask(self, node: str, method: str, body: bytes, *, timeout_s: float) -> bytes: ...
 
 
-class Answer(Generic[T]):
+class OneAnswer(Generic[T]):
     """One value or error, and one task that waits for it."""
 
     def __init__(self) -> None:
@@ -65,7 +65,7 @@ class Answer(Generic[T]):
 
 
 class Requests:
-    def __init__(self, running: Callable[[], Driver], asks: Asks, settings: ServerSettings) -> None:
+    def __init__(self, running: Callable[[], Driver], asks: AsksLeader, settings: ServerSettings) -> None:
         self._running = running
         self._asks = asks
         self._hold_s = settings.rpc_hold_timeout_s
@@ -96,9 +96,9 @@ class Requests:
 
         return await self._held(once, is_repeatable=True)
 
-    async def change(self, change: Change) -> None:
+    async def change(self, change: ConfigurationChange) -> None:
         """Of the membership; on the leader only. Returns when it is in force here."""
-        driver, answer = self._running(), Answer[bytes]()
+        driver, answer = self._running(), OneAnswer[bytes]()
         driver.propose_change(change, answer)
         await answer.wait()
 
@@ -116,7 +116,7 @@ class Requests:
             return await work(self._running())
         except PASSING as error:
             raise Declined(UNAVAILABLE, str(error)) from error
-        except raft.Refused as error:
+        except raft.RaftRefused as error:
             raise Declined(REFUSED, str(error)) from error
         except OutcomeUnknown as error:
             raise Declined(UNKNOWN, str(error)) from error
@@ -146,14 +146,14 @@ class Requests:
     async def _propose_here(
         self, driver: Driver, data: bytes, dedup: DedupKey | None, left_s: float
     ) -> bytes:
-        answer = Answer[bytes]()
+        answer = OneAnswer[bytes]()
         driver.propose(data, answer, dedup=dedup)
         with trio.move_on_after(left_s):
             return await answer.wait()
         raise OutcomeUnknown("it was not committed in time")
 
     async def _read_here(self, driver: Driver) -> int:
-        answer = Answer[int]()
+        answer = OneAnswer[int]()
         driver.read(answer)
         return await answer.wait()
 
@@ -174,7 +174,7 @@ class Requests:
 def _declined(no: Declined) -> Exception:
     match no.code:
         case "refused":
-            return raft.Refused(no.text)
+            return raft.RaftRefused(no.text)
         case "unknown":
             return OutcomeUnknown(no.text)
     return Unavailable(no.text)
@@ -187,12 +187,12 @@ def _encode_proposal(data: bytes, dedup: DedupKey | None) -> bytes:
 def _decode_proposal(body: bytes) -> tuple[bytes, DedupKey | None]:
     try:
         fields = strict_loads(body)
-    except BadClaim as error:
-        raise wire.Unreadable("not the CBOR we speak") from error
+    except BadEncoding as error:
+        raise wire.UnreadableMessage("not the CBOR we speak") from error
     match fields:
         case [bytes(data), None]:
             return data, None
         case [bytes(data), [str(client), int(generation), int(sequence), int(low_water)]]:
             if min(generation, sequence, low_water) >= 0 and 0 < len(client.encode()) < 256:
                 return data, DedupKey(client, generation, sequence, low_water)
-    raise wire.Unreadable("no proposal")
+    raise wire.UnreadableMessage("no proposal")

@@ -22,16 +22,16 @@ import trio
 
 from adsum.net.call_server import CallServer
 from adsum.net.gate import Gate, Security
-from adsum.net.introduction import Identity
+from adsum.net.introduction import PeerIdentity
 from adsum.net.streams import StreamServer
-from adsum.net.unread import Unread
+from adsum.net.unread import UnreadBytes
 from adsum.now import SECOND, Now
-from adsum.raft.core import Core
-from adsum.raft.messages import Message, SnapshotOffer, Stamp
+from adsum.raft.core import RaftCore
+from adsum.raft.messages import Message, MessageStamp, SnapshotOffer
 from adsum.raft.types import MemberId, Restored
 from adsum.servers import carrying, founding, requests
 from adsum.servers.answering import RAFT, Answering
-from adsum.servers.bootstrap import Alive
+from adsum.servers.bootstrap import AliveServer
 from adsum.servers.carrying import Carrier, CarryCounters, Receiver
 from adsum.servers.directory import Directory, KnownServer
 from adsum.servers.driver import Driver
@@ -43,12 +43,12 @@ from adsum.servers.requests import Requests
 from adsum.servers.settings import ServerSettings
 from adsum.servers.taking_in import TakingIn
 from adsum.servers.wire import Encoder
-from adsum.servers.writer import Writer
+from adsum.servers.writer import LogWriter
 from adsum.storage.failures import StorageFailed
 from adsum.storage.files import Folder
-from adsum.storage.opening import SEGMENT_BYTES, Opened, open_log, vouch
+from adsum.storage.opening import SEGMENT_BYTES, OpenedLog, open_log, vouch
 from adsum.storage.quorum_recovery import recover_quorum
-from adsum.storage.recovery import Verdict
+from adsum.storage.recovery import LogVerdict
 from adsum.storage.segment import SnapshotRef
 
 # Of what other servers sent and has not come whole, or is not answered: a frame may have 9 MiB.
@@ -87,7 +87,7 @@ class ConsensusServer:
     def __init__(
         self,
         folder: Folder,
-        opened: Opened,
+        opened: OpenedLog,
         restored: Restored,
         machine: StateMachine,
         directory: Directory,
@@ -111,7 +111,7 @@ class ConsensusServer:
         self.gate = Gate(
             self._identity,
             security,
-            unread=Unread(bytes_max=UNREAD_BYTES_MAX, per_host_bytes_max=UNREAD_BYTES_MAX),
+            unread=UnreadBytes(bytes_max=UNREAD_BYTES_MAX, per_host_bytes_max=UNREAD_BYTES_MAX),
         )
         self.links = Links(self.gate, directory, Random(random.getrandbits(64)), self._unreachable)
         self._founding = Founding(opened.log, restored, machine, settings, self.links, self._alive)
@@ -136,7 +136,7 @@ class ConsensusServer:
         self, listener: trio.SocketListener, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED
     ) -> None:
         """Until stopped, cancelled, or the disk fails."""
-        writer = Writer()
+        writer = LogWriter()
         try:
             with self._scope:
                 async with trio.open_nursery() as nursery:
@@ -242,18 +242,18 @@ class ConsensusServer:
             raise NoCluster("this server belongs to no cluster yet")
         return self.driver
 
-    def _identity(self) -> Identity:
+    def _identity(self) -> PeerIdentity:
         identity = self.log.identity
-        return Identity(UUID(identity.node).bytes, identity.cluster, identity.epoch)
+        return PeerIdentity(UUID(identity.node).bytes, identity.cluster, identity.epoch)
 
-    def _alive(self) -> Sequence[Alive]:
-        return [Alive(each.node, each.datacenter, each.expect) for each in self._directory.servers()]
+    def _alive(self) -> Sequence[AliveServer]:
+        return [AliveServer(each.node, each.datacenter, each.expect) for each in self._directory.servers()]
 
     def _driven(self) -> Driver:
         identity = self.log.identity
-        core = Core(
+        core = RaftCore(
             me=identity.member,
-            stamp=Stamp(identity.cluster, identity.epoch),
+            stamp=MessageStamp(identity.cluster, identity.epoch),
             settings=self.settings.raft,
             restored=self._founding.restored,
             random=Random(self._random.getrandbits(64)),
@@ -282,8 +282,8 @@ def _disk_error(group: BaseExceptionGroup[BaseException]) -> BaseException | Non
     return found
 
 
-def _tell_findings(opened: Opened) -> None:
-    level = logging.ERROR if opened.verdict is Verdict.CORRUPT else logging.WARNING
+def _tell_findings(opened: OpenedLog) -> None:
+    level = logging.ERROR if opened.verdict is LogVerdict.CORRUPT else logging.WARNING
     for finding in opened.findings:
         log.log(level, "the log of consensus: %s", finding)
     if opened.doubt:
@@ -295,7 +295,7 @@ def _tell_findings(opened: Opened) -> None:
         )
 
 
-def _restore(machine: StateMachine, opened: Opened) -> None:
+def _restore(machine: StateMachine, opened: OpenedLog) -> None:
     if opened.log.snapshot is None:
         return
     reading = opened.log.snapshots.open(opened.log.snapshot)

@@ -6,7 +6,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from adsum.raft.settings import TICK_MS
-from adsum.raft.settings import Settings as RaftSettings
+from adsum.raft.settings import RaftSettings as RaftSettings
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

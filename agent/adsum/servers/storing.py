@@ -20,9 +20,9 @@ from typing import Any, Protocol, TypeVar
 from adsum.raft.batch import Batch
 from adsum.raft.types import HardState, SnapshotMeta
 from adsum.servers.machine import StateMachine
-from adsum.servers.writer import Done, Writer
+from adsum.servers.writer import Done, LogWriter
 from adsum.storage.files import DiskFull
-from adsum.storage.raft_log import Change, RaftLog
+from adsum.storage.raft_log import LogChange, RaftLog
 from adsum.storage.segment import SnapshotRef
 
 REFS_MAX = 4  # snapshots in place: the newest, the one before, and what may just have been received
@@ -58,7 +58,7 @@ class Storing:
         self.raft_log = raft_log
         self._machine = machine
         self._driver = driver
-        self._writer: Writer | None = None
+        self._writer: LogWriter | None = None
         self._waiting: deque[Batch] = deque()  # bounded by what the core lets be uncommitted
         self._under_way: list[Batch] = []
         self._outcome: Done[Any] | None = None
@@ -67,7 +67,7 @@ class Storing:
         ref = raft_log.snapshot
         self._refs = {(ref.index, ref.term): ref} if ref is not None else {}
 
-    def begin_with(self, writer: Writer) -> None:
+    def begin_with(self, writer: LogWriter) -> None:
         self._writer = writer
 
     @property
@@ -93,7 +93,7 @@ class Storing:
         self.counters.groups += 1
         changes = [self._change(batch) for batch in group]
         if self._commit_waiting is not None:
-            changes.insert(0, Change(hard_state=self._commit_waiting))
+            changes.insert(0, LogChange(hard_state=self._commit_waiting))
         self._writer.do(partial(self._store, changes), self._note)
         return False
 
@@ -162,12 +162,12 @@ class Storing:
                 break
         return group
 
-    def _change(self, batch: Batch) -> Change:
+    def _change(self, batch: Batch) -> LogChange:
         meta = batch.install_snapshot
         install = self._refs[meta.index, meta.term] if meta is not None else None
-        return Change(install, batch.truncate_from, batch.entries, batch.hard_state)
+        return LogChange(install, batch.truncate_from, batch.entries, batch.hard_state)
 
-    def _store(self, changes: Sequence[Change]) -> Any:
+    def _store(self, changes: Sequence[LogChange]) -> Any:
         """In the thread. With a snapshot it is done when the state machine can stand on it, too."""
         self.raft_log.append(changes)
         ref = changes[-1].install
@@ -185,7 +185,7 @@ class Storing:
 
     def _end(self) -> None:
         if self._commit_waiting is not None and not self._under_way:
-            self.raft_log.append([Change(hard_state=self._commit_waiting)])
+            self.raft_log.append([LogChange(hard_state=self._commit_waiting)])
         self.raft_log.close()
 
 

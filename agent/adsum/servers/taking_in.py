@@ -18,10 +18,10 @@ from typing import Protocol
 import trio
 
 from adsum.net.calls import CallError
-from adsum.raft.changer import Change, Step, Verb
-from adsum.raft.errors import Refused
+from adsum.raft.changer import ChangeVerb, ConfigurationChange, Step
+from adsum.raft.errors import RaftRefused
 from adsum.raft.types import Configuration, MemberId
-from adsum.servers.bootstrap import Standing
+from adsum.servers.bootstrap import ServerStanding
 from adsum.servers.directory import KnownServer
 from adsum.servers.driver import Driver
 from adsum.servers.errors import OutcomeUnknown, Unavailable
@@ -33,7 +33,7 @@ CHANGE_S = 10.0  # for one change to be in force; then it is looked at again
 log = logging.getLogger("raft")
 
 
-class Asks(Protocol):
+class AsksJoiner(Protocol):
     async def ask_once(self, node: str, method: str, body: bytes, *, timeout_s: float) -> bytes: ...
 
 
@@ -41,9 +41,9 @@ class TakingIn:
     def __init__(
         self,
         driver: Driver,
-        asks: Asks,
+        asks: AsksJoiner,
         servers: Callable[[], Sequence[KnownServer]],
-        change: Callable[[Change], Awaitable[None]],
+        change: Callable[[ConfigurationChange], Awaitable[None]],
     ) -> None:
         self._driver = driver
         self._asks = asks
@@ -70,12 +70,12 @@ class TakingIn:
                 await self._change(change)
                 said = ", ".join(f"{step.member.node} to {step.verb.value}" for step in change.steps)
                 log.info("the membership was changed: %s", said)
-        except (Refused, Unavailable, OutcomeUnknown) as error:
+        except (RaftRefused, Unavailable, OutcomeUnknown) as error:
             log.info("the membership was not changed: %s", error)
 
-    async def _standings(self) -> list[Standing]:
+    async def _standings(self) -> list[ServerStanding]:
         """Of those that answered, in order, and that may be of this cluster."""
-        answers: dict[str, Standing | None] = {}
+        answers: dict[str, ServerStanding | None] = {}
         stamp, settings = self._driver.core.replica.stamp, self._driver.settings
         async with trio.open_nursery() as nursery:
             for server in self._servers():
@@ -90,7 +90,7 @@ class TakingIn:
             and standing.cluster_id in ("", stamp.cluster_id)
         ]
 
-    async def _ask(self, node: str, answers: dict[str, Standing | None]) -> None:
+    async def _ask(self, node: str, answers: dict[str, ServerStanding | None]) -> None:
         if node == self._driver.core.replica.me.node:
             return
         try:
@@ -110,16 +110,18 @@ class TakingIn:
 
 
 def next_change(
-    configuration: Configuration, standings: Sequence[Standing], ripe: Sequence[MemberId]
-) -> Change | None:
+    configuration: Configuration, standings: Sequence[ServerStanding], ripe: Sequence[MemberId]
+) -> ConfigurationChange | None:
     """The first that is due."""
     if configuration.is_joint:
         return None
     for standing in standings:
         member = standing.member
         if member not in configuration.members():
-            return Change((Step(Verb.LEARN, member),))
+            return ConfigurationChange((Step(ChangeVerb.LEARN, member),))
         if member in ripe:
             former = [each for each in configuration.members() if each.node == member.node and each != member]
-            return Change((Step(Verb.VOTE, member), *(Step(Verb.LEAVE, each) for each in former)))
+            return ConfigurationChange(
+                (Step(ChangeVerb.VOTE, member), *(Step(ChangeVerb.LEAVE, each) for each in former))
+            )
     return None

@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable
 
-from adsum.raft.errors import Refused, TooManyReads
-from adsum.raft.reads import Read
+from adsum.raft.errors import RaftRefused, TooManyReads
+from adsum.raft.reads import ConfirmedRead
 from adsum.raft.types import Entry, Position, Term
 from adsum.servers.errors import NoLeader, OutcomeUnknown, Superseded
 
@@ -55,7 +55,7 @@ class Proposals:
 ReadAnswered = Callable[[int | Exception], None]
 
 
-class Reads:
+class WaitingReads:
     """All that come between two batches share one question to the quorum."""
 
     def __init__(self) -> None:
@@ -80,12 +80,12 @@ class Reads:
         self._context += 1
         try:
             read_index(self._context)
-        except Refused as error:
+        except RaftRefused as error:
             self._answer(group, error)
         else:
             self._asked[self._context] = group
 
-    def confirmed(self, read: Read) -> None:
+    def confirmed(self, read: ConfirmedRead) -> None:
         group = self._asked.pop(read.context, None)
         if group is not None:
             self._confirmed.append((read.index, group))

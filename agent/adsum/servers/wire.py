@@ -17,7 +17,7 @@ from collections.abc import Sequence
 
 import cbor2
 
-from adsum.gossip.claims import BadClaim, strict_loads
+from adsum.cbor import BadEncoding, strict_loads
 from adsum.raft.changer import decode_configuration
 from adsum.raft.messages import (
     PROTOCOL_VERSION,
@@ -27,8 +27,8 @@ from adsum.raft.messages import (
     Heartbeat,
     HeartbeatReply,
     Message,
+    MessageStamp,
     SnapshotOffer,
-    Stamp,
     TimeoutNow,
     VoteReply,
     VoteRequest,
@@ -48,11 +48,11 @@ NONSENSE = (ValueError, TypeError, AssertionError, RecursionError, cbor2.CBORDec
 _KINDS = {kind.value: kind for kind in EntryKind}
 
 
-class Unreadable(Exception):
+class UnreadableMessage(Exception):
     """Not what a server of this version says."""
 
 
-class OtherVersion(Unreadable):
+class OtherVersion(UnreadableMessage):
     """Of a server that speaks another version of this protocol."""
 
 
@@ -140,10 +140,10 @@ def encode_entries(entries: Sequence[Entry]) -> bytes:
 def decode(encoded: bytes) -> Message:
     try:
         fields = strict_loads(encoded)
-    except BadClaim as error:
-        raise Unreadable("not the CBOR we speak") from error
+    except BadEncoding as error:
+        raise UnreadableMessage("not the CBOR we speak") from error
     if not isinstance(fields, list) or not fields or type(fields[0]) is not int:
-        raise Unreadable("no message")
+        raise UnreadableMessage("no message")
     if fields[0] != PROTOCOL_VERSION:
         raise OtherVersion(f"version {fields[0]}; this is {PROTOCOL_VERSION}")
     _check(fields[: len(_HEAD_TYPES)], _HEAD_TYPES)
@@ -152,11 +152,11 @@ def decode(encoded: bytes) -> Message:
     ]
     type_, types = _TYPES.get(kind, (None, ()))
     if type_ is None:
-        raise Unreadable(f"a message of kind {kind}")
+        raise UnreadableMessage(f"a message of kind {kind}")
     rest = fields[len(_HEAD_TYPES) :]
     _check(rest, types)
     head = (
-        Stamp(cluster_id, epoch, version),
+        MessageStamp(cluster_id, epoch, version),
         MemberId(source, source_log),
         MemberId(target, target_log),
         Term(term),
@@ -166,14 +166,14 @@ def decode(encoded: bytes) -> Message:
 
 def _check(fields: Sequence[object], types: Sequence[type]) -> None:
     if len(fields) != len(types):
-        raise Unreadable(f"{len(fields)} fields where {len(types)} belong")
+        raise UnreadableMessage(f"{len(fields)} fields where {len(types)} belong")
     for value, type_ in zip(fields, types, strict=True):
         if type(value) is not type_:
-            raise Unreadable(f"a field of type {type(value).__name__} where {type_.__name__} belongs")
+            raise UnreadableMessage(f"a field of type {type(value).__name__} where {type_.__name__} belongs")
         if type(value) is int and not 0 <= value < NUMBER_MAX:
-            raise Unreadable(f"the number {value}")
+            raise UnreadableMessage(f"the number {value}")
         if type(value) is str and len(value) > WORD_CHARACTERS_MAX:
-            raise Unreadable("a word too long to be a name")
+            raise UnreadableMessage("a word too long to be a name")
 
 
 def _unpacked(type_: type[Message], fields: list[object]) -> Sequence[object]:
@@ -204,11 +204,11 @@ def decode_entries(block: bytes) -> list[Entry]:
                 _check_membership(decode_configuration(data))
             entries.append(Entry(index, term, _KINDS[kind], time_ms, level, dedup, data))
     except (struct.error, UnicodeDecodeError, KeyError) as error:
-        raise Unreadable(f"a block of entries that ends or goes on wrongly at {offset}") from error
+        raise UnreadableMessage(f"a block of entries that ends or goes on wrongly at {offset}") from error
     except NONSENSE as error:
-        raise Unreadable("a membership that cannot be") from error
+        raise UnreadableMessage("a membership that cannot be") from error
     if offset != end:
-        raise Unreadable("a block of entries that was cut")
+        raise UnreadableMessage("a block of entries that was cut")
     return entries
 
 
@@ -223,5 +223,5 @@ def _meta(encoded: bytes) -> SnapshotMeta:
         _check((meta.index, meta.term, meta.time_ms, meta.apply_level, meta.epoch), (int,) * 5)
         _check_membership(meta.configuration)
     except NONSENSE as error:
-        raise Unreadable("an offer of a snapshot that makes no sense") from error
+        raise UnreadableMessage("an offer of a snapshot that makes no sense") from error
     return meta

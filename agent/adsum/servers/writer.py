@@ -40,7 +40,7 @@ class Done(Generic[T]):
         return self._value  # type: ignore[return-value]  # set whenever there is no error
 
 
-class Writer:
+class LogWriter:
     """Used inside trio; `close` waits for what was asked before."""
 
     def __init__(self) -> None:

@@ -18,7 +18,8 @@ from pathlib import Path
 from typing import Protocol
 
 from adsum.effects import FileChange, RemoveFile, WriteFile
-from adsum.storage.failures import OUT_OF_ROOM, StorageFailed
+from adsum.logs.system_errors import OUT_OF_ROOM
+from adsum.storage.failures import StorageFailed
 
 TEMPORARY_SUFFIX = ".new"
 DAMAGED_SUFFIX = ".damaged"

@@ -7,12 +7,6 @@ rename or removal among others that were already made. Then nobody knows what th
 
 from __future__ import annotations
 
-import errno
-
-OUT_OF_ROOM = (errno.ENOSPC, errno.EDQUOT)
-UNWRITABLE = (*OUT_OF_ROOM, errno.EROFS)  # as a whole, whatever the permissions
-OUT_OF_FILES = (errno.EMFILE, errno.ENFILE)
-
 
 class StorageFailed(BaseException):
     """The disk refused to write, sync or rename. Nobody knows what it holds now: end the process, and let

@@ -23,7 +23,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Protocol
 
-from adsum.storage.failures import OUT_OF_ROOM, StorageFailed
+from adsum.logs.system_errors import OUT_OF_ROOM
+from adsum.storage.failures import StorageFailed
 
 SECTOR_BYTES = 512  # the smallest piece a disk writes in whole or not at all
 

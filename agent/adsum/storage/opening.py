@@ -19,10 +19,10 @@ import cbor2
 
 from adsum.raft.types import Entry, HardState, Restored, SnapshotMeta, Term
 from adsum.storage.files import Folder, ReadFailed, read_whole, write_whole
-from adsum.storage.raft_log import Change, RaftLog, WritePosition
-from adsum.storage.recovery import Recovery, Verdict, recover
-from adsum.storage.replay import Standing
-from adsum.storage.segment import Identity, SnapshotRef
+from adsum.storage.raft_log import LogChange, RaftLog, WritePosition
+from adsum.storage.recovery import LogVerdict, Recovery, recover
+from adsum.storage.replay import ReplayedLog
+from adsum.storage.segment import LogIdentity, SnapshotRef
 from adsum.storage.segment_files import SegmentFiles, segment_name
 from adsum.storage.snapshots import SnapshotDamaged, Snapshots
 
@@ -36,10 +36,10 @@ class ForeignLog(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class Opened:
+class OpenedLog:
     log: RaftLog
     restored: Restored  # for the core
-    verdict: Verdict
+    verdict: LogVerdict
     # For the operator, loudly. Those of doubt are repeated at every start until `vouch`.
     findings: tuple[str, ...]
     doubt: tuple[str, ...]
@@ -56,24 +56,26 @@ class _Start:
 
 def open_log(
     folder: Folder, *, node: str, mint_log_id: Callable[[], str], segment_bytes: int = SEGMENT_BYTES
-) -> Opened:
+) -> OpenedLog:
     recovery = recover(folder)
     if recovery.identity and recovery.identity.node != node:
         raise ForeignLog(f"this log belongs to node {recovery.identity.node}, and this node is {node}")
     _refuse_half_a_repair(folder, recovery)
     meta = _snapshot_meta(folder, recovery)
     files = SegmentFiles(folder, segment_bytes)
-    if recovery.verdict is Verdict.CORRUPT:
+    if recovery.verdict is LogVerdict.CORRUPT:
         log, restored = _begin_anew(folder, files, recovery, node, mint_log_id())
     elif recovery.identity is None:
-        log = RaftLog(folder, files, Identity(node, mint_log_id()), Standing(), WritePosition([], 1, 0), None)
+        log = RaftLog(
+            folder, files, LogIdentity(node, mint_log_id()), ReplayedLog(), WritePosition([], 1, 0), None
+        )
         restored = Restored()
     else:
         log = _go_on(folder, files, recovery, recovery.identity)
         restored = Restored(recovery.standing.hard_state, meta, tuple(recovery.entries))
     log.snapshots.clean_up(log.snapshot)
     files.prepare_next()
-    return Opened(log, restored, recovery.verdict, tuple(recovery.findings), _doubt(folder)[1])
+    return OpenedLog(log, restored, recovery.verdict, tuple(recovery.findings), _doubt(folder)[1])
 
 
 def vouch(folder: Folder) -> None:
@@ -83,7 +85,7 @@ def vouch(folder: Folder) -> None:
         folder.sync()
 
 
-def _go_on(folder: Folder, files: SegmentFiles, recovery: Recovery, identity: Identity) -> RaftLog:
+def _go_on(folder: Folder, files: SegmentFiles, recovery: Recovery, identity: LogIdentity) -> RaftLog:
     active = folder.open(segment_name(recovery.segments[-1].sequence))
     if recovery.torn_bytes:
         active.write(recovery.end, bytes(len(recovery.torn_bytes)))
@@ -109,14 +111,14 @@ def _begin_anew(
     start = _best_start(folder, recovery)
     _write_doubt(folder, recovery.findings, is_settled=False)
     files.set_aside()
-    before = recovery.identity or Identity(node, log_id)
-    identity = Identity(node, log_id, before.cluster, before.epoch)
+    before = recovery.identity or LogIdentity(node, log_id)
+    identity = LogIdentity(node, log_id, before.cluster, before.epoch)
     # Numbers go on above everything seen, so that nothing left over is ever taken for a part of this log.
     position = WritePosition([recovery.highest_sequence], recovery.highest_batch + 1, 0)
-    log = RaftLog(folder, files, identity, Standing(), position, None)
+    log = RaftLog(folder, files, identity, ReplayedLog(), position, None)
     position.segments.pop(0)
     hard_state = _hard_state(recovery, start)
-    log.append([Change(install=start.ref, entries=start.entries, hard_state=hard_state)])
+    log.append([LogChange(install=start.ref, entries=start.entries, hard_state=hard_state)])
     _write_doubt(folder, recovery.findings, is_settled=True)
     return log, Restored(hard_state, start.meta, tuple(start.entries))
 
@@ -151,7 +153,7 @@ def _hard_state(recovery: Recovery, start: _Start) -> HardState:
 
 def _snapshot_meta(folder: Folder, recovery: Recovery) -> SnapshotMeta:
     ref = recovery.standing.snapshot
-    if ref is None or recovery.verdict is Verdict.CORRUPT:
+    if ref is None or recovery.verdict is LogVerdict.CORRUPT:
         return SnapshotMeta()
     try:
         return Snapshots(folder).verify(ref)
@@ -166,7 +168,7 @@ def _snapshot_meta(folder: Folder, recovery: Recovery) -> SnapshotMeta:
 def _refuse_half_a_repair(folder: Folder, recovery: Recovery) -> None:
     if DOUBT in folder.names() and not _doubt(folder)[0]:
         recovery.corrupt("the start that found damage was interrupted, so nothing here is believed")
-        recovery.standing, recovery.entries, recovery.snapshots = Standing(), [], []
+        recovery.standing, recovery.entries, recovery.snapshots = ReplayedLog(), [], []
 
 
 def _write_doubt(folder: Folder, findings: Sequence[str], *, is_settled: bool) -> None:

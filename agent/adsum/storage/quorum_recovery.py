@@ -32,8 +32,8 @@ from adsum.raft.types import (
     Term,
 )
 from adsum.storage.files import Folder, ReadFailed, read_whole
-from adsum.storage.opening import Opened
-from adsum.storage.raft_log import Change, RaftLog
+from adsum.storage.opening import OpenedLog
+from adsum.storage.raft_log import LogChange, RaftLog
 
 FILE = "quorum-recovery.json"
 FILE_BYTES_MAX = 64 << 10
@@ -65,7 +65,7 @@ def encode(recovery: QuorumRecovery) -> bytes:
     return json.dumps(asdict(recovery), indent=2).encode() + b"\n"
 
 
-def recover_quorum(folder: Folder, opened: Opened) -> Restored | None:
+def recover_quorum(folder: Folder, opened: OpenedLog) -> Restored | None:
     """What the core starts with instead of `opened.restored`; None without a file."""
     if FILE not in folder.names():
         return None
@@ -73,7 +73,7 @@ def recover_quorum(folder: Folder, opened: Opened) -> Restored | None:
     entry = _entry(wanted, restored)
     if describe(log) == wanted:
         hard_state = HardState(entry.term, None, entry.index)
-        log.append([Change(entries=[entry], hard_state=hard_state)])
+        log.append([LogChange(entries=[entry], hard_state=hard_state)])
         restored = Restored(hard_state, restored.snapshot, (*restored.entries, entry))
     elif not (restored.entries and _is_this(restored.entries[-1], wanted, log)):
         _refuse(wanted, describe(log))

@@ -16,11 +16,11 @@ from dataclasses import dataclass
 from adsum.raft.types import Entry, HardState
 from adsum.storage.failures import StorageFailed
 from adsum.storage.files import DiskFull, File, Folder
-from adsum.storage.replay import Standing, Stretch
+from adsum.storage.replay import ReplayedLog, Stretch
 from adsum.storage.segment import (
     SEGMENT_HEADER_BYTES,
-    Identity,
-    Place,
+    BatchPlace,
+    LogIdentity,
     Record,
     SegmentHeader,
     Snapshot,
@@ -34,7 +34,7 @@ from adsum.storage.snapshots import Snapshots
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
+class LogChange:
     """What one batch of the core wants stored, in this order."""
 
     install: SnapshotRef | None = None  # drop the whole log for it
@@ -58,8 +58,8 @@ class RaftLog:
         self,
         folder: Folder,
         files: SegmentFiles,
-        identity: Identity,
-        standing: Standing,
+        identity: LogIdentity,
+        standing: ReplayedLog,
         position: WritePosition,
         active: File | None,
     ) -> None:
@@ -119,7 +119,7 @@ class RaftLog:
 
     # How it grows.
 
-    def append(self, changes: Sequence[Change]) -> None:
+    def append(self, changes: Sequence[LogChange]) -> None:
         """Durable when it returns. `DiskFull`: nothing was written, and it may be tried again."""
         newest = [change.hard_state for change in changes if change.hard_state is not None]
         hard_state = newest[-1] if newest else self._commit_waiting
@@ -149,7 +149,7 @@ class RaftLog:
         assert self.identity.cluster in ("", cluster), "a log never changes its cluster"
         assert epoch >= self.identity.epoch, "an epoch never falls"
         before = self.identity
-        self.identity = Identity(before.node, before.log, cluster, epoch)
+        self.identity = LogIdentity(before.node, before.log, cluster, epoch)
         try:
             self._begin_segment()
         except DiskFull:
@@ -214,7 +214,7 @@ class RaftLog:
 
     def _encoded(self, records: list[Record]) -> tuple[bytes, int]:
         position = self._position
-        place = Place(
+        place = BatchPlace(
             position.segments[-1],
             position.next_batch,
             position.end,
@@ -272,7 +272,7 @@ class RaftLog:
         return {record.index: record for record in records if type(record) is Entry}
 
 
-def _records(change: Change) -> Iterator[Record]:
+def _records(change: LogChange) -> Iterator[Record]:
     if change.install is not None:
         yield Snapshot(change.install, replaces_log=True)
     if change.truncate_from is not None:

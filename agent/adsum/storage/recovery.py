@@ -29,14 +29,14 @@ from dataclasses import dataclass, field
 
 from adsum.raft.types import Entry
 from adsum.storage.files import SECTOR_BYTES, File, Folder, ReadFailed
-from adsum.storage.replay import Standing
+from adsum.storage.replay import ReplayedLog
 from adsum.storage.segment import (
     SEGMENT_HEADER_BYTES,
     ZERO_SECTOR,
     BatchHeader,
-    Damaged,
-    Identity,
-    Place,
+    BatchPlace,
+    DamagedSegment,
+    LogIdentity,
     Record,
     SegmentHeader,
     Snapshot,
@@ -56,7 +56,7 @@ from adsum.storage.segment_files import SPARE, segment_name, segment_sequences
 _UNREADABLE = b"\xee" * SECTOR_BYTES
 
 
-class Verdict(enum.Enum):
+class LogVerdict(enum.Enum):
     NEW = "new"  # there is no log yet
     CLEAN = "clean"
     TORN = "torn"
@@ -67,10 +67,10 @@ class Verdict(enum.Enum):
 class Recovery:
     """Everything a log needs to go on from where it ends."""
 
-    verdict: Verdict = Verdict.NEW
+    verdict: LogVerdict = LogVerdict.NEW
     findings: list[str] = field(default_factory=list)  # for the operator, one sentence each
-    identity: Identity | None = None
-    standing: Standing = field(default_factory=Standing)
+    identity: LogIdentity | None = None
+    standing: ReplayedLog = field(default_factory=ReplayedLog)
     entries: list[Entry] = field(default_factory=list)
     segments: list[SegmentHeader] = field(default_factory=list)
     next_batch: int = 1
@@ -103,7 +103,7 @@ class Recovery:
             self.entries.pop()
 
     def corrupt(self, sentence: str) -> None:
-        self.verdict = Verdict.CORRUPT
+        self.verdict = LogVerdict.CORRUPT
         self.findings.append(sentence)
 
     def note_header(self, header: SegmentHeader) -> None:
@@ -123,16 +123,16 @@ def recover(folder: Folder) -> Recovery:
     sequences = segment_sequences(folder)
     if not sequences:
         return recovery
-    recovery.verdict, recovery.highest_sequence = Verdict.CLEAN, sequences[-1]
+    recovery.verdict, recovery.highest_sequence = LogVerdict.CLEAN, sequences[-1]
     recovery.spare = read_patched(folder, SPARE) if SPARE in folder.names() else b""
     for position, sequence in enumerate(sequences):
         if sequence != sequences[0] + position:
             recovery.corrupt(f"the segment before {segment_name(sequence)} is missing")
-        elif recovery.verdict is Verdict.CLEAN:
+        elif recovery.verdict is LogVerdict.CLEAN:
             _read_segment(folder, sequence, recovery, is_last=sequence == sequences[-1])
-        if recovery.verdict is Verdict.CORRUPT:
+        if recovery.verdict is LogVerdict.CORRUPT:
             _survey(read_patched(folder, segment_name(sequence)), sequence, recovery)
-    if recovery.verdict is not Verdict.CORRUPT and not recovery.standing.is_whole:
+    if recovery.verdict is not LogVerdict.CORRUPT and not recovery.standing.is_whole:
         recovery.corrupt("the log ends before what is known to be committed, or begins after its snapshot")
     return recovery
 
@@ -161,11 +161,11 @@ def _read_segment(folder: Folder, sequence: int, recovery: Recovery, *, is_last:
     try:
         header = decode_segment_header(content, sequence)
         _check_header(header, content, recovery)
-    except Damaged as reason:
+    except DamagedSegment as reason:
         recovery.corrupt(f"{segment_name(sequence)}: {reason}")
         return
     if not recovery.segments:
-        recovery.standing = Standing.after(header)
+        recovery.standing = ReplayedLog.after(header)
         recovery.next_batch, recovery.chain = header.first_batch, header.chain
     recovery.identity = header.identity
     recovery.segments.append(header)
@@ -182,20 +182,20 @@ def _read_segment(folder: Folder, sequence: int, recovery: Recovery, *, is_last:
 
 def _check_header(header: SegmentHeader, content: bytes, recovery: Recovery) -> None:
     if header.length_bytes != len(content):
-        raise Damaged(f"it is {len(content)} bytes long and was made with {header.length_bytes}")
+        raise DamagedSegment(f"it is {len(content)} bytes long and was made with {header.length_bytes}")
     follows = (header.first_batch, header.chain) == (recovery.next_batch, recovery.chain)
     if recovery.segments and not follows:
-        raise Damaged(f"it begins with batch {header.first_batch}, and {recovery.next_batch} is next")
+        raise DamagedSegment(f"it begins with batch {header.first_batch}, and {recovery.next_batch} is next")
 
 
-def _read_batches(content: bytes, sequence: int, recovery: Recovery) -> Damaged:
+def _read_batches(content: bytes, sequence: int, recovery: Recovery) -> DamagedSegment:
     """As far as they are whole and follow on each other; returns what ended it."""
     while True:
         offset = recovery.end
-        place = Place(sequence, recovery.next_batch, offset, recovery.chain)
+        place = BatchPlace(sequence, recovery.next_batch, offset, recovery.chain)
         try:
             header, records, chain = decode_batch(content, place)
-        except Damaged as found:
+        except DamagedSegment as found:
             return found
         end = offset + padded(header.length)
         recovery.replay(records, sequence, offset, header.length)
@@ -204,7 +204,7 @@ def _read_batches(content: bytes, sequence: int, recovery: Recovery) -> Damaged:
         recovery.end, recovery.next_batch, recovery.chain = end, header.batch + 1, chain
 
 
-def _judge(content: bytes, damage: Damaged, recovery: Recovery, *, is_last: bool) -> None:
+def _judge(content: bytes, damage: DamagedSegment, recovery: Recovery, *, is_last: bool) -> None:
     """Something lies behind the last whole batch: is it what an accident leaves, or what it has damaged?"""
     end, sequence = recovery.end, recovery.segments[-1].sequence
     where = f"{segment_name(sequence)}, batch {recovery.next_batch} at {end}: {damage}"
@@ -215,7 +215,7 @@ def _judge(content: bytes, damage: Damaged, recovery: Recovery, *, is_last: bool
     elif not _lacks_sectors(content, recovery):
         recovery.corrupt(f"{where}; no sector of it is missing, so it was written and has changed since")
     else:
-        recovery.verdict = Verdict.TORN
+        recovery.verdict = LogVerdict.TORN
         recovery.torn_bytes = content[end : content_end(content)]
         recovery.findings.append(f"{where}; it was never finished and is taken away")
 
@@ -236,7 +236,7 @@ def _survey(content: bytes, sequence: int, recovery: Recovery) -> None:
         recovery.note(batch)
     try:
         recovery.note_header(decode_segment_header(content, sequence))
-    except Damaged:
+    except DamagedSegment:
         return
 
 

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from typing import TypeVar
 
 from adsum.catalog import saved
-from adsum.catalog.saved import Damaged, Saved
+from adsum.catalog.saved import DamagedFile, Saved
 from adsum.storage.disk import Disk
 from adsum.storage.reading import read_if_readable, set_aside
 
@@ -37,6 +37,6 @@ def _load_file(disk: Disk, path: str, decode: Callable[[bytes], Value]) -> Value
     content = read_if_readable(disk, path)
     try:
         return None if content is None else decode(content)
-    except Damaged as problem:
+    except DamagedFile as problem:
         set_aside(disk, path, str(problem))
     return None

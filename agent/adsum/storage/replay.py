@@ -23,7 +23,7 @@ class Stretch(NamedTuple):
 
 
 @dataclass(slots=True)
-class Standing:
+class ReplayedLog:
     """The log without its entries: what a segment's header repeats, and where to find the rest."""
 
     hard_state: HardState = field(default_factory=HardState)
@@ -33,7 +33,7 @@ class Standing:
     stretches: list[Stretch] = field(default_factory=list)
 
     @classmethod
-    def after(cls, header: SegmentHeader) -> Standing:
+    def after(cls, header: SegmentHeader) -> ReplayedLog:
         return cls(header.hard_state, header.snapshot, header.last_index, header.last_index)
 
     @property

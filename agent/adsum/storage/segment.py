@@ -70,7 +70,7 @@ BATCH_OVERHEAD_BYTES = _BATCH.size + 4 + _BATCH_END.size + SECTOR_BYTES
 RECORD_OVERHEAD_BYTES = 4 + _ENTRY.size + 255 + _DEDUP.size  # an entry's, at most; a hard state's is less
 
 
-class Damaged(Exception):
+class DamagedSegment(Exception):
     """These bytes are not what was written; the sentence says how that shows. Normal after a power loss."""
 
 
@@ -85,7 +85,7 @@ class SnapshotRef:
 
 
 @dataclass(frozen=True, slots=True)
-class Identity:
+class LogIdentity:
     """Whose log this is. The cluster is empty until one is joined; the epoch is raised by quorum recovery."""
 
     node: str
@@ -102,7 +102,7 @@ class Identity:
 class SegmentHeader:
     """What the log came to before this segment, so that all earlier ones may go."""
 
-    identity: Identity
+    identity: LogIdentity
     sequence: int
     first_batch: int
     chain: int
@@ -136,7 +136,7 @@ class BatchHeader(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class BatchPlace:
     """Where a batch goes, and what it is chained to."""
 
     segment: int
@@ -174,25 +174,25 @@ def encode_segment_header(header: SegmentHeader) -> bytes:
 
 def decode_segment_header(content: bytes, sequence: int) -> SegmentHeader:
     if len(content) < SEGMENT_HEADER_BYTES:
-        raise Damaged("the segment ends within its header")
+        raise DamagedSegment("the segment ends within its header")
     magic, crc, length = _SEGMENT.unpack_from(content)
     body = content[_SEGMENT.size : _SEGMENT.size + length]
     if magic != _SEGMENT_MAGIC or zlib.crc32(body, seed_of(sequence)) != crc:
-        raise Damaged("the segment's header does not match its checksum")
+        raise DamagedSegment("the segment's header does not match its checksum")
     version, identity, position, (term, vote, commit), snapshot = cbor2.loads(body)
     assert version == FORMAT_VERSION, f"a segment of format {version}; this program reads {FORMAT_VERSION}"
     hard_state = HardState(term, MemberId(*vote) if vote else None, commit)
     ref = SnapshotRef(*snapshot) if snapshot else None
     sequence, first_batch, chain, last_index, length_bytes = position
     return SegmentHeader(
-        Identity(*identity), sequence, first_batch, chain, last_index, length_bytes, hard_state, ref
+        LogIdentity(*identity), sequence, first_batch, chain, last_index, length_bytes, hard_state, ref
     )
 
 
 # Writing a batch.
 
 
-def encode_batch(place: Place, records: Sequence[Record], *, term: int) -> tuple[bytes, int]:
+def encode_batch(place: BatchPlace, records: Sequence[Record], *, term: int) -> tuple[bytes, int]:
     """The bytes, padded to whole sectors, and the chain's new end."""
     seed, crc32, pack_crc = seed_of(place.segment), zlib.crc32, _CRC.pack
     bodies = [_encode_entry(each) if type(each) is Entry else _encode_other(each) for each in records]
@@ -205,7 +205,7 @@ def encode_batch(place: Place, records: Sequence[Record], *, term: int) -> tuple
     return _with_header(place, content, term=term), chain
 
 
-def _with_header(place: Place, content: bytes, *, term: int) -> bytes:
+def _with_header(place: BatchPlace, content: bytes, *, term: int) -> bytes:
     length = _BATCH.size + len(content)
     padding = bytes(padded(length) - length)
     zero_sectors = count_zero_sectors(bytes(_BATCH.size) + content) if ZERO_SECTOR in content else 0
@@ -252,26 +252,28 @@ def decode_batch_header(content: bytes, offset: int) -> BatchHeader | None:
     return header if zlib.crc32(body, seed_of(header.segment)) == crc else None
 
 
-def decode_batch(content: bytes, place: Place) -> tuple[BatchHeader, list[Record], int]:
-    """The batch expected at this place, and the chain's new end; or `Damaged`."""
+def decode_batch(content: bytes, place: BatchPlace) -> tuple[BatchHeader, list[Record], int]:
+    """The batch expected at this place, and the chain's new end; or `DamagedSegment`."""
     header = decode_batch_header(content, place.offset)
     if header is None:
-        raise Damaged("no batch begins here")
+        raise DamagedSegment("no batch begins here")
     if (header.segment, header.batch, header.offset) != (place.segment, place.batch, place.offset):
-        raise Damaged(f"batch {header.batch} of segment {header.segment} lies where {place.batch} belongs")
+        raise DamagedSegment(
+            f"batch {header.batch} of segment {header.segment} lies where {place.batch} belongs"
+        )
     body = content[place.offset : place.offset + header.length]
     records, crcs, end = _decode_records(body, place.segment)
     chain = zlib.crc32(b"".join(crcs), place.chain)
     if end != (len(records), chain):
-        raise Damaged("the batch does not continue the one before it")
+        raise DamagedSegment("the batch does not continue the one before it")
     return header, records, chain
 
 
 def decode_records(content: bytes, segment: int) -> list[Record]:
-    """Of a batch that was whole when it was written; `Damaged` if it no longer is."""
+    """Of a batch that was whole when it was written; `DamagedSegment` if it no longer is."""
     header = decode_batch_header(content, 0)
     if header is None or header.segment != segment:
-        raise Damaged("no batch begins here")
+        raise DamagedSegment("no batch begins here")
     return _decode_records(content[: header.length], segment)[0]
 
 
@@ -282,14 +284,14 @@ def _decode_records(content: bytes, segment: int) -> tuple[list[Record], list[by
         crc, size, kind = _RECORD.unpack_from(content, offset)
         body = content[offset + 4 : offset + size]
         if not _RECORD.size <= size <= limit - offset or zlib.crc32(body, seed) != crc:
-            raise Damaged(f"record {len(records)} of the batch does not match its checksum")
+            raise DamagedSegment(f"record {len(records)} of the batch does not match its checksum")
         crcs.append(content[offset : offset + 4])
         offset += size
         if kind == _BATCH_END_KIND and offset == limit:
             _, _, count, chain, _ = _BATCH_END.unpack(body)
             return records, crcs[:-1], (count, chain)
         records.append(_decode_entry(body) if kind == _ENTRY_KIND else _decode_other(kind, body))
-    raise Damaged("the batch has no end")
+    raise DamagedSegment("the batch has no end")
 
 
 def _decode_entry(body: bytes) -> Entry:
@@ -314,7 +316,7 @@ def _decode_other(kind: int, body: bytes) -> Record:
     if kind == _SNAPSHOT_KIND:
         _, _, replaces_log, index, term, size_bytes, sha256 = _SNAPSHOT.unpack(body)
         return Snapshot(SnapshotRef(index, Term(term), size_bytes, sha256), replaces_log)
-    raise Damaged(f"a record of kind {kind}, which this program does not know")
+    raise DamagedSegment(f"a record of kind {kind}, which this program does not know")
 
 
 # Zeros.

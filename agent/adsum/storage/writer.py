@@ -22,9 +22,8 @@ import trio
 
 from adsum.effects import Persist, Save
 from adsum.logs.complaints import Complaints
-from adsum.logs.system_errors import told
+from adsum.logs.system_errors import OUT_OF_FILES, told
 from adsum.mutable import dataclass
-from adsum.storage.failures import OUT_OF_FILES
 from adsum.storage.owed import Owed
 
 log = logging.getLogger("agent.storage")
@@ -67,7 +66,7 @@ class WriterCounters:
     folders_lost: int = 0
 
 
-class Writer:
+class DiskWriter:
     def __init__(
         self,
         owed: Owed,

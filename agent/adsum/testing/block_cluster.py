@@ -17,23 +17,23 @@ from collections.abc import Callable
 from random import Random
 
 from adsum.now import MILLISECOND, SECOND
-from adsum.raft.errors import Refused
+from adsum.raft.errors import RaftRefused
 from adsum.raft.messages import Message, SnapshotOffer
-from adsum.raft.settings import Settings
+from adsum.raft.settings import RaftSettings
 from adsum.raft.types import Configuration, DedupKey, MemberId, Position, Restored, Role, Ticket
 from adsum.storage.failures import StorageFailed
 from adsum.storage.files import DiskFull
-from adsum.testing.block_disk import Faults, PowerLost
+from adsum.testing.block_disk import DiskFaults, PowerLost
 from adsum.testing.block_store import BlockStore
 from adsum.testing.block_transfer import Transfer
 from adsum.testing.checkers import demand
-from adsum.testing.raft_cluster import SETTINGS, Cluster, Host, MakeStore, in_force
+from adsum.testing.raft_cluster import SETTINGS, MakeStore, RaftCluster, ServerHost, in_force
 
 RESTART_NS = SECOND  # after a failure, by whoever supervises the process
 ROOM_NS = 100 * MILLISECOND  # between two looks at a full disk
 
 
-class NoRoom(Refused):
+class ServerDiskFull(RaftRefused):
     """The disk is full: free space; reads go on, and nothing has changed."""
 
 
@@ -44,14 +44,14 @@ def on_block_disks(seed: int) -> MakeStore:
     return make_store
 
 
-class BlockCluster(Cluster):
+class BlockCluster(RaftCluster):
     def __init__(
         self,
         seed: int,
         *,
         voters: int = 3,
         strangers: int = 0,
-        settings: Settings = SETTINGS,
+        settings: RaftSettings = SETTINGS,
         is_traced: bool = False,
     ) -> None:
         self.lost: dict[MemberId, MemberId] = {}  # members whose log was corrupt, and who came after them
@@ -76,7 +76,7 @@ class BlockCluster(Cluster):
 
     def heal_disks(self) -> None:
         for me in self.hosts:
-            self.store(me).disk.faults = Faults()
+            self.store(me).disk.faults = DiskFaults()
 
     # How lives end and begin.
 
@@ -86,7 +86,7 @@ class BlockCluster(Cluster):
         self.store(me).kill()
         self._end_life(self.hosts[me])
 
-    def _end_life(self, host: Host) -> None:
+    def _end_life(self, host: ServerHost) -> None:
         host.server.is_up = False
         host.life += 1
         host.on_applied, host.on_read, host.confirmed = {}, {}, []
@@ -126,7 +126,7 @@ class BlockCluster(Cluster):
 
     # Failures on the way.
 
-    def act(self, host: Host, action: Callable[[], object]) -> None:
+    def act(self, host: ServerHost, action: Callable[[], object]) -> None:
         try:
             super().act(host, action)
         except StorageFailed as failure:
@@ -139,24 +139,24 @@ class BlockCluster(Cluster):
             self.store(host.server.me).power_is_gone()
             self._end_life(host)
 
-    def propose(self, host: Host, data: bytes, dedup: DedupKey | None = None) -> Position:
+    def propose(self, host: ServerHost, data: bytes, dedup: DedupKey | None = None) -> Position:
         if self.store(host.server.me).log.is_full:
-            raise NoRoom("the disk is full")
+            raise ServerDiskFull("the disk is full")
         return super().propose(host, data, dedup)
 
-    def _end_store(self, host: Host, through: Ticket) -> None:
+    def _end_store(self, host: ServerHost, through: Ticket) -> None:
         try:
             super()._end_store(host, through)
         except DiskFull:
             host.is_disk_busy = True  # with waiting
             self.later(host, ROOM_NS, lambda: self._end_store(host, through))
 
-    def _tick(self, host: Host) -> None:
+    def _tick(self, host: ServerHost) -> None:
         super()._tick(host)
         if self.store(host.server.me).log.is_full:
             self._make_room(host)
 
-    def _make_room(self, host: Host) -> None:
+    def _make_room(self, host: ServerHost) -> None:
         """A snapshot makes room, if it finds some itself; and somebody else should lead meanwhile."""
         self.told("no room", host.server.me)
         log = self.store(host.server.me).log
@@ -167,7 +167,7 @@ class BlockCluster(Cluster):
         if log.is_full and host.server.core.replica.role is Role.LEADER:
             self._hand_over(host)
 
-    def _hand_over(self, host: Host) -> None:
+    def _hand_over(self, host: ServerHost) -> None:
         for member in host.server.core.status().members:
             other = self.hosts.get(member.member)
             if other is None or other is host or not member.is_active:
@@ -175,13 +175,13 @@ class BlockCluster(Cluster):
             if not self.store(member.member).log.is_full:  # it would say so in its answers
                 try:
                     host.server.core.transfer(member.member)
-                except Refused as refused:
+                except RaftRefused as refused:
                     self.told("refused", refused)
                 return
 
     # Messages.
 
-    def bring_snapshot(self, host: Host, offer: SnapshotOffer) -> None:
+    def bring_snapshot(self, host: ServerHost, offer: SnapshotOffer) -> None:
         Transfer(self, host, offer).begin()
 
     def _deliver(self, message: Message, delay_ns: int) -> None:

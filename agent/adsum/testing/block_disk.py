@@ -79,7 +79,7 @@ class _Renaming:
 
 
 @dataclass(slots=True)
-class Faults:
+class DiskFaults:
     """What will go wrong, set by a test or a swarm at any time."""
 
     crash_before: int | None = None  # operations from now until the power goes
@@ -90,7 +90,7 @@ class Faults:
 
 class BlockDisk:
     def __init__(self, random: Random) -> None:
-        self.faults = Faults()
+        self.faults = DiskFaults()
         self.operations = 0
         self._random = random
         self._names: dict[str, _Content] = {}

@@ -11,13 +11,13 @@ from functools import partial
 from random import Random
 
 from adsum.now import MILLISECOND
-from adsum.raft.changer import Change, Step, Verb
+from adsum.raft.changer import ChangeVerb, ConfigurationChange, Step
 from adsum.raft.types import Configuration, MemberId
 from adsum.storage.files import SECTOR_BYTES
 from adsum.storage.segment_files import SPARE
 from adsum.testing.block_cluster import BlockCluster
 from adsum.testing.block_disk import BlockDisk
-from adsum.testing.raft_cluster import Host
+from adsum.testing.raft_cluster import ServerHost
 from adsum.testing.raft_nemesis import Nemesis
 
 MEND_NS = 300 * MILLISECOND
@@ -36,7 +36,7 @@ class BlockNemesis(Nemesis):
         self._blocks.heal_disks()
         super().end()
 
-    def _living(self) -> list[Host]:
+    def _living(self) -> list[ServerHost]:
         return [host for me, host in self._blocks.hosts.items() if me not in self._blocks.lost]
 
     # What is harmed stays harmed.
@@ -86,7 +86,7 @@ class BlockNemesis(Nemesis):
         """Before any of the next operations on its disk, whatever they are for."""
         self._disk(self._any()).faults.crash_before = self._random.randrange(80)
 
-    def _make_room(self, hosts: list[Host]) -> None:
+    def _make_room(self, hosts: list[ServerHost]) -> None:
         for host in hosts:
             self._disk(host).faults.capacity_bytes = None
 
@@ -104,10 +104,10 @@ class BlockNemesis(Nemesis):
 
     # Where.
 
-    def _disk(self, host: Host) -> BlockDisk:
+    def _disk(self, host: ServerHost) -> BlockDisk:
         return self._blocks.store(host.server.me).disk
 
-    def _harmed(self) -> Iterator[tuple[Host, BlockDisk, str]]:
+    def _harmed(self) -> Iterator[tuple[ServerHost, BlockDisk, str]]:
         """One file that a start reads to the end, of one server, if that does not ask the impossible."""
         host = self._any()
         disk = self._disk(host)
@@ -123,13 +123,13 @@ class BlockNemesis(Nemesis):
 DISK_KINDS = ["rot", "bad_sector", "misdirect", "failing_sync", "full_disk", "flicker", "cut_power"]
 
 
-def replacement(configuration: Configuration, old: MemberId, new: MemberId) -> Change:
+def replacement(configuration: Configuration, old: MemberId, new: MemberId) -> ConfigurationChange:
     """The next step on the way to have the new one in place of the old; none if that is done."""
     steps = []
     if old in configuration.members():
-        steps.append(Step(Verb.LEAVE, old))
+        steps.append(Step(ChangeVerb.LEAVE, old))
     if new not in configuration.members() and steps:
-        steps.append(Step(Verb.LEARN, new))
+        steps.append(Step(ChangeVerb.LEARN, new))
     if configuration.is_learner(new):
-        steps.append(Step(Verb.VOTE, new))
-    return Change(tuple(steps))
+        steps.append(Step(ChangeVerb.VOTE, new))
+    return ConfigurationChange(tuple(steps))

@@ -10,8 +10,8 @@ from adsum.raft.batch import Batch
 from adsum.raft.types import MemberId, Restored, SnapshotMeta
 from adsum.storage.failures import StorageFailed
 from adsum.storage.files import DiskFull, Folder
-from adsum.storage.opening import Opened, open_log
-from adsum.storage.raft_log import Change, RaftLog
+from adsum.storage.opening import OpenedLog, open_log
+from adsum.storage.raft_log import LogChange, RaftLog
 from adsum.storage.segment import SnapshotRef
 from adsum.storage.snapshots import SnapshotDamaged, SnapshotReceiving, Snapshots
 from adsum.testing.block_disk import BlockDisk, PowerLost
@@ -35,7 +35,7 @@ class BlockStore:
         self.opened = self._open()
         if restored.snapshot.index:
             self.save_snapshot(restored.snapshot, b"")
-            self.log.append([Change(install=self.ref(restored.snapshot), hard_state=restored.hard_state)])
+            self.log.append([LogChange(install=self.ref(restored.snapshot), hard_state=restored.hard_state)])
 
     @property
     def log(self) -> RaftLog:
@@ -128,7 +128,7 @@ class BlockStore:
         self._refs.clear()
         self._receiving = None
 
-    def _open(self) -> Opened:
+    def _open(self) -> OpenedLog:
         folder: Folder = self.disk
         opened = open_log(
             folder, node=self._me.node, mint_log_id=self._mint_log_id, segment_bytes=SEGMENT_BYTES
@@ -142,9 +142,9 @@ class BlockStore:
         self._minted += 1
         return self._me.log if self._minted == 1 else f"{self._me.log}{self._minted}"
 
-    def _change(self, batch: Batch) -> Change:
+    def _change(self, batch: Batch) -> LogChange:
         install = batch.install_snapshot
-        return Change(
+        return LogChange(
             install=self.ref(install) if install is not None else None,
             truncate_from=batch.truncate_from,
             entries=batch.entries,

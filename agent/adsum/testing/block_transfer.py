@@ -17,7 +17,7 @@ from adsum.storage.failures import StorageFailed
 from adsum.storage.files import DiskFull, ReadFailed
 from adsum.storage.snapshots import Piece, SnapshotDamaged, SnapshotReading
 from adsum.testing.block_store import BlockStore
-from adsum.testing.raft_cluster import Cluster, Host
+from adsum.testing.raft_cluster import RaftCluster, ServerHost
 
 ANSWER_WITHIN_NS = 400 * MILLISECOND
 TRIES_MAX = 3  # without an answer, one after the other
@@ -25,7 +25,7 @@ DAMAGED_ON_THE_WAY = 0.03  # of the pieces
 
 
 class Transfer:
-    def __init__(self, cluster: Cluster, host: Host, offer: SnapshotOffer) -> None:
+    def __init__(self, cluster: RaftCluster, host: ServerHost, offer: SnapshotOffer) -> None:
         self._cluster = cluster
         self._host = host
         self._offer = offer
@@ -97,7 +97,7 @@ class Transfer:
         if target is not None and target.server.is_up:
             self._cluster.later(target, 0, lambda: self._take(target, piece, step))
 
-    def _take(self, target: Host, piece: Piece, step: int) -> None:
+    def _take(self, target: ServerHost, piece: Piece, step: int) -> None:
         if target.server.core.replica.log.commit >= self._ref.index:
             self._hand_over(target, step)  # it came by another way, and must not be written over
             return
@@ -117,7 +117,7 @@ class Transfer:
         wanted = receiving.offset
         self._travel_back(lambda: self._answered(step, wanted=wanted))
 
-    def _hand_over(self, target: Host, step: int) -> None:
+    def _hand_over(self, target: ServerHost, step: int) -> None:
         self._cluster.arrive(target, self._offer)
         if step == self._step:
             self._end(is_ok=True)
@@ -127,7 +127,7 @@ class Transfer:
             self._cluster.at(delay_ns, action)
 
 
-def _store(host: Host) -> BlockStore:
+def _store(host: ServerHost) -> BlockStore:
     store = host.server.store
     assert isinstance(store, BlockStore)
     return store

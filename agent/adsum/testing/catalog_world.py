@@ -15,19 +15,19 @@ from random import Random
 
 import cbor2
 
+from adsum.address import Address
 from adsum.catalog.replication.core import Replication
-from adsum.catalog.replication.effects import Ask, CarryThis, ForeignNews, OwnerChanged, RootMoved
+from adsum.catalog.replication.effects import AskPeer, CarryThis, ForeignNews, OwnerChanged, RootMoved
 from adsum.catalog.replication.effects import Effect as CatalogEffect
 from adsum.catalog.replication.interner import Interner, SharedStates
 from adsum.catalog.replication.publisher import NODE_KEY, OwnIdentity, Urgency
 from adsum.catalog.replication.state import span_of
-from adsum.gossip.claims import Address
 from adsum.gossip.commands import Carry, Join, Leave, SetRoot
 from adsum.gossip.effects import CarriedHeard, Effect, LeaveDone, MemberChanged, RootHeard
 from adsum.gossip.settings import GossipSettings
 from adsum.now import SECOND, Now
-from adsum.testing.gossip_world import GossipWorld, Kind, uncollected
-from adsum.testing.hosts import Host, State
+from adsum.testing.gossip_world import EventKind, GossipWorld, uncollected
+from adsum.testing.hosts import SimulatedHost, State
 from adsum.testing.network import Conditions
 
 CALL_TIMEOUT_NS = 5 * SECOND
@@ -39,7 +39,7 @@ PASSING, CRITICAL = 0, 2
 CopyWatcher = Callable[[int, int, OwnerChanged], None]
 
 
-class Replica:
+class CatalogReplica:
     """One process's catalog; it ends with the process."""
 
     __slots__ = ("core", "deadline_ns", "life", "short")
@@ -75,7 +75,7 @@ class CatalogWorld(GossipWorld):
         self.are_states_shared = are_states_shared
         self.shorts = [host.profile.short for host in self.hosts]
         self.by_short = {short: index for index, short in enumerate(self.shorts)}
-        self._replicas: dict[int, Replica] = {}
+        self._replicas: dict[int, CatalogReplica] = {}
 
     @property
     def now(self) -> Now:
@@ -95,7 +95,7 @@ class CatalogWorld(GossipWorld):
         identity = OwnIdentity(host.profile.node_id, host.generation)
         interner = self.states if self.are_states_shared else Interner()
         core = Replication(self.now, identity, Random(host.random.getrandbits(64)), interner)
-        self._replicas[index] = Replica(core, self.shorts[index], host.life)
+        self._replicas[index] = CatalogReplica(core, self.shorts[index], host.life)
         core.publish(self.now, NODE_KEY, cbor2.dumps([0, {"rack": str(index % 20)}]))
         for service in range(self.services):
             self._publish_service(core, service)
@@ -195,7 +195,7 @@ class CatalogWorld(GossipWorld):
 
     # Effects of both cores.
 
-    def _perform(self, host: Host, effect: Effect) -> None:
+    def _perform(self, host: SimulatedHost, effect: Effect) -> None:
         replica = self._replicas[host.index].core
         if isinstance(effect, CarriedHeard):  # this and the next are nearly all there are
             replica.hear(self.now, effect.sender, effect.payloads)
@@ -205,7 +205,7 @@ class CatalogWorld(GossipWorld):
             self._perform_rare(host, replica, effect)
         self._drain(host)
 
-    def _perform_rare(self, host: Host, replica: Replication, effect: Effect) -> None:
+    def _perform_rare(self, host: SimulatedHost, replica: Replication, effect: Effect) -> None:
         super()._perform(host, effect)
         match effect:
             case MemberChanged():
@@ -226,14 +226,14 @@ class CatalogWorld(GossipWorld):
             else:
                 replica.member_left(self.now, short, after.generation if after is not None else 0)
 
-    def _drain(self, host: Host) -> None:
+    def _drain(self, host: SimulatedHost) -> None:
         replica = self._replicas[host.index]
         effects = replica.core.take_effects()
         if effects:
             self._perform_own(host, effects)
         self._schedule_replica(host, replica)
 
-    def _perform_own(self, host: Host, effects: Sequence[CatalogEffect]) -> None:
+    def _perform_own(self, host: SimulatedHost, effects: Sequence[CatalogEffect]) -> None:
         for effect in effects:
             match effect:
                 case OwnerChanged():
@@ -245,21 +245,23 @@ class CatalogWorld(GossipWorld):
                     self.command(host.index, Carry(key, payload))
                 case RootMoved(root):
                     self.command(host.index, SetRoot(root))
-                case Ask():
+                case AskPeer():
                     self._ask(host, effect)
                 case ForeignNews():
                     self.foreign.append((host.index, effect))
 
-    def _schedule_replica(self, host: Host, replica: Replica) -> None:
+    def _schedule_replica(self, host: SimulatedHost, replica: CatalogReplica) -> None:
         deadline_ns = replica.core.deadline()
         if deadline_ns is None:
             return
         deadline_ns = max(deadline_ns, self.now_ns)
         if replica.deadline_ns == -1 or deadline_ns < replica.deadline_ns:
             replica.deadline_ns = deadline_ns
-            self._push(deadline_ns, Kind.CALL, 0, partial(self._tick_replica, host, replica, deadline_ns))
+            self._push(
+                deadline_ns, EventKind.CALL, 0, partial(self._tick_replica, host, replica, deadline_ns)
+            )
 
-    def _tick_replica(self, host: Host, replica: Replica, deadline_ns: int) -> None:
+    def _tick_replica(self, host: SimulatedHost, replica: CatalogReplica, deadline_ns: int) -> None:
         if replica.deadline_ns != deadline_ns or replica.life != host.life or not host.is_up:
             return
         replica.deadline_ns = -1
@@ -271,7 +273,7 @@ class CatalogWorld(GossipWorld):
 
     # Calls.
 
-    def _ask(self, host: Host, ask: Ask) -> None:
+    def _ask(self, host: SimulatedHost, ask: AskPeer) -> None:
         target = self.hosts[self.by_short[ask.to]]
         self.calls += 1
         connected_ns = self._connect_ns(host, target)
@@ -286,7 +288,7 @@ class CatalogWorld(GossipWorld):
             due_ns = self.now_ns + connected_ns + turn_ns + NS_PER_BYTE * len(ask.body)
             self.call(due_ns, partial(self._serve, host, life, target, ask))
 
-    def _serve(self, host: Host, life: int, target: Host, ask: Ask) -> None:
+    def _serve(self, host: SimulatedHost, life: int, target: SimulatedHost, ask: AskPeer) -> None:
         turn_ns = self.network.turn_ns(target.index, host.index)
         if target.state is not State.RUNNING or turn_ns is None:
             self._answer_at(self.now_ns + CALL_TIMEOUT_NS, host, life, ask.ticket, None)
@@ -296,10 +298,10 @@ class CatalogWorld(GossipWorld):
         self.call_bytes[target.index] += len(body)
         self._answer_at(self.now_ns + turn_ns + NS_PER_BYTE * len(body), host, life, ask.ticket, body)
 
-    def _answer_at(self, at_ns: int, host: Host, life: int, ticket: int, body: bytes | None) -> None:
+    def _answer_at(self, at_ns: int, host: SimulatedHost, life: int, ticket: int, body: bytes | None) -> None:
         self.call(at_ns, partial(self._answer, host, life, ticket, body))
 
-    def _answer(self, host: Host, life: int, ticket: int, body: bytes | None) -> None:
+    def _answer(self, host: SimulatedHost, life: int, ticket: int, body: bytes | None) -> None:
         if host.life != life or not host.is_up:
             return
         self.replica(host.index).answered(self.now, ticket, body)

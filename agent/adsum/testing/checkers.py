@@ -19,7 +19,7 @@ from adsum.raft.replica import Replica
 from adsum.raft.types import Entry, MemberId, Role
 from adsum.testing.linearizability import Operation
 from adsum.testing.raft_machine import Registers
-from adsum.testing.raft_server import Server
+from adsum.testing.raft_server import SimulatedServer
 
 
 class Violation(AssertionError):
@@ -47,7 +47,7 @@ class Invariants:
     durable: dict[MemberId, tuple[int, int | None]] = field(default_factory=dict)
     _commits: dict[MemberId, int] = field(default_factory=dict)
 
-    def booted(self, server: Server) -> None:
+    def booted(self, server: SimulatedServer) -> None:
         """What only memory knew is forgotten; commits may be learned again. Promises are not."""
         self._commits[server.me] = 0
         replica = server.core.replica
@@ -59,7 +59,7 @@ class Invariants:
         given = self.votes.get((server.me, replica.term))
         demand(given in (None, replica.vote), f"{server.me} forgot its vote in term {replica.term}")
 
-    def took(self, server: Server, batch: Batch) -> None:
+    def took(self, server: SimulatedServer, batch: Batch) -> None:
         """Two logs that share an index and a term share everything before it: it is enough to look at each
         entry and at the term before it."""
         index, _term = self.durable.get(server.me, (0, None))
@@ -73,7 +73,7 @@ class Invariants:
             demand(is_same, f"{server.me} has another log before {entry.index}@{entry.term}")
             before = entry.term
 
-    def looked_at(self, server: Server) -> None:
+    def looked_at(self, server: SimulatedServer) -> None:
         """After every step of a server."""
         replica = server.core.replica
         log, before = replica.log, self._commits[server.me]
@@ -96,7 +96,7 @@ class Invariants:
         if log.commit > self.highest_commit:
             self.highest_commit, self.highest_commit_term = log.commit, replica.term
 
-    def stored(self, server: Server) -> None:
+    def stored(self, server: SimulatedServer) -> None:
         """The disk has said so: the next start must find it."""
         log = server.core.replica.log
         self.durable[server.me] = (log.stable, log.term_at(log.stable))
@@ -109,11 +109,11 @@ class Invariants:
             chosen = self.votes.setdefault(key, message.target)
             demand(chosen == message.target, f"{message.source} voted twice in term {message.term}")
 
-    def applied(self, server: Server, entry: Entry) -> None:
+    def applied(self, server: SimulatedServer, entry: Entry) -> None:
         known = self.log.setdefault(entry.index, entry)
         demand(known == entry, f"{server.me} applied another entry at {entry.index}")
 
-    def rests(self, server: Server) -> None:
+    def rests(self, server: SimulatedServer) -> None:
         """After a run of entries or a snapshot."""
         index, digest = server.machine.index, server.machine.digest
         if index > 1:

@@ -10,8 +10,9 @@ from collections.abc import Callable
 from random import Random
 from typing import Any
 
+from adsum.address import Address
 from adsum.agent import tags
-from adsum.agent.cluster_state import GENERATION, PEERS, Roll
+from adsum.agent.cluster_state import GENERATION, PEERS, ClusterState
 from adsum.agent.commands import (
     CheckRan,
     Command,
@@ -21,71 +22,61 @@ from adsum.agent.commands import (
     Message,
     Persisted,
 )
-from adsum.agent.core import Core
+from adsum.agent.core import AgentCore
+from adsum.agent.effects import Effect
 from adsum.agent.presence import uuid_text
 from adsum.agent.saved_catalog import COPY
 from adsum.agent.saved_catalog import decode as decode_copy
-from adsum.agent.settings import Settings
-from adsum.catalog.definitions import Status
+from adsum.agent.settings import AgentSettings
+from adsum.catalog.definitions import CheckStatus
+from adsum.catalog.effects import Notify, RunCheck, StopCheck
 from adsum.catalog.model import Node
 from adsum.catalog.replication.interner import Interner
-from adsum.effects import (
-    AnswerMember,
-    AskMember,
-    Effect,
-    Log,
-    Notify,
-    Persist,
-    Refusal,
-    Reply,
-    RunCheck,
-    Save,
-    StopCheck,
-)
+from adsum.effects import AnswerMember, AskMember, LogLine, Persist, Refusal, Reply, Save
 from adsum.gossip import core as gossip_core
-from adsum.gossip.claims import Address, Profile
+from adsum.gossip.claims import Profile
 from adsum.gossip.commands import Report
 from adsum.gossip.members import Member
-from adsum.gossip.settings import Identity
-from adsum.gossip.shared_state import Commons
-from adsum.gossip.tally import Tally
+from adsum.gossip.settings import MemberIdentity
+from adsum.gossip.shared_state import SharedState
+from adsum.gossip.tally import GossipTally
 from adsum.now import MILLISECOND, SECOND, Now
 from adsum.storage import registrations
 from adsum.storage.owed import Owed
 from adsum.testing.disk import SimulatedDisk
 from adsum.testing.gossip_world import GossipWorld
-from adsum.testing.hosts import Host, Plays, State
+from adsum.testing.hosts import Plays, SimulatedHost, State
 
 DISK_NS_MIN, DISK_NS_MAX = MILLISECOND // 10, 5 * MILLISECOND
 RUN_NS_MIN, RUN_NS_MAX = MILLISECOND, 50 * MILLISECOND
 ASK_TIMEOUT_NS = 5 * SECOND
 DESCRIBED = tags.encode(tags.Tags(datacenter="dc1", build="1.8.7"))
 
-CheckOutcome = tuple[Status, str]
+CheckOutcome = tuple[CheckStatus, str]
 
 
 class Player:
     """One agent's composite, as the world drives it."""
 
-    def __init__(self, core: Core, roll: Roll) -> None:
+    def __init__(self, core: AgentCore, cluster: ClusterState) -> None:
         self.composite = core
-        self.roll = roll
+        self.cluster = cluster
         self.replies: dict[int, Refusal | None] = {}
         self.requests = 0
 
     @property
-    def commons(self) -> Commons:
-        return self.roll.gossip.commons
+    def shared(self) -> SharedState:
+        return self.cluster.gossip.shared
 
     @property
-    def tally(self) -> Tally:
-        return self.roll.gossip.tally
+    def tally(self) -> GossipTally:
+        return self.cluster.gossip.tally
 
     def digest(self) -> int:
-        return self.roll.gossip.digest()
+        return self.cluster.gossip.digest()
 
     def members(self) -> list[Member]:
-        return self.roll.gossip.members()
+        return self.cluster.gossip.members()
 
     def receive(self, now: Now, source: Address, message: bytes) -> list[Any]:
         return self.composite.receive(now, Datagram(source, message, is_authentic=True))
@@ -104,7 +95,7 @@ class Player:
         return self.composite.deadline()
 
 
-class Cluster(GossipWorld):
+class AgentCluster(GossipWorld):
     def __init__(self, members: int, **more: Any) -> None:
         self._disks: dict[int, SimulatedDisk] = {}
         self._writes_until_ns: dict[int, int] = {}  # one writer a host: writes end in their order
@@ -137,29 +128,31 @@ class Cluster(GossipWorld):
         super().lose_folder(index)
         self._disks.pop(index, None)
 
-    def _boot(self, host: Host, identity: Identity, random: Random) -> Plays:
+    def _boot(self, host: SimulatedHost, identity: MemberIdentity, random: Random) -> Plays:
         profile = Profile(host.profile.node_id, host.profile.name, host.profile.address, DESCRIBED)
         own_id = uuid_text(profile.node_id)
         node = Node(node_id=own_id, name=profile.name, address=profile.address.host, datacenter="dc1")
         disk = self.disk(host.index)
         disk.write_durably(GENERATION, str(identity.generation).encode())
         now = self.now_at(host)
-        core = Core(now, Settings(node=node), Random(random.getrandbits(64)))
-        identity = Identity(profile, identity.generation)
-        gossip = gossip_core.Core(now, self.settings, identity, random, self._claims)
-        player = Player(core, Roll(now, gossip, core.published, node, random, interner=self._interner))
+        core = AgentCore(now, AgentSettings(node=node), Random(random.getrandbits(64)))
+        identity = MemberIdentity(profile, identity.generation)
+        gossip = gossip_core.GossipCore(now, self.settings, identity, random, self._claims)
+        player = Player(
+            core, ClusterState(now, gossip, core.published, node, random, interner=self._interner)
+        )
         host.core = player
         self._do(host, core.start(now, registrations.load(disk)))
         content = disk.read(COPY)
         copy = decode_copy(content) if content is not None else None
-        self._do(host, core.call_roll(now, player.roll))
+        self._do(host, core.start_gossip(now, player.cluster))
         if copy is not None:
             self._do(host, core.recall(now, copy))
         return player
 
     # What agents ask of their hosts.
 
-    def _tell(self, host: Host, effect: Effect) -> None:
+    def _tell(self, host: SimulatedHost, effect: Effect) -> None:
         match effect:
             case Persist() | Save():
                 self._write(host, effect)
@@ -173,12 +166,12 @@ class Cluster(GossipWorld):
                 self._ask(host, effect)
             case AnswerMember(ticket, body):
                 self._answers[host.index, ticket] = body
-            case StopCheck() | Notify() | Log():
+            case StopCheck() | Notify() | LogLine():
                 pass
             case _:
                 super()._tell(host, effect)
 
-    def _ask(self, host: Host, effect: AskMember) -> None:
+    def _ask(self, host: SimulatedHost, effect: AskMember) -> None:
         """A call: there in one turn of the network, back in another; to who is down or cut off it fails."""
         index = self._by_address.get(effect.to) if effect.to is not None else None
         target = self.hosts[index] if index is not None else None
@@ -189,7 +182,7 @@ class Cluster(GossipWorld):
         life = host.life
         self.call(self.now_ns + there_ns, lambda: self._answer(host, life, target, effect))
 
-    def _answer(self, host: Host, life: int, target: Host, effect: AskMember) -> None:
+    def _answer(self, host: SimulatedHost, life: int, target: SimulatedHost, effect: AskMember) -> None:
         back_ns = self.network.turn_ns(target.index, host.index)
         body = None
         if target.state is State.RUNNING and back_ns is not None:
@@ -200,7 +193,7 @@ class Cluster(GossipWorld):
         if host.life == life:
             self._later(host, back_ns or ASK_TIMEOUT_NS, MemberAnswered(effect.ticket, body))
 
-    def _write(self, host: Host, effect: Persist | Save) -> None:
+    def _write(self, host: SimulatedHost, effect: Persist | Save) -> None:
         due_ns = self.now_ns + host.random.randrange(DISK_NS_MIN, DISK_NS_MAX)
         due_ns = max(due_ns, self._writes_until_ns.get(host.index, 0))
         self._writes_until_ns[host.index] = due_ns
@@ -218,11 +211,11 @@ class Cluster(GossipWorld):
 
         self.call(due_ns, write)
 
-    def _later(self, host: Host, wait_ns: int, message: Message) -> None:
+    def _later(self, host: SimulatedHost, wait_ns: int, message: Message) -> None:
         life = host.life
         self.call(self.now_ns + wait_ns, lambda: self._take(host, life, message))
 
-    def _take(self, host: Host, life: int, message: Message) -> None:
+    def _take(self, host: SimulatedHost, life: int, message: Message) -> None:
         if host.life != life or not host.is_up:
             return
         if host.state is State.PAUSED:
@@ -232,4 +225,4 @@ class Cluster(GossipWorld):
 
 
 def _passes() -> CheckOutcome:
-    return Status.PASSING, "fine"
+    return CheckStatus.PASSING, "fine"

@@ -21,11 +21,13 @@ from functools import partial
 from random import Random
 from typing import Any
 
-from adsum.gossip.claims import Address, Claims, Profile
+from adsum.address import Address
+from adsum.gossip.claims import Claims, Profile
 from adsum.gossip.commands import (
     Command,
+    DatagramUnreachable,
     Join,
-    Outcome,
+    PingOutcome,
     Report,
     StreamPinged,
     SyncAnswered,
@@ -33,9 +35,8 @@ from adsum.gossip.commands import (
     SyncBroken,
     SyncClosed,
     SyncFailed,
-    Unreachable,
 )
-from adsum.gossip.core import Core
+from adsum.gossip.core import GossipCore
 from adsum.gossip.effects import (
     AnswerSync,
     CloseSync,
@@ -48,11 +49,11 @@ from adsum.gossip.effects import (
     SyncMessage,
     SyncPart,
 )
-from adsum.gossip.order import Status
-from adsum.gossip.settings import GossipSettings, Identity
+from adsum.gossip.order import MemberStatus
+from adsum.gossip.settings import GossipSettings, MemberIdentity
 from adsum.now import MILLISECOND, SECOND, Now
 from adsum.testing.clock import FIRST_WALL_MS
-from adsum.testing.hosts import Host, Plays, State
+from adsum.testing.hosts import Plays, SimulatedHost, State
 from adsum.testing.introducing import introduce
 from adsum.testing.network import Conditions, Network
 
@@ -63,7 +64,7 @@ SYNC_TIMEOUT_NS = 10 * SECOND
 _EVENT = struct.Struct(">QBII")
 
 
-class Kind(enum.IntEnum):
+class EventKind(enum.IntEnum):
     TIMER = 0
     DATAGRAM = 1
     REPORT = 2
@@ -71,7 +72,7 @@ class Kind(enum.IntEnum):
 
 
 # Looking a member of an enum up costs more than comparing it, and both are done for every event.
-TIMER, DATAGRAM, REPORT = Kind.TIMER, Kind.DATAGRAM, Kind.REPORT
+TIMER, DATAGRAM, REPORT = EventKind.TIMER, EventKind.DATAGRAM, EventKind.REPORT
 RUNNING, HELD = State.RUNNING, State.HELD
 
 
@@ -122,7 +123,7 @@ class GossipWorld:
     def now(self) -> Now:
         return Now(self.now_ns, FIRST_WALL_MS + self.now_ns // MILLISECOND)
 
-    def now_at(self, host: Host) -> Now:
+    def now_at(self, host: SimulatedHost) -> Now:
         """As this host's clocks show it."""
         return Now(self.now_ns, FIRST_WALL_MS + self.now_ns // MILLISECOND + host.wall_ahead_ms)
 
@@ -132,12 +133,12 @@ class GossipWorld:
         """Everybody runs and knows everybody, as after a long quiet time."""
         for host in self.hosts:
             self.start(host.index)
-        parts = tuple(SyncPart(host.core.commons.me.alive.encoded) for host in self.hosts)
+        parts = tuple(SyncPart(host.core.shared.me.alive.encoded) for host in self.hosts)
         with uncollected():
             for host in self.hosts:
                 self._introduce(host, parts)
 
-    def _introduce(self, host: Host, parts: tuple[SyncPart, ...]) -> None:
+    def _introduce(self, host: SimulatedHost, parts: tuple[SyncPart, ...]) -> None:
         core, now = host.core, self.now_at(host)
         caused = introduce(partial(core.command, now), partial(core.report, now), *parts)
         self._do(host, caused)
@@ -166,7 +167,7 @@ class GossipWorld:
         host.generation = max(host.generation + 1, self.now_at(host).wall_ms)
         host.waiting.clear()
         host.deadline_ns = -1
-        identity = Identity(host.profile, host.generation)
+        identity = MemberIdentity(host.profile, host.generation)
         random = Random(host.random.getrandbits(64))
         host.core = self._boot(host, identity, random)
         self._schedule(host)
@@ -179,8 +180,8 @@ class GossipWorld:
         host.profile = replace(host.profile, node_id=node_id)
         host.generation = 0
 
-    def _boot(self, host: Host, identity: Identity, random: Random) -> Plays:
-        return Core(self.now_at(host), self.settings, identity, random, self._claims)
+    def _boot(self, host: SimulatedHost, identity: MemberIdentity, random: Random) -> Plays:
+        return GossipCore(self.now_at(host), self.settings, identity, random, self._claims)
 
     def kill(self, index: int) -> None:
         """The process ends at once; its host goes on."""
@@ -218,7 +219,7 @@ class GossipWorld:
 
     def call(self, at_ns: int, function: Callable[[], None]) -> None:
         """Does something to the world at a time."""
-        self._push(at_ns, Kind.CALL, 0, function)
+        self._push(at_ns, EventKind.CALL, 0, function)
 
     # The loop.
 
@@ -255,11 +256,11 @@ class GossipWorld:
             self.digest = crc32(pack(time_ns, kind, index, size), self.digest)
         self.now_ns = end_ns
 
-    def _push(self, at_ns: int, kind: Kind, index: int, what: Any) -> None:
+    def _push(self, at_ns: int, kind: EventKind, index: int, what: Any) -> None:
         self._sequence += 1
         heapq.heappush(self._heap, (at_ns, self._sequence, kind, index, what))
 
-    def _schedule(self, host: Host) -> None:
+    def _schedule(self, host: SimulatedHost) -> None:
         deadline_ns = host.core.deadline()
         if deadline_ns is None:
             return
@@ -271,7 +272,7 @@ class GossipWorld:
 
     # What comes in.
 
-    def _arrive(self, host: Host, source: Address, message: bytes) -> None:
+    def _arrive(self, host: SimulatedHost, source: Address, message: bytes) -> None:
         if host.state is RUNNING:
             self._do(host, host.core.receive(self.now_at(host), source, message))
         elif host.state in (State.HELD, State.PAUSED):
@@ -282,14 +283,14 @@ class GossipWorld:
         elif host.state is State.DEAD:
             self._return_icmp(host, source)
 
-    def _return_icmp(self, host: Host, source: Address) -> None:
+    def _return_icmp(self, host: SimulatedHost, source: Address) -> None:
         sender = self._by_address.get(source)
         if sender is None:  # it moved meanwhile
             return
         for delay_ns in self.network.delays_ns(host.index, sender):
-            self._report(self.hosts[sender], delay_ns, Unreachable(host.address))
+            self._report(self.hosts[sender], delay_ns, DatagramUnreachable(host.address))
 
-    def _hear(self, host: Host, life: int, report: Report) -> None:
+    def _hear(self, host: SimulatedHost, life: int, report: Report) -> None:
         if host.life != life or not host.is_up:
             return
         if host.state is State.RUNNING:
@@ -297,12 +298,12 @@ class GossipWorld:
         else:
             host.waiting.append(lambda: self._hear(host, life, report))
 
-    def _report(self, host: Host, delay_ns: int, report: Report) -> None:
+    def _report(self, host: SimulatedHost, delay_ns: int, report: Report) -> None:
         self._push(self.now_ns + delay_ns, REPORT, host.index, (host.life, report))
 
     # What goes out.
 
-    def _do(self, host: Host, effects: list[Any]) -> None:
+    def _do(self, host: SimulatedHost, effects: list[Any]) -> None:
         for effect in effects:
             if type(effect) is Send:
                 if host.state is HELD:
@@ -313,17 +314,17 @@ class GossipWorld:
                 self._perform(host, effect)
         self._schedule(host)
 
-    def _send_later(self, host: Host, effect: Effect) -> None:
+    def _send_later(self, host: SimulatedHost, effect: Effect) -> None:
         host.waiting.append(lambda: self._do(host, [effect]))
 
-    def _deliver(self, host: Host, to: Address, message: bytes) -> None:
+    def _deliver(self, host: SimulatedHost, to: Address, message: bytes) -> None:
         receiver = self._by_address.get(to)
         if receiver is None:
             return
         for delay_ns in self.network.delays_ns(host.index, receiver):
             self._push(self.now_ns + delay_ns, DATAGRAM, receiver, (host.address, message))
 
-    def _perform(self, host: Host, effect: Effect) -> None:
+    def _perform(self, host: SimulatedHost, effect: Effect) -> None:
         match effect:
             case PingStream() | OpenSync() | AnswerSync() | CloseSync() if host.state is State.HELD:
                 self._send_later(host, effect)
@@ -340,36 +341,36 @@ class GossipWorld:
             case _:
                 self._tell(host, effect)
 
-    def _tell(self, host: Host, effect: Any) -> None:
+    def _tell(self, host: SimulatedHost, effect: Any) -> None:
         for watcher in self.watchers:
             watcher(self.now_ns, host.index, effect)
 
-    def _ping_stream(self, host: Host, effect: PingStream) -> None:
+    def _ping_stream(self, host: SimulatedHost, effect: PingStream) -> None:
         probe, timeout_ns = effect.probe, effect.timeout_ns
         index = self._by_address.get(effect.to)
         target = self.hosts[index] if index is not None else None
         connected_ns = self._connect_ns(host, target)
         if target is None or connected_ns is None or connected_ns > timeout_ns:
-            self._report(host, timeout_ns, StreamPinged(probe, Outcome.SILENT))
+            self._report(host, timeout_ns, StreamPinged(probe, PingOutcome.SILENT))
         elif target.state is State.DEAD:
-            self._report(host, connected_ns, StreamPinged(probe, Outcome.REFUSED))
+            self._report(host, connected_ns, StreamPinged(probe, PingOutcome.REFUSED))
         else:
             answered_ns = self.network.exchange_ns(host.index, target.index)
             is_answered = answered_ns is not None and connected_ns + answered_ns <= timeout_ns
             is_meant = target.profile.short == effect.member
             if is_answered and is_meant and answered_ns is not None and target.state is State.RUNNING:
-                self._report(host, connected_ns + answered_ns, StreamPinged(probe, Outcome.ANSWERED))
+                self._report(host, connected_ns + answered_ns, StreamPinged(probe, PingOutcome.ANSWERED))
             else:  # the kernel takes the connection of a stopped process, and nobody answers
-                self._report(host, timeout_ns, StreamPinged(probe, Outcome.HELD))
+                self._report(host, timeout_ns, StreamPinged(probe, PingOutcome.HELD))
 
-    def _connect_ns(self, host: Host, target: Host | None) -> int | None:
+    def _connect_ns(self, host: SimulatedHost, target: SimulatedHost | None) -> int | None:
         if target is None or target.state is State.GONE:
             return None
         return self.network.connect_ns(host.index, target.index)
 
     # Syncs: three turns on one connection.
 
-    def _open_sync(self, host: Host, ticket: int, to: Address, message: SyncMessage) -> None:
+    def _open_sync(self, host: SimulatedHost, ticket: int, to: Address, message: SyncMessage) -> None:
         index = self._by_address.get(to)
         target = self.hosts[index] if index is not None else None
         connected_ns = self._connect_ns(host, target)
@@ -385,7 +386,9 @@ class GossipWorld:
                 self._answering[host.index, host.life, ticket] = self._tickets
             self._report(target, connected_ns + turn_ns, SyncAsked(self._tickets, message, host.address.host))
 
-    def _fail_sync(self, host: Host, ticket: int, message: SyncMessage, after_ns: int, error: str) -> None:
+    def _fail_sync(
+        self, host: SimulatedHost, ticket: int, message: SyncMessage, after_ns: int, error: str
+    ) -> None:
         if message.wants_answer:
             self._report(host, after_ns, SyncFailed(ticket, error))
 
@@ -402,7 +405,7 @@ class GossipWorld:
         else:
             self._report(opener, turn_ns, SyncAnswered(opener_ticket, answer))
 
-    def _close_sync(self, host: Host, opener_ticket: int, message: SyncMessage) -> None:
+    def _close_sync(self, host: SimulatedHost, opener_ticket: int, message: SyncMessage) -> None:
         ticket = self._answering.get((host.index, host.life, opener_ticket))
         if ticket is None:
             return
@@ -420,13 +423,13 @@ class GossipWorld:
 
     # What members believe.
 
-    def views(self, subject: int) -> dict[Status | None, int]:
+    def views(self, subject: int) -> dict[MemberStatus | None, int]:
         """How many running members see the subject how."""
-        counts: dict[Status | None, int] = {}
+        counts: dict[MemberStatus | None, int] = {}
         node_id = self.hosts[subject].profile.node_id
         for host in self.hosts:
             if host.is_up and host.index != subject:
-                member = host.core.commons.roster.members.get(node_id)
+                member = host.core.shared.roster.members.get(node_id)
                 status = member.status if member is not None else None
                 counts[status] = counts.get(status, 0) + 1
         return counts
@@ -436,8 +439,8 @@ class GossipWorld:
         running = [host for host in self.hosts if host.is_up]
         return len({host.core.digest() for host in running}) == 1
 
-    def _host(self, index: int) -> Host:
+    def _host(self, index: int) -> SimulatedHost:
         name = f"m{index:04d}"
         node_id = hashlib.blake2b(name.encode(), digest_size=16).digest()
         address = Address(f"10.{index >> 16}.{index >> 8 & 255}.{index & 255}", PORT)
-        return Host(index, Profile(node_id, name, address), Random(self.random.getrandbits(64)))
+        return SimulatedHost(index, Profile(node_id, name, address), Random(self.random.getrandbits(64)))

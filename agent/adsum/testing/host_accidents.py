@@ -19,18 +19,18 @@ from dataclasses import dataclass
 from functools import partial
 from random import Random
 
+from adsum.address import Address
 from adsum.agent.commands import RegisterService
-from adsum.catalog.definitions import ServiceDefinition, Status
-from adsum.gossip.claims import Address
+from adsum.catalog.definitions import CheckStatus, ServiceDefinition
 from adsum.gossip.commands import Join, Leave, Restart
-from adsum.gossip.order import Status as Standing
+from adsum.gossip.order import MemberStatus as Standing
 from adsum.gossip.rejoining import is_forgotten, misses_others
 from adsum.gossip.settings import GossipSettings
 from adsum.now import HOUR, MILLISECOND, MINUTE, SECOND
 from adsum.process.joining import read_peers
-from adsum.testing.cluster import Cluster
+from adsum.testing.cluster import AgentCluster
 from adsum.testing.gossip_world import PORT
-from adsum.testing.hosts import Host
+from adsum.testing.hosts import SimulatedHost
 from adsum.testing.network import Conditions
 
 HOSTS_MIN, HOSTS_MAX = 4, 10
@@ -61,7 +61,7 @@ class Accident(enum.Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class AccidentOutcome:
     accident: Accident
     seed: int
     settled_ns: int | None  # after the last accident; None: not within the time given
@@ -80,13 +80,13 @@ class HostAccidents:
         hosts = self.random.randint(HOSTS_MIN, HOSTS_MAX)
         loss = self.random.choice((0.0, 0.0, 0.02, 0.05))
         settings = GossipSettings(reconnect_timeout_ns=REMEMBERED_NS)
-        self.cluster = Cluster(hosts, seed=seed, conditions=Conditions(loss=loss), settings=settings)
+        self.cluster = AgentCluster(hosts, seed=seed, conditions=Conditions(loss=loss), settings=settings)
         self._busy: dict[int, None] = {}  # that an accident is under way for
         self._gone: dict[int, None] = {}  # that do not come back
         # All clocks were wrong alike when their agents started; or right, and days have passed since.
         self._all_ahead_ms = self.random.choice((0, CLOCK_OFF_MS_MAX, -RUN_FOR_MS))
 
-    def run(self) -> Outcome:
+    def run(self) -> AccidentOutcome:
         cluster = self.cluster
         if self.accident is Accident.STORM:
             self._set_clocks(STORM_CLOCK_OFF_MS)
@@ -259,7 +259,7 @@ class HostAccidents:
                 return
             player = cluster.agent(index)
             now = cluster.now_at(cluster.hosts[index])
-            is_lost = is_forgotten(player.commons, now) or misses_others(player.commons)
+            is_lost = is_forgotten(player.shared, now) or misses_others(player.shared)
             if player.replies.get(request) is not None or (is_lost and request in player.replies):
                 self._join(index, life)
             else:
@@ -277,7 +277,7 @@ class HostAccidents:
 
     # Whether all is well.
 
-    def _look_until_well(self) -> Outcome:
+    def _look_until_well(self) -> AccidentOutcome:
         """The last look counts: who is well for a moment only is not well."""
         cluster, settled_ns = self.cluster, None
         began_ns = cluster.now_ns
@@ -288,7 +288,7 @@ class HostAccidents:
             elif settled_ns is None:
                 settled_ns = cluster.now_ns - began_ns
         problems = tuple(self._problems())
-        return Outcome(self.accident, self.seed, settled_ns, problems, cluster.digest)
+        return AccidentOutcome(self.accident, self.seed, settled_ns, problems, cluster.digest)
 
     def _problems(self) -> Iterator[str]:
         running = [host for host in self.cluster.hosts if host.is_up]
@@ -299,14 +299,14 @@ class HostAccidents:
             shown = sorted(
                 (each.host.name, each.service.value.service_id)
                 for each in view.instances("web")
-                if each.status is Status.PASSING
+                if each.status is CheckStatus.PASSING
             )
             if shown != wanted:
                 missing = [name for name, _ in wanted if name not in dict(shown)]
                 yield f"{observer.profile.name} lacks services of {missing}, shows {shown}"
 
-    def _wrong_members(self, observer: Host, running: Sequence[Host]) -> Iterator[str]:
-        roster = observer.core.commons.roster
+    def _wrong_members(self, observer: SimulatedHost, running: Sequence[SimulatedHost]) -> Iterator[str]:
+        roster = observer.core.shared.roster
         for host in running:
             if host is observer:
                 continue
@@ -328,11 +328,11 @@ def _service_id(index: int) -> str:
     return f"web-{index}"
 
 
-def run(accident: Accident, seed: int) -> Outcome:
+def run(accident: Accident, seed: int) -> AccidentOutcome:
     return HostAccidents(accident, seed).run()
 
 
-def _run(task: tuple[Accident, int]) -> Outcome:
+def _run(task: tuple[Accident, int]) -> AccidentOutcome:
     return run(*task)
 
 

@@ -7,11 +7,12 @@ from collections.abc import Callable
 from random import Random
 from typing import Any, Protocol
 
-from adsum.gossip.claims import Address, Profile
+from adsum.address import Address
+from adsum.gossip.claims import Profile
 from adsum.gossip.commands import Command, Report
 from adsum.gossip.members import Member
-from adsum.gossip.shared_state import Commons
-from adsum.gossip.tally import Tally
+from adsum.gossip.shared_state import SharedState
+from adsum.gossip.tally import GossipTally
 from adsum.now import Now
 
 
@@ -27,10 +28,10 @@ class Plays(Protocol):
     """What runs on a host: a gossip core, or a whole agent with one in it (`testing.cluster`)."""
 
     @property
-    def commons(self) -> Commons: ...
+    def shared(self) -> SharedState: ...
 
     @property
-    def tally(self) -> Tally: ...
+    def tally(self) -> GossipTally: ...
 
     def digest(self) -> int: ...
 
@@ -47,7 +48,7 @@ class Plays(Protocol):
     def deadline(self) -> int | None: ...
 
 
-class Host:
+class SimulatedHost:
     """One member's machine: what survives the process, and the process while there is one."""
 
     __slots__ = (

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from adsum.gossip.claims import Address
+from adsum.address import Address
 from adsum.gossip.commands import Command, Join, Report, SyncAnswered
 from adsum.gossip.effects import CloseSync, JoinEnded, OpenSync, SyncMessage, SyncPart
 

@@ -15,13 +15,13 @@ import enum
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from adsum.testing.raft_machine import Call
+from adsum.testing.raft_machine import ClientCall
 
 STEPS_MAX = 2_000_000  # about a second
 NEVER = 1 << 62  # later than any time
 
 
-class Verdict(enum.Enum):
+class HistoryVerdict(enum.Enum):
     LINEARIZABLE = "linearizable"
     IMPOSSIBLE = "impossible"
     UNDECIDED = "undecided"  # the budget ran out
@@ -30,7 +30,7 @@ class Verdict(enum.Enum):
 @dataclass(slots=True)
 class Operation:
     client: int
-    call: Call
+    call: ClientCall
     invoked_ns: int
     returned_ns: int = NEVER
     answer: str | None = None  # None: nobody knows
@@ -39,16 +39,16 @@ class Operation:
     sequence: int = 0  # the same for every try; 0 for what is tried once
 
 
-def verdict(operations: Sequence[Operation], *, steps_max: int = STEPS_MAX) -> Verdict:
+def verdict(operations: Sequence[Operation], *, steps_max: int = STEPS_MAX) -> HistoryVerdict:
     """One refuted key is enough."""
     by_key: dict[str, list[Operation]] = {}
     for operation in operations:
         by_key.setdefault(operation.call.key, []).append(operation)
     verdicts = [_Search(group).run(steps_max) for group in by_key.values()]
-    for worst in (Verdict.IMPOSSIBLE, Verdict.UNDECIDED):
+    for worst in (HistoryVerdict.IMPOSSIBLE, HistoryVerdict.UNDECIDED):
         if worst in verdicts:
             return worst
-    return Verdict.LINEARIZABLE
+    return HistoryVerdict.LINEARIZABLE
 
 
 def after(value: str, operation: Operation) -> str | None:
@@ -79,14 +79,14 @@ class _Search:
             self.next[left] = right
             self.before[right] = left
 
-    def run(self, steps_max: int) -> Verdict:
+    def run(self, steps_max: int) -> HistoryVerdict:
         value, taken = "", 0
         seen = {(taken, value)}
         undo: list[tuple[int, str]] = []
         event = self.next[0]
         for _ in range(steps_max):
             if not self.next[0]:
-                return Verdict.LINEARIZABLE
+                return HistoryVerdict.LINEARIZABLE
             if event % 2:  # a call: could it be next?
                 number = event // 2
                 new_value = after(value, self.operations[number])
@@ -100,13 +100,13 @@ class _Search:
                 else:
                     event = self.next[event]
             elif not undo:  # a return of what could not be taken in time
-                return Verdict.IMPOSSIBLE
+                return HistoryVerdict.IMPOSSIBLE
             else:
                 event, value = undo.pop()
                 taken ^= 1 << event // 2
                 self._put_back(event)
                 event = self.next[event]
-        return Verdict.UNDECIDED
+        return HistoryVerdict.UNDECIDED
 
     def _lift(self, call: int) -> None:
         for event in (call, call + 1):

@@ -11,11 +11,11 @@ from collections.abc import Callable
 from random import Random
 
 from adsum.now import MILLISECOND, SECOND
-from adsum.raft.errors import Refused
+from adsum.raft.errors import RaftRefused
 from adsum.raft.types import DedupKey, Entry, Position
 from adsum.testing.linearizability import Operation
-from adsum.testing.raft_cluster import Cluster, Host
-from adsum.testing.raft_machine import Call, Registers
+from adsum.testing.raft_cluster import RaftCluster, ServerHost
+from adsum.testing.raft_machine import ClientCall, Registers
 
 End = Callable[[str | None], None]
 
@@ -26,7 +26,7 @@ THINK_NS_MAX = 120 * MILLISECOND
 
 
 class Clients:
-    def __init__(self, cluster: Cluster, random: Random, *, count: int) -> None:
+    def __init__(self, cluster: RaftCluster, random: Random, *, count: int) -> None:
         self.history: list[Operation] = []
         self.is_done = False
         self.retries = 0
@@ -51,7 +51,7 @@ class Clients:
         operation = Operation(client, self._call(client), self._cluster.now_ns, sequence=self._asked)
         self._begin(client, host, operation, self._asked)
 
-    def _pick(self) -> Host | None:
+    def _pick(self) -> ServerHost | None:
         """Mostly whoever leads, sometimes one who only thinks so, now and then anyone."""
         leaders = self._cluster.leaders()
         if leaders and self._random.random() < 0.9:
@@ -59,17 +59,19 @@ class Clients:
         up = self._cluster.up()
         return self._random.choice(up) if up else None
 
-    def _call(self, client: int) -> Call:
+    def _call(self, client: int) -> ClientCall:
         key = self._random.choice(KEYS)
         verb = self._random.choice(("set", "cas", "get"))
         if verb == "get":
-            return Call("get", key)
+            return ClientCall("get", key)
         value = f"{client}.{self._asked}"
-        call = Call(verb, key, value, self._last_written[key] if verb == "cas" else "")
+        call = ClientCall(verb, key, value, self._last_written[key] if verb == "cas" else "")
         self._last_written[key] = value
         return call
 
-    def _begin(self, client: int, host: Host, operation: Operation, context: int, tries: int = 1) -> None:
+    def _begin(
+        self, client: int, host: ServerHost, operation: Operation, context: int, tries: int = 1
+    ) -> None:
         """Proposed or asked; the end comes when the host has applied it, or never."""
         is_waiting = True
 
@@ -92,7 +94,7 @@ class Clients:
                     self._write(host, operation, end)
                 if tries == 1:
                     self.history.append(operation)
-            except Refused:
+            except RaftRefused:
                 end(None)
 
         self._cluster.at(self._random.randrange(PATIENCE_NS_MIN, PATIENCE_NS), lambda: end(None))
@@ -108,7 +110,7 @@ class Clients:
         self._begin(client, host, operation, context, tries + 1)
         return True
 
-    def _write(self, host: Host, operation: Operation, end: End) -> None:
+    def _write(self, host: ServerHost, operation: Operation, end: End) -> None:
         dedup = DedupKey(str(operation.client), 1, operation.sequence, operation.sequence)
         position: Position = self._cluster.propose(host, operation.call.encoded(), dedup)
         operation.index, operation.term = position
@@ -118,7 +120,7 @@ class Clients:
 
         host.on_applied[position.index] = applied
 
-    def _read(self, host: Host, operation: Operation, end: End, context: int) -> None:
+    def _read(self, host: ServerHost, operation: Operation, end: End, context: int) -> None:
         def confirmed(machine: Registers) -> None:
             operation.index = machine.index
             end(machine.get(operation.call.key))

@@ -19,9 +19,9 @@ from random import Random
 from adsum.now import MILLISECOND, SECOND, Now
 from adsum.raft.batch import Batch
 from adsum.raft.changer import decode_configuration
-from adsum.raft.messages import Message, SnapshotOffer, Stamp
-from adsum.raft.reads import Read
-from adsum.raft.settings import TICK_MS, Settings
+from adsum.raft.messages import Message, MessageStamp, SnapshotOffer
+from adsum.raft.reads import ConfirmedRead
+from adsum.raft.settings import TICK_MS, RaftSettings
 from adsum.raft.types import (
     Configuration,
     DedupKey,
@@ -37,18 +37,18 @@ from adsum.raft.types import (
 from adsum.testing.checkers import Invariants
 from adsum.testing.fault_atlas import FaultAtlas
 from adsum.testing.raft_machine import Registers
-from adsum.testing.raft_network import Network
-from adsum.testing.raft_server import Server
+from adsum.testing.raft_network import RaftNetwork
+from adsum.testing.raft_server import SimulatedServer
 from adsum.testing.raft_store import LogStore, MemoryStore
 from adsum.testing.raft_told import told_message, told_store
 
-STAMP = Stamp("simulated", 0)
+STAMP = MessageStamp("simulated", 0)
 TRACE_LINES_MAX = 400  # the last ones tell the story
 COMMIT_NEWS_NS_MAX = 6 * MILLISECOND  # the driver waits some 3 ms for entries that could carry it
 SNAPSHOT_NS_MIN, SNAPSHOT_NS_MAX = 5 * MILLISECOND, 400 * MILLISECOND  # to bring a file, or to give up
 
 # Small enough that windows fill, slices end and caps bite within seconds.
-SETTINGS = Settings(
+SETTINGS = RaftSettings(
     append_bytes_max=600,
     inflight_messages_max=4,
     inflight_bytes_max=2_000,
@@ -64,10 +64,10 @@ def in_memory(_me: MemberId, restored: Restored) -> LogStore:
     return MemoryStore(restored)
 
 
-class Host:
+class ServerHost:
     """A server's place in the world: its pace, its disk's queue, and how often it was started."""
 
-    def __init__(self, server: Server, random: Random) -> None:
+    def __init__(self, server: SimulatedServer, random: Random) -> None:
         self.server = server
         self.life = 0
         self.tick_ns = int(TICK_MS * MILLISECOND * random.uniform(0.97, 1.03))  # clocks drift
@@ -81,17 +81,17 @@ class Host:
         self.tells_news = False
         self.on_applied: dict[int, Callable[[Entry, str], None]] = {}  # by index, for clients
         self.on_read: dict[int, Callable[[Registers], None]] = {}  # by context
-        self.confirmed: list[Read] = []
+        self.confirmed: list[ConfirmedRead] = []
 
 
-class Cluster:
+class RaftCluster:
     def __init__(
         self,
         seed: int,
         *,
         voters: int = 3,
         strangers: int = 0,
-        settings: Settings = SETTINGS,
+        settings: RaftSettings = SETTINGS,
         make_store: MakeStore = in_memory,
         is_traced: bool = False,
     ) -> None:
@@ -102,10 +102,10 @@ class Cluster:
         self.trace: deque[str] = deque(maxlen=TRACE_LINES_MAX)
         self.happened: Counter[str] = Counter()
         self.is_traced = is_traced
-        self.network = Network(Random(self.random.getrandbits(64)))
+        self.network = RaftNetwork(Random(self.random.getrandbits(64)))
         self.invariants = Invariants()
         self.atlas = FaultAtlas(self.in_force)
-        self.hosts: dict[MemberId, Host] = {}
+        self.hosts: dict[MemberId, ServerHost] = {}
         self._retired: dict[MemberId, None] = {}
         self._settings = settings
         self._queue: list[tuple[int, int, Callable[[], None]]] = []
@@ -141,7 +141,7 @@ class Cluster:
         self.events += 1
         action()
 
-    def later(self, host: Host, delay_ns: int, action: Callable[[], object]) -> None:
+    def later(self, host: ServerHost, delay_ns: int, action: Callable[[], object]) -> None:
         """In this life of the host, and not while it is paused."""
         life = host.life
 
@@ -161,8 +161,10 @@ class Cluster:
     # What happens to servers.
 
     def found(self, me: MemberId, store: LogStore) -> None:
-        server = Server(me, STAMP, self._settings, store, Random(self.random.getrandbits(64)), Now(0, 0))
-        host = self.hosts[me] = Host(server, self.random)
+        server = SimulatedServer(
+            me, STAMP, self._settings, store, Random(self.random.getrandbits(64)), Now(0, 0)
+        )
+        host = self.hosts[me] = ServerHost(server, self.random)
         self._begin(host)
 
     def crash(self, me: MemberId) -> None:
@@ -190,12 +192,12 @@ class Cluster:
         self.told("pause", me, duration_ns // MILLISECOND)
         self.hosts[me].paused_until_ns = self.now_ns + duration_ns
 
-    def leaders(self) -> list[Host]:
+    def leaders(self) -> list[ServerHost]:
         """Who thinks so; of several, the latest elected first."""
         leading = [host for host in self.up() if host.server.core.replica.role is Role.LEADER]
         return sorted(leading, key=lambda host: -host.server.core.replica.term)
 
-    def up(self) -> list[Host]:
+    def up(self) -> list[ServerHost]:
         return [host for host in self.hosts.values() if host.server.is_up]
 
     def in_force(self) -> list[Configuration]:
@@ -211,30 +213,30 @@ class Cluster:
 
     # One host's course.
 
-    def _begin(self, host: Host) -> None:
+    def _begin(self, host: ServerHost) -> None:
         self.invariants.booted(host.server)
         host.is_disk_busy = host.is_applying = host.owes_news = host.tells_news = False
         host.paused_until_ns = host.disk_stalled_until_ns = 0
         self.later(host, self.random.randrange(host.tick_ns), lambda: self._tick(host))
 
-    def _tick(self, host: Host) -> None:
+    def _tick(self, host: ServerHost) -> None:
         host.server.core.tick(self._now(host))
         self.later(host, host.tick_ns, lambda: self._tick(host))
 
-    def _now(self, host: Host) -> Now:
+    def _now(self, host: ServerHost) -> Now:
         monotonic_ns = self.now_ns + host.clock_ahead_ns
         return Now(monotonic_ns, monotonic_ns // MILLISECOND)
 
-    def act(self, host: Host, action: Callable[[], object]) -> None:
+    def act(self, host: ServerHost, action: Callable[[], object]) -> None:
         """Somebody asks something of a server, now."""
         action()
         self._pump(host)
 
-    def propose(self, host: Host, data: bytes, dedup: DedupKey | None = None) -> Position:
+    def propose(self, host: ServerHost, data: bytes, dedup: DedupKey | None = None) -> Position:
         """What the API of this server would do with a write; `Refused` otherwise."""
         return host.server.core.propose(data, dedup=dedup)
 
-    def _pump(self, host: Host) -> None:
+    def _pump(self, host: ServerHost) -> None:
         while (batch := host.server.take(with_commit_news=host.tells_news)) is not None:
             self._tell_batch(host, batch)
             self.invariants.took(host.server, batch)
@@ -253,10 +255,10 @@ class Cluster:
             host.is_applying = True
             self.later(host, self.random.randrange(3 * MILLISECOND), lambda: self._apply(host))
 
-    def _tell_news(self, host: Host) -> None:
+    def _tell_news(self, host: ServerHost) -> None:
         host.owes_news, host.tells_news = False, True
 
-    def _begin_store(self, host: Host) -> None:
+    def _begin_store(self, host: ServerHost) -> None:
         """One group at a time: what comes meanwhile is the next group."""
         host.is_disk_busy = True
         last = host.server.unsynced[-1].ticket
@@ -264,7 +266,7 @@ class Cluster:
         delay_ns = stall_ns + self.random.randrange(MILLISECOND // 10, host.disk_ns_max)
         self.later(host, delay_ns, lambda: self._end_store(host, last))
 
-    def _end_store(self, host: Host, through: Ticket) -> None:
+    def _end_store(self, host: ServerHost, through: Ticket) -> None:
         host.is_disk_busy = False
         messages = host.server.sync(through)
         self.invariants.stored(host.server)
@@ -272,7 +274,7 @@ class Cluster:
             self._send(host, message)
         self.invariants.rests(host.server)
 
-    def _apply(self, host: Host) -> None:
+    def _apply(self, host: ServerHost) -> None:
         host.is_applying = False
         for entry, answer in host.server.apply(self.random.randint(1, 20)):
             self.invariants.applied(host.server, entry)
@@ -282,7 +284,7 @@ class Cluster:
         self.told("applied", host.server.me, host.server.machine.index, host.server.machine.digest)
         self.invariants.rests(host.server)
 
-    def _answer_reads(self, host: Host) -> None:
+    def _answer_reads(self, host: ServerHost) -> None:
         """A read that was confirmed still waits for the state machine."""
         ready = [read for read in host.confirmed if read.index <= host.server.machine.index]
         host.confirmed = [read for read in host.confirmed if read.index > host.server.machine.index]
@@ -293,7 +295,7 @@ class Cluster:
 
     # Messages.
 
-    def _send(self, host: Host, message: Message) -> None:
+    def _send(self, host: ServerHost, message: Message) -> None:
         self.invariants.sent(message)
         self.told("send", type(message).__name__, message.source.node, message.target.node, message.term)
         if self.is_traced:
@@ -313,11 +315,11 @@ class Cluster:
             # A message is not of this life or that: it meets whoever is there.
             self.at(delay_ns, lambda: self.arrive(target, message))
 
-    def arrive(self, target: Host, message: Message) -> None:
+    def arrive(self, target: ServerHost, message: Message) -> None:
         if target.server.is_up:
             self.later(target, 0, lambda: target.server.core.step(message))
 
-    def bring_snapshot(self, host: Host, offer: SnapshotOffer) -> None:
+    def bring_snapshot(self, host: ServerHost, offer: SnapshotOffer) -> None:
         """The driver's part: the file goes over the same links, takes its time, and may fail."""
         data = host.server.store.snapshot_data(offer.snapshot)
         delay_ns = self.random.randint(SNAPSHOT_NS_MIN, SNAPSHOT_NS_MAX)
@@ -334,7 +336,7 @@ class Cluster:
 
         self.at(delay_ns, arrive)
 
-    def _tell_batch(self, host: Host, batch: Batch) -> None:
+    def _tell_batch(self, host: ServerHost, batch: Batch) -> None:
         me = host.server.me.node
         if batch.soft is not None:
             self.told("role", me, batch.soft.role.value, batch.soft.term)
@@ -342,7 +344,7 @@ class Cluster:
             self.trace.append(f"    {me} stores {batch.ticket}: {told_store(batch)}")
 
 
-def in_force(host: Host) -> list[Configuration]:
+def in_force(host: ServerHost) -> list[Configuration]:
     log = host.server.core.replica.log
     changes = [
         decode_configuration(entry.data)

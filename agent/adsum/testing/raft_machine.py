@@ -15,7 +15,7 @@ import cbor2
 from adsum.raft.types import Entry, EntryKind
 
 
-class Call(NamedTuple):
+class ClientCall(NamedTuple):
     """What a client asks. `expected` makes a write conditional."""
 
     verb: str  # "set", "cas" or "get"
@@ -27,8 +27,8 @@ class Call(NamedTuple):
         return cbor2.dumps(list(self))
 
 
-def decoded(data: bytes) -> Call:
-    return Call(*cbor2.loads(data))
+def decoded(data: bytes) -> ClientCall:
+    return ClientCall(*cbor2.loads(data))
 
 
 class Registers:
@@ -67,7 +67,7 @@ class Registers:
     def _is_answered(self, client: str, sequence: int) -> bool:
         return sequence <= self.answers.get(client, (0, ""))[0]
 
-    def _perform(self, call: Call) -> str:
+    def _perform(self, call: ClientCall) -> str:
         if call.verb == "cas" and self.get(call.key) != call.expected:
             return "no"
         self.values[call.key] = call.value

@@ -11,17 +11,17 @@ from functools import partial
 from random import Random
 
 from adsum.now import MILLISECOND, SECOND
-from adsum.raft.changer import Change, Step, Transition, Verb, changed
-from adsum.raft.errors import Refused
+from adsum.raft.changer import ChangeVerb, ConfigurationChange, Step, Transition, changed
+from adsum.raft.errors import RaftRefused
 from adsum.raft.types import Configuration, MemberId
-from adsum.testing.raft_cluster import Cluster, Host
+from adsum.testing.raft_cluster import RaftCluster, ServerHost
 from adsum.testing.raft_network import Weather
 
 
 class Nemesis:
     """Each method named like a fault makes it happen once."""
 
-    def __init__(self, cluster: Cluster, random: Random) -> None:
+    def __init__(self, cluster: RaftCluster, random: Random) -> None:
         self.kinds: list[str] = []
         self._cluster = cluster
         self._random = random
@@ -131,7 +131,7 @@ class Nemesis:
     def slow_disk(self) -> None:
         self._any().disk_ns_max = self._random.choice((2, 20, 200)) * MILLISECOND
 
-    def _crash(self, host: Host) -> None:
+    def _crash(self, host: ServerHost) -> None:
         me = host.server.me
         self._cluster.crash(me)
         self._cluster.at(self._while(), lambda: self._cluster.boot(me))
@@ -192,54 +192,56 @@ class Nemesis:
                 self._ask(host, partial(host.server.core.propose_conf, change))
             self._cluster.at(self._random.randrange(15 * MILLISECOND), self.split_leader)
 
-    def _a_move(self, host: Host) -> Change:
+    def _a_move(self, host: ServerHost) -> ConfigurationChange:
         configuration = host.server.core.replica.configuration
         if configuration.is_joint:
-            return Change()
+            return ConfigurationChange()
         if configuration.learners:
-            steps = [Step(Verb.VOTE, learner) for learner in configuration.learners]
+            steps = [Step(ChangeVerb.VOTE, learner) for learner in configuration.learners]
         else:
             others = [voter for voter in configuration.voters if voter != host.server.me]
             count = min(len(others), len(configuration.voters) // 2 + 1)
-            steps = [Step(Verb.LEARN, voter) for voter in self._random.sample(others, count)]
-        return Change(tuple(steps), self._random.choice((Transition.JOINT, Transition.JOINT_EXPLICIT)))
+            steps = [Step(ChangeVerb.LEARN, voter) for voter in self._random.sample(others, count)]
+        return ConfigurationChange(
+            tuple(steps), self._random.choice((Transition.JOINT, Transition.JOINT_EXPLICIT))
+        )
 
-    def _is_sane(self, host: Host, change: Change) -> bool:
+    def _is_sane(self, host: ServerHost, change: ConfigurationChange) -> bool:
         """No operator hands the votes to disks that are known, or about to be known, to be broken."""
         try:
             after = changed(host.server.core.replica.configuration, change)
-        except Refused:
+        except RaftRefused:
             return True  # the server will say so
         return self._cluster.atlas.allows(after)
 
-    def _a_change(self, configuration: Configuration) -> Change:
+    def _a_change(self, configuration: Configuration) -> ConfigurationChange:
         if configuration.is_joint and not configuration.auto_leave:
-            return Change()
+            return ConfigurationChange()
         count = self._random.choice((1, 1, 2, 4))
         steps = tuple(self._a_step(configuration) for _ in range(count))
-        return Change(steps, self._random.choice(list(Transition)))
+        return ConfigurationChange(steps, self._random.choice(list(Transition)))
 
     def _a_step(self, configuration: Configuration) -> Step:
         member = self._any().server.me
         if member not in configuration.members():
-            return Step(Verb.LEARN, member)
+            return Step(ChangeVerb.LEARN, member)
         if configuration.is_learner(member):
-            return Step(self._random.choice((Verb.VOTE, Verb.VOTE, Verb.LEAVE)), member)
-        return Step(self._random.choice((Verb.LEARN, Verb.LEAVE)), member)
+            return Step(self._random.choice((ChangeVerb.VOTE, ChangeVerb.VOTE, ChangeVerb.LEAVE)), member)
+        return Step(self._random.choice((ChangeVerb.LEARN, ChangeVerb.LEAVE)), member)
 
-    def _ask(self, host: Host, action: Callable[[], object]) -> None:
+    def _ask(self, host: ServerHost, action: Callable[[], object]) -> None:
         def ask() -> None:
             try:
                 action()
-            except Refused as refused:
+            except RaftRefused as refused:
                 self._cluster.told("refused", refused)
 
         self._cluster.act(host, ask)
 
-    def _any(self) -> Host:
+    def _any(self) -> ServerHost:
         return self._random.choice(self._living())
 
-    def _living(self) -> list[Host]:
+    def _living(self) -> list[ServerHost]:
         """Up, or down for a while."""
         return list(self._cluster.hosts.values())
 

@@ -24,7 +24,7 @@ class Weather:
     delay_ns_max: int = 3_000 * MILLISECOND
 
 
-class Network:
+class RaftNetwork:
     def __init__(self, random: Random) -> None:
         self.weather = Weather()
         self._random = random

@@ -36,10 +36,10 @@ from typing import Any
 
 from adsum.now import MILLISECOND, Now
 from adsum.raft.batch import Batch
-from adsum.raft.changer import Change, Step, Transition, Verb
-from adsum.raft.errors import Refused
-from adsum.raft.messages import Message, SnapshotOffer, Stamp
-from adsum.raft.settings import TICK_MS, Settings
+from adsum.raft.changer import ChangeVerb, ConfigurationChange, Step, Transition
+from adsum.raft.errors import RaftRefused
+from adsum.raft.messages import Message, MessageStamp, SnapshotOffer
+from adsum.raft.settings import TICK_MS, RaftSettings
 from adsum.raft.types import (
     Configuration,
     Entry,
@@ -50,19 +50,19 @@ from adsum.raft.types import (
     Term,
     bootstrap,
 )
-from adsum.testing.raft_machine import Call
-from adsum.testing.raft_server import Server
+from adsum.testing.raft_machine import ClientCall
+from adsum.testing.raft_server import SimulatedServer
 from adsum.testing.raft_store import MemoryStore
 from adsum.testing.raft_told import FIRST_LOG, told_entries, told_member, told_message, told_state, told_store
 
-STAMP = Stamp("story", 0)
+STAMP = MessageStamp("story", 0)
 ROUNDS_MAX = 200  # of `settle`; a story that never ends is a finding
 
 
 class Story:
-    def __init__(self, settings: Settings | None = None) -> None:
-        self.settings = settings or Settings()
-        self.servers: dict[str, Server] = {}
+    def __init__(self, settings: RaftSettings | None = None) -> None:
+        self.settings = settings or RaftSettings()
+        self.servers: dict[str, SimulatedServer] = {}
         self.trace: list[str] = []
         self._wire: list[Message] = []
         self._held: list[Message] = []
@@ -84,7 +84,7 @@ class Story:
             raise ValueError(f"no such command: {verb}")
         try:
             command(*words)
-        except Refused as refused:
+        except RaftRefused as refused:
             self.trace.append(f"refused: {refused}")
         return self.trace
 
@@ -123,7 +123,7 @@ class Story:
     def _make(self, name: str, restored: Restored, me: MemberId | None = None) -> None:
         store = MemoryStore(restored)
         seed = Random(int(name))
-        self.servers[name] = Server(me or member(name), STAMP, self.settings, store, seed, self._now)
+        self.servers[name] = SimulatedServer(me or member(name), STAMP, self.settings, store, seed, self._now)
 
     # What they are asked.
 
@@ -136,7 +136,7 @@ class Story:
             self.servers[name].core.tick(self._now)
 
     def do_propose(self, name: str, *words: str) -> None:
-        position = self.servers[name].core.propose(Call("set", "k", " ".join(words)).encoded())
+        position = self.servers[name].core.propose(ClientCall("set", "k", " ".join(words)).encoded())
         self.trace.append(f"{name} proposes {position.index}@{position.term}")
 
     def do_conf(self, name: str, *words: str) -> None:
@@ -275,7 +275,7 @@ class Story:
         target.core.step(message)
 
 
-def performed(script: str, settings: Settings | None = None) -> str:
+def performed(script: str, settings: RaftSettings | None = None) -> str:
     """The script with its traces as they are today; prose, blank lines and commands stay."""
     story = Story(settings)
     lines: list[str] = []
@@ -297,7 +297,7 @@ def members(names: Iterable[str]) -> tuple[MemberId, ...]:
     return tuple(sorted(member(name) for name in names))
 
 
-def _change(words: str) -> Change:
+def _change(words: str) -> ConfigurationChange:
     transitions = {
         "simple": Transition.SIMPLE,
         "joint": Transition.JOINT,
@@ -308,9 +308,9 @@ def _change(words: str) -> Change:
     for part in words.split(","):
         match part.split():
             case [verb, name, *rest]:
-                steps.append(Step(Verb(verb), member(name)))
+                steps.append(Step(ChangeVerb(verb), member(name)))
                 transition = transitions[rest[0]] if rest else transition
-    return Change(tuple(steps), transition)
+    return ConfigurationChange(tuple(steps), transition)
 
 
 def _facts(words: tuple[str, ...]) -> dict[str, list[str]]:

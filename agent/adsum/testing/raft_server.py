@@ -11,17 +11,23 @@ from random import Random
 
 from adsum.now import Now
 from adsum.raft.batch import Batch
-from adsum.raft.core import Core
-from adsum.raft.messages import Message, Stamp
-from adsum.raft.settings import Settings
+from adsum.raft.core import RaftCore
+from adsum.raft.messages import Message, MessageStamp
+from adsum.raft.settings import RaftSettings
 from adsum.raft.types import Entry, MemberId, SnapshotMeta
 from adsum.testing.raft_machine import Registers
 from adsum.testing.raft_store import LogStore
 
 
-class Server:
+class SimulatedServer:
     def __init__(
-        self, me: MemberId, stamp: Stamp, settings: Settings, store: LogStore, random: Random, now: Now
+        self,
+        me: MemberId,
+        stamp: MessageStamp,
+        settings: RaftSettings,
+        store: LogStore,
+        random: Random,
+        now: Now,
     ) -> None:
         self.me = me
         self.stamp = stamp
@@ -38,7 +44,7 @@ class Server:
         self.unapplied: deque[Entry] = deque()
         self.machine = Registers(self.store.snapshot_data(restored.snapshot))
         self.machine.index = restored.snapshot.index
-        self.core = Core(
+        self.core = RaftCore(
             me=self.me,
             stamp=self.stamp,
             settings=self.settings,

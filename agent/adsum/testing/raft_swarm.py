@@ -21,14 +21,14 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from random import Random
 
-from adsum.raft.errors import Refused
+from adsum.raft.errors import RaftRefused
 from adsum.testing.block_cluster import BlockCluster
 from adsum.testing.block_nemesis import DISK_KINDS, BlockNemesis
 from adsum.testing.checkers import check_witness, demand, log_digest
-from adsum.testing.linearizability import Verdict, verdict
+from adsum.testing.linearizability import HistoryVerdict, verdict
 from adsum.testing.raft_clients import Clients
-from adsum.testing.raft_cluster import Cluster, Host, seconds
-from adsum.testing.raft_machine import Call
+from adsum.testing.raft_cluster import RaftCluster, ServerHost, seconds
+from adsum.testing.raft_machine import ClientCall
 from adsum.testing.raft_nemesis import KINDS, Nemesis
 
 # With all faults over: a few elections that find each other, snapshots to bring, and a joint change to leave.
@@ -40,7 +40,7 @@ ALONE = ("crash", "power_loss", "stall_disk", "compact", "failing_sync", "full_d
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class SwarmOutcome:
     seed: int
     kinds: tuple[str, ...]
     events: int
@@ -52,7 +52,7 @@ class Outcome:
     trace: str = ""
 
 
-class Run:
+class SwarmRun:
     def __init__(self, seed: int, *, kinds: Sequence[str] = (), is_traced: bool = False) -> None:
         """Without `kinds` the seed chooses them, too."""
         random = Random(seed)
@@ -97,12 +97,14 @@ class Run:
         members = [host for host in self.cluster.up() if host.server.me in replica.configuration.members()]
         return all(host.server.machine.index == replica.log.applied for host in members)
 
-    def _is_marked(self, host: Host) -> bool:
+    def _is_marked(self, host: ServerHost) -> bool:
         if host.server.machine.get("end") == "here":
             return True
         try:
-            self.cluster.act(host, lambda: self.cluster.propose(host, Call("set", "end", "here").encoded()))
-        except Refused:
+            self.cluster.act(
+                host, lambda: self.cluster.propose(host, ClientCall("set", "end", "here").encoded())
+            )
+        except RaftRefused:
             return False
         return False
 
@@ -111,11 +113,11 @@ class Run:
             counts = host.server.core.counts
             demand(counts.malformed == 0, f"{host.server.me} was sent the impossible")
         happened = check_witness(self.clients.history, self.cluster.invariants.log)
-        demand(verdict(happened) is not Verdict.IMPOSSIBLE, "the answers fit no order of events")
+        demand(verdict(happened) is not HistoryVerdict.IMPOSSIBLE, "the answers fit no order of events")
 
-    def outcome(self, failure: str = "") -> Outcome:
+    def outcome(self, failure: str = "") -> SwarmOutcome:
         cluster = self.cluster
-        return Outcome(
+        return SwarmOutcome(
             seed=self.seed,
             kinds=tuple(self.kinds),
             events=cluster.events,
@@ -130,19 +132,19 @@ class Run:
 
 def _world(
     seed: int, cluster_seed: int, *, voters: int, strangers: int, is_traced: bool
-) -> tuple[Cluster, Nemesis, list[str]]:
+) -> tuple[RaftCluster, Nemesis, list[str]]:
     """Every other seed runs the log that ships, on disks that do what disks do; the rest run faster."""
     random = Random(seed ^ cluster_seed)
     if seed % 2 == 0:
-        cluster = Cluster(cluster_seed, voters=voters, strangers=strangers, is_traced=is_traced)
+        cluster = RaftCluster(cluster_seed, voters=voters, strangers=strangers, is_traced=is_traced)
         return cluster, Nemesis(cluster, random), KINDS
     blocks = BlockCluster(cluster_seed, voters=voters, strangers=strangers, is_traced=is_traced)
     return blocks, BlockNemesis(blocks, random), [*KINDS, *DISK_KINDS]
 
 
-def run(seed: int, *, kinds: Sequence[str] = (), is_traced: bool = False) -> Outcome:
+def run(seed: int, *, kinds: Sequence[str] = (), is_traced: bool = False) -> SwarmOutcome:
     """Whatever is raised is a finding, not a crash of the swarm."""
-    one = Run(seed, kinds=kinds, is_traced=is_traced)
+    one = SwarmRun(seed, kinds=kinds, is_traced=is_traced)
     try:
         one.through()
     except Exception as found:  # the outcome says which
@@ -150,7 +152,7 @@ def run(seed: int, *, kinds: Sequence[str] = (), is_traced: bool = False) -> Out
     return one.outcome()
 
 
-def first_failure(seeds: range) -> Outcome | None:
+def first_failure(seeds: range) -> SwarmOutcome | None:
     """With its trace."""
     for seed in seeds:
         if run(seed).failure:
@@ -158,7 +160,7 @@ def first_failure(seeds: range) -> Outcome | None:
     return None
 
 
-def outcomes(seeds: range, *, jobs: int) -> Iterator[Outcome]:
+def outcomes(seeds: range, *, jobs: int) -> Iterator[SwarmOutcome]:
     with multiprocessing.get_context("fork").Pool(jobs) as pool:
         yield from pool.imap_unordered(run, seeds, chunksize=4)
 
@@ -172,7 +174,7 @@ def main() -> int:
     began = time.monotonic()
     done = operations = elections = 0
     happened: Counter[str] = Counter()
-    failed: list[Outcome] = []
+    failed: list[SwarmOutcome] = []
     for outcome in outcomes(range(asked.first, asked.first + asked.seeds), jobs=asked.jobs):
         done += 1
         operations += outcome.operations

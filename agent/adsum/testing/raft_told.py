@@ -18,7 +18,7 @@ from adsum.raft.messages import (
     VoteReply,
     VoteRequest,
 )
-from adsum.raft.status import Status
+from adsum.raft.status import RaftStatus
 from adsum.raft.types import Configuration, Entry, EntryKind, MemberId
 
 FIRST_LOG = "a"
@@ -95,7 +95,7 @@ def told_store(batch: Batch) -> str:
     return "; ".join(parts)
 
 
-def told_state(status: Status) -> str:
+def told_state(status: RaftStatus) -> str:
     hard_state = status.hard_state
     parts = [
         f"{status.role.value} in term {hard_state.term}",

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from adsum.agent.settings import Settings
+from adsum.agent.settings import AgentSettings
 from adsum.catalog.definitions import CheckDefinition, ServiceDefinition
 from adsum.catalog.model import Node
 from adsum.now import SECOND
 
 NODE = Node(node_id="6a0c4f0e-5f0b-4b1e-9d5c-0d3c1b2a9f01", name="n1", address="127.0.0.1", datacenter="dc1")
-SETTINGS = Settings(node=NODE)
+SETTINGS = AgentSettings(node=NODE)
 HTTP_CHECK = CheckDefinition(
     check_id="service:web1",
     name="Service 'web' check",

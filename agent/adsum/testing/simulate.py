@@ -16,7 +16,7 @@ from random import Random
 from adsum.gossip.commands import Describe, Join, Restart
 from adsum.gossip.effects import Effect, LeaveDone, MemberChanged
 from adsum.gossip.evidence import Evidence
-from adsum.gossip.order import Status
+from adsum.gossip.order import MemberStatus
 from adsum.now import MILLISECOND, MINUTE, SECOND
 from adsum.testing.gossip_world import GossipWorld
 from adsum.testing.hosts import State
@@ -132,7 +132,7 @@ class Simulation:
         update = Watch(world.now_ns, self._others(index))
         self.measured.updates.append(update)
         key = (index, world.hosts[index].generation)
-        incarnation = world.hosts[index].core.commons.me.incarnation + 1
+        incarnation = world.hosts[index].core.shared.me.incarnation + 1
         self._updates.setdefault(key, []).append((incarnation, update))
         world.command(index, Describe(len(self.measured.updates).to_bytes(4, "big")))
 
@@ -241,7 +241,7 @@ class Simulation:
     def _all_alive_everywhere(self) -> bool:
         """And nobody is missed by anybody."""
         present = self.plan.nodes - 1
-        return all(host.core.commons.roster.counts[Status.ALIVE] == present for host in self.world.hosts)
+        return all(host.core.shared.roster.counts[MemberStatus.ALIVE] == present for host in self.world.hosts)
 
     def _hold(self, index: int) -> None:
         self.world.hold(index)
@@ -279,9 +279,9 @@ class Simulation:
         match effect:
             case MemberChanged(member, _before, after, evidence) if after is not None:
                 subject = self._by_id[member.node_id]
-                if after.status is Status.FAILED:
+                if after.status is MemberStatus.FAILED:
                     self._see_death(time_ns, observer, subject, after.generation, evidence)
-                elif after.status is Status.ALIVE:
+                elif after.status is MemberStatus.ALIVE:
                     for incarnation, update in self._updates.get((subject, after.generation), ()):
                         if incarnation <= after.incarnation:  # a later one brings what the update said
                             update.hear(time_ns, observer)
@@ -313,7 +313,7 @@ class Simulation:
         sent[0] += sum(tally.packets_out)
         sent[1] += sum(tally.bytes_out)
         self.measured.flaps += tally.flaps
-        queues = self.world.hosts[index].core.commons.broadcasts.queues.values()
+        queues = self.world.hosts[index].core.shared.broadcasts.queues.values()
         self.measured.queue_drops += sum(queue.dropped for queue in queues)
 
     def _sum_up(self) -> None:

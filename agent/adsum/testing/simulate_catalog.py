@@ -35,7 +35,7 @@ JOINS = 5
 AGAIN_NS = 1_100 * MILLISECOND
 
 
-class Scenario(enum.Enum):
+class CatalogScenario(enum.Enum):
     FLIPS = "flips"
     PARTITION = "partition"
     RACK_LOSS = "rack-loss"
@@ -43,9 +43,9 @@ class Scenario(enum.Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class CatalogPlan:
     nodes: int
-    scenario: Scenario = Scenario.FLIPS
+    scenario: CatalogScenario = CatalogScenario.FLIPS
     services: int = 20
     flips_per_s: int = 20
     loss: float = 0.05
@@ -54,8 +54,8 @@ class Plan:
 
 
 @dataclass(frozen=True, slots=True)
-class Figures:
-    plan: Plan
+class CatalogFigures:
+    plan: CatalogPlan
     flips: int
     p50_s: float
     p99_s: float
@@ -74,8 +74,8 @@ class Figures:
     digest: int
 
 
-def simulate(plan: Plan, *, are_states_shared: bool = True) -> Figures:
-    return Simulation(plan, are_states_shared=are_states_shared).run()
+def simulate(plan: CatalogPlan, *, are_states_shared: bool = True) -> CatalogFigures:
+    return CatalogSimulation(plan, are_states_shared=are_states_shared).run()
 
 
 class Flip:
@@ -88,8 +88,8 @@ class Flip:
         self.waiting = waiting  # a bit for each agent that does not show it yet
 
 
-class Simulation:
-    def __init__(self, plan: Plan, *, are_states_shared: bool = True) -> None:
+class CatalogSimulation:
+    def __init__(self, plan: CatalogPlan, *, are_states_shared: bool = True) -> None:
         self.plan = plan
         self.random = Random(plan.seed)
         self.world = CatalogWorld(
@@ -110,7 +110,7 @@ class Simulation:
         self._measured_ns = 0
         self._before: tuple[int, int, int] = (0, 0, 0)
 
-    def run(self) -> Figures:
+    def run(self) -> CatalogFigures:
         world = self.world
         with uncollected():
             world.form_whole()
@@ -119,13 +119,13 @@ class Simulation:
             world.run_for(WARM_NS)
             self._begin_to_measure()
             match self.plan.scenario:
-                case Scenario.FLIPS:
+                case CatalogScenario.FLIPS:
                     self._flip_on()
-                case Scenario.PARTITION:
+                case CatalogScenario.PARTITION:
                     self._part()
-                case Scenario.RACK_LOSS:
+                case CatalogScenario.RACK_LOSS:
                     self._lose_rack()
-                case Scenario.RESTART:
+                case CatalogScenario.RESTART:
                     self._restart_some()
         return self._figures()
 
@@ -235,7 +235,7 @@ class Simulation:
         self._sent = (gossip - self._sent[0], calls - self._sent[1])
         self._measured_ns = self.world.now_ns - self._measured_ns
 
-    def _figures(self) -> Figures:
+    def _figures(self) -> CatalogFigures:
         world, plan = self.world, self.plan
         unseen = [flip for flips in self._pending.values() for flip in flips]
         for flip in unseen:
@@ -245,7 +245,7 @@ class Simulation:
         seconds = self._measured_ns / SECOND * plan.nodes
         tallies = [world.replica(index).tally for index in range(plan.nodes)]
         written, changes, carried = self._before
-        return Figures(
+        return CatalogFigures(
             plan=plan,
             flips=self.flips,
             p50_s=ordered[len(ordered) // 2] / 1_000,
@@ -266,7 +266,7 @@ class Simulation:
         )
 
 
-def told(figures: Figures) -> list[str]:
+def told(figures: CatalogFigures) -> list[str]:
     """For people; one fact a line."""
     plan, after = figures.plan, figures.equal_after_s
     cluster = f"{plan.nodes} agents × {plan.services} services, {plan.loss:.0%} loss"
@@ -291,14 +291,14 @@ def main() -> None:
     parser.add_argument("-flips", type=int, default=20, help="a second")
     parser.add_argument("-loss", type=float, default=0.05)
     parser.add_argument("-minutes", type=float, default=1.0)
-    parser.add_argument("-scenario", choices=[each.value for each in Scenario], default="flips")
+    parser.add_argument("-scenario", choices=[each.value for each in CatalogScenario], default="flips")
     parser.add_argument("-seed", type=int, default=1)
     given = parser.parse_args()
-    plan = Plan(
-        *(given.nodes, Scenario(given.scenario), given.services, given.flips, given.loss),
+    plan = CatalogPlan(
+        *(given.nodes, CatalogScenario(given.scenario), given.services, given.flips, given.loss),
         *(int(given.minutes * MINUTE), given.seed),
     )
-    simulation = Simulation(plan)
+    simulation = CatalogSimulation(plan)
     figures = simulation.run()
     began_s, began_work_s = simulation.began_s
     took_s, worked_s = time.monotonic() - began_s, time.process_time() - began_work_s

@@ -12,11 +12,13 @@ from collections.abc import Callable
 from random import Random
 
 from adsum.agent.commands import CheckRan, Command, Message, NotPersisted, Persisted
-from adsum.agent.core import Core
-from adsum.agent.settings import Settings
-from adsum.catalog.definitions import CheckDefinition, Status
+from adsum.agent.core import AgentCore
+from adsum.agent.effects import Effect
+from adsum.agent.settings import AgentSettings
+from adsum.catalog.definitions import CheckDefinition, CheckStatus
+from adsum.catalog.effects import Notify, RunCheck, StopCheck
 from adsum.catalog.indexes import Topic
-from adsum.effects import Effect, FileChange, Log, Notify, Persist, Refusal, Reply, RunCheck, Save, StopCheck
+from adsum.effects import FileChange, LogLine, Persist, Refusal, Reply, Save
 from adsum.logs.system_errors import told
 from adsum.now import MILLISECOND, SECOND
 from adsum.storage import registrations
@@ -25,14 +27,14 @@ from adsum.storage.writer import ROUND_S
 from adsum.testing.clock import SimulatedClock
 from adsum.testing.disk import SimulatedDisk
 
-Outcome = tuple[Status, str]
+Outcome = tuple[CheckStatus, str]
 
 DISK_NS_MIN, DISK_NS_MAX = MILLISECOND // 10, 5 * MILLISECOND
 RUN_NS_MIN, RUN_NS_MAX = MILLISECOND, 50 * MILLISECOND
 
 
 class World:
-    def __init__(self, settings: Settings, *, seed: int = 0, disk: SimulatedDisk | None = None) -> None:
+    def __init__(self, settings: AgentSettings, *, seed: int = 0, disk: SimulatedDisk | None = None) -> None:
         self.random = Random(seed)
         self.clock = SimulatedClock()
         self.disk = disk or SimulatedDisk()
@@ -80,9 +82,9 @@ class World:
 
     # The loop.
 
-    def _boot(self) -> Core:
+    def _boot(self) -> AgentCore:
         self.owed = Owed(self.disk)
-        core = Core(self.clock.now(), self._settings, Random(self.random.getrandbits(64)))
+        core = AgentCore(self.clock.now(), self._settings, Random(self.random.getrandbits(64)))
         self.core = core
         self._perform(core.start(self.clock.now(), registrations.load(self.disk)))
         return core
@@ -148,7 +150,7 @@ class World:
         return message
 
     def _outcome(self, check_id: str) -> Outcome:
-        return self.outcomes.get(check_id, lambda: (Status.PASSING, "fine"))()
+        return self.outcomes.get(check_id, lambda: (CheckStatus.PASSING, "fine"))()
 
     def _stop(self, check_id: str) -> None:
         self._arrivals = [
@@ -173,7 +175,7 @@ def _told(effect: Effect) -> str:
             return f"reply {request} {refusal.sentence if refusal else 'done'}"
         case Notify(topics):
             return "notify " + " ".join(f"{family}:{name}" for family, name in topics)
-        case Log(severity, sentence):
+        case LogLine(severity, sentence):
             return f"log {severity.value} {sentence}"
         case _:
             return f"roll {type(effect).__name__}"

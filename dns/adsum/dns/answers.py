@@ -1,6 +1,6 @@
 """An abstract answer becomes bytes: cut to the asker's room, in turning order, kept while the catalog stands.
 
-A `Rendering` holds what follows the question in as many orders as it needs, each written when it is first
+A `DnsRendering` holds what follows the question in as many orders as it needs, each written when it is first
 due and then served in turn: with thirty-two instances or fewer everyone comes first exactly as often as
 everyone else. Larger sets keep thirty-two orders and replace one each round, so that nobody is forgotten.
 
@@ -18,7 +18,7 @@ from adsum.catalog.view import View
 from adsum.dns import wire
 from adsum.dns.generations import Generations
 from adsum.dns.settings import DnsSettings
-from adsum.dns.wire import AA, CD, CNAME, QR, RA, RCODE_MASK, RD, SRV, TC, Question, Record, Writer
+from adsum.dns.wire import AA, CD, CNAME, QR, RA, RCODE_MASK, RD, SRV, TC, Question, Record, RecordWriter
 from adsum.dns.zone import Answer, Offer, Zone
 from adsum.frozen import dataclass
 
@@ -66,7 +66,7 @@ def room_for(question: Question, transport: Transport, settings: DnsSettings) ->
     return Room(bytes_max, limit, is_counted_uncompressed=True)
 
 
-class Rendering:
+class DnsRendering:
     """One answer to one question, ready to send in the orders it needs."""
 
     __slots__ = (
@@ -238,7 +238,7 @@ class _Fitting:
         return Draft(offers, authority, additional, body, self._fixed_bytes + max(size_bytes, len(body)))
 
     def _written(self, records: Iterable[Record]) -> bytes:
-        writer = Writer(self._name, is_compressing=self._is_compressing)
+        writer = RecordWriter(self._name, is_compressing=self._is_compressing)
         for record in records:
             writer.record(record)
         return bytes(writer.body)
@@ -252,7 +252,7 @@ class Answers:
         self._random = random
         self._settings = settings
         self._zone = Zone(view, settings)
-        self._kept: Generations[tuple[object, ...], Rendering] = Generations(
+        self._kept: Generations[tuple[object, ...], DnsRendering] = Generations(
             values_max=RENDERINGS_MAX, bytes_max=RENDERINGS_BYTES_MAX
         )
         self._index = view.index
@@ -285,7 +285,7 @@ class Answers:
             self._outdate()
         return self.epoch
 
-    def to(self, question: Question, transport: Transport) -> Rendering:
+    def to(self, question: Question, transport: Transport) -> DnsRendering:
         self.refresh()
         key = self._key(question, transport)
         rendering = self._kept.get(key)
@@ -295,10 +295,10 @@ class Answers:
             self._kept.put(key, rendering, rendering.size_bytes)
         return rendering
 
-    def rendering(self, question: Question, transport: Transport, answer: Answer) -> Rendering:
+    def rendering(self, question: Question, transport: Transport, answer: Answer) -> DnsRendering:
         self.rendered += 1
         room = room_for(question, transport, self._settings)
-        return Rendering(question, answer, room, self._settings, self._random)
+        return DnsRendering(question, answer, room, self._settings, self._random)
 
     def _key(self, question: Question, transport: Transport) -> tuple[object, ...]:
         # Without compression the owner's spelling is written out, and is then part of what is kept.

@@ -8,10 +8,10 @@ from __future__ import annotations
 import ipaddress
 from collections.abc import Iterator
 
-from adsum.catalog.definitions import Status
+from adsum.catalog.definitions import CheckStatus
 from adsum.catalog.view import Instance, View
 from adsum.dns import wire
-from adsum.dns.names import Asked, Kind, read_name
+from adsum.dns.names import AskedName, NameKind, read_name
 from adsum.dns.settings import RECURSOR_PORT, DnsSettings, Recursor
 from adsum.dns.wire import AAAA, NS, SOA, SRV, TXT, A, Record
 from adsum.dns.zone import Answer, LeftOut, Zone, left_out
@@ -32,23 +32,23 @@ def explain(view: View, settings: DnsSettings, name: str, qtype: int) -> list[st
     return [*_reasons(view, settings, asked, wire.text_of(wire_name), qtype), *_outcome(answer, settings)]
 
 
-def _reasons(view: View, settings: DnsSettings, asked: Asked, name: str, qtype: int) -> Iterator[str]:
+def _reasons(view: View, settings: DnsSettings, asked: AskedName, name: str, qtype: int) -> Iterator[str]:
     if _is_about_zone(asked, name, qtype):
         yield from _zone_reasons(asked, name, qtype)
-    elif asked.kind is Kind.SERVICE:
+    elif asked.kind is NameKind.SERVICE:
         yield from _service_reasons(view, settings, asked, name)
-    elif asked.kind is Kind.NODE:
+    elif asked.kind is NameKind.NODE:
         found = view.node(asked.subject)
         if found is None:
             yield f"{name} asks for the node {asked.subject}, and there is no such node in the catalog."
         else:
             yield f"{name} asks for the node {found.name}, which is at {found.node.value.address}."
             yield "A node is answered for even while it has failed."
-    elif asked.kind is Kind.ADDRESS:
+    elif asked.kind is NameKind.ADDRESS:
         yield f"{name} spells the address {asked.subject}; nothing is looked up."
-    elif asked.kind is Kind.POINTER:
+    elif asked.kind is NameKind.POINTER:
         yield f"{name} asks who is at {asked.subject or 'an incomplete address'}."
-    elif asked.kind is Kind.NOTHING:
+    elif asked.kind is NameKind.NOTHING:
         yield f"{name} is in our domain {asked.domain}, but {asked.reason}."
     else:
         yield f"{name} is outside our domains ({', '.join(settings.domains)})."
@@ -57,7 +57,7 @@ def _reasons(view: View, settings: DnsSettings, asked: Asked, name: str, qtype: 
             yield f"If it is a service, ask for {whole}; if a node, for {name}node.{settings.domains[0]}."
 
 
-def _zone_reasons(asked: Asked, name: str, qtype: int) -> Iterator[str]:
+def _zone_reasons(asked: AskedName, name: str, qtype: int) -> Iterator[str]:
     if _is_zone(asked, name):
         yield f"{name} is our zone itself."
     else:
@@ -68,17 +68,17 @@ def _zone_reasons(asked: Asked, name: str, qtype: int) -> Iterator[str]:
         yield "Its name servers are the servers of the catalog."
 
 
-def _is_about_zone(asked: Asked, name: str, qtype: int) -> bool:
-    if asked.kind in (Kind.POINTER, Kind.ELSEWHERE):
+def _is_about_zone(asked: AskedName, name: str, qtype: int) -> bool:
+    if asked.kind in (NameKind.POINTER, NameKind.ELSEWHERE):
         return False
     return qtype in OF_ZONE or _is_zone(asked, name)
 
 
-def _is_zone(asked: Asked, name: str) -> bool:
+def _is_zone(asked: AskedName, name: str) -> bool:
     return name == f"{asked.domain}."
 
 
-def _service_reasons(view: View, settings: DnsSettings, asked: Asked, name: str) -> Iterator[str]:
+def _service_reasons(view: View, settings: DnsSettings, asked: AskedName, name: str) -> Iterator[str]:
     instances = view.instances(asked.subject)
     with_tag = f" with the tag {asked.tag}" if asked.tag else ""
     yield f"{name} asks for the service {asked.subject}{with_tag}."
@@ -93,7 +93,7 @@ def _service_reasons(view: View, settings: DnsSettings, asked: Asked, name: str)
         yield f"The other {len(instances) - INSTANCES_MAX} are not listed here."
 
 
-def _instance_reason(instance: Instance, asked: Asked, settings: DnsSettings) -> str:
+def _instance_reason(instance: Instance, asked: AskedName, settings: DnsSettings) -> str:
     service, node = instance.service.value, instance.host.node.value
     who = f"{service.service_id} on {node.name} ({service.address or node.address}, port {service.port})"
     reason = left_out(instance, asked.tag, settings)
@@ -113,7 +113,7 @@ def _blame(instance: Instance) -> str:
     return f"Check {'; check '.join(told)}."
 
 
-def _told(name: str, status: Status, output: str) -> str:
+def _told(name: str, status: CheckStatus, output: str) -> str:
     """Maintenance has no output; its notes are the reason that was given."""
     first_line = output.strip().partition("\n")[0][:OUTPUT_LENGTH_MAX]
     return f'"{name}" is {status}' + (f" ({first_line})" if first_line else "")

@@ -45,7 +45,7 @@ class DnsLimits:
     recursions_max: int = 512
 
 
-class Verdict(enum.Enum):
+class RateVerdict(enum.Enum):
     ANSWER = enum.auto()
     SLIP = enum.auto()
     DROP = enum.auto()
@@ -62,8 +62,8 @@ class SourceRates:
     def networks(self) -> int:
         return len(self._prefixes)
 
-    def judge(self, prefix: bytes, now_ns: int) -> Verdict:
+    def judge(self, prefix: bytes, now_ns: int) -> RateVerdict:
         if self._prefixes.take(now_ns, prefix):
-            return Verdict.ANSWER
+            return RateVerdict.ANSWER
         self._is_slipping = not self._is_slipping
-        return Verdict.SLIP if self._is_slipping else Verdict.DROP
+        return RateVerdict.SLIP if self._is_slipping else RateVerdict.DROP

@@ -14,7 +14,7 @@ from __future__ import annotations
 import struct
 from collections.abc import Sequence
 
-from adsum.dns.reader import RawRecord, Reader, Unreadable
+from adsum.dns.reader import RawRecord, Reader, UnreadableDns
 from adsum.dns.wire import (
     AAAA,
     BADVERS,
@@ -31,7 +31,7 @@ from adsum.dns.wire import (
     RCODE_MASK,
     RD,
     A,
-    Malformed,
+    MalformedQuestion,
     Question,
     Record,
     bare_reply,
@@ -49,20 +49,20 @@ SUBNET_HEAD = struct.Struct("!HBB")  # family, source prefix length, scope prefi
 OPTION_HEAD = struct.Struct("!HH")  # code, length
 
 
-def read_message(packet: bytes) -> Question | Malformed:
+def read_message(packet: bytes) -> Question | MalformedQuestion:
     if len(packet) < HEADER_BYTES:
-        return Malformed("shorter than a header")
+        return MalformedQuestion("shorter than a header")
     message_id, flags, questions, *others = HEADER.unpack_from(packet)
     if flags & QR:
-        return Malformed("an answer, which nobody here asked for")
+        return MalformedQuestion("an answer, which nobody here asked for")
     if flags & OPCODE_MASK:
-        return Malformed("an operation other than QUERY", bare_reply(message_id, flags, NOTIMP))
+        return MalformedQuestion("an operation other than QUERY", bare_reply(message_id, flags, NOTIMP))
     if questions != 1:
-        return Malformed("not exactly one question", bare_reply(message_id, flags, FORMERR))
+        return MalformedQuestion("not exactly one question", bare_reply(message_id, flags, FORMERR))
     try:
         return _question(packet, message_id, flags, others)
-    except Unreadable as error:
-        return Malformed(str(error), bare_reply(message_id, flags, FORMERR))
+    except UnreadableDns as error:
+        return MalformedQuestion(str(error), bare_reply(message_id, flags, FORMERR))
 
 
 def read_records(packet: bytes) -> tuple[Record, ...]:
@@ -77,7 +77,7 @@ def read_records(packet: bytes) -> tuple[Record, ...]:
         for _ in range(questions):
             reader.question()
         records = [_record(reader) for _ in range(answers)]
-    except Unreadable:
+    except UnreadableDns:
         return ()
     return tuple(record for record in records if record is not None)
 
@@ -93,9 +93,11 @@ def _record(reader: Reader) -> Record | None:
     return None
 
 
-def _question(packet: bytes, message_id: int, flags: int, counts: Sequence[int]) -> Question | Malformed:
+def _question(
+    packet: bytes, message_id: int, flags: int, counts: Sequence[int]
+) -> Question | MalformedQuestion:
     if sum(counts) > QUESTION_RECORDS_MAX:
-        raise Unreadable("more records than anyone asks with")
+        raise UnreadableDns("more records than anyone asks with")
     reader = Reader(packet, QUESTION_LABELS_MAX)
     name, qtype, qclass = reader.question()
     question = Question(message_id, flags, name, qtype, qclass)
@@ -103,9 +105,9 @@ def _question(packet: bytes, message_id: int, flags: int, counts: Sequence[int])
     if not opts:
         return question
     if len(opts) > 1:
-        raise Unreadable("several OPT records")
+        raise UnreadableDns("several OPT records")
     if opts[0].ttl >> 16 & 0xFF:  # the version; ours is 0
-        return Malformed("an unknown version of EDNS", _bad_version(question))
+        return MalformedQuestion("an unknown version of EDNS", _bad_version(question))
     return question._replace(edns_bytes=opts[0].rclass, edns_options=_echoed_options(opts[0].data))
 
 
@@ -130,7 +132,7 @@ def _echoed_options(options: bytes) -> bytes:
     if subnet is None:
         return b""
     if not _is_subnet(subnet):
-        raise Unreadable("a malformed client subnet")  # RFC 7871 wants it refused
+        raise UnreadableDns("a malformed client subnet")  # RFC 7871 wants it refused
     family, source, _ = SUBNET_HEAD.unpack_from(subnet)
     data = SUBNET_HEAD.pack(family, source, 0) + subnet[SUBNET_HEAD.size :]
     return CLIENT_SUBNET + len(data).to_bytes(2) + data
@@ -142,14 +144,14 @@ def _client_subnet(options: bytes) -> bytes | None:
     while at < len(options):
         count += 1
         if len(options) - at < OPTION_HEAD.size or count > EDNS_OPTIONS_MAX:
-            raise Unreadable("EDNS options that are cut off, or more than anyone sends")
+            raise UnreadableDns("EDNS options that are cut off, or more than anyone sends")
         code, length = OPTION_HEAD.unpack_from(options, at)
         start = at + OPTION_HEAD.size
         at = start + length
         if code == SUBNET_CODE and subnet is None:
             subnet = options[start:at]
     if at > len(options):
-        raise Unreadable("EDNS options that are cut off")
+        raise UnreadableDns("EDNS options that are cut off")
     return subnet
 
 

@@ -23,7 +23,7 @@ ADDRESSES_KEPT_MAX = 8192  # reading one takes longer than writing a record
 NIBBLES = frozenset("0123456789abcdef")
 
 
-class Kind(enum.Enum):
+class NameKind(enum.Enum):
     NODE = enum.auto()
     SERVICE = enum.auto()
     ADDRESS = enum.auto()
@@ -33,26 +33,26 @@ class Kind(enum.Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
-    kind: Kind
+class AskedName:
+    kind: NameKind
     subject: str = ""  # a node's or service's name, or an address in its usual form
     tag: str = ""
     domain: str = ""  # the one of our domains that was asked
     reason: str = ""  # why it is NOTHING
 
 
-def read_name(labels: Sequence[str], qtype: int, settings: DnsSettings) -> Asked:
+def read_name(labels: Sequence[str], qtype: int, settings: DnsSettings) -> AskedName:
     """`labels` in lower case, without the root."""
     if labels[-1:] == ["arpa"]:
-        return Asked(Kind.POINTER, subject=_reversed_address(labels), domain=settings.domains[0])
+        return AskedName(NameKind.POINTER, subject=_reversed_address(labels), domain=settings.domains[0])
     for domain in sorted(settings.domains, key=len, reverse=True):
         own = domain.split(".")
         if list(labels[-len(own) :]) == own:
             return _read_own(labels[: -len(own)], qtype, domain, settings.datacenter.lower())
-    return Asked(Kind.ELSEWHERE)
+    return AskedName(NameKind.ELSEWHERE)
 
 
-def _read_own(labels: Sequence[str], qtype: int, domain: str, datacenter: str) -> Asked:
+def _read_own(labels: Sequence[str], qtype: int, domain: str, datacenter: str) -> AskedName:
     kind, before, after = _split_at_kind(labels, qtype)
     if not kind:
         return _nothing(domain, "no label of it says what to look for (service, node or addr)")
@@ -65,7 +65,7 @@ def _read_own(labels: Sequence[str], qtype: int, domain: str, datacenter: str) -
     if list(after) not in ([], [datacenter], [datacenter, "dc"]):
         return _nothing(domain, f"there is no data centre {'.'.join(after)} here, only {datacenter}")
     if kind == "node":
-        return Asked(Kind.NODE, subject=".".join(before), domain=domain)
+        return AskedName(NameKind.NODE, subject=".".join(before), domain=domain)
     return _read_service(before, domain)
 
 
@@ -78,14 +78,16 @@ def _split_at_kind(labels: Sequence[str], qtype: int) -> tuple[str, Sequence[str
     return "", (), ()
 
 
-def _read_service(labels: Sequence[str], domain: str) -> Asked:
+def _read_service(labels: Sequence[str], domain: str) -> AskedName:
     if len(labels) == 2 and labels[0].startswith("_") and labels[1].startswith("_"):  # RFC 2782
         tag = labels[1][1:]
-        return Asked(Kind.SERVICE, subject=labels[0][1:], tag="" if tag == "tcp" else tag, domain=domain)
-    return Asked(Kind.SERVICE, subject=labels[-1], tag=".".join(labels[:-1]), domain=domain)
+        return AskedName(
+            NameKind.SERVICE, subject=labels[0][1:], tag="" if tag == "tcp" else tag, domain=domain
+        )
+    return AskedName(NameKind.SERVICE, subject=labels[-1], tag=".".join(labels[:-1]), domain=domain)
 
 
-def _read_address(labels: Sequence[str], domain: str) -> Asked:
+def _read_address(labels: Sequence[str], domain: str) -> AskedName:
     digits = labels[0]
     version = ADDRESS_VERSIONS.get(len(digits))
     try:
@@ -94,11 +96,11 @@ def _read_address(labels: Sequence[str], domain: str) -> Asked:
         version = None
     if len(labels) != 1 or version is None or len(octets) * 2 != len(digits):
         return _nothing(domain, "an address is written as 8 or 32 hexadecimal digits")
-    return Asked(Kind.ADDRESS, subject=str(ipaddress.ip_address(octets)), domain=domain)
+    return AskedName(NameKind.ADDRESS, subject=str(ipaddress.ip_address(octets)), domain=domain)
 
 
-def _nothing(domain: str, reason: str) -> Asked:
-    return Asked(Kind.NOTHING, domain=domain, reason=reason)
+def _nothing(domain: str, reason: str) -> AskedName:
+    return AskedName(NameKind.NOTHING, domain=domain, reason=reason)
 
 
 def _reversed_address(labels: Sequence[str]) -> str:

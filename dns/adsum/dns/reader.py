@@ -17,7 +17,7 @@ RECORD_HEAD = struct.Struct("!HHIH")  # type, class, TTL and the length of the d
 TYPE_AND_CLASS = struct.Struct("!HH")
 
 
-class Unreadable(Exception):
+class UnreadableDns(Exception):
     """The bytes are no DNS message, or more of one than we are willing to read."""
 
 
@@ -42,7 +42,7 @@ class Reader:
         name = self.name()
         head_at, self._at = self._at, self._at + TYPE_AND_CLASS.size
         if self._at > len(self._packet):
-            raise Unreadable("a question that is cut off")
+            raise UnreadableDns("a question that is cut off")
         return name, *TYPE_AND_CLASS.unpack_from(self._packet, head_at)
 
     def name(self) -> bytes:
@@ -62,7 +62,7 @@ class Reader:
             at += 1 + length
         name.append(0)
         if len(name) > NAME_BYTES_MAX:
-            raise Unreadable("a name that is too long")
+            raise UnreadableDns("a name that is too long")
         return bytes(name), end or at + 1
 
     def skip_name(self) -> None:
@@ -75,25 +75,25 @@ class Reader:
         """What stands behind the owner's name."""
         data_at = self._at + RECORD_HEAD.size
         if data_at > len(self._packet):
-            raise Unreadable("a record that is cut off")
+            raise UnreadableDns("a record that is cut off")
         rtype, rclass, ttl, length = RECORD_HEAD.unpack_from(self._packet, self._at)
         self._at = data_at + length
         if self._at > len(self._packet):
-            raise Unreadable("a record that is cut off")
+            raise UnreadableDns("a record that is cut off")
         return RawRecord(rtype, rclass, ttl, data_at, self._packet[data_at : self._at])
 
     def _label(self, at: int) -> int:
         """The byte a label or pointer begins with."""
         self._labels_left -= 1
         if self._labels_left < 0:
-            raise Unreadable("more labels than anyone sends")
+            raise UnreadableDns("more labels than anyone sends")
         if at >= len(self._packet):
-            raise Unreadable("a name that is cut off")
+            raise UnreadableDns("a name that is cut off")
         return self._packet[at]
 
     def _pointer(self, at: int, start: int) -> int:
         """Where it points to, which must be before the piece of the name that it ends."""
         target = int.from_bytes(self._packet[at : at + POINTER_BYTES]) - POINTER
         if not 0 <= target < start:  # below 0 are labels of kinds that were never used
-            raise Unreadable("a name that points to nothing before it")
+            raise UnreadableDns("a name that points to nothing before it")
         return target

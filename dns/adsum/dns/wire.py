@@ -2,7 +2,7 @@
 
 The common form is one question, opcode QUERY, class IN, no compression in it, EDNS absent or without an
 option that we answer (the cookie dig sends is none). It is read here in about a microsecond; `message` reads
-the rest, several times slower, and hands on the same `Question`. `Writer` answers both.
+the rest, several times slower, and hands on the same `Question`. `RecordWriter` answers both.
 
 Names are kept in wire form (length-prefixed labels, root included). Lower-casing such bytes is safe: a label
 is at most 63 long, which is below "A". An answer points back into its question for every name it shares
@@ -222,7 +222,7 @@ def text_of_data(data: bytes) -> str:
     return octets.decode("utf-8", "replace")
 
 
-class Writer:
+class RecordWriter:
     """Appends records behind a question, pointing back at names already written."""
 
     __slots__ = ("_base", "_is_compressing", "_seen", "body")
@@ -306,7 +306,7 @@ def bare_reply(message_id: int, flags: int, rcode: int) -> bytes:
 
 
 @dataclass(frozen=True, slots=True)
-class Malformed:
+class MalformedQuestion:
     """Bytes that ask nothing. `reply` is what the sender gets; empty means silence."""
 
     reason: str

@@ -17,12 +17,12 @@ import ipaddress
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
-from adsum.catalog.definitions import Status
+from adsum.catalog.definitions import CheckStatus
 from adsum.catalog.indexes import TAG_BITS
 from adsum.catalog.model import Node
-from adsum.catalog.view import Host, Instance, View
+from adsum.catalog.view import CatalogHost, Instance, View
 from adsum.dns import wire
-from adsum.dns.names import Asked, Kind, parse_ip, read_name
+from adsum.dns.names import AskedName, NameKind, parse_ip, read_name
 from adsum.dns.settings import DnsSettings
 from adsum.dns.wire import (
     AAAA,
@@ -96,9 +96,9 @@ def left_out(instance: Instance, tag: str, settings: DnsSettings) -> LeftOut | N
     if tag and tag not in (each.lower() for each in instance.service.value.tags):
         return LeftOut.TAG
     status = instance.status
-    if status is Status.CRITICAL:
+    if status is CheckStatus.CRITICAL:
         return LeftOut.CRITICAL
-    if status is Status.WARNING and settings.only_passing:
+    if status is CheckStatus.WARNING and settings.only_passing:
         return LeftOut.WARNING
     return None
 
@@ -118,25 +118,25 @@ class Zone:
         if qtype in TRANSFERS:
             return Answer(NOTIMP)
         asked = read_name(wire.labels_of(name), qtype, self._settings)
-        if asked.kind is Kind.ELSEWHERE:
+        if asked.kind is NameKind.ELSEWHERE:
             return Answer(REFUSED, is_authoritative=False, is_known_elsewhere=True)
-        if asked.kind is Kind.POINTER:
+        if asked.kind is NameKind.POINTER:
             return self._pointer(asked, name, qtype)
         if qtype == SOA:
             return self._start_of_authority(asked)
         if qtype == NS:
             return Answer(offers=self._name_servers(asked), offers_max=NAME_SERVERS_MAX, is_rotated=True)
-        if asked.kind is Kind.SERVICE:
+        if asked.kind is NameKind.SERVICE:
             return self._service(asked, name, qtype, trail)
-        if asked.kind is Kind.NODE:
+        if asked.kind is NameKind.NODE:
             return self._node(asked, name, qtype, trail)
-        if asked.kind is Kind.ADDRESS:
+        if asked.kind is NameKind.ADDRESS:
             return self._address(asked, name, qtype)
         return self._nothing(asked)
 
     # Services.
 
-    def _service(self, asked: Asked, owner: bytes, qtype: int, trail: tuple[bytes, ...]) -> Answer:
+    def _service(self, asked: AskedName, owner: bytes, qtype: int, trail: tuple[bytes, ...]) -> Answer:
         settings = self._settings
         found = [
             each
@@ -159,7 +159,7 @@ class Zone:
         return Answer(offers=offers, offers_max=settings.a_record_limit, is_rotated=True)
 
     def _service_offers(
-        self, asked: Asked, owner: bytes, found: Sequence[Instance], ttl_s: int, trail: tuple[bytes, ...]
+        self, asked: AskedName, owner: bytes, found: Sequence[Instance], ttl_s: int, trail: tuple[bytes, ...]
     ) -> tuple[Offer, ...]:
         offers: dict[tuple[str, str, int], Offer] = {}
         texts: dict[str, tuple[Record, ...]] = {}  # by node: hundreds of instances may share one
@@ -181,7 +181,7 @@ class Zone:
             )
         return tuple(offers.values())
 
-    def _target(self, instance: Instance, asked: Asked, owner: bytes) -> bytes | None:
+    def _target(self, instance: Instance, asked: AskedName, owner: bytes) -> bytes | None:
         """The name a client should connect to; None if there is none that DNS can carry."""
         node = instance.host.node.value
         place = _place_of(instance, owner)
@@ -204,7 +204,7 @@ class Zone:
 
     # Nodes.
 
-    def _node(self, asked: Asked, owner: bytes, qtype: int, trail: tuple[bytes, ...]) -> Answer:
+    def _node(self, asked: AskedName, owner: bytes, qtype: int, trail: tuple[bytes, ...]) -> Answer:
         host = self._view.node(asked.subject)
         if host is None:
             return self._nothing(asked)
@@ -260,14 +260,14 @@ class Zone:
 
     # Addresses, forth and back.
 
-    def _address(self, asked: Asked, owner: bytes, qtype: int) -> Answer:
+    def _address(self, asked: AskedName, owner: bytes, qtype: int) -> Answer:
         address = ipaddress.ip_address(asked.subject)
         record = _address_record(owner, address, self._settings.node_ttl_s)
         if qtype in {record.rtype, ANY}:
             return Answer(offers=(Offer(record),))
         return replace(self._no_data(asked), additional=(record,))
 
-    def _pointer(self, asked: Asked, owner: bytes, qtype: int) -> Answer:
+    def _pointer(self, asked: AskedName, owner: bytes, qtype: int) -> Answer:
         names = (self._name_at(who, asked.domain) for who in self._view.at_address(asked.subject))
         target = next((name for name in names if name is not None), None)
         if target is None:
@@ -276,15 +276,15 @@ class Zone:
             return self._no_data(asked)
         return Answer(offers=(Offer(Record(owner, PTR, 0, target=target)),))
 
-    def _name_at(self, who: Host | Instance, domain: str) -> bytes | None:
-        if isinstance(who, Host):
+    def _name_at(self, who: CatalogHost | Instance, domain: str) -> bytes | None:
+        if isinstance(who, CatalogHost):
             return self._node_name(who.node.value, domain)
         name = who.service.value.name
         return self._name_under(domain, f"{name}.service.{self._settings.datacenter}")
 
     # The zone itself.
 
-    def _start_of_authority(self, asked: Asked) -> Answer:
+    def _start_of_authority(self, asked: AskedName) -> Answer:
         servers = self._name_servers(asked)[:NAME_SERVERS_MAX]
         return Answer(
             offers=(Offer(self._soa(asked.domain)),),
@@ -292,7 +292,7 @@ class Zone:
             additional=tuple(record for offer in servers for record in offer.addresses),
         )
 
-    def _name_servers(self, asked: Asked) -> tuple[Offer, ...]:
+    def _name_servers(self, asked: AskedName) -> tuple[Offer, ...]:
         zone, ttl_s = self._wire_domains[asked.domain], self._settings.node_ttl_s
         offers: dict[str, Offer] = {}
         for instance in self._view.instances(SERVERS_SERVICE):
@@ -303,10 +303,10 @@ class Zone:
                 offers[node.name] = Offer(Record(zone, NS, ttl_s, target=name), glue)
         return tuple(offers.values())
 
-    def _nothing(self, asked: Asked) -> Answer:
+    def _nothing(self, asked: AskedName) -> Answer:
         return Answer(NXDOMAIN, authority=(self._soa(asked.domain),))
 
-    def _no_data(self, asked: Asked) -> Answer:
+    def _no_data(self, asked: AskedName) -> Answer:
         return Answer(authority=(self._soa(asked.domain),))
 
     def _soa(self, domain: str) -> Record:
@@ -347,7 +347,7 @@ def _address_record(owner: bytes, address: Address, ttl_s: int) -> Record:
 
 def _srv_data(instance: Instance) -> bytes:
     service = instance.service.value
-    weight = service.weight_warning if instance.status is Status.WARNING else service.weight_passing
+    weight = service.weight_warning if instance.status is CheckStatus.WARNING else service.weight_passing
     numbers = (SRV_PRIORITY, weight, service.port)
     return b"".join((number & 0xFFFF).to_bytes(2) for number in numbers)
 

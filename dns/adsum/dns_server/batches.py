@@ -52,11 +52,11 @@ class Asker6(ctypes.Structure):  # sockaddr_in6
     )
 
 
-class Stretch(ctypes.Structure):  # iovec
+class KernelStretch(ctypes.Structure):  # iovec
     _fields_ = (("start", ctypes.c_void_p), ("bytes", ctypes.c_size_t))
 
 
-class Header(ctypes.Structure):  # msghdr, as the kernel has it
+class KernelHeader(ctypes.Structure):  # msghdr, as the kernel has it
     _fields_ = (
         ("asker", ctypes.c_void_p),
         ("asker_bytes", ctypes.c_uint),
@@ -68,7 +68,7 @@ class Header(ctypes.Structure):  # msghdr, as the kernel has it
     )
 
 
-class Note(ctypes.Structure):  # cmsghdr, and how long each datagram of a train is
+class KernelNote(ctypes.Structure):  # cmsghdr, and how long each datagram of a train is
     _fields_ = (
         ("bytes", ctypes.c_size_t),
         ("level", ctypes.c_int),
@@ -77,14 +77,14 @@ class Note(ctypes.Structure):  # cmsghdr, and how long each datagram of a train 
     )
 
 
-NOTE_BYTES = Note.segment_bytes.offset + Note.segment_bytes.size  # without the padding
+NOTE_BYTES = KernelNote.segment_bytes.offset + KernelNote.segment_bytes.size  # without the padding
 
 
-class Message(ctypes.Structure):  # mmsghdr
-    _fields_ = (("header", Header), ("length", ctypes.c_uint))
+class KernelMessage(ctypes.Structure):  # mmsghdr
+    _fields_ = (("header", KernelHeader), ("length", ctypes.c_uint))
 
 
-class Batch:
+class DatagramBatch:
     """Room for a number of questions, each with a place, and the way back from each place."""
 
     def __init__(self, sock_fd: int, family: socket.AddressFamily, places: int, bytes_max: int) -> None:
@@ -97,7 +97,7 @@ class Batch:
         self._room = mmap.mmap(-1, places * bytes_max, mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
         self._starts = range(0, places * bytes_max, bytes_max)
         self._askers = ((Asker6 if family == socket.AF_INET6 else Asker4) * places)()
-        self._questions, self._replies = Table(self._askers), Table(self._askers)
+        self._questions, self._replies = MessageTable(self._askers), MessageTable(self._askers)
         start = ctypes.addressof(ctypes.c_char.from_buffer(self._room))
         self._questions.lay([start + each for each in self._starts], [bytes_max] * places)
         self._try_calls()
@@ -163,7 +163,7 @@ class Batch:
     def _send_laid(self, trains: list[Train], replies: Sequence[bytes]) -> int:
         done = refused = 0
         while done < len(trains):
-            rest = ctypes.byref(self._replies.messages, done * ctypes.sizeof(Message))
+            rest = ctypes.byref(self._replies.messages, done * ctypes.sizeof(KernelMessage))
             sent = self._sendmmsg(self._fd, rest, len(trains) - done, socket.MSG_DONTWAIT)
             if sent < 0 and len(trains[done]) > 1:  # it may be the train that it minds
                 return refused + self._send([*([car] for car in trains[done]), *trains[done + 1 :]], replies)
@@ -172,31 +172,31 @@ class Batch:
         return refused
 
 
-class Table:
+class MessageTable:
     """A message for each asker, to or from them, with one stretch of bytes."""
 
     def __init__(self, askers: ctypes.Array[Asker4] | ctypes.Array[Asker6]) -> None:
-        self.messages = (Message * len(askers))()
-        stretches = (Stretch * len(askers))()
+        self.messages = (KernelMessage * len(askers))()
+        stretches = (KernelStretch * len(askers))()
         for message, stretch, asker in zip(self.messages, stretches, askers, strict=True):
             header = message.header
             header.asker, header.asker_bytes = ctypes.addressof(asker), ctypes.sizeof(asker)
             header.stretches, header.stretches_count = ctypes.addressof(stretch), 1
-        self._notes = (Note * len(askers))()
+        self._notes = (KernelNote * len(askers))()
         for note in self._notes:
             note.bytes, note.level, note.kind = NOTE_BYTES, socket.IPPROTO_UDP, UDP_SEGMENT
         self._askers = [ctypes.addressof(asker) for asker in askers]
         self._words = memoryview(stretches).cast("B").cast(WORD)  # which also keeps the stretches
         numbers = memoryview(self.messages).cast("B").cast("I")
-        first, step = Message.length.offset, ctypes.sizeof(Message)
+        first, step = KernelMessage.length.offset, ctypes.sizeof(KernelMessage)
         self.lengths = numbers[first // numbers.itemsize :: step // numbers.itemsize]
-        self._askers_of = self._column(Header.asker.offset)
-        self._notes_of = self._column(Header.ancillary.offset)
-        self._note_bytes_of = self._column(Header.ancillary_bytes.offset)
+        self._askers_of = self._column(KernelHeader.asker.offset)
+        self._notes_of = self._column(KernelHeader.ancillary.offset)
+        self._note_bytes_of = self._column(KernelHeader.ancillary_bytes.offset)
 
     def _column(self, offset: int) -> memoryview:
         words = memoryview(self.messages).cast("B").cast(WORD)
-        return words[offset // WORD_BYTES :: ctypes.sizeof(Message) // WORD_BYTES]
+        return words[offset // WORD_BYTES :: ctypes.sizeof(KernelMessage) // WORD_BYTES]
 
     def lay(self, starts: Iterable[int], sizes: Sequence[int]) -> None:
         """Where the bytes of the first messages are, and how many."""
@@ -213,16 +213,18 @@ class Table:
             if size > length:
                 notes[number].segment_bytes = length
                 notes_of[number] = ctypes.addressof(notes[number])
-                note_bytes_of[number] = ctypes.sizeof(Note)
+                note_bytes_of[number] = ctypes.sizeof(KernelNote)
         self._askers_of[: len(places)] = array(WORD, [self._askers[place] for place in places])
         self._notes_of[: len(places)] = notes_of
         self._note_bytes_of[: len(places)] = note_bytes_of
 
 
-def open_batch(sock_fd: int, family: socket.AddressFamily, places: int, bytes_max: int) -> Batch | None:
+def open_batch(
+    sock_fd: int, family: socket.AddressFamily, places: int, bytes_max: int
+) -> DatagramBatch | None:
     """None where the system has no such calls, or keeps them from us."""
     try:
-        return Batch(sock_fd, family, places, bytes_max) if sys.platform == "linux" else None
+        return DatagramBatch(sock_fd, family, places, bytes_max) if sys.platform == "linux" else None
     except (AttributeError, OSError):
         return None
 

@@ -25,8 +25,8 @@ class Conversations:
         self._resolver = resolver
         self._counters = resolver.counters
         self._limits = limits
-        self._newcomers = Newcomers(limits, resolver.counters)
-        self._unread = Unread(limits, resolver.counters)
+        self._newcomers = NewConnections(limits, resolver.counters)
+        self._unread = UnansweredBytes(limits, resolver.counters)
         self._open: Counter[str] = Counter()  # connections on which something was asked, by host
 
     async def hold(self, stream: trio.SocketStream) -> None:
@@ -135,7 +135,7 @@ class Asker:
         self.scope = trio.CancelScope()  # of all that is done for it
 
 
-class Newcomers:
+class NewConnections:
     """Connections on which nothing was asked yet, the oldest first."""
 
     def __init__(self, limits: DnsLimits, counters: DnsCounters) -> None:
@@ -162,7 +162,7 @@ class Newcomers:
         asker.scope.cancel()
 
 
-class Unread:
+class UnansweredBytes:
     """What was received and is not answered yet. When all together hold too much of it, the connection that
     has waited longest for more, or for its turn, is closed."""
 

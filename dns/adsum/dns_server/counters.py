@@ -17,25 +17,25 @@ OTHER_TYPE = "other"
 TRANSPORTS = ("udp", "tcp")
 
 
-class Tally(NamedTuple):
+class AnswerLabels(NamedTuple):
     transport: str
     qtype: str
     rcode: str
 
 
-def tally_of(transport: str, qtype: int, rcode: int) -> Tally:
-    return Tally(transport, TYPE_NAMES.get(qtype, OTHER_TYPE), RCODE_NAMES[rcode])
+def tally_of(transport: str, qtype: int, rcode: int) -> AnswerLabels:
+    return AnswerLabels(transport, TYPE_NAMES.get(qtype, OTHER_TYPE), RCODE_NAMES[rcode])
 
 
-def _all_tallies() -> dict[Tally, int]:
+def _all_tallies() -> dict[AnswerLabels, int]:
     qtypes = (*TYPE_NAMES.values(), OTHER_TYPE)
     rcodes = RCODE_NAMES.values()
-    return {Tally(via, qtype, rcode): 0 for via in TRANSPORTS for qtype in qtypes for rcode in rcodes}
+    return {AnswerLabels(via, qtype, rcode): 0 for via in TRANSPORTS for qtype in qtypes for rcode in rcodes}
 
 
 @dataclass(slots=True)
 class DnsCounters:
-    answered: dict[Tally, int] = field(default_factory=_all_tallies)
+    answered: dict[AnswerLabels, int] = field(default_factory=_all_tallies)
     fast: int = 0  # of those, answered by their very bytes
     full: int = 0  # of those, not in the common form
 

@@ -22,7 +22,7 @@ PREFIX_BYTES_6 = 7  # a /56, what one customer usually gets
 Origin = tuple[Any, ...]  # as the socket module writes an address: host, port, …
 
 
-class Datagrams(Protocol):
+class DatagramSocket(Protocol):
     def recvfrom(self, size: int, /) -> tuple[bytes, Origin]: ...
     def sendto(self, packet: bytes, origin: Origin, /) -> int: ...
     def getsockname(self) -> Origin: ...
@@ -33,7 +33,7 @@ class Datagrams(Protocol):
     ) -> None: ...
 
 
-def datagrams_of(sock: socket.socket) -> Datagrams:
+def datagrams_of(sock: socket.socket) -> DatagramSocket:
     return EveryAddress(sock) if sock.getsockname()[0] in EVERY_ADDRESS else sock
 
 

@@ -12,11 +12,11 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from adsum.dns import wire
-from adsum.dns.answers import Answers, Rendered, Rendering, Transport
+from adsum.dns.answers import Answers, DnsRendering, Rendered, Transport
 from adsum.dns.message import read_message, read_records
-from adsum.dns.wire import RA, SERVFAIL, A, Malformed, Question
+from adsum.dns.wire import RA, SERVFAIL, A, MalformedQuestion, Question
 from adsum.dns.zone import Answer, continued
-from adsum.dns_server.counters import DnsCounters, Tally, tally_of
+from adsum.dns_server.counters import AnswerLabels, DnsCounters, tally_of
 from adsum.dns_server.recursor import Recursion
 from adsum.frozen import dataclass
 from adsum.logs.complaints import Complaints
@@ -29,10 +29,10 @@ KNOWN_BYTES_MAX = 320  # of one such question: the longest name, and EDNS with a
 CHASE_EDNS_BYTES = 1232
 
 
-class Known(NamedTuple):
+class KnownQuestion(NamedTuple):
     take: Callable[[], Rendered]
     echo: bytes
-    tally: Tally
+    tally: AnswerLabels
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,9 +55,9 @@ class Resolver:
         self._faults = faults or Faults()
         self._complaints = Complaints(logger)
         self._epoch = answers.epoch
-        self._known: dict[Transport, dict[bytes, Known]] = {transport: {} for transport in Transport}
+        self._known: dict[Transport, dict[bytes, KnownQuestion]] = {transport: {} for transport in Transport}
 
-    def known(self, transport: Transport) -> dict[bytes, Known]:
+    def known(self, transport: Transport) -> dict[bytes, KnownQuestion]:
         """Questions, from their flags on, whose answers need no thought. True until the next await."""
         epoch = self._answers.refresh()
         if epoch != self._epoch:
@@ -84,7 +84,7 @@ class Resolver:
         """The same for all that is not in the common form."""
         try:
             read = read_message(packet)
-            if isinstance(read, Malformed):
+            if isinstance(read, MalformedQuestion):
                 return self._malformed(read)
             self.counters.full += 1
             return self._answer(packet, read, transport)
@@ -125,7 +125,7 @@ class Resolver:
         return self._assembled(question, rendering, transport)
 
     def _remember(
-        self, packet: bytes, question: Question, rendering: Rendering, transport: Transport
+        self, packet: bytes, question: Question, rendering: DnsRendering, transport: Transport
     ) -> None:
         if len(packet) > KNOWN_BYTES_MAX:
             return
@@ -134,9 +134,9 @@ class Resolver:
             self.counters.memory_overflows += 1
             known.clear()
         tally = tally_of(_label(transport), question.qtype, rendering.answer.rcode)
-        known[packet[2:]] = Known(rendering.take, question.echo, tally)
+        known[packet[2:]] = KnownQuestion(rendering.take, question.echo, tally)
 
-    def _assembled(self, question: Question, rendering: Rendering, transport: Transport) -> bytes:
+    def _assembled(self, question: Question, rendering: DnsRendering, transport: Transport) -> bytes:
         self._count(question, transport, rendering.answer.rcode)
         head, body = rendering.take()
         return question.message_id.to_bytes(2) + head + question.echo + body
@@ -148,7 +148,7 @@ class Resolver:
     def _count(self, question: Question, transport: Transport, rcode: int) -> None:
         self.counters.answered[tally_of(_label(transport), question.qtype, rcode)] += 1
 
-    def _malformed(self, malformed: Malformed) -> bytes:
+    def _malformed(self, malformed: MalformedQuestion) -> bytes:
         self.counters.malformed += 1
         self._complaints.say("malformed", "a DNS packet asked nothing: %s", malformed.reason)
         return malformed.reply

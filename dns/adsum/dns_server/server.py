@@ -20,16 +20,16 @@ import trio
 
 from adsum.dns import wire
 from adsum.dns.answers import Transport
-from adsum.dns.limits import DnsLimits, SourceRates, Verdict
+from adsum.dns.limits import DnsLimits, RateVerdict, SourceRates
 from adsum.dns_server.conversations import Conversations
-from adsum.dns_server.datagrams import Datagrams, Origin, datagrams_of, is_loopback, prefix_of
+from adsum.dns_server.datagrams import DatagramSocket, Origin, datagrams_of, is_loopback, prefix_of
 from adsum.dns_server.pending import Pending, Waiting, unusual_allowance
 from adsum.dns_server.resolver import Errand, Resolver
 from adsum.frozen import dataclass
 from adsum.sockets.accepting import Accepting
 
 if TYPE_CHECKING:
-    from adsum.dns_server.batches import Batch
+    from adsum.dns_server.batches import DatagramBatch
 
 PACKETS_PER_WAKE = 128
 BUSY_ANSWERS = 16  # in one wake: programs that ask one thing at a time hardly ever meet in such numbers
@@ -130,7 +130,7 @@ async def serve(
 class UdpServer:
     def __init__(
         self,
-        datagrams: Datagrams,
+        datagrams: DatagramSocket,
         resolver: Resolver,
         rates: SourceRates,
         pending: Pending,
@@ -182,7 +182,7 @@ class UdpServer:
         )
         self._drain = self._drain_own if batch is None else partial(self._drain_batch, batch)
 
-    def _drain_batch(self, batch: Batch) -> None:
+    def _drain_batch(self, batch: DatagramBatch) -> None:
         """The hot loop: about two microseconds of Python for a packet, and two system calls for all."""
         counters = self._counters
         answered = counters.answered
@@ -201,7 +201,7 @@ class UdpServer:
             replies.append(packet[:2] + head + echo + body)
         counters.send_errors += batch.send(replies)
 
-    def _received(self, batch: Batch) -> list[bytes]:
+    def _received(self, batch: DatagramBatch) -> list[bytes]:
         try:
             return batch.receive()
         except (BlockingIOError, InterruptedError):
@@ -261,9 +261,9 @@ class UdpServer:
 
     def _admits(self, packet: bytes, origin: Origin, now_ns: int) -> bool:
         verdict = self._rates.judge(prefix_of(origin[0]), now_ns)
-        if verdict is Verdict.ANSWER:
+        if verdict is RateVerdict.ANSWER:
             return True
-        question = wire.parse_question(packet) if verdict is Verdict.SLIP else None
+        question = wire.parse_question(packet) if verdict is RateVerdict.SLIP else None
         if question is None:
             self._counters.rate_limited += 1
             return False

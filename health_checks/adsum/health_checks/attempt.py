@@ -16,7 +16,7 @@ from typing import Protocol
 import trio
 
 from adsum import frozen, mutable
-from adsum.catalog.definitions import OUTPUT_BYTES_MAX, CheckDefinition, Status
+from adsum.catalog.definitions import OUTPUT_BYTES_MAX, CheckDefinition, CheckStatus
 from adsum.health_checks.proxy import Proxies
 from adsum.health_checks.tls import AgentTls, TlsContexts
 
@@ -32,16 +32,16 @@ class CheckFailed(Exception):
 
 @frozen.dataclass(frozen=True, slots=True)
 class CheckResult:
-    status: Status
+    status: CheckStatus
     output: str
 
 
 def critical(output: str) -> CheckResult:
-    return CheckResult(Status.CRITICAL, output)
+    return CheckResult(CheckStatus.CRITICAL, output)
 
 
 def passing(output: str) -> CheckResult:
-    return CheckResult(Status.PASSING, output)
+    return CheckResult(CheckStatus.PASSING, output)
 
 
 class Attempt(Protocol):

@@ -10,18 +10,24 @@ from __future__ import annotations
 import h11
 import trio
 
-from adsum.catalog.definitions import CheckDefinition, Status
+from adsum.catalog.definitions import CheckDefinition, CheckStatus
 from adsum.health_checks.attempt import CheckFailed, CheckResult, Surroundings, critical
 from adsum.health_checks.dial import Dialer, SocketStream, start_tls, tls_context
 from adsum.health_checks.http_request import (
     TOKEN,
-    Request,
+    CheckRequest,
     first_request,
     next_request,
     render,
     render_connect,
 )
-from adsum.health_checks.http_response import HEAD_BYTES_MAX, Body, Connection, Response, ResponseReader
+from adsum.health_checks.http_response import (
+    HEAD_BYTES_MAX,
+    CheckBody,
+    CheckResponse,
+    Connection,
+    ResponseReader,
+)
 from adsum.health_checks.output import Tail
 from adsum.health_checks.url import DEFAULT_PORTS, BadUrl, Url, parse_url_cached, quoted
 from adsum.userinfo import without_password
@@ -37,7 +43,7 @@ class HttpAttempt:
         self._method = definition.method or "GET"
         self._shown = without_password(definition.http)
         self._asked = self._shown  # the URL being asked, as errors show it
-        self._response: Response | None = None
+        self._response: CheckResponse | None = None
 
     async def run(self) -> CheckResult:
         if not TOKEN.fullmatch(self._method):
@@ -58,7 +64,7 @@ class HttpAttempt:
         reached = f"{self._dialer.doing}: i/o timeout" if self._dialer.doing else "context deadline exceeded"
         return critical(str(self._failed(f"{reached} (Client.Timeout exceeded while awaiting headers)")))
 
-    async def _fetch(self, url: Url) -> Response:
+    async def _fetch(self, url: Url) -> CheckResponse:
         request = first_request(self._definition, self._method, url)
         for _ in range(REDIRECTS_MAX):
             self._asked = request.url.shown
@@ -69,7 +75,7 @@ class HttpAttempt:
         self._asked = without_password(response.location)
         raise CheckFailed(f"stopped after {REDIRECTS_MAX} redirects")
 
-    async def _ask(self, request: Request) -> Response:
+    async def _ask(self, request: CheckRequest) -> CheckResponse:
         _require_http(request.url)
         stream, proxy = await self._connect(request.url)
         try:
@@ -92,14 +98,14 @@ class HttpAttempt:
             stream.close()
             raise
 
-    async def _exchange(self, stream: Connection, request: Request, proxy: Url | None) -> Response:
+    async def _exchange(self, stream: Connection, request: CheckRequest, proxy: Url | None) -> CheckResponse:
         protocol = h11.Connection(h11.CLIENT, max_incomplete_event_size=HEAD_BYTES_MAX)
         try:
             await stream.send_all(render(protocol, request, proxy, self._surroundings.options.user_agent))
         except trio.BrokenResourceError as error:
             raise CheckFailed("EOF") from error
         tail = Tail(self._surroundings.output_bytes_max(self._definition))
-        reader = ResponseReader(stream, protocol, Body(tail, decodes=request.asks_for_compression))
+        reader = ResponseReader(stream, protocol, CheckBody(tail, decodes=request.asks_for_compression))
         response = await reader.read_head()
         if self._is_final(response):
             self._response = response
@@ -107,17 +113,17 @@ class HttpAttempt:
             self._surroundings.counters.bodies_cut += response.body.is_cut
         return response
 
-    def _is_final(self, response: Response) -> bool:
+    def _is_final(self, response: CheckResponse) -> bool:
         return self._definition.disable_redirects or not response.is_redirect
 
-    def _judge(self, response: Response) -> CheckResult:
+    def _judge(self, response: CheckResponse) -> CheckResult:
         output = response.body.tail.text()
         text = f"HTTP {self._method} {self._shown}: {response.status_line} Output: {output}"
         if 200 <= response.code <= 299:
-            return CheckResult(Status.PASSING, text)
+            return CheckResult(CheckStatus.PASSING, text)
         if response.code == 429:
-            return CheckResult(Status.WARNING, text)
-        return CheckResult(Status.CRITICAL, text)
+            return CheckResult(CheckStatus.WARNING, text)
+        return CheckResult(CheckStatus.CRITICAL, text)
 
     def _failed(self, reason: str) -> CheckFailed:
         return CheckFailed(f'{self._method.capitalize()} "{self._asked}": {reason}')
@@ -127,7 +133,7 @@ async def _open_tunnel(stream: SocketStream, url: Url, proxy: Url) -> None:
     """CONNECT, so that TLS runs end to end."""
     protocol = h11.Connection(h11.CLIENT, max_incomplete_event_size=HEAD_BYTES_MAX)
     await stream.send_all(render_connect(protocol, url, proxy))
-    response = await ResponseReader(stream, protocol, Body(Tail(1), decodes=False)).read_head()
+    response = await ResponseReader(stream, protocol, CheckBody(Tail(1), decodes=False)).read_head()
     if response.code != 200:
         raise CheckFailed(f"proxyconnect tcp: {response.status_line}")
 

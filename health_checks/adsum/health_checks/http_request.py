@@ -17,7 +17,7 @@ import h11
 from adsum.catalog.definitions import CheckDefinition
 from adsum.frozen import dataclass
 from adsum.health_checks.attempt import CheckFailed
-from adsum.health_checks.http_response import Response
+from adsum.health_checks.http_response import CheckResponse
 from adsum.health_checks.url import BadUrl, Url, parse_url, quoted
 from adsum.userinfo import without_password_of_unclear
 
@@ -34,7 +34,7 @@ Headers = list[tuple[str, str]]
 
 
 @dataclass(frozen=True, slots=True)
-class Request:
+class CheckRequest:
     method: str
     url: Url
     headers: Headers  # what the definition asked for, and a Referer after a redirect
@@ -47,23 +47,23 @@ class Request:
         return all(name.lower() not in ("accept-encoding", "range") for name, _ in self.headers)
 
 
-def first_request(definition: CheckDefinition, method: str, url: Url) -> Request:
+def first_request(definition: CheckDefinition, method: str, url: Url) -> CheckRequest:
     headers = [
         (name, value.strip()) for name, values in sorted(definition.header.items()) for value in values
     ]
     for name, value in headers:
         _require_valid(name, value)
     host = next((value for name, value in headers if name.lower() == "host"), "")
-    return Request(method, url, headers, host, definition.body.encode())
+    return CheckRequest(method, url, headers, host, definition.body.encode())
 
 
-def next_request(request: Request, response: Response, first: Url) -> Request:
+def next_request(request: CheckRequest, response: CheckResponse, first: Url) -> CheckRequest:
     """What Go asks after a redirect: what it drops, it drops so that secrets stay with whom they are for."""
     url = _destination(request, response)
     keeps_body = response.code in (307, 308)
     changes_method = not keeps_body and request.method not in ("GET", "HEAD")
     headers = [(name, value) for name, value in request.headers if _is_forwarded(name.lower(), url, first)]
-    return Request(
+    return CheckRequest(
         method="GET" if changes_method else request.method,
         url=url,
         headers=sorted(headers + _referer(request.url, url)),
@@ -72,7 +72,7 @@ def next_request(request: Request, response: Response, first: Url) -> Request:
     )
 
 
-def render(protocol: h11.Connection, request: Request, proxy: Url | None, user_agent: str) -> bytes:
+def render(protocol: h11.Connection, request: CheckRequest, proxy: Url | None, user_agent: str) -> bytes:
     """The bytes to send: to the target, or to a proxy that wants the whole URL."""
     head = h11.Request(
         method=request.method,
@@ -98,7 +98,7 @@ def _require_valid(name: str, value: str) -> None:
         raise CheckFailed(f"net/http: invalid header field value for {quoted(name)}")
 
 
-def _headers(request: Request, proxy: Url | None, user_agent: str) -> Headers:
+def _headers(request: CheckRequest, proxy: Url | None, user_agent: str) -> Headers:
     """In Go's order."""
     names = {name.lower(): value for name, value in request.headers}
     headers = [
@@ -125,7 +125,7 @@ def _basic(name: str, user: bytes) -> tuple[str, str]:
     return name, f"Basic {b64encode(user).decode()}"
 
 
-def _destination(request: Request, response: Response) -> Url:
+def _destination(request: CheckRequest, response: CheckResponse) -> Url:
     location = response.location
     if not location:
         raise CheckFailed(f"{response.code} response missing Location header")

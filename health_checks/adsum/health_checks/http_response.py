@@ -28,11 +28,11 @@ Connection = SocketStream | trio.SSLStream[SocketStream]
 
 
 @dataclass(slots=True)
-class Response:
+class CheckResponse:
     code: int
     status_line: str
     location: str
-    body: Body
+    body: CheckBody
 
     @property
     def is_redirect(self) -> bool:
@@ -42,13 +42,13 @@ class Response:
 
 
 class ResponseReader:
-    def __init__(self, stream: Connection, protocol: h11.Connection, body: Body) -> None:
+    def __init__(self, stream: Connection, protocol: h11.Connection, body: CheckBody) -> None:
         self._stream = stream
         self._protocol = protocol
         self._body = body
         self._received_bytes = 0
 
-    async def read_head(self) -> Response:
+    async def read_head(self) -> CheckResponse:
         while True:
             event = self._next_event()
             if isinstance(event, h11.Response):
@@ -90,7 +90,7 @@ class ResponseReader:
             reason = BYTES_IN_TEXT.sub(r'"\2"', str(error)[:REASON_CHARACTERS_MAX])
             raise CheckFailed(f"{BROKEN}: malformed HTTP response: {reason}") from error
 
-    def _head(self, event: h11.Response) -> Response:
+    def _head(self, event: h11.Response) -> CheckResponse:
         location = ""
         for name, value in event.headers:
             if name == b"location":
@@ -99,10 +99,10 @@ class ResponseReader:
                 self._body.expect_gzip()
         reason = event.reason[:REASON_CHARACTERS_MAX].decode("latin-1")
         status_line = f"{event.status_code} {reason}".rstrip()
-        return Response(event.status_code, status_line, location, self._body)
+        return CheckResponse(event.status_code, status_line, location, self._body)
 
 
-class Body:
+class CheckBody:
     """What is kept of a body, decoded if we asked for compression and got it."""
 
     def __init__(self, tail: Tail, *, decodes: bool) -> None:

@@ -16,7 +16,7 @@ from dataclasses import field
 
 import trio
 
-from adsum.catalog.definitions import CheckDefinition, CheckKind, Status
+from adsum.catalog.definitions import CheckDefinition, CheckKind, CheckStatus
 from adsum.health_checks import kinds
 from adsum.health_checks.attempt import (
     CheckFailed,
@@ -54,7 +54,7 @@ class Runner:
         self._surroundings = Surroundings(self._options, self.counters)
         self._nursery = nursery
         self._report = report
-        self._runs: dict[str, Run] = {}
+        self._runs: dict[str, RunningCheck] = {}
         self._silent_until_s = -math.inf
         self._network = Lane(self._options.network_runs_max)
         self._processes = Lane(self._options.process_runs_max)
@@ -65,7 +65,7 @@ class Runner:
             self.counters.replaced += 1
             self.stop(check_id)
         lane = self._processes if definition.kind in PROCESS_KINDS else self._network
-        started = Run(check_id, run, definition, lane)
+        started = RunningCheck(check_id, run, definition, lane)
         self._runs[check_id] = started
         if lane.running < lane.runs_max:
             self._launch(started)
@@ -123,11 +123,11 @@ class Runner:
             self._silent_until_s = trio.current_time() + LOG_PAUSE_S
             log.exception("check %r failed inside the agent", definition.check_id)
 
-    def _launch(self, run: Run) -> None:
+    def _launch(self, run: RunningCheck) -> None:
         run.lane.running += 1
         self._nursery.start_soon(self._perform, run)
 
-    async def _perform(self, run: Run) -> None:
+    async def _perform(self, run: RunningCheck) -> None:
         try:
             with run.scope:
                 result = await self.run_once(run.definition)
@@ -143,10 +143,10 @@ class Runner:
             _check_id, run = lane.waiting.popitem(last=False)
             self._launch(run)
 
-    def _count(self, status: Status) -> None:
-        if status is Status.PASSING:
+    def _count(self, status: CheckStatus) -> None:
+        if status is CheckStatus.PASSING:
             self.counters.passing += 1
-        elif status is Status.WARNING:
+        elif status is CheckStatus.WARNING:
             self.counters.warning += 1
         else:
             self.counters.critical += 1
@@ -156,11 +156,11 @@ class Runner:
 class Lane:
     runs_max: int
     running: int = 0
-    waiting: OrderedDict[str, Run] = field(default_factory=OrderedDict)
+    waiting: OrderedDict[str, RunningCheck] = field(default_factory=OrderedDict)
 
 
 @dataclass(slots=True, eq=False)
-class Run:
+class RunningCheck:
     check_id: str
     number: int
     definition: CheckDefinition

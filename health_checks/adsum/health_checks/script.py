@@ -18,7 +18,7 @@ import subprocess
 
 import trio
 
-from adsum.catalog.definitions import CheckDefinition, Status
+from adsum.catalog.definitions import CheckDefinition, CheckStatus
 from adsum.durations import format_duration
 from adsum.health_checks.attempt import CheckFailed, CheckResult, Counters, Surroundings, critical
 from adsum.health_checks.dial import go_error
@@ -45,8 +45,8 @@ class ScriptAttempt:
         return critical(timed_out_text(self._timeout_ns, self._tail))
 
 
-def exit_status(code: int) -> Status:
-    return {0: Status.PASSING, 1: Status.WARNING}.get(code, Status.CRITICAL)
+def exit_status(code: int) -> CheckStatus:
+    return {0: CheckStatus.PASSING, 1: CheckStatus.WARNING}.get(code, CheckStatus.CRITICAL)
 
 
 def timed_out_text(timeout_ns: int, tail: Tail) -> str:

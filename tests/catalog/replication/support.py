@@ -5,7 +5,7 @@ from __future__ import annotations
 from random import Random
 
 from adsum.catalog.replication.core import Replication
-from adsum.catalog.replication.effects import Ask, CarryThis, Effect
+from adsum.catalog.replication.effects import AskPeer, CarryThis, Effect
 from adsum.catalog.replication.interner import Interner
 from adsum.catalog.replication.publisher import OwnIdentity
 from adsum.now import MILLISECOND, SECOND, Now
@@ -82,10 +82,10 @@ class Group:
                 peer.core.answered(self.now, ask.ticket, body)
         raise AssertionError("an exchange that never ends")
 
-    def _asks(self, peer: Peer) -> list[Ask]:
+    def _asks(self, peer: Peer) -> list[AskPeer]:
         effects = peer.take()
-        peer.effects = [each for each in effects if not isinstance(each, Ask)]
-        return [each for each in effects if isinstance(each, Ask)]
+        peer.effects = [each for each in effects if not isinstance(each, AskPeer)]
+        return [each for each in effects if isinstance(each, AskPeer)]
 
     def mix(self, duration_ns: int) -> None:
         """Time with contacts between all, but without pushes: only exchanges bring news."""

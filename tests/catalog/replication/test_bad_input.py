@@ -8,7 +8,7 @@ import pytest
 
 from adsum.catalog.replication import bodies, owner_table, waiting
 from adsum.catalog.replication.deltas import decode, push, span
-from adsum.catalog.replication.effects import Ask, ForeignNews, OwnerChanged
+from adsum.catalog.replication.effects import AskPeer, ForeignNews, OwnerChanged
 from adsum.catalog.replication.items import COUNTER_MAX, Item, term
 from adsum.now import HOUR, MILLISECOND, MINUTE, SECOND
 from tests.catalog.replication.support import FIRST_WALL_MS, Group, Peer, at, values
@@ -66,7 +66,7 @@ def test_an_answer_that_is_garbage_ends_the_exchange_and_no_more() -> None:
     group = Group(2)
     one = group.peers[0]
     group.pass_time(SECOND, answers=False)
-    (ask,) = [each for each in one.take() if isinstance(each, Ask)]
+    (ask,) = [each for each in one.take() if isinstance(each, AskPeer)]
     one.core.answered(group.now, ask.ticket, b"garbage")
     assert one.core.tally.exchanges_failed == 1
     group.peers[1].core.publish(group.now, "web", b"x")

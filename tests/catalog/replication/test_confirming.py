@@ -6,7 +6,7 @@ import pytest
 
 from adsum.catalog.replication import bodies
 from adsum.catalog.replication.confirming import CONFIRM_NS, NOT_COMPARED, TOO_MANY, WAITING_MAX
-from adsum.catalog.replication.effects import Ask, Confirmed
+from adsum.catalog.replication.effects import AskPeer, Confirmed
 from adsum.catalog.replication.serving import PROVE_BURST
 from adsum.now import MILLISECOND, SECOND
 from tests.catalog.replication.support import Group, Peer, at, values
@@ -33,10 +33,10 @@ def confirmed(peer: Peer) -> list[Confirmed]:
     return [each for each in peer.effects if isinstance(each, Confirmed)]
 
 
-def asks(peer: Peer) -> list[Ask]:
+def asks(peer: Peer) -> list[AskPeer]:
     effects = peer.take()
-    peer.effects = [each for each in effects if not isinstance(each, Ask)]
-    return [each for each in effects if isinstance(each, Ask)]
+    peer.effects = [each for each in effects if not isinstance(each, AskPeer)]
+    return [each for each in effects if isinstance(each, AskPeer)]
 
 
 def test_alone_there_is_nobody_who_knows_better() -> None:

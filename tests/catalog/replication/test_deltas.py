@@ -6,11 +6,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from adsum.catalog.replication import bodies
-from adsum.catalog.replication.bodies import Busy, Standing
+from adsum.catalog.replication.bodies import Busy, OwnerStanding
 from adsum.catalog.replication.deltas import RANGE_BYTES_MAX, decode, push, span
 from adsum.catalog.replication.items import NUMBER_MAX, VALUE_BYTES_MAX, VERSION_MAX, Item
 from adsum.catalog.replication.root import WORDS_BYTES
-from adsum.catalog.replication.strict import BadBytes
+from adsum.cbor import BadEncoding
 
 OWNER, DIGEST = b"ownerone", bytes(8)
 
@@ -72,7 +72,7 @@ def test_fields_of_a_later_version_are_ignored_and_kept() -> None:
     ids=repr,
 )
 def test_what_is_not_a_delta_is_refused(fields: list[object]) -> None:
-    with pytest.raises(BadBytes):
+    with pytest.raises(BadEncoding):
         decode(cbor2.dumps(fields))
 
 
@@ -91,7 +91,7 @@ def test_what_is_not_a_delta_is_refused(fields: list[object]) -> None:
     ],
 )
 def test_bytes_that_are_not_our_cbor_are_refused(encoded: bytes) -> None:
-    with pytest.raises(BadBytes):
+    with pytest.raises(BadEncoding):
         decode(encoded)
 
 
@@ -103,13 +103,13 @@ def test_every_damaged_byte_is_refused_or_means_something_else() -> None:
             damaged[place] ^= 1 << bit
             try:
                 delta = decode(bytes(damaged))
-            except BadBytes:
+            except BadEncoding:
                 continue
             assert delta.encoded != encoded
 
 
 def test_questions_and_answers_come_back_as_they_were() -> None:
-    standing = Standing(OWNER, 5, 9, 2, 0xABCDEF, 7)
+    standing = OwnerStanding(OWNER, 5, 9, 2, 0xABCDEF, 7)
     words = bytes(WORDS_BYTES)
     assert bodies.read_compare(bodies.compare(3, words)) == (3, words)
     assert bodies.read_compared(bodies.compared([standing], is_more=True)) == ([standing], True)
@@ -128,9 +128,9 @@ def test_questions_and_answers_come_back_as_they_were() -> None:
 )
 def test_what_is_not_a_body_is_refused(body: bytes) -> None:
     for read in (bodies.read_compare, bodies.read_compared, bodies.read_fetch, bodies.read_fetched):
-        with pytest.raises(BadBytes):
+        with pytest.raises(BadEncoding):
             read(body)
-    with pytest.raises(BadBytes):
+    with pytest.raises(BadEncoding):
         bodies.read_items(body)
 
 
@@ -155,7 +155,7 @@ def test_anything_is_decoded_or_refused_and_never_more(encoded: bytes) -> None:
     ):
         try:
             read(encoded)
-        except (BadBytes, Busy):
+        except (BadEncoding, Busy):
             continue
 
 

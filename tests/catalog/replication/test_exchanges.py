@@ -5,9 +5,9 @@ from __future__ import annotations
 from itertools import pairwise
 
 from adsum.catalog.replication import bodies
-from adsum.catalog.replication.bodies import Standing
+from adsum.catalog.replication.bodies import OwnerStanding
 from adsum.catalog.replication.deltas import Delta, decode, push, span
-from adsum.catalog.replication.effects import Ask, OwnerChanged
+from adsum.catalog.replication.effects import AskPeer, OwnerChanged
 from adsum.catalog.replication.items import Item, term
 from adsum.catalog.replication.publisher import TOMBSTONE_NS
 from adsum.now import MILLISECOND, MINUTE, SECOND
@@ -16,8 +16,8 @@ from tests.catalog.replication.support import Group, Peer, at, owner_id, values
 A1, B2, B3_GONE = Item(1, 1, b"a"), Item(2, 2, b"b"), Item(2, 3, None)
 
 
-def begun(peer: Peer) -> list[Ask]:
-    return [each for each in peer.take() if isinstance(each, Ask) and each.method == bodies.COMPARE]
+def begun(peer: Peer) -> list[AskPeer]:
+    return [each for each in peer.take() if isinstance(each, AskPeer) and each.method == bodies.COMPARE]
 
 
 def settled_pair() -> tuple[Group, Peer, Peer]:
@@ -123,11 +123,11 @@ def test_one_step_that_was_made_just_now_is_left_to_the_push_that_brings_it() ->
             one.core.root_heard(at(step_ms * MILLISECOND), other.short, b"unlike 8")
         (ask,) = begun(one)
         one.core.hear(at(0), other.short, (push(other.short, 1, 1, term(A1), [A1]),))
-        ahead = Standing(other.short, 1, 2, 0, 5, age)
+        ahead = OwnerStanding(other.short, 1, 2, 0, 5, age)
         one.core.answered(
             at((time_ms + 3_000) * MILLISECOND), ask.ticket, bodies.compared([ahead], is_more=False)
         )
-        fetches = [each for each in one.take() if isinstance(each, Ask) and each.method == bodies.FETCH]
+        fetches = [each for each in one.take() if isinstance(each, AskPeer) and each.method == bodies.FETCH]
         assert bool(fetches) == is_fetched
 
 
@@ -167,11 +167,11 @@ def test_who_is_below_the_forgotten_tombstones_is_given_the_whole_owner() -> Non
     state = one.core.state(other.short)
     assert state is not None
     assert state.gc_version == 3
-    assert served(one, Standing(other.short, 1, 2, 0, 5, 0)).since == 0
-    assert served(one, Standing(other.short, 1, 2, 3, 5, 0)).since == 2, "it has begun with a whole one"
+    assert served(one, OwnerStanding(other.short, 1, 2, 0, 5, 0)).since == 0
+    assert served(one, OwnerStanding(other.short, 1, 2, 3, 5, 0)).since == 2, "it has begun with a whole one"
 
 
-def served(peer: Peer, wanted: Standing) -> Delta:
+def served(peer: Peer, wanted: OwnerStanding) -> Delta:
     now = at(20 * MINUTE)
     guest = b"a guest!"
     assert peer.core.asked(now, guest, bodies.COMPARE, bodies.compare(0, bytes(1023) + b"x")) != bodies.BUSY
@@ -189,7 +189,8 @@ def test_unknown_owners_come_first_the_small_before_the_big_then_the_most_behind
         item = Item(1, version, bytes(size))
         one.core.hear(at(0), owner, (push(owner, 1, version, term(item), [item]),))
     wanted = [
-        Standing(owner_id(number)[:8], 1, 5 if number in (3, 5) else 0, 0, 9, 0) for number in (2, 3, 4, 5, 6)
+        OwnerStanding(owner_id(number)[:8], 1, 5 if number in (3, 5) else 0, 0, 9, 0)
+        for number in (2, 3, 4, 5, 6)
     ]
     body = bodies.compare(0, bytes(1023) + b"x")
     one.core.asked(at(SECOND), b"a guest!", bodies.COMPARE, body)

@@ -5,19 +5,19 @@ import pytest
 from adsum.catalog.replication.deltas import Delta, decode
 from adsum.catalog.replication.items import NODE_NUMBER, VALUE_BYTES_MAX
 from adsum.catalog.replication.publisher import NODE_KEY, OwnIdentity, Publisher, Unpublishable, Urgency
-from adsum.catalog.replication.tally import Tally
+from adsum.catalog.replication.tally import ReplicationTally
 from adsum.now import MILLISECOND, MINUTE, SECOND
 
 HOUR = 60 * MINUTE
 
 
 @pytest.fixture
-def tally() -> Tally:
-    return Tally()
+def tally() -> ReplicationTally:
+    return ReplicationTally()
 
 
 @pytest.fixture
-def publisher(tally: Tally) -> Publisher:
+def publisher(tally: ReplicationTally) -> Publisher:
     return Publisher(0, OwnIdentity(bytes(16), 1), tally)
 
 
@@ -152,7 +152,7 @@ def test_what_waits_counts_towards_what_an_owner_may_publish(
 
 
 def test_what_could_not_be_published_is_counted_by_the_limit_it_met(
-    publisher: Publisher, tally: Tally, monkeypatch: pytest.MonkeyPatch
+    publisher: Publisher, tally: ReplicationTally, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert tally.unpublishable == {"item size": 0, "owner size": 0, "items": 0}
     with pytest.raises(Unpublishable):

@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 from adsum.catalog.replication import bodies
-from adsum.catalog.replication.effects import Ask, CarryThis
+from adsum.catalog.replication.effects import AskPeer, CarryThis
 from adsum.catalog.replication.pulls import PULLS_MAX
 from adsum.now import SECOND
 from tests.catalog.replication.support import Group, Peer, at, values
@@ -23,7 +23,7 @@ def test_a_notice_is_fetched_from_who_told_it_and_told_on_with_the_body_here() -
     relay.core.hear(at(0), owner.short, (notice,))
     assert not [each for each in relay.take() if isinstance(each, CarryThis)]
     relay.core.tick(at(SECOND))
-    (ask,) = [each for each in relay.take() if isinstance(each, Ask) and each.method == bodies.ITEMS]
+    (ask,) = [each for each in relay.take() if isinstance(each, AskPeer) and each.method == bodies.ITEMS]
     assert ask.to == owner.short
     body = owner.core.asked(at(SECOND), relay.short, ask.method, ask.body)
     relay.core.answered(at(SECOND), ask.ticket, body)
@@ -32,7 +32,7 @@ def test_a_notice_is_fetched_from_who_told_it_and_told_on_with_the_body_here() -
     other.core.joined(at(0), owner.short)
     other.core.hear(at(SECOND), relay.short, (notice,))
     other.core.tick(at(2 * SECOND))
-    (ask,) = [each for each in other.take() if isinstance(each, Ask) and each.method == bodies.ITEMS]
+    (ask,) = [each for each in other.take() if isinstance(each, AskPeer) and each.method == bodies.ITEMS]
     assert ask.to == relay.short
 
 
@@ -44,7 +44,7 @@ def test_an_item_is_asked_for_once_however_often_it_is_announced() -> None:
         other.core.hear(at(0), owner.short, (notice,))
     other.core.tick(at(SECOND))
     other.core.hear(at(SECOND), b"another1", (notice,))
-    asks = [each for each in other.take() if isinstance(each, Ask) and each.method == bodies.ITEMS]
+    asks = [each for each in other.take() if isinstance(each, AskPeer) and each.method == bodies.ITEMS]
     assert len(asks) == 1
 
 
@@ -56,7 +56,7 @@ def test_what_cannot_be_fetched_comes_with_an_exchange() -> None:
     owner.core.tick(group.now)
     other.core.hear(group.now, owner.short, owner.payloads())
     group.pass_time(SECOND // 2, answers=False)
-    for ask in [each for each in other.take() if isinstance(each, Ask)]:
+    for ask in [each for each in other.take() if isinstance(each, AskPeer)]:
         other.core.answered(group.now, ask.ticket, None)
     assert other.core.tally.pulls_failed == 1
     assert values(other, owner) == {}
@@ -78,7 +78,7 @@ def test_an_answer_for_an_owner_that_is_gone_changes_nothing() -> None:
     other.core.joined(at(0), owner.short)
     other.core.hear(at(0), owner.short, announced(owner))
     other.core.tick(at(SECOND))
-    (ask,) = [each for each in other.take() if isinstance(each, Ask) and each.method == bodies.ITEMS]
+    (ask,) = [each for each in other.take() if isinstance(each, AskPeer) and each.method == bodies.ITEMS]
     root = bytes(8)
     other.core.member_left(at(SECOND), owner.short, 1)
     other.core.answered(

@@ -18,11 +18,10 @@ from typing import NamedTuple
 
 import cbor2
 
-from adsum.catalog.replication import strict
 from adsum.catalog.replication.deltas import RANGE_BYTES_MAX
 from adsum.catalog.replication.items import COUNTER_MAX, NUMBER_MAX, SHORT
 from adsum.catalog.replication.root import WORDS_BYTES
-from adsum.catalog.replication.strict import BadBytes
+from adsum.cbor import BadEncoding, canonical_array, counter, octets
 from adsum.now import MILLISECOND
 
 COMPARE, FETCH, ITEMS = "catalog.compare", "catalog.fetch", "catalog.items"
@@ -44,7 +43,7 @@ AGE_NS = 500 * MILLISECOND
 AGE_MAX = 255
 
 
-class Standing(NamedTuple):
+class OwnerStanding(NamedTuple):
     owner: bytes
     generation: int
     low_water: int
@@ -64,33 +63,33 @@ def compare(turn: int, words: bytes) -> bytes:
 def read_compare(body: bytes) -> tuple[int, bytes]:
     match _loads(body):
         case [turn, words, *_]:
-            octets = strict.octets(words, at_least=WORDS_BYTES, at_most=WORDS_BYTES)
-            return strict.counter(turn, TURN_MAX), octets
-    raise BadBytes("not a comparison")
+            known = octets(words, at_least=WORDS_BYTES, at_most=WORDS_BYTES)
+            return counter(turn, TURN_MAX), known
+    raise BadEncoding("not a comparison")
 
 
-def compared(standings: Iterable[Standing], *, is_more: bool) -> bytes:
+def compared(standings: Iterable[OwnerStanding], *, is_more: bool) -> bytes:
     return cbor2.dumps([0, is_more, _packed(standings)])
 
 
-def read_compared(body: bytes) -> tuple[list[Standing], bool]:
+def read_compared(body: bytes) -> tuple[list[OwnerStanding], bool]:
     match _loads(body):
         case [0, bool(is_more), standings, *_]:
             return _unpacked(standings), is_more
         case [1, *_]:
             raise Busy
-    raise BadBytes("not an answer to a comparison")
+    raise BadEncoding("not an answer to a comparison")
 
 
-def fetch(wanted: Iterable[Standing], given: list[bytes]) -> bytes:
+def fetch(wanted: Iterable[OwnerStanding], given: list[bytes]) -> bytes:
     return cbor2.dumps([_packed(wanted), given])
 
 
-def read_fetch(body: bytes) -> tuple[list[Standing], list[bytes]]:
+def read_fetch(body: bytes) -> tuple[list[OwnerStanding], list[bytes]]:
     match _loads(body):
         case [wanted, list(given), *_]:
             return _unpacked(wanted), _ranges(given)
-    raise BadBytes("not a fetch")
+    raise BadEncoding("not a fetch")
 
 
 def items(owner: bytes, generation: int, numbers: list[int]) -> bytes:
@@ -100,10 +99,10 @@ def items(owner: bytes, generation: int, numbers: list[int]) -> bytes:
 def read_items(body: bytes) -> tuple[bytes, int, list[int]]:
     match _loads(body):
         case [owner, generation, list(numbers), *_] if len(numbers) <= ITEMS_MAX:
-            short = strict.octets(owner, at_least=SHORT, at_most=SHORT)
-            wanted = [strict.counter(number, NUMBER_MAX) for number in numbers]
-            return short, strict.counter(generation, COUNTER_MAX), wanted
-    raise BadBytes("no items asked for")
+            short = octets(owner, at_least=SHORT, at_most=SHORT)
+            wanted = [counter(number, NUMBER_MAX) for number in numbers]
+            return short, counter(generation, COUNTER_MAX), wanted
+    raise BadEncoding("no items asked for")
 
 
 def fetched(ranges: list[bytes]) -> bytes:
@@ -116,27 +115,27 @@ def read_fetched(body: bytes) -> list[bytes]:
             return _ranges(ranges)
         case [1, *_]:
             raise Busy
-    raise BadBytes("not an answer to a fetch")
+    raise BadEncoding("not an answer to a fetch")
 
 
 def _loads(body: bytes) -> list[object]:
     if len(body) > BODY_BYTES_MAX:
-        raise BadBytes("too long")
-    return strict.loads(body)
+        raise BadEncoding("too long")
+    return canonical_array(body)
 
 
-def _packed(standings: Iterable[Standing]) -> bytes:
+def _packed(standings: Iterable[OwnerStanding]) -> bytes:
     return b"".join([_STANDING.pack(*standing) for standing in standings])
 
 
-def _unpacked(packed: object) -> list[Standing]:
-    whole = strict.octets(packed, at_most=STANDINGS_MAX * _STANDING.size)
+def _unpacked(packed: object) -> list[OwnerStanding]:
+    whole = octets(packed, at_most=STANDINGS_MAX * _STANDING.size)
     if len(whole) % _STANDING.size:
-        raise BadBytes("half a standing")
-    return [Standing(*fields) for fields in _STANDING.iter_unpack(whole)]
+        raise BadEncoding("half a standing")
+    return [OwnerStanding(*fields) for fields in _STANDING.iter_unpack(whole)]
 
 
 def _ranges(ranges: list[object]) -> list[bytes]:
     if len(ranges) > RANGES_MAX:
-        raise BadBytes("too many ranges")
-    return [strict.octets(each, at_most=RANGE_BYTES_MAX) for each in ranges]
+        raise BadEncoding("too many ranges")
+    return [octets(each, at_most=RANGE_BYTES_MAX) for each in ranges]

@@ -11,12 +11,12 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from adsum.catalog.replication import bodies
-from adsum.catalog.replication.bodies import WANTED_MAX, Busy, Standing
-from adsum.catalog.replication.effects import Ask, Confirmed
+from adsum.catalog.replication.bodies import WANTED_MAX, Busy, OwnerStanding
+from adsum.catalog.replication.effects import AskPeer, Confirmed
 from adsum.catalog.replication.exchanges import Exchanges, Session
 from adsum.catalog.replication.handing import is_reached
-from adsum.catalog.replication.owner_table import Copies, Timer
-from adsum.catalog.replication.strict import BadBytes
+from adsum.catalog.replication.owner_table import OwnerTable, ReplicationTimer
+from adsum.cbor import BadEncoding
 from adsum.now import MILLISECOND, SECOND, Now
 
 PARTNERS = 2
@@ -34,7 +34,7 @@ TOO_MANY = f"{WAITING_MAX} requests wait for a comparison of the catalog already
 
 
 class Confirming:
-    def __init__(self, copies: Copies, exchanges: Exchanges) -> None:
+    def __init__(self, copies: OwnerTable, exchanges: Exchanges) -> None:
         self._copies = copies
         self._exchanges = exchanges
         self._servers: frozenset[bytes] = frozenset()
@@ -106,7 +106,7 @@ class Confirming:
         session.turns += 1
         self._talks[self._tickets] = session
         self._copies.tally.asked_bytes += len(body)
-        self._copies.effects.append(Ask(self._tickets, session.partner, method, body))
+        self._copies.effects.append(AskPeer(self._tickets, session.partner, method, body))
 
     # What they say.
 
@@ -124,11 +124,11 @@ class Confirming:
                 self._compared(now, session, standings)
         except Busy:
             self._lost(now)
-        except BadBytes:
+        except BadEncoding:
             self._copies.tally.drop("malformed")
             self._lost(now)
 
-    def _compared(self, now: Now, session: Session, standings: list[Standing]) -> None:
+    def _compared(self, now: Now, session: Session, standings: list[OwnerStanding]) -> None:
         for standing in standings:
             self._exchanges.weigh(now, session, standing)
         session.gives.clear()  # the regular exchanges are for that
@@ -174,7 +174,7 @@ class Confirming:
         self._served = []
         self._talks.clear()
         self._again.clear()
-        self._copies.timers.cancel((Timer.CONFIRM, None))
+        self._copies.timers.cancel((ReplicationTimer.CONFIRM, None))
         if self._waiting:
             self._begin(now)
 
@@ -182,4 +182,4 @@ class Confirming:
         self._copies.effects += [Confirmed(request, error) for request in requests]
 
     def _set_timer(self) -> None:
-        self._copies.timers.set((Timer.CONFIRM, None), min((self._end_ns, *self._again)))
+        self._copies.timers.set((ReplicationTimer.CONFIRM, None), min((self._end_ns, *self._again)))

@@ -24,14 +24,14 @@ from adsum.catalog.replication.effects import CarryThis, Effect, RootMoved
 from adsum.catalog.replication.exchanges import Exchanges
 from adsum.catalog.replication.handing import Handing
 from adsum.catalog.replication.interner import Interner
-from adsum.catalog.replication.owner_table import Copies, Holding, Timer
+from adsum.catalog.replication.owner_table import OwnerEntry, OwnerTable, ReplicationTimer
 from adsum.catalog.replication.publisher import OwnIdentity, Publisher, Urgency
 from adsum.catalog.replication.pulls import Pulls
 from adsum.catalog.replication.serving import Serving
 from adsum.catalog.replication.state import OwnerState
-from adsum.catalog.replication.strict import BadBytes
-from adsum.catalog.replication.tally import Tally
+from adsum.catalog.replication.tally import ReplicationTally
 from adsum.catalog.replication.waiting import WaitingRoom
+from adsum.cbor import BadEncoding
 from adsum.clocks import Clocks
 from adsum.now import Now
 
@@ -47,9 +47,11 @@ class Replication:
         interner: Interner | None = None,
         clocks: Clocks | None = None,  # those that gossip compares
     ) -> None:
-        self.tally = Tally()
+        self.tally = ReplicationTally()
         self.publisher = Publisher(now.monotonic_ns, own, self.tally)
-        self._copies = Copies(now, own.short, random, interner or Interner(), self.tally, clocks or Clocks())
+        self._copies = OwnerTable(
+            now, own.short, random, interner or Interner(), self.tally, clocks or Clocks()
+        )
         handing = Handing(self._copies)
         self._exchanges = Exchanges(now, self._copies, handing)
         self._serving = Serving(self._copies, handing)
@@ -62,7 +64,7 @@ class Replication:
 
     # What others may look at.
 
-    def owners(self) -> dict[bytes, Holding]:
+    def owners(self) -> dict[bytes, OwnerEntry]:
         """Everybody that the roll knows, with me; those without a state have told us nothing yet."""
         return self._copies.holdings
 
@@ -117,7 +119,7 @@ class Replication:
     def _publish_by(self, due_ns: int | None) -> None:
         if due_ns is not None and (self._publish_ns is None or due_ns < self._publish_ns):
             self._publish_ns = due_ns
-            self._copies.timers.set((Timer.PUBLISH, None), due_ns)
+            self._copies.timers.set((ReplicationTimer.PUBLISH, None), due_ns)
 
     def _publish(self, now: Now) -> None:
         publisher = self.publisher
@@ -139,7 +141,7 @@ class Replication:
             if delta is None:
                 try:
                     delta = copies.interner.delta(payload)
-                except BadBytes:
+                except BadEncoding:
                     tally.drop("malformed")
                     continue
             holding = holdings.get(delta.owner)
@@ -157,7 +159,7 @@ class Replication:
             else:
                 self._hear_news(now, sender, holding, delta)
 
-    def _hear_news(self, now: Now, sender: bytes, holding: Holding, delta: Delta) -> None:
+    def _hear_news(self, now: Now, sender: bytes, holding: OwnerEntry, delta: Delta) -> None:
         if delta.through is not None or len(delta.encoded) > PUSH_BYTES_MAX:
             self.tally.drop("range in a push")
             return
@@ -200,7 +202,7 @@ class Replication:
         for encoded in spans:
             try:
                 delta = self._copies.interner.delta(encoded)
-            except BadBytes:
+            except BadEncoding:
                 self.tally.drop("malformed")
                 return
             if delta.owner == owner:
@@ -249,23 +251,23 @@ class Replication:
         for timer, key in self._copies.timers.take_due(now.monotonic_ns):
             self._fire(now, timer, key)
 
-    def _fire(self, now: Now, timer: Timer, key: object) -> None:
+    def _fire(self, now: Now, timer: ReplicationTimer, key: object) -> None:
         match timer, key:
-            case Timer.PUBLISH, _:
+            case ReplicationTimer.PUBLISH, _:
                 self._publish(now)
-            case Timer.ASIDE, bytes(owner):
+            case ReplicationTimer.ASIDE, bytes(owner):
                 self._copies.end_aside(now, owner)
-            case Timer.COLLECT, bytes(owner):
+            case ReplicationTimer.COLLECT, bytes(owner):
                 self._copies.collect(now, owner)
-            case Timer.REAP, _:
+            case ReplicationTimer.REAP, _:
                 self._reap(now)
-            case Timer.FULL, _:
+            case ReplicationTimer.FULL, _:
                 self._exchanges.full(now)
-            case Timer.LIMIT, _:
+            case ReplicationTimer.LIMIT, _:
                 self._exchanges.overdue(now)
-            case Timer.CONFIRM, _:
+            case ReplicationTimer.CONFIRM, _:
                 self._confirming.tick(now)
-            case Timer.PULL, _:
+            case ReplicationTimer.PULL, _:
                 self._pulls.ask(cast("tuple[bytes, int]", key))
 
     def _reap(self, now: Now) -> None:

@@ -21,7 +21,6 @@ from typing import Final
 
 import cbor2
 
-from adsum.catalog.replication import strict
 from adsum.catalog.replication.items import (
     COUNTER_MAX,
     NUMBER_MAX,
@@ -30,7 +29,7 @@ from adsum.catalog.replication.items import (
     VERSION_MAX,
     Item,
 )
-from adsum.catalog.replication.strict import BadBytes
+from adsum.cbor import BadEncoding, canonical_array, counter, octets
 
 PUSH_BYTES_MAX = 1_024  # what gossip carries; one that was asked for may be longer
 RANGE_BYTES_MAX = 256 * 1024  # a frame of 64 KB, or one item of the greatest size
@@ -122,19 +121,19 @@ def _rows(version: int, items: Iterable[Item]) -> list[list[object]]:
 
 def decode(encoded: bytes) -> Delta:
     if len(encoded) > RANGE_BYTES_MAX:
-        raise BadBytes("too long")
-    match strict.loads(encoded):
+        raise BadEncoding("too long")
+    match canonical_array(encoded):
         case [0, owner, generation, version, digest, list(rows), *_]:
             return _push(encoded, owner, generation, version, digest, rows)
         case [1, owner, generation, version, digest, list(rows), since, through, gc_version, *_]:
             return _span(encoded, owner, generation, version, digest, rows, since, through, gc_version)
-    raise BadBytes("unknown shape")
+    raise BadEncoding("unknown shape")
 
 
 def _push(
     encoded: bytes, owner: object, generation: object, version: object, digest: object, rows: list[object]
 ) -> Delta:
-    latest = strict.counter(version, VERSION_MAX, at_least=1)
+    latest = counter(version, VERSION_MAX, at_least=1)
     items, notices = _items(rows, latest)
     return Delta(
         *_head(owner, generation),
@@ -157,11 +156,11 @@ def _span(
     through: object,
     gc_version: object,
 ) -> Delta:
-    latest = strict.counter(version, VERSION_MAX, at_least=1)
+    latest = counter(version, VERSION_MAX, at_least=1)
     items, notices = _items(rows, latest)
-    first, last = strict.counter(since, latest + 1), strict.counter(through, latest + 1)
+    first, last = counter(since, latest + 1), counter(through, latest + 1)
     if notices or last < first:
-        raise BadBytes("a range that is none")
+        raise BadEncoding("a range that is none")
     return Delta(
         *_head(owner, generation),
         latest,
@@ -169,17 +168,17 @@ def _span(
         items,
         since=first,
         through=last,
-        gc_version=strict.counter(gc_version, latest + 1),
+        gc_version=counter(gc_version, latest + 1),
         encoded=encoded,
     )
 
 
 def _head(owner: object, generation: object) -> tuple[bytes, int]:
-    return strict.octets(owner, at_least=SHORT, at_most=SHORT), strict.counter(generation, COUNTER_MAX)
+    return octets(owner, at_least=SHORT, at_most=SHORT), counter(generation, COUNTER_MAX)
 
 
 def _digest(digest: object) -> int:
-    return int.from_bytes(strict.octets(digest, at_least=8, at_most=8), "big")
+    return int.from_bytes(octets(digest, at_least=8, at_most=8), "big")
 
 
 def _items(rows: list[object], latest: int) -> tuple[tuple[Item, ...], tuple[tuple[int, int], ...]]:
@@ -194,12 +193,12 @@ def _items(rows: list[object], latest: int) -> tuple[tuple[Item, ...], tuple[tup
             case [number, behind, True]:
                 notices.append(_place(number, behind, latest))
             case _:
-                raise BadBytes("an item of unknown shape")
+                raise BadEncoding("an item of unknown shape")
     numbers = [*(item.number for item in items), *(number for number, _ in notices)]
     if len(dict.fromkeys(numbers)) < len(rows):
-        raise BadBytes("one item twice")
+        raise BadEncoding("one item twice")
     return tuple(items), tuple(notices)
 
 
 def _place(number: object, behind: object, latest: int) -> tuple[int, int]:
-    return strict.counter(number, NUMBER_MAX), latest - strict.counter(behind, latest)
+    return counter(number, NUMBER_MAX), latest - counter(behind, latest)

@@ -24,7 +24,7 @@ class RootMoved:
 
 
 @dataclass(frozen=True, slots=True)
-class Ask:
+class AskPeer:
     """A call to a member; to be answered by `answered(ticket, body)`, with None when it failed."""
 
     ticket: int
@@ -59,4 +59,4 @@ class Confirmed:
     error: str
 
 
-Effect = CarryThis | RootMoved | Ask | OwnerChanged | ForeignNews | Confirmed
+Effect = CarryThis | RootMoved | AskPeer | OwnerChanged | ForeignNews | Confirmed

@@ -17,12 +17,12 @@ from __future__ import annotations
 import math
 
 from adsum.catalog.replication import bodies
-from adsum.catalog.replication.bodies import FRAME_BYTES, WANTED_MAX, Busy, Standing
-from adsum.catalog.replication.effects import Ask
+from adsum.catalog.replication.bodies import FRAME_BYTES, WANTED_MAX, Busy, OwnerStanding
+from adsum.catalog.replication.effects import AskPeer
 from adsum.catalog.replication.handing import Handing, age_of, is_one_step, is_reached, mark
-from adsum.catalog.replication.owner_table import Copies, Holding, Timer
+from adsum.catalog.replication.owner_table import OwnerEntry, OwnerTable, ReplicationTimer
 from adsum.catalog.replication.state import OwnerState
-from adsum.catalog.replication.strict import BadBytes
+from adsum.cbor import BadEncoding
 from adsum.now import MILLISECOND, MINUTE, SECOND, Now
 
 CONTACT_NS = 1_500 * MILLISECOND  # members hear of each other several times in it; none differed: all equal
@@ -52,18 +52,18 @@ class Session:
         self.is_full = is_full
         self.ticket = 0
         self.turns = 0
-        self.wants: dict[bytes, Standing] = {}
-        self.gives: dict[bytes, Standing] = {}
+        self.wants: dict[bytes, OwnerStanding] = {}
+        self.gives: dict[bytes, OwnerStanding] = {}
         self.is_fetching = False  # or else comparing
         self.is_more = False
         self.is_useful = False
 
 
 class Exchanges:
-    def __init__(self, now: Now, copies: Copies, handing: Handing) -> None:
+    def __init__(self, now: Now, copies: OwnerTable, handing: Handing) -> None:
         self.copies = copies
         self.handing = handing
-        self.present: list[Holding] = []
+        self.present: list[OwnerEntry] = []
         self.agreed_ns = -1  # when we last had all that a partner had
         self.session: Session | None = None
         self._tickets = 0
@@ -77,14 +77,14 @@ class Exchanges:
 
     # Who could be a partner.
 
-    def present_now(self, now: Now, holding: Holding) -> None:
+    def present_now(self, now: Now, holding: OwnerEntry) -> None:
         if holding is self.copies.own_holding or holding.place >= 0:
             return
         holding.place = len(self.present)
         self.present.append(holding)
-        if not self.is_settled_in and (Timer.FULL, None) not in self.copies.timers:
+        if not self.is_settled_in and (ReplicationTimer.FULL, None) not in self.copies.timers:
             wait_ns = int(self.copies.random.random() * JOIN_WITHIN_NS)
-            self.copies.timers.set((Timer.FULL, None), now.monotonic_ns + wait_ns)
+            self.copies.timers.set((ReplicationTimer.FULL, None), now.monotonic_ns + wait_ns)
 
     def absent_now(self, owner: bytes) -> None:
         holding = self.copies.holdings.get(owner)
@@ -131,7 +131,7 @@ class Exchanges:
     def full(self, now: Now) -> None:
         """The regular one, with anybody."""
         if self.session is not None or not self.present:
-            self.copies.timers.set((Timer.FULL, None), now.monotonic_ns + FULL_AGAIN_NS)
+            self.copies.timers.set((ReplicationTimer.FULL, None), now.monotonic_ns + FULL_AGAIN_NS)
             return
         partner = self.present[int(self.copies.random.random() * len(self.present))]
         self._begin(now, partner.owner, is_full=True)
@@ -141,7 +141,7 @@ class Exchanges:
         if self.session is not None:
             self._close(now, 0)
         self.is_settled_in = False
-        self.copies.timers.set((Timer.FULL, None), now.monotonic_ns + wait_ns)
+        self.copies.timers.set((ReplicationTimer.FULL, None), now.monotonic_ns + wait_ns)
 
     def _begin(self, now: Now, partner: bytes, *, is_full: bool) -> None:
         self.session = Session(partner, is_full=is_full)
@@ -150,7 +150,7 @@ class Exchanges:
             members = len(self.present) + 1
             scale = max(1.0, math.log2(members / SCALE_FROM) + 1)
             wait_ns = int(FULL_NS * scale * (0.9 + 0.2 * self.copies.random.random()))
-            self.copies.timers.set((Timer.FULL, None), now.monotonic_ns + wait_ns)
+            self.copies.timers.set((ReplicationTimer.FULL, None), now.monotonic_ns + wait_ns)
         self._compare(now, self.session)
 
     # Our questions.
@@ -165,8 +165,8 @@ class Exchanges:
         session.is_fetching = method == bodies.FETCH
         session.turns += 1
         self.copies.tally.asked_bytes += len(body)
-        self.copies.timers.set((Timer.LIMIT, None), now.monotonic_ns + QUESTION_NS)
-        self.copies.effects.append(Ask(session.ticket, session.partner, method, body))
+        self.copies.timers.set((ReplicationTimer.LIMIT, None), now.monotonic_ns + QUESTION_NS)
+        self.copies.effects.append(AskPeer(session.ticket, session.partner, method, body))
 
     def answered(self, now: Now, ticket: int, body: bytes | None) -> None:
         session = self.session
@@ -184,7 +184,7 @@ class Exchanges:
         except Busy:
             self.copies.tally.exchanges_busy += 1
             self._fail(now, session)
-        except BadBytes:
+        except BadEncoding:
             self.copies.tally.drop("malformed")
             self._fail(now, session)
 
@@ -192,13 +192,13 @@ class Exchanges:
         if self.session is not None:
             self._fail(now, self.session)
 
-    def _compared(self, now: Now, session: Session, standings: list[Standing], *, is_more: bool) -> None:
+    def _compared(self, now: Now, session: Session, standings: list[OwnerStanding], *, is_more: bool) -> None:
         session.is_more = is_more
         for standing in standings:
             self.weigh(now, session, standing)
         self._go_on(now, session)
 
-    def weigh(self, now: Now, session: Session, theirs: Standing) -> None:
+    def weigh(self, now: Now, session: Session, theirs: OwnerStanding) -> None:
         holding = self.copies.holdings.get(theirs.owner)
         if holding is None or not self.copies.counts(theirs.owner):
             return  # the roll will tell us of it, or has told us that it is over
@@ -211,7 +211,7 @@ class Exchanges:
         elif (theirs.generation, theirs.mark) != (mine.generation, mark(mine)):
             self._weigh_differing(now, session, holding, mine, theirs)
 
-    def _weigh_mine(self, now: Now, session: Session, mine: OwnerState, theirs: Standing) -> None:
+    def _weigh_mine(self, now: Now, session: Session, mine: OwnerState, theirs: OwnerStanding) -> None:
         if self.copies.is_wild(now, theirs.generation, mine):
             self.copies.tally.drop("generation ahead")
             return
@@ -223,7 +223,7 @@ class Exchanges:
             session.gives[theirs.owner] = theirs
 
     def _weigh_differing(
-        self, now: Now, session: Session, holding: Holding, mine: OwnerState, theirs: Standing
+        self, now: Now, session: Session, holding: OwnerEntry, mine: OwnerState, theirs: OwnerStanding
     ) -> None:
         told, known = (theirs.generation, theirs.low_water), (mine.generation, mine.low_water)
         may_wait = not session.is_full and is_one_step(theirs, mine)
@@ -296,11 +296,11 @@ class Exchanges:
     def _fail(self, now: Now, session: Session) -> None:
         self.copies.tally.exchanges_failed += 1
         if session.is_full and not self.is_settled_in:
-            self.copies.timers.set((Timer.FULL, None), now.monotonic_ns + FULL_AGAIN_NS)
+            self.copies.timers.set((ReplicationTimer.FULL, None), now.monotonic_ns + FULL_AGAIN_NS)
         self._close(now, FAILED_AGAIN_NS)
 
     def _close(self, now: Now, wait_ns: int) -> None:
         self.session = None
-        self.copies.timers.cancel((Timer.LIMIT, None))
+        self.copies.timers.cancel((ReplicationTimer.LIMIT, None))
         spread = 0.75 + 0.5 * self.copies.random.random()
         self._next_ns = now.monotonic_ns + int(wait_ns * spread)

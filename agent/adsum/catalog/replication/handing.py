@@ -3,15 +3,15 @@ same on both sides."""
 
 from __future__ import annotations
 
-from adsum.catalog.replication.bodies import AGE_MAX, AGE_NS, Standing
-from adsum.catalog.replication.owner_table import Copies, Holding
+from adsum.catalog.replication.bodies import AGE_MAX, AGE_NS, OwnerStanding
+from adsum.catalog.replication.owner_table import OwnerEntry, OwnerTable
 from adsum.catalog.replication.state import OwnerState
-from adsum.catalog.replication.strict import BadBytes
+from adsum.cbor import BadEncoding
 from adsum.now import Now
 
 
 class Handing:
-    def __init__(self, copies: Copies) -> None:
+    def __init__(self, copies: OwnerTable) -> None:
         self._copies = copies
 
     def take(self, now: Now, teller: bytes, ranges: list[bytes]) -> list[bytes]:
@@ -20,7 +20,7 @@ class Handing:
         for encoded in ranges:
             try:
                 delta = copies.interner.delta(encoded)
-            except BadBytes:
+            except BadEncoding:
                 copies.tally.drop("malformed")
                 continue
             holding = copies.holdings.get(delta.owner)
@@ -31,7 +31,7 @@ class Handing:
                 changed.append(delta.owner)
         return changed
 
-    def span(self, owner: bytes, theirs: Standing, room_bytes: int) -> tuple[bytes, bool]:
+    def span(self, owner: bytes, theirs: OwnerStanding, room_bytes: int) -> tuple[bytes, bool]:
         """What they lack of an owner; nothing when they are not behind us."""
         holding = self._copies.holdings.get(owner)
         state = holding.state if holding is not None else None
@@ -45,7 +45,7 @@ class Handing:
         begins = theirs.generation < state.generation or is_below
         return self._copies.interner.span(state, 0 if begins else theirs.low_water, room_bytes)
 
-    def order(self, wanted: Standing) -> tuple[int, int]:
+    def order(self, wanted: OwnerStanding) -> tuple[int, int]:
         """Whom they do not know first and the small before the big, then who is most behind."""
         holding = self._copies.holdings.get(wanted.owner)
         state = holding.state if holding is not None else None
@@ -55,35 +55,35 @@ class Handing:
             return 0, state.size_bytes
         return 1, wanted.low_water - state.version
 
-    def position(self, owner: bytes) -> Standing:
+    def position(self, owner: bytes) -> OwnerStanding:
         holding = self._copies.holdings[owner]
         front = holding.front
         if front is None:
-            return Standing(owner, 0, 0, 0, 0, 0)
-        return Standing(owner, front.generation, front.low_water, front.gc_version, mark(front), 0)
+            return OwnerStanding(owner, 0, 0, 0, 0, 0)
+        return OwnerStanding(owner, front.generation, front.low_water, front.gc_version, mark(front), 0)
 
 
 def mark(state: OwnerState) -> int:
     return state.share & 0xFFFFFFFF
 
 
-def is_one_step(theirs: Standing, mine: OwnerState) -> bool:
+def is_one_step(theirs: OwnerStanding, mine: OwnerState) -> bool:
     """One push apart, which may be on its way. Two, or with a gap that shows: one has been missed."""
     steps = abs(theirs.low_water - mine.low_water)
     return theirs.generation == mine.generation and steps <= 1 and mine.is_complete
 
 
-def age_of(now: Now, holding: Holding) -> int:
+def age_of(now: Now, holding: OwnerEntry) -> int:
     return min(AGE_MAX, (now.monotonic_ns - holding.changed_ns) // AGE_NS)
 
 
-def standing_of(now: Now, holding: Holding) -> Standing:
+def standing_of(now: Now, holding: OwnerEntry) -> OwnerStanding:
     state = holding.front
     if state is None or not state.version:
-        return Standing(holding.owner, 0, 0, 0, 0, AGE_MAX)
+        return OwnerStanding(holding.owner, 0, 0, 0, 0, AGE_MAX)
     age = age_of(now, holding)
-    return Standing(holding.owner, state.generation, state.low_water, state.gc_version, mark(state), age)
+    return OwnerStanding(holding.owner, state.generation, state.low_water, state.gc_version, mark(state), age)
 
 
-def is_reached(front: OwnerState | None, theirs: Standing) -> bool:
+def is_reached(front: OwnerState | None, theirs: OwnerStanding) -> bool:
     return front is not None and (front.generation, front.low_water) >= (theirs.generation, theirs.low_water)

@@ -21,7 +21,7 @@ from adsum.catalog.replication.effects import Effect, ForeignNews, OwnerChanged
 from adsum.catalog.replication.interner import Interner
 from adsum.catalog.replication.root import Root
 from adsum.catalog.replication.state import OwnerState, TooBig
-from adsum.catalog.replication.tally import Tally
+from adsum.catalog.replication.tally import ReplicationTally
 from adsum.clocks import GENERATION_STEP_MAX, Clocks
 from adsum.now import HOUR, MILLISECOND, MINUTE, SECOND, Now
 from adsum.timers import Timers
@@ -37,7 +37,7 @@ LEFT_NS = 24 * HOUR
 GRAVES_MAX = 500  # of owners reaped after they failed, and longer than their time; the oldest goes
 
 
-class Timer(enum.Enum):
+class ReplicationTimer(enum.Enum):
     PUBLISH = "publish"
     ASIDE = "aside"
     COLLECT = "collect"
@@ -48,7 +48,7 @@ class Timer(enum.Enum):
     CONFIRM = "confirm"
 
 
-class Holding:
+class OwnerEntry:
     __slots__ = ("aside", "changed_ns", "confirmed_ns", "heard_ns", "owner", "place", "state")
 
     def __init__(self, owner: bytes) -> None:
@@ -66,14 +66,14 @@ class Holding:
         return self.aside or self.state
 
 
-class Copies:
+class OwnerTable:
     def __init__(
         self,
         now: Now,
         own: bytes,
         random: Random,
         interner: Interner,
-        tally: Tally,
+        tally: ReplicationTally,
         clocks: Clocks,
     ) -> None:
         self.own = own
@@ -82,20 +82,20 @@ class Copies:
         self.interner = interner
         self.tally = tally
         self.root = Root()
-        self.timers: Timers[tuple[Timer, Hashable]] = Timers()
+        self.timers: Timers[tuple[ReplicationTimer, Hashable]] = Timers()
         self.effects: list[Effect] = []
-        self.holdings: dict[bytes, Holding] = {own: Holding(own)}
+        self.holdings: dict[bytes, OwnerEntry] = {own: OwnerEntry(own)}
         self.own_holding = self.holdings[own]
         self._uncounted: dict[bytes, None] = {}  # known, and not in the root
         self._gone_ns: dict[bytes, int] = {}  # who failed, and when
         self._graves: dict[bytes, tuple[int, int]] = {}  # owner → generation that is over, until when
         self._tombs: dict[bytes, list[tuple[int, int]]] = {}  # owner → times and versions to collect
         self._foreign = (0, 0)  # the greatest generation and version that was told of us
-        self.timers.set((Timer.REAP, None), now.monotonic_ns + MINUTE)
+        self.timers.set((ReplicationTimer.REAP, None), now.monotonic_ns + MINUTE)
 
     # Who there is.
 
-    def admit(self, owner: bytes, generation: int) -> Holding | None:
+    def admit(self, owner: bytes, generation: int) -> OwnerEntry | None:
         """The roll knows it, or knows it to be back, in this generation."""
         self._gone_ns.pop(owner, None)
         if owner in self._graves and self._graves[owner][0] >= generation:
@@ -105,7 +105,7 @@ class Copies:
             if len(self.holdings) >= OWNERS_MAX:
                 self.tally.drop("too many owners")
                 return None
-            holding = self.holdings[owner] = Holding(owner)
+            holding = self.holdings[owner] = OwnerEntry(owner)
         if owner in self._uncounted:
             del self._uncounted[owner]
             if holding.state is not None:
@@ -135,7 +135,7 @@ class Copies:
         over = [owner for owner, (_, until_ns) in self._graves.items() if until_ns <= now_ns]
         for owner in over[: max(0, len(self._graves) - GRAVES_MAX)]:
             del self._graves[owner]
-        self.timers.set((Timer.REAP, None), now_ns + MINUTE)
+        self.timers.set((ReplicationTimer.REAP, None), now_ns + MINUTE)
 
     def counts(self, owner: bytes) -> bool:
         return owner not in self._uncounted
@@ -157,12 +157,12 @@ class Copies:
             self.tally.reaped += 1
         self._uncounted.pop(owner, None)
         self._tombs.pop(owner, None)
-        self.timers.cancel((Timer.ASIDE, owner))
-        self.timers.cancel((Timer.COLLECT, owner))
+        self.timers.cancel((ReplicationTimer.ASIDE, owner))
+        self.timers.cancel((ReplicationTimer.COLLECT, owner))
 
     # What is told of them.
 
-    def hear(self, now: Now, teller: bytes, holding: Holding, delta: Delta, *, is_push: bool) -> bool:
+    def hear(self, now: Now, teller: bytes, holding: OwnerEntry, delta: Delta, *, is_push: bool) -> bool:
         """Whether it changed anything here."""
         front = holding.front
         if self.is_wild(now, delta.generation, front):
@@ -206,7 +206,7 @@ class Copies:
             self._foreign = (generation, version)
             self.effects.append(ForeignNews(teller, generation, version))
 
-    def _begin(self, now: Now, holding: Holding, delta: Delta) -> bool:
+    def _begin(self, now: Now, holding: OwnerEntry, delta: Delta) -> bool:
         grave = self._graves.get(holding.owner)
         if grave is not None:
             if delta.generation <= grave[0]:
@@ -224,7 +224,7 @@ class Copies:
         return True
 
     def _hear_news(
-        self, now: Now, holding: Holding, front: OwnerState, delta: Delta, *, is_push: bool
+        self, now: Now, holding: OwnerEntry, front: OwnerState, delta: Delta, *, is_push: bool
     ) -> bool:
         is_whole = delta.through is not None and delta.since == 0
         is_new_life = delta.generation > front.generation
@@ -238,7 +238,7 @@ class Copies:
         self._mind_tombstones(now, delta)
         if base is not front:
             holding.aside = after
-            self.timers.set((Timer.ASIDE, holding.owner), now.monotonic_ns + ASIDE_NS)
+            self.timers.set((ReplicationTimer.ASIDE, holding.owner), now.monotonic_ns + ASIDE_NS)
         elif holding.aside is not None:
             holding.aside = after
             self._also_show(now, holding, delta)
@@ -251,7 +251,7 @@ class Copies:
             holding.aside = self.interner.fresh(holding.owner, after.generation)
         return True
 
-    def _is_paid(self, now: Now, holding: Holding) -> bool:
+    def _is_paid(self, now: Now, holding: OwnerEntry) -> bool:
         paid_ns = max(holding.heard_ns, now.monotonic_ns)
         if paid_ns - now.monotonic_ns >= NEWS_BURST_NS:
             self.tally.drop("flood")
@@ -259,13 +259,13 @@ class Copies:
         holding.heard_ns = paid_ns + NEWS_EVERY_NS
         return True
 
-    def _also_show(self, now: Now, holding: Holding, delta: Delta) -> None:
+    def _also_show(self, now: Now, holding: OwnerEntry, delta: Delta) -> None:
         """What is shown goes on with the news while its replacement is built, if it is of the same life."""
         shown = holding.state
         if shown is not None and shown.generation == delta.generation:
             self._show(now, holding, self.interner.applied(shown, delta), is_repaired=True)
 
-    def _show(self, now: Now, holding: Holding, after: OwnerState, *, is_repaired: bool = False) -> None:
+    def _show(self, now: Now, holding: OwnerEntry, after: OwnerState, *, is_repaired: bool = False) -> None:
         before = holding.state
         if after is before:
             return
@@ -278,7 +278,7 @@ class Copies:
         if after.is_complete:
             holding.confirmed_ns = now.monotonic_ns
         elif after.is_torn and not is_repaired:
-            self.timers.set((Timer.ASIDE, holding.owner), now.monotonic_ns + ASIDE_NS)
+            self.timers.set((ReplicationTimer.ASIDE, holding.owner), now.monotonic_ns + ASIDE_NS)
             holding.aside = self.interner.fresh(holding.owner, after.generation)
         else:
             self.tally.gaps += 1
@@ -303,20 +303,20 @@ class Copies:
             self.tally.swaps_incomplete += 1
             self._swap(now, holding)
         elif shown.is_torn:  # there is no other way to mend it
-            self.timers.set((Timer.ASIDE, owner), now.monotonic_ns + ASIDE_NS)
+            self.timers.set((ReplicationTimer.ASIDE, owner), now.monotonic_ns + ASIDE_NS)
         else:
             holding.aside = None
 
-    def _is_no_step_back(self, holding: Holding, after: OwnerState) -> bool:
+    def _is_no_step_back(self, holding: OwnerEntry, after: OwnerState) -> bool:
         """Complete as of a while ago is not better than what is shown; the next partner may know more."""
         shown = holding.state
         return shown is None or (after.generation, after.version) >= (shown.generation, shown.version)
 
-    def _swap(self, now: Now, holding: Holding) -> None:
+    def _swap(self, now: Now, holding: OwnerEntry) -> None:
         aside, holding.aside = holding.aside, None
         assert aside is not None
         self.tally.swaps += 1
-        self.timers.cancel((Timer.ASIDE, holding.owner))
+        self.timers.cancel((ReplicationTimer.ASIDE, holding.owner))
         self._show(now, holding, aside)
 
     # Tombstones.
@@ -328,8 +328,8 @@ class Copies:
         due_ns = now.monotonic_ns + TOMBSTONE_NS
         waiting = self._tombs.setdefault(delta.owner, [])
         waiting.append((due_ns, latest))
-        if (Timer.COLLECT, delta.owner) not in self.timers:
-            self.timers.set((Timer.COLLECT, delta.owner), due_ns)
+        if (ReplicationTimer.COLLECT, delta.owner) not in self.timers:
+            self.timers.set((ReplicationTimer.COLLECT, delta.owner), due_ns)
 
     def collect(self, now: Now, owner: bytes) -> None:
         waiting = self._tombs.pop(owner, [])
@@ -337,7 +337,7 @@ class Copies:
         later = [(due_ns, version) for due_ns, version in waiting if due_ns > now.monotonic_ns]
         if later:
             self._tombs[owner] = later
-            self.timers.set((Timer.COLLECT, owner), later[0][0])
+            self.timers.set((ReplicationTimer.COLLECT, owner), later[0][0])
         holding = self.holdings[owner]
         if due and holding.state is not None:
             self.tally.collected += 1

@@ -17,7 +17,7 @@ from adsum.catalog.replication import state as states
 from adsum.catalog.replication.deltas import Delta, push
 from adsum.catalog.replication.items import NODE_NUMBER, NUMBER_MAX, SHORT, VALUE_BYTES_MAX, Item, term
 from adsum.catalog.replication.state import ITEM_OVERHEAD_BYTES, OWNER_BYTES_MAX, OwnerState
-from adsum.catalog.replication.tally import Limit, Tally
+from adsum.catalog.replication.tally import Limit, ReplicationTally
 from adsum.frozen import dataclass
 from adsum.now import MILLISECOND, MINUTE, SECOND
 
@@ -54,7 +54,7 @@ class OwnIdentity:
 
 
 class Publisher:
-    def __init__(self, now_ns: int, identity: OwnIdentity, tally: Tally) -> None:
+    def __init__(self, now_ns: int, identity: OwnIdentity, tally: ReplicationTally) -> None:
         self.state = OwnerState(identity.short, identity.generation)
         self._tally = tally
         self._numbers: dict[str, int] = {NODE_KEY: NODE_NUMBER}

@@ -10,10 +10,10 @@ from __future__ import annotations
 from adsum.catalog.replication import bodies
 from adsum.catalog.replication.bodies import Busy
 from adsum.catalog.replication.deltas import Delta, push
-from adsum.catalog.replication.effects import Ask
+from adsum.catalog.replication.effects import AskPeer
 from adsum.catalog.replication.items import Item
-from adsum.catalog.replication.owner_table import Copies, Timer
-from adsum.catalog.replication.strict import BadBytes
+from adsum.catalog.replication.owner_table import OwnerTable, ReplicationTimer
+from adsum.cbor import BadEncoding
 from adsum.now import MILLISECOND, Now
 
 PULLS_MAX = 64
@@ -30,7 +30,7 @@ class Pull:
 
 
 class Pulls:
-    def __init__(self, copies: Copies) -> None:
+    def __init__(self, copies: OwnerTable) -> None:
         self.copies = copies
         self._pulls: dict[tuple[bytes, int], Pull] = {}  # by owner and number
         self._asked: dict[int, Pull] = {}
@@ -45,7 +45,7 @@ class Pulls:
             return
         self._pulls[key] = Pull(delta, teller)
         wait_ns = int(self.copies.random.random() * JITTER_NS)
-        self.copies.timers.set((Timer.PULL, key), now.monotonic_ns + wait_ns)
+        self.copies.timers.set((ReplicationTimer.PULL, key), now.monotonic_ns + wait_ns)
 
     def ask(self, key: tuple[bytes, int]) -> None:
         pull = self._pulls[key]
@@ -59,7 +59,7 @@ class Pulls:
         numbers = [number for number, _ in notice.notices]
         body = bodies.items(notice.owner, notice.generation, numbers[: bodies.ITEMS_MAX])
         self.copies.tally.pulls += 1
-        self.copies.effects.append(Ask(pull.ticket, pull.teller, bodies.ITEMS, body))
+        self.copies.effects.append(AskPeer(pull.ticket, pull.teller, bodies.ITEMS, body))
 
     def answered(self, now: Now, ticket: int, body: bytes | None) -> Delta | None:
         """The notice to tell on, when it has its bodies now."""
@@ -72,7 +72,7 @@ class Pulls:
         try:
             if body is not None and self._take(now, pull, bodies.read_fetched(body)):
                 return notice
-        except BadBytes:
+        except BadEncoding:
             self.copies.tally.drop("malformed")
         except Busy:
             pass
@@ -82,7 +82,7 @@ class Pulls:
     def asked(self, body: bytes) -> bytes:
         try:
             owner, generation, numbers = bodies.read_items(body)
-        except BadBytes:
+        except BadEncoding:
             self.copies.tally.drop("malformed")
             return bodies.REFUSED
         holding = self.copies.holdings.get(owner)

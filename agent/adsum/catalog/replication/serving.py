@@ -7,10 +7,10 @@ is little to tell them: fifty a second, each for the two seconds that a proof ma
 from __future__ import annotations
 
 from adsum.catalog.replication import bodies
-from adsum.catalog.replication.bodies import FRAME_BYTES, STANDINGS_MAX, Standing
+from adsum.catalog.replication.bodies import FRAME_BYTES, STANDINGS_MAX, OwnerStanding
 from adsum.catalog.replication.handing import Handing, standing_of
-from adsum.catalog.replication.owner_table import Copies
-from adsum.catalog.replication.strict import BadBytes
+from adsum.catalog.replication.owner_table import OwnerTable
+from adsum.cbor import BadEncoding
 from adsum.now import MINUTE, SECOND, Now
 
 SERVE_EVERY_NS = SECOND // 2
@@ -25,7 +25,7 @@ PROVED_STANDINGS_MAX = 256  # what differs while a busy catalog changes
 
 
 class Serving:
-    def __init__(self, copies: Copies, handing: Handing) -> None:
+    def __init__(self, copies: OwnerTable, handing: Handing) -> None:
         self._copies = copies
         self._handing = handing
         self._served_ns = 0  # up to when the questions so far are paid for
@@ -40,7 +40,7 @@ class Serving:
                 answer = self._compare(now, sender, *bodies.read_compare(body), is_proof=is_proof)
             else:
                 answer = self._fetch(now, sender, *bodies.read_fetch(body))
-        except BadBytes:
+        except BadEncoding:
             self._copies.tally.drop("malformed")
             answer = bodies.REFUSED
         self._copies.tally.answered_bytes += len(answer)
@@ -94,7 +94,7 @@ class Serving:
         self._askers[sender] = now_ns + PROVED_NS
         return True
 
-    def _fetch(self, now: Now, sender: bytes, wanted: list[Standing], given: list[bytes]) -> bytes:
+    def _fetch(self, now: Now, sender: bytes, wanted: list[OwnerStanding], given: list[bytes]) -> bytes:
         if max(self._guests.get(sender, 0), self._askers.get(sender, 0)) <= now.monotonic_ns:
             self._copies.tally.exchanges_refused += 1
             return bodies.BUSY

@@ -29,7 +29,7 @@ Limit = Literal["item size", "owner size", "items"]
 
 
 @dataclass(slots=True)
-class Tally:
+class ReplicationTally:
     dropped: dict[Drop, int] = field(default_factory=dict)
     unpublishable: dict[Limit, int] = field(default_factory=lambda: dict.fromkeys(get_args(Limit), 0))
     news: int = 0  # pushes that changed something here, and were told on

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from importlib.metadata import version
 
-from adsum.api.version import ADSUM_VERSION
+from adsum.version import ADSUM_VERSION
 
 
 def test_what_the_agent_says_is_what_was_installed() -> None:
