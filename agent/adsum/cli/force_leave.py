@@ -32,5 +32,5 @@ COMMAND = Command(
         CommandFlag("prune", "Take the member off the list at once as well; the journal keeps its story."),
     ),
     groups=(CONNECTION,),
-    about="One that is still alive will soon be back on the roll.",
+    about="One that is still alive rejoins at once.",
 )

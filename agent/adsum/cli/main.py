@@ -36,7 +36,7 @@ HELP_WORDS = (["-h"], ["-help"], ["--help"])
 # In the order in which people meet them. `services list` lives in `services_list.py`.
 COMMANDS = {
     "agent": "Start the agent on this host",
-    "members": "Who is on the roll, and how they are",
+    "members": "The members, and how each of them stands",
     "services list": "The services registered with this agent",
     "services register": "Register services with this agent",
     "services deregister": "Take services off this agent",

@@ -58,7 +58,7 @@ def _found(listed: list[dict[str, Any]], name: str, shown: str) -> Place:
             place: Place = each["Coord"]
             return place
     raise NotFound(
-        f'Could not find a coordinate for node "{shown}": is it on the roll (`adsum members`)? '
+        f'Could not find a coordinate for node "{shown}": is it a member (`adsum members`)? '
         "One that has just joined has none yet."
     )
 
