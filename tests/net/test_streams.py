@@ -71,7 +71,7 @@ async def test_refused_is_told_apart_from_every_other_failure() -> None:
     assert type(unreachable) is PeerUnreachable
     assert "255.255.255.255" not in str(unreachable)  # whoever reports it names the address
     assert type(await failure(lambda: ping(mine, Address("example.com", 1), timeout_s=5))) is PeerUnreachable
-    assert mine.counters.dials_failed == {"Refused": 1, "Unreachable": 2}
+    assert mine.counters.dials_failed == {"PeerRefused": 1, "PeerUnreachable": 2}
 
 
 async def test_a_paused_process_accepts_and_says_nothing_which_is_no_refusal() -> None:
