@@ -173,7 +173,7 @@ CHURN = (
             ),
             panel(
                 "Kept back",
-                "Accusations not made: a newer counter proved life, or the accuser doubts itself.",
+                "Accusations not made: a newer heartbeat counter arrived, or the accuser doubts itself.",
                 "cpm",
                 ("vetoed", "60 * sum(rate(adsum_suspicions_vetoed_total{@}[~]))"),
                 ("withheld", "60 * sum(rate(adsum_suspicions_withheld_total{@}[~]))"),

@@ -397,7 +397,7 @@ async def test_one_that_the_roll_forgot_is_explained_from_the_journal(asker: Ask
     asker.agent.wall_ms += 600_000
     found = await told(asker, "/v1/membership/explain/n2")
     assert (found["Status"], found["Member"]) == ("forgotten", None)
-    assert found["Summary"] == "n2 is not on the roll; it has been gone for 10 min."
+    assert found["Summary"] == "n2 is no member here; it has been gone for 10 min."
 
 
 async def test_one_whom_only_a_life_before_met_is_not_called_gone(asker: Asker) -> None:
@@ -407,7 +407,7 @@ async def test_one_whom_only_a_life_before_met_is_not_called_gone(asker: Asker) 
     assert known is not None
     roster.remove(known)
     found = await told(asker, "/v1/membership/explain/n2")
-    assert found["Summary"] == "n2 is not on the roll: this agent has not met it since it started itself."
+    assert found["Summary"] == "n2 is no member here: this agent has not met it since it started itself."
     assert "`adsum join` from here" in found["Next"]
 
 

@@ -125,7 +125,7 @@ def test_the_farewell_of_a_copy_that_was_not_let_in_takes_nobody_off_the_roll() 
     (ping,) = sent(stage.tell("b", left("a", generation=GENERATION + 5)), PacketKind.PING, to="a")
     stage.packet("a", PacketKind.ACK, sequence=ping.sequence)
     assert stage.status("a") is MemberStatus.ALIVE
-    assert stage.core.tally.dropped["farewell of a copy"] == 1
+    assert stage.core.tally.dropped["leave message of a copy"] == 1
 
 
 def test_the_farewell_of_a_life_that_was_missed_is_believed_when_that_life_answers_or_nobody_does() -> None:

@@ -5,9 +5,12 @@ Pages that still hold some are listed with how many; the numbers only go down.
 
 from __future__ import annotations
 
+import ast
 import re
+from collections.abc import Iterator
+from pathlib import Path
 
-from tests.house.rooms import ROOT
+from tests.house.rooms import IMPORT_ROOTS, ROOT
 
 RETIRED = {
     r"\b(?:the|a|on|this) roll\b(?!-| )|\bon the roll\b": "membership, members",
@@ -38,6 +41,23 @@ def test_pages_use_the_words_of_the_glossary() -> None:
     counted = {name: found_in(path.read_text()) for name, path in pages.items()}
     too_many = {name: words for name, words in counted.items() if len(words) > GRANDFATHERED.get(name, 0)}
     assert too_many == {}
+
+
+def test_what_the_product_says_uses_the_words_of_the_glossary() -> None:
+    """Everything in quotes but docstrings: errors, help, log lines, metrics."""
+    texts = {path: list(texts_in(path)) for root in IMPORT_ROOTS for path in root.rglob("*.py")}
+    retired = {str(path.relative_to(ROOT)): found_in("\n".join(texts[path])) for path in texts}
+    assert {name: words for name, words in retired.items() if words} == {}
+
+
+def texts_in(path: Path) -> Iterator[str]:
+    tree = ast.parse(path.read_text())
+    documented = ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef
+    bodies = [node.body for node in ast.walk(tree) if isinstance(node, documented) and node.body]
+    docstrings = {id(body[0].value) for body in bodies if isinstance(body[0], ast.Expr)}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in docstrings:
+            yield node.value
 
 
 def test_pages_that_were_mended_leave_the_list() -> None:

@@ -191,12 +191,12 @@ def test_each_sentence_is_plain_english() -> None:
         Noted(Note.CONFIRMED, n3, evidence): "By now n4 and n2 cannot reach n3: 1 confirmation.",
         Noted(Note.RAISED, n3, evidence): "The suspicion of n3 is this agent's own.",
         vetoed("n3"): (
-            "A probe of n3 failed (no answer to a datagram), yet a newer count of its life came by way of "
-            "others: the process runs, packets between here and there get lost. Nobody was accused."
+            "A probe of n3 failed (no answer to a datagram), yet a newer heartbeat counter of it came by way "
+            "of others: the process runs, packets between here and there get lost. Nobody was accused."
         ),
         Noted(Note.WITNESSED, n3, evidence): (
-            "The count of n3's life has stood still for longer than nearly any other's: that counts as one "
-            "more confirmation."
+            "The heartbeat counter of n3 has stood still for longer than almost any other: that counts as "
+            "one more confirmation."
         ),
         Noted(Note.WITHHELD, n3, Evidence(ChangeCause.SUSPECTED, legs=ALL_LEGS)): (
             "A probe of n3 failed (no answer to a datagram, through helpers or on a stream), but so do too "

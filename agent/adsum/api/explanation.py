@@ -18,7 +18,7 @@ LISTED = (
     "alive",
     "suspect",
     "failed",
-)  # who was so last, and is not on the roll, was on that of a life before
+)  # who was so last, and is no member now, was one before the last start
 
 
 UNANSWERED = note_word(Note.UNANSWERED)
@@ -69,10 +69,10 @@ def summary(it: Situation, row: MemberRow | None, last: JournalEntry | None, wal
     if it.is_self:
         return f"{it.name} is this agent itself."
     if it.is_unmet:
-        return f"{it.name} is not on the roll: this agent has not met it since it started itself."
+        return f"{it.name} is no member here: this agent has not met it since it started itself."
     if row is None:
         gone = f"; it has been gone for {duration(wall_ms - last.wall_ms)}" if last else ""
-        return f"{it.name} is not on the roll{gone}."
+        return f"{it.name} is no member here{gone}."
     for_ms = duration(row.changed_ago_ms or 0)
     match it.status:
         case "suspect":

@@ -274,7 +274,7 @@ class Prober:
             case Alive() | Left() as told if (generation or 0) >= told.standing.generation:
                 self._take(now, probe.member, told)
             case Left():
-                self.shared.tally.drop("farewell of a copy")
+                self.shared.tally.drop("leave message of a copy")
             case Alive(profile=copy):  # the old one is there
                 self.merger.rivals.conflict(now, probe.member.profile, copy, None)
         if probe.rival is not None:

@@ -16,7 +16,7 @@ Drop = Literal[
     Damage,
     "ack of another",
     "bad claim",
-    "farewell of a copy",  # of a data folder: it was never let in, and its original answers
+    "leave message of a copy",  # of a data folder: it was never let in, and its original answers
     "event of a stranger",
     "generation ahead",
     "introduced by a stranger",

@@ -281,8 +281,8 @@ class JournalFile:
         if is_shortage(problem):
             raise problem  # it passes, and the next entries try again
         log.error(
-            "the journal %s cannot be opened (%s): this life's is kept in memory, and lost at the next start "
-            "unless the file can be opened before",
+            "the journal %s cannot be opened (%s): new entries are kept in memory, and lost at the next "
+            "start unless the file can be opened before",
             *(self.path, problem),
         )
         self._is_in_memory = True

@@ -139,14 +139,14 @@ def _raised(entry: JournalEntry) -> str:
 
 def _vetoed(entry: JournalEntry) -> str:
     return (
-        f"A probe of {entry.node} failed ({_grounds(entry)}), yet a newer count of its life came by way of "
-        "others: the process runs, packets between here and there get lost. Nobody was accused."
+        f"A probe of {entry.node} failed ({_grounds(entry)}), yet a newer heartbeat counter of it came by "
+        "way of others: the process runs, packets between here and there get lost. Nobody was accused."
     )
 
 
 def _witnessed(entry: JournalEntry) -> str:
     return (
-        f"The count of {entry.node}'s life has stood still for longer than nearly any other's: "
+        f"The heartbeat counter of {entry.node} has stood still for longer than almost any other: "
         "that counts as one more confirmation."
     )
 

@@ -122,7 +122,7 @@ ROLL: tuple[Series, ...] = (
     ),
     counter(
         "adsum_suspicions_vetoed_total",
-        "Accusations not made, or not carried out as refused, because a newer counter proved life.",
+        "Accusations not made, or not carried out as refused, because a newer heartbeat counter arrived.",
         lambda s: s.cluster.tally.vetoes,
     ),
     counter(
@@ -156,7 +156,7 @@ ROLL: tuple[Series, ...] = (
         lambda s: _histogram(s.cluster.tally.probed_phi),
     ),
     # Probing.
-    counter("adsum_probes_total", "Members asked whether they live.", lambda s: s.cluster.tally.probes),
+    counter("adsum_probes_total", "Members asked whether they are alive.", lambda s: s.cluster.tally.probes),
     counter(
         "adsum_probes_failed_total",
         "Probes that no way was answered by, nor refused by the member's host.",
@@ -177,7 +177,7 @@ ROLL: tuple[Series, ...] = (
     ),
     counter(
         "adsum_paths_asymmetric_total",
-        "Members that live and that the direct datagram did not reach.",
+        "Members that are alive and that the direct datagram did not reach.",
         lambda s: s.cluster.tally.asymmetric_paths,
     ),
     histogram(

@@ -34,7 +34,7 @@ NameOf = Callable[[bytes], str]
 # What one member did, as a sentence says it, and what many did.
 NEWS = {
     ChangeCause.JOINED: ("joined", "joined"),
-    ChangeCause.RESTARTED: ("came back with a new life", "came back with new lives"),
+    ChangeCause.RESTARTED: ("was restarted", "were restarted"),
     ChangeCause.LEFT: ("left", "left"),
     ChangeCause.FORCED: ("was made to leave", "were made to leave"),
     ChangeCause.REPLACED: (
