@@ -13,6 +13,7 @@ from adsum.address import Address
 from adsum.agent.commands import Command, CommandRefused
 from adsum.catalog.definitions import CheckStatus
 from adsum.catalog.model import Service
+from adsum.catalog.records import encode_service
 from adsum.effects import Refusal, RefusalCause
 from adsum.net.calls import Declined
 from adsum.net.framing import MalformedFrame
@@ -65,7 +66,8 @@ async def test_questions_that_make_no_sense_are_declined_and_change_nothing(body
 
 async def test_the_entry_of_a_server_itself_goes_only_with_it() -> None:
     agent = FakeAgent()
-    agent.core.published.put_service(agent.now(), Service(service_id="consul", name="consul", port=8300))
+    server = Service(service_id="consul", name="consul", port=8300)
+    agent.core.published.put_service(agent.now(), server, encode_service(server))
     with pytest.raises(Declined) as declined:
         await agent.owners.mine.answer_deregister(CALLER, cbor2.dumps(["consul", ""]))
     assert (declined.value.code, declined.value.text) == (REFUSED, DERIVED_SENTENCE.format("consul"))

@@ -18,7 +18,7 @@ from adsum.agent.remote_catalog import RemoteCatalogView
 from adsum.agent.saved_catalog import KnownOwner, SavedCopy, SavedOwner, recalled
 from adsum.catalog import records
 from adsum.catalog.definitions import CheckStatus as Verdict
-from adsum.catalog.own_writer import Changed, OwnCatalogWriter, Part
+from adsum.catalog.own_writer import OwnCatalogWriter, OwnChange
 from adsum.catalog.replication.core import Replication
 from adsum.catalog.replication.effects import (
     AskPeer,
@@ -29,7 +29,7 @@ from adsum.catalog.replication.effects import (
     RootMoved,
 )
 from adsum.catalog.replication.interner import Interner
-from adsum.catalog.replication.publisher import NODE_KEY, OwnIdentity, Unpublishable, Urgency
+from adsum.catalog.replication.publisher import OwnIdentity, Unpublishable, Urgency
 from adsum.effects import AskMember, LogLine, Refusal, RefusalCause, Reply, Severity
 from adsum.gossip.commands import Carry, SetRoot
 from adsum.gossip.core import GossipCore
@@ -80,33 +80,17 @@ class CatalogSync:
                 self._logs.append(LogLine(Severity.WARN, f"not published to other agents: {problem}"))
         return self.settled(now)
 
-    def _publish(self, now: Now, change: Changed) -> None:
-        host, replication = self._published.host, self.replication
-        assert host is not None, "an agent's own node is always there"
-        match change:
-            case Changed(Part.NODE):
-                replication.publish(now, NODE_KEY, records.encode_node(host.node.value))
-            case Changed(Part.SERVICE, service_id):
-                instance = host.instances.get(service_id)
-                if instance is None:
-                    replication.withdraw(now, _service_key(service_id))
-                else:
-                    value = records.encode_service(instance.service.value)
-                    replication.publish(now, _service_key(service_id), value)
-            case Changed(Part.CHECK, check_id):
-                self._publish_check(now, check_id)
-
-    def _publish_check(self, now: Now, check_id: str) -> None:
-        host, replication = self._published.host, self.replication
-        row = host.checks.get(check_id) if host is not None else None
-        if row is None:
-            replication.withdraw(now, _state_key(check_id))
-            replication.withdraw(now, _check_key(check_id))
+    def _publish(self, now: Now, change: OwnChange) -> None:
+        replication, check = self.replication, change.check
+        if change.encoded is None:
+            if change.state_key:
+                replication.withdraw(now, change.state_key)
+            replication.withdraw(now, change.key)
             return
-        check = row.value
-        replication.publish(now, _check_key(check_id), records.encode_check(check))
-        state = records.encode_state(replication.number(_check_key(check_id)), check)
-        replication.publish(now, _state_key(check_id), state, urgency=URGENCY[check.status])
+        replication.publish(now, change.key, change.encoded)
+        if check is not None:
+            state = records.encode_state(replication.number(change.key), check)
+            replication.publish(now, change.state_key, state, urgency=URGENCY[check.status])
 
     # What gossip brought, and what members said.
 
@@ -284,15 +268,3 @@ def _over(change: MemberChanged) -> int:
     if change.after is not None:
         return change.after.generation
     return 0 if change.before is None or change.before.is_present else change.before.generation
-
-
-def _service_key(service_id: str) -> str:
-    return f"service:{service_id}"
-
-
-def _check_key(check_id: str) -> str:
-    return f"check:{check_id}"
-
-
-def _state_key(check_id: str) -> str:
-    return f"state:{check_id}"

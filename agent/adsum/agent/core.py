@@ -44,6 +44,7 @@ from adsum.catalog.definitions import CheckKind
 from adsum.catalog.effects import Notify
 from adsum.catalog.own_services import LocalSettings, OwnServices
 from adsum.catalog.own_writer import OwnCatalogWriter
+from adsum.catalog.records import encode_service
 from adsum.catalog.saved import (
     TTL_STATES,
     Saved,
@@ -104,7 +105,8 @@ class AgentCore:
         self.published.put_node(now, self.settings.node)
         self.view.set_presence(now, self.settings.node.name, is_present=True)
         if self.settings.server is not None:
-            self.published.put_service(now, self.settings.server)
+            server = self.settings.server
+            self.published.put_service(now, server, encode_service(server))
         self._registry.restore_services(now, saved)
         self._registry.define(now, self.settings.services, self.settings.checks)
         self._registry.restore_checks(now, saved)
@@ -260,10 +262,8 @@ class AgentCore:
 
     def _settled(self, now: Now) -> list[Effect]:
         """After a change: what checks must do, who must wake, and last what must be on disk."""
-        shared = self.cluster.share(now) if self.cluster is not None else []
         moved = self.own.refresh_aliases(now, self.view.changes())
-        if self.cluster is not None:
-            shared += self.cluster.share(now)  # what aliases repeat is published as well
+        shared = self.cluster.share(now) if self.cluster is not None else []
         self._settled_index = self.view.index
         effects: list[Effect] = [*self._logs, *self._registry.take_logs(), *self.own.take_effects(), *shared]
         self._logs.clear()

@@ -24,7 +24,7 @@ from adsum.agent.commands import (
 from adsum.agent.line import Coming
 from adsum.catalog.definitions import CheckDefinition, CheckKind, CheckStatus, ServiceDefinition
 from adsum.catalog.model import NODE_MAINTENANCE, SERVICE_MAINTENANCE
-from adsum.catalog.own_services import DefinedBy, OwnCheck, OwnServices
+from adsum.catalog.own_services import DefinedBy, OwnCheck, OwnService, OwnServices
 from adsum.catalog.publishable import check_problem, problem_of
 from adsum.catalog.replication.items import VALUE_BYTES_MAX
 from adsum.catalog.saved import Saved, check_path, encode_check, encode_service, service_path
@@ -106,14 +106,14 @@ class Registry:
             case DeregisterService(service_id):
                 self._deregister_service(now, service_id)
             case RegisterCheck(definition):
-                self.own.put_check(now, definition, DefinedBy.API)
+                self._put_check(now, definition, DefinedBy.API)
             case DeregisterCheck(check_id):
                 self._deregister_check(now, check_id)
             case SetNodeMaintenance(is_enabled) | SetServiceMaintenance(_, is_enabled):
                 self._maintain(now, _maintenance(command), is_enabled=is_enabled)
             case OverrideTags(service_id, tags):
                 known = self.own.services[service_id]
-                self.own.put_service(now, replace(known.definition, tags=tags), known.source)
+                self.own.put_service(now, OwnService.of(replace(known.definition, tags=tags), known.source))
 
     def remove_service(self, now: Now, service_id: str) -> None:
         """By no client, so that nobody waits until its files are gone."""
@@ -158,9 +158,9 @@ class Registry:
         if known is None or known.definition != definition:
             self._tell("registered", definition)
         kept = {check.check_id for check in self._stays(definition, replaces=replaces)}
-        self.own.put_service(now, definition, DefinedBy.API)
+        self.own.put_service(now, OwnService.of(definition, DefinedBy.API))
         for check in definition.checks:
-            self.own.put_check(now, check, DefinedBy.API)
+            self._put_check(now, check, DefinedBy.API)
         for own in self.own.checks_of(definition.service_id):
             if own.definition.check_id not in kept:
                 self.own.remove_check(now, own.definition.check_id)
@@ -260,7 +260,7 @@ class Registry:
         if not is_enabled:
             self._deregister_check(now, definition.check_id)
         elif definition.check_id not in self.own.checks:  # the first reason stays, as in Consul
-            self.own.put_check(now, definition, DefinedBy.API)
+            self._put_check(now, definition, DefinedBy.API)
 
     # What was there before, and what files say.
 
@@ -269,7 +269,7 @@ class Registry:
             found = f"found {len(saved.services)} services and {len(saved.checks)} checks registered before"
             self._logs.append(LogLine(Severity.INFO, found))
         for service in saved.services:
-            self.own.put_service(now, service, DefinedBy.API)
+            self.own.put_service(now, OwnService.of(service, DefinedBy.API))
 
     def restore_checks(self, now: Now, saved: Saved) -> None:
         """Those of services that files define as well, and a maintenance of one: so after `define`."""
@@ -280,7 +280,7 @@ class Registry:
                 # file defines it now.
                 self._changes.append(RemoveFile(check_path(check.check_id)))
             else:
-                self.own.put_check(now, check, DefinedBy.API)
+                self._put_check(now, check, DefinedBy.API)
 
     def objection(
         self, services: tuple[ServiceDefinition, ...], checks: tuple[CheckDefinition, ...]
@@ -315,12 +315,12 @@ class Registry:
             before = self.own.services.get(service.service_id)
             if before is not None and before.source is DefinedBy.API:
                 self._changes.append(RemoveFile(service_path(service.service_id)))
-            self.own.put_service(now, service, DefinedBy.CONFIGURATION)
+            self.own.put_service(now, OwnService.of(service, DefinedBy.CONFIGURATION))
         for check in checks:
             known = self.own.checks.get(check.check_id)
             if known is not None and known.source is DefinedBy.API:
                 self._changes.append(RemoveFile(check_path(check.check_id)))
-            self.own.put_check(now, check, DefinedBy.CONFIGURATION)
+            self._put_check(now, check, DefinedBy.CONFIGURATION)
 
     def _forget(self, now: Now, wanted_services: set[str], wanted_checks: set[str]) -> None:
         for check_id, check in list(self.own.checks.items()):
@@ -329,6 +329,10 @@ class Registry:
         for service_id, service in list(self.own.services.items()):
             if service.source is DefinedBy.CONFIGURATION and service_id not in wanted_services:
                 self.remove_service(now, service_id)
+
+    def _put_check(self, now: Now, definition: CheckDefinition, source: DefinedBy) -> None:
+        service = self.own.services.get(definition.service_id)
+        self.own.put_check(now, OwnCheck(definition, source, service.definition if service else None))
 
     def _tell(self, what: str, service: ServiceDefinition) -> None:
         sentence = f"service {what}: service={service.name} id={service.service_id}"

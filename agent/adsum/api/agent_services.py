@@ -23,7 +23,7 @@ from adsum.api.queries import filter_test, named
 from adsum.catalog.decode import decode_service
 from adsum.catalog.definitions import BadDefinition, CheckDefinition, ServiceDefinition
 from adsum.catalog.indexes import Family, Topic
-from adsum.catalog.own_services import OwnService, published_service
+from adsum.catalog.own_services import OwnService
 from adsum.catalog.tagged import with_family_addresses
 from adsum.catalog.validate import validate_service
 from adsum.http.chunked_loop import in_turns
@@ -113,7 +113,7 @@ class AgentServices:
         is_wanted = filter_test(query, "node_service")
         if is_wanted is None:
             return found
-        return [each for each in found if is_wanted(published_service(each[1].definition))]
+        return [each for each in found if is_wanted(each[1].published)]
 
     def _hashed(self, service_id: str) -> tuple[ServiceDefinition, str]:
         own = self._agent.own.services.get(service_id)

@@ -15,7 +15,7 @@ from __future__ import annotations
 import enum
 from random import Random
 
-from adsum.catalog import aliases
+from adsum.catalog import aliases, records
 from adsum.catalog.definitions import CheckDefinition, CheckKind, CheckStatus, ServiceDefinition
 from adsum.catalog.effects import OwnServicesEffect, RunCheck, StopCheck
 from adsum.catalog.flapping import Flapping
@@ -54,11 +54,19 @@ class CheckTimer(enum.Enum):
 class OwnService:
     definition: ServiceDefinition
     source: DefinedBy
+    published: Service
+    encoded: bytes  # as all others hold it
+
+    @classmethod
+    def of(cls, definition: ServiceDefinition, source: DefinedBy) -> OwnService:
+        published = published_service(definition)
+        return cls(definition, source, published, records.encode_service(published))
 
 
 class OwnCheck:
     __slots__ = (
         "definition",
+        "encoded",
         "expires_at",
         "flapping",
         "kind",
@@ -69,10 +77,13 @@ class OwnCheck:
         "thresholds",
     )
 
-    def __init__(self, definition: CheckDefinition, source: DefinedBy) -> None:
+    def __init__(
+        self, definition: CheckDefinition, source: DefinedBy, service: ServiceDefinition | None
+    ) -> None:
         self.definition = definition
         self.source = source
         self.kind = kind_of(definition)
+        self.encoded = encoded_check(definition, service)  # as all others hold the definition
         self.status = CheckStatus(definition.status or CheckStatus.CRITICAL)
         self.output = ""
         self.thresholds = Thresholds(definition)
@@ -113,12 +124,19 @@ class OwnServices:
 
     # Registrations.
 
-    def put_service(self, now: Now, definition: ServiceDefinition, source: DefinedBy) -> None:
+    def put_service(self, now: Now, service: OwnService) -> None:
         """The service alone; its checks are put one by one."""
-        self.services[definition.service_id] = OwnService(definition, source)
-        self._published.put_service(now, published_service(definition))
+        definition = service.definition
+        known = self.services.get(definition.service_id)
+        before = known.published if known is not None else None
+        self.services[definition.service_id] = service
+        self._published.put_service(now, service.published, service.encoded)
+        carried = (definition.name, definition.tags)  # by its checks
+        is_same = before is not None and (before.name, before.tags) == carried
         for check in self.checks_of(definition.service_id):
-            self._publish(now, check)  # they carry the service's name and tags
+            if not is_same:
+                check.encoded = encoded_check(check.definition, definition)
+            self._publish(now, check)
 
     def remove_service(self, now: Now, service_id: str) -> None:
         for check in self.checks_of(service_id):
@@ -131,11 +149,10 @@ class OwnServices:
         instance = host.instances.get(service_id) if host else None
         return [self.checks[row.value.check_id] for row in instance.checks] if instance else []
 
-    def put_check(self, now: Now, definition: CheckDefinition, source: DefinedBy) -> None:
+    def put_check(self, now: Now, check: OwnCheck) -> None:
         """A check that is already known keeps its status and output: registering again is not a flap."""
-        check_id = definition.check_id
+        definition, check_id = check.definition, check.definition.check_id
         before = self.checks.get(check_id)
-        check = OwnCheck(definition, source)
         if before is not None:
             check.status, check.output = before.status, before.output
             check.flapping = before.flapping
@@ -301,7 +318,7 @@ class OwnServices:
 
     def _publish(self, now: Now, check: OwnCheck) -> None:
         self._timers.cancel((CheckTimer.OUTPUT, check.definition.check_id))
-        self._published.put_check(now, self.published_check(check))
+        self._published.put_check(now, self.published_check(check), check.encoded)
 
     def _publish_later(self, now: Now, check: OwnCheck) -> None:
         """Output alone is worth a change only now and then: Consul's check_update_interval, d/2 to 3d/2."""
@@ -324,8 +341,8 @@ class OwnServices:
     def published_check(self, check: OwnCheck) -> Check:
         service = self.services.get(check.definition.service_id)
         output = "" if self.settings.discard_check_output else check.output
-        definition = service.definition if service else None
-        return published_check(check.definition, definition, status=check.status, output=output)
+        told = service.definition if service else None
+        return published_check(check.definition, told, check.kind, check.status, output)
 
 
 def published_service(definition: ServiceDefinition) -> Service:
@@ -346,12 +363,18 @@ def published_service(definition: ServiceDefinition) -> Service:
     )
 
 
+def encoded_check(definition: CheckDefinition, service: ServiceDefinition | None) -> bytes:
+    """With the name and the tags of the service that it belongs to, but for what it says."""
+    kind = kind_of(definition)
+    return records.encode_check(published_check(definition, service, kind, CheckStatus.CRITICAL, ""))
+
+
 def published_check(
     definition: CheckDefinition,
     service: ServiceDefinition | None,
-    *,
-    status: CheckStatus = CheckStatus.CRITICAL,
-    output: str = "",
+    kind: CheckKind,
+    status: CheckStatus,
+    output: str,
 ) -> Check:
     return Check(
         check_id=definition.check_id,
@@ -362,7 +385,7 @@ def published_check(
         service_id=definition.service_id,
         service_name=service.name if service else "",
         service_tags=service.tags if service else (),
-        kind=kind_of(definition),
+        kind=kind,
     )
 
 

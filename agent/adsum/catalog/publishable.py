@@ -11,7 +11,7 @@ from collections.abc import Iterable
 
 from adsum.catalog import records
 from adsum.catalog.definitions import CheckDefinition, ServiceDefinition
-from adsum.catalog.own_services import published_check, published_service
+from adsum.catalog.own_services import encoded_check, published_service
 from adsum.catalog.replication.items import VALUE_BYTES_MAX
 from adsum.cbor import BadEncoding
 
@@ -42,7 +42,7 @@ def service_problem(service: ServiceDefinition) -> str:
 
 def check_problem(check: CheckDefinition, service: ServiceDefinition | None) -> str:
     """The service is the one it belongs to, as it would be."""
-    value = records.encode_check(published_check(check, service))
+    value = encoded_check(check, service)
     if len(value) <= VALUE_BYTES_MAX:
         return ""
     advice = f"its notes, or the tags of service {_shown(service.service_id)}" if service else "its notes"

@@ -164,15 +164,16 @@ class View:
         yield from (each for each in found if isinstance(each, CatalogHost))
         yield from (each for each in found if isinstance(each, Instance))
 
-    # What the composite core writes. Each is one change; `changes()` takes the topics it moved.
+    # What the composite core writes. Each is one change; `changes()` takes the topics it moved. Those that an
+    # owner publishes say whether anything is another than before.
 
     def changes(self) -> tuple[Topic, ...]:
         return self.indexes.take_touched()
 
-    def put_node(self, now: Now, owner: str, node: Node) -> None:
+    def put_node(self, now: Now, owner: str, node: Node) -> bool:
         host = self.node(node.name)
         if host is not None and host.node.value == node:
-            return
+            return False
         self.indexes.advance(now.wall_ms)
         if host is None:
             host = CatalogHost(owner, self._fresh(node))
@@ -182,6 +183,7 @@ class View:
             host.node = self._replaced(host.node, node)
         self._list_address(node.address, host)
         self._touch_host(host)
+        return True
 
     def remove_node(self, now: Now, name: str) -> None:
         host = self.node(name)
@@ -205,11 +207,11 @@ class View:
         check = Check(check_id=SERF_HEALTH, name=SERF_HEALTH_NAME, status=status, output=output)
         self.put_check(now, name, check)
 
-    def put_service(self, now: Now, node_name: str, service: Service) -> None:
+    def put_service(self, now: Now, node_name: str, service: Service) -> bool:
         host = self._host(node_name)
         instance = host.instances.get(service.service_id)
         if instance is not None and instance.service.value == service:
-            return
+            return False
         self.indexes.advance(now.wall_ms)
         before = instance.service.value if instance is not None else None
         if instance is None:
@@ -223,12 +225,13 @@ class View:
         self._touch_instance(instance)
         if before is None or (before.name, before.tags) != (service.name, service.tags):
             self.indexes.touch(Topic(Family.SERVICES))
+        return True
 
-    def remove_service(self, now: Now, node_name: str, service_id: str) -> None:
+    def remove_service(self, now: Now, node_name: str, service_id: str) -> bool:
         host = self._host(node_name)
         instance = host.instances.get(service_id)
         if instance is None:
-            return
+            return False
         for row in list(instance.checks):
             self.remove_check(now, node_name, row.value.check_id)
         self.indexes.advance(now.wall_ms)
@@ -236,12 +239,13 @@ class View:
         self._touch_instance(instance)
         self._unlist_instance(instance)
         self.indexes.touch(Topic(Family.SERVICES))
+        return True
 
-    def put_check(self, now: Now, node_name: str, check: Check) -> None:
+    def put_check(self, now: Now, node_name: str, check: Check) -> bool:
         host = self._host(node_name)
         before = host.checks.get(check.check_id)
         if before is not None and before.value == check:
-            return
+            return False
         self.indexes.advance(now.wall_ms)
         if before is not None and before.value.service_id != check.service_id:
             self._detach_check(host, before.value)
@@ -249,17 +253,21 @@ class View:
         host.checks.put(check.check_id, row)
         self._attach_check(host, row)
         self._touch_check(host, check)
-        if before is not None:
+        if before is not None and before.value.service_id != check.service_id:
             self._touch_check(host, before.value)
+        elif before is not None:
+            self.indexes.touch(Topic(Family.STATE, before.value.status))
+        return True
 
-    def remove_check(self, now: Now, node_name: str, check_id: str) -> None:
+    def remove_check(self, now: Now, node_name: str, check_id: str) -> bool:
         host = self._host(node_name)
         row = host.checks.pop(check_id)
         if row is None:
-            return
+            return False
         self.indexes.advance(now.wall_ms)
         self._detach_check(host, row.value)
         self._touch_check(host, row.value)
+        return True
 
     # Rows and the lists that lead to them.
 

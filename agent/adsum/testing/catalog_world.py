@@ -20,7 +20,8 @@ from adsum.catalog.replication.core import Replication
 from adsum.catalog.replication.effects import AskPeer, CarryThis, ForeignNews, OwnerChanged, RootMoved
 from adsum.catalog.replication.effects import Effect as CatalogEffect
 from adsum.catalog.replication.interner import Interner, SharedStates
-from adsum.catalog.replication.publisher import NODE_KEY, OwnIdentity, Urgency
+from adsum.catalog.replication.items import NODE_KEY
+from adsum.catalog.replication.publisher import OwnIdentity, Urgency
 from adsum.catalog.replication.state import span_of
 from adsum.gossip.commands import Carry, Join, Leave, SetRoot
 from adsum.gossip.effects import CarriedHeard, Effect, LeaveDone, MemberChanged, RootHeard

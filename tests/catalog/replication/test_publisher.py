@@ -3,8 +3,8 @@ from __future__ import annotations
 import pytest
 
 from adsum.catalog.replication.deltas import Delta, decode
-from adsum.catalog.replication.items import NODE_NUMBER, VALUE_BYTES_MAX
-from adsum.catalog.replication.publisher import NODE_KEY, OwnIdentity, Publisher, Unpublishable, Urgency
+from adsum.catalog.replication.items import NODE_KEY, NODE_NUMBER, VALUE_BYTES_MAX
+from adsum.catalog.replication.publisher import OwnIdentity, Publisher, Unpublishable, Urgency
 from adsum.catalog.replication.tally import ReplicationTally
 from adsum.now import MILLISECOND, MINUTE, SECOND
 

@@ -14,6 +14,7 @@ from typing import NamedTuple
 
 SHORT = 8  # bytes of a node's uuid that stand for it
 NODE_NUMBER = 0  # the slot of the node's own record
+NODE_KEY = "node"  # which gets it
 NUMBER_MAX = 200_000  # items an owner may have
 VERSION_MAX = 1 << 32  # an owner that ever gets there begins a new generation
 COUNTER_MAX = 1 << 53

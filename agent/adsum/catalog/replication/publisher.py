@@ -15,13 +15,20 @@ import enum
 
 from adsum.catalog.replication import state as states
 from adsum.catalog.replication.deltas import Delta, push
-from adsum.catalog.replication.items import NODE_NUMBER, NUMBER_MAX, SHORT, VALUE_BYTES_MAX, Item, term
+from adsum.catalog.replication.items import (
+    NODE_KEY,
+    NODE_NUMBER,
+    NUMBER_MAX,
+    SHORT,
+    VALUE_BYTES_MAX,
+    Item,
+    term,
+)
 from adsum.catalog.replication.state import ITEM_OVERHEAD_BYTES, OWNER_BYTES_MAX, OwnerState
 from adsum.catalog.replication.tally import Limit, ReplicationTally
 from adsum.frozen import dataclass
 from adsum.now import MILLISECOND, MINUTE, SECOND
 
-NODE_KEY = "node"  # gets number 0
 ITEM_INTERVAL_NS = SECOND
 TOKEN_NS = 200 * MILLISECOND
 BURST = 20
