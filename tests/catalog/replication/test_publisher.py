@@ -56,6 +56,28 @@ def test_a_check_that_is_what_it_was_after_a_second_is_no_news(publisher: Publis
     assert publisher.state.version == 1
 
 
+def test_what_is_published_already_is_counted_and_waits_for_nothing(
+    publisher: Publisher, tally: ReplicationTally
+) -> None:
+    publisher.put(0, "web", b"1", Urgency.DEFINITION)
+    tell(publisher, 0)
+    assert publisher.put(1, "web", b"1", Urgency.DEFINITION) is None
+    assert (publisher.deadline_ns(1), tally.coalesced) == (None, 1)
+
+
+def test_what_was_removed_is_published_again_with_the_value_that_it_had(publisher: Publisher) -> None:
+    publisher.put(0, "web", b"1", Urgency.DEFINITION)
+    tell(publisher, 0)
+    publisher.remove(SECOND, "web")
+    assert publisher.put(SECOND, "web", b"1", Urgency.DEFINITION) == SECOND
+    tell(publisher, SECOND)
+    publisher.remove(2 * SECOND, "web")
+    tell(publisher, 2 * SECOND)
+    assert publisher.put(3 * SECOND, "web", b"1", Urgency.DEFINITION) == 3 * SECOND
+    (delta,) = tell(publisher, 3 * SECOND)
+    assert [item.value for item in delta.items] == [b"1"]
+
+
 def test_beyond_the_bucket_statuses_wait_and_definitions_are_left_to_exchanges(publisher: Publisher) -> None:
     for number in range(40):
         publisher.put(0, f"service {number}", bytes(700), Urgency.DEFINITION)

@@ -29,6 +29,7 @@ from adsum.catalog.replication.tally import Limit, ReplicationTally
 from adsum.frozen import dataclass
 from adsum.now import MILLISECOND, MINUTE, SECOND
 
+NO_NUMBER = -1  # of what has not been published before
 ITEM_INTERVAL_NS = SECOND
 TOKEN_NS = 200 * MILLISECOND
 BURST = 20
@@ -87,19 +88,26 @@ class Publisher:
             self._numbers[key] = number
         return number
 
-    def put(self, now_ns: int, key: str, value: bytes, urgency: Urgency) -> int:
-        """When it is due to be published."""
+    def put(self, now_ns: int, key: str, value: bytes, urgency: Urgency) -> int | None:
+        """When it is due to be published; None if it is already."""
+        number = self._numbers.get(key, NO_NUMBER)
+        known = self.state.items.get(number)
+        if known is not None and known.value == value and number not in self._waiting:
+            self._tally.coalesced += 1
+            return None
         if len(value) > VALUE_BYTES_MAX:
             sentence = f"{key!r} would take {len(value)} bytes in the catalog; at most {VALUE_BYTES_MAX} fit."
             raise self._unpublishable("item size", f"{sentence} Shorten its meta, tags or notes.")
-        if self._grown_bytes(key, value) > OWNER_BYTES_MAX:
+        growth_bytes = _growth_bytes(known, value)
+        waiting_bytes = self._growing_bytes - self._waiting_growth.get(number, 0)
+        if self.state.size_bytes + waiting_bytes + growth_bytes > OWNER_BYTES_MAX:
             sentence = f"{key!r}: one node may publish {OWNER_BYTES_MAX} bytes; deregister something first."
             raise self._unpublishable("owner size", sentence)
-        return self._wait(now_ns, self.number(key), value, urgency)
+        return self._wait(now_ns, self.number(key), value, urgency, growth_bytes)
 
     def remove(self, now_ns: int, key: str) -> int | None:
         number = self._numbers.get(key)
-        return self._wait(now_ns, number, None, Urgency.PASSING) if number is not None else None
+        return self._wait(now_ns, number, None, Urgency.PASSING, 0) if number is not None else None
 
     def renew(self, generation: int) -> None:
         """The same items as another life's; everybody needs all of them."""
@@ -180,23 +188,6 @@ class Publisher:
         self._tally.unpublishable[limit] += 1
         return Unpublishable(sentence)
 
-    def _grown_bytes(self, key: str, value: bytes) -> int:
-        """The most that the state can take with this in it, whatever of the rest that waits goes first."""
-        number = self._numbers.get(key)
-        before_bytes = 0 if number is None else self._waiting_growth.get(number, 0)
-        return self.state.size_bytes + self._growing_bytes - before_bytes + self._growth_bytes(number, value)
-
-    def _growth_bytes(self, number: int | None, value: bytes | None) -> int:
-        """Of the state when the value goes into it; what shrinks it makes no room before it has."""
-        known = self.state.items.get(number) if number is not None else None
-        known_bytes = _size_bytes(known.value) if known is not None else 0
-        return max(0, _size_bytes(value) - known_bytes)
-
-    def _grow(self, number: int, value: bytes | None) -> None:
-        growth_bytes = self._growth_bytes(number, value)
-        self._growing_bytes += growth_bytes - self._waiting_growth.get(number, 0)
-        self._waiting_growth[number] = growth_bytes
-
     def _release(self, numbers: list[int]) -> None:
         keys = {number: key for key, number in self._numbers.items()}
         for number in numbers:
@@ -204,12 +195,15 @@ class Publisher:
                 del self._numbers[keys[number]]
                 self._free.append(number)
 
-    def _wait(self, now_ns: int, number: int, value: bytes | None, urgency: Urgency) -> int:
+    def _wait(
+        self, now_ns: int, number: int, value: bytes | None, urgency: Urgency, growth_bytes: int
+    ) -> int:
         before = self._waiting.get(number)
         if before is not None:
             self._tally.coalesced += 1
             urgency = min(urgency, before[1])
-        self._grow(number, value)
+        self._growing_bytes += growth_bytes - self._waiting_growth.get(number, 0)
+        self._waiting_growth[number] = growth_bytes
         self._waiting[number] = (value, urgency)
         return self._due_ns(number, now_ns)
 
@@ -220,17 +214,11 @@ class Publisher:
         return self._full_ns + TOKEN_NS
 
     def _apply(self, items: list[Item], now_ns: int) -> None:
-        digest = self.state.digest
         for item in items:
-            before = self.state.items.get(item.number)
-            digest ^= term(item) ^ (term(before) if before is not None else 0)
             self._graves.pop(item.number, None)
             if item.value is None:
                 self._graves[item.number] = (item.version, now_ns)
-        state = self.state
-        delta = Delta(state.owner, state.generation, items[-1].version, digest, tuple(items))
-        self.state = states.applied(state, delta)
-        assert self.state.is_complete
+        self.state = states.written(self.state, items)
 
     def _next_push(self) -> Delta:
         state, room_bytes = self.state, PAYLOAD_BYTES_MAX - HEAD_BYTES
@@ -260,5 +248,7 @@ class Publisher:
         self._tally.left_to_exchanges += len(left)
 
 
-def _size_bytes(value: bytes | None) -> int:
-    return ITEM_OVERHEAD_BYTES + len(value or b"")
+def _growth_bytes(known: Item | None, value: bytes) -> int:
+    """Of the state when the value goes into it; what shrinks it makes no room before it has."""
+    known_bytes = ITEM_OVERHEAD_BYTES + len(known.value or b"") if known is not None else 0
+    return max(0, ITEM_OVERHEAD_BYTES + len(value) - known_bytes)

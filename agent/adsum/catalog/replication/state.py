@@ -147,6 +147,23 @@ def applied(state: OwnerState, delta: Delta) -> OwnerState:
     )
 
 
+def written(state: OwnerState, items: list[Item]) -> OwnerState:
+    """By the owner itself, which knows all of it: newer items, the newest of them last."""
+    version = items[-1].version
+    merged, digest, size_bytes = _merged(state, items)
+    return OwnerState(
+        state.owner,
+        state.generation,
+        version=version,
+        claimed=digest,
+        low_water=version,
+        gc_version=state.gc_version,
+        items=merged,
+        digest=digest,
+        size_bytes=size_bytes,
+    )
+
+
 def _is_news(state: OwnerState, item: Item, removed_until: int) -> bool:
     if item.version <= state.low_water:
         return False
