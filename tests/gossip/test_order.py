@@ -5,33 +5,43 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from adsum.gossip.order import Departure, MemberStatus, News, Rank, Restarting, Standing, merge
+from adsum.gossip import claims
+from adsum.gossip.order import Departure, MemberStatus, Rank, Standing
+from tests.gossip.support import GENERATION, Stage, alive, dead, short, suspect
 
-standings = st.builds(
-    Standing,
-    generation=st.integers(0, 3),
-    departure=st.sampled_from(Departure),
-    incarnation=st.integers(0, 3),
-    rank=st.sampled_from(Rank),
+NEWS: list[claims.Claim] = [
+    *(alive("a", incarnation=incarnation) for incarnation in range(3)),
+    *(alive("a", generation=GENERATION + 1, incarnation=incarnation) for incarnation in range(2)),
+    *(suspect("a", "b", incarnation=incarnation) for incarnation in range(3)),
+    *(dead("a", "b", incarnation=incarnation) for incarnation in range(3)),
+    dead("a", "b", generation=GENERATION + 1),
+    claims.left(short("a"), GENERATION, 1, Departure.LEFT, short("a")),
+    claims.left(short("a"), GENERATION, 1, Departure.PRUNED, short("b")),
+]
+told_in_any_order = st.lists(st.sampled_from(NEWS), min_size=1).flatmap(
+    lambda told: st.tuples(st.permutations(told), st.permutations([*told, *told]))
 )
-news = st.builds(
-    News, standings, st.builds(Restarting, generation=st.integers(0, 3), duration_ms=st.integers(0, 3))
-)
 
 
-@given(news, news)
-def test_merging_is_commutative(one: News, other: News) -> None:
-    assert merge(one, other) == merge(other, one)
+@given(told_in_any_order)
+def test_any_order_of_news_any_number_of_times_gives_one_view(
+    orders: tuple[list[claims.Claim], list[claims.Claim]],
+) -> None:
+    one, other = Stage("a", "b", "c"), Stage("a", "b", "c")
+    for claim in orders[0]:
+        one.tell("b", claim)
+    for claim in orders[1]:
+        other.tell("c", claim)
+    assert one.member("a").standing == other.member("a").standing
+    assert one.core.digest() == other.core.digest()
 
 
-@given(news)
-def test_merging_is_idempotent(one: News) -> None:
-    assert merge(one, one) == one
-
-
-@given(news, news, news)
-def test_merging_is_associative(one: News, two: News, three: News) -> None:
-    assert merge(merge(one, two), three) == merge(one, merge(two, three))
+@given(st.permutations([1_000, 30_000, 5_000, 30_000]))
+def test_of_several_restarts_announced_by_one_life_the_longest_counts(durations_ms: list[int]) -> None:
+    stage = Stage("a", "b")
+    for duration_ms in durations_ms:
+        stage.tell("b", claims.restarting(short("a"), GENERATION, duration_ms))
+    assert stage.member("a").restarting == (GENERATION, 30_000)
 
 
 def test_one_incarnation_goes_from_alive_over_suspect_to_dead() -> None:

@@ -523,20 +523,6 @@ async def test_agents_certificate_is_presented(
     assert (await bench.run(definition)).status is CheckStatus.CRITICAL
 
 
-async def test_changed_authority_is_read_after_the_runner_was_told(
-    bench: Bench, server_tls: ssl.SSLContext, authority: trustme.CA, tmp_path: Path
-) -> None:
-    path = tmp_path / "ca.pem"
-    trustme.CA().cert_pem.write_to_path(path)
-    definition = CheckDefinition(http=f"https://127.0.0.1:{await bench.serve_answer(OK, server_tls)}/")
-    runner = bench.runner(Options(agent_tls=AgentTls(ca_file=str(path))))
-    assert (await runner.run_once(definition)).status is CheckStatus.CRITICAL
-    authority.cert_pem.write_to_path(path)
-    assert (await runner.run_once(definition)).status is CheckStatus.CRITICAL
-    runner.forget_tls()
-    assert (await runner.run_once(definition)).status is CheckStatus.PASSING
-
-
 async def test_unusable_agent_certificate_is_a_sentence(bench: Bench) -> None:
     port = await bench.serve_answer(OK)
     options = Options(agent_tls=AgentTls(ca_file="/nonexistent/ca.pem"))

@@ -174,10 +174,6 @@ class Rendering:
         """Made again when it is asked for next, though no topic moved. The index stays if the bytes do."""
         self._seen = -1
 
-    def current_index(self) -> int:
-        self.current()
-        return self.index
-
     def _topics_index(self) -> int:
         if self._only_topic is not None:
             return self._indexes.of(self._only_topic)

@@ -65,17 +65,6 @@ class Restarting(NamedTuple):
     duration_ms: int
 
 
-class News(NamedTuple):
-    """All that is known about how a member stands."""
-
-    standing: Standing
-    restarting: Restarting
-
-
 NO_RESTART = Restarting(0, 0)
 _DEAD = int(Rank.DEAD)
 _STATUSES = (MemberStatus.ALIVE, MemberStatus.SUSPECT, MemberStatus.FAILED)  # by rank
-
-
-def merge(one: News, other: News) -> News:
-    return News(max(one.standing, other.standing), max(one.restarting, other.restarting))

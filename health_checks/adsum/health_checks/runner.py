@@ -80,10 +80,6 @@ class Runner:
             stopped.lane.waiting.pop(check_id, None)
             stopped.scope.cancel()
 
-    def forget_tls(self) -> None:
-        """The agent's certificate or authority changed: read them again."""
-        self._surroundings.tls.forget()
-
     @property
     def running(self) -> int:
         return self._network.running + self._processes.running

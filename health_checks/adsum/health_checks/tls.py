@@ -53,9 +53,6 @@ class TlsContexts:
                     self._contexts[key] = await trio.to_thread.run_sync(self._make, *key)
         return self._contexts[key]
 
-    def forget(self) -> None:
-        self._contexts.clear()
-
     def _make(self, skip_verify: bool, http2: bool) -> ssl.SSLContext:  # noqa: FBT001 - called by a thread, which passes no keywords
         import ssl
 
