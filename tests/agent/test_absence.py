@@ -126,7 +126,7 @@ def test_whoever_meets_its_cluster_lacks_the_others_until_it_has_their_entries()
     cluster.run_for(20 * SECOND)
     cluster.start(4)
     cluster.command(4, Join((cluster.hosts[0].address,)))
-    while not cluster.agent(4).cluster.gossip.shared.roster.present:
+    while not cluster.agent(4).membership.others_present:
         cluster.run_for(MILLISECOND)
     assert staleness(cluster, 4) == "joining"
     assert run_until_current(cluster, 4) < 1_000
@@ -144,7 +144,7 @@ def test_what_a_saved_copy_said_of_members_is_as_old_as_it_until_the_first_excha
     cluster.command(4, Join((cluster.hosts[0].address,)))
     while state.sharing.shows_saved:
         cluster.run_for(MILLISECOND)
-    assert state.gossip.shared.roster.present == 4
+    assert state.membership.others_present == 4
     assert staleness(cluster, 4) == "saved copy"
     assert behind_s(cluster, 4) >= 60
     assert run_until_current(cluster, 4) < 1_000
@@ -223,4 +223,4 @@ def test_alone_a_pause_makes_nothing_stale() -> None:
     cluster.resume(0)
     cluster.run_for(SECOND)
     assert (staleness(cluster, 0), behind_s(cluster, 0)) == ("", 0)
-    assert cluster.agent(0).shared.guard.pauses == 1
+    assert cluster.agent(0).membership.condition.pauses == 1

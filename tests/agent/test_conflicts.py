@@ -19,7 +19,7 @@ class Watched:
     def __init__(self) -> None:
         self.stage = Stage("a", "b")
         self.stage.stop_probing()
-        self.conflicts = Conflicts(self.stage.core)
+        self.conflicts = Conflicts(self.stage.core.membership)
 
     def refused_by_a(self, holder: bytes) -> list[ConflictSeen]:
         """A datagram says so."""

@@ -38,7 +38,6 @@ from adsum.gossip import claims, wire
 from adsum.gossip import core as gossip_core
 from adsum.gossip.claims import Alive, Profile, alive
 from adsum.gossip.commands import SyncFailed
-from adsum.gossip.coordinates import Coordinate
 from adsum.gossip.effects import (
     ConflictSeen,
     IsolationChanged,
@@ -47,7 +46,6 @@ from adsum.gossip.effects import (
     OpenSync,
     SyncPart,
 )
-from adsum.gossip.rtt import Path
 from adsum.gossip.settings import GossipSettings, MemberIdentity
 from adsum.http.request import Headers, Request
 from adsum.http.response import Response
@@ -68,6 +66,7 @@ from adsum.process.translate import dns_settings
 from adsum.process.watches import Watches
 from adsum.storage.memory import MemoryDisk
 from adsum.testing.introducing import introduce
+from tests.gossip.support import place
 from tests.observe.support import sources
 
 NODE_ID = "6a0c4f0e-5f0b-4b1e-9d5c-0d3c1b2a9f01"
@@ -112,13 +111,13 @@ class FakeAgent:
         gossip = gossip_core.GossipCore(self.now(), GossipSettings(), identity, Random(0))
         cluster = ClusterState(self.now(), gossip, self.core.published, node, Random(0))
         self.keyring = keyring.load(MemoryDisk(), config.encrypt or None)
-        self.peer_rpc: AsksMembers = PeerRpc(gossip.shared.roster, Random(0))
-        self.keyrings = Keyrings(self.keyring, gossip, self.peer_rpc, seals_outgoing=True)
+        self.peer_rpc: AsksMembers = PeerRpc(gossip.membership, Random(0))
+        self.keyrings = Keyrings(self.keyring, gossip.membership, self.peer_rpc, seals_outgoing=True)
         mine = PeerHandlers(cluster, self.core.published, self.core.own, self.submit, self.now)
         self.calls = Calls()
         self.owners = OwnerForwarding(cluster, self.core.view, mine, self.calls, self.watches, self.submit)
         self.outputs = Outputs(self.core.view, self.owners)
-        self.journal = Journal(None, identity.profile, self._name_of, self.wall_ms)
+        self.journal = Journal(None, identity.profile, cluster.membership.name_of, self.wall_ms)
         self.journal._start = None  # it has said so
         self._perform(self.core.start_gossip(self.now(), cluster))
 
@@ -184,10 +183,9 @@ class FakeAgent:
         )
         node_id = hashlib.blake2b(name.encode(), digest_size=16).digest()
         port = 8301  # or the next one that no other member has
-        by_address = self.cluster.gossip.shared.roster.by_address
-        while (holder := by_address.get(Address(address, port))) is not None:
-            if holder.profile.node_id == node_id:
-                break
+        others = [each.profile for each in self.cluster.membership.members()]
+        taken = [each.address for each in others if each.node_id != node_id]
+        while Address(address, port) in taken:
             port += 1
         claim = alive(Profile(node_id, name, Address(address, port), described), 1, 0)
         self.hear(claim.encoded)
@@ -195,12 +193,7 @@ class FakeAgent:
 
     def place(self, name: str, x_s: float) -> None:
         """So far from this agent, which is measured too, on a straight line."""
-        shared = self.cluster.gossip.shared
-        shared.vivaldi.here = Coordinate(error=0.1)
-        member = shared.roster.by_name_of(name)
-        assert member is not None
-        member.path = Path()
-        member.path.coordinate = Coordinate(vector=(x_s, *[0.0] * 7), error=0.1)
+        place(self.cluster.gossip, name, x_s)
 
     def judge(self, sender: Alive, verdict: bytes) -> None:
         """In a datagram, whose verdicts are believed; those of an exchange are only grounds to ask."""
@@ -248,13 +241,6 @@ class FakeAgent:
             elif isinstance(effect, MemberChanged | Noted | ConflictSeen | IsolationChanged):
                 self.journal.record(self.now(), effect)
         return effects
-
-    def _name_of(self, short: bytes) -> str:
-        shared = self.cluster.gossip.shared
-        if short == shared.me.short:
-            return shared.me.profile.name
-        member = shared.roster.by_short.get(short)
-        return member.profile.name if member is not None else ""
 
 
 class Asker:

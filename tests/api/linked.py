@@ -17,7 +17,7 @@ from adsum.agent.presence import uuid_text
 from adsum.catalog.model import Node
 from adsum.effects import AnswerMember, AskMember, Refusal, Reply
 from adsum.gossip import claims
-from adsum.gossip.claims import Alive, alive
+from adsum.gossip.claims import Alive
 from adsum.gossip.effects import Send
 from adsum.net.calls import NotSent, Unanswered
 from adsum.net.introduction import Peer, PeerIdentity
@@ -93,8 +93,7 @@ class LinkedAgent(FakeAgent):
 
     @property
     def introduction(self) -> Alive:
-        me = self.cluster.gossip.shared.me
-        return alive(me.profile, me.generation, me.incarnation)
+        return self.cluster.membership.introduction
 
     def now(self) -> Now:
         return self.network.now()
@@ -140,7 +139,7 @@ class LinkedAgent(FakeAgent):
     def _ask(self, asked: AskMember) -> None:
         body = None
         if asked.to is not None and self.network.is_heard(self.address, asked.to):
-            short = self.cluster.gossip.shared.me.short
+            short = self.cluster.membership.me.short
             body = self.network.agents[asked.to].answer(short, asked.method, asked.body)
         self._perform(self.core.receive(self.now(), MemberAnswered(asked.ticket, body)))
 
@@ -153,7 +152,7 @@ class LinkedAgent(FakeAgent):
         if method in network.silent:
             await trio.sleep(timeout_s)
             raise Unanswered("no answer came in time")
-        identity = PeerIdentity(self.cluster.gossip.shared.me.profile.node_id)
+        identity = PeerIdentity(self.cluster.membership.me.node_id)
         caller = Peer(self.address, identity, 1, is_authenticated=True)
         return await network.agents[to].handlers[method](caller, body)
 

@@ -186,7 +186,7 @@ async def test_what_is_wrong_with_its_disk_or_its_clock_is_in_the_stats_while_it
     assert "clock" not in well["serf_lan"]
     asker.agent.unsaved_files = 3
     now = asker.agent.now()
-    asker.agent.cluster.gossip.shared.clocks.hear(now, "another", now.wall_ms + 3 * 86_400_000)
+    asker.agent.cluster.membership.clocks.hear(now, "another", now.wall_ms + 3 * 86_400_000)
     found: Any = (await about(asker))["Stats"]
     assert found["agent"]["unsaved_files"] == "3"
     assert found["serf_lan"]["clock"].startswith("This host's clock is 3 days behind that of the only other")

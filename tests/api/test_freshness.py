@@ -119,7 +119,7 @@ async def test_a_saved_copy_is_as_old_as_it_is() -> None:
 
 async def test_a_saved_copy_with_another_agent_of_this_one_s_name_does_not_take_its_node() -> None:
     agent = FakeAgent()
-    now, own = agent.now(), agent.cluster.gossip.shared.me.profile
+    now, own = agent.now(), agent.cluster.membership.me
     namesake = Profile(b"\7" * 16, own.name.upper(), Address("10.0.0.7", 8301), b"")
     agent.cluster.restore(now, SavedCopy(now.wall_ms, (SavedOwner(namesake, ()),)))
     agent.cluster.sharing.forget_saved(now)

@@ -18,6 +18,7 @@ from adsum.gossip.effects import IsolationChanged, MemberChanged, Send
 from adsum.gossip.rtt import Path
 from adsum.now import MILLISECOND, SECOND
 from tests.api.agents import Asker, refused
+from tests.gossip.support import forget, isolate
 
 Answer = dict[str, Any]
 
@@ -128,7 +129,7 @@ async def test_a_path_is_shown_as_far_as_it_is_known(asker: Asker) -> None:
     path = Path()
     path.last_rtts_s, path.is_direct_ok = (0.004, 0.002, 0.0035), False
     path.heard_ns = asker.agent.now().monotonic_ns - 90 * SECOND
-    known = asker.agent.cluster.gossip.shared.roster.by_name_of("n2")
+    known = asker.agent.cluster.membership.member_named("n2")
     assert known is not None
     known.path = path
     row = await member(asker, "n2")
@@ -139,7 +140,7 @@ async def test_a_path_is_shown_as_far_as_it_is_known(asker: Asker) -> None:
 
 async def test_an_announced_restart_counts_down(asker: Asker) -> None:
     asker.agent.meet("n2")
-    known = asker.agent.cluster.gossip.shared.roster.by_name_of("n2")
+    known = asker.agent.cluster.membership.member_named("n2")
     assert known is not None
     known.restarting_until_ns = asker.agent.now().monotonic_ns + 5_000 * MILLISECOND
     left_ms = (await member(asker, "n2"))["RestartingForMS"]
@@ -299,8 +300,7 @@ async def test_isolation_of_the_observer_belongs_to_every_story_it_bears_on(aske
     n2, n3 = asker.agent.meet("n2"), asker.agent.meet("n3")
     accuse(asker, n3, n2)
     asker.agent.journal.record(asker.agent.now(), IsolationChanged(is_isolated=True))
-    for target in (b"n2", b"n3"):
-        asker.agent.cluster.gossip.shared.guard.probed(target, is_failed=True, others=2)
+    isolate(asker.agent.cluster.gossip)
     found = await told(asker, "/v1/membership/explain/n3")
     assert found["Story"][-1]["Sentence"].startswith("n1 itself is isolated")
     assert found["Next"].startswith("This agent reaches less than half of the others")
@@ -332,7 +332,7 @@ async def test_one_that_was_pruned_is_explained_by_who_did_it(asker: Asker) -> N
 
 async def test_a_conflict_that_stands_is_in_the_headline_and_decides_what_is_next(asker: Asker) -> None:
     asker.agent.meet("n2", "127.0.0.2")
-    holder = asker.agent.cluster.gossip.shared.roster.by_name_of("n2")
+    holder = asker.agent.cluster.membership.member_named("n2")
     assert holder is not None
     newcomer = Profile(bytes(range(16)), "n2", Address("127.0.0.9", 8301))
     effects = asker.agent.hear(claims.alive(newcomer, 2, 0).encoded)
@@ -386,10 +386,7 @@ async def test_who_asks_for_the_observer_alone_gets_no_members(asker: Asker) -> 
 
 async def test_one_that_the_roll_forgot_is_explained_from_the_journal(asker: Asker) -> None:
     asker.agent.meet("n2")
-    roster = asker.agent.cluster.gossip.shared.roster
-    known = roster.by_name_of("n2")
-    assert known is not None
-    roster.remove(known)
+    known = forget(asker.agent.cluster.gossip, "n2")
     reaped = MemberChanged(
         known.profile, known.standing, None, evidence.Evidence(evidence.ChangeCause.REAPED)
     )
@@ -402,10 +399,7 @@ async def test_one_that_the_roll_forgot_is_explained_from_the_journal(asker: Ask
 
 async def test_one_whom_only_a_life_before_met_is_not_called_gone(asker: Asker) -> None:
     asker.agent.meet("n2")
-    roster = asker.agent.cluster.gossip.shared.roster
-    known = roster.by_name_of("n2")
-    assert known is not None
-    roster.remove(known)
+    forget(asker.agent.cluster.gossip, "n2")
     found = await told(asker, "/v1/membership/explain/n2")
     assert found["Summary"] == "n2 is no member here: this agent has not met it since it started itself."
     assert "`adsum join` from here" in found["Next"]

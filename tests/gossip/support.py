@@ -10,10 +10,12 @@ from adsum.address import Address
 from adsum.gossip import claims, wire
 from adsum.gossip.claims import Alive, Profile
 from adsum.gossip.commands import Command, Report, SyncAsked
+from adsum.gossip.coordinates import Coordinate
 from adsum.gossip.core import GossipCore
 from adsum.gossip.effects import Effect, Send, SyncMessage, SyncPart
 from adsum.gossip.members import Member
 from adsum.gossip.order import MemberStatus
+from adsum.gossip.rtt import Path
 from adsum.gossip.settings import GossipSettings, MemberIdentity
 from adsum.gossip.shared_state import GossipTimer
 from adsum.gossip.wire import Header, Packet, PacketKind
@@ -78,10 +80,12 @@ class Stage:
         return Now(self.now_ns, WALL_MS + self.now_ns // MILLISECOND + self.wall_ahead_ms)
 
     def member(self, name: str) -> Member:
-        return self.core.shared.roster.members[profile(name).node_id]
+        member = self.core.membership.member_by_id(profile(name).node_id)
+        assert member is not None
+        return member
 
     def status(self, name: str) -> MemberStatus | None:
-        member = self.core.shared.roster.members.get(profile(name).node_id)
+        member = self.core.membership.member_by_id(profile(name).node_id)
         return member.status if member else None
 
     # What happens to it; each gives what it caused.
@@ -121,7 +125,7 @@ class Stage:
 
     def stop_probing(self) -> None:
         """Peers that a test does not play would all seem to fail."""
-        self.core.shared.timers.cancel((GossipTimer.ROUND, None))
+        self.core._shared.timers.cancel((GossipTimer.ROUND, None))
 
     def stand_still(self, duration_ns: int) -> None:
         """Time passes, of which nothing is noticed, though time was kept before."""
@@ -133,9 +137,31 @@ class Stage:
         return effects
 
     def _forget_news(self) -> None:
-        for queue in self.core.shared.broadcasts.queues.values():
+        for queue in self.core._shared.broadcasts.queues.values():
             for key in list(queue.entries):
                 queue.forget(key)
+
+
+# What a core comes to in its own time, for tests of other rooms.
+
+
+def place(core: GossipCore, name: str, x_s: float) -> None:
+    """So far from me, who am measured too, on a straight line."""
+    core._shared.vivaldi.here = Coordinate(error=0.1)
+    member = core._shared.roster.by_name[name]
+    member.path = Path()
+    member.path.coordinate = Coordinate(vector=(x_s, *[0.0] * 7), error=0.1)
+
+
+def isolate(core: GossipCore) -> None:
+    for target in (b"one", b"other"):
+        core._shared.guard.probed(target, is_failed=True, others=2)
+
+
+def forget(core: GossipCore, name: str) -> Member:
+    member = core._shared.roster.by_name[name]
+    core._shared.roster.remove(member)
+    return member
 
 
 def of(effects: list[Effect], kind: type[E]) -> list[E]:

@@ -63,7 +63,7 @@ def test_what_was_heard_is_older_by_the_way_and_the_waiting() -> None:
     assert (tally.news_by_datagram, tally.news_age_s.total) == (1, 1.0)
     stage.run_for(100 * MILLISECOND)
     stage.effects.clear()
-    stage.packet("a", PacketKind.PING, sequence=1, about=stage.core.shared.me.short)
+    stage.packet("a", PacketKind.PING, sequence=1, about=stage.core._shared.me.short)
     claims, told = last_told(stage)
     assert (claims, told) == ([newer.encoded], bytes((22,)))
 
@@ -91,7 +91,7 @@ def test_my_answer_to_an_accusation_is_new_and_nobody_elses_news() -> None:
     stage.stop_probing()
     stage.tell("a", suspect("me", "a"), ages=b"\x50")
     stage.effects.clear()
-    stage.packet("a", PacketKind.PING, sequence=1, about=stage.core.shared.me.short)
+    stage.packet("a", PacketKind.PING, sequence=1, about=stage.core._shared.me.short)
     assert last_told(stage)[1] == b"\x00"
     assert stage.core.tally.news_by_datagram == 0
 
@@ -102,13 +102,13 @@ def test_what_a_sync_brought_is_counted_apart_and_told_on_without_an_age() -> No
     stage.report(asked(1, roster(SyncPart(alive("b", incarnation=1).encoded))))
     assert (stage.core.tally.news_by_sync, stage.core.tally.news_by_datagram) == (1, 0)
     stage.effects.clear()
-    stage.packet("a", PacketKind.PING, sequence=1, about=stage.core.shared.me.short)
+    stage.packet("a", PacketKind.PING, sequence=1, about=stage.core._shared.me.short)
     assert last_told(stage)[1] == bytes((ages.UNKNOWN,))
 
 
 def test_after_a_datagram_or_a_sync_what_i_say_is_my_own_again() -> None:
     stage = Stage("a", "b")
     stage.tell("a", alive("b", incarnation=1), ages=b"\x50")
-    assert stage.core.shared.hears is None
+    assert stage.core._shared.hears is None
     stage.report(asked(1, roster(SyncPart(alive("b", incarnation=2).encoded))))
-    assert stage.core.shared.hears is None
+    assert stage.core._shared.hears is None

@@ -39,11 +39,11 @@ def under(name: str, node: str, *, generation: int = GENERATION, host: str = "")
 def test_news_is_told_on_and_what_was_known_is_not() -> None:
     stage = Stage("a", "b")
     stage.tell("b", dead("a", "b"))
-    assert len(stage.core.shared.broadcasts.queues) == 3
-    assert bool(stage.core.shared.broadcasts)
+    assert len(stage.core._shared.broadcasts.queues) == 3
+    assert bool(stage.core._shared.broadcasts)
     stage._forget_news()
     assert of(stage.tell("b", dead("a", "b"), suspect("a", "b")), MemberChanged) == []
-    assert not stage.core.shared.broadcasts
+    assert not stage.core._shared.broadcasts
 
 
 def test_a_change_carries_who_accused_and_who_confirmed() -> None:
@@ -73,27 +73,27 @@ def test_a_suspicion_heard_is_judged_by_my_own_time() -> None:
 def test_an_accusation_of_me_is_refuted_and_the_accusers_hear_it_first() -> None:
     stage = Stage("a", "b", "c")
     effects = stage.tell("a", suspect("me", "b", "c"))
-    assert stage.core.shared.me.incarnation == 1
-    assert stage.core.shared.health.score == 1
+    assert stage.core._shared.me.incarnation == 1
+    assert stage.core._shared.health.score == 1
     assert stage.core.tally.suspicions_of_me == 1
     for name in ("b", "c"):
         (answer,) = sent(effects, PacketKind.GOSSIP, to=name)
-        assert stage.core.shared.me.alive.encoded in answer.claims
+        assert stage.core._shared.me.alive.encoded in answer.claims
 
 
 def test_an_old_accusation_of_me_is_answered_without_another_incarnation() -> None:
     stage = Stage("a", "b")
     stage.tell("a", suspect("me", "b"))
     effects = stage.tell("a", suspect("me", "b"))
-    assert stage.core.shared.me.incarnation == 1
-    assert stage.core.shared.me.alive in told_claims(effects)
+    assert stage.core._shared.me.incarnation == 1
+    assert stage.core._shared.me.alive in told_claims(effects)
 
 
 def test_hearing_that_i_left_begins_a_new_life() -> None:
     stage = Stage("a")
     effects = stage.tell("a", left("me", by="a"))
     assert of(effects, GenerationRaised) == [GenerationRaised(GENERATION + 1)]
-    assert stage.core.shared.me.alive.standing.generation == GENERATION + 1
+    assert stage.core._shared.me.alive.standing.generation == GENERATION + 1
 
 
 # Identity.
@@ -117,7 +117,7 @@ def test_the_same_id_from_elsewhere_is_taken_when_the_old_address_is_silent() ->
     assert stage.member("a").profile == profile("a")
     stage.run_for(1_001 * MILLISECOND)
     assert stage.member("a").profile.address == Address("10.9.9.9", 8301)
-    assert stage.core.shared.roster.by_address.get(profile("a").address) is None
+    assert stage.core._shared.roster.by_address.get(profile("a").address) is None
 
 
 def test_the_farewell_of_a_copy_that_was_not_let_in_takes_nobody_off_the_roll() -> None:
@@ -152,7 +152,7 @@ def test_a_copy_of_me_raises_my_generation_once_and_not_in_a_race() -> None:
     for number in range(1, 20):
         copy = under("me", "me", generation=GENERATION + 10 * number, host="10.9.9.9")
         stage.tell("b", copy)
-    assert stage.core.shared.me.generation == GENERATION + 11
+    assert stage.core._shared.me.generation == GENERATION + 11
     assert stage.core.tally.conflicts >= 10
 
 
@@ -178,7 +178,7 @@ def test_no_claim_with_a_generation_of_next_week_can_put_anybody_where_nobody_le
         left = claims.left(short(name), wild, 0, Departure.LEFT, short("a"))
         stage.tell("a", left, dead(name, "a", generation=wild), alive(name, generation=wild))
         stage.core._merger.introduce(stage.now, alive(name), left, 0)
-        assert stage.core.shared.me.generation == GENERATION
+        assert stage.core._shared.me.generation == GENERATION
         assert stage.status("b") is MemberStatus.ALIVE
         assert stage.core.tally.dropped == {"generation ahead": 4}
 
@@ -186,7 +186,7 @@ def test_no_claim_with_a_generation_of_next_week_can_put_anybody_where_nobody_le
 def test_an_incarnation_that_leaves_no_greater_one_begins_another_life() -> None:
     stage = Stage("b")
     stage.tell("b", suspect("me", "b", incarnation=COUNTER_MAX - 1))
-    me = stage.core.shared.me
+    me = stage.core._shared.me
     assert (me.generation, me.incarnation) == (GENERATION + 1, 0)
 
 
@@ -202,7 +202,7 @@ def test_strangers_are_introduced_by_datagram_only_so_fast() -> None:
     stage = Stage("b")
     for number in range(INTRODUCED_AT_ONCE + 100):
         stage.tell("b", alive(f"n{number}"))
-    assert len(stage.core.shared.roster) == INTRODUCED_AT_ONCE + 1
+    assert len(stage.core._shared.roster) == INTRODUCED_AT_ONCE + 1
     assert stage.core.tally.dropped == {"introductions": 100}
 
 
@@ -233,7 +233,7 @@ def test_a_forced_leave_is_final_until_the_member_returns_and_names_who_did_it()
 def test_a_pruned_member_is_not_listed_and_stays_a_tombstone() -> None:
     stage = Stage("a", "b")
     stage.command(ForceLeave("a", is_pruned=True))
-    assert [member.profile.name for member in stage.core.members()] == ["b"]
+    assert [member.profile.name for member in stage.core.membership.members()] == ["b"]
     stage.tell("b", alive("a"))
     assert stage.status("a") is MemberStatus.LEFT
 

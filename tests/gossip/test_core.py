@@ -104,7 +104,7 @@ def test_ten_thousand_members_announced_by_one_storm_cost_bounded_memory() -> No
     stage = Stage("b")
     for number in range(10_000):
         stage.tell("b", alive(f"n{number}"), dead(f"m{number}", "b"))
-    shared = stage.core.shared
+    shared = stage.core._shared
     assert len(shared.roster) <= 1_100
     assert len(shared.roster.verdicts) <= 4_096
     assert len(shared.claims) <= claims.REMEMBERED_MAX
@@ -119,7 +119,7 @@ def test_datagrams_stay_within_their_size_whatever_waits_to_be_told() -> None:
         stage.command(Carry(number, bytes(100 + 4 * number)))
         stage.command(FireEvent("deploy", bytes(2 * number)))
     sizes = [len(send.message) for send in of(stage.run_for(20 * SECOND), Send)]
-    assert max(sizes) <= stage.core.shared.settings.datagram_bytes_max
+    assert max(sizes) <= stage.core._shared.settings.datagram_bytes_max
     assert max(sizes) > 1_200
 
 
@@ -156,15 +156,15 @@ def test_what_is_too_big_is_refused_with_a_sentence_and_changes_nothing() -> Non
     for command in (FireEvent("e", bytes(600)), Carry("k", bytes(1_025)), Describe(bytes(257))):
         (refused,) = stage.command(command)
         assert isinstance(refused, GossipRefused)
-    assert not stage.core.shared.broadcasts
+    assert not stage.core._shared.broadcasts
 
 
 def test_describing_myself_is_a_new_incarnation_for_everybody() -> None:
     stage, peer = Stage("a"), Stage("b")
     stage.command(Describe(b"rack 4"))
     peer.tell("b", claims.alive(profile("a"), GENERATION, 0))
-    assert stage.core.shared.me.alive.standing.incarnation == 1
-    assert stage.core.shared.me.alive.profile.meta == b"rack 4"
+    assert stage.core._shared.me.alive.standing.incarnation == 1
+    assert stage.core._shared.me.alive.profile.meta == b"rack 4"
 
 
 def test_equal_seeds_give_equal_effects() -> None:

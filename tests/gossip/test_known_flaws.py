@@ -76,7 +76,7 @@ def test_flaw_a_nacks_arrive_before_the_verdict() -> None:
 
 def test_flaw_b_local_health_stretches_period_timeout_and_suspicion() -> None:
     well, unwell = Stage("a", "b", "c", "d", "e"), Stage("a", "b", "c", "d", "e")
-    unwell.core.shared.health.score = 1
+    unwell.core._shared.health.score = 1
     for stage in (well, unwell):
         stage.stop_probing()
         stage.tell("b", suspect("a", "b", "c", "d", "e"))
@@ -144,7 +144,7 @@ def test_flaw_g_news_of_one_subject_is_one_entry() -> None:
     stage = Stage(*CROWD)
     for incarnation in range(1, 500):
         stage.tell("n1", claims.alive(profile("n0"), GENERATION, incarnation))
-    assert len(stage.core.shared.broadcasts.queues[Class.MEMBERSHIP]) == 1
+    assert len(stage.core._shared.broadcasts.queues[Class.MEMBERSHIP]) == 1
 
 
 def test_flaw_h_pruning_returns_at_once_with_all_it_caused() -> None:
@@ -158,15 +158,15 @@ def test_flaw_i_nobody_is_suspected_before_the_helpers_had_their_time() -> None:
     while not sent(stage.run_for(MILLISECOND), PacketKind.PING_REQUEST):
         pass
     stage.run_for(498 * MILLISECOND)
-    assert stage.core.shared.roster.counts[MemberStatus.SUSPECT] == 0
+    assert stage.core._shared.roster.counts[MemberStatus.SUSPECT] == 0
     stage.run_for(3 * MILLISECOND)
-    assert stage.core.shared.roster.counts[MemberStatus.SUSPECT] == 1
+    assert stage.core._shared.roster.counts[MemberStatus.SUSPECT] == 1
 
 
 def test_flaw_i_a_change_makes_one_rumour_whatever_the_size() -> None:
     stage = Stage(*CROWD)
     stage.tell("n1", dead("n0", "n1"))
-    assert len(stage.core.shared.broadcasts.queues[Class.MEMBERSHIP]) == 1
+    assert len(stage.core._shared.broadcasts.queues[Class.MEMBERSHIP]) == 1
 
 
 def test_flaw_j_after_a_stall_nobody_is_suspected_and_old_suspicions_wait_on() -> None:
@@ -176,28 +176,28 @@ def test_flaw_j_after_a_stall_nobody_is_suspected_and_old_suspicions_wait_on() -
     effects = stage._take(stage.core.tick(stage.now))
     assert of(effects, MemberChanged) == []
     assert stage.status("n0") is MemberStatus.SUSPECT
-    assert stage.core.shared.health.score == 1
-    assert stage.core.shared.guard.pauses == 1
+    assert stage.core._shared.health.score == 1
+    assert stage.core._shared.guard.pauses == 1
 
 
 def test_flaw_k_no_datagram_grows_with_the_cluster() -> None:
     stage = Stage(*[f"n{number}" for number in range(2_000)])
     stage.command(Describe(b"x"))
     sizes = [len(send.message) for send in of(stage.run_for(5 * SECOND), Send)]
-    assert max(sizes) <= stage.core.shared.settings.datagram_bytes_max
+    assert max(sizes) <= stage.core._shared.settings.datagram_bytes_max
 
 
 def test_flaw_k_the_counter_of_life_follows_the_clock_and_not_the_traffic() -> None:
     stage = Stage("a")
     for _ in range(1_000):
         stage.tell("a", alive("a"))
-    assert stage.core.shared.me.beat(stage.now_ns) == 1
+    assert stage.core._shared.me.beat(stage.now_ns) == 1
     stage.run_for(7 * SECOND)
-    assert stage.core.shared.me.beat(stage.now_ns) == 8
+    assert stage.core._shared.me.beat(stage.now_ns) == 8
 
 
 def test_flaw_l_phi_is_a_probability_in_its_unit() -> None:
-    surprise = Stage("a").core.shared.phi
+    surprise = Stage("a").core._shared.phi
     half_s = 1.1  # the prior's median: half of all refutations take longer
     assert surprise.accusation(int(half_s * SECOND)) == pytest.approx(0.301, abs=0.001)
     assert surprise.accusation(int(10 * half_s * SECOND)) == pytest.approx(3.01, abs=0.01)
@@ -258,7 +258,7 @@ def test_complaint_3_all_restarted_at_once_are_alive_to_all_within_seconds() -> 
         peers = world.random.sample(world.hosts, 3)
         world.command(host.index, Join(tuple(peer.address for peer in peers)))
     world.run_for(10 * SECOND)
-    assert all(host.core.shared.roster.counts[MemberStatus.ALIVE] == 39 for host in world.hosts)
+    assert all(host.core.membership.counts()[MemberStatus.ALIVE] == 39 for host in world.hosts)
 
 
 def test_complaint_3_the_first_news_of_a_restart_beats_the_hundredth_verdict_on_the_life_before() -> None:
@@ -274,7 +274,7 @@ def test_complaint_4_a_restart_under_another_address_is_the_same_member() -> Non
     moved = claims.alive(profile("a", host="10.7.7.7"), GENERATION + 1, 0)
     (changed,) = of(stage.tell("b", moved), MemberChanged)
     assert (changed.member.address.host, changed.evidence.cause.value) == ("10.7.7.7", "restarted")
-    assert len(stage.core.shared.roster) == 2
+    assert len(stage.core._shared.roster) == 2
 
 
 def test_complaint_4_an_address_taken_by_another_is_no_life_sign_of_the_first() -> None:
@@ -312,7 +312,7 @@ def test_complaint_6_leaving_again_and_again_is_told_once() -> None:
     stage.run_for(10 * SECOND)
     for _ in range(100):
         stage.tell("b", gone)
-    assert not stage.core.shared.broadcasts
+    assert not stage.core._shared.broadcasts
 
 
 def test_complaint_7_a_graceful_leave_is_seen_as_left_by_all_and_ends_in_time() -> None:
@@ -381,7 +381,7 @@ def test_complaint_14_one_way_loss_is_told_apart_from_death() -> None:
     assert failed == []
     paths = {
         member.profile.name: member.path.is_direct_ok
-        for member in world.hosts[0].core.members()
+        for member in world.hosts[0].core.membership.members()
         if member.path is not None
     }
     assert paths == {f"m{other:04d}": not other % 2 for other in range(1, 20)}
@@ -397,7 +397,7 @@ def test_complaint_15_stopped_for_seconds_and_back_nobody_is_called_failed() -> 
             world.call((8 + 10 * number) * SECOND, partial(world.resume, index))
     world.run_for(75 * SECOND)
     assert failed == []
-    assert sum(host.core.shared.guard.pauses for host in world.hosts) == 12
+    assert sum(host.core.membership.condition.pauses for host in world.hosts) == 12
 
 
 def test_complaint_15_after_a_suspend_the_roster_is_compared_before_anybody_is_accused() -> None:
@@ -405,6 +405,6 @@ def test_complaint_15_after_a_suspend_the_roster_is_compared_before_anybody_is_a
     stage.stand_still(HOUR)
     effects = stage._take(stage.core.tick(stage.now))
     assert len(of(effects, OpenSync)) >= 1
-    assert not stage.core.shared.guard.may_accuse(stage.now_ns + SECOND, short("x"))
+    assert not stage.core._shared.guard.may_accuse(stage.now_ns + SECOND, short("x"))
     assert [each.note for each in of(stage.run_for(SECOND), Noted)] == []
     assert Note.RAISED not in [each.note for each in of(stage.effects, Noted)]

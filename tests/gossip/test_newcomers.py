@@ -156,7 +156,7 @@ def test_a_flood_of_made_up_strangers_costs_a_bounded_number_of_pings_and_notes(
     assert len(sent(effects, PacketKind.PING)) == TOLD_AT_ONCE
     assert len(of(stage.run_for(4 * SECOND), Noted)) == NOTED_AT_ONCE
     assert stage.core.tally.dropped == {"newcomers": 200}
-    assert len(stage.core.shared.roster) == 1
+    assert len(stage.core._shared.roster) == 1
     assert len(stage.core._merger.newcomers) == 0
 
 
@@ -186,7 +186,7 @@ def test_a_host_that_answers_for_any_number_of_ports_is_let_in_with_so_many() ->
         ):
             if ping.about == one.subject:
                 stage.receive(one.profile.address, wire_ack(one.subject, ping.sequence))
-    assert len(stage.core.shared.roster) == 1 + PER_HOST_MAX
+    assert len(stage.core._shared.roster) == 1 + PER_HOST_MAX
 
 
 def on_port(number: int) -> Profile:
@@ -204,7 +204,7 @@ def test_who_answers_at_a_port_takes_the_place_of_who_was_there_before() -> None
             if each.about == told.subject
         ]
         stage.receive(told.profile.address, wire_ack(told.subject, ping.sequence))
-    assert sorted(each.profile.name for each in stage.core.members()) == ["a", "n19"]
+    assert sorted(each.profile.name for each in stage.core.membership.members()) == ["a", "n19"]
 
 
 def test_who_answers_at_a_port_with_an_older_generation_is_told_of_the_later_one_that_others_know() -> None:
@@ -221,7 +221,7 @@ def test_who_answers_at_a_port_with_an_older_generation_is_told_of_the_later_one
     effects = stage.receive(reborn.profile.address, wire_ack(reborn.subject, ping.sequence))
     (told,) = [opened(each)[1] for each in of(effects, Send) if each.to == reborn.profile.address]
     assert told.claims == [before.encoded]
-    assert stage.core.shared.roster.by_name_of("n") is not None
+    assert stage.core._shared.roster.by_name_of("n") is not None
     again = claims.alive(reborn.profile, GENERATION + 6, 0)
     effects = stage.receive(
         reborn.profile.address,
@@ -244,8 +244,8 @@ def test_what_was_found_out_about_one_that_is_gone_meanwhile_is_about_nobody() -
     (ping,) = [each for each in sent(stage.tell("b", other), PacketKind.PING) if each.about == other.subject]
     stage.receive(other.profile.address, wire_ack(other.subject, ping.sequence))
     stage.run_for(25 * 60 * 60 * SECOND)
-    assert [each.profile.name for each in stage.core.members()] == ["b"]
-    roster_now = stage.core.shared.roster
+    assert [each.profile.name for each in stage.core.membership.members()] == ["b"]
+    roster_now = stage.core._shared.roster
     assert roster_now.digest == roster_now.members[other.profile.node_id].digest
 
 
@@ -254,7 +254,7 @@ def test_of_what_a_stranger_tells_in_an_exchange_its_own_record_is_looked_at() -
     parts = [part("x"), *(part(f"n{number}") for number in range(1_000))]
     effects = stage.report(asked(1, roster(*parts)))
     assert len(sent(effects, PacketKind.PING)) == len(sent(effects, PacketKind.PING, to="x")) == 1
-    assert len(stage.core.shared.roster) == 1
+    assert len(stage.core._shared.roster) == 1
     assert stage.core.tally.dropped == {"sync of a stranger": 1}
 
 
@@ -266,7 +266,7 @@ def test_a_stranger_with_a_cluster_of_its_own_is_asked_for_the_rest_when_it_has_
     (sync,) = of(effects, OpenSync)
     assert sync.to == profile("x").address
     stage.report(SyncAnswered(sync.ticket, roster(*(part(f"n{number}") for number in range(100)))))
-    assert len(stage.core.shared.roster) == 102
+    assert len(stage.core._shared.roster) == 102
 
 
 def test_one_that_answered_before_its_last_turn_tells_as_a_member_does() -> None:
@@ -274,14 +274,14 @@ def test_one_that_answered_before_its_last_turn_tells_as_a_member_does() -> None
     ping = ping_of(stage.report(asked(1, roster(part("x")))), "x")
     stage.packet("x", PacketKind.ACK, sequence=ping.sequence)
     stage.report(SyncClosed(1, roster(*(part(f"n{number}") for number in range(100)))))
-    assert len(stage.core.shared.roster) == 102
+    assert len(stage.core._shared.roster) == 102
 
 
 def test_a_member_s_id_from_another_host_makes_no_member() -> None:
     stage = quiet("a")
     asked_by = asked(1, roster(part("a"), *(part(f"n{number}") for number in range(40))))
     stage.report(type(asked_by)(1, asked_by.message, "10.9.9.9"))
-    assert len(stage.core.shared.roster) == 1
+    assert len(stage.core._shared.roster) == 1
 
 
 def test_a_stranger_that_says_goodbye_is_not_even_asked() -> None:
@@ -291,7 +291,7 @@ def test_a_stranger_that_says_goodbye_is_not_even_asked() -> None:
     effects = stage.report(asked(1, SyncMessage(0, (told,), wants_answer=False)))
     assert sent(effects, PacketKind.PING) == []
     assert stage.core.tally.dropped == {"introduced by a stranger": 1}
-    assert short("x") not in stage.core.shared.roster.verdicts
+    assert short("x") not in stage.core._shared.roster.verdicts
 
 
 def test_an_accusation_that_was_heard_meanwhile_is_in_force_from_the_start() -> None:
@@ -315,11 +315,11 @@ def test_who_was_away_for_longer_than_it_was_remembered_is_told_that_this_life_i
     stage = quiet("a", "b", "c")
     stage.tell("a", dead("b", "a", incarnation=2))
     stage.stand_still(73 * HOUR)
-    stage.core.shared.timers.set((GossipTimer.REAP, None), stage.now_ns)
+    stage.core._shared.timers.set((GossipTimer.REAP, None), stage.now_ns)
     stage.core.tick(stage.now)
     assert stage.status("b") is None
     assert stage.tell("a", alive("b", incarnation=1)) == []  # from others it is old news
-    stage.core.shared.guard.compared()
+    stage.core._shared.guard.compared()
     ping = ping_of(stage.report(asked(1, roster(part("b")))), "b")
     effects = stage.packet("b", PacketKind.ACK, sequence=ping.sequence)
     assert told_claims(effects) == [claims.left(short("b"), GENERATION, 2, Departure.LEFT, short("me"))]
@@ -338,7 +338,7 @@ def test_a_name_that_another_holds_is_refused_only_after_the_answer() -> None:
     assert of(effects, ConflictSeen) == []
     (ping,) = sent(effects, PacketKind.PING, to="a")
     assert len(of(stage.packet("a", PacketKind.ACK, sequence=ping.sequence), ConflictSeen)) == 1
-    assert len(stage.core.shared.roster) == 1
+    assert len(stage.core._shared.roster) == 1
 
 
 def wire_ack(sender: bytes, sequence: int) -> bytes:
@@ -416,7 +416,7 @@ def test_a_member_s_exchange_brings_a_few_times_what_is_known_and_no_more() -> N
     stage = quiet("a", "b")
     parts = (part("a"), *(part(f"n{number}") for number in range(3_000)))
     stage.report(asked(1, roster(*parts)))
-    assert len(stage.core.shared.roster) == 2 + GROWN_PARTS + GROWN_SHARE * 2 - 1
+    assert len(stage.core._shared.roster) == 2 + GROWN_PARTS + GROWN_SHARE * 2 - 1
     assert stage.core.tally.dropped == {"sync too long": 1}
 
 
@@ -424,7 +424,7 @@ def test_a_join_brings_everybody() -> None:
     stage = quiet()
     (sync,) = of(stage.command(Join((profile("a").address,))), OpenSync)
     stage.report(SyncAnswered(sync.ticket, roster(*(part(f"n{number}") for number in range(3_000)))))
-    assert len(stage.core.shared.roster) == 3_000
+    assert len(stage.core._shared.roster) == 3_000
 
 
 def test_when_all_have_answered_one_that_is_gone_makes_room() -> None:
@@ -447,7 +447,7 @@ def test_an_event_that_a_stranger_tells_is_dropped() -> None:
 
 def test_whatever_is_said_of_later_lives_of_mine_i_begin_anew_once_a_second() -> None:
     stage = quiet("a")
-    me = stage.core.shared.me
+    me = stage.core._shared.me
     effects: list[Effect] = []
     for number in range(1, 500):
         claim = claims.suspect(me.short, GENERATION + number, 0, (short("a"),))

@@ -21,7 +21,7 @@ def wakened(stage: Stage) -> list[Effect]:
 def test_a_pause_is_known_by_the_time_alone_and_for_as_long_as_nothing_ran() -> None:
     stage = Stage("a", "b")
     stage.stand_still(PAUSE_NS)
-    shared = stage.core.shared
+    shared = stage.core._shared
     for _ in range(2):
         assert shared.gap_ns(stage.now) > 19 * SECOND
     assert stage.now_ns - shared.guard.ran_ns == PAUSE_NS
@@ -31,12 +31,12 @@ def test_a_pause_is_known_by_the_time_alone_and_for_as_long_as_nothing_ran() -> 
 
 def test_a_pause_is_told_once_with_its_length_and_two_are_asked_at_once() -> None:
     stage = Stage("a", "b", "c")
-    stage.core.shared.timers.cancel((GossipTimer.SYNC, None))
+    stage.core._shared.timers.cancel((GossipTimer.SYNC, None))
     effects = wakened(stage)
     assert of(effects, Paused) == [Paused(PAUSE_NS)]
     assert len({sync.to for sync in of(effects, OpenSync)}) == 2
     assert of(stage.run_for(900 * MILLISECOND), Paused) == []
-    guard = stage.core.shared.guard
+    guard = stage.core._shared.guard
     assert (guard.pauses, guard.paused_ns) == (1, PAUSE_NS)
 
 
@@ -45,7 +45,7 @@ def test_a_pause_ends_with_the_first_roster_that_was_asked_for_after_it() -> Non
     first, second = of(wakened(stage), OpenSync)[-2:]
     assert of(stage.report(SyncFailed(first.ticket, "connection refused")), ComparedAgain) == []
     assert of(stage.report(SyncAnswered(second.ticket, roster())), ComparedAgain) == [ComparedAgain()]
-    assert not stage.core.shared.guard.awaits_comparison
+    assert not stage.core._shared.guard.awaits_comparison
 
 
 def test_a_roster_that_was_asked_for_before_a_pause_does_not_end_it() -> None:
@@ -53,7 +53,7 @@ def test_a_roster_that_was_asked_for_before_a_pause_does_not_end_it() -> None:
     (before,) = of(stage.command(Join((profile("a").address,))), OpenSync)
     wakened(stage)
     assert of(stage.report(SyncAnswered(before.ticket, roster())), ComparedAgain) == []
-    assert stage.core.shared.guard.awaits_comparison
+    assert stage.core._shared.guard.awaits_comparison
 
 
 def test_what_somebody_began_to_tell_before_a_pause_does_not_end_it() -> None:
@@ -68,7 +68,7 @@ def test_what_somebody_began_to_tell_before_a_pause_does_not_end_it() -> None:
 
 def test_another_is_asked_each_round_until_one_has_answered_and_few_at_a_time() -> None:
     stage = Stage("a", "b", "c")
-    stage.core.shared.timers.cancel((GossipTimer.SYNC, None))
+    stage.core._shared.timers.cancel((GossipTimer.SYNC, None))
     begun = of(wakened(stage), OpenSync)
     begun += of(stage.run_for(5 * SECOND), OpenSync)
     assert len(begun) == OPEN_AFTER_PAUSE_MAX == 4

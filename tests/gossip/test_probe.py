@@ -106,7 +106,7 @@ def test_a_stream_that_answers_saves_the_target_and_is_counted_as_an_asymmetric_
 
 def test_a_newer_counter_vetoes_the_suspicion() -> None:
     stage = Stage("a")
-    stage.core.shared.health.score = 3  # the period is four seconds now
+    stage.core._shared.health.score = 3  # the period is four seconds now
     _name, _ping = pinged(stage)
     stage.stop_probing()
     for second in range(1, 5):
@@ -223,15 +223,15 @@ def test_nacks_clear_me_and_their_absence_does_not() -> None:
     for helper in helpers_of(stage.run_for(501 * MILLISECOND)):
         stage.packet(helper, PacketKind.NACK, sequence=ping.sequence, about=short(name))
     stage.run_for(500 * MILLISECOND)
-    assert stage.core.shared.health.score == 0
+    assert stage.core._shared.health.score == 0
     pinged(stage)
     stage.run_for(SECOND)
-    assert stage.core.shared.health.score == 3
+    assert stage.core._shared.health.score == 3
 
 
 def test_who_feels_unwell_probes_more_slowly_and_waits_longer_for_each_answer() -> None:
     stage = Stage("a", *OTHERS)
-    stage.core.shared.health.score = 3
+    stage.core._shared.health.score = 3
     _name, _ping = pinged(stage)
     effects = stage.run_for(1_999 * MILLISECOND)
     assert streams(effects) == []
@@ -248,7 +248,7 @@ def test_too_many_failing_targets_withhold_the_accusation_and_say_isolated() -> 
     assert 5 <= len(raised) <= 6
     assert stage.core.tally.withheld > 5
     assert of(effects, IsolationChanged)[0].is_isolated
-    assert stage.core.holds_last_known(stage.now)
+    assert stage.core.membership.holds_last_known(stage.now)
 
 
 def test_who_hears_no_target_and_no_helper_is_isolated_before_anybody_is_dead() -> None:
@@ -272,7 +272,7 @@ def test_a_refusal_says_nothing_about_my_own_health() -> None:
     _name, ping = pinged(stage)
     stage.run_for(501 * MILLISECOND)
     stage.report(StreamPinged(ping.sequence, PingOutcome.REFUSED))
-    assert stage.core.shared.health.score == 0
+    assert stage.core._shared.health.score == 0
     assert stage.core.tally.probes_failed == 0
 
 
@@ -325,7 +325,7 @@ def test_phi_of_the_probed_is_observed_once_a_round_and_grows_when_a_counter_sta
     world = GossipWorld(15)
     world.form()
     world.run_for(2 * MINUTE)
-    tallies = [host.core.shared.tally for host in world.hosts]
+    tallies = [host.core.tally for host in world.hosts]
     for tally in tallies:
         assert sum(tally.probed_phi.counts) == tally.probes - tally.probes_out_of_turn
     assert sum(sum(tally.probed_phi.counts[-3:]) for tally in tallies) == 0
@@ -338,7 +338,7 @@ def test_phi_of_a_member_that_said_it_restarts_is_not_observed() -> None:
     stage = Stage("a")
     stage.tell("a", restarting(short("a"), alive("a").standing.generation, 30_000))
     stage.run_for(10 * SECOND)
-    tally = stage.core.shared.tally
+    tally = stage.core._shared.tally
     assert tally.probes > 0
     assert sum(tally.probed_phi.counts) == 0
 
@@ -352,7 +352,7 @@ def test_accusations_that_others_confirm_do_not_mute_their_accuser(
     for name in ("b", "c", "d"):
         stage.tell("a", suspect(name, *accusers))
         stage.tell(name, alive(name, incarnation=1))
-    assert stage.core.shared.guard.mutes == mutes
+    assert stage.core._shared.guard.mutes == mutes
 
 
 def test_one_of_four_that_announced_a_restart_and_never_came_back_is_failed() -> None:

@@ -46,11 +46,11 @@ def died(told: Alive) -> claims.Dead:
 
 
 def names(stage: Stage) -> dict[str, MemberStatus]:
-    return {member.profile.node_id.hex(): member.status for member in stage.core.members()}
+    return {member.profile.node_id.hex(): member.status for member in stage.core.membership.members()}
 
 
 def holder(stage: Stage, name: str = "web") -> bytes:
-    member = stage.core.shared.roster.by_name_of(name)
+    member = stage.core._shared.roster.by_name_of(name)
     assert member is not None
     return member.profile.node_id
 
@@ -76,7 +76,7 @@ def test_of_two_lives_at_one_address_the_greater_generation_wins_whichever_came_
     stage.stand_still(settled_s * SECOND)
     effects = stage.tell("b", order[1])
     assert holder(stage) == NEW.profile.node_id
-    assert len(stage.core.shared.roster) == 2
+    assert len(stage.core._shared.roster) == 2
     assert of(effects, ConflictSeen) == []
 
 
@@ -102,7 +102,7 @@ def test_a_corpse_never_takes_the_place_of_one_that_is_there_however_great_its_g
         stage.tell("b", OLD)
         stage.report(asked(1, SyncMessage(0, (part("b"), SyncPart(NEW.encoded, verdict.encoded, 5)))))
         assert holder(stage) == OLD.profile.node_id
-        assert stage.core.shared.roster.by_short[OLD.subject].status is MemberStatus.ALIVE
+        assert stage.core._shared.roster.by_short[OLD.subject].status is MemberStatus.ALIVE
 
 
 def test_of_two_corpses_of_one_name_the_later_is_listed_whichever_came_first() -> None:
@@ -117,7 +117,7 @@ def test_of_two_corpses_of_one_name_the_later_is_listed_whichever_came_first() -
 def test_who_gave_way_is_taken_in_again_when_the_one_it_gave_way_to_is_gone() -> None:
     stage = Stage("b", "c")
     stage.tell("b", OLD, NEW, died(NEW))
-    assert stage.core.shared.roster.by_short[NEW.subject].status is MemberStatus.FAILED
+    assert stage.core._shared.roster.by_short[NEW.subject].status is MemberStatus.FAILED
     stage.tell("b", OLD)
     assert holder(stage) == OLD.profile.node_id
 
@@ -148,14 +148,14 @@ def test_i_outdo_the_life_that_my_host_had_before_it_lost_its_data_folder() -> N
     assert of(effects, GenerationRaised) == [GenerationRaised(raised)]
     assert claims.alive(profile("me"), raised, 0) in told_claims(effects)
     assert of(effects, ConflictSeen) == []
-    assert len(stage.core.shared.roster) == 1
+    assert len(stage.core._shared.roster) == 1
 
 
 def test_an_earlier_life_of_my_host_is_answered_with_mine() -> None:
     stage = Stage("b")
     effects = stage.tell("b", at_my_address("before", GENERATION - 1))
-    assert stage.core.shared.me.generation == GENERATION
-    assert stage.core.shared.me.alive in told_claims(effects)
+    assert stage.core._shared.me.generation == GENERATION
+    assert stage.core._shared.me.alive in told_claims(effects)
 
 
 def test_two_agents_that_advertise_one_address_do_not_race_and_are_named() -> None:
@@ -166,7 +166,7 @@ def test_two_agents_that_advertise_one_address_do_not_race_and_are_named() -> No
         effects = stage.tell("b", at_my_address("twin", GENERATION + 10 * number))
         conflicts += of(effects, ConflictSeen)
         assert sent(effects, PacketKind.REFUSAL) == []  # it would come back to me
-    assert stage.core.shared.me.generation == GENERATION + 31
+    assert stage.core._shared.me.generation == GENERATION + 31
     (seen,) = conflicts
     assert (seen.holder, seen.newcomer.node_id) == (profile("me"), profile("twin").node_id)
 
@@ -190,7 +190,7 @@ def test_a_name_in_use_is_refused_whatever_its_case_and_its_holder_asked() -> No
     assert of(effects, ConflictSeen) == [ConflictSeen(profile("web"), newcomer.profile)]
     (refusal,) = sent(effects, PacketKind.REFUSAL)
     assert refusal.flags == PacketFlag.CONFLICT
-    assert len(stage.core.shared.roster) == 2
+    assert len(stage.core._shared.roster) == 2
 
 
 def test_the_holder_of_a_name_that_does_not_answer_is_no_conflict_but_a_suspect() -> None:
@@ -222,7 +222,7 @@ def test_two_that_took_a_name_at_once_are_settled_the_same_way_everywhere() -> N
         stage = Stage("b")
         stage.tell("b", *order)
         assert holder(stage) == older.profile.node_id
-        assert len(stage.core.shared.roster) == 2
+        assert len(stage.core._shared.roster) == 2
 
 
 def test_the_name_of_the_dead_is_taken_over_and_the_old_owner_goes_at_once() -> None:
@@ -244,7 +244,7 @@ def test_my_own_name_is_nobody_elses_and_who_claims_it_to_me_is_told() -> None:
     (ping,) = sent(effects, PacketKind.PING)
     effects = stage.core.receive(stage.now, namesake.profile.address, _ack(namesake, ping.sequence))
     assert [each.holder.name for each in of(effects, ConflictSeen)] == ["me"]
-    assert len(stage.core.shared.roster) == 1
+    assert len(stage.core._shared.roster) == 1
 
 
 def _ack(by: Alive, sequence: int) -> bytes:
@@ -301,7 +301,7 @@ def test_a_stranger_s_word_gives_nobody_the_name_of_one_that_restarts() -> None:
 def test_a_stranger_that_claims_my_address_makes_me_outdo_nobody() -> None:
     stage = Stage("b")
     stage.tell("x", at_my_address("before", GENERATION + 5))
-    assert stage.core.shared.me.generation == GENERATION
+    assert stage.core._shared.me.generation == GENERATION
 
 
 def test_whether_one_that_moved_is_still_where_it_was_no_helper_can_say() -> None:

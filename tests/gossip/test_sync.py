@@ -61,8 +61,8 @@ def test_a_newcomer_does_not_tell_everybody_what_everybody_knows() -> None:
     stage = Stage()
     sync = opened(stage.command(Join((SEED,))))
     stage.report(SyncAnswered(sync.ticket, roster(*[part(f"n{number}") for number in range(50)])))
-    assert len(stage.core.shared.roster) == 50
-    assert not stage.core.shared.broadcasts
+    assert len(stage.core._shared.roster) == 50
+    assert not stage.core._shared.broadcasts
 
 
 def test_the_advice_of_a_right_clock_is_taken_also_when_somebody_was_met_before_it_came() -> None:
@@ -70,20 +70,20 @@ def test_the_advice_of_a_right_clock_is_taken_also_when_somebody_was_met_before_
     ahead_ms = 3 * 24 * HOUR // MILLISECOND
     stage = Stage("b")
     stage.wall_ahead_ms = ahead_ms
-    stage.core.shared.me.use_generation(GENERATION + ahead_ms)
+    stage.core._shared.me.use_generation(GENERATION + ahead_ms)
     (sync,) = of(stage.command(Join((profile("a").address,))), OpenSync)
     answer = SyncMessage(7, (part("a"),), use_generation=GENERATION + 5, wall_ms=GENERATION)
     effects = stage.report(SyncAnswered(sync.ticket, answer))
     assert of(effects, GenerationAdvised) == [GenerationAdvised(GENERATION + 5)]
     assert of(effects, ClockCompared) == [ClockCompared(ahead_ms, 1)]
     (closing,) = of(effects, CloseSync)
-    assert closing.message.parts[0].alive == stage.core.shared.me.alive.encoded
+    assert closing.message.parts[0].alive == stage.core._shared.me.alive.encoded
 
 
 def test_the_advice_is_taken_when_only_one_s_generation_is_days_ahead_and_the_clock_right_by_now() -> None:
     """NTP set it after the start; whoever was met before believes it, and nobody who comes later."""
     stage = Stage("b", "c")
-    stage.core.shared.me.use_generation(GENERATION + 30 * 24 * HOUR // MILLISECOND)
+    stage.core._shared.me.use_generation(GENERATION + 30 * 24 * HOUR // MILLISECOND)
     (sync,) = of(stage.command(Join((profile("a").address,))), OpenSync)
     answer = SyncMessage(7, (part("a"),), use_generation=GENERATION + 5, wall_ms=GENERATION)
     effects = stage.report(SyncAnswered(sync.ticket, answer))
@@ -97,7 +97,7 @@ def test_no_claim_about_me_leads_beyond_what_others_believe() -> None:
         told = claims.left(short("me"), GENERATION + step, 0, Departure.LEFT, short("a"))
         stage.tell("x", told)
         stage.run_for(2 * SECOND)
-    assert stage.core.shared.me.generation <= GENERATION + day_ms + 2
+    assert stage.core._shared.me.generation <= GENERATION + day_ms + 2
 
 
 def test_the_date_of_one_that_joins_counts_once_it_is_a_member() -> None:
@@ -105,7 +105,7 @@ def test_the_date_of_one_that_joins_counts_once_it_is_a_member() -> None:
     stage = Stage("b")
     message = SyncMessage(7, (part("a"),), is_join=True, wall_ms=GENERATION - 3_600_000)
     (ping,) = sent(stage.report(asked(1, message)), PacketKind.PING)
-    assert stage.core.shared.clocks.others == 0
+    assert stage.core._shared.clocks.others == 0
     stage.packet("a", PacketKind.ACK, sequence=ping.sequence)
     effects = stage.report(SyncClosed(1, SyncMessage(7, (), wall_ms=GENERATION - 3_600_000)))
     assert of(effects, ClockCompared) == [ClockCompared(3_600_000, 1)]
@@ -133,16 +133,16 @@ def test_who_let_in_a_clock_that_is_days_ahead_believes_its_own_word_when_it_goe
 
 def test_equal_rosters_cost_a_digest() -> None:
     stage = Stage("a", "b")
-    ask = SyncMessage(stage.core.digest(), (part("a"),))
+    ask = SyncMessage(stage.core.membership.digest(), (part("a"),))
     (answer,) = of(stage.report(asked(1, ask)), AnswerSync)
-    assert answer.message == SyncMessage(stage.core.digest(), wall_ms=GENERATION)
+    assert answer.message == SyncMessage(stage.core.membership.digest(), wall_ms=GENERATION)
 
 
 def test_the_last_turn_brings_what_the_other_side_lacks_or_has_older() -> None:
     stage = Stage("a", "b", "c")
     stage.tell("a", dead("b", "a"))
     stage.core._syncs.compare_with_any(stage.now)
-    sync = opened(stage.core.shared.take_effects())
+    sync = opened(stage.core._shared.take_effects())
     effects = stage.report(SyncAnswered(sync.ticket, roster(part("me"), part("a"), part("b"), digest=7)))
     (closing,) = of(effects, CloseSync)
     assert [claims.decode(each.alive).subject for each in closing.message.parts] == [short("b"), short("c")]
@@ -217,7 +217,7 @@ def test_a_tombstone_keeps_its_age_when_it_is_passed_on() -> None:
 def test_a_joiner_with_a_wild_clock_is_told_the_generation_to_use_and_follows() -> None:
     far = GENERATION + 10 * 365 * 24 * 3_600_000
     server, joiner = Stage("a", me="server"), Stage()
-    joiner.core.shared.me.use_generation(far)
+    joiner.core._shared.me.use_generation(far)
     sync = opened(joiner.command(Join((SEED,))))
     (answer,) = of(server.report(asked(1, sync.message)), AnswerSync)
     assert answer.message is not None
@@ -241,7 +241,7 @@ def test_a_joiner_whose_generation_is_too_low_takes_the_next_above() -> None:
 def test_whose_digest_differs_from_all_it_meets_asks_without_waiting() -> None:
     stage = Stage("a", "b")
     stage.stop_probing()
-    digest = stage.core._syncs.short_digest() ^ 1
+    digest = stage.core._shared.short_digest() ^ 1
     stage.packet("a", PacketKind.ACK, amount=digest)
     stage.run_for(2 * SECOND)
     effects = stage.packet("b", PacketKind.ACK, amount=digest)

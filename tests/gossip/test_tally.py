@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import get_args
 
 from adsum.gossip.commands import ForceLeave, Join, Leave
+from adsum.gossip.order import MemberStatus
 from adsum.gossip.tally import TRANSITIONS, Drop
 from adsum.now import SECOND
 from adsum.testing.gossip_world import GossipWorld
@@ -39,13 +40,10 @@ def test_news_told_in_a_cluster_is_as_old_as_it_takes_to_get_around() -> None:
     told_ns = world.now_ns
     learned_s: list[float] = []
     world.command(6, Leave())
-    node_id = world.hosts[6].profile.node_id
     while len(learned_s) < 49 and world.now_ns < told_ns + 5 * SECOND:
         world.run_for(SECOND // 100)
         gone = sum(
-            bool(host.core.shared.roster.members[node_id].standing.departure)
-            for host in world.hosts
-            if host.index != 6
+            host.core.membership.counts()[MemberStatus.LEFT] for host in world.hosts if host.index != 6
         )
         learned_s += [(world.now_ns - told_ns) / SECOND] * (gone - len(learned_s))
     tallies = [host.core.tally for host in world.hosts]

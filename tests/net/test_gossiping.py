@@ -309,14 +309,14 @@ async def test_two_members_meet_by_a_join() -> None:
             await nursery.start(member.network.run)
         one.command(Join((other.address,)))
         with trio.fail_after(WAIT_S):
-            while not (one.ended and other.core.members()):
+            while not (one.ended and other.core.membership.members()):
                 await (one.news if not one.ended else other.news).wait()
         nursery.cancel_scope.cancel()
     assert one.ended == [JoinEnded(other.address, "")]
-    assert [(each.profile.name, each.status) for each in one.core.members()] == [
+    assert [(each.profile.name, each.status) for each in one.core.membership.members()] == [
         ("other", MemberStatus.ALIVE)
     ]
-    assert [(each.profile.name, each.status) for each in other.core.members()] == [
+    assert [(each.profile.name, each.status) for each in other.core.membership.members()] == [
         ("one", MemberStatus.ALIVE)
     ]
 

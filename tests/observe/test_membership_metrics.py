@@ -108,7 +108,7 @@ def test_the_view_is_a_number_that_a_double_holds_and_two_views_are_two_numbers(
     one, same, other = Stage("a", "b"), Stage("a", "b"), Stage("a", "c")
     digests = [value(roll_of(stage), "adsum_members_view_digest") for stage in (one, same, other)]
     assert digests[0] == digests[1] != digests[2]
-    assert digests[0] == one.core.digest() % 2**DIGEST_BITS
+    assert digests[0] == one.core.membership.digest() % 2**DIGEST_BITS
     assert len({value(roll_of(Stage(name)), "adsum_members_view_digest") for name in "abcdefghij"}) == 10
 
 
@@ -121,7 +121,7 @@ def test_accusers_accused_and_phi_are_told() -> None:
     assert value(cluster, "adsum_probes_failed_total") >= 3
     assert value(cluster, "adsum_isolated") == 1
     assert value(cluster, "adsum_last_known_held") == 1
-    assert value(cluster, "adsum_local_health_score") == stage.core.shared.health.score > 0
+    assert value(cluster, "adsum_local_health_score") == stage.core.membership.condition.health_score > 0
     assert value(cluster, "adsum_probed_phi_count") >= 3
     assert value(cluster, "adsum_verdict_phi_bucket", le="+Inf") == value(
         cluster, "adsum_member_transitions_total", from_="suspect", to="failed", cause="silent"

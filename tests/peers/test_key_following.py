@@ -89,8 +89,8 @@ def following(keyring: Keyring, others: Others, members: int) -> KeyFollowing:
     profiles = [Profile(n.to_bytes(8) * 2, f"m{n}", Address("10.0.0.1", n)) for n in range(2, members + 2)]
     parts = tuple(SyncPart(alive(profile, 1, 0).encoded) for profile in profiles)
     introduce(partial(core.command, NOW), partial(core.report, NOW), *parts)
-    assert len(core.members()) == members
-    return KeyFollowing(keyring, core, others, Random(0), Faults())
+    assert len(core.membership.members()) == members
+    return KeyFollowing(keyring, core.membership, others, Random(0), Faults())
 
 
 def ring(*keys: str, disk: MemoryDisk | None = None) -> Keyring:

@@ -12,11 +12,11 @@ import pytest
 
 from adsum.address import Address
 from adsum.gossip import core as gossip_core
+from adsum.gossip import wire
 from adsum.gossip.claims import DeathCause as DeadCause
 from adsum.gossip.claims import Profile, alive, dead, suspect
 from adsum.gossip.effects import SyncPart
 from adsum.gossip.settings import GossipSettings, MemberIdentity
-from adsum.gossip.source import Source
 from adsum.net.calls import Declined, NotSent
 from adsum.net.introduction import Peer
 from adsum.net.introduction import PeerIdentity as PeerIdentity
@@ -61,6 +61,7 @@ class Network:
 @dataclass
 class Cluster:
     network: Network
+    gossip: dict[str, gossip_core.GossipCore]
     keyrings: dict[str, Keyrings]
     held: dict[str, Keyring]
 
@@ -82,11 +83,12 @@ def gossip_of(name: str) -> gossip_core.GossipCore:
 
 def cluster(*, keys: tuple[str, ...] = (OLD,), seals_outgoing: bool = True) -> Cluster:
     network, keyrings, held = Network(), {}, {}
+    gossip = {name: gossip_of(name) for name in NAMES}
     for name in NAMES:
         held[name] = Keyring(MemoryDisk(), map(GossipKey.from_text, keys))
-        keyrings[name] = Keyrings(held[name], gossip_of(name), network, seals_outgoing=seals_outgoing)
+        keyrings[name] = Keyrings(held[name], gossip[name].membership, network, seals_outgoing=seals_outgoing)
         network.members[address_of(name)] = keyrings[name]
-    return Cluster(network, keyrings, held)
+    return Cluster(network, gossip, keyrings, held)
 
 
 async def test_a_key_is_changed_on_every_member_in_three_steps() -> None:
@@ -153,16 +155,13 @@ async def test_an_installation_that_fails_somewhere_says_where_and_is_repeated()
 
 async def test_members_that_failed_are_not_asked() -> None:
     three = cluster()
-    gossip = three.keyrings["m0"]._gossip
+    m0, m1 = three.gossip["m0"], profile_of("m1")
     accused = suspect(profile_of("m2").short, 1, 0, (profile_of("m1").short,))
-    gossip._merger.hear(NOW, accused, source_of("m1"))
-    gossip._merger.hear(NOW, dead(accused, DeadCause.SILENT), source_of("m1"))
+    verdict = dead(accused, DeadCause.SILENT)
+    message = wire.header(m1.short, 1) + wire.encode(wire.PacketKind.GOSSIP, claims=[verdict.encoded])
+    m0.receive(NOW, m1.address, message)
     three.network.cut_off.add("m2")
     assert set(await three.keyrings["m0"].gather()) == {"m0", "m1"}
-
-
-def source_of(name: str) -> Source:
-    return Source(address_of(name), profile_of(name).short, is_member=True)
 
 
 async def test_without_encryption_nobody_is_asked() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from functools import partial
 from random import Random
 
 import pytest
@@ -13,12 +14,17 @@ from trio.testing import MockClock
 
 from adsum.address import Address
 from adsum.gossip.claims import Profile, alive
-from adsum.gossip.members import Member, Roster
+from adsum.gossip.core import GossipCore
+from adsum.gossip.effects import SyncPart
+from adsum.gossip.membership_view import MembershipView
+from adsum.gossip.settings import GossipSettings, MemberIdentity
 from adsum.net.calls import Declined, NotSent, Unanswered
 from adsum.net.introduction import Peer, PeerIdentity
 from adsum.net.keyring import Keyring
 from adsum.net.streams import StreamServer
+from adsum.now import Now
 from adsum.peers.peer_rpc import PeerRpc
+from adsum.testing.introducing import introduce
 from tests.net.support import KEY_A, gate, ring, serving
 
 
@@ -33,36 +39,38 @@ async def answering(peer_rpc: PeerRpc, keyring: Keyring) -> AsyncIterator[Addres
 
 
 def asking(keyring: Keyring) -> PeerRpc:
-    peer_rpc = PeerRpc(Roster(Random(1), members_max=10), Random(1))
+    peer_rpc = PeerRpc(members_at(), Random(1))
     peer_rpc.attach(gate(keyring, name=b"asker"))
     return peer_rpc
 
 
-def roster_of(*hosts: str) -> Roster:
-    roster = Roster(Random(1), members_max=10)
+def members_at(*hosts: str) -> MembershipView:
+    now = Now(0, 1_800_000_000_000)
+    me = Profile(b"me" * 8, "me", Address("10.0.0.9", 8301))
+    core = GossipCore(now, GossipSettings(), MemberIdentity(me, 1), Random(1))
     for number, host in enumerate(hosts):
-        claim = alive(Profile(bytes([number]) * 16, f"m{number}", Address(host, 8301)), 1, 0)
-        roster.add(Member(claim, 0))
-    return roster
+        told = alive(Profile(bytes([number]) * 16, f"m{number}", Address(host, 8301)), 1, 0)
+        introduce(partial(core.command, now), partial(core.report, now), SyncPart(told.encoded))
+    return core.membership
 
 
 async def test_a_question_is_answered_by_who_registered_for_it() -> None:
-    peer_rpc = PeerRpc(roster_of(), Random(1))
+    peer_rpc = PeerRpc(members_at(), Random(1))
     peer_rpc.register("echo", echo)
     async with answering(peer_rpc, ring(KEY_A)) as address:
         assert await asking(ring(KEY_A)).ask(address, "echo", b"present") == b"present"
 
 
 async def test_a_question_that_nobody_knows_is_declined_with_its_name() -> None:
-    async with answering(PeerRpc(roster_of(), Random(1)), ring()) as address:
+    async with answering(PeerRpc(members_at(), Random(1)), ring()) as address:
         with pytest.raises(Declined, match="does not know the question 'echo'"):
             await asking(ring()).ask(address, "echo", b"")
 
 
 async def test_without_a_key_only_hosts_of_present_members_may_change_things() -> None:
     stranger, known = (
-        PeerRpc(roster_of("10.0.0.1"), Random(1)),
-        PeerRpc(roster_of("127.0.0.1"), Random(1)),
+        PeerRpc(members_at("10.0.0.1"), Random(1)),
+        PeerRpc(members_at("127.0.0.1"), Random(1)),
     )
     for peer_rpc in (stranger, known):
         peer_rpc.register("change", echo, is_change=True)
@@ -82,11 +90,11 @@ def test_members_are_those_on_the_roster_and_those_who_hold_a_key(
     node_id: bytes, is_authenticated: bool, is_member: bool
 ) -> None:
     caller = Peer(Address("192.0.2.1", 1), PeerIdentity(node_id), 1, is_authenticated)
-    assert PeerRpc(roster_of("10.0.0.1"), Random(1)).is_member(caller) is is_member
+    assert PeerRpc(members_at("10.0.0.1"), Random(1)).is_member(caller) is is_member
 
 
 async def test_with_a_key_who_holds_it_may_change_things() -> None:
-    peer_rpc = PeerRpc(roster_of(), Random(1))
+    peer_rpc = PeerRpc(members_at(), Random(1))
     peer_rpc.register("change", echo, is_change=True)
     async with answering(peer_rpc, ring(KEY_A)) as address:
         assert await asking(ring(KEY_A)).ask(address, "change", b"x") == b"x"
@@ -102,7 +110,7 @@ async def test_a_host_without_an_agent_was_sent_nothing() -> None:
 
 async def test_an_agent_that_does_not_listen_asks_nobody() -> None:
     with pytest.raises(Declined, match="does not listen for others"):
-        await PeerRpc(roster_of(), Random(1)).ask(Address("127.0.0.1", 1), "echo", b"")
+        await PeerRpc(members_at(), Random(1)).ask(Address("127.0.0.1", 1), "echo", b"")
 
 
 async def test_a_call_beyond_the_number_of_those_at_once_waits_its_turn() -> None:
@@ -116,9 +124,9 @@ async def test_a_call_beyond_the_number_of_those_at_once_waits_its_turn() -> Non
         running -= 1
         return body
 
-    answerer = PeerRpc(roster_of(), Random(1))
+    answerer = PeerRpc(members_at(), Random(1))
     answerer.register("count", count)
-    asker = PeerRpc(roster_of(), Random(1), calls_max=2)
+    asker = PeerRpc(members_at(), Random(1), calls_max=2)
     asker.attach(gate(ring(), name=b"asker"))
     async with answering(answerer, ring()) as address, trio.open_nursery() as nursery:
         for _ in range(6):
@@ -131,9 +139,9 @@ async def test_a_call_whose_turn_does_not_come_in_time_was_not_sent(autojump_clo
         await trio.sleep_forever()
         raise AssertionError
 
-    answerer = PeerRpc(roster_of(), Random(1))
+    answerer = PeerRpc(members_at(), Random(1))
     answerer.register("hang", hang)
-    asker = PeerRpc(roster_of(), Random(1), calls_max=1)
+    asker = PeerRpc(members_at(), Random(1), calls_max=1)
     asker.attach(gate(ring(), name=b"asker"))
     async with answering(answerer, ring()) as address, trio.open_nursery() as nursery:
         nursery.start_soon(unanswered, asker, address)

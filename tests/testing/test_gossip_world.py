@@ -21,7 +21,7 @@ ROUGH = Conditions(loss=0.1, duplicated=0.05, reordered=0.2)
 def is_complete(world: GossipWorld) -> bool:
     present = sum(host.is_up for host in world.hosts) - 1
     return all(
-        host.core.shared.roster.counts[MemberStatus.ALIVE] == present for host in world.hosts if host.is_up
+        host.core.membership.counts()[MemberStatus.ALIVE] == present for host in world.hosts if host.is_up
     )
 
 
@@ -132,7 +132,7 @@ def test_a_partition_heals_to_one_view_without_burying_anybody_again() -> None:
     world.form()
     world.network.partition(range(15), range(15, 30))
     world.run_for(60 * SECOND)
-    assert world.hosts[0].core.shared.roster.counts[MemberStatus.FAILED] == 15
+    assert world.hosts[0].core.membership.counts()[MemberStatus.FAILED] == 15
     world.network.heal()
     buried: list[str] = []
 
@@ -155,9 +155,9 @@ def test_a_member_that_comes_back_under_another_name_and_address_replaces_itself
     world.start(3, name="renamed", address=old.address._replace(host="10.50.0.1"))
     world.command(3, Join((world.hosts[0].address,)))
     until(world, 10)
-    roster = world.hosts[7].core.shared.roster
-    assert (roster.by_name_of(old.name), len(roster)) == (None, 9)
-    renamed = roster.by_name_of("renamed")
+    membership = world.hosts[7].core.membership
+    assert (membership.member_named(old.name), len(membership.members())) == (None, 9)
+    renamed = membership.member_named("renamed")
     assert renamed is not None
     assert renamed.profile.address.host == "10.50.0.1"
 
@@ -175,11 +175,12 @@ def test_a_copied_data_folder_ends_in_a_conflict_and_not_in_a_war() -> None:
     world.start(10)
     world.command(10, Join((world.hosts[0].address,)))
     world.run_for(60 * SECOND)
-    member = world.hosts[0].core.shared.roster.members[original.profile.node_id]
+    member = world.hosts[0].core.membership.member_by_id(original.profile.node_id)
+    assert member is not None
     assert member.profile.address == original.address
     assert member.status is MemberStatus.ALIVE
     assert sum(host.core.tally.conflicts for host in world.hosts) > 0
-    assert original.core.shared.me.generation - original.generation < 10
+    assert original.core.membership.own_standing.generation - original.generation < 10
 
 
 def test_a_thousand_members_hear_an_update_in_two_seconds_and_of_a_dead_process_in_four() -> None:
@@ -190,7 +191,8 @@ def test_a_thousand_members_hear_an_update_in_two_seconds_and_of_a_dead_process_
     world.kill(500)
     world.run_for(2 * SECOND)
     told = world.hosts[12].profile.node_id
-    rosters = [host.core.shared.roster for host in world.hosts if host.index not in (12, 500)]
-    assert sum(roster.members[told].profile.meta == b"new" for roster in rosters) >= 998
+    views = [host.core.membership for host in world.hosts if host.index not in (12, 500)]
+    members = [view.member_by_id(told) for view in views]
+    assert sum(member is not None and member.profile.meta == b"new" for member in members) >= 998
     world.run_for(2 * SECOND)
     assert world.views(500)[MemberStatus.FAILED] >= 990

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from adsum.catalog.replication.core import Replication
 from adsum.catalog.replication.exchanges import FULL_AGAIN_NS
-from adsum.gossip.core import GossipCore
+from adsum.gossip.membership_view import MembershipView
 from adsum.now import Now
 
 JOINING = "joining"
@@ -22,11 +22,11 @@ PAUSED = "paused"
 
 class Absence:
     def __init__(
-        self, now: Now, gossip: GossipCore, replication: Replication, *, expects_others: bool
+        self, now: Now, membership: MembershipView, replication: Replication, *, expects_others: bool
     ) -> None:
         """`expects_others`: it has somebody to join, and none of them has answered yet."""
         self.expects_others = expects_others
-        self._gossip = gossip
+        self._membership = membership
         self._replication = replication
         self._began_ns = now.monotonic_ns
         self._paused_ns: int | None = None  # when the pause began that is to be made up for, or was last
@@ -35,7 +35,7 @@ class Absence:
     @property
     def is_joining(self) -> bool:
         """It has somebody to compare with, and has not done so in this life."""
-        is_told_of_others = self.expects_others or self._gossip.shared.roster.present > 0
+        is_told_of_others = self.expects_others or self._membership.others_present > 0
         return is_told_of_others and self._replication.agreed_ns is None
 
     def reason(self, now: Now) -> str:
@@ -67,9 +67,8 @@ class Absence:
 
     def _since_ns(self, now: Now) -> int | None:
         """Of a pause that nobody could make up for yet."""
-        if not self._gossip.shared.roster.present:
+        if not self._membership.others_present:
             return None  # and nobody who could know better
         if not self._is_caught_up:
             return self._paused_ns
-        shared = self._gossip.shared
-        return shared.guard.ran_ns if shared.gap_ns(now) else None  # of which nothing was noticed yet
+        return self._membership.stands_still_since_ns(now)  # of which nothing was noticed yet

@@ -56,11 +56,13 @@ class CatalogSync:
         keep_generation: Callable[[int], None],  # on disk before the next life begins
         interner: Interner | None = None,
     ) -> None:
-        me = gossip.shared.me
-        identity = OwnIdentity(me.profile.node_id, me.generation)
-        self.replication = Replication(now, identity, random, interner, gossip.shared.clocks)
+        membership = gossip.membership
+        identity = OwnIdentity(membership.me.node_id, membership.own_standing.generation)
+        self.replication = Replication(now, identity, random, interner, membership.clocks)
         self.mirror = RemoteCatalogView(published.view, presence)
         self._gossip = gossip
+        self._membership = membership
+        self._own = membership.me.short
         self._published = published
         self._presence = presence
         self._logs: list[LogLine] = []
@@ -112,7 +114,7 @@ class CatalogSync:
     def member_changed(self, now: Now, change: MemberChanged) -> None:
         """After the view knows it."""
         short, after = change.member.short, change.after
-        if short == self._gossip.shared.me.short:
+        if short == self._own:
             return
         if after is None or after.status is MemberStatus.LEFT:
             if self._saved.pop(short, None) is not None:
@@ -151,10 +153,10 @@ class CatalogSync:
     def restore(self, now: Now, copy: SavedCopy) -> None:
         """Shown at once; each node's owner is asked when the roll meets it. One of this agent's own name had
         it before, or comes from the host whose data folder this is a copy of."""
-        me = self._gossip.shared.me
+        own_name = self._membership.me.name.casefold()
         for saved in copy.owners:
             short = saved.profile.short
-            if short == me.short or saved.profile.name.casefold() == me.profile.name.casefold():
+            if short == self._own or saved.profile.name.casefold() == own_name:
                 continue
             self._saved[short] = saved
             self._presence.show_saved(now, saved.profile, is_shown=saved.is_shown)
@@ -188,8 +190,7 @@ class CatalogSync:
 
     def known(self) -> Iterator[KnownOwner]:
         """All other owners, for the next copy."""
-        roster = self._gossip.shared.roster
-        for member in roster.members.values():
+        for member in self._membership.members():
             state = self.replication.state(member.short)
             if state is not None and not member.standing.departure:
                 yield KnownOwner(member.profile, state, self._presence.shows(member.profile.name))
@@ -219,7 +220,7 @@ class CatalogSync:
                 case RootMoved(root):
                     wanted += self._gossip.command(now, SetRoot(root))
                 case OwnerChanged(owner, before, after):
-                    if owner != self._gossip.shared.me.short:
+                    if owner != self._own:
                         self.mirror.changed(now, owner, before, after)
                 case AskPeer(ticket, to, method, body):
                     wanted.append(self._ask(ticket, to, method, body))
@@ -236,7 +237,7 @@ class CatalogSync:
         return logs
 
     def _ask(self, ticket: int, to: bytes, method: str, body: bytes) -> Effect:
-        member = self._gossip.shared.roster.by_short.get(to)
+        member = self._membership.member(to)
         return AskMember(ticket, member.profile.address if member is not None else None, method, body)
 
     def _begin_again(self, now: Now) -> None:
@@ -251,16 +252,13 @@ class CatalogSync:
         self._renew_ns = now.monotonic_ns + RENEWED_EVERY_NS
         self._keep_generation(raised)
         self.replication.renew(now, raised)
+        relay = self._membership.name_of(self._foreign_relay)
         sentence = (
-            f"{self._called(self._foreign_relay)} knows a later state of this host's services than this "
+            f"{relay} knows a later state of this host's services than this "
             "agent ever published: its data folder was copied or lost. All of it is published anew. If a "
             "copy runs elsewhere, stop it and empty its data_dir."
         )
         self._logs.append(LogLine(Severity.WARN, sentence))
-
-    def _called(self, short: bytes) -> str:
-        member = self._gossip.shared.roster.by_short.get(short)
-        return member.profile.name if member is not None else short.hex()
 
 
 def _over(change: MemberChanged) -> int:

@@ -110,14 +110,17 @@ class ClusterState:
         about to join somebody."""
         view = published.view
         self.gossip = gossip
+        self.membership = gossip.membership
         self.presence = Presence(view, own.node_id, own.datacenter)
         self.sharing = CatalogSync(
             now, gossip, published, self.presence, random, self._keep_generation, interner
         )
-        self.absence = Absence(now, gossip, self.sharing.replication, expects_others=expects_others)
+        self.absence = Absence(
+            now, gossip.membership, self.sharing.replication, expects_others=expects_others
+        )
         self.servers = KnownServers()
-        self.conflicts = Conflicts(gossip)
-        self.events = UserEvents(view, gossip.shared.me.profile.name)
+        self.conflicts = Conflicts(gossip.membership)
+        self.events = UserEvents(view, gossip.membership.me.name)
         self.has_left = False
         self._rejoins = rejoins
         self._joins: dict[int, _Join] = {}
@@ -136,7 +139,7 @@ class ClusterState:
     def command(self, now: Now, request: int, command: RollCommand) -> list[Effect]:
         if isinstance(command, ConfirmCatalog):
             staleness = self.staleness(now)
-            if staleness and not self.gossip.shared.roster.present:
+            if staleness and not self.membership.others_present:
                 return [Reply(request, Refusal(RefusalCause.FAILED, NOBODY_TO_ASK.format(staleness)))]
             self.sharing.confirm(now, request, self.servers.shorts)
             return self.sharing.settled(now)
@@ -199,7 +202,7 @@ class ClusterState:
             self.sharing.restore(now, copy)
 
     def _is_only_saved(self, name: str) -> bool:
-        is_met = self.gossip.shared.roster.by_name_of(name) is not None
+        is_met = self.membership.member_named(name) is not None
         return not is_met and self.sharing.saved_named(name) is not None
 
     def _take_off(self, now: Now, name: str) -> LogLine:
@@ -236,7 +239,7 @@ class ClusterState:
         """Why what is answered about others may not be as things are now; empty when it is."""
         if self._answers_from_copy(now):
             return "saved copy"
-        if self.gossip.shared.guard.is_isolated:
+        if self.membership.is_isolated:
             return "isolated"
         return self.absence.reason(now) or ("silence" if self.presence.holds_last_known else "")
 
@@ -252,7 +255,7 @@ class ClusterState:
 
     def kept_files(self) -> tuple[FileChange, ...]:
         """What must be on disk, as it is now."""
-        return (_generation_file(self.gossip.shared.me.generation),)
+        return (_generation_file(self.membership.own_standing.generation),)
 
     def take_files(self, now: Now) -> tuple[FileChange, ...]:
         """What a restarted agent finds its cluster by, and answers with meanwhile; each when it is due."""
@@ -284,7 +287,7 @@ class ClusterState:
         if self.has_left and not self._rejoins:
             return [RemoveFile(PEERS)]
         asked = (MemberStatus.ALIVE, MemberStatus.SUSPECT, MemberStatus.FAILED)
-        members = [member for member in self.gossip.members() if member.standing.status in asked]
+        members = [member for member in self.membership.members() if member.standing.status in asked]
         members.sort(key=lambda member: not member.standing.is_present)
         addresses = [list(member.profile.address) for member in members]
         return [WriteFile(PEERS, cbor2.dumps(addresses[:PEERS_SAVED_MAX]))] if addresses else []
@@ -333,7 +336,7 @@ class ClusterState:
             case JoinEnded(address, error):
                 absorbed += self._join_ended(address, error)
             case LeaveDone():
-                self.has_left = bool(self.gossip.shared.me.departure)
+                self.has_left = bool(self.membership.own_standing.departure)
                 absorbed += [Reply(waiting, None) for waiting in self._leaving]
                 self._leaving.clear()
             case GossipRefused(sentence):
@@ -353,10 +356,10 @@ class ClusterState:
             self._save_peers_ns = now.monotonic_ns + wait_ns
 
     def _look_whether_held(self, now: Now) -> None:
-        holds = self.gossip.holds_last_known(now)
+        holds = self.membership.holds_last_known(now)
         if holds and not self.presence.holds_last_known:
             self._held_since_ns = now.monotonic_ns
-        within_ns = self.gossip.shared.timeouts(now).max_ns
+        within_ns = self.membership.silence_ns_max(now)
         self.presence.hold(now, holds=holds, since_ns=now.monotonic_ns - within_ns)
         self._look_ns = now.monotonic_ns + HOLD_LOOK_NS if holds else None
 
@@ -366,7 +369,7 @@ class ClusterState:
     # Joining.
 
     def _join(self, request: int, addresses: tuple[Address, ...]) -> None:
-        own = self.gossip.shared.me.profile.address
+        own = self.membership.me.address
         others = tuple(each for each in addresses if each != own)
         self.has_left = False
         if others:

@@ -10,9 +10,8 @@ from typing import TypeVar
 
 from adsum.frozen import dataclass
 from adsum.gossip.claims import Profile
-from adsum.gossip.core import GossipCore
 from adsum.gossip.effects import ConflictSeen, MemberChanged
-from adsum.gossip.wire import PacketKind
+from adsum.gossip.membership_view import MembershipView
 from adsum.now import MINUTE, Now
 
 # A newcomer is told at each comparison of rosters; among a thousand members they are three minutes apart.
@@ -35,8 +34,8 @@ class Conflict:
 
 
 class Conflicts:
-    def __init__(self, gossip: GossipCore) -> None:
-        self._gossip = gossip
+    def __init__(self, membership: MembershipView) -> None:
+        self._membership = membership
         self._refusal: Conflict | None = None
         self._contest: Conflict | None = None
         self._claimants: dict[bytes, Profile] = {}
@@ -44,7 +43,7 @@ class Conflicts:
 
     def seen(self, now: Now, seen: ConflictSeen) -> ConflictSeen:
         """As it is to be told: this agent's own claim decides nothing, and less when others have decided."""
-        me = self._gossip.shared.me.profile
+        me = self._membership.me
         if seen.refuser is not None:
             seen = self._named(seen, me)
         elif seen.holder == me:
@@ -73,7 +72,7 @@ class Conflicts:
 
     def about_me(self, now: Now) -> ConflictSeen | None:
         refusal, contest = self._refusal, self._contest
-        if refusal is not None and refusal.stands(now) and refusal.probed == self._probed():
+        if refusal is not None and refusal.stands(now) and refusal.probed == self._membership.times_probed:
             return refusal.seen
         return contest.seen if contest is not None and contest.stands(now) else None
 
@@ -84,7 +83,7 @@ class Conflicts:
             return True
         refusal = self._refusal
         is_refused = refusal is not None and refusal.seen is about_me
-        return not is_refused and self._probed() > 0
+        return not is_refused and self._membership.times_probed > 0
 
     def of_others(self, now: Now) -> list[ConflictSeen]:
         """The newest last."""
@@ -110,11 +109,7 @@ class Conflicts:
         return ConflictSeen(me, other, is_contested=True)
 
     def _at(self, now: Now, seen: ConflictSeen) -> Conflict:
-        return Conflict(seen, now.monotonic_ns, self._probed())
-
-    def _probed(self) -> int:
-        tally = self._gossip.tally
-        return tally.packets_in[PacketKind.PING] - tally.dropped.get("ping for another", 0)
+        return Conflict(seen, now.monotonic_ns, self._membership.times_probed)
 
 
 def _keep(kept: dict[K, V], key: K, value: V, most: int) -> None:

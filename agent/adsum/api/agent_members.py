@@ -62,7 +62,7 @@ class AgentMembers:
 
 def everybody(agent: Agent) -> list[dict[str, object]]:
     """By name; Serf's own order differs from one call to the next."""
-    others = map(_other, agent.cluster.gossip.members())
+    others = map(_other, agent.cluster.membership.members())
     return sorted([own_member(agent), *others], key=lambda member: str(member["Name"]))
 
 

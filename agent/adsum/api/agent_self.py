@@ -10,7 +10,6 @@ from __future__ import annotations
 import os
 import platform
 import sys
-from collections import Counter
 
 import trio
 
@@ -46,7 +45,7 @@ class AgentSelf:
         shown = {
             "Config": _config(agent),
             "DebugConfig": agent.config.raw,
-            "Coord": coordinates.shown(agent.cluster.gossip.shared.vivaldi.here),
+            "Coord": coordinates.shown(agent.cluster.membership.coordinate),
             "Member": own_member(agent),
             "Stats": _stats(agent),
             "Meta": dict(leadership.own_node(agent).meta),
@@ -139,22 +138,21 @@ def _runtime_stats() -> dict[str, str]:
 
 def _roll_stats(agent: Agent) -> dict[str, str]:
     """Under the names of Serf's, as far as the roll has their like; it has no queries."""
-    gossip = agent.cluster.gossip
-    shared, listed = gossip.shared, Counter(member.status for member in gossip.members())
-    queues = shared.broadcasts.queues
-    clock = off_by(shared.clocks.ahead_ms(agent.now()), shared.clocks.others)
+    membership = agent.cluster.membership
+    counts, clocks = membership.counts(), membership.clocks
+    clock = off_by(clocks.ahead_ms(agent.now()), clocks.others)
     return {
         **({"clock": clock} if clock else {}),  # ours alone
         "coordinate_resets": "0",
         "encrypted": _go(agent.keyrings.is_encrypted),
-        "event_queue": str(len(queues[Class.EVENTS])),
-        "event_time": str(gossip.event_time),
-        "failed": str(listed[MemberStatus.FAILED]),
-        "health_score": str(shared.health.score),
-        "intent_queue": str(len(queues[Class.MEMBERSHIP])),
-        "left": str(listed[MemberStatus.LEFT]),
-        "member_time": str(shared.me.incarnation + 1),
-        "members": str(listed.total() + 1),
+        "event_queue": str(membership.queue(Class.EVENTS).waiting),
+        "event_time": str(membership.event_time),
+        "failed": str(counts[MemberStatus.FAILED]),
+        "health_score": str(membership.condition.health_score),
+        "intent_queue": str(membership.queue(Class.MEMBERSHIP).waiting),
+        "left": str(counts[MemberStatus.LEFT]),
+        "member_time": str(membership.own_standing.incarnation + 1),
+        "members": str(sum(counts.values()) + 1),
         "query_queue": "0",
         "query_time": "1",
     }

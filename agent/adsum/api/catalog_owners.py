@@ -60,7 +60,7 @@ class CatalogOwners:
         ]
         found.sort(key=lambda row: str(row["Node"]).casefold())
         shown = {
-            "Node": agent.cluster.gossip.shared.me.profile.name,
+            "Node": agent.cluster.membership.me.name,
             "Other": node,
             "Equal": len(here | there) - len(found),
             "Differences": found,
@@ -80,7 +80,7 @@ class CatalogOwners:
 
     def _owner(self, row: OwnerRow) -> Shown:
         node_id, name, status = self._who(row.owner)
-        is_me = row.owner == self._agent.cluster.gossip.shared.me.short
+        is_me = row.owner == self._agent.cluster.membership.me.short
         source = OWN if is_me else OTHERS
         return {
             "ID": node_id,
@@ -104,10 +104,10 @@ class CatalogOwners:
 
     def _who(self, owner: bytes) -> tuple[str, str, str]:
         """One that only the other knows has no name here."""
-        shared = self._agent.cluster.gossip.shared
-        if owner == shared.me.short:
-            return uuid_text(shared.me.profile.node_id), shared.me.profile.name, MemberStatus.ALIVE.value
-        member = shared.roster.by_short.get(owner)
+        membership = self._agent.cluster.membership
+        if owner == membership.me.short:
+            return uuid_text(membership.me.node_id), membership.me.name, MemberStatus.ALIVE.value
+        member = membership.member(owner)
         if member is None:
             return f"{owner.hex()}…", "", "unknown"
         return uuid_text(member.profile.node_id), member.profile.name, member.status.value

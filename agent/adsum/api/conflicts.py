@@ -43,9 +43,4 @@ def standing_conflict(agent: Agent, now: Now, name_or_id: str, row: MemberRow | 
 
 
 def _entry(agent: Agent, now: Now, seen: ConflictSeen) -> JournalEntry:
-    return entry_of_conflict(now.wall_ms, seen, lambda short: _name_of(agent, short))
-
-
-def _name_of(agent: Agent, short: bytes) -> str:
-    member = agent.cluster.gossip.shared.roster.by_short.get(short)
-    return member.profile.name if member is not None else short.hex()
+    return entry_of_conflict(now.wall_ms, seen, agent.cluster.membership.name_of)

@@ -16,7 +16,6 @@ from adsum.api import leadership, parameters
 from adsum.api.answers import json_answer
 from adsum.api.blocking import FOREIGN_INDEX_HOLD_S, check_consistency, parse_asked
 from adsum.api.freshness import stale_header
-from adsum.api.nearness import coordinate_of
 from adsum.catalog.indexes import TAG_BITS
 from adsum.gossip.coordinates import Coordinate
 from adsum.http.response import HeaderList, Response, empty
@@ -58,7 +57,9 @@ class Coordinates:
         agent = self._agent
         own = leadership.own_node(agent).name if leadership.is_server(agent) else None
         servers = sorted([*([own] if own else []), *(each.name for each in agent.cluster.servers.present)])
-        places = [_place(name, coordinate_of(agent, name) or Coordinate()) for name in servers]
+        places = [
+            _place(name, agent.cluster.membership.coordinate_of(name) or Coordinate()) for name in servers
+        ]
         area = {"Datacenter": agent.config.datacenter, "AreaID": "wan", "Coordinates": places}
         return json_answer(agent, request, [area])
 
@@ -126,7 +127,7 @@ def shown(coordinate: Coordinate) -> Shown:
 
 def _places(agent: Agent) -> dict[str, Shown]:
     """Of those who are on the catalog's list: whoever left is nowhere."""
-    placed = [(host.name, coordinate_of(agent, host.name)) for host in agent.view.nodes()]
+    placed = [(host.name, agent.cluster.membership.coordinate_of(host.name)) for host in agent.view.nodes()]
     return {
         name.casefold(): _place(name, coordinate) for name, coordinate in placed if coordinate is not None
     }

@@ -13,15 +13,14 @@ import msgspec
 
 from adsum.gossip.claims import Dead, Suspect
 from adsum.gossip.evidence import NO_PARTS, Leg, PhiParts
-from adsum.gossip.order import Rank, Standing
-from adsum.gossip.suspicion import confirmations_wanted
+from adsum.gossip.order import Standing
 from adsum.journal.entry import Somebody, described, leg_names, somebody
 from adsum.now import MILLISECOND, SECOND, Now
 
 if TYPE_CHECKING:
     from adsum.gossip.claims import Profile
-    from adsum.gossip.core import GossipCore
     from adsum.gossip.members import Member
+    from adsum.gossip.membership_view import MembershipView
     from adsum.gossip.suspicion import Suspicion
 
 Shown = dict[str, object]
@@ -78,26 +77,24 @@ class MemberRow(msgspec.Struct, frozen=True, rename=_json_name, kw_only=True):
     restarting_for_ms: int | None = None
 
 
-def own_row(gossip: GossipCore) -> MemberRow:
-    me = gossip.shared.me
-    standing = Standing(me.generation, me.departure, me.incarnation, Rank.ALIVE)
-    return _row(me.profile, standing, is_self=True, phi_parts=shown_parts(NO_PARTS))
+def own_row(membership: MembershipView) -> MemberRow:
+    return _row(membership.me, membership.own_standing, is_self=True, phi_parts=shown_parts(NO_PARTS))
 
 
-def member_row(gossip: GossipCore, now: Now, member: Member) -> MemberRow:
-    phi, parts = gossip.phi(now, member)
+def member_row(membership: MembershipView, now: Now, member: Member) -> MemberRow:
+    phi, parts = membership.phi(now, member)
     now_ns, path = now.monotonic_ns, member.path
     facts = dict[str, object]()
     if member.beat:
-        facts["counter_ago_ms"] = _ms(int(gossip.shared.beats.age_s(now_ns, member) * SECOND))
+        facts["counter_ago_ms"] = _ms(int(membership.counter_age_s(now, member) * SECOND))
     if path is not None:
         facts["path"] = "direct" if path.is_direct_ok else "detour"
         facts["heard_ago_ms"] = _ms(now_ns - path.heard_ns) if path.heard_ns else None
         facts["round_trip_ms"] = _shown_s(path.rtt_s)
         if path.coordinate is not None:
-            facts["distance_ms"] = _shown_s(gossip.shared.vivaldi.here.distance_s(path.coordinate))
+            facts["distance_ms"] = _shown_s(membership.coordinate.distance_s(path.coordinate))
     if member.suspicion is not None:
-        facts["suspicion"] = _suspicion(gossip, now, member.suspicion)
+        facts["suspicion"] = _suspicion(membership, now, member.suspicion)
     if member.restarting_until_ns > now_ns:
         facts["restarting_for_ms"] = _ms(member.restarting_until_ns - now_ns)
     return _row(
@@ -112,15 +109,14 @@ def member_row(gossip: GossipCore, now: Now, member: Member) -> MemberRow:
     )
 
 
-def find(gossip: GossipCore, name_or_id: str) -> Member | None:
+def find(membership: MembershipView, name_or_id: str) -> Member | None:
     """By name, whatever its case, or by the whole id."""
-    roster = gossip.shared.roster
-    member = roster.by_name_of(name_or_id)
-    return member if member is not None else roster.members.get(_id_in(name_or_id))
+    member = membership.member_named(name_or_id)
+    return member if member is not None else membership.member_by_id(_id_in(name_or_id))
 
 
-def is_me(gossip: GossipCore, name_or_id: str) -> bool:
-    me = gossip.shared.me.profile
+def is_me(membership: MembershipView, name_or_id: str) -> bool:
+    me = membership.me
     return name_or_id.casefold() == me.name.casefold() or _id_in(name_or_id) == me.node_id
 
 
@@ -158,34 +154,16 @@ def _failed_legs(member: Member) -> tuple[str, ...]:
     return ()
 
 
-def _suspicion(gossip: GossipCore, now: Now, case: Suspicion) -> SuspicionRow:
-    shared = gossip.shared
-    deadline_ns = case.deadline_ns(
-        *(shared.timeouts(now), shared.members, shared.health.multiplier),
-        shared.settings.refused_grace_ns,
-        shared.refusals_wanted(case.claim.subject),
-    )
+def _suspicion(membership: MembershipView, now: Now, case: Suspicion) -> SuspicionRow:
+    name_of = membership.name_of
     return SuspicionRow(
-        accusers=[_named(gossip, short) for short in case.claim.accusers],
-        refusers=[_named(gossip, short) for short in case.claim.refusers],
+        accusers=[shown_name(somebody(short, name_of)) for short in case.claim.accusers],
+        refusers=[shown_name(somebody(short, name_of)) for short in case.claim.refusers],
         confirmations=case.confirmations,
-        confirmations_wanted=confirmations_wanted(shared.members),
+        confirmations_wanted=membership.confirmations_wanted,
         age_ms=_ms(now.monotonic_ns - case.started_ns),
-        time_left_ms=_ms(deadline_ns - now.monotonic_ns),
+        time_left_ms=_ms(membership.verdict_due_ns(now, case) - now.monotonic_ns),
     )
-
-
-def _named(gossip: GossipCore, short: bytes) -> Named:
-    return shown_name(somebody(short, lambda _short: _name_of(gossip, short)))
-
-
-def _name_of(gossip: GossipCore, short: bytes) -> str:
-    """As far as the roll knows it now."""
-    shared = gossip.shared
-    if short == shared.me.short:
-        return shared.me.profile.name
-    member = shared.roster.by_short.get(short)
-    return member.profile.name if member is not None else ""
 
 
 def _id_in(text: str) -> bytes:

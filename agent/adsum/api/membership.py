@@ -54,20 +54,20 @@ class Membership:
         ]
 
     async def members(self, request: Request, _rest: str) -> Response:
-        gossip, now = self._agent.cluster.gossip, self._agent.now()
-        rows = [own_row(gossip)]
+        membership, now = self._agent.cluster.membership, self._agent.now()
+        me = own_row(membership)
+        rows = [me]
         # What concerns the observer alone costs little, also among thousands.
-        listed = [] if request.query.has("observer") else gossip.members()
+        listed = [] if request.query.has("observer") else membership.members()
         async for member in in_turns(listed):
-            rows.append(member_row(gossip, now, member))  # noqa: PERF401 - an async for
+            rows.append(member_row(membership, now, member))  # noqa: PERF401 - an async for
         rows.sort(key=lambda row: (row.name.casefold(), row.id))
-        me, shared = own_row(gossip), gossip.shared
         shown: Shown = {
             "Observer": me.name,
             "ObserverID": me.id,
-            "IsIsolated": shared.guard.is_isolated,
-            "HoldsLastKnown": gossip.holds_last_known(now),
-            "LocalHealth": shared.health.score,
+            "IsIsolated": membership.is_isolated,
+            "HoldsLastKnown": membership.holds_last_known(now),
+            "LocalHealth": membership.condition.health_score,
             "Conflict": own_conflict(self._agent, now),
             "Stale": _stale(self._agent, now),
             "Clock": _clock(self._agent, now),
@@ -83,7 +83,7 @@ class Membership:
             await self._until_news(request, min(wait_ns / SECOND, WAIT_S_MAX))
             found = merged([await self._agent.journal.entries(wanted)])
         shown: Shown = {
-            "Observer": own_row(self._agent.cluster.gossip).name,
+            "Observer": self._agent.cluster.membership.me.name,
             "HeldSince": shown_time(found.oldest_ms) if found.oldest_ms else None,
             "IsCut": found.is_cut,
             "Entries": [entry_row(entry) async for entry in in_turns(found.entries)],
@@ -98,22 +98,22 @@ class Membership:
         entries = (await self._agent.journal.entries(wanted)).entries
         if row is None and all(entry.kind is JournalKind.ISOLATION for entry in entries):
             raise HttpRefusal(404, f"Neither the roll nor the journal knows {name}; see `adsum members`")
-        gossip, now = self._agent.cluster.gossip, self._agent.now()
+        membership, now = self._agent.cluster.membership, self._agent.now()
         shown = explained(
             *(row, entries, now.wall_ms),
-            observer_is_isolated=gossip.shared.guard.is_isolated,
-            holds_last_known=gossip.holds_last_known(now),
+            observer_is_isolated=membership.is_isolated,
+            holds_last_known=membership.holds_last_known(now),
             conflict=standing_conflict(self._agent, now, name, row),
         )
-        observer: Shown = {"Observer": own_row(gossip).name, "Stale": _stale(self._agent, now)}
+        observer: Shown = {"Observer": membership.me.name, "Stale": _stale(self._agent, now)}
         return json_answer(self._agent, request, {**observer, **shown}, headers=stale_header(self._agent))
 
     def _row(self, name: str) -> MemberRow | None:
-        gossip = self._agent.cluster.gossip
-        if is_me(gossip, name):
-            return own_row(gossip)
-        member = find(gossip, name)
-        return member_row(gossip, self._agent.now(), member) if member is not None else None
+        membership = self._agent.cluster.membership
+        if is_me(membership, name):
+            return own_row(membership)
+        member = find(membership, name)
+        return member_row(membership, self._agent.now(), member) if member is not None else None
 
     def _wanted(self, request: Request) -> JournalQuery:
         query = request.query
@@ -153,7 +153,7 @@ def _stale(agent: Agent, now: Now) -> Shown | None:
 
 def _clock(agent: Agent, now: Now) -> Shown:
     """The sentence is empty where there is nothing to mend."""
-    clocks = agent.cluster.gossip.shared.clocks
+    clocks = agent.cluster.membership.clocks
     ahead_ms = clocks.ahead_ms(now)
     sentence = off_by(ahead_ms, clocks.others)
     return {"AheadSeconds": ahead_ms / 1_000, "ComparedWith": clocks.others, "Sentence": sentence}

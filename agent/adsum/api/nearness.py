@@ -36,24 +36,16 @@ class Nearness:
             return items
         agent = self._agent
         name = leadership.own_node(agent).name if self._near == OWN_AGENT else self._near
-        origin = coordinate_of(agent, name)
+        coordinate_of = agent.cluster.membership.coordinate_of
+        origin = coordinate_of(name)
         if origin is None:
             return items
         distances: dict[str, float] = {}
         for item in (items := list(items)):
             node = node_of(item)
             if node not in distances:
-                distances[node] = _distance_s(origin, coordinate_of(agent, node))
+                distances[node] = _distance_s(origin, coordinate_of(node))
         return sorted(items, key=lambda item: distances[node_of(item)])
-
-
-def coordinate_of(agent: Agent, node: str) -> Coordinate | None:
-    """Of a member that was measured, or of this agent."""
-    shared = agent.cluster.gossip.shared
-    if node.casefold() == shared.me.profile.name.casefold():
-        return shared.vivaldi.here
-    member = shared.roster.by_name_of(node)
-    return member.path.coordinate if member is not None and member.path is not None else None
 
 
 def _distance_s(origin: Coordinate, other: Coordinate | None) -> float:

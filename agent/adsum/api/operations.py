@@ -94,7 +94,7 @@ class Operations:
         if name.lower() == leadership.own_node(self._agent).name.lower():
             return empty(200)  # it is alive, so there is nothing to force, as in Consul
         leave = ForceLeave(name, is_pruned=request.query.has("prune"))
-        listed = (member.profile.name.casefold() for member in self._agent.cluster.gossip.members())
+        listed = (member.profile.name.casefold() for member in self._agent.cluster.membership.members())
         if name.casefold() in listed:
             return await done(self._agent, leave)
         saved = self._agent.cluster.sharing.saved_named(name)

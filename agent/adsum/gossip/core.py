@@ -54,8 +54,9 @@ from adsum.gossip.effects import (
     SyncPart,
 )
 from adsum.gossip.events import OWN_A_SECOND
-from adsum.gossip.evidence import ChangeCause, Evidence, PhiParts
+from adsum.gossip.evidence import ChangeCause, Evidence
 from adsum.gossip.members import Member
+from adsum.gossip.membership_view import MembershipView
 from adsum.gossip.order import Departure
 from adsum.gossip.phi import push_time_s
 from adsum.gossip.probe import Prober
@@ -65,7 +66,6 @@ from adsum.gossip.shared_state import GossipTimer, Hears, SharedState
 from adsum.gossip.source import Source
 from adsum.gossip.suspicions import Suspicions
 from adsum.gossip.sync import Syncs
-from adsum.gossip.tally import GossipTally
 from adsum.gossip.wire import (
     HEADER_BYTES,
     Header,
@@ -103,43 +103,10 @@ class GossipCore:
         self._merger.rivals.checker = self._prober
         self._relays = Relays(self._shared)
         self._syncs = Syncs(self._shared, self._merger)
-        self._shared.digest = self._syncs.short_digest
+        # What others look at.
+        self.tally = self._shared.tally
+        self.membership = MembershipView(self._shared, self._suspicions, self._prober, self._merger.events)
         self._start(now)
-
-    # What others may look at.
-
-    @property
-    def tally(self) -> GossipTally:
-        return self._shared.tally
-
-    @property
-    def shared(self) -> SharedState:
-        return self._shared
-
-    def members(self) -> list[Member]:
-        """Everybody but me who is listed, in the order they were met."""
-        roster = self._shared.roster
-        return [each for each in roster.members.values() if each.standing.departure != Departure.PRUNED]
-
-    def digest(self) -> int:
-        """Of the whole roster with myself in it: equal digests, one view."""
-        return self._syncs.digest()
-
-    def phi(self, now: Now, member: Member) -> tuple[float, PhiParts]:
-        parts = self._suspicions.parts(now, member, self._prober.challenge_of(now, member))
-        if member.suspicion is not None:
-            return parts.challenge + parts.accusation, parts
-        return parts.challenge or parts.schedule, parts
-
-    @property
-    def event_time(self) -> int:
-        """Lamport time of the next user event."""
-        return self._merger.events.clock
-
-    def holds_last_known(self, now: Now) -> bool:
-        """Silent verdicts hide nothing now: we are isolated, or too many went silent at once."""
-        shared = self._shared
-        return shared.guard.holds_last_known(now.monotonic_ns, shared.known, shared.timeouts(now).max_ns)
 
     # The four verbs.
 
@@ -381,7 +348,7 @@ class GossipCore:
             shared.send(
                 *(now, source, PacketKind.ACK),
                 sequence=packet.sequence,
-                amount=shared.digest(),
+                amount=shared.short_digest(),
                 first=told,
                 coordinate=shared.vivaldi.packed,
             )

@@ -158,7 +158,7 @@ class Prober:
             *(now, address, PacketKind.PING),
             sequence=probe.sequence,
             about=member.short,
-            amount=shared.digest(),
+            amount=shared.short_digest(),
             first=told,
         )
         latest_ns = shared.settings.probe_timeout_ns

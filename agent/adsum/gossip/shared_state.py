@@ -7,7 +7,7 @@ Here is what all of them end in: a changed member, a datagram sent, news queued.
 from __future__ import annotations
 
 import enum
-from collections.abc import Callable, Hashable
+from collections.abc import Hashable
 from random import Random
 from typing import NamedTuple
 
@@ -88,7 +88,6 @@ class SharedState:
         self.effects: list[Effect] = []
         self.root = b""
         self.refusing: dict[bytes, None] = {}  # members that refused my own stream, and were not heard since
-        self.digest: Callable[[], int]  # of the roster, as pings and acks carry it; `sync` knows how
         self.hears: Hears | None = None  # the claim in hand; None while nobody tells us anything
         self.tells_on = True  # off while a newcomer is told what everybody else knows
         self._sequence = 0
@@ -111,6 +110,13 @@ class SharedState:
     def known(self) -> int:
         """With those that failed, who may come back."""
         return self.members + self.roster.counts[MemberStatus.FAILED]
+
+    def digest(self) -> int:
+        return self.roster.digest ^ self.me.alive.digest
+
+    def short_digest(self) -> int:
+        """What fits into a ping; never 0, which says nothing."""
+        return self.digest() & 0xFFFFFFFF or 1
 
     def refusals_wanted(self, about: bytes) -> int:
         """Who refuses me as well is no witness: the last of a cluster would wait for the dead to confirm."""

@@ -109,7 +109,7 @@ class Suspicions:
             return
         case = member.suspicion
         self._count_silence(now, member, case)
-        if self._deadline_ns(now, case) > now.monotonic_ns:
+        if self.verdict_due_ns(now, case) > now.monotonic_ns:
             self._set_timer(now, member, case)  # my health changed, or so did the cluster's size
         elif not case.is_refused(self.shared.refusals_wanted(short)):
             self._convict(now, member, case, DeathCause.SILENT)
@@ -208,7 +208,7 @@ class Suspicions:
             self.shared.tally.witnesses += 1
             self.shared.note(Note.WITNESSED, member.profile, evidence.of_accusation(case.claim))
 
-    def _deadline_ns(self, now: Now, case: Suspicion) -> int:
+    def verdict_due_ns(self, now: Now, case: Suspicion) -> int:
         shared = self.shared
         return case.deadline_ns(
             *(shared.timeouts(now), shared.members, shared.health.multiplier),
@@ -219,7 +219,7 @@ class Suspicions:
     def _set_timer(self, now: Now, member: Member, case: Suspicion) -> None:
         """Never later than T_min from now without another look: a witness may have turned up by then."""
         look_ns = now.monotonic_ns + self.shared.timeouts(now).min_ns
-        due_ns = min(self._deadline_ns(now, case), look_ns)
+        due_ns = min(self.verdict_due_ns(now, case), look_ns)
         self.shared.timers.set((GossipTimer.SUSPICION, member.short), max(due_ns, now.monotonic_ns))
 
 

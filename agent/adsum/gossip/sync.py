@@ -114,7 +114,7 @@ class Syncs:
         takes."""
         if not digest:
             return
-        own = self.short_digest()
+        own = self.shared.short_digest()
         if own != self._seen_digest:
             self._seen_digest, self._settled_ns = own, now.monotonic_ns
         self._unequal = self._unequal + 1 if digest != own else 0
@@ -159,7 +159,7 @@ class Syncs:
         peers = shared.roster.pick(FAREWELL_PEERS_PER_GOSSIP_NODE * shared.settings.gossip_nodes)
         for peer in peers:
             self._tickets += 1
-            message = SyncMessage(self.digest(), (part,), wants_answer=False)
+            message = SyncMessage(self.shared.digest(), (part,), wants_answer=False)
             shared.effects.append(OpenSync(self._tickets, peer.profile.address, message))
 
     def _open(self, now: Now, address: Address, *, join_tries: int = 0, is_for_more: bool = False) -> None:
@@ -173,7 +173,9 @@ class Syncs:
         self._opened[self._tickets] = OpenedSync(address, join_tries, is_for_more)
         shared.timers.set((GossipTimer.SYNC_LIMIT, (self._tickets, True)), now.monotonic_ns + LIMIT_NS)
         shared.tally.syncs_opened += 1
-        message = SyncMessage(self.digest(), (self._my_part(),), is_join=join_tries > 0, wall_ms=now.wall_ms)
+        message = SyncMessage(
+            self.shared.digest(), (self._my_part(),), is_join=join_tries > 0, wall_ms=now.wall_ms
+        )
         shared.effects.append(OpenSync(self._tickets, address, message))
 
     def answered(self, now: Now, ticket: int, message: SyncMessage) -> None:
@@ -196,7 +198,9 @@ class Syncs:
             shared.tally.syncs_equal += 1
         if ticket > self._outdated:
             self._compared(now)
-        shared.effects.append(CloseSync(ticket, SyncMessage(self.digest(), closing, wall_ms=now.wall_ms)))
+        shared.effects.append(
+            CloseSync(ticket, SyncMessage(self.shared.digest(), closing, wall_ms=now.wall_ms))
+        )
         if opened.join_tries:
             is_refused = message.parts and not shared.roster.present  # not if I asked myself
             shared.effects.append(JoinEnded(opened.address, NOBODY_THERE if is_refused else ""))
@@ -237,7 +241,7 @@ class Syncs:
         advice = self._advice(now, message)
         self._merge(now, message.parts, teller, self._parts_max(teller))
         shared.tally.syncs_served += 1
-        digest = self.digest()
+        digest = self.shared.digest()
         if digest == message.digest:
             answer = SyncMessage(digest, wall_ms=now.wall_ms)
         else:
@@ -329,14 +333,6 @@ class Syncs:
             self.merger.publish_me(now)
 
     # Parts.
-
-    def digest(self) -> int:
-        me = self.shared.me
-        return self.shared.roster.digest ^ me.alive.digest
-
-    def short_digest(self) -> int:
-        """What fits into a ping; never 0, which says nothing."""
-        return self.digest() & 0xFFFFFFFF or 1
 
     def _my_part(self) -> SyncPart:
         return SyncPart(self.shared.me.alive.encoded)

@@ -69,7 +69,11 @@ CONSUL: tuple[Series, ...] = (
         lambda s: _became(s, "alive", ("alive",), "changed"),
     ),
     counter("serf.member.flap", "Members back soon after they failed.", lambda s: s.cluster.tally.flaps),
-    gauge("memberlist.health.score", "How much this agent doubts itself.", lambda s: s.cluster.health.score),
+    gauge(
+        "memberlist.health.score",
+        "How much this agent doubts itself.",
+        lambda s: s.cluster.condition().health_score,
+    ),
     counter("memberlist.msg.alive", "News that a member is alive.", lambda s: _became(s, "alive")),
     counter("memberlist.msg.suspect", "News of suspicions.", lambda s: _became(s, "suspect")),
     counter("memberlist.msg.dead", "News of failures.", lambda s: _became(s, "failed")),

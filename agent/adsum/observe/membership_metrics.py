@@ -56,11 +56,11 @@ def _bytes(sources: Sources) -> Labelled:
 
 
 def _queued(sources: Sources) -> Labelled:
-    return by_one({each.value: len(sources.cluster.broadcasts.queues[each]) for each in QUEUES})
+    return by_one({each.value: sources.cluster.queue(each).waiting for each in QUEUES})
 
 
 def _queue_drops(sources: Sources) -> Labelled:
-    return by_one({each.value: sources.cluster.broadcasts.queues[each].dropped for each in QUEUES})
+    return by_one({each.value: sources.cluster.queue(each).dropped for each in QUEUES})
 
 
 def _user_events(sources: Sources) -> Labelled:
@@ -189,17 +189,17 @@ ROLL: tuple[Series, ...] = (
     gauge(
         "adsum_local_health_score",
         "How much this agent doubts itself: 0 is well, 7 the worst; all its timeouts grow with it.",
-        lambda s: s.cluster.health.score,
+        lambda s: s.cluster.condition().health_score,
     ),
     counter(
         "adsum_local_health_lows_total",
         "Times that the local health got worse.",
-        lambda s: s.cluster.health.lows,
+        lambda s: s.cluster.condition().health_lows,
     ),
     gauge(
         "adsum_isolated",
         "1 while this agent reaches less than half of the members it tries.",
-        lambda s: int(s.cluster.guard.is_isolated),
+        lambda s: int(s.cluster.condition().is_isolated),
     ),
     gauge(
         "adsum_last_known_held",
@@ -209,17 +209,17 @@ ROLL: tuple[Series, ...] = (
     counter(
         "adsum_mutes_total",
         "Times that this agent stopped accusing, having been refuted again and again.",
-        lambda s: s.cluster.guard.mutes,
+        lambda s: s.cluster.condition().mutes,
     ),
     counter(
         "adsum_pauses_total",
         "Times that this agent stood still: suspended, stopped, or starved of processor time.",
-        lambda s: s.cluster.guard.pauses,
+        lambda s: s.cluster.condition().pauses,
     ),
     counter(
         "adsum_paused_seconds_total",
         "How long this agent stood still, all those times together.",
-        lambda s: s.cluster.guard.paused_ns / SECOND,
+        lambda s: s.cluster.condition().paused_ns / SECOND,
     ),
     gauge(
         "adsum_clock_offset_seconds",

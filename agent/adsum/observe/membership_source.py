@@ -12,10 +12,9 @@ from typing import TYPE_CHECKING
 
 from adsum.agent.user_events import EventCounters
 from adsum.frozen import dataclass
-from adsum.gossip.broadcasts import Broadcasts
-from adsum.gossip.guard import Guard
-from adsum.gossip.health import Health
-from adsum.gossip.order import Departure, MemberStatus
+from adsum.gossip.broadcasts import Class
+from adsum.gossip.membership_view import MembershipView, NewsQueue, OwnCondition
+from adsum.gossip.order import MemberStatus
 from adsum.gossip.tally import GossipTally
 from adsum.net.call_server import CallCounters
 from adsum.net.datagrams import DatagramCounters
@@ -24,7 +23,7 @@ from adsum.net.gossiping import Gossiping, GossipingCounters
 from adsum.net.sealing import SealingCounters
 from adsum.net.stream_counters import StreamCounters
 from adsum.net.unread import UnreadCounters
-from adsum.now import SECOND, Now
+from adsum.now import Now
 
 if TYPE_CHECKING:
     from adsum.gossip.core import GossipCore
@@ -72,9 +71,8 @@ class MembershipSource:
     """`of` makes one of a core; without arguments it is the roll of an agent that does not gossip."""
 
     tally: GossipTally = field(default_factory=GossipTally)
-    health: Health = field(default_factory=Health)
-    guard: Guard = field(default_factory=lambda: Guard(SECOND))
-    broadcasts: Broadcasts = field(default_factory=lambda: Broadcasts(members_max=0, retransmit_mult=1))
+    condition: Callable[[], OwnCondition] = OwnCondition
+    queue: Callable[[Class], NewsQueue] = lambda _kind: NewsQueue()
     members: Callable[[], dict[MemberStatus, int]] = _alone
     digest: Callable[[], int] = lambda: 0
     holds_last_known: Callable[[], bool] = lambda: False
@@ -86,27 +84,22 @@ class MembershipSource:
     def of(
         cls, core: GossipCore, now: Callable[[], Now], net: NetSource, events: EventCounters | None = None
     ) -> MembershipSource:
-        shared = core.shared
+        membership = core.membership
         return cls(
             tally=core.tally,
-            health=shared.health,
-            guard=shared.guard,
-            broadcasts=shared.broadcasts,
-            members=lambda: members(core),
-            digest=lambda: core.digest() & (1 << DIGEST_BITS) - 1,
-            holds_last_known=lambda: core.holds_last_known(now()),
-            clock_ahead_ms=lambda: shared.clocks.ahead_ms(now()),
+            condition=lambda: membership.condition,
+            queue=membership.queue,
+            members=lambda: members(membership),
+            digest=lambda: membership.digest() & (1 << DIGEST_BITS) - 1,
+            holds_last_known=lambda: membership.holds_last_known(now()),
+            clock_ahead_ms=lambda: membership.clocks.ahead_ms(now()),
             events=events or EventCounters(),
             net=net,
         )
 
 
-def members(core: GossipCore) -> dict[MemberStatus, int]:
+def members(membership: MembershipView) -> dict[MemberStatus, int]:
     """As `adsum members` lists them: with this agent, and without those who were pruned."""
-    roster = core.shared.roster
-    counts = dict(roster.counts)
-    if counts[MemberStatus.LEFT]:
-        standings = (member.standing for member in roster.members.values())
-        counts[MemberStatus.LEFT] -= sum(standing.departure == Departure.PRUNED for standing in standings)
-    counts[MemberStatus.LEFT if core.shared.me.departure else MemberStatus.ALIVE] += 1
+    counts = membership.counts()
+    counts[membership.own_standing.status] += 1
     return counts

@@ -17,7 +17,7 @@ from random import Random
 import trio
 
 from adsum.address import Address
-from adsum.gossip.core import GossipCore
+from adsum.gossip.membership_view import MembershipView
 from adsum.logs.complaints import Complaints
 from adsum.logs.faults import Faults
 from adsum.net.calls import CallError
@@ -63,10 +63,15 @@ def _is_stranded(mine: Sequence[GossipKey], others: Sequence[HeldKeys]) -> bool:
 
 class KeyFollowing:
     def __init__(
-        self, keyring: Keyring, gossip: GossipCore, peer_rpc: AsksMembers, random: Random, faults: Faults
+        self,
+        keyring: Keyring,
+        membership: MembershipView,
+        peer_rpc: AsksMembers,
+        random: Random,
+        faults: Faults,
     ) -> None:
         self._keyring = keyring
-        self._gossip = gossip
+        self._membership = membership
         self._peer_rpc = peer_rpc
         self._random = random
         self._faults = faults
@@ -103,7 +108,7 @@ class KeyFollowing:
 
     async def _ask_some(self) -> list[HeldKeys]:
         """Nothing unless all of them answer."""
-        present = [each.profile.address for each in self._gossip.members() if each.standing.is_present]
+        present = [each.profile.address for each in self._membership.present()]
         asked = self._random.sample(present, min(len(present), ASKED_MAX))
         answers: list[HeldKeys] = []
 

@@ -17,7 +17,7 @@ import cbor2
 import trio
 
 from adsum.address import Address
-from adsum.gossip.core import GossipCore
+from adsum.gossip.membership_view import MembershipView
 from adsum.logs.system_errors import told
 from adsum.net.calls import CallError, Declined
 from adsum.net.framing import MalformedFrame, array
@@ -59,10 +59,10 @@ class HeldKeys:
 
 class Keyrings:
     def __init__(
-        self, keyring: Keyring, gossip: GossipCore, peer_rpc: AsksMembers, *, seals_outgoing: bool
+        self, keyring: Keyring, membership: MembershipView, peer_rpc: AsksMembers, *, seals_outgoing: bool
     ) -> None:
         self._keyring = keyring
-        self._gossip = gossip
+        self._membership = membership
         self._peer_rpc = peer_rpc
         self._seals_outgoing = seals_outgoing
         self._one_at_a_time = trio.Lock()
@@ -114,7 +114,7 @@ class Keyrings:
         """Others first: what fails there is known before this agent has changed."""
         answers: dict[str, bytes] = {}
         failures: dict[str, str] = {}
-        present = [each.profile for each in self._gossip.members() if each.standing.is_present]
+        present = [each.profile for each in self._membership.present()]
         if present and not self._seals_outgoing:
             raise KeyringError(OUTGOING_OFF)
         turns = trio.CapacityLimiter(ASKED_AT_ONCE_MAX)
@@ -129,7 +129,7 @@ class Keyrings:
         async with trio.open_nursery() as nursery:
             for profile in present:
                 nursery.start_soon(ask, profile.name, profile.address)
-        own_name = self._gossip.shared.me.profile.name
+        own_name = self._membership.me.name
         if not failures:
             try:
                 answers[own_name] = self._do(method, body)

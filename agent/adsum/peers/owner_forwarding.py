@@ -181,10 +181,10 @@ class OwnerForwarding:
         return self._is_mine(self._host(node))
 
     def _is_mine(self, host: CatalogHost) -> bool:
-        return uuid_bytes(host.owner) == self._cluster.gossip.shared.me.profile.node_id
+        return uuid_bytes(host.owner) == self._cluster.membership.me.node_id
 
     def _member(self, host: CatalogHost) -> Member | None:
-        return self._cluster.gossip.shared.roster.members.get(uuid_bytes(host.owner))
+        return self._cluster.membership.member_by_id(uuid_bytes(host.owner))
 
     # The way to it.
 

@@ -195,7 +195,7 @@ class PeerHandlers:
         log.info("%s%s", sentence, f" ({untold} more since the last such line)" if untold else "")
 
     def _named(self, caller: Peer) -> str:
-        member = self._cluster.gossip.shared.roster.members.get(caller.identity.node_id)
+        member = self._cluster.membership.member_by_id(caller.identity.node_id)
         return f"of node {member.profile.name}" if member is not None else f"at {caller.address.host}"
 
     def _has_time(self) -> bool:

@@ -18,7 +18,7 @@ import trio
 
 from adsum.address import Address
 from adsum.frozen import dataclass
-from adsum.gossip.members import Roster
+from adsum.gossip.membership_view import MembershipView
 from adsum.logs.faults import Faults
 from adsum.net.call_server import CallLimits, CallServer
 from adsum.net.calls import CallConnection, CallError, Declined, NotSent, dial_for_calls
@@ -45,12 +45,17 @@ class PeerRpc:
     """Both sides: `ask` others, and answer them by what was registered."""
 
     def __init__(
-        self, roster: Roster, random: Random, *, faults: Faults | None = None, calls_max: int = CALLS_MAX
+        self,
+        membership: MembershipView,
+        random: Random,
+        *,
+        faults: Faults | None = None,
+        calls_max: int = CALLS_MAX,
     ) -> None:
         self.waited = 0  # calls, for their turn
         self.server = CallServer(self, CallLimits(question_bytes_max=QUESTION_BYTES_MAX), faults=faults)
         self._gate: Gate | None = None
-        self._roster = roster
+        self._membership = membership
         self._random = random
         self._methods: dict[str, _Method] = {}
         self._turns = trio.Semaphore(calls_max)
@@ -91,12 +96,14 @@ class PeerRpc:
         """Nothing is told without an answer yet."""
 
     def is_member(self, caller: Peer) -> bool:
-        return caller.is_authenticated or caller.identity.node_id in self._roster.members
+        if caller.is_authenticated:
+            return True
+        return self._membership.member_by_id(caller.identity.node_id) is not None
 
     def _is_trusted(self, caller: Peer) -> bool:
         if caller.is_authenticated:
             return True
-        present = (member for member in self._roster.members.values() if member.standing.is_present)
+        present = self._membership.present()
         return any(member.profile.address.host == caller.address.host for member in present)
 
 

@@ -45,7 +45,6 @@ from adsum.gossip.effects import (
     PingStream,
     Send,
 )
-from adsum.gossip.rejoining import is_forgotten, misses_others
 from adsum.gossip.settings import MemberIdentity
 from adsum.journal import clash, journal
 from adsum.journal.entry import Recorded, entry_of_conflict
@@ -112,14 +111,14 @@ class ClusterRim:
         self._answers: dict[int, bytes] = {}  # of the questions in hand
         self._joining = Joining(
             *(config, read_if_readable(owed.disk, PEERS), self._join, random),
-            is_forgotten=lambda: is_forgotten(gossip.shared, node.now()),
-            misses_others=lambda: misses_others(gossip.shared),
+            is_forgotten=lambda: gossip.membership.is_forgotten(node.now()),
+            misses_others=lambda: gossip.membership.misses_others(),
         )
         now = node.now()
         profile = own_profile(config, own)
         identity = MemberIdentity(profile, next_generation(OwingDisk(owed), now))
         gossip = GossipCore(now, gossip_settings(config), identity, random)
-        published = node.core.published
+        membership, published = gossip.membership, node.core.published
         self.cluster = ClusterState(
             now,
             gossip,
@@ -131,14 +130,14 @@ class ClusterRim:
             expects_others=config.ports.serf_lan >= 0 and self._joining.has_somebody_to_ask,
         )
         file = Path(config.data_dir) / journal.FILE_NAME if config.data_dir else None
-        self.journal = Journal(file, profile, self.name_of, now.wall_ms)
+        self.journal = Journal(file, profile, membership.name_of, now.wall_ms)
         self.witnesses: list[Witness] = [self.journal.record]
-        self._log = RollLog(self.name_of)
-        self.peer_rpc = PeerRpc(gossip.shared.roster, random, faults=node.faults, calls_max=shares.calls)
+        self._log = RollLog(membership.name_of)
+        self.peer_rpc = PeerRpc(membership, random, faults=node.faults, calls_max=shares.calls)
         self.keyrings = Keyrings(
-            self.keyring, gossip, self.peer_rpc, seals_outgoing=config.encrypt_verify_outgoing
+            self.keyring, membership, self.peer_rpc, seals_outgoing=config.encrypt_verify_outgoing
         )
-        self._key_following = KeyFollowing(self.keyring, gossip, self.peer_rpc, random, node.faults)
+        self._key_following = KeyFollowing(self.keyring, membership, self.peer_rpc, random, node.faults)
         for method in (LIST, INSTALL, USE, REMOVE):
             answer = partial(self.keyrings.answer, method)
             self.peer_rpc.register(method, answer, is_change=method != LIST)
@@ -222,13 +221,6 @@ class ClusterRim:
         except Exception as error:
             self._node.faults.dropped("call", error)
 
-    def name_of(self, short: bytes) -> str:
-        shared = self.cluster.gossip.shared
-        if short == shared.me.short:
-            return shared.me.profile.name
-        member = shared.roster.by_short.get(short)
-        return member.profile.name if member is not None else short.hex()
-
     # The network.
 
     def _listen(self, identity: introduction.PeerIdentity) -> Gossiping:
@@ -274,7 +266,11 @@ class ClusterRim:
             await self._conflict_came.wait()
         now = self._node.now()
         seen = self.cluster.conflicts.about_me(now)
-        return clash.sentence(entry_of_conflict(now.wall_ms, seen, self.name_of)) if seen is not None else ""
+        return (
+            clash.sentence(entry_of_conflict(now.wall_ms, seen, self.cluster.membership.name_of))
+            if seen is not None
+            else ""
+        )
 
 
 def gossiping_limits(shares: Shares) -> GossipingLimits:

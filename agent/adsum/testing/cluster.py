@@ -36,9 +36,8 @@ from adsum.effects import AnswerMember, AskMember, LogLine, Persist, Refusal, Re
 from adsum.gossip import core as gossip_core
 from adsum.gossip.claims import Profile
 from adsum.gossip.commands import Report
-from adsum.gossip.members import Member
+from adsum.gossip.membership_view import MembershipView
 from adsum.gossip.settings import MemberIdentity
-from adsum.gossip.shared_state import SharedState
 from adsum.gossip.tally import GossipTally
 from adsum.now import MILLISECOND, SECOND, Now
 from adsum.storage import registrations
@@ -65,18 +64,12 @@ class Player:
         self.requests = 0
 
     @property
-    def shared(self) -> SharedState:
-        return self.cluster.gossip.shared
+    def membership(self) -> MembershipView:
+        return self.cluster.membership
 
     @property
     def tally(self) -> GossipTally:
         return self.cluster.gossip.tally
-
-    def digest(self) -> int:
-        return self.cluster.gossip.digest()
-
-    def members(self) -> list[Member]:
-        return self.cluster.gossip.members()
 
     def receive(self, now: Now, source: Address, message: bytes) -> list[Any]:
         return self.composite.receive(now, Datagram(source, message, is_authentic=True))

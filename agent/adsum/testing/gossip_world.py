@@ -133,7 +133,7 @@ class GossipWorld:
         """Everybody runs and knows everybody, as after a long quiet time."""
         for host in self.hosts:
             self.start(host.index)
-        parts = tuple(SyncPart(host.core.shared.me.alive.encoded) for host in self.hosts)
+        parts = tuple(SyncPart(host.core.membership.introduction.encoded) for host in self.hosts)
         with uncollected():
             for host in self.hosts:
                 self._introduce(host, parts)
@@ -429,7 +429,7 @@ class GossipWorld:
         node_id = self.hosts[subject].profile.node_id
         for host in self.hosts:
             if host.is_up and host.index != subject:
-                member = host.core.shared.roster.members.get(node_id)
+                member = host.core.membership.member_by_id(node_id)
                 status = member.status if member is not None else None
                 counts[status] = counts.get(status, 0) + 1
         return counts
@@ -437,7 +437,7 @@ class GossipWorld:
     def is_one_view(self) -> bool:
         """All running members hold the same roster."""
         running = [host for host in self.hosts if host.is_up]
-        return len({host.core.digest() for host in running}) == 1
+        return len({host.core.membership.digest() for host in running}) == 1
 
     def _host(self, index: int) -> SimulatedHost:
         name = f"m{index:04d}"

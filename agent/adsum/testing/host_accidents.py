@@ -24,7 +24,6 @@ from adsum.agent.commands import RegisterService
 from adsum.catalog.definitions import CheckStatus, ServiceDefinition
 from adsum.gossip.commands import Join, Leave, Restart
 from adsum.gossip.order import MemberStatus as Standing
-from adsum.gossip.rejoining import is_forgotten, misses_others
 from adsum.gossip.settings import GossipSettings
 from adsum.now import HOUR, MILLISECOND, MINUTE, SECOND
 from adsum.process.joining import read_peers
@@ -258,8 +257,8 @@ class HostAccidents:
             if not self._lives(index, life):
                 return
             player = cluster.agent(index)
-            now = cluster.now_at(cluster.hosts[index])
-            is_lost = is_forgotten(player.shared, now) or misses_others(player.shared)
+            membership, now = player.membership, cluster.now_at(cluster.hosts[index])
+            is_lost = membership.is_forgotten(now) or membership.misses_others()
             if player.replies.get(request) is not None or (is_lost and request in player.replies):
                 self._join(index, life)
             else:
@@ -306,18 +305,19 @@ class HostAccidents:
                 yield f"{observer.profile.name} lacks services of {missing}, shows {shown}"
 
     def _wrong_members(self, observer: SimulatedHost, running: Sequence[SimulatedHost]) -> Iterator[str]:
-        roster = observer.core.shared.roster
+        membership = observer.core.membership
         for host in running:
             if host is observer:
                 continue
-            member = roster.members.get(host.profile.node_id)
+            member = membership.member_by_id(host.profile.node_id)
             if member is None or member.status is not Standing.ALIVE:
                 status = member.status.value if member is not None else "unknown"
                 yield f"{observer.profile.name} calls {host.profile.name}, which runs, {status}"
             elif (member.profile.name, member.profile.address) != (host.profile.name, host.address):
                 yield f"{observer.profile.name} knows {host.profile.name} by an old name or address"
-        if roster.present != len(running) - 1:
-            yield f"{observer.profile.name} lists {roster.present} others, of {len(running) - 1}"
+        if membership.others_present != len(running) - 1:
+            present = membership.others_present
+            yield f"{observer.profile.name} lists {present} others, of {len(running) - 1}"
 
 
 def _web(index: int) -> ServiceDefinition:

@@ -10,8 +10,7 @@ from typing import Any, Protocol
 from adsum.address import Address
 from adsum.gossip.claims import Profile
 from adsum.gossip.commands import Command, Report
-from adsum.gossip.members import Member
-from adsum.gossip.shared_state import SharedState
+from adsum.gossip.membership_view import MembershipView
 from adsum.gossip.tally import GossipTally
 from adsum.now import Now
 
@@ -28,14 +27,10 @@ class Plays(Protocol):
     """What runs on a host: a gossip core, or a whole agent with one in it (`testing.cluster`)."""
 
     @property
-    def shared(self) -> SharedState: ...
+    def membership(self) -> MembershipView: ...
 
     @property
     def tally(self) -> GossipTally: ...
-
-    def digest(self) -> int: ...
-
-    def members(self) -> list[Member]: ...
 
     def receive(self, now: Now, source: Address, message: bytes) -> list[Any]: ...
 

@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from random import Random
 
+from adsum.gossip.broadcasts import Class
 from adsum.gossip.commands import Describe, Join, Restart
 from adsum.gossip.effects import Effect, LeaveDone, MemberChanged
 from adsum.gossip.evidence import Evidence
@@ -132,7 +133,7 @@ class Simulation:
         update = Watch(world.now_ns, self._others(index))
         self.measured.updates.append(update)
         key = (index, world.hosts[index].generation)
-        incarnation = world.hosts[index].core.shared.me.incarnation + 1
+        incarnation = world.hosts[index].core.membership.own_standing.incarnation + 1
         self._updates.setdefault(key, []).append((incarnation, update))
         world.command(index, Describe(len(self.measured.updates).to_bytes(4, "big")))
 
@@ -241,7 +242,7 @@ class Simulation:
     def _all_alive_everywhere(self) -> bool:
         """And nobody is missed by anybody."""
         present = self.plan.nodes - 1
-        return all(host.core.shared.roster.counts[MemberStatus.ALIVE] == present for host in self.world.hosts)
+        return all(host.core.membership.counts()[MemberStatus.ALIVE] == present for host in self.world.hosts)
 
     def _hold(self, index: int) -> None:
         self.world.hold(index)
@@ -313,8 +314,8 @@ class Simulation:
         sent[0] += sum(tally.packets_out)
         sent[1] += sum(tally.bytes_out)
         self.measured.flaps += tally.flaps
-        queues = self.world.hosts[index].core.shared.broadcasts.queues.values()
-        self.measured.queue_drops += sum(queue.dropped for queue in queues)
+        queue = self.world.hosts[index].core.membership.queue
+        self.measured.queue_drops += sum(queue(kind).dropped for kind in Class)
 
     def _sum_up(self) -> None:
         world, measured = self.world, self.measured
