@@ -7,11 +7,11 @@ from hypothesis import strategies as st
 
 from adsum.gossip import ages
 from adsum.gossip.broadcasts import Broadcasts, Class
-from adsum.gossip.commands import Describe
+from adsum.gossip.commands import Describe, ForceLeave
 from adsum.gossip.effects import Send, SyncPart
 from adsum.gossip.wire import PacketKind
 from adsum.now import MILLISECOND, SECOND
-from tests.gossip.support import Stage, alive, asked, of, opened, roster, suspect
+from tests.gossip.support import Stage, alive, asked, of, opened, roster, short, suspect
 
 
 @given(st.integers(0, 12 * SECOND), st.integers(0, 1 << 62))
@@ -106,9 +106,13 @@ def test_what_a_sync_brought_is_counted_apart_and_told_on_without_an_age() -> No
     assert last_told(stage)[1] == bytes((ages.UNKNOWN,))
 
 
-def test_after_a_datagram_or_a_sync_what_i_say_is_my_own_again() -> None:
-    stage = Stage("a", "b")
+def test_what_i_find_out_after_a_datagram_or_a_sync_is_my_own_news() -> None:
+    stage = Stage("a", "b", "c")
+    stage.stop_probing()
     stage.tell("a", alive("b", incarnation=1), ages=b"\x50")
-    assert stage.core._shared.hears is None
     stage.report(asked(1, roster(SyncPart(alive("b", incarnation=2).encoded))))
-    assert stage.core._shared.hears is None
+    stage._forget_news()
+    stage.command(ForceLeave("c", is_pruned=False))
+    stage.packet("a", PacketKind.PING, sequence=1, about=short("me"))
+    assert last_told(stage)[1] == b"\x00"
+    assert (stage.core.tally.news_by_datagram, stage.core.tally.news_by_sync) == (1, 1)

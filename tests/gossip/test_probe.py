@@ -6,12 +6,33 @@ import pytest
 
 from adsum.gossip.claims import restarting
 from adsum.gossip.commands import DatagramUnreachable, PingOutcome, Restart, StreamPinged
-from adsum.gossip.effects import Effect, IsolationChanged, MemberChanged, Note, Noted, PingStream, Send
+from adsum.gossip.effects import (
+    Effect,
+    IsolationChanged,
+    MemberChanged,
+    Note,
+    Noted,
+    PingStream,
+    Send,
+    SyncPart,
+)
 from adsum.gossip.order import MemberStatus
 from adsum.gossip.wire import BEAT, Packet, PacketFlag, PacketKind
 from adsum.now import MILLISECOND, MINUTE, SECOND
 from adsum.testing.gossip_world import GossipWorld
-from tests.gossip.support import Stage, alive, of, opened, profile, sent, short, suspect, told_claims
+from tests.gossip.support import (
+    Stage,
+    alive,
+    asked,
+    of,
+    opened,
+    profile,
+    roster,
+    sent,
+    short,
+    suspect,
+    told_claims,
+)
 
 OTHERS = ("b", "c", "d", "e", "f")
 
@@ -289,6 +310,16 @@ def test_an_accusation_heard_is_looked_into_at_once_until_enough_confirm_it() ->
     stage.stop_probing()
     assert len(sent(stage.tell("b", suspect("a", "b")), PacketKind.PING, to="a")) == 1
     assert sent(stage.tell("b", suspect("c", "a", "b", "d", "e")), PacketKind.PING, to="c") == []
+
+
+def test_an_accusation_that_a_comparison_brings_is_not_looked_into_at_once() -> None:
+    """It may be as old as the time since the last one, and all who compare bring it."""
+    stage = Stage("a", "b", "c", "d", "e")
+    stage.stop_probing()
+    told = SyncPart(alive("b").encoded, suspect("b", "c").encoded)
+    effects = stage.report(asked(1, roster(SyncPart(alive("a").encoded), told)))
+    assert stage.status("b") is MemberStatus.SUSPECT
+    assert sent(effects, PacketKind.PING) == []
 
 
 def test_of_many_who_hear_an_accusation_few_look_into_it_at_once() -> None:

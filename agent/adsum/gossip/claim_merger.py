@@ -28,7 +28,7 @@ from adsum.gossip.newcomers import Newcomer, Newcomers
 from adsum.gossip.order import Departure, MemberStatus, Rank, Restarting, Standing
 from adsum.gossip.rivals import CONFLICT_AGAIN_NS, Rivals, place
 from adsum.gossip.shared_state import GossipTimer, SharedState
-from adsum.gossip.source import FROM_MEMBER, Source
+from adsum.gossip.source import FROM_MEMBER, Source, Telling
 from adsum.gossip.suspicions import Suspicions
 from adsum.gossip.wire import VERSION_MAX, VERSION_MIN, PacketKind
 from adsum.now import MILLISECOND, SECOND, Now
@@ -65,11 +65,11 @@ class ClaimMerger:
             case UserEvent() if not source.is_member:
                 self.shared.tally.drop("event of a stranger")
             case UserEvent():
-                self._hear_event(now, claim)
+                self._hear_event(now, claim, source)
             case RestartingSoon() if not source.is_member:
                 self.shared.tally.drop("restart told by a stranger")
             case RestartingSoon():
-                self._hear_restarting(now, claim)
+                self._hear_restarting(now, claim, source)
             case _ if self.is_wild(now, claim.subject, claim.standing.generation):
                 self.shared.tally.drop("generation ahead")
             case _ if claim.subject == self.shared.me.short:
@@ -77,7 +77,7 @@ class ClaimMerger:
             case Alive():
                 self._hear_alive(now, claim, source)
             case _:
-                self._hear_verdict(now, claim)
+                self._hear_verdict(now, claim, source)
 
     def introduce(
         self,
@@ -119,7 +119,7 @@ class ClaimMerger:
         member = self.shared.roster.by_short.get(told.subject)
         if told.profile.address == self.shared.me.profile.address:
             if source.is_member:
-                self._hear_of_my_address(now, told)
+                self._hear_of_my_address(now, told, source)
         elif member is None:
             self._meet(now, told, source, age_s=age_s)
         elif self._goes_back(now, member, told, source):
@@ -186,7 +186,7 @@ class ClaimMerger:
         member.alive = told
         cause = _cause_of_return(before, told.standing)
         shared.change(now, member, told.standing, Evidence(cause))
-        shared.broadcast(now, member.short, told.encoded)
+        shared.broadcast(now, member.short, told.encoded, telling=source.telling)
 
     def _meet(self, now: Now, told: Alive, source: Source, *, age_s: int) -> None:
         shared, roster = self.shared, self.shared.roster
@@ -200,7 +200,7 @@ class ClaimMerger:
         elif source.address is not None and not self._introductions.take(now.monotonic_ns):
             shared.tally.drop("introductions")
         elif self.rivals.makes_room(now, told, source, is_gone=self._is_gone(told)):
-            self._add(now, told, age_s=age_s)
+            self._add(now, told, age_s=age_s, telling=source.telling)
 
     def _is_gone(self, told: Alive) -> bool:
         """By a verdict that was heard before, or with it."""
@@ -241,22 +241,22 @@ class ClaimMerger:
         if roster.is_full:
             self.shared.tally.drop("roster full")
             return False
-        self._add(now, told, age_s=0)
+        self._add(now, told, age_s=0, telling=None)
         self.newcomers.let_in(told)
         return True
 
-    def _add(self, now: Now, told: Alive, *, age_s: int) -> None:
+    def _add(self, now: Now, told: Alive, *, age_s: int, telling: Telling | None) -> None:
         shared, roster = self.shared, self.shared.roster
         member = Member(told, now.monotonic_ns)
         verdict = roster.verdicts.pop(told.subject, None)
         if verdict is None or verdict.standing <= told.standing:
             roster.add(member)
             shared.tell_change(told.profile, None, told.standing, Evidence(ChangeCause.JOINED))
-            shared.broadcast(now, member.short, told.encoded)
+            shared.broadcast(now, member.short, told.encoded, telling=telling)
         elif isinstance(verdict, Suspect):
             roster.add(member)
             shared.tell_change(told.profile, None, told.standing, Evidence(ChangeCause.JOINED))
-            self.suspicions.begin(now, member, verdict)
+            self.suspicions.begin(now, member, verdict, telling)
         else:
             member.verdict = verdict
             member.standing = verdict.standing
@@ -310,18 +310,20 @@ class ClaimMerger:
 
     # Verdicts.
 
-    def _hear_verdict(self, now: Now, claim: Suspect | Dead | Left) -> None:
+    def _hear_verdict(self, now: Now, claim: Suspect | Dead | Left, source: Source) -> None:
         member = self.shared.roster.by_short.get(claim.subject)
         if member is None:
             self.shared.roster.keep_verdict(claim)
         elif isinstance(claim, Suspect) and claim.standing == member.standing:
-            self.suspicions.confirm(now, member, claim)
+            self.suspicions.confirm(now, member, claim, source.telling)
         elif claim.standing > member.standing:
-            self._hear_worse(now, member, claim)
+            self._hear_worse(now, member, claim, source.telling)
         elif member.verdict is None and not isinstance(claim, Suspect):
             self.corrections.put(claim.subject, member.alive.encoded)  # it is back; the teller has not heard
 
-    def _hear_worse(self, now: Now, member: Member, claim: Suspect | Dead | Left) -> None:
+    def _hear_worse(
+        self, now: Now, member: Member, claim: Suspect | Dead | Left, telling: Telling | None
+    ) -> None:
         """A copy of its data folder, not let in, says goodbye in its name: nobody that is present leaves in a
         life that we never met before it was looked at."""
         is_unmet = claim.standing.generation > member.standing.generation
@@ -329,27 +331,25 @@ class ClaimMerger:
             case Left() if is_unmet and member.standing.is_present and not self._is_away(now, member):
                 self.rivals.checker.check(now, member, claim)
             case Suspect():
-                self.suspicions.close(
-                    now, member, is_refuted=False
-                )  # of an earlier incarnation, never refuted here
-                self.suspicions.begin(now, member, claim)
-                if self.shared.hears is not None and not self.shared.hears.is_sync:
+                # That of an earlier incarnation was never refuted here.
+                self.suspicions.close(now, member, is_refuted=False)
+                self.suspicions.begin(now, member, claim, telling)
+                if telling is not None and not telling.is_sync:
                     self.rivals.checker.look_too(now, member)
             case Dead():
-                self.suspicions.died(
-                    now, member, claim, evidence.of_death(claim, self.suspicions.parts(now, member))
-                )
+                why = evidence.of_death(claim, self.suspicions.parts(now, member))
+                self.suspicions.died(now, member, claim, why, telling)
             case Left():
-                self.depart(now, member, claim)
+                self.depart(now, member, claim, telling)
 
-    def depart(self, now: Now, member: Member, claim: Left) -> None:
+    def depart(self, now: Now, member: Member, claim: Left, telling: Telling | None = None) -> None:
         shared = self.shared
         if claim.standing <= member.standing:
             return
         self.suspicions.close(now, member, is_refuted=False)
         member.verdict = claim
         shared.change(now, member, claim.standing, evidence.of_departure(claim))
-        shared.broadcast(now, member.short, claim.encoded)
+        shared.broadcast(now, member.short, claim.encoded, telling=telling)
         shared.beats.forget(member)
         self._bury(now, member, claim, age_s=0)
 
@@ -359,7 +359,7 @@ class ClaimMerger:
         kept_ns = settings.tombstone_timeout_ns if is_departed else settings.reconnect_timeout_ns
         self.shared.roster.reap_at(member, now.monotonic_ns + max(0, kept_ns - age_s * SECOND))
 
-    def _hear_restarting(self, now: Now, claim: RestartingSoon) -> None:
+    def _hear_restarting(self, now: Now, claim: RestartingSoon, source: Source) -> None:
         member = self.shared.roster.by_short.get(claim.subject)
         register = Restarting(claim.generation, claim.duration_ms)
         if member is None or register <= member.restarting or claim.generation != member.standing.generation:
@@ -367,7 +367,7 @@ class ClaimMerger:
         member.restarting = register
         member.restarting_until_ns = now.monotonic_ns + claim.duration_ms * MILLISECOND
         self.suspicions.wait_for_restart(now, member)
-        self.shared.broadcast(now, (claim.subject, "restarting"), claim.encoded)
+        self.shared.broadcast(now, (claim.subject, "restarting"), claim.encoded, telling=source.telling)
         self.shared.note(Note.RESTARTING, member.profile, Evidence(ChangeCause.CHANGED))
 
     # Myself.
@@ -383,16 +383,16 @@ class ClaimMerger:
         elif isinstance(claim, Alive) and claim.profile != me.profile:
             self._clash(now, claim, source)
         elif claim.standing.generation == me.generation and _can_be_refuted(claim):
-            self._refute(now, claim)
+            self._refute(now, claim, source.telling)
         else:
-            self._begin_again(now, claim.standing.generation)
+            self._begin_again(now, claim.standing.generation, source.telling)
 
     def _correct(self, claim: Alive | Suspect | Dead | Left) -> None:
         """Old news about me; whoever still believes an accusation is told that it is over."""
         if not isinstance(claim, Alive):
             self.corrections.put(claim.subject, self.shared.me.alive.encoded)
 
-    def _refute(self, now: Now, claim: Alive | Suspect | Dead | Left) -> None:
+    def _refute(self, now: Now, claim: Alive | Suspect | Dead | Left, telling: Telling | None) -> None:
         shared = self.shared
         shared.me.refute(claim.standing.incarnation)
         shared.health.had_to_refute()
@@ -405,7 +405,7 @@ class ClaimMerger:
             why = accused
             self._answer_accusers(now, claim.accusers)
         shared.note(Note.ACCUSED_ME, shared.me.profile, why)
-        self.publish_me(now)
+        self.publish_me(now, telling)
 
     def _answer_accusers(self, now: Now, accusers: tuple[bytes, ...]) -> None:
         shared = self.shared
@@ -421,50 +421,50 @@ class ClaimMerger:
         self.rivals.conflict(now, self.shared.me.profile, claim.profile, source.address)
         if now.monotonic_ns - self._last_clash_ns >= CONFLICT_AGAIN_NS:
             self._last_clash_ns = now.monotonic_ns
-            self._begin_again(now, claim.standing.generation)
+            self._begin_again(now, claim.standing.generation, source.telling)
 
-    def _hear_of_my_address(self, now: Now, told: Alive) -> None:
+    def _hear_of_my_address(self, now: Now, told: Alive, source: Source) -> None:
         """A member at my own address is a life of this host before it lost its data folder, or a host that
         had the address before. I am who answers here, so I outdo it; unless it outdoes me again, for then two
         agents advertise one address."""
         me = self.shared.me
         if told.standing.generation >= me.generation:
             if self._outdone.take(now.monotonic_ns):
-                self._begin_again(now, told.standing.generation)
+                self._begin_again(now, told.standing.generation, source.telling)
             else:
                 self.rivals.conflict(now, me.profile, told.profile, None)
         self.corrections.put(me.short, me.alive.encoded)
 
-    def _begin_again(self, now: Now, above: int) -> None:
+    def _begin_again(self, now: Now, above: int, telling: Telling | None) -> None:
         """All that I publish is published anew: once a second at most, whatever is said of me."""
         self._above = max(self._above, above)
         wait_ns = self._begun_ns + BEGIN_AGAIN_NS - now.monotonic_ns
         if wait_ns > 0:
             self.shared.timers.set((GossipTimer.BEGIN_AGAIN, None), now.monotonic_ns + wait_ns)
         else:
-            self.begin_again(now)
+            self.begin_again(now, telling)
 
-    def begin_again(self, now: Now) -> None:
+    def begin_again(self, now: Now, telling: Telling | None = None) -> None:
         shared = self.shared
         above, self._above, self._begun_ns = self._above, 0, now.monotonic_ns
         if above < shared.me.generation:
             return
         shared.me.raise_generation(above)
         shared.effects.append(GenerationRaised(shared.me.generation))
-        self.publish_me(now)
+        self.publish_me(now, telling)
 
-    def publish_me(self, now: Now) -> None:
+    def publish_me(self, now: Now, telling: Telling | None = None) -> None:
         me = self.shared.me
         self.shared.claims.remember(me.alive)
-        self.shared.broadcast(now, me.short, me.alive.encoded)
+        self.shared.broadcast(now, me.short, me.alive.encoded, telling=telling)
 
     # Events.
 
-    def _hear_event(self, now: Now, event: UserEvent) -> None:
+    def _hear_event(self, now: Now, event: UserEvent, source: Source) -> None:
         if self.events.is_new(now, event):
             self.shared.effects.append(EventHeard(event))
             key = (event.subject, event.clock, event.number)
-            self.shared.broadcast(now, key, event.encoded, Class.EVENTS)
+            self.shared.broadcast(now, key, event.encoded, kind=Class.EVENTS, telling=source.telling)
 
 
 def _can_be_refuted(claim: Alive | Suspect | Dead | Left) -> bool:

@@ -62,8 +62,8 @@ from adsum.gossip.phi import push_time_s
 from adsum.gossip.probe import Prober
 from adsum.gossip.relays import Relays
 from adsum.gossip.settings import GossipSettings, MemberIdentity
-from adsum.gossip.shared_state import GossipTimer, Hears, SharedState
-from adsum.gossip.source import Source
+from adsum.gossip.shared_state import GossipTimer, SharedState
+from adsum.gossip.source import Source, Telling
 from adsum.gossip.suspicions import Suspicions
 from adsum.gossip.sync import Syncs
 from adsum.gossip.wire import (
@@ -309,7 +309,7 @@ class GossipCore:
         shared = self._shared
         if packet.claims:
             is_member = member is not None and member.profile.address == source
-            self._hear_claims(now, packet, Source(source, header.sender, is_member))
+            self._hear_claims(now, packet, source, header.sender, is_member=is_member)
         if member is not None and header.generation == member.standing.generation:
             shared.beats.hear(now.monotonic_ns, member, packet.beat)
         if packet.beats:
@@ -319,20 +319,19 @@ class GossipCore:
         if packet.root and packet.root != shared.root:
             shared.effects.append(RootHeard(header.sender, packet.root))
 
-    def _hear_claims(self, now: Now, packet: Packet, told_by: Source) -> None:
+    def _hear_claims(
+        self, now: Now, packet: Packet, address: Address, sender: bytes, *, is_member: bool
+    ) -> None:
         shared = self._shared
-        try:
-            for place, encoded in enumerate(packet.claims):
-                try:
-                    claim = shared.claims.decode(encoded)
-                except BadEncoding:
-                    shared.tally.drop("bad claim")
-                    continue
-                age = packet.ages[place] if place < len(packet.ages) else ages.UNKNOWN
-                shared.hears = Hears(is_sync=False, age=age)
-                self._merger.hear(now, claim, told_by)
-        finally:
-            shared.hears = None
+        for place, encoded in enumerate(packet.claims):
+            try:
+                claim = shared.claims.decode(encoded)
+            except BadEncoding:
+                shared.tally.drop("bad claim")
+                continue
+            age = packet.ages[place] if place < len(packet.ages) else ages.UNKNOWN
+            telling = Telling(is_sync=False, age=age)
+            self._merger.hear(now, claim, Source(address, sender, is_member, telling=telling))
 
     def _ping(self, now: Now, source: Address, packet: Packet, known: Member | None) -> None:
         """Meant for whoever had this address before me: no answer, for an answer would say it lives."""
@@ -456,14 +455,14 @@ class GossipCore:
         event = claims.user_event(shared.me.short, clock, count, name, payload)
         events.is_new(now, event)
         shared.effects.append(EventHeard(event))
-        shared.broadcast(now, (event.subject, clock, count), event.encoded, Class.EVENTS)
+        shared.broadcast(now, (event.subject, clock, count), event.encoded, kind=Class.EVENTS)
 
     def _carry(self, now: Now, command: Carry) -> None:
         if len(command.payload) > CARRIED_BYTES_MAX:
             sentence = f"A payload may be {CARRIED_BYTES_MAX} bytes; announce it and let it be fetched."
             self._shared.effects.append(GossipRefused(sentence))
         else:
-            self._shared.broadcast(now, command.key, command.payload, Class.CATALOG)
+            self._shared.broadcast(now, command.key, command.payload, kind=Class.CATALOG)
 
     def _describe(self, now: Now, meta: bytes) -> None:
         if len(meta) > META_BYTES_MAX:

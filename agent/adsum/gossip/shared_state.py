@@ -9,7 +9,6 @@ from __future__ import annotations
 import enum
 from collections.abc import Hashable
 from random import Random
-from typing import NamedTuple
 
 from adsum.address import Address
 from adsum.clocks import Clocks
@@ -27,6 +26,7 @@ from adsum.gossip.members import Member, Roster
 from adsum.gossip.order import MemberStatus, Standing
 from adsum.gossip.rtt import RoundTrips
 from adsum.gossip.settings import GossipSettings, MemberIdentity, SuspicionMode
+from adsum.gossip.source import Telling
 from adsum.gossip.suspicion import Timeouts
 from adsum.gossip.tally import FORGOTTEN, UNKNOWN, GossipTally
 from adsum.gossip.wire import HEADER_BYTES, PacketKind, encode
@@ -57,13 +57,6 @@ class GossipTimer(enum.Enum):
     BEGIN_AGAIN = "begin again"
 
 
-class Hears(NamedTuple):
-    """How the claim in hand came here."""
-
-    is_sync: bool
-    age: int  # see `ages`
-
-
 class SharedState:
     def __init__(
         self, now: Now, settings: GossipSettings, identity: MemberIdentity, random: Random, known: Claims
@@ -88,8 +81,6 @@ class SharedState:
         self.effects: list[Effect] = []
         self.root = b""
         self.refusing: dict[bytes, None] = {}  # members that refused my own stream, and were not heard since
-        self.hears: Hears | None = None  # the claim in hand; None while nobody tells us anything
-        self.tells_on = True  # off while a newcomer is told what everybody else knows
         self._sequence = 0
         self._gossip_ns = 0
 
@@ -165,26 +156,34 @@ class SharedState:
 
     # Telling.
 
-    def broadcast(self, now: Now, subject: Hashable, encoded: bytes, kind: Class = Class.MEMBERSHIP) -> None:
-        if not self.tells_on:
+    def broadcast(
+        self,
+        now: Now,
+        subject: Hashable,
+        encoded: bytes,
+        *,
+        kind: Class = Class.MEMBERSHIP,
+        telling: Telling | None = None,
+    ) -> None:
+        """With `telling` it is what another tells, or my answer to that."""
+        if telling is not None and not telling.is_told_on:
             return
-        self.broadcasts.put(self._born_ns(now, subject), kind, subject, encoded)
+        self.broadcasts.put(self._born_ns(now, subject, telling), kind, subject, encoded)
         soonest_ns = now.monotonic_ns + self.settings.gossip_interval_ns
         if self._gossip_ns > soonest_ns:
             # My own news goes at once; what all hear at the same time they do not pass on in one breath.
-            share = self.random.random() if self.hears is not None else 0.0
+            share = self.random.random() if telling is not None else 0.0
             self.gossip_at(now.monotonic_ns + int(share * self.settings.gossip_interval_ns))
 
-    def _born_ns(self, now: Now, subject: Hashable) -> int | None:
-        """Whatever is told on while a claim is heard was news, and as old as the claim; but for my answer."""
-        hears = self.hears
-        if hears is None or subject == self.me.short:
+    def _born_ns(self, now: Now, subject: Hashable, telling: Telling | None) -> int | None:
+        """What is told on was news, and is as old as the claim that brought it; but for my answer."""
+        if telling is None or subject == self.me.short:
             return now.monotonic_ns
-        if hears.is_sync:
+        if telling.is_sync:
             self.tally.news_by_sync += 1
         else:
             self.tally.news_by_datagram += 1
-        born_ns = ages.born_ns(now.monotonic_ns, hears.age)
+        born_ns = ages.born_ns(now.monotonic_ns, telling.age)
         if born_ns is not None:
             self.tally.news_age_s.add((now.monotonic_ns - born_ns) / SECOND)
         return born_ns

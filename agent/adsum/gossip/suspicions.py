@@ -7,12 +7,13 @@ each case."""
 from __future__ import annotations
 
 from adsum.gossip import claims, evidence
-from adsum.gossip.claims import DeathCause, Suspect
+from adsum.gossip.claims import Dead, DeathCause, Suspect
 from adsum.gossip.effects import Note, PingStream
 from adsum.gossip.evidence import Evidence, Leg, PhiParts
 from adsum.gossip.members import Member
 from adsum.gossip.order import MemberStatus, Rank
 from adsum.gossip.shared_state import GossipTimer, SharedState
+from adsum.gossip.source import Telling
 from adsum.gossip.suspicion import Suspicion
 from adsum.gossip.wire import PacketKind
 from adsum.now import Now
@@ -54,7 +55,7 @@ class Suspicions:
                 now, member.profile.address, PacketKind.GOSSIP, first=(member.suspicion.claim.encoded,)
             )
 
-    def begin(self, now: Now, member: Member, claim: Suspect) -> None:
+    def begin(self, now: Now, member: Member, claim: Suspect, telling: Telling | None = None) -> None:
         shared = self.shared
         case = Suspicion(claim, now.monotonic_ns, self._silent_since_ns(now, claim))
         case.not_before_ns = member.restarting_until_ns
@@ -62,10 +63,10 @@ class Suspicions:
         member.verdict = claim
         self.open[member] = None
         shared.change(now, member, claim.standing, evidence.of_accusation(claim, self.parts(now, member)))
-        shared.broadcast(now, member.short, claim.encoded)
+        shared.broadcast(now, member.short, claim.encoded, telling=telling)
         self._set_timer(now, member, case)
 
-    def confirm(self, now: Now, member: Member, claim: Suspect) -> None:
+    def confirm(self, now: Now, member: Member, claim: Suspect, telling: Telling | None = None) -> None:
         case = member.suspicion
         if case is None:
             return
@@ -78,7 +79,7 @@ class Suspicions:
         if not has_news:
             return  # other legs and a greater phi are kept, and not worth telling everybody
         shared = self.shared
-        shared.broadcast(now, member.short, merged.encoded)
+        shared.broadcast(now, member.short, merged.encoded, telling=telling)
         self._set_timer(now, member, case)
         if is_confirmed:
             shared.tally.suspicions_confirmed += 1
@@ -176,7 +177,9 @@ class Suspicions:
         shared.tally.phi.add(parts.challenge + parts.accusation)
         self.died(now, member, verdict, evidence.of_death(verdict, parts))
 
-    def died(self, now: Now, member: Member, verdict: claims.Dead, why: Evidence) -> None:
+    def died(
+        self, now: Now, member: Member, verdict: Dead, why: Evidence, telling: Telling | None = None
+    ) -> None:
         """By my own verdict or another's."""
         shared = self.shared
         if member.suspicion is not None:
@@ -185,7 +188,7 @@ class Suspicions:
         was_present = member.standing.is_present
         member.verdict = verdict
         shared.change(now, member, verdict.standing, why)
-        shared.broadcast(now, member.short, verdict.encoded)
+        shared.broadcast(now, member.short, verdict.encoded, telling=telling)
         shared.beats.forget(member)
         shared.roster.reap_at(member, now.monotonic_ns + shared.settings.reconnect_timeout_ns)
         if (

@@ -33,8 +33,8 @@ from adsum.gossip.effects import (
 from adsum.gossip.members import Member
 from adsum.gossip.order import Standing
 from adsum.gossip.phi import push_time_s
-from adsum.gossip.shared_state import GossipTimer, Hears, SharedState
-from adsum.gossip.source import FROM_MEMBER, FROM_STRANGER, Source
+from adsum.gossip.shared_state import GossipTimer, SharedState
+from adsum.gossip.source import FROM_MEMBER, FROM_STRANGER, Source, Telling
 from adsum.now import SECOND, Now
 
 OPEN_MAX = 16
@@ -62,8 +62,7 @@ STRANGERS_PARTS_MAX = 1
 GROWN_PARTS, GROWN_SHARE = 1_024, 3
 FOR_MORE_MAX = 2  # exchanges with newcomers at once, of those that may be open
 
-COMPARISON = Hears(is_sync=True, age=ages.UNKNOWN)
-FAREWELL = Hears(is_sync=True, age=0)  # its teller is its subject, and says it first here
+FAREWELL_AGE = 0  # its teller is its subject, and says it first here
 
 
 class OpenedSync(NamedTuple):
@@ -228,7 +227,7 @@ class Syncs:
         shared = self.shared
         teller = self._teller(message, host)
         if not message.wants_answer:
-            self._merge(now, message.parts, teller, self._parts_max(teller), FAREWELL)
+            self._merge(now, message.parts, teller, self._parts_max(teller), FAREWELL_AGE)
             return
         is_crowded = not teller.is_member and not self.merger.newcomers.is_room_left(now)
         if len(self._served) >= SERVED_MAX or is_crowded:
@@ -356,20 +355,18 @@ class Syncs:
         parts: tuple[SyncPart, ...],
         teller: Source,
         parts_max: int,
-        hears: Hears = COMPARISON,
+        age: int = ages.UNKNOWN,
     ) -> dict[bytes, Standing]:
         """What they believe, by subject; whatever of it is news to us is taken, and told on unless we are
         new."""
         told: dict[bytes, Standing] = {}
         shared = self.shared
-        shared.hears = hears
-        shared.tells_on = len(parts) < NEWCOMER_SHARE * (len(shared.roster) + 1)
+        is_told_on = len(parts) < NEWCOMER_SHARE * (len(shared.roster) + 1)
+        source = teller._replace(telling=Telling(is_sync=True, age=age, is_told_on=is_told_on))
         try:
             for part in parts[:parts_max]:
-                self._take_part(now, part, teller, told)
+                self._take_part(now, part, source, told)
         finally:
-            shared.tells_on = True
-            shared.hears = None
             self.merger.corrections.take()
         if len(parts) > parts_max:
             shared.tally.drop("sync too long" if teller.is_member else "sync of a stranger")
@@ -384,7 +381,7 @@ class Syncs:
         grown = GROWN_PARTS + GROWN_SHARE * len(self.shared.roster)
         return min(self.shared.settings.members_max, grown)
 
-    def _take_part(self, now: Now, part: SyncPart, teller: Source, told: dict[bytes, Standing]) -> None:
+    def _take_part(self, now: Now, part: SyncPart, source: Source, told: dict[bytes, Standing]) -> None:
         alive = self._decoded(part.alive)
         if not isinstance(alive, Alive):
             return
@@ -392,7 +389,7 @@ class Syncs:
         if not isinstance(verdict, Suspect | Dead | Left) or verdict.subject != alive.subject:
             verdict = None
         told[alive.subject] = max(alive.standing, verdict.standing) if verdict else alive.standing
-        self.merger.introduce(now, alive, verdict, part.age_s, teller)
+        self.merger.introduce(now, alive, verdict, part.age_s, source)
 
     def _decoded(self, encoded: bytes) -> object:
         try:
