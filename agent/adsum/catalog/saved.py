@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import zlib
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import MISSING, fields, replace
+from dataclasses import MISSING, fields
 from typing import Any, TypeVar
 
 import cbor2
@@ -65,7 +65,9 @@ def _file_name(identifier: str) -> str:
 
 def encode_service(definition: ServiceDefinition) -> bytes:
     """Its checks have files of their own, since they can be registered and removed alone."""
-    return sealed(_settings_of(replace(definition, checks=())))
+    settings = _settings_of(definition)
+    settings.pop("checks", None)
+    return sealed(settings)
 
 
 def decode_service(content: bytes) -> ServiceDefinition:
@@ -110,11 +112,14 @@ def _ttl_state(row: object) -> TtlState:
 
 
 def _settings_of(definition: ServiceDefinition | CheckDefinition) -> dict[str, object]:
-    return {
-        field.name: value
-        for field in fields(definition)
-        if (value := getattr(definition, field.name)) != _default(field)
-    }
+    kind = type(definition)
+    if kind not in _DEFAULTS:
+        _DEFAULTS[kind] = tuple((field.name, _default(field)) for field in fields(kind))
+    defaults = _DEFAULTS[kind]
+    return {name: value for name, default in defaults if (value := getattr(definition, name)) != default}
+
+
+_DEFAULTS: dict[type, tuple[tuple[str, object], ...]] = {}  # looked up when first wanted
 
 
 def _default(field: object) -> object:
