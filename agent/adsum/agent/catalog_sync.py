@@ -230,11 +230,8 @@ class CatalogSync:
                     self._foreign_generation = max(generation, self._foreign_generation)
                     self._foreign_relay = relay
                     self._begin_again(now)
-        return [*wanted, *self._take_logs()]
-
-    def _take_logs(self) -> list[LogLine]:
         logs, self._logs = self._logs, []
-        return logs
+        return [*wanted, *logs]
 
     def _ask(self, ticket: int, to: bytes, method: str, body: bytes) -> Effect:
         member = self._membership.member(to)

@@ -141,11 +141,11 @@ class AgentCore:
     def receive(self, now: Now, message: Message) -> list[Effect]:
         match message:
             case Persisted(ticket):
-                request, command = self._line.end(ticket)
-                self._registry.make(now, command)
+                request, plan = self._line.end(ticket)
+                self._registry.make(now, plan)
                 return self._go_on(now, self._reply(request, None), has_changed=True)
             case NotPersisted(ticket, reason):
-                request, _command = self._line.end(ticket)
+                request, _plan = self._line.end(ticket)
                 refusal = Refusal(RefusalCause.FAILED, NOT_PERSISTED.format(reason))
                 return self._go_on(now, self._reply(request, refusal))
             case FolderLost(found):
@@ -197,13 +197,13 @@ class AgentCore:
                 plan = self._registry.plan(command, self._line.coming)
                 if isinstance(plan, Refusal):
                     answered.append(self._reply(request, plan))
-                elif plan and self.settings.is_persistent:
+                elif plan.files and self.settings.is_persistent:
                     self._tickets += 1
-                    self._line.begin(self._tickets, request, command, touched)
-                    for_disk.append(Persist(self._tickets, plan))
+                    self._line.begin(self._tickets, request, command, plan, touched)
+                    for_disk.append(Persist(self._tickets, plan.files))
                 else:
                     has_changed = True
-                    self._registry.make(now, command)
+                    self._registry.make(now, plan)
                     answered.append(self._reply(request, None))
         return [*(self._settled(now) if has_changed else ()), *for_disk, *answered]
 

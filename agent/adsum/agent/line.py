@@ -15,6 +15,7 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from adsum.agent.commands import RegisterCheck, RegisterService, Registration, Reload, WriteAll
+from adsum.agent.plan import RegistrationPlan
 
 Ordered = Registration | Reload | WriteAll
 NOBODY = 0  # the request of a command that nobody waits for
@@ -37,7 +38,7 @@ class WaitingCommands:
     def __init__(self) -> None:
         self.coming = Coming(0, 0)
         self._waiting: deque[tuple[int, Ordered]] = deque()
-        self._begun: dict[int, tuple[int, Registration, tuple[str, ...]]] = {}  # by ticket
+        self._begun: dict[int, tuple[int, Registration, RegistrationPlan, tuple[str, ...]]] = {}  # by ticket
         self._touched: set[str] = set()
 
     def __len__(self) -> int:
@@ -65,16 +66,23 @@ class WaitingCommands:
     def is_free(self, touched: tuple[str, ...]) -> bool:
         return self._touched.isdisjoint(touched)
 
-    def begin(self, ticket: int, request: int, command: Registration, touched: tuple[str, ...]) -> None:
-        self._begun[ticket] = (request, command, touched)
+    def begin(
+        self,
+        ticket: int,
+        request: int,
+        command: Registration,
+        plan: RegistrationPlan,
+        touched: tuple[str, ...],
+    ) -> None:
+        self._begun[ticket] = (request, command, plan, touched)
         self._touched.update(touched)
         self._count(command, +1)
 
-    def end(self, ticket: int) -> tuple[int, Registration]:
-        request, command, touched = self._begun.pop(ticket)
+    def end(self, ticket: int) -> tuple[int, RegistrationPlan]:
+        request, command, plan, touched = self._begun.pop(ticket)
         self._touched.difference_update(touched)
         self._count(command, -1)
-        return request, command
+        return request, plan
 
     def _count(self, command: Registration, sign: int) -> None:
         services, checks = self.coming

@@ -22,6 +22,7 @@ from adsum.agent.commands import (
     SetServiceMaintenance,
 )
 from adsum.agent.line import Coming
+from adsum.agent.plan import RegistrationPlan
 from adsum.catalog.definitions import CheckDefinition, CheckKind, CheckStatus, ServiceDefinition
 from adsum.catalog.model import NODE_MAINTENANCE, SERVICE_MAINTENANCE
 from adsum.catalog.own_services import DefinedBy, OwnCheck, OwnService, OwnServices
@@ -82,43 +83,40 @@ class Registry:
             case SetServiceMaintenance(service_id):
                 return (service_path(service_id), check_path(SERVICE_MAINTENANCE + service_id))
 
-    def plan(self, command: Registration, coming: Coming) -> tuple[FileChange, ...] | Refusal:
-        """What must be on disk before it is made; nothing is changed yet."""
+    def plan(self, command: Registration, coming: Coming) -> RegistrationPlan | Refusal:
+        """Nothing is changed yet."""
         match command:
             case RegisterService(definition, replaces):
                 return self._plan_service(definition, coming, replaces=replaces)
             case DeregisterService(service_id):
-                return self._removals(service_id)
+                return self._plan_end(service_id)
             case RegisterCheck(definition):
                 return self._plan_check(definition, coming)
             case DeregisterCheck(check_id):
-                return self._removal(self.own.checks.get(check_id))
+                return self._plan_check_end(check_id)
             case SetNodeMaintenance() | SetServiceMaintenance():
                 return self._plan_maintenance(command)
             case OverrideTags(service_id, tags):
                 return self._plan_tags(service_id, tags)
 
-    def make(self, now: Now, command: Registration) -> None:
-        """As it was planned: nothing that it touches has changed since."""
-        match command:
-            case RegisterService(definition, replaces):
-                self._register_service(now, definition, replaces=replaces)
-            case DeregisterService(service_id):
-                self._deregister_service(now, service_id)
-            case RegisterCheck(definition):
-                self._put_check(now, definition, DefinedBy.API)
-            case DeregisterCheck(check_id):
-                self._deregister_check(now, check_id)
-            case SetNodeMaintenance(is_enabled) | SetServiceMaintenance(_, is_enabled):
-                self._maintain(now, _maintenance(command), is_enabled=is_enabled)
-            case OverrideTags(service_id, tags):
-                known = self.own.services[service_id]
-                self.own.put_service(now, OwnService.of(replace(known.definition, tags=tags), known.source))
+    def make(self, now: Now, plan: RegistrationPlan) -> None:
+        """Nothing that it touches has changed since it was planned."""
+        if plan.log:
+            self._logs.append(LogLine(Severity.INFO, plan.log))
+        if plan.service is not None:
+            self.own.put_service(now, plan.service)
+        for check in plan.checks:
+            self.own.put_check(now, check)
+        for check_id in plan.checks_gone:
+            self.own.remove_check(now, check_id)
+        if plan.service_gone:
+            self.own.remove_service(now, plan.service_gone)
 
     def remove_service(self, now: Now, service_id: str) -> None:
         """By no client, so that nobody waits until its files are gone."""
-        self._changes.extend(self._removals(service_id))
-        self._deregister_service(now, service_id)
+        plan = self._plan_end(service_id)
+        self._changes.extend(plan.files)
+        self.make(now, plan)
 
     def files(self, found: tuple[str, ...]) -> tuple[FileChange, ...]:
         """All that clients registered, and none of what lies there besides."""
@@ -135,65 +133,56 @@ class Registry:
 
     def _plan_service(
         self, definition: ServiceDefinition, coming: Coming, *, replaces: bool
-    ) -> tuple[FileChange, ...] | Refusal:
-        content = encode_service(definition)
+    ) -> RegistrationPlan | Refusal:
         contents = {check.check_id: encode_check(check) for check in definition.checks}
-        stays = self._stays(definition, replaces=replaces)
-        refusal = _too_large(content, *contents.values()) or _unpublishable(problem_of(definition, stays))
+        stays, gone = list[OwnCheck](), list[OwnCheck]()
+        for own in self.own.checks_of(definition.service_id):
+            if own.definition.check_id in contents:
+                continue
+            if replaces and own.kind is not CheckKind.MAINTENANCE:
+                gone.append(own)
+            else:
+                stays.append(OwnCheck(own.definition, own.source, definition))
+        content = encode_service(definition)
+        service = OwnService.of(definition, DefinedBy.API)
+        checks = [OwnCheck(check, DefinedBy.API, definition) for check in definition.checks]
+        refusal = _too_large(content, *contents.values()) or _unpublishable(
+            problem_of(service, [*checks, *stays])
+        )
         refusal = refusal or self._too_many(definition, coming)
         if refusal is not None:
             return refusal
-        kept = {check.check_id for check in stays}
-        gone = (
-            own for own in self.own.checks_of(definition.service_id) if own.definition.check_id not in kept
-        )
-        return (
-            WriteFile(service_path(definition.service_id), content),
-            *(WriteFile(check_path(check_id), each) for check_id, each in contents.items()),
-            *(change for own in gone for change in self._removal(own)),
-        )
-
-    def _register_service(self, now: Now, definition: ServiceDefinition, *, replaces: bool) -> None:
         known = self.own.services.get(definition.service_id)
-        if known is None or known.definition != definition:
-            self._tell("registered", definition)
-        kept = {check.check_id for check in self._stays(definition, replaces=replaces)}
-        self.own.put_service(now, OwnService.of(definition, DefinedBy.API))
-        for check in definition.checks:
-            self._put_check(now, check, DefinedBy.API)
-        for own in self.own.checks_of(definition.service_id):
-            if own.definition.check_id not in kept:
-                self.own.remove_check(now, own.definition.check_id)
-
-    def _stays(self, definition: ServiceDefinition, *, replaces: bool) -> list[CheckDefinition]:
-        """The checks that the service will have."""
-        given = {check.check_id for check in definition.checks}
-        others = [
-            own.definition
-            for own in self.own.checks_of(definition.service_id)
-            if own.definition.check_id not in given and (own.kind is CheckKind.MAINTENANCE or not replaces)
-        ]
-        return [*definition.checks, *others]
-
-    def _deregister_service(self, now: Now, service_id: str) -> None:
-        """An unknown one is as gone as its caller wants it: registrators deregister blindly."""
-        if service_id in self.own.services:
-            self._tell("deregistered", self.own.services[service_id].definition)
-            self.own.remove_service(now, service_id)
+        is_news = known is None or known.definition != definition
+        return RegistrationPlan(
+            files=(
+                WriteFile(service_path(definition.service_id), content),
+                *(WriteFile(check_path(check_id), each) for check_id, each in contents.items()),
+                *(change for own in gone for change in self._removal(own)),
+            ),
+            service=service,
+            checks=tuple(checks),
+            checks_gone=tuple(own.definition.check_id for own in gone),
+            log=_told("registered", definition) if is_news else "",
+        )
 
     def _files_of(self, service_id: str) -> tuple[str, ...]:
         checks = (check_path(own.definition.check_id) for own in self.own.checks_of(service_id))
         return (service_path(service_id), *checks)
 
-    def _removals(self, service_id: str) -> tuple[FileChange, ...]:
-        """The checks first: a check without its service is no state that the agent passed through."""
+    def _plan_end(self, service_id: str) -> RegistrationPlan:
+        """An unknown one is as gone as its caller wants it: registrators deregister blindly."""
         known = self.own.services.get(service_id)
-        checks = [change for own in self.own.checks_of(service_id) for change in self._removal(own)]
-        if known is None or known.source is not DefinedBy.API:
-            return tuple(checks)
-        return (*checks, RemoveFile(service_path(service_id)))
+        if known is None:
+            return RegistrationPlan()
+        # The checks first: a check without its service is no state that the agent passed through.
+        files = [change for own in self.own.checks_of(service_id) for change in self._removal(own)]
+        if known.source is DefinedBy.API:
+            files.append(RemoveFile(service_path(service_id)))
+        log = _told("deregistered", known.definition)
+        return RegistrationPlan(tuple(files), service_gone=service_id, log=log)
 
-    def _plan_tags(self, service_id: str, tags: tuple[str, ...]) -> tuple[FileChange, ...] | Refusal:
+    def _plan_tags(self, service_id: str, tags: tuple[str, ...]) -> RegistrationPlan | Refusal:
         """Lasts until the service is registered again, or a file that defines it is read again."""
         known = self.own.services.get(service_id)
         if known is None:
@@ -202,27 +191,42 @@ class Registry:
             return Refusal(RefusalCause.INVALID, NO_OVERRIDE.format(service_id))
         definition = replace(known.definition, tags=tags)
         content = encode_service(definition)
-        checks = (own.definition for own in self.own.checks_of(service_id))
-        refusal = _too_large(content) or _unpublishable(problem_of(definition, checks))
+        service = OwnService.of(definition, known.source)
+        checks = [OwnCheck(own.definition, own.source, definition) for own in self.own.checks_of(service_id)]
+        refusal = _too_large(content) or _unpublishable(problem_of(service, checks))
         if refusal is not None:
             return refusal
-        return (WriteFile(service_path(service_id), content),) if known.source is DefinedBy.API else ()
+        is_kept = known.source is DefinedBy.API
+        files = (WriteFile(service_path(service_id), content),) if is_kept else ()
+        return RegistrationPlan(files, service)
 
     # Checks.
 
-    def _plan_check(self, definition: CheckDefinition, coming: Coming) -> tuple[FileChange, ...] | Refusal:
+    def _plan_check(self, definition: CheckDefinition, coming: Coming) -> RegistrationPlan | Refusal:
         if definition.service_id and definition.service_id not in self.own.services:
             return Refusal(RefusalCause.FAILED, f'ServiceID "{definition.service_id}" does not exist')
         content = encode_check(definition)
-        refusal = _too_large(content) or self._unpublishable_check(definition)
+        check = self._own_check(definition, DefinedBy.API)
+        refusal = _too_large(content) or self._unpublishable_check(check)
         is_new = definition.check_id not in self.own.checks
         if refusal is None and is_new and len(self.own.checks) + coming.checks >= CHECKS_MAX:
             refusal = _full("checks", CHECKS_MAX)
-        return refusal or (WriteFile(check_path(definition.check_id), content),)
+        files = (WriteFile(check_path(definition.check_id), content),)
+        return refusal or RegistrationPlan(files, checks=(check,))
 
-    def _unpublishable_check(self, definition: CheckDefinition) -> Refusal | None:
+    def _plan_check_end(self, check_id: str) -> RegistrationPlan:
+        known = self.own.checks.get(check_id)
+        if known is None:
+            return RegistrationPlan()
+        return RegistrationPlan(self._removal(known), checks_gone=(check_id,))
+
+    def _own_check(self, definition: CheckDefinition, source: DefinedBy) -> OwnCheck:
         service = self.own.services.get(definition.service_id)
-        return _unpublishable(check_problem(definition, service.definition if service else None))
+        return OwnCheck(definition, source, service.definition if service is not None else None)
+
+    def _unpublishable_check(self, check: OwnCheck) -> Refusal | None:
+        service = self.own.services.get(check.definition.service_id)
+        return _unpublishable(check_problem(check, service.definition if service is not None else None))
 
     def _too_many(self, definition: ServiceDefinition, coming: Coming) -> Refusal | None:
         is_new = definition.service_id not in self.own.services
@@ -232,35 +236,23 @@ class Registry:
         is_over = new_checks and len(self.own.checks) + coming.checks + new_checks > CHECKS_MAX
         return _full("checks", CHECKS_MAX) if is_over else None
 
-    def _deregister_check(self, now: Now, check_id: str) -> None:
-        if check_id in self.own.checks:
-            self.own.remove_check(now, check_id)
-
-    def _removal(self, own: OwnCheck | None) -> tuple[FileChange, ...]:
-        if own is None or own.source is not DefinedBy.API:
-            return ()
-        return (RemoveFile(check_path(own.definition.check_id)),)
+    def _removal(self, own: OwnCheck) -> tuple[FileChange, ...]:
+        return (RemoveFile(check_path(own.definition.check_id)),) if own.source is DefinedBy.API else ()
 
     # Maintenance.
 
-    def _plan_maintenance(self, command: Maintenance) -> tuple[FileChange, ...] | Refusal:
+    def _plan_maintenance(self, command: Maintenance) -> RegistrationPlan | Refusal:
         definition = _maintenance(command)
         service_id = definition.service_id
         if service_id and service_id not in self.own.services:
             return Refusal(RefusalCause.UNKNOWN, f'No service registered with ID "{service_id}"')
-        known = self.own.checks.get(definition.check_id)
         if not command.is_enabled:
-            return self._removal(known)
-        if known is not None:
-            return ()
-        refusal = self._unpublishable_check(definition)
-        return refusal or (WriteFile(check_path(definition.check_id), encode_check(definition)),)
-
-    def _maintain(self, now: Now, definition: CheckDefinition, *, is_enabled: bool) -> None:
-        if not is_enabled:
-            self._deregister_check(now, definition.check_id)
-        elif definition.check_id not in self.own.checks:  # the first reason stays, as in Consul
-            self._put_check(now, definition, DefinedBy.API)
+            return self._plan_check_end(definition.check_id)
+        if definition.check_id in self.own.checks:
+            return RegistrationPlan()  # the first reason stays, as in Consul
+        check = self._own_check(definition, DefinedBy.API)
+        files = (WriteFile(check_path(definition.check_id), encode_check(definition)),)
+        return self._unpublishable_check(check) or RegistrationPlan(files, checks=(check,))
 
     # What was there before, and what files say.
 
@@ -280,30 +272,30 @@ class Registry:
                 # file defines it now.
                 self._changes.append(RemoveFile(check_path(check.check_id)))
             else:
-                self._put_check(now, check, DefinedBy.API)
+                self.own.put_check(now, self._own_check(check, DefinedBy.API))
 
     def objection(
         self, services: tuple[ServiceDefinition, ...], checks: tuple[CheckDefinition, ...]
     ) -> Refusal | None:
         """To what files would define: each file was looked at by itself when it was read, but not what it is
         together with what clients registered."""
-        pairs = self._mixed(services, checks)
-        return _unpublishable(next(filter(None, (check_problem(*pair) for pair in pairs)), ""))
+        problems = (check_problem(*pair) for pair in self._mixed(services, checks))
+        return _unpublishable(next(filter(None, problems), ""))
 
     def _mixed(
         self, services: tuple[ServiceDefinition, ...], checks: tuple[CheckDefinition, ...]
-    ) -> Iterator[tuple[CheckDefinition, ServiceDefinition]]:
+    ) -> Iterator[tuple[OwnCheck, ServiceDefinition]]:
         by_id = {service.service_id: service for service in services}
         replaced = {check.check_id for check in checks}
         replaced.update(check.check_id for service in services for check in service.checks)
         for own in self.own.checks.values():
             service = by_id.get(own.definition.service_id)
             if service and own.source is DefinedBy.API and own.definition.check_id not in replaced:
-                yield own.definition, service
+                yield OwnCheck(own.definition, own.source, service), service
         for check in checks:
             known = self.own.services.get(check.service_id)
             if known and known.source is DefinedBy.API and check.service_id not in by_id:
-                yield check, known.definition
+                yield OwnCheck(check, DefinedBy.CONFIGURATION, known.definition), known.definition
 
     def define(
         self, now: Now, services: tuple[ServiceDefinition, ...], checks: tuple[CheckDefinition, ...]
@@ -320,7 +312,7 @@ class Registry:
             known = self.own.checks.get(check.check_id)
             if known is not None and known.source is DefinedBy.API:
                 self._changes.append(RemoveFile(check_path(check.check_id)))
-            self._put_check(now, check, DefinedBy.CONFIGURATION)
+            self.own.put_check(now, self._own_check(check, DefinedBy.CONFIGURATION))
 
     def _forget(self, now: Now, wanted_services: set[str], wanted_checks: set[str]) -> None:
         for check_id, check in list(self.own.checks.items()):
@@ -329,14 +321,6 @@ class Registry:
         for service_id, service in list(self.own.services.items()):
             if service.source is DefinedBy.CONFIGURATION and service_id not in wanted_services:
                 self.remove_service(now, service_id)
-
-    def _put_check(self, now: Now, definition: CheckDefinition, source: DefinedBy) -> None:
-        service = self.own.services.get(definition.service_id)
-        self.own.put_check(now, OwnCheck(definition, source, service.definition if service else None))
-
-    def _tell(self, what: str, service: ServiceDefinition) -> None:
-        sentence = f"service {what}: service={service.name} id={service.service_id}"
-        self._logs.append(LogLine(Severity.INFO, sentence))
 
 
 def _maintenance(command: Maintenance) -> CheckDefinition:
@@ -353,6 +337,10 @@ def _maintenance(command: Maintenance) -> CheckDefinition:
         status=CheckStatus.CRITICAL,
         service_id=service_id,
     )
+
+
+def _told(what: str, service: ServiceDefinition) -> str:
+    return f"service {what}: service={service.name} id={service.service_id}"
 
 
 def _too_large(*contents: bytes) -> Refusal | None:

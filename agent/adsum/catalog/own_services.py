@@ -83,7 +83,7 @@ class OwnCheck:
         self.definition = definition
         self.source = source
         self.kind = kind_of(definition)
-        self.encoded = encoded_check(definition, service)  # as all others hold the definition
+        self.encoded = encoded_check(definition, service, self.kind)  # as all others hold the definition
         self.status = CheckStatus(definition.status or CheckStatus.CRITICAL)
         self.output = ""
         self.thresholds = Thresholds(definition)
@@ -135,7 +135,7 @@ class OwnServices:
         is_same = before is not None and (before.name, before.tags) == carried
         for check in self.checks_of(definition.service_id):
             if not is_same:
-                check.encoded = encoded_check(check.definition, definition)
+                check.encoded = encoded_check(check.definition, definition, check.kind)
             self._publish(now, check)
 
     def remove_service(self, now: Now, service_id: str) -> None:
@@ -206,6 +206,8 @@ class OwnServices:
 
     def refresh_aliases(self, now: Now, moved: tuple[Topic, ...]) -> tuple[Topic, ...]:
         """Repeat what changed elsewhere; the topics that moved in all, for those who wait."""
+        if not self._aliases:
+            return moved
         everything = dict.fromkeys(moved)
         for _round in range(ALIAS_ROUNDS_MAX):
             moved_now = frozenset(moved)
@@ -363,9 +365,8 @@ def published_service(definition: ServiceDefinition) -> Service:
     )
 
 
-def encoded_check(definition: CheckDefinition, service: ServiceDefinition | None) -> bytes:
+def encoded_check(definition: CheckDefinition, service: ServiceDefinition | None, kind: CheckKind) -> bytes:
     """With the name and the tags of the service that it belongs to, but for what it says."""
-    kind = kind_of(definition)
     return records.encode_check(published_check(definition, service, kind, CheckStatus.CRITICAL, ""))
 
 

@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from adsum.catalog import records
-from adsum.catalog.definitions import CheckDefinition, ServiceDefinition
-from adsum.catalog.own_services import encoded_check, published_service
+from adsum.catalog.definitions import ServiceDefinition
+from adsum.catalog.own_services import OwnCheck, OwnService
 from adsum.catalog.replication.items import VALUE_BYTES_MAX
 from adsum.cbor import BadEncoding
 
@@ -27,32 +27,32 @@ BAD_MESH = (
 )
 
 
-def service_problem(service: ServiceDefinition) -> str:
-    shown = _shown(service.service_id)
-    value = records.encode_service(published_service(service))
-    if len(value) > VALUE_BYTES_MAX:
-        return _too_large(f"service {shown}", value, "its tags, meta, or proxy and connect")
-    if service.proxy or service.connect:
+def problem_of(service: OwnService, checks: Iterable[OwnCheck]) -> str:
+    """The first one of a service and those checks of it, as both would be."""
+    definition = service.definition
+    problems = (check_problem(check, definition) for check in checks)
+    return _service_problem(service) or next(filter(None, problems), "")
+
+
+def _service_problem(service: OwnService) -> str:
+    definition = service.definition
+    if len(service.encoded) > VALUE_BYTES_MAX:
+        shown = _shown(definition.service_id)
+        return _too_large(f"service {shown}", service.encoded, "its tags, meta, or proxy and connect")
+    if definition.proxy or definition.connect:
         try:
-            records.decode(value)
+            records.decode(service.encoded)
         except BadEncoding:
-            return BAD_MESH.format(shown)
+            return BAD_MESH.format(_shown(definition.service_id))
     return ""
 
 
-def check_problem(check: CheckDefinition, service: ServiceDefinition | None) -> str:
+def check_problem(check: OwnCheck, service: ServiceDefinition | None) -> str:
     """The service is the one it belongs to, as it would be."""
-    value = encoded_check(check, service)
-    if len(value) <= VALUE_BYTES_MAX:
+    if len(check.encoded) <= VALUE_BYTES_MAX:
         return ""
     advice = f"its notes, or the tags of service {_shown(service.service_id)}" if service else "its notes"
-    return _too_large(f"check {_shown(check.check_id)}", value, advice)
-
-
-def problem_of(service: ServiceDefinition, checks: Iterable[CheckDefinition]) -> str:
-    """The first one of a service and those checks of it."""
-    problem = service_problem(service)
-    return problem or next(filter(None, (check_problem(check, service) for check in checks)), "")
+    return _too_large(f"check {_shown(check.definition.check_id)}", check.encoded, advice)
 
 
 def _too_large(what: str, value: bytes, advice: str) -> str:

@@ -12,6 +12,7 @@ from typing import TypeVar
 
 from adsum.catalog.decode import WrongType, decode_check, decode_service
 from adsum.catalog.definitions import BadDefinition, CheckDefinition, CheckKind, ServiceDefinition
+from adsum.catalog.own_services import DefinedBy, OwnCheck, OwnService
 from adsum.catalog.publishable import check_problem, problem_of
 from adsum.catalog.spelling import canonical_key
 from adsum.catalog.tagged import with_family_addresses
@@ -96,13 +97,17 @@ class _Reader:
         self, services: list[tuple[ServiceDefinition, str]], checks: list[tuple[CheckDefinition, str]]
     ) -> None:
         by_id = {service.service_id: service for service, _ in services}
-        problems = [
-            (place, problem_of(with_family_addresses(service), service.checks)) for service, place in services
-        ]
-        problems += [(place, check_problem(check, by_id.get(check.service_id))) for check, place in checks]
-        for place, problem in problems:
-            if problem:
-                self._values.refuse_at(place, problem)
+        for service, place in services:
+            own = OwnService.of(with_family_addresses(service), DefinedBy.CONFIGURATION)
+            own_checks = [OwnCheck(each, own.source, own.definition) for each in service.checks]
+            self._refuse(problem_of(own, own_checks), place)
+        for check, place in checks:
+            owner = by_id.get(check.service_id)
+            self._refuse(check_problem(OwnCheck(check, DefinedBy.CONFIGURATION, owner), owner), place)
+
+    def _refuse(self, problem: str, place: str) -> None:
+        if problem:
+            self._values.refuse_at(place, problem)
 
     def without_repeats(
         self, what: str, definitions: list[tuple[T, str]], id_of: Callable[[T], str]
