@@ -37,3 +37,18 @@ def test_nobody_outside_gossip_reads_its_shared_state() -> None:
 
 def test_a_reading_past_the_door_is_seen() -> None:
     assert list(readings("a = core.shared.me\nb = core._shared.me\nc = self.shared.me")) == [1, 2]
+
+
+DOWN = ["core", "sync", "claim_merger", "newcomers", "rivals", "probe", "suspicions", "shared_state"]
+
+
+def test_the_parts_of_gossip_call_each_other_in_one_direction() -> None:
+    """As `shared_state` draws it: who imports nobody above it holds nobody above it either."""
+    room, upwards = ROOT / "agent" / "adsum" / "gossip", []
+    for place, part in enumerate(DOWN):
+        for node in ast.walk(ast.parse((room / f"{part}.py").read_text())):
+            if isinstance(node, ast.ImportFrom) and node.module:
+                imported = node.module.rpartition(".")[2]
+                if imported in DOWN[:place]:
+                    upwards.append(f"{part} imports {imported}")
+    assert upwards == []

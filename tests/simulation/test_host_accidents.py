@@ -52,12 +52,12 @@ def test_it_is_found_when_the_corpse_of_a_reborn_host_has_its_name_for_good(
 def test_it_is_found_when_the_old_life_of_a_renamed_host_keeps_its_name(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    accept = ClaimMerger.accept
+    accept = ClaimMerger._accept
 
     def accept_or_keep(self: ClaimMerger, now: Now, member: Member, told: Alive, source: Source) -> None:
         accept(self, now, member, told, source._replace(is_member=False))
 
-    monkeypatch.setattr(ClaimMerger, "accept", accept_or_keep)
+    monkeypatch.setattr(ClaimMerger, "_accept", accept_or_keep)
     assert is_found(Accident.NAMES)
 
 

@@ -11,9 +11,6 @@ claim, `rivals` decides."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
-from adsum.address import Address
 from adsum.allowance import Allowance
 from adsum.clocks import GENERATION_STEP_MAX
 from adsum.gossip import claims, evidence
@@ -24,8 +21,9 @@ from adsum.gossip.effects import EventHeard, GenerationRaised, Note
 from adsum.gossip.events import GossipEvents
 from adsum.gossip.evidence import ChangeCause, Evidence
 from adsum.gossip.members import Member
-from adsum.gossip.newcomers import Newcomer, Newcomers
+from adsum.gossip.newcomers import Newcomers
 from adsum.gossip.order import Departure, MemberStatus, Rank, Restarting, Standing
+from adsum.gossip.probe import Checked, Prober
 from adsum.gossip.rivals import CONFLICT_AGAIN_NS, Rivals, place
 from adsum.gossip.shared_state import GossipTimer, SharedState
 from adsum.gossip.source import FROM_MEMBER, Source, Telling
@@ -46,14 +44,14 @@ NEVER = Standing(-1, 0, 0, 0)
 
 
 class ClaimMerger:
-    def __init__(self, shared: SharedState, suspicions: Suspicions) -> None:
+    def __init__(self, shared: SharedState, suspicions: Suspicions, prober: Prober) -> None:
         self.shared = shared
         self.suspicions = suspicions
+        self.prober = prober
         self.events = GossipEvents()
         self.corrections = Corrections(shared.tally)
-        self.rivals = Rivals(shared, self.corrections, self.purge)
-        self.newcomers = Newcomers(shared, self._admit)
-        self.asks_for_more: Callable[[Now, Address], None]  # opens a sync; `sync` knows how
+        self.rivals = Rivals(shared, self.corrections, prober)
+        self.newcomers = Newcomers(shared)
         self._introductions = Allowance(a_second=INTRODUCED_A_SECOND, at_once=INTRODUCED_AT_ONCE)
         self._outdone = Allowance(a_second=OUTDONE_A_SECOND, at_once=OUTDONE_AT_ONCE)
         self._last_clash_ns = -CONFLICT_AGAIN_NS
@@ -155,11 +153,23 @@ class ClaimMerger:
             and member.standing.rank == Rank.ALIVE
             and not self._is_away(now, member)
         ):
-            self.rivals.checker.check(now, member, told)
+            self.prober.check(now, member, told)
         else:
-            self.accept(now, member, told, source)
+            self._accept(now, member, told, source)
 
-    def accept(self, now: Now, member: Member, told: Alive, source: Source) -> None:
+    def checked(self, now: Now, checked: Checked | None) -> None:
+        """Of what others tell, a member's answer or its silence has shown this."""
+        if checked is None:
+            return
+        match checked.found:
+            case Left() as left:
+                self._depart(now, checked.member, left)
+            case Alive() as alive:
+                self._accept(now, checked.member, alive, FROM_MEMBER)
+        for rival in checked.rivals:
+            self.rivals.conflict(now, checked.member.profile, rival, None)
+
+    def _accept(self, now: Now, member: Member, told: Alive, source: Source) -> None:
         """It says something newer than all verdicts: a refutation, a restart, or another description."""
         shared = self.shared
         before = member.standing
@@ -167,7 +177,7 @@ class ClaimMerger:
             return
         is_new_life = told.standing.generation > before.generation
         has_place = place(told.profile) == place(member.profile)
-        if not has_place and not self.rivals.makes_room(now, told, source):
+        if not has_place and not self._makes_room(now, told, source):
             # Its last life is over and must not keep a name that another waits for: two that swapped theirs
             # would shut each other out.
             if is_new_life and source.is_member:
@@ -199,23 +209,29 @@ class ClaimMerger:
             self.newcomers.ask(now, told, joins=joins)
         elif source.address is not None and not self._introductions.take(now.monotonic_ns):
             shared.tally.drop("introductions")
-        elif self.rivals.makes_room(now, told, source, is_gone=self._is_gone(told)):
+        elif self._makes_room(now, told, source, is_gone=self._is_gone(told)):
             self._add(now, told, age_s=age_s, telling=source.telling)
+
+    def _makes_room(self, now: Now, told: Alive, source: Source, *, is_gone: bool = False) -> bool:
+        """Whether its address and its name are free, or given up by who had them until now."""
+        beaten = self.rivals.giving_way(now, told, source, is_gone=is_gone)
+        for member in beaten or ():
+            is_reborn = place(member.profile) == place(told.profile)
+            self.purge(now, member, ChangeCause.REBORN if is_reborn else ChangeCause.REPLACED)
+        return beaten is not None
 
     def _is_gone(self, told: Alive) -> bool:
         """By a verdict that was heard before, or with it."""
         verdict = self.shared.roster.verdicts.get(told.subject)
         return isinstance(verdict, Dead | Left) and verdict.standing > told.standing
 
-    def _admit(self, now: Now, newcomer: Newcomer) -> None:
+    def admit(self, now: Now, told: Alive) -> Member | None:
         """It answered, so it is there, whoever introduced it."""
-        told = newcomer.told
         if told.subject not in self.shared.roster.by_short and not self._take_in(now, told):
-            return
+            return None
         member = self.shared.roster.by_short[told.subject]
         member.has_answered = True
-        if newcomer.has_more:
-            self.asks_for_more(now, member.profile.address)
+        return member
 
     def _take_in(self, now: Now, told: Alive) -> bool:
         """It is there. If its life is over to us, or others know a later one at its address, it is told of
@@ -227,7 +243,7 @@ class ClaimMerger:
             generation, _, incarnation, _ = roster.reaped[told.profile.node_id]
             over = claims.left(told.subject, generation, incarnation, Departure.LEFT, self.shared.me.short)
             self.corrections.put(told.subject, over.encoded)
-        elif self.rivals.makes_room(now, told, source):
+        elif self._makes_room(now, told, source):
             return self._make_member(now, told)
         first = self.corrections.take()
         if first:
@@ -298,7 +314,7 @@ class ClaimMerger:
         """Gone at once. Whoever was dead or left stays so; whoever was present gave way, to one that may be
         mistaken, and is taken in when it is told of again and there is room."""
         shared = self.shared
-        self.rivals.checker.forget(member)
+        self.prober.forget(member)
         self.suspicions.close(now, member, is_refuted=False)
         shared.guard.replaced(member.short)
         shared.beats.forget(member)
@@ -329,20 +345,20 @@ class ClaimMerger:
         is_unmet = claim.standing.generation > member.standing.generation
         match claim:
             case Left() if is_unmet and member.standing.is_present and not self._is_away(now, member):
-                self.rivals.checker.check(now, member, claim)
+                self.prober.check(now, member, claim)
             case Suspect():
                 # That of an earlier incarnation was never refuted here.
                 self.suspicions.close(now, member, is_refuted=False)
                 self.suspicions.begin(now, member, claim, telling)
                 if telling is not None and not telling.is_sync:
-                    self.rivals.checker.look_too(now, member)
+                    self.prober.look_too(now, member)
             case Dead():
                 why = evidence.of_death(claim, self.suspicions.parts(now, member))
                 self.suspicions.died(now, member, claim, why, telling)
             case Left():
-                self.depart(now, member, claim, telling)
+                self._depart(now, member, claim, telling)
 
-    def depart(self, now: Now, member: Member, claim: Left, telling: Telling | None = None) -> None:
+    def _depart(self, now: Now, member: Member, claim: Left, telling: Telling | None = None) -> None:
         shared = self.shared
         if claim.standing <= member.standing:
             return

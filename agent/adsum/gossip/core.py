@@ -57,6 +57,7 @@ from adsum.gossip.events import OWN_A_SECOND
 from adsum.gossip.evidence import ChangeCause, Evidence
 from adsum.gossip.members import Member
 from adsum.gossip.membership_view import MembershipView
+from adsum.gossip.newcomers import SEQUENCE_FIRST, Newcomer
 from adsum.gossip.order import Departure
 from adsum.gossip.phi import push_time_s
 from adsum.gossip.probe import Prober
@@ -98,9 +99,8 @@ class GossipCore:
     ) -> None:
         self._shared = SharedState(now, settings, identity, random, Claims() if known is None else known)
         self._suspicions = Suspicions(self._shared)
-        self._merger = ClaimMerger(self._shared, self._suspicions)
-        self._prober = Prober(self._shared, self._suspicions, self._merger)
-        self._merger.rivals.checker = self._prober
+        self._prober = Prober(self._shared, self._suspicions)
+        self._merger = ClaimMerger(self._shared, self._suspicions, self._prober)
         self._relays = Relays(self._shared)
         self._syncs = Syncs(self._shared, self._merger)
         # What others look at.
@@ -209,7 +209,7 @@ class GossipCore:
             case GossipTimer.WIDEN, int(number):
                 self._prober.widen(now, number)
             case GossipTimer.CYCLE, int(number):
-                self._prober.conclude(now, number)
+                self._merger.checked(now, self._prober.conclude(now, number))
             case GossipTimer.SUSPICION, bytes(short):
                 self._suspicions.expired(now, short)
             case GossipTimer.RELAY_STREAM, int(number):
@@ -288,7 +288,7 @@ class GossipCore:
         elif packet.kind == PacketKind.ACK:
             self._acked(now, header, packet)
         elif packet.kind == PacketKind.NACK:
-            self._prober.nacked(now, header, packet)
+            self._merger.checked(now, self._prober.nacked(now, header, packet))
         elif packet.kind == PacketKind.PING_REQUEST and is_known:
             self._relays.ask(now, source, packet.sequence, packet.about, packet.amount)
         elif packet.kind == PacketKind.REFUSAL:
@@ -300,8 +300,17 @@ class GossipCore:
     def _acked(self, now: Now, header: Header, packet: Packet) -> None:
         if self._relays.knows(packet.sequence) and self._relays.answered(now, packet.sequence):
             return
-        if not self._merger.newcomers.acked(now, header, packet.sequence):
-            self._prober.acked(now, header, packet)
+        newcomers = self._merger.newcomers
+        if newcomers.awaits(packet.sequence):
+            self._admit(now, newcomers.acked(header, packet.sequence))
+        else:
+            self._merger.checked(now, self._prober.acked(now, header, packet))
+
+    def _admit(self, now: Now, newcomer: Newcomer | None) -> None:
+        """What it told of others, while it was a stranger, it is asked for again."""
+        member = self._merger.admit(now, newcomer.told) if newcomer is not None else None
+        if newcomer is not None and member is not None and newcomer.has_more:
+            self._syncs.ask_for_more(now, member.profile.address)
 
     def _take_news(
         self, now: Now, source: Address, header: Header, packet: Packet, member: Member | None
@@ -365,17 +374,17 @@ class GossipCore:
         is_refused = outcome is PingOutcome.REFUSED
         if self._suspicions.looked_again(now, number, is_refused=is_refused):
             return
-        if self._merger.newcomers.stream_pinged(now, number, outcome):
-            return
-        if self._relays.knows(number):
+        if number >= SEQUENCE_FIRST:
+            self._admit(now, self._merger.newcomers.stream_pinged(number, outcome))
+        elif self._relays.knows(number):
             if is_refused:
                 self._relays.refused(now, number)
             elif outcome is PingOutcome.ANSWERED:
                 self._relays.answered(now, number)
         elif is_refused:
-            self._prober.stream_refused(now, number)
+            self._merger.checked(now, self._prober.stream_refused(now, number))
         elif outcome is PingOutcome.ANSWERED:
-            self._prober.stream_answered(now, number)
+            self._merger.checked(now, self._prober.stream_answered(number))
         else:
             self._prober.stream_failed(number, outcome)
 

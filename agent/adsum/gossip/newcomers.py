@@ -13,7 +13,6 @@ who claims that of another makes us send it a few bytes, at a bounded rate.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable
 
 from adsum.allowance import Allowance
 from adsum.gossip.claims import Alive
@@ -57,9 +56,8 @@ class Newcomer:
 
 
 class Newcomers:
-    def __init__(self, shared: SharedState, admit: Callable[[Now, Newcomer], None]) -> None:
+    def __init__(self, shared: SharedState) -> None:
         self.shared = shared
-        self._admit = admit
         self._waiting: dict[bytes, Newcomer] = {}  # by short id
         self._by_sequence: dict[int, Newcomer] = {}
         self._joiners = Allowance(a_second=JOINERS_A_SECOND, at_once=JOINERS_AT_ONCE)
@@ -121,28 +119,27 @@ class Newcomers:
             self.shared.effects.append(PingStream(sequence, newcomer.told.subject, address, timeout_ns))
         self.shared.timers.set((GossipTimer.NEWCOMER, sequence), forgotten_ns)
 
-    def acked(self, now: Now, header: Header, sequence: int) -> bool:
-        """Whether the number was one of ours."""
-        newcomer = self._by_sequence.get(sequence)
-        if newcomer is None:
-            return False
+    def awaits(self, sequence: int) -> bool:
+        return sequence in self._by_sequence
+
+    def acked(self, header: Header, sequence: int) -> Newcomer | None:
+        """Who has answered so, and is there."""
+        newcomer = self._by_sequence[sequence]
         if header.sender == newcomer.told.subject:
-            self._answered(now, newcomer)
-        else:
-            self.shared.tally.drop("ack of another")
-        return True
+            return self._answered(newcomer)
+        self.shared.tally.drop("ack of another")
+        return None
 
-    def stream_pinged(self, now: Now, sequence: int, outcome: PingOutcome) -> bool:
-        """Whether the number was one of ours."""
+    def stream_pinged(self, sequence: int, outcome: PingOutcome) -> Newcomer | None:
+        """Who has answered so, and is there."""
         newcomer = self._by_sequence.get(sequence)
-        if newcomer is not None and outcome is PingOutcome.ANSWERED:
-            self._answered(now, newcomer)
-        return sequence >= SEQUENCE_FIRST
+        is_there = newcomer is not None and outcome is PingOutcome.ANSWERED
+        return self._answered(newcomer) if newcomer is not None and is_there else None
 
-    def _answered(self, now: Now, newcomer: Newcomer) -> None:
+    def _answered(self, newcomer: Newcomer) -> Newcomer:
         self._end(newcomer)
         self.shared.tally.newcomers_answered += 1
-        self._admit(now, newcomer)
+        return newcomer
 
     def let_in(self, told: Alive) -> None:
         host = told.profile.address.host

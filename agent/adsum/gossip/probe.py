@@ -10,10 +10,11 @@ met it and the datagram legs are silent, the accusation does not wait for the en
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 from adsum.address import Address
 from adsum.gossip import coordinates
-from adsum.gossip.claim_merger import ClaimMerger
-from adsum.gossip.claims import Alive, Left
+from adsum.gossip.claims import Alive, Left, Profile
 from adsum.gossip.commands import PingOutcome
 from adsum.gossip.effects import IsolationChanged, Note, PingStream
 from adsum.gossip.evidence import ChangeCause, Evidence, Leg
@@ -21,7 +22,6 @@ from adsum.gossip.members import Member
 from adsum.gossip.order import Rank
 from adsum.gossip.rtt import Path
 from adsum.gossip.shared_state import GossipTimer, SharedState
-from adsum.gossip.source import FROM_MEMBER
 from adsum.gossip.suspicion import CONFIRMATIONS, confirmations_wanted
 from adsum.gossip.suspicions import Suspicions
 from adsum.gossip.wire import Header, Packet, PacketFlag, PacketKind
@@ -69,11 +69,18 @@ class Probe:
         self.widened_ns = 0
 
 
+class Checked(NamedTuple):
+    """What asking a member has shown of what others tell about it."""
+
+    member: Member
+    found: Alive | Left | None  # told, and so it is
+    rivals: tuple[Profile, ...]  # that claim to be it, or its name, while it is there
+
+
 class Prober:
-    def __init__(self, shared: SharedState, suspicions: Suspicions, merger: ClaimMerger) -> None:
+    def __init__(self, shared: SharedState, suspicions: Suspicions) -> None:
         self.shared = shared
         self.suspicions = suspicions
-        self.merger = merger
         self._probes: dict[int, Probe] = {}
         self._by_member: dict[Member, Probe] = {}
 
@@ -189,49 +196,52 @@ class Prober:
 
     # Answers.
 
-    def acked(self, now: Now, header: Header, packet: Packet) -> None:
+    def acked(self, now: Now, header: Header, packet: Packet) -> Checked | None:
         probe = self._probes.get(packet.sequence)
         if probe is None:
-            return
+            return None
         member = probe.member
         if header.sender == member.short:
             self._measure(now, probe, packet)
         elif not (packet.about == member.short and self._is_helper(probe, header.sender)):
             self.shared.tally.drop("ack of another")
-            return
+            return None
         elif probe.told is not None:
-            return  # the helper may know it where it is now; asked is whether it still is where it was
+            return None  # the helper may know it where it is now; asked is whether it still is where it was
         else:
             self._note_detour(member)
         shared = self.shared
         shared.rtt.loss.add(is_lost=header.sender != member.short)
-        self._succeed(now, probe, header.generation if header.sender == member.short else None)
+        return self._succeed(probe, header.generation if header.sender == member.short else None)
 
-    def nacked(self, now: Now, header: Header, packet: Packet) -> None:
+    def nacked(self, now: Now, header: Header, packet: Packet) -> Checked | None:
         probe = self._probes.get(packet.sequence)
         if probe is None or packet.about != probe.member.short or not self._is_helper(probe, header.sender):
-            return
+            return None
         probe.nackers[header.sender] = None
-        if packet.flags & PacketFlag.REFUSED:
-            probe.refusers[header.sender] = None
-            self._conclude_if_refused(now, probe)
+        if not packet.flags & PacketFlag.REFUSED:
+            return None
+        probe.refusers[header.sender] = None
+        return self._conclude_if_refused(now, probe)
 
-    def stream_answered(self, now: Now, sequence: int) -> None:
+    def stream_answered(self, sequence: int) -> Checked | None:
         probe = self._probes.get(sequence)
-        if probe is not None:
-            self.shared.rtt.loss.add(is_lost=True)
-            self.shared.tally.asymmetric_paths += 1
-            probe.member.has_answered = True
-            self._note_detour(probe.member)
-            self._succeed(now, probe, None)
+        if probe is None:
+            return None
+        self.shared.rtt.loss.add(is_lost=True)
+        self.shared.tally.asymmetric_paths += 1
+        probe.member.has_answered = True
+        self._note_detour(probe.member)
+        return self._succeed(probe, None)
 
-    def stream_refused(self, now: Now, sequence: int) -> None:
+    def stream_refused(self, now: Now, sequence: int) -> Checked | None:
         probe = self._probes.get(sequence)
-        if probe is not None:
-            probe.legs |= Leg.STREAM
-            probe.refusers = {self.shared.me.short: None, **probe.refusers}
-            self.shared.refusing[probe.member.short] = None
-            self._conclude_if_refused(now, probe)
+        if probe is None:
+            return None
+        probe.legs |= Leg.STREAM
+        probe.refusers = {self.shared.me.short: None, **probe.refusers}
+        self.shared.refusing[probe.member.short] = None
+        return self._conclude_if_refused(now, probe)
 
     def stream_failed(self, sequence: int, outcome: PingOutcome) -> None:
         probe = self._probes.get(sequence)
@@ -264,38 +274,39 @@ class Prober:
 
     # The end.
 
-    def _succeed(self, now: Now, probe: Probe, generation: int | None) -> None:
+    def _succeed(self, probe: Probe, generation: int | None) -> Checked:
         """In which life, if the answer says so."""
         self._end(probe)
         self.shared.health.probe_answered()
         self.shared.refusing.pop(probe.member.short, None)
         self._note_target(probe.member, is_failed=False)
+        found: Alive | Left | None = None
+        rivals = [probe.rival.profile] if probe.rival is not None else []
         match probe.told:
             case Alive() | Left() as told if (generation or 0) >= told.standing.generation:
-                self._take(now, probe.member, told)
+                found = told
             case Left():
                 self.shared.tally.drop("leave message of a copy")
             case Alive(profile=copy):  # the old one is there
-                self.merger.rivals.conflict(now, probe.member.profile, copy, None)
-        if probe.rival is not None:
-            self.merger.rivals.conflict(now, probe.member.profile, probe.rival.profile, None)
+                rivals.insert(0, copy)
+        return Checked(probe.member, found, tuple(rivals))
 
-    def _conclude_if_refused(self, now: Now, probe: Probe) -> None:
+    def _conclude_if_refused(self, now: Now, probe: Probe) -> Checked | None:
         wanted = self.shared.refusals_wanted(probe.member.short)
         if probe.widened_ns and len(probe.refusers) >= wanted:
-            self.conclude(now, probe.sequence)
+            return self.conclude(now, probe.sequence)
+        return None
 
-    def conclude(self, now: Now, sequence: int) -> None:
+    def conclude(self, now: Now, sequence: int) -> Checked | None:
         probe = self._probes.get(sequence)
         if probe is None:
-            return
+            return None
         self._end(probe)
         shared, member = self.shared, probe.member
         is_refused = len(probe.refusers) >= shared.refusals_wanted(member.short)
         shared.rtt.loss.add(is_lost=True)
         if probe.told is not None:
-            self._take(now, member, probe.told)
-            return
+            return Checked(member, probe.told, ())
         if not is_refused:  # a refusal is an answer of the host: it says nothing about me
             shared.tally.probes_failed += 1
             if shared.members > 2:  # of two, nobody can tell whose fault it is
@@ -306,12 +317,7 @@ class Prober:
                 shared.guard.asked(helper.short, is_failed=helper.short not in probe.nackers)
             self._note_target(member, is_failed=True)
         self._judge(now, probe, is_refused=is_refused)
-
-    def _take(self, now: Now, member: Member, told: Alive | Left) -> None:
-        if isinstance(told, Left):
-            self.merger.depart(now, member, told)
-        else:
-            self.merger.accept(now, member, told, FROM_MEMBER)
+        return None
 
     def _judge(self, now: Now, probe: Probe, *, is_refused: bool) -> None:
         shared, member = self.shared, probe.member

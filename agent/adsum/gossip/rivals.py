@@ -11,15 +11,12 @@ gone, whatever their generations."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Protocol
-
 from adsum.address import Address
-from adsum.gossip.claims import Alive, Left, Profile
+from adsum.gossip.claims import Alive, Profile
 from adsum.gossip.corrections import Corrections
 from adsum.gossip.effects import ConflictSeen
-from adsum.gossip.evidence import ChangeCause
 from adsum.gossip.members import Member
+from adsum.gossip.probe import Prober
 from adsum.gossip.shared_state import SharedState
 from adsum.gossip.source import Source
 from adsum.gossip.wire import PacketFlag, PacketKind
@@ -31,37 +28,17 @@ CONFLICTS_REMEMBERED_MAX = 256
 NAMESAKES_MAX = 16
 
 
-class Checker(Protocol):
-    """Asks members at their address whether they are still there, in the life that we know."""
-
-    def check(self, now: Now, member: Member, told: Alive | Left) -> None:
-        """Calls back with what was told if it is not."""
-
-    def challenge(self, now: Now, holder: Member, told: Alive) -> None:
-        """Calls `conflict` if it is."""
-
-    def look_too(self, now: Now, member: Member) -> None: ...
-
-    def forget(self, member: Member) -> None: ...
-
-
 class Rivals:
-    def __init__(
-        self,
-        shared: SharedState,
-        corrections: Corrections,
-        purge: Callable[[Now, Member, ChangeCause], None],
-    ) -> None:
+    def __init__(self, shared: SharedState, corrections: Corrections, prober: Prober) -> None:
         self.shared = shared
         self.corrections = corrections
-        self.checker: Checker
-        self._purge = purge
+        self.prober = prober
         self._conflicts_ns: dict[tuple[bytes, bytes], int] = {}
         self._namesakes: dict[bytes, Profile] = {}  # by short id: others that are told of under my name
         self._refused_for: tuple[bytes, ...] = ()
 
-    def makes_room(self, now: Now, told: Alive, source: Source, *, is_gone: bool = False) -> bool:
-        """Whether its address and its name are free, or given up by who had them until now.
+    def giving_way(self, now: Now, told: Alive, source: Source, *, is_gone: bool) -> list[Member] | None:
+        """Who has its address or its name until now; None when one of them keeps it.
 
         `is_gone`: there is a verdict that it is dead or left."""
         shared, profile = self.shared, told.profile
@@ -73,7 +50,7 @@ class Rivals:
             is_there = source.sender == told.subject or told.subject in self._refused_for
             if is_there and not is_gone:
                 self.conflict(now, shared.me.profile, profile, source.address)
-            return False
+            return None
         beaten: list[Member] = []
         for holder in (
             shared.roster.by_address.get(profile.address),
@@ -82,12 +59,9 @@ class Rivals:
             if holder is None or holder.profile.node_id == profile.node_id or holder in beaten:
                 continue
             if not self._beats(now, told, holder, source, is_gone=is_gone):
-                return False
+                return None
             beaten.append(holder)
-        for member in beaten:
-            is_reborn = place(member.profile) == place(profile)
-            self._purge(now, member, ChangeCause.REBORN if is_reborn else ChangeCause.REPLACED)
-        return True
+        return beaten
 
     def _beats(self, now: Now, told: Alive, holder: Member, source: Source, *, is_gone: bool) -> bool:
         order = holder.standing.generation, holder.profile.node_id
@@ -103,7 +77,7 @@ class Rivals:
         is_new_here = now.monotonic_ns - holder.known_since_ns <= NAME_SETTLED_NS
         if source.is_member and is_new_here and not is_later:
             return True
-        self.checker.challenge(now, holder, told)
+        self.prober.challenge(now, holder, told)
         return False
 
     def refused_for(self, short: bytes) -> Profile | None:

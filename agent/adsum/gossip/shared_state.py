@@ -1,8 +1,8 @@
-"""What the parts of the roll share: who I am, who is known, what waits to be told, and the effects of this
-call.
+"""What the parts of gossip share: who I am, who is known, what waits to be told, the effects of this call.
 
-The parts call each other in one direction only: core → sync, prober, relays → hearsay → cases → commons.
-Here is what all of them end in: a changed member, a datagram sent, news queued."""
+The parts call each other in one direction only: core → sync → claim merger → newcomers, rivals → prober →
+suspicions, and core → relays; what a call has found out goes back as what it returns. Here is what all of
+them end in: a changed member, a datagram sent, news queued."""
 
 from __future__ import annotations
 

@@ -85,7 +85,6 @@ class Syncs:
         self._settled_ns = 0
         self._told_ahead_ms = 0
         self._served: dict[int, tuple[Source, str]] = {}  # by ticket: who asked, and from where
-        merger.asks_for_more = self.ask_for_more
 
     # Opening.
 
