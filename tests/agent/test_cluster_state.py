@@ -8,8 +8,9 @@ from random import Random
 import cbor2
 
 from adsum.address import Address
-from adsum.agent.cluster_state import PEERS, ClusterState
+from adsum.agent.cluster_state import ClusterState
 from adsum.agent.commands import Datagram
+from adsum.agent.saved_files import PEERS
 from adsum.catalog.model import Node
 from adsum.catalog.own_writer import OwnCatalogWriter
 from adsum.catalog.view import View

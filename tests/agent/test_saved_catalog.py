@@ -15,6 +15,7 @@ from adsum.agent.saved_catalog import (
     SavedCopy,
     SavedOwner,
 )
+from adsum.agent.saved_files import COPY
 from adsum.catalog.replication.deltas import Delta
 from adsum.catalog.replication.items import Item, term
 from adsum.catalog.replication.state import OwnerState, applied
@@ -43,7 +44,7 @@ def owner(number: int, items: int = 2, value: bytes = b"x", *, is_shown: bool = 
 def content(changes: tuple[object, ...]) -> SavedCopy:
     (change,) = changes
     assert isinstance(change, WriteFile)
-    assert change.path == saved_catalog.COPY
+    assert change.path == COPY
     return saved_catalog.decode(change.content)
 
 

@@ -17,25 +17,24 @@ import trio
 
 from adsum.address import Address
 from adsum.agent import tags
-from adsum.agent.cluster_state import ClusterState
+from adsum.agent.client_agent import client_agent
 from adsum.agent.commands import Command, CommandRefused, Datagram, RegisterService, ReportTtl
-from adsum.agent.core import AgentCore
 from adsum.agent.effects import Effect
+from adsum.agent.local_catalog import LocalCatalog
 from adsum.agent.settings import AgentSettings
 from adsum.api.answers import EVERYWHERE
+from adsum.api.api_types import Agent
 from adsum.api.endpoints import Endpoints
 from adsum.api.rendering import ApiCounters
 from adsum.catalog.definitions import CheckDefinition, CheckStatus, ServiceDefinition
 from adsum.catalog.effects import Notify
 from adsum.catalog.model import Node, Service
-from adsum.catalog.own_services import OwnServices
 from adsum.catalog.saved import Saved
-from adsum.catalog.view import View
 from adsum.config.config import Config
 from adsum.config.errors import ConfigErrors
+from adsum.dns.settings import DnsSettings
 from adsum.effects import Reply
 from adsum.gossip import claims, wire
-from adsum.gossip import core as gossip_core
 from adsum.gossip.claims import Alive, Profile, alive
 from adsum.gossip.commands import SyncFailed
 from adsum.gossip.effects import (
@@ -56,11 +55,8 @@ from adsum.net import keyring
 from adsum.net.calls import NotSent
 from adsum.now import SECOND, Now
 from adsum.observe.exposition import Exposition
-from adsum.peers.keyrings import AsksMembers, Keyrings
-from adsum.peers.outputs import Outputs
-from adsum.peers.owner_forwarding import OwnerForwarding
-from adsum.peers.peer_handlers import PeerHandlers
 from adsum.peers.peer_rpc import PeerRpc
+from adsum.peers.peers import Peers
 from adsum.process.cluster_rim import own_profile
 from adsum.process.translate import dns_settings
 from adsum.process.watches import Watches
@@ -81,66 +77,47 @@ NODE = Node(
 CONFIG = Config(node_name="n1", is_server=True, bootstrap=True, advertise_address="127.0.0.1")
 
 
-class Calls:
+class Calls(PeerRpc):
     """To other agents, if a test makes a way to them."""
 
-    def __init__(self) -> None:
-        self.way: Callable[[Address, str, bytes, float], Awaitable[bytes]] | None = None
+    way: Callable[[Address, str, bytes, float], Awaitable[bytes]] | None = None
 
-    async def ask(self, to: Address, method: str, body: bytes, *, timeout_s: float) -> bytes:
+    async def ask(self, to: Address, method: str, body: bytes, *, timeout_s: float = 5.0) -> bytes:
         if self.way is None:
             raise NotSent("its host refused the connection")
         return await self.way(to, method, body, timeout_s)
 
 
-class FakeAgent:
+class FakeAgent(Agent):
+    watches: Watches
+    unsaved_files = 0
+
     def __init__(self, config: Config = CONFIG, node: Node = NODE) -> None:
-        self.config = config
-        self.dns_settings = dns_settings(config)
-        self.watches = Watches()
         self.has_left = False
-        self.unsaved_files = 0
         self.gone = trio.Event()  # others were told, and the disk has all
         self.dial_error = ""  # why nobody lets this agent join
         self.reloads: list[tuple[list[str], list[str]] | ConfigErrors] = []
         self.wall_ms = 1_800_000_000_000
-        settings = AgentSettings(node=node, is_persistent=False)
-        self.core = AgentCore(self.now(), settings, Random(0))
-        self._perform(self.core.start(self.now(), Saved()))
-        identity = MemberIdentity(own_profile(config, node), generation=1)
-        gossip = gossip_core.GossipCore(self.now(), GossipSettings(), identity, Random(0))
-        cluster = ClusterState(self.now(), gossip, self.core.published, node, Random(0))
         self.keyring = keyring.load(MemoryDisk(), config.encrypt or None)
-        self.peer_rpc: AsksMembers = PeerRpc(gossip.membership, Random(0))
-        self.keyrings = Keyrings(self.keyring, gossip.membership, self.peer_rpc, seals_outgoing=True)
-        mine = PeerHandlers(cluster, self.core.published, self.core.own, self.submit, self.now)
-        self.calls = Calls()
-        self.owners = OwnerForwarding(cluster, self.core.view, mine, self.calls, self.watches, self.submit)
-        self.outputs = Outputs(self.core.view, self.owners)
-        self.journal = Journal(None, identity.profile, cluster.membership.name_of, self.wall_ms)
-        self.journal._start = None  # it has said so
-        self._perform(self.core.start_gossip(self.now(), cluster))
+        now, random, watches = self.now(), Random(0), Watches()
+        local = LocalCatalog(now, AgentSettings(node=node, is_persistent=False), random)
+        local.restore(now, Saved())
+        identity = MemberIdentity(own_profile(config, node), generation=1)
+        core = client_agent(now, local, identity, GossipSettings(), Random(0))
+        self.calls = Calls(core.cluster.membership, random)
+        peers = Peers(core, self.calls, self.keyring, watches, self.submit, self.now, seals_outgoing=True)
+        journal = Journal(None, identity.profile, core.cluster.membership.name_of, self.wall_ms)
+        journal._start = None  # it has said so
+        super().__init__(core, peers, journal, watches, config, lambda: self.now().monotonic_ns)
+        self._perform(core.start(now))
 
     @property
-    def view(self) -> View:
-        return self.core.view
-
-    @property
-    def own(self) -> OwnServices:
-        return self.core.own
-
-    @property
-    def cluster(self) -> ClusterState:
-        assert self.core.cluster is not None
-        return self.core.cluster
+    def dns_settings(self) -> DnsSettings:
+        return dns_settings(self.config)
 
     def now(self) -> Now:
         self.wall_ms += 1
         return Now(self.wall_ms * 1_000_000, self.wall_ms)
-
-    @property
-    def monotonic_ns(self) -> Callable[[], int]:
-        return lambda: self.now().monotonic_ns
 
     async def submit(self, command: Command) -> None:
         self.obey(command)

@@ -5,7 +5,7 @@ who is stopped, of whom nothing runs."""
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from dataclasses import replace
 
 import trio
@@ -22,13 +22,10 @@ from adsum.gossip.effects import Send
 from adsum.net.calls import NotSent, Unanswered
 from adsum.net.introduction import Peer, PeerIdentity
 from adsum.now import MILLISECOND, Now
-from adsum.peers import peer_handlers
 from tests.api.agents import CONFIG, Asker, FakeAgent
 
 STEP_S = 0.02
 WALL_MS = 1_800_000_000_000
-
-Handler = Callable[[Peer, bytes], Awaitable[bytes]]
 
 
 class Network:
@@ -83,13 +80,6 @@ class LinkedAgent(FakeAgent):
         node = Node(node_id=uuid_text(node_id), name=name, address=self.address.host, datacenter="dc1")
         super().__init__(config, node)
         self.calls.way = self._call
-        mine = self.owners.mine
-        self.handlers: dict[str, Handler] = {
-            peer_handlers.DEREGISTER: mine.answer_deregister,
-            peer_handlers.RETAG: mine.answer_retag,
-            peer_handlers.OUTPUT: mine.answer_output,
-            peer_handlers.OWNERS: mine.answer_owners,
-        }
 
     @property
     def introduction(self) -> Alive:
@@ -154,7 +144,7 @@ class LinkedAgent(FakeAgent):
             raise Unanswered("no answer came in time")
         identity = PeerIdentity(self.cluster.membership.me.node_id)
         caller = Peer(self.address, identity, 1, is_authenticated=True)
-        return await network.agents[to].handlers[method](caller, body)
+        return await network.agents[to].calls.answer(caller, method, body)
 
 
 class Three:

@@ -52,7 +52,7 @@ async def test_leader_of_self_and_of_status_are_the_same(asker: Asker) -> None:
 
 async def test_ipv6_addresses_are_bracketed_before_a_port() -> None:
     agent = FakeAgent()
-    node = replace(agent.core.settings.node, address="2001:db8::1")
+    node = replace(agent.core.local.settings.node, address="2001:db8::1")
     asker = Asker(FakeAgent(node=node))
     assert await asker.json("/v1/status/leader") == "[2001:db8::1]:8300"
 

@@ -51,7 +51,7 @@ async def test_every_owner_is_listed_with_what_is_known_of_it_and_since_when(
     here, there = await owners(three.on_a), await owners(three.on_b)
     assert list(here) == ["a", "b", "c"]
     assert [row["Source"] for row in here.values()] == ["own", "others", "others"]
-    assert here["b"]["ID"] == three.b.core.settings.node.node_id
+    assert here["b"]["ID"] == three.b.core.local.settings.node.node_id
     assert here["b"]["Items"] == 4  # the node, the service, its check, and what that says
     assert here["b"]["Complete"] is True
     assert 0 <= here["b"]["ConfirmedMs"] <= 70_000

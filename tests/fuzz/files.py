@@ -6,8 +6,7 @@ import base64
 import json
 from dataclasses import fields
 
-from adsum.agent.cluster_state import GENERATION, PEERS
-from adsum.agent.saved_catalog import COPY
+from adsum.agent.saved_files import COPY, GENERATION, PEERS
 from adsum.catalog.definitions import CheckDefinition, ServiceDefinition
 from adsum.catalog.saved import TTL_STATES, check_path, service_path
 from adsum.journal.journal import FILE_NAME as JOURNAL

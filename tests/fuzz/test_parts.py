@@ -11,7 +11,7 @@ from random import Random
 
 import pytest
 
-from adsum.agent.saved_catalog import COPY
+from adsum.agent.saved_files import COPY
 from adsum.catalog.replication import deltas
 from adsum.catalog.saved import CHECKS, SERVICES, opened
 from adsum.cbor import BadEncoding

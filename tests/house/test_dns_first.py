@@ -1,8 +1,8 @@
 """A host that boots asks DNS before anything else, so an agent answers with the least it can load.
 
-Each module named here takes as long to load as many answers, and none of them is needed for one. Whoever has
-to import such a module in the first phase (what `agent.run` and `agent.assembly` load) does it for
-annotations only, under TYPE_CHECKING, and imports it where `Assembly` opens the rest: in a thread, after DNS.
+Each module named here takes as long to load as many answers, and none of them is needed for one. What the
+first phase loads (`process.first_phase`) imports such a module for annotations only, under TYPE_CHECKING;
+what needs it belongs to the complete agent, which `Assembly` loads in a thread, after DNS.
 """
 
 from __future__ import annotations

@@ -3,19 +3,14 @@
 from __future__ import annotations
 
 import dataclasses
-from random import Random
 
 import pytest
+import trio
 
-from adsum.agent.core import AgentCore
-from adsum.agent.settings import AgentSettings
 from adsum.catalog.model import Node as CatalogNode
 from adsum.config.config import Addresses, Config
 from adsum.process.banner import banner
-from adsum.process.cluster_rim import ClusterRim
-from adsum.process.node import AgentRim, system_now
-from adsum.storage.memory import MemoryDisk
-from adsum.storage.owed import Owed
+from tests.process.agents import made
 
 KEY = "pUqJrVyVRj5jsiYEkM/tFQYfWyJIv4s3XkvDwy7Cu5s="
 OWN = CatalogNode(
@@ -66,10 +61,10 @@ def test_the_command_of_the_banner_works_as_it_stands(
 async def test_a_key_that_is_not_used_to_send_is_no_encryption(
     encrypt: str, verify_outgoing: bool, is_sealed: bool
 ) -> None:
-    ports = dataclasses.replace(PLAIN.ports, serf_lan=-1)
+    ports = dataclasses.replace(PLAIN.ports, serf_lan=-1, http=-1, dns=-1)
     config = dataclasses.replace(PLAIN, ports=ports, encrypt=encrypt, encrypt_verify_outgoing=verify_outgoing)
-    node = AgentRim(AgentCore(system_now(), AgentSettings(node=OWN, is_persistent=False), Random(0)))
-    assert ClusterRim(node, config, OWN, Owed(MemoryDisk()), Random(0)).is_sealed is is_sealed
+    async with trio.open_nursery() as nursery:
+        assert made(config, nursery).cluster_rim.is_sealed is is_sealed
 
 
 def test_the_banner_of_a_server_that_waits_for_others_says_that_none_will_lead() -> None:

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from adsum.agent.cluster_state import GENERATION
+from adsum.agent.saved_files import GENERATION
 from adsum.now import Now
 from adsum.process.generation import next_generation
 from adsum.storage.owed import Owed, OwingDisk

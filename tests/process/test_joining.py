@@ -34,7 +34,7 @@ class Doorman:
 
 
 def joining(doorman: Doorman, config: Config, peers: bytes | None = None) -> Joining:
-    return Joining(config, peers, doorman.join, Random(1))
+    return Joining(config, read_peers(peers), doorman.join, Random(1))
 
 
 def peers_file(count: int) -> bytes:
@@ -153,7 +153,7 @@ async def test_who_is_on_nobody_s_list_any_more_asks_again_and_says_so_once(
 ) -> None:
     doorman, forgotten_until_s = Doorman(), trio.current_time() + 100
     found = Joining(
-        *(Config(retry_join=("10.0.0.1",)), None, doorman.join, Random(1)),
+        *(Config(retry_join=("10.0.0.1",)), (), doorman.join, Random(1)),
         is_forgotten=lambda: 50 <= forgotten_until_s - trio.current_time() + 50 <= 100,
     )
     doorman.members.add("10.0.0.1")
@@ -170,7 +170,7 @@ async def test_who_misses_others_asks_where_they_may_be_by_now(
     doorman = Doorman("10.0.0.1")
     turns = [False, True, False]
     found = Joining(
-        *(Config(retry_join=("10.0.0.1",)), None, doorman.join, Random(1)),
+        *(Config(retry_join=("10.0.0.1",)), (), doorman.join, Random(1)),
         misses_others=lambda: bool(turns) and turns.pop(0),
     )
     with trio.move_on_after(60):

@@ -10,16 +10,23 @@ import trio
 from trio.testing import MockClock
 
 from adsum.address import Address
+from adsum.agent.client_agent import client_agent
 from adsum.agent.core import AgentCore
 from adsum.agent.effects import Effect
+from adsum.agent.local_catalog import LocalCatalog
+from adsum.agent.presence import uuid_bytes
 from adsum.agent.saved_catalog import SavedCopy, SavedOwner
 from adsum.agent.settings import AgentSettings
-from adsum.catalog.effects import Notify
+from adsum.catalog.effects import Notify, StopCheck
 from adsum.catalog.indexes import Family, Topic
 from adsum.catalog.model import Node as CatalogNode
+from adsum.catalog.saved import Saved
 from adsum.effects import LogLine, Persist, Severity
 from adsum.gossip.claims import Profile
-from adsum.process.node import AgentRim, system_now
+from adsum.gossip.settings import GossipSettings, MemberIdentity
+from adsum.logs.faults import Faults
+from adsum.process.node import AgentRim
+from adsum.process.system_clock import system_now
 
 OWN = CatalogNode(
     node_id="6a0c4f0e-5f0b-4b1e-9d5c-0d3c1b2a9f01", name="n1", address="127.0.0.1", datacenter="dc1"
@@ -27,34 +34,39 @@ OWN = CatalogNode(
 SAID = LogLine(Severity.WARN, "the next effect")
 
 
-class Unwritable:
-    def write(self, _effect: Effect) -> None:
-        raise OSError("no room")
+def core() -> AgentCore:
+    now = system_now()
+    local = LocalCatalog(now, AgentSettings(node=OWN, is_persistent=False), Random(0))
+    local.restore(now, Saved())
+    profile = Profile(uuid_bytes(OWN.node_id), OWN.name, Address(OWN.address, 8301))
+    return client_agent(now, local, MemberIdentity(profile, 1), GossipSettings(), Random(0))
 
 
-def node() -> AgentRim:
-    return AgentRim(AgentCore(system_now(), AgentSettings(node=OWN, is_persistent=False), Random(0)))
+def unperformed(effect: Effect) -> None:
+    raise ValueError(f"hostile: {effect}")
 
 
-async def test_an_effect_that_fails_fails_alone(
-    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
-) -> None:
-    agent = node()
-
-    def fail(_topics: object) -> None:
-        raise ValueError("hostile")
-
-    monkeypatch.setattr(agent.watches, "notify", fail)
-    agent.perform([Notify((Topic(Family.EVENTS),)), SAID])
+async def test_an_effect_that_fails_fails_alone(caplog: pytest.LogCaptureFixture) -> None:
+    agent = AgentRim(core(), unperformed, Faults())
+    agent.perform([StopCheck("web"), SAID])
     assert agent.faults.counts["effect"] == 1
     assert caplog.records[-1].getMessage() == "the next effect"
 
 
-async def test_what_must_be_on_disk_is_never_passed_over(monkeypatch: pytest.MonkeyPatch) -> None:
-    agent = node()
-    monkeypatch.setattr(agent, "_writer", Unwritable())
-    with pytest.raises(OSError, match="no room"):
+async def test_what_must_be_on_disk_is_never_passed_over() -> None:
+    agent = AgentRim(core(), unperformed, Faults())
+    with pytest.raises(ValueError, match="hostile: Persist"):
         agent.perform([Persist(1, ())])
+
+
+async def test_what_the_rim_performs_itself_is_handed_on_to_nobody(caplog: pytest.LogCaptureFixture) -> None:
+    handed_on: list[Effect] = []
+    agent, woken = AgentRim(core(), handed_on.append, Faults()), trio.Event()
+    agent.watches.add(Topic(Family.NODES), woken.set)
+    agent.perform([Notify((Topic(Family.NODES),)), SAID, StopCheck("web")])
+    assert handed_on == [StopCheck("web")]
+    assert woken.is_set()
+    assert caplog.records[-1].getMessage() == "the next effect"
 
 
 def test_what_time_brings_to_light_ends_no_agent_and_takes_no_more_than_a_look_a_second() -> None:
@@ -68,23 +80,21 @@ def test_what_time_brings_to_light_ends_no_agent_and_takes_no_more_than_a_look_a
             self.ticks += 1
             raise KeyError("hostile")
 
-    core = FaultyCore(system_now(), AgentSettings(node=OWN, is_persistent=False), Random(0))
+    good = core()
+    faulty = FaultyCore(good.local, good.cluster)
 
     async def live_for_ten_seconds() -> None:
         with trio.move_on_after(10):
-            await AgentRim(core).keep_time()
+            await AgentRim(faulty, unperformed, Faults()).keep_time()
 
     trio.run(live_for_ten_seconds, clock=MockClock(autojump_threshold=0))
-    assert 9 <= core.ticks <= 11
+    assert 9 <= faulty.ticks <= 11
 
 
 async def test_a_saved_node_that_cannot_be_recalled_is_left_out_alone() -> None:
     recalled: list[str] = []
 
     class FaultyCore(AgentCore):
-        def start_gossip(self, _now: object, _cluster: object) -> list[Effect]:
-            return []
-
         def recall(self, _now: object, copy: SavedCopy) -> list[Effect]:
             (saved,) = copy.owners
             if saved.profile.name == "n2":
@@ -92,15 +102,13 @@ async def test_a_saved_node_that_cannot_be_recalled_is_left_out_alone() -> None:
             recalled.append(saved.profile.name)
             return []
 
-    class Roll:
-        cluster = None
-
-    agent = AgentRim(FaultyCore(system_now(), AgentSettings(node=OWN, is_persistent=False), Random(0)))
+    good = core()
+    agent = AgentRim(FaultyCore(good.local, good.cluster), unperformed, Faults())
     profiles = [
         Profile(bytes(15) + bytes([place]), name, Address("10.0.0.1", 1))
         for place, name in enumerate(("n1", "n2", "n3"))
     ]
-    agent.start_gossip(Roll(), SavedCopy(1, tuple(SavedOwner(each, ()) for each in profiles)))  # type: ignore[arg-type]
+    agent.start(SavedCopy(1, tuple(SavedOwner(each, ()) for each in profiles)))
     assert recalled == ["n1", "n3"]
     assert agent.faults.counts["saved"] == 1
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 
 from adsum.agent.commands import DeregisterService, RegisterService
-from adsum.agent.saved_catalog import COPY, KEPT_NS, decode, encode
+from adsum.agent.saved_catalog import KEPT_NS, decode, encode
+from adsum.agent.saved_files import COPY
 from adsum.catalog.definitions import CheckStatus, ServiceDefinition
 from adsum.catalog.model import SERF_HEALTH
 from adsum.gossip.commands import ForceLeave, Join, Leave

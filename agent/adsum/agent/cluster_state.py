@@ -28,8 +28,9 @@ from adsum.agent.conflicts import Conflicts
 from adsum.agent.effects import Effect
 from adsum.agent.known_servers import KnownServers
 from adsum.agent.presence import Presence
-from adsum.agent.saved_catalog import COPY, KEPT_NS, Copying, SavedCopy
+from adsum.agent.saved_catalog import KEPT_NS, Copying, SavedCopy
 from adsum.agent.saved_catalog import file as copy_file
+from adsum.agent.saved_files import COPY, GENERATION, PEERS
 from adsum.agent.user_events import UserEvents
 from adsum.catalog.model import Node
 from adsum.catalog.own_writer import OwnCatalogWriter
@@ -67,8 +68,6 @@ from adsum.gossip.effects import (
 from adsum.gossip.order import MemberStatus
 from adsum.now import MILLISECOND, SECOND, Now
 
-GENERATION = "generation"  # the file that holds it
-PEERS = "peers"
 PEERS_SAVED_MAX = 1_024  # one that answers is enough to find the others
 # The list of peers is worth a file every so often: it only has to be roughly true.
 PEERS_SAVE_NS = 5 * SECOND
@@ -106,8 +105,7 @@ class ClusterState:
         expects_others: bool = False,
         interner: Interner | None = None,
     ) -> None:
-        """`rejoins`: also after it left it looks for its peers at the next start. `expects_others`: it is
-        about to join somebody."""
+        """What the last arguments mean, `client_agent` says."""
         view = published.view
         self.gossip = gossip
         self.membership = gossip.membership

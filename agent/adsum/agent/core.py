@@ -6,9 +6,10 @@
     deadline()                       when it wants the next tick, in monotonic nanoseconds
 
 Reads do not come here: DNS, health and catalog answers are taken straight from `view`, own state from `own`.
-Its parts are the catalog's view, this agent's own services and checks, and the roll, which is called once DNS
-answers from what was saved. Consensus and the store will stand beside them behind the same verbs; the order
-of effects is decided here, so it is simulated.
+Its parts are `local`, this agent's own node, services and checks in the view, which answered DNS before
+there was more of the agent, and `cluster`, what it hears of others and lets them hear. This is a client,
+complete as `client_agent` makes it: a server is to be another type, with consensus and the store where a
+client will forward. The order of effects is decided here, so it is simulated.
 
 A change is on disk before it is made, and acknowledged when it is made: a command gives `Persist`, and the
 rest follows from `receive(Persisted)`. One that the disk refuses was never visible to anybody, so that there
@@ -19,10 +20,8 @@ then replies.
 from __future__ import annotations
 
 import enum
-import zlib
-from random import Random
-from typing import TYPE_CHECKING
 
+from adsum.agent.cluster_state import ClusterState
 from adsum.agent.commands import (
     CheckRan,
     Command,
@@ -38,29 +37,15 @@ from adsum.agent.commands import (
 )
 from adsum.agent.effects import Effect
 from adsum.agent.line import NOBODY, WaitingCommands
-from adsum.agent.registry import Registry
-from adsum.agent.settings import AgentSettings
+from adsum.agent.local_catalog import LocalCatalog
+from adsum.agent.saved_catalog import SavedCopy
 from adsum.catalog.definitions import CheckKind
 from adsum.catalog.effects import Notify
-from adsum.catalog.own_services import LocalSettings, OwnServices
-from adsum.catalog.own_writer import OwnCatalogWriter
-from adsum.catalog.records import encode_service
-from adsum.catalog.saved import (
-    TTL_STATES,
-    Saved,
-    TtlState,
-    encode_ttl_states,
-)
-from adsum.catalog.view import View
+from adsum.catalog.saved import TTL_STATES, TtlState, encode_ttl_states
 from adsum.effects import LogLine, Persist, Refusal, RefusalCause, Reply, Save, Severity, WriteFile
 from adsum.mutable import dataclass
-from adsum.now import MILLISECOND, SECOND, Now
+from adsum.now import SECOND, Now
 from adsum.timers import Timers
-
-if TYPE_CHECKING:  # comes later, see `start_gossip`
-    from adsum.agent.cluster_state import ClusterState
-    from adsum.agent.commands import RollCommand
-    from adsum.agent.saved_catalog import SavedCopy
 
 # Commands that wait for the disk. Past it new ones are refused: their callers can try again, memory cannot.
 WAITING_MAX = 10_000
@@ -82,15 +67,14 @@ class CoreCounters:
 
 
 class AgentCore:
-    def __init__(self, now: Now, settings: AgentSettings, random: Random) -> None:
-        self.settings = settings
+    def __init__(self, local: LocalCatalog, cluster: ClusterState) -> None:
+        self.local = local
+        self.cluster = cluster
+        self.view = local.view
+        self.published = local.published
+        self.own = local.own
         self.counters = CoreCounters()
-        self.view = View(now, tag=zlib.crc32(settings.node.node_id.encode()) & 0xFF)
-        node = settings.node
-        self.published = OwnCatalogWriter(self.view, node.node_id, node.name)
-        self.own = OwnServices(self.published, _local_settings(settings), random)
-        self.cluster: ClusterState | None = None
-        self._registry = Registry(self.own)
+        self._registry = local.registry
         self._logs: list[LogLine] = []
         self._chores: Timers[Chore] = Timers()
         self._ttl_changes_saved = 0
@@ -100,36 +84,18 @@ class AgentCore:
 
     # The four verbs, and the start.
 
-    def start(self, now: Now, saved: Saved) -> list[Effect]:
-        """This node answers the roll; then what clients registered before, then what files define."""
-        self.published.put_node(now, self.settings.node)
-        self.view.set_presence(now, self.settings.node.name, is_present=True)
-        if self.settings.server is not None:
-            server = self.settings.server
-            self.published.put_service(now, server, encode_service(server))
-        self._registry.restore_services(now, saved)
-        self._registry.define(now, self.settings.services, self.settings.checks)
-        self._registry.restore_checks(now, saved)
-        for state in saved.ttl_states:
-            left_ns = (state.expires_wall_ms - now.wall_ms) * MILLISECOND
-            if left_ns > 0:
-                self.own.restore_ttl(now, state.check_id, state.status, state.output, left_ns)
-        return self._settled(now)
-
-    def start_gossip(self, now: Now, cluster: ClusterState) -> list[Effect]:
+    def start(self, now: Now) -> list[Effect]:
         """From here on others are heard, and hear of us."""
-        self.cluster = cluster
         return self._settled(now)
 
     def recall(self, now: Now, copy: SavedCopy) -> list[Effect]:
         """What the agent knew of others before it was started again, all of it or a part."""
-        assert self.cluster is not None, "the roll is called before"
         self.cluster.restore(now, copy)
         return self._settled(now)
 
     def command(self, now: Now, request: int, command: Command) -> list[Effect]:
         if not isinstance(command, OwnCommand):
-            return self._command_roll(now, request, command)
+            return self._with_news(now, self.cluster.command(now, request, command))
         if isinstance(command, ReportTtl):
             reply = self._reply(request, self._report_ttl(now, command))
             return [*self._settled(now), reply]
@@ -154,31 +120,27 @@ class AgentCore:
             case CheckRan(check_id, run, status, output):
                 self.own.ran(now, check_id, run, status, output)
             case _:
-                assert self.cluster is not None, "nobody is heard before the roll is called"
                 return self._with_news(now, self.cluster.receive(now, message))
         return self._settled(now)
 
     def tick(self, now: Now) -> list[Effect]:
-        called = self.cluster.tick(now) if self.cluster is not None else []
+        called = self.cluster.tick(now)
         for service_id in self.own.tick(now):
             self._deregister_critical(now, service_id)
         saves = [self._save_ttl_states() for _chore in self._chores.take_due(now.monotonic_ns)]
-        files = self.cluster.take_files(now) if self.cluster is not None else ()
-        if files:
+        if files := self.cluster.take_files(now):
             saves.append(Save(files, is_synced=False))
         return [*called, *self._settled(now), *saves]
 
     def stop(self, now: Now) -> list[Effect]:
         """An orderly end is near: what would be saved a moment later is saved now."""
         saves = [self._save_ttl_states()] if Chore.SAVE_TTL_STATES in self._chores else []
-        files = self.cluster.last_files(now) if self.cluster is not None else ()
-        if files:
+        if files := self.cluster.last_files(now):
             saves.append(Save(files, is_synced=False))
         return [*saves]
 
     def deadline(self) -> int | None:
-        roll_ns = self.cluster.deadline() if self.cluster is not None else None
-        deadlines = (self.own.deadline(), self._chores.earliest(), roll_ns)
+        deadlines = (self.own.deadline(), self._chores.earliest(), self.cluster.deadline())
         return min((each for each in deadlines if each is not None), default=None)
 
     # Commands: each makes its whole change, or is refused with nothing changed.
@@ -191,13 +153,13 @@ class AgentCore:
             if isinstance(command, WriteAll):
                 for_disk += self._all_files(now, command.found)
             elif isinstance(command, Reload):
-                answered.append(self._reply(request, self._reload(now, command.settings)))
+                answered.append(self._reply(request, self.local.reload(now, command.settings)))
                 for_disk += self._settled(now)
             else:
                 plan = self._registry.plan(command, self._line.coming)
                 if isinstance(plan, Refusal):
                     answered.append(self._reply(request, plan))
-                elif plan.files and self.settings.is_persistent:
+                elif plan.files and self._is_persistent:
                     self._tickets += 1
                     self._line.begin(self._tickets, request, command, plan, touched)
                     for_disk.append(Persist(self._tickets, plan.files))
@@ -233,27 +195,10 @@ class AgentCore:
         self.own.report_ttl(now, check_id, report.status, report.output)
         return None
 
-    def _reload(self, now: Now, settings: AgentSettings) -> Refusal | None:
-        refusal = self._registry.objection(settings.services, settings.checks)
-        if refusal is not None:
-            return refusal
-        self.settings = settings
-        self.own.settings = _local_settings(settings)
-        self.published.put_node(now, settings.node)
-        self._registry.define(now, settings.services, settings.checks)
-        self.own.publish_all(now)
-        return None
-
-    # The roll.
-
-    def _command_roll(self, now: Now, request: int, command: RollCommand) -> list[Effect]:
-        if self.cluster is None:
-            return [Reply(request, Refusal(RefusalCause.FAILED, "The agent is starting; try again shortly"))]
-        return self._with_news(now, self.cluster.command(now, request, command))
+    # The cluster.
 
     def _with_news(self, now: Now, effects: list[Effect]) -> list[Effect]:
         """Most datagrams change nothing that anybody could see; they cost no more than that."""
-        assert self.cluster is not None
         if self.view.index == self._settled_index and not self.cluster.has_changes:
             return effects
         return [*effects, *self._settled(now)]
@@ -263,20 +208,23 @@ class AgentCore:
     def _settled(self, now: Now) -> list[Effect]:
         """After a change: what checks must do, who must wake, and last what must be on disk."""
         moved = self.own.refresh_aliases(now, self.view.changes())
-        shared = self.cluster.share(now) if self.cluster is not None else []
+        shared = self.cluster.share(now)
         self._settled_index = self.view.index
         effects: list[Effect] = [*self._logs, *self._registry.take_logs(), *self.own.take_effects(), *shared]
         self._logs.clear()
         if moved:
             effects.append(Notify(moved))
         has_news = self.own.ttl_changes != self._ttl_changes_saved
-        if has_news and self.settings.is_persistent and Chore.SAVE_TTL_STATES not in self._chores:
+        if has_news and self._is_persistent and Chore.SAVE_TTL_STATES not in self._chores:
             self._chores.set(Chore.SAVE_TTL_STATES, now.monotonic_ns + TTL_SAVE_NS)
-        called = self.cluster.take_changes() if self.cluster is not None else ()
-        changes = (*self._registry.take_changes(), *called)
-        if changes and self.settings.is_persistent:
+        changes = (*self._registry.take_changes(), *self.cluster.take_changes())
+        if changes and self._is_persistent:
             effects.append(Save(changes, is_synced=True))
         return effects
+
+    @property
+    def _is_persistent(self) -> bool:
+        return self.local.settings.is_persistent
 
     def _save_ttl_states(self) -> Save:
         self._ttl_changes_saved = self.own.ttl_changes
@@ -288,17 +236,9 @@ class AgentCore:
         return Save((WriteFile(TTL_STATES, encode_ttl_states(states)),), is_synced=False)
 
     def _all_files(self, now: Now, found: tuple[str, ...]) -> list[Save]:
-        if not self.settings.is_persistent:
+        if not self._is_persistent:
             return []
-        kept = self.cluster.kept_files() if self.cluster is not None else ()
-        passing = self.cluster.last_files(now) if self.cluster is not None else ()
-        saves = [Save((*kept, *self._registry.files(found)), is_synced=True), self._save_ttl_states()]
+        passing = self.cluster.last_files(now)
+        files = (*self.cluster.kept_files(), *self._registry.files(found))
+        saves = [Save(files, is_synced=True), self._save_ttl_states()]
         return [*saves, Save(passing, is_synced=False)] if passing else saves
-
-
-def _local_settings(settings: AgentSettings) -> LocalSettings:
-    return LocalSettings(
-        node_name=settings.node.name,
-        check_update_interval_ns=settings.check_update_interval_ns,
-        discard_check_output=settings.discard_check_output,
-    )

@@ -16,6 +16,7 @@ from collections.abc import Iterable
 from typing import NamedTuple
 
 from adsum.address import Address, is_ip_host
+from adsum.agent.saved_files import COPY
 from adsum.catalog.replication.bodies import FRAME_BYTES
 from adsum.catalog.replication.deltas import decode as decode_delta
 from adsum.catalog.replication.state import OwnerState, TooBig, applied, span_of
@@ -25,7 +26,6 @@ from adsum.effects import FileChange, WriteFile
 from adsum.gossip.claims import Profile
 from adsum.now import HOUR, MILLISECOND, MINUTE, Now
 
-COPY = "catalog-copy"
 FORMAT = 2  # the first one did not say who was hidden
 SAVE_NS = MINUTE
 SLICE_NS = 50 * MILLISECOND

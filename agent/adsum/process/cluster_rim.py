@@ -1,7 +1,7 @@
-"""What is loaded while DNS answers already: the roll on the network.
+"""The cluster on the network: gossip's sockets, calls between agents, the journal, the search for others.
 
-From the configuration to gossip that runs: the generation of this life, the keyring, sockets, the core, and
-the search for the cluster. An agent must first answer for what it knows; whom it meets comes a moment later.
+It carries out what the core asks of the network, and reports what comes in. It is loaded while DNS answers
+already: an agent must first answer for what it knows, and whom it meets comes a moment later.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 import contextlib
 import ipaddress
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
 from random import Random
@@ -18,12 +18,12 @@ import trio
 
 from adsum.address import Address
 from adsum.agent import tags
-from adsum.agent.cluster_state import PEERS, ClusterState
 from adsum.agent.commands import CommandRefused, Datagram, MemberAnswered, MemberAsked
 from adsum.agent.effects import Effect
 from adsum.agent.presence import uuid_bytes
-from adsum.agent.saved_catalog import COPY, SavedCopy
+from adsum.agent.saved_catalog import SavedCopy
 from adsum.agent.saved_catalog import decode as decode_copy
+from adsum.agent.saved_files import COPY
 from adsum.catalog.model import Node as CatalogNode
 from adsum.catalog.replication.bodies import COMPARE, CONFIRM, FETCH, ITEMS
 from adsum.catalog.saved import DamagedFile
@@ -31,7 +31,6 @@ from adsum.config.config import Config
 from adsum.effects import AnswerMember, AskMember
 from adsum.gossip.claims import SHORT, Profile
 from adsum.gossip.commands import Join, Leave, Restart
-from adsum.gossip.core import GossipCore
 from adsum.gossip.effects import (
     AnswerSync,
     ClockCompared,
@@ -45,7 +44,6 @@ from adsum.gossip.effects import (
     PingStream,
     Send,
 )
-from adsum.gossip.settings import MemberIdentity
 from adsum.journal import clash, journal
 from adsum.journal.entry import Recorded, entry_of_conflict
 from adsum.journal.journal import Journal
@@ -60,21 +58,16 @@ from adsum.net.streams import StreamLimits
 from adsum.now import Now
 from adsum.observe.membership_source import MembershipSource, NetSource
 from adsum.peers.key_following import KeyFollowing
-from adsum.peers.keyrings import INSTALL, LIST, REMOVE, USE, Keyrings
-from adsum.peers.outputs import Outputs
-from adsum.peers.owner_forwarding import OwnerForwarding
-from adsum.peers.peer_handlers import PeerHandlers
 from adsum.peers.peer_rpc import PeerRpc
+from adsum.peers.peers import Peers
 from adsum.process.file_limit import MOST, Shares
-from adsum.process.generation import next_generation
-from adsum.process.gossip_settings import gossip_settings
 from adsum.process.joining import Joining, NotJoined
 from adsum.process.membership_log import RollLog
 from adsum.process.node import AgentRim
 from adsum.process.sockets import CannotStart
 from adsum.storage.disk import Disk
 from adsum.storage.memory import MemoryDisk
-from adsum.storage.owed import Owed, OwingDisk
+from adsum.storage.owed import Owed
 from adsum.storage.reading import read_if_readable
 from adsum.version import CONSUL_API_VERSION
 
@@ -87,90 +80,71 @@ Witness = Callable[[Now, Recorded], None]
 
 
 class ClusterRim:
-    """Performs what the roll asks of the network, and lets witnesses know what it says about members."""
+    """Performs what the core asks of the network, and lets witnesses know what it says about members."""
 
     def __init__(
         self,
         node: AgentRim,
         config: Config,
-        own: CatalogNode,
         owed: Owed,
+        keyring: Keyring,
+        known: Sequence[Address],
         random: Random,
+        nursery: trio.Nursery,
         shares: Shares = MOST,
     ) -> None:
-        self._shares = shares
-        self.keyring = open_keyring(config, owed)
-        self.network: Gossiping | None = None
+        """`known`: the peers of the last life."""
+        self.cluster = node.core.cluster
         self._node = node
         self._config = config
         self._owed = owed
-        self._random = random
-        self._nursery: trio.Nursery
+        self._keyring = keyring
+        self._nursery = nursery
         self._tickets = 0
         self._conflict_came = trio.Event()
         self._answers: dict[int, bytes] = {}  # of the questions in hand
+        membership = self.cluster.membership
         self._joining = Joining(
-            *(config, read_if_readable(owed.disk, PEERS), self._join, random),
-            is_forgotten=lambda: gossip.membership.is_forgotten(node.now()),
-            misses_others=lambda: gossip.membership.misses_others(),
-        )
-        now = node.now()
-        profile = own_profile(config, own)
-        identity = MemberIdentity(profile, next_generation(OwingDisk(owed), now))
-        gossip = GossipCore(now, gossip_settings(config), identity, random)
-        membership, published = gossip.membership, node.core.published
-        self.cluster = ClusterState(
-            now,
-            gossip,
-            published,
-            own,
-            random,
-            is_persistent=bool(config.data_dir),
-            rejoins=config.rejoin_after_leave,
-            expects_others=config.ports.serf_lan >= 0 and self._joining.has_somebody_to_ask,
+            *(config, known, self._join, random),
+            is_forgotten=lambda: membership.is_forgotten(node.now()),
+            misses_others=lambda: membership.misses_others(),
         )
         file = Path(config.data_dir) / journal.FILE_NAME if config.data_dir else None
-        self.journal = Journal(file, profile, membership.name_of, now.wall_ms)
+        self.journal = Journal(file, membership.me, membership.name_of, node.now().wall_ms)
         self.witnesses: list[Witness] = [self.journal.record]
         self._log = RollLog(membership.name_of)
-        self.peer_rpc = PeerRpc(membership, random, faults=node.faults, calls_max=shares.calls)
-        self.keyrings = Keyrings(
-            self.keyring, membership, self.peer_rpc, seals_outgoing=config.encrypt_verify_outgoing
+        self.rpc = PeerRpc(membership, random, faults=node.faults, calls_max=shares.calls)
+        self.peers = Peers(
+            *(node.core, self.rpc, keyring, node.watches, node.submit, node.now),
+            seals_outgoing=config.encrypt_verify_outgoing,
         )
-        self._key_following = KeyFollowing(self.keyring, membership, self.peer_rpc, random, node.faults)
-        for method in (LIST, INSTALL, USE, REMOVE):
-            answer = partial(self.keyrings.answer, method)
-            self.peer_rpc.register(method, answer, is_change=method != LIST)
+        self._key_following = KeyFollowing(keyring, membership, self.rpc, random, node.faults)
         for method in (COMPARE, CONFIRM, FETCH, ITEMS):
-            self.peer_rpc.register(method, partial(self._answer, method))
-        mine = PeerHandlers(self.cluster, published, node.own, node.submit, node.now)
-        mine.register(self.peer_rpc)
-        self.owners = OwnerForwarding(self.cluster, node.view, mine, self.peer_rpc, node.watches, node.submit)
-        self.outputs = Outputs(node.view, self.owners)
-        if config.ports.serf_lan >= 0:
-            self.network = self._listen(introduction.PeerIdentity(profile.node_id))
+            self.rpc.register(method, partial(self._answer, method))
+        has_gossip = config.ports.serf_lan >= 0
+        self.network = (
+            self._listen(introduction.PeerIdentity(membership.me.node_id), shares) if has_gossip else None
+        )
 
     @property
     def is_sealed(self) -> bool:
         """While a cluster moves to encryption there is a key, and nothing is sealed with it yet."""
-        return bool(self.keyring) and self._config.encrypt_verify_outgoing
+        return bool(self._keyring) and self._config.encrypt_verify_outgoing
 
-    async def begin(self, nursery: trio.Nursery) -> None:
-        """The roll is called before the network runs: what was sent to us meanwhile waits in the sockets, and
-        is heard as soon as they are looked at."""
-        self._nursery = nursery
-        nursery.start_soon(self.journal.run)
-        nursery.start_soon(self._log.run)
-        self._node.start_gossip(self, saved_copy(self._owed.disk))
+    async def begin(self) -> None:
+        """The core is started before: what was sent to us meanwhile waits in the sockets, and is heard as
+        soon as they are looked at."""
+        self._nursery.start_soon(self.journal.run)
+        self._nursery.start_soon(self._log.run)
         if self.network is not None:
-            await nursery.start(self.network.run)
-            nursery.start_soon(self._key_following.run, self.network.gate)
-            nursery.start_soon(self._joining.run)
+            await self._nursery.start(self.network.run)
+            self._nursery.start_soon(self._key_following.run, self.network.gate)
+            self._nursery.start_soon(self._joining.run)
 
     def write_anew(self) -> None:
         """What the core does not keep itself, in a data folder that has lost it."""
-        if self.keyring and not self._config.disable_keyring_file:
-            self._owed.do(keyring.PATH, self.keyring.save)
+        if self._keyring and not self._config.disable_keyring_file:
+            self._owed.do(keyring.PATH, self._keyring.save)
         self.journal.file_is_gone()
 
     async def farewell(self, *, leaves: bool) -> None:
@@ -199,8 +173,8 @@ class ClusterRim:
 
     def observed(self) -> MembershipSource:
         network = self.network
-        calls = self.peer_rpc.server.counters
-        net = NetSource.of(network, calls, lambda: self.peer_rpc.waited) if network else NetSource()
+        calls = self.rpc.server.counters
+        net = NetSource.of(network, calls, lambda: self.rpc.waited) if network else NetSource()
         return MembershipSource.of(self.cluster.gossip, self._node.now, net, self.cluster.events.counters)
 
     async def _answer(self, method: str, caller: Peer, body: bytes) -> bytes:
@@ -216,14 +190,14 @@ class ClusterRim:
         try:
             if effect.to is not None:
                 with contextlib.suppress(CallError):
-                    answer = await self.peer_rpc.ask(effect.to, effect.method, effect.body)
+                    answer = await self.rpc.ask(effect.to, effect.method, effect.body)
             self._node.receive(MemberAnswered(effect.ticket, answer))
         except Exception as error:
             self._node.faults.dropped("call", error)
 
     # The network.
 
-    def _listen(self, identity: introduction.PeerIdentity) -> Gossiping:
+    def _listen(self, identity: introduction.PeerIdentity, shares: Shares) -> Gossiping:
         config = self._config
         host, port = config.serf_lan_address, config.ports.serf_lan
         try:
@@ -231,20 +205,20 @@ class ClusterRim:
         except OSError as problem:
             raise CannotStart(f"Can't listen for gossip on {host} port {port}: {problem.strerror}") from None
         security = Security(
-            self.keyring,
+            self._keyring,
             config.datacenter,
             config.encrypt_verify_outgoing,
             config.encrypt_verify_incoming,
         )
         network = Gossiping(
-            *(ears, security, lambda: identity, self._heard, self._node.receive, self.peer_rpc.server),
+            *(ears, security, lambda: identity, self._heard, self._node.receive, self.rpc.server),
             allowed=Allowed(config.serf_lan_allowed_cidrs),
-            is_member=self.peer_rpc.is_member,
+            is_member=self.rpc.is_member,
             faults=self._node.faults,
-            limits=gossiping_limits(self._shares),
+            limits=gossiping_limits(shares),
         )
-        self.peer_rpc.attach(network.gate)
-        if not self.keyring and not ipaddress.ip_address(host).is_loopback:
+        self.rpc.attach(network.gate)
+        if not self._keyring and not ipaddress.ip_address(host).is_loopback:
             log.warning(
                 "gossip is not encrypted, and every host that reaches %s port %d can take part in it: "
                 "set encrypt to a key of `adsum keygen`",

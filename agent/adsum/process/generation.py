@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import logging
 
-from adsum.agent.cluster_state import GENERATION
+from adsum.agent.saved_files import GENERATION
 from adsum.gossip.claims import COUNTER_MAX
 from adsum.now import Now
 from adsum.storage.disk import Disk

@@ -42,22 +42,18 @@ class Joining:
     def __init__(
         self,
         config: Config,
-        peers: bytes | None,
+        peers: Sequence[Address],
         join: Join,
         random: Random,
         is_forgotten: Callable[[], bool] = lambda: False,
         misses_others: Callable[[], bool] = lambda: False,
     ) -> None:
         self._config = config
-        self._peers = read_peers(peers)
+        self._peers = peers
         self._join = join
         self._is_forgotten = is_forgotten
         self._misses_others = misses_others
         self._random = random
-
-    @property
-    def has_somebody_to_ask(self) -> bool:
-        return bool(self._config.start_join or self._config.retry_join or self._peers)
 
     async def run(self) -> None:
         await self.find()
@@ -156,6 +152,10 @@ class Joining:
         else:
             log.log(level, "joined by %s; addresses tried: %d", key, len(found.addresses))
         return objection
+
+
+def has_somebody_to_ask(config: Config, peers: Sequence[Address]) -> bool:
+    return bool(config.start_join or config.retry_join or peers)
 
 
 def read_peers(content: bytes | None) -> list[Address]:

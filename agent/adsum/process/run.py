@@ -24,8 +24,8 @@ from adsum.process import crashes
 from adsum.process.assembly import SAVED_OF_OTHERS, Assembly
 from adsum.process.data_folder import DataFolder
 from adsum.process.file_limit import raise_file_limit
-from adsum.process.node import system_now
 from adsum.process.sockets import CannotStart
+from adsum.process.system_clock import system_now
 from adsum.storage.disk import OsDisk
 from adsum.storage.failures import StorageFailed
 from adsum.storage.memory import MemoryDisk

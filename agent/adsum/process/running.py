@@ -1,113 +1,126 @@
-"""The agent as the API sees it: the node, the configuration in force, and the two ends of its life that a
-client can ask for.
+"""The complete agent: the core and all that carries its effects out, the configuration in force, and the two
+ends of its life that a client can ask for.
 
-A reload is read whole before anything is touched: with one error in a file, everything stays as it was.
+It is made of the first phase at once, so that no part of it is ever missing. A reload is read whole before
+anything is touched: with one error in a file, everything stays as it was.
 """
 
 from __future__ import annotations
 
 import logging
+import os
 from collections.abc import Callable
-from typing import TYPE_CHECKING
 
 import trio
 
-from adsum.agent.commands import Command, CommandRefused, Reload
-from adsum.catalog.own_services import OwnServices
-from adsum.catalog.view import View
+from adsum.agent.client_agent import client_agent
+from adsum.agent.commands import Command, CommandRefused, FolderLost, Reload
+from adsum.agent.core import AgentCore
+from adsum.agent.effects import Effect
+from adsum.agent.saved_files import PEERS
+from adsum.api.api_types import Agent
+from adsum.catalog.effects import RunCheck, StopCheck
 from adsum.config import reload as reloading
 from adsum.config.build import Loaded
 from adsum.config.config import Config
 from adsum.config.errors import ConfigError, ConfigErrors
+from adsum.dns.settings import DnsSettings
+from adsum.effects import Persist, Save
+from adsum.gossip.settings import MemberIdentity
+from adsum.health_checks.runner import Options, Runner
+from adsum.net.tls import Tls
 from adsum.now import Now
 from adsum.process import translate
-from adsum.process.identity import own_node
-from adsum.process.node import AgentRim, monotonic_ns
+from adsum.process.banner import banner
+from adsum.process.cluster_rim import ClusterRim, open_keyring, own_profile, saved_copy
+from adsum.process.first_phase import FirstPhase, reading
+from adsum.process.generation import next_generation
+from adsum.process.gossip_settings import gossip_settings
+from adsum.process.identity import node_id_file, own_node
+from adsum.process.joining import has_somebody_to_ask, read_peers
+from adsum.process.node import AgentRim
+from adsum.process.system_clock import monotonic_ns, system_now
 from adsum.process.watches import Watches
-
-if TYPE_CHECKING:
-    from adsum.agent.cluster_state import ClusterState
-    from adsum.dns.settings import DnsSettings
-    from adsum.journal.journal import Journal
-    from adsum.net.tls import Tls
-    from adsum.peers.keyrings import Keyrings
-    from adsum.peers.outputs import Outputs
-    from adsum.peers.owner_forwarding import OwnerForwarding
+from adsum.storage import registrations
+from adsum.storage.owed import OwingDisk
+from adsum.storage.reading import read_if_readable
+from adsum.storage.writer import DiskWriter
 
 log = logging.getLogger("agent")
 
-Apply = Callable[[Config, "Tls | None"], None]
+Apply = Callable[[Config, Tls | None], None]
 
 
-class RunningAgent:
+class RunningAgent(Agent):
+    watches: Watches
+
     def __init__(
-        self, node: AgentRim, config: Config, read_again: Callable[[], Loaded], apply: Apply
+        self, first: FirstPhase, nursery: trio.Nursery, read_again: Callable[[], Loaded], apply: Apply
     ) -> None:
-        self.node = node
-        self.config = config
+        config, shares = first.config, first.files.shares
+        with reading():
+            keyring = open_keyring(config, first.owed)
+            peers = read_peers(read_if_readable(first.owed.disk, PEERS))
+            core = _core(first, expects_others=has_somebody_to_ask(config, peers))
+        self.rim = AgentRim(core, self._carry_out, first.faults)
+        self.writer = DiskWriter(first.owed, self.rim.written, first.storage)
+        options = Options(
+            output_bytes_max=config.check_output_bytes_max,
+            environ=os.environ,
+            network_runs_max=shares.network_runs,
+            process_runs_max=shares.script_runs,
+        )
+        self.runner = Runner(nursery, self.rim.check_ran, options)
+        self.cluster_rim = ClusterRim(
+            *(self.rim, config, first.owed, keyring, peers, first.random, nursery), shares=shares
+        )
+        super().__init__(
+            core, self.cluster_rim.peers, self.cluster_rim.journal, self.rim.watches, config, monotonic_ns
+        )
         self.asked_to_leave = trio.Event()
         self.gone = trio.Event()
+        self._first = first
+        self._nursery = nursery
         self._read_again = read_again
         self._apply = apply  # to the rooms that keep settings of their own: DNS, the log, TLS
         self._one_at_a_time = trio.Lock()
+
+    async def begin(self) -> None:
+        """Until the core is started nobody is heard, and its effects wait for nothing that is made later."""
+        if self._first.folder is not None:
+            self.writer.watch(self._first.folder.renew, self._write_anew)
+        self._nursery.start_soon(self.writer.run)
+        self._nursery.start_soon(self.watches.run)
+        with reading():
+            copy = saved_copy(self._first.owed.disk)
+        self.rim.start(copy)
+        await self.cluster_rim.begin()
+
+    def banner(self) -> str:
+        return banner(self.config, self.core.local.settings.node, is_sealed=self.cluster_rim.is_sealed)
+
+    # What the endpoints ask.
 
     @property
     def dns_settings(self) -> DnsSettings:
         return translate.dns_settings(self.config)
 
     @property
-    def view(self) -> View:
-        return self.node.view
-
-    @property
-    def own(self) -> OwnServices:
-        return self.node.own
-
-    @property
-    def cluster(self) -> ClusterState:
-        assert self.node.core.cluster is not None, "HTTP is served after the roll is called"
-        return self.node.core.cluster
-
-    @property
-    def journal(self) -> Journal:
-        return self.node.journal
-
-    @property
-    def keyrings(self) -> Keyrings:
-        return self.node.keyrings
-
-    @property
-    def owners(self) -> OwnerForwarding:
-        return self.node.owners
-
-    @property
-    def outputs(self) -> Outputs:
-        return self.node.outputs
-
-    @property
     def unsaved_files(self) -> int:
-        return self.node.unsaved_files
+        return self._first.storage.unsaved
 
     def now(self) -> Now:
-        return self.node.now()
-
-    @property
-    def monotonic_ns(self) -> Callable[[], int]:
-        return monotonic_ns
-
-    @property
-    def watches(self) -> Watches:
-        return self.node.watches
+        return self.rim.now()
 
     async def submit(self, command: Command) -> None:
-        await self.node.submit(command)
+        await self.rim.submit(command)
 
     async def reload(self) -> tuple[list[str], list[str]]:
         async with self._one_at_a_time:
             loaded = await trio.to_thread.run_sync(self._read_again)
             changes = reloading.diff(self.config, loaded.config)
             config = reloading.applied(self.config, loaded.config)
-            node = own_node(config, self.node.core.settings.node.node_id)
+            node = own_node(config, self._first.node_id)
             try:
                 await self.submit(Reload(translate.core_settings(config, node)))
             except CommandRefused as refused:
@@ -124,3 +137,34 @@ class RunningAgent:
     async def leave(self) -> None:
         self.asked_to_leave.set()
         await self.gone.wait()
+
+    # Effects.
+
+    def _carry_out(self, effect: Effect) -> None:
+        match effect:
+            case Persist() | Save():
+                self.writer.write(effect)
+            case RunCheck(check_id, run, definition):
+                self.runner.start(check_id, run, definition)
+            case StopCheck(check_id):
+                self.runner.stop(check_id)
+            case _:
+                self.cluster_rim.perform(effect)
+
+    def _write_anew(self) -> None:
+        """The data folder is another one, and has lost all that is kept in it."""
+        if not self.config.node_id:
+            self.writer.write(Save((node_id_file(self._first.node_id),), is_synced=True))
+        self.rim.receive(FolderLost(registrations.paths(self._first.owed.disk)))
+        self.cluster_rim.write_anew()
+
+
+def _core(first: FirstPhase, *, expects_others: bool) -> AgentCore:
+    config, now = first.config, system_now()
+    profile = own_profile(config, first.local.settings.node)
+    identity = MemberIdentity(profile, next_generation(OwingDisk(first.owed), now))
+    return client_agent(
+        *(now, first.local, identity, gossip_settings(config), first.random),
+        rejoins=config.rejoin_after_leave,
+        expects_others=config.ports.serf_lan >= 0 and expects_others,
+    )

@@ -12,7 +12,8 @@ from typing import Any
 
 from adsum.address import Address
 from adsum.agent import tags
-from adsum.agent.cluster_state import GENERATION, PEERS, ClusterState
+from adsum.agent.client_agent import client_agent
+from adsum.agent.cluster_state import ClusterState
 from adsum.agent.commands import (
     CheckRan,
     Command,
@@ -24,16 +25,16 @@ from adsum.agent.commands import (
 )
 from adsum.agent.core import AgentCore
 from adsum.agent.effects import Effect
+from adsum.agent.local_catalog import LocalCatalog
 from adsum.agent.presence import uuid_text
-from adsum.agent.saved_catalog import COPY
 from adsum.agent.saved_catalog import decode as decode_copy
+from adsum.agent.saved_files import COPY, GENERATION, PEERS
 from adsum.agent.settings import AgentSettings
 from adsum.catalog.definitions import CheckStatus
 from adsum.catalog.effects import Notify, RunCheck, StopCheck
 from adsum.catalog.model import Node
 from adsum.catalog.replication.interner import Interner
 from adsum.effects import AnswerMember, AskMember, LogLine, Persist, Refusal, Reply, Save
-from adsum.gossip import core as gossip_core
 from adsum.gossip.claims import Profile
 from adsum.gossip.commands import Report
 from adsum.gossip.membership_view import MembershipView
@@ -57,11 +58,14 @@ CheckOutcome = tuple[CheckStatus, str]
 class Player:
     """One agent's composite, as the world drives it."""
 
-    def __init__(self, core: AgentCore, cluster: ClusterState) -> None:
+    def __init__(self, core: AgentCore) -> None:
         self.composite = core
-        self.cluster = cluster
         self.replies: dict[int, Refusal | None] = {}
         self.requests = 0
+
+    @property
+    def cluster(self) -> ClusterState:
+        return self.composite.cluster
 
     @property
     def membership(self) -> MembershipView:
@@ -128,19 +132,18 @@ class AgentCluster(GossipWorld):
         disk = self.disk(host.index)
         disk.write_durably(GENERATION, str(identity.generation).encode())
         now = self.now_at(host)
-        core = AgentCore(now, AgentSettings(node=node), Random(random.getrandbits(64)))
+        local = LocalCatalog(now, AgentSettings(node=node), Random(random.getrandbits(64)))
+        local.restore(now, registrations.load(disk))
         identity = MemberIdentity(profile, identity.generation)
-        gossip = gossip_core.GossipCore(now, self.settings, identity, random, self._claims)
-        player = Player(
-            core, ClusterState(now, gossip, core.published, node, random, interner=self._interner)
+        core = client_agent(
+            *(now, local, identity, self.settings, random), claims=self._claims, interner=self._interner
         )
+        player = Player(core)
         host.core = player
-        self._do(host, core.start(now, registrations.load(disk)))
         content = disk.read(COPY)
-        copy = decode_copy(content) if content is not None else None
-        self._do(host, core.start_gossip(now, player.cluster))
-        if copy is not None:
-            self._do(host, core.recall(now, copy))
+        self._do(host, core.start(now))
+        if content is not None:
+            self._do(host, core.recall(now, decode_copy(content)))
         return player
 
     # What agents ask of their hosts.

@@ -1,8 +1,8 @@
-"""One agent's shipped core on a simulated clock and disk, driven to wherever a test wants it.
+"""One agent's shipped core, alone, on a simulated clock and disk, driven to wherever a test wants it.
 
-The world performs effects as `agent.node` does, from one seed: runs of checks answer what the test scripted,
-and disk writes take a while, so that a crash can fall between a change and its acknowledgement. Everything
-that happened is in `trace`, one line an effect, for scenarios and for comparing two runs of one seed.
+The world performs effects as `process.running` does, from one seed: runs of checks answer what the test
+scripted, and disk writes take a while, so that a crash can fall between a change and its acknowledgement.
+What happened is in `trace`, one line an effect, for scenarios and for comparing two runs of one seed.
 """
 
 from __future__ import annotations
@@ -11,14 +11,20 @@ import heapq
 from collections.abc import Callable
 from random import Random
 
+from adsum.address import Address
+from adsum.agent.client_agent import client_agent
 from adsum.agent.commands import CheckRan, Command, Message, NotPersisted, Persisted
 from adsum.agent.core import AgentCore
 from adsum.agent.effects import Effect
+from adsum.agent.local_catalog import LocalCatalog
+from adsum.agent.presence import uuid_bytes
 from adsum.agent.settings import AgentSettings
 from adsum.catalog.definitions import CheckDefinition, CheckStatus
 from adsum.catalog.effects import Notify, RunCheck, StopCheck
 from adsum.catalog.indexes import Topic
 from adsum.effects import FileChange, LogLine, Persist, Refusal, Reply, Save
+from adsum.gossip.claims import Profile
+from adsum.gossip.settings import GossipSettings, MemberIdentity
 from adsum.logs.system_errors import told
 from adsum.now import MILLISECOND, SECOND
 from adsum.storage import registrations
@@ -84,9 +90,13 @@ class World:
 
     def _boot(self) -> AgentCore:
         self.owed = Owed(self.disk)
-        core = AgentCore(self.clock.now(), self._settings, Random(self.random.getrandbits(64)))
-        self.core = core
-        self._perform(core.start(self.clock.now(), registrations.load(self.disk)))
+        now, node, random = self.clock.now(), self._settings.node, Random(self.random.getrandbits(64))
+        local = LocalCatalog(now, self._settings, random)
+        local.restore(now, registrations.load(self.disk))
+        profile = Profile(uuid_bytes(node.node_id), node.name, Address(node.address, 8301))
+        identity = MemberIdentity(profile, generation=now.wall_ms)
+        core = client_agent(now, local, identity, GossipSettings(), random)
+        self._perform(core.start(now))
         return core
 
     def _next_ns(self) -> int | None:
