@@ -7,9 +7,24 @@ only one core asks for stands with that core; `agent.effects` has all of them.
 from __future__ import annotations
 
 import enum
+from typing import Generic, TypeVar
 
 from adsum.address import Address
 from adsum.frozen import dataclass
+
+Value = TypeVar("Value")
+
+
+class AnyCommand:
+    """Whatever it is answered with."""
+
+    __slots__ = ()
+
+
+class AnsweredWith(AnyCommand, Generic[Value]):
+    """What every command is: its reply carries a value of this type, mostly None."""
+
+    __slots__ = ()
 
 
 class RefusalCause(enum.Enum):
@@ -64,6 +79,12 @@ class Reply:
 
     request: int
     refusal: Refusal | None
+    value: object = None  # what the command says that it is answered with; see `answer`
+
+
+def answer(request: int, _command: AnsweredWith[Value], value: Value) -> Reply:
+    """Of a command that is done and has something to say; mypy checks that it is of the declared type."""
+    return Reply(request, None, value)
 
 
 class Severity(enum.Enum):

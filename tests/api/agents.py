@@ -11,6 +11,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import replace
 from functools import partial
 from random import Random
+from typing import cast
 
 import msgspec
 import trio
@@ -18,7 +19,7 @@ import trio
 from adsum.address import Address
 from adsum.agent import tags
 from adsum.agent.client_agent import client_agent
-from adsum.agent.commands import Command, CommandRefused, Datagram, RegisterService, ReportTtl
+from adsum.agent.commands import CommandRefused, Datagram, RegisterService, ReportTtl
 from adsum.agent.effects import Effect
 from adsum.agent.local_catalog import LocalCatalog
 from adsum.agent.settings import AgentSettings
@@ -33,7 +34,7 @@ from adsum.catalog.saved import Saved
 from adsum.config.config import Config
 from adsum.config.errors import ConfigErrors
 from adsum.dns.settings import DnsSettings
-from adsum.effects import Reply
+from adsum.effects import AnsweredWith, Reply, Value
 from adsum.gossip import claims, wire
 from adsum.gossip.claims import Alive, Profile, alive
 from adsum.gossip.commands import SyncFailed
@@ -119,17 +120,19 @@ class FakeAgent(Agent):
         self.wall_ms += 1
         return Now(self.wall_ms * 1_000_000, self.wall_ms)
 
-    async def submit(self, command: Command) -> None:
-        self.obey(command)
+    async def submit(self, command: AnsweredWith[Value]) -> Value:
+        return self.obey(command)
 
-    def obey(self, command: Command) -> None:
+    def obey(self, command: AnsweredWith[Value]) -> Value:
         effects = self._perform(self.core.command(self.now(), 1, command))
         for opened in [effect for effect in effects if isinstance(effect, OpenSync) and self.dial_error]:
             failed = SyncFailed(opened.ticket, self.dial_error)
             effects += self._perform(self.core.receive(self.now(), failed))
-        for effect in effects:
-            if isinstance(effect, Reply) and effect.refusal is not None:
-                raise CommandRefused(effect.refusal)
+        replies = [effect for effect in effects if isinstance(effect, Reply)]
+        for reply in replies:
+            if reply.refusal is not None:
+                raise CommandRefused(reply.refusal)
+        return cast("Value", replies[0].value if replies else None)
 
     async def reload(self) -> tuple[list[str], list[str]]:
         outcome = self.reloads.pop(0)

@@ -7,15 +7,16 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable
 from dataclasses import replace
+from typing import cast
 
 import trio
 
 from adsum.address import Address
-from adsum.agent.commands import Command, CommandRefused, Datagram, MemberAnswered, MemberAsked
+from adsum.agent.commands import CommandRefused, Datagram, MemberAnswered, MemberAsked
 from adsum.agent.effects import Effect
 from adsum.agent.presence import uuid_text
 from adsum.catalog.model import Node
-from adsum.effects import AnswerMember, AskMember, Refusal, Reply
+from adsum.effects import AnsweredWith, AnswerMember, AskMember, Reply, Value
 from adsum.gossip import claims
 from adsum.gossip.claims import Alive
 from adsum.gossip.effects import Send
@@ -65,7 +66,7 @@ class LinkedAgent(FakeAgent):
     def __init__(self, network: Network, name: str, number: int, *, is_server: bool) -> None:
         self.network = network
         self.address = Address(f"10.0.0.{number}", 8301)
-        self._refusals: dict[int, Refusal | None] = {}
+        self._replies: dict[int, Reply] = {}
         self._replied: dict[int, trio.Event] = {}
         self._tickets = 0
         self._answers: dict[int, bytes] = {}
@@ -93,15 +94,16 @@ class LinkedAgent(FakeAgent):
         if deadline_ns is not None and deadline_ns <= self.now().monotonic_ns:
             self._perform(self.core.tick(self.now()))
 
-    async def submit(self, command: Command) -> None:
+    async def submit(self, command: AnsweredWith[Value]) -> Value:
         self._tickets += 1
         request, replied = self._tickets, trio.Event()
         self._replied[request] = replied
         self._perform(self.core.command(self.now(), request, command))
         await replied.wait()
-        refusal = self._refusals.pop(request)
-        if refusal is not None:
-            raise CommandRefused(refusal)
+        reply = self._replies.pop(request)
+        if reply.refusal is not None:
+            raise CommandRefused(reply.refusal)
+        return cast("Value", reply.value)
 
     def answer(self, sender: bytes, method: str, body: bytes) -> bytes:
         self._tickets += 1
@@ -112,8 +114,8 @@ class LinkedAgent(FakeAgent):
         super()._perform(effects)
         for effect in effects:
             match effect:
-                case Reply(request, refusal) if request in self._replied:
-                    self._refusals[request] = refusal
+                case Reply(request) if request in self._replied:
+                    self._replies[request] = effect
                     self._replied.pop(request).set()
                 case AnswerMember(ticket, body):
                     self._answers[ticket] = body

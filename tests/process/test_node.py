@@ -11,6 +11,7 @@ from trio.testing import MockClock
 
 from adsum.address import Address
 from adsum.agent.client_agent import client_agent
+from adsum.agent.commands import CommandRefused, SetNodeMaintenance
 from adsum.agent.core import AgentCore
 from adsum.agent.effects import Effect
 from adsum.agent.local_catalog import LocalCatalog
@@ -23,6 +24,7 @@ from adsum.catalog.model import Node as CatalogNode
 from adsum.catalog.saved import Saved
 from adsum.effects import LogLine, Persist, Severity
 from adsum.gossip.claims import Profile
+from adsum.gossip.commands import ForceLeave
 from adsum.gossip.settings import GossipSettings, MemberIdentity
 from adsum.logs.faults import Faults
 from adsum.process.node import AgentRim
@@ -111,6 +113,17 @@ async def test_a_saved_node_that_cannot_be_recalled_is_left_out_alone() -> None:
     agent.start(SavedCopy(1, tuple(SavedOwner(each, ()) for each in profiles)))
     assert recalled == ["n1", "n3"]
     assert agent.faults.counts["saved"] == 1
+
+
+async def test_who_gave_a_command_gets_what_the_core_answers_it_with() -> None:
+    agent = AgentRim(core(), unperformed, Faults())
+    profile = Profile(b"\7" * 16, "m7", Address("10.0.0.7", 8301))
+    now = agent.now()
+    agent.start(SavedCopy(now.wall_ms, (SavedOwner(profile, ()),)))
+    assert await agent.submit(SetNodeMaintenance(is_enabled=True)) is None  # type: ignore[func-returns-value]
+    assert await agent.submit(ForceLeave("M7")) == "m7"
+    with pytest.raises(CommandRefused, match="No member is called 'M7'"):
+        await agent.submit(ForceLeave("M7"))
 
 
 def test_the_agent_s_clock_goes_on_while_its_host_is_suspended(monkeypatch: pytest.MonkeyPatch) -> None:

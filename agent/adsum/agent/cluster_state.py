@@ -21,14 +21,13 @@ from adsum.agent.commands import (
     Datagram,
     MemberAnswered,
     MemberAsked,
-    RollCommand,
     RollMessage,
 )
 from adsum.agent.conflicts import Conflicts
 from adsum.agent.effects import Effect
 from adsum.agent.known_servers import KnownServers
 from adsum.agent.presence import Presence
-from adsum.agent.saved_catalog import KEPT_NS, Copying, SavedCopy
+from adsum.agent.saved_catalog import KEPT_NS, Copying, SavedCopy, SavedOwner
 from adsum.agent.saved_catalog import file as copy_file
 from adsum.agent.saved_files import COPY, GENERATION, PEERS
 from adsum.agent.user_events import UserEvents
@@ -37,6 +36,7 @@ from adsum.catalog.own_writer import OwnCatalogWriter
 from adsum.catalog.replication.interner import Interner
 from adsum.effects import (
     AnswerMember,
+    AnyCommand,
     FileChange,
     LogLine,
     Refusal,
@@ -45,8 +45,10 @@ from adsum.effects import (
     Reply,
     Severity,
     WriteFile,
+    answer,
 )
 from adsum.gossip import effects as gossip_effects
+from adsum.gossip.commands import Command as GossipCommand
 from adsum.gossip.commands import ForceLeave, Join, Leave, Restart
 from adsum.gossip.core import GossipCore
 from adsum.gossip.effects import (
@@ -134,16 +136,17 @@ class ClusterState:
 
     # The verbs.
 
-    def command(self, now: Now, request: int, command: RollCommand) -> list[Effect]:
+    def command(self, now: Now, request: int, command: AnyCommand) -> list[Effect]:
         if isinstance(command, ConfirmCatalog):
             staleness = self.staleness(now)
             if staleness and not self.membership.others_present:
                 return [Reply(request, Refusal(RefusalCause.FAILED, NOBODY_TO_ASK.format(staleness)))]
             self.sharing.confirm(now, request, self.servers.shorts)
             return self.sharing.settled(now)
+        assert isinstance(command, GossipCommand), "the composite takes those of its other parts out"
         match command:
-            case ForceLeave(name) if self._is_only_saved(name):
-                return [self._take_off(now, name), Reply(request, None)]
+            case ForceLeave(name) if (saved := self._only_saved(name)) is not None:
+                return [self._take_off(now, saved), answer(request, command, saved.profile.name)]
             case Join(addresses):
                 self._join(request, addresses)
             case Leave() | Restart():
@@ -159,10 +162,10 @@ class ClusterState:
             case Datagram(source, body, is_authentic):
                 return self._absorb(now, self.gossip.receive(now, source, body, is_authentic=is_authentic))
             case MemberAsked(ticket, sender, method, body):
-                answer = self.sharing.asked(now, sender, method, body)
-                return [AnswerMember(ticket, answer), *self.sharing.settled(now)]
-            case MemberAnswered(ticket, answered):
-                self.sharing.answered(now, ticket, answered)
+                answered = self.sharing.asked(now, sender, method, body)
+                return [AnswerMember(ticket, answered), *self.sharing.settled(now)]
+            case MemberAnswered(ticket, came):
+                self.sharing.answered(now, ticket, came)
                 return self.sharing.settled(now)
             case _:
                 return self._absorb(now, self.gossip.report(now, message))
@@ -199,15 +202,13 @@ class ClusterState:
             self._saved_wall_ms = copy.wall_ms
             self.sharing.restore(now, copy)
 
-    def _is_only_saved(self, name: str) -> bool:
+    def _only_saved(self, name: str) -> SavedOwner | None:
         is_met = self.membership.member_named(name) is not None
-        return not is_met and self.sharing.saved_named(name) is not None
+        return None if is_met else self.sharing.saved_named(name)
 
-    def _take_off(self, now: Now, name: str) -> LogLine:
+    def _take_off(self, now: Now, saved: SavedOwner) -> LogLine:
         """Also off the copy, or the next start would show it again. Nobody else is told: of a member that it
         has not met, this agent knows no life that could be declared over."""
-        saved = self.sharing.saved_named(name)
-        assert saved is not None
         self.sharing.forget_one(now, saved)
         rest = tuple(self.sharing.saved)
         self._changes.append(copy_file(SavedCopy(self._saved_wall_ms, rest)) if rest else RemoveFile(COPY))

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple, TypeAlias
+from collections.abc import Awaitable
+from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeAlias
 
 from adsum.agent.settings import AgentSettings
 from adsum.catalog.definitions import CheckDefinition, CheckStatus, ServiceDefinition
-from adsum.effects import Refusal
+from adsum.effects import AnsweredWith, Refusal, Value
 from adsum.frozen import dataclass
 
 if TYPE_CHECKING:  # loaded with the roll, which starts when DNS answers already
@@ -22,56 +23,63 @@ class CommandRefused(Exception):
         self.refusal = refusal
 
 
+class Submit(Protocol):
+    """How the rim is asked; returns once the change is made and, where it must survive, on disk. Raises
+    `CommandRefused`."""
+
+    def __call__(self, command: AnsweredWith[Value], /) -> Awaitable[Value]: ...
+
+
 @dataclass(frozen=True, slots=True)
-class RegisterService:
+class RegisterService(AnsweredWith[None]):
     definition: ServiceDefinition
     replace_existing_checks: bool = False
 
 
 @dataclass(frozen=True, slots=True)
-class DeregisterService:
+class DeregisterService(AnsweredWith[None]):
     service_id: str
 
 
 @dataclass(frozen=True, slots=True)
-class RegisterCheck:
+class RegisterCheck(AnsweredWith[None]):
     definition: CheckDefinition
 
 
 @dataclass(frozen=True, slots=True)
-class DeregisterCheck:
+class DeregisterCheck(AnsweredWith[None]):
     check_id: str
 
 
 @dataclass(frozen=True, slots=True)
-class ReportTtl:
+class ReportTtl(AnsweredWith[None]):
     check_id: str
     status: CheckStatus
     output: str
 
 
 @dataclass(frozen=True, slots=True)
-class SetNodeMaintenance:
+class SetNodeMaintenance(AnsweredWith[None]):
     is_enabled: bool
     reason: str = ""
 
 
 @dataclass(frozen=True, slots=True)
-class SetServiceMaintenance:
+class SetServiceMaintenance(AnsweredWith[None]):
     service_id: str
     is_enabled: bool
     reason: str = ""
 
 
 @dataclass(frozen=True, slots=True)
-class Reload:
+class Reload(AnsweredWith[None]):
     """New settings, with the services and checks that configuration files define now."""
 
     settings: AgentSettings
 
 
 @dataclass(frozen=True, slots=True)
-class OverrideTags:
+class OverrideTags(AnsweredWith[None]):
     """By somebody who does not own the service, where its owner allows that."""
 
     service_id: str
@@ -79,7 +87,7 @@ class OverrideTags:
 
 
 @dataclass(frozen=True, slots=True)
-class ConfirmCatalog:
+class ConfirmCatalog(AnsweredWith[None]):
     """Done when this agent has all that two other members have now."""
 
 
@@ -101,8 +109,7 @@ Registration = (
     | OverrideTags
 )
 OwnCommand = Registration | ReportTtl | Reload
-RollCommand: TypeAlias = "ConfirmCatalog | gossip_commands.Command"
-Command: TypeAlias = "OwnCommand | RollCommand"
+Command: TypeAlias = "OwnCommand | ConfirmCatalog | gossip_commands.Command"
 
 
 @dataclass(frozen=True, slots=True)

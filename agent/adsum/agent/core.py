@@ -24,7 +24,6 @@ import enum
 from adsum.agent.cluster_state import ClusterState
 from adsum.agent.commands import (
     CheckRan,
-    Command,
     DeregisterService,
     FolderLost,
     Message,
@@ -42,7 +41,17 @@ from adsum.agent.saved_catalog import SavedCopy
 from adsum.catalog.definitions import CheckKind
 from adsum.catalog.effects import Notify
 from adsum.catalog.saved import TTL_STATES, TtlState, encode_ttl_states
-from adsum.effects import LogLine, Persist, Refusal, RefusalCause, Reply, Save, Severity, WriteFile
+from adsum.effects import (
+    AnyCommand,
+    LogLine,
+    Persist,
+    Refusal,
+    RefusalCause,
+    Reply,
+    Save,
+    Severity,
+    WriteFile,
+)
 from adsum.mutable import dataclass
 from adsum.now import SECOND, Now
 from adsum.timers import Timers
@@ -93,7 +102,7 @@ class AgentCore:
         self.cluster.restore(now, copy)
         return self._settled(now)
 
-    def command(self, now: Now, request: int, command: Command) -> list[Effect]:
+    def command(self, now: Now, request: int, command: AnyCommand) -> list[Effect]:
         if not isinstance(command, OwnCommand):
             return self._with_news(now, self.cluster.command(now, request, command))
         if isinstance(command, ReportTtl):

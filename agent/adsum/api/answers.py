@@ -11,8 +11,8 @@ from adsum.http.response import Response, empty, json_body
 from adsum.http.router import HttpRefusal
 
 if TYPE_CHECKING:
-    from adsum.agent.commands import Command
     from adsum.api.api_types import Agent
+    from adsum.effects import AnsweredWith, Value
     from adsum.http.request import Request
     from adsum.http.response import HeaderList
 
@@ -36,10 +36,15 @@ def encoded_answer(
     return json_body(encoded, headers, status)
 
 
-async def done(agent: Agent, command: Command) -> Response:
-    """Once the change is made: 200 with nothing."""
+async def answered(agent: Agent, command: AnsweredWith[Value]) -> Value:
+    """Once the change is made: what the command is answered with."""
     try:
-        await agent.submit(command)
+        return await agent.submit(command)
     except CommandRefused as refused:
         raise HttpRefusal(STATUS_OF[refused.refusal.cause], refused.refusal.sentence) from None
+
+
+async def done(agent: Agent, command: AnsweredWith[None]) -> Response:
+    """Once the change is made: 200 with nothing."""
+    await answered(agent, command)
     return empty(200)

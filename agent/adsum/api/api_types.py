@@ -7,11 +7,11 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable
 from typing import Protocol
 
-from adsum.agent.commands import Command
 from adsum.agent.core import AgentCore
 from adsum.catalog.indexes import WaitsOnTopics
 from adsum.config.config import Config
 from adsum.dns.settings import DnsSettings
+from adsum.effects import AnsweredWith, Value
 from adsum.journal.journal import Journal
 from adsum.now import Now
 from adsum.peers.peers import Peers
@@ -63,8 +63,8 @@ class Agent(ABC):
     def now(self) -> Now: ...
 
     @abstractmethod
-    async def submit(self, command: Command) -> None:
-        """Returns once the change is made and, where it must survive, on disk. Raises `CommandRefused`."""
+    async def submit(self, command: AnsweredWith[Value]) -> Value:
+        """As `adsum.agent.commands.Submit` says."""
 
     @abstractmethod
     async def reload(self) -> tuple[list[str], list[str]]:

@@ -9,7 +9,7 @@ import trio
 
 from adsum.agent.commands import CommandRefused, SetNodeMaintenance
 from adsum.api import leadership, parameters
-from adsum.api.answers import done, json_answer
+from adsum.api.answers import answered, done, json_answer
 from adsum.api.host import describe_host
 from adsum.config.errors import ConfigErrors
 from adsum.gossip.commands import ForceLeave, Join
@@ -95,13 +95,10 @@ class Operations:
             return empty(200)  # it is alive, so there is nothing to force, as in Consul
         leave = ForceLeave(name, is_pruned=request.query.has("prune"))
         listed = (member.profile.name.casefold() for member in self._agent.cluster.membership.members())
-        if name.casefold() in listed:
-            return await done(self._agent, leave)
-        saved = self._agent.cluster.sharing.saved_named(name)
-        if saved is None:
+        if name.casefold() not in listed and self._agent.cluster.sharing.saved_named(name) is None:
             raise HttpRefusal(500, f"agent: No node found with name '{name}'")
-        await done(self._agent, leave)
-        return text(200, TAKEN_OFF_HERE.format(saved.profile.name))
+        taken_off = await answered(self._agent, leave)
+        return text(200, TAKEN_OFF_HERE.format(taken_off)) if taken_off else empty(200)
 
     async def host(self, request: Request, _rest: str) -> Response:
         found = await trio.to_thread.run_sync(describe_host, self._agent.config.data_dir)

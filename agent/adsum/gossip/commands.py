@@ -6,43 +6,47 @@ import enum
 from collections.abc import Hashable
 
 from adsum.address import Address
+from adsum.effects import AnsweredWith
 from adsum.frozen import dataclass
 from adsum.gossip.effects import SyncMessage
 
 
 @dataclass(frozen=True, slots=True)
-class Join:
+class Join(AnsweredWith[None]):
     """Answered by one `JoinEnded` per address."""
 
     addresses: tuple[Address, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Leave:
+class Leave(AnsweredWith[None]):
     """Answered by `LeaveDone`."""
 
 
 @dataclass(frozen=True, slots=True)
-class Restart:
+class Restart(AnsweredWith[None]):
     """I shall be back within this time, with all I own. Answered by `LeaveDone`."""
 
     duration_ms: int
 
 
 @dataclass(frozen=True, slots=True)
-class ForceLeave:
+class ForceLeave(AnsweredWith[str | None]):
+    """Answered with the name of the node where only the copy of the last life knew it: it is taken off that,
+    and no other agent was told."""
+
     name: str
     is_pruned: bool = False  # and not listed as left either
 
 
 @dataclass(frozen=True, slots=True)
-class FireEvent:
+class FireEvent(AnsweredWith[None]):
     name: str
     payload: bytes
 
 
 @dataclass(frozen=True, slots=True)
-class Carry:
+class Carry(AnsweredWith[None]):
     """Opaque bytes for everybody; under one key the newest replace what was not told yet."""
 
     key: Hashable
@@ -50,14 +54,14 @@ class Carry:
 
 
 @dataclass(frozen=True, slots=True)
-class SetRoot:
+class SetRoot(AnsweredWith[None]):
     """A digest that rides in every ping and ack; `RootHeard` tells of those that differ."""
 
     root: bytes
 
 
 @dataclass(frozen=True, slots=True)
-class Describe:
+class Describe(AnsweredWith[None]):
     meta: bytes
 
 

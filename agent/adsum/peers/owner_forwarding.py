@@ -16,7 +16,7 @@ import trio
 
 from adsum.address import Address
 from adsum.agent.cluster_state import ClusterState
-from adsum.agent.commands import Command
+from adsum.agent.commands import Submit
 from adsum.agent.presence import uuid_bytes
 from adsum.catalog.indexes import Family, Topic, WaitsOnTopics
 from adsum.catalog.model import SERF_HEALTH
@@ -95,7 +95,7 @@ class OwnerForwarding:
         mine: PeerHandlers,
         peer_rpc: AsksOwners,
         watches: WaitsOnTopics,
-        submit: Callable[[Command], Awaitable[None]],
+        submit: Submit,
     ) -> None:
         self.counters = OwnersCounters()
         self.mine = mine

@@ -19,13 +19,13 @@ import cbor2
 import trio
 
 from adsum.agent.cluster_state import ClusterState
-from adsum.agent.commands import Command, CommandRefused, DeregisterCheck, DeregisterService, OverrideTags
+from adsum.agent.commands import CommandRefused, DeregisterCheck, DeregisterService, OverrideTags, Submit
 from adsum.allowance import Allowance
 from adsum.catalog.model import SERF_HEALTH
 from adsum.catalog.own_services import OwnServices
 from adsum.catalog.own_writer import OwnCatalogWriter
 from adsum.catalog.replication.state import OwnerState
-from adsum.effects import RefusalCause
+from adsum.effects import AnsweredWith, RefusalCause
 from adsum.frozen import dataclass
 from adsum.net.calls import Declined
 from adsum.net.framing import MalformedFrame, array
@@ -74,7 +74,7 @@ class PeerHandlers:
         cluster: ClusterState,
         published: OwnCatalogWriter,
         own: OwnServices,
-        submit: Callable[[Command], Awaitable[None]],
+        submit: Submit,
         clock: Callable[[], Now],
     ) -> None:
         self.outputs_refused = 0
@@ -129,7 +129,7 @@ class PeerHandlers:
         host = self._published.host
         return host is not None and service_id in host.instances
 
-    async def _do(self, command: Command) -> None:
+    async def _do(self, command: AnsweredWith[None]) -> None:
         try:
             await self._submit(command)
         except CommandRefused as refused:

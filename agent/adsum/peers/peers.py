@@ -3,10 +3,10 @@ here, so that a question that is added is asked and answered by both."""
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from functools import partial
 
-from adsum.agent.commands import Command
+from adsum.agent.commands import Submit
 from adsum.agent.core import AgentCore
 from adsum.catalog.indexes import WaitsOnTopics
 from adsum.net.keyring import Keyring
@@ -25,7 +25,7 @@ class Peers:
         rpc: PeerRpc,
         keyring: Keyring,
         watches: WaitsOnTopics,
-        submit: Callable[[Command], Awaitable[None]],
+        submit: Submit,
         clock: Callable[[], Now],
         *,
         seals_outgoing: bool,

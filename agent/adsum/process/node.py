@@ -11,15 +11,16 @@ from __future__ import annotations
 import logging
 import math
 from collections.abc import Callable
+from typing import cast
 
 import trio
 
-from adsum.agent.commands import CheckRan, Command, CommandRefused, Message, NotPersisted, Persisted
+from adsum.agent.commands import CheckRan, CommandRefused, Message, NotPersisted, Persisted
 from adsum.agent.core import AgentCore
 from adsum.agent.effects import Effect
 from adsum.agent.saved_catalog import SavedCopy
 from adsum.catalog.effects import Notify
-from adsum.effects import LogLine, Persist, Refusal, Reply, Save, Severity
+from adsum.effects import AnsweredWith, LogLine, Persist, Reply, Save, Severity, Value
 from adsum.health_checks.runner import CheckResult
 from adsum.logs.faults import Faults
 from adsum.now import SECOND, Now
@@ -36,11 +37,11 @@ LEVELS = {Severity.INFO: logging.INFO, Severity.WARN: logging.WARNING}
 class _Pending:
     """A request that waits for its reply."""
 
-    __slots__ = ("answered", "refusal")
+    __slots__ = ("answered", "reply")
 
     def __init__(self) -> None:
         self.answered = trio.Event()
-        self.refusal: Refusal | None = None
+        self.reply: Reply | None = None
 
 
 class AgentRim:
@@ -73,8 +74,8 @@ class AgentRim:
             else:
                 self.perform(effects)
 
-    async def submit(self, command: Command) -> None:
-        """Returns once the change is made and, where it must survive, on disk. Raises `CommandRefused`."""
+    async def submit(self, command: AnsweredWith[Value]) -> Value:
+        """As `Submit` says."""
         self._requests += 1
         request, pending = self._requests, _Pending()
         self._pending[request] = pending
@@ -83,8 +84,10 @@ class AgentRim:
             await pending.answered.wait()
         finally:
             del self._pending[request]
-        if pending.refusal is not None:
-            raise CommandRefused(pending.refusal)
+        assert pending.reply is not None
+        if pending.reply.refusal is not None:
+            raise CommandRefused(pending.reply.refusal)
+        return cast("Value", pending.reply.value)  # as `adsum.effects.answer` has made sure
 
     def now(self) -> Now:
         return self._clock()
@@ -131,17 +134,17 @@ class AgentRim:
         match effect:
             case Notify(topics):
                 self.watches.notify(topics)
-            case Reply(request, refusal):
-                self._answer(request, refusal)
+            case Reply():
+                self._answer(effect)
             case LogLine(severity, sentence):
                 log.log(LEVELS[severity], sentence)
             case _:
                 self._carry_out(effect)
 
-    def _answer(self, request: int, refusal: Refusal | None) -> None:
-        pending = self._pending.get(request)
+    def _answer(self, reply: Reply) -> None:
+        pending = self._pending.get(reply.request)
         if pending is not None:  # else whoever asked has hung up
-            pending.refusal = refusal
+            pending.reply = reply
             pending.answered.set()
 
     def _set_alarm(self) -> None:

@@ -14,7 +14,7 @@ from collections.abc import Callable
 import trio
 
 from adsum.agent.client_agent import client_agent
-from adsum.agent.commands import Command, CommandRefused, FolderLost, Reload
+from adsum.agent.commands import CommandRefused, FolderLost, Reload
 from adsum.agent.core import AgentCore
 from adsum.agent.effects import Effect
 from adsum.agent.saved_files import PEERS
@@ -25,7 +25,7 @@ from adsum.config.build import Loaded
 from adsum.config.config import Config
 from adsum.config.errors import ConfigError, ConfigErrors
 from adsum.dns.settings import DnsSettings
-from adsum.effects import Persist, Save
+from adsum.effects import AnsweredWith, Persist, Save, Value
 from adsum.gossip.settings import MemberIdentity
 from adsum.health_checks.runner import Options, Runner
 from adsum.net.tls import Tls
@@ -112,8 +112,8 @@ class RunningAgent(Agent):
     def now(self) -> Now:
         return self.rim.now()
 
-    async def submit(self, command: Command) -> None:
-        await self.rim.submit(command)
+    async def submit(self, command: AnsweredWith[Value]) -> Value:
+        return await self.rim.submit(command)
 
     async def reload(self) -> tuple[list[str], list[str]]:
         async with self._one_at_a_time:
