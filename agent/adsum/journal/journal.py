@@ -42,6 +42,7 @@ from adsum.journal.file import (
     JournalLimits,
     JournalQuery,
 )
+from adsum.logs.complaints import Complaints
 from adsum.logs.system_errors import told
 from adsum.now import Now
 
@@ -49,7 +50,6 @@ FILE_NAME = "membership.sqlite"  # in the data folder
 QUEUE_ENTRIES_MAX = 8_192  # a thousand members met at once, several times over
 GATHER_S = 0.25  # what a kill -9 may cost
 FAREWELL_S = 2.0  # how long a hung disk may hold the end of the process
-COMPLAINT_INTERVAL_S = 60.0
 CATCH_UP_S = 10.0  # between two tries to write what the disk refused
 REPEATING = frozenset(map(note_word, (Note.VETOED, Note.WITHHELD)))
 MADE_UP = frozenset(map(note_word, (Note.UNANSWERED, Note.ACCUSED_ME)))
@@ -85,7 +85,7 @@ class Journal:
         self._watchers: dict[Wake, None] = {}
         self._repeats: dict[tuple[str, str, str], _Repeat] = {}
         self._made_up = Allowance(a_second=MADE_UP_PER_S, at_once=MADE_UP_AT_ONCE)
-        self._silent_until_s = 0.0
+        self._complaints = Complaints(log, clock=time.monotonic)  # made in the thread
         self._is_file_gone = False
         self._start: JournalEntry | None = start_of(started_wall_ms, me)
 
@@ -188,9 +188,8 @@ class Journal:
         self._file.close()
 
     def _complain(self, problem: Exception) -> None:
-        if time.monotonic() >= self._silent_until_s:
-            self._silent_until_s = time.monotonic() + COMPLAINT_INTERVAL_S
-            log.error("changes of membership wait to be written to the journal: %s", told(problem))
+        sentence = "changes of membership wait to be written to the journal: %s"
+        self._complaints.say("not written", sentence, told(problem), level=logging.ERROR)
 
 
 def _may_be_made_up(entry: JournalEntry) -> bool:

@@ -9,7 +9,6 @@ target does, the run ends at its deadline with a result; `stop` ends it at once 
 from __future__ import annotations
 
 import logging
-import math
 from collections import OrderedDict
 from collections.abc import Callable
 from dataclasses import field
@@ -26,6 +25,7 @@ from adsum.health_checks.attempt import (
     Surroundings,
     critical,
 )
+from adsum.logs.complaints import Complaints
 from adsum.logs.system_errors import is_shortage, told
 from adsum.mutable import dataclass
 from adsum.now import SECOND
@@ -37,7 +37,6 @@ log = logging.getLogger("adsum.health_checks")
 Report = Callable[[str, int, CheckResult], None]
 
 FAILURE_CHARACTERS_MAX = 4096  # an error may quote a URL that the target chose
-LOG_PAUSE_S = 60.0  # one stack trace a minute says as much as a thousand
 PROCESS_KINDS = frozenset((CheckKind.SCRIPT, CheckKind.OS_SERVICE))
 
 
@@ -55,7 +54,7 @@ class Runner:
         self._nursery = nursery
         self._report = report
         self._runs: dict[str, RunningCheck] = {}
-        self._silent_until_s = -math.inf
+        self._complaints = Complaints(log)
         self._network = Lane(self._options.network_runs_max)
         self._processes = Lane(self._options.process_runs_max)
 
@@ -100,7 +99,7 @@ class Runner:
             if is_shortage(error):
                 result = critical(f"the agent could not run this check: {told(error)}")
             else:
-                self._log_internal_error(definition)
+                self._log_internal_error(definition, error)
                 result = critical(f"the agent could not run this check: {type(error).__name__}: {error}")
         self._count(result.status)
         return result
@@ -113,11 +112,10 @@ class Runner:
         self.counters.timeouts += 1
         return attempt.timed_out()
 
-    def _log_internal_error(self, definition: CheckDefinition) -> None:
+    def _log_internal_error(self, definition: CheckDefinition, error: Exception) -> None:
         self.counters.internal_errors += 1
-        if trio.current_time() >= self._silent_until_s:
-            self._silent_until_s = trio.current_time() + LOG_PAUSE_S
-            log.exception("check %r failed inside the agent", definition.check_id)
+        sentence = "check %r failed inside the agent"
+        self._complaints.say("bug", sentence, definition.check_id, level=logging.ERROR, trace=error)
 
     def _launch(self, run: RunningCheck) -> None:
         run.lane.running += 1
