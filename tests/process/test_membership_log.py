@@ -34,9 +34,13 @@ def profile(name: str) -> Profile:
     return Profile(name.encode().ljust(16, b"-"), name, Address("10.0.0.1", 8301))
 
 
+def name_of(short: bytes) -> str:
+    return short.decode().rstrip("-") if short.isascii() else short.hex()
+
+
 def told(caplog: pytest.LogCaptureFixture, effects: Sequence[Effect], *, for_s: float = 0) -> list[str]:
     async def main() -> None:
-        roll_log = RollLog(lambda short: short.decode().rstrip("-"))
+        roll_log = RollLog(name_of)
         async with trio.open_nursery() as nursery:
             nursery.start_soon(roll_log.run)
             for effect in effects:
@@ -51,6 +55,19 @@ def told(caplog: pytest.LogCaptureFixture, effects: Sequence[Effect], *, for_s: 
 
 def joined(name: str) -> MemberChanged:
     return MemberChanged(profile(name), None, ALIVE, Evidence(ChangeCause.JOINED))
+
+
+def test_who_is_not_known_any_more_accuses_by_its_digits(caplog: pytest.LogCaptureFixture) -> None:
+    unknown = bytes.fromhex("0123456789abcdef")
+    evidence = Evidence(
+        ChangeCause.REFUSED, accusers=(b"n1------", unknown), refusers=(unknown,), legs=Leg.STREAM | Leg.HOST
+    )
+    changes = [MemberChanged(profile("web"), ALIVE, FAILED, evidence)]
+    (line,) = told(caplog, changes)
+    assert line == (
+        "web at 10.0.0.1:8301 failed: accused by n1, 0123456789abcdef; legs that failed: stream, host; "
+        "phi 0.0; refused to 0123456789abcdef"
+    )
 
 
 def test_each_change_in_a_quiet_cluster_is_a_line_of_its_own(caplog: pytest.LogCaptureFixture) -> None:

@@ -9,12 +9,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from adsum.journal import clash
-from adsum.journal.entry import ISOLATED, PRUNED, UNKNOWN, JournalEntry, JournalKind, Somebody
+from adsum.journal.accusation import at_length, names
+from adsum.journal.entry import ISOLATED, PRUNED, UNKNOWN, JournalEntry, JournalKind
 
 STORY_ENTRIES_MAX = 50
 BEFORE_MS = 60_000  # notes this close before the trouble belong to it
 IN_TROUBLE = ("suspect", "failed", "left")
-LEG_WORDS = {"direct": "to a datagram", "indirect": "through helpers", "stream": "on a stream"}
 
 
 def story(entries: Sequence[JournalEntry]) -> list[JournalEntry]:
@@ -75,8 +75,10 @@ def _changed(entry: JournalEntry) -> str:
 
 def _suspected(entry: JournalEntry) -> str:
     accuser = str(entry.grounds.accusers[0]) if entry.grounds.accusers else "Somebody"
-    also = _named(entry.grounds.accusers[1:])
-    return f"{accuser} suspects {entry.node}: {_grounds(entry)}." + (f" So do {also}." if also else "")
+    also = names(entry.grounds.accusers[1:])
+    return f"{accuser} suspects {entry.node}: {at_length(entry.grounds)}." + (
+        f" So do {also}." if also else ""
+    )
 
 
 def _refuted(entry: JournalEntry) -> str:
@@ -85,7 +87,7 @@ def _refuted(entry: JournalEntry) -> str:
 
 def _silent(entry: JournalEntry) -> str:
     known = "was already failed when we first heard of it" if entry.before == UNKNOWN else "is failed"
-    return f"{entry.node} {known}, by silence: {_grounds(entry)}.{_witnesses(entry)}"
+    return f"{entry.node} {known}, by silence: {at_length(entry.grounds)}.{_witnesses(entry)}"
 
 
 def _refused(entry: JournalEntry) -> str:
@@ -129,7 +131,7 @@ def _other_change(entry: JournalEntry) -> str:
 
 
 def _confirmed(entry: JournalEntry) -> str:
-    count, accusers = entry.grounds.confirmations, _named(entry.grounds.accusers)
+    count, accusers = entry.grounds.confirmations, names(entry.grounds.accusers)
     return f"By now {accusers} cannot reach {entry.node}: {count} confirmation{'s' * (count != 1)}."
 
 
@@ -139,8 +141,8 @@ def _raised(entry: JournalEntry) -> str:
 
 def _vetoed(entry: JournalEntry) -> str:
     return (
-        f"A probe of {entry.node} failed ({_grounds(entry)}), yet a newer heartbeat counter of it came by "
-        "way of others: the process runs, packets between here and there get lost. Nobody was accused."
+        f"A probe of {entry.node} failed ({at_length(entry.grounds)}), yet a newer heartbeat counter of it came "
+        "by way of others: the process runs, packets between here and there get lost. Nobody was accused."
     )
 
 
@@ -153,14 +155,14 @@ def _witnessed(entry: JournalEntry) -> str:
 
 def _withheld(entry: JournalEntry) -> str:
     return (
-        f"A probe of {entry.node} failed ({_grounds(entry)}), but so do too many of this agent's probes, or "
-        "its accusations were refuted: it accused nobody."
+        f"A probe of {entry.node} failed ({at_length(entry.grounds)}), but so do too many of this agent's "
+        "probes, or its accusations were refuted: it accused nobody."
     )
 
 
 def _accused_me(entry: JournalEntry) -> str:
-    accusers = _named(entry.grounds.accusers) or "Somebody"
-    return f"{accusers} accused {entry.node} ({_grounds(entry)}), which refuted it."
+    accusers = names(entry.grounds.accusers) or "Somebody"
+    return f"{accusers} accused {entry.node} ({at_length(entry.grounds)}), which refuted it."
 
 
 def _unanswered(entry: JournalEntry) -> str:
@@ -185,33 +187,9 @@ def _isolation(entry: JournalEntry) -> str:
     return f"{entry.node} reaches others again."
 
 
-def _grounds(entry: JournalEntry) -> str:
-    """Legs, refusals and phi, as far as there are any."""
-    silent = [leg for leg in entry.grounds.legs if not (leg == "stream" and entry.grounds.refusers)]
-    tried = [LEG_WORDS[leg] for leg in silent if leg in LEG_WORDS]
-    grounds = [f"no answer {_joined_words(tried, 'or')}"] if tried else []
-    if "icmp" in entry.grounds.legs:
-        grounds.append("a datagram came back as undeliverable")
-    if "host" in entry.grounds.legs:
-        grounds.append("nobody takes a connection")
-    if entry.grounds.refusers:
-        grounds.append(f"connections refused to {_named(entry.grounds.refusers)}")
-    if entry.grounds.phi:
-        grounds.append(f"phi {entry.grounds.phi:.1f}")
-    return "; ".join(grounds) or "no reason was given"
-
-
 def _witnesses(entry: JournalEntry) -> str:
     """Not who was first: two may have accused at once, and each part of the cluster met them in its order."""
-    return f" Accused by {_named(entry.grounds.accusers)}." if entry.grounds.accusers else ""
-
-
-def _named(people: Sequence[Somebody]) -> str:
-    return _joined_words([str(each) for each in people], "and")
-
-
-def _joined_words(words: Sequence[str], last: str) -> str:
-    return f"{', '.join(words[:-1])} {last} {words[-1]}" if len(words) > 1 else "".join(words)
+    return f" Accused by {names(entry.grounds.accusers)}." if entry.grounds.accusers else ""
 
 
 def _says_nothing_here(entry: JournalEntry) -> bool:

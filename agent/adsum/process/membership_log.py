@@ -1,13 +1,12 @@
 """What the log says about the members: a line for each change an operator would want to find there.
 
 Members, and whoever passes for one, cause these lines, so what comes in numbers is gathered
-(`observe.log_news`). The journal has each change by itself; `adsum timeline` shows it.
+(`logs.news`). The journal has each change by itself; `adsum timeline` shows it.
 """
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
 
 from adsum.gossip.effects import (
     ClockCompared,
@@ -19,17 +18,16 @@ from adsum.gossip.effects import (
     Noted,
     Paused,
 )
-from adsum.gossip.evidence import ChangeCause, Evidence
+from adsum.gossip.evidence import ChangeCause
 from adsum.gossip.order import MemberStatus
 from adsum.journal import clash
-from adsum.journal.entry import entry_of_conflict
+from adsum.journal.accusation import in_short
+from adsum.journal.entry import NameOf, entry_of_conflict, grounds_of
 from adsum.logs.clock_words import off_by
 from adsum.logs.news import LogNews, NewsTopic
 from adsum.now import SECOND
 
 log = logging.getLogger("agent.roll")
-
-NameOf = Callable[[bytes], str]
 
 # What one member did, as a sentence says it, and what many did.
 NEWS = {
@@ -127,16 +125,9 @@ class RollLog:
         was_alive = change.before is not None and change.before.status is MemberStatus.ALIVE
         evidence = change.evidence
         if after is MemberStatus.FAILED:
-            return FAILED, f"failed: {grounds(evidence, self._name_of)}"
+            return FAILED, f"failed: {in_short(grounds_of(evidence, self._name_of))}"
         if after is MemberStatus.SUSPECT:
-            return SUSPECTED, f"is suspected: {grounds(evidence, self._name_of)}"
+            return SUSPECTED, f"is suspected: {in_short(grounds_of(evidence, self._name_of))}"
         if evidence.cause in NEWS:
             return TOPICS[evidence.cause], NEWS[evidence.cause][0]
         return (ALIVE, "is alive") if after is MemberStatus.ALIVE and not was_alive else (None, "")
-
-
-def grounds(evidence: Evidence, name_of: NameOf) -> str:
-    legs = ", ".join(leg.name.lower() for leg in evidence.legs if leg.name) or "none"
-    who = ", ".join(map(name_of, evidence.accusers)) or "nobody"
-    refused = f"; refused to {', '.join(map(name_of, evidence.refusers))}" if evidence.refusers else ""
-    return f"accused by {who}; legs that failed: {legs}; phi {evidence.phi:.1f}{refused}"
