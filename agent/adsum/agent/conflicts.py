@@ -52,7 +52,7 @@ class Conflicts:
             key = (seen.holder.node_id, seen.newcomer)
             _keep(self._others, key, self._at(now, seen), CONFLICTS_MAX)
             return seen
-        if seen.is_contested or (seen.refuser is not None and seen.refuser.is_party):
+        if seen.is_undecided:
             self._contest = self._at(now, seen)
         else:
             self._refusal, self._contest = self._at(now, seen), None

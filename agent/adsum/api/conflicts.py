@@ -5,12 +5,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from adsum.journal import clash
-from adsum.journal.entry import JournalEntry, entry_of_conflict
 
 if TYPE_CHECKING:
     from adsum.api.api_types import Agent
     from adsum.api.member_rows import MemberRow, Shown
-    from adsum.gossip.effects import ConflictSeen
+    from adsum.journal.entry import JournalEntry
     from adsum.now import Now
 
 
@@ -20,7 +19,7 @@ def own_conflict(agent: Agent, now: Now) -> Shown | None:
     seen = conflicts.about_me(now)
     if seen is None:
         return None
-    entry = _entry(agent, now, seen)
+    entry = clash.standing(seen, agent.cluster.membership.name_of)
     return {
         "IsLetIn": conflicts.is_let_in(now),
         "Sentence": clash.sentence(entry),
@@ -29,18 +28,14 @@ def own_conflict(agent: Agent, now: Now) -> Shown | None:
 
 
 def standing_conflict(agent: Agent, now: Now, name_or_id: str, row: MemberRow | None) -> JournalEntry | None:
-    conflicts = agent.cluster.conflicts
+    conflicts, name_of = agent.cluster.conflicts, agent.cluster.membership.name_of
     if row is not None and row.is_self:
         seen = conflicts.about_me(now)
-        return _entry(agent, now, seen) if seen is not None else None
+        return clash.standing(seen, name_of) if seen is not None else None
     wanted = row.id if row is not None else name_or_id.casefold()
     for seen in reversed(conflicts.of_others(now)):
-        entry = _entry(agent, now, seen)
+        entry = clash.standing(seen, name_of)
         parties = [entry.node, *([entry.other] if entry.other else [])]
         if any(wanted in (each.id, each.name.casefold()) for each in parties):
             return entry
     return None
-
-
-def _entry(agent: Agent, now: Now, seen: ConflictSeen) -> JournalEntry:
-    return entry_of_conflict(now.wall_ms, seen, agent.cluster.membership.name_of)

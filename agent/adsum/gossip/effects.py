@@ -132,6 +132,11 @@ class ConflictSeen:
     refuser: Refuser | None = None
     is_contested: bool = False  # this agent is one of the two, and nobody else has said who was first
 
+    @property
+    def is_undecided(self) -> bool:
+        """Each of the two says that it was first, and nobody else has said anything."""
+        return self.is_contested or (self.refuser is not None and self.refuser.is_party)
+
 
 @dataclass(frozen=True, slots=True)
 class EventHeard:

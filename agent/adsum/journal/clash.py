@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
-from adsum.journal.entry import CONTESTED, REFUSED, JournalEntry, Somebody
+from adsum.gossip.effects import ConflictSeen
+from adsum.journal.entry import CONTESTED, REFUSED, JournalEntry, NameOf, Somebody, entry_of_conflict
 
 LET_IN_LATER = " It is taken in by itself when the other is gone."
+
+
+def standing(seen: ConflictSeen, name_of: NameOf) -> JournalEntry:
+    """One to be told now; only what is in the journal has a date."""
+    return entry_of_conflict(0, seen, name_of)
 
 
 def sentence(entry: JournalEntry) -> str:

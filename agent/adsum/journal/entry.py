@@ -155,23 +155,16 @@ def grounds_of(evidence: Evidence, name_of: NameOf) -> Grounds:
 
 def entry_of_conflict(wall_ms: int, seen: ConflictSeen, name_of: NameOf) -> JournalEntry:
     holder, newcomer, refuser = described(seen.holder), described(seen.newcomer), seen.refuser
-    if refuser is None:
-        note = CONTESTED if seen.is_contested else ""
-        return JournalEntry(
-            kind=JournalKind.CONFLICT, wall_ms=wall_ms, node=holder, other=newcomer, note=note
-        )
-    if seen.holder == seen.newcomer:  # its name is known all the same: it is ours, or else the id is
-        known_at = _placed(refuser.address) if refuser.is_party else ""
-        holder = Somebody(_digits(refuser.holder), newcomer.name, known_at)
-    by = Somebody(_digits(refuser.short), somebody(refuser.short, name_of).name, _placed(refuser.address))
-    note = CONTESTED if refuser.is_party else REFUSED
+    note, grounds = CONTESTED if seen.is_undecided else "", Grounds()
+    if refuser is not None:
+        note = note or REFUSED
+        refuser_name = somebody(refuser.short, name_of).name
+        grounds = Grounds(by=Somebody(_digits(refuser.short), refuser_name, _placed(refuser.address)))
+        if seen.holder == seen.newcomer:  # its name is known all the same: it is ours, or else the id is
+            known_at = _placed(refuser.address) if refuser.is_party else ""
+            holder = Somebody(_digits(refuser.holder), newcomer.name, known_at)
     return JournalEntry(
-        kind=JournalKind.CONFLICT,
-        wall_ms=wall_ms,
-        node=holder,
-        other=newcomer,
-        note=note,
-        grounds=Grounds(by=by),
+        kind=JournalKind.CONFLICT, wall_ms=wall_ms, node=holder, other=newcomer, note=note, grounds=grounds
     )
 
 

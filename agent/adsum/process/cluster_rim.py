@@ -45,7 +45,7 @@ from adsum.gossip.effects import (
     Send,
 )
 from adsum.journal import clash, journal
-from adsum.journal.entry import Recorded, entry_of_conflict
+from adsum.journal.entry import Recorded
 from adsum.journal.journal import Journal
 from adsum.net import introduction, keyring, listening
 from adsum.net.allowed import Allowed
@@ -238,12 +238,9 @@ class ClusterRim:
             raise NotJoined(refused.refusal.sentence) from None
         with trio.move_on_after(OBJECTION_S):
             await self._conflict_came.wait()
-        now = self._node.now()
-        seen = self.cluster.conflicts.about_me(now)
+        seen = self.cluster.conflicts.about_me(self._node.now())
         return (
-            clash.sentence(entry_of_conflict(now.wall_ms, seen, self.cluster.membership.name_of))
-            if seen is not None
-            else ""
+            clash.sentence(clash.standing(seen, self.cluster.membership.name_of)) if seen is not None else ""
         )
 
 

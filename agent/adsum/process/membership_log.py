@@ -22,7 +22,7 @@ from adsum.gossip.evidence import ChangeCause
 from adsum.gossip.order import MemberStatus
 from adsum.journal import clash
 from adsum.journal.accusation import in_short
-from adsum.journal.entry import NameOf, entry_of_conflict, grounds_of
+from adsum.journal.entry import NameOf, grounds_of
 from adsum.logs.clock_words import off_by
 from adsum.logs.news import LogNews, NewsTopic
 from adsum.now import SECOND
@@ -88,7 +88,7 @@ class RollLog:
             case MemberChanged():
                 self._tell_change(effect)
             case ConflictSeen():
-                entry = entry_of_conflict(0, effect, self._name_of)
+                entry = clash.standing(effect, self._name_of)
                 self._news.tell(
                     CONFLICT, logging.ERROR, f"{clash.sentence(entry)} {clash.instruction(entry)}"
                 )
