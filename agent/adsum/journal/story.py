@@ -141,8 +141,9 @@ def _raised(entry: JournalEntry) -> str:
 
 def _vetoed(entry: JournalEntry) -> str:
     return (
-        f"A probe of {entry.node} failed ({at_length(entry.grounds)}), yet a newer heartbeat counter of it came "
-        "by way of others: the process runs, packets between here and there get lost. Nobody was accused."
+        f"A probe of {entry.node} failed ({at_length(entry.grounds)}), yet a newer heartbeat counter of it "
+        "came by way of others: the process runs, packets between here and there get lost. "
+        "Nobody was accused."
     )
 
 
