@@ -1,4 +1,4 @@
-"""Vectors: contract 1.2, and Go's own printing of durations."""
+"""Vectors: what Consul takes, and Go's own printing of durations."""
 
 from __future__ import annotations
 

@@ -1,6 +1,7 @@
 """Every flaw found in other implementations, and every complaint of their users, as far as a core shows it.
 
-Letters and numbers are those of our study of memberlist, Serf, foca, chitchat, Cassandra, Rapid and swift.
+Letters and numbers only tell them apart. Memberlist, Serf, foca, chitchat, Cassandra, Rapid and swift had
+them.
 What only real sockets can show (drained sockets, key rotation, stream frames) is tested in `tests/net`."""
 
 from __future__ import annotations

@@ -53,3 +53,11 @@ def test_tests_do_not_sleep() -> None:
     rooms = [folder for folder in (ROOT / "tests").iterdir() if folder.name not in MAY_SLEEP]
     tests = [path for room in rooms for path in room.rglob("*.py") if path != Path(__file__)]
     assert named([path for path in tests if SLEEP.search(path.read_text())]) == []
+
+
+ELSEWHERE = re.compile(r"\bARCHITECTURE\b|\b[Cc]ontract \d|\bstore-design\b|\breference/")
+
+
+def test_no_file_refers_to_a_page_that_is_not_in_the_repository() -> None:
+    texts = [path for path in ours() if path.suffix in {".py", ".md", ".toml", ".service", ".conf", ""}]
+    assert named([path for path in texts if ELSEWHERE.search(path.read_text())]) == []

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from tests.system.agents import Agent, until
 
-# TTL states are written at most once a second (ARCHITECTURE 4), and nothing outside tells when.
+# TTL states are written at most once a second, and nothing outside tells when.
 WRITTEN_S_MAX = 5.0
 WEB = {"Name": "web", "ID": "web1", "Port": 80, "Tags": ["a"], "Meta": {"k": "v"}}
 

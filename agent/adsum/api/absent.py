@@ -2,7 +2,7 @@
 
 A client that watches a key takes 404 for "not there yet" and asks again with the index it was given; without
 one it asks again at once, thousands of times a second. So a read answers as an empty store would, and waits
-as one would (contract 1.6: the index is 1), though nothing will come to wake it. Whoever writes is told why.
+as one would (the index is 1), though nothing will come to wake it. Whoever writes is told why.
 """
 
 from __future__ import annotations

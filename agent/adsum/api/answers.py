@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from adsum.http.request import Request
     from adsum.http.response import HeaderList
 
-# Newer clients look for it on every answer (contract 1.5); the router adds it to all.
+# Newer clients look for it on every answer; the router adds it to all.
 EVERYWHERE: HeaderList = (("X-Consul-Default-Acl-Policy", "allow"),)
 
 STATUS_OF = {RefusalCause.INVALID: 400, RefusalCause.UNKNOWN: 404, RefusalCause.FAILED: 500}

@@ -1,11 +1,10 @@
 """Reads of the catalog: parse, find the shared rendering, wait while it is what the client already has.
 
-Contract 1.5 to 1.8, and ARCHITECTURE section 4 ("Indexes"). Every catalog read is answered from this agent's
-own copy, so every mode of consistency is called `stale`, which is what it is; `?consistent` has the copy
-compared with others first. A wait
-ends when the query's own index moves. An index that is not from here (a client behind a balancer, or from
-before a restart) is held for a change at most a second and then answered with the current one, so that such
-a client neither spins nor hangs.
+Every catalog read is answered from this agent's own copy, so every mode of consistency is called `stale`,
+which is what it is; `?consistent` has the copy compared with others first. A wait ends when the query's
+own index moves. An index that is not from here (a client behind a balancer, or from before a restart) is held
+for a change at most a second and then answered with the current one, so that such a client neither spins nor
+hangs.
 """
 
 from __future__ import annotations

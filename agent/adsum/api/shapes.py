@@ -1,5 +1,4 @@
-"""Rows of the catalog as the JSON that Consul's clients know, with the fields in Consul's order (contract 1.3
-and 1.12).
+"""Rows of the catalog as the JSON that Consul's clients know, with the fields in Consul's order.
 
 Each row is rendered once and keeps its bytes (`Row.renderings`); an answer is spliced from them. So when one
 check of two thousand flips, one check is encoded again and the rest is joined. What is encoded per answer

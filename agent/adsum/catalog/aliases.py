@@ -1,4 +1,4 @@
-"""The alias check: it repeats what the checks of another service, or of a node, say. Texts: contract 2.1."""
+"""The alias check: it repeats what the checks of another service, or of a node, say, in Consul's texts."""
 
 from __future__ import annotations
 

@@ -6,7 +6,7 @@ without underscores, unknown keys are ignored, null means absent, durations are 
 Wrong types are refused in the words of Go's JSON decoder, because clients and their tests know those words.
 
 When one body spells a field twice, Consul's order decides: of spellings without an underscore the last wins,
-and a spelling with one only fills a gap. (Contract 1.2; the finer points were tried on Consul 1.8.7.)
+and a spelling with one only fills a gap. (Tried on Consul 1.8.7.)
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """The facts that an owner publishes: a node, its services, its checks.
 
-Plain immutable values, the same on the owner and on every copy. Who may write them is not their concern
-(ARCHITECTURE section 4); indexes, order and liveness are added by `catalog.view`.
+Plain immutable values, the same on the owner and on every copy. Who may write them is not their concern;
+indexes, order and liveness are added by `catalog.view`.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""How keys compare, in bodies and in files: without case, and with or without underscores (contract 1.2)."""
+"""How keys compare, in bodies and in files: without case, and with or without underscores."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whether a definition makes sense: Consul's rules, in Consul's words (contract 1.4, 1.13 and 2.2).
+"""Whether a definition makes sense: Consul's rules, in Consul's words.
 
 A definition that cannot work is refused with `BadDefinition`; one that works but not as its author may think
 (a name that DNS cannot ask for, an interval below the floor) is taken, and the warnings say what happens.

@@ -97,7 +97,7 @@ class Http:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LimitsConfig:
-    http_max_conns_per_client: int = 16384  # Consul's 200 is what users trip over (contract 7, #14)
+    http_max_conns_per_client: int = 16384  # Consul's 200 is what users trip over
     https_handshake_timeout_ns: int = 5 * SECOND
 
 

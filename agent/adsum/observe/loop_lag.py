@@ -1,8 +1,8 @@
 """How long the event loop was held: the time from one look at the sockets to the next, spent in tasks.
 
 While tasks run nobody is answered, whether one of them took it all or a thousand took turns, so this is what
-a client feels. Measured for every pass of the loop, by two clock readings. The budget is 20 ms (ARCHITECTURE
-8); passes over it are counted apart.
+a client feels. Measured for every pass of the loop, by two clock readings. The budget is 20 ms;
+passes over it are counted apart.
 """
 
 from __future__ import annotations

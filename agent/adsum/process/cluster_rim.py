@@ -74,7 +74,7 @@ from adsum.version import CONSUL_API_VERSION
 log = logging.getLogger("agent.roll")
 
 OBJECTION_S = 1.0
-RESTART_MS = 30_000  # how long others wait for one that said it comes back; ARCHITECTURE 4 allows no more
+RESTART_MS = 30_000  # how long others wait for one that said it comes back; they take no more
 
 Witness = Callable[[Now, Recorded], None]
 

@@ -1,6 +1,6 @@
 """/v1/agent/*: what the agent says about itself and what it can be told to do.
 
-agent/self is compared by the members that clients read (contract 1.13); DebugConfig is a dump of internals
+agent/self is compared by the members that clients read; DebugConfig is a dump of internals
 and counts only as an object. Metrics and host are compared by their shape.
 """
 

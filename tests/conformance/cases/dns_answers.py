@@ -1,4 +1,4 @@
-"""DNS as an agent answers it unconfigured: the transcripts of contract 3.5 as far as one agent shows them,
+"""DNS as an agent answers it unconfigured: what Consul was seen to answer as far as one agent shows it,
 and more.
 """
 
