@@ -7,7 +7,7 @@ only one core asks for stands with that core; `agent.effects` has all of them.
 from __future__ import annotations
 
 import enum
-from typing import Generic, TypeVar
+from typing import Generic, NamedTuple, TypeVar
 
 from adsum.address import Address
 from adsum.frozen import dataclass
@@ -98,11 +98,18 @@ class LogLine:
     sentence: str
 
 
+class AskTicket(NamedTuple):
+    """Comes back with the answer: which part of a core asked, and which of its questions that was."""
+
+    asker: str
+    number: int
+
+
 @dataclass(frozen=True, slots=True)
 class AskMember:
     """A question to another agent; answer with `MemberAnswered(ticket, …)`, also when it failed."""
 
-    ticket: int
+    ticket: AskTicket
     to: Address | None  # None: it is gone, so the question failed
     method: str
     body: bytes

@@ -30,7 +30,7 @@ from adsum.catalog.replication.effects import (
 )
 from adsum.catalog.replication.interner import Interner
 from adsum.catalog.replication.publisher import OwnIdentity, Unpublishable, Urgency
-from adsum.effects import AskMember, LogLine, Refusal, RefusalCause, Reply, Severity
+from adsum.effects import AskMember, AskTicket, LogLine, Refusal, RefusalCause, Reply, Severity
 from adsum.gossip.commands import Carry, SetRoot
 from adsum.gossip.core import GossipCore
 from adsum.gossip.effects import CarriedHeard, MemberChanged, RootHeard
@@ -105,7 +105,7 @@ class CatalogSync:
     def asked(self, now: Now, sender: bytes, method: str, body: bytes) -> bytes:
         return self.replication.asked(now, sender, method, body)
 
-    def answered(self, now: Now, ticket: int, body: bytes | None) -> None:
+    def answered(self, now: Now, ticket: AskTicket, body: bytes | None) -> None:
         self.replication.answered(now, ticket, body)
 
     def confirm(self, now: Now, request: int, servers: list[bytes]) -> None:
@@ -233,7 +233,7 @@ class CatalogSync:
         logs, self._logs = self._logs, []
         return [*wanted, *logs]
 
-    def _ask(self, ticket: int, to: bytes, method: str, body: bytes) -> Effect:
+    def _ask(self, ticket: AskTicket, to: bytes, method: str, body: bytes) -> Effect:
         member = self._membership.member(to)
         return AskMember(ticket, member.profile.address if member is not None else None, method, body)
 

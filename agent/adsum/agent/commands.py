@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeAlias
 
 from adsum.agent.settings import AgentSettings
 from adsum.catalog.definitions import CheckDefinition, CheckStatus, ServiceDefinition
-from adsum.effects import AnsweredWith, Refusal, Value
+from adsum.effects import AnsweredWith, AskTicket, Refusal, Value
 from adsum.frozen import dataclass
 
 if TYPE_CHECKING:  # loaded with the roll, which starts when DNS answers already
@@ -160,7 +160,7 @@ class MemberAsked:
 
 @dataclass(frozen=True, slots=True)
 class MemberAnswered:
-    ticket: int
+    ticket: AskTicket
     body: bytes | None  # None: the question failed
 
 

@@ -23,6 +23,7 @@ from adsum.catalog.replication.interner import Interner, SharedStates
 from adsum.catalog.replication.items import NODE_KEY
 from adsum.catalog.replication.publisher import OwnIdentity, Urgency
 from adsum.catalog.replication.state import span_of
+from adsum.effects import AskTicket
 from adsum.gossip.commands import Carry, Join, Leave, SetRoot
 from adsum.gossip.effects import CarriedHeard, Effect, LeaveDone, MemberChanged, RootHeard
 from adsum.gossip.settings import GossipSettings
@@ -299,10 +300,12 @@ class CatalogWorld(GossipWorld):
         self.call_bytes[target.index] += len(body)
         self._answer_at(self.now_ns + turn_ns + NS_PER_BYTE * len(body), host, life, ask.ticket, body)
 
-    def _answer_at(self, at_ns: int, host: SimulatedHost, life: int, ticket: int, body: bytes | None) -> None:
+    def _answer_at(
+        self, at_ns: int, host: SimulatedHost, life: int, ticket: AskTicket, body: bytes | None
+    ) -> None:
         self.call(at_ns, partial(self._answer, host, life, ticket, body))
 
-    def _answer(self, host: SimulatedHost, life: int, ticket: int, body: bytes | None) -> None:
+    def _answer(self, host: SimulatedHost, life: int, ticket: AskTicket, body: bytes | None) -> None:
         if host.life != life or not host.is_up:
             return
         self.replica(host.index).answered(self.now, ticket, body)

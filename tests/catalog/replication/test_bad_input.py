@@ -8,8 +8,9 @@ import pytest
 
 from adsum.catalog.replication import bodies, owner_table, waiting
 from adsum.catalog.replication.deltas import decode, push, span
-from adsum.catalog.replication.effects import AskPeer, ForeignNews, OwnerChanged
+from adsum.catalog.replication.effects import AskingPart, AskPeer, Confirmed, ForeignNews, OwnerChanged
 from adsum.catalog.replication.items import COUNTER_MAX, Item, term
+from adsum.effects import AskTicket
 from adsum.now import HOUR, MILLISECOND, MINUTE, SECOND
 from tests.catalog.replication.support import FIRST_WALL_MS, Group, Peer, at, values
 
@@ -41,9 +42,23 @@ def test_garbage_in_calls_is_counted_and_answered(pair: tuple[Peer, Peer]) -> No
     for method in (bodies.COMPARE, bodies.FETCH, bodies.ITEMS, "catalog.burn"):
         assert one.core.asked(at(0), other.short, method, b"garbage") == bodies.REFUSED
     assert one.core.tally.dropped == {"malformed": 3, "unknown method": 1}
-    one.core.answered(at(0), 2, b"nobody asked")
-    one.core.answered(at(0), 3, b"nobody asked")
+    one.core.answered(at(0), AskTicket(AskingPart.EXCHANGES, 1), b"nobody asked")
+    one.core.answered(at(0), AskTicket(AskingPart.PULLS, 1), b"nobody asked")
     assert one.core.tally.dropped["not asked for"] == 2
+
+
+def test_an_answer_reaches_nobody_but_the_part_that_asked(pair: tuple[Peer, Peer]) -> None:
+    one, _other = pair
+    one.core.confirm(at(SECOND), 1, [])
+    (asked,) = [each for each in one.take() if isinstance(each, AskPeer)]
+    assert asked.ticket == AskTicket(AskingPart.CONFIRMING, 1)
+    nothing = bodies.compared([], is_more=False)
+    for part in (AskingPart.EXCHANGES, AskingPart.PULLS):
+        one.core.answered(at(SECOND), AskTicket(part, 1), nothing)
+    assert one.core.tally.dropped == {"not asked for": 2}
+    assert not [each for each in one.take() if isinstance(each, Confirmed)]
+    one.core.answered(at(SECOND), asked.ticket, nothing)
+    assert [each for each in one.take() if isinstance(each, Confirmed)] == [Confirmed(1, "")]
 
 
 def test_a_later_life_of_which_nothing_adds_up_is_not_shown_as_an_empty_one(pair: tuple[Peer, Peer]) -> None:

@@ -12,11 +12,12 @@ from collections.abc import Iterable
 
 from adsum.catalog.replication import bodies
 from adsum.catalog.replication.bodies import WANTED_MAX, Busy, OwnerStanding
-from adsum.catalog.replication.effects import AskPeer, Confirmed
+from adsum.catalog.replication.effects import AskingPart, AskPeer, Confirmed
 from adsum.catalog.replication.exchanges import Exchanges, Session
 from adsum.catalog.replication.handing import is_reached
 from adsum.catalog.replication.owner_table import OwnerTable, ReplicationTimer
 from adsum.cbor import BadEncoding
+from adsum.effects import AskTicket
 from adsum.now import MILLISECOND, SECOND, Now
 
 PARTNERS = 2
@@ -40,13 +41,13 @@ class Confirming:
         self._servers: frozenset[bytes] = frozenset()
         self._waiting: list[int] = []  # for the next round
         self._served: list[int] = []  # by the one that runs
-        self._talks: dict[int, Session] = {}  # by the ticket of the question that is out
+        self._talks: dict[int, Session] = {}  # by the number of the question that is out
         self._tried: dict[bytes, None] = {}
         self._proofs: dict[bytes, None] = {}  # whoever has nothing that we lack
         self._missing = 0  # proofs that this round still needs
         self._again: list[int] = []  # times at which another partner is asked
         self._end_ns = 0
-        self._tickets = 0
+        self._asked = 0  # questions, by which they are told apart
 
     def confirm(self, now: Now, request: int, servers: Iterable[bytes]) -> None:
         if len(self._waiting) >= WAITING_MAX:
@@ -102,16 +103,17 @@ class Confirming:
         self._ask(session, bodies.CONFIRM, bodies.compare(turn, self._copies.root.pack_words()))
 
     def _ask(self, session: Session, method: str, body: bytes) -> None:
-        self._tickets -= 1  # below nought: those above belong to others
+        self._asked += 1
         session.turns += 1
-        self._talks[self._tickets] = session
+        self._talks[self._asked] = session
         self._copies.tally.asked_bytes += len(body)
-        self._copies.effects.append(AskPeer(self._tickets, session.partner, method, body))
+        ticket = AskTicket(AskingPart.CONFIRMING, self._asked)
+        self._copies.effects.append(AskPeer(ticket, session.partner, method, body))
 
     # What they say.
 
-    def answered(self, now: Now, ticket: int, body: bytes | None) -> None:
-        session = self._talks.pop(ticket, None)
+    def answered(self, now: Now, number: int, body: bytes | None) -> None:
+        session = self._talks.pop(number, None)
         if session is None:
             return  # of a round that is over
         try:

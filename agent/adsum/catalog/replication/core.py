@@ -20,7 +20,7 @@ from typing import cast
 from adsum.catalog.replication import bodies
 from adsum.catalog.replication.confirming import Confirming
 from adsum.catalog.replication.deltas import PUSH_BYTES_MAX, Delta
-from adsum.catalog.replication.effects import CarryThis, Effect, RootMoved
+from adsum.catalog.replication.effects import AskingPart, CarryThis, Effect, RootMoved
 from adsum.catalog.replication.exchanges import Exchanges
 from adsum.catalog.replication.handing import Handing
 from adsum.catalog.replication.interner import Interner
@@ -33,6 +33,7 @@ from adsum.catalog.replication.tally import ReplicationTally
 from adsum.catalog.replication.waiting import WaitingRoom
 from adsum.cbor import BadEncoding
 from adsum.clocks import Clocks
+from adsum.effects import AskTicket
 from adsum.now import Now
 
 LATER = 1 << 63  # than every generation that is over
@@ -227,16 +228,17 @@ class Replication:
         self.tally.drop("unknown method")
         return bodies.REFUSED
 
-    def answered(self, now: Now, ticket: int, body: bytes | None) -> None:
+    def answered(self, now: Now, ticket: AskTicket, body: bytes | None) -> None:
         """None: the call failed."""
-        if ticket < 0:
-            self._confirming.answered(now, ticket, body)
-        elif ticket % 2:
-            notice = self._pulls.answered(now, ticket, body)
-            if notice is not None:
-                self._tell(notice)
-        else:
-            self._exchanges.answered(now, ticket, body)
+        match ticket.asker:
+            case AskingPart.CONFIRMING:
+                self._confirming.answered(now, ticket.number, body)
+            case AskingPart.PULLS:
+                notice = self._pulls.answered(now, ticket.number, body)
+                if notice is not None:
+                    self._tell(notice)
+            case AskingPart.EXCHANGES:
+                self._exchanges.answered(now, ticket.number, body)
 
     def confirm(self, now: Now, request: int, servers: Iterable[bytes]) -> None:
         """Compares our copy with two members; `Confirmed` follows when we have all that they have now."""

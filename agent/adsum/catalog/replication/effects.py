@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import enum
 from collections.abc import Hashable
 
 from adsum.catalog.replication.state import OwnerState
+from adsum.effects import AskTicket
 from adsum.frozen import dataclass
 
 
@@ -23,11 +25,19 @@ class RootMoved:
     root: bytes
 
 
+class AskingPart(enum.StrEnum):
+    """The part of replication that a question is from, in its ticket."""
+
+    EXCHANGES = "exchanges"
+    PULLS = "pulls"
+    CONFIRMING = "confirming"
+
+
 @dataclass(frozen=True, slots=True)
 class AskPeer:
     """A call to a member; to be answered by `answered(ticket, body)`, with None when it failed."""
 
-    ticket: int
+    ticket: AskTicket
     to: bytes
     method: str
     body: bytes

@@ -18,11 +18,12 @@ import math
 
 from adsum.catalog.replication import bodies
 from adsum.catalog.replication.bodies import FRAME_BYTES, WANTED_MAX, Busy, OwnerStanding
-from adsum.catalog.replication.effects import AskPeer
+from adsum.catalog.replication.effects import AskingPart, AskPeer
 from adsum.catalog.replication.handing import Handing, age_of, is_one_step, is_reached, mark
 from adsum.catalog.replication.owner_table import OwnerEntry, OwnerTable, ReplicationTimer
 from adsum.catalog.replication.state import OwnerState
 from adsum.cbor import BadEncoding
+from adsum.effects import AskTicket
 from adsum.now import MILLISECOND, MINUTE, SECOND, Now
 
 CONTACT_NS = 1_500 * MILLISECOND  # members hear of each other several times in it; none differed: all equal
@@ -44,13 +45,13 @@ TURNS_MAX = 512
 
 class Session:
     __slots__ = (
-        *("gives", "is_fetching", "is_full", "is_more", "is_useful", "partner", "ticket", "turns", "wants"),
+        *("gives", "is_fetching", "is_full", "is_more", "is_useful", "partner", "question", "turns", "wants"),
     )
 
     def __init__(self, partner: bytes, *, is_full: bool) -> None:
         self.partner = partner
         self.is_full = is_full
-        self.ticket = 0
+        self.question = 0  # the number of the one that is out
         self.turns = 0
         self.wants: dict[bytes, OwnerStanding] = {}
         self.gives: dict[bytes, OwnerStanding] = {}
@@ -66,7 +67,7 @@ class Exchanges:
         self.present: list[OwnerEntry] = []
         self.agreed_ns = -1  # when we last had all that a partner had
         self.session: Session | None = None
-        self._tickets = 0
+        self._questions = 0
         self._begun_ns = self._next_ns = now.monotonic_ns
         self._apart_ns = -1  # since when roots differ
         self._heard_ns = -CONTACT_NS
@@ -160,17 +161,18 @@ class Exchanges:
         self._ask(now, session, bodies.COMPARE, body)
 
     def _ask(self, now: Now, session: Session, method: str, body: bytes) -> None:
-        self._tickets += 2  # even: the odd ones belong to `pulls`
-        session.ticket = self._tickets
+        self._questions += 1
+        session.question = self._questions
         session.is_fetching = method == bodies.FETCH
         session.turns += 1
         self.copies.tally.asked_bytes += len(body)
         self.copies.timers.set((ReplicationTimer.LIMIT, None), now.monotonic_ns + QUESTION_NS)
-        self.copies.effects.append(AskPeer(session.ticket, session.partner, method, body))
+        ticket = AskTicket(AskingPart.EXCHANGES, session.question)
+        self.copies.effects.append(AskPeer(ticket, session.partner, method, body))
 
-    def answered(self, now: Now, ticket: int, body: bytes | None) -> None:
+    def answered(self, now: Now, number: int, body: bytes | None) -> None:
         session = self.session
-        if session is None or session.ticket != ticket:
+        if session is None or session.question != number:
             self.copies.tally.drop("not asked for")
             return
         try:

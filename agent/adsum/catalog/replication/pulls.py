@@ -10,10 +10,11 @@ from __future__ import annotations
 from adsum.catalog.replication import bodies
 from adsum.catalog.replication.bodies import Busy
 from adsum.catalog.replication.deltas import Delta, push
-from adsum.catalog.replication.effects import AskPeer
+from adsum.catalog.replication.effects import AskingPart, AskPeer
 from adsum.catalog.replication.items import Item
 from adsum.catalog.replication.owner_table import OwnerTable, ReplicationTimer
 from adsum.cbor import BadEncoding
+from adsum.effects import AskTicket
 from adsum.now import MILLISECOND, Now
 
 PULLS_MAX = 64
@@ -21,20 +22,19 @@ JITTER_NS = 200 * MILLISECOND
 
 
 class Pull:
-    __slots__ = ("notice", "teller", "ticket")
+    __slots__ = ("notice", "teller")
 
     def __init__(self, notice: Delta, teller: bytes) -> None:
         self.notice = notice
         self.teller = teller
-        self.ticket = 0
 
 
 class Pulls:
     def __init__(self, copies: OwnerTable) -> None:
         self.copies = copies
         self._pulls: dict[tuple[bytes, int], Pull] = {}  # by owner and number
-        self._asked: dict[int, Pull] = {}
-        self._tickets = 1
+        self._asked: dict[int, Pull] = {}  # by the number of the question that is out
+        self._questions = 0
 
     def notice(self, now: Now, teller: bytes, delta: Delta) -> None:
         key = (delta.owner, delta.notices[0][0])
@@ -52,18 +52,18 @@ class Pulls:
         if not self._lacks(pull.notice):
             del self._pulls[key]
             return
-        self._tickets += 2  # odd: the even ones belong to `exchanges`
-        pull.ticket = self._tickets
-        self._asked[pull.ticket] = pull
+        self._questions += 1
+        self._asked[self._questions] = pull
         notice = pull.notice
         numbers = [number for number, _ in notice.notices]
         body = bodies.items(notice.owner, notice.generation, numbers[: bodies.ITEMS_MAX])
         self.copies.tally.pulls += 1
-        self.copies.effects.append(AskPeer(pull.ticket, pull.teller, bodies.ITEMS, body))
+        ticket = AskTicket(AskingPart.PULLS, self._questions)
+        self.copies.effects.append(AskPeer(ticket, pull.teller, bodies.ITEMS, body))
 
-    def answered(self, now: Now, ticket: int, body: bytes | None) -> Delta | None:
+    def answered(self, now: Now, number: int, body: bytes | None) -> Delta | None:
         """The notice to tell on, when it has its bodies now."""
-        pull = self._asked.pop(ticket, None)
+        pull = self._asked.pop(number, None)
         if pull is None:
             self.copies.tally.drop("not asked for")
             return None
