@@ -67,3 +67,12 @@ def test_when_all_sources_owe_all_are_forgotten() -> None:
     assert allowances.take(0, 2)
     assert allowances.take(0, 3)
     assert len(allowances) == 1
+
+
+def test_it_is_known_from_when_on_some_can_be_taken() -> None:
+    allowance = Allowance(a_second=10, at_once=3)
+    allowance.take(SECOND, 3)
+    assert allowance.can_take_from_ns() == SECOND + 100 * MILLISECOND
+    assert allowance.can_take_from_ns(2) == SECOND + 200 * MILLISECOND
+    assert not allowance.take(SECOND + 100 * MILLISECOND - 1)
+    assert allowance.take(SECOND + 100 * MILLISECOND)

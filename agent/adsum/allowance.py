@@ -35,6 +35,10 @@ class Allowance:
         after_ns = max(self._paid_until_ns, now_ns) + amount * self._cost_ns
         return after_ns - now_ns <= self._at_once_ns
 
+    def can_take_from_ns(self, amount: float = 1) -> int:
+        """From when on that much can be taken, or since when."""
+        return math.ceil(self._paid_until_ns + amount * self._cost_ns - self._at_once_ns)
+
     def is_left(self, now_ns: int) -> bool:
         """Whether anything is: for work whose amount is known afterwards, see `charge`."""
         return self._paid_until_ns - now_ns < self._at_once_ns

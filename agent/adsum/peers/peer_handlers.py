@@ -16,7 +16,6 @@ import logging
 from collections.abc import Awaitable, Callable
 
 import cbor2
-import trio
 
 from adsum.agent.cluster_state import ClusterState
 from adsum.agent.commands import CommandRefused, DeregisterCheck, DeregisterService, OverrideTags, Submit
@@ -85,7 +84,7 @@ class PeerHandlers:
         self._clock = clock
         self._lines = Allowance(a_second=LINES_PER_S, at_once=LINES_AT_ONCE)
         self._untold = 0
-        self._outputs_paid_s = 0.0  # up to when questions for outputs are paid for
+        self._outputs = Allowance(a_second=OUTPUTS_PER_S, at_once=OUTPUTS_PER_S)
 
     # For this agent's own API as well: each raises `Declined`.
 
@@ -164,7 +163,7 @@ class PeerHandlers:
     async def answer_output(self, _caller: Peer, body: bytes) -> bytes:
         match _fields(body):
             case [list(check_ids), *_] if len(check_ids) <= CHECKS_MAX:
-                if not self._has_time():
+                if not self._outputs.take(self._clock().monotonic_ns):
                     self.outputs_refused += 1
                     raise Declined(BUSY, f"outputs are told {OUTPUTS_PER_S} times a second at most")
                 return cbor2.dumps([self.outputs([str(each) for each in check_ids])])
@@ -197,14 +196,6 @@ class PeerHandlers:
     def _named(self, caller: Peer) -> str:
         member = self._cluster.membership.member_by_id(caller.identity.node_id)
         return f"of node {member.profile.name}" if member is not None else f"at {caller.address.host}"
-
-    def _has_time(self) -> bool:
-        now_s, each_s = trio.current_time(), 1 / OUTPUTS_PER_S
-        paid_s = max(self._outputs_paid_s, now_s)
-        if paid_s - now_s > 1.0 - each_s:
-            return False
-        self._outputs_paid_s = paid_s + each_s
-        return True
 
 
 def row_of(state: OwnerState, confirmed_ms: int = -1) -> OwnerRow:

@@ -18,7 +18,7 @@ def tally() -> ReplicationTally:
 
 @pytest.fixture
 def publisher(tally: ReplicationTally) -> Publisher:
-    return Publisher(0, OwnIdentity(bytes(16), 1), tally)
+    return Publisher(OwnIdentity(bytes(16), 1), tally)
 
 
 def tell(publisher: Publisher, now_ns: int) -> list[Delta]:

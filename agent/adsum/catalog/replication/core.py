@@ -49,7 +49,7 @@ class Replication:
         clocks: Clocks | None = None,  # those that gossip compares
     ) -> None:
         self.tally = ReplicationTally()
-        self.publisher = Publisher(now.monotonic_ns, own, self.tally)
+        self.publisher = Publisher(own, self.tally)
         self._copies = OwnerTable(
             now, own.short, random, interner or Interner(), self.tally, clocks or Clocks()
         )

@@ -4,8 +4,8 @@ A change that was published less than a second after the last of the same item w
 then only the latest value counts: a flapping check costs everybody one push a second and no more. Whatever
 waits goes together, in as few payloads as it takes, going-critical first.
 
-Pushes are paid from a bucket, one token a payload: 5 a second, and 20 at once. With the bucket empty, changes
-of status wait for the next token. Definitions do not: they are in our state, our root tells everybody that
+Pushes have an allowance, by payloads: 5 a second, and 20 at once. Once it is used up, changes of status wait
+for the next one that is free. Definitions do not: they are in our state, our root tells everybody that
 something is there, and the exchanges that follow carry them in bulk.
 """
 
@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import enum
 
+from adsum.allowance import Allowance
 from adsum.catalog.replication import state as states
 from adsum.catalog.replication.deltas import Delta, push
 from adsum.catalog.replication.items import (
@@ -27,12 +28,12 @@ from adsum.catalog.replication.items import (
 from adsum.catalog.replication.state import ITEM_OVERHEAD_BYTES, OWNER_BYTES_MAX, OwnerState
 from adsum.catalog.replication.tally import Limit, ReplicationTally
 from adsum.frozen import dataclass
-from adsum.now import MILLISECOND, MINUTE, SECOND
+from adsum.now import MINUTE, SECOND
 
 NO_NUMBER = -1  # of what has not been published before
 ITEM_INTERVAL_NS = SECOND
-TOKEN_NS = 200 * MILLISECOND
-BURST = 20
+PUSHES_A_SECOND = 5
+PUSHES_AT_ONCE = 20
 PAYLOAD_BYTES_MAX = 900
 HEAD_BYTES = 44  # of a push: everything but its items, at their longest
 ROW_BYTES = 13  # of an item, besides its value
@@ -62,7 +63,7 @@ class OwnIdentity:
 
 
 class Publisher:
-    def __init__(self, now_ns: int, identity: OwnIdentity, tally: ReplicationTally) -> None:
+    def __init__(self, identity: OwnIdentity, tally: ReplicationTally) -> None:
         self.state = OwnerState(identity.short, identity.generation)
         self._tally = tally
         self._numbers: dict[str, int] = {NODE_KEY: NODE_NUMBER}
@@ -72,9 +73,7 @@ class Publisher:
         self._growing_bytes = 0  # by all of them
         self._published_ns: dict[int, int] = {}  # of items that may have to wait
         self._unpushed: dict[int, Urgency] = {}  # in the state, not yet told
-        self._full_ns = (
-            now_ns - BURST * TOKEN_NS
-        )  # when the bucket would have been full, had nobody drawn since
+        self._pushes = Allowance(a_second=PUSHES_A_SECOND, at_once=PUSHES_AT_ONCE)
         self._graves: dict[int, tuple[int, int]] = {}  # number → version and time of its tombstone
 
     def number(self, key: str) -> int:
@@ -137,7 +136,7 @@ class Publisher:
         """When something that waits may go."""
         times = [self._due_ns(number, now_ns) for number in self._waiting]
         if self._unpushed:
-            times.append(max(now_ns, self._token_ns()))
+            times.append(max(now_ns, self._pushes.can_take_from_ns()))
         return min(times, default=None)
 
     def flush(self, now_ns: int) -> None:
@@ -163,8 +162,7 @@ class Publisher:
     def pushes(self, now_ns: int) -> list[Delta]:
         """What may be told now."""
         pushes = []
-        while self._unpushed and self._token_ns() <= now_ns:
-            self._full_ns = max(self._full_ns, now_ns - BURST * TOKEN_NS) + TOKEN_NS
+        while self._unpushed and self._pushes.take(now_ns):
             pushes.append(self._next_push())
         self._leave_to_exchanges()
         return pushes
@@ -209,9 +207,6 @@ class Publisher:
 
     def _due_ns(self, number: int, now_ns: int) -> int:
         return max(now_ns, self._published_ns.get(number, now_ns - ITEM_INTERVAL_NS) + ITEM_INTERVAL_NS)
-
-    def _token_ns(self) -> int:
-        return self._full_ns + TOKEN_NS
 
     def _apply(self, items: list[Item], now_ns: int) -> None:
         for item in items:
