@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable
 
+from adsum.newest import keep_newest
 from adsum.now import HOUR, MILLISECOND, SECOND, Now
 
 CLOCKS_HEARD_MAX = 31  # an odd one in three takes no majority of so many
@@ -46,10 +47,9 @@ class Clocks:
         of_host = [each for each in self._at_nought_ms if host and self._hosts.get(each) == host]
         if len(of_host) >= CLOCKS_OF_HOST_MAX:
             del self._at_nought_ms[of_host[0]]
-        while len(self._at_nought_ms) >= CLOCKS_HEARD_MAX:
-            del self._at_nought_ms[next(iter(self._at_nought_ms))]
-        self._hosts = {each: self._hosts[each] for each in (*self._at_nought_ms, whose)}
-        self._at_nought_ms[whose] = wall_ms - now.monotonic_ns // MILLISECOND
+        at_nought_ms = wall_ms - now.monotonic_ns // MILLISECOND
+        keep_newest(self._at_nought_ms, whose, at_nought_ms, CLOCKS_HEARD_MAX)
+        self._hosts = {each: self._hosts[each] for each in self._at_nought_ms}
 
     def ahead_ms(self, now: Now) -> int:
         """How far our date is ahead of most members'; negative when it is behind, nought while we heard

@@ -6,21 +6,17 @@ while after it was last seen, or until the roll shows that one of the two is gon
 
 from __future__ import annotations
 
-from typing import TypeVar
-
 from adsum.frozen import dataclass
 from adsum.gossip.claims import Profile
 from adsum.gossip.effects import ConflictSeen, MemberChanged
 from adsum.gossip.membership_view import MembershipView
+from adsum.newest import keep_newest
 from adsum.now import MINUTE, Now
 
 # A newcomer is told at each comparison of rosters; among a thousand members they are three minutes apart.
 STANDS_NS = 4 * MINUTE
 CONFLICTS_MAX = 64  # of others; adsum_member_conflicts_total counts them all
 CLAIMANTS_MAX = 16  # of this agent's own name or id
-
-K = TypeVar("K")
-V = TypeVar("V")
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +46,7 @@ class Conflicts:
             seen = self._judged(now, seen, me)
         else:
             key = (seen.holder.node_id, seen.newcomer)
-            _keep(self._others, key, self._at(now, seen), CONFLICTS_MAX)
+            keep_newest(self._others, key, self._at(now, seen), CONFLICTS_MAX)
             return seen
         if seen.is_undecided:
             self._contest = self._at(now, seen)
@@ -101,7 +97,7 @@ class Conflicts:
 
     def _judged(self, now: Now, seen: ConflictSeen, me: Profile) -> ConflictSeen:
         other = seen.newcomer
-        _keep(self._claimants, other.short, other, CLAIMANTS_MAX)
+        keep_newest(self._claimants, other.short, other, CLAIMANTS_MAX)
         refusal = self._refusal
         refuser = refusal.seen.refuser if refusal is not None and refusal.stands(now) else None
         if refuser is not None and refuser.holder == other.short:
@@ -110,11 +106,3 @@ class Conflicts:
 
     def _at(self, now: Now, seen: ConflictSeen) -> Conflict:
         return Conflict(seen, now.monotonic_ns, self._membership.times_probed)
-
-
-def _keep(kept: dict[K, V], key: K, value: V, most: int) -> None:
-    """As the newest; the oldest makes room."""
-    kept.pop(key, None)
-    while len(kept) >= most:
-        del kept[next(iter(kept))]
-    kept[key] = value

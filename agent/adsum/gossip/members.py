@@ -15,6 +15,7 @@ from adsum.gossip.claims import Alive, Dead, Left, Suspect, digest_of
 from adsum.gossip.order import NO_RESTART, MemberStatus, Restarting, Standing
 from adsum.gossip.rtt import Path
 from adsum.gossip.suspicion import Suspicion
+from adsum.newest import keep_newest
 
 REAPED_MAX = 4_096
 UNINTRODUCED_MAX = 4_096
@@ -144,20 +145,14 @@ class Roster:
         return due
 
     def remember_reaped(self, member: Member, standing: Standing) -> None:
-        node_id = member.profile.node_id
-        self.reaped.pop(node_id, None)
-        while len(self.reaped) >= REAPED_MAX:
-            del self.reaped[next(iter(self.reaped))]
-        self.reaped[node_id] = standing
+        keep_newest(self.reaped, member.profile.node_id, standing, REAPED_MAX)
 
     def keep_verdict(self, verdict: Suspect | Dead | Left) -> None:
         """Its subject may be introduced later, by somebody who has not heard."""
-        before = self.verdicts.pop(verdict.subject, None)
-        while len(self.verdicts) >= UNINTRODUCED_MAX:
-            del self.verdicts[next(iter(self.verdicts))]
+        before = self.verdicts.get(verdict.subject)
         if before is not None and before.standing > verdict.standing:
             verdict = before
-        self.verdicts[verdict.subject] = verdict
+        keep_newest(self.verdicts, verdict.subject, verdict, UNINTRODUCED_MAX)
 
     def generations(self) -> list[int]:
         """Of those present."""

@@ -20,6 +20,7 @@ from adsum.gossip.probe import Prober
 from adsum.gossip.shared_state import SharedState
 from adsum.gossip.source import Source
 from adsum.gossip.wire import PacketFlag, PacketKind
+from adsum.newest import keep_newest
 from adsum.now import SECOND, Now
 
 NAME_SETTLED_NS = 30 * SECOND
@@ -93,10 +94,7 @@ class Rivals:
         last_ns = self._conflicts_ns.get(pair)
         if last_ns is not None and now.monotonic_ns - last_ns < CONFLICT_AGAIN_NS:
             return
-        self._conflicts_ns.pop(pair, None)
-        while len(self._conflicts_ns) >= CONFLICTS_REMEMBERED_MAX:
-            del self._conflicts_ns[next(iter(self._conflicts_ns))]
-        self._conflicts_ns[pair] = now.monotonic_ns
+        keep_newest(self._conflicts_ns, pair, now.monotonic_ns, CONFLICTS_REMEMBERED_MAX)
         shared.effects.append(ConflictSeen(holder, newcomer))
         is_told_by_it = told_from is None or told_from == newcomer.address
         if is_told_by_it and newcomer.address != holder.address:

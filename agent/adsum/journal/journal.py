@@ -44,6 +44,7 @@ from adsum.journal.file import (
 )
 from adsum.logs.complaints import Complaints
 from adsum.logs.system_errors import told
+from adsum.newest import keep_newest
 from adsum.now import Now
 
 FILE_NAME = "membership.sqlite"  # in the data folder
@@ -156,10 +157,7 @@ class Journal:
         if last is not None and 0 <= entry.wall_ms - last.wall_ms < REPEAT_MS:
             last.count += 1
             return None
-        self._repeats.pop(key, None)
-        while len(self._repeats) >= REPEATS_REMEMBERED_MAX:
-            del self._repeats[next(iter(self._repeats))]
-        self._repeats[key] = _Repeat(entry.wall_ms)
+        keep_newest(self._repeats, key, _Repeat(entry.wall_ms), REPEATS_REMEMBERED_MAX)
         return msgspec.structs.replace(entry, repeats=last.count) if last is not None else entry
 
     # In the thread, one job at a time.

@@ -23,6 +23,7 @@ from adsum.catalog.replication.root import Root
 from adsum.catalog.replication.state import OwnerState, TooBig
 from adsum.catalog.replication.tally import ReplicationTally
 from adsum.clocks import GENERATION_STEP_MAX, Clocks
+from adsum.newest import keep_newest
 from adsum.now import HOUR, MILLISECOND, MINUTE, SECOND, Now
 from adsum.timers import Timers
 
@@ -146,10 +147,7 @@ class OwnerTable:
         if holding is None:
             return
         if over:
-            self._graves.pop(owner, None)
-            if len(self._graves) >= OWNERS_MAX:
-                del self._graves[next(iter(self._graves))]
-            self._graves[owner] = (over, until_ns)
+            keep_newest(self._graves, owner, (over, until_ns), OWNERS_MAX)
         if holding.state is not None:
             if owner not in self._uncounted:
                 self.root.move(owner, holding.state.share)

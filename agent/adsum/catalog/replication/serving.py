@@ -11,6 +11,7 @@ from adsum.catalog.replication.bodies import FRAME_BYTES, STANDINGS_MAX, OwnerSt
 from adsum.catalog.replication.handing import Handing, standing_of
 from adsum.catalog.replication.owner_table import OwnerTable
 from adsum.cbor import BadEncoding
+from adsum.newest import keep_newest
 from adsum.now import MINUTE, SECOND, Now
 
 SERVE_EVERY_NS = SECOND // 2
@@ -76,10 +77,7 @@ class Serving:
             return False
         self._served_ns = used_ns + SERVE_EVERY_NS
         self._copies.tally.exchanges_served += 1
-        self._guests.pop(sender, None)
-        if len(self._guests) >= GUESTS_MAX:
-            del self._guests[next(iter(self._guests))]
-        self._guests[sender] = now_ns + GUEST_NS
+        keep_newest(self._guests, sender, now_ns + GUEST_NS, GUESTS_MAX)
         return True
 
     def _may_prove(self, now: Now, sender: bytes) -> bool:
@@ -88,10 +86,7 @@ class Serving:
         if used_ns + PROVE_EVERY_NS > now_ns:
             return False
         self._proved_ns = used_ns + PROVE_EVERY_NS
-        self._askers.pop(sender, None)
-        if len(self._askers) >= PROVED_MAX:
-            del self._askers[next(iter(self._askers))]
-        self._askers[sender] = now_ns + PROVED_NS
+        keep_newest(self._askers, sender, now_ns + PROVED_NS, PROVED_MAX)
         return True
 
     def _fetch(self, now: Now, sender: bytes, wanted: list[OwnerStanding], given: list[bytes]) -> bytes:
