@@ -56,7 +56,7 @@ from adsum.net import keyring
 from adsum.net.calls import NotSent
 from adsum.now import SECOND, Now
 from adsum.observe.exposition import Exposition
-from adsum.peers.peer_rpc import PeerRpc
+from adsum.peers.peer_rpc import ASK_TIMEOUT_S, PeerRpc
 from adsum.peers.peers import Peers
 from adsum.process.cluster_rim import own_profile
 from adsum.process.translate import dns_settings
@@ -83,7 +83,7 @@ class Calls(PeerRpc):
 
     way: Callable[[Address, str, bytes, float], Awaitable[bytes]] | None = None
 
-    async def ask(self, to: Address, method: str, body: bytes, *, timeout_s: float = 5.0) -> bytes:
+    async def ask(self, to: Address, method: str, body: bytes, *, timeout_s: float = ASK_TIMEOUT_S) -> bytes:
         if self.way is None:
             raise NotSent("its host refused the connection")
         return await self.way(to, method, body, timeout_s)

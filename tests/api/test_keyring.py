@@ -10,6 +10,7 @@ import pytest
 
 from adsum.address import Address
 from adsum.net.calls import Declined
+from adsum.peers.peer_rpc import ASK_TIMEOUT_S
 from tests.api.agents import CONFIG, Asker, FakeAgent, refused
 
 PATH = "/v1/operator/keyring"
@@ -28,7 +29,7 @@ class Elsewhere:
         self._keys = keys
         self._decline = decline
 
-    async def ask(self, _to: Address, _method: str, _body: bytes) -> bytes:
+    async def ask(self, to: Address, method: str, body: bytes, *, timeout_s: float = ASK_TIMEOUT_S) -> bytes:
         if self._decline:
             raise Declined("keyring", self._decline)
         return cbor2.dumps(list(self._keys))

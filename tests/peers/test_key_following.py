@@ -22,6 +22,7 @@ from adsum.net.keyring import GossipKey, Keyring
 from adsum.now import SECOND, Now
 from adsum.peers.key_following import ASKED_MAX, KeyFollowing, followed
 from adsum.peers.keyrings import LIST, HeldKeys
+from adsum.peers.peer_rpc import ASK_TIMEOUT_S
 from adsum.storage.failures import StorageFailed
 from adsum.storage.memory import MemoryDisk
 from adsum.testing.introducing import introduce
@@ -71,7 +72,7 @@ class Others:
         self.held = held
         self.asked: list[Address] = []
 
-    async def ask(self, to: Address, method: str, body: bytes) -> bytes:
+    async def ask(self, to: Address, method: str, body: bytes, *, timeout_s: float = ASK_TIMEOUT_S) -> bytes:
         assert (method, body) == (LIST, b"")
         self.asked.append(to)
         await trio.lowlevel.checkpoint()
@@ -122,7 +123,9 @@ async def test_a_change_by_an_operator_meanwhile_outdates_what_was_answered() ->
     keyring = ring(OLD, NEW)
 
     class Late(Others):
-        async def ask(self, to: Address, method: str, body: bytes) -> bytes:
+        async def ask(
+            self, to: Address, method: str, body: bytes, *, timeout_s: float = ASK_TIMEOUT_S
+        ) -> bytes:
             answer = await super().ask(to, method, body)
             keyring.install(NEWEST)
             return answer

@@ -23,6 +23,7 @@ from adsum.net.introduction import PeerIdentity as PeerIdentity
 from adsum.net.keyring import BadKey, EncryptionOff, GossipKey, Keyring, KeyringError
 from adsum.now import SECOND, Now
 from adsum.peers.keyrings import IS_PRIMARY, LACKS, OUTGOING_OFF, Keyrings, RoundFailed
+from adsum.peers.peer_rpc import ASK_TIMEOUT_S
 from adsum.storage.failures import StorageFailed
 from adsum.storage.memory import MemoryDisk
 from adsum.testing.introducing import introduce
@@ -49,7 +50,7 @@ class Network:
     asked: list[tuple[str, str]] = field(default_factory=list)  # method, and of whom
     is_sealed: bool = True
 
-    async def ask(self, to: Address, method: str, body: bytes) -> bytes:
+    async def ask(self, to: Address, method: str, body: bytes, *, timeout_s: float = ASK_TIMEOUT_S) -> bytes:
         name = f"m{to.port - 8301}"
         self.asked.append((method, name))
         if name in self.cut_off:

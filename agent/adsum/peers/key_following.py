@@ -23,7 +23,8 @@ from adsum.logs.faults import Faults
 from adsum.net.calls import CallError
 from adsum.net.gate import Gate
 from adsum.net.keyring import GossipKey, Keyring
-from adsum.peers.keyrings import LIST, AsksMembers, HeldKeys, held_in
+from adsum.peers.keyrings import LIST, HeldKeys, held_in
+from adsum.peers.peer_rpc import AsksMembers
 
 ASKED_MAX = 16  # by lot: thousands that come back must not each ask thousands
 PAUSE_S = 3.0

@@ -11,7 +11,6 @@ Keys are in no log, no error and no `repr`.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Protocol
 
 import cbor2
 import trio
@@ -23,6 +22,7 @@ from adsum.net.calls import CallError, Declined
 from adsum.net.framing import MalformedFrame, array
 from adsum.net.introduction import Peer
 from adsum.net.keyring import EncryptionOff, GossipKey, Keyring, KeyringError, UnknownKey
+from adsum.peers.peer_rpc import AsksMembers
 
 LIST, INSTALL, USE, REMOVE = "keyring.list", "keyring.install", "keyring.use", "keyring.remove"
 NOT_SEALED, REFUSED = "not sealed", "keyring"
@@ -31,12 +31,6 @@ ASKED_AT_ONCE_MAX = 32
 OUTGOING_OFF = "keys travel only sealed: set encrypt_verify_outgoing to true, on every agent, and try again"
 LACKS = "it does not hold this key yet: install it, and try again"
 IS_PRIMARY = "this is its primary key: use another one first"
-
-
-class AsksMembers(Protocol):
-    async def ask(self, to: Address, method: str, body: bytes) -> bytes:
-        """Raises a `CallError`."""
-        ...
 
 
 class RoundFailed(Exception):

@@ -9,12 +9,11 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Awaitable, Callable
-from typing import NoReturn, Protocol
+from typing import NoReturn
 
 import cbor2
 import trio
 
-from adsum.address import Address
 from adsum.agent.cluster_state import ClusterState
 from adsum.agent.commands import Submit
 from adsum.agent.presence import uuid_bytes
@@ -39,6 +38,7 @@ from adsum.peers.peer_handlers import (
     read_rows,
     retagging,
 )
+from adsum.peers.peer_rpc import AsksMembers
 
 log = logging.getLogger("agent")
 
@@ -56,12 +56,6 @@ GONE = (
     "not come back, `adsum force-leave {0}` takes the node off as a whole."
 )
 UNKNOWN = 'The agent of node "{}" did not answer ({}); it may have done it all the same'
-
-
-class AsksOwners(Protocol):
-    async def ask(self, to: Address, method: str, body: bytes, *, timeout_s: float) -> bytes:
-        """Raises a `CallError`."""
-        ...
 
 
 class OwnerError(Exception):
@@ -93,7 +87,7 @@ class OwnerForwarding:
         cluster: ClusterState,
         view: View,
         mine: PeerHandlers,
-        peer_rpc: AsksOwners,
+        peer_rpc: AsksMembers,
         watches: WaitsOnTopics,
         submit: Submit,
     ) -> None:

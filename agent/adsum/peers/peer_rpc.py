@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 from random import Random
+from typing import Protocol
 
 import trio
 
@@ -35,6 +36,12 @@ NOT_TRUSTED = "not trusted"
 Handler = Callable[[Peer, bytes], Awaitable[bytes]]
 
 
+class AsksMembers(Protocol):
+    async def ask(self, to: Address, method: str, body: bytes, *, timeout_s: float = ASK_TIMEOUT_S) -> bytes:
+        """Raises a `CallError`, which says whether it may have been done."""
+        ...
+
+
 @dataclass(frozen=True, slots=True)
 class _Method:
     handler: Handler
@@ -42,7 +49,7 @@ class _Method:
 
 
 class PeerRpc:
-    """Both sides: `ask` others, and answer them by what was registered."""
+    """Both sides: it `AsksMembers`, and answers them by what was registered."""
 
     def __init__(
         self,
@@ -67,7 +74,6 @@ class PeerRpc:
         self._methods[method] = _Method(handler, is_change)
 
     async def ask(self, to: Address, method: str, body: bytes, *, timeout_s: float = ASK_TIMEOUT_S) -> bytes:
-        """Raises a `CallError`, which says whether it may have been done."""
         if self._gate is None:
             raise Declined(NOT_SERVED, "this agent does not listen for others (ports.serf_lan is -1)")
         deadline_s = trio.current_time() + timeout_s
