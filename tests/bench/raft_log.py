@@ -17,10 +17,10 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
+from adsum.raft.batch import LogChange
 from adsum.raft.types import Entry, EntryKind, HardState, Term
 from adsum.storage.files import OsFolder
 from adsum.storage.opening import open_log
-from adsum.storage.raft_log import LogChange
 
 DATA = b"x" * 300
 TARGETS = {1: 1.29, 16: 1.93, 128: 1.26}

@@ -19,12 +19,11 @@ from adsum.raft.leader import Leader
 from adsum.raft.log import Log
 from adsum.raft.messages import Append, AppendReply, Message, SnapshotOffer, VoteReply, VoteRequest
 from adsum.raft.replica import Replica
-from adsum.raft.types import Configuration, Entry, EntryKind, MemberId, Position, Term
+from adsum.raft.types import Configuration, Entry, EntryKind, MemberId, Position, SnapshotRef, Term
 from adsum.storage import recovery
 from adsum.storage.failures import StorageFailed
 from adsum.storage.files import File
 from adsum.storage.raft_log import RaftLog
-from adsum.storage.segment import SnapshotRef
 from adsum.storage.segment_files import SegmentFiles
 from adsum.storage.snapshots import Piece, SnapshotMaking, SnapshotReceiving, Snapshots
 from adsum.testing.block_store import BlockStore

@@ -12,11 +12,10 @@ from trio.testing import MockClock
 
 from adsum.net.calls import Declined, NotSent, Unanswered
 from adsum.raft.messages import MessageStamp, SnapshotOffer
-from adsum.raft.types import Configuration, MemberId, SnapshotMeta, Term
+from adsum.raft.types import Configuration, MemberId, SnapshotMeta, SnapshotRef, Term
 from adsum.servers import carrying, wire
 from adsum.servers.carrying import BEGIN, PIECE, Carrier, CarryCounters, Receiver
 from adsum.storage.failures import StorageFailed
-from adsum.storage.segment import SnapshotRef
 from adsum.storage.snapshots import PIECE_BYTES, Snapshots
 from tests.servers.faults import Faults, FaultyFolder
 

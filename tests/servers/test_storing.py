@@ -8,14 +8,14 @@ from typing import Any
 import pytest
 import trio
 
-from adsum.raft.batch import Batch
+from adsum.raft.batch import Batch, LogChange
 from adsum.raft.types import Entry, EntryKind, HardState, SnapshotMeta, Term, Ticket
 from adsum.servers.storing import Storing
 from adsum.servers.writer import LogWriter
 from adsum.storage.failures import StorageFailed
 from adsum.storage.files import DiskFull, OsFolder
 from adsum.storage.opening import open_log
-from adsum.storage.raft_log import LogChange, RaftLog
+from adsum.storage.raft_log import RaftLog
 from tests.servers.support import SEGMENT_BYTES, Words
 
 

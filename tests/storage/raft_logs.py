@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, replace
 from itertools import count
 from random import Random
 
+from adsum.raft.batch import LogChange
 from adsum.raft.types import (
     Configuration,
     DedupKey,
@@ -18,12 +19,12 @@ from adsum.raft.types import (
     MemberId,
     Restored,
     SnapshotMeta,
+    SnapshotRef,
     Term,
 )
 from adsum.storage.files import Folder
 from adsum.storage.opening import OpenedLog, open_log
-from adsum.storage.raft_log import LogChange, RaftLog
-from adsum.storage.segment import SnapshotRef
+from adsum.storage.raft_log import RaftLog
 from adsum.testing.block_disk import BlockDisk
 
 NODE = "5fb06e1c-7d0f-4a5d-8a64-1f5e3b1c0a11"

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from adsum.raft.batch import LogChange
 from adsum.storage.failures import StorageFailed
 from adsum.storage.files import (
     DiskFull,
@@ -16,7 +17,6 @@ from adsum.storage.files import (
     read_whole,
     write_whole,
 )
-from adsum.storage.raft_log import LogChange
 from adsum.storage.recovery import LogVerdict
 from adsum.storage.segment import SEGMENT_HEADER_BYTES
 from adsum.storage.segment_files import segment_name

@@ -5,6 +5,7 @@ from dataclasses import asdict, replace
 
 import pytest
 
+from adsum.raft.batch import LogChange
 from adsum.raft.changer import decode_configuration
 from adsum.raft.types import Configuration, EntryKind
 from adsum.storage.files import write_whole
@@ -16,7 +17,6 @@ from adsum.storage.quorum_recovery import (
     encode,
     recover_quorum,
 )
-from adsum.storage.raft_log import LogChange
 from adsum.testing.block_disk import BlockDisk, PowerLost
 from tests.storage.raft_logs import ME, entries, new_disk, opened, state
 

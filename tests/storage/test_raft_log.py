@@ -5,11 +5,12 @@ from random import Random
 
 import pytest
 
+from adsum.raft.batch import LogChange
 from adsum.raft.types import DedupKey, HardState, MemberId, Restored, Term
 from adsum.storage.failures import StorageFailed
 from adsum.storage.files import DiskFull, OsFolder
 from adsum.storage.opening import ForeignLog, open_log
-from adsum.storage.raft_log import LogChange, RaftLog
+from adsum.storage.raft_log import RaftLog
 from adsum.storage.recovery import LogVerdict
 from adsum.storage.segment_files import BALLAST
 from adsum.testing.block_disk import PowerLost

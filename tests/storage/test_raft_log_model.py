@@ -9,11 +9,11 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
+from adsum.raft.batch import LogChange
 from adsum.raft.types import DedupKey, Entry, HardState, MemberId, Term
 from adsum.storage.failures import StorageFailed
 from adsum.storage.files import DiskFull
 from adsum.storage.opening import OpenedLog
-from adsum.storage.raft_log import LogChange
 from adsum.storage.recovery import LogVerdict
 from adsum.testing.block_disk import BlockDisk, PowerLost
 from tests.storage.raft_logs import Model, entry, opened, snapshot

@@ -6,10 +6,10 @@ from random import Random
 
 import pytest
 
+from adsum.raft.batch import LogChange
 from adsum.raft.types import HardState, MemberId, Term
 from adsum.storage.files import SECTOR_BYTES
 from adsum.storage.opening import DOUBT, OpenedLog, vouch
-from adsum.storage.raft_log import LogChange
 from adsum.storage.recovery import LogVerdict
 from adsum.storage.segment import SEGMENT_HEADER_BYTES
 from adsum.storage.segment_files import SPARE, segment_name

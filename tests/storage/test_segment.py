@@ -7,7 +7,7 @@ import zlib
 
 import pytest
 
-from adsum.raft.types import DedupKey, Entry, EntryKind, HardState, MemberId, Term
+from adsum.raft.types import DedupKey, Entry, EntryKind, HardState, MemberId, SnapshotRef, Term
 from adsum.storage.segment import (
     SEGMENT_HEADER_BYTES,
     BatchPlace,
@@ -16,7 +16,6 @@ from adsum.storage.segment import (
     Record,
     SegmentHeader,
     Snapshot,
-    SnapshotRef,
     Truncate,
     decode_batch,
     decode_records,

@@ -4,8 +4,7 @@ from contextlib import suppress
 
 import pytest
 
-from adsum.raft.types import Configuration, MemberId, SnapshotMeta, Term
-from adsum.storage.segment import SnapshotRef
+from adsum.raft.types import Configuration, MemberId, SnapshotMeta, SnapshotRef, Term
 from adsum.storage.snapshots import Piece, SnapshotDamaged, Snapshots, decode_meta, encode_meta
 from adsum.testing.block_disk import BlockDisk, PowerLost
 from tests.storage.raft_logs import new_disk

@@ -15,12 +15,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
 from adsum.raft.messages import Message
 from adsum.raft.reads import ConfirmedRead
-from adsum.raft.types import Entry, HardState, MemberId, Role, SnapshotMeta, Term, Ticket
+from adsum.raft.types import Entry, HardState, MemberId, Role, SnapshotMeta, SnapshotRef, Term, Ticket
 
 
 class Soft(NamedTuple):
@@ -31,6 +32,16 @@ class Soft(NamedTuple):
     term: Term
     # Not 0 when applying has stopped, for the log goes on at a level this program does not know.
     level_missing: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class LogChange:
+    """What one batch of the core wants stored, in this order."""
+
+    install: SnapshotRef | None = None  # drop the whole log for it
+    truncate_from: int | None = None
+    entries: Sequence[Entry] = ()
+    hard_state: HardState | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -125,6 +125,16 @@ class SnapshotMeta:
 
 
 @dataclass(frozen=True, slots=True)
+class SnapshotRef:
+    """A snapshot file, and the proof that it is the one that was meant."""
+
+    index: int
+    term: Term
+    size_bytes: int
+    sha256: bytes
+
+
+@dataclass(frozen=True, slots=True)
 class Restored:
     """What a start finds on disk: a prefix of the batches that were stored, and never half of one."""
 

@@ -27,11 +27,10 @@ import trio
 from adsum.cbor import BadEncoding, strict_loads
 from adsum.net.calls import CallError, Declined
 from adsum.raft.messages import SnapshotOffer
-from adsum.raft.types import MemberId
+from adsum.raft.types import MemberId, SnapshotRef
 from adsum.servers import wire
 from adsum.storage.failures import StorageFailed
 from adsum.storage.files import DiskFull, ReadFailed
-from adsum.storage.segment import SnapshotRef
 from adsum.storage.snapshots import Piece, SnapshotDamaged, SnapshotReading, SnapshotReceiving, Snapshots
 
 BEGIN, PIECE = "snapshot-begin", "snapshot-piece"

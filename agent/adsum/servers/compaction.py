@@ -15,11 +15,10 @@ from typing import TYPE_CHECKING
 
 import trio
 
-from adsum.raft.types import SnapshotMeta
+from adsum.raft.types import SnapshotMeta, SnapshotRef
 from adsum.servers.errors import StoreBroken
 from adsum.storage.failures import StorageFailed
 from adsum.storage.files import DiskFull
-from adsum.storage.segment import SnapshotRef
 from adsum.storage.snapshots import SnapshotDamaged
 
 if TYPE_CHECKING:

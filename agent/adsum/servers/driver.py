@@ -24,7 +24,17 @@ from adsum.raft.changer import ConfigurationChange
 from adsum.raft.core import RaftCore
 from adsum.raft.errors import NotLeader, RaftRefused
 from adsum.raft.messages import Message, SnapshotOffer
-from adsum.raft.types import DedupKey, Entry, EntryKind, MemberId, Position, Role, SnapshotMeta, Term
+from adsum.raft.types import (
+    DedupKey,
+    Entry,
+    EntryKind,
+    MemberId,
+    Position,
+    Role,
+    SnapshotMeta,
+    SnapshotRef,
+    Term,
+)
 from adsum.servers.compaction import Compaction
 from adsum.servers.errors import DiskIsFull, OutcomeUnknown, Stopping, StoreBroken
 from adsum.servers.machine import StateMachine
@@ -35,7 +45,6 @@ from adsum.servers.waiting import Answered, Proposals, ReadAnswered, WaitingRead
 from adsum.servers.writer import LogWriter
 from adsum.storage.failures import StorageFailed
 from adsum.storage.raft_log import RaftLog
-from adsum.storage.segment import SnapshotRef
 
 APPLY_ENTRIES_MAX = 256  # in one round of the loop; some milliseconds at most
 ROOM_INTERVAL_S = 1.0  # a full disk is asked again so often

@@ -18,6 +18,7 @@ import trio
 
 from adsum.cbor import BadEncoding, strict_loads
 from adsum.net.calls import CallError
+from adsum.raft.batch import LogChange
 from adsum.raft.messages import Message, MessageStamp
 from adsum.raft.types import BOOTSTRAP_INDEX, MemberId, Restored, bootstrap
 from adsum.servers.bootstrap import (
@@ -34,7 +35,7 @@ from adsum.servers.machine import StateMachine
 from adsum.servers.settings import ServerSettings
 from adsum.servers.wire import WORD_CHARACTERS_MAX
 from adsum.storage.files import DiskFull
-from adsum.storage.raft_log import LogChange, RaftLog
+from adsum.storage.raft_log import RaftLog
 
 STANDING = "standing"
 ASK_S = 2.0

@@ -28,7 +28,7 @@ from adsum.net.unread import UnreadBytes
 from adsum.now import SECOND, Now
 from adsum.raft.core import RaftCore
 from adsum.raft.messages import Message, MessageStamp, SnapshotOffer
-from adsum.raft.types import MemberId, Restored
+from adsum.raft.types import MemberId, Restored, SnapshotRef
 from adsum.servers import carrying, founding, requests
 from adsum.servers.answering import RAFT, Answering
 from adsum.servers.bootstrap import AliveServer
@@ -49,7 +49,6 @@ from adsum.storage.files import Folder
 from adsum.storage.opening import SEGMENT_BYTES, OpenedLog, open_log, vouch
 from adsum.storage.quorum_recovery import recover_quorum
 from adsum.storage.recovery import LogVerdict
-from adsum.storage.segment import SnapshotRef
 
 # Of what other servers sent and has not come whole, or is not answered: a frame may have 9 MiB.
 UNREAD_BYTES_MAX = 128 * 1024 * 1024

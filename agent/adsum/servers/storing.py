@@ -17,13 +17,12 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, Protocol, TypeVar
 
-from adsum.raft.batch import Batch
-from adsum.raft.types import HardState, SnapshotMeta
+from adsum.raft.batch import Batch, LogChange
+from adsum.raft.types import HardState, SnapshotMeta, SnapshotRef
 from adsum.servers.machine import StateMachine
 from adsum.servers.writer import Done, LogWriter
 from adsum.storage.files import DiskFull
-from adsum.storage.raft_log import LogChange, RaftLog
-from adsum.storage.segment import SnapshotRef
+from adsum.storage.raft_log import RaftLog
 
 REFS_MAX = 4  # snapshots in place: the newest, the one before, and what may just have been received
 

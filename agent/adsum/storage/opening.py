@@ -17,12 +17,13 @@ from dataclasses import dataclass
 
 import cbor2
 
-from adsum.raft.types import Entry, HardState, Restored, SnapshotMeta, Term
+from adsum.raft.batch import LogChange
+from adsum.raft.types import Entry, HardState, Restored, SnapshotMeta, SnapshotRef, Term
 from adsum.storage.files import Folder, ReadFailed, read_whole, write_whole
-from adsum.storage.raft_log import LogChange, RaftLog, WritePosition
+from adsum.storage.raft_log import RaftLog, WritePosition
 from adsum.storage.recovery import LogVerdict, Recovery, recover
 from adsum.storage.replay import ReplayedLog
-from adsum.storage.segment import LogIdentity, SnapshotRef
+from adsum.storage.segment import LogIdentity
 from adsum.storage.segment_files import SegmentFiles, segment_name
 from adsum.storage.snapshots import SnapshotDamaged, Snapshots
 

@@ -21,6 +21,7 @@ from __future__ import annotations
 import json
 from dataclasses import asdict, dataclass
 
+from adsum.raft.batch import LogChange
 from adsum.raft.changer import encode_configuration
 from adsum.raft.types import (
     Configuration,
@@ -33,7 +34,7 @@ from adsum.raft.types import (
 )
 from adsum.storage.files import Folder, ReadFailed, read_whole
 from adsum.storage.opening import OpenedLog
-from adsum.storage.raft_log import LogChange, RaftLog
+from adsum.storage.raft_log import RaftLog
 
 FILE = "quorum-recovery.json"
 FILE_BYTES_MAX = 64 << 10

@@ -13,7 +13,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from adsum.raft.types import Entry, HardState
+from adsum.raft.batch import LogChange
+from adsum.raft.types import Entry, HardState, SnapshotRef
 from adsum.storage.failures import StorageFailed
 from adsum.storage.files import DiskFull, File, Folder
 from adsum.storage.replay import ReplayedLog, Stretch
@@ -24,23 +25,12 @@ from adsum.storage.segment import (
     Record,
     SegmentHeader,
     Snapshot,
-    SnapshotRef,
     Truncate,
     decode_records,
     encode_batch,
 )
 from adsum.storage.segment_files import SegmentFiles, segment_name
 from adsum.storage.snapshots import Snapshots
-
-
-@dataclass(frozen=True, slots=True)
-class LogChange:
-    """What one batch of the core wants stored, in this order."""
-
-    install: SnapshotRef | None = None  # drop the whole log for it
-    truncate_from: int | None = None
-    entries: Sequence[Entry] = ()
-    hard_state: HardState | None = None
 
 
 @dataclass(slots=True)

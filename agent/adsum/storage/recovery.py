@@ -27,7 +27,7 @@ import enum
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from adsum.raft.types import Entry
+from adsum.raft.types import Entry, SnapshotRef
 from adsum.storage.files import SECTOR_BYTES, File, Folder, ReadFailed
 from adsum.storage.replay import ReplayedLog
 from adsum.storage.segment import (
@@ -40,7 +40,6 @@ from adsum.storage.segment import (
     Record,
     SegmentHeader,
     Snapshot,
-    SnapshotRef,
     Truncate,
     content_end,
     count_zero_sectors,

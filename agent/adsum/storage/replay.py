@@ -8,8 +8,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from adsum.raft.types import Entry, HardState
-from adsum.storage.segment import Record, SegmentHeader, Snapshot, SnapshotRef, Truncate
+from adsum.raft.types import Entry, HardState, SnapshotRef
+from adsum.storage.segment import Record, SegmentHeader, Snapshot, Truncate
 
 
 class Stretch(NamedTuple):

@@ -35,7 +35,7 @@ from typing import NamedTuple
 
 import cbor2
 
-from adsum.raft.types import DedupKey, Entry, EntryKind, HardState, MemberId, Term
+from adsum.raft.types import DedupKey, Entry, EntryKind, HardState, MemberId, SnapshotRef, Term
 from adsum.storage.files import SECTOR_BYTES
 
 FORMAT_VERSION = 1
@@ -72,16 +72,6 @@ RECORD_OVERHEAD_BYTES = 4 + _ENTRY.size + 255 + _DEDUP.size  # an entry's, at mo
 
 class DamagedSegment(Exception):
     """These bytes are not what was written; the sentence says how that shows. Normal after a power loss."""
-
-
-@dataclass(frozen=True, slots=True)
-class SnapshotRef:
-    """A snapshot file, and the proof that it is the one that was meant."""
-
-    index: int
-    term: Term
-    size_bytes: int
-    sha256: bytes
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,9 +22,8 @@ from typing import NamedTuple
 import cbor2
 
 from adsum.raft.changer import decode_configuration, encode_configuration
-from adsum.raft.types import SnapshotMeta, Term
+from adsum.raft.types import SnapshotMeta, SnapshotRef, Term
 from adsum.storage.files import File, Folder, ReadFailed
-from adsum.storage.segment import SnapshotRef
 
 SNAPSHOT_SUFFIX = ".snapshot"
 _MAKING_SUFFIX = ".making"

@@ -6,13 +6,12 @@ from __future__ import annotations
 
 from random import Random
 
-from adsum.raft.batch import Batch
-from adsum.raft.types import MemberId, Restored, SnapshotMeta
+from adsum.raft.batch import Batch, LogChange
+from adsum.raft.types import MemberId, Restored, SnapshotMeta, SnapshotRef
 from adsum.storage.failures import StorageFailed
 from adsum.storage.files import DiskFull, Folder
 from adsum.storage.opening import OpenedLog, open_log
-from adsum.storage.raft_log import LogChange, RaftLog
-from adsum.storage.segment import SnapshotRef
+from adsum.storage.raft_log import RaftLog
 from adsum.storage.snapshots import SnapshotDamaged, SnapshotReceiving, Snapshots
 from adsum.testing.block_disk import BlockDisk, PowerLost
 
