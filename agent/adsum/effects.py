@@ -90,6 +90,7 @@ def answer(request: int, _command: AnsweredWith[Value], value: Value) -> Reply:
 class Severity(enum.Enum):
     INFO = "info"
     WARN = "warn"
+    ERROR = "error"
 
 
 @dataclass(frozen=True, slots=True)

@@ -31,15 +31,15 @@ import cbor2
 import trio
 
 from adsum.address import Address
+from adsum.consensus.errors import OutcomeUnknown, StoreBroken, Unavailable
+from adsum.consensus.settings import ServerSettings
 from adsum.net.gate import Security
 from adsum.net.keyring import load
 from adsum.net.listening import bind_tcp
 from adsum.raft.errors import RaftRefused
 from adsum.raft.types import Entry, EntryKind
 from adsum.servers.directory import KnownServer
-from adsum.servers.errors import OutcomeUnknown, StoreBroken, Unavailable
 from adsum.servers.server import ConsensusServer, open_server
-from adsum.servers.settings import ServerSettings
 from adsum.storage.files import OsFolder
 from adsum.storage.memory import MemoryDisk
 
@@ -148,15 +148,15 @@ class Door:
         return {
             "is_leader": driver is not None and driver.is_leader,
             "leader": str(driver.leader.node) if driver is not None and driver.leader is not None else None,
-            "term": driver.core.replica.term if driver is not None else 0,
+            "term": driver.core.raft.replica.term if driver is not None else 0,
             "cluster": self._server.log.identity.cluster,
             "applied": machine.applied,
             "gaps": machine.gaps,
             "sequences": machine.sequences,
             "hash": machine.hash().decode(),
             "batches": driver.counters.batches if driver is not None else 0,
-            "groups": driver.storing.counters.groups if driver is not None else 0,
-            "entries": driver.storing.counters.entries if driver is not None else 0,
+            "groups": driver.core.storing.counters.groups if driver is not None else 0,
+            "entries": driver.core.storing.counters.entries if driver is not None else 0,
         }
 
 

@@ -18,6 +18,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "gossip": set(),
     "catalog": set(),
     "raft": set(),
+    "consensus": {"raft"},
     "agent": {"catalog", "gossip"},
     "dns": {"catalog"},
     # Rims.
@@ -36,7 +37,7 @@ MAY_IMPORT: dict[str, set[str]] = {
         *("agent", "api", "catalog", "config", "dns_server", "gossip", "health_checks", "http", "journal"),
         *("logs", "net", "peers", "storage"),
     },
-    "servers": {"logs", "net", "raft", "storage"},
+    "servers": {"consensus", "logs", "net", "raft", "storage"},
     "process": {
         *("agent", "api", "catalog", "config", "dns", "dns_server", "gossip", "health_checks", "http"),
         *("journal", "logs", "net", "observe", "peers", "storage"),

@@ -16,6 +16,7 @@ import cbor2
 import trio
 
 from adsum.address import Address
+from adsum.consensus.settings import ServerSettings
 from adsum.net.gate import Security
 from adsum.net.keyring import Keyring, load
 from adsum.net.listening import bind_tcp
@@ -23,7 +24,6 @@ from adsum.raft.settings import RaftSettings
 from adsum.raft.types import Entry, EntryKind
 from adsum.servers.directory import KnownServer
 from adsum.servers.server import ConsensusServer, open_server
-from adsum.servers.settings import ServerSettings
 from adsum.storage.files import Folder, OsFolder
 from adsum.storage.memory import MemoryDisk
 from tests.servers.faults import Faults, FaultyFolder
@@ -184,7 +184,7 @@ class Cluster:
 
 def term_of(site: Site) -> int:
     assert site.server.driver is not None
-    return site.server.driver.core.replica.term
+    return site.server.driver.core.raft.replica.term
 
 
 @asynccontextmanager

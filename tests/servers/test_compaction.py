@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
+from adsum.consensus.errors import StoreBroken
+from adsum.consensus.settings import ServerSettings
 from adsum.servers.driver import Driver
-from adsum.servers.errors import StoreBroken
-from adsum.servers.settings import ServerSettings
 from tests.servers.support import QUICK, Site, cluster, on_disk, until
 
 # Snapshots are made soon, and little of the log is left behind them: a newcomer needs one.
@@ -49,9 +49,9 @@ async def test_a_leader_whose_snapshot_is_damaged_says_so_and_makes_another(
         for number in range(30):
             await leader.server.propose(b"%d" % number)
         driver = driver_of(leader)
-        driver.settings = SETTINGS
+        driver.core.settings = SETTINGS
         await until(lambda: driver.counters.snapshots_made)
-        driver.settings = RARELY  # no other one takes its place by itself
+        driver.core.settings = RARELY  # no other one takes its place by itself
         await leader.server.propose(b"more")
         damaged = newest_file(tmp_path / "1")
         harm(damaged)
@@ -71,8 +71,8 @@ async def test_with_nothing_to_make_another_of_the_process_ends_with_a_sentence(
         (site,) = made.sites
         await site.server.propose(b"a")
         driver = driver_of(site)
-        await until(lambda: driver.core.snapshot_point() is None)
-        ref = driver.storing.raft_log.snapshot
+        await until(lambda: driver.core.raft.snapshot_point() is None)
+        ref = driver.raft_log.snapshot
         assert ref is not None
         turn_a_bit(newest_file(tmp_path / "1"))
         await driver.examine_snapshot(ref)
@@ -87,7 +87,7 @@ async def test_a_sound_file_and_one_that_is_not_the_newest_are_left_alone(tmp_pa
         (site,) = made.sites
         await site.server.propose(b"a")
         driver = driver_of(site)
-        first = driver.storing.raft_log.snapshot
+        first = driver.raft_log.snapshot
         assert first is not None
         await driver.examine_snapshot(first)
         for number in range(30):

@@ -4,10 +4,10 @@ from pathlib import Path
 
 import pytest
 
+from adsum.consensus.settings import ServerSettings
 from adsum.raft.messages import Heartbeat, MessageStamp
 from adsum.raft.types import BOOTSTRAP_INDEX, MemberId, Term
 from adsum.servers.founding import Founding, decoded, encoded, finish_founding
-from adsum.servers.settings import ServerSettings
 from adsum.storage.files import DiskFull, OsFolder
 from adsum.storage.opening import OpenedLog, open_log
 from adsum.storage.raft_log import RaftLog

@@ -12,10 +12,10 @@ import pytest
 import trio
 import trustme
 
+from adsum.consensus.settings import ServerSettings
 from adsum.net.calls import CallError
 from adsum.net.gate import Security
 from adsum.net.tls import Tls, TlsSettings, tls
-from adsum.servers.settings import ServerSettings
 from tests.net.certificates import Folder
 from tests.net.support import KEY_A, KEY_B
 from tests.servers.support import QUICK, Cluster, Site, on_disk, ring, until
@@ -72,7 +72,7 @@ async def stays_out(made: Cluster, leader: Site, newcomer: Site) -> None:
     await until(lambda: failed.total() >= before + ATTEMPTS)
     assert newcomer.server.driver is None
     assert leader.server.driver is not None
-    assert newcomer.server.me not in leader.server.driver.core.replica.configuration.members()
+    assert newcomer.server.me not in leader.server.driver.core.raft.replica.configuration.members()
     assert await leader.server.propose(b"without it") == b"heard without it"
 
 

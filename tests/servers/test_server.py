@@ -15,14 +15,14 @@ import pytest
 import trio
 import trustme
 
+from adsum.consensus.errors import NoLeader, OutcomeUnknown, StoreBroken
+from adsum.consensus.settings import ServerSettings
 from adsum.net.calls import CallConnection, CallError, Declined, dial_for_calls
 from adsum.net.gate import Gate, Security
 from adsum.net.introduction import PeerIdentity
 from adsum.net.tls import TlsSettings, tls
 from adsum.raft.messages import Heartbeat, MessageStamp
 from adsum.raft.types import MemberId, Term
-from adsum.servers.errors import NoLeader, OutcomeUnknown, StoreBroken
-from adsum.servers.settings import ServerSettings
 from adsum.servers.wire import Encoder
 from adsum.storage import quorum_recovery
 from adsum.storage.files import OsFolder, write_whole
@@ -237,7 +237,7 @@ def damage(folder: Path) -> None:
 
 def voters_of(site: Site) -> tuple[MemberId, ...]:
     assert site.server.driver is not None
-    return site.server.driver.core.replica.configuration.voters
+    return site.server.driver.core.raft.replica.configuration.voters
 
 
 async def test_a_cluster_is_not_founded_while_one_server_is_missing_or_expects_another_number(
@@ -349,7 +349,7 @@ async def test_other_clusters_other_versions_and_garbage_are_counted_each(tmp_pa
             heartbeat(leader, peer, version=2),
             b"garbage",
         )
-        assert leader.server.driver.core.counts.foreign == 1
+        assert leader.server.driver.core.raft.counts.foreign == 1
         assert leader.server.answering.counters.other_version == 1
         assert leader.server.answering.counters.malformed == 1
         assert term_of(leader) < 1_000
@@ -451,7 +451,7 @@ async def test_a_full_disk_gives_leadership_away_and_takes_part_again_when_there
         leader, faults = await on_faulty_disk(made, tmp_path)
         faults.is_full = True
         assert leader.server.driver is not None
-        storing, count = leader.server.driver.storing, 1
+        storing, count = leader.server.driver.core.storing, 1
         while storing.has_room:
             await leader.server.propose(b"x" * 20_000)
             count += 1

@@ -31,7 +31,7 @@ log = logging.getLogger("agent")
 
 FAULTY_TICK_PAUSE_S = 1.0  # what was due may still be, and must not take all of the loop
 
-LEVELS = {Severity.INFO: logging.INFO, Severity.WARN: logging.WARNING}
+LEVELS = {Severity.INFO: logging.INFO, Severity.WARN: logging.WARNING, Severity.ERROR: logging.ERROR}
 
 
 class _Pending:

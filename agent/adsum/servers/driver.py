@@ -1,8 +1,8 @@
-"""One task that owns the core: it takes its batches, has them stored and sent, and applies what is committed.
+"""Carries out what the core of consensus wants done: messages to the links, the disk's work to threads,
+answers to whoever waits.
 
-Everyone on the loop may put something into the core (`propose`, `step`, `read`) between two awaits; only this
-task takes batches out, in the round of the loop that follows. What a leader sends leaves before it is stored
-here, so its disk and the network work side by side. The duties are those listed in `adsum.raft.batch`.
+One task calls the core's `tick` once a round of the loop in which something came in, and when its deadline
+has come. Everyone on the loop may call the other verbs between two awaits.
 
 A disk that fails ends the process: `run` raises `StoreBroken`.
 """
@@ -10,48 +10,34 @@ A disk that fails ends the process: `run` raises `StoreBroken`.
 from __future__ import annotations
 
 import logging
+import math
 from collections import deque
 from collections.abc import Callable, Sequence
-from contextlib import suppress
-from dataclasses import dataclass
-from typing import Any, Protocol, TypeVar
+from functools import partial
+from typing import Any, Protocol
 
 import trio
 
-from adsum.now import Now
-from adsum.raft.batch import Batch, Soft
+from adsum.consensus import commands, effects, reports
+from adsum.consensus.core import ConsensusCore, ConsensusCounters
+from adsum.consensus.errors import StoreBroken
+from adsum.effects import LogLine, Severity
+from adsum.now import SECOND, Now
+from adsum.raft.batch import LogChange
 from adsum.raft.changer import ConfigurationChange
-from adsum.raft.core import RaftCore
-from adsum.raft.errors import NotLeader, RaftRefused
 from adsum.raft.messages import Message, SnapshotOffer
-from adsum.raft.types import (
-    DedupKey,
-    Entry,
-    EntryKind,
-    MemberId,
-    Position,
-    Role,
-    SnapshotMeta,
-    SnapshotRef,
-    Term,
-)
-from adsum.servers.compaction import Compaction
-from adsum.servers.errors import DiskIsFull, OutcomeUnknown, Stopping, StoreBroken
-from adsum.servers.machine import StateMachine
-from adsum.servers.pace import Pace
-from adsum.servers.settings import ServerSettings
-from adsum.servers.storing import Storing
-from adsum.servers.waiting import Answered, Proposals, ReadAnswered, WaitingReads
-from adsum.servers.writer import LogWriter
+from adsum.raft.types import DedupKey, HardState, MemberId, SnapshotRef, Term
+from adsum.servers.writer import Done, LogWriter
+from adsum.storage import log_jobs
 from adsum.storage.failures import StorageFailed
+from adsum.storage.files import DiskFull
 from adsum.storage.raft_log import RaftLog
 
-APPLY_ENTRIES_MAX = 256  # in one round of the loop; some milliseconds at most
-ROOM_INTERVAL_S = 1.0  # a full disk is asked again so often
-COMMIT_NEWS_DELAY_S = 0.003  # a little longer than a round of proposals takes when they come without end
 FAREWELL_S = 0.05
+LEVELS = {Severity.INFO: logging.INFO, Severity.WARN: logging.WARNING, Severity.ERROR: logging.ERROR}
 
-T = TypeVar("T")
+Answered = Callable[[bytes | Exception], None]  # runs on the loop and must be quick
+ReadAnswered = Callable[[int | Exception], None]
 
 log = logging.getLogger("raft")
 
@@ -65,114 +51,83 @@ class Sends(Protocol):
         """Bring the file; `report_snapshot` on the driver when it has arrived, or will not."""
 
 
-@dataclass(slots=True)
-class DriverCounters:
-    batches: int = 0
-    entries_applied: int = 0
-    refused_full: int = 0  # proposals, for want of room
-    snapshots_made: int = 0
-    snapshots_failed: int = 0
-    snapshots_damaged: int = 0  # found so when they were to be sent
-    snapshots_installed: int = 0
-
-
 class Driver:
-    def __init__(
-        self,
-        core: RaftCore,
-        raft_log: RaftLog,
-        machine: StateMachine,
-        sends: Sends,
-        settings: ServerSettings,
-        *,
-        now: Callable[[], Now],
-    ) -> None:
+    def __init__(self, core: ConsensusCore, raft_log: RaftLog, sends: Sends, now: Callable[[], Now]) -> None:
         self.core = core
-        self.machine = machine
-        self.settings = settings
-        self.counters = DriverCounters()
-        self.soft = Soft(Role.FOLLOWER, None, core.replica.term)
-        self.storing = Storing(raft_log, machine, self)
-        self.pace = Pace(self, settings.tick_s, now)
-        self._compaction = Compaction(self)
+        self.raft_log = raft_log
         self._sends = sends
-        self._proposals = Proposals()
-        self._reads = WaitingReads()
-        self._unapplied: deque[Entry] = deque()  # the core's window of what is being applied
-        self._failure: StorageFailed | None = None
-        self._is_stopping = False
-        self._tells_commits = False
-        self._owes_commit_news = trio.Event()
+        self._now = now
+        self._round_now = now()  # of the first thing that came in since the last tick
+        self._writer: LogWriter | None = None
+        self._nursery: trio.Nursery | None = None
+        self._came_back: deque[tuple[Callable[[Done[Any]], reports.ConsensusReport], Done[Any]]] = deque()
+        self._broken = ""
+        self._cause: StorageFailed | None = None
+        self._handed_over = trio.Event()
         self._woken = trio.Event()
         self._changed = trio.Event()
+        self._timer = trio.CancelScope()
+        self._performing = self._performers()
 
     # What it is asked.
 
     @property
     def is_leader(self) -> bool:
-        return self.core.replica.role is Role.LEADER
+        return self.core.is_leader
 
     @property
     def leader(self) -> MemberId | None:
-        return self.core.replica.leader
+        return self.core.leader
 
     @property
     def applied(self) -> int:
-        return self.core.replica.log.applied
+        return self.core.applied
+
+    @property
+    def counters(self) -> ConsensusCounters:
+        return self.core.counters
 
     def propose(
         self, data: bytes, answered: Answered, *, dedup: DedupKey | None = None, term: Term | None = None
-    ) -> Position:
+    ) -> None:
         """Raises what the core refuses. `answered` is called once, unless the process ends before."""
-        self._check_open()
-        position = self.core.propose(data, term=term, dedup=dedup)
-        return self._expect(position, answered)
+        wanted = self.core.command(self._wake(), commands.Propose(data, answered, dedup, term))
+        if wanted:
+            self._carry_out(wanted)
 
-    def propose_change(self, change: ConfigurationChange, answered: Answered) -> Position:
-        self._check_open()
-        return self._expect(self.core.propose_conf(change), answered)
+    def propose_change(self, change: ConfigurationChange, answered: Answered) -> None:
+        self._command(commands.ProposeChange(change, answered))
 
-    def propose_level(self, level: int, answered: Answered) -> Position:
-        self._check_open()
-        return self._expect(self.core.propose_level(level), answered)
+    def propose_level(self, level: int, answered: Answered) -> None:
+        self._command(commands.ProposeLevel(level, answered))
 
     def read(self, answered: ReadAnswered) -> None:
         """The index up to which a quorum confirmed this leader, when the state machine stands on it."""
-        if not self.is_leader:
-            raise NotLeader(f"the leader is {self.leader}")
-        self._reads.add(answered)
-        self._woken.set()
-
-    def step(self, message: Message) -> None:
-        self.core.step(message)
-        self._woken.set()
-
-    def tick(self, now: Now) -> None:
-        self.core.tick(now)
-        self._woken.set()
+        self._command(commands.ConfirmRead(answered))
 
     def transfer(self, target: MemberId) -> None:
-        self.core.transfer(target)
-        self._woken.set()
+        self._command(commands.TransferTo(target))
 
-    def report_unreachable(self, node: str) -> None:
-        for member in self.core.replica.configuration.members():
-            if member.node == node:
-                self.core.report_unreachable(member)
-        self._woken.set()
+    def step(self, message: Message) -> None:
+        self._carry_out(self.core.receive(self._wake(), message))
+
+    def report(self, report: reports.ConsensusReport) -> None:
+        self._carry_out(self.core.report(self._wake(), report))
 
     def report_snapshot(self, member: MemberId, *, is_ok: bool) -> None:
-        self.core.report_snapshot(member, is_ok=is_ok)
-        self._woken.set()
+        self.report(reports.BringingEnded(member, is_ok))
 
     async def examine_snapshot(self, ref: SnapshotRef) -> None:
         """It could not be brought to somebody, and that may be its file's fault."""
-        await self._compaction.examine(ref)
+        if self.core.compaction.doubts(ref):
+            snapshots = self.raft_log.snapshots
+            damage = await trio.to_thread.run_sync(log_jobs.damage_of, snapshots, ref)
+            self.report(reports.SnapshotVerified(ref, damage))
 
     def fail(self, error: StorageFailed) -> None:
         """Some write or sync failed. Nothing will be stored any more."""
-        self._failure = error
-        self._woken.set()
+        self._cause = self._cause or error
+        self.report(reports.StoringFailed(str(error)))
 
     async def changed(self) -> None:
         """Until the role, the leader, the term, or what is applied is another than now."""
@@ -182,195 +137,176 @@ class Driver:
 
     async def run(self, writer: LogWriter) -> None:
         """Until cancelled, or until the disk fails: then there is a `StoreBroken` in the group."""
-        self.storing.begin_with(writer)
+        self._writer = writer
         try:
-            async with trio.open_nursery() as nursery:
-                nursery.start_soon(self.pace.run)
-                nursery.start_soon(self._tell_commits)
-                nursery.start_soon(self._compaction.run)
-                nursery.start_soon(self._keep_room)
-                await self._work(nursery)
+            async with trio.open_nursery() as self._nursery:
+                self._nursery.start_soon(self._keep_time)
+                await self._work()
         finally:
-            self._proposals.end(OutcomeUnknown("this server stopped before it was answered"))
-            self._reads.end(Stopping("this server stopped before it was answered"))
+            self._carry_out(self.core.end())
 
     async def stop(self) -> None:
         """In order: leadership is handed over first, so that nobody has to wait for an election."""
-        self._is_stopping = True
-        with trio.move_on_after(self.settings.election_timeout_s * 2):
-            while self.is_leader and (heir := self._heir()) is not None:
-                with suppress(RaftRefused):
-                    self.transfer(heir)
-                with trio.move_on_after(self.settings.tick_s):
-                    await self._changed.wait()
+        self._command(commands.StopServing())
+        await self._handed_over.wait()
 
-    def _heir(self) -> MemberId | None:
-        """The other voter that has most of the log and was heard lately."""
-        status = self.core.status()
-        others = [
-            (member.match, member.member)
-            for member in status.members
-            if member.is_active
-            and member.member in status.configuration.voters
-            and member.member != self.core.replica.me
-        ]
-        return status.transferee or (max(others)[1] if others else None)
+    def close(self) -> None:
+        """The log's last write, and its thread's end."""
+        if self._writer is not None:
+            self._writer.do(partial(self._end_log, self.core.storing.commit_to_keep), _ignore)
+            self._writer.close()
 
-    async def _work(self, nursery: trio.Nursery) -> None:
+    async def _work(self) -> None:
         while True:
             self._woken = trio.Event()
-            self._finish_storing(nursery)
-            if self._failure is not None:
-                await self._break(self._failure)
-            if self._reads.gathered:
-                self._reads.ask(self.core.read_index)
-            self._take_all()
-            while self.storing.begin():
-                self._take_all()
-            self._apply()
-            self._tells_commits = False
-            if self.core.owes_commit_news:
-                self._owes_commit_news.set()
+            while self._came_back:
+                reported, outcome = self._came_back.popleft()
+                self._carry_out(self.core.report(self._now(), reported(outcome)))
+            now = self._now()
+            self._carry_out(self.core.tick(now))
+            due_ns = self.core.deadline()
+            if due_ns is None:
+                await trio.sleep(FAREWELL_S)
+                raise StoreBroken(self._broken) from self._cause
+            wait_ns = due_ns - now.monotonic_ns
+            if wait_ns <= 0:
+                self._wake()
+            elif (due_s := trio.current_time() + wait_ns / SECOND) < self._timer.deadline:
+                self._timer.deadline = due_s
             await self._woken.wait()
 
-    async def _tell_commits(self) -> None:
-        """Followers learn of a commit with the next entries, or after this moment's wait."""
+    async def _keep_time(self) -> None:
+        """A task of its own, for a scope around each wait of `_work` would cost more than all else in a small
+        batch."""
         while True:
-            await self._owes_commit_news.wait()
-            await trio.sleep(COMMIT_NEWS_DELAY_S)
-            self._owes_commit_news = trio.Event()
-            self._tells_commits = True
+            with trio.CancelScope(deadline=math.inf) as self._timer:
+                self._wake()
+                await trio.sleep_forever()
+
+    def _wake(self) -> Now:
+        """The time is read once a round of the loop."""
+        if not self._woken.is_set():
             self._woken.set()
+            self._round_now = self._now()
+        return self._round_now
 
-    async def _keep_room(self) -> None:
-        """A disk without room for the next segment: hand leadership over while this one still takes votes."""
-        while True:
-            await trio.sleep(ROOM_INTERVAL_S)
-            if self.storing.has_room:
-                continue
-            if self.is_leader and (heir := self._heir()) is not None:
-                log.error("the disk is full: leadership is handed to %s", heir)
-                with suppress(RaftRefused):
-                    self.transfer(heir)
-            await self._compaction.make_room()
-            self.storing.try_again()
-            self._woken.set()
+    def _command(self, command: commands.ConsensusCommand) -> None:
+        self._carry_out(self.core.command(self._wake(), command))
 
-    # Batches.
+    # Effects.
 
-    def _take_all(self) -> None:
-        while (batch := self.core.ready(with_commit_news=self._tells_commits)) is not None:
-            self._take(batch)
+    def _carry_out(self, wanted: Sequence[effects.ConsensusEffect]) -> None:
+        for effect in wanted:
+            self._performing[type(effect)](effect)
 
-    def _take(self, batch: Batch) -> None:
-        self.counters.batches += 1
-        for message in batch.send_now:
-            if type(message) is SnapshotOffer:
-                self._offer(message)
-            else:
-                self._sends.send(message)
-        self._unapplied.extend(batch.committed)
-        for read in batch.reads:
-            self._reads.confirmed(read)
-        if batch.soft is not None:
-            self._turn(batch.soft)
-        self.storing.add(batch)
+    def _performers(self) -> dict[type, Callable[[Any], None]]:
+        return {
+            effects.SendMessage: lambda effect: self._sends.send(effect.message),
+            effects.BringSnapshot: lambda effect: self._sends.carry(effect.offer, effect.ref),
+            effects.StoreGroup: self._store_group,
+            effects.RecordSnapshot: self._record_snapshot,
+            effects.WriteSnapshot: self._start_beside_the_log,
+            effects.PrepareSegment: self._start_beside_the_log,
+            effects.SpendBallast: self._start_beside_the_log,
+            effects.AnswerRequests: _answer,
+            effects.AppliedTo: self._tell_change,
+            effects.Turned: self._tell_change,
+            effects.HandedOver: lambda _effect: self._handed_over.set(),
+            effects.ServerBroken: self._break,
+            LogLine: lambda effect: log.log(LEVELS[effect.severity], "%s", effect.sentence),
+        }
 
-    def _turn(self, soft: Soft) -> None:
-        before, self.soft = self.soft, soft
-        if soft.role is not Role.LEADER:
-            self._reads.lost()
-        if soft.level_missing and not before.level_missing:
-            log.error(
-                "the log goes on at apply level %d, which this version does not know: nothing more is "
-                "applied here until it is upgraded",
-                soft.level_missing,
-            )
-        if (soft.role, soft.leader, soft.term) != (before.role, before.leader, before.term):
-            log.info("%s in term %d; the leader is %s", soft.role.value, soft.term, soft.leader or "unknown")
-        self._tell_change()
-
-    def _offer(self, offer: SnapshotOffer) -> None:
-        ref = self.storing.ref_of(offer.snapshot)
-        if ref is not None:
-            self._sends.carry(offer, ref)
-        else:
-            self.core.report_snapshot(offer.target, is_ok=False)
-
-    def _expect(self, position: Position, answered: Answered) -> Position:
-        self._proposals.add(position, answered)
-        self._woken.set()
-        return position
-
-    def _check_open(self) -> None:
-        if self._is_stopping:
-            raise Stopping("this server is stopping")
-        if not self.storing.has_room:
-            self.counters.refused_full += 1
-            raise DiskIsFull("the disk of this server has no room for more log; free some space there")
-
-    def _tell_change(self) -> None:
+    def _tell_change(self, _effect: effects.AppliedTo | effects.Turned) -> None:
         changed, self._changed = self._changed, trio.Event()
         changed.set()
 
-    # What comes back from the disk. The first three are `storing.Promises`.
+    def _break(self, effect: effects.ServerBroken) -> None:
+        self._broken = effect.sentence
 
-    def promise(self, group: Sequence[Batch]) -> None:
-        for batch in group:
-            for message in batch.send_after_store:
-                self._sends.send(message)
-        self.core.stored(group[-1].ticket)
+    def _store_group(self, effect: effects.StoreGroup) -> None:
+        self._in_log_thread(partial(self._store, effect.changes), partial(self._stored, effect))
 
-    def install(self, snapshot: SnapshotMeta, state: Any) -> None:
-        self.machine.restore(state)
-        self._unapplied.clear()
-        self._proposals.passed(snapshot.index)
-        self.counters.snapshots_installed += 1
-        self._tell_change()
-        log.info("the state was replaced by the leader's snapshot at index %d", snapshot.index)
+    def _record_snapshot(self, effect: effects.RecordSnapshot) -> None:
+        job = partial(log_jobs.record, self.raft_log, effect.ref, effect.first_kept)
+        self._in_log_thread(job, partial(_recorded, effect))
 
-    def wake(self) -> None:
-        self._woken.set()
+    def _start_beside_the_log(self, effect: effects.ConsensusEffect) -> None:
+        assert self._nursery is not None, "the driver runs"
+        self._nursery.start_soon(self._beside_the_log, effect)
 
-    def _finish_storing(self, nursery: trio.Nursery) -> None:
+    def _in_log_thread(
+        self, job: Callable[[], Any], reported: Callable[[Done[Any]], reports.ConsensusReport]
+    ) -> None:
+        assert self._writer is not None, "the driver runs"
+        self._writer.do(job, partial(self._note, reported))
+
+    def _note(self, reported: Callable[[Done[Any]], reports.ConsensusReport], outcome: Done[Any]) -> None:
+        """Whatever it raised belongs into `_work`, where it ends the process."""
+        self._came_back.append((reported, outcome))
+        self._wake()
+
+    def _store(self, changes: list[LogChange]) -> tuple[bool, Any]:
+        """In the thread."""
+        state = log_jobs.store(self.raft_log, changes, self.core.machine.read)
+        return self.raft_log.needs_preparing, state
+
+    def _stored(self, effect: effects.StoreGroup, outcome: Done[tuple[bool, Any]]) -> reports.ConsensusReport:
         try:
-            is_stored = self.storing.finish()
+            needs_segment, state = outcome.unwrap()
+        except DiskFull as error:
+            return reports.GroupFoundNoRoom(effect.ticket, str(error))
         except StorageFailed as error:
-            self._failure = error
-            return
-        raft_log = self.storing.raft_log
-        if is_stored and raft_log.needs_preparing and not raft_log.is_full:
-            self._compaction.prepare(nursery)
+            self._cause = error
+            return reports.StoringFailed(str(error))
+        return reports.GroupStored(effect.ticket, needs_segment, state)
 
-    async def _break(self, error: StorageFailed) -> None:
-        """The others are told first, as far as that goes: the best of them need not wait to notice."""
-        self.core.store_failed()
-        while (batch := self.core.ready()) is not None:
-            for message in batch.send_now:
-                if type(message) is not SnapshotOffer:
-                    self._sends.send(message)
-        await trio.sleep(FAREWELL_S)
-        raise StoreBroken(
-            f"{error}. Nobody knows what the disk holds now, so this process ends; the next start reads what "
-            "is truly there"
-        ) from error
+    async def _beside_the_log(self, effect: effects.ConsensusEffect) -> None:
+        """In other threads."""
+        try:
+            self.report(await trio.to_thread.run_sync(self._done, effect))
+        except StorageFailed as error:
+            during = "a snapshot was written"
+            if type(effect) is not effects.WriteSnapshot:
+                during = "the next segment was made ready"
+            self._cause = error
+            self.report(reports.StoringFailed(str(error), during))
 
-    # The state machine.
+    def _done(self, effect: effects.ConsensusEffect) -> reports.ConsensusReport:
+        raft_log = self.raft_log
+        match effect:
+            case effects.WriteSnapshot(meta, pieces):
+                try:
+                    return reports.SnapshotWritten(
+                        meta, log_jobs.write_snapshot(raft_log.snapshots, meta, pieces)
+                    )
+                except DiskFull as error:
+                    return reports.SnapshotFoundNoRoom(f"no snapshot could be made: {error}")
+            case effects.SpendBallast():
+                return reports.BallastSpent(raft_log.spend_ballast())
+        raft_log.prepare_next()
+        return reports.SegmentPrepared(raft_log.is_full)
 
-    def _apply(self) -> None:
-        count = min(len(self._unapplied), APPLY_ENTRIES_MAX)
-        if not count:
-            self._reads.applied(self.applied)
-            return
-        take, apply, applied = self._unapplied.popleft, self.machine.apply, self._proposals.applied
-        is_change = False
-        for _ in range(count):
-            entry = take()
-            applied(entry, apply(entry))
-            is_change |= entry.kind is not EntryKind.COMMAND
-        self.core.applied(entry.index)
-        self.counters.entries_applied += count
-        self._reads.applied(entry.index)
-        self._tell_change()
-        if is_change or self._unapplied or self.core.has_more_to_apply:
-            self._woken.set()
+    def _end_log(self, commit: HardState | None) -> None:
+        if commit is not None:
+            self.raft_log.append([LogChange(hard_state=commit)])
+        self.raft_log.close()
+
+
+def _recorded(effect: effects.RecordSnapshot, outcome: Done[bool]) -> reports.ConsensusReport:
+    try:
+        is_new = outcome.unwrap()
+    except DiskFull as error:
+        sentence = f"a snapshot was made, and the log has no room to say so: {error}"
+        return reports.SnapshotFoundNoRoom(sentence)
+    except StorageFailed as error:
+        return reports.StoringFailed(str(error))
+    return reports.SnapshotRecorded(effect.meta, effect.ref, effect.first_kept, is_new)
+
+
+def _answer(effect: effects.AnswerRequests) -> None:
+    for answered, outcome in effect.answers:
+        answered(outcome)
+
+
+def _ignore(_outcome: object) -> None:
+    pass

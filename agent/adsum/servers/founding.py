@@ -17,6 +17,8 @@ import cbor2
 import trio
 
 from adsum.cbor import BadEncoding, strict_loads
+from adsum.consensus.machine import StateMachine
+from adsum.consensus.settings import ServerSettings
 from adsum.net.calls import CallError
 from adsum.raft.batch import LogChange
 from adsum.raft.messages import Message, MessageStamp
@@ -31,8 +33,6 @@ from adsum.servers.bootstrap import (
     hindrance,
     to_ask,
 )
-from adsum.servers.machine import StateMachine
-from adsum.servers.settings import ServerSettings
 from adsum.servers.wire import WORD_CHARACTERS_MAX
 from adsum.storage.files import DiskFull
 from adsum.storage.raft_log import RaftLog

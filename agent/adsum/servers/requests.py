@@ -14,14 +14,14 @@ import cbor2
 import trio
 
 from adsum.cbor import BadEncoding, strict_loads
+from adsum.consensus.errors import NoLeader, OutcomeUnknown, Unavailable
+from adsum.consensus.settings import ServerSettings
 from adsum.net.calls import CallError, Declined, NotSent
 from adsum.raft import errors as raft
 from adsum.raft.changer import ConfigurationChange
 from adsum.raft.types import DedupKey
 from adsum.servers import wire
 from adsum.servers.driver import Driver
-from adsum.servers.errors import NoLeader, OutcomeUnknown, Unavailable
-from adsum.servers.settings import ServerSettings
 
 PROPOSE, READ = "propose", "read"
 RETRY_S = 0.05  # while there is no leader, or it does not know it yet

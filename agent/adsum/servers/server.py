@@ -20,6 +20,11 @@ from uuid import UUID, uuid4
 
 import trio
 
+from adsum.consensus.core import ConsensusCore
+from adsum.consensus.errors import NoCluster, StoreBroken
+from adsum.consensus.machine import StateMachine
+from adsum.consensus.reports import NodeUnreachable, SnapshotArrived
+from adsum.consensus.settings import ServerSettings
 from adsum.net.call_server import CallServer
 from adsum.net.gate import Gate, Security
 from adsum.net.introduction import PeerIdentity
@@ -35,15 +40,13 @@ from adsum.servers.bootstrap import AliveServer
 from adsum.servers.carrying import Carrier, CarryCounters, Receiver
 from adsum.servers.directory import Directory, KnownServer
 from adsum.servers.driver import Driver
-from adsum.servers.errors import NoCluster, StoreBroken
 from adsum.servers.founding import Founding, finish_founding
 from adsum.servers.links import Links
-from adsum.servers.machine import StateMachine
 from adsum.servers.requests import Requests
-from adsum.servers.settings import ServerSettings
 from adsum.servers.taking_in import TakingIn
 from adsum.servers.wire import Encoder
 from adsum.servers.writer import LogWriter
+from adsum.storage import log_jobs
 from adsum.storage.failures import StorageFailed
 from adsum.storage.files import Folder
 from adsum.storage.opening import SEGMENT_BYTES, OpenedLog, open_log, vouch
@@ -156,7 +159,7 @@ class ConsensusServer:
             raise StoreBroken(str(broken)) from group
         finally:
             if self.driver is not None:
-                self.driver.storing.close()
+                self.driver.close()
             else:
                 writer.close()
 
@@ -174,17 +177,16 @@ class ConsensusServer:
     def is_member(self, node: str) -> bool:
         if self.driver is None:
             return False
-        return any(member.node == node for member in self.driver.core.replica.configuration.members())
+        return any(member.node == node for member in self.driver.core.raft.replica.configuration.members())
 
     # For `Receiver`.
 
     def commit(self) -> int:
-        return 0 if self.driver is None else self.driver.core.replica.log.commit
+        return 0 if self.driver is None else self.driver.core.raft.replica.log.commit
 
     def arrived(self, offer: SnapshotOffer, ref: SnapshotRef) -> None:
         if self.driver is not None:
-            self.driver.storing.note_snapshot(offer.snapshot, ref)
-            self.driver.step(offer)
+            self.driver.report(SnapshotArrived(offer, ref))
 
     def overtaken(self, offer: SnapshotOffer) -> None:
         if self.driver is not None:
@@ -230,7 +232,7 @@ class ConsensusServer:
 
     def _unreachable(self, node: str) -> None:
         if self.driver is not None:
-            self.driver.report_unreachable(node)
+            self.driver.report(NodeUnreachable(node))
 
     async def _examine(self, ref: SnapshotRef) -> None:
         if self.driver is not None:
@@ -250,20 +252,22 @@ class ConsensusServer:
 
     def _driven(self) -> Driver:
         identity = self.log.identity
-        core = RaftCore(
+        now = self._now()
+        raft = RaftCore(
             me=identity.member,
             stamp=MessageStamp(identity.cluster, identity.epoch),
             settings=self.settings.raft,
             restored=self._founding.restored,
             random=Random(self._random.getrandbits(64)),
-            now=self._now(),
+            now=now,
         )
-        return Driver(core, self.log, self.machine, self, self.settings, now=self._now)
+        core = ConsensusCore(raft, self.machine, self.settings, newest=self.log.snapshot, now=now)
+        return Driver(core, self.log, self, self._now)
 
     async def _vouch(self, driver: Driver) -> None:
         """A voter again, under the new log id: what was lost here can do no harm any more."""
         while self._is_in_doubt:
-            if driver.core.replica.configuration.is_voter(self.me):
+            if driver.core.raft.replica.configuration.is_voter(self.me):
                 await trio.to_thread.run_sync(vouch, self._folder)
                 self._is_in_doubt = False
                 log.warning(
@@ -295,10 +299,5 @@ def _tell_findings(opened: OpenedLog) -> None:
 
 
 def _restore(machine: StateMachine, opened: OpenedLog) -> None:
-    if opened.log.snapshot is None:
-        return
-    reading = opened.log.snapshots.open(opened.log.snapshot)
-    try:
-        machine.restore(machine.read(reading.body()))
-    finally:
-        reading.close()
+    if opened.log.snapshot is not None:
+        machine.restore(log_jobs.read_state(opened.log.snapshots, opened.log.snapshot, machine.read))

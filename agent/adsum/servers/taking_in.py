@@ -17,6 +17,7 @@ from typing import Protocol
 
 import trio
 
+from adsum.consensus.errors import OutcomeUnknown, Unavailable
 from adsum.net.calls import CallError
 from adsum.raft.changer import ChangeVerb, ConfigurationChange, Step
 from adsum.raft.errors import RaftRefused
@@ -24,7 +25,6 @@ from adsum.raft.types import Configuration, MemberId
 from adsum.servers.bootstrap import ServerStanding
 from adsum.servers.directory import KnownServer
 from adsum.servers.driver import Driver
-from adsum.servers.errors import OutcomeUnknown, Unavailable
 from adsum.servers.founding import ASK_S, STANDING, decoded
 
 INTERVAL_S = 1.0
@@ -53,7 +53,7 @@ class TakingIn:
 
     async def run(self) -> None:
         while True:
-            await trio.sleep(min(INTERVAL_S, self._driver.settings.stable_s))
+            await trio.sleep(min(INTERVAL_S, self._driver.core.settings.stable_s))
             if self._driver.is_leader:
                 await self._look()
             else:
@@ -61,7 +61,7 @@ class TakingIn:
 
     async def _look(self) -> None:
         standings = await self._standings()
-        configuration = self._driver.core.replica.configuration
+        configuration = self._driver.core.raft.replica.configuration
         change = next_change(configuration, standings, self._ripe(configuration))
         if change is None:
             return
@@ -76,7 +76,7 @@ class TakingIn:
     async def _standings(self) -> list[ServerStanding]:
         """Of those that answered, in order, and that may be of this cluster."""
         answers: dict[str, ServerStanding | None] = {}
-        stamp, settings = self._driver.core.replica.stamp, self._driver.settings
+        stamp, settings = self._driver.core.raft.replica.stamp, self._driver.core.settings
         async with trio.open_nursery() as nursery:
             for server in self._servers():
                 if server.datacenter == settings.datacenter:
@@ -91,7 +91,7 @@ class TakingIn:
         ]
 
     async def _ask(self, node: str, answers: dict[str, ServerStanding | None]) -> None:
-        if node == self._driver.core.replica.me.node:
+        if node == self._driver.core.raft.replica.me.node:
             return
         try:
             standing = decoded(await self._asks.ask_once(node, STANDING, b"", timeout_s=ASK_S))
@@ -105,7 +105,7 @@ class TakingIn:
         now_s = trio.current_time()
         since = self._learning_since_s
         self._learning_since_s = {each: since.get(each, now_s) for each in configuration.learners}
-        stable_s = self._driver.settings.stable_s
+        stable_s = self._driver.core.settings.stable_s
         return [each for each, begun_s in self._learning_since_s.items() if now_s - begun_s >= stable_s]
 
 

@@ -2,57 +2,62 @@
 
 A proposal went to an index in a term. When that index is applied with that term it is answered; with another
 one it was lost, and nothing happened. When a snapshot passes over it, nobody here can tell any more.
+
+Answers are put into the list that is handed in, in order.
 """
 
 from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable
+from typing import TypeAlias
 
+from adsum.consensus.commands import Token
+from adsum.consensus.errors import NoLeader, OutcomeUnknown, Superseded
 from adsum.raft.errors import RaftRefused, TooManyReads
 from adsum.raft.reads import ConfirmedRead
 from adsum.raft.types import Entry, Position, Term
-from adsum.servers.errors import NoLeader, OutcomeUnknown, Superseded
 
 READS_MAX = 16_384  # as many as the API has connections
 
-Answered = Callable[[bytes | Exception], None]  # runs on the loop and must be quick
+Answers: TypeAlias = list[tuple[Token, bytes | int | Exception]]
 
 
 class Proposals:
     """As many as the core lets be uncommitted and unapplied, in bytes; whoever gives up stays in it."""
 
     def __init__(self) -> None:
-        self._waiting: dict[int, tuple[Term, Answered]] = {}
+        self._waiting: dict[int, tuple[Term, Token]] = {}
 
     def __len__(self) -> int:
         return len(self._waiting)
 
-    def add(self, position: Position, answered: Answered) -> None:
+    def add(self, position: Position, token: Token, answers: Answers) -> None:
         """One that is in its place already is gone from this log; on another server it may yet win."""
-        before = self._waiting.pop(position.index, None)
-        self._waiting[position.index] = (position.term, answered)
-        if before is not None:
-            before[1](OutcomeUnknown("its place was given away, and nobody here can tell what became of it"))
+        index, term = position
+        if index in self._waiting:
+            why = OutcomeUnknown("its place was given away, and nobody here can tell what became of it")
+            answers.append((self._waiting[index][1], why))
+        self._waiting[index] = (term, token)
 
-    def applied(self, entry: Entry, result: bytes) -> None:
+    def applied(self, entry: Entry, result: bytes, answers: Answers) -> None:
         waiting = self._waiting.pop(entry.index, None)
         if waiting is not None:
-            term, answered = waiting
-            answered(result if term == entry.term else Superseded("a later leader's entry took its place"))
+            term, token = waiting
+            is_mine = term == entry.term
+            answers.append(
+                (token, result if is_mine else Superseded("a later leader's entry took its place"))
+            )
 
-    def passed(self, index: int) -> None:
+    def passed(self, index: int, answers: Answers) -> None:
         """A snapshot stands for everything up to here."""
         for each in [index_ for index_ in self._waiting if index_ <= index]:
-            self._waiting.pop(each)[1](OutcomeUnknown("it was overtaken by a snapshot"))
+            _term, token = self._waiting.pop(each)
+            answers.append((token, OutcomeUnknown("it was overtaken by a snapshot")))
 
-    def end(self, why: Exception) -> None:
+    def end(self, why: Exception, answers: Answers) -> None:
         waiting, self._waiting = self._waiting, {}
-        for _term, answered in waiting.values():
-            answered(why)
-
-
-ReadAnswered = Callable[[int | Exception], None]
+        answers += [(token, why) for _term, token in waiting.values()]
 
 
 class WaitingReads:
@@ -60,28 +65,28 @@ class WaitingReads:
 
     def __init__(self) -> None:
         self._count = 0  # of all that wait
-        self.gathered: list[ReadAnswered] = []
-        self._asked: dict[int, list[ReadAnswered]] = {}
-        self._confirmed: deque[tuple[int, list[ReadAnswered]]] = deque()
+        self.gathered: list[Token] = []
+        self._asked: dict[int, list[Token]] = {}
+        self._confirmed: deque[tuple[int, list[Token]]] = deque()
         self._context = 0
 
     def __len__(self) -> int:
         return self._count
 
-    def add(self, answered: ReadAnswered) -> None:
+    def add(self, token: Token) -> None:
         if self._count >= READS_MAX:
             raise TooManyReads(f"{self._count} reads wait for a quorum")
         self._count += 1
-        self.gathered.append(answered)
+        self.gathered.append(token)
 
-    def ask(self, read_index: Callable[[int], None]) -> None:
+    def ask(self, read_index: Callable[[int], None], answers: Answers) -> None:
         """What has gathered, as one question. What the core refuses, it refuses all of them."""
         group, self.gathered = self.gathered, []
         self._context += 1
         try:
             read_index(self._context)
         except RaftRefused as error:
-            self._answer(group, error)
+            self._answer(group, error, answers)
         else:
             self._asked[self._context] = group
 
@@ -90,25 +95,25 @@ class WaitingReads:
         if group is not None:
             self._confirmed.append((read.index, group))
 
-    def applied(self, index: int) -> None:
+    def applied(self, index: int, answers: Answers) -> None:
         while self._confirmed and self._confirmed[0][0] <= index:
             read_index, group = self._confirmed.popleft()
-            self._answer(group, read_index)
+            self._answer(group, read_index, answers)
 
-    def lost(self, why: Exception | None = None) -> None:
+    def lost(self, answers: Answers, why: Exception | None = None) -> None:
         """Leadership, or everything: those not confirmed will never be."""
         asked, self._asked = self._asked, {}
         for group in asked.values():
-            self._answer(group, why or NoLeader("leadership was lost before the read was confirmed"))
+            told = why or NoLeader("leadership was lost before the read was confirmed")
+            self._answer(group, told, answers)
 
-    def end(self, why: Exception) -> None:
-        self.lost(why)
+    def end(self, why: Exception, answers: Answers) -> None:
+        self.lost(answers, why)
         groups = [self.gathered, *(group for _index, group in self._confirmed)]
         self.gathered, self._confirmed = [], deque()
         for group in groups:
-            self._answer(group, why)
+            self._answer(group, why, answers)
 
-    def _answer(self, group: list[ReadAnswered], outcome: int | Exception) -> None:
+    def _answer(self, group: list[Token], outcome: int | Exception, answers: Answers) -> None:
         self._count -= len(group)
-        for answered in group:
-            answered(outcome)
+        answers += [(token, outcome) for token in group]

@@ -1,0 +1,50 @@
+"""What somebody on this server may ask of consensus. What is refused raises, with a class of `raft.errors` or
+`errors`, and nothing has changed then."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple, TypeAlias
+
+from adsum.raft.changer import ConfigurationChange
+from adsum.raft.types import DedupKey, MemberId, Term
+
+Token: TypeAlias = Any  # what the caller wants to see again with the answer; nobody here looks into it
+
+
+class Propose(NamedTuple):
+    """Answered once, with what the state machine said, unless the process ends before. With `term` only if
+    this server leads exactly that one."""
+
+    data: bytes
+    token: Token
+    dedup: DedupKey | None = None
+    term: Term | None = None
+
+
+class ProposeChange(NamedTuple):
+    change: ConfigurationChange
+    token: Token
+
+
+class ProposeLevel(NamedTuple):
+    level: int
+    token: Token
+
+
+class ConfirmRead(NamedTuple):
+    """Answered with the index up to which a quorum confirmed this leader, when the state machine stands on
+    it."""
+
+    token: Token
+
+
+class TransferTo(NamedTuple):
+    target: MemberId
+
+
+class StopServing(NamedTuple):
+    """Nothing new is taken, and leadership is handed over first, so that nobody has to wait for an election.
+    `HandedOver` says when that is done, or was tried for long enough."""
+
+
+ConsensusCommand = Propose | ProposeChange | ProposeLevel | ConfirmRead | TransferTo | StopServing

@@ -1,0 +1,121 @@
+"""Snapshots of the state machine, and the log that goes for them.
+
+The copy is taken between two entries and costs little; it is encoded and written elsewhere, and only the
+record that makes it count goes the way of the log's own groups. Snapshots are made when enough was applied,
+when the log in memory has become large, when the newest one is of an epoch before the last recovery of the
+quorum, for nobody would take that one, and when the file of the newest one turns out to be damaged while it
+is sent to somebody.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from adsum.consensus.effects import RecordSnapshot, WriteSnapshot
+from adsum.consensus.reports import SnapshotRecorded, SnapshotVerified, SnapshotWritten
+from adsum.effects import LogLine, Severity
+from adsum.now import SECOND
+from adsum.raft.types import SnapshotRef
+
+if TYPE_CHECKING:
+    from adsum.consensus.core import ConsensusCore
+
+LOOK_INTERVAL_NS = SECOND
+
+
+class Compaction:
+    def __init__(self, core: ConsensusCore, now_ns: int) -> None:
+        self.is_making = False
+        self._core = core
+        self._damaged: SnapshotRef | None = None
+        self._regular_ns = now_ns  # when enough entries are reason enough again
+        self.due_ns = now_ns + self._interval_ns(LOOK_INTERVAL_NS)
+
+    def look(self, now_ns: int) -> None:
+        """Whenever it is due."""
+        self.due_ns = now_ns + self._interval_ns(LOOK_INTERVAL_NS)
+        if self.is_making:
+            return
+        is_time = now_ns >= self._regular_ns
+        if self._is_needed(is_time=is_time):
+            self.make()
+        if is_time:
+            self._regular_ns = now_ns + self._interval_ns()
+
+    def make(self) -> None:
+        """Unless one is being made, or there is nothing newer than the last one."""
+        if self.is_making:
+            return
+        meta = self._core.raft.snapshot_point()
+        if meta is not None:
+            self.is_making = True
+            self._core.emit(WriteSnapshot(meta, self._core.machine.snapshot()))
+
+    def written(self, report: SnapshotWritten) -> None:
+        meta, log = report.meta, self._core.raft.replica.log
+        first_kept = max(log.first_index, meta.index + 1 - self._core.settings.entries_kept)
+        self._core.emit(RecordSnapshot(meta, report.ref, first_kept))
+
+    def recorded(self, report: SnapshotRecorded) -> None:
+        """Unless the leader's snapshot came in between, which is of later."""
+        self.is_making = False
+        core, log, meta = self._core, self._core.raft.replica.log, report.meta
+        if report.is_new:
+            core.storing.newest = report.ref
+        if report.is_new and not log.is_restoring and log.snapshot.index < meta.index:
+            core.counters.snapshots_made += 1
+            core.storing.note_snapshot(meta, report.ref)
+            core.raft.compacted(meta, report.first_kept)
+
+    def found_no_room(self, sentence: str) -> None:
+        self.is_making = False
+        self._core.counters.snapshots_failed += 1
+        self._core.emit(LogLine(Severity.ERROR, sentence))
+
+    # Files that turn out to be damaged.
+
+    def doubts(self, ref: SnapshotRef) -> bool:
+        """Whether it is worth reading again when it could not be brought to somebody."""
+        return ref != self._damaged and ref == self._core.storing.newest
+
+    def verified(self, report: SnapshotVerified) -> None:
+        """A damaged file is sent to nobody any more, and the next look makes another. If there is nothing to
+        make it of, this server stands on what it could not read again, and ends as its next start would."""
+        core, index = self._core, report.ref.index
+        if not report.damage or not self.doubts(report.ref):
+            return
+        self._damaged = report.ref
+        core.counters.snapshots_damaged += 1
+        core.storing.forget_snapshot(report.ref)
+        if core.raft.snapshot_point() is None and not core.raft.replica.log.is_restoring:
+            core.fail(
+                f"the snapshot at index {index} is damaged on this disk ({report.damage}), and nothing was "
+                "applied since that another could be made of"
+            )
+            return
+        sentence = (
+            f"the snapshot at index {index} is damaged on this disk and is sent to nobody any more; another "
+            f"is made now. Look after the disk: {report.damage}"
+        )
+        core.emit(LogLine(Severity.ERROR, sentence))
+
+    # Inside.
+
+    def _is_needed(self, *, is_time: bool) -> bool:
+        core, settings = self._core, self._core.settings
+        log = core.raft.replica.log
+        if log.is_restoring:
+            return False
+        if self._damaged is not None and self._damaged == core.storing.newest:
+            return True
+        if log.snapshot.epoch != core.raft.replica.stamp.epoch:
+            return True
+        newer = log.applied - log.snapshot.index
+        if is_time and newer >= settings.snapshot_entries:
+            return True
+        grown_bytes = log.bytes_between(log.first_index - 1, log.applied)
+        return newer > settings.entries_kept and grown_bytes > settings.snapshot_log_bytes
+
+    def _interval_ns(self, most_ns: int | None = None) -> int:
+        interval_ns = int(self._core.settings.snapshot_interval_s * SECOND)
+        return interval_ns if most_ns is None else min(most_ns, interval_ns)

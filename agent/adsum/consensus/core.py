@@ -1,0 +1,437 @@
+"""One server of consensus around the core of raft, without I/O and without a clock: the disk's groups, the
+state machine, who waits for an answer, snapshots, room, and time after a pause.
+
+    core.receive(now, message) -> effects        another server said something
+    core.command(now, request) -> effects        somebody here wants something; what is refused raises
+    core.report(now, report)   -> effects        what became of an effect, and what the world says by itself
+    core.tick(now)             -> effects        time has passed
+    core.deadline()            -> int | None     when the next tick is wanted, in monotonic nanoseconds
+
+What comes in between two ticks gathers; a tick takes the batches of all of it, so that a hundred proposals
+are one group on the disk and one message to each follower. After anything came in the deadline is now.
+Whoever calls does so once a round of its loop.
+
+What a leader sends leaves before it is stored here, so its disk and the network work side by side. The duties
+towards the core of raft are those listed in `adsum.raft.batch`. At most so many entries are applied in one
+tick; when there are more, the deadline is now.
+
+A disk that fails ends the process: `ServerBroken` is the last effect that counts.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Sequence
+from typing import Any
+
+from adsum.consensus import commands, reports
+from adsum.consensus.compaction import Compaction
+from adsum.consensus.effects import (
+    AnswerRequests,
+    AppliedTo,
+    BringSnapshot,
+    ConsensusEffect,
+    HandedOver,
+    SendMessage,
+    ServerBroken,
+    Turned,
+)
+from adsum.consensus.errors import DiskIsFull, OutcomeUnknown, Stopping
+from adsum.consensus.machine import StateMachine
+from adsum.consensus.pace import Pace
+from adsum.consensus.room import LogRoom
+from adsum.consensus.settings import ServerSettings
+from adsum.consensus.storing import Storing
+from adsum.consensus.waiting import Answers, Proposals, WaitingReads
+from adsum.effects import LogLine, Severity
+from adsum.mutable import dataclass
+from adsum.now import MILLISECOND, SECOND, Now
+from adsum.raft.batch import Batch, Soft
+from adsum.raft.core import RaftCore
+from adsum.raft.errors import NotLeader, RaftRefused
+from adsum.raft.messages import Message, SnapshotOffer
+from adsum.raft.types import Entry, EntryKind, MemberId, Role, SnapshotMeta, SnapshotRef
+
+APPLY_ENTRIES_MAX = 256  # in one tick; some milliseconds at most
+COMMIT_NEWS_DELAY_NS = 3 * MILLISECOND  # a little longer than a round of proposals when they come without end
+
+NOTHING: tuple[()] = ()
+_PROOF = object()  # the token of our own read after a pause
+
+
+@dataclass(slots=True)
+class ConsensusCounters:
+    batches: int = 0
+    entries_applied: int = 0
+    refused_full: int = 0  # proposals, for want of room
+    snapshots_made: int = 0
+    snapshots_failed: int = 0
+    snapshots_damaged: int = 0  # found so when they were to be sent
+    snapshots_installed: int = 0
+
+
+class ConsensusCore:
+    def __init__(
+        self,
+        raft: RaftCore,
+        machine: StateMachine,
+        settings: ServerSettings,
+        *,
+        newest: SnapshotRef | None,
+        now: Now,
+    ) -> None:
+        """`newest` is the snapshot that the log on disk stands on, and the state machine with it."""
+        now_ns = now.monotonic_ns
+        self.raft = raft  # to look at
+        self.machine = machine
+        self.settings = settings
+        self.counters = ConsensusCounters()
+        self.storing = Storing(newest)
+        self.pace = Pace(int(settings.tick_s * SECOND), now_ns)
+        self.compaction = Compaction(self, now_ns)
+        self.room = LogRoom(self, now_ns)
+        self.soft = Soft(Role.FOLLOWER, None, raft.replica.term)
+        self._proposals = Proposals()
+        self._reads = WaitingReads()
+        self._answers: Answers = []
+        self._unapplied: deque[Entry] = deque()  # the core's window of what is being applied
+        self._effects: list[ConsensusEffect] = []
+        self._now_ns = now_ns
+        self._is_due = True
+        self._news_ns: int | None = None  # when followers hear of a commit that no entries carried
+        self._stop_ns: int | None = None  # how long leadership is being handed over
+        self._is_stopping = False
+        self._failure = ""
+        self._is_broken = False
+
+    # To look at.
+
+    @property
+    def is_leader(self) -> bool:
+        return self.raft.replica.role is Role.LEADER
+
+    @property
+    def leader(self) -> MemberId | None:
+        return self.raft.replica.leader
+
+    @property
+    def applied(self) -> int:
+        return self.raft.replica.log.applied
+
+    def deadline(self) -> int | None:
+        """None when nothing will come of it any more."""
+        if self._is_broken:
+            return None
+        if self._is_due:
+            return self._now_ns
+        due_ns = min(self.pace.due_ns, self.compaction.due_ns, self.room.due_ns)
+        return due_ns if self._news_ns is None else min(due_ns, self._news_ns)
+
+    # The verbs.
+
+    def receive(self, now: Now, message: Message) -> Sequence[ConsensusEffect]:
+        self._note(now)
+        self.raft.step(message)
+        return NOTHING
+
+    def command(self, now: Now, request: commands.ConsensusCommand) -> Sequence[ConsensusEffect]:
+        self._note(now)
+        if type(request) is commands.Propose:  # by the thousand
+            self._check_open()
+            data, token, dedup, term = request
+            self._proposals.add(self.raft.propose(data, term=term, dedup=dedup), token, self._answers)
+            return self._taken() if self._answers else NOTHING
+        match request:
+            case commands.ProposeChange(change, token):
+                self._check_open()
+                self._proposals.add(self.raft.propose_conf(change), token, self._answers)
+            case commands.ProposeLevel(level, token):
+                self._check_open()
+                self._proposals.add(self.raft.propose_level(level), token, self._answers)
+            case commands.ConfirmRead(token):
+                self._read(token)
+            case commands.TransferTo(target):
+                self.raft.transfer(target)
+            case commands.StopServing():
+                self._stop()
+        return self._taken()
+
+    def report(self, now: Now, report: reports.ConsensusReport) -> Sequence[ConsensusEffect]:
+        self._note(now)
+        match report:
+            case reports.GroupStored():
+                self._group_stored(report)
+            case reports.GroupFoundNoRoom():
+                self._group_found_no_room(report)
+            case reports.StoringFailed(reason, during):
+                self.fail(reason, during)
+            case reports.SegmentPrepared(is_full):
+                self.room.prepared(is_full=is_full)
+            case reports.BallastSpent(is_spent):
+                self.room.spent(is_spent=is_spent)
+            case reports.SnapshotWritten():
+                self.compaction.written(report)
+            case reports.SnapshotRecorded():
+                self.compaction.recorded(report)
+                self.room.snapshot_ended()
+            case reports.SnapshotFoundNoRoom(sentence):
+                self.compaction.found_no_room(sentence)
+                self.room.snapshot_ended()
+            case reports.SnapshotVerified():
+                self.compaction.verified(report)
+            case reports.SnapshotArrived(offer, ref):
+                self.storing.note_snapshot(offer.snapshot, ref)
+                self.raft.step(offer)
+            case reports.BringingEnded(member, is_ok):
+                self.raft.report_snapshot(member, is_ok=is_ok)
+            case reports.NodeUnreachable(node):
+                self._lost(node)
+        return self._taken()
+
+    def tick(self, now: Now) -> Sequence[ConsensusEffect]:
+        now_ns = self._now_ns = now.monotonic_ns
+        self._is_due = False
+        if self._is_broken:
+            return NOTHING
+        if now_ns >= self.pace.due_ns:
+            self._pass_tick(now)
+        if now_ns >= self.compaction.due_ns:
+            self.compaction.look(now_ns)
+        if now_ns >= self.room.due_ns:
+            self.room.look(now_ns)
+        tells_commits = self._news_ns is not None and now_ns >= self._news_ns
+        if tells_commits:
+            self._news_ns = None
+        if self._failure:
+            self._break()
+        else:
+            self._take_turn(tells_commits=tells_commits)
+        return self._taken()
+
+    def end(self) -> Sequence[ConsensusEffect]:
+        """The process ends: whoever waits is told so."""
+        self._proposals.end(OutcomeUnknown("this server stopped before it was answered"), self._answers)
+        self._reads.end(Stopping("this server stopped before it was answered"), self._answers)
+        return self._taken()
+
+    # For the parts.
+
+    def emit(self, effect: ConsensusEffect) -> None:
+        self._effects.append(effect)
+
+    def hand_over(self) -> MemberId | None:
+        """To the other voter that has most of the log and was heard lately, if we lead and there is one."""
+        heir = self._heir() if self.is_leader else None
+        if heir is None:
+            return None
+        try:
+            self.raft.transfer(heir)
+        except RaftRefused:  # a change of the membership took its vote meanwhile
+            return None
+        return heir
+
+    def fail(self, reason: str, during: str = "") -> None:
+        """The process must end, for the first reason that there is."""
+        sentence = f"{reason}, while {during}; this process ends"
+        if not during:
+            sentence = (
+                f"{reason}. Nobody knows what the disk holds now, so this process ends; the next start reads "
+                "what is truly there"
+            )
+        self._failure = self._failure or sentence
+
+    # Commands.
+
+    def _read(self, token: commands.Token) -> None:
+        if not self.is_leader:
+            raise NotLeader(f"the leader is {self.leader}")
+        self._reads.add(token)
+
+    def _stop(self) -> None:
+        self._is_stopping = True
+        self._stop_ns = self._now_ns + int(self.settings.election_timeout_s * 2 * SECOND)
+        self.hand_over()
+
+    def _check_open(self) -> None:
+        if self._is_stopping:
+            raise Stopping("this server is stopping")
+        if not self.storing.has_room:
+            self.counters.refused_full += 1
+            raise DiskIsFull("the disk of this server has no room for more log; free some space there")
+
+    # Reports.
+
+    def _group_stored(self, report: reports.GroupStored) -> None:
+        group = self.storing.stored(report.ticket)
+        install = group[-1].install_snapshot
+        if install is not None:
+            self._install(install, report.state)
+        self._promise(group)
+        if report.needs_segment and not self.storing.is_log_full:
+            self.room.prepare()
+
+    def _group_found_no_room(self, report: reports.GroupFoundNoRoom) -> None:
+        self.storing.found_no_room(report.ticket)
+        sentence = f"the log cannot grow: {report.reason}. Writes are refused until there is room"
+        self.emit(LogLine(Severity.ERROR, sentence))
+
+    def _lost(self, node: str) -> None:
+        for member in self.raft.replica.configuration.members():
+            if member.node == node:
+                self.raft.report_unreachable(member)
+
+    # Time.
+
+    def _pass_tick(self, now: Now) -> None:
+        stood_s = self.pace.take(now.monotonic_ns, is_leader=self.is_leader)
+        if stood_s is not None:
+            self.emit(LogLine(Severity.WARN, f"this process stood still for {stood_s:.1f} s"))
+        self.raft.tick(now)
+        if self.pace.must_prove:
+            self._prove_leadership()
+        if self._stop_ns is not None:
+            self.hand_over()
+
+    def _prove_leadership(self) -> None:
+        self.pace.is_proving = True
+        try:
+            self._read(_PROOF)
+        except RaftRefused as error:
+            self.pace.proven(error, is_leader=self.is_leader)
+
+    # One turn: everything that came in becomes batches, and what is committed is applied.
+
+    def _take_turn(self, *, tells_commits: bool) -> None:
+        if self._reads.gathered:
+            self._reads.ask(self.raft.read_index, self._answers)
+        self._take_batches(tells_commits=tells_commits)
+        while (batch := self.storing.next_without_sync()) is not None:
+            self._promise([batch])
+            self._take_batches(tells_commits=tells_commits)
+        group = self.storing.next_group()
+        if group is not None:
+            self.emit(group)
+        self._apply()
+        if self._news_ns is None and self.raft.owes_commit_news:
+            self._news_ns = self._now_ns + COMMIT_NEWS_DELAY_NS
+        if self._stop_ns is not None:
+            self._look_whether_handed_over()
+
+    def _take_batches(self, *, tells_commits: bool) -> None:
+        while (batch := self.raft.ready(with_commit_news=tells_commits)) is not None:
+            self.counters.batches += 1
+            for message in batch.send_now:
+                if type(message) is SnapshotOffer:
+                    self._offer(message)
+                else:
+                    self._effects.append(SendMessage(message))
+            self._unapplied.extend(batch.committed)
+            for read in batch.reads:
+                self._reads.confirmed(read)
+            if batch.soft is not None:
+                self._turn(batch.soft)
+            self.storing.add(batch)
+
+    def _promise(self, group: Sequence[Batch]) -> None:
+        """Everything in these batches is durable now."""
+        for batch in group:
+            self._effects += [SendMessage(message) for message in batch.send_after_store]
+        self.raft.stored(group[-1].ticket)
+
+    def _turn(self, soft: Soft) -> None:
+        before, self.soft = self.soft, soft
+        if soft.role is not Role.LEADER:
+            self._reads.lost(self._answers)
+        if soft.level_missing and not before.level_missing:
+            sentence = (
+                f"the log goes on at apply level {soft.level_missing}, which this version does not know: "
+                "nothing more is applied here until it is upgraded"
+            )
+            self.emit(LogLine(Severity.ERROR, sentence))
+        if (soft.role, soft.leader, soft.term) != (before.role, before.leader, before.term):
+            leader = soft.leader or "unknown"
+            sentence = f"{soft.role.value} in term {soft.term}; the leader is {leader}"
+            self.emit(LogLine(Severity.INFO, sentence))
+        self.emit(Turned(soft.role, soft.leader, soft.term))
+
+    def _offer(self, offer: SnapshotOffer) -> None:
+        ref = self.storing.ref_of(offer.snapshot)
+        if ref is not None:
+            self.emit(BringSnapshot(offer, ref))
+        else:
+            self.raft.report_snapshot(offer.target, is_ok=False)
+
+    def _install(self, snapshot: SnapshotMeta, state: Any) -> None:
+        self.machine.restore(state)
+        self._unapplied.clear()
+        self._proposals.passed(snapshot.index, self._answers)
+        self.counters.snapshots_installed += 1
+        self.emit(AppliedTo(snapshot.index))
+        sentence = f"the state was replaced by the leader's snapshot at index {snapshot.index}"
+        self.emit(LogLine(Severity.INFO, sentence))
+
+    def _apply(self) -> None:
+        count, answers = min(len(self._unapplied), APPLY_ENTRIES_MAX), self._answers
+        if not count:
+            self._reads.applied(self.applied, answers)
+            return
+        take, apply, applied = self._unapplied.popleft, self.machine.apply, self._proposals.applied
+        is_change = False
+        for _ in range(count):
+            entry = take()
+            applied(entry, apply(entry), answers)
+            is_change |= entry.kind is not EntryKind.COMMAND
+        self.raft.applied(entry.index)
+        self.counters.entries_applied += count
+        self._reads.applied(entry.index, answers)
+        self.emit(AppliedTo(entry.index))
+        self._is_due = bool(is_change or self._unapplied or self.raft.has_more_to_apply)
+
+    def _look_whether_handed_over(self) -> None:
+        assert self._stop_ns is not None, "leadership is being handed over"
+        if not self.is_leader or self._now_ns >= self._stop_ns or self._heir() is None:
+            self._stop_ns = None
+            self.emit(HandedOver())
+
+    # Inside.
+
+    def _note(self, now: Now) -> None:
+        self._now_ns = now.monotonic_ns
+        self._is_due = True
+
+    def _taken(self) -> list[ConsensusEffect]:
+        if self._answers:
+            answers, self._answers = self._answers, []
+            if self.pace.is_proving:
+                answers = self._without_proof(answers)
+            self._effects.append(AnswerRequests(answers))
+        effects, self._effects = self._effects, []
+        return effects
+
+    def _without_proof(self, answers: Answers) -> Answers:
+        """Our own read after a pause is nobody's request."""
+        for token, outcome in answers:
+            if token is _PROOF:
+                self.pace.proven(outcome, is_leader=self.is_leader)
+        return [answer for answer in answers if answer[0] is not _PROOF]
+
+    def _heir(self) -> MemberId | None:
+        status = self.raft.status()
+        others = [
+            (member.match, member.member)
+            for member in status.members
+            if member.is_active
+            and member.member in status.configuration.voters
+            and member.member != self.raft.replica.me
+        ]
+        return status.transferee or (max(others)[1] if others else None)
+
+    def _break(self) -> None:
+        """The others are told first, as far as that goes: the best of them need not wait to notice."""
+        self.raft.store_failed()
+        while (batch := self.raft.ready()) is not None:
+            for message in batch.send_now:
+                if type(message) is not SnapshotOffer:
+                    self.emit(SendMessage(message))
+        self._is_broken = True
+        self.emit(ServerBroken(self._failure))

@@ -1,0 +1,121 @@
+"""What a server of consensus asks of the world, in order. What comes of those that ask for work comes back as
+one of `reports`.
+
+What changes the log (`StoreGroup`, `RecordSnapshot`) is done one after the other, in the order in which it
+was asked for; everything else beside that.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from adsum.consensus.commands import Token
+from adsum.effects import LogLine
+from adsum.frozen import dataclass
+from adsum.raft.batch import LogChange
+from adsum.raft.messages import Message, SnapshotOffer
+from adsum.raft.types import MemberId, Role, SnapshotMeta, SnapshotRef, Term, Ticket
+
+
+@dataclass(frozen=True, slots=True)
+class SendMessage:
+    message: Message
+
+
+@dataclass(frozen=True, slots=True)
+class BringSnapshot:
+    """The file to the offer's target; `BringingEnded` when it has arrived, or will not."""
+
+    offer: SnapshotOffer
+    ref: SnapshotRef
+
+
+@dataclass(frozen=True, slots=True)
+class StoreGroup:
+    """One write and one sync, all or nothing. If the last change installs a snapshot, the state machine's
+    state is read from its file then, too. One of `GroupStored`, `GroupFoundNoRoom`, `StoringFailed`."""
+
+    ticket: Ticket
+    changes: list[LogChange]
+
+
+@dataclass(frozen=True, slots=True)
+class WriteSnapshot:
+    """A file that nobody relies on yet: `SnapshotWritten`, `SnapshotFoundNoRoom` or `StoringFailed`. The
+    pieces may be asked for in another thread, while other entries are applied."""
+
+    meta: SnapshotMeta
+    pieces: Iterator[bytes]
+
+
+@dataclass(frozen=True, slots=True)
+class RecordSnapshot:
+    """The log stands on this file from now on, and begins at `first_kept`; unless a later one was installed
+    meanwhile. `SnapshotRecorded`, `SnapshotFoundNoRoom` or `StoringFailed`."""
+
+    meta: SnapshotMeta
+    ref: SnapshotRef
+    first_kept: int
+
+
+@dataclass(frozen=True, slots=True)
+class PrepareSegment:
+    """Room for the log to grow, ahead of need: `SegmentPrepared` or `StoringFailed`."""
+
+
+@dataclass(frozen=True, slots=True)
+class SpendBallast:
+    """What a full disk can give up: `BallastSpent` or `StoringFailed`."""
+
+
+@dataclass(frozen=True, slots=True)
+class AnswerRequests:
+    """Each token once: what the state machine said, the index of a read, or why there is neither."""
+
+    answers: list[tuple[Token, bytes | int | Exception]]
+
+
+@dataclass(frozen=True, slots=True)
+class AppliedTo:
+    """The state machine stands on this index now, by entries or by a snapshot."""
+
+    index: int
+
+
+@dataclass(frozen=True, slots=True)
+class Turned:
+    """As this server sees it, and it was otherwise before."""
+
+    role: Role
+    leader: MemberId | None
+    term: Term
+
+
+@dataclass(frozen=True, slots=True)
+class HandedOver:
+    """What `StopServing` waited for."""
+
+
+@dataclass(frozen=True, slots=True)
+class ServerBroken:
+    """The process must end, when what was sent before this has left. The next start reads what the disk truly
+    holds."""
+
+    sentence: str
+
+
+ConsensusEffect = (
+    SendMessage
+    | BringSnapshot
+    | StoreGroup
+    | WriteSnapshot
+    | RecordSnapshot
+    | PrepareSegment
+    | SpendBallast
+    | AnswerRequests
+    | AppliedTo
+    | Turned
+    | HandedOver
+    | ServerBroken
+    | LogLine
+)

@@ -1,0 +1,44 @@
+"""Even ticks for the core of raft, and what to believe after a pause.
+
+One tick every 50 ms, times the multiplier; those that are a little late are made up for, one by one. After a
+gap of more than three ticks (a stopped process, a suspended host) those that were missed are not: the core
+counts ticks, and a burst of them would look like a silence of the others. Somebody else may lead by then, and
+have renewed what would be expired here. So until a quorum has confirmed that we lead, `is_time_trusted` is
+False, and whoever expires something asks that first.
+"""
+
+from __future__ import annotations
+
+from adsum.now import SECOND
+
+PAUSE_TICKS = 3
+
+
+class Pace:
+    def __init__(self, tick_ns: int, now_ns: int) -> None:
+        self.is_time_trusted = True
+        self.is_proving = False
+        self.pauses = 0
+        self.due_ns = now_ns + tick_ns
+        self._tick_ns = tick_ns
+
+    def take(self, now_ns: int, *, is_leader: bool) -> float | None:
+        """One tick that is due. How long this process stood still before it, in seconds, if it did."""
+        assert now_ns >= self.due_ns, "a tick is taken when it is due"
+        gap_ns, stood_s = now_ns - self.due_ns, None
+        if gap_ns > PAUSE_TICKS * self._tick_ns:
+            self.pauses += 1
+            self.is_time_trusted = not is_leader
+            self.due_ns, stood_s = now_ns, gap_ns / SECOND
+        self.due_ns += self._tick_ns
+        return stood_s
+
+    @property
+    def must_prove(self) -> bool:
+        """A read, whose outcome belongs into `proven`."""
+        return not self.is_time_trusted and not self.is_proving
+
+    def proven(self, outcome: object, *, is_leader: bool) -> None:
+        """What fails is asked again with the next tick, for as long as we seem to lead."""
+        self.is_proving = False
+        self.is_time_trusted = isinstance(outcome, int) or not is_leader

@@ -1,0 +1,116 @@
+"""What became of what was asked of the world, and what it has to say by itself."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from adsum.frozen import dataclass
+from adsum.raft.messages import SnapshotOffer
+from adsum.raft.types import MemberId, SnapshotMeta, SnapshotRef, Ticket
+
+# Of the disk.
+
+
+@dataclass(frozen=True, slots=True)
+class GroupStored:
+    """`state` is what the state machine read from the snapshot that was installed."""
+
+    ticket: Ticket
+    needs_segment: bool  # no next one is ready
+    state: Any = None
+
+
+@dataclass(frozen=True, slots=True)
+class GroupFoundNoRoom:
+    """Nothing was written."""
+
+    ticket: Ticket
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class StoringFailed:
+    """A write or a sync. Nobody knows what the disk holds now, and nothing will be stored any more."""
+
+    reason: str
+    during: str = ""  # where it was no group, in words
+
+
+@dataclass(frozen=True, slots=True)
+class SegmentPrepared:
+    is_full: bool  # it could not be made
+
+
+@dataclass(frozen=True, slots=True)
+class BallastSpent:
+    is_spent: bool  # False: it was spent before
+
+
+# Of snapshot files.
+
+
+@dataclass(frozen=True, slots=True)
+class SnapshotWritten:
+    meta: SnapshotMeta
+    ref: SnapshotRef
+
+
+@dataclass(frozen=True, slots=True)
+class SnapshotRecorded:
+    meta: SnapshotMeta
+    ref: SnapshotRef
+    first_kept: int
+    is_new: bool  # False: the log stands on a later one
+
+
+@dataclass(frozen=True, slots=True)
+class SnapshotFoundNoRoom:
+    sentence: str
+
+
+@dataclass(frozen=True, slots=True)
+class SnapshotVerified:
+    """One that could not be brought to somebody was read again; `damage` is empty for a sound one."""
+
+    ref: SnapshotRef
+    damage: str
+
+
+@dataclass(frozen=True, slots=True)
+class SnapshotArrived:
+    """A file that another server brought is in place, whole and checked."""
+
+    offer: SnapshotOffer
+    ref: SnapshotRef
+
+
+@dataclass(frozen=True, slots=True)
+class BringingEnded:
+    member: MemberId
+    is_ok: bool
+
+
+# Of the network.
+
+
+@dataclass(frozen=True, slots=True)
+class NodeUnreachable:
+    """What was sent to it may be gone."""
+
+    node: str
+
+
+ConsensusReport = (
+    GroupStored
+    | GroupFoundNoRoom
+    | StoringFailed
+    | SegmentPrepared
+    | BallastSpent
+    | SnapshotWritten
+    | SnapshotRecorded
+    | SnapshotFoundNoRoom
+    | SnapshotVerified
+    | SnapshotArrived
+    | BringingEnded
+    | NodeUnreachable
+)

@@ -1,0 +1,336 @@
+"""The four verbs of a server of consensus, with literal effects."""
+
+from __future__ import annotations
+
+import pytest
+
+from adsum.consensus import commands, core, reports
+from adsum.consensus.effects import (
+    AnswerRequests,
+    AppliedTo,
+    BringSnapshot,
+    ConsensusEffect,
+    HandedOver,
+    PrepareSegment,
+    RecordSnapshot,
+    SendMessage,
+    ServerBroken,
+    SpendBallast,
+    StoreGroup,
+    Turned,
+    WriteSnapshot,
+)
+from adsum.consensus.errors import DiskIsFull, OutcomeUnknown, Stopping
+from adsum.consensus.settings import ServerSettings
+from adsum.effects import LogLine, Severity
+from adsum.now import MILLISECOND, Now
+from adsum.raft.errors import NotLeader
+from adsum.raft.messages import AppendReply, Heartbeat, HeartbeatReply, TimeoutNow, VoteReply, VoteRequest
+from adsum.raft.types import Role, SnapshotRef, Term
+from tests.consensus.support import FIRST, STAMP, A, B, Bench, C, leading
+
+EAGER = ServerSettings(snapshot_entries=1, snapshot_interval_s=0.1, entries_kept=0)
+
+
+def propose(bench: Bench, data: bytes) -> None:
+    assert bench.core.command(bench.now, commands.Propose(data, data.decode())) == ()
+
+
+def answers(bench: Bench) -> list[tuple[object, object]]:
+    return [answer for effect in bench.taken(AnswerRequests) for answer in effect.answers]
+
+
+def test_proposals_that_come_together_are_one_group_and_are_answered_when_it_is_stored_and_applied() -> None:
+    bench = leading()
+    for word in (b"a", b"b", b"c"):
+        propose(bench, word)
+    assert bench.core.deadline() == bench.now.monotonic_ns
+    bench.tick()
+    (group,) = bench.taken(StoreGroup)
+    assert [entry.data for change in group.changes for entry in change.entries] == [b"a", b"b", b"c"]
+    assert answers(bench) == []
+    bench.effects += bench.core.report(bench.now, reports.GroupStored(group.ticket, needs_segment=False))
+    assert answers(bench) == []
+    bench.settle()
+    assert answers(bench) == [("a", b"heard a"), ("b", b"heard b"), ("c", b"heard c")]
+    assert bench.taken(AppliedTo) == [AppliedTo(5)]
+
+
+def test_while_one_group_is_on_its_way_no_other_is_given_out() -> None:
+    bench = leading()
+    propose(bench, b"a")
+    bench.tick()
+    propose(bench, b"b")
+    bench.tick()
+    assert len(bench.taken(StoreGroup)) == 1
+
+
+def test_no_more_is_applied_in_one_tick_than_the_maximum_and_the_rest_is_due_now(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(core, "APPLY_ENTRIES_MAX", 2)
+    bench = leading()
+    for word in (b"a", b"b", b"c"):
+        propose(bench, word)
+    bench.tick()
+    bench.store()
+    bench.tick()
+    assert bench.machine.words == [b"a", b"b"]
+    assert bench.core.deadline() == bench.now.monotonic_ns
+    bench.tick()
+    assert bench.machine.words == [b"a", b"b", b"c"]
+
+
+def test_a_read_is_confirmed_by_a_quorum_and_waits_for_the_state_machine() -> None:
+    bench = leading()
+    propose(bench, b"a")
+    assert bench.core.command(bench.now, commands.ConfirmRead("read")) == []
+    bench.tick()
+    assert answers(bench) == [("read", 2)]  # what was committed when it was asked
+    bench.settle()
+    assert answers(bench) == [("a", b"heard a")]
+
+
+def test_who_does_not_lead_takes_neither_proposals_nor_reads() -> None:
+    bench = Bench((A, B, C))
+    for request in (commands.Propose(b"a", "a"), commands.ConfirmRead("read")):
+        with pytest.raises(NotLeader):
+            bench.core.command(bench.now, request)
+
+
+def test_what_waits_when_the_process_ends_is_told_what_it_may_do() -> None:
+    bench = leading()
+    propose(bench, b"a")
+    bench.core.command(bench.now, commands.ConfirmRead("read"))
+    (effect,) = bench.core.end()
+    assert isinstance(effect, AnswerRequests)
+    assert [(token, type(outcome)) for token, outcome in effect.answers] == [
+        ("a", OutcomeUnknown),
+        ("read", Stopping),
+    ]
+
+
+# With others.
+
+
+def elected() -> Bench:
+    """Of three, by the word of one of the others; and it has heard that the first entry is there."""
+    bench = Bench((A, B, C))
+    bench.core.raft.campaign()
+    for _ in range(2):
+        bench.settle()
+        for sent in bench.taken(SendMessage):
+            if sent.message.target == B:
+                answer_of(bench, sent)
+    bench.settle()
+    assert bench.core.is_leader
+    acknowledge(bench, 2)
+    bench.effects.clear()
+    return bench
+
+
+def answer_of(bench: Bench, sent: SendMessage) -> None:
+    message = sent.message
+    assert isinstance(message, VoteRequest)
+    reply = VoteReply(STAMP, B, A, message.term, message.is_prevote, True, 1, Term(1))
+    bench.effects += bench.core.receive(bench.now, reply)
+
+
+def acknowledge(bench: Bench, index: int) -> None:
+    bench.effects += bench.core.receive(
+        bench.now, AppendReply(STAMP, B, A, bench.core.raft.replica.term, index)
+    )
+    bench.settle()
+
+
+def test_entries_leave_for_the_others_before_they_are_stored_here() -> None:
+    bench = elected()
+    propose(bench, b"a")
+    bench.tick()
+    kinds: list[type[ConsensusEffect]] = [type(effect) for effect in bench.effects]
+    assert kinds == [SendMessage, StoreGroup]  # the third has not been heard of yet
+
+
+def test_followers_learn_of_a_commit_with_the_next_entries_or_after_three_milliseconds() -> None:
+    bench = elected()
+    bench.pass_ms(10)
+    bench.effects.clear()
+    propose(bench, b"a")
+    bench.settle()
+    bench.taken(SendMessage)
+    acknowledge(bench, 3)
+    assert bench.machine.words == [b"a"]
+    assert bench.taken(SendMessage) == []
+    assert bench.core.deadline() == bench.now.monotonic_ns + 3 * MILLISECOND
+    bench.pass_ms(3)
+    commits = [getattr(sent.message, "commit", None) for sent in bench.taken(SendMessage)]
+    assert commits == [3]
+
+
+def test_b14_after_a_pause_a_leader_asks_its_quorum_before_it_trusts_the_time() -> None:
+    bench = elected()
+    bench.now = Now(bench.now.monotonic_ns + 5_000 * MILLISECOND, 5_000)
+    bench.tick()
+    assert LogLine(Severity.WARN, "this process stood still for 5.0 s") in bench.effects
+    assert not bench.core.pace.is_time_trusted
+    beats = [each.message for each in bench.taken(SendMessage) if isinstance(each.message, Heartbeat)]
+    reply = HeartbeatReply(STAMP, B, A, beats[-1].term, beats[-1].round, 1)
+    bench.effects += bench.core.receive(bench.now, reply)
+    bench.settle()
+    assert bench.core.pace.is_time_trusted
+    assert answers(bench) == []  # its own question is nobody's request
+
+
+def test_who_stops_takes_nothing_new_and_hands_over_first() -> None:
+    bench = elected()
+    bench.effects += bench.core.command(bench.now, commands.StopServing())
+    with pytest.raises(Stopping):
+        bench.core.command(bench.now, commands.Propose(b"a", "a"))
+    bench.tick()
+    assert type(bench.taken(SendMessage)[0].message) is TimeoutNow
+    assert bench.taken(HandedOver) == []
+    bench.pass_ms(1_000)
+    assert bench.taken(HandedOver) == [HandedOver()]
+
+
+def test_a_server_alone_has_nobody_to_hand_over_to() -> None:
+    bench = leading()
+    bench.effects += bench.core.command(bench.now, commands.StopServing())
+    bench.tick()
+    assert bench.taken(HandedOver) == [HandedOver()]
+
+
+# The disk.
+
+
+def test_a_leader_whose_disk_fails_says_so_and_is_followed_no_longer() -> None:
+    bench = elected()
+    bench.effects += bench.core.report(bench.now, reports.StoringFailed("could not sync"))
+    bench.tick()
+    (broken,) = bench.taken(ServerBroken)
+    assert broken.sentence == (
+        "could not sync. Nobody knows what the disk holds now, so this process ends; the next start reads "
+        "what is truly there"
+    )
+    assert bench.core.raft.replica.role is Role.FOLLOWER
+    bench.tick()
+    assert bench.taken(ServerBroken) == []
+
+
+def test_a_group_that_fails_is_never_promised() -> None:
+    bench = leading()
+    propose(bench, b"a")
+    bench.tick()
+    bench.effects += bench.core.report(bench.now, reports.StoringFailed("could not sync"))
+    bench.pass_ms(1_000)
+    assert answers(bench) == []
+
+
+def test_the_next_segment_is_made_ready_once() -> None:
+    bench = leading()
+    for word in (b"a", b"b"):
+        propose(bench, word)
+        bench.tick()
+        bench.store(needs_segment=True)
+    assert bench.taken(PrepareSegment) == [PrepareSegment()]
+
+
+def test_on_a_full_disk_proposals_are_refused_and_room_is_looked_for_in_order() -> None:
+    bench = leading(ServerSettings(entries_kept=0))
+    propose(bench, b"a")
+    bench.tick()
+    (group,) = bench.taken(StoreGroup)
+    bench.effects += bench.core.report(bench.now, reports.GroupFoundNoRoom(group.ticket, "no space left"))
+    with pytest.raises(DiskIsFull):
+        bench.core.command(bench.now, commands.Propose(b"b", "b"))
+    assert bench.core.counters.refused_full == 1
+    bench.pass_ms(1_000)
+    assert bench.taken(PrepareSegment) == [PrepareSegment()]
+    bench.effects += bench.core.report(bench.now, reports.SegmentPrepared(is_full=True))
+    assert bench.taken(SpendBallast) == [SpendBallast()]
+    bench.effects += bench.core.report(bench.now, reports.BallastSpent(is_spent=True))
+    (writing,) = bench.taken(WriteSnapshot)
+    ref = SnapshotRef(writing.meta.index, writing.meta.term, 10, b"new")
+    bench.effects += bench.core.report(bench.now, reports.SnapshotWritten(writing.meta, ref))
+    assert bench.taken(RecordSnapshot) == [RecordSnapshot(writing.meta, ref, 3)]
+    recorded = reports.SnapshotRecorded(writing.meta, ref, 3, is_new=True)
+    bench.effects += bench.core.report(bench.now, recorded)
+    assert bench.taken(PrepareSegment) == [PrepareSegment()]
+    bench.effects += bench.core.report(bench.now, reports.SegmentPrepared(is_full=False))
+    for _ in range(40):  # its disk was silent for so long that it has to be elected again
+        bench.settle()
+        bench.pass_ms(50)
+    assert answers(bench) == [("a", b"heard a")]
+
+
+# Snapshots.
+
+
+def with_snapshot_written(settings: ServerSettings = EAGER) -> tuple[Bench, WriteSnapshot, SnapshotRef]:
+    bench = leading(settings)
+    propose(bench, b"a")
+    bench.settle()
+    bench.pass_ms(100)
+    (writing,) = bench.taken(WriteSnapshot)
+    return bench, writing, SnapshotRef(writing.meta.index, writing.meta.term, 10, b"new")
+
+
+def test_a_snapshot_counts_when_its_file_is_written_and_the_log_says_so() -> None:
+    bench, writing, ref = with_snapshot_written()
+    assert (writing.meta.index, list(writing.pieces)) == (3, [b"a"])
+    bench.pass_ms(500)
+    assert bench.taken(WriteSnapshot) == []  # one at a time
+    bench.effects += bench.core.report(bench.now, reports.SnapshotWritten(writing.meta, ref))
+    assert bench.core.raft.replica.log.snapshot.index == 1
+    (record,) = bench.taken(RecordSnapshot)
+    assert record == RecordSnapshot(writing.meta, ref, 4)
+    bench.core.report(bench.now, reports.SnapshotRecorded(writing.meta, ref, 4, is_new=True))
+    assert bench.core.raft.replica.log.snapshot == writing.meta
+    assert (bench.core.storing.newest, bench.core.counters.snapshots_made) == (ref, 1)
+
+
+def test_one_that_finds_no_room_is_said_and_made_again_later() -> None:
+    bench, _writing, _ref = with_snapshot_written()
+    sentence = "no snapshot could be made: no space left"
+    bench.effects += bench.core.report(bench.now, reports.SnapshotFoundNoRoom(sentence))
+    assert LogLine(Severity.ERROR, sentence) in bench.effects
+    bench.pass_ms(200)
+    assert len(bench.taken(WriteSnapshot)) == 1
+
+
+def test_a_damaged_snapshot_is_offered_no_more_and_another_is_made() -> None:
+    bench = leading()
+    assert bench.core.compaction.doubts(FIRST)
+    bench.effects += bench.core.report(bench.now, reports.SnapshotVerified(FIRST, "a bit was turned"))
+    (said,) = bench.taken(LogLine)
+    assert said.severity is Severity.ERROR
+    assert said.sentence.startswith("the snapshot at index 1 is damaged on this disk and is sent to nobody")
+    assert not bench.core.compaction.doubts(FIRST)
+    bench.pass_ms(1_000)
+    assert len(bench.taken(WriteSnapshot)) == 1
+
+
+def test_with_nothing_to_make_another_of_it_ends() -> None:
+    bench = Bench((A, B, C))
+    bench.core.report(bench.now, reports.SnapshotVerified(FIRST, "a bit was turned"))
+    bench.tick()
+    (broken,) = bench.taken(ServerBroken)
+    assert "nothing was applied since that another could be made of" in broken.sentence
+
+
+def test_a_sound_file_and_one_that_is_not_the_newest_are_left_alone() -> None:
+    bench = leading()
+    bench.core.report(bench.now, reports.SnapshotVerified(FIRST, ""))
+    another = SnapshotRef(7, Term(1), 1, b"another")
+    assert not bench.core.compaction.doubts(another)
+    bench.core.report(bench.now, reports.SnapshotVerified(another, "gone"))
+    assert bench.core.counters.snapshots_damaged == 0
+
+
+def test_who_turns_says_so() -> None:
+    bench = Bench((A,))
+    bench.core.raft.campaign()
+    bench.settle()
+    assert bench.taken(Turned)[-1] == Turned(Role.LEADER, A, Term(2))
+    assert LogLine(Severity.INFO, "leader in term 2; the leader is a/log") in bench.effects
+    assert bench.taken(BringSnapshot) == []
