@@ -161,7 +161,10 @@ def accusation(verdict: Dead) -> Suspect:
     """What a verdict from elsewhere is worth where its subject counts as present: grounds to ask it."""
     generation, _departure, incarnation, _rank = verdict.standing
     return suspect(
-        *(verdict.subject, generation, incarnation, verdict.accusers),
+        verdict.subject,
+        generation,
+        incarnation,
+        verdict.accusers,
         refusers=verdict.refusers,
         legs=verdict.legs,
         phi_tenths=verdict.phi_tenths,
@@ -239,8 +242,14 @@ def decode(encoded: bytes) -> Claim:
             accusation = _suspect(fields, encoded)
             standing = accusation.standing._replace(rank=Rank.DEAD)
             return Dead(
-                *(accusation.subject, standing, accusation.accusers, accusation.refusers),
-                *(accusation.legs, accusation.phi_tenths, DeathCause(cause), encoded),
+                accusation.subject,
+                standing,
+                accusation.accusers,
+                accusation.refusers,
+                accusation.legs,
+                accusation.phi_tenths,
+                DeathCause(cause),
+                encoded,
             )
         case [3, bytes(subject), int(generation), int(incarnation), int(departure), bytes(by), *_] if (
             departure in _DEPARTURES
@@ -284,9 +293,7 @@ def _suspect(fields: list[Any], encoded: bytes) -> Suspect:
     standing = Standing(generation, Departure.NONE, incarnation, Rank.SUSPECT)
     if not 0 <= legs < 256 or not 0 <= phi_tenths < 10_000 or not accusers:
         raise BadEncoding("an accusation without proper grounds")
-    return Suspect(
-        *(_short(subject), standing, _shorts(accusers), _shorts(refusers)), legs, phi_tenths, encoded
-    )
+    return Suspect(_short(subject), standing, _shorts(accusers), _shorts(refusers), legs, phi_tenths, encoded)
 
 
 def _shorts(values: list[Any]) -> tuple[bytes, ...]:

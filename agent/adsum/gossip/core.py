@@ -354,7 +354,9 @@ class GossipCore:
             shared.guard.was_probed(now.monotonic_ns)
             told = (known.verdict.encoded,) if known.verdict is not None else ()
             shared.send(
-                *(now, source, PacketKind.ACK),
+                now,
+                source,
+                PacketKind.ACK,
                 sequence=packet.sequence,
                 amount=shared.short_digest(),
                 first=told,

@@ -162,7 +162,9 @@ class Prober:
         told = (member.verdict.encoded,) if member.verdict is not None else ()
         address = member.profile.address
         shared.send(
-            *(now, address, PacketKind.PING),
+            now,
+            address,
+            PacketKind.PING,
             sequence=probe.sequence,
             about=member.short,
             amount=shared.short_digest(),
@@ -186,7 +188,9 @@ class Prober:
         left_ns = probe.deadline_ns - now.monotonic_ns
         for helper in probe.helpers:
             shared.send(
-                *(now, helper.profile.address, PacketKind.PING_REQUEST),
+                now,
+                helper.profile.address,
+                PacketKind.PING_REQUEST,
                 sequence=sequence,
                 about=probe.member.short,
                 amount=max(1, left_ns // MILLISECOND),
@@ -337,7 +341,8 @@ class Prober:
     def _accuse(self, now: Now, probe: Probe) -> None:
         legs = probe.legs | (Leg.INDIRECT if probe.helpers else Leg(0))
         self.suspicions.accuse(
-            *(now, probe.member),
+            now,
+            probe.member,
             refusers=tuple(probe.refusers),
             legs=int(legs),
             challenge=self._surprise(now, probe),

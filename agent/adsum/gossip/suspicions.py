@@ -39,7 +39,10 @@ class Suspicions:
         standing = member.standing
         tenths = min(PHI_TENTHS_MAX, int(challenge * 10))
         mine = claims.suspect(
-            *(member.short, standing.generation, standing.incarnation, (shared.me.short,)),
+            member.short,
+            standing.generation,
+            standing.incarnation,
+            (shared.me.short,),
             refusers=refusers,
             legs=legs,
             phi_tenths=tenths,
@@ -214,7 +217,9 @@ class Suspicions:
     def verdict_due_ns(self, now: Now, case: Suspicion) -> int:
         shared = self.shared
         return case.deadline_ns(
-            *(shared.timeouts(now), shared.members, shared.health.multiplier),
+            shared.timeouts(now),
+            shared.members,
+            shared.health.multiplier,
             shared.settings.refused_grace_ns,
             shared.refusals_wanted(case.claim.subject),
         )
@@ -229,7 +234,10 @@ class Suspicions:
 def _without_refusals(claim: Suspect) -> Suspect:
     generation, _departure, incarnation, _rank = claim.standing
     return claims.suspect(
-        *(claim.subject, generation, incarnation, claim.accusers),
+        claim.subject,
+        generation,
+        incarnation,
+        claim.accusers,
         legs=claim.legs,
         phi_tenths=claim.phi_tenths,
     )
