@@ -139,7 +139,10 @@ class BlockingReads:
         """Rendered before it is kept: what fails is not worth keeping."""
         agent, query, headers = self._agent, request.query, CACHED if is_cached else ()
         rendering = Rendering(
-            *(read, agent.view.indexes, self._counters, self._freshness),
+            read,
+            agent.view.indexes,
+            self._counters,
+            self._freshness,
             is_pretty=parameters.is_pretty(query, always=agent.config.is_dev),
             headers=headers,
             asked=request.target,

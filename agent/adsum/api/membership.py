@@ -100,7 +100,9 @@ class Membership:
             raise HttpRefusal(404, f"Neither the roll nor the journal knows {name}; see `adsum members`")
         membership, now = self._agent.cluster.membership, self._agent.now()
         shown = explained(
-            *(row, entries, now.wall_ms),
+            row,
+            entries,
+            now.wall_ms,
             observer_is_isolated=membership.is_isolated,
             holds_last_known=membership.holds_last_known(now),
             conflict=standing_conflict(self._agent, now, name, row),

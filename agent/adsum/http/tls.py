@@ -63,7 +63,11 @@ class Secure:
     ) -> TlsConnection:
         wire = self.wrap(sock)
         return TlsConnection(
-            *(wire, app, limits, counters, complaints),
+            wire,
+            app,
+            limits,
+            counters,
+            complaints,
             peer=peer,
             is_on_loopback=is_on_loopback,
             known=known,
@@ -161,7 +165,11 @@ class TlsConnection(Connection):
         idlers: Idlers,
     ) -> None:
         super().__init__(
-            *(wire, app, limits, counters, complaints),
+            wire,
+            app,
+            limits,
+            counters,
+            complaints,
             peer=peer,
             is_on_loopback=is_on_loopback,
             known=known,

@@ -283,7 +283,8 @@ class JournalFile:
         log.error(
             "the journal %s cannot be opened (%s): new entries are kept in memory, and lost at the next "
             "start unless the file can be opened before",
-            *(self.path, problem),
+            self.path,
+            problem,
         )
         self._is_in_memory = True
         return _opened(":memory:")
@@ -331,7 +332,8 @@ class JournalFile:
         self._counters.set_aside += 1
         log.error(
             "the journal of membership changes is damaged (%s); it was set aside as %s, and a new one begun",
-            *(reason, aside),
+            reason,
+            aside,
         )
 
 

@@ -50,7 +50,9 @@ class Faults:
         self._complaints.say(
             kind,
             "a fault of Adsum was met, please report it: one input (%s) was dropped because of %s at %s",
-            *(kind, repr(error)[:SHOWN_CHARACTERS_MAX], place_of(error)),
+            kind,
+            repr(error)[:SHOWN_CHARACTERS_MAX],
+            place_of(error),
             level=logging.ERROR,
         )
 

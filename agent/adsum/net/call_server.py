@@ -190,7 +190,10 @@ class _Connection:
         if len(body) > call_frames.BODY_BYTES_MAX:
             self._counters.faults += 1
             self._server.complaints.say(
-                *("too long", "an answer to %r of %d bytes is too long to be sent", ask.method, len(body)),
+                "too long",
+                "an answer to %r of %d bytes is too long to be sent",
+                ask.method,
+                len(body),
                 level=logging.ERROR,
             )
             return call_frames.failed(number, FAULT, "the answer is too long to be sent")

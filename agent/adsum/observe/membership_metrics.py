@@ -78,7 +78,9 @@ ROLL: tuple[Series, ...] = (
         "adsum_member_transitions_total",
         "Changes of members' states, by what they were and became, and why.",
         _transitions,
-        *("from", "to", "cause"),
+        "from",
+        "to",
+        "cause",
     ),
     counter(
         "adsum_member_flaps_total",
@@ -231,13 +233,15 @@ ROLL: tuple[Series, ...] = (
         "adsum_gossip_packets_total",
         "Gossip's datagrams, by direction and type.",
         _packets,
-        *("direction", "type"),
+        "direction",
+        "type",
     ),
     counter(
         "adsum_gossip_bytes_total",
         "Bytes of gossip's datagrams before sealing, by direction and type.",
         _bytes,
-        *("direction", "type"),
+        "direction",
+        "type",
     ),
     counter(
         "adsum_gossip_news_total",

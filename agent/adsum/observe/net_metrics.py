@@ -100,7 +100,8 @@ NET: tuple[Series, ...] = (
         "adsum_gossip_datagrams_total",
         "Gossip's datagrams let in and sent, by direction and by whether they were sealed with a key.",
         _datagrams,
-        *("direction", "form"),
+        "direction",
+        "form",
     ),
     counter(
         "adsum_gossip_received_bytes_total",

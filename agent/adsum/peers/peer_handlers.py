@@ -251,8 +251,15 @@ def _read_row(row: object) -> OwnerRow:
             *_,
         ] if len(owner) == OWNER_BYTES:
             return OwnerRow(
-                *(owner, generation, version, complete_up_to, digest),
-                *(items, size_bytes, confirmed_ms, is_complete),
+                owner,
+                generation,
+                version,
+                complete_up_to,
+                digest,
+                items,
+                size_bytes,
+                confirmed_ms,
+                is_complete,
             )
     raise MalformedFrame("an owner that is none")
 

@@ -295,8 +295,13 @@ def main() -> None:
     parser.add_argument("-seed", type=int, default=1)
     given = parser.parse_args()
     plan = CatalogPlan(
-        *(given.nodes, CatalogScenario(given.scenario), given.services, given.flips, given.loss),
-        *(int(given.minutes * MINUTE), given.seed),
+        given.nodes,
+        CatalogScenario(given.scenario),
+        given.services,
+        given.flips,
+        given.loss,
+        int(given.minutes * MINUTE),
+        given.seed,
     )
     simulation = CatalogSimulation(plan)
     figures = simulation.run()

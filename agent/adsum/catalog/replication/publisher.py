@@ -118,7 +118,8 @@ class Publisher:
             digest ^= term(items[item.number])
         before = self.state
         self.state = OwnerState(
-            *(before.owner, generation),
+            before.owner,
+            generation,
             version=version,
             claimed=digest,
             low_water=version,
@@ -231,7 +232,11 @@ class Publisher:
         self._tally.pushes += 1
         payload = push(state.owner, state.generation, state.version, state.digest, items, notices)
         return Delta(
-            *(state.owner, state.generation, state.version, state.digest, tuple(items)),
+            state.owner,
+            state.generation,
+            state.version,
+            state.digest,
+            tuple(items),
             notices=tuple((item.number, item.version) for item in notices),
             encoded=payload,
         )

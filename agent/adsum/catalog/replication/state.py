@@ -99,7 +99,11 @@ def span_of(state: OwnerState, since: int, room_bytes: int) -> tuple[bytes, bool
             break
     through = state.low_water if is_all else min(items[-1].version, state.low_water)
     encoded = span(
-        *(state.owner, state.generation, state.version, state.claimed, items),
+        state.owner,
+        state.generation,
+        state.version,
+        state.claimed,
+        items,
         since=since,
         through=max(since, through),
         gc_version=state.gc_version if since else _removed_until(state),
@@ -136,7 +140,8 @@ def applied(state: OwnerState, delta: Delta) -> OwnerState:
     if digest == claimed:
         low_water = version
     return OwnerState(
-        *(state.owner, state.generation),
+        state.owner,
+        state.generation,
         version=version,
         claimed=claimed,
         low_water=low_water,
@@ -199,7 +204,8 @@ def collected(state: OwnerState, version: int) -> OwnerState:
         return state
     numbers = dict.fromkeys(item.number for item in gone)
     return OwnerState(
-        *(state.owner, state.generation),
+        state.owner,
+        state.generation,
         version=state.version,
         claimed=state.claimed,
         low_water=state.low_water,
