@@ -27,6 +27,7 @@ from adsum.peers.peer_handlers import (
     MALFORMED,
     OUTPUT_BYTES_MAX,
     REFUSED,
+    OwnerRow,
     read_rows,
 )
 from tests.api.agents import FakeAgent
@@ -106,6 +107,25 @@ async def test_outputs_beyond_what_an_answer_holds_are_left_out() -> None:
     assert second is None
 
 
+ROW = [b"8 bytes.", 7, 3, 2, b"a digest", 4, 500, -1, True]
+
+
+def test_fields_that_a_later_version_appends_to_a_row_are_ignored() -> None:
+    ((row,), is_more) = read_rows(cbor2.dumps([[[*ROW, "later"]], True]))
+    assert row == OwnerRow(
+        owner=b"8 bytes.",
+        generation=7,
+        version=3,
+        complete_up_to=2,
+        digest=b"a digest",
+        items=4,
+        size_bytes=500,
+        confirmed_ms=-1,
+        is_complete=True,
+    )
+    assert is_more
+
+
 @pytest.mark.parametrize(
     "answer",
     [
@@ -114,6 +134,9 @@ async def test_outputs_beyond_what_an_answer_holds_are_left_out() -> None:
         cbor2.dumps([[[]], False]),
         cbor2.dumps([[[b"short", 1]], False]),
         cbor2.dumps([1, 2]),
+        cbor2.dumps([[[b"7 bytes", *ROW[1:]]], False]),
+        *(cbor2.dumps([[[*ROW[:place], None, *ROW[place + 1 :]]], False]) for place in range(9)),
+        cbor2.dumps([[ROW[:8]], False]),
     ],
 )
 def test_rows_that_are_none_are_malformed(answer: bytes) -> None:

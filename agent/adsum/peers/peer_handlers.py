@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Awaitable, Callable
+from typing import NamedTuple
 
 import cbor2
 
@@ -25,7 +26,6 @@ from adsum.catalog.own_services import OwnServices
 from adsum.catalog.own_writer import OwnCatalogWriter
 from adsum.catalog.replication.state import OwnerState
 from adsum.effects import AnsweredWith, RefusalCause
-from adsum.frozen import dataclass
 from adsum.net.calls import Declined
 from adsum.net.framing import MalformedFrame, array
 from adsum.net.introduction import Peer
@@ -52,9 +52,8 @@ SERF_HEALTH_SENTENCE = (
 DERIVED_SENTENCE = 'The service "{}" says that its node is a server; it goes when that ends.'
 
 
-@dataclass(frozen=True, slots=True)
-class OwnerRow:
-    """What one agent has of one owner."""
+class OwnerRow(NamedTuple):
+    """What one agent has of one owner, in the order in which it is told."""
 
     owner: bytes  # the first 8 bytes of its id
     generation: int
@@ -173,7 +172,7 @@ class PeerHandlers:
         match _fields(body):
             case [bytes(after), *_]:
                 rows = [row for row in self.rows(self._clock()) if row.owner > after]
-                return cbor2.dumps([[_packed(row) for row in rows[:ROWS_MAX]], len(rows) > ROWS_MAX])
+                return cbor2.dumps([[list(row) for row in rows[:ROWS_MAX]], len(rows) > ROWS_MAX])
         raise Declined(MALFORMED, "it is not said where to begin")
 
     async def _do_for(self, caller: Peer, change: str, doing: Awaitable[None]) -> None:
@@ -221,13 +220,6 @@ def retagging(service_id: str, tags: tuple[str, ...]) -> str:
     return f"change tags of service={service_id} to {list(tags)}"
 
 
-def _packed(row: OwnerRow) -> list[object]:
-    return [
-        *(row.owner, row.generation, row.version, row.complete_up_to, row.digest),
-        *(row.items, row.size_bytes, row.confirmed_ms, row.is_complete),
-    ]
-
-
 def read_rows(answer: bytes) -> tuple[list[OwnerRow], bool]:
     """Raises `MalformedFrame`."""
     match array(answer):
@@ -238,29 +230,9 @@ def read_rows(answer: bytes) -> tuple[list[OwnerRow], bool]:
 
 def _read_row(row: object) -> OwnerRow:
     match row:
-        case [
-            bytes(owner),
-            int(generation),
-            int(version),
-            int(complete_up_to),
-            bytes(digest),
-            int(items),
-            int(size_bytes),
-            int(confirmed_ms),
-            bool(is_complete),
-            *_,
-        ] if len(owner) == OWNER_BYTES:
-            return OwnerRow(
-                owner,
-                generation,
-                version,
-                complete_up_to,
-                digest,
-                items,
-                size_bytes,
-                confirmed_ms,
-                is_complete,
-            )
+        case [bytes(owner), int(), int(), int(), bytes(), int(), int(), int(), bool(), *_]:
+            if len(owner) == OWNER_BYTES:
+                return OwnerRow._make(row[: len(OwnerRow._fields)])
     raise MalformedFrame("an owner that is none")
 
 
