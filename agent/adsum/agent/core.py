@@ -35,7 +35,7 @@ from adsum.agent.commands import (
     WriteAll,
 )
 from adsum.agent.effects import Effect
-from adsum.agent.line import NOBODY, WaitingCommands
+from adsum.agent.line import NOBODY, BegunCommand, WaitingCommands
 from adsum.agent.local_catalog import LocalCatalog
 from adsum.agent.saved_catalog import SavedCopy
 from adsum.catalog.definitions import CheckKind
@@ -116,13 +116,13 @@ class AgentCore:
     def receive(self, now: Now, message: Message) -> list[Effect]:
         match message:
             case Persisted(ticket):
-                request, plan = self._line.end(ticket)
-                self._registry.make(now, plan)
-                return self._go_on(now, self._reply(request, None), has_changed=True)
+                begun = self._line.end(ticket)
+                self._registry.make(now, begun.plan)
+                return self._go_on(now, self._reply(begun.request, None), has_changed=True)
             case NotPersisted(ticket, reason):
-                request, _plan = self._line.end(ticket)
+                begun = self._line.end(ticket)
                 refusal = Refusal(RefusalCause.FAILED, NOT_PERSISTED.format(reason))
-                return self._go_on(now, self._reply(request, refusal))
+                return self._go_on(now, self._reply(begun.request, refusal))
             case FolderLost(found):
                 self._line.join(NOBODY, WriteAll(found))
                 return self._go_on(now)
@@ -170,7 +170,7 @@ class AgentCore:
                     answered.append(self._reply(request, plan))
                 elif plan.files and self._is_persistent:
                     self._tickets += 1
-                    self._line.begin(self._tickets, request, command, plan, touched)
+                    self._line.begin(self._tickets, BegunCommand(request, command, plan, touched))
                     for_disk.append(Persist(self._tickets, plan.files))
                 else:
                     has_changed = True

@@ -34,11 +34,20 @@ class Turn(NamedTuple):
     touched: tuple[str, ...]  # files
 
 
+class BegunCommand(NamedTuple):
+    """On its way to the disk."""
+
+    request: int
+    command: Registration
+    plan: RegistrationPlan
+    touched: tuple[str, ...]
+
+
 class WaitingCommands:
     def __init__(self) -> None:
         self.coming = Coming(0, 0)
         self._waiting: deque[tuple[int, Ordered]] = deque()
-        self._begun: dict[int, tuple[int, Registration, RegistrationPlan, tuple[str, ...]]] = {}  # by ticket
+        self._begun: dict[int, BegunCommand] = {}  # by ticket
         self._touched: set[str] = set()
 
     def __len__(self) -> int:
@@ -66,23 +75,16 @@ class WaitingCommands:
     def is_free(self, touched: tuple[str, ...]) -> bool:
         return self._touched.isdisjoint(touched)
 
-    def begin(
-        self,
-        ticket: int,
-        request: int,
-        command: Registration,
-        plan: RegistrationPlan,
-        touched: tuple[str, ...],
-    ) -> None:
-        self._begun[ticket] = (request, command, plan, touched)
-        self._touched.update(touched)
-        self._count(command, +1)
+    def begin(self, ticket: int, begun: BegunCommand) -> None:
+        self._begun[ticket] = begun
+        self._touched.update(begun.touched)
+        self._count(begun.command, +1)
 
-    def end(self, ticket: int) -> tuple[int, RegistrationPlan]:
-        request, command, plan, touched = self._begun.pop(ticket)
-        self._touched.difference_update(touched)
-        self._count(command, -1)
-        return request, plan
+    def end(self, ticket: int) -> BegunCommand:
+        begun = self._begun.pop(ticket)
+        self._touched.difference_update(begun.touched)
+        self._count(begun.command, -1)
+        return begun
 
     def _count(self, command: Registration, sign: int) -> None:
         services, checks = self.coming

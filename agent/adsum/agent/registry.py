@@ -1,7 +1,7 @@
 """What clients and files register with this agent, within its limits, and what of it must be on disk.
 
-Every change to the agent's own services and checks comes through here; `catalog.local` then decides what
-the checks say. What clients register is kept in files, one a registration; what configuration files define
+Every change to the agent's own services and checks comes through here; `OwnServices` then decides what the
+checks say. What clients register is kept in files, one a registration; what configuration files define
 is not, and wins over the former under the same id. A change of a client is planned, then on disk, then made:
 whole, or refused with nothing changed.
 """
@@ -146,9 +146,8 @@ class Registry:
         content = encode_service(definition)
         service = OwnService.of(definition, DefinedBy.API)
         checks = [OwnCheck(check, DefinedBy.API, definition) for check in definition.checks]
-        refusal = _too_large(content, *contents.values()) or _unpublishable(
-            problem_of(service, [*checks, *stays])
-        )
+        problem = problem_of(service, [*checks, *stays])
+        refusal = _too_large(content, *contents.values()) or _unpublishable(problem)
         refusal = refusal or self._too_many(definition, coming)
         if refusal is not None:
             return refusal
