@@ -11,6 +11,7 @@ from typing import Generic, NamedTuple, TypeVar
 
 from adsum.address import Address
 from adsum.frozen import dataclass
+from adsum.topics import Topic
 
 Value = TypeVar("Value")
 
@@ -85,6 +86,13 @@ class Reply:
 def answer(request: int, _command: AnsweredWith[Value], value: Value) -> Reply:
     """Of a command that is done and has something to say; mypy checks that it is of the declared type."""
     return Reply(request, None, value)
+
+
+@dataclass(frozen=True, slots=True)
+class Notify:
+    """These topics moved: wake who waits on them."""
+
+    topics: tuple[Topic, ...]
 
 
 class Severity(enum.Enum):

@@ -21,11 +21,12 @@ from adsum.agent.commands import (
     SetServiceMaintenance,
 )
 from adsum.catalog.definitions import CheckDefinition, CheckStatus, ServiceDefinition
-from adsum.catalog.indexes import Family, Topic
+from adsum.catalog.indexes import Family
 from adsum.effects import RefusalCause
 from adsum.now import HOUR, MINUTE, SECOND
 from adsum.testing.samples import HTTP_CHECK, SETTINGS, TTL_CHECK, WEB
 from adsum.testing.world import World
+from adsum.topics import Topic
 
 TTL_WEB = replace(WEB, checks=(TTL_CHECK,))
 

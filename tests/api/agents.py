@@ -28,13 +28,12 @@ from adsum.api.api_types import Agent
 from adsum.api.endpoints import Endpoints
 from adsum.api.rendering import ApiCounters
 from adsum.catalog.definitions import CheckDefinition, CheckStatus, ServiceDefinition
-from adsum.catalog.effects import Notify
 from adsum.catalog.model import Node, Service
 from adsum.catalog.saved import Saved
 from adsum.config.config import Config
 from adsum.config.errors import ConfigErrors
 from adsum.dns.settings import DnsSettings
-from adsum.effects import AnsweredWith, Reply, Value
+from adsum.effects import AnsweredWith, Notify, Reply, Value
 from adsum.gossip import claims, wire
 from adsum.gossip.claims import Alive, Profile, alive
 from adsum.gossip.commands import SyncFailed

@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from random import Random
 
 import pytest
 import trio
 import trio.testing
 
 from adsum.agent.commands import DeregisterService
-from adsum.api.blocking import FAILED_META
+from adsum.api.blocking import FAILED_META, BlockingReads
+from adsum.api.filter_time import FilterTime
+from adsum.api.rendering import ApiCounters, WaitableRead
 from adsum.catalog.definitions import CheckStatus
 from adsum.http.request import Request
 from adsum.http.response import Response
+from adsum.topics import Topic
 from tests.api.agents import CONFIG, Asker, FakeAgent, header, index_of, refused
 
 WEB = "/v1/health/service/web"
@@ -337,3 +341,41 @@ async def test_only_a_repeated_question_that_waits_for_nothing_says_how_to_answe
     response = again()
     assert response is not None
     assert b'"critical"' in response.body.plain
+
+
+class Revision:
+    """An index that is not the catalog's: it counts changes."""
+
+    def __init__(self) -> None:
+        self.number = 41
+
+    def of(self, _topic: Topic) -> int:
+        return self.number
+
+
+async def test_a_read_waits_on_the_index_that_it_names_and_not_on_the_catalog_s(
+    asker: Asker, autojump_clock: trio.testing.MockClock
+) -> None:
+    revision, topic, counters = Revision(), Topic("kv", "batman/pg0"), ApiCounters()
+    reads = BlockingReads(asker.agent, Random(0), counters, FilterTime(counters))
+    route = reads.route(
+        "/v1/revision",
+        lambda *_: WaitableRead(revision, (topic,), lambda: str(revision.number).encode()),
+    )
+    answers: list[Response] = []
+
+    async def ask(target: bytes) -> None:
+        answers.append(await route.handler(Request("GET", target), ""))
+
+    await ask(b"/v1/revision")
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(ask, b"/v1/revision?index=41&wait=60s")
+        await trio.testing.wait_all_tasks_blocked()
+        asker.agent.put_service("web2", "web")
+        await trio.testing.wait_all_tasks_blocked()
+        assert (len(answers), counters.blocking_open) == (1, 1)
+        revision.number = 42
+        asker.agent.watches.notify((topic,))
+    assert [(index_of(each), each.body.plain) for each in answers] == [(41, b"41"), (42, b"42")]
+    assert (counters.blocking_woken, counters.blocking_timed_out) == (1, 0)
+    assert asker.agent.watches.waiting == 0

@@ -9,8 +9,9 @@ import trio
 import trio.testing
 
 from adsum.agent import user_events
-from adsum.agent.user_events import Event
+from adsum.agent.user_events import TOPIC, Event
 from adsum.gossip.claims import user_event
+from adsum.topics import Watching
 from tests.api.agents import Asker, decoded, index_of, refused
 
 # The first id that the injected source gives, in Consul's form.
@@ -173,3 +174,13 @@ async def test_an_index_below_that_of_now_is_another_one_and_does_not_wait(
 async def test_who_waited_is_forgotten(asker: Asker, autojump_clock: trio.testing.MockClock) -> None:
     await asker.ask("/v1/event/list?index=1&wait=1s")
     assert asker.agent.watches.waiting == 0
+
+
+async def test_an_event_wakes_who_waits_for_events_and_is_no_change_of_the_catalog(
+    asker: Asker, autojump_clock: trio.testing.MockClock
+) -> None:
+    before, woken = asker.agent.view.index, trio.Event()
+    with Watching(asker.agent.watches, (TOPIC,), woken.set):
+        await fired(asker, "a")
+    assert woken.is_set()
+    assert asker.agent.view.index == before

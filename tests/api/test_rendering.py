@@ -6,9 +6,10 @@ import weakref
 
 import trio
 
-from adsum.api.rendering import OVERHEAD_BYTES, ApiCounters, CatalogRead, Rendering, Renderings
-from adsum.catalog.indexes import Family, Indexes, Topic
+from adsum.api.rendering import OVERHEAD_BYTES, ApiCounters, Rendering, Renderings, WaitableRead
+from adsum.catalog.indexes import Family, Indexes
 from adsum.http.response import HeaderList
+from adsum.topics import Topic
 
 WEB = Topic(Family.HEALTH, "web")
 DB = Topic(Family.HEALTH, "db")
@@ -44,8 +45,8 @@ class Source:
 def rendering(
     source: Source, indexes: Indexes, counters: ApiCounters | None = None, *topics: Topic
 ) -> Rendering:
-    read = CatalogRead(topics or (WEB,), source.render)
-    return Rendering(read, indexes, counters or ApiCounters(), Stamped(), is_pretty=False)
+    read = WaitableRead(indexes, topics or (WEB,), source.render)
+    return Rendering(read, counters or ApiCounters(), Stamped(), is_pretty=False)
 
 
 async def test_answer_stands_until_its_topic_moves() -> None:
@@ -77,7 +78,7 @@ async def test_same_bytes_keep_their_index() -> None:
 
 async def test_other_headers_take_a_new_head_and_the_body_as_it_is() -> None:
     indexes, source, stamped = Indexes(1000, tag=7), Source(), Stamped()
-    kept = Rendering(CatalogRead((WEB,), source.render), indexes, ApiCounters(), stamped, is_pretty=False)
+    kept = Rendering(WaitableRead(indexes, (WEB,), source.render), ApiCounters(), stamped, is_pretty=False)
     before, index = kept.current(), kept.index
     stamped.change("2")
     after = kept.current()
@@ -139,8 +140,8 @@ async def test_what_was_asked_is_kept_too_and_counted() -> None:
     counters = ApiCounters()
     renderings = Renderings(counters)
     asked = b"/v1/catalog/nodes?filter=" + b"x" * 7_975
-    read = CatalogRead((WEB,), Source().render)
-    made = Rendering(read, Indexes(1000, tag=7), counters, Stamped(), is_pretty=False, asked=asked)
+    read = WaitableRead(Indexes(1000, tag=7), (WEB,), Source().render)
+    made = Rendering(read, counters, Stamped(), is_pretty=False, asked=asked)
     made.current()
     renderings.keep("a", made)
     assert counters.rendering_bytes == 2 + 2_048 + 4 * 8_000

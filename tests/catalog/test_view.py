@@ -5,10 +5,11 @@ from dataclasses import replace
 
 from adsum.catalog.aliases import verdict
 from adsum.catalog.definitions import CheckDefinition, CheckStatus
-from adsum.catalog.indexes import Family, Topic
+from adsum.catalog.indexes import Family
 from adsum.catalog.model import SERF_HEALTH, Check, Node, Service
 from adsum.catalog.view import CatalogHost, Instance, Row, SortedTable, View
 from adsum.now import Now
+from adsum.topics import Topic
 
 NOW = Now(0, 1_000_000)
 NODE = Node(node_id="id-1", name="N1", address="127.0.0.1", datacenter="dc1")
@@ -25,7 +26,7 @@ def view_of_one() -> View:
 
 
 def moved(view: View) -> set[tuple[str, str]]:
-    return {(topic.family.value, topic.name) for topic in view.changes()}
+    return {(topic.family, topic.name) for topic in view.changes()}
 
 
 def test_an_index_is_milliseconds_and_tag_and_rises_even_when_the_clock_does_not() -> None:

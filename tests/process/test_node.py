@@ -18,17 +18,18 @@ from adsum.agent.local_catalog import LocalCatalog
 from adsum.agent.presence import uuid_bytes
 from adsum.agent.saved_catalog import SavedCopy, SavedOwner
 from adsum.agent.settings import AgentSettings
-from adsum.catalog.effects import Notify, StopCheck
-from adsum.catalog.indexes import Family, Topic
+from adsum.catalog.effects import StopCheck
+from adsum.catalog.indexes import Family
 from adsum.catalog.model import Node as CatalogNode
 from adsum.catalog.saved import Saved
-from adsum.effects import LogLine, Persist, Severity
+from adsum.effects import LogLine, Notify, Persist, Severity
 from adsum.gossip.claims import Profile
 from adsum.gossip.commands import ForceLeave
 from adsum.gossip.settings import GossipSettings, MemberIdentity
 from adsum.logs.faults import Faults
 from adsum.process.node import AgentRim
 from adsum.process.system_clock import system_now
+from adsum.topics import Topic
 
 OWN = CatalogNode(
     node_id="6a0c4f0e-5f0b-4b1e-9d5c-0d3c1b2a9f01", name="n1", address="127.0.0.1", datacenter="dc1"

@@ -4,8 +4,9 @@ from itertools import pairwise
 
 import trio
 
-from adsum.catalog.indexes import Family, Topic
+from adsum.catalog.indexes import Family
 from adsum.process.watches import SLICE, Watches
+from adsum.topics import Topic
 
 WEB = Topic(Family.HEALTH, "web")
 OTHER = Topic(Family.HEALTH, "other")

@@ -246,7 +246,8 @@ class ClusterState:
 
     @property
     def has_changes(self) -> bool:
-        return bool(self._changes)
+        """Of what must be kept, or of what somebody may wait for."""
+        return bool(self._changes) or self.events.has_moved
 
     def take_changes(self) -> tuple[FileChange, ...]:
         changes, self._changes = tuple(self._changes), []
@@ -323,7 +324,7 @@ class ClusterState:
             case ComparedAgain():
                 self.absence.compared_again(now)
             case EventHeard(event):
-                self.events.heard(now, event)
+                self.events.heard(event)
             case GenerationRaised(generation):
                 self._keep_generation(generation)
                 self.sharing.renewed(now, generation)

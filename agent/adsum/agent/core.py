@@ -39,11 +39,11 @@ from adsum.agent.line import NOBODY, BegunCommand, WaitingCommands
 from adsum.agent.local_catalog import LocalCatalog
 from adsum.agent.saved_catalog import SavedCopy
 from adsum.catalog.definitions import CheckKind
-from adsum.catalog.effects import Notify
 from adsum.catalog.saved import TTL_STATES, TtlState, encode_ttl_states
 from adsum.effects import (
     AnyCommand,
     LogLine,
+    Notify,
     Persist,
     Refusal,
     RefusalCause,
@@ -216,7 +216,7 @@ class AgentCore:
 
     def _settled(self, now: Now) -> list[Effect]:
         """After a change: what checks must do, who must wake, and last what must be on disk."""
-        moved = self.own.refresh_aliases(now, self.view.changes())
+        moved = (*self.own.refresh_aliases(now, self.view.changes()), *self.cluster.events.take_moved())
         shared = self.cluster.share(now)
         self._settled_index = self.view.index
         effects: list[Effect] = [*self._logs, *self._registry.take_logs(), *self.own.take_effects(), *shared]

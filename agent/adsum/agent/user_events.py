@@ -9,8 +9,8 @@ them. So they are looked at when somebody here reads events, not when they come,
 second: what a flood leaves undecided is listed by later reads, behind what came meanwhile. On an agent whose
 events nobody reads they cost nothing.
 
-Consul keeps 256 of them, and so do we; an older one is forgotten. Each moves the index of its topic, on which
-watchers sleep.
+Consul keeps 256 of them, and so do we; an older one is forgotten. Watchers sleep on
+their topic.
 """
 
 from __future__ import annotations
@@ -21,14 +21,15 @@ import cbor2
 
 from adsum import frozen, mutable
 from adsum.allowance import Allowance
-from adsum.catalog.indexes import Family, Topic
 from adsum.catalog.pattern import BadPattern, Pattern
 from adsum.catalog.view import View
 from adsum.catalog.work import Work
 from adsum.cbor import BadEncoding, strict_loads
 from adsum.gossip.claims import UserEvent
 from adsum.now import MILLISECOND, Now
+from adsum.topics import Topic
 
+TOPIC = Topic("events")
 EVENTS_MAX = 256
 UNDECIDED_MAX = 256
 # What finding out whom one event is meant for may cost, and all of them a second, at the prices of `Work`: an
@@ -124,6 +125,7 @@ class EventCounters:
 class UserEvents:
     def __init__(self, view: View, node_name: str) -> None:
         self.counters = EventCounters()
+        self.has_moved = False  # those who wait do not know yet
         self._view = view
         self._node_name = node_name
         self._listed: deque[Event] = deque(maxlen=EVENTS_MAX)  # the newest last
@@ -134,7 +136,11 @@ class UserEvents:
     def has_undecided(self) -> bool:
         return bool(self._undecided)
 
-    def heard(self, now: Now, carried: UserEvent) -> None:
+    def take_moved(self) -> tuple[Topic, ...]:
+        has_moved, self.has_moved = self.has_moved, False
+        return (TOPIC,) if has_moved else ()
+
+    def heard(self, carried: UserEvent) -> None:
         event = decode(carried)
         if event is None:
             self.counters.unreadable += 1
@@ -144,8 +150,7 @@ class UserEvents:
         else:
             self.counters.undecided_dropped += len(self._undecided) == UNDECIDED_MAX
             self._undecided.append(event)
-        self._view.indexes.advance(now.wall_ms)
-        self._view.indexes.touch(Topic(Family.EVENTS))
+        self.has_moved = True
 
     def recent(self, now: Now) -> list[Event]:
         """Those for this agent, as far as it was decided, the one listed last at the end."""

@@ -22,7 +22,7 @@ from adsum.api.filter_time import FilterTime
 from adsum.api.queries import filter_test, named
 from adsum.catalog.decode import decode_service
 from adsum.catalog.definitions import BadDefinition, CheckDefinition, ServiceDefinition
-from adsum.catalog.indexes import Family, Topic
+from adsum.catalog.indexes import Family
 from adsum.catalog.own_services import OwnService
 from adsum.catalog.tagged import with_family_addresses
 from adsum.catalog.validate import validate_service
@@ -30,6 +30,7 @@ from adsum.http.chunked_loop import in_turns
 from adsum.http.request import Query, Request
 from adsum.http.response import Response
 from adsum.http.router import HttpRefusal, Route
+from adsum.topics import Topic, Watching
 
 log = logging.getLogger("agent.http")
 
@@ -125,14 +126,10 @@ class AgentServices:
     async def _until_changed(self, request: Request, service_id: str, known: str) -> None:
         deadline = trio.current_time() + parse_asked(request.query, self._agent).wait_s
         topic = Topic(Family.NODE, self._agent.own.settings.node_name.lower())
-        watches, wake = self._agent.watches, request.wake
-        watches.add(topic, wake)
-        try:
+        with Watching(self._agent.watches, (topic,), request.wake):
             while self._hashed(service_id)[1] == known:
                 if not await request.park(deadline):
                     return
-        finally:
-            watches.remove(topic, wake)
 
 
 def tell(warnings: list[str]) -> None:

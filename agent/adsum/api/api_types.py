@@ -8,13 +8,13 @@ from collections.abc import Callable
 from typing import Protocol
 
 from adsum.agent.core import AgentCore
-from adsum.catalog.indexes import WaitsOnTopics
 from adsum.config.config import Config
 from adsum.dns.settings import DnsSettings
 from adsum.effects import AnsweredWith, Value
 from adsum.journal.journal import Journal
 from adsum.now import Now
 from adsum.peers.peers import Peers
+from adsum.topics import WaitsOnTopics
 
 
 class MetricsPages(Protocol):

@@ -22,12 +22,13 @@ from adsum.api.api_types import Agent
 from adsum.api.filter_time import FilterTime, NoTimeLeft
 from adsum.api.freshness import Freshness
 from adsum.api.full_outputs import wants_full, with_full_outputs
-from adsum.api.rendering import ApiCounters, CatalogRead, Rendering, Renderings
+from adsum.api.rendering import ApiCounters, Rendering, Renderings, WaitableRead
 from adsum.frozen import dataclass
 from adsum.http.request import Query, Request
 from adsum.http.response import HeaderList, Response
 from adsum.http.router import HttpRefusal, Route
 from adsum.now import SECOND
+from adsum.topics import Watching
 
 FOREIGN_INDEX_HOLD_S = 1.0
 JITTER_FRACTION = 16  # clients allow for wait/16 more and not a moment longer
@@ -51,7 +52,7 @@ SHAPING = frozenset({"cached", "filter", "near", "node-meta", "passing", "pretty
 # Parameters with which a target says more than which rendering to send.
 NOT_BY_TARGET = ("consistent", "output", "token")
 
-Plan = Callable[[Agent, Query, str], CatalogRead]
+Plan = Callable[[Agent, Query, str], WaitableRead]
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,12 +136,11 @@ class BlockingReads:
         read = plan(self._agent, request.query, rest)
         return self._make(key, read, request, is_cached=is_cached)
 
-    def _make(self, key: Hashable, read: CatalogRead, request: Request, *, is_cached: bool) -> Rendering:
+    def _make(self, key: Hashable, read: WaitableRead, request: Request, *, is_cached: bool) -> Rendering:
         """Rendered before it is kept: what fails is not worth keeping."""
         agent, query, headers = self._agent, request.query, CACHED if is_cached else ()
         rendering = Rendering(
             read,
-            agent.view.indexes,
             self._counters,
             self._freshness,
             is_pretty=parameters.is_pretty(query, always=agent.config.is_dev),
@@ -159,16 +159,12 @@ class BlockingReads:
         if asked.index > rendering.index:
             self._counters.foreign_indexes_held += 1
             wait_s = min(asked.wait_s, FOREIGN_INDEX_HOLD_S)
-        watches, wake = self._agent.watches, request.wake
-        for topic in rendering.read.topics:
-            watches.add(topic, wake)
         self._counters.blocking_open += 1
         try:
-            await self._until_moved(request, rendering, trio.current_time() + wait_s)
+            with Watching(self._agent.watches, rendering.read.topics, request.wake):
+                await self._until_moved(request, rendering, trio.current_time() + wait_s)
         finally:
             self._counters.blocking_open -= 1
-            for topic in rendering.read.topics:
-                watches.remove(topic, wake)
         return rendering.at_hand()
 
     async def _until_moved(self, request: Request, rendering: Rendering, deadline: float) -> None:

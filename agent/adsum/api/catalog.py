@@ -11,12 +11,13 @@ from adsum.api.api_types import Agent
 from adsum.api.blocking import BlockingReads, check_cache_control, check_consistency
 from adsum.api.nearness import Nearness
 from adsum.api.queries import filter_test, has_instance_tests, host_test, instance_tests, named, passing
-from adsum.api.rendering import CatalogRead
-from adsum.catalog.indexes import Family, Topic
+from adsum.api.rendering import WaitableRead
+from adsum.catalog.indexes import Family
 from adsum.catalog.view import CatalogHost, Instance
 from adsum.http.request import Query, Request
 from adsum.http.response import Response
 from adsum.http.router import Route
+from adsum.topics import Topic
 
 if TYPE_CHECKING:
     from adsum.catalog.filter import Test
@@ -47,7 +48,7 @@ def datacenters(agent: Agent, request: Request) -> Response:
     return json_answer(agent, request, [agent.config.datacenter], headers=headers)
 
 
-def nodes(agent: Agent, query: Query, _rest: str) -> CatalogRead:
+def nodes(agent: Agent, query: Query, _rest: str) -> WaitableRead:
     view, is_wanted_host = agent.view, host_test(query)
     nearness = Nearness(agent, query)
 
@@ -63,10 +64,12 @@ def nodes(agent: Agent, query: Query, _rest: str) -> CatalogRead:
         return shapes.list_of(shapes.node_fragment(host.node) for host in ordered)
 
     topics = (Topic(Family.NODES),)
-    return CatalogRead(topics, render, lists_everything=True, is_by_distance=nearness.is_asked_for)
+    return WaitableRead(
+        agent.view.indexes, topics, render, lists_everything=True, is_by_distance=nearness.is_asked_for
+    )
 
 
-def services(agent: Agent, query: Query, _rest: str) -> CatalogRead:
+def services(agent: Agent, query: Query, _rest: str) -> WaitableRead:
     view = agent.view
 
     def render() -> bytes:
@@ -79,21 +82,21 @@ def services(agent: Agent, query: Query, _rest: str) -> CatalogRead:
 
     # What tests look at is more than names and tags.
     topics = mesh.TOPICS if has_instance_tests(query) else (Topic(Family.SERVICES),)
-    return CatalogRead(topics, render, lists_everything=True)
+    return WaitableRead(agent.view.indexes, topics, render, lists_everything=True)
 
 
-def of_service(agent: Agent, query: Query, rest: str) -> CatalogRead:
+def of_service(agent: Agent, query: Query, rest: str) -> WaitableRead:
     view, name = agent.view, named(rest, "Missing service name")
     topics = (Topic(Family.SERVICE, name.lower()),)
     return _instances(agent, topics, query, lambda: view.instances(name))
 
 
-def of_connect(agent: Agent, query: Query, rest: str) -> CatalogRead:
+def of_connect(agent: Agent, query: Query, rest: str) -> WaitableRead:
     view, name = agent.view, named(rest, "Missing service name")
     return _instances(agent, mesh.TOPICS, query, lambda: mesh.proxies(view, name))
 
 
-def of_node(agent: Agent, query: Query, rest: str) -> CatalogRead:
+def of_node(agent: Agent, query: Query, rest: str) -> WaitableRead:
     """Consul's clients test a node that is not there for null."""
 
     def shown(host: CatalogHost, wanted: list[tuple[str, bytes]]) -> bytes:
@@ -102,7 +105,7 @@ def of_node(agent: Agent, query: Query, rest: str) -> CatalogRead:
     return _node(agent, query, rest, shown, missing=b"null")
 
 
-def services_of_node(agent: Agent, query: Query, rest: str) -> CatalogRead:
+def services_of_node(agent: Agent, query: Query, rest: str) -> WaitableRead:
     def shown(host: CatalogHost, wanted: list[tuple[str, bytes]]) -> bytes:
         listed = shapes.list_of(fragment for _id, fragment in wanted)
         return b'{"Node":%b,"Services":%b}' % (shapes.node_fragment(host.node), listed)
@@ -110,14 +113,14 @@ def services_of_node(agent: Agent, query: Query, rest: str) -> CatalogRead:
     return _node(agent, query, rest, shown, missing=b'{"Node":null,"Services":null}')
 
 
-def of_gateway(_agent: Agent, _query: Query, rest: str) -> CatalogRead:
+def of_gateway(agent: Agent, _query: Query, rest: str) -> WaitableRead:
     named(rest, "Missing gateway name")
-    return CatalogRead(topics=(Topic(Family.SERVICES),), render=lambda: b"[]")
+    return WaitableRead(agent.view.indexes, (Topic(Family.SERVICES),), lambda: b"[]")
 
 
 def _instances(
     agent: Agent, topics: tuple[Topic, ...], query: Query, find: Callable[[], Iterable[Instance]]
-) -> CatalogRead:
+) -> WaitableRead:
     nearness = Nearness(agent, query)
 
     def render() -> bytes:
@@ -125,7 +128,7 @@ def _instances(
         ordered = nearness.order(passing(find(), tests), lambda instance: instance.host.name)
         return shapes.list_of(map(shapes.service_node_fragment, ordered))
 
-    return CatalogRead(topics, render, is_by_distance=nearness.is_asked_for)
+    return WaitableRead(agent.view.indexes, topics, render, is_by_distance=nearness.is_asked_for)
 
 
 def _node(
@@ -135,7 +138,7 @@ def _node(
     shown: Callable[[CatalogHost, list[tuple[str, bytes]]], bytes],
     *,
     missing: bytes,
-) -> CatalogRead:
+) -> WaitableRead:
     """The filter chooses among the node's services, never the node."""
     view, name = agent.view, named(rest, "Missing node name")
 
@@ -144,7 +147,7 @@ def _node(
         host = view.node(name)
         return missing if host is None else shown(host, _services_on(host, is_wanted))
 
-    return CatalogRead((Topic(Family.NODE, name.lower()),), render)
+    return WaitableRead(agent.view.indexes, (Topic(Family.NODE, name.lower()),), render)
 
 
 def _services_on(host: CatalogHost, is_wanted: Test | None) -> list[tuple[str, bytes]]:

@@ -15,20 +15,19 @@ import trio
 
 from adsum.agent import user_events
 from adsum.agent.presence import uuid_text
-from adsum.agent.user_events import ID_BYTES, BadEvent, Event
+from adsum.agent.user_events import ID_BYTES, TOPIC, BadEvent, Event
 from adsum.api import parameters
 from adsum.api.answers import done, json_answer
 from adsum.api.blocking import parse_asked
-from adsum.catalog.indexes import Family, Topic
 from adsum.gossip.commands import FireEvent
 from adsum.http.router import HttpRefusal, Route
+from adsum.topics import Watching
 
 if TYPE_CHECKING:
     from adsum.api.api_types import Agent
     from adsum.http.request import Request
     from adsum.http.response import Response
 
-TOPIC = Topic(Family.EVENTS)
 NONE_YET = 1  # the index while there is no event
 VERSION = 1  # of Consul's format
 JITTER_FRACTION = 16
@@ -79,13 +78,9 @@ class EventEndpoints:
         return json_answer(agent, request, listed, headers=headers)
 
     async def _until_other(self, request: Request, name: str, index: int, deadline: float) -> None:
-        watches = self._agent.watches
-        watches.add(TOPIC, request.wake)
-        try:
+        with Watching(self._agent.watches, (TOPIC,), request.wake):
             while self._index(name) == index and await request.park(self._look_at(deadline)):
                 pass
-        finally:
-            watches.remove(TOPIC, request.wake)
 
     def _look_at(self, deadline: float) -> float:
         """What is left undecided now wakes nobody later."""

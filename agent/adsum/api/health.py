@@ -10,14 +10,15 @@ from adsum.api.api_types import Agent
 from adsum.api.blocking import BlockingReads
 from adsum.api.nearness import Nearness
 from adsum.api.queries import filter_test, host_test, instance_tests, named, passing
-from adsum.api.rendering import CatalogRead
+from adsum.api.rendering import WaitableRead
 from adsum.catalog.definitions import CheckStatus
-from adsum.catalog.indexes import Family, Topic
+from adsum.catalog.indexes import Family
 from adsum.catalog.model import Check
 from adsum.catalog.placed_check import PlacedCheck
 from adsum.catalog.view import ANY_STATE, CatalogHost, Instance, Row
 from adsum.http.request import Query
 from adsum.http.router import Route
+from adsum.topics import Topic
 
 if TYPE_CHECKING:
     from adsum.catalog.filter import Test
@@ -39,17 +40,17 @@ def routes(reads: BlockingReads) -> list[Route]:
     ]
 
 
-def of_service(agent: Agent, query: Query, rest: str) -> CatalogRead:
+def of_service(agent: Agent, query: Query, rest: str) -> WaitableRead:
     view, name = agent.view, named(rest, "Missing service name")
     return _entries(agent, (Topic(Family.HEALTH, name.lower()),), query, lambda: view.instances(name))
 
 
-def of_connect(agent: Agent, query: Query, rest: str) -> CatalogRead:
+def of_connect(agent: Agent, query: Query, rest: str) -> WaitableRead:
     view, name = agent.view, named(rest, "Missing service name")
     return _entries(agent, mesh.HEALTH_TOPICS, query, lambda: mesh.proxies(view, name))
 
 
-def of_ingress(_agent: Agent, query: Query, rest: str) -> CatalogRead:
+def of_ingress(agent: Agent, query: Query, rest: str) -> WaitableRead:
     """Gateways are configured in Consul's mesh, which is not here: nothing is ever bound to one."""
     named(rest, "Missing service name")
 
@@ -57,10 +58,10 @@ def of_ingress(_agent: Agent, query: Query, rest: str) -> CatalogRead:
         filter_test(query, "health_entry")
         return b"[]"
 
-    return CatalogRead((Topic(Family.SERVICES),), render)
+    return WaitableRead(agent.view.indexes, (Topic(Family.SERVICES),), render)
 
 
-def checks_of_service(agent: Agent, query: Query, rest: str) -> CatalogRead:
+def checks_of_service(agent: Agent, query: Query, rest: str) -> WaitableRead:
     view, name, is_wanted_host = agent.view, named(rest, "Missing service name"), host_test(query)
 
     def found() -> Iterator[tuple[CatalogHost, Row[Check]]]:
@@ -70,14 +71,15 @@ def checks_of_service(agent: Agent, query: Query, rest: str) -> CatalogRead:
                     yield instance.host, row
 
     topics, nearness = (Topic(Family.HEALTH, name.lower()),), Nearness(agent, query)
-    return CatalogRead(
+    return WaitableRead(
+        agent.view.indexes,
         topics,
         lambda: _listed(nearness.order(found(), _node_of_check), filter_test(query, "check")),
         is_by_distance=nearness.is_asked_for,
     )
 
 
-def checks_of_node(agent: Agent, query: Query, rest: str) -> CatalogRead:
+def checks_of_node(agent: Agent, query: Query, rest: str) -> WaitableRead:
     view, name = agent.view, named(rest, "Missing node name")
 
     def found() -> Placed:
@@ -85,10 +87,10 @@ def checks_of_node(agent: Agent, query: Query, rest: str) -> CatalogRead:
         return [(host, row) for row in host.checks] if host is not None else ()
 
     topics = (Topic(Family.NODE_CHECKS, name.lower()),)
-    return CatalogRead(topics, lambda: _listed(found(), filter_test(query, "check")))
+    return WaitableRead(agent.view.indexes, topics, lambda: _listed(found(), filter_test(query, "check")))
 
 
-def checks_in_state(agent: Agent, query: Query, rest: str) -> CatalogRead:
+def checks_in_state(agent: Agent, query: Query, rest: str) -> WaitableRead:
     view, state, is_wanted_host = agent.view, named(rest, "Missing check state"), host_test(query)
     topics: tuple[Topic, ...] = (Topic(Family.STATE, state),)
     if is_wanted_host is not None:
@@ -109,19 +111,23 @@ def checks_in_state(agent: Agent, query: Query, rest: str) -> CatalogRead:
             return shapes.list_of([each for host in view.nodes() for each in shapes.checks_of_host(host)])
         return _listed(nearness.order(found(), _node_of_check), is_wanted)
 
-    return CatalogRead(topics, render, lists_everything=True, is_by_distance=nearness.is_asked_for)
+    return WaitableRead(
+        agent.view.indexes, topics, render, lists_everything=True, is_by_distance=nearness.is_asked_for
+    )
 
 
 def _entries(
     agent: Agent, topics: tuple[Topic, ...], query: Query, find: Callable[[], Iterable[Instance]]
-) -> CatalogRead:
+) -> WaitableRead:
     nearness = Nearness(agent, query)
 
     def render() -> bytes:
         ordered = nearness.order(passing(find(), _entry_tests(query)), lambda instance: instance.host.name)
         return shapes.list_of(map(shapes.health_entry, ordered))
 
-    return CatalogRead(topics, render, headers=BACKEND, is_by_distance=nearness.is_asked_for)
+    return WaitableRead(
+        agent.view.indexes, topics, render, headers=BACKEND, is_by_distance=nearness.is_asked_for
+    )
 
 
 def _node_of_check(placed: tuple[CatalogHost, Row[Check]]) -> str:

@@ -9,8 +9,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from adsum.catalog.indexes import Family, Topic
+from adsum.catalog.indexes import Family
 from adsum.catalog.view import ANY_STATE, Instance, View
+from adsum.topics import Topic
 
 TOPICS = (Topic(Family.INSTANCES), Topic(Family.NODES))
 HEALTH_TOPICS = (*TOPICS, Topic(Family.STATE, ANY_STATE))

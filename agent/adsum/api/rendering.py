@@ -26,8 +26,8 @@ from adsum import frozen, mutable
 from adsum.api import shapes
 from adsum.api.filter_time import FilterTime, NoTimeLeft
 from adsum.catalog.bad_filter import BadFilter
-from adsum.catalog.indexes import Indexes, Topic
 from adsum.http.response import Body, HeaderList, Response, json_body
+from adsum.topics import IndexSource, Topic
 
 QUERIES_MAX = 4096
 BYTES_MAX = 64 * 1024 * 1024
@@ -60,9 +60,11 @@ class ApiCounters:
 
 
 @frozen.dataclass(frozen=True, slots=True)
-class CatalogRead:
-    """What a catalog query depends on, and how to make its answer; making it again gives it anew."""
+class WaitableRead:
+    """What a query depends on, where the indexes of that are kept, and how to make its answer; making it
+    again gives it anew."""
 
+    indexes: IndexSource
     topics: tuple[Topic, ...]
     render: Callable[[], bytes]
     lists_everything: bool = False
@@ -91,7 +93,7 @@ class Rendering:
         "_counters",
         "_filter_time",
         "_headers",
-        "_indexes",
+        "_index_of",
         "_is_pretty",
         "_only_topic",
         "_seen",
@@ -110,8 +112,7 @@ class Rendering:
 
     def __init__(
         self,
-        read: CatalogRead,
-        indexes: Indexes,
+        read: WaitableRead,
         counters: ApiCounters,
         stamp: FreshnessHeaders,
         *,
@@ -131,7 +132,7 @@ class Rendering:
         self.next_at = 0.0  # on trio's clock: waiters should not ask for another before
         self._asked_bytes = OVERHEAD_BYTES + CHARACTER_BYTES * len(asked)
         self._filter_time = filter_time
-        self._indexes = indexes
+        self._index_of = read.indexes.of
         self._counters = counters
         self._stamp = stamp
         self._stamped = -1
@@ -176,8 +177,8 @@ class Rendering:
 
     def _topics_index(self) -> int:
         if self._only_topic is not None:
-            return self._indexes.of(self._only_topic)
-        return max(map(self._indexes.of, self.read.topics))
+            return self._index_of(self._only_topic)
+        return max(map(self._index_of, self.read.topics))
 
     def _render(self) -> None:
         seen, begun_s = self._topics_index(), time.perf_counter()

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from adsum.catalog.definitions import CheckDefinition, CheckStatus
-from adsum.catalog.indexes import Family, Topic
+from adsum.catalog.indexes import Family
 from adsum.catalog.model import SERF_HEALTH, Check
 from adsum.catalog.view import SEVERITY, View
+from adsum.topics import Topic
 
 Verdict = tuple[CheckStatus, str]
 

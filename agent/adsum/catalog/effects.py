@@ -1,9 +1,8 @@
-"""What the catalog asks of the world beside what every core may ask: runs of checks, and waking who waits."""
+"""What the catalog asks of the world beside what every core may ask: runs of checks."""
 
 from __future__ import annotations
 
 from adsum.catalog.definitions import CheckDefinition
-from adsum.catalog.indexes import Topic
 from adsum.effects import LogLine
 from adsum.frozen import dataclass
 
@@ -22,13 +21,6 @@ class StopCheck:
     """End a run in progress, if any; its result is not wanted any more."""
 
     check_id: str
-
-
-@dataclass(frozen=True, slots=True)
-class Notify:
-    """These topics moved: wake who waits on them."""
-
-    topics: tuple[Topic, ...]
 
 
 OwnServicesEffect = RunCheck | StopCheck | LogLine

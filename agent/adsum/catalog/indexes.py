@@ -9,13 +9,15 @@ and those of names never seen, share one floor a family, which is raised by ever
 from __future__ import annotations
 
 import enum
-from collections.abc import Callable
-from typing import NamedTuple, Protocol
+
+from adsum.topics import Topic
 
 TAG_BITS = 8
 
 
 class Family(enum.StrEnum):
+    """Of the catalog's topics. The names in them are lower case, as names compare."""
+
     SERVICE = "service"  # instances of one service: what catalog/service shows
     HEALTH = "health"  # the same with their checks and their nodes' checks: health/service, health/checks
     NODE = "node"  # one node and its services
@@ -24,20 +26,6 @@ class Family(enum.StrEnum):
     NODES = "nodes"  # the list of nodes
     SERVICES = "services"  # the list of service names with their tags
     INSTANCES = "instances"  # any service anywhere: for queries that search them all
-    EVENTS = "events"  # user events heard here
-
-
-class Topic(NamedTuple):
-    family: Family
-    name: str = ""  # lower case, as names compare
-
-
-class WaitsOnTopics(Protocol):
-    """Who sleeps until a topic moves. Waking is a plain call, so that a task per waiter is not needed."""
-
-    def add(self, topic: Topic, wake: Callable[[], None]) -> None: ...
-
-    def remove(self, topic: Topic, wake: Callable[[], None]) -> None: ...
 
 
 class Indexes:
@@ -47,7 +35,7 @@ class Indexes:
         self._ms = wall_ms
         self.current = wall_ms << TAG_BITS | tag
         self._by_topic: dict[Topic, int] = {}
-        self._floors = dict.fromkeys(Family, self.current)
+        self._floors: dict[str, int] = dict.fromkeys(Family, self.current)
         self._touched: dict[Topic, None] = {}  # a dict keeps the order, which a seed must reproduce
 
     def advance(self, wall_ms: int) -> None:

@@ -19,7 +19,6 @@ from adsum.catalog import aliases, records
 from adsum.catalog.definitions import CheckDefinition, CheckKind, CheckStatus, ServiceDefinition
 from adsum.catalog.effects import OwnServicesEffect, RunCheck, StopCheck
 from adsum.catalog.flapping import Flapping
-from adsum.catalog.indexes import Topic
 from adsum.catalog.model import NODE_MAINTENANCE, SERVICE_MAINTENANCE, Check, Service
 from adsum.catalog.own_writer import OwnCatalogWriter
 from adsum.catalog.thresholds import Thresholds
@@ -27,6 +26,7 @@ from adsum.effects import LogLine, Severity
 from adsum.frozen import dataclass
 from adsum.now import MILLISECOND, Now
 from adsum.timers import Timers
+from adsum.topics import Topic
 
 # Aliases of aliases settle in as many rounds as the chain is long; a ring of them must end too.
 ALIAS_ROUNDS_MAX = 8

@@ -16,9 +16,10 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Generic, TypeVar
 
 from adsum.catalog.definitions import CheckStatus
-from adsum.catalog.indexes import Family, Indexes, Topic
+from adsum.catalog.indexes import Family, Indexes
 from adsum.catalog.model import SERF_HEALTH, Check, Node, Service
 from adsum.now import Now
+from adsum.topics import Topic
 
 Key = TypeVar("Key", str, tuple[str, str])
 Item = TypeVar("Item")

@@ -17,7 +17,7 @@ import trio
 from adsum.agent.cluster_state import ClusterState
 from adsum.agent.commands import Submit
 from adsum.agent.presence import uuid_bytes
-from adsum.catalog.indexes import Family, Topic, WaitsOnTopics
+from adsum.catalog.indexes import Family
 from adsum.catalog.model import SERF_HEALTH
 from adsum.catalog.view import CatalogHost, View
 from adsum.gossip.commands import ForceLeave
@@ -39,6 +39,7 @@ from adsum.peers.peer_handlers import (
     retagging,
 )
 from adsum.peers.peer_rpc import AsksMembers
+from adsum.topics import Topic, WaitsOnTopics, Watching
 
 log = logging.getLogger("agent")
 
@@ -236,12 +237,8 @@ class OwnerForwarding:
         with trio.move_on_after(SEEN_S) as patience:
             while not is_seen():
                 moved = trio.Event()
-                wake = moved.set
-                self._watches.add(watched, wake)
-                try:
+                with Watching(self._watches, (watched,), moved.set):
                     await moved.wait()
-                finally:
-                    self._watches.remove(watched, wake)
         self.counters.unseen += patience.cancelled_caught
 
 

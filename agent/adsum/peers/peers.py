@@ -8,7 +8,6 @@ from functools import partial
 
 from adsum.agent.commands import Submit
 from adsum.agent.core import AgentCore
-from adsum.catalog.indexes import WaitsOnTopics
 from adsum.net.keyring import Keyring
 from adsum.now import Now
 from adsum.peers.keyrings import INSTALL, LIST, REMOVE, USE, Keyrings
@@ -16,6 +15,7 @@ from adsum.peers.outputs import Outputs
 from adsum.peers.owner_forwarding import OwnerForwarding
 from adsum.peers.peer_handlers import PeerHandlers
 from adsum.peers.peer_rpc import PeerRpc
+from adsum.topics import WaitsOnTopics
 
 
 class Peers:

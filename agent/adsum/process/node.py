@@ -19,8 +19,7 @@ from adsum.agent.commands import CheckRan, CommandRefused, Message, NotPersisted
 from adsum.agent.core import AgentCore
 from adsum.agent.effects import Effect
 from adsum.agent.saved_catalog import SavedCopy
-from adsum.catalog.effects import Notify
-from adsum.effects import AnsweredWith, LogLine, Persist, Reply, Save, Severity, Value
+from adsum.effects import AnsweredWith, LogLine, Notify, Persist, Reply, Save, Severity, Value
 from adsum.health_checks.runner import CheckResult
 from adsum.logs.faults import Faults
 from adsum.now import SECOND, Now

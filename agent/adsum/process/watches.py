@@ -12,7 +12,7 @@ from collections.abc import Callable
 
 import trio
 
-from adsum.catalog.indexes import Topic
+from adsum.topics import Topic
 
 Wake = Callable[[], None]
 

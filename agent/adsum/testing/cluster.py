@@ -31,10 +31,10 @@ from adsum.agent.saved_catalog import decode as decode_copy
 from adsum.agent.saved_files import COPY, GENERATION, PEERS
 from adsum.agent.settings import AgentSettings
 from adsum.catalog.definitions import CheckStatus
-from adsum.catalog.effects import Notify, RunCheck, StopCheck
+from adsum.catalog.effects import RunCheck, StopCheck
 from adsum.catalog.model import Node
 from adsum.catalog.replication.interner import Interner
-from adsum.effects import AnswerMember, AskMember, LogLine, Persist, Refusal, Reply, Save
+from adsum.effects import AnswerMember, AskMember, LogLine, Notify, Persist, Refusal, Reply, Save
 from adsum.gossip.claims import Profile
 from adsum.gossip.commands import Report
 from adsum.gossip.membership_view import MembershipView

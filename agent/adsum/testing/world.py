@@ -20,9 +20,8 @@ from adsum.agent.local_catalog import LocalCatalog
 from adsum.agent.presence import uuid_bytes
 from adsum.agent.settings import AgentSettings
 from adsum.catalog.definitions import CheckDefinition, CheckStatus
-from adsum.catalog.effects import Notify, RunCheck, StopCheck
-from adsum.catalog.indexes import Topic
-from adsum.effects import FileChange, LogLine, Persist, Refusal, Reply, Save
+from adsum.catalog.effects import RunCheck, StopCheck
+from adsum.effects import FileChange, LogLine, Notify, Persist, Refusal, Reply, Save
 from adsum.gossip.claims import Profile
 from adsum.gossip.settings import GossipSettings, MemberIdentity
 from adsum.logs.system_errors import told
@@ -32,6 +31,7 @@ from adsum.storage.owed import Owed
 from adsum.storage.writer import ROUND_S
 from adsum.testing.clock import SimulatedClock
 from adsum.testing.disk import SimulatedDisk
+from adsum.topics import Topic
 
 Outcome = tuple[CheckStatus, str]
 
