@@ -10,6 +10,7 @@ from __future__ import annotations
 import logging
 import os
 from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 import trio
 
@@ -28,7 +29,6 @@ from adsum.dns.settings import DnsSettings
 from adsum.effects import AnsweredWith, Persist, Save, Value
 from adsum.gossip.settings import MemberIdentity
 from adsum.health_checks.runner import Options, Runner
-from adsum.net.tls import Tls
 from adsum.now import Now
 from adsum.process import translate
 from adsum.process.banner import banner
@@ -46,9 +46,12 @@ from adsum.storage.owed import OwingDisk
 from adsum.storage.reading import read_if_readable
 from adsum.storage.writer import DiskWriter
 
+if TYPE_CHECKING:  # loaded where there is a certificate
+    from adsum.net.tls import Tls
+
 log = logging.getLogger("agent")
 
-Apply = Callable[[Config, Tls | None], None]
+Apply = Callable[[Config, "Tls | None"], None]
 
 
 class RunningAgent(Agent):
