@@ -408,7 +408,7 @@ async def test_one_whom_only_a_life_before_met_is_not_called_gone(asker: Asker) 
 async def test_one_whom_nobody_knows_is_404_with_what_to_do(asker: Asker) -> None:
     assert refused(await asker.ask("/v1/membership/explain/n9")) == (
         404,
-        "Neither the roll nor the journal knows n9; see `adsum members`",
+        "No member is called n9, and nobody in the journal; see `adsum members`",
     )
     assert (await asker.ask("/v1/membership/explain/")).status == 400
 

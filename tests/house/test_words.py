@@ -13,7 +13,7 @@ from pathlib import Path
 from tests.house.rooms import IMPORT_ROOTS, ROOT
 
 RETIRED = {
-    r"\b(?:the|a|on|this) roll\b(?!-| )|\bon the roll\b": "membership, members",
+    r"\b(?:the|a|this) roll\b(?!-| call| of)": "membership, members",
     r"\bfarewells?\b": "leave message",
     r"\bhearsay\b": "claims",
     r"\bcolleagues?\b": "other agents",

@@ -97,7 +97,7 @@ class Membership:
         wanted = JournalQuery(limit=EXPLAINED_ENTRIES_MAX, nodes=names, with_isolation=True)
         entries = (await self._agent.journal.entries(wanted)).entries
         if row is None and all(entry.kind is JournalKind.ISOLATION for entry in entries):
-            raise HttpRefusal(404, f"Neither the roll nor the journal knows {name}; see `adsum members`")
+            raise HttpRefusal(404, f"No member is called {name}, and nobody in the journal; see `adsum members`")
         membership, now = self._agent.cluster.membership, self._agent.now()
         shown = explained(
             row,

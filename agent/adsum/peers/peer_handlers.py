@@ -47,7 +47,7 @@ ROWS_MAX = 2_000
 OWNER_BYTES = 8
 
 SERF_HEALTH_SENTENCE = (
-    "serfHealth is registered by nobody: it says whether the node is present, as the roll sees it"
+    "serfHealth is registered by nobody: it says whether the node is present, as membership has it"
 )
 DERIVED_SENTENCE = 'The service "{}" says that its node is a server; it goes when that ends.'
 
