@@ -119,8 +119,9 @@ def test_programs_get_the_whole_answer(adsum: Adsum, agent: FakeAgent) -> None:
 
 
 def test_one_whom_nobody_knows_is_not_found(adsum: Adsum, agent: FakeAgent) -> None:
-    agent.answers["GET /v1/membership/explain/n9"] = (404, "No member is called n9, and nobody in the journal")
-    assert adsum("explain", "n9") == (3, "", "adsum: No member is called n9, and nobody in the journal\n")
+    sentence = "No member is called n9, and nobody in the journal"
+    agent.answers["GET /v1/membership/explain/n9"] = (404, sentence)
+    assert adsum("explain", "n9") == (3, "", f"adsum: {sentence}\n")
 
 
 def test_a_node_must_be_named(adsum: Adsum) -> None:

@@ -41,6 +41,8 @@ SETTLE_S = 0.05  # news comes in groups, and is given so to who follows
 SEQUENCE_MAX = 2**62
 A_TIME = "90m and 36h count back from now, 2026-11-18T14:00:00Z is a time"
 
+NOBODY = "No member is called {}, and nobody in the journal; see `adsum members`"
+
 
 class Membership:
     def __init__(self, agent: Agent) -> None:
@@ -97,7 +99,7 @@ class Membership:
         wanted = JournalQuery(limit=EXPLAINED_ENTRIES_MAX, nodes=names, with_isolation=True)
         entries = (await self._agent.journal.entries(wanted)).entries
         if row is None and all(entry.kind is JournalKind.ISOLATION for entry in entries):
-            raise HttpRefusal(404, f"No member is called {name}, and nobody in the journal; see `adsum members`")
+            raise HttpRefusal(404, NOBODY.format(name))
         membership, now = self._agent.cluster.membership, self._agent.now()
         shown = explained(
             row,

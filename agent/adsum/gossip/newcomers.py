@@ -133,8 +133,9 @@ class Newcomers:
     def stream_pinged(self, sequence: int, outcome: PingOutcome) -> Newcomer | None:
         """Who has answered so, and is there."""
         newcomer = self._by_sequence.get(sequence)
-        is_there = newcomer is not None and outcome is PingOutcome.ANSWERED
-        return self._answered(newcomer) if newcomer is not None and is_there else None
+        if newcomer is None or outcome is not PingOutcome.ANSWERED:
+            return None
+        return self._answered(newcomer)
 
     def _answered(self, newcomer: Newcomer) -> Newcomer:
         self._end(newcomer)

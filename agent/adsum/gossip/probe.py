@@ -278,12 +278,14 @@ class Prober:
 
     # The end.
 
-    def _succeed(self, probe: Probe, generation: int | None) -> Checked:
+    def _succeed(self, probe: Probe, generation: int | None) -> Checked | None:
         """In which life, if the answer says so."""
         self._end(probe)
         self.shared.health.probe_answered()
         self.shared.refusing.pop(probe.member.short, None)
         self._note_target(probe.member, is_failed=False)
+        if probe.told is None and probe.rival is None:
+            return None
         found: Alive | Left | None = None
         rivals = [probe.rival.profile] if probe.rival is not None else []
         match probe.told:
