@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Awaitable
 from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeAlias
 
+from adsum.address import Address
 from adsum.agent.settings import AgentSettings
 from adsum.catalog.definitions import CheckDefinition, CheckStatus, ServiceDefinition
 from adsum.effects import AnsweredWith, AskTicket, Refusal, Value
 from adsum.frozen import dataclass
 
 if TYPE_CHECKING:  # loaded with the roll, which starts when DNS answers already
-    from adsum.address import Address
     from adsum.gossip import commands as gossip_commands
 
 

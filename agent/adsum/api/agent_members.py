@@ -7,23 +7,19 @@ lists the servers of its own.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from adsum.agent import tags
+from adsum.agent.known_servers import GossipedServer
 from adsum.agent.presence import uuid_text
 from adsum.api import leadership, parameters
 from adsum.api.answers import json_answer
+from adsum.api.api_types import Agent
 from adsum.api.freshness import stale_header
+from adsum.gossip.members import Member
 from adsum.gossip.order import MemberStatus
+from adsum.http.request import Request
+from adsum.http.response import Response
 from adsum.http.router import HttpRefusal, Route
 from adsum.version import CONSUL_API_VERSION
-
-if TYPE_CHECKING:
-    from adsum.agent.known_servers import GossipedServer
-    from adsum.api.api_types import Agent
-    from adsum.gossip.members import Member
-    from adsum.http.request import Request
-    from adsum.http.response import Response
 
 ALIVE = 1
 STATUSES = {

@@ -2,19 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from adsum.agent.commands import CommandRefused
 from adsum.api import parameters, shapes
-from adsum.effects import RefusalCause
-from adsum.http.response import Response, empty, json_body
+from adsum.api.api_types import Agent
+from adsum.effects import AnsweredWith, RefusalCause, Value
+from adsum.http.request import Request
+from adsum.http.response import HeaderList, Response, empty, json_body
 from adsum.http.router import HttpRefusal
-
-if TYPE_CHECKING:
-    from adsum.api.api_types import Agent
-    from adsum.effects import AnsweredWith, Value
-    from adsum.http.request import Request
-    from adsum.http.response import HeaderList
 
 # Newer clients look for it on every answer; the router adds it to all.
 EVERYWHERE: HeaderList = (("X-Consul-Default-Acl-Policy", "allow"),)

@@ -6,26 +6,21 @@ Two copies of a busy catalog differ for the moments that changes take; what stay
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from adsum.agent.presence import uuid_text
 from adsum.agent.saved_catalog import SavedOwner, recalled
 from adsum.api.answers import json_answer
+from adsum.api.api_types import Agent
 from adsum.api.freshness import stale_header
 from adsum.api.queries import named
 from adsum.catalog.replication.state import OwnerState
 from adsum.gossip.order import MemberStatus
 from adsum.http.chunked_loop import in_turns
+from adsum.http.request import Request
+from adsum.http.response import Response
 from adsum.http.router import HttpRefusal, Route
 from adsum.now import MILLISECOND
 from adsum.peers.owner_forwarding import NoOwner, OwnerAway, OwnerRefuses
-from adsum.peers.peer_handlers import row_of
-
-if TYPE_CHECKING:
-    from adsum.api.api_types import Agent
-    from adsum.http.request import Request
-    from adsum.http.response import Response
-    from adsum.peers.peer_handlers import OwnerRow
+from adsum.peers.peer_handlers import OwnerRow, row_of
 
 Shown = dict[str, object]
 OWN, OTHERS, SAVED = "own", "others", "saved copy"

@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
+from adsum.api.api_types import Agent
+from adsum.api.member_rows import MemberRow, Shown
 from adsum.journal import clash
-
-if TYPE_CHECKING:
-    from adsum.api.api_types import Agent
-    from adsum.api.member_rows import MemberRow, Shown
-    from adsum.journal.entry import JournalEntry
-    from adsum.now import Now
+from adsum.journal.entry import JournalEntry
+from adsum.now import Now
 
 
 def own_conflict(agent: Agent, now: Now) -> Shown | None:

@@ -8,23 +8,20 @@ when a look finds other numbers. Places of nodes that are no agents are told by 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
 
 import trio
 
 from adsum.api import leadership, parameters
 from adsum.api.answers import json_answer
+from adsum.api.api_types import Agent
 from adsum.api.blocking import FOREIGN_INDEX_HOLD_S, check_consistency, parse_asked
 from adsum.api.freshness import stale_header
 from adsum.catalog.indexes import TAG_BITS
 from adsum.gossip.coordinates import Coordinate
+from adsum.http.request import Request
 from adsum.http.response import HeaderList, Response, empty
 from adsum.http.router import HttpRefusal, Route
 from adsum.now import MILLISECOND
-
-if TYPE_CHECKING:
-    from adsum.api.api_types import Agent
-    from adsum.http.request import Request
 
 LOOK_S = 5.0
 UPDATE_SENTENCE = (

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from base64 import b64encode
 from random import Random
-from typing import TYPE_CHECKING
 
 import trio
 
@@ -18,15 +17,13 @@ from adsum.agent.presence import uuid_text
 from adsum.agent.user_events import ID_BYTES, TOPIC, BadEvent, Event
 from adsum.api import parameters
 from adsum.api.answers import done, json_answer
+from adsum.api.api_types import Agent
 from adsum.api.blocking import parse_asked
 from adsum.gossip.commands import FireEvent
+from adsum.http.request import Request
+from adsum.http.response import Response
 from adsum.http.router import HttpRefusal, Route
 from adsum.topics import Watching
-
-if TYPE_CHECKING:
-    from adsum.api.api_types import Agent
-    from adsum.http.request import Request
-    from adsum.http.response import Response
 
 NONE_YET = 1  # the index while there is no event
 VERSION = 1  # of Consul's format

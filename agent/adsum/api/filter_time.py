@@ -27,13 +27,13 @@ import trio
 
 from adsum.allowance import Allowance
 from adsum.catalog.bad_filter import BadFilter, TooCostly
+from adsum.http.request import Request
 from adsum.http.response import HeaderList
 from adsum.http.router import HttpRefusal
 from adsum.now import MILLISECOND, SECOND
 
 if TYPE_CHECKING:
     from adsum.api.rendering import ApiCounters
-    from adsum.http.request import Request
 
 NS_PER_S = 250 * MILLISECOND
 NS_AT_ONCE = 250 * MILLISECOND

@@ -9,19 +9,16 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Awaitable, Callable, Mapping
-from typing import TYPE_CHECKING
 
 from adsum.api import parameters
 from adsum.api.answers import json_answer
+from adsum.api.api_types import Agent
 from adsum.api.bodies import decode_json
+from adsum.http.request import Query, Request
 from adsum.http.response import Response, empty
 from adsum.http.router import HttpRefusal, Route
 from adsum.net.keyring import KeyringError
 from adsum.peers.keyrings import HeldKeys, RoundFailed
-
-if TYPE_CHECKING:
-    from adsum.api.api_types import Agent
-    from adsum.http.request import Query, Request
 
 RELAY_FACTOR_MAX = 5
 BODY_BYTES_MAX = 4_096

@@ -6,22 +6,18 @@ is not known is null.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
 from uuid import UUID
 
 import msgspec
 
-from adsum.gossip.claims import Dead, Suspect
+from adsum.gossip.claims import Dead, Profile, Suspect
 from adsum.gossip.evidence import NO_PARTS, Leg, PhiParts
+from adsum.gossip.members import Member
+from adsum.gossip.membership_view import MembershipView
 from adsum.gossip.order import Standing
+from adsum.gossip.suspicion import Suspicion
 from adsum.journal.entry import Somebody, described, leg_names, somebody
 from adsum.now import MILLISECOND, SECOND, Now
-
-if TYPE_CHECKING:
-    from adsum.gossip.claims import Profile
-    from adsum.gossip.members import Member
-    from adsum.gossip.membership_view import MembershipView
-    from adsum.gossip.suspicion import Suspicion
 
 Shown = dict[str, object]
 NAMES = {"id": "ID", "is_self": "Self"}  # where the field's name in JSON is not its own in capitals

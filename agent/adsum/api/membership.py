@@ -7,12 +7,12 @@ otherwise: each tells what it saw, and says that it was it.
 from __future__ import annotations
 
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING
 
 import trio
 
 from adsum.api import parameters
 from adsum.api.answers import json_answer
+from adsum.api.api_types import Agent
 from adsum.api.conflicts import own_conflict, standing_conflict
 from adsum.api.entry_rows import entry_row, shown_time
 from adsum.api.explanation import explained
@@ -20,19 +20,15 @@ from adsum.api.freshness import stale_header
 from adsum.api.member_rows import MemberRow, Shown, find, is_me, member_row, own_row
 from adsum.api.queries import named
 from adsum.http.chunked_loop import in_turns
+from adsum.http.request import Request
+from adsum.http.response import Response
 from adsum.http.router import HttpRefusal, Route
 from adsum.journal.entry import JournalKind
 from adsum.journal.file import WALL_MS_MAX, JournalQuery
 from adsum.journal.merging import merged
 from adsum.logs.clock_words import off_by
 from adsum.logs.stale_reasons import SENTENCES
-from adsum.now import MILLISECOND, SECOND
-
-if TYPE_CHECKING:
-    from adsum.api.api_types import Agent
-    from adsum.http.request import Request
-    from adsum.http.response import Response
-    from adsum.now import Now
+from adsum.now import MILLISECOND, SECOND, Now
 
 LIMIT, LIMIT_MAX = 1_000, 5_000
 EXPLAINED_ENTRIES_MAX = 200

@@ -8,14 +8,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable
-from typing import TYPE_CHECKING, TypeVar
+from typing import TypeVar
 
 from adsum.api import leadership
-
-if TYPE_CHECKING:
-    from adsum.api.api_types import Agent
-    from adsum.gossip.coordinates import Coordinate
-    from adsum.http.request import Query
+from adsum.api.api_types import Agent
+from adsum.gossip.coordinates import Coordinate
+from adsum.http.request import Query
 
 OWN_AGENT = "_agent"
 

@@ -3,26 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator
-from typing import TYPE_CHECKING
 
 import trio
 
+from adsum.address import Address
 from adsum.agent.commands import CommandRefused, SetNodeMaintenance
 from adsum.api import leadership, parameters
 from adsum.api.answers import answered, done, json_answer
+from adsum.api.api_types import Agent, MetricsPages
 from adsum.api.host import describe_host
 from adsum.config.errors import ConfigErrors
 from adsum.gossip.commands import ForceLeave, Join
+from adsum.http.request import Request
 from adsum.http.response import Response, empty, text
 from adsum.http.router import HttpRefusal, Route
 from adsum.logs.lines import UnknownLevel, parse_level
 from adsum.logs.stream import LogStream, TooManyFollowers
 from adsum.net import join_names
-
-if TYPE_CHECKING:
-    from adsum.address import Address
-    from adsum.api.api_types import Agent, MetricsPages
-    from adsum.http.request import Request
 
 DEFAULT_LOG_LEVEL = "INFO"
 PROMETHEUS_ACCEPTS = ("application/openmetrics-text", "text/plain;version=0.0.4", "text/plain; version=0.0.4")

@@ -7,14 +7,10 @@ ask `query.has`. Go's ParseBool, where an empty value is yes (`?passing`), and w
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from adsum.durations import BadDuration, parse_duration
+from adsum.http.request import Query
+from adsum.http.response import HeaderList
 from adsum.http.router import HttpRefusal
-
-if TYPE_CHECKING:
-    from adsum.http.request import Query
-    from adsum.http.response import HeaderList
 
 TRUE = frozenset(("1", "t", "T", "TRUE", "true", "True"))
 FALSE = frozenset(("0", "f", "F", "FALSE", "false", "False"))

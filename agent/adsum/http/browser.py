@@ -16,12 +16,9 @@ from __future__ import annotations
 
 import ipaddress
 import re
-from typing import TYPE_CHECKING
 
 from adsum.frozen import dataclass
-
-if TYPE_CHECKING:
-    from adsum.http.request import Headers, Request
+from adsum.http.request import Headers, Request
 
 ORIGIN_ADVICE = (
     "Set Access-Control-Allow-Origin in http_config.response_headers if that page is meant to use this API."

@@ -16,25 +16,19 @@ import logging
 import math
 import socket
 import time
+from collections.abc import Awaitable, Callable
 from contextlib import aclosing, suppress
-from typing import TYPE_CHECKING, Protocol
+from typing import Protocol
 
 import trio
 
+from adsum.http.idlers import Idlers
+from adsum.http.limits import HttpCounters, HttpLimits
 from adsum.http.parser import Phase, RequestParser
-from adsum.http.request import ClientGone
-from adsum.http.request_cache import KnownRequest
-from adsum.http.response import CHUNKED, GZIP_BYTES_MIN, GZIP_INLINE_BYTES_MAX
-
-if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
-
-    from adsum.http.idlers import Idlers
-    from adsum.http.limits import HttpCounters, HttpLimits
-    from adsum.http.request import Request
-    from adsum.http.request_cache import KnownRequests
-    from adsum.http.response import Response
-    from adsum.logs.complaints import Complaints
+from adsum.http.request import ClientGone, Request
+from adsum.http.request_cache import KnownRequest, KnownRequests
+from adsum.http.response import CHUNKED, GZIP_BYTES_MIN, GZIP_INLINE_BYTES_MAX, Response
+from adsum.logs.complaints import Complaints
 
 RECEIVE_BYTES = 16 * 1024
 # Further than this a parked client's next requests are not read; then its hang-up shows at the deadline only.

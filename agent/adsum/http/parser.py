@@ -13,17 +13,12 @@ fresh parser without it. And hosts: it doesn't ask for one.
 from __future__ import annotations
 
 from enum import Enum, auto
-from typing import TYPE_CHECKING
 
 import httptools
 
-from adsum.http.limits import METHODS
-from adsum.http.request import Headers, Request
+from adsum.http.limits import METHODS, HttpCounters, HttpLimits
+from adsum.http.request import Client, Headers, Request
 from adsum.http.response import Response, text, too_large_sentence
-
-if TYPE_CHECKING:
-    from adsum.http.limits import HttpCounters, HttpLimits
-    from adsum.http.request import Client
 
 METHOD_NAMES = {name.encode(): name for name in METHODS}
 HEADER_FRAME_BYTES = 4  # the colon, a space and the line end

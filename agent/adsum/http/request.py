@@ -11,17 +11,15 @@ the deadline is the wait's own, and the only thing waited for is the client hang
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Protocol
+from collections.abc import Callable, Iterator, Sequence
+from typing import Protocol
 from urllib.parse import unquote_to_bytes
 
 import trio
 
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+from adsum.http.response import Response
 
-    from adsum.http.response import Response
-
-    HeaderPairs = Sequence[tuple[bytes, bytes]]
+HeaderPairs = Sequence[tuple[bytes, bytes]]
 
 NO_QUALITY = re.compile(r"q\s*=\s*0(\.0*)?")
 HEXADECIMAL = frozenset(b"0123456789abcdefABCDEF")

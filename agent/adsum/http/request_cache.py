@@ -11,13 +11,11 @@ kind of listener: those on loopback look at the Host header.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from collections.abc import Callable
+from typing import NamedTuple
 
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from adsum.http.limits import HttpCounters
-    from adsum.http.response import Response
+from adsum.http.limits import HttpCounters
+from adsum.http.response import Response
 
 REQUESTS_MAX = 1024
 REQUEST_BYTES_MAX = 1024  # the longest that is kept; Go's client and curl send some 150 bytes

@@ -9,13 +9,10 @@ sending, by the connection.
 from __future__ import annotations
 
 import zlib
+from collections.abc import AsyncGenerator
 from http import HTTPStatus
-from typing import TYPE_CHECKING
 
 import trio
-
-if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator
 
 HeaderList = tuple[tuple[str, str], ...]
 

@@ -17,20 +17,19 @@ from typing import TYPE_CHECKING
 
 import trio
 
-from adsum.http.connection import Connection, date_line, discard
+from adsum.http.connection import Connection, Wire, date_line, discard
 from adsum.http.idlers import Idlers
 from adsum.http.limits import HttpCounters, HttpLimits
+from adsum.http.request import Request
 from adsum.http.request_cache import KnownRequests
 from adsum.http.response import Response, text
 from adsum.logs.complaints import Complaints
 from adsum.logs.system_errors import is_shortage, told
 
 if TYPE_CHECKING:
-    from adsum.http.connection import Wire
-    from adsum.http.request import Request
     from adsum.http.tls import Secure
 
-App = Callable[["Request"], Awaitable[Response]]
+App = Callable[[Request], Awaitable[Response]]
 
 ACCEPTS_PER_TURN_MAX = 64
 REVIEW_INTERVAL_S = 1.0

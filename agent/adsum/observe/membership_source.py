@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import field
-from typing import TYPE_CHECKING
 
 from adsum.agent.user_events import EventCounters
 from adsum.frozen import dataclass
 from adsum.gossip.broadcasts import Class
+from adsum.gossip.core import GossipCore
 from adsum.gossip.membership_view import MembershipView, NewsQueue, OwnCondition
 from adsum.gossip.order import MemberStatus
 from adsum.gossip.tally import GossipTally
@@ -24,9 +24,6 @@ from adsum.net.sealing import SealingCounters
 from adsum.net.stream_counters import StreamCounters
 from adsum.net.unread import UnreadCounters
 from adsum.now import Now
-
-if TYPE_CHECKING:
-    from adsum.gossip.core import GossipCore
 
 DIGEST_BITS = 53  # Prometheus' numbers are doubles: beyond, two views would look like one
 

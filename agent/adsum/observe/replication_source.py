@@ -7,20 +7,16 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import field
-from typing import TYPE_CHECKING, get_args
+from typing import get_args
 
+from adsum.agent.cluster_state import ClusterState
 from adsum.catalog.replication.owner_table import OwnerEntry
 from adsum.catalog.replication.tally import Drop, ReplicationTally
 from adsum.frozen import dataclass
 from adsum.logs.stale_reasons import REASONS
 from adsum.now import SECOND, Now
-from adsum.peers.outputs import OutputCounters
-from adsum.peers.owner_forwarding import OwnersCounters
-
-if TYPE_CHECKING:
-    from adsum.agent.cluster_state import ClusterState
-    from adsum.peers.outputs import Outputs
-    from adsum.peers.owner_forwarding import OwnerForwarding
+from adsum.peers.outputs import OutputCounters, Outputs
+from adsum.peers.owner_forwarding import OwnerForwarding, OwnersCounters
 
 DROPS: tuple[str, ...] = get_args(Drop)
 

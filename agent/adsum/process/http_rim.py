@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ipaddress
 import socket
+import ssl
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
@@ -33,8 +34,6 @@ from adsum.process.running import RunningAgent
 from adsum.version import ADSUM_VERSION
 
 if TYPE_CHECKING:
-    import ssl
-
     from adsum.http.tls import Secure
     from adsum.net.tls import Tls
 

@@ -13,10 +13,7 @@ from __future__ import annotations
 import os
 import socket
 import time
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from collections.abc import MutableMapping
+from collections.abc import MutableMapping
 
 STATUS_CHARACTERS_MAX = 256  # `systemctl status` shows one line
 
