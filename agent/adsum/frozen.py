@@ -1,7 +1,8 @@
 """`@dataclass(frozen=True, slots=True)` as the standard library means it, but made in a tenth of the time.
 
 The standard decorator writes six methods as text for every class and compiles each of them: 0.25 to 1.5 ms
-a class with Python 3.11, and an agent makes 160 such classes while it starts. Here only `__init__` is
+a class with Python 3.11, and an agent makes 160 such classes while it starts: with it (and without
+`adsum.mutable`) a start takes 1.57 times the processor time, 205 ms instead of 130. Here only `__init__` is
 compiled, because it is called a lot, and only for the ninth instance: of most classes an agent makes a few
 (settings, counters) or none for hours. The others are closures over a getter of all fields, and what
 `dataclasses` itself keeps about a class is asked of it when `replace` or `fields` first want it. Instances
