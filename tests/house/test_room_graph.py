@@ -24,7 +24,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     # Rims.
     "logs": set(),
     "sockets": {"logs"},
-    "storage": {"catalog", "logs", "raft"},
+    "storage": {"catalog", "consensus", "logs", "raft"},
     "net": {"gossip", "logs", "sockets", "storage"},
     "http": {"logs", "net"},
     "journal": {"gossip", "logs", "storage"},
@@ -42,7 +42,7 @@ MAY_IMPORT: dict[str, set[str]] = {
         *("agent", "api", "catalog", "config", "dns", "dns_server", "gossip", "health_checks", "http"),
         *("journal", "logs", "net", "observe", "peers", "storage"),
     },
-    "testing": {"agent", "catalog", "gossip", "logs", "process", "raft", "storage"},
+    "testing": {"agent", "catalog", "consensus", "gossip", "logs", "process", "raft", "storage"},
     "cli": {"catalog", "config", "gossip", "net", "process", "testing"},
 }
 

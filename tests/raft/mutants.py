@@ -10,6 +10,8 @@ from dataclasses import replace
 
 import pytest
 
+from adsum.consensus.core import ConsensusCore
+from adsum.consensus.waiting import Answers, Proposals
 from adsum.raft import ballot, leader, quorum
 from adsum.raft.batch import Batch
 from adsum.raft.changer import ConfigurationChange, decode_configuration
@@ -26,7 +28,7 @@ from adsum.storage.files import File
 from adsum.storage.raft_log import RaftLog
 from adsum.storage.segment_files import SegmentFiles
 from adsum.storage.snapshots import Piece, SnapshotMaking, SnapshotReceiving, Snapshots
-from adsum.testing.block_store import BlockStore
+from adsum.testing.raft_disk import ServerDisk
 from adsum.testing.raft_machine import ClientCall, Registers
 
 Mutation = Callable[[pytest.MonkeyPatch], None]
@@ -275,7 +277,45 @@ def retries_happen_twice(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(Registers, "_is_answered", lambda _registers, _client, _sequence: False)
 
 
-# Of the log on disk. They need the disks of the shipped log: seeds that are odd.
+# Of the server around it.
+
+
+def proposals_are_answered_before_they_are_applied(patch: pytest.MonkeyPatch) -> None:
+    """As soon as they are stored here."""
+
+    def promise(self: ConsensusCore, group: Sequence[Batch]) -> None:
+        for entry in [entry for batch in group for entry in batch.entries]:
+            self._proposals.applied(entry, b"yes", self._answers)
+        original(self, group)
+
+    original = ConsensusCore._promise
+    patch.setattr(ConsensusCore, "_promise", promise)
+
+
+def proposals_are_answered_for_whatever_took_their_place(patch: pytest.MonkeyPatch) -> None:
+    """The index was applied, with another leader's entry."""
+
+    def applied(self: Proposals, entry: Entry, result: bytes, answers: Answers) -> None:
+        waiting = self._waiting.pop(entry.index, None)
+        if waiting is not None:
+            answers.append((waiting[1], b"yes" if waiting[0] != entry.term else result))
+
+    patch.setattr(Proposals, "applied", applied)
+
+
+def groups_are_promised_when_they_are_given_to_the_disk(patch: pytest.MonkeyPatch) -> None:
+    """The order of effects is right, and nobody waited for what they ask."""
+
+    def take_turn(self: ConsensusCore, *, tells_commits: bool) -> None:
+        original(self, tells_commits=tells_commits)
+        if self.storing._under_way and self.storing._under_way[-1].install_snapshot is None:
+            self._promise(self.storing._under_way)
+
+    original = ConsensusCore._take_turn
+    patch.setattr(ConsensusCore, "_take_turn", take_turn)
+
+
+# Of the log on disk.
 
 
 def batches_are_not_synced(patch: pytest.MonkeyPatch) -> None:
@@ -308,7 +348,7 @@ def rot_is_taken_for_a_torn_batch(patch: pytest.MonkeyPatch) -> None:
 
 def a_server_that_forgot_keeps_its_name(patch: pytest.MonkeyPatch) -> None:
     """Its old votes and acknowledgements go on counting."""
-    patch.setattr(BlockStore, "_mint_log_id", lambda store: store._me.log)
+    patch.setattr(ServerDisk, "_mint_log_id", lambda store: store._me.log)
 
 
 def old_segments_are_used_again_as_they_are(patch: pytest.MonkeyPatch) -> None:

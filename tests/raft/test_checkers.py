@@ -22,8 +22,8 @@ from adsum.raft.types import (
 )
 from adsum.testing.checkers import Invariants, Violation, check_witness, log_digest
 from adsum.testing.linearizability import NEVER, Operation
+from adsum.testing.raft_by_hand import ServerByHand
 from adsum.testing.raft_machine import ClientCall
-from adsum.testing.raft_server import SimulatedServer
 from adsum.testing.raft_store import with_snapshot
 from tests.raft.support import STAMP, A, B, C, entries, entry
 
@@ -38,12 +38,12 @@ SECOND = Operation(2, SET_B, 30, 40, "yes", index=4, term=1)
 READ = Operation(1, GET, 50, 60, "b", index=4)
 
 
-def server(me: MemberId) -> SimulatedServer:
+def server(me: MemberId) -> ServerByHand:
     store = with_snapshot(bootstrap(Configuration((A, B, C))))
-    return SimulatedServer(me, STAMP, RaftSettings(), store, Random(1), Now(0, 0))
+    return ServerByHand(me, STAMP, RaftSettings(), store, Random(1), Now(0, 0))
 
 
-def watched(*servers: SimulatedServer) -> Invariants:
+def watched(*servers: ServerByHand) -> Invariants:
     invariants = Invariants()
     for each in servers:
         invariants.booted(each)
@@ -92,7 +92,7 @@ def test_a_hole_in_the_log_is_refused() -> None:
 def test_two_leaders_of_one_term_are_refused() -> None:
     first, second = server(A), server(B)
     invariants = watched(first, second)
-    first.core.replica.role = second.core.replica.role = Role.LEADER
+    first.raft.replica.role = second.raft.replica.role = Role.LEADER
     invariants.looked_at(first)
     with pytest.raises(Violation, match="both lead term 1"):
         invariants.looked_at(second)
@@ -101,10 +101,10 @@ def test_two_leaders_of_one_term_are_refused() -> None:
 def test_a_leader_without_what_is_committed_is_refused() -> None:
     first, second = server(A), server(B)
     invariants = watched(first, second)
-    first.core.replica.log.merge(1, entries(2, [1]))
-    first.core.replica.log.commit_to(2)
+    first.raft.replica.log.merge(1, entries(2, [1]))
+    first.raft.replica.log.commit_to(2)
     invariants.looked_at(first)
-    second.core.replica.role, second.core.replica.term = Role.LEADER, Term(2)
+    second.raft.replica.role, second.raft.replica.term = Role.LEADER, Term(2)
     with pytest.raises(Violation, match="lacks 2@1"):
         invariants.looked_at(second)
 
@@ -113,8 +113,8 @@ def test_two_entries_committed_at_one_index_are_refused() -> None:
     first, second = server(A), server(B)
     invariants = watched(first, second)
     for each, term in ((first, 1), (second, 2)):
-        each.core.replica.log.merge(1, entries(2, [term]))
-        each.core.replica.log.commit_to(2)
+        each.raft.replica.log.merge(1, entries(2, [term]))
+        each.raft.replica.log.commit_to(2)
     invariants.looked_at(first)
     with pytest.raises(Violation, match="committed 2@2, which was committed as @1"):
         invariants.looked_at(second)
@@ -123,10 +123,10 @@ def test_two_entries_committed_at_one_index_are_refused() -> None:
 def test_a_commit_that_moves_back_is_refused() -> None:
     one = server(A)
     invariants = watched(one)
-    one.core.replica.log.merge(1, entries(2, [1]))
-    one.core.replica.log.commit_to(2)
+    one.raft.replica.log.merge(1, entries(2, [1]))
+    one.raft.replica.log.commit_to(2)
     invariants.looked_at(one)
-    one.core.replica.log.commit = 1
+    one.raft.replica.log.commit = 1
     with pytest.raises(Violation, match="took back its commit 2"):
         invariants.looked_at(one)
 
@@ -134,10 +134,10 @@ def test_a_commit_that_moves_back_is_refused() -> None:
 def test_a_leader_that_commits_by_counting_an_old_term_is_refused() -> None:
     one = server(A)
     invariants = watched(one)
-    one.core.replica.log.merge(1, entries(2, [1]))
-    one.core.replica.role, one.core.replica.term = Role.LEADER, Term(2)
+    one.raft.replica.log.merge(1, entries(2, [1]))
+    one.raft.replica.role, one.raft.replica.term = Role.LEADER, Term(2)
     invariants.looked_at(one)
-    one.core.replica.log.commit_to(2)
+    one.raft.replica.log.commit_to(2)
     with pytest.raises(Violation, match="counting an old term"):
         invariants.looked_at(one)
 
@@ -198,10 +198,10 @@ def test_a_server_that_forgot_its_term_or_its_vote_is_refused() -> None:
 def test_logs_that_share_an_entry_and_not_the_one_before_it_are_refused() -> None:
     one, other = server(A), server(B)
     invariants = watched(one, other)
-    one.core.replica.log.merge(1, entries(2, [1, 2]))
-    other.core.replica.log.merge(1, entries(2, [2, 2]))
+    one.raft.replica.log.merge(1, entries(2, [1, 2]))
+    other.raft.replica.log.merge(1, entries(2, [2, 2]))
     for each, is_same in ((one, True), (other, False)):
-        batch = each.core.ready()
+        batch = each.raft.ready()
         assert batch is not None
         if is_same:
             invariants.took(each, batch)

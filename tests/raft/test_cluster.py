@@ -8,6 +8,7 @@ from random import Random
 
 import pytest
 
+from adsum.consensus.commands import ConfirmRead
 from adsum.now import MILLISECOND
 from adsum.raft.changer import ChangeVerb, ConfigurationChange, Step, Transition
 from adsum.raft.errors import ChangeRefused, NotLeader
@@ -32,11 +33,11 @@ def with_leader(voters: int = 3, *, seed: int = 1) -> tuple[RaftCluster, ServerH
 
 def propose(cluster: RaftCluster, host: ServerHost, value: str, *, term: Term | None = None) -> None:
     call = ClientCall("set", "k", value)
-    cluster.act(host, lambda: host.server.core.propose(call.encoded(), term=term))
+    cluster.act(host, lambda: host.server.raft.propose(call.encoded(), term=term))
 
 
 def hears_a_new_leader(cluster: RaftCluster, old_term: int) -> bool:
-    return any(host.server.core.replica.term > old_term for host in cluster.leaders())
+    return any(host.server.raft.replica.term > old_term for host in cluster.leaders())
 
 
 def commits(cluster: RaftCluster) -> bool:
@@ -52,7 +53,7 @@ def change(
     cluster: RaftCluster, host: ServerHost, *steps: Step, transition: Transition = Transition.AUTO
 ) -> None:
     asked = ConfigurationChange(steps, transition)
-    cluster.act(host, lambda: host.server.core.propose_conf(asked))
+    cluster.act(host, lambda: host.server.raft.propose_conf(asked))
 
 
 @pytest.mark.parametrize("seed", range(3))
@@ -80,7 +81,7 @@ def two_leaders_change(first: str, second: str, seed: int) -> None:
     for stranger in (fifth, sixth):
         change(cluster, one, Step(ChangeVerb.LEARN, stranger))
         cluster.run_for(seconds(1))
-    term = one.server.core.replica.term
+    term = one.server.raft.replica.term
     rest = [me for me in list(cluster.hosts)[:4] if me != one.server.me]
     cluster.network.split([one.server.me, fifth], [*rest, sixth])
     change(cluster, one, Step(ChangeVerb.VOTE, fifth) if first == "add" else Step(ChangeVerb.LEAVE, rest[0]))
@@ -100,12 +101,12 @@ def two_leaders_change(first: str, second: str, seed: int) -> None:
     together = [one.server.me, helper, fifth]
     cluster.network.split(together, [me for me in cluster.hosts if me not in together])
     cluster.boot(helper)
-    cluster.act(one, one.server.core.campaign)
+    cluster.act(one, one.server.raft.campaign)
     cluster.run_for(ELECTED_WITHIN_NS)
     cluster.network.heal()
     cluster.run_for(ELECTED_WITHIN_NS)
     assert commits(cluster)
-    assert len({host.server.core.replica.configuration for host in in_it(cluster)}) == 1
+    assert len({host.server.raft.replica.configuration for host in in_it(cluster)}) == 1
 
 
 def test_b2_teeth(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -116,7 +117,7 @@ def test_b2_teeth(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def in_it(cluster: RaftCluster) -> list[ServerHost]:
-    members = cluster.leaders()[0].server.core.replica.configuration.members()
+    members = cluster.leaders()[0].server.raft.replica.configuration.members()
     return [host for host in cluster.up() if host.server.me in members]
 
 
@@ -128,15 +129,15 @@ def test_b5_a_leader_that_went_its_own_way_is_brought_back_by_a_snapshot(seed: i
     cluster.network.split([old.server.me], rest)
     for number in range(6):
         propose(cluster, old, f"own {number}")
-    term = old.server.core.replica.term
+    term = old.server.raft.replica.term
     assert cluster.run_until(lambda: hears_a_new_leader(cluster, term), within_ns=ELECTED_WITHIN_NS)
     propose(cluster, cluster.leaders()[0], "theirs")
     cluster.run_for(seconds(0.5))
     for me in rest:
-        cluster.hosts[me].server.compact(0)
+        cluster.compact(cluster.hosts[me], 0)
     cluster.network.heal()
     cluster.run_for(ELECTED_WITHIN_NS)
-    assert sum(host.server.core.counts.snapshots_offered for host in cluster.up()) > 0
+    assert sum(host.server.raft.counts.snapshots_offered for host in cluster.up()) > 0
     assert {host.server.machine.get("k") for host in cluster.up()} == {"theirs"}
     assert len({host.server.machine.dump() for host in cluster.up()}) == 1
 
@@ -158,19 +159,19 @@ def test_b9_a_leader_that_is_heard_but_hears_nobody_gives_up() -> None:
     cluster, leader = with_leader(5)
     for me in cluster.hosts:
         cluster.network.cut(me, leader.server.me)
-    term = leader.server.core.replica.term
+    term = leader.server.raft.replica.term
     assert cluster.run_until(lambda: hears_a_new_leader(cluster, term), within_ns=ELECTED_WITHIN_NS)
 
 
 def test_b9_one_that_was_cut_off_comes_back_without_an_election() -> None:
     cluster, leader = with_leader()
     other = next(me for me in cluster.hosts if me != leader.server.me)
-    term = leader.server.core.replica.term
+    term = leader.server.raft.replica.term
     cluster.network.split([other], [me for me in cluster.hosts if me != other])
     cluster.run_for(seconds(10))
     cluster.network.heal()
     cluster.run_for(seconds(5))
-    assert [host.server.core.replica.term for host in cluster.leaders()] == [term]
+    assert [host.server.raft.replica.term for host in cluster.leaders()] == [term]
 
 
 @pytest.mark.parametrize("order", list(permutations(range(3))))
@@ -182,7 +183,7 @@ def test_b8_whoever_comes_back_in_whatever_order_somebody_is_elected(order: tupl
         cluster.crash(names[position])
         cluster.run_for(seconds(2))
         for host in cluster.up():
-            cluster.act(host, host.server.core.campaign)
+            cluster.act(host, host.server.raft.campaign)
         cluster.run_for(seconds(1))
     for position in order:
         cluster.boot(names[position])
@@ -213,12 +214,12 @@ def test_b8_in_a_joint_membership_somebody_is_elected_too(order: tuple[int, ...]
         cluster.crash(names[position])
         cluster.run_for(seconds(1))
         for host in cluster.up():
-            cluster.act(host, host.server.core.campaign)
+            cluster.act(host, host.server.raft.campaign)
         cluster.run_for(seconds(1))
     for position in order:
         cluster.boot(names[position])
     assert cluster.run_until(lambda: bool(cluster.leaders()), within_ns=ELECTED_WITHIN_NS)
-    assert cluster.leaders()[0].server.core.replica.configuration.is_joint
+    assert cluster.leaders()[0].server.raft.replica.configuration.is_joint
     assert commits(cluster)
 
 
@@ -227,15 +228,14 @@ def test_b10_a_leader_that_slept_through_an_election_answers_no_read_from_the_pa
     propose(cluster, old, "before")
     cluster.run_for(seconds(0.5))
     cluster.pause(old.server.me, seconds(6))
-    term = old.server.core.replica.term
+    term = old.server.raft.replica.term
     assert cluster.run_until(lambda: hears_a_new_leader(cluster, term), within_ns=ELECTED_WITHIN_NS)
     propose(cluster, cluster.leaders()[0], "after")
     cluster.run_for(seconds(0.5))
-    answers: list[str] = []
-    old.server.core.read_index(1)  # it still thinks that it leads
-    old.on_read[1] = lambda machine: answers.append(machine.get("k"))
+    answers: list[object] = []
+    cluster.command(old, ConfirmRead(answers.append))  # it still thinks that it leads
     cluster.run_for(seconds(8))
-    assert answers == []
+    assert [type(answer) for answer in answers] == [NotLeader]
     assert old.server.machine.get("k") == "after"
 
 
@@ -255,11 +255,11 @@ def test_b12_reads_and_writes_through_changing_leaders_are_linearizable() -> Non
 
 def test_b14_what_a_paused_leader_concluded_does_not_come_true_after_it_was_replaced() -> None:
     cluster, old = with_leader()
-    term = old.server.core.replica.term
+    term = old.server.raft.replica.term
     cluster.pause(old.server.me, seconds(4))
     assert cluster.run_until(lambda: hears_a_new_leader(cluster, term), within_ns=ELECTED_WITHIN_NS)
     cluster.run_until(lambda: old.paused_until_ns <= cluster.now_ns, within_ns=seconds(5))
-    assert old.server.core.replica.role is Role.LEADER
+    assert old.server.raft.replica.role is Role.LEADER
     propose(cluster, old, "every lease has run out", term=term)
     cluster.run_for(seconds(3))
     with pytest.raises(NotLeader):
@@ -278,7 +278,7 @@ def test_b17_b18_b22_power_goes_at_any_moment_and_what_was_acknowledged_is_there
         cluster.run_for(cluster.random.randrange(seconds(0.2), seconds(3)))
         for host in cluster.up():
             if cluster.random.random() < 0.5:
-                host.server.compact(cluster.random.choice((0, 2)))
+                cluster.compact(host, cluster.random.choice((0, 2)))
         for me in cluster.hosts:
             cluster.crash(me)
         for me in cluster.hosts:
@@ -310,10 +310,10 @@ def test_b19_one_log_gives_one_state_whoever_applies_it() -> None:
 def test_b24_a_leader_whose_disk_stands_still_is_followed_no_longer() -> None:
     cluster, leader = with_leader()
     leader.disk_stalled_until_ns = cluster.now_ns + seconds(20)
-    term = leader.server.core.replica.term
+    term = leader.server.raft.replica.term
     propose(cluster, leader, "x")
     assert cluster.run_until(lambda: hears_a_new_leader(cluster, term), within_ns=seconds(2))
-    assert leader.server.core.counts.store_losses == 1
+    assert leader.server.raft.counts.store_losses == 1
     cluster.run_for(seconds(5))
     assert cluster.leaders()[0] is not leader
 
@@ -322,7 +322,7 @@ def test_b26_a_member_that_never_was_does_not_freeze_commits() -> None:
     """It is in the configuration as a learner and will never answer."""
     cluster, leader = with_leader()
     phantom = ConfigurationChange((Step(ChangeVerb.LEARN, MemberId("phantom", "a")),))
-    cluster.act(leader, lambda: leader.server.core.propose_conf(phantom))
+    cluster.act(leader, lambda: leader.server.raft.propose_conf(phantom))
     cluster.run_for(seconds(2))
-    assert MemberId("phantom", "a") in leader.server.core.replica.configuration.learners
+    assert MemberId("phantom", "a") in leader.server.raft.replica.configuration.learners
     assert commits(cluster)

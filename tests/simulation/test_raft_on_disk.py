@@ -11,17 +11,18 @@ from random import Random
 
 import pytest
 
+from adsum.consensus.commands import ConfirmRead
+from adsum.consensus.errors import DiskIsFull
 from adsum.now import MILLISECOND
 from adsum.raft.changer import ChangeVerb, ConfigurationChange, Step
 from adsum.raft.errors import NotLeader, RaftRefused, TooMuchUncommitted, Transferring
 from adsum.raft.types import Configuration, MemberId
 from adsum.testing import raft_swarm
-from adsum.testing.block_cluster import BlockCluster, ServerDiskFull
-from adsum.testing.block_store import PIECE_BYTES
 from adsum.testing.checkers import check_witness
 from adsum.testing.linearizability import HistoryVerdict, verdict
 from adsum.testing.raft_clients import Clients
-from adsum.testing.raft_cluster import ServerHost, seconds
+from adsum.testing.raft_cluster import RaftCluster, ServerHost, seconds
+from adsum.testing.raft_disk import PIECE_BYTES
 from adsum.testing.raft_machine import ClientCall
 
 SEEDS = range(12)
@@ -30,7 +31,7 @@ SEEDS = range(12)
 class Story:
     def __init__(self, seed: int) -> None:
         self.random = Random(seed)
-        self.cluster = BlockCluster(seed)
+        self.cluster = RaftCluster(seed)
         self.voters = list(self.cluster.hosts)
         self.clients = Clients(self.cluster, Random(seed + 1), count=3)
         self.cluster.run_for(seconds(2))
@@ -38,7 +39,7 @@ class Story:
     def compact(self) -> None:
         for host in self.cluster.up():
             if self.random.random() < 0.7:
-                host.server.compact(self.random.choice((0, 5)))
+                self.cluster.compact(host, self.random.choice((0, 5)))
 
     def rot(self, me: MemberId) -> None:
         """Anywhere that is written, as often as it takes to hit more than padding; never on a quorum."""
@@ -56,7 +57,7 @@ class Story:
     def become(self, change: ConfigurationChange, is_so: list[MemberId]) -> None:
         """Asked again until the voters are these, as an operator would."""
         for _ in range(100):
-            configuration = self.leader().server.core.replica.configuration
+            configuration = self.leader().server.raft.replica.configuration
             if is_settled(configuration, is_so):
                 return
             self.ask(self.leader(), change)
@@ -66,7 +67,7 @@ class Story:
     def ask(self, host: ServerHost, change: ConfigurationChange) -> None:
         def propose() -> None:
             try:
-                host.server.core.propose_conf(change)
+                host.server.raft.propose_conf(change)
             except RaftRefused as refused:
                 self.cluster.told("refused", refused)
 
@@ -84,11 +85,11 @@ class Story:
         self.cluster.run_for(seconds(4))
         leader = self.leader()
         self.cluster.act(
-            leader, lambda: leader.server.core.propose(ClientCall("set", "end", "here").encoded())
+            leader, lambda: leader.server.raft.propose(ClientCall("set", "end", "here").encoded())
         )
 
         def has_settled() -> bool:
-            members = leader.server.core.replica.configuration.members()
+            members = leader.server.raft.replica.configuration.members()
             up = [host for host in self.cluster.up() if host.server.me in members]
             return all(host.server.machine.get("end") == "here" for host in up)
 
@@ -168,7 +169,7 @@ def test_b5_a_snapshot_cut_off_at_every_piece_goes_on_where_it_was(has_power: bo
     for number in range(12):
         story.write(f"key {number}", "x" * 60)
     for host in cluster.up():
-        host.server.compact(0)
+        cluster.compact(host, 0)
     story.clients.is_done = True
     cluster.boot(victim)
     came = 0
@@ -185,7 +186,7 @@ def test_b5_a_snapshot_cut_off_at_every_piece_goes_on_where_it_was(has_power: bo
     assert cluster.hosts[victim].server.machine.get("key 11") == "x" * 60
 
 
-def has_more_than(cluster: BlockCluster, me: MemberId, size: int) -> bool:
+def has_more_than(cluster: RaftCluster, me: MemberId, size: int) -> bool:
     return cluster.store(me).received_bytes > size
 
 
@@ -204,8 +205,7 @@ def test_on_full_disks_writes_are_refused_reads_go_on_and_all_is_well_when_there
     cluster.run_for(seconds(5))
     leader = story.leader()
     answers: list[str] = []
-    leader.on_read[99] = lambda machine: answers.append(machine.get("k"))
-    cluster.act(leader, lambda: leader.server.core.read_index(99))
+    cluster.command(leader, ConfirmRead(lambda _index: answers.append(leader.server.machine.get("k"))))
     cluster.run_for(seconds(1))
     assert answers == ["y" * 200]
     assert is_refused(story)
@@ -222,7 +222,7 @@ def is_refused(story: Story) -> bool:
         try:
             call = ClientCall("set", "k", "y" * 200)
             story.cluster.act(host, lambda: story.cluster.propose(host, call.encoded()))
-        except ServerDiskFull:
+        except DiskIsFull:
             return True
     return False
 

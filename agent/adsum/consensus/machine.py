@@ -1,4 +1,4 @@
-"""What stands on the log: the driver feeds it and never looks inside."""
+"""What stands on the log: consensus feeds it and never looks inside."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from adsum.raft.types import Entry
 
 
 class StateMachine(Protocol):
-    """Everything but `read`, and what `snapshot` returns, is used on the loop and has to be quick."""
+    """Everything but `read`, and what `snapshot` returns, is used between two events and has to be quick."""
 
     def apply(self, entry: Entry) -> bytes:
         """Every committed entry in order, those of consensus itself too, for they carry time. The answer is

@@ -30,7 +30,6 @@ from adsum.raft.types import DedupKey, HardState, MemberId, SnapshotRef, Term
 from adsum.servers.writer import Done, LogWriter
 from adsum.storage import log_jobs
 from adsum.storage.failures import StorageFailed
-from adsum.storage.files import DiskFull
 from adsum.storage.raft_log import RaftLog
 
 FAREWELL_S = 0.05
@@ -60,9 +59,8 @@ class Driver:
         self._round_now = now()  # of the first thing that came in since the last tick
         self._writer: LogWriter | None = None
         self._nursery: trio.Nursery | None = None
-        self._came_back: deque[tuple[Callable[[Done[Any]], reports.ConsensusReport], Done[Any]]] = deque()
+        self._came_back: deque[Done[reports.ConsensusReport]] = deque()
         self._broken = ""
-        self._cause: StorageFailed | None = None
         self._handed_over = trio.Event()
         self._woken = trio.Event()
         self._changed = trio.Event()
@@ -126,7 +124,6 @@ class Driver:
 
     def fail(self, error: StorageFailed) -> None:
         """Some write or sync failed. Nothing will be stored any more."""
-        self._cause = self._cause or error
         self.report(reports.StoringFailed(str(error)))
 
     async def changed(self) -> None:
@@ -160,14 +157,13 @@ class Driver:
         while True:
             self._woken = trio.Event()
             while self._came_back:
-                reported, outcome = self._came_back.popleft()
-                self._carry_out(self.core.report(self._now(), reported(outcome)))
+                self._carry_out(self.core.report(self._now(), self._came_back.popleft().unwrap()))
             now = self._now()
             self._carry_out(self.core.tick(now))
             due_ns = self.core.deadline()
             if due_ns is None:
                 await trio.sleep(FAREWELL_S)
-                raise StoreBroken(self._broken) from self._cause
+                raise StoreBroken(self._broken)
             wait_ns = due_ns - now.monotonic_ns
             if wait_ns <= 0:
                 self._wake()
@@ -203,8 +199,8 @@ class Driver:
         return {
             effects.SendMessage: lambda effect: self._sends.send(effect.message),
             effects.BringSnapshot: lambda effect: self._sends.carry(effect.offer, effect.ref),
-            effects.StoreGroup: self._store_group,
-            effects.RecordSnapshot: self._record_snapshot,
+            effects.StoreGroup: self._in_log_thread,
+            effects.RecordSnapshot: self._in_log_thread,
             effects.WriteSnapshot: self._start_beside_the_log,
             effects.PrepareSegment: self._start_beside_the_log,
             effects.SpendBallast: self._start_beside_the_log,
@@ -223,84 +219,31 @@ class Driver:
     def _break(self, effect: effects.ServerBroken) -> None:
         self._broken = effect.sentence
 
-    def _store_group(self, effect: effects.StoreGroup) -> None:
-        self._in_log_thread(partial(self._store, effect.changes), partial(self._stored, effect))
-
-    def _record_snapshot(self, effect: effects.RecordSnapshot) -> None:
-        job = partial(log_jobs.record, self.raft_log, effect.ref, effect.first_kept)
-        self._in_log_thread(job, partial(_recorded, effect))
-
-    def _start_beside_the_log(self, effect: effects.ConsensusEffect) -> None:
-        assert self._nursery is not None, "the driver runs"
-        self._nursery.start_soon(self._beside_the_log, effect)
-
-    def _in_log_thread(
-        self, job: Callable[[], Any], reported: Callable[[Done[Any]], reports.ConsensusReport]
-    ) -> None:
+    def _in_log_thread(self, job: log_jobs.DiskJob) -> None:
+        """One after the other."""
         assert self._writer is not None, "the driver runs"
-        self._writer.do(job, partial(self._note, reported))
+        self._writer.do(partial(self._done, job), self._note)
 
-    def _note(self, reported: Callable[[Done[Any]], reports.ConsensusReport], outcome: Done[Any]) -> None:
-        """Whatever it raised belongs into `_work`, where it ends the process."""
-        self._came_back.append((reported, outcome))
+    def _note(self, outcome: Done[reports.ConsensusReport]) -> None:
+        """What raised belongs into `_work`, where it ends the process."""
+        self._came_back.append(outcome)
         self._wake()
 
-    def _store(self, changes: list[LogChange]) -> tuple[bool, Any]:
-        """In the thread."""
-        state = log_jobs.store(self.raft_log, changes, self.core.machine.read)
-        return self.raft_log.needs_preparing, state
+    def _start_beside_the_log(self, job: log_jobs.DiskJob) -> None:
+        assert self._nursery is not None, "the driver runs"
+        self._nursery.start_soon(self._beside_the_log, job)
 
-    def _stored(self, effect: effects.StoreGroup, outcome: Done[tuple[bool, Any]]) -> reports.ConsensusReport:
-        try:
-            needs_segment, state = outcome.unwrap()
-        except DiskFull as error:
-            return reports.GroupFoundNoRoom(effect.ticket, str(error))
-        except StorageFailed as error:
-            self._cause = error
-            return reports.StoringFailed(str(error))
-        return reports.GroupStored(effect.ticket, needs_segment, state)
+    async def _beside_the_log(self, job: log_jobs.DiskJob) -> None:
+        self.report(await trio.to_thread.run_sync(self._done, job))
 
-    async def _beside_the_log(self, effect: effects.ConsensusEffect) -> None:
-        """In other threads."""
-        try:
-            self.report(await trio.to_thread.run_sync(self._done, effect))
-        except StorageFailed as error:
-            during = "a snapshot was written"
-            if type(effect) is not effects.WriteSnapshot:
-                during = "the next segment was made ready"
-            self._cause = error
-            self.report(reports.StoringFailed(str(error), during))
-
-    def _done(self, effect: effects.ConsensusEffect) -> reports.ConsensusReport:
-        raft_log = self.raft_log
-        match effect:
-            case effects.WriteSnapshot(meta, pieces):
-                try:
-                    return reports.SnapshotWritten(
-                        meta, log_jobs.write_snapshot(raft_log.snapshots, meta, pieces)
-                    )
-                except DiskFull as error:
-                    return reports.SnapshotFoundNoRoom(f"no snapshot could be made: {error}")
-            case effects.SpendBallast():
-                return reports.BallastSpent(raft_log.spend_ballast())
-        raft_log.prepare_next()
-        return reports.SegmentPrepared(raft_log.is_full)
+    def _done(self, job: log_jobs.DiskJob) -> reports.ConsensusReport:
+        """In whichever thread."""
+        return log_jobs.done(job, self.raft_log, self.core.machine.read)
 
     def _end_log(self, commit: HardState | None) -> None:
         if commit is not None:
             self.raft_log.append([LogChange(hard_state=commit)])
         self.raft_log.close()
-
-
-def _recorded(effect: effects.RecordSnapshot, outcome: Done[bool]) -> reports.ConsensusReport:
-    try:
-        is_new = outcome.unwrap()
-    except DiskFull as error:
-        sentence = f"a snapshot was made, and the log has no room to say so: {error}"
-        return reports.SnapshotFoundNoRoom(sentence)
-    except StorageFailed as error:
-        return reports.StoringFailed(str(error))
-    return reports.SnapshotRecorded(effect.meta, effect.ref, effect.first_kept, is_new)
 
 
 def _answer(effect: effects.AnswerRequests) -> None:

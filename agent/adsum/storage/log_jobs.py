@@ -1,44 +1,94 @@
-"""What consensus asks of the disk, done: each is one job for a thread, and the same on a simulated disk.
+"""What consensus asks of the disk, done: each effect is one job, and what becomes of it is the report.
 
-`store` and `record` change the log, and are done one after the other; `write_snapshot` and `damage_of` may go
-on beside them.
+The server runs the jobs in threads, the simulation on a disk that fails; this is all that both do with the
+log. `StoreGroup` and `RecordSnapshot` change the log and are done one after the other, by one thread; the
+rest may go on beside them.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from typing import Any
 
-from adsum.raft.batch import LogChange
-from adsum.raft.types import SnapshotMeta, SnapshotRef
+from adsum.consensus import effects, reports
+from adsum.raft.types import SnapshotRef
 from adsum.storage.failures import StorageFailed
+from adsum.storage.files import DiskFull
 from adsum.storage.raft_log import RaftLog
 from adsum.storage.snapshots import SnapshotDamaged, Snapshots
 
 ReadState = Callable[[Iterator[bytes]], Any]
+DiskJob = (
+    effects.StoreGroup
+    | effects.RecordSnapshot
+    | effects.WriteSnapshot
+    | effects.PrepareSegment
+    | effects.SpendBallast
+)
 
 
-def store(raft_log: RaftLog, changes: Sequence[LogChange], read: ReadState) -> Any:
-    """With a snapshot it is done when the state machine can stand on it, too: then it is the state."""
-    raft_log.append(changes)
-    ref = changes[-1].install
-    return read_state(raft_log.snapshots, ref, read) if ref is not None else None
+def done(job: DiskJob, raft_log: RaftLog, read: ReadState) -> reports.ConsensusReport:
+    """`read` is the state machine's, for a snapshot that is installed."""
+    try:
+        return _done(job, raft_log, read)
+    except StorageFailed as error:
+        return reports.StoringFailed(str(error), _during(job))
 
 
-def record(raft_log: RaftLog, ref: SnapshotRef, first_kept: int) -> bool:
-    """False if the log stands on a later one."""
+def _done(job: DiskJob, raft_log: RaftLog, read: ReadState) -> reports.ConsensusReport:
+    match job:
+        case effects.StoreGroup():
+            return _store(job, raft_log, read)
+        case effects.RecordSnapshot():
+            return _record(job, raft_log)
+        case effects.WriteSnapshot():
+            return _write_snapshot(job, raft_log.snapshots)
+        case effects.SpendBallast():
+            return reports.BallastSpent(raft_log.spend_ballast())
+    raft_log.prepare_next()
+    return reports.SegmentPrepared(raft_log.is_full)
+
+
+def _store(job: effects.StoreGroup, raft_log: RaftLog, read: ReadState) -> reports.ConsensusReport:
+    """With a snapshot it is done when the state machine can stand on it, too."""
+    try:
+        raft_log.append(job.changes)
+    except DiskFull as error:
+        return reports.GroupFoundNoRoom(job.ticket, str(error))
+    ref = job.changes[-1].install
+    state = read_state(raft_log.snapshots, ref, read) if ref is not None else None
+    return reports.GroupStored(job.ticket, raft_log.needs_preparing, state)
+
+
+def _record(job: effects.RecordSnapshot, raft_log: RaftLog) -> reports.ConsensusReport:
     newest = raft_log.snapshot
-    if newest is not None and newest.index >= ref.index:
-        return False
-    raft_log.compact(ref, first_kept)
-    return True
+    if newest is not None and newest.index >= job.meta.index:
+        return reports.SnapshotRecorded(job.meta, job.ref, job.first_kept, is_new=False)
+    try:
+        raft_log.compact(job.ref, job.first_kept)
+    except DiskFull as error:
+        sentence = f"a snapshot was made, and the log has no room to say so: {error}"
+        return reports.SnapshotFoundNoRoom(sentence)
+    return reports.SnapshotRecorded(job.meta, job.ref, job.first_kept, is_new=True)
 
 
-def write_snapshot(snapshots: Snapshots, meta: SnapshotMeta, pieces: Iterator[bytes]) -> SnapshotRef:
-    making = snapshots.make(meta)
-    for piece in pieces:
-        making.write(piece)
-    return making.finish()
+def _write_snapshot(job: effects.WriteSnapshot, snapshots: Snapshots) -> reports.ConsensusReport:
+    try:
+        making = snapshots.make(job.meta)
+        for piece in job.pieces:
+            making.write(piece)
+        return reports.SnapshotWritten(job.meta, making.finish())
+    except DiskFull as error:
+        return reports.SnapshotFoundNoRoom(f"no snapshot could be made: {error}")
+
+
+def _during(job: DiskJob) -> str:
+    match job:
+        case effects.WriteSnapshot():
+            return "a snapshot was written"
+        case effects.PrepareSegment() | effects.SpendBallast():
+            return "the next segment was made ready"
+    return ""
 
 
 def damage_of(snapshots: Snapshots, ref: SnapshotRef) -> str:

@@ -8,14 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from functools import partial
-from random import Random
 
 from adsum.now import MILLISECOND
 from adsum.raft.changer import ChangeVerb, ConfigurationChange, Step
 from adsum.raft.types import Configuration, MemberId
 from adsum.storage.files import SECTOR_BYTES
 from adsum.storage.segment_files import SPARE
-from adsum.testing.block_cluster import BlockCluster
 from adsum.testing.block_disk import BlockDisk
 from adsum.testing.raft_cluster import ServerHost
 from adsum.testing.raft_nemesis import Nemesis
@@ -24,20 +22,13 @@ MEND_NS = 300 * MILLISECOND
 
 
 class BlockNemesis(Nemesis):
-    def __init__(self, cluster: BlockCluster, random: Random) -> None:
-        super().__init__(cluster, random)
-        self._blocks = cluster
-
     def begin(self, kinds: list[str]) -> None:
         super().begin(kinds)
         self._repeat(self._mend, MEND_NS)
 
     def end(self) -> None:
-        self._blocks.heal_disks()
+        self._cluster.heal_disks()
         super().end()
-
-    def _living(self) -> list[ServerHost]:
-        return [host for me, host in self._blocks.hosts.items() if me not in self._blocks.lost]
 
     # What is harmed stays harmed.
 
@@ -46,20 +37,20 @@ class BlockNemesis(Nemesis):
             bits = list(disk.used_bits(name)) or [0]
             for bit in self._random.sample(bits, min(len(bits), self._random.randint(1, 8))):
                 disk.rot(name, bit)
-            self._blocks.told("rot", host.server.me, name)
+            self._cluster.told("rot", host.server.me, name)
 
     def bad_sector(self) -> None:
         for host, disk, name in self._harmed():
             sector = self._sector(disk, name)
             disk.make_unreadable(name, sector)
-            self._blocks.told("bad sector", host.server.me, name, sector)
+            self._cluster.told("bad sector", host.server.me, name, sector)
 
     def misdirect(self) -> None:
         """The next write goes elsewhere."""
         for host, disk, name in self._harmed():
             if host.server.is_up:
                 disk.faults.misdirected_to = (name, self._sector(disk, name) * SECTOR_BYTES)
-                self._blocks.told("misdirect", host.server.me, name)
+                self._cluster.told("misdirect", host.server.me, name)
 
     # What passes.
 
@@ -72,15 +63,15 @@ class BlockNemesis(Nemesis):
         for host in hosts:
             disk = self._disk(host)
             disk.faults.capacity_bytes = disk.used_bytes + self._random.choice((0, 200, 20_000))
-            self._blocks.told("fills", host.server.me)
-        self._blocks.at(self._while(), lambda: self._make_room(hosts))
+            self._cluster.told("fills", host.server.me)
+        self._cluster.at(self._while(), lambda: self._make_room(hosts))
 
     def flicker(self) -> None:
         """The power goes, and again while what the first time left is being read and repaired."""
         host = self._any()
-        self._blocks.crash(host.server.me)
+        self._cluster.crash(host.server.me)
         self._disk(host).faults.crash_before = self._random.randrange(30)
-        self._blocks.at(self._while(), lambda: self._blocks.boot(host.server.me))
+        self._cluster.at(self._while(), lambda: self._cluster.boot(host.server.me))
 
     def cut_power(self) -> None:
         """Before any of the next operations on its disk, whatever they are for."""
@@ -93,26 +84,26 @@ class BlockNemesis(Nemesis):
     # What the operator does about it.
 
     def _mend(self) -> None:
-        for host in self._blocks.leaders()[:1]:
-            configuration = host.server.core.replica.configuration
-            for old, new in self._blocks.lost.items():
+        for host in self._cluster.leaders()[:1]:
+            configuration = host.server.raft.replica.configuration
+            for old, new in self._cluster.lost.items():
                 change = replacement(configuration, old, new)
                 if change.steps and self._is_sane(host, change):
-                    self._blocks.told("replace", old, new)
-                    self._ask(host, partial(host.server.core.propose_conf, change))
+                    self._cluster.told("replace", old, new)
+                    self._ask(host, partial(host.server.raft.propose_conf, change))
                     return
 
     # Where.
 
     def _disk(self, host: ServerHost) -> BlockDisk:
-        return self._blocks.store(host.server.me).disk
+        return self._cluster.store(host.server.me).disk
 
     def _harmed(self) -> Iterator[tuple[ServerHost, BlockDisk, str]]:
         """One file that a start reads to the end, of one server, if that does not ask the impossible."""
         host = self._any()
         disk = self._disk(host)
         names = [name for name in disk.names() if name.endswith((".segment", ".snapshot")) or name == SPARE]
-        if names and self._blocks.atlas.may_harm(host.server.me):
+        if names and self._cluster.atlas.may_harm(host.server.me):
             yield host, disk, self._random.choice(names)
 
     def _sector(self, disk: BlockDisk, name: str) -> int:

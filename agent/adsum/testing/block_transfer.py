@@ -3,21 +3,26 @@ links, with the shipped reader at one end and the shipped receiver at the other.
 
 A piece may be lost, repeated, or damaged on the way; the receiver says after each which offset it wants
 next. A transfer that gets nowhere is given up, and the next one of the same file goes on where it ended,
-also after a crash of the receiver. A sender whose own file turns out to be damaged makes a new snapshot;
-if nothing was applied since, it stops, as its next start would.
+also after a crash of the receiver. A sender that cannot read its own file, or hears that it arrived as
+another one, reports what it finds to its core before the end of the transfer.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import TYPE_CHECKING
 
+from adsum.consensus.reports import BringingEnded, SnapshotArrived, SnapshotVerified
 from adsum.now import MILLISECOND
 from adsum.raft.messages import SnapshotOffer
+from adsum.raft.types import SnapshotRef
 from adsum.storage.failures import StorageFailed
 from adsum.storage.files import DiskFull, ReadFailed
+from adsum.storage.log_jobs import damage_of
 from adsum.storage.snapshots import Piece, SnapshotDamaged, SnapshotReading
-from adsum.testing.block_store import BlockStore
-from adsum.testing.raft_cluster import RaftCluster, ServerHost
+
+if TYPE_CHECKING:
+    from adsum.testing.raft_cluster import RaftCluster, ServerHost
 
 ANSWER_WITHIN_NS = 400 * MILLISECOND
 TRIES_MAX = 3  # without an answer, one after the other
@@ -25,19 +30,26 @@ DAMAGED_ON_THE_WAY = 0.03  # of the pieces
 
 
 class Transfer:
-    def __init__(self, cluster: RaftCluster, host: ServerHost, offer: SnapshotOffer) -> None:
+    def __init__(
+        self, cluster: RaftCluster, host: ServerHost, offer: SnapshotOffer, ref: SnapshotRef
+    ) -> None:
         self._cluster = cluster
         self._host = host
         self._offer = offer
-        self._ref = _store(host).ref(offer.snapshot)
-        self._reading: SnapshotReading = _store(host).snapshots.open(self._ref)
+        self._ref = ref
+        self._reading: SnapshotReading | None = None
         self._life = host.life
         self._offset = 0
         self._step = 0  # of question and answer; a late one belongs to an earlier step
         self._tries = 0
 
     def begin(self) -> None:
-        self._ask(0)
+        try:
+            self._reading = self._host.server.store.snapshots.open(self._ref)
+        except StorageFailed:  # removed in favour of a later one, unless it is the newest
+            self._find_own_damage()
+        else:
+            self._ask(0)
 
     # At the sender.
 
@@ -47,6 +59,7 @@ class Transfer:
         self._step += 1
         step, self._offset = self._step, offset
         self._cluster.at(ANSWER_WITHIN_NS, lambda: self._give_up_waiting(step))
+        assert self._reading is not None, "it was opened to begin with"
         try:
             piece = self._reading.piece(offset)
         except ReadFailed:
@@ -75,20 +88,20 @@ class Transfer:
         self._step += 1
         self._cluster.told("brought" if is_ok else "not brought", self._ref.index, self._offer.target.node)
         if self._host.life == self._life:
-            report = self._host.server.core.report_snapshot
-            self._cluster.later(self._host, 0, lambda: report(self._offer.target, is_ok=is_ok))
+            ended = BringingEnded(self._offer.target, is_ok)
+            self._cluster.later(self._host, 1, lambda: self._cluster.report(self._host, ended))
 
     def _find_own_damage(self) -> None:
-        self._end(is_ok=False)
+        """Whoever makes snapshots is told before the transfer ends, so that it is not offered again."""
         if self._host.life == self._life:
-            self._cluster.later(self._host, 0, self._replace_own)
+            self._cluster.later(self._host, 1, self._verify)
+        self._end(is_ok=False)
 
-    def _replace_own(self) -> None:
-        try:
-            _store(self._host).snapshots.verify(self._ref)
-        except SnapshotDamaged as damage:
-            if self._host.server.compact(0) is None:
-                raise StorageFailed(f"the only snapshot is damaged: {damage}") from damage
+    def _verify(self) -> None:
+        server = self._host.server
+        if server.core.compaction.doubts(self._ref):
+            damage = damage_of(server.store.snapshots, self._ref)
+            self._cluster.report(self._host, SnapshotVerified(self._ref, damage))
 
     # At the receiver.
 
@@ -98,36 +111,31 @@ class Transfer:
             self._cluster.later(target, 0, lambda: self._take(target, piece, step))
 
     def _take(self, target: ServerHost, piece: Piece, step: int) -> None:
-        if target.server.core.replica.log.commit >= self._ref.index:
-            self._hand_over(target, step)  # it came by another way, and must not be written over
+        if target.server.raft.replica.log.commit >= self._ref.index:
+            self._cluster.arrive(target, self._offer)  # it came by another way, and must not be written over
+            self._end_of(step)
             return
         try:
-            receiving = _store(target).receive(self._ref)
+            receiving = target.server.store.receive(self._ref)
             receiving.take(piece)
             if receiving.is_complete:
-                _store(target).finish_receiving()
-                self._hand_over(target, step)
+                target.server.store.finish_receiving()
+                self._cluster.report(target, SnapshotArrived(self._offer, self._ref))
+                self._end_of(step)
                 return
         except SnapshotDamaged:
             self._travel_back(self._find_own_damage)
             return
         except DiskFull:
-            _store(target).abandon_receiving()
+            target.server.store.abandon_receiving()
             return
         wanted = receiving.offset
         self._travel_back(lambda: self._answered(step, wanted=wanted))
 
-    def _hand_over(self, target: ServerHost, step: int) -> None:
-        self._cluster.arrive(target, self._offer)
+    def _end_of(self, step: int) -> None:
         if step == self._step:
             self._end(is_ok=True)
 
     def _travel_back(self, action: Callable[[], None]) -> None:
         for delay_ns in self._cluster.network.arrivals_ns(self._offer.target, self._offer.source):
             self._cluster.at(delay_ns, action)
-
-
-def _store(host: ServerHost) -> BlockStore:
-    store = host.server.store
-    assert isinstance(store, BlockStore)
-    return store

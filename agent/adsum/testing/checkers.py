@@ -12,14 +12,28 @@ from __future__ import annotations
 import zlib
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import Protocol
 
 from adsum.raft.batch import Batch
+from adsum.raft.core import RaftCore
 from adsum.raft.messages import AppendReply, Message, VoteReply
 from adsum.raft.replica import Replica
 from adsum.raft.types import Entry, MemberId, Role
 from adsum.testing.linearizability import Operation
 from adsum.testing.raft_machine import Registers
-from adsum.testing.raft_server import SimulatedServer
+
+
+class WatchedServer(Protocol):
+    """What there is to look at."""
+
+    @property
+    def me(self) -> MemberId: ...
+
+    @property
+    def raft(self) -> RaftCore: ...
+
+    @property
+    def machine(self) -> Registers: ...
 
 
 class Violation(AssertionError):
@@ -47,10 +61,10 @@ class Invariants:
     durable: dict[MemberId, tuple[int, int | None]] = field(default_factory=dict)
     _commits: dict[MemberId, int] = field(default_factory=dict)
 
-    def booted(self, server: SimulatedServer) -> None:
+    def booted(self, server: WatchedServer) -> None:
         """What only memory knew is forgotten; commits may be learned again. Promises are not."""
         self._commits[server.me] = 0
-        replica = server.core.replica
+        replica = server.raft.replica
         promised = self.promised.get(server.me, 0)
         demand(replica.term >= promised, f"{server.me} forgot that it was in term {promised}")
         index, term = self.durable.get(server.me, (0, None))
@@ -59,7 +73,7 @@ class Invariants:
         given = self.votes.get((server.me, replica.term))
         demand(given in (None, replica.vote), f"{server.me} forgot its vote in term {replica.term}")
 
-    def took(self, server: SimulatedServer, batch: Batch) -> None:
+    def took(self, server: WatchedServer, batch: Batch) -> None:
         """Two logs that share an index and a term share everything before it: it is enough to look at each
         entry and at the term before it."""
         index, _term = self.durable.get(server.me, (0, None))
@@ -67,15 +81,15 @@ class Invariants:
             self.durable[server.me] = (0, None)  # whether that reaches the disk is open
         before: int | None = None
         for entry in batch.entries:
-            before = before or server.core.replica.log.term_at(entry.index - 1)
+            before = before or server.raft.replica.log.term_at(entry.index - 1)
             known = self.written.setdefault((entry.index, entry.term), (before, entry))
             is_same = known[1] == entry and (None in (before, known[0]) or known[0] == before)
             demand(is_same, f"{server.me} has another log before {entry.index}@{entry.term}")
             before = entry.term
 
-    def looked_at(self, server: SimulatedServer) -> None:
+    def looked_at(self, server: WatchedServer) -> None:
         """After every step of a server."""
-        replica = server.core.replica
+        replica = server.raft.replica
         log, before = replica.log, self._commits[server.me]
         demand(replica.counts.contradictions == 0, f"{server.me} met a second leader of its term")
         has_led = replica.role is Role.LEADER and self.leaders.get(replica.term) == server.me
@@ -96,9 +110,9 @@ class Invariants:
         if log.commit > self.highest_commit:
             self.highest_commit, self.highest_commit_term = log.commit, replica.term
 
-    def stored(self, server: SimulatedServer) -> None:
+    def stored(self, server: WatchedServer) -> None:
         """The disk has said so: the next start must find it."""
-        log = server.core.replica.log
+        log = server.raft.replica.log
         self.durable[server.me] = (log.stable, log.term_at(log.stable))
 
     def sent(self, message: Message) -> None:
@@ -109,11 +123,11 @@ class Invariants:
             chosen = self.votes.setdefault(key, message.target)
             demand(chosen == message.target, f"{message.source} voted twice in term {message.term}")
 
-    def applied(self, server: SimulatedServer, entry: Entry) -> None:
+    def applied(self, server: WatchedServer, entry: Entry) -> None:
         known = self.log.setdefault(entry.index, entry)
         demand(known == entry, f"{server.me} applied another entry at {entry.index}")
 
-    def rests(self, server: SimulatedServer) -> None:
+    def rests(self, server: WatchedServer) -> None:
         """After a run of entries or a snapshot."""
         index, digest = server.machine.index, server.machine.digest
         if index > 1:

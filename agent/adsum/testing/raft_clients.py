@@ -10,12 +10,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from random import Random
 
+from adsum.consensus.commands import ConfirmRead
+from adsum.consensus.errors import Unavailable
 from adsum.now import MILLISECOND, SECOND
 from adsum.raft.errors import RaftRefused
-from adsum.raft.types import DedupKey, Entry, Position
+from adsum.raft.types import DedupKey
 from adsum.testing.linearizability import Operation
 from adsum.testing.raft_cluster import RaftCluster, ServerHost
-from adsum.testing.raft_machine import ClientCall, Registers
+from adsum.testing.raft_machine import ClientCall
 
 End = Callable[[str | None], None]
 
@@ -49,7 +51,7 @@ class Clients:
             return
         self._asked += 1
         operation = Operation(client, self._call(client), self._cluster.now_ns, sequence=self._asked)
-        self._begin(client, host, operation, self._asked)
+        self._begin(client, host, operation)
 
     def _pick(self) -> ServerHost | None:
         """Mostly whoever leads, sometimes one who only thinks so, now and then anyone."""
@@ -69,9 +71,7 @@ class Clients:
         self._last_written[key] = value
         return call
 
-    def _begin(
-        self, client: int, host: ServerHost, operation: Operation, context: int, tries: int = 1
-    ) -> None:
+    def _begin(self, client: int, host: ServerHost, operation: Operation, tries: int = 1) -> None:
         """Proposed or asked; the end comes when the host has applied it, or never."""
         is_waiting = True
 
@@ -83,47 +83,48 @@ class Clients:
             if answer is not None:
                 operation.answer, operation.returned_ns = answer, self._cluster.now_ns
                 self._soon(client)
-            elif not self._tries_again(client, operation, context, tries):
+            elif not self._tries_again(client, operation, tries):
                 self._soon(client)
 
         def ask() -> None:
             try:
                 if operation.call.verb == "get":
-                    self._read(host, operation, end, context)
+                    self._read(host, operation, end)
                 else:
                     self._write(host, operation, end)
                 if tries == 1:
                     self.history.append(operation)
-            except RaftRefused:
+            except (RaftRefused, Unavailable):
                 end(None)
 
         self._cluster.at(self._random.randrange(PATIENCE_NS_MIN, PATIENCE_NS), lambda: end(None))
         self._cluster.later(host, 0, ask)  # a paused server finds it in its socket when it wakes
 
-    def _tries_again(self, client: int, operation: Operation, context: int, tries: int) -> bool:
+    def _tries_again(self, client: int, operation: Operation, tries: int) -> bool:
         """Only what was accepted once: before that, nothing can have happened."""
-        is_open = operation.index and operation.call.verb != "get" and not self.is_done
+        is_open = operation.was_accepted and operation.call.verb != "get" and not self.is_done
         host = self._pick() if is_open and tries < TRIES_MAX and self._random.random() < 0.7 else None
         if host is None:
             return False
         self.retries += 1
-        self._begin(client, host, operation, context, tries + 1)
+        self._begin(client, host, operation, tries + 1)
         return True
 
     def _write(self, host: ServerHost, operation: Operation, end: End) -> None:
         dedup = DedupKey(str(operation.client), 1, operation.sequence, operation.sequence)
-        position: Position = self._cluster.propose(host, operation.call.encoded(), dedup)
-        operation.index, operation.term = position
 
-        def applied(entry: Entry, answer: str) -> None:
-            end(answer if entry.term == position.term else None)  # another took its place: it never happened
+        def answered(outcome: bytes | int | Exception) -> None:
+            end(outcome.decode() if isinstance(outcome, bytes) else None)
 
-        host.on_applied[position.index] = applied
+        self._cluster.propose(host, operation.call.encoded(), dedup, answered=answered)
+        operation.was_accepted = True
 
-    def _read(self, host: ServerHost, operation: Operation, end: End, context: int) -> None:
-        def confirmed(machine: Registers) -> None:
-            operation.index = machine.index
-            end(machine.get(operation.call.key))
+    def _read(self, host: ServerHost, operation: Operation, end: End) -> None:
+        def answered(outcome: bytes | int | Exception) -> None:
+            if isinstance(outcome, Exception):
+                end(None)
+                return
+            operation.index = host.server.machine.index
+            end(host.server.machine.get(operation.call.key))
 
-        host.server.core.read_index(context)
-        host.on_read[context] = confirmed
+        self._cluster.command(host, ConfirmRead(answered))

@@ -1,11 +1,18 @@
-"""A cluster of shipped cores in one process: simulated clocks, network and disks, all drawn from one seed.
+"""A cluster of servers as they ship, in one process: simulated clocks, network and disks, all drawn from one
+seed.
 
-Every server takes its batches, stores them one group at a time while the next gathers, sends what may leave
-at once and later what waited for the disk, and applies what is committed after some delay: what the driver
-does, at the pace of the lot. Each event ends with the invariants of what it touched.
+What a server's core wants done takes a while: its disk does one job after the other, messages are lost and
+come late, files travel in pieces, and the loop gets round to a tick a little after something came in. Each
+event ends with the invariants of what it touched.
 
-What a pause or a crash interrupts belongs to a life that is over: events carry the life of their server,
-and a new one never hears of them.
+A failed sync ends the process; its machine goes on, so the next one reads whatever the page cache kept. A
+server that finds its log corrupt comes back as another member: under its node's name, with a new log id, in
+no membership until somebody takes it in. The old member never comes back, and what is sent to it meets the
+new one. That a disk is called corrupt which nobody has harmed is a finding: power losses and failed syncs
+leave nothing worse than a torn batch.
+
+What a pause or a crash interrupts belongs to a life that is over: events carry the life of their server, and
+a new one never hears of them.
 """
 
 from __future__ import annotations
@@ -13,75 +20,80 @@ from __future__ import annotations
 import heapq
 import zlib
 from collections import Counter, deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from random import Random
 
+from adsum.consensus import commands, effects, reports
+from adsum.consensus.settings import ServerSettings
+from adsum.effects import LogLine
 from adsum.now import MILLISECOND, SECOND, Now
 from adsum.raft.batch import Batch
 from adsum.raft.changer import decode_configuration
-from adsum.raft.messages import Message, MessageStamp, SnapshotOffer
-from adsum.raft.reads import ConfirmedRead
-from adsum.raft.settings import TICK_MS, RaftSettings
-from adsum.raft.types import (
-    Configuration,
-    DedupKey,
-    Entry,
-    EntryKind,
-    MemberId,
-    Position,
-    Restored,
-    Role,
-    Ticket,
-    bootstrap,
-)
-from adsum.testing.checkers import Invariants
+from adsum.raft.messages import Message
+from adsum.raft.settings import RaftSettings
+from adsum.raft.types import Configuration, DedupKey, EntryKind, MemberId, Restored, Role, bootstrap
+from adsum.storage.failures import StorageFailed
+from adsum.storage.files import DiskFull
+from adsum.storage.log_jobs import DiskJob
+from adsum.testing.block_disk import DiskFaults, PowerLost
+from adsum.testing.block_transfer import Transfer
+from adsum.testing.checkers import Invariants, demand
 from adsum.testing.fault_atlas import FaultAtlas
-from adsum.testing.raft_machine import Registers
+from adsum.testing.raft_disk import ServerDisk
 from adsum.testing.raft_network import RaftNetwork
-from adsum.testing.raft_server import SimulatedServer
-from adsum.testing.raft_store import LogStore, MemoryStore
+from adsum.testing.raft_server import ServerWatch, SimulatedServer
 from adsum.testing.raft_told import told_message, told_store
 
-STAMP = MessageStamp("simulated", 0)
 TRACE_LINES_MAX = 400  # the last ones tell the story
-COMMIT_NEWS_NS_MAX = 6 * MILLISECOND  # the driver waits some 3 ms for entries that could carry it
-SNAPSHOT_NS_MIN, SNAPSHOT_NS_MAX = 5 * MILLISECOND, 400 * MILLISECOND  # to bring a file, or to give up
+RESTART_NS = SECOND  # after a failure, by whoever supervises the process
+TURN_NS_MAX = MILLISECOND  # from when something came in until the loop gets round to the tick
 
-# Small enough that windows fill, slices end and caps bite within seconds.
-SETTINGS = RaftSettings(
-    append_bytes_max=600,
-    inflight_messages_max=4,
-    inflight_bytes_max=2_000,
-    uncommitted_bytes_max=20_000,
-    apply_bytes_max=1_000,
-    applying_bytes_max=2_500,
+# Small enough that windows fill, slices end, caps bite and snapshots are made within seconds.
+SETTINGS = ServerSettings(
+    raft=RaftSettings(
+        append_bytes_max=600,
+        inflight_messages_max=4,
+        inflight_bytes_max=2_000,
+        uncommitted_bytes_max=20_000,
+        apply_bytes_max=1_000,
+        applying_bytes_max=2_500,
+    ),
+    snapshot_entries=150,
+    snapshot_interval_s=3.0,
+    entries_kept=40,
 )
 
-MakeStore = Callable[[MemberId, Restored], LogStore]
+Answered = Callable[[bytes | int | Exception], None]
 
 
-def in_memory(_me: MemberId, restored: Restored) -> LogStore:
-    return MemoryStore(restored)
+def nobody(_outcome: bytes | int | Exception) -> None:
+    """Waits for the answer."""
 
 
 class ServerHost:
-    """A server's place in the world: its pace, its disk's queue, and how often it was started."""
+    """A server's place in the world: its clock, its disk's queue, and how often it was started."""
 
     def __init__(self, server: SimulatedServer, random: Random) -> None:
         self.server = server
         self.life = 0
-        self.tick_ns = int(TICK_MS * MILLISECOND * random.uniform(0.97, 1.03))  # clocks drift
+        self.clock_rate = random.uniform(0.97, 1.03)  # clocks drift
         self.clock_ahead_ns = 0  # and agree on nothing after a restart
         self.paused_until_ns = 0
         self.disk_ns_max = 2 * MILLISECOND
         self.disk_stalled_until_ns = 0
+        self.forget()
+
+    def forget(self) -> None:
+        """What a life had begun."""
+        self.jobs: deque[DiskJob] = deque()  # of the thread that writes the log
         self.is_disk_busy = False
-        self.is_applying = False
-        self.owes_news = False
-        self.tells_news = False
-        self.on_applied: dict[int, Callable[[Entry, str], None]] = {}  # by index, for clients
-        self.on_read: dict[int, Callable[[Registers], None]] = {}  # by context
-        self.confirmed: list[ConfirmedRead] = []
+        self.turn_comes = False
+        self.alarm_ns: int | None = None
+
+    @property
+    def job_under_way(self) -> DiskJob | None:
+        return self.jobs[0] if self.is_disk_busy else None
 
 
 class RaftCluster:
@@ -91,8 +103,7 @@ class RaftCluster:
         *,
         voters: int = 3,
         strangers: int = 0,
-        settings: RaftSettings = SETTINGS,
-        make_store: MakeStore = in_memory,
+        settings: ServerSettings = SETTINGS,
         is_traced: bool = False,
     ) -> None:
         self.random = Random(seed)
@@ -106,6 +117,7 @@ class RaftCluster:
         self.invariants = Invariants()
         self.atlas = FaultAtlas(self.in_force)
         self.hosts: dict[MemberId, ServerHost] = {}
+        self.lost: dict[MemberId, MemberId] = {}  # members whose log was corrupt, and who came after them
         self._retired: dict[MemberId, None] = {}
         self._settings = settings
         self._queue: list[tuple[int, int, Callable[[], None]]] = []
@@ -114,7 +126,7 @@ class RaftCluster:
         first = bootstrap(Configuration(voters=tuple(names[:voters])))
         for position, me in enumerate(names):
             restored = Restored(snapshot=first) if position < voters else Restored()
-            self.found(me, make_store(me, restored))
+            self.found(me, ServerDisk(me, restored, Random(zlib.crc32(f"{seed} {me}".encode()))))
 
     # Time.
 
@@ -151,58 +163,118 @@ class RaftCluster:
             if host.paused_until_ns > self.now_ns:
                 self.at(host.paused_until_ns - self.now_ns, act)
             else:
-                self.act(host, action)
+                self._guarded(host, action)
 
         if delay_ns:
             self.at(delay_ns, act)
         else:
             act()
 
-    # What happens to servers.
+    # How lives begin and end.
 
-    def found(self, me: MemberId, store: LogStore) -> None:
-        server = SimulatedServer(
-            me, STAMP, self._settings, store, Random(self.random.getrandbits(64)), Now(0, 0)
-        )
-        host = self.hosts[me] = ServerHost(server, self.random)
-        self._begin(host)
+    def found(self, me: MemberId, store: ServerDisk) -> None:
+        server = SimulatedServer(me, store, self._settings, Random(self.random.getrandbits(64)))
+        self.hosts[me] = ServerHost(server, self.random)
+        self._begin(self.hosts[me])
 
     def crash(self, me: MemberId) -> None:
+        """The power goes: what was on its way to the disk may have come there, in part."""
         host = self.hosts[me]
         if host.server.is_up:
             self.told("crash", me)
-            host.server.crash()
+            host.server.lose_power(host.job_under_way)
             host.life += 1
-            host.on_applied, host.on_read, host.confirmed = {}, {}, []
 
-    def boot(self, me: MemberId) -> None:
-        host = self.hosts[me]
-        if not host.server.is_up and me not in self._retired:
-            self.told("boot", me)
-            host.clock_ahead_ns = self.random.randrange(10**12)
-            host.server.boot(self._now(host))
-            self._begin(host)
+    def kill(self, me: MemberId) -> None:
+        """The process only: nothing written is lost, and nothing unsynced became durable."""
+        self.told("kill", me)
+        self.store(me).kill()
+        self._end_life(self.hosts[me])
 
     def retire(self, me: MemberId) -> None:
         """It is never started again, whoever still means to."""
         self._retired[me] = None
         self.crash(me)
 
+    def boot(self, me: MemberId) -> None:
+        host = self.hosts[me]
+        if me in self.lost or host.server.is_up or me in self._retired:
+            return
+        store = self.store(me)
+        try:
+            store.load()
+        except (StorageFailed, DiskFull) as failure:
+            self._try_again_later(me, failure)
+        except PowerLost as loss:
+            self.told("power lost at start", me)
+            store.disk.lose_power()
+            self._try_again_later(me, loss)
+        else:
+            store.disk.faults.crash_before = None
+            if store.log.identity.log != me.log:
+                self._lose(me)
+                return
+            self.atlas.healed(me)
+            self.told("boot", me)
+            host.clock_ahead_ns = self.random.randrange(10**12)
+            self._begin(host)
+
     def pause(self, me: MemberId, duration_ns: int) -> None:
         self.told("pause", me, duration_ns // MILLISECOND)
         self.hosts[me].paused_until_ns = self.now_ns + duration_ns
 
+    def heal_disks(self) -> None:
+        for me in self.hosts:
+            self.store(me).disk.faults = DiskFaults()
+
+    def _begin(self, host: ServerHost) -> None:
+        host.forget()
+        host.paused_until_ns = host.disk_stalled_until_ns = 0
+        server = host.server
+        server.boot(
+            self.now_of(host),
+            ServerWatch(
+                took=lambda batch: self._see_batch(server, batch),
+                applied=lambda entry: self.invariants.applied(server, entry),
+            ),
+        )
+        self.invariants.booted(server)
+        self._expect_turn(host)
+
+    def _end_life(self, host: ServerHost) -> None:
+        host.server.is_up = False
+        host.life += 1
+        self.at(RESTART_NS, lambda: self.boot(host.server.me))
+
+    def _try_again_later(self, me: MemberId, reason: BaseException) -> None:
+        self.told("no start", me, type(reason).__name__)
+        self.store(me).kill()
+        self.at(RESTART_NS, lambda: self.boot(me))
+
+    def _lose(self, me: MemberId) -> None:
+        store = self.store(me)
+        stranger = self.lost[me] = MemberId(me.node, store.log.identity.log)
+        self.told("corrupt", me, "comes back as", stranger)
+        demand(me in self.atlas.harmed, f"nobody harmed {me}, and its log says: {store.opened.doubt}")
+        self.found(stranger, store)
+
+    # Who is there.
+
+    def store(self, me: MemberId) -> ServerDisk:
+        return self.hosts[me].server.store
+
     def leaders(self) -> list[ServerHost]:
         """Who thinks so; of several, the latest elected first."""
-        leading = [host for host in self.up() if host.server.core.replica.role is Role.LEADER]
-        return sorted(leading, key=lambda host: -host.server.core.replica.term)
+        leading = [host for host in self.up() if host.server.raft.replica.role is Role.LEADER]
+        return sorted(leading, key=lambda host: -host.server.raft.replica.term)
 
     def up(self) -> list[ServerHost]:
         return [host for host in self.hosts.values() if host.server.is_up]
 
     def in_force(self) -> list[Configuration]:
-        """What servers go by, and what their logs say comes next."""
-        return [each for host in self.hosts.values() for each in in_force(host)]
+        """What servers go by, and what their logs say comes next. What a lost member went by went with it."""
+        hosts = [host for me, host in self.hosts.items() if me not in self.lost]
+        return [each for host in hosts for each in in_force(host)]
 
     def told(self, what: str, *facts: object) -> None:
         self.happened[what] += 1
@@ -211,87 +283,136 @@ class RaftCluster:
         if self.is_traced:
             self.trace.append(line)
 
-    # One host's course.
+    # What somebody asks of a server.
 
-    def _begin(self, host: ServerHost) -> None:
-        self.invariants.booted(host.server)
-        host.is_disk_busy = host.is_applying = host.owes_news = host.tells_news = False
-        host.paused_until_ns = host.disk_stalled_until_ns = 0
-        self.later(host, self.random.randrange(host.tick_ns), lambda: self._tick(host))
+    def propose(
+        self, host: ServerHost, data: bytes, dedup: DedupKey | None = None, *, answered: Answered = nobody
+    ) -> None:
+        """What the API of this server would do with a write; raises what it refuses."""
+        self.command(host, commands.Propose(data, answered, dedup))
 
-    def _tick(self, host: ServerHost) -> None:
-        host.server.core.tick(self._now(host))
-        self.later(host, host.tick_ns, lambda: self._tick(host))
+    def command(self, host: ServerHost, request: commands.ConsensusCommand) -> None:
+        self._carry_out(host, host.server.core.command(self.now_of(host), request))
 
-    def _now(self, host: ServerHost) -> Now:
-        monotonic_ns = self.now_ns + host.clock_ahead_ns
-        return Now(monotonic_ns, monotonic_ns // MILLISECOND)
+    def report(self, host: ServerHost, report: reports.ConsensusReport) -> None:
+        self._carry_out(host, host.server.core.report(self.now_of(host), report))
+        if type(report) is reports.GroupStored:
+            self.invariants.stored(host.server)
+        self.invariants.looked_at(host.server)
+
+    def compact(self, host: ServerHost, keep: int) -> None:
+        """A snapshot out of turn, with so many entries kept behind it."""
+        core = host.server.core
+        core.settings = replace(core.settings, entries_kept=keep)
+        core.compaction.make()
+        self._turn_soon(host)
 
     def act(self, host: ServerHost, action: Callable[[], object]) -> None:
-        """Somebody asks something of a server, now."""
-        action()
-        self._pump(host)
+        """Also what goes past the core's verbs, and straight to raft: the next turn sees to it."""
+        self._guarded(host, action)
+        self._turn_soon(host)
 
-    def propose(self, host: ServerHost, data: bytes, dedup: DedupKey | None = None) -> Position:
-        """What the API of this server would do with a write; `Refused` otherwise."""
-        return host.server.core.propose(data, dedup=dedup)
+    # One host's course.
 
-    def _pump(self, host: ServerHost) -> None:
-        while (batch := host.server.take(with_commit_news=host.tells_news)) is not None:
-            self._tell_batch(host, batch)
-            self.invariants.took(host.server, batch)
-            for message in batch.send_now:
-                self._send(host, message)
-            host.confirmed += batch.reads
-        host.tells_news = False
-        if host.server.core.owes_commit_news and not host.owes_news:
-            host.owes_news = True
-            self.later(host, self.random.randint(1, COMMIT_NEWS_NS_MAX), lambda: self._tell_news(host))
-        self._answer_reads(host)
+    def now_of(self, host: ServerHost) -> Now:
+        monotonic_ns = int(self.now_ns * host.clock_rate) + host.clock_ahead_ns
+        return Now(monotonic_ns, monotonic_ns // MILLISECOND)
+
+    def _guarded(self, host: ServerHost, action: Callable[[], object]) -> None:
+        """Something happens to a server, and may end it."""
+        try:
+            action()
+        except StorageFailed as failure:
+            self.report(host, reports.StoringFailed(str(failure)))
+        except PowerLost:
+            self.told("power lost", host.server.me)
+            host.server.store.power_is_gone()
+            self._end_life(host)
+        if host.server.is_up:
+            self._expect_turn(host)
+
+    def _expect_turn(self, host: ServerHost) -> None:
+        """A tick when the core wants one; a little later, for nobody is always in time."""
+        due_ns = host.server.core.deadline()
+        if due_ns is None:
+            return
+        delay_ns = int((due_ns - self.now_of(host).monotonic_ns) / host.clock_rate) + 1
+        if delay_ns <= 1:
+            self._turn_soon(host)
+        elif host.alarm_ns is None or self.now_ns + delay_ns < host.alarm_ns:
+            host.alarm_ns = self.now_ns + delay_ns
+            self.later(host, delay_ns, lambda: self._ring(host))
+
+    def _turn_soon(self, host: ServerHost) -> None:
+        if host.server.is_up and not host.turn_comes:
+            host.turn_comes = True
+            self.later(host, 1 + self.random.randrange(TURN_NS_MAX), lambda: self._turn(host))
+
+    def _ring(self, host: ServerHost) -> None:
+        """What is due is seen to by whoever acts on the host."""
+        if host.alarm_ns is not None and host.alarm_ns <= self.now_ns:
+            host.alarm_ns = None
+
+    def _turn(self, host: ServerHost) -> None:
+        host.turn_comes = False
+        self._carry_out(host, host.server.core.tick(self.now_of(host)))
         self.invariants.looked_at(host.server)
-        if host.server.unsynced and not host.is_disk_busy:
-            self._begin_store(host)
-        if host.server.unapplied and not host.is_applying:
-            host.is_applying = True
-            self.later(host, self.random.randrange(3 * MILLISECOND), lambda: self._apply(host))
 
-    def _tell_news(self, host: ServerHost) -> None:
-        host.owes_news, host.tells_news = False, True
+    def _carry_out(self, host: ServerHost, wanted: Sequence[effects.ConsensusEffect]) -> None:
+        for effect in wanted:
+            match effect:
+                case effects.SendMessage(message):
+                    self._send(host, message)
+                case effects.AnswerRequests(answers):
+                    for answered, outcome in answers:
+                        answered(outcome)
+                case effects.StoreGroup() | effects.RecordSnapshot():
+                    host.jobs.append(effect)
+                    self._begin_job(host)
+                case effects.WriteSnapshot() | effects.PrepareSegment() | effects.SpendBallast():
+                    self._begin_beside_the_log(host, effect)
+                case effects.BringSnapshot(offer, ref):
+                    self.told("bring", ref.index, offer.target.node)
+                    Transfer(self, host, offer, ref).begin()
+                case effects.AppliedTo():
+                    machine = host.server.machine
+                    self.told("applied", host.server.me, machine.index, machine.digest)
+                    self.invariants.rests(host.server)
+                case effects.Turned(role, _leader, term):
+                    self.told("role", host.server.me.node, role.value, term)
+                case LogLine(_severity, sentence):
+                    self.told("log", host.server.me, sentence)
+                case effects.ServerBroken(sentence):
+                    self.told("failed", host.server.me, sentence)
+                    self.kill(host.server.me)
 
-    def _begin_store(self, host: ServerHost) -> None:
-        """One group at a time: what comes meanwhile is the next group."""
-        host.is_disk_busy = True
-        last = host.server.unsynced[-1].ticket
-        stall_ns = max(0, host.disk_stalled_until_ns - self.now_ns)
-        delay_ns = stall_ns + self.random.randrange(MILLISECOND // 10, host.disk_ns_max)
-        self.later(host, delay_ns, lambda: self._end_store(host, last))
+    # Its disk.
 
-    def _end_store(self, host: ServerHost, through: Ticket) -> None:
+    def _begin_job(self, host: ServerHost) -> None:
+        """What changes the log, one after the other."""
+        if host.jobs and not host.is_disk_busy:
+            host.is_disk_busy = True
+            stall_ns = max(0, host.disk_stalled_until_ns - self.now_ns)
+            self.later(host, stall_ns + self._disk_ns(host), lambda: self._end_job(host))
+
+    def _end_job(self, host: ServerHost) -> None:
+        report = host.server.done(host.jobs[0])
+        host.jobs.popleft()
         host.is_disk_busy = False
-        messages = host.server.sync(through)
-        self.invariants.stored(host.server)
-        for message in messages:
-            self._send(host, message)
-        self.invariants.rests(host.server)
+        self._come_back(host, report)
+        self._begin_job(host)
 
-    def _apply(self, host: ServerHost) -> None:
-        host.is_applying = False
-        for entry, answer in host.server.apply(self.random.randint(1, 20)):
-            self.invariants.applied(host.server, entry)
-            told = host.on_applied.pop(entry.index, None)
-            if told is not None:
-                told(entry, answer)
-        self.told("applied", host.server.me, host.server.machine.index, host.server.machine.digest)
-        self.invariants.rests(host.server)
+    def _begin_beside_the_log(self, host: ServerHost, job: DiskJob) -> None:
+        self.later(host, self._disk_ns(host), lambda: self._come_back(host, host.server.done(job)))
 
-    def _answer_reads(self, host: ServerHost) -> None:
-        """A read that was confirmed still waits for the state machine."""
-        ready = [read for read in host.confirmed if read.index <= host.server.machine.index]
-        host.confirmed = [read for read in host.confirmed if read.index > host.server.machine.index]
-        for read in ready:
-            told = host.on_read.pop(read.context, None)
-            if told is not None:
-                told(host.server.machine)
+    def _come_back(self, host: ServerHost, report: reports.ConsensusReport) -> None:
+        match report:
+            case reports.GroupFoundNoRoom() | reports.SegmentPrepared(is_full=True):
+                self.told("no room", host.server.me)
+        self.report(host, report)
+
+    def _disk_ns(self, host: ServerHost) -> int:
+        return self.random.randrange(MILLISECOND // 10, host.disk_ns_max)
 
     # Messages.
 
@@ -300,58 +421,42 @@ class RaftCluster:
         self.told("send", type(message).__name__, message.source.node, message.target.node, message.term)
         if self.is_traced:
             self.trace.append(f"    {told_message(message)}")
-        if isinstance(message, SnapshotOffer):
-            self.bring_snapshot(host, message)
-            return
         arrivals_ns = self.network.arrivals_ns(message.source, message.target)
         for delay_ns in arrivals_ns:
             self._deliver(message, delay_ns)
         if not arrivals_ns and self.random.random() < 0.3:  # a transport sometimes notices
-            host.server.core.report_unreachable(message.target)
+            report = reports.NodeUnreachable(message.target.node)
+            self.later(host, 1, lambda: self.report(host, report))
 
     def _deliver(self, message: Message, delay_ns: int) -> None:
-        target = self.hosts.get(message.target)
-        if target is not None:
-            # A message is not of this life or that: it meets whoever is there.
-            self.at(delay_ns, lambda: self.arrive(target, message))
+        """A message is not of this life or that: it meets whoever is there. What is for a lost log arrives at
+        its node, whose new one has nothing to do with it."""
+        target = message.target
+        while target in self.lost:
+            target = self.lost[target]
+        if target in self.hosts:
+            host = self.hosts[target]
+            self.at(delay_ns, lambda: self.arrive(host, message))
 
     def arrive(self, target: ServerHost, message: Message) -> None:
         if target.server.is_up:
-            self.later(target, 0, lambda: target.server.core.step(message))
+            core = target.server.core
+            self.later(target, 0, lambda: self._carry_out(target, core.receive(self.now_of(target), message)))
 
-    def bring_snapshot(self, host: ServerHost, offer: SnapshotOffer) -> None:
-        """The driver's part: the file goes over the same links, takes its time, and may fail."""
-        data = host.server.store.snapshot_data(offer.snapshot)
-        delay_ns = self.random.randint(SNAPSHOT_NS_MIN, SNAPSHOT_NS_MAX)
-        target = self.hosts.get(offer.target)
-
-        def arrive() -> None:
-            is_ok = target is not None and target.server.is_up
-            is_ok = is_ok and bool(self.network.arrivals_ns(offer.source, offer.target))
-            if is_ok and target is not None:
-                target.server.store.save_snapshot(offer.snapshot, data)
-                self.arrive(target, offer)
-            if host.server.is_up:
-                self.later(host, 0, lambda: host.server.core.report_snapshot(offer.target, is_ok=is_ok))
-
-        self.at(delay_ns, arrive)
-
-    def _tell_batch(self, host: ServerHost, batch: Batch) -> None:
-        me = host.server.me.node
-        if batch.soft is not None:
-            self.told("role", me, batch.soft.role.value, batch.soft.term)
+    def _see_batch(self, server: SimulatedServer, batch: Batch) -> None:
+        self.invariants.took(server, batch)
         if self.is_traced and batch.must_store:
-            self.trace.append(f"    {me} stores {batch.ticket}: {told_store(batch)}")
+            self.trace.append(f"    {server.me.node} stores {batch.ticket}: {told_store(batch)}")
 
 
 def in_force(host: ServerHost) -> list[Configuration]:
-    log = host.server.core.replica.log
+    log = host.server.raft.replica.log
     changes = [
         decode_configuration(entry.data)
         for entry in log.entries(log.first_index, log.last_index)
         if entry.kind is EntryKind.CONFIGURATION
     ]
-    known = [host.server.core.replica.configuration, log.snapshot.configuration, *changes]
+    known = [host.server.raft.replica.configuration, log.snapshot.configuration, *changes]
     return [configuration for configuration in known if configuration.voters]
 
 

@@ -141,7 +141,7 @@ class Nemesis:
     def compact(self) -> None:
         host = self._any()
         keep = self._random.choice((0, 0, 3, 20))
-        self._cluster.later(host, 0, partial(host.server.compact, keep))
+        self._cluster.later(host, 0, partial(self._cluster.compact, host, keep))
 
     def leave_behind(self) -> None:
         """Somebody is away while the others drop what he would need: only a snapshot can bring him back."""
@@ -150,17 +150,17 @@ class Nemesis:
 
     def _compact_all(self) -> None:
         for host in self._cluster.up():
-            self._cluster.later(host, 0, partial(host.server.compact, 0))
+            self._cluster.later(host, 0, partial(self._cluster.compact, host, 0))
 
     def transfer(self) -> None:
         target = self._any().server.me
         for host in self._cluster.leaders()[:1]:
-            self._ask(host, partial(host.server.core.transfer, target))
+            self._ask(host, partial(host.server.raft.transfer, target))
 
     def campaign(self) -> None:
         host = self._any()
         if host.server.is_up:
-            self._ask(host, host.server.core.campaign)
+            self._ask(host, host.server.raft.campaign)
 
     def change(self) -> None:
         """Anything at all, sometimes twice at once, sometimes just as the network breaks. Most of it is
@@ -171,11 +171,11 @@ class Nemesis:
             return
         host = self._random.choice(leaders)
         for _ in range(self._random.choice((1, 1, 3))):
-            change = self._a_change(host.server.core.replica.configuration)
+            change = self._a_change(host.server.raft.replica.configuration)
             if self._is_sane(host, change):
                 steps = (f"{step.verb.value} {step.member.node}" for step in change.steps)
                 self._cluster.told("change", *steps)
-                self._ask(host, partial(host.server.core.propose_conf, change))
+                self._ask(host, partial(host.server.raft.propose_conf, change))
         if len(self._cluster.hosts) > 1 and self._random.random() < 0.3:
             self._cluster.at(self._random.randrange(15 * MILLISECOND), self.split)
 
@@ -189,11 +189,11 @@ class Nemesis:
                 self._cluster.told(
                     "move", *(f"{step.verb.value} {step.member.node}" for step in change.steps)
                 )
-                self._ask(host, partial(host.server.core.propose_conf, change))
+                self._ask(host, partial(host.server.raft.propose_conf, change))
             self._cluster.at(self._random.randrange(15 * MILLISECOND), self.split_leader)
 
     def _a_move(self, host: ServerHost) -> ConfigurationChange:
-        configuration = host.server.core.replica.configuration
+        configuration = host.server.raft.replica.configuration
         if configuration.is_joint:
             return ConfigurationChange()
         if configuration.learners:
@@ -209,7 +209,7 @@ class Nemesis:
     def _is_sane(self, host: ServerHost, change: ConfigurationChange) -> bool:
         """No operator hands the votes to disks that are known, or about to be known, to be broken."""
         try:
-            after = changed(host.server.core.replica.configuration, change)
+            after = changed(host.server.raft.replica.configuration, change)
         except RaftRefused:
             return True  # the server will say so
         return self._cluster.atlas.allows(after)
@@ -243,7 +243,7 @@ class Nemesis:
 
     def _living(self) -> list[ServerHost]:
         """Up, or down for a while."""
-        return list(self._cluster.hosts.values())
+        return [host for me, host in self._cluster.hosts.items() if me not in self._cluster.lost]
 
     def _while(self) -> int:
         return int(self._random.expovariate(1.2) * SECOND) + 20 * MILLISECOND

@@ -50,8 +50,8 @@ from adsum.raft.types import (
     Term,
     bootstrap,
 )
+from adsum.testing.raft_by_hand import ServerByHand
 from adsum.testing.raft_machine import ClientCall
-from adsum.testing.raft_server import SimulatedServer
 from adsum.testing.raft_store import MemoryStore
 from adsum.testing.raft_told import FIRST_LOG, told_entries, told_member, told_message, told_state, told_store
 
@@ -62,7 +62,7 @@ ROUNDS_MAX = 200  # of `settle`; a story that never ends is a finding
 class Story:
     def __init__(self, settings: RaftSettings | None = None) -> None:
         self.settings = settings or RaftSettings()
-        self.servers: dict[str, SimulatedServer] = {}
+        self.servers: dict[str, ServerByHand] = {}
         self.trace: list[str] = []
         self._wire: list[Message] = []
         self._held: list[Message] = []
@@ -123,35 +123,35 @@ class Story:
     def _make(self, name: str, restored: Restored, me: MemberId | None = None) -> None:
         store = MemoryStore(restored)
         seed = Random(int(name))
-        self.servers[name] = SimulatedServer(me or member(name), STAMP, self.settings, store, seed, self._now)
+        self.servers[name] = ServerByHand(me or member(name), STAMP, self.settings, store, seed, self._now)
 
     # What they are asked.
 
     def do_campaign(self, name: str) -> None:
-        self.servers[name].core.campaign()
+        self.servers[name].raft.campaign()
 
     def do_tick(self, name: str, times: str = "1") -> None:
         for _ in range(int(times)):
             self._now = Now(self._now.monotonic_ns + TICK_MS * MILLISECOND, self._now.wall_ms + TICK_MS)
-            self.servers[name].core.tick(self._now)
+            self.servers[name].raft.tick(self._now)
 
     def do_propose(self, name: str, *words: str) -> None:
-        position = self.servers[name].core.propose(ClientCall("set", "k", " ".join(words)).encoded())
+        position = self.servers[name].raft.propose(ClientCall("set", "k", " ".join(words)).encoded())
         self.trace.append(f"{name} proposes {position.index}@{position.term}")
 
     def do_conf(self, name: str, *words: str) -> None:
-        position = self.servers[name].core.propose_conf(_change(" ".join(words)))
+        position = self.servers[name].raft.propose_conf(_change(" ".join(words)))
         self.trace.append(f"{name} proposes {position.index}@{position.term}")
 
     def do_level(self, name: str, level: str) -> None:
-        position = self.servers[name].core.propose_level(int(level))
+        position = self.servers[name].raft.propose_level(int(level))
         self.trace.append(f"{name} proposes {position.index}@{position.term}")
 
     def do_read(self, name: str, context: str) -> None:
-        self.servers[name].core.read_index(int(context))
+        self.servers[name].raft.read_index(int(context))
 
     def do_transfer(self, name: str, target: str) -> None:
-        self.servers[name].core.transfer(member(target))
+        self.servers[name].raft.transfer(member(target))
 
     def do_compact(self, name: str, _keep: str = "keep", keep: str = "0") -> None:
         snapshot = self.servers[name].compact(int(keep))
@@ -160,7 +160,7 @@ class Story:
         )
 
     def do_unreachable(self, name: str, target: str) -> None:
-        self.servers[name].core.report_unreachable(member(target))
+        self.servers[name].raft.report_unreachable(member(target))
 
     # Disk and process.
 
@@ -196,7 +196,7 @@ class Story:
         self.servers[name].boot(self._now)
 
     def do_store_failed(self, name: str) -> None:
-        self.servers[name].core.store_failed()
+        self.servers[name].raft.store_failed()
 
     # The wire.
 
@@ -235,7 +235,7 @@ class Story:
 
     def do_show(self) -> None:
         for name, server in self.servers.items():
-            self.trace.append(f"{name}: {told_state(server.core.status()) if server.is_up else 'down'}")
+            self.trace.append(f"{name}: {told_state(server.raft.status()) if server.is_up else 'down'}")
 
     # Inside.
 
@@ -271,8 +271,8 @@ class Story:
             return
         if isinstance(message, SnapshotOffer):
             target.store.save_snapshot(message.snapshot, source.store.snapshot_data(message.snapshot))
-            source.core.report_snapshot(target.me, is_ok=True)
-        target.core.step(message)
+            source.raft.report_snapshot(target.me, is_ok=True)
+        target.raft.step(message)
 
 
 def performed(script: str, settings: RaftSettings | None = None) -> str:

@@ -1,115 +1,121 @@
-"""The shipped core with a store and a state machine, as the driver would hold them, one step at a time.
-
-Who calls decides when a batch is taken, when the disk is done with it, and when what is committed gets
-applied: the script does it by hand, the cluster by lot.
+"""A server of consensus as it ships, without its threads and sockets: the core around raft, on the log that
+ships, on a disk that fails. It is told what comes in, and hands its effects to the cluster, which carries
+them out at the pace of the lot.
 """
 
 from __future__ import annotations
 
-from collections import deque
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from dataclasses import dataclass
 from random import Random
 
+from adsum.consensus.core import ConsensusCore
+from adsum.consensus.reports import ConsensusReport
+from adsum.consensus.settings import ServerSettings
 from adsum.now import Now
 from adsum.raft.batch import Batch
 from adsum.raft.core import RaftCore
-from adsum.raft.messages import Message, MessageStamp
-from adsum.raft.settings import RaftSettings
-from adsum.raft.types import Entry, MemberId, SnapshotMeta
+from adsum.raft.messages import MessageStamp
+from adsum.raft.types import Entry, MemberId
+from adsum.storage import log_jobs
+from adsum.testing.block_disk import PowerLost
+from adsum.testing.raft_disk import ServerDisk
 from adsum.testing.raft_machine import Registers
-from adsum.testing.raft_store import LogStore
+
+STAMP = MessageStamp("simulated", 0)
+# Within which the power goes while a job is on its way: a group is one write and one sync.
+OPERATIONS_OF_A_JOB = 3
+
+
+@dataclass(frozen=True, slots=True)
+class ServerWatch:
+    """Who looks on."""
+
+    took: Callable[[Batch], None]
+    applied: Callable[[Entry], None]
 
 
 class SimulatedServer:
-    def __init__(
-        self,
-        me: MemberId,
-        stamp: MessageStamp,
-        settings: RaftSettings,
-        store: LogStore,
-        random: Random,
-        now: Now,
-    ) -> None:
+    def __init__(self, me: MemberId, store: ServerDisk, settings: ServerSettings, random: Random) -> None:
         self.me = me
-        self.stamp = stamp
-        self.settings = settings
         self.store = store
-        self.random = random
         self.is_up = False
-        self.boot(now)
+        self._settings = settings
+        self._random = random
 
-    def boot(self, now: Now) -> None:
-        restored = self.store.load()
-        self.is_up = True
-        self.unsynced: deque[Batch] = deque()
-        self.unapplied: deque[Entry] = deque()
-        self.machine = Registers(self.store.snapshot_data(restored.snapshot))
-        self.machine.index = restored.snapshot.index
-        self.core = RaftCore(
+    @property
+    def raft(self) -> RaftCore:
+        return self.core.raft
+
+    @property
+    def machine(self) -> Registers:
+        return self._machine.registers
+
+    def boot(self, now: Now, watch: ServerWatch) -> None:
+        """On what the store has opened."""
+        opened = self.store.opened
+        self._machine = RegisterMachine(watch.applied)
+        if opened.log.snapshot is not None:
+            ref, read = opened.log.snapshot, self._machine.read
+            self._machine.restore(log_jobs.read_state(opened.log.snapshots, ref, read))
+        raft = WatchedRaft(
             me=self.me,
-            stamp=self.stamp,
-            settings=self.settings,
-            restored=restored,
-            random=Random(self.random.getrandbits(64)),
+            stamp=STAMP,
+            settings=self._settings.raft,
+            restored=opened.restored,
+            random=Random(self._random.getrandbits(64)),
             now=now,
         )
+        raft.took = watch.took
+        self.core = ConsensusCore(raft, self._machine, self._settings, newest=opened.log.snapshot, now=now)
+        self.is_up = True
 
-    def crash(self) -> None:
-        """What was on its way to the disk may have come there, in part."""
+    def done(self, job: log_jobs.DiskJob) -> ConsensusReport:
+        return log_jobs.done(job, self.store.log, self._machine.read)
+
+    def lose_power(self, under_way: log_jobs.DiskJob | None) -> None:
+        """At any operation of the job that was going on, or after it."""
         self.is_up = False
-        for batch in list(self.unsynced)[: self.random.randint(0, len(self.unsynced))]:
-            self.store.write(batch)
-        self.store.lose_power(self.random)
+        if under_way is not None:
+            self.store.disk.faults.crash_before = self._random.randrange(OPERATIONS_OF_A_JOB)
+            with suppress(PowerLost):
+                self.done(under_way)
+        self.store.power_is_gone()
 
-    def take(self, *, with_commit_news: bool = True) -> Batch | None:
-        """What to send now is the caller's; what to store is on its way."""
-        batch = self.core.ready(with_commit_news=with_commit_news)
-        if batch is None:
-            return None
-        if batch.must_store or batch.send_after_store:
-            self.unsynced.append(batch)
-        self.unapplied.extend(batch.committed)
+
+class WatchedRaft(RaftCore):
+    """As it ships; somebody sees its batches."""
+
+    took: Callable[[Batch], None]
+
+    def ready(self, *, with_commit_news: bool = True) -> Batch | None:
+        batch = super().ready(with_commit_news=with_commit_news)
+        if batch is not None:
+            self.took(batch)
         return batch
 
-    def sync(self, through: int | None = None) -> list[Message]:
-        """The disk is done with everything, or with the first batches; these may be sent now."""
-        messages: list[Message] = []
-        done = [batch for batch in self.unsynced if through is None or batch.ticket <= through]
-        if not done:
-            return messages
-        for batch in done:
-            if batch.must_store:
-                self.store.write(batch)
-        self.store.sync()
-        for batch in done:
-            self.unsynced.popleft()
-            if batch.install_snapshot is not None:
-                self._install(batch.install_snapshot)
-            messages += batch.send_after_store
-        self.core.stored(done[-1].ticket)
-        return messages
 
-    def apply(self, count: int | None = None) -> list[tuple[Entry, str]]:
-        """The next entries, with what the state machine answered."""
-        answers: list[tuple[Entry, str]] = []
-        while self.unapplied and (count is None or len(answers) < count):
-            entry = self.unapplied.popleft()
-            answers.append((entry, self.machine.apply(entry)))
-        if answers:
-            self.core.applied(answers[-1][0].index)
-        return answers
+class RegisterMachine:
+    """The state machine's part towards the core; the registers are in `raft_machine`."""
 
-    def compact(self, keep: int) -> SnapshotMeta | None:
-        """Makes a snapshot of all that is applied, and keeps `keep` entries behind it."""
-        snapshot = self.core.snapshot_point()
-        if snapshot is None:
-            return None
-        self.store.save_snapshot(snapshot, self.machine.dump())
-        first_kept = max(snapshot.index + 1 - keep, 1)
-        self.store.compact(snapshot, first_kept)
-        self.core.compacted(snapshot, first_kept)
-        return snapshot
+    def __init__(self, applied: Callable[[Entry], None]) -> None:
+        self.registers = Registers()
+        self._applied = applied
 
-    def _install(self, snapshot: SnapshotMeta) -> None:
-        self.machine = Registers(self.store.snapshot_data(snapshot))
-        self.machine.index = snapshot.index
-        self.unapplied = deque(entry for entry in self.unapplied if entry.index > snapshot.index)
+    def apply(self, entry: Entry) -> bytes:
+        answer = self.registers.apply(entry)
+        self._applied(entry)
+        return answer.encode()
+
+    def snapshot(self) -> Iterator[bytes]:
+        return iter([self.registers.dump()])
+
+    def read(self, pieces: Iterator[bytes]) -> Registers:
+        return Registers(b"".join(pieces))
+
+    def restore(self, state: Registers) -> None:
+        self.registers = state
+
+    def hash(self) -> bytes:
+        return b"%d" % self.registers.digest

@@ -1,38 +1,9 @@
-"""Where a simulated server keeps its log: a small door, so that the shipped log can stand behind it too.
-
-A write is in doubt until it is synced. When the power goes, some first part of the writes in doubt
-survives, as a log that is read up to its first torn batch would give it back: never the third write without
-the second.
-"""
+"""Where a server of a story keeps its log. A write is in doubt until it is synced, and a crash forgets it."""
 
 from __future__ import annotations
 
-from random import Random
-from typing import Protocol
-
 from adsum.raft.batch import Batch
 from adsum.raft.types import Entry, HardState, Restored, SnapshotMeta
-
-
-class LogStore(Protocol):
-    def write(self, batch: Batch) -> None:
-        """In the order of tickets; in doubt until `sync`."""
-
-    def sync(self) -> None:
-        """Everything written is durable."""
-
-    def load(self) -> Restored:
-        """What a start finds."""
-
-    def save_snapshot(self, snapshot: SnapshotMeta, data: bytes) -> None:
-        """A file of its own, durable at once; no start finds it before a write or `compact` names it."""
-
-    def snapshot_data(self, snapshot: SnapshotMeta) -> bytes: ...
-
-    def compact(self, snapshot: SnapshotMeta, first_kept: int) -> None:
-        """Durable at once."""
-
-    def lose_power(self, random: Random) -> None: ...
 
 
 class MemoryStore:
@@ -59,9 +30,6 @@ class MemoryStore:
     def compact(self, snapshot: SnapshotMeta, first_kept: int) -> None:
         kept = tuple(entry for entry in self.durable.entries if entry.index >= first_kept)
         self.durable = Restored(self.durable.hard_state, snapshot, kept)
-
-    def lose_power(self, random: Random) -> None:
-        self._keep(random.randint(0, len(self._doubtful)))
 
     def _keep(self, count: int) -> None:
         if count:

@@ -1,0 +1,89 @@
+"""A simulated server's disk with the shipped log on it: what a crash leaves is whatever that log makes of
+it.
+"""
+
+from __future__ import annotations
+
+from random import Random
+
+from adsum.raft.batch import LogChange
+from adsum.raft.types import MemberId, Restored, SnapshotRef
+from adsum.storage.files import Folder
+from adsum.storage.opening import OpenedLog, open_log
+from adsum.storage.raft_log import RaftLog
+from adsum.storage.snapshots import SnapshotReceiving, Snapshots
+from adsum.testing.block_disk import BlockDisk
+
+SEGMENT_BYTES = 16_384  # segments change every few seconds of a run
+PIECE_BYTES = 48  # a snapshot of a few registers travels in three to six
+
+
+class ServerDisk:
+    """A batch larger than a segment may survive in part, as on a real disk: its promises, and the first of
+    its entries."""
+
+    def __init__(self, me: MemberId, restored: Restored, random: Random) -> None:
+        self.disk = BlockDisk(random)
+        self._me = me
+        self._minted = 0
+        self._receiving: tuple[SnapshotRef, SnapshotReceiving] | None = None  # one at a time: the latest
+        self.snapshots = Snapshots(self.disk, piece_bytes=PIECE_BYTES)
+        self.opened = self._open()
+        if restored.snapshot.index:
+            ref = self.log.snapshots.make(restored.snapshot).finish()
+            self.log.append([LogChange(install=ref, hard_state=restored.hard_state)])
+            self.load()
+
+    @property
+    def log(self) -> RaftLog:
+        return self.opened.log
+
+    def load(self) -> Restored:
+        """A corrupt disk comes back under another log id: that is another server, and the caller's to
+        notice."""
+        self.opened = self._open()
+        return self.opened.restored
+
+    # A snapshot on its way here.
+
+    def receive(self, ref: SnapshotRef) -> SnapshotReceiving:
+        if self._receiving is None or self._receiving[0] != ref:
+            self._receiving = (ref, self.snapshots.receive(ref))
+        return self._receiving[1]
+
+    def finish_receiving(self) -> None:
+        assert self._receiving is not None, "nothing was received"
+        (_ref, receiving), self._receiving = self._receiving, None
+        receiving.finish()
+
+    @property
+    def received_bytes(self) -> int:
+        """Of the snapshot on its way."""
+        return self._receiving[1].offset if self._receiving is not None else 0
+
+    def abandon_receiving(self) -> None:
+        """The disk is full, and what came so far takes room."""
+        if self._receiving is not None:
+            self._receiving[1].abandon()
+            self._receiving = None
+
+    # How a life ends.
+
+    def kill(self) -> None:
+        self._receiving = None
+        self.disk.kill()
+        self.disk.faults.failing_syncs = False
+
+    def power_is_gone(self) -> None:
+        self._receiving = None
+        self.disk.lose_power()
+
+    def _open(self) -> OpenedLog:
+        folder: Folder = self.disk
+        return open_log(
+            folder, node=self._me.node, mint_log_id=self._mint_log_id, segment_bytes=SEGMENT_BYTES
+        )
+
+    def _mint_log_id(self) -> str:
+        self._minted += 1
+        return self._me.log if self._minted == 1 else f"{self._me.log}{self._minted}"
