@@ -100,6 +100,15 @@ def test_a_full_disk_is_no_failure() -> None:
     assert done(SpendBallast(), log) == BallastSpent(is_spent=False)
 
 
+def test_what_stands_in_line_behind_a_failed_sync_fails_as_well() -> None:
+    """It was asked for before anybody could know."""
+    disk, log, ref = with_snapshot()
+    disk.faults.failing_syncs = True
+    assert isinstance(done(group(4), log), StoringFailed)
+    assert done(RecordSnapshot(META, ref, 3), log) == StoringFailed("a sync of the log failed before")
+    assert done(group(5), log) == StoringFailed("a sync of the log failed before")
+
+
 def test_a_failure_says_what_was_being_done() -> None:
     disk, log, _ref = with_snapshot()
     disk.faults.failing_syncs = True

@@ -36,6 +36,8 @@ def done(job: DiskJob, raft_log: RaftLog, read: ReadState) -> reports.ConsensusR
 
 
 def _done(job: DiskJob, raft_log: RaftLog, read: ReadState) -> reports.ConsensusReport:
+    if raft_log.has_failed and isinstance(job, effects.StoreGroup | effects.RecordSnapshot):
+        return reports.StoringFailed("a sync of the log failed before")  # asked for before anybody could know
     match job:
         case effects.StoreGroup():
             return _store(job, raft_log, read)

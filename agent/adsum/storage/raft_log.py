@@ -86,6 +86,11 @@ class RaftLog:
     def last_index(self) -> int:
         return self._standing.last_index
 
+    @property
+    def has_failed(self) -> bool:
+        """Nothing is written any more: a write or a sync did not come to its end."""
+        return self._is_dead
+
     # Room.
 
     @property
