@@ -26,9 +26,10 @@ class Allowance:
 
     def take(self, now_ns: int, amount: float = 1) -> bool:
         """All of the amount, or nothing of it."""
-        if not self.can_take(now_ns, amount):
+        after_ns = max(self._paid_until_ns, now_ns) + amount * self._cost_ns
+        if after_ns - now_ns > self._at_once_ns:
             return False
-        self.charge(now_ns, amount)
+        self._paid_until_ns = after_ns
         return True
 
     def can_take(self, now_ns: int, amount: float = 1) -> bool:
