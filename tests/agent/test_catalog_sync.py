@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from adsum.agent.catalog_sync import RENEWED_EVERY_NS
-from adsum.agent.commands import RegisterService
+from adsum.agent.commands import RegisterCheck, RegisterService, ReportTtl
+from adsum.catalog.definitions import CheckDefinition, CheckStatus
 from adsum.catalog.replication.deltas import push
 from adsum.catalog.replication.items import Item, term
 from adsum.gossip.commands import ForceLeave, Join
 from adsum.gossip.effects import CarriedHeard
 from adsum.now import HOUR, MILLISECOND, SECOND
 from adsum.testing.cluster import AgentCluster
-from adsum.testing.samples import WEB
+from adsum.testing.samples import TTL_CHECK, WEB
 
 
 def foreign_push(cluster: AgentCluster, version: int) -> bytes:
@@ -79,3 +82,16 @@ def test_what_i_never_said_of_myself_is_outdone_at_once_and_then_once_a_minute()
     assert generation(cluster) == first + 2
     cluster.run_for(3 * RENEWED_EVERY_NS)
     assert generation(cluster) == first + 2
+
+
+def test_what_an_alias_repeats_is_published_with_what_it_repeats() -> None:
+    cluster = AgentCluster(2)
+    cluster.join_all()
+    cluster.give(0, RegisterService(replace(WEB, checks=(TTL_CHECK,))))
+    cluster.give(0, RegisterCheck(CheckDefinition(check_id="alias", name="alias", alias_service="web1")))
+    cluster.run_for(5 * SECOND)
+    cluster.give(0, ReportTtl("service:web1", CheckStatus.PASSING, ""))
+    assert cluster.agent(0).composite.published.take_changed() == (), "all of it was handed on"
+    cluster.run_for(SECOND // 2)
+    seen = {row.value.check_id: row.value.status for _host, row in cluster.agent(1).composite.view.checks()}
+    assert (seen["service:web1"], seen["alias"]) == (CheckStatus.PASSING, CheckStatus.PASSING)
