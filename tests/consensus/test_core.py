@@ -33,7 +33,7 @@ EAGER = ServerSettings(snapshot_entries=1, snapshot_interval_s=0.1, entries_kept
 
 
 def propose(bench: Bench, data: bytes) -> None:
-    assert bench.core.command(bench.now, commands.Propose(data, data.decode())) == ()
+    assert not bench.core.command(bench.now, commands.Propose(data, data.decode()))
 
 
 def answers(bench: Bench) -> list[tuple[object, object]]:
@@ -84,7 +84,7 @@ def test_no_more_is_applied_in_one_tick_than_the_maximum_and_the_rest_is_due_now
 def test_a_read_is_confirmed_by_a_quorum_and_waits_for_the_state_machine() -> None:
     bench = leading()
     propose(bench, b"a")
-    assert bench.core.command(bench.now, commands.ConfirmRead("read")) == []
+    assert not bench.core.command(bench.now, commands.ConfirmRead("read"))
     bench.tick()
     assert answers(bench) == [("read", 2)]  # what was committed when it was asked
     bench.settle()

@@ -11,9 +11,31 @@ from adsum.raft.types import DedupKey, MemberId, Term
 Token: TypeAlias = Any  # what the caller wants to see again with the answer; nobody here looks into it
 
 
+class Submit(NamedTuple):
+    """A proposal on any server: held while nobody leads, sent on to the leader, tried again while that is
+    safe. Answered once, as `Propose`; in the end with `NoLeader` or `OutcomeUnknown`."""
+
+    data: bytes
+    token: Token
+    dedup: DedupKey | None = None
+
+
+class SubmitRead(NamedTuple):
+    """A read on any server: answered when the state machine here holds everything that was acknowledged
+    before it was asked for."""
+
+    token: Token
+
+
+class GiveUp(NamedTuple):
+    """Nobody waits any more for what was submitted with this token."""
+
+    token: Token
+
+
 class Propose(NamedTuple):
-    """Answered once, with what the state machine said, unless the process ends before. With `term` only if
-    this server leads exactly that one."""
+    """To this server only. Answered once, with what the state machine said, unless the process ends before.
+    With `term` only if this server leads exactly that one."""
 
     data: bytes
     token: Token
@@ -47,4 +69,14 @@ class StopServing(NamedTuple):
     `HandedOver` says when that is done, or was tried for long enough."""
 
 
-ConsensusCommand = Propose | ProposeChange | ProposeLevel | ConfirmRead | TransferTo | StopServing
+ConsensusCommand = (
+    Submit
+    | SubmitRead
+    | GiveUp
+    | Propose
+    | ProposeChange
+    | ProposeLevel
+    | ConfirmRead
+    | TransferTo
+    | StopServing
+)

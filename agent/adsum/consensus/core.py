@@ -39,6 +39,7 @@ from adsum.consensus.effects import (
 from adsum.consensus.errors import DiskIsFull, OutcomeUnknown, Stopping
 from adsum.consensus.machine import StateMachine
 from adsum.consensus.pace import Pace
+from adsum.consensus.requests import HeldRequest, HeldRequests
 from adsum.consensus.room import LogRoom
 from adsum.consensus.settings import ServerSettings
 from adsum.consensus.storing import Storing
@@ -50,7 +51,7 @@ from adsum.raft.batch import Batch, Soft
 from adsum.raft.core import RaftCore
 from adsum.raft.errors import NotLeader, RaftRefused
 from adsum.raft.messages import Message, SnapshotOffer
-from adsum.raft.types import Entry, EntryKind, MemberId, Role, SnapshotMeta, SnapshotRef
+from adsum.raft.types import DedupKey, Entry, EntryKind, MemberId, Role, SnapshotMeta, SnapshotRef, Term
 
 APPLY_ENTRIES_MAX = 256  # in one tick; some milliseconds at most
 COMMIT_NEWS_DELAY_NS = 3 * MILLISECOND  # a little longer than a round of proposals when they come without end
@@ -90,10 +91,11 @@ class ConsensusCore:
         self.pace = Pace(int(settings.tick_s * SECOND), now_ns)
         self.compaction = Compaction(self, now_ns)
         self.room = LogRoom(self, now_ns)
+        self.requests = HeldRequests(self)
         self.soft = Soft(Role.FOLLOWER, None, raft.replica.term)
         self._proposals = Proposals()
         self._reads = WaitingReads()
-        self._answers: Answers = []
+        self.answers: Answers = []  # that leave with the next effects
         self._unapplied: deque[Entry] = deque()  # the core's window of what is being applied
         self._effects: list[ConsensusEffect] = []
         self._now_ns = now_ns
@@ -125,7 +127,10 @@ class ConsensusCore:
         if self._is_due:
             return self._now_ns
         due_ns = min(self.pace.due_ns, self.compaction.due_ns, self.room.due_ns)
-        return due_ns if self._news_ns is None else min(due_ns, self._news_ns)
+        for more_ns in (self._news_ns, self.requests.due_ns):
+            if more_ns is not None and more_ns < due_ns:
+                due_ns = more_ns
+        return due_ns
 
     # The verbs.
 
@@ -136,20 +141,24 @@ class ConsensusCore:
 
     def command(self, now: Now, request: commands.ConsensusCommand) -> Sequence[ConsensusEffect]:
         self._note(now)
-        if type(request) is commands.Propose:  # by the thousand
-            self._check_open()
-            data, token, dedup, term = request
-            self._proposals.add(self.raft.propose(data, term=term, dedup=dedup), token, self._answers)
-            return self._taken() if self._answers else NOTHING
+        if type(request) is commands.Submit:  # by the thousand
+            self.requests.begin(*request, now.monotonic_ns)
+            return self._taken() if self.answers or self._effects else NOTHING
         match request:
+            case commands.Propose(data, token, dedup, term):
+                self.propose(data, token, dedup, term)
+            case commands.SubmitRead(token):
+                self.requests.begin(None, token, None, now.monotonic_ns)
+            case commands.GiveUp(token):
+                self.requests.give_up(token)
             case commands.ProposeChange(change, token):
                 self._check_open()
-                self._proposals.add(self.raft.propose_conf(change), token, self._answers)
+                self._proposals.add(self.raft.propose_conf(change), token, self.answers)
             case commands.ProposeLevel(level, token):
                 self._check_open()
-                self._proposals.add(self.raft.propose_level(level), token, self._answers)
+                self._proposals.add(self.raft.propose_level(level), token, self.answers)
             case commands.ConfirmRead(token):
-                self._read(token)
+                self.confirm_read(token)
             case commands.TransferTo(target):
                 self.raft.transfer(target)
             case commands.StopServing():
@@ -184,6 +193,8 @@ class ConsensusCore:
                 self.raft.step(offer)
             case reports.BringingEnded(member, is_ok):
                 self.raft.report_snapshot(member, is_ok=is_ok)
+            case reports.LeaderAnswered(ticket, outcome):
+                self.requests.answered(ticket, outcome, self._now_ns)
             case reports.NodeUnreachable(node):
                 self._lost(node)
         return self._taken()
@@ -199,6 +210,7 @@ class ConsensusCore:
             self.compaction.look(now_ns)
         if now_ns >= self.room.due_ns:
             self.room.look(now_ns)
+        self.requests.look(now_ns)
         tells_commits = self._news_ns is not None and now_ns >= self._news_ns
         if tells_commits:
             self._news_ns = None
@@ -210,8 +222,9 @@ class ConsensusCore:
 
     def end(self) -> Sequence[ConsensusEffect]:
         """The process ends: whoever waits is told so."""
-        self._proposals.end(OutcomeUnknown("this server stopped before it was answered"), self._answers)
-        self._reads.end(Stopping("this server stopped before it was answered"), self._answers)
+        self._proposals.end(OutcomeUnknown("this server stopped before it was answered"), self.answers)
+        self._reads.end(Stopping("this server stopped before it was answered"), self.answers)
+        self.requests.end(self.answers)
         return self._taken()
 
     # For the parts.
@@ -230,6 +243,17 @@ class ConsensusCore:
             return None
         return heir
 
+    def propose(
+        self, data: bytes, token: commands.Token, dedup: DedupKey | None, term: Term | None = None
+    ) -> None:
+        self._check_open()
+        self._proposals.add(self.raft.propose(data, term=term, dedup=dedup), token, self.answers)
+
+    def confirm_read(self, token: commands.Token) -> None:
+        if not self.is_leader:
+            raise NotLeader(f"the leader is {self.leader}")
+        self._reads.add(token)
+
     def fail(self, reason: str, during: str = "") -> None:
         """The process must end, for the first reason that there is."""
         sentence = f"{reason}, while {during}; this process ends"
@@ -241,11 +265,6 @@ class ConsensusCore:
         self._failure = self._failure or sentence
 
     # Commands.
-
-    def _read(self, token: commands.Token) -> None:
-        if not self.is_leader:
-            raise NotLeader(f"the leader is {self.leader}")
-        self._reads.add(token)
 
     def _stop(self) -> None:
         self._is_stopping = True
@@ -295,7 +314,7 @@ class ConsensusCore:
     def _prove_leadership(self) -> None:
         self.pace.is_proving = True
         try:
-            self._read(_PROOF)
+            self.confirm_read(_PROOF)
         except RaftRefused as error:
             self.pace.proven(error, is_leader=self.is_leader)
 
@@ -303,7 +322,7 @@ class ConsensusCore:
 
     def _take_turn(self, *, tells_commits: bool) -> None:
         if self._reads.gathered:
-            self._reads.ask(self.raft.read_index, self._answers)
+            self._reads.ask(self.raft.read_index, self.answers)
         self._take_batches(tells_commits=tells_commits)
         while (batch := self.storing.next_without_sync()) is not None:
             self._promise([batch])
@@ -341,7 +360,7 @@ class ConsensusCore:
     def _turn(self, soft: Soft) -> None:
         before, self.soft = self.soft, soft
         if soft.role is not Role.LEADER:
-            self._reads.lost(self._answers)
+            self._reads.lost(self.answers)
         if soft.level_missing and not before.level_missing:
             sentence = (
                 f"the log goes on at apply level {soft.level_missing}, which this version does not know: "
@@ -364,14 +383,15 @@ class ConsensusCore:
     def _install(self, snapshot: SnapshotMeta, state: Any) -> None:
         self.machine.restore(state)
         self._unapplied.clear()
-        self._proposals.passed(snapshot.index, self._answers)
+        self._proposals.passed(snapshot.index, self.answers)
         self.counters.snapshots_installed += 1
+        self.requests.applied(snapshot.index, self.answers)
         self.emit(AppliedTo(snapshot.index))
         sentence = f"the state was replaced by the leader's snapshot at index {snapshot.index}"
         self.emit(LogLine(Severity.INFO, sentence))
 
     def _apply(self) -> None:
-        count, answers = min(len(self._unapplied), APPLY_ENTRIES_MAX), self._answers
+        count, answers = min(len(self._unapplied), APPLY_ENTRIES_MAX), self.answers
         if not count:
             self._reads.applied(self.applied, answers)
             return
@@ -384,6 +404,7 @@ class ConsensusCore:
         self.raft.applied(entry.index)
         self.counters.entries_applied += count
         self._reads.applied(entry.index, answers)
+        self.requests.applied(entry.index, answers)
         self.emit(AppliedTo(entry.index))
         self._is_due = bool(is_change or self._unapplied or self.raft.has_more_to_apply)
 
@@ -400,20 +421,21 @@ class ConsensusCore:
         self._is_due = True
 
     def _taken(self) -> list[ConsensusEffect]:
-        if self._answers:
-            answers, self._answers = self._answers, []
-            if self.pace.is_proving:
-                answers = self._without_proof(answers)
-            self._effects.append(AnswerRequests(answers))
+        if self.answers:
+            answers, self.answers = self.answers, []
+            told: Answers = []
+            for answer in answers:
+                token, outcome = answer
+                if type(token) is HeldRequest:
+                    self.requests.concluded(token, outcome, self._now_ns, told)
+                elif token is _PROOF:
+                    self.pace.proven(outcome, is_leader=self.is_leader)
+                else:
+                    told.append(answer)
+            if told:
+                self._effects.append(AnswerRequests(told))
         effects, self._effects = self._effects, []
         return effects
-
-    def _without_proof(self, answers: Answers) -> Answers:
-        """Our own read after a pause is nobody's request."""
-        for token, outcome in answers:
-            if token is _PROOF:
-                self.pace.proven(outcome, is_leader=self.is_leader)
-        return [answer for answer in answers if answer[0] is not _PROOF]
 
     def _heir(self) -> MemberId | None:
         status = self.raft.status()

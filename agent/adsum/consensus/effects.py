@@ -14,12 +14,24 @@ from adsum.effects import LogLine
 from adsum.frozen import dataclass
 from adsum.raft.batch import LogChange
 from adsum.raft.messages import Message, SnapshotOffer
-from adsum.raft.types import MemberId, Role, SnapshotMeta, SnapshotRef, Term, Ticket
+from adsum.raft.types import DedupKey, MemberId, Role, SnapshotMeta, SnapshotRef, Term, Ticket
 
 
 @dataclass(frozen=True, slots=True)
 class SendMessage:
     message: Message
+
+
+@dataclass(frozen=True, slots=True)
+class AskLeader:
+    """To propose this, or to confirm a read where there is no data. `LeaderAnswered` with the ticket, also
+    when there is no answer."""
+
+    ticket: int
+    node: str
+    data: bytes | None
+    dedup: DedupKey | None
+    timeout_ns: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,6 +118,7 @@ class ServerBroken:
 
 ConsensusEffect = (
     SendMessage
+    | AskLeader
     | BringSnapshot
     | StoreGroup
     | WriteSnapshot

@@ -94,6 +94,15 @@ class BringingEnded:
 
 
 @dataclass(frozen=True, slots=True)
+class LeaderAnswered:
+    """What the state machine said, the index of a read, or why there is neither: `Unavailable` if certainly
+    nothing came of it, `OutcomeUnknown` if nobody knows."""
+
+    ticket: int
+    outcome: bytes | int | Exception
+
+
+@dataclass(frozen=True, slots=True)
 class NodeUnreachable:
     """What was sent to it may be gone."""
 
@@ -112,5 +121,6 @@ ConsensusReport = (
     | SnapshotVerified
     | SnapshotArrived
     | BringingEnded
+    | LeaderAnswered
     | NodeUnreachable
 )

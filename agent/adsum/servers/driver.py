@@ -42,9 +42,12 @@ log = logging.getLogger("raft")
 
 
 class Sends(Protocol):
-    """What the driver needs of the network. Neither waits."""
+    """What the driver needs of the network."""
 
     def send(self, message: Message) -> None: ...
+
+    async def ask_leader(self, asked: effects.AskLeader) -> bytes | int | Exception:
+        """This one waits; the answer, or what its absence means."""
 
     def carry(self, offer: SnapshotOffer, ref: SnapshotRef) -> None:
         """Bring the file; `report_snapshot` on the driver when it has arrived, or will not."""
@@ -89,9 +92,16 @@ class Driver:
         self, data: bytes, answered: Answered, *, dedup: DedupKey | None = None, term: Term | None = None
     ) -> None:
         """Raises what the core refuses. `answered` is called once, unless the process ends before."""
-        wanted = self.core.command(self._wake(), commands.Propose(data, answered, dedup, term))
+        self._command(commands.Propose(data, answered, dedup, term))
+
+    def submit(self, request: commands.Submit | commands.SubmitRead) -> None:
+        """Its token is called with the answer, once."""
+        wanted = self.core.command(self._wake(), request)
         if wanted:
             self._carry_out(wanted)
+
+    def give_up(self, token: commands.Token) -> None:
+        self._command(commands.GiveUp(token))
 
     def propose_change(self, change: ConfigurationChange, answered: Answered) -> None:
         self._command(commands.ProposeChange(change, answered))
@@ -198,6 +208,7 @@ class Driver:
     def _performers(self) -> dict[type, Callable[[Any], None]]:
         return {
             effects.SendMessage: lambda effect: self._sends.send(effect.message),
+            effects.AskLeader: self._start_asking,
             effects.BringSnapshot: lambda effect: self._sends.carry(effect.offer, effect.ref),
             effects.StoreGroup: self._in_log_thread,
             effects.RecordSnapshot: self._in_log_thread,
@@ -211,6 +222,13 @@ class Driver:
             effects.ServerBroken: self._break,
             LogLine: lambda effect: log.log(LEVELS[effect.severity], "%s", effect.sentence),
         }
+
+    def _start_asking(self, effect: effects.AskLeader) -> None:
+        assert self._nursery is not None, "the driver runs"
+        self._nursery.start_soon(self._ask_leader, effect)
+
+    async def _ask_leader(self, effect: effects.AskLeader) -> None:
+        self.report(reports.LeaderAnswered(effect.ticket, await self._sends.ask_leader(effect)))
 
     def _tell_change(self, _effect: effects.AppliedTo | effects.Turned) -> None:
         changed, self._changed = self._changed, trio.Event()

@@ -1,8 +1,5 @@
-"""What a request to consensus goes through: here if we lead, else on the leader's line, and held while there
-is nobody to ask.
-
-A request may be tried again only when it is certain that nothing came of it, or when it carries a dedup key,
-by which the state machine knows it again. What was sent and not answered, without one, is `OutcomeUnknown`.
+"""Requests on their way into the core of consensus, which holds them and tries them again
+(`consensus.requests`), and what servers ask of each other for them.
 """
 
 from __future__ import annotations
@@ -14,9 +11,13 @@ import cbor2
 import trio
 
 from adsum.cbor import BadEncoding, strict_loads
-from adsum.consensus.errors import NoLeader, OutcomeUnknown, Unavailable
+from adsum.consensus.commands import Submit, SubmitRead
+from adsum.consensus.effects import AskLeader
+from adsum.consensus.errors import NoCluster, NoLeader, OutcomeUnknown, Unavailable
+from adsum.consensus.requests import PASSING
 from adsum.consensus.settings import ServerSettings
 from adsum.net.calls import CallError, Declined, NotSent
+from adsum.now import SECOND
 from adsum.raft import errors as raft
 from adsum.raft.changer import ConfigurationChange
 from adsum.raft.types import DedupKey
@@ -24,19 +25,8 @@ from adsum.servers import wire
 from adsum.servers.driver import Driver
 
 PROPOSE, READ = "propose", "read"
-RETRY_S = 0.05  # while there is no leader, or it does not know it yet
+RETRY_S = 0.05  # while this server belongs to no cluster
 UNAVAILABLE, UNKNOWN, REFUSED = "unavailable", "unknown", "refused"
-
-# They pass: another server, or this one a little later, may take it. The others are the caller's mistake.
-PASSING = (
-    Unavailable,
-    NotSent,
-    raft.NotLeader,
-    raft.Transferring,
-    raft.TermMoved,
-    raft.TooMuchUncommitted,
-    raft.TooManyReads,
-)
 
 Method = Callable[[bytes], Awaitable[bytes]]
 T = TypeVar("T")
@@ -47,54 +37,48 @@ class AsksLeader(Protocol):
 
 
 class OneAnswer(Generic[T]):
-    """One value or error, and one task that waits for it."""
+    """One value or error, and one task that waits for it: an event would cost twice as much."""
+
+    __slots__ = ("_outcome", "_task")
 
     def __init__(self) -> None:
-        self._event = trio.Event()
         self._outcome: T | Exception | None = None
+        self._task: trio.lowlevel.Task | None = None
 
     def __call__(self, outcome: T | Exception) -> None:
         self._outcome = outcome
-        self._event.set()
+        if self._task is not None:
+            trio.lowlevel.reschedule(self._task)
+            self._task = None
 
     async def wait(self) -> T:
-        await self._event.wait()
+        if self._outcome is None:
+            self._task = trio.lowlevel.current_task()
+            await trio.lowlevel.wait_task_rescheduled(self._abort)
         if isinstance(self._outcome, Exception):
             raise self._outcome
-        return self._outcome  # type: ignore[return-value]  # set with the event
+        assert self._outcome is not None, "it was answered"
+        return self._outcome
+
+    def _abort(self, _raise_cancel: object) -> trio.lowlevel.Abort:
+        self._task = None
+        return trio.lowlevel.Abort.SUCCEEDED
 
 
 class Requests:
-    def __init__(self, running: Callable[[], Driver], asks: AsksLeader, settings: ServerSettings) -> None:
+    def __init__(self, running: Callable[[], Driver], settings: ServerSettings) -> None:
         self._running = running
-        self._asks = asks
         self._hold_s = settings.rpc_hold_timeout_s
 
     async def propose(self, data: bytes, *, dedup: DedupKey | None = None) -> bytes:
         """What the state machine answered, when the entry is committed and applied on the leader."""
-        body = _encode_proposal(data, dedup)
-
-        async def once(driver: Driver, left_s: float) -> bytes:
-            if driver.is_leader:
-                return await self._propose_here(driver, data, dedup, left_s)
-            return await self._ask_leader(driver, PROPOSE, body, left_s)
-
-        return await self._held(once, is_repeatable=dedup is not None)
+        answer = OneAnswer[bytes]()
+        return await self._submitted(Submit(data, answer, dedup), answer)
 
     async def read(self) -> int:
         """When it returns, the state machine here holds everything that was acknowledged before the call."""
-
-        async def once(driver: Driver, left_s: float) -> int:
-            if driver.is_leader:
-                return await self._read_here(driver)
-            answer = await self._ask_leader(driver, READ, b"", left_s)
-            index = strict_loads(answer)
-            assert isinstance(index, int), "a leader answers with an index"
-            while driver.applied < index:
-                await driver.changed()
-            return index
-
-        return await self._held(once, is_repeatable=True)
+        answer = OneAnswer[int]()
+        return await self._submitted(SubmitRead(answer), answer)
 
     async def change(self, change: ConfigurationChange) -> None:
         """Of the membership; on the leader only. Returns when it is in force here."""
@@ -123,25 +107,28 @@ class Requests:
 
     # Inside.
 
-    async def _held(self, once: Callable[[Driver, float], Awaitable[T]], *, is_repeatable: bool) -> T:
+    async def _submitted(self, request: Submit | SubmitRead, answer: OneAnswer[T]) -> T:
+        try:
+            driver = self._running()
+        except NoCluster:
+            driver = await self._founded()
+        driver.submit(request)
+        try:
+            return await answer.wait()
+        except trio.Cancelled:
+            driver.give_up(answer)
+            raise
+
+    async def _founded(self) -> Driver:
+        """A cluster may be founded while the request is held."""
         deadline_s = trio.current_time() + self._hold_s
-        why: Exception = NoLeader("no leader was known for as long as a request is held")
-        while (left_s := deadline_s - trio.current_time()) > 0:
+        while True:
             try:
-                with trio.fail_at(deadline_s):
-                    return await once(self._running(), left_s)
-            except PASSING as error:
-                why = error
-            except trio.TooSlowError:
-                why = OutcomeUnknown("it was not answered in time")
-            except OutcomeUnknown as error:
-                if not is_repeatable:
-                    raise
-                why = error
-            await trio.sleep(RETRY_S)
-        if isinstance(why, OutcomeUnknown):
-            raise why
-        raise NoLeader(f"it was held for {self._hold_s:.0f} s, and at last: {why}") from why
+                return self._running()
+            except NoCluster as error:
+                if trio.current_time() >= deadline_s:
+                    raise NoLeader(f"it was held for {self._hold_s:.0f} s, and at last: {error}") from error
+                await trio.sleep(RETRY_S)
 
     async def _propose_here(
         self, driver: Driver, data: bytes, dedup: DedupKey | None, left_s: float
@@ -157,18 +144,26 @@ class Requests:
         driver.read(answer)
         return await answer.wait()
 
-    async def _ask_leader(self, driver: Driver, method: str, body: bytes, left_s: float) -> bytes:
-        leader = driver.leader
-        if leader is None:
-            raise NoLeader("no leader is known")
+
+class LeaderLine:
+    """Carries out `AskLeader`."""
+
+    def __init__(self, asks: AsksLeader) -> None:
+        self._asks = asks
+
+    async def ask(self, asked: AskLeader) -> bytes | int | Exception:
+        """The answer, or what its absence means."""
+        body = b"" if asked.data is None else _encode_proposal(asked.data, asked.dedup)
+        method = READ if asked.data is None else PROPOSE
         try:
-            return await self._asks.ask(leader.node, method, body, timeout_s=left_s)
-        except NotSent:
-            raise
+            answer = await self._asks.ask(asked.node, method, body, timeout_s=asked.timeout_ns / SECOND)
+        except NotSent as error:
+            return Unavailable(str(error))
         except Declined as no:
-            raise _declined(no) from no
+            return _declined(no)
         except CallError as error:
-            raise OutcomeUnknown(str(error)) from error
+            return OutcomeUnknown(str(error))
+        return answer if asked.data is not None else _index(answer)
 
 
 def _declined(no: Declined) -> Exception:
@@ -178,6 +173,14 @@ def _declined(no: Declined) -> Exception:
         case "unknown":
             return OutcomeUnknown(no.text)
     return Unavailable(no.text)
+
+
+def _index(answer: bytes) -> int | Exception:
+    try:
+        index = strict_loads(answer)
+    except BadEncoding:
+        index = None
+    return index if type(index) is int else Unavailable("the leader's answer to a read is no index")
 
 
 def _encode_proposal(data: bytes, dedup: DedupKey | None) -> bytes:

@@ -42,7 +42,7 @@ from adsum.servers.directory import Directory, KnownServer
 from adsum.servers.driver import Driver
 from adsum.servers.founding import Founding, finish_founding
 from adsum.servers.links import Links
-from adsum.servers.requests import Requests
+from adsum.servers.requests import LeaderLine, Requests
 from adsum.servers.taking_in import TakingIn
 from adsum.servers.wire import Encoder
 from adsum.servers.writer import LogWriter
@@ -121,7 +121,8 @@ class ConsensusServer:
             self.links, opened.log.snapshots, self.carry_counters, self._encoder.encode, self._examine
         )
         self._receiver = Receiver(opened.log.snapshots, self.carry_counters, self)
-        self._requests = Requests(self._running, self.links, settings)
+        self._requests = Requests(self._running, settings)
+        self.ask_leader = LeaderLine(self.links).ask
         self.answering = Answering(self, self._methods(), self._hear)
         self.streams = StreamServer(self.gate, calls=CallServer(self.answering))
         self._scope = trio.CancelScope()
