@@ -285,7 +285,7 @@ def proposals_are_answered_before_they_are_applied(patch: pytest.MonkeyPatch) ->
 
     def promise(self: ConsensusCore, group: Sequence[Batch]) -> None:
         for entry in [entry for batch in group for entry in batch.entries]:
-            self._proposals.applied(entry, b"yes", self._answers)
+            self._proposals.applied(entry, b"yes", self.answers)
         original(self, group)
 
     original = ConsensusCore._promise
