@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from adsum.consensus import requests
-from adsum.consensus.commands import GiveUp, Submit, SubmitRead
+from adsum.consensus.commands import GiveUp, SubmitProposal, SubmitRead
 from adsum.consensus.effects import AnswerRequests, AskLeader, StoreGroup
 from adsum.consensus.errors import NoLeader, OutcomeUnknown, Stopping, Unavailable
 from adsum.consensus.reports import GroupStored, LeaderAnswered
@@ -28,7 +28,7 @@ def following() -> Bench:
     return bench
 
 
-def submit(bench: Bench, request: Submit | SubmitRead) -> None:
+def submit(bench: Bench, request: SubmitProposal | SubmitRead) -> None:
     bench.effects += bench.core.command(bench.now, request)
 
 
@@ -48,7 +48,7 @@ def answered(bench: Bench, outcome: bytes | int | Exception) -> None:
 
 def test_the_leader_proposes_it_itself() -> None:
     bench = leading()
-    submit(bench, Submit(b"a", "a"))
+    submit(bench, SubmitProposal(b"a", "a"))
     assert answers(bench) == [("a", b"heard a")]
     assert len(bench.core.requests) == 0
 
@@ -61,7 +61,7 @@ def test_a_read_at_the_leader_is_confirmed_there() -> None:
 
 def test_others_ask_the_leader_for_as_long_as_it_is_held() -> None:
     bench = following()
-    submit(bench, Submit(b"a", "a", KEY))
+    submit(bench, SubmitProposal(b"a", "a", KEY))
     (asked,) = bench.taken(AskLeader)
     assert asked == AskLeader(1, "b", b"a", KEY, 7 * SECOND)
     bench.effects += bench.core.report(bench.now, LeaderAnswered(1, b"heard a"))
@@ -78,9 +78,19 @@ def test_a_read_of_a_follower_waits_until_the_state_machine_here_has_come_there(
     assert answers(bench) == [("read", 2)]
 
 
+def test_a_read_whose_index_never_comes_here_is_answered_once() -> None:
+    bench = following()
+    submit(bench, SubmitRead("read"))
+    answered(bench, 9)
+    bench.pass_ms(7_000)
+    assert answers(bench) == [("read", OutcomeUnknown)]
+    bench.core.requests.applied(9, bench.core.answers)
+    assert answers(bench) == []
+
+
 def test_while_nobody_leads_it_is_held_and_in_the_end_nothing_was_done() -> None:
     bench = Bench((A, B, C))
-    submit(bench, Submit(b"a", "a"))
+    submit(bench, SubmitProposal(b"a", "a"))
     bench.pass_ms(6_999)
     assert answers(bench) == []
     bench.pass_ms(1)
@@ -93,7 +103,7 @@ def test_while_nobody_leads_it_is_held_and_in_the_end_nothing_was_done() -> None
 @pytest.mark.parametrize("dedup", [None, KEY], ids=["without a key", "with a key"])
 def test_what_certainly_came_to_nothing_is_tried_again_after_a_moment(dedup: DedupKey | None) -> None:
     bench = following()
-    submit(bench, Submit(b"a", "a", dedup))
+    submit(bench, SubmitProposal(b"a", "a", dedup))
     answered(bench, Unavailable("not sent"))
     assert answers(bench) == []
     assert bench.taken(AskLeader) == []
@@ -104,10 +114,10 @@ def test_what_certainly_came_to_nothing_is_tried_again_after_a_moment(dedup: Ded
 
 def test_what_may_have_happened_is_tried_again_only_under_its_key() -> None:
     bench = following()
-    submit(bench, Submit(b"a", "without"))
+    submit(bench, SubmitProposal(b"a", "without"))
     answered(bench, OutcomeUnknown("the line broke"))
     assert answers(bench) == [("without", OutcomeUnknown)]
-    submit(bench, Submit(b"b", "with", KEY))
+    submit(bench, SubmitProposal(b"b", "with", KEY))
     answered(bench, OutcomeUnknown("the line broke"))
     assert answers(bench) == []
     bench.pass_ms(50)
@@ -117,17 +127,17 @@ def test_what_may_have_happened_is_tried_again_only_under_its_key() -> None:
 
 def test_what_is_the_callers_mistake_is_said_at_once() -> None:
     bench = following()
-    submit(bench, Submit(b"a", "a", KEY))
+    submit(bench, SubmitProposal(b"a", "a", KEY))
     answered(bench, RaftRefused("no"))
     assert answers(bench) == [("a", RaftRefused)]
     bench = leading()
-    submit(bench, Submit(b"x" * (9 << 20), "large"))
+    submit(bench, SubmitProposal(b"x" * (9 << 20), "large"))
     assert answers(bench) == [("large", TooLarge)]
 
 
 def test_what_is_not_answered_in_time_is_unknown_and_a_late_answer_is_nobodys() -> None:
     bench = leading()
-    submit(bench, Submit(b"a", "a"))
+    submit(bench, SubmitProposal(b"a", "a"))
     bench.tick()
     (group,) = bench.taken(StoreGroup)
     bench.pass_ms(7_000)
@@ -139,7 +149,7 @@ def test_what_is_not_answered_in_time_is_unknown_and_a_late_answer_is_nobodys() 
 
 def test_whoever_gives_up_is_not_tried_again() -> None:
     bench = following()
-    submit(bench, Submit(b"a", "a", KEY))
+    submit(bench, SubmitProposal(b"a", "a", KEY))
     answered(bench, Unavailable("not sent"))
     bench.effects += bench.core.command(bench.now, GiveUp("a"))
     bench.pass_ms(8_000)
@@ -150,15 +160,15 @@ def test_whoever_gives_up_is_not_tried_again() -> None:
 def test_more_than_the_api_has_connections_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(requests, "HELD_MAX", 1)
     bench = following()
-    submit(bench, Submit(b"a", "a"))
+    submit(bench, SubmitProposal(b"a", "a"))
     with pytest.raises(Unavailable, match="1 requests wait for an answer"):
-        submit(bench, Submit(b"b", "b"))
+        submit(bench, SubmitProposal(b"b", "b"))
 
 
 def test_when_the_process_ends_each_is_told_what_may_have_happened() -> None:
     bench = following()
     for token in ("tried", "read", "waits"):
-        submit(bench, SubmitRead(token) if token == "read" else Submit(b"a", token))
+        submit(bench, SubmitRead(token) if token == "read" else SubmitProposal(b"a", token))
     first, *_ = bench.taken(AskLeader)[-1:]
     bench.core.report(bench.now, LeaderAnswered(first.ticket, Unavailable("not sent")))
     (effect,) = bench.core.end()
@@ -169,4 +179,4 @@ def test_when_the_process_ends_each_is_told_what_may_have_happened() -> None:
         ("waits", Stopping),
     ]
     with pytest.raises(Stopping):
-        submit(bench, Submit(b"b", "b"))
+        submit(bench, SubmitProposal(b"b", "b"))

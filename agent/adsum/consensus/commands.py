@@ -11,7 +11,7 @@ from adsum.raft.types import DedupKey, MemberId, Term
 Token: TypeAlias = Any  # what the caller wants to see again with the answer; nobody here looks into it
 
 
-class Submit(NamedTuple):
+class SubmitProposal(NamedTuple):
     """A proposal on any server: held while nobody leads, sent on to the leader, tried again while that is
     safe. Answered once, as `Propose`; in the end with `NoLeader` or `OutcomeUnknown`."""
 
@@ -70,7 +70,7 @@ class StopServing(NamedTuple):
 
 
 ConsensusCommand = (
-    Submit
+    SubmitProposal
     | SubmitRead
     | GiveUp
     | Propose

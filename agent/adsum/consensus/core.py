@@ -141,7 +141,7 @@ class ConsensusCore:
 
     def command(self, now: Now, request: commands.ConsensusCommand) -> Sequence[ConsensusEffect]:
         self._note(now)
-        if type(request) is commands.Submit:  # by the thousand
+        if type(request) is commands.SubmitProposal:  # by the thousand
             self.requests.begin(*request, now.monotonic_ns)
             return self._taken() if self.answers or self._effects else NOTHING
         match request:

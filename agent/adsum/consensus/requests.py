@@ -125,7 +125,8 @@ class HeldRequests:
             here = [each for each in self._behind if each[0] <= index]
             self._behind = [each for each in self._behind if each[0] > index]
             for read_index, request in here:
-                self._end(request, read_index, answers)
+                if not request.is_over:
+                    self._end(request, read_index, answers)
 
     def give_up(self, token: Token) -> None:
         """Nobody waits for it any more: it is not tried again."""

@@ -94,7 +94,7 @@ class Driver:
         """Raises what the core refuses. `answered` is called once, unless the process ends before."""
         self._command(commands.Propose(data, answered, dedup, term))
 
-    def submit(self, request: commands.Submit | commands.SubmitRead) -> None:
+    def submit(self, request: commands.SubmitProposal | commands.SubmitRead) -> None:
         """Its token is called with the answer, once."""
         wanted = self.core.command(self._wake(), request)
         if wanted:

@@ -11,7 +11,7 @@ import cbor2
 import trio
 
 from adsum.cbor import BadEncoding, strict_loads
-from adsum.consensus.commands import Submit, SubmitRead
+from adsum.consensus.commands import SubmitProposal, SubmitRead
 from adsum.consensus.effects import AskLeader
 from adsum.consensus.errors import NoCluster, NoLeader, OutcomeUnknown, Unavailable
 from adsum.consensus.requests import PASSING
@@ -73,7 +73,7 @@ class Requests:
     async def propose(self, data: bytes, *, dedup: DedupKey | None = None) -> bytes:
         """What the state machine answered, when the entry is committed and applied on the leader."""
         answer = OneAnswer[bytes]()
-        return await self._submitted(Submit(data, answer, dedup), answer)
+        return await self._submitted(SubmitProposal(data, answer, dedup), answer)
 
     async def read(self) -> int:
         """When it returns, the state machine here holds everything that was acknowledged before the call."""
@@ -107,7 +107,7 @@ class Requests:
 
     # Inside.
 
-    async def _submitted(self, request: Submit | SubmitRead, answer: OneAnswer[T]) -> T:
+    async def _submitted(self, request: SubmitProposal | SubmitRead, answer: OneAnswer[T]) -> T:
         try:
             driver = self._running()
         except NoCluster:
