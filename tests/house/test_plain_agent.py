@@ -22,6 +22,7 @@ NOT_LOADED = (
     "adsum.health_checks.grpc",
     "adsum.health_checks.http",
     "adsum.health_checks.script",
+    "adsum.health_checks.url",
     "adsum.observe.metrics",
     "adsum.raft",
     "adsum.servers",

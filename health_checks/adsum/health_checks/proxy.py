@@ -8,9 +8,12 @@ from __future__ import annotations
 
 import ipaddress
 from collections.abc import Mapping
+from typing import TYPE_CHECKING
 
 from adsum.frozen import dataclass
-from adsum.health_checks.url import BadUrl, Url, parse_url_cached
+
+if TYPE_CHECKING:  # its patterns cost a hundredth of a start, and an agent without HTTP checks reads no URL
+    from adsum.health_checks.url import Url
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +36,8 @@ class Proxies:
         """May raise BadUrl: a proxy that can't be read must not be bypassed in silence."""
         if not self.by_scheme:
             return None
+        from adsum.health_checks.url import BadUrl, parse_url_cached
+
         proxy = self.by_scheme.get(url.scheme)
         if proxy is None or self._is_direct(url):
             return None
