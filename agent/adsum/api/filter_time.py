@@ -1,7 +1,7 @@
 """How much of the loop's time requests with `filter=` may take, all of them together, and who waits for it.
 
 One filter is bounded by its own account of work (`catalog.filter`); a thousand clients, or one that asks
-without end, are bounded here. The time that filtered answers take is measured and charged to one allowance of
+without end, are bounded here. The processor time that filtered answers take is charged to one allowance of
 a quarter of each second, so that DNS, gossip and everybody else have the rest.
 
 When it is used up, whoever asks waits, first come first served: so a client that asks one costly filter after
@@ -53,7 +53,7 @@ class NoTimeLeft(Exception):
 
 
 class FilterTime:
-    def __init__(self, counters: ApiCounters, stopwatch_ns: Callable[[], int] = time.perf_counter_ns) -> None:
+    def __init__(self, counters: ApiCounters, stopwatch_ns: Callable[[], int] = time.thread_time_ns) -> None:
         self._counters = counters
         self._stopwatch_ns = stopwatch_ns
         self._allowance = Allowance(a_second=NS_PER_S, at_once=NS_AT_ONCE)
