@@ -11,6 +11,7 @@ from dataclasses import replace
 import pytest
 
 from adsum.consensus.core import ConsensusCore
+from adsum.consensus.requests import HeldRequest, HeldRequests
 from adsum.consensus.waiting import Answers, Proposals
 from adsum.raft import ballot, leader, quorum
 from adsum.raft.batch import Batch
@@ -313,6 +314,24 @@ def groups_are_promised_when_they_are_given_to_the_disk(patch: pytest.MonkeyPatc
 
     original = ConsensusCore._take_turn
     patch.setattr(ConsensusCore, "_take_turn", take_turn)
+
+
+def retries_go_under_a_new_key(patch: pytest.MonkeyPatch) -> None:
+    """The state machine cannot know them again."""
+
+    def concluded(
+        self: HeldRequests,
+        request: HeldRequest,
+        outcome: bytes | int | Exception,
+        now_ns: int,
+        answers: Answers,
+    ) -> None:
+        original(self, request, outcome, now_ns, answers)
+        if request.dedup is not None and not request.is_over:
+            request.dedup = request.dedup._replace(client=request.dedup.client + " again")
+
+    original = HeldRequests.concluded
+    patch.setattr(HeldRequests, "concluded", concluded)
 
 
 # Of the log on disk.

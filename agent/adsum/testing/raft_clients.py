@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from random import Random
 
-from adsum.consensus.commands import ConfirmRead
+from adsum.consensus.commands import Submit, SubmitRead
 from adsum.consensus.errors import Unavailable
 from adsum.now import MILLISECOND, SECOND
 from adsum.raft.errors import RaftRefused
@@ -72,7 +72,7 @@ class Clients:
         return call
 
     def _begin(self, client: int, host: ServerHost, operation: Operation, tries: int = 1) -> None:
-        """Proposed or asked; the end comes when the host has applied it, or never."""
+        """The host holds it, sends it on and tries it again; the end comes with its answer, or never."""
         is_waiting = True
 
         def end(answer: str | None) -> None:
@@ -116,7 +116,7 @@ class Clients:
         def answered(outcome: bytes | int | Exception) -> None:
             end(outcome.decode() if isinstance(outcome, bytes) else None)
 
-        self._cluster.propose(host, operation.call.encoded(), dedup, answered=answered)
+        self._cluster.command(host, Submit(operation.call.encoded(), answered, dedup))
         operation.was_accepted = True
 
     def _read(self, host: ServerHost, operation: Operation, end: End) -> None:
@@ -127,4 +127,4 @@ class Clients:
             operation.index = host.server.machine.index
             end(host.server.machine.get(operation.call.key))
 
-        self._cluster.command(host, ConfirmRead(answered))
+        self._cluster.command(host, SubmitRead(answered))

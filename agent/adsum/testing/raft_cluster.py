@@ -40,6 +40,7 @@ from adsum.testing.block_disk import DiskFaults, PowerLost
 from adsum.testing.block_transfer import Transfer
 from adsum.testing.checkers import Invariants, demand
 from adsum.testing.fault_atlas import FaultAtlas
+from adsum.testing.raft_calls import Forwarded
 from adsum.testing.raft_disk import ServerDisk
 from adsum.testing.raft_network import RaftNetwork
 from adsum.testing.raft_server import ServerWatch, SimulatedServer
@@ -308,9 +309,10 @@ class RaftCluster:
         self._turn_soon(host)
 
     def act(self, host: ServerHost, action: Callable[[], object]) -> None:
-        """Also what goes past the core's verbs, and straight to raft: the next turn sees to it."""
+        """Also what goes past the core's verbs, and straight to raft. The loop gets round to it at once."""
         self._guarded(host, action)
-        self._turn_soon(host)
+        if host.server.is_up and host.paused_until_ns <= self.now_ns:
+            self._guarded(host, lambda: self._turn(host))
 
     # One host's course.
 
@@ -371,6 +373,8 @@ class RaftCluster:
                     self._begin_job(host)
                 case effects.WriteSnapshot() | effects.PrepareSegment() | effects.SpendBallast():
                     self._begin_beside_the_log(host, effect)
+                case effects.AskLeader():
+                    Forwarded(self, host, effect).send()
                 case effects.BringSnapshot(offer, ref):
                     self.told("bring", ref.index, offer.target.node)
                     Transfer(self, host, offer, ref).begin()
@@ -437,6 +441,10 @@ class RaftCluster:
         if target in self.hosts:
             host = self.hosts[target]
             self.at(delay_ns, lambda: self.arrive(host, message))
+
+    def host_of(self, node: str) -> ServerHost:
+        """Whoever is there by that name."""
+        return [host for me, host in self.hosts.items() if me.node == node][-1]
 
     def arrive(self, target: ServerHost, message: Message) -> None:
         if target.server.is_up:
