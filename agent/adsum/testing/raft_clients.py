@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from random import Random
 
-from adsum.consensus.commands import Submit, SubmitRead
+from adsum.consensus.commands import SubmitProposal, SubmitRead
 from adsum.consensus.errors import Unavailable
 from adsum.now import MILLISECOND, SECOND
 from adsum.raft.errors import RaftRefused
@@ -116,7 +116,7 @@ class Clients:
         def answered(outcome: bytes | int | Exception) -> None:
             end(outcome.decode() if isinstance(outcome, bytes) else None)
 
-        self._cluster.command(host, Submit(operation.call.encoded(), answered, dedup))
+        self._cluster.command(host, SubmitProposal(operation.call.encoded(), answered, dedup))
         operation.was_accepted = True
 
     def _read(self, host: ServerHost, operation: Operation, end: End) -> None:
