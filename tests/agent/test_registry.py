@@ -20,7 +20,7 @@ from adsum.agent.registry import Registry
 from adsum.catalog.own_services import LocalSettings, OwnServices
 from adsum.catalog.own_writer import OwnCatalogWriter
 from adsum.catalog.view import View
-from adsum.effects import RemoveFile, WriteFile
+from adsum.effects import Refusal, RemoveFile, WriteFile
 from adsum.now import SECOND, Now
 from adsum.testing.samples import NODE, TTL_CHECK, WEB
 
@@ -71,6 +71,24 @@ def test_a_service_with_one_check_is_two_files(registry: Registry) -> None:
     files = planned(registry, RegisterService(TTL_WEB)).files
     assert [type(change) for change in files] == [WriteFile, WriteFile]
     assert [change.path[:9] for change in files] == ["services/", "checks/30"]
+
+
+EARLY = replace(TTL_CHECK, check_id="early", service_id="web1")  # defined by a file, before its service
+
+
+def test_a_check_that_waited_for_its_service_goes_when_checks_are_replaced_also_the_first_time(
+    registry: Registry,
+) -> None:
+    registry.define(NOW, (), (EARLY,))
+    assert planned(registry, RegisterService(WEB)).checks_gone == ()
+    assert planned(registry, RegisterService(WEB, replace_existing_checks=True)).checks_gone == ("early",)
+
+
+def test_a_check_that_waited_for_its_service_is_measured_with_the_service_s_tags(registry: Registry) -> None:
+    registry.define(NOW, (), (replace(EARLY, notes="x" * 60_000),))
+    refusal = registry.plan(RegisterService(replace(WEB, tags=("y" * 9_000,))), Coming(0, 0))
+    assert isinstance(refusal, Refusal)
+    assert 'check "early" is too large' in refusal.sentence
 
 
 def test_who_replaces_checks_plans_the_end_of_those_that_it_does_not_name(registry: Registry) -> None:

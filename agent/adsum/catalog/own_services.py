@@ -145,9 +145,13 @@ class OwnServices:
         self._published.remove_service(now, service_id)
 
     def checks_of(self, service_id: str) -> list[OwnCheck]:
+        """Also those that a file defines of a service which is not registered yet."""
         host = self._published.host
-        instance = host.instances.get(service_id) if host else None
-        return [self.checks[row.value.check_id] for row in instance.checks] if instance else []
+        if host is None:
+            return []
+        instance = host.instances.get(service_id)
+        rows = instance.checks if instance is not None else host.early_checks.get(service_id, ())
+        return [self.checks[row.value.check_id] for row in rows]
 
     def put_check(self, now: Now, check: OwnCheck) -> None:
         """A check that is already known keeps its status and output: registering again is not a flap."""

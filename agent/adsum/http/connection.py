@@ -48,7 +48,7 @@ LAST_CHUNK = b"0\r\n\r\n"
 WEEKDAYS = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
 MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
 
-logger = logging.getLogger(__name__)
+logger = logging.getLogger("agent.http")
 
 
 class Wire(Protocol):

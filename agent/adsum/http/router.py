@@ -32,7 +32,7 @@ RETRY_SOON = (("Retry-After", "1"),)
 MATCHES_KEPT_MAX = 4096
 MATCH_KEPT_PATH_BYTES_MAX = 256
 
-logger = logging.getLogger(__name__)
+logger = logging.getLogger("agent.http")
 
 
 class HttpRefusal(Exception):

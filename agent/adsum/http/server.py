@@ -47,7 +47,7 @@ WHY = {
     "connections_per_client": "it has as many open as limits.http_max_conns_per_client allows",
 }
 
-logger = logging.getLogger(__name__)
+logger = logging.getLogger("agent.http")
 
 
 async def serve(

@@ -32,7 +32,7 @@ RECORD_BYTES_MAX = 16 * 1024  # as much as one record of TLS holds
 # As Go's server says it, for clients that are told of it by these words.
 SPEAKS_IN_CLEAR = b"HTTP/1.0 400 Bad Request\r\n\r\nClient sent an HTTP request to an HTTPS server.\n"
 
-logger = logging.getLogger(__name__)
+logger = logging.getLogger("agent.http")
 
 
 class Secure:

@@ -71,7 +71,7 @@ from adsum.storage.owed import Owed
 from adsum.storage.reading import read_if_readable
 from adsum.version import CONSUL_API_VERSION
 
-log = logging.getLogger("agent.roll")
+log = logging.getLogger("agent.members")
 
 OBJECTION_S = 1.0
 RESTART_MS = 30_000  # how long others wait for one that said it comes back; they take no more

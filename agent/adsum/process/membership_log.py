@@ -27,7 +27,7 @@ from adsum.logs.clock_words import off_by
 from adsum.logs.news import LogNews, NewsTopic
 from adsum.now import SECOND
 
-log = logging.getLogger("agent.roll")
+log = logging.getLogger("agent.members")
 
 # What one member did, as a sentence says it, and what many did.
 NEWS = {

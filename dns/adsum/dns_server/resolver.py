@@ -22,7 +22,7 @@ from adsum.frozen import dataclass
 from adsum.logs.complaints import Complaints
 from adsum.logs.faults import Faults
 
-logger = logging.getLogger(__name__)
+logger = logging.getLogger("dns")
 
 KNOWN_MAX = 4096  # questions answered by their bytes, per transport
 KNOWN_BYTES_MAX = 320  # of one such question: the longest name, and EDNS with a cookie

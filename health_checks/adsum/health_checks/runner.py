@@ -32,7 +32,7 @@ from adsum.now import SECOND
 
 __all__ = ["CheckResult", "Counters", "Options", "Runner"]
 
-log = logging.getLogger("adsum.health_checks")
+log = logging.getLogger("agent.checks")
 
 Report = Callable[[str, int, CheckResult], None]
 
