@@ -1,10 +1,13 @@
 from __future__ import annotations
 
+from dataclasses import replace
+
 import cbor2
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from adsum.address import Address
 from adsum.cbor import BadEncoding
 from adsum.gossip import claims
 from adsum.gossip.claims import Claims
@@ -20,10 +23,41 @@ EVERY_KIND: list[claims.Claim] = [
     claims.user_event(short("a"), 7, 1, "deploy", b"v2"),
 ]
 
+SIGNED = [claim for claim in EVERY_KIND if not isinstance(claim, claims.Suspect | claims.Dead)]
+
 
 @pytest.mark.parametrize("claim", EVERY_KIND, ids=lambda claim: type(claim).__name__)
 def test_a_claim_comes_back_as_it_was_made(claim: claims.Claim) -> None:
     assert claims.decode(claim.encoded) == claim
+
+
+@pytest.mark.parametrize("claim", SIGNED, ids=lambda claim: type(claim).__name__)
+def test_a_signature_is_kept_with_its_claim(claim: claims.Claim) -> None:
+    unsigned = cbor2.loads(claim.encoded)
+    before = [*unsigned, ""] if isinstance(claim, claims.Alive) else unsigned  # a version, that is
+    signed = claims.decode(cbor2.dumps([*before, bytes(64)]))
+    assert getattr(signed, "signature") == bytes(64)  # noqa: B009 - which is a field of these kinds only
+    assert signed.encoded == cbor2.dumps([*before, bytes(64)])
+    for wrong in (b"", bytes(63), bytes(65), "", None):
+        with pytest.raises(BadEncoding):
+            claims.decode(cbor2.dumps([*before, wrong]))
+
+
+def test_the_longest_claim_of_a_member_has_room_for_its_signature() -> None:
+    host = "fe80:1111:2222:3333:4444:5555:6666:7777%" + "e" * 15
+    longest = claims.Profile(b"\xff" * 16, "n" * 128, Address(host, 65_535), bytes(256), 255, 255, "9" * 32)
+    told = claims.alive(longest, claims.COUNTER_MAX - 1, claims.COUNTER_MAX - 1)
+    signed = cbor2.dumps([*cbor2.loads(told.encoded), bytes(64)])
+    assert len(signed) < claims.CLAIM_BYTES_MAX
+    decoded = claims.decode(signed)
+    assert isinstance(decoded, claims.Alive)
+    assert decoded.profile == longest
+
+
+def test_the_version_of_adsum_costs_a_member_six_bytes_and_one_that_says_none_nothing() -> None:
+    told = claims.alive(replace(profile("a"), version="0.1.0"), GENERATION, 0)
+    assert claims.decode(told.encoded) == told
+    assert (len(told.encoded), len(alive("a").encoded)) == (55, 49)
 
 
 def test_claims_are_small() -> None:
@@ -77,6 +111,15 @@ BAD = {
     "five witnesses": cbor2.dumps([1, short("a"), 1, 0, [short("b")] * 5, [], 0, 0]),
     "no accuser": cbor2.dumps([1, short("a"), 1, 0, [], [], 0, 0]),
     "a member without a name": cbor2.dumps([0, bytes(16), 1, 0, "", "10.0.0.1", 8301, b"", 1, 1]),
+    "a member that calls itself the store": cbor2.dumps(
+        [0, b"@store\0\0" + bytes(8), 1, 0, "a", "10.0.0.1", 8301, b"", 1, 1]
+    ),
+    "a member of a version without end": cbor2.dumps(
+        [0, bytes(16), 1, 0, "a", "10.0.0.1", 8301, b"", 1, 1, "9" * 33]
+    ),
+    "a member that says its default version": cbor2.dumps(
+        [0, bytes(16), 1, 0, "a", "10.0.0.1", 8301, b"", 1, 1, ""]
+    ),
     "a member with a big description": cbor2.dumps(
         [0, bytes(16), 1, 0, "a", "10.0.0.1", 1, bytes(257), 1, 1]
     ),

@@ -4,26 +4,40 @@ Claims are CBOR arrays of positional fields, relayed as the bytes that came. The
 they are made and decoded once where they are first heard: `Claims` remembers decoded bytes, because each
 claim arrives some sixteen times, and a thousand simulated members can share one memory of them.
 
-Decoding is strict. Only the shapes below, only canonical bytes (one claim has one encoding, else variants
+Decoding is strict. Only the rows below, only canonical bytes (one claim has one encoding, else variants
 of it would fill memories), no tags, no indefinite lengths. Fields that a later version appends are kept and
-ignored."""
+ignored.
+
+What a member says of itself has room for a signature by the member's key, over the bytes before it. Nobody
+signs yet; one that is there is passed on with the claim."""
 
 from __future__ import annotations
 
 import enum
 import hashlib
 import struct
-from typing import Any
-
-import cbor2
 
 from adsum.address import Address, is_ip_host
 from adsum.cbor import BadEncoding, canonical_array
 from adsum.frozen import dataclass
 from adsum.gossip.order import Departure, Rank, Standing
+from adsum.owners import STORE
+from adsum.rows import (
+    RowCodec,
+    RowField,
+    RowKinds,
+    choice,
+    counter,
+    exactly,
+    listed,
+    octets,
+    text,
+)
 
 META_BYTES_MAX = 256  # everything bigger belongs into the catalog
 NAME_BYTES_MAX = 128
+VERSION_BYTES_MAX = 32
+SIGNATURE_BYTES = 64
 WITNESSES_MAX = 4  # one accuser and K = 3 confirmations
 CLAIM_BYTES_MAX = 1_024
 EVENT_BYTES_MAX = 512
@@ -33,6 +47,7 @@ RESTART_MS_MAX = 30_000
 REMEMBERED_MAX = 2_048
 COUNTER_MAX = 1 << 53
 _DIGESTED = struct.Struct(">QBQB")
+NODE_ID_BYTES = 16
 SHORT = 8  # bytes of a node id that stand for it in packets
 
 
@@ -44,8 +59,9 @@ class Profile:
     name: str
     address: Address
     meta: bytes = b""
-    version_min: int = 1
+    version_min: int = 1  # of the protocol that it speaks
     version_max: int = 1
+    version: str = ""  # of Adsum
 
     @property
     def short(self) -> bytes:
@@ -65,6 +81,7 @@ class Alive:
     digest: int
     subject: bytes  # one object, for every roster and probe is keyed by it
     tag: int  # tells counters of this life from those of another
+    signature: bytes = b""
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,6 +113,7 @@ class Left:
     standing: Standing
     by: bytes  # whose operator decided it; the subject itself when it leaves
     encoded: bytes
+    signature: bytes = b""
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,6 +122,7 @@ class RestartingSoon:
     generation: int
     duration_ms: int
     encoded: bytes
+    signature: bytes = b""
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,6 +133,7 @@ class UserEvent:
     name: str
     payload: bytes
     encoded: bytes
+    signature: bytes = b""
 
 
 Verdict = Suspect | Dead | Left
@@ -122,12 +142,9 @@ Claim = Alive | Verdict | RestartingSoon | UserEvent
 
 def alive(profile: Profile, generation: int, incarnation: int) -> Alive:
     standing = Standing(generation, Departure.NONE, incarnation, Rank.ALIVE)
-    host, port = profile.address
-    fields = [
-        *(0, profile.node_id, generation, incarnation, profile.name, host, port, profile.meta),
-        *(profile.version_min, profile.version_max),
-    ]
-    return _alive_of(profile, standing, cbor2.dumps(fields))
+    who = profile.node_id, generation, incarnation, profile.name, *profile.address, profile.meta
+    encoded = _ALIVE.bytes_of(*who, profile.version_min, profile.version_max, profile.version)
+    return _alive_of(profile, standing, encoded)
 
 
 def suspect(
@@ -142,8 +159,8 @@ def suspect(
 ) -> Suspect:
     standing = Standing(generation, Departure.NONE, incarnation, Rank.SUSPECT)
     accusers, refusers = accusers[:WITNESSES_MAX], refusers[:WITNESSES_MAX]
-    fields = [1, subject, generation, incarnation, accusers, refusers, legs, phi_tenths]
-    return Suspect(subject, standing, accusers, refusers, legs, phi_tenths, cbor2.dumps(fields))
+    encoded = _SUSPECT.bytes_of(subject, generation, incarnation, accusers, refusers, legs, phi_tenths)
+    return Suspect(subject, standing, accusers, refusers, legs, phi_tenths, encoded)
 
 
 def dead(accusation: Suspect, cause: DeathCause) -> Dead:
@@ -152,9 +169,9 @@ def dead(accusation: Suspect, cause: DeathCause) -> Dead:
     standing = Standing(generation, Departure.NONE, incarnation, Rank.DEAD)
     accusers, refusers = accusation.accusers, accusation.refusers
     legs, phi = accusation.legs, accusation.phi_tenths
-    fields = [2, accusation.subject, generation, incarnation, accusers, refusers, legs, phi, int(cause)]
-    encoded = cbor2.dumps(fields)
-    return Dead(accusation.subject, standing, accusers, refusers, legs, phi, cause, encoded)
+    subject = accusation.subject
+    encoded = _DEAD.bytes_of(subject, generation, incarnation, accusers, refusers, legs, phi, cause)
+    return Dead(subject, standing, accusers, refusers, legs, phi, cause, encoded)
 
 
 def accusation(verdict: Dead) -> Suspect:
@@ -173,7 +190,7 @@ def accusation(verdict: Dead) -> Suspect:
 
 def left(subject: bytes, generation: int, incarnation: int, departure: Departure, by: bytes) -> Left:
     standing = Standing(generation, departure, incarnation, Rank.DEAD)
-    return Left(subject, standing, by, cbor2.dumps([3, subject, generation, incarnation, int(departure), by]))
+    return Left(subject, standing, by, _LEFT.bytes_of(subject, generation, incarnation, departure, by))
 
 
 def digest_of(profile: Profile, standing: Standing) -> int:
@@ -184,12 +201,12 @@ def digest_of(profile: Profile, standing: Standing) -> int:
 
 def restarting(subject: bytes, generation: int, duration_ms: int) -> RestartingSoon:
     duration_ms = min(duration_ms, RESTART_MS_MAX)
-    encoded = cbor2.dumps([4, subject, generation, duration_ms])
+    encoded = _RESTARTING.bytes_of(subject, generation, duration_ms)
     return RestartingSoon(subject, generation, duration_ms, encoded)
 
 
 def user_event(subject: bytes, clock: int, number: int, name: str, payload: bytes) -> UserEvent:
-    encoded = cbor2.dumps([5, subject, clock, number, name, payload])
+    encoded = _EVENT.bytes_of(subject, clock, number, name, payload)
     return UserEvent(subject, clock, number, name, payload, encoded)
 
 
@@ -232,87 +249,161 @@ class Claims:
 def decode(encoded: bytes) -> Claim:
     if len(encoded) > CLAIM_BYTES_MAX:
         raise BadEncoding("too long")
-    fields = canonical_array(encoded)
-    match fields:
-        case [0, bytes(), int(), int(), str(), str(), int(), bytes(), int(), int(), *_]:
-            return _alive(fields, encoded)
-        case [1, bytes(), int(), int(), list(), list(), int(), int(), *_]:
-            return _suspect(fields, encoded)
-        case [2, bytes(), int(), int(), list(), list(), int(), int(), int(cause), *_] if cause in _CAUSES:
-            accusation = _suspect(fields, encoded)
-            standing = accusation.standing._replace(rank=Rank.DEAD)
-            return Dead(
-                accusation.subject,
-                standing,
-                accusation.accusers,
-                accusation.refusers,
-                accusation.legs,
-                accusation.phi_tenths,
-                DeathCause(cause),
-                encoded,
-            )
-        case [3, bytes(subject), int(generation), int(incarnation), int(departure), bytes(by), *_] if (
-            departure in _DEPARTURES
-        ):
-            _check_counters(generation, incarnation)
-            standing = Standing(generation, Departure(departure), incarnation, Rank.DEAD)
-            return Left(_short(subject), standing, _short(by), encoded)
-        case [4, bytes(subject), int(generation), int(duration_ms), *_]:
-            _check_counters(generation, duration_ms)
-            return RestartingSoon(_short(subject), generation, min(duration_ms, RESTART_MS_MAX), encoded)
-        case [5, bytes(subject), int(clock), int(number), str(name), bytes(payload), *_]:
-            _check_counters(clock, number)
-            if len(name.encode()) + len(payload) > EVENT_BYTES_MAX:
-                raise BadEncoding("an event that is too big")
-            return UserEvent(_short(subject), clock, number, name, payload, encoded)
-    raise BadEncoding("unknown shape")
+    claim = _CLAIMS.decode(canonical_array(encoded), encoded)
+    if claim is None:
+        raise BadEncoding("a claim of no kind")
+    return claim
 
 
-def _alive(fields: list[Any], encoded: bytes) -> Alive:
-    _kind, node_id, generation, incarnation, name, host, port, meta, version_min, version_max = fields[:10]
-    _check_counters(generation, incarnation)
-    if len(node_id) != 16 or not 0 < len(name.encode()) <= NAME_BYTES_MAX or len(meta) > META_BYTES_MAX:
-        raise BadEncoding("a member without proper id, name or meta")
-    if type(port) is not int or not 0 < port < 65_536 or not is_ip_host(host):
-        raise BadEncoding("a member without proper address")
-    if not 0 < version_min <= version_max < 256:
+def _alive(
+    encoded: bytes,
+    node_id: bytes,
+    generation: int,
+    incarnation: int,
+    name: str,
+    host: str,
+    port: int,
+    meta: bytes,
+    version_min: int,
+    version_max: int,
+    version: str,
+    signature: bytes,
+) -> Alive:
+    if version_min > version_max:
         raise BadEncoding("a member without proper versions")
-    profile = Profile(node_id, name, Address(host, port), meta, version_min, version_max)
+    profile = Profile(node_id, name, Address(host, port), meta, version_min, version_max, version)
     standing = Standing(generation, Departure.NONE, incarnation, Rank.ALIVE)
-    return _alive_of(profile, standing, encoded)
+    return _alive_of(profile, standing, encoded, signature)
 
 
-def _alive_of(profile: Profile, standing: Standing, encoded: bytes) -> Alive:
+def _alive_of(profile: Profile, standing: Standing, encoded: bytes, signature: bytes = b"") -> Alive:
     digest = digest_of(profile, standing)
-    return Alive(profile, standing, encoded, digest, profile.short, standing.generation & 0xFFFF)
+    return Alive(profile, standing, encoded, digest, profile.short, standing.generation & 0xFFFF, signature)
 
 
-def _suspect(fields: list[Any], encoded: bytes) -> Suspect:
-    _kind, subject, generation, incarnation, accusers, refusers, legs, phi_tenths = fields[:8]
-    _check_counters(generation, incarnation)
+def _suspect(
+    encoded: bytes,
+    subject: bytes,
+    generation: int,
+    incarnation: int,
+    accusers: tuple[bytes, ...],
+    refusers: tuple[bytes, ...],
+    legs: int,
+    phi_tenths: int,
+) -> Suspect:
     standing = Standing(generation, Departure.NONE, incarnation, Rank.SUSPECT)
-    if not 0 <= legs < 256 or not 0 <= phi_tenths < 10_000 or not accusers:
-        raise BadEncoding("an accusation without proper grounds")
-    return Suspect(_short(subject), standing, _shorts(accusers), _shorts(refusers), legs, phi_tenths, encoded)
+    return Suspect(subject, standing, accusers, refusers, legs, phi_tenths, encoded)
 
 
-def _shorts(values: list[Any]) -> tuple[bytes, ...]:
-    if len(values) > WITNESSES_MAX:
-        raise BadEncoding("too many witnesses")
-    return tuple(_short(value) for value in values)
+def _dead(
+    encoded: bytes,
+    subject: bytes,
+    generation: int,
+    incarnation: int,
+    accusers: tuple[bytes, ...],
+    refusers: tuple[bytes, ...],
+    legs: int,
+    phi_tenths: int,
+    cause: DeathCause,
+) -> Dead:
+    standing = Standing(generation, Departure.NONE, incarnation, Rank.DEAD)
+    return Dead(subject, standing, accusers, refusers, legs, phi_tenths, cause, encoded)
 
 
-def _short(value: object) -> bytes:
-    if not isinstance(value, bytes) or len(value) != SHORT:
-        raise BadEncoding("not a member's short id")
-    return value
+def _left(
+    encoded: bytes,
+    subject: bytes,
+    generation: int,
+    incarnation: int,
+    departure: Departure,
+    by: bytes,
+    signature: bytes,
+) -> Left:
+    standing = Standing(generation, departure, incarnation, Rank.DEAD)
+    return Left(subject, standing, by, encoded, signature)
 
 
-def _check_counters(*values: int) -> None:
-    for value in values:
-        if type(value) is not int or not 0 <= value < COUNTER_MAX:  # a boolean would pass for one
-            raise BadEncoding("a counter out of range")
+def _restarting(
+    encoded: bytes, subject: bytes, generation: int, duration_ms: int, signature: bytes
+) -> RestartingSoon:
+    return RestartingSoon(subject, generation, min(duration_ms, RESTART_MS_MAX), encoded, signature)
 
 
-_CAUSES = frozenset(DeathCause)
-_DEPARTURES = frozenset(Departure) - {Departure.NONE}
+def _event(
+    encoded: bytes, subject: bytes, clock: int, number: int, name: str, payload: bytes, signature: bytes
+) -> UserEvent:
+    if len(name.encode()) + len(payload) > EVENT_BYTES_MAX:
+        raise BadEncoding("an event that is too big")
+    return UserEvent(subject, clock, number, name, payload, encoded, signature)
+
+
+# The rows, in the order of their numbers.
+
+
+def _node_id(node_id: bytes) -> bytes:
+    if len(node_id) != NODE_ID_BYTES or node_id[:SHORT] == STORE:
+        raise BadEncoding("an id that no member can have")
+    return node_id
+
+
+def _ip_host(host: str) -> str:
+    if not is_ip_host(host):
+        raise BadEncoding("a member without proper address")
+    return host
+
+
+def _signature(signature: bytes) -> bytes:
+    if len(signature) not in (0, SIGNATURE_BYTES):
+        raise BadEncoding("a signature of a wrong length")
+    return signature
+
+
+_SUBJECT, _WITNESS = exactly("subject", SHORT), exactly("", SHORT)
+_LIFE = (counter("generation", COUNTER_MAX), counter("incarnation", COUNTER_MAX))
+_GROUNDS = (
+    listed("accusers", _WITNESS, WITNESSES_MAX, at_least=1),
+    listed("refusers", _WITNESS, WITNESSES_MAX),
+    counter("legs", 256),
+    counter("phi_tenths", 10_000),
+)
+_SIGNATURE = RowField("signature", bytes, _signature, default=b"")
+_CAUSES = {int(cause): cause for cause in DeathCause}
+_DEPARTURES = {int(departure): departure for departure in Departure if departure is not Departure.NONE}
+_ALIVE = RowCodec(
+    _alive,
+    RowField("node_id", bytes, _node_id),
+    *_LIFE,
+    text("name", NAME_BYTES_MAX, at_least=1),
+    RowField("host", str, _ip_host),
+    counter("port", 65_536, at_least=1),
+    octets("meta", META_BYTES_MAX),
+    counter("version_min", 256, at_least=1),
+    counter("version_max", 256, at_least=1),
+    text("version", VERSION_BYTES_MAX, default=""),
+    _SIGNATURE,
+    kind=0,
+)
+_SUSPECT = RowCodec(_suspect, _SUBJECT, *_LIFE, *_GROUNDS, kind=1)
+_DEAD = RowCodec(_dead, _SUBJECT, *_LIFE, *_GROUNDS, choice("cause", _CAUSES), kind=2)
+_LEFT = RowCodec(
+    _left, _SUBJECT, *_LIFE, choice("departure", _DEPARTURES), exactly("by", SHORT), _SIGNATURE, kind=3
+)
+_RESTARTING = RowCodec(
+    _restarting,
+    _SUBJECT,
+    counter("generation", COUNTER_MAX),
+    counter("duration_ms", COUNTER_MAX),
+    _SIGNATURE,
+    kind=4,
+)
+_EVENT = RowCodec(
+    _event,
+    _SUBJECT,
+    counter("clock", COUNTER_MAX),
+    counter("number", COUNTER_MAX),
+    text("name"),
+    octets("payload"),
+    _SIGNATURE,
+    kind=5,
+)
+_CLAIMS: RowKinds[Claim] = RowKinds(_ALIVE, _SUSPECT, _DEAD, _LEFT, _RESTARTING, _EVENT)
