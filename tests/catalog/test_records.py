@@ -76,9 +76,21 @@ def test_a_failing_check_brings_the_first_96_bytes_of_its_output() -> None:
 
 
 def test_fields_of_a_later_version_are_ignored_and_kinds_of_it_passed_over() -> None:
-    later = [*cbor2.loads(records.encode_check(CHECK)), "new"]
+    later = [*cbor2.loads(records.encode_check(CHECK)), "", "new"]
     assert records.decode(cbor2.dumps(later)) == CHECK
     assert records.decode(cbor2.dumps([9, "whatever"])) is None
+
+
+def test_what_is_on_another_node_than_its_owner_s_names_it_and_others_pay_nothing() -> None:
+    service = replace(SERVICE, node="printer-1")
+    assert records.decode(records.encode_service(service)) == service
+    assert records.decode(records.encode_check(replace(CHECK, node="printer-1"))) == replace(
+        CHECK, node="printer-1"
+    )
+    node = [0, "dc1", {}, {}, "printer-1", "10.0.0.9"]
+    assert records.decode(cbor2.dumps(node)) == NodeRecord("dc1", {}, {}, "printer-1", "10.0.0.9")
+    assert len(records.encode_service(service)) == len(records.encode_service(SERVICE)) + len("printer-1") + 1
+    assert cbor2.loads(records.encode_check(CHECK))[-1] == "http"
 
 
 @pytest.mark.parametrize(

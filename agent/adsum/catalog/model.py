@@ -43,6 +43,7 @@ class Service:
     # Service mesh settings: carried for the clients that registered them, never interpreted.
     proxy: Mapping[str, object] = field(default_factory=dict)
     connect: Mapping[str, object] = field(default_factory=dict)
+    node: str = ""  # empty: its owner's own
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,3 +57,4 @@ class Check:
     service_name: str = ""
     service_tags: tuple[str, ...] = ()
     kind: str = ""
+    node: str = ""  # empty: its owner's own
