@@ -2,9 +2,12 @@ from __future__ import annotations
 
 import cbor2
 
-from adsum.catalog.replication.effects import CarryThis, ForeignNews, OwnerChanged, RootMoved
+from adsum.catalog.replication.deltas import push
+from adsum.catalog.replication.effects import CarryThis, Confirmed, ForeignNews, OwnerChanged, RootMoved
+from adsum.catalog.replication.items import Item, term
 from adsum.catalog.replication.publisher import Urgency
 from adsum.now import SECOND
+from adsum.owners import STORE
 from tests.catalog.replication.support import Group, Peer, at, values
 
 
@@ -76,3 +79,53 @@ def test_foreign_news_of_my_own_records_are_not_applied_but_reported() -> None:
     assert one.take() == []
     assert values(one, one) == {}
     assert one.core.tally.dropped == {"foreign": 1}
+
+
+# The store, as which nothing publishes yet: what is heard of it goes on to those of a later version.
+
+RECORD = Item(3, 5, b"nothing that this version understands")
+
+
+def told_of_the_store(version: int = 5) -> bytes:
+    return push(STORE, 7, version, term(RECORD), [RECORD])
+
+
+def test_what_the_store_publishes_is_kept_and_told_on_though_it_is_no_member() -> None:
+    one = Peer(1)
+    one.core.hear(at(1), Peer(2).short, (told_of_the_store(),))
+    assert one.payloads() == (told_of_the_store(),)
+    state = one.core.state(STORE)
+    assert state is not None
+    assert (state.items, state.is_complete) == ({3: RECORD}, True)
+
+
+def test_what_the_store_publishes_reaches_by_an_exchange_who_missed_it() -> None:
+    group = Group(2)
+    one, other = group.peers
+    group.pass_time(2 * SECOND)
+    one.core.hear(group.now, other.short, (told_of_the_store(),))
+    one.payloads()
+    group.mix(5 * SECOND)
+    state = other.core.state(STORE)
+    assert state is not None
+    assert state.items == {3: RECORD}
+    assert one.core.root == other.core.root
+
+
+def test_nobody_is_asked_for_a_proof_of_what_the_store_publishes() -> None:
+    """Only servers could give it; until they do, the copy that is here stands."""
+    group = Group(2)
+    one, other = group.peers
+    group.pass_time(5 * SECOND)
+    other.core.hear(group.now, one.short, (told_of_the_store(),))
+    one.core.confirm(group.now, 9, ())
+    group.settle_calls()
+    assert Confirmed(9, "") in one.take()
+    assert one.core.state(STORE) is None
+
+
+def test_an_agent_that_nobody_introduced_is_not_kept() -> None:
+    one = Peer(1)
+    one.core.hear(at(1), Peer(2).short, (push(b"@storf\0\0", 7, 5, term(RECORD), [RECORD]),))
+    assert one.payloads() == ()
+    assert b"@storf\0\0" not in one.core.owners()

@@ -4,6 +4,9 @@ A round asks two that are present, one of them a server if there is one, where t
 fetches what we lack. While roots are equal that is one question of a kilobyte to each. Requests that come
 while a round runs wait for the next one: what was compared before they came proves nothing to them. Whoever
 does not answer, or has no time, is replaced by another; after two seconds the round has failed.
+
+Who can prove what is known of an owner depends on its kind. Members prove what agents publish. What the store
+publishes only servers could, and none does: that copy stands as it is.
 """
 
 from __future__ import annotations
@@ -19,11 +22,13 @@ from adsum.catalog.replication.owner_table import OwnerTable, ReplicationTimer
 from adsum.cbor import BadEncoding
 from adsum.effects import AskTicket
 from adsum.now import MILLISECOND, SECOND, Now
+from adsum.owners import OwnerKind, kind_of
 
 PARTNERS = 2
 CONFIRM_NS = 2 * SECOND
 AGAIN_NS = 200 * MILLISECOND
 SLOW_NS = 700 * MILLISECOND  # one that hangs is not yet known to
+PROVED_BY_MEMBERS = {OwnerKind.AGENT: True, OwnerKind.STORE: False}
 TURNS_MAX = 64  # with one partner: at 64 KB each, the catalog of a big cluster
 WAITING_MAX = 10_000
 
@@ -132,6 +137,8 @@ class Confirming:
 
     def _compared(self, now: Now, session: Session, standings: list[OwnerStanding]) -> None:
         for standing in standings:
+            if not PROVED_BY_MEMBERS[kind_of(standing.owner)]:
+                continue
             self._exchanges.weigh(now, session, standing)
         session.gives.clear()  # the regular exchanges are for that
         self._go_on(now, session)

@@ -145,7 +145,7 @@ class Replication:
                 except BadEncoding:
                     tally.drop("malformed")
                     continue
-            holding = holdings.get(delta.owner)
+            holding = holdings.get(delta.owner) or copies.entry(delta.owner)
             if holding is None:
                 if not self._waiting.add(sender, delta):
                     tally.drop("unknown owner")

@@ -7,7 +7,8 @@ far as it came, for the old one is gone.
 Owners come and go with the roll: what is told of an owner that it does not know is not kept here. Who left
 is forgotten at once, who failed after 72 hours; their generations are remembered, and nothing of them opens
 again but by a newer one. From half of that time on they are not in the root, so that nobody is told apart
-by a clock.
+by a clock. An owner that is no agent is no member either: it is known from the first that is told of it, and
+stays.
 """
 
 from __future__ import annotations
@@ -25,6 +26,7 @@ from adsum.catalog.replication.tally import ReplicationTally
 from adsum.clocks import GENERATION_STEP_MAX, Clocks
 from adsum.newest import keep_newest
 from adsum.now import HOUR, MILLISECOND, MINUTE, SECOND, Now
+from adsum.owners import OwnerKind, kind_of
 from adsum.timers import Timers
 
 OWNERS_MAX = 16_384
@@ -95,6 +97,13 @@ class OwnerTable:
         self.timers.set((ReplicationTimer.REAP, None), now.monotonic_ns + MINUTE)
 
     # Who there is.
+
+    def entry(self, owner: bytes) -> OwnerEntry | None:
+        """None: an agent that the roll does not know."""
+        holding = self.holdings.get(owner)
+        if holding is None and kind_of(owner) is not OwnerKind.AGENT:
+            holding = self.holdings[owner] = OwnerEntry(owner)
+        return holding
 
     def admit(self, owner: bytes, generation: int) -> OwnerEntry | None:
         """The roll knows it, or knows it to be back, in this generation."""
