@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
+import cbor2
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -19,6 +22,7 @@ from adsum.gossip.effects import MemberChanged
 from adsum.gossip.evidence import ChangeCause, Evidence
 from adsum.gossip.order import Departure, Rank, Standing
 from adsum.now import SECOND, Now
+from adsum.owners import STORE
 
 NOW = Now(1_000 * SECOND, 1_800_000_000_000)
 OWNER = Profile((2).to_bytes(16), "db-7", Address("10.0.0.7", 8301))
@@ -50,7 +54,7 @@ class Stage:
         self.view = View(NOW, tag=1)
         presence = Presence(self.view, "00000000-0000-0000-0000-000000000001", "dc1")
         presence.changed(NOW, MemberChanged(OWNER, None, ALIVE, Evidence(ChangeCause.JOINED)))
-        self._mirror = RemoteCatalogView(self.view, presence)
+        self.mirror = RemoteCatalogView(self.view, presence)
         self._state: OwnerState | None = None
 
     def hear(self, values: Values, *, generation: int = 1) -> None:
@@ -61,7 +65,7 @@ class Stage:
             old = before.get(number)
             items[number] = old if old is not None and old.value == value else Item(number, 1, value)
         after = OwnerState(OWNER.short, generation, items=items)
-        self._mirror.changed(NOW, OWNER.short, self._state, after)
+        self.mirror.changed(NOW, OWNER.short, self._state, after)
         self._state = after
 
     def shown(self) -> dict[str, list[CheckStatus]]:
@@ -139,6 +143,28 @@ def test_what_stays_moves_no_index() -> None:
     index = stage.view.index
     stage.hear({4: state(7, CheckStatus.PASSING), 5: service("web"), 7: check("web")}, generation=2)
     assert stage.view.index == index
+
+
+def test_an_agent_says_nothing_of_another_node_than_its_own() -> None:
+    stage = Stage()
+    foreign = records.encode_service(Service(service_id="db", name="db", node="printer-1"))
+    foreign_check = records.encode_check(replace(_check("web", CheckStatus.CRITICAL), node="printer-1"))
+    foreign_node = cbor2.dumps([0, "dc9", {}, {}, "printer-1"])
+    stage.hear(
+        {0: foreign_node, 1: service("web"), 2: foreign, 3: foreign_check, 4: state(3, CheckStatus.PASSING)}
+    )
+    assert stage.shown() == {"web": []}
+    assert stage.mirror.bad_items == 3
+    host = stage.view.node(OWNER.name)
+    assert host is not None
+    assert host.node.value.datacenter == "dc1"
+
+
+def test_what_the_store_publishes_is_not_shown() -> None:
+    stage = Stage()
+    items = {1: Item(1, 1, service("web")), 2: Item(2, 2, b"nothing that this version understands")}
+    stage.mirror.changed(NOW, STORE, None, OwnerState(STORE, 1, items=items))
+    assert (stage.shown(), stage.mirror.bad_items) == ({}, 0)
 
 
 LIFE = st.tuples(

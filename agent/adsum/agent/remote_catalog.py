@@ -5,7 +5,8 @@ kept decoded for as long as the roll lists it, and shown with it: what comes bef
 waits, and what is there when it returns under another name is shown again. A check is shown once both its
 definition and its state are known.
 
-What does not decode is counted and passed over: one bad item of a peer costs that item.
+What does not decode is counted and passed over: one bad item of a peer costs that item. So is what an agent
+says of another node than its own. What the store publishes is passed on to others and not shown yet.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ from adsum.catalog.replication.state import OwnerState, changes
 from adsum.catalog.view import View
 from adsum.cbor import BadEncoding
 from adsum.now import Now
+from adsum.owners import OwnerKind, kind_of
 
 
 class _Place(NamedTuple):
@@ -94,6 +96,8 @@ class RemoteCatalogView:
         self._images: dict[bytes, _Image] = {}
 
     def changed(self, now: Now, owner: bytes, before: OwnerState | None, after: OwnerState | None) -> None:
+        if kind_of(owner) is not OwnerKind.AGENT:
+            return
         if after is None:
             self.forget(now, owner)
             return
@@ -142,6 +146,9 @@ class RemoteCatalogView:
         if isinstance(record, Check) and record.check_id == SERF_HEALTH:
             self.bad_items += 1  # whether a node is present is nobody's to publish
             return None
+        if record is not None and _node_named(record):
+            self.bad_items += 1  # by an agent, who has nothing to say there
+            return None
         return record
 
     # What is shown.
@@ -177,6 +184,15 @@ class RemoteCatalogView:
                 self._view.remove_service(now, name, service_id)
             case (kind, str(check_id)) if kind is Check:
                 self._view.remove_check(now, name, check_id)
+
+
+def _node_named(record: Record) -> str:
+    match record:
+        case Service() | Check():
+            return record.node
+        case NodeRecord():
+            return record.name
+    return ""
 
 
 def _place(record: Record) -> _Place:
