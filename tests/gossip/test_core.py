@@ -128,7 +128,7 @@ def test_carried_bytes_reach_a_peer_as_they_were_given() -> None:
     stage.command(Carry("key", b"old"))
     stage.command(Carry("key", b"opaque"))
     send = of(stage.run_for(SECOND), Send)[0]
-    heard = of(peer.receive(profile("a").address, b"\x01" + short("a") + send.message[9:]), CarriedHeard)
+    heard = of(peer.receive(profile("a").address, b"\x02" + short("a") + send.message[9:]), CarriedHeard)
     assert heard == [CarriedHeard(short("a"), (b"opaque",))]
 
 

@@ -91,14 +91,14 @@ def test_a_packet_that_tells_no_ages_is_shorter_by_their_field() -> None:
 
 def test_the_header_names_sender_and_generation_in_the_clear() -> None:
     header = wire.header(b"12345678", 0x0102)
-    assert header.hex(" ") == "01 31 32 33 34 35 36 37 38 00 00 00 00 00 00 01 02 00"
+    assert header.hex(" ") == "02 31 32 33 34 35 36 37 38 00 00 00 00 00 00 01 02 00"
     assert wire.parse_header(header) == (b"12345678", 0x0102)
 
 
 def test_a_header_of_another_format_or_cut_short_is_malformed() -> None:
     header = wire.header(b"12345678", 1)
     with pytest.raises(MalformedPacket, match="version"):
-        wire.parse_header(b"\x02" + header[1:])
+        wire.parse_header(b"\x01" + header[1:])
     with pytest.raises(MalformedPacket, match="truncated"):
         wire.parse_header(header[:-1])
 

@@ -121,7 +121,7 @@ async def running(*sides: Side) -> AsyncIterator[None]:
         nursery.cancel_scope.cancel()
 
 
-MESSAGE = bytes((1,)) + b"12345678" + bytes(9) + b"body"  # a clear header, and what stands for a body
+MESSAGE = bytes((2,)) + b"12345678" + bytes(9) + b"body"  # a clear header, and what stands for a body
 
 
 async def test_a_datagram_arrives_with_its_source() -> None:

@@ -112,11 +112,12 @@ def test_a_forger_who_knows_the_hint_gains_nothing_and_leaves_nothing_behind() -
     assert receiver.lives == 0
 
 
-def test_a_future_format_is_counted_apart() -> None:
+def test_another_format_is_counted_apart() -> None:
     datagram = sealing(KEY_A).seal(message())
     receiver = sealing(KEY_A)
-    assert receiver.open(b"\x02" + datagram[1:]) is None
-    assert receiver.counters.other_version == 1
+    assert receiver.open(b"\x01" + datagram[1:]) is None
+    assert receiver.open(b"\x03" + datagram[1:]) is None
+    assert receiver.counters.other_version == 2
 
 
 def test_reordering_within_the_window_is_let_in_and_beyond_it_not() -> None:

@@ -21,7 +21,7 @@ from typing import Literal, NamedTuple
 from adsum.cbor import BadEncoding, strict_loads
 from adsum.gossip.claims import COUNTER_MAX, SHORT
 
-FORMAT_VERSION = 1
+FORMAT_VERSION = 2
 VERSION_MIN = VERSION_MAX = 1  # of the protocol spoken inside; each member says its range
 
 _HEADER = struct.Struct(">B8sQB")
