@@ -60,16 +60,16 @@ class RowCodec(Generic[Made]):
     # To bytes.
 
     def encode(self, value: Made) -> bytes:
-        return cbor2.dumps(self._row(self._values_of(value)))
+        return cbor2.dumps(self.row(self._values_of(value)))
 
     def bytes_of(self, *values: object) -> bytes:
         """Of values in their order; those that have a default may be missing."""
-        return cbor2.dumps(self._row(values))
+        return cbor2.dumps(self.row(values))
 
     def row_of(self, value: Made) -> list[object]:
-        return self._row(self._values_of(value))
+        return self.row(self._values_of(value))
 
-    def _row(self, values: tuple[object, ...]) -> list[object]:
+    def row(self, values: tuple[object, ...]) -> list[object]:
         row: list[Any] = [*self._head, *values]
         for place, pack in self._packs:
             row[place] = pack(row[place])

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from adsum.address import Address
@@ -12,6 +14,7 @@ from adsum.agent.saved_catalog import (
     SLICE_NS,
     Copying,
     KnownOwner,
+    OtherFormat,
     SavedCopy,
     SavedOwner,
 )
@@ -58,11 +61,20 @@ def test_what_is_saved_is_what_was_known() -> None:
     assert (again.generation, again.items, again.is_complete) == (7, shown.state.items, True)
 
 
-def test_a_copy_of_the_first_format_shows_everybody() -> None:
+@pytest.mark.parametrize("form", [1, 2, 4])
+def test_a_copy_of_another_format_is_none(form: int) -> None:
     (saved,) = content(Copying(at(0)).last(at(5), [owner(1)])).owners
     who = saved.profile
-    row = [who.node_id, who.name, *who.address, who.meta, list(saved.spans)]
-    assert saved_catalog.decode(sealed([1, WALL_MS, [row]])) == SavedCopy(WALL_MS, (saved,))
+    row = [who.node_id, who.name, *who.address, who.meta, list(saved.spans), True]
+    assert saved_catalog.decode(sealed([3, WALL_MS, [row]])) == SavedCopy(WALL_MS, (saved,))
+    with pytest.raises(OtherFormat, match=f"it is of format {form}, and this version writes 3"):
+        saved_catalog.decode(sealed([form, WALL_MS, [row]]))
+
+
+def test_the_version_of_a_member_is_kept_with_it() -> None:
+    profile = replace(owner(1).profile, version="0.1.0")
+    copy = SavedCopy(WALL_MS, (SavedOwner(profile, ()),))
+    assert saved_catalog.decode(saved_catalog.encode(copy)) == copy
 
 
 def test_an_owner_larger_than_a_frame_is_saved_in_several() -> None:
@@ -125,7 +137,7 @@ def test_an_owner_that_makes_no_sense_is_left_out_alone(change: dict[int, object
     rows = [[who.node_id, who.name, *who.address, b"", [], True] for who in whos]
     for place, value in change.items():
         rows[1][place] = value
-    copy = saved_catalog.decode(sealed([2, WALL_MS, rows]))
+    copy = saved_catalog.decode(sealed([3, WALL_MS, rows]))
     assert [each.profile.name for each in copy.owners] == ["n1"]
     assert copy.unreadable == 1
 

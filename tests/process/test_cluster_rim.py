@@ -1,18 +1,22 @@
 from __future__ import annotations
 
 import dataclasses
+import logging
 import os
 import socket
 
 import cbor2
+import pytest
 import trio
 
-from adsum.agent.saved_files import PEERS
+from adsum.agent.saved_files import COPY, PEERS
+from adsum.catalog.saved import sealed
 from adsum.config.config import Config
 from adsum.gossip import wire
 from adsum.gossip.wire import PacketKind
 from adsum.net.keyring import Keyring
 from adsum.net.sealing import Sealing
+from adsum.process.cluster_rim import saved_copy
 from adsum.storage.memory import MemoryDisk
 from tests.process.agents import CONFIG, made
 
@@ -57,3 +61,14 @@ async def test_without_gossip_nobody_is_missing() -> None:
     config = dataclasses.replace(CONFIG, retry_join=("10.0.0.9",))
     ports = dataclasses.replace(CONFIG.ports, serf_lan=-1)
     assert await staleness(dataclasses.replace(config, ports=ports)) == ""
+
+
+def test_a_saved_catalog_of_another_format_is_as_good_as_none(caplog: pytest.LogCaptureFixture) -> None:
+    disk = MemoryDisk()
+    disk.write_durably(COPY, sealed([2, 1_800_000_000_000, []]))
+    with caplog.at_level(logging.INFO):
+        assert saved_copy(disk) is None
+    said = "the saved catalog is not used: it is of format 2, and this version writes 3; the next one "
+    said += "replaces it"
+    assert [(each.levelname, each.getMessage()) for each in caplog.records] == [("INFO", said)]
+    assert disk.read(COPY) is not None

@@ -15,7 +15,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from adsum.address import Address, is_ip_host
+from adsum.address import Address
 from adsum.agent.saved_files import COPY
 from adsum.catalog.replication.bodies import FRAME_BYTES
 from adsum.catalog.replication.deltas import decode as decode_delta
@@ -23,14 +23,19 @@ from adsum.catalog.replication.state import OwnerState, TooBig, applied, span_of
 from adsum.catalog.saved import DamagedFile, opened, sealed
 from adsum.cbor import BadEncoding
 from adsum.effects import FileChange, WriteFile
-from adsum.gossip.claims import Profile
+from adsum.gossip.claims import HOST, META, NAME, NODE_ID, PORT, VERSION, Profile
 from adsum.now import HOUR, MILLISECOND, MINUTE, Now
+from adsum.rows import RowCodec, flag, listed, octets
 
-FORMAT = 2  # the first one did not say who was hidden
+FORMAT = 3
 SAVE_NS = MINUTE
 SLICE_NS = 50 * MILLISECOND
 OWNERS_A_SLICE = 100  # at 20 services each, some 5 ms
 KEPT_NS = 72 * HOUR
+
+
+class OtherFormat(DamagedFile):
+    """Of another version of Adsum: as good as none."""
 
 
 class SavedOwner(NamedTuple):
@@ -57,34 +62,46 @@ def encode(copy: SavedCopy) -> bytes:
 
 def _row(owner: SavedOwner) -> list[object]:
     who = owner.profile
-    return [who.node_id, who.name, *who.address, who.meta, list(owner.spans), owner.is_shown]
+    known = owner.spans, owner.is_shown
+    return _OWNER.row((who.node_id, who.name, *who.address, who.meta, *known, who.version))
 
 
 def decode(content: bytes) -> SavedCopy:
-    """Raises `DamagedFile`."""
+    """Raises `DamagedFile`, `OtherFormat` among them. What makes no sense costs its owner and no other."""
     match opened(content):
-        case [1, int(wall_ms), list(rows)]:
-            return _copy(wall_ms, ([*row, True] if type(row) is list else row for row in rows))
-        case [2, int(wall_ms), list(rows)]:
-            return _copy(wall_ms, rows)
+        case [int(form), int(wall_ms), list(rows)] if form == FORMAT:
+            owners = [_owner(row) for row in rows]
+            known = tuple(owner for owner in owners if owner is not None)
+            return SavedCopy(wall_ms, known, len(owners) - len(known))
+        case [int(form), *_]:
+            raise OtherFormat(f"it is of format {form}, and this version writes {FORMAT}")
     raise DamagedFile("it holds no catalog")
 
 
-def _copy(wall_ms: int, rows: Iterable[object]) -> SavedCopy:
-    """What makes no sense costs its owner and no other."""
-    owners = [_owner(row) for row in rows]
-    known = tuple(owner for owner in owners if owner is not None)
-    return SavedCopy(wall_ms, known, len(owners) - len(known))
-
-
 def _owner(row: object) -> SavedOwner | None:
-    match row:
-        case [bytes(node_id), str(name), str(host), int(port), bytes(meta), list(spans), bool(is_shown)]:
-            is_member = len(node_id) == 16 and is_ip_host(host) and 0 < port < 65_536
-            if is_member and all(type(span) is bytes for span in spans):
-                profile = Profile(node_id, name, Address(host, port), meta)
-                return SavedOwner(profile, tuple(spans), is_shown)
-    return None
+    try:
+        return _OWNER.decode(row) if isinstance(row, list) else None
+    except BadEncoding:
+        return None
+
+
+def _saved(
+    node_id: bytes,
+    name: str,
+    host: str,
+    port: int,
+    meta: bytes,
+    spans: tuple[bytes, ...],
+    is_shown: bool,  # noqa: FBT001 - it stands in its row
+    version: str,
+) -> SavedOwner:
+    profile = Profile(node_id, name, Address(host, port), meta, version=version)
+    return SavedOwner(profile, spans, is_shown)
+
+
+_OWNER = RowCodec(
+    _saved, NODE_ID, NAME, HOST, PORT, META, listed("spans", octets("")), flag("is_shown"), VERSION
+)
 
 
 def file(copy: SavedCopy) -> FileChange:

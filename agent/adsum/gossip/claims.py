@@ -358,6 +358,9 @@ def _signature(signature: bytes) -> bytes:
     return signature
 
 
+NODE_ID, HOST = RowField("node_id", bytes, _node_id), RowField("host", str, _ip_host)
+NAME, PORT = text("name", NAME_BYTES_MAX, at_least=1), counter("port", 65_536, at_least=1)
+META, VERSION = octets("meta", META_BYTES_MAX), text("version", VERSION_BYTES_MAX, default="")
 _SUBJECT, _WITNESS = exactly("subject", SHORT), exactly("", SHORT)
 _LIFE = (counter("generation", COUNTER_MAX), counter("incarnation", COUNTER_MAX))
 _GROUNDS = (
@@ -371,15 +374,15 @@ _CAUSES = {int(cause): cause for cause in DeathCause}
 _DEPARTURES = {int(departure): departure for departure in Departure if departure is not Departure.NONE}
 _ALIVE = RowCodec(
     _alive,
-    RowField("node_id", bytes, _node_id),
+    NODE_ID,
     *_LIFE,
-    text("name", NAME_BYTES_MAX, at_least=1),
-    RowField("host", str, _ip_host),
-    counter("port", 65_536, at_least=1),
-    octets("meta", META_BYTES_MAX),
+    NAME,
+    HOST,
+    PORT,
+    META,
     counter("version_min", 256, at_least=1),
     counter("version_max", 256, at_least=1),
-    text("version", VERSION_BYTES_MAX, default=""),
+    VERSION,
     _SIGNATURE,
     kind=0,
 )

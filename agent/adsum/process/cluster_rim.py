@@ -21,7 +21,7 @@ from adsum.agent import tags
 from adsum.agent.commands import CommandRefused, Datagram, MemberAnswered, MemberAsked
 from adsum.agent.effects import Effect
 from adsum.agent.presence import uuid_bytes
-from adsum.agent.saved_catalog import SavedCopy
+from adsum.agent.saved_catalog import OtherFormat, SavedCopy
 from adsum.agent.saved_catalog import decode as decode_copy
 from adsum.agent.saved_files import COPY
 from adsum.catalog.model import Node as CatalogNode
@@ -69,7 +69,7 @@ from adsum.storage.disk import Disk
 from adsum.storage.memory import MemoryDisk
 from adsum.storage.owed import Owed
 from adsum.storage.reading import read_if_readable
-from adsum.version import CONSUL_API_VERSION
+from adsum.version import ADSUM_VERSION, CONSUL_API_VERSION
 
 log = logging.getLogger("agent.members")
 
@@ -272,7 +272,7 @@ def own_profile(config: Config, own: CatalogNode) -> Profile:
         wan_port=max(config.ports.serf_wan, 0) if config.is_server else 0,
     )
     address = Address(own.address, max(config.ports.serf_lan, 1))
-    return Profile(uuid_bytes(own.node_id), own.name, address, tags.encode(described))
+    return Profile(uuid_bytes(own.node_id), own.name, address, tags.encode(described), version=ADSUM_VERSION)
 
 
 def saved_copy(disk: Disk) -> SavedCopy | None:
@@ -281,6 +281,9 @@ def saved_copy(disk: Disk) -> SavedCopy | None:
         return None
     try:
         copy = decode_copy(content)
+    except OtherFormat as problem:
+        log.info("the saved catalog is not used: %s; the next one replaces it", problem)
+        return None
     except DamagedFile as problem:
         aside = disk.set_aside(COPY)
         log.error("the saved catalog is damaged (%s); it was set aside as %s and is not used", problem, aside)
