@@ -10,6 +10,7 @@ from adsum.address import Address
 from adsum.agent.presence import uuid_text
 from adsum.gossip import claims
 from adsum.gossip.order import Departure
+from adsum.version import ADSUM_VERSION
 from tests.api.agents import CONFIG, NODE_ID, Asker, FakeAgent, header, refused
 
 CLIENT = replace(CONFIG, is_server=False, bootstrap=False)
@@ -48,6 +49,7 @@ async def test_member_has_consul_s_fields_and_tags(asker: Asker) -> None:
     }
     assert tags == {
         "acls": "0",
+        "adsum": ADSUM_VERSION,
         "bootstrap": "1",
         "build": "1.8.7:",
         "dc": "dc1",

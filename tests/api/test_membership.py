@@ -17,6 +17,7 @@ from adsum.gossip.commands import ForceLeave
 from adsum.gossip.effects import IsolationChanged, MemberChanged, Send
 from adsum.gossip.rtt import Path
 from adsum.now import MILLISECOND, SECOND
+from adsum.version import ADSUM_VERSION
 from tests.api.agents import Asker, refused
 from tests.gossip.support import forget, isolate
 
@@ -81,6 +82,7 @@ async def test_alone_an_agent_lists_itself_with_every_field(asker: Asker) -> Non
                 "ID": "6a0c4f0e-5f0b-4b1e-9d5c-0d3c1b2a9f01",
                 "Name": "n1",
                 "Address": "127.0.0.1:8301",
+                "Version": ADSUM_VERSION,
                 "Status": "alive",
                 "Self": True,
                 "Generation": 1,
@@ -100,7 +102,7 @@ async def test_alone_an_agent_lists_itself_with_every_field(asker: Asker) -> Non
         ],
     }
     assert isinstance(found, dict)
-    assert list(found["Members"][0])[:5] == ["ID", "Name", "Address", "Status", "Self"]
+    assert list(found["Members"][0])[:5] == ["ID", "Name", "Address", "Version", "Status"]
 
 
 async def test_members_are_sorted_by_name_whatever_their_case(asker: Asker) -> None:

@@ -178,7 +178,9 @@ AGENT = (
     ),
     Deviation("D44", "no sidecar comes with a service", cases=("a sidecar",), at=REFUSAL),
     Deviation("D57", "the tags of Consul's gossip library are not ours", at=("body*.Tags.ft_fs",)),
-    Deviation("D58", "our version is beside the API level", at=("body.Stats.build.adsum",)),
+    Deviation(
+        "D58", "our version is beside the API level", at=("body.Stats.build.adsum", "body*.Tags.adsum")
+    ),
     Deviation("D99", "an empty list is a list", cases=("members of the WAN, of a client",), at=("body",)),
     Deviation("D95", "who could not be joined, and why", cases=("join nobody*",), at=("body",)),
     Deviation("D56", "one agent has no log of changes yet", at=("body.Stats.raft.*",), ours="(absent)"),

@@ -1,6 +1,7 @@
 """/v1/agent/members: the roll in the words of Consul's clients, tags of Serf included.
 
-What a member says about itself rides in its claim, and the tags are made from it. A suspect is alive: nothing
+What a member says about itself rides in its claim, and the tags are made from it: `build` is the level of the
+API, `adsum` the version of what speaks it. A suspect is alive: nothing
 is decided about it, and Consul shows it so. There is no pool across datacenters yet; asked for it, a server
 lists the servers of its own.
 """
@@ -19,7 +20,7 @@ from adsum.gossip.order import MemberStatus
 from adsum.http.request import Request
 from adsum.http.response import Response
 from adsum.http.router import HttpRefusal, Route
-from adsum.version import CONSUL_API_VERSION
+from adsum.version import ADSUM_VERSION, CONSUL_API_VERSION
 
 ALIVE = 1
 STATUSES = {
@@ -77,7 +78,7 @@ def own_member(agent: Agent) -> dict[str, object]:
 
 def _other(member: Member) -> dict[str, object]:
     profile = member.profile
-    described = _tags(tags.decode(profile.meta), uuid_text(profile.node_id))
+    described = _tags(tags.decode(profile.meta), uuid_text(profile.node_id), profile.version)
     return _member(profile.name, *profile.address, described, STATUSES[member.status])
 
 
@@ -120,11 +121,13 @@ def _own_tags(agent: Agent) -> dict[str, str]:
         expect=0 if config.is_dev else config.bootstrap_expect,
         wan_port=config.ports.serf_wan,
     )
-    return _tags(described, leadership.own_node(agent).node_id)
+    return _tags(described, leadership.own_node(agent).node_id, ADSUM_VERSION)
 
 
-def _tags(described: tags.Tags, node_id: str) -> dict[str, str]:
+def _tags(described: tags.Tags, node_id: str, version: str) -> dict[str, str]:
     shown = {**CLIENT_TAGS, "build": f"{described.build}:", "dc": described.datacenter, "id": node_id}
+    if version:
+        shown["adsum"] = version
     if described.is_server:
         shown |= {"role": "consul", "port": str(described.server_port), "raft_vsn": "3"}
         shown["wan_join_port"] = str(described.wan_port)

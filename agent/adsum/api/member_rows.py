@@ -56,6 +56,7 @@ class MemberRow(msgspec.Struct, frozen=True, rename=_json_name, kw_only=True):
     id: str
     name: str
     address: str
+    version: str  # of Adsum; empty for one that does not say
     status: str
     is_self: bool
     generation: int
@@ -134,6 +135,7 @@ def _row(profile: Profile, standing: Standing, *, is_self: bool, **facts: object
         id=who.id,
         name=who.name,
         address=who.address,
+        version=profile.version,
         status=standing.status.value,
         is_self=is_self,
         generation=standing.generation,
