@@ -113,9 +113,9 @@ def test_questions_and_answers_come_back_as_they_were() -> None:
     words = bytes(WORDS_BYTES)
     assert bodies.read_compare(bodies.compare(3, words)) == (3, words)
     assert bodies.read_compared(bodies.compared([standing], is_more=True)) == ([standing], True)
-    assert bodies.read_fetch(bodies.fetch([standing], [b"range"])) == ([standing], [b"range"])
-    assert bodies.read_fetched(bodies.fetched([b"range"])) == [b"range"]
-    assert bodies.read_items(bodies.items(OWNER, 5, [1, 2])) == (OWNER, 5, [1, 2])
+    assert bodies.read_fetch(bodies.fetch([standing], [b"range"])) == ([standing], (b"range",))
+    assert bodies.read_fetched(bodies.fetched([b"range"])) == (b"range",)
+    assert bodies.read_items(bodies.items(OWNER, 5, [1, 2])) == (OWNER, 5, (1, 2))
     with pytest.raises(Busy):
         bodies.read_fetched(bodies.BUSY)
     with pytest.raises(Busy):

@@ -14,15 +14,14 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Iterable
-from typing import NamedTuple
-
-import cbor2
+from typing import Any, NamedTuple
 
 from adsum.catalog.replication.deltas import RANGE_BYTES_MAX
 from adsum.catalog.replication.items import COUNTER_MAX, NUMBER_MAX, SHORT
 from adsum.catalog.replication.root import WORDS_BYTES
-from adsum.cbor import BadEncoding, canonical_array, counter, octets
+from adsum.cbor import BadEncoding, canonical_array
 from adsum.now import MILLISECOND
+from adsum.rows import RowCodec, RowField, counter, exactly, flag, listed, octets
 
 COMPARE, FETCH, ITEMS = "catalog.compare", "catalog.fetch", "catalog.items"
 CONFIRM = "catalog.confirm"  # a comparison for somebody who waits
@@ -35,12 +34,13 @@ BODY_BYTES_MAX = (
     512 * 1024
 )  # a frame of what is wanted, one of what is given, and one item of the greatest size
 TURN_MAX = 1 << 16
-BUSY = cbor2.dumps([1])
-REFUSED = cbor2.dumps([2])
-
+DONE, NO_TIME, NOT_UNDERSTOOD = range(3)  # what answers begin with
 _STANDING = struct.Struct(">8sQIIIB")
 AGE_NS = 500 * MILLISECOND
 AGE_MAX = 255
+
+
+Ranges = tuple[bytes, ...]
 
 
 class OwnerStanding(NamedTuple):
@@ -57,85 +57,89 @@ class Busy(Exception):
 
 
 def compare(turn: int, words: bytes) -> bytes:
-    return cbor2.dumps([turn, words])
+    return _COMPARE.bytes_of(turn, words)
 
 
 def read_compare(body: bytes) -> tuple[int, bytes]:
-    match _loads(body):
-        case [turn, words, *_]:
-            known = octets(words, at_least=WORDS_BYTES, at_most=WORDS_BYTES)
-            return counter(turn, TURN_MAX), known
-    raise BadEncoding("not a comparison")
+    return _COMPARE.decode(_opened(body))
 
 
 def compared(standings: Iterable[OwnerStanding], *, is_more: bool) -> bytes:
-    return cbor2.dumps([0, is_more, _packed(standings)])
+    return _COMPARED.bytes_of(is_more, standings)
 
 
 def read_compared(body: bytes) -> tuple[list[OwnerStanding], bool]:
-    match _loads(body):
-        case [0, bool(is_more), standings, *_]:
-            return _unpacked(standings), is_more
-        case [1, *_]:
-            raise Busy
-    raise BadEncoding("not an answer to a comparison")
+    is_more, standings = _COMPARED.decode(_answer(body))
+    return standings, is_more
 
 
 def fetch(wanted: Iterable[OwnerStanding], given: list[bytes]) -> bytes:
-    return cbor2.dumps([_packed(wanted), given])
+    return _FETCH.bytes_of(wanted, given)
 
 
-def read_fetch(body: bytes) -> tuple[list[OwnerStanding], list[bytes]]:
-    match _loads(body):
-        case [wanted, list(given), *_]:
-            return _unpacked(wanted), _ranges(given)
-    raise BadEncoding("not a fetch")
+def read_fetch(body: bytes) -> tuple[list[OwnerStanding], Ranges]:
+    return _FETCH.decode(_opened(body))
 
 
 def items(owner: bytes, generation: int, numbers: list[int]) -> bytes:
-    return cbor2.dumps([owner, generation, numbers])
+    return _ITEMS.bytes_of(owner, generation, numbers)
 
 
-def read_items(body: bytes) -> tuple[bytes, int, list[int]]:
-    match _loads(body):
-        case [owner, generation, list(numbers), *_] if len(numbers) <= ITEMS_MAX:
-            short = octets(owner, at_least=SHORT, at_most=SHORT)
-            wanted = [counter(number, NUMBER_MAX) for number in numbers]
-            return short, counter(generation, COUNTER_MAX), wanted
-    raise BadEncoding("no items asked for")
+def read_items(body: bytes) -> tuple[bytes, int, tuple[int, ...]]:
+    return _ITEMS.decode(_opened(body))
 
 
 def fetched(ranges: list[bytes]) -> bytes:
-    return cbor2.dumps([0, ranges])
+    return _FETCHED.bytes_of(ranges)
 
 
-def read_fetched(body: bytes) -> list[bytes]:
-    match _loads(body):
-        case [0, list(ranges), *_]:
-            return _ranges(ranges)
-        case [1, *_]:
-            raise Busy
-    raise BadEncoding("not an answer to a fetch")
+def read_fetched(body: bytes) -> Ranges:
+    (ranges,) = _FETCHED.decode(_answer(body))
+    return ranges
 
 
-def _loads(body: bytes) -> list[object]:
+def _opened(body: bytes) -> list[object]:
     if len(body) > BODY_BYTES_MAX:
         raise BadEncoding("too long")
     return canonical_array(body)
+
+
+def _answer(body: bytes) -> list[object]:
+    fields = _opened(body)
+    if fields[:1] == [NO_TIME]:
+        raise Busy
+    return fields
 
 
 def _packed(standings: Iterable[OwnerStanding]) -> bytes:
     return b"".join([_STANDING.pack(*standing) for standing in standings])
 
 
-def _unpacked(packed: object) -> list[OwnerStanding]:
-    whole = octets(packed, at_most=STANDINGS_MAX * _STANDING.size)
-    if len(whole) % _STANDING.size:
-        raise BadEncoding("half a standing")
-    return [OwnerStanding(*fields) for fields in _STANDING.iter_unpack(whole)]
+def _unpacked(packed: bytes) -> list[OwnerStanding]:
+    if len(packed) > STANDINGS_MAX * _STANDING.size or len(packed) % _STANDING.size:
+        raise BadEncoding("too many standings, or half a one")
+    return [OwnerStanding(*fields) for fields in _STANDING.iter_unpack(packed)]
 
 
-def _ranges(ranges: list[object]) -> list[bytes]:
-    if len(ranges) > RANGES_MAX:
-        raise BadEncoding("too many ranges")
-    return [octets(each, at_most=RANGE_BYTES_MAX) for each in ranges]
+def _fields(*fields: Any) -> tuple[Any, ...]:
+    return fields
+
+
+_STANDINGS = RowField("standings", bytes, _unpacked, _packed)
+_RANGES = listed("ranges", octets("", RANGE_BYTES_MAX), RANGES_MAX)
+_COMPARE: RowCodec[tuple[int, bytes]] = RowCodec(
+    _fields, counter("turn", TURN_MAX), exactly("words", WORDS_BYTES)
+)
+_COMPARED: RowCodec[tuple[bool, list[OwnerStanding]]] = RowCodec(
+    _fields, flag("is_more"), _STANDINGS, kind=DONE
+)
+_FETCH: RowCodec[tuple[list[OwnerStanding], Ranges]] = RowCodec(_fields, _STANDINGS, _RANGES)
+_FETCHED: RowCodec[tuple[Ranges]] = RowCodec(_fields, _RANGES, kind=DONE)
+_ITEMS: RowCodec[tuple[bytes, int, tuple[int, ...]]] = RowCodec(
+    _fields,
+    exactly("owner", SHORT),
+    counter("generation", COUNTER_MAX),
+    listed("numbers", counter("", NUMBER_MAX), ITEMS_MAX),
+)
+BUSY = RowCodec(_fields, kind=NO_TIME).bytes_of()
+REFUSED = RowCodec(_fields, kind=NOT_UNDERSTOOD).bytes_of()

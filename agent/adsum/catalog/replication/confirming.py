@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from adsum.catalog.replication import bodies
-from adsum.catalog.replication.bodies import WANTED_MAX, Busy, OwnerStanding
+from adsum.catalog.replication.bodies import WANTED_MAX, Busy, OwnerStanding, Ranges
 from adsum.catalog.replication.effects import AskingPart, AskPeer, Confirmed
 from adsum.catalog.replication.exchanges import Exchanges, Session
 from adsum.catalog.replication.handing import is_reached
@@ -143,7 +143,7 @@ class Confirming:
         session.gives.clear()  # the regular exchanges are for that
         self._go_on(now, session)
 
-    def _fetched(self, now: Now, session: Session, ranges: list[bytes]) -> None:
+    def _fetched(self, now: Now, session: Session, ranges: Ranges) -> None:
         changed, holdings = self._exchanges.handing.take(now, session.partner, ranges), self._copies.holdings
         session.wants = {
             owner: theirs

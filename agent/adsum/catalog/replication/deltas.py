@@ -11,15 +11,14 @@ value: a notice, the item is too big to be pushed and its body wants to be fetch
 The second is a range: all that the teller knows of the owner with versions after `since`; it vouches for
 completeness up to `through` only. `since` 0 is the whole owner, without tombstones.
 
-A flip of a passing check is some 43 bytes. Fields that a later version appends are kept and ignored.
+A flip of a passing check is some 43 bytes. Fields that a later version appends are kept and ignored. The
+items are read by hand: they come in thousands, in three shapes, and their versions count from the owner's.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 from typing import Final
-
-import cbor2
 
 from adsum.catalog.replication.items import (
     COUNTER_MAX,
@@ -29,9 +28,11 @@ from adsum.catalog.replication.items import (
     VERSION_MAX,
     Item,
 )
-from adsum.cbor import BadEncoding, canonical_array, counter, octets
+from adsum.cbor import BadEncoding, canonical_array
+from adsum.rows import RowCodec, RowField, RowKinds, counter, exactly
 
 PUSH_BYTES_MAX = 1_024  # what gossip carries; one that was asked for may be longer
+DIGEST_BYTES = 8
 RANGE_BYTES_MAX = 256 * 1024  # a frame of 64 KB, or one item of the greatest size
 PUSH: Final = 0
 RANGE: Final = 1
@@ -91,7 +92,7 @@ def push(
     notices: Iterable[Item] = (),
 ) -> bytes:
     rows = [*_rows(version, items), *([item.number, version - item.version, True] for item in notices)]
-    return cbor2.dumps([PUSH, owner, generation, version, digest.to_bytes(8, "big"), rows])
+    return _PUSH.bytes_of(owner, generation, version, digest, rows)
 
 
 def span(
@@ -106,8 +107,7 @@ def span(
     gc_version: int,
 ) -> bytes:
     rows = _rows(version, items)
-    head = [RANGE, owner, generation, version, digest.to_bytes(8, "big"), rows]
-    return cbor2.dumps([*head, since, through, gc_version])
+    return _RANGE.bytes_of(owner, generation, version, digest, rows, since, through, gc_version)
 
 
 def _rows(version: int, items: Iterable[Item]) -> list[list[object]]:
@@ -122,63 +122,44 @@ def _rows(version: int, items: Iterable[Item]) -> list[list[object]]:
 def decode(encoded: bytes) -> Delta:
     if len(encoded) > RANGE_BYTES_MAX:
         raise BadEncoding("too long")
-    match canonical_array(encoded):
-        case [0, owner, generation, version, digest, list(rows), *_]:
-            return _push(encoded, owner, generation, version, digest, rows)
-        case [1, owner, generation, version, digest, list(rows), since, through, gc_version, *_]:
-            return _span(encoded, owner, generation, version, digest, rows, since, through, gc_version)
-    raise BadEncoding("unknown shape")
+    delta = _DELTAS.decode(canonical_array(encoded), encoded)
+    if delta is None:
+        raise BadEncoding("a delta of no kind")
+    return delta
 
 
 def _push(
-    encoded: bytes, owner: object, generation: object, version: object, digest: object, rows: list[object]
+    encoded: bytes, owner: bytes, generation: int, version: int, digest: int, rows: list[object]
 ) -> Delta:
-    latest = counter(version, VERSION_MAX, at_least=1)
-    items, notices = _items(rows, latest)
-    return Delta(
-        *_head(owner, generation),
-        latest,
-        _digest(digest),
-        items,
-        notices=notices,
-        encoded=encoded,
-    )
+    items, notices = _items(rows, version)
+    return Delta(owner, generation, version, digest, items, notices=notices, encoded=encoded)
 
 
-def _span(
+def _range(
     encoded: bytes,
-    owner: object,
-    generation: object,
-    version: object,
-    digest: object,
+    owner: bytes,
+    generation: int,
+    version: int,
+    digest: int,
     rows: list[object],
-    since: object,
-    through: object,
-    gc_version: object,
+    since: int,
+    through: int,
+    gc_version: int,
 ) -> Delta:
-    latest = counter(version, VERSION_MAX, at_least=1)
-    items, notices = _items(rows, latest)
-    first, last = counter(since, latest + 1), counter(through, latest + 1)
-    if notices or last < first:
+    items, notices = _items(rows, version)
+    if notices or not since <= through <= version or gc_version > version:
         raise BadEncoding("a range that is none")
     return Delta(
-        *_head(owner, generation),
-        latest,
-        _digest(digest),
+        owner,
+        generation,
+        version,
+        digest,
         items,
-        since=first,
-        through=last,
-        gc_version=counter(gc_version, latest + 1),
+        since=since,
+        through=through,
+        gc_version=gc_version,
         encoded=encoded,
     )
-
-
-def _head(owner: object, generation: object) -> tuple[bytes, int]:
-    return octets(owner, at_least=SHORT, at_most=SHORT), counter(generation, COUNTER_MAX)
-
-
-def _digest(digest: object) -> int:
-    return int.from_bytes(octets(digest, at_least=8, at_most=8), "big")
 
 
 def _items(rows: list[object], latest: int) -> tuple[tuple[Item, ...], tuple[tuple[int, int], ...]]:
@@ -201,4 +182,33 @@ def _items(rows: list[object], latest: int) -> tuple[tuple[Item, ...], tuple[tup
 
 
 def _place(number: object, behind: object, latest: int) -> tuple[int, int]:
-    return counter(number, NUMBER_MAX), latest - counter(behind, latest)
+    if type(number) is not int or not 0 <= number < NUMBER_MAX:
+        raise BadEncoding("an item without a number")
+    if type(behind) is not int or not 0 <= behind < latest:
+        raise BadEncoding("an item of an impossible version")
+    return number, latest - behind
+
+
+def _digest(digest: bytes) -> int:
+    if len(digest) != DIGEST_BYTES:
+        raise BadEncoding("a digest of a wrong length")
+    return int.from_bytes(digest, "big")
+
+
+_HEAD = (
+    exactly("owner", SHORT),
+    counter("generation", COUNTER_MAX),
+    counter("version", VERSION_MAX, at_least=1),
+    RowField("digest", bytes, _digest, lambda digest: digest.to_bytes(DIGEST_BYTES, "big")),
+    RowField("rows", list),
+)
+_PUSH = RowCodec(_push, *_HEAD, kind=PUSH)
+_RANGE = RowCodec(
+    _range,
+    *_HEAD,
+    counter("since", VERSION_MAX),
+    counter("through", VERSION_MAX),
+    counter("gc_version", VERSION_MAX),
+    kind=RANGE,
+)
+_DELTAS: RowKinds[Delta] = RowKinds(_PUSH, _RANGE)

@@ -17,7 +17,7 @@ from __future__ import annotations
 import math
 
 from adsum.catalog.replication import bodies
-from adsum.catalog.replication.bodies import FRAME_BYTES, WANTED_MAX, Busy, OwnerStanding
+from adsum.catalog.replication.bodies import FRAME_BYTES, WANTED_MAX, Busy, OwnerStanding, Ranges
 from adsum.catalog.replication.effects import AskingPart, AskPeer
 from adsum.catalog.replication.handing import Handing, age_of, is_one_step, is_reached, mark
 from adsum.catalog.replication.owner_table import OwnerEntry, OwnerTable, ReplicationTimer
@@ -267,7 +267,7 @@ class Exchanges:
         else:
             self._go_on(now, session)
 
-    def _fetched(self, now: Now, session: Session, ranges: list[bytes]) -> None:
+    def _fetched(self, now: Now, session: Session, ranges: Ranges) -> None:
         """On with what is still missing, unless this turn brought nothing."""
         changed = self.handing.take(now, session.partner, ranges)
         session.is_useful |= bool(changed)

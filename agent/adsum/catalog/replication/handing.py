@@ -3,7 +3,7 @@ same on both sides."""
 
 from __future__ import annotations
 
-from adsum.catalog.replication.bodies import AGE_MAX, AGE_NS, OwnerStanding
+from adsum.catalog.replication.bodies import AGE_MAX, AGE_NS, OwnerStanding, Ranges
 from adsum.catalog.replication.owner_table import OwnerEntry, OwnerTable
 from adsum.catalog.replication.state import OwnerState
 from adsum.cbor import BadEncoding
@@ -14,7 +14,7 @@ class Handing:
     def __init__(self, copies: OwnerTable) -> None:
         self._copies = copies
 
-    def take(self, now: Now, teller: bytes, ranges: list[bytes]) -> list[bytes]:
+    def take(self, now: Now, teller: bytes, ranges: Ranges) -> list[bytes]:
         """Applies what was handed over; the owners that changed."""
         copies, changed = self._copies, list[bytes]()
         for encoded in ranges:

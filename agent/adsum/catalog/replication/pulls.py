@@ -8,7 +8,7 @@ cannot be had that way comes with an exchange.
 from __future__ import annotations
 
 from adsum.catalog.replication import bodies
-from adsum.catalog.replication.bodies import Busy
+from adsum.catalog.replication.bodies import Busy, Ranges
 from adsum.catalog.replication.deltas import Delta, push
 from adsum.catalog.replication.effects import AskingPart, AskPeer
 from adsum.catalog.replication.items import Item
@@ -95,7 +95,7 @@ class Pulls:
         self.copies.tally.answered_bytes += len(answer)
         return answer
 
-    def _take(self, now: Now, pull: Pull, pushes: list[bytes]) -> bool:
+    def _take(self, now: Now, pull: Pull, pushes: Ranges) -> bool:
         for encoded in pushes:
             delta = self.copies.interner.delta(encoded)
             holding = self.copies.holdings.get(pull.notice.owner)

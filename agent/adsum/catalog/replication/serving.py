@@ -7,7 +7,7 @@ is little to tell them: fifty a second, each for the two seconds that a proof ma
 from __future__ import annotations
 
 from adsum.catalog.replication import bodies
-from adsum.catalog.replication.bodies import FRAME_BYTES, STANDINGS_MAX, OwnerStanding
+from adsum.catalog.replication.bodies import FRAME_BYTES, STANDINGS_MAX, OwnerStanding, Ranges
 from adsum.catalog.replication.handing import Handing, standing_of
 from adsum.catalog.replication.owner_table import OwnerTable
 from adsum.cbor import BadEncoding
@@ -89,7 +89,7 @@ class Serving:
         keep_newest(self._askers, sender, now_ns + PROVED_NS, PROVED_MAX)
         return True
 
-    def _fetch(self, now: Now, sender: bytes, wanted: list[OwnerStanding], given: list[bytes]) -> bytes:
+    def _fetch(self, now: Now, sender: bytes, wanted: list[OwnerStanding], given: Ranges) -> bytes:
         if max(self._guests.get(sender, 0), self._askers.get(sender, 0)) <= now.monotonic_ns:
             self._copies.tally.exchanges_refused += 1
             return bodies.BUSY
