@@ -144,8 +144,8 @@ def text(name: str, at_most: int | None = None, *, at_least: int = 0, default: o
     return RowField(name, str, check if at_most is not None or at_least else None, default=default)
 
 
-def counter(name: str, below: int, *, at_least: int = 0) -> RowField:
-    return RowField(name, int, range=(at_least, below))
+def counter(name: str, below: int, *, at_least: int = 0, default: object = REQUIRED) -> RowField:
+    return RowField(name, int, range=(at_least, below), default=default)
 
 
 def number(name: str) -> RowField:

@@ -5,16 +5,15 @@ Bodies are opaque here; whoever calls agrees with whoever answers what is in the
 
 from __future__ import annotations
 
-import cbor2
-
 from adsum.frozen import dataclass
-from adsum.net.framing import MalformedFrame, array
+from adsum.net.framing import read
+from adsum.rows import RowCodec, RowField, RowKinds, counter, octets, text
 
 # The largest entry of the log is 8 MiB (raft.settings) and travels alone; the rest is what is around it.
 PAYLOAD_BYTES_MAX = 9 * 1024 * 1024
 HEAD_BYTES = 512  # of all that is around a body
 BODY_BYTES_MAX = PAYLOAD_BYTES_MAX - HEAD_BYTES
-WORD_CHARACTERS_MAX = 64  # of a method, a topic, a code
+WORD_BYTES_MAX = 64  # of a method, a topic, a code
 TEXT_CHARACTERS_MAX = 300  # a sentence that says what went wrong; at most three bytes each in practice
 NUMBER_MAX = 1 << 53
 TIMEOUT_MS_MAX = 3_600_000
@@ -62,60 +61,52 @@ class BeatBack:
 
 Frame = AskFrame | Answered | FailedFrame | Tell | Cancel | Beat | BeatBack
 
-BEAT = cbor2.dumps([5])
-BEAT_BACK = cbor2.dumps([6])
-
 
 def ask(number: int, method: str, timeout_s: float, body: bytes) -> bytes:
     timeout_ms = min(TIMEOUT_MS_MAX, max(1, int(timeout_s * 1_000)))
-    return cbor2.dumps((0, number, method, timeout_ms, body))
+    return _ASK.bytes_of(number, method, timeout_ms, body)
 
 
 def answered(number: int, body: bytes) -> bytes:
-    return cbor2.dumps((1, number, body))
+    return _ANSWERED.bytes_of(number, body)
 
 
 def failed(number: int, code: str, text: str) -> bytes:
-    return cbor2.dumps((2, number, code[:WORD_CHARACTERS_MAX], text[:TEXT_CHARACTERS_MAX]))
+    return _FAILED.bytes_of(number, code[:WORD_BYTES_MAX], _shortened(text))
 
 
 def tell(topic: str, body: bytes) -> bytes:
-    return cbor2.dumps((3, topic, body))
+    return _TELL.bytes_of(topic, body)
 
 
 def cancel(number: int) -> bytes:
-    return cbor2.dumps((4, number))
+    return _CANCEL.bytes_of(number)
 
 
 def decode(payload: bytes) -> Frame | None:
-    """None is a kind that only a later version knows."""
-    match array(payload):
-        case [0, int(number), str(method), int(timeout_ms), bytes(body), *_]:
-            _check(number, method)
-            if not 0 < timeout_ms <= TIMEOUT_MS_MAX:
-                raise MalformedFrame("a call with an impossible deadline")
-            return AskFrame(number, method, timeout_ms, body)
-        case [1, int(number), bytes(body), *_]:
-            _check(number)
-            return Answered(number, body)
-        case [2, int(number), str(code), str(text), *_]:
-            _check(number, code)
-            return FailedFrame(number, code, text[:TEXT_CHARACTERS_MAX])
-        case [3, str(topic), bytes(body), *_]:
-            _check(0, topic)
-            return Tell(topic, body)
-        case [4, int(number), *_]:
-            _check(number)
-            return Cancel(number)
-        case [5, *_]:
-            return Beat()
-        case [6, *_]:
-            return BeatBack()
-        case [int(kind), *_] if kind > 6:
-            return None
-    raise MalformedFrame("a frame that no call consists of")
+    """None is a kind that only a later version knows. Raises `MalformedFrame`."""
+    return read(_FRAMES, payload)
 
 
-def _check(number: int, word: str = "") -> None:
-    if not 0 <= number < NUMBER_MAX or len(word) > WORD_CHARACTERS_MAX:
-        raise MalformedFrame("a call that makes no sense")
+def _shortened(text: str) -> str:
+    return text[:TEXT_CHARACTERS_MAX]
+
+
+_NUMBER = counter("number", NUMBER_MAX)
+_ASK = RowCodec(
+    AskFrame,
+    _NUMBER,
+    text("method", WORD_BYTES_MAX),
+    counter("timeout_ms", TIMEOUT_MS_MAX + 1, at_least=1),
+    octets("body"),
+    kind=0,
+)
+_ANSWERED = RowCodec(Answered, _NUMBER, octets("body"), kind=1)
+_FAILED = RowCodec(
+    FailedFrame, _NUMBER, text("code", WORD_BYTES_MAX), RowField("text", str, _shortened), kind=2
+)
+_TELL = RowCodec(Tell, text("topic", WORD_BYTES_MAX), octets("body"), kind=3)
+_CANCEL = RowCodec(Cancel, _NUMBER, kind=4)
+_BEAT, _BEAT_BACK = RowCodec(Beat, kind=5), RowCodec(BeatBack, kind=6)
+_FRAMES: RowKinds[Frame] = RowKinds(_ASK, _ANSWERED, _FAILED, _TELL, _CANCEL, _BEAT, _BEAT_BACK)
+BEAT, BEAT_BACK = _BEAT.bytes_of(), _BEAT_BACK.bytes_of()

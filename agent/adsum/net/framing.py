@@ -19,7 +19,7 @@ from __future__ import annotations
 import enum
 import struct
 import zlib
-from typing import NamedTuple, Protocol
+from typing import NamedTuple, Protocol, TypeVar
 
 from adsum.cbor import BadEncoding, strict_loads
 from adsum.frozen import dataclass
@@ -35,6 +35,7 @@ LENGTH_BYTES = 4
 CRC_BYTES = 4
 _HELLO = struct.Struct(f">4sBB{HINT_BYTES}s4s{HELLO_NONCE_BYTES}s")
 HELLO_BYTES = _HELLO.size
+Read = TypeVar("Read", covariant=True)
 
 
 class Garbage(BadPeer):
@@ -233,8 +234,19 @@ class FrameReader:
         return self._seal.open(head, sealed)
 
 
+class ReadsRows(Protocol[Read]):
+    def decode(self, row: list[object], /) -> Read: ...
+
+
+def read(table: ReadsRows[Read], payload: bytes) -> Read:
+    """What a payload says; raises `MalformedFrame`."""
+    try:
+        return table.decode(array(payload))
+    except BadEncoding as error:
+        raise MalformedFrame(str(error)) from error
+
+
 def array(payload: bytes) -> list[object]:
-    """The fields of a payload; what they must be is for the caller to check."""
     try:
         fields = strict_loads(payload)
     except BadEncoding as error:

@@ -9,16 +9,16 @@ from __future__ import annotations
 import enum
 from typing import NamedTuple
 
-import cbor2
-
 from adsum.address import Address
+from adsum.cbor import BadEncoding
 from adsum.frozen import dataclass
 from adsum.net.errors import TurnedAway
-from adsum.net.framing import MalformedFrame, array
+from adsum.net.framing import read
+from adsum.rows import RowCodec, RowKinds, counter, exactly, number, text
 
 VERSION_MIN = VERSION_MAX = 1
 NODE_ID_BYTES = 16
-CLUSTER_ID_CHARACTERS_MAX = 64
+CLUSTER_ID_BYTES_MAX = 64
 EPOCH_MAX = 1 << 53
 
 
@@ -72,29 +72,46 @@ class Peer:
 
 
 def encode(introduction: Introduction) -> bytes:
-    node_id, cluster_id, epoch = introduction.identity
     versions = introduction.version_min, introduction.version_max
-    return cbor2.dumps([0, *versions, node_id, cluster_id, epoch, int(introduction.purpose)])
+    return _INTRODUCTION.bytes_of(*versions, *introduction.identity, introduction.purpose)
 
 
 def encode_refusal(refusal: WelcomeRefusal) -> bytes:
-    return cbor2.dumps([1, int(refusal)])
+    return _REFUSAL.bytes_of(refusal)
 
 
 def decode(payload: bytes) -> Introduction | WelcomeRefusal | None:
-    """None is a purpose, or a refusal, that only a later version knows."""
-    match array(payload):
-        case [0, int(low), int(high), bytes(node_id), str(cluster_id), int(epoch), int(purpose), *_]:
-            if not 0 < low <= high < 256 or len(node_id) != NODE_ID_BYTES or not 0 <= epoch < EPOCH_MAX:
-                raise MalformedFrame("an introduction that makes no sense")
-            if len(cluster_id) > CLUSTER_ID_CHARACTERS_MAX:
-                raise MalformedFrame("a cluster id that is too long")
-            if purpose not in Purpose.__members__.values():
-                return None
-            return Introduction(PeerIdentity(node_id, cluster_id, epoch), Purpose(purpose), low, high)
-        case [1, int(refusal), *_]:
-            return WelcomeRefusal(refusal) if refusal in WelcomeRefusal.__members__.values() else None
-    raise MalformedFrame("no introduction")
+    """None is what only a later version knows: a purpose, a refusal. Raises `MalformedFrame`."""
+    return read(_OPENINGS, payload)
+
+
+def _introduction(
+    version_min: int, version_max: int, node_id: bytes, cluster_id: str, epoch: int, purpose: int
+) -> Introduction | None:
+    if version_min > version_max:
+        raise BadEncoding("an introduction that makes no sense")
+    if purpose not in Purpose.__members__.values():
+        return None
+    identity = PeerIdentity(node_id, cluster_id, epoch)
+    return Introduction(identity, Purpose(purpose), version_min, version_max)
+
+
+def _refusal(refusal: int) -> WelcomeRefusal | None:
+    return WelcomeRefusal(refusal) if refusal in WelcomeRefusal.__members__.values() else None
+
+
+_INTRODUCTION = RowCodec(
+    _introduction,
+    counter("version_min", 256, at_least=1),
+    counter("version_max", 256, at_least=1),
+    exactly("node_id", NODE_ID_BYTES),
+    text("cluster_id", CLUSTER_ID_BYTES_MAX),
+    counter("epoch", EPOCH_MAX),
+    number("purpose"),
+    kind=0,
+)
+_REFUSAL = RowCodec(_refusal, number("refusal"), kind=1)
+_OPENINGS: RowKinds[Introduction | WelcomeRefusal] = RowKinds(_INTRODUCTION, _REFUSAL)
 
 
 def objection(mine: PeerIdentity, theirs: Introduction) -> WelcomeRefusal | None:

@@ -11,11 +11,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 
-import cbor2
-
+from adsum.cbor import BadEncoding
 from adsum.gossip.effects import SyncMessage, SyncPart
 from adsum.net.channel import Channel
-from adsum.net.framing import MalformedFrame, Oversized, array
+from adsum.net.framing import MalformedFrame, Oversized, read
+from adsum.rows import RowCodec, counter, flag, inside, listed, octets
 
 PAYLOAD_BYTES_MAX = 64 * 1024
 MESSAGE_BYTES_MAX = 8 * 1024 * 1024  # 16,384 members of 512 bytes
@@ -72,17 +72,21 @@ class Sync:
 
 
 def frames(message: SyncMessage) -> Iterator[bytes]:
-    head = (message.digest, message.is_join, message.use_generation, message.wants_answer)
-    batch: list[tuple[bytes, bytes, int]] = []
+    batch: list[SyncPart] = []
     room = PAYLOAD_BYTES_MAX - FRAME_HEAD_BYTES
     for part in message.parts:
         size = len(part.alive) + len(part.verdict) + PART_HEAD_BYTES
         if size > room or len(batch) == PARTS_PER_FRAME_MAX:
-            yield cbor2.dumps([*head, False, batch, message.wall_ms])
+            yield _framed(message, batch, is_last=False)
             batch, room = [], PAYLOAD_BYTES_MAX - FRAME_HEAD_BYTES
-        batch.append((part.alive, part.verdict, part.age_s))
+        batch.append(part)
         room -= size
-    yield cbor2.dumps([*head, True, batch, message.wall_ms])
+    yield _framed(message, batch, is_last=True)
+
+
+def _framed(message: SyncMessage, batch: list[SyncPart], *, is_last: bool) -> bytes:
+    head = (message.digest, message.is_join, message.use_generation, message.wants_answer)
+    return _FRAME.bytes_of(*head, is_last, batch, message.wall_ms)
 
 
 class JoiningSync:
@@ -92,25 +96,40 @@ class JoiningSync:
 
     def add(self, frame: bytes) -> SyncMessage | None:
         """The whole message, once its last frame is there."""
-        match array(frame):
-            case [int(digest), bool(join), int(advised), bool(answer), bool(is_last), list(parts), *more]:
-                wall_ms = more[0] if more else 0  # agents of before did not say
-            case _:
-                raise MalformedFrame("no part of a roster")
-        if type(wall_ms) is not int or not (0 <= wall_ms < DATE_MS_MAX):
-            raise MalformedFrame("a roster with an impossible date")
-        if not (0 <= digest < NUMBER_MAX and 0 <= advised < NUMBER_MAX):
-            raise MalformedFrame("a roster with impossible numbers")
-        self._first = self._first or SyncMessage(digest, (), join, advised, answer, wall_ms)
-        self._parts += map(_part, parts)
+        message, is_last = read(_FRAME, frame)
+        self._first = self._first or replace(message, parts=())
+        self._parts += message.parts
         if len(self._parts) > PARTS_MAX:
             raise MalformedFrame("a roster longer than a cluster may be")
         return replace(self._first, parts=tuple(self._parts)) if is_last else None
 
 
-def _part(fields: object) -> SyncPart:
-    match fields:
-        case [bytes(alive), bytes(verdict), int(age_s), *_]:
-            if 0 <= age_s < NUMBER_MAX and len(alive) + len(verdict) <= PART_BYTES_MAX:
-                return SyncPart(alive, verdict, age_s)
-    raise MalformedFrame("a member of a roster that makes no sense")
+def _frame(
+    digest: int,
+    is_join: bool,  # noqa: FBT001 - these stand in their row
+    use_generation: int,
+    wants_answer: bool,  # noqa: FBT001
+    is_last: bool,  # noqa: FBT001
+    parts: tuple[SyncPart, ...],
+    wall_ms: int,
+) -> tuple[SyncMessage, bool]:
+    return SyncMessage(digest, parts, is_join, use_generation, wants_answer, wall_ms), is_last
+
+
+def _part(alive: bytes, verdict: bytes, age_s: int) -> SyncPart:
+    if len(alive) + len(verdict) > PART_BYTES_MAX:
+        raise BadEncoding("a member of a roster that makes no sense")
+    return SyncPart(alive, verdict, age_s)
+
+
+_PART = RowCodec(_part, octets("alive"), octets("verdict"), counter("age_s", NUMBER_MAX))
+_FRAME = RowCodec(
+    _frame,
+    counter("digest", NUMBER_MAX),
+    flag("is_join"),
+    counter("use_generation", NUMBER_MAX),
+    flag("wants_answer"),
+    flag("is_last"),
+    listed("parts", inside("", _PART)),
+    counter("wall_ms", DATE_MS_MAX, default=0),
+)
