@@ -128,6 +128,11 @@ class RowKinds(Generic[Made]):
         raise BadEncoding("a row of no kind")
 
 
+def values(*fields: Any) -> tuple[Any, ...]:
+    """What is made of a row that needs no class."""
+    return fields
+
+
 # What fields may be.
 
 

@@ -12,8 +12,9 @@ from adsum.agent.registry import NO_OVERRIDE
 from adsum.api.absent import EXTERNAL_SENTENCE
 from adsum.api.catalog_writes import NO_NODE, ONLY_TAGS
 from adsum.catalog.model import Service
+from adsum.peers.owner_calls import DEREGISTER
 from adsum.peers.owner_forwarding import SEEN_S
-from adsum.peers.peer_handlers import DEREGISTER, SERF_HEALTH_SENTENCE
+from adsum.peers.peer_handlers import SERF_HEALTH_SENTENCE
 from tests.api.agents import Asker, refused
 from tests.api.linked import Three, formed, has, until
 

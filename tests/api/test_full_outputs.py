@@ -12,7 +12,8 @@ from adsum.catalog.records import OUTPUT_BYTES_MAX
 from adsum.http.response import Response
 from adsum.peers import outputs as outputs_module
 from adsum.peers.outputs import KEPT_S
-from adsum.peers.peer_handlers import OUTPUT, OUTPUTS_PER_S
+from adsum.peers.owner_calls import OUTPUT
+from adsum.peers.peer_handlers import OUTPUTS_PER_S
 from tests.api.agents import Asker, decoded, header, index_of, refused
 from tests.api.linked import Three, formed, has, until
 

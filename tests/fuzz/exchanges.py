@@ -7,7 +7,7 @@ from __future__ import annotations
 from adsum.catalog.replication.bodies import COMPARE, CONFIRM, FETCH, ITEMS
 from adsum.net.introduction import Purpose
 from adsum.peers.keyrings import INSTALL, LIST, REMOVE, USE
-from adsum.peers.peer_handlers import DEREGISTER, OUTPUT, OWNERS, RETAG
+from adsum.peers.owner_calls import DEREGISTER, OUTPUT, OWNERS, RETAG
 from tests.fuzz.catalog import SERVICES, Catalog
 from tests.fuzz.gossip import Gossip
 from tests.fuzz.participants import AGENTS, EVERYBODY, FUZZER, SUBJECTS

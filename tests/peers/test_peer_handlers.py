@@ -16,19 +16,17 @@ from adsum.catalog.model import Service
 from adsum.catalog.records import encode_service
 from adsum.effects import Refusal, RefusalCause
 from adsum.net.calls import Declined
-from adsum.net.framing import MalformedFrame
+from adsum.net.framing import MalformedFrame, read
 from adsum.net.introduction import Peer, PeerIdentity
-from adsum.peers import peer_handlers
+from adsum.peers import owner_calls, peer_handlers
+from adsum.peers.owner_calls import CHECKS_MAX, TOLD_OWNERS, OwnerRow
 from adsum.peers.owner_forwarding import OwnerAway, OwnerError, OwnerRefuses
 from adsum.peers.peer_handlers import (
-    CHECKS_MAX,
     DERIVED_SENTENCE,
     FAILED,
     MALFORMED,
     OUTPUT_BYTES_MAX,
     REFUSED,
-    OwnerRow,
-    read_rows,
 )
 from tests.api.agents import FakeAgent
 from tests.api.linked import formed
@@ -111,7 +109,7 @@ ROW = [b"8 bytes.", 7, 3, 2, b"a digest", 4, 500, -1, True]
 
 
 def test_fields_that_a_later_version_appends_to_a_row_are_ignored() -> None:
-    ((row,), is_more) = read_rows(cbor2.dumps([[[*ROW, "later"]], True]))
+    ((row,), is_more) = read(TOLD_OWNERS, cbor2.dumps([[[*ROW, "later"]], True]))
     assert row == OwnerRow(
         owner=b"8 bytes.",
         generation=7,
@@ -141,7 +139,7 @@ def test_fields_that_a_later_version_appends_to_a_row_are_ignored() -> None:
 )
 def test_rows_that_are_none_are_malformed(answer: bytes) -> None:
     with pytest.raises(MalformedFrame):
-        read_rows(answer)
+        read(TOLD_OWNERS, answer)
 
 
 async def test_many_owners_are_told_in_pages(
@@ -152,7 +150,7 @@ async def test_many_owners_are_told_in_pages(
     rows = await three.a.owners.rows_of("b")
     assert rows == sorted(rows, key=lambda row: row.owner)
     assert len(rows) == 3
-    assert [method for method, _ in three.network.calls].count(peer_handlers.OWNERS) == 3
+    assert [method for method, _ in three.network.calls].count(owner_calls.OWNERS) == 3
 
 
 async def test_changes_that_others_ask_for_are_a_line_each_and_a_count_when_they_are_very_many(

@@ -17,16 +17,15 @@ from __future__ import annotations
 
 from collections import deque
 
-import cbor2
-
 from adsum import frozen, mutable
 from adsum.allowance import Allowance
 from adsum.catalog.pattern import BadPattern, Pattern
 from adsum.catalog.view import View
 from adsum.catalog.work import Work
-from adsum.cbor import BadEncoding, strict_loads
+from adsum.cbor import BadEncoding, canonical_array
 from adsum.gossip.claims import UserEvent
 from adsum.now import MILLISECOND, Now
+from adsum.rows import RowCodec, exactly, octets, text
 from adsum.topics import Topic
 
 TOPIC = Topic("events")
@@ -67,28 +66,32 @@ class Event:
 
 def encode(event: Event) -> bytes:
     """As the roll's payload. Fields that a later version appends are ignored."""
-    return cbor2.dumps([event.event_id, event.payload, event.node, event.service, event.tag])
+    return _CARRIED.encode(event)
 
 
 def decode(carried: UserEvent) -> Event | None:
     """None when it makes no sense here: of a later version, or no event of ours."""
     try:
-        fields = strict_loads(carried.payload)
+        return _CARRIED.decode(canonical_array(carried.payload), carried)
     except BadEncoding:
         return None
-    match fields:
-        case [bytes(event_id), bytes(payload), str(node), str(service), str(tag), *_]:
-            if len(event_id) == ID_BYTES:
-                return Event(
-                    event_id=event_id,
-                    name=carried.name,
-                    payload=payload,
-                    node=node,
-                    service=service,
-                    tag=tag,
-                    clock=carried.clock,
-                )
-    return None
+
+
+def _event(carried: UserEvent, event_id: bytes, payload: bytes, node: str, service: str, tag: str) -> Event:
+    return Event(
+        event_id=event_id,
+        name=carried.name,
+        payload=payload,
+        node=node,
+        service=service,
+        tag=tag,
+        clock=carried.clock,
+    )
+
+
+_CARRIED = RowCodec(
+    _event, exactly("event_id", ID_BYTES), octets("payload"), text("node"), text("service"), text("tag")
+)
 
 
 def check(event: Event) -> None:

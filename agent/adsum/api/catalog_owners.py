@@ -19,8 +19,9 @@ from adsum.http.request import Request
 from adsum.http.response import Response
 from adsum.http.router import HttpRefusal, Route
 from adsum.now import MILLISECOND
+from adsum.peers.owner_calls import OwnerRow
 from adsum.peers.owner_forwarding import NoOwner, OwnerAway, OwnerRefuses
-from adsum.peers.peer_handlers import OwnerRow, row_of
+from adsum.peers.peer_handlers import row_of
 
 Shown = dict[str, object]
 OWN, OTHERS, SAVED = "own", "others", "saved copy"

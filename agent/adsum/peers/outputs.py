@@ -11,16 +11,15 @@ from collections import OrderedDict
 from collections.abc import Iterable
 from typing import NamedTuple
 
-import cbor2
 import trio
 
 from adsum.catalog.model import SERF_HEALTH
 from adsum.catalog.view import CatalogHost, View
 from adsum.mutable import dataclass
 from adsum.net.calls import CallError
-from adsum.net.framing import MalformedFrame, array
+from adsum.net.framing import MalformedFrame, read
+from adsum.peers.owner_calls import CHECKS_MAX, OUTPUT, TOLD_OUTPUTS, WANTED_OUTPUTS
 from adsum.peers.owner_forwarding import OwnerAway, OwnerForwarding
-from adsum.peers.peer_handlers import CHECKS_MAX, OUTPUT
 
 BUDGET_S = 1.0
 KEPT_S = 5.0
@@ -119,7 +118,7 @@ class Outputs:
         self.counters.asked += 1
         rows = {check_id: host.checks.get(check_id) for check_id in check_ids}
         try:
-            body = cbor2.dumps([check_ids])
+            body = WANTED_OUTPUTS.bytes_of(check_ids)
             outputs = _read(await self._owners.ask(host, OUTPUT, body, timeout_s=BUDGET_S), len(check_ids))
         except (CallError, OwnerAway, MalformedFrame):
             self.counters.failed += 1
@@ -144,7 +143,7 @@ class Outputs:
 
 
 def _read(answer: bytes, count: int) -> list[str | None]:
-    match array(answer):
-        case [list(outputs), *_] if len(outputs) == count:
-            return [each if isinstance(each, str) else None for each in outputs]
-    raise MalformedFrame("outputs that are none")
+    (outputs,) = read(TOLD_OUTPUTS, answer)
+    if len(outputs) != count:
+        raise MalformedFrame("more or fewer outputs than were asked for")
+    return outputs

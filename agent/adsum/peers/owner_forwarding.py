@@ -11,7 +11,6 @@ import logging
 from collections.abc import Awaitable, Callable
 from typing import NoReturn
 
-import cbor2
 import trio
 
 from adsum.agent.cluster_state import ClusterState
@@ -24,18 +23,23 @@ from adsum.gossip.commands import ForceLeave
 from adsum.gossip.members import Member
 from adsum.mutable import dataclass
 from adsum.net.calls import CallError, Declined, NotSent, Unanswered
-from adsum.net.framing import MalformedFrame
-from adsum.peers.peer_handlers import (
+from adsum.net.framing import MalformedFrame, read
+from adsum.peers.owner_calls import (
+    AFTER_OWNER,
     DEREGISTER,
-    FAILED,
+    DEREGISTRATION,
     OWNERS,
-    REFUSED,
     RETAG,
-    SERF_HEALTH_SENTENCE,
+    RETAGGING,
+    TOLD_OWNERS,
     OwnerRow,
+)
+from adsum.peers.peer_handlers import (
+    FAILED,
+    REFUSED,
+    SERF_HEALTH_SENTENCE,
     PeerHandlers,
     deregistration,
-    read_rows,
     retagging,
 )
 from adsum.peers.peer_rpc import AsksMembers
@@ -115,7 +119,7 @@ class OwnerForwarding:
             if not service_id and check_id == SERF_HEALTH:
                 raise OwnerRefuses(SERF_HEALTH_SENTENCE)
             change = deregistration(service_id, check_id)
-            await self._change(host, change, DEREGISTER, cbor2.dumps([service_id, check_id]))
+            await self._change(host, change, DEREGISTER, DEREGISTRATION.bytes_of(service_id, check_id))
             family = Family.NODE if service_id else Family.NODE_CHECKS
             await self._until_seen(
                 host, family, lambda: not _is_there(self._found(host), service_id, check_id)
@@ -127,7 +131,7 @@ class OwnerForwarding:
             await self._do_here(self.mine.retag(service_id, tags))
             return
         change = retagging(service_id, tags)
-        await self._change(host, change, RETAG, cbor2.dumps([service_id, list(tags)]))
+        await self._change(host, change, RETAG, RETAGGING.bytes_of(service_id, tags))
         await self._until_seen(
             host, Family.NODE, lambda: _tags(self._found(host), service_id) in (tags, None)
         )
@@ -148,9 +152,9 @@ class OwnerForwarding:
         """Everything that the agent of a node has of every owner."""
         host, rows, after = self._host(node), list[OwnerRow](), b""
         for _ in range(PAGES_MAX):
-            answer = await self._forward(host, OWNERS, cbor2.dumps([after]))
+            answer = await self._forward(host, OWNERS, AFTER_OWNER.bytes_of(after))
             try:
-                page, is_more = read_rows(answer)
+                page, is_more = read(TOLD_OWNERS, answer)
             except MalformedFrame as problem:
                 raise OwnerAway(f'The agent of node "{host.name}" answers with {problem}') from None
             rows += page

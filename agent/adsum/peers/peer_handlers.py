@@ -1,22 +1,13 @@
-"""What this agent does and tells for others about what is its own. Calls: a question, an answer.
+"""What this agent does and tells for others about what is its own: the answers to `owner_calls`.
 
-    catalog.deregister  [service id, check id]   →  []
-    catalog.retag       [service id, [tag, …]]   →  []
-    catalog.output      [[check id, …]]          →  [[output or null, …]]
-    catalog.owners      [after which owner]      →  [[row, …], is more]
-
-Outputs may be long and anybody may ask, so at most five questions a second are answered. In `owners` a row is
-what this agent has of one owner, so that another can compare. Whoever asks for a change causes a line in the
-log; beyond one a second they are counted in the next.
+Outputs may be long and anybody may ask, so at most five questions a second are answered. Whoever asks for a
+change causes a line in the log; beyond one a second they are counted in the next.
 """
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Awaitable, Callable
-from typing import NamedTuple
-
-import cbor2
+from collections.abc import Awaitable, Callable, Iterable
 
 from adsum.agent.cluster_state import ClusterState
 from adsum.agent.commands import CommandRefused, DeregisterCheck, DeregisterService, OverrideTags, Submit
@@ -27,43 +18,38 @@ from adsum.catalog.own_writer import OwnCatalogWriter
 from adsum.catalog.replication.state import OwnerState
 from adsum.effects import AnsweredWith, RefusalCause
 from adsum.net.calls import Declined
-from adsum.net.framing import MalformedFrame, array
+from adsum.net.framing import MalformedFrame, Read, ReadsRows, read
 from adsum.net.introduction import Peer
 from adsum.now import MILLISECOND, Now
+from adsum.peers.owner_calls import (
+    AFTER_OWNER,
+    DEREGISTER,
+    DEREGISTRATION,
+    DONE,
+    OUTPUT,
+    OWNERS,
+    RETAG,
+    RETAGGING,
+    TOLD_OUTPUTS,
+    TOLD_OWNERS,
+    WANTED_OUTPUTS,
+    OwnerRow,
+)
 from adsum.peers.peer_rpc import PeerRpc
 
 log = logging.getLogger("agent")
-
-DEREGISTER, RETAG = "catalog.deregister", "catalog.retag"
-OUTPUT, OWNERS = "catalog.output", "catalog.owners"
 
 REFUSED, FAILED, MALFORMED, BUSY = "refused", "failed", "malformed", "busy"
 OUTPUTS_PER_S = 5
 LINES_PER_S = 1
 LINES_AT_ONCE = 60
-CHECKS_MAX = 256  # in one question
 OUTPUT_BYTES_MAX = 1024 * 1024  # of one answer
 ROWS_MAX = 2_000
-OWNER_BYTES = 8
 
 SERF_HEALTH_SENTENCE = (
     "serfHealth is registered by nobody: it says whether the node is present, as membership has it"
 )
 DERIVED_SENTENCE = 'The service "{}" says that its node is a server; it goes when that ends.'
-
-
-class OwnerRow(NamedTuple):
-    """What one agent has of one owner, in the order in which it is told."""
-
-    owner: bytes  # the first 8 bytes of its id
-    generation: int
-    version: int  # the newest it has heard of
-    complete_up_to: int
-    digest: bytes
-    items: int
-    size_bytes: int
-    confirmed_ms: int  # since it last knew to have all; -1: never
-    is_complete: bool
 
 
 class PeerHandlers:
@@ -101,7 +87,7 @@ class PeerHandlers:
     async def retag(self, service_id: str, tags: tuple[str, ...]) -> None:
         await self._do(OverrideTags(service_id, tags))
 
-    def outputs(self, check_ids: list[str]) -> list[str | None]:
+    def outputs(self, check_ids: Iterable[str]) -> list[str | None]:
         """As long as they are; what has no room is null, and what is not here."""
         found: list[str | None] = []
         room_bytes = OUTPUT_BYTES_MAX
@@ -143,37 +129,29 @@ class PeerHandlers:
         peer_rpc.register(OWNERS, self.answer_owners)
 
     async def answer_deregister(self, caller: Peer, body: bytes) -> bytes:
-        match _fields(body):
-            case [str(service_id), str(check_id), *_] if service_id or check_id:
-                change = deregistration(service_id, check_id)
-                await self._do_for(caller, change, self.deregister(service_id, check_id))
-                return cbor2.dumps([])
-        raise Declined(MALFORMED, "nothing to deregister is named")
+        service_id, check_id = _asked(DEREGISTRATION, body)
+        if not service_id and not check_id:
+            raise Declined(MALFORMED, "nothing to deregister is named")
+        change = deregistration(service_id, check_id)
+        await self._do_for(caller, change, self.deregister(service_id, check_id))
+        return DONE
 
     async def answer_retag(self, caller: Peer, body: bytes) -> bytes:
-        match _fields(body):
-            case [str(service_id), list(tags), *_] if all(isinstance(tag, str) for tag in tags):
-                wanted = tuple(map(str, tags))
-                change = retagging(service_id, wanted)
-                await self._do_for(caller, change, self.retag(service_id, wanted))
-                return cbor2.dumps([])
-        raise Declined(MALFORMED, "no service with tags is named")
+        service_id, tags = _asked(RETAGGING, body)
+        await self._do_for(caller, retagging(service_id, tags), self.retag(service_id, tags))
+        return DONE
 
     async def answer_output(self, _caller: Peer, body: bytes) -> bytes:
-        match _fields(body):
-            case [list(check_ids), *_] if len(check_ids) <= CHECKS_MAX:
-                if not self._outputs.take(self._clock().monotonic_ns):
-                    self.outputs_refused += 1
-                    raise Declined(BUSY, f"outputs are told {OUTPUTS_PER_S} times a second at most")
-                return cbor2.dumps([self.outputs([str(each) for each in check_ids])])
-        raise Declined(MALFORMED, "no checks are named")
+        (check_ids,) = _asked(WANTED_OUTPUTS, body)
+        if not self._outputs.take(self._clock().monotonic_ns):
+            self.outputs_refused += 1
+            raise Declined(BUSY, f"outputs are told {OUTPUTS_PER_S} times a second at most")
+        return TOLD_OUTPUTS.bytes_of(self.outputs(check_ids))
 
     async def answer_owners(self, _caller: Peer, body: bytes) -> bytes:
-        match _fields(body):
-            case [bytes(after), *_]:
-                rows = [row for row in self.rows(self._clock()) if row.owner > after]
-                return cbor2.dumps([[list(row) for row in rows[:ROWS_MAX]], len(rows) > ROWS_MAX])
-        raise Declined(MALFORMED, "it is not said where to begin")
+        (after,) = _asked(AFTER_OWNER, body)
+        rows = [row for row in self.rows(self._clock()) if row.owner > after]
+        return TOLD_OWNERS.bytes_of(rows[:ROWS_MAX], len(rows) > ROWS_MAX)
 
     async def _do_for(self, caller: Peer, change: str, doing: Awaitable[None]) -> None:
         """Whoever owns what changed finds here who wanted it."""
@@ -220,24 +198,8 @@ def retagging(service_id: str, tags: tuple[str, ...]) -> str:
     return f"change tags of service={service_id} to {list(tags)}"
 
 
-def read_rows(answer: bytes) -> tuple[list[OwnerRow], bool]:
-    """Raises `MalformedFrame`."""
-    match array(answer):
-        case [list(rows), bool(is_more), *_]:
-            return [_read_row(row) for row in rows], is_more
-    raise MalformedFrame("an answer about owners that is none")
-
-
-def _read_row(row: object) -> OwnerRow:
-    match row:
-        case [bytes(owner), int(), int(), int(), bytes(), int(), int(), int(), bool(), *_]:
-            if len(owner) == OWNER_BYTES:
-                return OwnerRow._make(row[: len(OwnerRow._fields)])
-    raise MalformedFrame("an owner that is none")
-
-
-def _fields(body: bytes) -> list[object]:
+def _asked(table: ReadsRows[Read], body: bytes) -> Read:
     try:
-        return array(body)
+        return read(table, body)
     except MalformedFrame as problem:
         raise Declined(MALFORMED, str(problem)) from None

@@ -14,14 +14,14 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Iterable
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from adsum.catalog.replication.deltas import RANGE_BYTES_MAX
 from adsum.catalog.replication.items import COUNTER_MAX, NUMBER_MAX, SHORT
 from adsum.catalog.replication.root import WORDS_BYTES
 from adsum.cbor import BadEncoding, canonical_array
 from adsum.now import MILLISECOND
-from adsum.rows import RowCodec, RowField, counter, exactly, flag, listed, octets
+from adsum.rows import RowCodec, RowField, counter, exactly, flag, listed, octets, values
 
 COMPARE, FETCH, ITEMS = "catalog.compare", "catalog.fetch", "catalog.items"
 CONFIRM = "catalog.confirm"  # a comparison for somebody who waits
@@ -121,25 +121,21 @@ def _unpacked(packed: bytes) -> list[OwnerStanding]:
     return [OwnerStanding(*fields) for fields in _STANDING.iter_unpack(packed)]
 
 
-def _fields(*fields: Any) -> tuple[Any, ...]:
-    return fields
-
-
 _STANDINGS = RowField("standings", bytes, _unpacked, _packed)
 _RANGES = listed("ranges", octets("", RANGE_BYTES_MAX), RANGES_MAX)
 _COMPARE: RowCodec[tuple[int, bytes]] = RowCodec(
-    _fields, counter("turn", TURN_MAX), exactly("words", WORDS_BYTES)
+    values, counter("turn", TURN_MAX), exactly("words", WORDS_BYTES)
 )
 _COMPARED: RowCodec[tuple[bool, list[OwnerStanding]]] = RowCodec(
-    _fields, flag("is_more"), _STANDINGS, kind=DONE
+    values, flag("is_more"), _STANDINGS, kind=DONE
 )
-_FETCH: RowCodec[tuple[list[OwnerStanding], Ranges]] = RowCodec(_fields, _STANDINGS, _RANGES)
-_FETCHED: RowCodec[tuple[Ranges]] = RowCodec(_fields, _RANGES, kind=DONE)
+_FETCH: RowCodec[tuple[list[OwnerStanding], Ranges]] = RowCodec(values, _STANDINGS, _RANGES)
+_FETCHED: RowCodec[tuple[Ranges]] = RowCodec(values, _RANGES, kind=DONE)
 _ITEMS: RowCodec[tuple[bytes, int, tuple[int, ...]]] = RowCodec(
-    _fields,
+    values,
     exactly("owner", SHORT),
     counter("generation", COUNTER_MAX),
     listed("numbers", counter("", NUMBER_MAX), ITEMS_MAX),
 )
-BUSY = RowCodec(_fields, kind=NO_TIME).bytes_of()
-REFUSED = RowCodec(_fields, kind=NOT_UNDERSTOOD).bytes_of()
+BUSY = RowCodec(values, kind=NO_TIME).bytes_of()
+REFUSED = RowCodec(values, kind=NOT_UNDERSTOOD).bytes_of()
