@@ -1,0 +1,333 @@
+"""Everything that agents say to each other or keep for their next life, once: a value, and how it travels."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any
+
+import cbor2
+
+from adsum.address import Address
+from adsum.agent import saved_catalog, tags, user_events
+from adsum.agent.saved_catalog import SavedCopy, SavedOwner
+from adsum.catalog import records
+from adsum.catalog.definitions import CheckStatus
+from adsum.catalog.model import Check, Node, Service
+from adsum.catalog.records import CheckState, NodeRecord
+from adsum.catalog.replication import bodies, deltas
+from adsum.catalog.replication.bodies import OwnerStanding
+from adsum.catalog.replication.items import Item
+from adsum.gossip import claims, wire
+from adsum.gossip.effects import SyncMessage, SyncPart
+from adsum.gossip.order import Departure
+from adsum.gossip.wire import Packet, PacketKind
+from adsum.net import call_frames, framing, introduction
+from adsum.net.introduction import Introduction, PeerIdentity, Purpose, WelcomeRefusal
+from adsum.net.syncs import JoiningSync, frames
+from adsum.owners import STORE
+from adsum.peers import owner_calls
+from adsum.peers.owner_calls import OwnerRow
+from adsum.raft.messages import (
+    Append,
+    AppendRejected,
+    AppendReply,
+    Heartbeat,
+    HeartbeatReply,
+    Message,
+    MessageStamp,
+    SnapshotOffer,
+    TimeoutNow,
+    VoteReply,
+    VoteRequest,
+)
+from adsum.raft.types import Configuration, DedupKey, Entry, EntryKind, MemberId, SnapshotMeta, Term
+from adsum.rows import RowCodec
+from adsum.servers import wire as servers_wire
+
+GENERATION = 1_795_000_000_000
+A, B, C = b"AAAAAAAA", b"BBBBBBBB", b"CCCCCCCC"
+
+
+@dataclass(frozen=True)
+class RecordedCase:
+    value: object
+    encoded: bytes  # as this version says it
+    decode: Callable[[bytes], object]
+
+
+def datagrams() -> dict[str, RecordedCase]:
+    """As they travel without a key: header, body, checksum."""
+    flip = deltas.push(A, GENERATION, 9, 77, [Item(3, 9, bytes((0x83, 3, 0x18, 41, 0)))])
+    packets = {
+        "ping": wire.encode(
+            PacketKind.PING,
+            sequence=7,
+            about=B,
+            amount=0x01020304,
+            beat=9,
+            root=b"rootroot",
+            carried=[flip],
+        ),
+        "ack": wire.encode(
+            PacketKind.ACK,
+            sequence=7,
+            amount=0x01020304,
+            beat=9,
+            root=b"rootroot",
+            coordinate=b"coordinate",
+            claims=[claims.restarting(A, GENERATION, 5_000).encoded],
+            beats=wire.BEAT.pack(C, 1, 2),
+            carried=[b"delta"],
+            ages=b"\x03",
+        ),
+        "ping-request": wire.encode(PacketKind.PING_REQUEST, sequence=8, about=C, amount=500),
+        "nack": wire.encode(PacketKind.NACK, sequence=8, about=C, flags=int(wire.PacketFlag.REFUSED)),
+        "gossip": wire.encode(PacketKind.GOSSIP, beat=9, beats=wire.BEAT.pack(C, 1, 2) * 2),
+        "refusal": wire.encode(PacketKind.REFUSAL, about=B, flags=int(wire.PacketFlag.CONFLICT)),
+    }
+    header, seal = wire.header(A, GENERATION), wire.PlainSeal("dc1")
+
+    def opened(datagram: bytes) -> object:
+        body = seal.open(datagram[: wire.HEADER_BYTES], datagram[wire.HEADER_BYTES :])
+        assert body is not None
+        return wire.parse_header(datagram), wire.decode(body)
+
+    nothing = Packet(0, 0, b"", 0, 0, 0, b"", b"", [], b"", [])
+    seen = bytes.fromhex("43 43 43 43 43 43 43 43 00 01 00 00 00 02")
+    values = {
+        "ping": nothing._replace(
+            sequence=7, about=B, amount=0x01020304, beat=9, root=b"rootroot", carried=[flip]
+        ),
+        "ack": Packet(
+            *(1, 7, b"", 0x01020304, 0, 9, b"rootroot", b"coordinate"),
+            claims=[cbor2.dumps([4, A, GENERATION, 5_000])],
+            beats=seen,
+            carried=[b"delta"],
+            ages=b"\x03",
+        ),
+        "ping-request": nothing._replace(kind=2, sequence=8, about=C, amount=500),
+        "nack": nothing._replace(kind=3, sequence=8, about=C, flags=1),
+        "gossip": nothing._replace(kind=4, beat=9, beats=seen * 2),
+        "refusal": nothing._replace(kind=5, about=B, flags=4),
+    }
+    return {
+        f"datagram-{name}": RecordedCase(
+            ((A, GENERATION), values[name]), header + seal.seal(header, body), opened
+        )
+        for name, body in packets.items()
+    }
+
+
+def gossiped() -> dict[str, RecordedCase]:
+    profile = claims.Profile(b"AAAAAAAAaaaaaaaa", "web-1", Address("10.0.0.1", 8301), b"tags", 1, 1, "0.1.0")
+    accusation = claims.suspect(A, GENERATION, 3, (B, C), refusers=(C,), legs=5, phi_tenths=31)
+    left = claims.left(A, GENERATION, 3, Departure.PRUNED, B)
+    kinds: dict[str, claims.Claim] = {
+        "alive": claims.alive(profile, GENERATION, 3),
+        "alive-without-version": claims.alive(replace(profile, version=""), GENERATION, 3),
+        "suspect": accusation,
+        "dead": claims.dead(accusation, claims.DeathCause.REFUSED),
+        "left": left,
+        "left-signed": replace(
+            left,
+            encoded=cbor2.dumps([3, A, GENERATION, 3, int(Departure.PRUNED), B, bytes(range(64))]),
+            signature=bytes(range(64)),
+        ),
+        "restarting": claims.restarting(A, GENERATION, 5_000),
+        "event": claims.user_event(A, 7, 1, "deploy", b"v2"),
+    }
+    cases = {f"claim-{name}": RecordedCase(each, each.encoded, claims.decode) for name, each in kinds.items()}
+    described = tags.Tags(datacenter="dc1", build="1.8.7", is_server=True, server_port=8300, expect=3)
+    cases["tags-server"] = RecordedCase(described, tags.encode(described), tags.decode)
+    event = user_events.Event(event_id=A + B, name="deploy", payload=b"v2", service="^web", clock=7)
+
+    def heard(payload: bytes) -> object:
+        return user_events.decode(claims.user_event(A, 7, 1, "deploy", payload))
+
+    cases["event-payload"] = RecordedCase(event, user_events.encode(event), heard)
+    return cases
+
+
+def catalog() -> dict[str, RecordedCase]:
+    node = Node(node_id="", name="web-1", address="10.0.0.1", datacenter="dc1", meta={"rack": "r1"})
+    service = Service(
+        service_id="web1",
+        name="web",
+        kind="connect-proxy",
+        tags=("blue", "v2"),
+        address="10.0.0.9",
+        port=8080,
+        tagged_addresses={"lan": ("10.0.0.9", 8080)},
+        meta={"zone": "z1"},
+        weight_passing=3,
+        weight_warning=2,
+        enable_tag_override=True,
+        proxy={"DestinationServiceName": "db"},
+    )
+    check = Check(
+        check_id="service:web1",
+        name="alive",
+        status=CheckStatus.CRITICAL,
+        notes="why",
+        service_id="web1",
+        service_name="web",
+        service_tags=("blue", "v2"),
+        kind="http",
+    )
+    said = replace(check, output="connection refused")
+    passing = records.encode_state(41, replace(check, status=CheckStatus.PASSING))
+    there = NodeRecord("dc1", {}, {}, "printer-1", "10.0.0.77")
+    kinds: dict[str, tuple[object, bytes]] = {
+        "node": (NodeRecord("dc1", {}, {"rack": "r1"}), records.encode_node(node)),
+        "node-elsewhere": (there, cbor2.dumps([0, "dc1", {}, {}, "printer-1", "10.0.0.77"])),
+        "service": (service, records.encode_service(service)),
+        "service-elsewhere": (
+            replace(service, node="printer-1"),
+            records.encode_service(replace(service, node="printer-1")),
+        ),
+        "check": (check, records.encode_check(check)),
+        "state-passing": (CheckState(41, CheckStatus.PASSING), passing),
+        "state-critical": (
+            CheckState(41, CheckStatus.CRITICAL, "connection refused"),
+            records.encode_state(41, said),
+        ),
+    }
+    cases = {f"record-{name}": RecordedCase(*each, records.decode) for name, each in kinds.items()}
+    items = (Item(3, 9, passing), Item(2, 7, None))
+    told = {
+        "push": (
+            (A, GENERATION, 9, 77, items, ((4, 8),), 0, None, 0),
+            deltas.push(A, GENERATION, 9, 77, items, [Item(4, 8, None)]),
+        ),
+        "range": (
+            (A, GENERATION, 9, 77, items, (), 5, 9, 2),
+            deltas.span(A, GENERATION, 9, 77, items, since=5, through=9, gc_version=2),
+        ),
+        "push-store": (
+            (STORE, 7, 9, 77, items[:1], (), 0, None, 0),
+            deltas.push(STORE, 7, 9, 77, items[:1]),
+        ),
+    }
+    return cases | {f"delta-{name}": RecordedCase(*each, _delta) for name, each in told.items()}
+
+
+def _delta(encoded: bytes) -> object:
+    each = deltas.decode(encoded)
+    head = each.owner, each.generation, each.version, each.digest, each.items, each.notices
+    return *head, each.since, each.through, each.gc_version
+
+
+def exchanges() -> dict[str, RecordedCase]:
+    standing, words = OwnerStanding(A, GENERATION, 9, 2, 0xABCDEF, 7), bytes(range(256)) * 4
+    ranges = (b"range one", b"range two")
+    return {
+        "exchange-compare": RecordedCase((3, words), bodies.compare(3, words), bodies.read_compare),
+        "exchange-compared": RecordedCase(
+            ([standing], True), bodies.compared([standing], is_more=True), bodies.read_compared
+        ),
+        "exchange-fetch": RecordedCase(
+            ([standing], ranges), bodies.fetch([standing], list(ranges)), bodies.read_fetch
+        ),
+        "exchange-fetched": RecordedCase(ranges, bodies.fetched(list(ranges)), bodies.read_fetched),
+        "exchange-items": RecordedCase((A, 5, (1, 2)), bodies.items(A, 5, [1, 2]), bodies.read_items),
+        "exchange-no-time": RecordedCase([1], bodies.BUSY, cbor2.loads),
+        "exchange-not-understood": RecordedCase([2], bodies.REFUSED, cbor2.loads),
+    }
+
+
+def streams() -> dict[str, RecordedCase]:
+    opening = Introduction(PeerIdentity(A + B, "cluster", 2), Purpose.SYNC)
+    parts = (SyncPart(b"claim of itself"), SyncPart(b"claim of itself", b"verdict of others", 90))
+    roster = SyncMessage(0xABCDEF, parts, is_join=True, use_generation=5, wall_ms=GENERATION)
+    (frame,) = frames(roster)
+    frame_kinds: dict[str, tuple[object, bytes]] = {
+        "ask": (
+            call_frames.AskFrame(7, "catalog.compare", 2_000, b"body"),
+            call_frames.ask(7, "catalog.compare", 2.0, b"body"),
+        ),
+        "answered": (call_frames.Answered(7, b"body"), call_frames.answered(7, b"body")),
+        "failed": (call_frames.FailedFrame(7, "busy", "later"), call_frames.failed(7, "busy", "later")),
+        "tell": (call_frames.Tell("raft", b"body"), call_frames.tell("raft", b"body")),
+        "cancel": (call_frames.Cancel(7), call_frames.cancel(7)),
+    }
+    hello = framing.hello("dc1", bytes(range(16)))
+    return {
+        "call-beat": RecordedCase(call_frames.Beat, call_frames.BEAT, _kind_of_frame),
+        "call-beat-back": RecordedCase(call_frames.BeatBack, call_frames.BEAT_BACK, _kind_of_frame),
+        "stream-hello": RecordedCase(hello, hello.encoded, framing.parse_hello),
+        "introduction": RecordedCase(opening, introduction.encode(opening), introduction.decode),
+        "introduction-refused": RecordedCase(
+            WelcomeRefusal.BUSY, introduction.encode_refusal(WelcomeRefusal.BUSY), introduction.decode
+        ),
+        "roster": RecordedCase(roster, frame, lambda encoded: JoiningSync().add(encoded)),
+        **{f"call-{name}": RecordedCase(*each, call_frames.decode) for name, each in frame_kinds.items()},
+    }
+
+
+def _kind_of_frame(encoded: bytes) -> object:
+    return type(call_frames.decode(encoded))
+
+
+def calls_about_owners() -> dict[str, RecordedCase]:
+    row = OwnerRow(A, GENERATION, 9, 8, b"digest..", 4, 500, -1, is_complete=False)
+    bodies_of: dict[str, tuple[RowCodec[Any], tuple[object, ...]]] = {
+        "deregistration": (owner_calls.DEREGISTRATION, ("web1", "")),
+        "retagging": (owner_calls.RETAGGING, ("web1", ("blue", "v2"))),
+        "wanted-outputs": (owner_calls.WANTED_OUTPUTS, (("service:web1", "other"),)),
+        "told-outputs": (owner_calls.TOLD_OUTPUTS, (["connection refused", None],)),
+        "after-owner": (owner_calls.AFTER_OWNER, (A,)),
+        "told-owners": (owner_calls.TOLD_OWNERS, ((row,), True)),
+    }
+    return {
+        f"owners-{name}": RecordedCase(value, table.bytes_of(*value), _reader(table))
+        for name, (table, value) in bodies_of.items()
+    }
+
+
+def _reader(table: RowCodec[Any]) -> Callable[[bytes], object]:
+    return lambda encoded: framing.read(table, encoded)
+
+
+def servers() -> dict[str, RecordedCase]:
+    one, other = MemberId("a", "log-a"), MemberId("b", "log-b")
+    head = (MessageStamp("cluster", 3), one, other, Term(7))
+    entries = (
+        Entry(2, Term(7), EntryKind.COMMAND, 50, 1, None, b"put"),
+        Entry(3, Term(7), EntryKind.COMMAND, 51, 1, DedupKey("agent", 1, 2, 0), b""),
+    )
+    meta = SnapshotMeta(9, Term(2), Configuration(voters=(one, other)), 1_000, 1, 3)
+    messages: list[Message] = [
+        Append(*head, 2, 1, Term(6), entries),
+        AppendReply(*head, 12),
+        AppendRejected(*head, 12, 10, Term(3)),
+        Heartbeat(*head, 4, 19),
+        HeartbeatReply(*head, 19, 1),
+        VoteRequest(*head, 12, Term(6), True, False),
+        VoteReply(*head, False, True, 4, Term(3)),
+        TimeoutNow(*head),
+        SnapshotOffer(*head, 9, meta),
+    ]
+    encode = servers_wire.Encoder().encode
+    return {
+        f"raft-{type(each).__name__}": RecordedCase(each, encode(each), servers_wire.decode)
+        for each in messages
+    }
+
+
+def kept() -> dict[str, RecordedCase]:
+    profile = claims.Profile(A + B, "web-1", Address("10.0.0.1", 8301), b"tags", version="0.1.0")
+    copy = SavedCopy(GENERATION, (SavedOwner(profile, (b"a range",), is_shown=False),))
+    return {"saved-copy": RecordedCase(copy, saved_catalog.encode(copy), saved_catalog.decode)}
+
+
+CASES = {
+    **datagrams(),
+    **gossiped(),
+    **catalog(),
+    **exchanges(),
+    **streams(),
+    **calls_about_owners(),
+    **servers(),
+    **kept(),
+}
