@@ -8,6 +8,7 @@ import cbor2
 
 from adsum.catalog.replication.bodies import OwnerStanding
 from adsum.catalog.replication.root import WORDS_BYTES
+from adsum.owners import STORE
 from tests.fuzz.participants import EVERYBODY, FUZZER
 from tests.fuzz.trees import Cbor, Known
 from tests.fuzz.values import Values
@@ -34,11 +35,13 @@ class Catalog:
 
     def record(self) -> object:
         service, random = self.random.choice(SERVICES), self.random
+        kind = random.choice(KINDS)
+        node = ["printer-1"] if self.values.chance(0.2) else []
         nested = cbor2.dumps({"a": {"b": [1, 2.5, "x"]}}) if self.values.chance(0.3) else b""
         records: tuple[list[object], ...] = (
-            [0, "dc1", {"lan": self.values.host()}, {"role": "db"}],
-            [1, service, service, *self._described(), nested, nested],
-            [2, f"service:{service}", "alive", "notes", service, service, ["v1"], random.choice(KINDS)],
+            [0, "dc1", {"lan": self.values.host()}, {"role": "db"}, *node],
+            [1, service, service, *self._described(), nested, nested, *node],
+            [2, f"service:{service}", "alive", "notes", service, service, ["v1"], kind, *node],
             [3, random.choice((0, 1, 2, 3, 4_294_967_295)), random.randrange(3), "output"],
             [4, "later"],
         )
@@ -81,7 +84,8 @@ class Catalog:
         return self.random.choice((1, 5, 40, (1 << 32) - 1))
 
     def _owner(self) -> bytes:
-        return FUZZER.short if self.values.chance(0.6) else self.random.choice(EVERYBODY).short
+        others = (self.random.choice(EVERYBODY).short, self.random.choice(EVERYBODY).short, STORE)
+        return FUZZER.short if self.values.chance(0.6) else self.random.choice(others)
 
     def _generation(self) -> object:
         return self.random.choice((Known("life"), Known("life"), Known("now"), 1, (1 << 53) - 1))

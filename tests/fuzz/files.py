@@ -62,13 +62,14 @@ class Files:
     def _copy(self) -> Input:
         chosen = self.random.sample(STRANGERS_MADE_UP, k=self.random.choice((0, 1, 12)))
         owners = [self._owner(each) for each in chosen]
-        form = self.random.choice((2, 2, 2, 1, 3))
+        form = self.random.choice((3, 3, 3, 2, 4))
         return self._file(COPY, Saved(self.values.mutated([form, self.random.choice(WALL_MS), owners])))
 
     def _owner(self, who: Participant) -> object:
         host = "127.0.0.1" if self.values.chance(0.3) else self.values.host()
         spans = [Cbor(self._span_of(who)) for _ in range(self.random.randint(0, 3))]
-        row = [who.node_id, who.name, host, Known(who.port), b"", spans, self.values.chance(0.7)]
+        version = ["0.1.0"] if self.values.chance(0.5) else []
+        row = [who.node_id, who.name, host, Known(who.port), b"", spans, self.values.chance(0.7), *version]
         return self.values.mutated(row, times_max=1)
 
     def _span_of(self, who: Participant) -> object:

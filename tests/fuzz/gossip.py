@@ -15,7 +15,7 @@ CLAIMS_MAX = 3  # in one datagram; it has to fit
 NOW = "now"
 KINDS = 6  # of claims
 USER_EVENT = 5
-META = (b"", b"\x87\x63dc1\x651.8.7\xf5\x19\x20\x6c\xf4\x00\x00")
+META = (b"", b"\x86\x63dc1\x651.8.7\xf5\x19\x20\x6c\xf4\x00")
 
 
 class Gossip:
@@ -84,7 +84,10 @@ class Gossip:
         host: object = "127.0.0.1" if self.values.chance(0.4) else self.values.host()
         port: object = Known(subject.port) if self.values.chance(0.9) else self.values.port()
         meta = self.random.choice((*META, self.values.octets()[:256]))
-        return [0, subject.node_id, self._generation(), self._counter(), subject.name, host, port, meta, 1, 1]
+        who = [0, subject.node_id, self._generation(), self._counter(), subject.name, host, port, meta, 1, 1]
+        version = self.random.choice(("0.1.0", "", self.values.text()[:40]))
+        signature = self._signature()
+        return [*who, version, *signature] if version or signature else who
 
     def _claim_of(self, kind: int, subject: Participant) -> list[object]:
         head: list[object] = [kind, subject.short, self._generation(), self._counter()]
@@ -98,12 +101,18 @@ class Gossip:
             case 2:
                 return [*head, *accusation, self.random.randrange(2)]
             case 3:
-                return [*head, self.random.randint(1, 2), self.random.choice(EVERYBODY).short]
+                by = self.random.choice(EVERYBODY).short
+                return [*head, self.random.randint(1, 2), by, *self._signature()]
             case 4:
-                return [kind, subject.short, self._generation(), self.random.choice((0, 5_000, 30_000))]
+                duration_ms = self.random.choice((0, 5_000, 30_000))
+                return [kind, subject.short, self._generation(), duration_ms, *self._signature()]
         event = Cbor([self.random.randbytes(16), b"payload", *self._patterns()])
         number = self.random.randrange(1 << 20)
-        return [kind, subject.short, self._counter(), number, self.values.text()[:40], event]
+        told = [kind, subject.short, self._counter(), number, self.values.text()[:40], event]
+        return [*told, *self._signature()]
+
+    def _signature(self) -> list[bytes]:
+        return [self.random.randbytes(64)] if self.values.chance(0.2) else []
 
     def _patterns(self) -> list[str]:
         patterns = ("", "", "n.*", "(a|b)*c", ".{0,230}c", "(", "\\pL{3}", "(?i)web", "x{1000}")
