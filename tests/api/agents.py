@@ -227,7 +227,7 @@ class Asker:
         self.agent = FakeAgent() if agent is None else agent
         self.counters = ApiCounters()
         self.log_stream = LogStream(logging.INFO, LogCounters())
-        self.metrics = Exposition(sources(self.agent.view), self.agent.config.telemetry)
+        self.metrics = Exposition(sources(self.agent), self.agent.config.telemetry)
         endpoints = Endpoints(self.agent, Random(0), self.counters, self.metrics, self.log_stream)
         rules = HttpRules(response_headers=EVERYWHERE)
         self.router = Router(endpoints.routes(), rules, families=endpoints.families())

@@ -15,7 +15,7 @@ from tests.observe.support import sources
 
 def endpoints() -> Endpoints:
     agent = FakeAgent()
-    metrics = Exposition(sources(agent.view), agent.config.telemetry)
+    metrics = Exposition(sources(agent), agent.config.telemetry)
     return Endpoints(agent, Random(0), ApiCounters(), metrics, LogStream(logging.INFO, LogCounters()))
 
 

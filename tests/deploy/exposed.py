@@ -6,10 +6,9 @@ from collections.abc import Mapping
 
 from prometheus_client.parser import text_string_to_metric_families
 
-from adsum.catalog.view import View
 from adsum.config.config import Telemetry
-from adsum.now import Now
 from adsum.observe.exposition import Exposition
+from tests.api.agents import FakeAgent
 from tests.deploy.promql import Expression, Selector
 from tests.observe.support import sources
 
@@ -18,7 +17,7 @@ Labels = Mapping[str, str]
 
 
 def series() -> dict[str, list[Labels]]:
-    text = Exposition(sources(View(Now(0, 1_000), tag=1)), Telemetry()).prometheus().decode()
+    text = Exposition(sources(FakeAgent()), Telemetry()).prometheus().decode()
     shown: dict[str, list[Labels]] = {}
     for family in text_string_to_metric_families(text):
         for sample in family.samples:

@@ -194,7 +194,7 @@ class Requests:
 
 def every_route() -> list[Route]:
     agent = FakeAgent()
-    metrics = Exposition(sources(agent.view), agent.config.telemetry)
+    metrics = Exposition(sources(agent), agent.config.telemetry)
     log_stream = LogStream(logging.INFO, LogCounters())
     endpoints = Endpoints(agent, Random(0), ApiCounters(), metrics, log_stream)
     families = dict.fromkeys(endpoints.families().values())  # each once, in its order

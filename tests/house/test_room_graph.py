@@ -34,7 +34,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "peers": {"agent", "catalog", "gossip", "logs", "net"},
     "api": {"agent", "catalog", "config", "dns", "gossip", "http", "journal", "logs", "net", "peers"},
     "observe": {
-        *("agent", "api", "catalog", "config", "dns_server", "gossip", "health_checks", "http", "journal"),
+        *("agent", "api", "catalog", "config", "dns_server", "gossip", "health_checks", "http"),
         *("logs", "net", "peers", "storage"),
     },
     "servers": {"consensus", "logs", "net", "raft", "storage"},

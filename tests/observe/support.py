@@ -2,30 +2,30 @@
 
 from __future__ import annotations
 
-from adsum.agent.core import CoreCounters
+from typing import TYPE_CHECKING
+
 from adsum.api.rendering import ApiCounters
-from adsum.catalog.definitions import CheckStatus
-from adsum.catalog.view import View
 from adsum.dns_server.counters import DnsCounters
 from adsum.health_checks.runner import Counters as CheckCounters
 from adsum.http.limits import HttpCounters
+from adsum.logs.faults import Faults
 from adsum.logs.stream import LogCounters
 from adsum.observe.gc_pauses import GcPauses
 from adsum.observe.loop_lag import LoopLag
-from adsum.observe.membership_source import MembershipSource
-from adsum.observe.series import Sources
+from adsum.observe.series import NetSource, Sources
 from adsum.observe.tally import CatalogTally
 from adsum.storage.writer import WriterCounters
 
+if TYPE_CHECKING:
+    from tests.api.agents import FakeAgent
 
-def sources(view: View, cluster: MembershipSource | None = None) -> Sources:
+
+def sources(agent: FakeAgent) -> Sources:
     return Sources(
-        version="1.2.3",
-        node_name="n1",
-        is_leader=lambda: True,
-        catalog=CatalogTally(view),
-        core=CoreCounters(),
-        transitions=dict.fromkeys(CheckStatus, 0),
+        agent=agent,
+        net=NetSource(),
+        rpc=agent.calls,
+        catalog=CatalogTally(agent.view),
         api=ApiCounters(),
         http=HttpCounters(),
         dns=DnsCounters(),
@@ -34,5 +34,5 @@ def sources(view: View, cluster: MembershipSource | None = None) -> Sources:
         logs=LogCounters(),
         lag=LoopLag(),
         gc_pauses=GcPauses(),
-        cluster=cluster or MembershipSource(),
+        faults=Faults(),
     )

@@ -22,14 +22,14 @@ from adsum.catalog.model import Check, Node, Service
 from adsum.catalog.view import View
 from adsum.config.config import Telemetry
 from adsum.dns_server.counters import AnswerLabels, DnsCounters
-from adsum.logs.faults import Faults
 from adsum.now import Now
 from adsum.observe import process
 from adsum.observe.consul_metrics import CONSUL
 from adsum.observe.exposition import Exposition
-from adsum.observe.membership_source import MembershipSource
 from adsum.observe.metrics import ADSUM
 from adsum.observe.series import SeriesKind, Sources
+from adsum.observe.tally import CatalogTally
+from tests.api.agents import FakeAgent
 from tests.files import no_file_left
 from tests.observe import support
 
@@ -45,8 +45,8 @@ def _view() -> View:
     return view
 
 
-def sources(view: View | None = None, cluster: MembershipSource | None = None) -> Sources:
-    return support.sources(view or _view(), cluster)
+def sources(view: View | None = None) -> Sources:
+    return replace(support.sources(FakeAgent()), catalog=CatalogTally(view or _view()))
 
 
 def samples(exposition: Exposition) -> dict[tuple[str, tuple[str, ...]], Sample]:
@@ -190,8 +190,7 @@ LOADED_WHERE = """
 import sys, threading, trio
 from adsum.observe.exposition import Exposition
 from adsum.config.config import Telemetry
-from adsum.catalog.view import View
-from adsum.now import Now
+from tests.api.agents import FakeAgent
 from tests.observe.support import sources
 
 class Watcher:
@@ -201,7 +200,7 @@ class Watcher:
             print(f"{name} by the loop" if is_loop else "by a thread")
 
 sys.meta_path.insert(0, Watcher())
-trio.run(Exposition(sources(View(Now(0, 1_000), tag=1)), Telemetry()).scraped)
+trio.run(Exposition(sources(FakeAgent()), Telemetry()).scraped)
 """
 
 
@@ -285,15 +284,12 @@ async def test_what_was_counted_before_it_could_be_read_is_of_no_interval() -> N
 async def test_a_figure_that_cannot_be_read_is_left_out_counted_and_ends_nothing(
     autojump_clock: MockClock,
 ) -> None:
-    def broken() -> bool:
-        raise LookupError("no leader")
-
-    faults = Faults()
-    exposition = Exposition(replace(sources(), is_leader=broken), Telemetry(), faults)
+    read = replace(sources(), dns=cast("DnsCounters", Late()))
+    exposition = Exposition(read, Telemetry())
     async with trio.open_nursery() as nursery:
         nursery.start_soon(exposition.keep_intervals)
         await trio.sleep(25)
         nursery.cancel_scope.cancel()
-    assert faults.counts["metric"] == 3
-    assert ("consul_server_isLeader", ()) not in samples(exposition)
+    assert read.faults.counts["metric"] == 6  # two figures, at the start and in two intervals
+    assert ("consul_dns_ptr_query_count", ("n1",)) not in samples(exposition)
     assert "consul.runtime.alloc_bytes" in str(exposition.consul())

@@ -2,23 +2,20 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
 import trio
 import trio.testing
 
 from adsum.config.config import Telemetry
 from adsum.observe.exposition import Exposition
-from adsum.observe.replication_source import DROPS, ReplicationSource
+from adsum.observe.replication_metrics import DROPS
 from tests.api.agents import FakeAgent
 from tests.api.linked import Three, formed, has, until
 from tests.observe.support import sources
 
 
 def shown(agent: FakeAgent) -> dict[str, float]:
-    source = ReplicationSource.of(agent.cluster, agent.owners, agent.outputs, agent.now)
-    text = Exposition(replace(sources(agent.view), replication=source), Telemetry()).prometheus().decode()
+    text = Exposition(sources(agent), Telemetry()).prometheus().decode()
     lines = (line.rpartition(" ") for line in text.splitlines() if not line.startswith("#"))
     return {name: float(value) for name, _, value in lines}
 

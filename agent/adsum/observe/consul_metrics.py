@@ -9,6 +9,7 @@ messages are those that were news.
 
 from __future__ import annotations
 
+from adsum.api import leadership
 from adsum.gossip.tally import UNKNOWN
 from adsum.observe.process import heap_objects, resident_bytes, tasks
 from adsum.observe.series import Labelled, Series, Sources, counter, gauge, timer
@@ -18,20 +19,16 @@ def _dns_kinds(sources: Sources, *, is_reverse: bool) -> Labelled:
     answers = sum(
         count for tally, count in sources.dns.answered.items() if (tally.qtype == "PTR") == is_reverse
     )
-    return {(sources.node_name,): answers}
+    return {(sources.agent.config.node_name,): answers}
 
 
 def _became(sources: Sources, status: str, befores: tuple[str, ...] = (), cause: str = "") -> int:
     """Members that took on a state; from any, for any reason, unless told."""
     return sum(
         count
-        for (before, after, why), count in sources.cluster.tally.transitions.items()
+        for (before, after, why), count in sources.tally.transitions.items()
         if after == status and (not befores or before in befores) and why.startswith(cause)
     )
-
-
-def _none(_sources: Sources) -> int:
-    return 0
 
 
 CONSUL: tuple[Series, ...] = (
@@ -50,11 +47,11 @@ CONSUL: tuple[Series, ...] = (
         "Instances of services in the catalog.",
         lambda s: sum(s.catalog.count().instances.values()),
     ),
-    gauge("server.isLeader", "1 if this agent leads.", lambda s: int(s.is_leader())),
+    gauge("server.isLeader", "1 if this agent leads.", lambda s: int(leadership.leads_alone(s.agent))),
     gauge("rpc.queries_blocking", "Blocking queries waiting for a change.", lambda s: s.http.parked),
     timer("dns.domain_query", "Questions about names.", lambda s: _dns_kinds(s, is_reverse=False), "node"),
     timer("dns.ptr_query", "Questions about addresses.", lambda s: _dns_kinds(s, is_reverse=True), "node"),
-    counter("dns.stale_queries", "Answers from a copy too old.", _none),
+    counter("dns.stale_queries", "Answers from a copy too old.", lambda _sources: 0),
     # Gossip.
     counter(
         "serf.member.join",
@@ -68,29 +65,23 @@ CONSUL: tuple[Series, ...] = (
         "Members that say something else about themselves.",
         lambda s: _became(s, "alive", ("alive",), "changed"),
     ),
-    counter("serf.member.flap", "Members back soon after they failed.", lambda s: s.cluster.tally.flaps),
+    counter("serf.member.flap", "Members back soon after they failed.", lambda s: s.tally.flaps),
     gauge(
         "memberlist.health.score",
         "How much this agent doubts itself.",
-        lambda s: s.cluster.condition().health_score,
+        lambda s: s.membership.condition.health_score,
     ),
     counter("memberlist.msg.alive", "News that a member is alive.", lambda s: _became(s, "alive")),
     counter("memberlist.msg.suspect", "News of suspicions.", lambda s: _became(s, "suspect")),
     counter("memberlist.msg.dead", "News of failures.", lambda s: _became(s, "failed")),
-    timer("memberlist.probeNode", "Members probed.", lambda s: {(): s.cluster.tally.probes}),
+    timer("memberlist.probeNode", "Members probed.", lambda s: s.tally.probes),
     timer(
-        "memberlist.pushPullNode",
-        "Rosters compared at this agent's wish.",
-        lambda s: {(): s.cluster.tally.syncs_opened},
+        "memberlist.pushPullNode", "Rosters compared at this agent's wish.", lambda s: s.tally.syncs_opened
     ),
+    counter("memberlist.udp.sent", "Bytes of gossip's datagrams.", lambda s: s.net.datagrams.sent_bytes),
     counter(
-        "memberlist.udp.sent", "Bytes of gossip's datagrams.", lambda s: s.cluster.net.datagrams.sent_bytes
+        "memberlist.udp.received", "Bytes of gossip's datagrams.", lambda s: s.net.datagrams.received_bytes
     ),
-    counter(
-        "memberlist.udp.received",
-        "Bytes of gossip's datagrams.",
-        lambda s: s.cluster.net.datagrams.received_bytes,
-    ),
-    counter("memberlist.tcp.accept", "Streams from other agents.", lambda s: s.cluster.net.gate.welcomed),
-    counter("memberlist.tcp.connect", "Streams to other agents.", lambda s: s.cluster.net.gate.dialled),
+    counter("memberlist.tcp.accept", "Streams from other agents.", lambda s: s.net.gate.welcomed),
+    counter("memberlist.tcp.connect", "Streams to other agents.", lambda s: s.net.gate.dialled),
 )

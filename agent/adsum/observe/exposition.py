@@ -18,7 +18,6 @@ import trio
 
 from adsum.config.config import Telemetry
 from adsum.frozen import dataclass
-from adsum.logs.faults import Faults
 from adsum.observe.consul_metrics import CONSUL
 from adsum.observe.series import HistogramReading, Labelled, Reading, Series, SeriesKind, Sources
 
@@ -39,9 +38,8 @@ class _Snapshot:
 class Exposition:
     prometheus_type = PROMETHEUS_TYPE
 
-    def __init__(self, sources: Sources, telemetry: Telemetry, faults: Faults | None = None) -> None:
+    def __init__(self, sources: Sources, telemetry: Telemetry) -> None:
         self._sources = sources
-        self._faults = faults or Faults()
         self._prefix = telemetry.metrics_prefix
         self._series = [each for each in CONSUL if _is_wanted(f"{self._prefix}.{each.name}", telemetry)]
         self._own: tuple[Series, ...] = ()  # until the first scrape
@@ -77,7 +75,7 @@ class Exposition:
     def collect(self) -> Iterator[Metric]:
         """Called by prometheus-client."""
         for series, reading in self._readings(self._own):
-            yield _family(series, series.name, reading)
+            yield _family(series, reading)
         for series, reading in self._readings(self._series):
             yield _consul_family(series, self._flat_name(series), _labelled(reading))
 
@@ -87,7 +85,7 @@ class Exposition:
             try:
                 reading = series.read(self._sources)
             except Exception as error:
-                self._faults.dropped("metric", error)
+                self._sources.faults.dropped("metric", error)
             else:
                 yield series, reading
 
@@ -162,20 +160,24 @@ def _is_wanted(name: str, telemetry: Telemetry) -> bool:
 
 def _labelled(reading: Reading) -> Labelled:
     assert not isinstance(reading, HistogramReading)  # Consul has none
-    return reading if isinstance(reading, Mapping) else {(): reading}
+    if not isinstance(reading, Mapping):
+        return {(): reading}
+    return {labels if isinstance(labels, tuple) else (labels,): number for labels, number in reading.items()}
 
 
-def _family(series: Series, name: str, reading: float | Labelled | HistogramReading) -> Metric:
+def _family(series: Series, reading: Reading) -> Metric:
     from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily
 
     if isinstance(reading, HistogramReading):
-        return HistogramMetricFamily(name, series.help, buckets=_buckets(reading), sum_value=reading.total)
+        return HistogramMetricFamily(
+            series.name, series.help, buckets=_buckets(reading), sum_value=reading.total
+        )
     family: CounterMetricFamily | GaugeMetricFamily
     if series.kind is SeriesKind.COUNTER:
-        family = CounterMetricFamily(name, series.help, labels=series.labels)
+        family = CounterMetricFamily(series.name, series.help, labels=series.labels)
     else:
-        family = GaugeMetricFamily(name, series.help, labels=series.labels)
-    for values, number in (reading if isinstance(reading, Mapping) else {(): reading}).items():
+        family = GaugeMetricFamily(series.name, series.help, labels=series.labels)
+    for values, number in _labelled(reading).items():
         family.add_metric(values, number)
     return family
 

@@ -2,26 +2,24 @@
 
 from __future__ import annotations
 
-from adsum.observe.series import Labelled, Series, Sources, by_one, counter
+from adsum.observe.series import Reading, Series, Sources, counter
 
 
-def _lost(sources: Sources) -> Labelled:
-    journal = sources.journal
-    return by_one(
-        {
-            "queue": journal.dropped,
-            "too_many": journal.rationed,
-            "disk": journal.lost_writing,
-            "unreadable": journal.unreadable,
-        }
-    )
+def _lost(sources: Sources) -> Reading:
+    journal = sources.agent.journal.counters
+    return {
+        "queue": journal.dropped,
+        "too_many": journal.rationed,
+        "disk": journal.lost_writing,
+        "unreadable": journal.unreadable,
+    }
 
 
 JOURNAL: tuple[Series, ...] = (
     counter(
         "adsum_journal_entries_total",
         "Entries made about members, for `adsum timeline`.",
-        lambda s: s.journal.recorded,
+        lambda s: s.agent.journal.counters.recorded,
     ),
     counter(
         "adsum_journal_lost_total",
@@ -32,11 +30,11 @@ JOURNAL: tuple[Series, ...] = (
     counter(
         "adsum_journal_forgotten_total",
         "The oldest entries, dropped to keep the journal within its size.",
-        lambda s: s.journal.forgotten,
+        lambda s: s.agent.journal.counters.forgotten,
     ),
     counter(
         "adsum_journal_set_aside_total",
         "Damaged journals set aside.",
-        lambda s: s.journal.set_aside,
+        lambda s: s.agent.journal.counters.set_aside,
     ),
 )

@@ -14,20 +14,12 @@ import trio
 from adsum.now import SECOND
 from adsum.observe.journal_metrics import JOURNAL
 from adsum.observe.loop_lag import BOUNDS_NS
-from adsum.observe.membership_metrics import ROLL
+from adsum.observe.membership_metrics import MEMBERSHIP
 from adsum.observe.net_metrics import NET
 from adsum.observe.process import PROCESS, tasks
 from adsum.observe.replication_metrics import REPLICATION
-from adsum.observe.series import (
-    HistogramReading,
-    Labelled,
-    Series,
-    Sources,
-    by_one,
-    counter,
-    gauge,
-    histogram,
-)
+from adsum.observe.series import HistogramReading, Labelled, Series, Sources, counter, gauge, histogram
+from adsum.version import ADSUM_VERSION
 
 
 def _http_requests(sources: Sources) -> Labelled:
@@ -37,15 +29,6 @@ def _http_requests(sources: Sources) -> Labelled:
         for hundreds, count in enumerate(counts)
         if hundreds
     }
-
-
-def _check_results(sources: Sources) -> Labelled:
-    checks = sources.checks
-    return by_one({"passing": checks.passing, "warning": checks.warning, "critical": checks.critical})
-
-
-def _dns_paths(sources: Sources) -> Labelled:
-    return by_one({"fast": sources.dns.fast, "full": sources.dns.full})
 
 
 def _dns_queries(sources: Sources) -> Labelled:
@@ -61,8 +44,8 @@ def _longest_held_s(sources: Sources) -> float:
     return sources.lag.longest_ns(time.perf_counter_ns()) / SECOND
 
 
-def _build(sources: Sources) -> Labelled:
-    return {(sources.version, platform.python_version(), trio.__version__): 1}
+def _build(_sources: Sources) -> Labelled:
+    return {(ADSUM_VERSION, platform.python_version(), trio.__version__): 1}
 
 
 ADSUM: tuple[Series, ...] = (
@@ -73,27 +56,34 @@ ADSUM: tuple[Series, ...] = (
     gauge(
         "adsum_catalog_instances",
         "Instances of services, by the worst status of their checks and their node's.",
-        lambda s: by_one(s.catalog.count().instances),
+        lambda s: s.catalog.count().instances,
         "status",
     ),
-    gauge("adsum_catalog_checks", "Checks, by status.", lambda s: by_one(s.catalog.count().checks), "status"),
+    gauge("adsum_catalog_checks", "Checks, by status.", lambda s: s.catalog.count().checks, "status"),
     counter(
-        "adsum_commands_refused_total", "Changes that were asked for and refused.", lambda s: s.core.refusals
+        "adsum_commands_refused_total",
+        "Changes that were asked for and refused.",
+        lambda s: s.agent.core.counters.refusals,
     ),
     counter(
         "adsum_critical_services_deregistered_total",
         "Services taken off because a check was critical for longer than it may be.",
-        lambda s: s.core.deregistered_critical,
+        lambda s: s.agent.core.counters.deregistered_critical,
     ),
     # Checks.
     counter(
         "adsum_check_transitions_total",
         "Changes of status of this agent's checks, by what they changed to.",
-        lambda s: by_one({str(status): count for status, count in s.transitions.items()}),
+        lambda s: {str(status): count for status, count in s.agent.own.transitions.items()},
         "to",
     ),
     counter("adsum_check_runs_total", "Checks begun.", lambda s: s.checks.runs),
-    counter("adsum_check_results_total", "Results of checks, by status.", _check_results, "status"),
+    counter(
+        "adsum_check_results_total",
+        "Results of checks, by status.",
+        lambda s: {"passing": s.checks.passing, "warning": s.checks.warning, "critical": s.checks.critical},
+        "status",
+    ),
     counter("adsum_check_timeouts_total", "Checks that did not end in time.", lambda s: s.checks.timeouts),
     counter(
         "adsum_check_queued_total",
@@ -108,7 +98,7 @@ ADSUM: tuple[Series, ...] = (
     counter(
         "adsum_check_outputs_cut_total",
         "Outputs of checks longer than is kept, by where they came from.",
-        lambda s: by_one({"body": s.checks.bodies_cut, "script": s.checks.outputs_cut}),
+        lambda s: {"body": s.checks.bodies_cut, "script": s.checks.outputs_cut},
         "source",
     ),
     counter(
@@ -131,9 +121,11 @@ ADSUM: tuple[Series, ...] = (
         "adsum_storage_failures_total",
         "Writes that failed without ending the agent: a registration that was refused, or that waited for a "
         "file to open; what nobody waits for, each time that it was left unsaved.",
-        lambda s: by_one(
-            {"out_of_files": s.storage.put_off, "refused": s.storage.refused, "unsaved": s.storage.left_out}
-        ),
+        lambda s: {
+            "out_of_files": s.storage.put_off,
+            "refused": s.storage.refused,
+            "unsaved": s.storage.left_out,
+        },
         "what",
     ),
     gauge(
@@ -175,7 +167,7 @@ ADSUM: tuple[Series, ...] = (
     counter(
         "adsum_http_blocking_ended_total",
         "Blocking queries answered, by what ended the wait.",
-        lambda s: by_one({"change": s.api.blocking_woken, "timeout": s.api.blocking_timed_out}),
+        lambda s: {"change": s.api.blocking_woken, "timeout": s.api.blocking_timed_out},
         "by",
     ),
     counter(
@@ -186,7 +178,7 @@ ADSUM: tuple[Series, ...] = (
     counter(
         "adsum_http_renderings_total",
         "Answers of catalog queries, by whether they had to be made.",
-        lambda s: by_one({"made": s.api.renderings, "shared": s.api.rendering_hits}),
+        lambda s: {"made": s.api.renderings, "shared": s.api.rendering_hits},
         "how",
     ),
     counter(
@@ -207,9 +199,7 @@ ADSUM: tuple[Series, ...] = (
     counter(
         "adsum_http_filters_refused_total",
         "Requests refused for what their filter needs (work) or all filters had taken (time).",
-        lambda s: by_one(
-            {"work": s.api.filters_refused_for_work, "time": s.api.filters_refused_for_time},
-        ),
+        lambda s: {"work": s.api.filters_refused_for_work, "time": s.api.filters_refused_for_time},
         "cause",
     ),
     counter(
@@ -246,7 +236,7 @@ ADSUM: tuple[Series, ...] = (
     counter(
         "adsum_http_rejected_total",
         "Requests and connections turned away, by cause.",
-        lambda s: by_one(s.http.rejected),
+        lambda s: s.http.rejected,
         "cause",
     ),
     # DNS.
@@ -254,21 +244,21 @@ ADSUM: tuple[Series, ...] = (
     counter(
         "adsum_dns_answers_total",
         "Questions answered, by whether they were recognised by their very bytes or had to be read in full.",
-        _dns_paths,
+        lambda s: {"fast": s.dns.fast, "full": s.dns.full},
         "path",
     ),
     counter("adsum_dns_malformed_total", "Packets that asked nothing.", lambda s: s.dns.malformed),
     counter(
         "adsum_dns_rate_limited_total",
         "Questions over the rate of their source: dropped, or sent on to TCP.",
-        lambda s: by_one({"dropped": s.dns.rate_limited, "slipped": s.dns.rate_slipped}),
+        lambda s: {"dropped": s.dns.rate_limited, "slipped": s.dns.rate_slipped},
         "action",
     ),
     counter(
         "adsum_dns_dropped_total",
         "Packets dropped to keep the loop free: new questions when too many waited (late), and packets not "
         "in the common form, which may take a quarter of the loop's time (unusual).",
-        lambda s: by_one({"late": s.dns.late_dropped, "unusual": s.dns.unusual_dropped}),
+        lambda s: {"late": s.dns.late_dropped, "unusual": s.dns.unusual_dropped},
         "cause",
     ),
     counter(
@@ -284,7 +274,7 @@ ADSUM: tuple[Series, ...] = (
     counter(
         "adsum_dns_socket_errors_total",
         "Datagrams that failed, by direction.",
-        lambda s: by_one({"receive": s.dns.receive_errors, "send": s.dns.send_errors}),
+        lambda s: {"receive": s.dns.receive_errors, "send": s.dns.send_errors},
         "direction",
     ),
     counter(
@@ -315,17 +305,15 @@ ADSUM: tuple[Series, ...] = (
     counter(
         "adsum_dns_tcp_ended_total",
         "TCP connections ended by the agent, by cause.",
-        lambda s: by_one(
-            {
-                "limit": s.dns.tcp_turned_away,
-                "timeout": s.dns.tcp_timed_out,
-                "slow_reader": s.dns.tcp_slow_readers,
-                "oversized": s.dns.tcp_oversized,
-                "never_asked": s.dns.tcp_newcomers_timed_out,
-                "displaced": s.dns.tcp_newcomers_displaced,
-                "unread_bytes": s.dns.tcp_unread_displaced,
-            }
-        ),
+        lambda s: {
+            "limit": s.dns.tcp_turned_away,
+            "timeout": s.dns.tcp_timed_out,
+            "slow_reader": s.dns.tcp_slow_readers,
+            "oversized": s.dns.tcp_oversized,
+            "never_asked": s.dns.tcp_newcomers_timed_out,
+            "displaced": s.dns.tcp_newcomers_displaced,
+            "unread_bytes": s.dns.tcp_unread_displaced,
+        },
         "cause",
     ),
     gauge(
@@ -334,30 +322,26 @@ ADSUM: tuple[Series, ...] = (
     counter(
         "adsum_dns_recursions_total",
         "Questions given to recursors, by how it ended.",
-        lambda s: by_one(
-            {
-                "answered": s.dns.recursed,
-                "failed": s.dns.recursion_failures,
-                "turned_away": s.dns.recursions_turned_away,
-            }
-        ),
+        lambda s: {
+            "answered": s.dns.recursed,
+            "failed": s.dns.recursion_failures,
+            "turned_away": s.dns.recursions_turned_away,
+        },
         "result",
     ),
     counter(
         "adsum_dns_recursor_failures_total",
         "Single attempts at a recursor that failed, by cause.",
-        lambda s: by_one(
-            {
-                "timeout": s.dns.recursor_timeouts,
-                "error": s.dns.recursor_errors,
-                "mismatch": s.dns.recursor_mismatches,
-            }
-        ),
+        lambda s: {
+            "timeout": s.dns.recursor_timeouts,
+            "error": s.dns.recursor_errors,
+            "mismatch": s.dns.recursor_mismatches,
+        },
         "cause",
     ),
     # Other agents.
     *REPLICATION,
-    *ROLL,
+    *MEMBERSHIP,
     *NET,
     *JOURNAL,
     # The process.
@@ -379,13 +363,13 @@ ADSUM: tuple[Series, ...] = (
     counter(
         "adsum_faults_total",
         "Inputs that were dropped because of a mistake in Adsum, by kind; please report what the log says.",
-        lambda s: by_one(s.faults),
+        lambda s: s.faults.counts,
         "input",
     ),
     counter(
         "adsum_shortages_total",
         "Inputs that were dropped because the system gave no file or memory, by kind.",
-        lambda s: by_one(s.shortages),
+        lambda s: s.faults.shortages,
         "input",
     ),
     gauge("adsum_tasks", "Tasks alive.", tasks),
@@ -394,11 +378,11 @@ ADSUM: tuple[Series, ...] = (
         "Time spent in the garbage collector.",
         lambda s: s.gc_pauses.paused_ns / SECOND,
     ),
-    counter("adsum_log_lines_total", "Log lines written, by level.", lambda s: by_one(s.logs.lines), "level"),
+    counter("adsum_log_lines_total", "Log lines written, by level.", lambda s: s.logs.lines, "level"),
     counter(
         "adsum_log_lines_lost_total",
         "Log lines that could not be written, or that a slow follower missed.",
-        lambda s: by_one({"writing": s.logs.lost_writing, "following": s.logs.lost_following}),
+        lambda s: {"writing": s.logs.lost_writing, "following": s.logs.lost_following},
         "where",
     ),
     *PROCESS,

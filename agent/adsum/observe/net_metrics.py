@@ -19,7 +19,7 @@ from adsum.net.errors import (
     Unwelcome,
 )
 from adsum.net.unread import REASONS as UNREAD_REASONS
-from adsum.observe.series import Labelled, Series, Sources, by_one, counter, gauge
+from adsum.observe.series import Labelled, Reading, Series, Sources, counter, gauge
 
 REASONS: tuple[Drop, ...] = get_args(Drop)
 FAILURES: Mapping[str, type[NetError]] = {
@@ -35,49 +35,45 @@ FAILURES: Mapping[str, type[NetError]] = {
 }
 
 
-def _received_drops(sources: Sources) -> Labelled:
-    net, dropped = sources.cluster.net, sources.cluster.tally.dropped
+def _received_drops(sources: Sources) -> Reading:
+    net, dropped = sources.net, sources.tally.dropped
     sealing = net.sealing
-    return by_one(
-        {reason.replace(" ", "_"): dropped.get(reason, 0) for reason in REASONS}
-        | {
-            "buffer_full": net.dropped_by_kernel(),
-            "not_allowed": net.not_allowed(),
-            "oversized": net.datagrams.received_oversized,
-            "error": net.datagrams.receive_errors,
-            "truncated": sealing.truncated,
-            "other_version": sealing.other_version,
-            "unknown_key": sealing.unknown_key,
-            "forged": sealing.forged,
-            "damaged": sealing.damaged,
-            "plain_refused": sealing.plain_refused,
-            "replayed": sealing.replayed,
-            "reflected": sealing.reflected,
-            "stale_life": sealing.stale_life,
-        }
-    )
+    return {
+        **{reason.replace(" ", "_"): dropped.get(reason, 0) for reason in REASONS},
+        "buffer_full": net.dropped_by_kernel(),
+        "not_allowed": net.allowed.refused,
+        "oversized": net.datagrams.received_oversized,
+        "error": net.datagrams.receive_errors,
+        "truncated": sealing.truncated,
+        "other_version": sealing.other_version,
+        "unknown_key": sealing.unknown_key,
+        "forged": sealing.forged,
+        "damaged": sealing.damaged,
+        "plain_refused": sealing.plain_refused,
+        "replayed": sealing.replayed,
+        "reflected": sealing.reflected,
+        "stale_life": sealing.stale_life,
+    }
 
 
-def _sent_drops(sources: Sources) -> Labelled:
-    datagrams = sources.cluster.net.datagrams
-    return by_one(
-        {
-            "buffer_full": datagrams.dropped_full,
-            "oversized": datagrams.dropped_oversized,
-            "bad_address": datagrams.dropped_bad_address,
-            "error": datagrams.send_errors.total(),
-        }
-    )
+def _sent_drops(sources: Sources) -> Reading:
+    datagrams = sources.net.datagrams
+    return {
+        "buffer_full": datagrams.dropped_full,
+        "oversized": datagrams.dropped_oversized,
+        "bad_address": datagrams.dropped_bad_address,
+        "error": datagrams.send_errors.total(),
+    }
 
 
-def _unreachable(sources: Sources) -> Labelled:
-    told = sources.cluster.net.datagrams.unreachable
+def _unreachable(sources: Sources) -> Reading:
+    told = sources.net.datagrams.unreachable
     refused = told["ECONNREFUSED"]
-    return by_one({"port": refused, "other": told.total() - refused})
+    return {"port": refused, "other": told.total() - refused}
 
 
 def _datagrams(sources: Sources) -> Labelled:
-    sealing = sources.cluster.net.sealing
+    sealing = sources.net.sealing
     return {
         ("in", "sealed"): sealing.opened,
         ("in", "plain"): sealing.opened_plain,
@@ -86,9 +82,9 @@ def _datagrams(sources: Sources) -> Labelled:
     }
 
 
-def _failures(counted: Mapping[str, int]) -> Labelled:
+def _failures(counted: Mapping[str, int]) -> Reading:
     """Classes that are special cases of one of these are counted by their own names, as that one."""
-    return by_one({cause: _count(counted, error) for cause, error in FAILURES.items()})
+    return {cause: _count(counted, error) for cause, error in FAILURES.items()}
 
 
 def _count(counted: Mapping[str, int], error: type[NetError]) -> int:
@@ -106,12 +102,12 @@ NET: tuple[Series, ...] = (
     counter(
         "adsum_gossip_received_bytes_total",
         "Bytes of all datagrams that came to gossip's port.",
-        lambda s: s.cluster.net.datagrams.received_bytes,
+        lambda s: s.net.datagrams.received_bytes,
     ),
     counter(
         "adsum_gossip_sent_bytes_total",
         "Bytes of gossip's datagrams as they left.",
-        lambda s: s.cluster.net.datagrams.sent_bytes,
+        lambda s: s.net.datagrams.sent_bytes,
     ),
     counter(
         "adsum_gossip_receive_dropped_total",
@@ -134,116 +130,112 @@ NET: tuple[Series, ...] = (
     counter(
         "adsum_gossip_drains_full_total",
         "Times that more datagrams waited than are read at once.",
-        lambda s: s.cluster.net.datagrams.drains_full,
+        lambda s: s.net.datagrams.drains_full,
     ),
     counter(
         "adsum_gossip_lives_evicted_total",
         "Senders whose counters were forgotten to make room for others.",
-        lambda s: s.cluster.net.sealing.lives_evicted,
+        lambda s: s.net.sealing.lives_evicted,
     ),
     # Streams.
-    gauge("adsum_streams_open", "Streams from other agents open now.", lambda s: s.cluster.net.streams.open),
+    gauge("adsum_streams_open", "Streams from other agents open now.", lambda s: s.net.streams.open),
     counter(
         "adsum_streams_turned_away_total",
         "Streams from other agents turned away, because too many were open.",
-        lambda s: s.cluster.net.streams.turned_away,
+        lambda s: s.net.streams.turned_away,
     ),
     counter(
         "adsum_streams_busy_total",
         "Streams from other agents told to come later, because as many did the same as may at once.",
-        lambda s: s.cluster.net.streams.busy + s.cluster.net.streams.syncs.turned_away,
+        lambda s: s.net.streams.busy + s.net.streams.syncs.turned_away,
     ),
     gauge(
         "adsum_streams_opening",
         "Streams to this agent whose other end has not said yet who it is, or has not begun its exchange.",
-        lambda s: s.cluster.net.streams.openings.held,
+        lambda s: s.net.streams.openings.held,
     ),
     counter(
         "adsum_streams_displaced_total",
         "Streams whose other end did not say who it is, or what it asks, closed to make room for others.",
-        lambda s: s.cluster.net.streams.openings.displaced,
+        lambda s: s.net.streams.openings.displaced,
     ),
     gauge(
         "adsum_stream_syncs_open",
         "Exchanges of rosters that others began and that are being answered.",
-        lambda s: s.cluster.net.streams.syncs.held,
+        lambda s: s.net.streams.syncs.held,
     ),
     counter(
         "adsum_stream_syncs_displaced_total",
         "Exchanges of rosters that stood idle, closed to make room for others.",
-        lambda s: s.cluster.net.streams.syncs.displaced,
+        lambda s: s.net.streams.syncs.displaced,
     ),
     gauge(
         "adsum_stream_unread_bytes",
         "Bytes held of frames and rosters that have not come whole, and of questions in hand.",
-        lambda s: s.cluster.net.unread.held_bytes,
+        lambda s: s.net.unread.held_bytes,
     ),
     counter(
         "adsum_stream_unread_refused_total",
         "Streams cut off over what was sent: more than is held for all or for one host, or too long at once.",
-        lambda s: by_one({reason: s.cluster.net.unread.refused[reason] for reason in UNREAD_REASONS}),
+        lambda s: {reason: s.net.unread.refused[reason] for reason in UNREAD_REASONS},
         "reason",
     ),
     counter(
         "adsum_streams_total",
         "Streams between agents, by who opened them.",
-        lambda s: by_one({"in": s.cluster.net.gate.welcomed, "out": s.cluster.net.gate.dialled}),
+        lambda s: {"in": s.net.gate.welcomed, "out": s.net.gate.dialled},
         "direction",
     ),
     counter(
         "adsum_stream_dials_failed_total",
         "Streams that could not be opened to other agents, by cause.",
-        lambda s: _failures(s.cluster.net.gate.dials_failed),
+        lambda s: _failures(s.net.gate.dials_failed),
         "cause",
     ),
     counter(
         "adsum_stream_welcomes_failed_total",
         "Streams from other agents, or whoever that was, that were not let in, by cause.",
-        lambda s: _failures(s.cluster.net.gate.welcomes_failed),
+        lambda s: _failures(s.net.gate.welcomes_failed),
         "cause",
     ),
     counter(
         "adsum_stream_pings_answered_total",
         "Pings answered over a stream.",
-        lambda s: s.cluster.net.streams.pings_answered,
+        lambda s: s.net.streams.pings_answered,
     ),
     counter(
         "adsum_stream_accept_errors_total",
         "Streams that the system did not hand over, mostly for want of files.",
-        lambda s: s.cluster.net.streams.accepting.errors,
+        lambda s: s.net.streams.accepting.errors,
     ),
     counter(
         "adsum_streams_skipped_total",
         "Streams to other agents not opened, because too many were open, by what for.",
-        lambda s: by_one(
-            {"ping": s.cluster.net.gossiping.pings_skipped, "sync": s.cluster.net.gossiping.syncs_skipped}
-        ),
+        lambda s: {"ping": s.net.gossiping.pings_skipped, "sync": s.net.gossiping.syncs_skipped},
         "purpose",
     ),
     # Calls.
     counter(
         "adsum_calls_waited_total",
         "Calls to other agents that had to wait, because as many as may be were under way.",
-        lambda s: s.cluster.net.calls_waited(),
+        lambda s: s.rpc.waited,
     ),
     gauge(
         "adsum_calls_in_flight",
         "Calls from other agents that are being answered.",
-        lambda s: s.cluster.net.calls.in_flight,
+        lambda s: s.rpc.server.counters.in_flight,
     ),
     counter(
         "adsum_calls_total",
         "Calls from other agents, by how they ended.",
-        lambda s: by_one(
-            {
-                "answered": s.cluster.net.calls.answered,
-                "declined": s.cluster.net.calls.declined,
-                "busy": s.cluster.net.calls.busy,
-                "overdue": s.cluster.net.calls.overdue,
-                "cancelled": s.cluster.net.calls.cancelled,
-                "fault": s.cluster.net.calls.faults,
-            }
-        ),
+        lambda s: {
+            "answered": s.rpc.server.counters.answered,
+            "declined": s.rpc.server.counters.declined,
+            "busy": s.rpc.server.counters.busy,
+            "overdue": s.rpc.server.counters.overdue,
+            "cancelled": s.rpc.server.counters.cancelled,
+            "fault": s.rpc.server.counters.faults,
+        },
         "result",
     ),
 )

@@ -10,34 +10,70 @@ import enum
 from collections.abc import Callable, Mapping
 from dataclasses import field
 
-from adsum.agent.core import CoreCounters
+from adsum.agent.cluster_state import ClusterState
+from adsum.api.api_types import Agent
 from adsum.api.rendering import ApiCounters
-from adsum.catalog.definitions import CheckStatus
+from adsum.catalog.replication.tally import ReplicationTally
 from adsum.dns_server.counters import DnsCounters
 from adsum.frozen import dataclass
+from adsum.gossip.membership_view import MembershipView
+from adsum.gossip.tally import GossipTally
 from adsum.health_checks.runner import Counters as CheckCounters
 from adsum.http.limits import HttpCounters
-from adsum.journal.file import JournalCounters
-from adsum.logs.faults import INPUTS
+from adsum.logs.faults import Faults
 from adsum.logs.stream import LogCounters
+from adsum.net.allowed import Allowed
+from adsum.net.datagrams import DatagramCounters
+from adsum.net.gate import GateCounters
+from adsum.net.gossiping import Gossiping, GossipingCounters
+from adsum.net.sealing import SealingCounters
+from adsum.net.stream_counters import StreamCounters
+from adsum.net.unread import UnreadCounters
 from adsum.observe.gc_pauses import GcPauses
 from adsum.observe.loop_lag import LoopLag
-from adsum.observe.membership_source import MembershipSource
-from adsum.observe.replication_source import ReplicationSource
 from adsum.observe.tally import CatalogTally
+from adsum.peers.peer_rpc import PeerRpc
 from adsum.storage.writer import WriterCounters
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NetSource:
+    """What counts between gossip and the network. An agent that does not gossip has the same series as any
+    other, so there is one without arguments, in which nothing is ever counted."""
+
+    datagrams: DatagramCounters = field(default_factory=DatagramCounters)
+    sealing: SealingCounters = field(default_factory=SealingCounters)
+    streams: StreamCounters = field(default_factory=StreamCounters)
+    gate: GateCounters = field(default_factory=GateCounters)
+    unread: UnreadCounters = field(default_factory=UnreadCounters)
+    gossiping: GossipingCounters = field(default_factory=GossipingCounters)
+    allowed: Allowed = field(default_factory=Allowed)
+    dropped_by_kernel: Callable[[], int] = lambda: 0
+
+    @classmethod
+    def of(cls, network: Gossiping | None) -> NetSource:
+        if network is None:
+            return cls()
+        return cls(
+            datagrams=network.datagrams.counters,
+            sealing=network.sealing.counters,
+            streams=network.streams.counters,
+            gate=network.gate.counters,
+            unread=network.gate.unread.counters,
+            gossiping=network.counters,
+            allowed=network.allowed,
+            dropped_by_kernel=network.datagrams.dropped_by_kernel,
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sources:
     """Where the numbers are kept."""
 
-    version: str
-    node_name: str
-    is_leader: Callable[[], bool]
+    agent: Agent
+    net: NetSource
+    rpc: PeerRpc
     catalog: CatalogTally
-    core: CoreCounters
-    transitions: Mapping[CheckStatus, int]  # of own checks, by what they turned to
     api: ApiCounters
     http: HttpCounters
     dns: DnsCounters
@@ -46,12 +82,24 @@ class Sources:
     logs: LogCounters
     lag: LoopLag
     gc_pauses: GcPauses
-    cluster: MembershipSource = field(default_factory=MembershipSource)
-    replication: ReplicationSource = field(default_factory=ReplicationSource)
-    journal: JournalCounters = field(default_factory=JournalCounters)
+    faults: Faults
     certificate_end_s: Callable[[], int] = int  # 0 without TLS
-    faults: Mapping[str, int] = field(default_factory=lambda: dict.fromkeys(INPUTS, 0))  # of ours
-    shortages: Mapping[str, int] = field(default_factory=lambda: dict.fromkeys(INPUTS, 0))
+
+    @property
+    def tally(self) -> GossipTally:
+        return self.agent.cluster.gossip.tally
+
+    @property
+    def membership(self) -> MembershipView:
+        return self.agent.cluster.membership
+
+    @property
+    def cluster(self) -> ClusterState:
+        return self.agent.cluster
+
+    @property
+    def replication(self) -> ReplicationTally:
+        return self.agent.cluster.sharing.replication.tally
 
 
 class SeriesKind(enum.Enum):
@@ -69,7 +117,7 @@ class HistogramReading:
 
 
 Labelled = Mapping[tuple[str, ...], float]
-Reading = float | Labelled | HistogramReading
+Reading = float | Mapping[str, float] | Labelled | HistogramReading  # by one label, or by several
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,10 +135,6 @@ def counter(name: str, text: str, read: Callable[[Sources], Reading], *labels: s
 
 def gauge(name: str, text: str, read: Callable[[Sources], Reading], *labels: str) -> Series:
     return Series(name, SeriesKind.GAUGE, text, read, labels)
-
-
-def by_one(values: Mapping[str, float]) -> Labelled:
-    return {(value,): number for value, number in values.items()}
 
 
 def timer(name: str, text: str, read: Callable[[Sources], Reading], *labels: str) -> Series:

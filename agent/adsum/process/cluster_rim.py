@@ -56,7 +56,6 @@ from adsum.net.introduction import Peer
 from adsum.net.keyring import Keyring
 from adsum.net.streams import StreamLimits
 from adsum.now import Now
-from adsum.observe.membership_source import MembershipSource, NetSource
 from adsum.peers.key_following import KeyFollowing
 from adsum.peers.peer_rpc import PeerRpc
 from adsum.peers.peers import Peers
@@ -170,12 +169,6 @@ class ClusterRim:
                 self._nursery.start_soon(self._ask, effect)
             case AnswerMember(ticket, body):
                 self._answers[ticket] = body
-
-    def observed(self) -> MembershipSource:
-        network = self.network
-        calls = self.rpc.server.counters
-        net = NetSource.of(network, calls, lambda: self.rpc.waited) if network else NetSource()
-        return MembershipSource.of(self.cluster.gossip, self._node.now, net, self.cluster.events.counters)
 
     async def _answer(self, method: str, caller: Peer, body: bytes) -> bytes:
         """The core answers at once: what it says is here when it returns."""

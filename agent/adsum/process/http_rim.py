@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING
 
 import trio
 
-from adsum.api import leadership
 from adsum.api.answers import EVERYWHERE
 from adsum.api.endpoints import Endpoints
 from adsum.api.rendering import ApiCounters
@@ -25,13 +24,11 @@ from adsum.http.limits import HttpCounters, HttpLimits
 from adsum.http.router import HttpRules, Router
 from adsum.now import SECOND
 from adsum.observe.exposition import Exposition
-from adsum.observe.replication_source import ReplicationSource
-from adsum.observe.series import Sources
+from adsum.observe.series import NetSource, Sources
 from adsum.observe.tally import CatalogTally
 from adsum.process import no_leader, translate
 from adsum.process.first_phase import FirstPhase
 from adsum.process.running import RunningAgent
-from adsum.version import ADSUM_VERSION
 
 if TYPE_CHECKING:
     from adsum.http.tls import Secure
@@ -42,7 +39,7 @@ async def serve_http(first: FirstPhase, agent: RunningAgent, nursery: trio.Nurse
     """Answers HTTP in the nursery, until that is cancelled."""
     config = agent.config
     http, api = HttpCounters(), ApiCounters()
-    metrics = Exposition(_sources(first, agent, http, api), config.telemetry, first.faults)
+    metrics = Exposition(_sources(first, agent, http, api), config.telemetry)
     nursery.start_soon(metrics.keep_intervals)
     nursery.start_soon(no_leader.remind, agent)
     endpoints = Endpoints(agent, first.random, api, metrics, first.stream)
@@ -72,12 +69,10 @@ def secured(listeners: list[socket.socket], tls: Tls | None) -> Secure | None:
 
 def _sources(first: FirstPhase, agent: RunningAgent, http: HttpCounters, api: ApiCounters) -> Sources:
     return Sources(
-        version=ADSUM_VERSION,
-        node_name=agent.config.node_name,
-        is_leader=lambda: leadership.leads_alone(agent),
+        agent=agent,
+        net=NetSource.of(agent.cluster_rim.network),
+        rpc=agent.cluster_rim.rpc,
         catalog=CatalogTally(agent.view),
-        core=agent.core.counters,
-        transitions=agent.own.transitions,
         api=api,
         http=http,
         dns=first.dns,
@@ -86,12 +81,8 @@ def _sources(first: FirstPhase, agent: RunningAgent, http: HttpCounters, api: Ap
         logs=first.stream.counters,
         lag=first.lag,
         gc_pauses=first.gc_pauses,
+        faults=first.faults,
         certificate_end_s=first.certificate_end_s,
-        cluster=agent.cluster_rim.observed(),
-        replication=ReplicationSource.of(agent.cluster, agent.owners, agent.outputs, agent.now),
-        journal=agent.journal.counters,
-        faults=first.faults.counts,
-        shortages=first.faults.shortages,
     )
 
 
