@@ -10,6 +10,7 @@ import trio
 import trio.testing
 
 from adsum.agent.commands import DeregisterService
+from adsum.api.api_types import ApiParts
 from adsum.api.blocking import FAILED_META, BlockingReads
 from adsum.api.filter_time import FilterTime
 from adsum.api.rendering import ApiCounters, WaitableRead
@@ -357,7 +358,8 @@ async def test_a_read_waits_on_the_index_that_it_names_and_not_on_the_catalog_s(
     asker: Asker, autojump_clock: trio.testing.MockClock
 ) -> None:
     revision, topic, counters = Revision(), Topic("kv", "batman/pg0"), ApiCounters()
-    reads = BlockingReads(asker.agent, Random(0), counters, FilterTime(counters))
+    parts = ApiParts(asker.agent, Random(0), counters, asker.metrics, asker.log_stream, FilterTime(counters))
+    reads = BlockingReads(parts)
     route = reads.route(
         "/v1/revision",
         lambda *_: WaitableRead(revision, (topic,), lambda: str(revision.number).encode()),

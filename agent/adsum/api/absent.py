@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import trio
 
-from adsum.api.api_types import Agent
+from adsum.api.api_types import EndpointFamily
 from adsum.api.blocking import FAILED_META, FOREIGN_INDEX_HOLD_S, parse_asked
 from adsum.http.request import Request
 from adsum.http.response import Response, empty
@@ -26,10 +26,7 @@ EXTERNAL_SENTENCE = (
 )
 
 
-class AbsentStore:
-    def __init__(self, agent: Agent) -> None:
-        self._agent = agent
-
+class AbsentStore(EndpointFamily):
     def routes(self) -> list[Route]:
         return [
             Route(("GET", "PUT", "DELETE"), "/v1/kv/", self.key, rest=True),

@@ -8,9 +8,8 @@ from adsum.agent.commands import DeregisterCheck, RegisterCheck, ReportTtl
 from adsum.api import parameters, shapes
 from adsum.api.agent_services import refuse_scripts, tell
 from adsum.api.answers import done, encoded_answer
-from adsum.api.api_types import Agent
+from adsum.api.api_types import EndpointFamily
 from adsum.api.bodies import decode_json
-from adsum.api.filter_time import FilterTime
 from adsum.api.queries import filter_test
 from adsum.catalog.decode import decode_check
 from adsum.catalog.definitions import BadDefinition, CheckStatus
@@ -27,11 +26,7 @@ REPORTS = {"pass": CheckStatus.PASSING, "warn": CheckStatus.WARNING, "fail": Che
 GO_KINDS = {bool: "bool", int: "number", float: "number", list: "array", dict: "object", str: "string"}
 
 
-class AgentChecks:
-    def __init__(self, agent: Agent, filter_time: FilterTime) -> None:
-        self._agent = agent
-        self._filter_time = filter_time
-
+class AgentChecks(EndpointFamily):
     def routes(self) -> list[Route]:
         reports = [
             Route(("PUT",), f"/v1/agent/check/{verb}/", self._reporter(status), rest=True)
@@ -48,7 +43,7 @@ class AgentChecks:
     async def checks(self, request: Request, _rest: str) -> Response:
         parameters.check_namespace(request.query)
         own = self._agent.own
-        found = await self._filter_time.spend(request, lambda: self._wanted(request.query))
+        found = await self._parts.filter_time.spend(request, lambda: self._wanted(request.query))
         shown = []
         async for check_id, own_check in in_turns(sorted(found)):
             check = own.published_check(own_check)

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator
 
 from adsum.api import parameters, shapes
 from adsum.api.answers import json_answer
-from adsum.api.api_types import Agent
+from adsum.api.api_types import EndpointFamily
 from adsum.catalog.definitions import CheckKind, ServiceDefinition
 from adsum.catalog.own_services import OwnCheck
 from adsum.http.request import Request
@@ -22,10 +22,7 @@ CODES = {PASSING: 200, "warning": 429, "critical": 503, MAINTENANCE: 503}
 SEVERITY = {word: severity for severity, word in enumerate(CODES)}
 
 
-class AgentHealth:
-    def __init__(self, agent: Agent) -> None:
-        self._agent = agent
-
+class AgentHealth(EndpointFamily):
     def routes(self) -> list[Route]:
         return [
             Route(("GET",), "/v1/agent/health/service/id/", self.by_id, rest=True),
@@ -70,7 +67,10 @@ class AgentHealth:
         return json_answer(self._agent, request, shown, status=404, headers=_reason(sentence))
 
     def _verdict(self, definition: ServiceDefinition) -> str:
-        return _worst(_word(check) for check in self._judging(definition))
+        return _worst(
+            MAINTENANCE if check.kind is CheckKind.MAINTENANCE else check.status
+            for check in self._judging(definition)
+        )
 
     def _judging(self, definition: ServiceDefinition) -> Iterator[OwnCheck]:
         """The service's own, then the node's."""
@@ -89,10 +89,6 @@ class AgentHealth:
                 for check in self._judging(definition)
             ],
         }
-
-
-def _word(check: OwnCheck) -> str:
-    return MAINTENANCE if check.kind is CheckKind.MAINTENANCE else check.status
 
 
 def _worst(words: Iterable[str]) -> str:

@@ -13,7 +13,7 @@ from adsum.agent.known_servers import GossipedServer
 from adsum.agent.presence import uuid_text
 from adsum.api import leadership, parameters
 from adsum.api.answers import json_answer
-from adsum.api.api_types import Agent
+from adsum.api.api_types import Agent, EndpointFamily
 from adsum.api.freshness import stale_header
 from adsum.gossip.members import Member
 from adsum.gossip.order import MemberStatus
@@ -41,10 +41,7 @@ PROTOCOLS = {
 CLIENT_TAGS = {"acls": "0", "role": "node", "segment": "", "vsn": "2", "vsn_max": "3", "vsn_min": "2"}
 
 
-class AgentMembers:
-    def __init__(self, agent: Agent) -> None:
-        self._agent = agent
-
+class AgentMembers(EndpointFamily):
     def routes(self) -> list[Route]:
         return [Route(("GET",), "/v1/agent/members", self.members)]
 

@@ -16,7 +16,7 @@ import trio
 from adsum.api import coordinates, leadership
 from adsum.api.agent_members import own_member
 from adsum.api.answers import json_answer
-from adsum.api.api_types import Agent
+from adsum.api.api_types import Agent, EndpointFamily
 from adsum.catalog.definitions import CheckKind
 from adsum.gossip.broadcasts import Class
 from adsum.gossip.order import MemberStatus
@@ -30,10 +30,7 @@ from adsum.version import ADSUM_VERSION, CONSUL_API_VERSION
 SESSION_TTL_NS_MIN = 10_000_000_000  # Patroni reads it after `Invalid Session TTL`
 
 
-class AgentSelf:
-    def __init__(self, agent: Agent) -> None:
-        self._agent = agent
-
+class AgentSelf(EndpointFamily):
     def routes(self) -> list[Route]:
         return [
             Route(("GET",), "/v1/agent/self", self.about),

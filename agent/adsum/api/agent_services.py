@@ -15,10 +15,9 @@ import trio
 from adsum.agent.commands import DeregisterService, RegisterService, SetServiceMaintenance
 from adsum.api import parameters, shapes
 from adsum.api.answers import done, encoded_answer, json_answer
-from adsum.api.api_types import Agent
+from adsum.api.api_types import Agent, EndpointFamily
 from adsum.api.blocking import parse_asked
 from adsum.api.bodies import decode_json
-from adsum.api.filter_time import FilterTime
 from adsum.api.queries import filter_test, named
 from adsum.catalog.decode import decode_service
 from adsum.catalog.definitions import BadDefinition, CheckDefinition, ServiceDefinition
@@ -41,11 +40,7 @@ SCRIPTS_DISABLED = (
 )
 
 
-class AgentServices:
-    def __init__(self, agent: Agent, filter_time: FilterTime) -> None:
-        self._agent = agent
-        self._filter_time = filter_time
-
+class AgentServices(EndpointFamily):
     def routes(self) -> list[Route]:
         return [
             Route(("GET",), "/v1/agent/services", self.services),
@@ -57,7 +52,7 @@ class AgentServices:
 
     async def services(self, request: Request, _rest: str) -> Response:
         parameters.check_namespace(request.query)
-        found = await self._filter_time.spend(request, lambda: self._wanted(request.query))
+        found = await self._parts.filter_time.spend(request, lambda: self._wanted(request.query))
         shown = []
         async for service_id, own in in_turns(sorted(found)):
             shown.append((service_id, shapes.encode(shapes.own_service(own.definition))))

@@ -5,13 +5,18 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from typing import Protocol
+from random import Random
+from typing import NamedTuple, Protocol
 
 from adsum.agent.core import AgentCore
+from adsum.api.filter_time import FilterTime
+from adsum.api.rendering import ApiCounters
 from adsum.config.config import Config
 from adsum.dns.settings import DnsSettings
 from adsum.effects import AnsweredWith, Value
+from adsum.http.router import Route
 from adsum.journal.journal import Journal
+from adsum.logs.stream import LogStream
 from adsum.now import Now
 from adsum.peers.peers import Peers
 from adsum.topics import WaitsOnTopics
@@ -75,3 +80,23 @@ class Agent(ABC):
     async def leave(self) -> None:
         """Begins an orderly end. Returns when the others were told and the disk has all; the answer to
         whoever asked still goes out."""
+
+
+class ApiParts(NamedTuple):
+    """What endpoints are made of."""
+
+    agent: Agent
+    random: Random
+    counters: ApiCounters
+    metrics: MetricsPages
+    log_stream: LogStream
+    filter_time: FilterTime
+
+
+class EndpointFamily(ABC):
+    def __init__(self, parts: ApiParts) -> None:
+        self._agent = parts.agent
+        self._parts = parts
+
+    @abstractmethod
+    def routes(self) -> list[Route]: ...

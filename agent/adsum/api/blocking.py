@@ -12,17 +12,16 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Hashable
 from functools import partial
-from random import Random
 
 import trio
 
 from adsum.agent.commands import CommandRefused, ConfirmCatalog
 from adsum.api import parameters
-from adsum.api.api_types import Agent
-from adsum.api.filter_time import FilterTime, NoTimeLeft
+from adsum.api.api_types import Agent, ApiParts
+from adsum.api.filter_time import NoTimeLeft
 from adsum.api.freshness import Freshness
 from adsum.api.full_outputs import wants_full, with_full_outputs
-from adsum.api.rendering import ApiCounters, Rendering, Renderings, WaitableRead
+from adsum.api.rendering import Rendering, Renderings, WaitableRead
 from adsum.frozen import dataclass
 from adsum.http.request import Query, Request
 from adsum.http.response import HeaderList, Response
@@ -57,18 +56,18 @@ Plan = Callable[[Agent, Query, str], WaitableRead]
 
 @dataclass(frozen=True, slots=True)
 class BlockingQuery:
-    index: int  # nought: answer at once
+    index: int  # 0: answer at once
     wait_s: float
 
 
 class BlockingReads:
-    def __init__(self, agent: Agent, random: Random, counters: ApiCounters, filter_time: FilterTime) -> None:
-        self._agent = agent
-        self._random = random
-        self._counters = counters
-        self._filter_time = filter_time
-        self._renderings = Renderings(counters)
-        self._freshness = Freshness(agent)
+    def __init__(self, parts: ApiParts) -> None:
+        self._agent = parts.agent
+        self._random = parts.random
+        self._counters = parts.counters
+        self._filter_time = parts.filter_time
+        self._renderings = Renderings(parts.counters)
+        self._freshness = Freshness(parts.agent)
 
     def route(
         self, path: str, plan: Plan, *, takes_cached: bool = False, shows_checks: bool = False
@@ -102,7 +101,11 @@ class BlockingReads:
         parameters.check_namespace(query)
         parameters.check_datacenter(query, self._agent.config.datacenter, FAILED_META)
         if query.has("consistent"):
-            await self._confirm()
+            # Of the members that are present, two have nothing that we lack; or there are none.
+            try:
+                await self._agent.submit(ConfirmCatalog())
+            except CommandRefused as refused:
+                raise HttpRefusal(500, refused.refusal.sentence, FAILED_META) from None
         with self._filter_time.refusing(FAILED_META):
             rendering = await self._filter_time.soon(
                 request, partial(self._find, plan, request, rest, is_cached=is_cached)
@@ -111,17 +114,9 @@ class BlockingReads:
             if asked.index:
                 del query  # who waits keeps little
                 return await self._hold(request, rendering, asked)
-        is_own_way = is_cached or rendering.read.is_by_distance or any(map(query.has, NOT_BY_TARGET))
-        if not is_own_way:
+        if not (is_cached or rendering.read.is_by_distance or any(map(query.has, NOT_BY_TARGET))):
             self._renderings.keep_target(request.target, rendering)
         return response
-
-    async def _confirm(self) -> None:
-        """Of the members that are present, two have nothing that we lack; or there are none."""
-        try:
-            await self._agent.submit(ConfirmCatalog())
-        except CommandRefused as refused:
-            raise HttpRefusal(500, refused.refusal.sentence, FAILED_META) from None
 
     def _find(self, plan: Plan, request: Request, rest: str, *, is_cached: bool) -> Rendering:
         """As it is now."""
@@ -174,7 +169,10 @@ class BlockingReads:
                 self._counters.blocking_timed_out += 1
                 return
             if rendering.read.lists_everything:
-                await _pause(request, min(rendering.next_at, deadline))
+                # Let changes gather; more of them may come and wake us meanwhile.
+                until = min(rendering.next_at, deadline)
+                while trio.current_time() < until and await request.park(until):
+                    pass
             try:
                 await self._filter_time.in_turn(request, rendering.current, deadline)
             except NoTimeLeft:
@@ -183,23 +181,16 @@ class BlockingReads:
         self._counters.blocking_woken += 1
 
 
-async def _pause(request: Request, until: float) -> None:
-    """Let changes gather; more of them may come and wake us meanwhile."""
-    while trio.current_time() < until and await request.park(until):
-        pass
-
-
 def parse_asked(query: Query, agent: Agent) -> BlockingQuery:
     wait_ns = parameters.duration_ns(query, "wait", refusal="Invalid wait time") or 0
     if wait_ns <= 0:
         wait_ns = agent.config.default_query_time_ns
-    return BlockingQuery(
-        _parse_index(query.first("index")), min(wait_ns, agent.config.max_query_time_ns) / SECOND
-    )
+    wait_s = min(wait_ns, agent.config.max_query_time_ns) / SECOND
+    return BlockingQuery(_parse_index(query.first("index")), wait_s)
 
 
 def _parse_index(text: str) -> int:
-    """A negative one is nought: Spring's configuration watch sends -1."""
+    """A negative one counts as 0: Spring's configuration watch sends -1."""
     if not text:
         return 0
     match = INDEX.fullmatch(text)

@@ -77,7 +77,8 @@ def services(agent: Agent, query: Query, _rest: str) -> WaitableRead:
         for name in view.service_names():
             found = list(passing(view.instances(name), tests))
             if found:
-                tags_by_name[name] = _union_of_tags(found)
+                tags = (tag for instance in found for tag in instance.service.value.tags)
+                tags_by_name[name] = list(dict.fromkeys(tags))
         return shapes.encode(tags_by_name)
 
     # What tests look at is more than names and tags.
@@ -157,7 +158,3 @@ def _services_on(host: CatalogHost, is_wanted: Test | None) -> list[tuple[str, b
         for row in rows
         if is_wanted is None or is_wanted(row.value)
     ]
-
-
-def _union_of_tags(instances: list[Instance]) -> list[str]:
-    return list(dict.fromkeys(tag for instance in instances for tag in instance.service.value.tags))

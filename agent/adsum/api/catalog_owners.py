@@ -9,7 +9,7 @@ from __future__ import annotations
 from adsum.agent.presence import uuid_text
 from adsum.agent.saved_catalog import SavedOwner, recalled
 from adsum.api.answers import json_answer
-from adsum.api.api_types import Agent
+from adsum.api.api_types import EndpointFamily
 from adsum.api.freshness import stale_header
 from adsum.api.queries import named
 from adsum.catalog.replication.state import OwnerState
@@ -27,10 +27,7 @@ Shown = dict[str, object]
 OWN, OTHERS, SAVED = "own", "others", "saved copy"
 
 
-class CatalogOwners:
-    def __init__(self, agent: Agent) -> None:
-        self._agent = agent
-
+class CatalogOwners(EndpointFamily):
     def routes(self) -> list[Route]:
         return [
             Route(("GET",), "/v1/catalog/owners", self.owners),

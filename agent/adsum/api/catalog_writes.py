@@ -13,7 +13,7 @@ from adsum.agent.commands import CommandRefused
 from adsum.api import parameters
 from adsum.api.absent import EXTERNAL_SENTENCE
 from adsum.api.answers import STATUS_OF, json_answer
-from adsum.api.api_types import Agent
+from adsum.api.api_types import EndpointFamily
 from adsum.api.bodies import decode_json
 from adsum.catalog.decode import Fields
 from adsum.catalog.definitions import BadDefinition
@@ -29,10 +29,7 @@ ONLY_TAGS = (
 )
 
 
-class CatalogWrites:
-    def __init__(self, agent: Agent) -> None:
-        self._agent = agent
-
+class CatalogWrites(EndpointFamily):
     def routes(self) -> list[Route]:
         return [
             Route(("PUT",), "/v1/catalog/register", self.register),

@@ -13,7 +13,7 @@ import trio
 
 from adsum.api import leadership, parameters
 from adsum.api.answers import json_answer
-from adsum.api.api_types import Agent
+from adsum.api.api_types import Agent, ApiParts, EndpointFamily
 from adsum.api.blocking import FOREIGN_INDEX_HOLD_S, check_consistency, parse_asked
 from adsum.api.freshness import stale_header
 from adsum.catalog.indexes import TAG_BITS
@@ -32,9 +32,9 @@ UPDATE_SENTENCE = (
 Shown = dict[str, object]
 
 
-class Coordinates:
-    def __init__(self, agent: Agent) -> None:
-        self._agent = agent
+class Coordinates(EndpointFamily):
+    def __init__(self, parts: ApiParts) -> None:
+        super().__init__(parts)
         self._places: dict[str, Shown] = {}  # by the node's name, in the order of names
         self._index = 0
         self._look_at_s = 0.0

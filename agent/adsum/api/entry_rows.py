@@ -5,12 +5,12 @@ from __future__ import annotations
 from datetime import UTC, datetime
 
 from adsum.api.member_rows import Shown, shown_name, shown_parts, shown_phi
-from adsum.journal.entry import JournalEntry, Somebody
+from adsum.journal.entry import JournalEntry
 from adsum.journal.story import sentence
 
 
 def entry_row(entry: JournalEntry) -> Shown:
-    grounds = entry.grounds
+    grounds, other = entry.grounds, entry.other
     return {
         "Sequence": entry.sequence,
         "Observer": entry.observer,
@@ -32,7 +32,7 @@ def entry_row(entry: JournalEntry) -> Shown:
         "Phi": shown_phi(grounds.phi),
         "PhiParts": shown_parts(grounds.parts),
         "By": shown_name(grounds.by) if grounds.by else None,
-        "Other": _placed(entry.other) if entry.other else None,
+        "Other": {"ID": other.id, "Name": other.name, "Address": other.address} if other else None,
         "Repeats": entry.repeats,
         "Sentence": sentence(entry),
     }
@@ -41,7 +41,3 @@ def entry_row(entry: JournalEntry) -> Shown:
 def shown_time(wall_ms: int) -> str:
     seconds, ms = divmod(wall_ms, 1_000)
     return f"{datetime.fromtimestamp(seconds, UTC):%Y-%m-%dT%H:%M:%S}.{ms:03}Z"
-
-
-def _placed(who: Somebody) -> Shown:
-    return {"ID": who.id, "Name": who.name, "Address": who.address}

@@ -8,7 +8,6 @@ before the roll carries it; its Lamport time comes with the list.
 from __future__ import annotations
 
 from base64 import b64encode
-from random import Random
 
 import trio
 
@@ -17,7 +16,7 @@ from adsum.agent.presence import uuid_text
 from adsum.agent.user_events import ID_BYTES, TOPIC, BadEvent, Event
 from adsum.api import parameters
 from adsum.api.answers import done, json_answer
-from adsum.api.api_types import Agent
+from adsum.api.api_types import EndpointFamily
 from adsum.api.blocking import parse_asked
 from adsum.gossip.commands import FireEvent
 from adsum.http.request import Request
@@ -31,11 +30,7 @@ JITTER_FRACTION = 16
 UNDECIDED_PAUSE_S = 0.1
 
 
-class EventEndpoints:
-    def __init__(self, agent: Agent, random: Random) -> None:
-        self._agent = agent
-        self._random = random
-
+class EventEndpoints(EndpointFamily):
     def routes(self) -> list[Route]:
         return [
             Route(("PUT",), "/v1/event/fire/", self.fire, rest=True),
@@ -48,7 +43,7 @@ class EventEndpoints:
             raise HttpRefusal(400, "Missing name")
         parameters.check_datacenter(query, self._agent.config.datacenter)
         event = Event(
-            event_id=self._random.randbytes(ID_BYTES),
+            event_id=self._parts.random.randbytes(ID_BYTES),
             name=name,
             payload=request.body,
             node=query.first("node"),
@@ -67,7 +62,7 @@ class EventEndpoints:
         query, agent = request.query, self._agent
         asked = parse_asked(query, agent)
         name = query.first("name")
-        wait_s = asked.wait_s + self._random.uniform(0, asked.wait_s / JITTER_FRACTION)
+        wait_s = asked.wait_s + self._parts.random.uniform(0, asked.wait_s / JITTER_FRACTION)
         if asked.index and asked.index == self._index(name):
             await self._until_other(request, name, asked.index, trio.current_time() + wait_s)
         listed = [_shown(event) for event in self._of_name(name)]

@@ -14,13 +14,7 @@ from adsum.journal.story import is_refutation, sentence, story
 
 LATELY_MS = 3_600_000
 FORGOTTEN = "forgotten"
-LISTED = (
-    "alive",
-    "suspect",
-    "failed",
-)  # who was so last, and is no member now, was one before the last start
-
-
+LISTED = ("alive", "suspect", "failed")  # who was so last, and is no member now, was one before the start
 UNANSWERED = note_word(Note.UNANSWERED)
 
 
@@ -48,7 +42,7 @@ def explained(
         observer_is_isolated=observer_is_isolated,
         holds_last_known=holds_last_known,
         is_detour=row is not None and row.path == "detour",
-        refuted_lately=_refuted_since(entries, wall_ms - LATELY_MS),
+        refuted_lately=sum(is_refutation(each) and each.wall_ms >= wall_ms - LATELY_MS for each in entries),
         restarting_ms=(row and row.restarting_for_ms) or 0,
         time_left_ms=row.suspicion.time_left_ms if row and row.suspicion else 0,
     )
@@ -76,9 +70,8 @@ def summary(it: Situation, row: MemberRow | None, last: JournalEntry | None, wal
     for_ms = duration(row.changed_ago_ms or 0)
     match it.status:
         case "suspect":
-            return (
-                f"{it.name} has been suspected for {for_ms}; {duration(it.time_left_ms)} are left to refute."
-            )
+            left_ms = duration(it.time_left_ms)
+            return f"{it.name} has been suspected for {for_ms}; {left_ms} are left to refute."
         case "left" if last is not None and last.note == PRUNED:
             return f"{it.name} was pruned {for_ms} ago."
         case "left":
@@ -94,7 +87,3 @@ def _clash(conflict: JournalEntry | None, row: MemberRow | None) -> str:
     newcomer = conflict.other
     is_newcomer = newcomer is not None and (row.address if row else newcomer.address) == newcomer.address
     return " " + clash.headline(conflict, of_newcomer=is_newcomer)
-
-
-def _refuted_since(entries: Sequence[JournalEntry], since_ms: int) -> int:
-    return sum(is_refutation(entry) and entry.wall_ms >= since_ms for entry in entries)

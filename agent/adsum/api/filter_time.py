@@ -128,7 +128,10 @@ class FilterTime:
                     raise NoTimeLeft
                 await request.park(min(deadline, self._time_for(request)))
         finally:
-            self._leave(request)
+            was_first = self._is_first(request)
+            del self._queue[request]
+            if was_first and self._queue:
+                next(iter(self._queue)).wake()
 
     def _work_first(self, work: Callable[[], Result]) -> Result:
         self._is_first_working = True
@@ -145,12 +148,6 @@ class FilterTime:
 
     def _is_first(self, request: Request) -> bool:
         return next(iter(self._queue)) is request
-
-    def _leave(self, request: Request) -> None:
-        was_first = self._is_first(request)
-        del self._queue[request]
-        if was_first and self._queue:
-            next(iter(self._queue)).wake()
 
 
 def _now_ns() -> int:

@@ -44,7 +44,7 @@ async def with_full_outputs(agent: Agent, request: Request, response: Response) 
     if len(response.body.plain) > ANSWER_BYTES_MAX:
         raise HttpRefusal(400, TOO_MUCH, response.headers)
     entries = msgspec.json.decode(response.body.plain)
-    checks = [check for entry in entries for check in _checks(entry)]
+    checks: list[dict[str, Any]] = [check for entry in entries for check in entry.get("Checks", [entry])]
     if len(checks) > CHECKS_MAX:
         raise HttpRefusal(400, TOO_MUCH, response.headers)
     outputs = await agent.outputs.fetch(
@@ -60,13 +60,10 @@ async def with_full_outputs(agent: Agent, request: Request, response: Response) 
     encoded = shapes.encode(entries)
     if parameters.is_pretty(request.query, always=agent.config.is_dev):
         encoded = shapes.pretty(encoded)
-    return json_body(encoded, (*response.headers, *_told(missing)))
-
-
-def _told(missing: Iterable[str]) -> tuple[tuple[str, str], ...]:
-    if not missing:
-        return ()
-    return (("X-Adsum-Output", "partial"), ("X-Adsum-Output-Missing", named(missing)))
+    headers = response.headers
+    if missing:
+        headers = (*headers, ("X-Adsum-Output", "partial"), ("X-Adsum-Output-Missing", named(missing)))
+    return json_body(encoded, headers)
 
 
 def named(nodes: Iterable[str]) -> str:
@@ -74,11 +71,6 @@ def named(nodes: Iterable[str]) -> str:
     names = [quote(node, safe="") for node in nodes]
     further = len(names) - NODES_NAMED_MAX
     return ", ".join([*names[:NODES_NAMED_MAX], *([f"{further} more"] if further > 0 else [])])
-
-
-def _checks(entry: dict[str, Any]) -> list[dict[str, Any]]:
-    checks: list[dict[str, Any]] = entry.get("Checks", [entry])
-    return checks
 
 
 def _is_elsewhere(agent: Agent, check: dict[str, Any]) -> bool:

@@ -122,7 +122,10 @@ def _entries(
     nearness = Nearness(agent, query)
 
     def render() -> bytes:
-        ordered = nearness.order(passing(find(), _entry_tests(query)), lambda instance: instance.host.name)
+        tests = instance_tests(query, "health_entry")
+        if parameters.is_true_or_empty(query, "passing"):
+            tests.append(lambda instance: instance.status is CheckStatus.PASSING)
+        ordered = nearness.order(passing(find(), tests), lambda instance: instance.host.name)
         return shapes.list_of(map(shapes.health_entry, ordered))
 
     return WaitableRead(
@@ -132,17 +135,6 @@ def _entries(
 
 def _node_of_check(placed: tuple[CatalogHost, Row[Check]]) -> str:
     return placed[0].name
-
-
-def _entry_tests(query: Query) -> list[Test]:
-    tests: list[Test] = [*instance_tests(query, "health_entry")]
-    if parameters.is_true_or_empty(query, "passing"):
-        tests.append(_is_passing)
-    return tests
-
-
-def _is_passing(instance: Instance) -> bool:
-    return instance.status is CheckStatus.PASSING
 
 
 def _listed(found: Placed, is_wanted: Test | None) -> bytes:

@@ -56,7 +56,10 @@ def _memory() -> dict[str, object]:
 
 
 def _processors() -> list[dict[str, object]]:
-    facts = [dict(_fact(line) for line in block.splitlines() if ":" in line) for block in _blocks()]
+    facts = []
+    for block in Path("/proc/cpuinfo").read_text().split("\n\n"):
+        lines = (line.partition(":") for line in block.splitlines() if ":" in line)
+        facts.append({name.strip(): value.strip() for name, _, value in lines})
     return [
         {
             "cpu": int(fact["processor"]),
@@ -70,15 +73,6 @@ def _processors() -> list[dict[str, object]]:
         for fact in facts
         if "processor" in fact
     ]
-
-
-def _blocks() -> list[str]:
-    return Path("/proc/cpuinfo").read_text().split("\n\n")
-
-
-def _fact(line: str) -> tuple[str, str]:
-    name, _, value = line.partition(":")
-    return name.strip(), value.strip()
 
 
 def _system() -> dict[str, object]:

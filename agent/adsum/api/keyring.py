@@ -12,7 +12,7 @@ from collections.abc import Awaitable, Callable, Mapping
 
 from adsum.api import parameters
 from adsum.api.answers import json_answer
-from adsum.api.api_types import Agent
+from adsum.api.api_types import EndpointFamily
 from adsum.api.bodies import decode_json
 from adsum.http.request import Query, Request
 from adsum.http.response import Response, empty
@@ -25,10 +25,7 @@ BODY_BYTES_MAX = 4_096
 NUMBER = re.compile(r"[+-]?[0-9]+")
 
 
-class KeyringEndpoints:
-    def __init__(self, agent: Agent) -> None:
-        self._agent = agent
-
+class KeyringEndpoints(EndpointFamily):
     def routes(self) -> list[Route]:
         methods = ("GET", "POST", "PUT", "DELETE")
         return [Route(methods, "/v1/operator/keyring", self.answer, body_bytes_max=BODY_BYTES_MAX)]

@@ -12,7 +12,7 @@ import trio
 
 from adsum.api import parameters
 from adsum.api.answers import json_answer
-from adsum.api.api_types import Agent
+from adsum.api.api_types import Agent, EndpointFamily
 from adsum.api.conflicts import own_conflict, standing_conflict
 from adsum.api.entry_rows import entry_row, shown_time
 from adsum.api.explanation import explained
@@ -40,10 +40,7 @@ A_TIME = "90m and 36h count back from now, 2026-11-18T14:00:00Z is a time"
 NOBODY = "No member is called {}, and nobody in the journal; see `adsum members`"
 
 
-class Membership:
-    def __init__(self, agent: Agent) -> None:
-        self._agent = agent
-
+class Membership(EndpointFamily):
     def routes(self) -> list[Route]:
         return [
             Route(("GET",), "/v1/membership", self.members),
@@ -53,6 +50,7 @@ class Membership:
 
     async def members(self, request: Request, _rest: str) -> Response:
         membership, now = self._agent.cluster.membership, self._agent.now()
+        clocks, ahead_ms = membership.clocks, membership.clocks.ahead_ms(now)
         me = own_row(membership)
         rows = [me]
         # What concerns the observer alone costs little, also among thousands.
@@ -68,7 +66,11 @@ class Membership:
             "LocalHealth": membership.condition.health_score,
             "Conflict": own_conflict(self._agent, now),
             "Stale": _stale(self._agent, now),
-            "Clock": _clock(self._agent, now),
+            "Clock": {
+                "AheadSeconds": ahead_ms / 1_000,
+                "ComparedWith": clocks.others,
+                "Sentence": off_by(ahead_ms, clocks.others),  # empty where there is nothing to mend
+            },
             "Members": rows,
         }
         return json_answer(self._agent, request, shown, headers=stale_header(self._agent))
@@ -149,14 +151,6 @@ class Membership:
 def _stale(agent: Agent, now: Now) -> Shown | None:
     reason = agent.cluster.staleness(now)
     return {"Reason": reason, "Sentence": SENTENCES[reason]} if reason else None
-
-
-def _clock(agent: Agent, now: Now) -> Shown:
-    """The sentence is empty where there is nothing to mend."""
-    clocks = agent.cluster.membership.clocks
-    ahead_ms = clocks.ahead_ms(now)
-    sentence = off_by(ahead_ms, clocks.others)
-    return {"AheadSeconds": ahead_ms / 1_000, "ComparedWith": clocks.others, "Sentence": sentence}
 
 
 def _number(name: str, text: str, least: int, most: int) -> int:

@@ -22,12 +22,10 @@ def proxies(view: View, destination: str) -> Iterator[Instance]:
     wanted = destination.lower()
     for name in view.service_names():
         for instance in view.instances(name):
-            if _stands_for(instance, wanted):
+            service = instance.service.value
+            if service.kind == PROXY_KIND:
+                stands_for = str(service.proxy.get("DestinationServiceName", ""))
+            else:
+                stands_for = service.name if service.connect.get("Native") is True else ""
+            if stands_for.lower() == wanted:
                 yield instance
-
-
-def _stands_for(instance: Instance, wanted: str) -> bool:
-    service = instance.service.value
-    if service.kind == PROXY_KIND:
-        return str(service.proxy.get("DestinationServiceName", "")).lower() == wanted
-    return service.connect.get("Native") is True and service.name.lower() == wanted

@@ -12,7 +12,6 @@ from typing import TypeVar
 
 from adsum.api import leadership
 from adsum.api.api_types import Agent
-from adsum.gossip.coordinates import Coordinate
 from adsum.http.request import Query
 
 OWN_AGENT = "_agent"
@@ -42,9 +41,6 @@ class Nearness:
         for item in (items := list(items)):
             node = node_of(item)
             if node not in distances:
-                distances[node] = _distance_s(origin, coordinate_of(node))
+                place = coordinate_of(node)
+                distances[node] = math.inf if place is None else origin.distance_s(place)
         return sorted(items, key=lambda item: distances[node_of(item)])
-
-
-def _distance_s(origin: Coordinate, other: Coordinate | None) -> float:
-    return math.inf if other is None else origin.distance_s(other)

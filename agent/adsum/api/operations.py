@@ -10,7 +10,7 @@ from adsum.address import Address
 from adsum.agent.commands import CommandRefused, SetNodeMaintenance
 from adsum.api import leadership, parameters
 from adsum.api.answers import answered, done, json_answer
-from adsum.api.api_types import Agent, MetricsPages
+from adsum.api.api_types import EndpointFamily
 from adsum.api.host import describe_host
 from adsum.config.errors import ConfigErrors
 from adsum.gossip.commands import ForceLeave, Join
@@ -18,7 +18,7 @@ from adsum.http.request import Request
 from adsum.http.response import Response, empty, text
 from adsum.http.router import HttpRefusal, Route
 from adsum.logs.lines import UnknownLevel, parse_level
-from adsum.logs.stream import LogStream, TooManyFollowers
+from adsum.logs.stream import TooManyFollowers
 from adsum.net import join_names
 
 DEFAULT_LOG_LEVEL = "INFO"
@@ -30,12 +30,7 @@ TAKEN_OFF_HERE = (
 ACL_METHODS = ("GET", "PUT", "POST", "DELETE")
 
 
-class Operations:
-    def __init__(self, agent: Agent, metrics: MetricsPages, log_stream: LogStream) -> None:
-        self._agent = agent
-        self._metrics = metrics
-        self._log_stream = log_stream
-
+class Operations(EndpointFamily):
     def routes(self) -> list[Route]:
         return [
             Route(("PUT",), "/v1/agent/maintenance", self.maintain),
@@ -61,8 +56,7 @@ class Operations:
             applied, needs_restart = await self._agent.reload()
         except ConfigErrors as errors:
             raise HttpRefusal(500, f"Nothing was reloaded:\n{errors}") from None
-        shown = {"Applied": applied, "NeedsRestart": needs_restart}
-        return json_answer(self._agent, request, shown)
+        return json_answer(self._agent, request, {"Applied": applied, "NeedsRestart": needs_restart})
 
     async def leave(self, _request: Request, _rest: str) -> Response:
         await self._agent.leave()
@@ -71,7 +65,9 @@ class Operations:
     async def join(self, request: Request, address: str) -> Response:
         """Joining oneself is what a script on every host does, and succeeds."""
         if request.query.has("wan"):
-            self._refuse_wan_join()
+            if not leadership.is_server(self._agent):
+                raise HttpRefusal(500, "Must be a server to join WAN cluster")
+            raise _join_failed("join: this version does not connect datacenters yet")
         node, port = leadership.own_node(self._agent), self._agent.config.ports.serf_lan
         if address in (node.address, leadership.with_port(node.address, port), f"127.0.0.1:{port}"):
             return empty(200)
@@ -81,11 +77,6 @@ class Operations:
         except CommandRefused as refused:
             raise _join_failed(f"join {refused.refusal.sentence}") from None
         return empty(200)
-
-    def _refuse_wan_join(self) -> None:
-        if not leadership.is_server(self._agent):
-            raise HttpRefusal(500, "Must be a server to join WAN cluster")
-        raise _join_failed("join: this version does not connect datacenters yet")
 
     async def force_leave(self, request: Request, name: str) -> Response:
         if name.lower() == leadership.own_node(self._agent).name.lower():
@@ -112,19 +103,22 @@ class Operations:
 
     async def _lines(self, level: int, *, as_json: bool) -> AsyncGenerator[bytes, None]:
         try:
-            with self._log_stream.follow(level, as_json=as_json) as follower:
+            with self._parts.log_stream.follow(level, as_json=as_json) as follower:
                 while True:
                     yield "".join(f"{line}\n" for line in await follower.next_lines()).encode()
         except TooManyFollowers as full:
             yield f"{full}\n".encode()
 
     async def metrics(self, request: Request, rest: str) -> Response:
-        if request.query.first("format") == "prometheus" or _accepts_prometheus(request):
+        accepts = request.header("accept").startswith(PROMETHEUS_ACCEPTS)
+        if accepts or request.query.first("format") == "prometheus":
             return await self.scrape(request, rest)
-        return json_answer(self._agent, request, self._metrics.consul())
+        return json_answer(self._agent, request, self._parts.metrics.consul())
 
     async def scrape(self, _request: Request, _rest: str) -> Response:
-        return Response(body=await self._metrics.scraped(), content_type=self._metrics.prometheus_type)
+        return Response(
+            body=await self._parts.metrics.scraped(), content_type=self._parts.metrics.prometheus_type
+        )
 
     async def front_page(self, _request: Request, _rest: str) -> Response:
         return text(200, "Consul Agent")
@@ -147,7 +141,3 @@ async def _addresses(text: str, port: int) -> tuple[Address, ...]:
 
 def _join_failed(what: str) -> HttpRefusal:
     return HttpRefusal(500, f"1 error occurred:\n\t* Failed to {what}\n\n")
-
-
-def _accepts_prometheus(request: Request) -> bool:
-    return request.header("accept").startswith(PROMETHEUS_ACCEPTS)

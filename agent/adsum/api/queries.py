@@ -7,7 +7,7 @@ nothing but speed.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, TypeVar
 
 from adsum.api import parameters
@@ -46,7 +46,7 @@ def host_test(query: Query) -> Callable[[CatalogHost], bool] | None:
     wanted = parameters.node_meta(query)
     if not wanted:
         return None
-    return lambda host: _has_meta(host.node.value.meta, wanted)
+    return lambda host: all(host.node.value.meta.get(key) == value for key, value in wanted.items())
 
 
 def instance_tests(query: Query, items: Items) -> list[Callable[[Instance], bool]]:
@@ -72,7 +72,3 @@ def passing(items: Iterable[Item], tests: list[Callable[[Item], bool]]) -> Itera
     for test in tests:
         items = filter(test, items)
     return items
-
-
-def _has_meta(meta: Mapping[str, str], wanted: dict[str, str]) -> bool:
-    return all(meta.get(key) == value for key, value in wanted.items())

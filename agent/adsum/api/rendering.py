@@ -87,29 +87,6 @@ class FreshnessHeaders(Protocol):
 
 
 class Rendering:
-    __slots__ = (
-        "__weakref__",
-        "_asked_bytes",
-        "_counters",
-        "_filter_time",
-        "_headers",
-        "_index_of",
-        "_is_pretty",
-        "_only_topic",
-        "_seen",
-        "_stamp",
-        "_stamped",
-        "index",
-        "is_used",
-        "kept_by",
-        "next_at",
-        "read",
-        "recall",
-        "response",
-        "size",
-        "targets",
-    )
-
     def __init__(
         self,
         read: WaitableRead,
@@ -259,7 +236,9 @@ class Renderings:
     def make_room(self) -> None:
         """The clock algorithm: who was used since it was last looked at may stay another round. The last one
         stays in any case, for its waiters would otherwise each hold a copy."""
-        while len(self._by_query) > 1 and self._is_over():
+        while len(self._by_query) > 1 and (
+            len(self._by_query) > self._queries_max or self._counters.rendering_bytes > self._bytes_max
+        ):
             query, rendering = self._by_query.popitem(last=False)
             if rendering.is_used:
                 rendering.is_used = False
@@ -274,6 +253,3 @@ class Renderings:
         for target in rendering.targets:
             del self.by_target[target]
         rendering.targets.clear()
-
-    def _is_over(self) -> bool:
-        return len(self._by_query) > self._queries_max or self._counters.rendering_bytes > self._bytes_max

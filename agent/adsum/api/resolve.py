@@ -6,12 +6,12 @@ The records are the zone's, whole and in its order: no packet's size cuts them a
 from __future__ import annotations
 
 from adsum.api.answers import json_answer
-from adsum.api.api_types import Agent
+from adsum.api.api_types import EndpointFamily
 from adsum.api.freshness import stale_header
 from adsum.api.queries import named
 from adsum.dns import wire
 from adsum.dns.explain import explain, record_text
-from adsum.dns.zone import Answer, Offer, Zone
+from adsum.dns.zone import Answer, Zone
 from adsum.http.request import Request
 from adsum.http.response import Response
 from adsum.http.router import HttpRefusal, Route
@@ -19,10 +19,7 @@ from adsum.http.router import HttpRefusal, Route
 TYPES = {name: number for number, name in wire.TYPE_NAMES.items()}
 
 
-class Resolve:
-    def __init__(self, agent: Agent) -> None:
-        self._agent = agent
-
+class Resolve(EndpointFamily):
     def routes(self) -> list[Route]:
         return [Route(("GET",), "/v1/resolve/", self.resolve, rest=True)]
 
@@ -42,20 +39,13 @@ class Resolve:
         else:
             answer = Zone(view, settings).answer(wire_name, TYPES[type_name])
         answers = [record_text(offer.record) for offer in answer.offers]
+        beside = [record for offer in answer.offers for record in (*offer.addresses, *offer.texts)]
         sentences = explain(view, settings, name, TYPES[type_name])
         return {
             "Name": name,
             "Type": type_name,
             "Rcode": wire.RCODE_NAMES[answer.rcode],
             "Answers": answers,
-            "Additional": list(dict.fromkeys(map(record_text, _beside(answer)))),
+            "Additional": list(dict.fromkeys(map(record_text, [*beside, *answer.additional]))),
             "Reasons": [sentence for sentence in sentences if sentence not in answers],
         }
-
-
-def _beside(answer: Answer) -> list[wire.Record]:
-    return [*(record for offer in answer.offers for record in _said_with(offer)), *answer.additional]
-
-
-def _said_with(offer: Offer) -> tuple[wire.Record, ...]:
-    return (*offer.addresses, *offer.texts)

@@ -4,16 +4,13 @@ from __future__ import annotations
 
 from adsum.api import leadership, parameters
 from adsum.api.answers import json_answer
-from adsum.api.api_types import Agent
+from adsum.api.api_types import EndpointFamily
 from adsum.http.request import Request
 from adsum.http.response import Response
 from adsum.http.router import Route
 
 
-class StatusEndpoints:
-    def __init__(self, agent: Agent) -> None:
-        self._agent = agent
-
+class StatusEndpoints(EndpointFamily):
     def routes(self) -> list[Route]:
         return [
             Route(("GET",), "/v1/status/leader", self.leader),
