@@ -12,12 +12,7 @@ from adsum.cli.command import UsageError
 from adsum.net.tls_files import BadTls, load_authorities, load_pair
 
 # By the configuration keys that such files go by in an agent.
-FLAGS = {
-    "ca_file": "-ca-file",
-    "ca_path": "-ca-path",
-    "cert_file": "-client-cert",
-    "key_file": "-client-key",
-}
+FLAGS = {"ca_file": "-ca-file", "ca_path": "-ca-path", "cert_file": "-client-cert", "key_file": "-client-key"}
 ADVICE = "give one with -client-cert and -client-key"
 # Parts of OpenSSL's names for what servers say of a client's certificate, or of there being none.
 ALERTS = ("CERTIFICATE", "UNKNOWN_CA", "HANDSHAKE_FAILURE", "ACCESS_DENIED")

@@ -11,16 +11,7 @@ from collections.abc import Iterator
 from adsum.cli.command import Command, CommandFailed, CommandFlag, ParsedCommand, UsageError
 from adsum.cli.connection import CONNECTION, Api, connect
 from adsum.cli.doubts import doubt
-from adsum.cli.table import (
-    OUTPUT,
-    Column,
-    Row,
-    dump_rows,
-    is_table,
-    printable,
-    refuse_endless_json,
-    show,
-)
+from adsum.cli.table import OUTPUT, Column, Row, dump_rows, is_table, printable, refuse_endless_json, show
 
 # As in Consul, and unlike everywhere else here: scripts wait for a member by this status.
 NOBODY = 2

@@ -44,10 +44,7 @@ def _question(call: ParsedCommand) -> tuple[str, str]:
 COMMAND = Command(
     run,
     arguments="NAME",
-    flags=(
-        CommandFlag("type", "Type of the records; A if not given.", "TYPE", choices=TYPES),
-        OUTPUT,
-    ),
+    flags=(CommandFlag("type", "Type of the records; A if not given.", "TYPE", choices=TYPES), OUTPUT),
     groups=(CONNECTION,),
     about="NAME is a whole DNS name as web.service.consul, or an address to ask who is there.\n"
     "Exit status: 0 if there are records, 3 if there are none.",

@@ -11,17 +11,7 @@ from collections.abc import Sequence
 from adsum.cli.command import OK, Command, CommandFlag, ParsedCommand, UsageError
 from adsum.cli.connection import CONNECTION, Api, blaming_flags, connect
 from adsum.cli.moments import local_time
-from adsum.cli.table import (
-    GAP,
-    OUTPUT,
-    Column,
-    Row,
-    dump,
-    is_table,
-    printable,
-    refuse_endless_json,
-    show,
-)
+from adsum.cli.table import GAP, OUTPUT, Column, Row, dump, is_table, printable, refuse_endless_json, show
 
 LIMIT = "50"
 WAIT = "20s"  # below what the agent may take for an answer

@@ -95,11 +95,7 @@ def entry_of(wall_ms: int, effect: Recorded, me: Profile, name_of: NameOf) -> Jo
         case Noted(note, member, evidence):
             grounds, word = grounds_of(evidence, name_of), note_word(note)
             return JournalEntry(
-                kind=JournalKind.NOTE,
-                wall_ms=wall_ms,
-                node=described(member),
-                note=word,
-                grounds=grounds,
+                kind=JournalKind.NOTE, wall_ms=wall_ms, node=described(member), note=word, grounds=grounds
             )
         case ConflictSeen():
             return entry_of_conflict(wall_ms, effect, name_of)

@@ -25,15 +25,7 @@ import trio
 from adsum.allowance import Allowance
 from adsum.gossip.claims import Profile
 from adsum.gossip.effects import Note
-from adsum.journal.entry import (
-    JournalEntry,
-    JournalKind,
-    NameOf,
-    Recorded,
-    entry_of,
-    note_word,
-    start_of,
-)
+from adsum.journal.entry import JournalEntry, JournalKind, NameOf, Recorded, entry_of, note_word, start_of
 from adsum.journal.file import (
     IN_MEMORY,
     FoundEntries,

@@ -129,10 +129,7 @@ class StreamServer:
         )
 
     async def run(
-        self,
-        listener: trio.SocketListener,
-        *,
-        task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED,
+        self, listener: trio.SocketListener, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED
     ) -> None:
         """Serves until cancelled, and closes the listener."""
         await self._accepting.run([listener], task_status=task_status)

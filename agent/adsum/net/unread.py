@@ -27,10 +27,7 @@ class UnreadCounters:
 
 class UnreadBytes:
     def __init__(
-        self,
-        *,
-        bytes_max: int = UNREAD_BYTES_MAX,
-        per_host_bytes_max: int = UNREAD_PER_HOST_BYTES_MAX,
+        self, *, bytes_max: int = UNREAD_BYTES_MAX, per_host_bytes_max: int = UNREAD_PER_HOST_BYTES_MAX
     ) -> None:
         self.counters = UnreadCounters()
         self._bytes_max = bytes_max

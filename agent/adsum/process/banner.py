@@ -42,10 +42,7 @@ def _http_rows(config: Config) -> list[tuple[str, str]]:
         if not where.startswith("unix://")
         else f"curl --unix-socket {where[7:]} http://localhost"
     )
-    return [
-        ("HTTP", f"{where}   try: {curl}/v1/catalog/services"),
-        ("Metrics", f"{where}/metrics"),
-    ]
+    return [("HTTP", f"{where}   try: {curl}/v1/catalog/services"), ("Metrics", f"{where}/metrics")]
 
 
 def _https_rows(config: Config) -> list[tuple[str, str]]:

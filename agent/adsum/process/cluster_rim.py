@@ -198,10 +198,7 @@ class ClusterRim:
         except OSError as problem:
             raise CannotStart(f"Can't listen for gossip on {host} port {port}: {problem.strerror}") from None
         security = Security(
-            self._keyring,
-            config.datacenter,
-            config.encrypt_verify_outgoing,
-            config.encrypt_verify_incoming,
+            self._keyring, config.datacenter, config.encrypt_verify_outgoing, config.encrypt_verify_incoming
         )
         network = Gossiping(
             *(ears, security, lambda: identity, self._heard, self._node.receive, self.rpc.server),

@@ -57,11 +57,7 @@ def own_node(config: Config, own_id: str) -> Node:
         name=config.node_name,
         address=address,
         datacenter=config.datacenter,
-        tagged_addresses={
-            **_by_family("lan", address),
-            **_by_family("wan", wide),
-            **config.tagged_addresses,
-        },
+        tagged_addresses={**_by_family("lan", address), **_by_family("wan", wide), **config.tagged_addresses},
         meta={**SEGMENT_META, **config.node_meta},
     )
 

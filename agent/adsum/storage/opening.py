@@ -95,10 +95,7 @@ def _go_on(folder: Folder, files: SegmentFiles, recovery: Recovery, identity: Lo
     active.sync()
     folder.sync()
     position = WritePosition(
-        [header.sequence for header in recovery.segments],
-        recovery.next_batch,
-        recovery.chain,
-        recovery.end,
+        [header.sequence for header in recovery.segments], recovery.next_batch, recovery.chain, recovery.end
     )
     return RaftLog(folder, files, identity, recovery.standing, position, active)
 

@@ -23,15 +23,7 @@ from dataclasses import asdict, dataclass
 
 from adsum.raft.batch import LogChange
 from adsum.raft.changer import encode_configuration
-from adsum.raft.types import (
-    Configuration,
-    Entry,
-    EntryKind,
-    HardState,
-    MemberId,
-    Restored,
-    Term,
-)
+from adsum.raft.types import Configuration, Entry, EntryKind, HardState, MemberId, Restored, Term
 from adsum.storage.files import Folder, ReadFailed, read_whole
 from adsum.storage.opening import OpenedLog
 from adsum.storage.raft_log import RaftLog

@@ -209,12 +209,7 @@ class RaftLog:
 
     def _encoded(self, records: list[Record]) -> tuple[bytes, int]:
         position = self._position
-        place = BatchPlace(
-            position.segments[-1],
-            position.next_batch,
-            position.end,
-            position.chain,
-        )
+        place = BatchPlace(position.segments[-1], position.next_batch, position.end, position.chain)
         newest = [record for record in records[-1:] if type(record) is HardState]
         hard_state = newest[0] if newest else self._standing.hard_state
         return encode_batch(place, records, term=hard_state.term)

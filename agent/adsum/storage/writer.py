@@ -68,10 +68,7 @@ class WriterCounters:
 
 class DiskWriter:
     def __init__(
-        self,
-        owed: Owed,
-        done: Callable[[int, Refusal], None],
-        counters: WriterCounters | None = None,
+        self, owed: Owed, done: Callable[[int, Refusal], None], counters: WriterCounters | None = None
     ) -> None:
         self._owed = owed
         self._done = done

@@ -17,14 +17,7 @@ import trio
 
 from adsum.catalog.definitions import CheckDefinition, CheckKind, CheckStatus
 from adsum.health_checks import kinds
-from adsum.health_checks.attempt import (
-    CheckFailed,
-    CheckResult,
-    Counters,
-    Options,
-    Surroundings,
-    critical,
-)
+from adsum.health_checks.attempt import CheckFailed, CheckResult, Counters, Options, Surroundings, critical
 from adsum.logs.complaints import Complaints
 from adsum.logs.system_errors import is_shortage, told
 from adsum.mutable import dataclass
