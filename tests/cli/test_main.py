@@ -77,7 +77,7 @@ def test_a_command_of_consul_that_is_not_here_is_no_slip(adsum: Adsum) -> None:
         "",
         "adsum: Consul has the command snapshot, Adsum has not yet\nTry `adsum help`.\n",
     )
-    assert not NOT_HERE & {name.split()[0] for name in COMMANDS}
+    assert not set(NOT_HERE.split()) & {name.split()[0] for name in COMMANDS}
 
 
 def test_a_flag_before_the_command_is_told_where_it_belongs(adsum: Adsum) -> None:

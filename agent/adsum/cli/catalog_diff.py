@@ -18,8 +18,8 @@ DIFFERENT = 2  # as of `diff`, whose 1 is taken for failures here
 
 COLUMNS = [
     Column("Owner", lambda row: row["Node"] or row["ID"]),
-    Column("Status", lambda row: row["Status"], is_state=True),
-    Column("What", lambda row: row["What"]),
+    Column("Status", is_state=True),
+    Column("What"),
     Column("Here", lambda row: _held(row["Here"])),
     Column("Confirmed", lambda row: _age(row["Here"])),
     Column("There", lambda row: _held(row["There"])),

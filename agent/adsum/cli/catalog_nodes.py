@@ -10,14 +10,14 @@ from adsum.cli.table import OUTPUT, Column, Row, show
 SHORT_ID_LENGTH = 8
 
 COLUMNS = [
-    Column("Node", lambda row: row["Node"]),
+    Column("Node"),
     Column("ID", lambda row: row["ID"][:SHORT_ID_LENGTH]),
-    Column("Address", lambda row: row["Address"]),
+    Column("Address"),
     Column("DC", lambda row: row["Datacenter"]),
 ]
 DETAILED = [
     COLUMNS[0],
-    Column("ID", lambda row: row["ID"]),
+    Column("ID"),
     *COLUMNS[2:],
     Column("TaggedAddresses", lambda row: _pairs(row["TaggedAddresses"])),
     Column("Meta", lambda row: _pairs(row["Meta"])),

@@ -4,20 +4,16 @@ from __future__ import annotations
 
 from adsum.cli.command import OK, Command, ParsedCommand
 from adsum.cli.connection import CONNECTION, connect
-from adsum.cli.table import OUTPUT, Column, Row, show
+from adsum.cli.table import OUTPUT, Column, Row, plain, show
 
 COLUMNS = [
-    Column("Node", lambda row: row["Node"]),
-    Column("Status", lambda row: row["Status"], is_state=True),
-    Column("Items", lambda row: row["Items"]),
-    Column("Bytes", lambda row: row["Bytes"]),
-    Column("Version", lambda row: row["Version"]),
+    Column("Node"),
+    Column("Status", is_state=True),
+    *plain("Items", "Bytes", "Version"),
     Column("Complete", lambda row: "yes" if row["Complete"] else f"up to {row['CompleteUpTo']}"),
     Column("Confirmed", lambda row: confirmed(row)),
     Column("Source", lambda row: source(row)),
-    Column("Generation", lambda row: row["Generation"], is_wide=True),
-    Column("Digest", lambda row: row["Digest"], is_wide=True),
-    Column("ID", lambda row: row["ID"], is_wide=True),
+    *plain("Generation", "Digest", "ID", is_wide=True),
 ]
 
 

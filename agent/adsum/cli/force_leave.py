@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from adsum.cli.command import Command, CommandFailed, CommandFlag, NotFound, ParsedCommand
+from adsum.cli.command import Command, CommandFlag, NotFound, ParsedCommand
 from adsum.cli.connection import CONNECTION, AgentRefused, connect
 
 UNKNOWN = "No node found with name"
@@ -12,17 +12,14 @@ def run(call: ParsedCommand) -> int:
         try:
             said = api.put(f"/v1/agent/force-leave/{call.words[0]}", [("prune", prune)])
         except AgentRefused as refused:
-            raise _told(refused, call.words[0]) from None
+            if UNKNOWN not in str(refused):
+                raise
+            # Consul's status for a name that nobody has is that of a failure, and its sentence ends there.
+            name = call.words[0]
+            raise NotFound(f"no member has the name {name}: `adsum members` lists them") from None
     if said:
         print(said.decode())
     return 0
-
-
-def _told(refused: AgentRefused, name: str) -> CommandFailed:
-    """Consul's status for a name that nobody has is that of a failure, and its sentence ends there."""
-    if UNKNOWN in str(refused):
-        return NotFound(f"no member has the name {name}: `adsum members` lists them")
-    return refused
 
 
 COMMAND = Command(

@@ -19,10 +19,10 @@ from adsum.cli.command import (
     UsageError,
     did_you_mean,
 )
-from adsum.cli.connection import CONNECTION, QUERY, Api, connect
-from adsum.cli.queries import Pairs, data_query
+from adsum.cli.connection import CONNECTION, QUERY, connect
+from adsum.cli.queries import data_query
 from adsum.cli.states import first_line, is_maintenance, place, state_of
-from adsum.cli.table import OUTPUT, Column, Row, dump_rows, is_table, printable, show
+from adsum.cli.table import OUTPUT, Column, Row, dump_rows, is_table, plain, printable, show
 
 OUTPUT_LENGTH_MAX = 100  # of a check's first line in a table; -o wide shows it whole, -full-output all lines
 MISSING = (
@@ -31,20 +31,13 @@ MISSING = (
 )
 
 SERVICES = [
-    Column("Service", lambda row: row["Service"]),
-    Column("Instances", lambda row: row["Instances"]),
-    Column("Passing", lambda row: row["Passing"]),
-    Column("Warning", lambda row: row["Warning"]),
-    Column("Critical", lambda row: row["Critical"]),
+    *plain("Service", "Instances", "Passing", "Warning", "Critical"),
     Column("Nodes", lambda row: ",".join(row["Nodes"]), is_wide=True),
 ]
 CHECKS = [
-    Column("Instance", lambda row: row["Instance"]),
-    Column("Node", lambda row: row["Node"]),
-    Column("Address", lambda row: row["Address"]),
-    Column("Check", lambda row: row["Check"]),
-    Column("Status", lambda row: row["Status"], is_state=True),
-    Column("Output", lambda row: row["Output"]),
+    *plain("Instance", "Node", "Address", "Check"),
+    Column("Status", is_state=True),
+    Column("Output"),
 ]
 
 
@@ -55,8 +48,10 @@ def run(call: ParsedCommand) -> int:
 def _show_all(call: ParsedCommand) -> int:
     if call.is_on("full-output"):
         raise UsageError("-full-output is for the checks of one service: adsum health SERVICE -full-output")
+    query = data_query(call)
     with connect(call) as api:
-        rows = _all(api, data_query(call))
+        names = sorted(api.get_object("/v1/catalog/services", query))
+        rows = [_summary(name, api.get_list(f"/v1/health/service/{name}", query)) for name in names]
     show(call, rows, SERVICES)
     return OK if all(row["Passing"] == row["Instances"] for row in rows) else FAILURE
 
@@ -66,7 +61,11 @@ def _show_one(call: ParsedCommand, name: str) -> int:
     if call.is_on("full-output"):
         query.append(("output", "full"))
     with connect(call) as api:
-        rows = _one(api, name, query)
+        instances = api.get_list(f"/v1/health/service/{name}", query)
+        if not instances:
+            known = api.get_object("/v1/catalog/services", query)
+            raise NotFound(f"no instance of {name} is registered{did_you_mean(name, known)}")
+        rows = [_instance(each) for each in instances]
         is_partial, missing = api.header("X-Adsum-Output") == "partial", api.header("X-Adsum-Output-Missing")
     if is_table(call):
         show(call, [line for row in rows for line in _check_lines(row, call)], CHECKS)
@@ -75,11 +74,6 @@ def _show_one(call: ParsedCommand, name: str) -> int:
     if is_partial:
         print(MISSING.format(printable(unquote(missing)) or "some nodes"), file=sys.stderr)
     return OK if all(row["Status"] == "passing" for row in rows) else FAILURE
-
-
-def _all(api: Api, query: Pairs) -> list[Row]:
-    names = sorted(api.get_object("/v1/catalog/services", query))
-    return [_summary(name, api.get_list(f"/v1/health/service/{name}", query)) for name in names]
 
 
 def _summary(name: str, instances: list[Any]) -> Row:
@@ -93,14 +87,6 @@ def _summary(name: str, instances: list[Any]) -> Row:
         "Critical": len(states) - passing - warning,
         "Nodes": sorted({instance["Node"]["Node"] for instance in instances}),
     }
-
-
-def _one(api: Api, name: str, query: Pairs) -> list[Row]:
-    instances = api.get_list(f"/v1/health/service/{name}", query)
-    if not instances:
-        known = api.get_object("/v1/catalog/services", query)
-        raise NotFound(f"no instance of {name} is registered{did_you_mean(name, known)}")
-    return [_instance(each) for each in instances]
 
 
 def _instance(each: dict[str, Any]) -> Row:
@@ -136,16 +122,12 @@ def _check_lines(row: Row, call: ParsedCommand) -> list[Row]:
 
 def _lines_of(check: dict[str, str], call: ParsedCommand) -> list[Row]:
     named = {"Check": check["Name"] or check["CheckID"], "Status": check["Status"]}
-    said = _said(check)
+    said = check["Notes"] if is_maintenance(check["CheckID"]) else check["Output"]
     if call.is_on("full-output"):
         begun, *further = said.lstrip("\r\n").rstrip().splitlines() or [""]
         return [{**named, "Output": begun}, *({"Output": line} for line in further)]
     length_max = None if call.text("o") == "wide" else OUTPUT_LENGTH_MAX
     return [{**named, "Output": first_line(said)[:length_max]}]
-
-
-def _said(check: dict[str, str]) -> str:
-    return check["Notes"] if is_maintenance(check["CheckID"]) else check["Output"]
 
 
 COMMAND = Command(

@@ -22,13 +22,9 @@ def describe(name: str, sentence: str, command: Command) -> str:
         parts.append(command.about)
     for group in (FlagGroup("Flags", command.flags), *command.groups):
         if group.flags:
-            rows = [(_synopsis(flag), _told(flag)) for flag in group.flags]
+            rows = [(f"-{flag.name}={flag.value}".rstrip("="), _told(flag)) for flag in group.flags]
             parts.append("\n".join([f"{group.title}:", *_columns(rows)]))
     return "\n\n".join(parts)
-
-
-def _synopsis(flag: CommandFlag) -> str:
-    return f"-{flag.name}={flag.value}" if flag.value else f"-{flag.name}"
 
 
 def _told(flag: CommandFlag) -> str:

@@ -67,24 +67,7 @@ COMMANDS = {
 }
 
 # What Consul 1.8.7 has beside those, so that they are not taken for slips.
-NOT_HERE = frozenset(
-    [
-        "acl",
-        "config",
-        "connect",
-        "debug",
-        "exec",
-        "intention",
-        "kv",
-        "lock",
-        "login",
-        "logout",
-        "operator",
-        "snapshot",
-        "tls",
-        "watch",
-    ]
-)
+NOT_HERE = "acl config connect debug exec intention kv lock login logout operator snapshot tls watch"
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -106,7 +89,9 @@ def main(argv: Sequence[str] | None = None) -> int:
         return PIPE_CLOSED
     except OSError as problem:  # of what is asked of the agent nothing comes this far: it is our own output
         _forget_output()
-        print(f"adsum: cannot write the output: {_reason(problem)}", file=sys.stderr)
+        is_closed = problem.errno == errno.EBADF
+        reason = "the standard output is closed" if is_closed else problem.strerror or str(problem)
+        print(f"adsum: cannot write the output: {reason}", file=sys.stderr)
         return FAILURE
     except Exception as bug:  # a traceback tells an operator nothing; the place is enough for us
         print(f"adsum: a bug of its own stopped it: {_told(bug)}. Please report it.", file=sys.stderr)
@@ -155,7 +140,7 @@ def find_command(words: Sequence[str]) -> str:
             return name
     before_flags = list(takewhile(lambda word: not word.startswith("-"), words[:2]))
     firsts = [name.split()[0] for name in COMMANDS]
-    if before_flags and before_flags[0] in NOT_HERE:
+    if before_flags and before_flags[0] in NOT_HERE.split():
         raise UsageError(f"Consul has the command {before_flags[0]}, Adsum has not yet\nTry `adsum help`.")
     if before_flags and before_flags[0] not in firsts:
         raise _unknown(before_flags[0], firsts)
@@ -186,11 +171,6 @@ def _overview(name: str, *, wants_help: bool) -> int:
 def _forget_output() -> None:
     """So that the interpreter's own last flush does not complain as well."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-
-
-def _reason(problem: OSError) -> str:
-    is_closed = problem.errno == errno.EBADF
-    return "the standard output is closed" if is_closed else problem.strerror or str(problem)
 
 
 def _told(bug: Exception) -> str:

@@ -11,7 +11,17 @@ from collections.abc import Iterator
 from adsum.cli.command import Command, CommandFailed, CommandFlag, ParsedCommand, UsageError
 from adsum.cli.connection import CONNECTION, Api, connect
 from adsum.cli.doubts import doubt
-from adsum.cli.table import OUTPUT, Column, Row, dump_rows, is_table, printable, refuse_endless_json, show
+from adsum.cli.table import (
+    OUTPUT,
+    Column,
+    Row,
+    dump_rows,
+    is_table,
+    plain,
+    printable,
+    refuse_endless_json,
+    show,
+)
 
 # As in Consul, and unlike everywhere else here: scripts wait for a member by this status.
 NOBODY = 2
@@ -23,15 +33,10 @@ WATCH_INTERVAL_S = 1.0
 CLEAR = "\x1b[H\x1b[2J"
 
 COLUMNS = [
-    Column("Node", lambda row: row["Node"]),
-    Column("Address", lambda row: row["Address"]),
-    Column("Status", lambda row: row["Status"], is_state=True),
-    Column("Type", lambda row: row["Type"]),
-    Column("Build", lambda row: row["Build"]),
-    Column("Protocol", lambda row: row["Protocol"]),
-    Column("DC", lambda row: row["DC"]),
-    Column("Segment", lambda row: row["Segment"]),
-    Column("ID", lambda row: row["ID"], is_wide=True),
+    *plain("Node", "Address"),
+    Column("Status", is_state=True),
+    *plain("Type", "Build", "Protocol", "DC", "Segment"),
+    Column("ID", is_wide=True),
 ]
 DETAILED = [*COLUMNS[:3], Column("Tags", lambda row: ",".join(f"{k}={v}" for k, v in row["Tags"].items()))]
 

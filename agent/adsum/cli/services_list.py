@@ -5,16 +5,13 @@ import sys
 from adsum.cli.command import Command, ParsedCommand
 from adsum.cli.connection import CONNECTION, connect
 from adsum.cli.states import NODE_MAINTENANCE, place, state_of
-from adsum.cli.table import OUTPUT, Column, Row, show
+from adsum.cli.table import OUTPUT, Column, Row, plain, show
 
 COLUMNS = [
-    Column("Service", lambda row: row["Service"]),
-    Column("ID", lambda row: row["ID"]),
-    Column(
-        "Address", lambda row: place(row["Address"], row["Port"]) if row["Address"] or row["Port"] else ""
-    ),
-    Column("Status", lambda row: row["Status"], is_state=True),
-    Column("Checks", lambda row: row["Checks"]),
+    *plain("Service", "ID"),
+    Column("Address", lambda row: place(row["Address"], row["Port"])),
+    Column("Status", is_state=True),
+    Column("Checks"),
     Column("Tags", lambda row: ",".join(row["Tags"])),
     Column("Meta", lambda row: ",".join(f"{k}={v}" for k, v in row["Meta"].items()), is_wide=True),
 ]

@@ -135,18 +135,14 @@ def _settings(call: ParsedCommand) -> GossipSettings:
             given[f"{flag.replace('-', '_')}_ns"] = _duration_ns(call, flag, "")
     for flag in COUNTS:
         if flag in call.values:
-            given[flag.replace("-", "_")] = _whole(call, flag)
+            text = call.text(flag)
+            if not text.removeprefix("-").isdecimal():
+                raise UsageError(f'-{flag} is a whole number, not "{text}"')
+            given[flag.replace("-", "_")] = int(text)
     gossip = Gossip(**given)
     for key, why in gossip_mistakes(gossip):
         raise UsageError(f"-{key.rpartition('.')[2].replace('_', '-')} {why}")
     return settings_of(gossip)
-
-
-def _whole(call: ParsedCommand, flag: str) -> int:
-    text = call.text(flag)
-    if not text.removeprefix("-").isdecimal():
-        raise UsageError(f'-{flag} is a whole number, not "{text}"')
-    return int(text)
 
 
 # What is told.
@@ -161,9 +157,7 @@ def _row(figures: Figures) -> dict[str, Any]:
     """Keys stay: new ones may come."""
     from dataclasses import asdict
 
-    row = asdict(figures)
-    row["plan"] = _plan_row(figures.plan)
-    return row
+    return {**asdict(figures), "plan": _plan_row(figures.plan)}
 
 
 def _plan_row(plan: Plan) -> dict[str, Any]:

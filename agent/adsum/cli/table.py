@@ -24,9 +24,13 @@ COLOURS = {"passing": 32, "alive": 32, "warning": 33, "maintenance": 33, "critic
 
 class Column(NamedTuple):
     title: str
-    text: Callable[[Row], object]
+    text: Callable[[Row], object] | None = None  # what the row has under the title, unless told
     is_wide: bool = False  # shown only where somebody asked for all
     is_state: bool = False
+
+
+def plain(*titles: str, is_wide: bool = False) -> list[Column]:
+    return [Column(title, is_wide=is_wide) for title in titles]
 
 
 def show(call: ParsedCommand, rows: Sequence[Row], columns: Sequence[Column]) -> None:
@@ -74,10 +78,13 @@ def align(rows: Sequence[Sequence[str]], gap: str = GAP) -> list[str]:
 
 
 def _lines(columns: Sequence[Column], rows: Sequence[Row]) -> list[str]:
-    cells = [[printable(column.text(row)) for column in columns] for row in rows]
+    cells = [
+        [printable(column.text(row) if column.text else row[column.title]) for column in columns]
+        for row in rows
+    ]
     titles = [column.title for column in columns]
     heading, *lines = align([titles, *cells])
-    if not _may_colour():
+    if not sys.stdout.isatty() or os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb":
         return [heading, *lines]
     starts = [heading.index(column.title) if column.is_state else -1 for column in columns]
     coloured = [_colour(line, row, starts) for line, row in zip(lines, cells, strict=True)]
@@ -90,7 +97,3 @@ def _colour(line: str, cells: Sequence[str], starts: Sequence[int]) -> str:
             end = start + len(cell)
             return f"{line[:start]}\x1b[{COLOURS[cell]}m{cell}\x1b[0m{line[end:]}"
     return line
-
-
-def _may_colour() -> bool:
-    return sys.stdout.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"

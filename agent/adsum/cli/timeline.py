@@ -11,7 +11,18 @@ from collections.abc import Sequence
 from adsum.cli.command import OK, Command, CommandFlag, ParsedCommand, UsageError
 from adsum.cli.connection import CONNECTION, Api, blaming_flags, connect
 from adsum.cli.moments import local_time
-from adsum.cli.table import GAP, OUTPUT, Column, Row, dump, is_table, printable, refuse_endless_json, show
+from adsum.cli.table import (
+    GAP,
+    OUTPUT,
+    Column,
+    Row,
+    dump,
+    is_table,
+    plain,
+    printable,
+    refuse_endless_json,
+    show,
+)
 
 LIMIT = "50"
 WAIT = "20s"  # below what the agent may take for an answer
@@ -19,12 +30,11 @@ TIME_WIDTH, NODE_WIDTH, STATUS_WIDTH = 23, 12, 12  # the least, in lines that co
 
 COLUMNS = [
     Column("Time", lambda row: local_time(row["Time"])),
-    Column("Node", lambda row: row["Node"]),
+    Column("Node"),
     Column("Status", lambda row: _status(row), is_state=True),
-    Column("Cause", lambda row: row["Cause"], is_wide=True),
+    Column("Cause", is_wide=True),
     Column("Phi", lambda row: row["Phi"] or "", is_wide=True),
-    Column("Incarnation", lambda row: row["Incarnation"], is_wide=True),
-    Column("Observer", lambda row: row["Observer"], is_wide=True),
+    *plain("Incarnation", "Observer", is_wide=True),
     Column("What happened", lambda row: row["Sentence"]),
 ]
 
@@ -42,9 +52,8 @@ def run(call: ParsedCommand) -> int:
     show(call, found["Entries"], COLUMNS)
     if not found["Entries"]:
         held = f", which goes back to {local_time(found['HeldSince'])}" if found["HeldSince"] else ""
-        print(
-            f"Nothing like that is in the journal of {printable(found['Observer'])}{held}.", file=sys.stderr
-        )
+        whose = printable(found["Observer"])
+        print(f"Nothing like that is in the journal of {whose}{held}.", file=sys.stderr)
     elif found["IsCut"]:
         print("There is more before these: -limit and -until show it.", file=sys.stderr)
     return OK
