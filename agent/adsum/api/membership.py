@@ -25,7 +25,6 @@ from adsum.http.response import Response
 from adsum.http.router import HttpRefusal, Route
 from adsum.journal.entry import JournalKind
 from adsum.journal.file import WALL_MS_MAX, JournalQuery
-from adsum.journal.merging import merged
 from adsum.logs.clock_words import off_by
 from adsum.logs.stale_reasons import SENTENCES
 from adsum.now import MILLISECOND, SECOND, Now
@@ -78,10 +77,10 @@ class Membership(EndpointFamily):
     async def timeline(self, request: Request, _rest: str) -> Response:
         wanted = self._wanted(request)
         wait_ns = parameters.duration_ns(request.query, "wait") or 0
-        found = merged([await self._agent.journal.entries(wanted)])
+        found = await self._agent.journal.entries(wanted)
         if not found.entries and wait_ns > 0 and wanted.after is not None:
             await self._until_news(request, min(wait_ns / SECOND, WAIT_S_MAX))
-            found = merged([await self._agent.journal.entries(wanted)])
+            found = await self._agent.journal.entries(wanted)
         shown: Shown = {
             "Observer": self._agent.cluster.membership.me.name,
             "HeldSince": shown_time(found.oldest_ms) if found.oldest_ms else None,
