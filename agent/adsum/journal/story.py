@@ -115,8 +115,8 @@ def _note(entry: JournalEntry) -> str:
             return f"The suspicion of {node} is this agent's own."
         case "vetoed":
             return (
-                f"A probe of {node} failed ({why}), yet a newer heartbeat counter of it came by way of others: "
-                "the process runs, packets between here and there get lost. Nobody was accused."
+                f"A probe of {node} failed ({why}), yet a newer heartbeat counter of it came by way of "
+                "others: the process runs, packets between here and there get lost. Nobody was accused."
             )
         case "witnessed":
             return (

@@ -5,6 +5,8 @@ from __future__ import annotations
 import ipaddress
 from collections.abc import Sequence
 
+from adsum.newest import remember
+
 HOSTS_MAX = 32_768  # remembered with the answer; when full the memory starts again
 
 
@@ -20,13 +22,8 @@ class Allowed:
             return True
         is_let_in = self._known.get(host)
         if is_let_in is None:
-            is_let_in = self._look_up(host)
+            address = ipaddress.ip_address(host.partition("%")[0])
+            is_let_in = any(address in network for network in self._networks)
+            remember(self._known, host, is_let_in, HOSTS_MAX)
         self.refused += not is_let_in
         return is_let_in
-
-    def _look_up(self, host: str) -> bool:
-        address = ipaddress.ip_address(host.partition("%")[0])
-        if len(self._known) >= HOSTS_MAX:
-            self._known.clear()
-        self._known[host] = any(address in network for network in self._networks)
-        return self._known[host]

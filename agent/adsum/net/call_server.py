@@ -167,7 +167,8 @@ class _Connection:
         scope.deadline = trio.current_time() + ask.timeout_ms / 1_000
         try:
             with scope:
-                self._reply(await self._outcome(ask))
+                # Also when the outbox is full: that stops the reading of calls, not the answers to them.
+                self._outbox.put_anyway(await self._outcome(ask))
             # An answer that was ready at the deadline has been sent; the caller decides what it is worth.
             self._counters.overdue += scope.cancelled_caught and trio.current_time() >= scope.deadline
         finally:
@@ -199,7 +200,3 @@ class _Connection:
             return call_frames.failed(number, FAULT, "the answer is too long to be sent")
         self._counters.answered += 1
         return call_frames.answered(number, body)
-
-    def _reply(self, frame: bytes) -> None:
-        """Room for answers beyond the limit: it stops the reading of calls, not the answers to those read."""
-        self._outbox.put_anyway(frame)

@@ -57,13 +57,6 @@ class Declined(CallError):
 
 @dataclass(slots=True)
 class LineCounters:
-    asked: int = 0
-    answered: int = 0
-    declined: int = 0
-    not_sent: int = 0
-    unanswered: int = 0
-    late_answers: int = 0  # nobody waits for them any more
-    told: int = 0
     tells_dropped: int = 0
     connections: int = 0
     attempts_failed: int = 0
@@ -109,26 +102,35 @@ class CallConnection:
         self.peer: Peer | None = None  # while connected
 
     async def ask(self, method: str, body: bytes, *, timeout_s: float) -> bytes:
-        self.counters.asked += 1
+        if len(body) > call_frames.BODY_BYTES_MAX:
+            raise NotSent(f"a call of {len(body)} bytes; at most {call_frames.BODY_BYTES_MAX} can be sent")
+        if len(self._calls) >= CALLS_MAX:
+            raise NotSent(f"{CALLS_MAX} calls to this agent are waiting for answers already")
+        self._used_at_s = trio.current_time()
+        self._number += 1
+        number, call = self._number, _Call()
+        if not self._outbox.put(call_frames.ask(number, method, timeout_s, body), call.leaves):
+            raise NotSent("this agent reads too slowly: what waits to be sent to it has reached its limit")
+        self._calls[number] = call
         try:
-            answer = await self._ask(method, body, timeout_s)
-        except NotSent:
-            self.counters.not_sent += 1
-            raise
-        except Unanswered:
-            self.counters.unanswered += 1
-            raise
-        except Declined:
-            self.counters.declined += 1
-            raise
-        self.counters.answered += 1
-        return answer
+            with trio.move_on_after(timeout_s):
+                await call.done.wait()
+        finally:
+            del self._calls[number]
+            if not call.done.is_set():
+                self._abandon(number, call)
+        if not call.done.is_set():
+            if call.is_sent:
+                raise Unanswered("no answer came in time")
+            raise NotSent("there was no connection in time")
+        if isinstance(call.outcome, CallError):
+            raise call.outcome
+        return call.outcome
 
     def tell(self, topic: str, body: bytes) -> bool:
         """Whether it was taken along; that it arrives, nobody promises."""
         self._used_at_s = trio.current_time()
         is_taken = len(body) <= call_frames.BODY_BYTES_MAX and self._outbox.put(call_frames.tell(topic, body))
-        self.counters.told += is_taken
         self.counters.tells_dropped += not is_taken
         return is_taken
 
@@ -153,26 +155,6 @@ class CallConnection:
             failures = 0 if trio.current_time() - began_s > BACKOFF_S_MAX else failures + 1
             if failures:
                 await trio.sleep(self._backoff_s(failures))
-
-    async def _ask(self, method: str, body: bytes, timeout_s: float) -> bytes:
-        if len(body) > call_frames.BODY_BYTES_MAX:
-            raise NotSent(f"a call of {len(body)} bytes; at most {call_frames.BODY_BYTES_MAX} can be sent")
-        if len(self._calls) >= CALLS_MAX:
-            raise NotSent(f"{CALLS_MAX} calls to this agent are waiting for answers already")
-        self._used_at_s = trio.current_time()
-        self._number += 1
-        number, call = self._number, _Call()
-        if not self._outbox.put(call_frames.ask(number, method, timeout_s, body), call.leaves):
-            raise NotSent("this agent reads too slowly: what waits to be sent to it has reached its limit")
-        self._calls[number] = call
-        try:
-            with trio.move_on_after(timeout_s):
-                await call.done.wait()
-        finally:
-            del self._calls[number]
-            if not call.done.is_set():
-                self._abandon(number, call)
-        return _result(call)
 
     def _abandon(self, number: int, call: _Call) -> None:
         """Its deadline passed, or its caller went away: the peer need not go on with it."""
@@ -243,17 +225,5 @@ class CallConnection:
 
     def _end(self, number: int, outcome: bytes | CallError) -> None:
         call = self._calls.get(number)
-        if call is None or call.done.is_set():
-            self.counters.late_answers += 1
-        else:
+        if call is not None and not call.done.is_set():  # else nobody waits for it any more
             call.end(outcome)
-
-
-def _result(call: _Call) -> bytes:
-    if not call.done.is_set():
-        if call.is_sent:
-            raise Unanswered("no answer came in time")
-        raise NotSent("there was no connection in time")
-    if isinstance(call.outcome, CallError):
-        raise call.outcome
-    return call.outcome

@@ -108,20 +108,17 @@ class Channel:
 
     async def _receive(self, idle_s: float) -> bytes:
         is_begun = False
+        chunk_bytes = min(CHUNK_BYTES_MAX, max(CHUNK_BYTES_MIN, self._reader.payload_bytes_max))
         with trio.move_on_after(idle_s) as scope:
             while True:
                 if self._reader.is_within_a_frame and not is_begun:
                     is_begun = True
                     scope.deadline = trio.current_time() + FRAME_TIMEOUT_S
-                self._reader.feed(await receive_some(self._stream, self._chunk_bytes))
+                self._reader.feed(await receive_some(self._stream, chunk_bytes))
                 payload = self._next()
                 if payload is not None:
                     return payload
         raise TimedOut("it does not end the frame it began" if is_begun else "it says nothing")
-
-    @property
-    def _chunk_bytes(self) -> int:
-        return min(CHUNK_BYTES_MAX, max(CHUNK_BYTES_MIN, self._reader.payload_bytes_max))
 
     def _next(self) -> bytes | None:
         try:

@@ -9,24 +9,17 @@ from __future__ import annotations
 
 import hmac
 from functools import cache
-from typing import NamedTuple, Protocol
+from typing import TYPE_CHECKING, NamedTuple
+
+if TYPE_CHECKING:
+    from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
 TAG_BYTES = 16
 NONCE_BYTES = 12
 
 
-class Aead(Protocol):
-    def encrypt(self, nonce: bytes, data: bytes, associated_data: bytes, /) -> bytes: ...
-
-    def decrypt(self, nonce: bytes, data: bytes, associated_data: bytes, /) -> bytes: ...
-
-
-class AeadType(Protocol):
-    def __call__(self, key: bytes, /) -> Aead: ...
-
-
 class Ciphers(NamedTuple):
-    aes_gcm: AeadType
+    aes_gcm: type[AESGCM]
     bad_tag: type[Exception]  # what `decrypt` raises for anything that was not sealed with this key
 
 

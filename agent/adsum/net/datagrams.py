@@ -18,7 +18,6 @@ import struct
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import field
-from typing import Protocol, TypeVar
 
 import trio
 
@@ -26,6 +25,8 @@ from adsum.address import Address
 from adsum.logs.faults import Faults
 from adsum.mutable import dataclass
 from adsum.net.addresses import BadAddress, SocketAddress, address_of, socket_address
+from adsum.net.sealing import Sealing
+from adsum.newest import remember
 
 DATAGRAMS_PER_WAKE = 64
 ERRORS_PER_WAKE = 64
@@ -42,18 +43,6 @@ MEMINFO_DROPS = 8
 EXTENDED_ERROR = struct.Struct("=IBBBBII")  # errno, origin, type, code, padding, info, data
 ORIGIN_ICMP, ORIGIN_ICMP6 = 2, 3
 ANCILLARY_BYTES = 512
-
-
-Key = TypeVar("Key")
-Value = TypeVar("Value")
-
-
-class Door(Protocol):
-    """Sealing, as far as datagrams need it."""
-
-    def seal(self, message: bytes) -> bytes: ...
-
-    def open(self, datagram: bytes) -> bytes | None: ...
 
 
 @dataclass(slots=True)
@@ -76,7 +65,7 @@ class GossipDatagrams:
     def __init__(
         self,
         sock: socket.socket,
-        door: Door,
+        door: Sealing,
         receive: Callable[[Address, bytes], None],
         unreachable: Callable[[Address], None],
         *,
@@ -105,9 +94,8 @@ class GossipDatagrams:
         """Datagrams that found the receive buffer full, since the socket exists."""
         if self._sock.fileno() < 0:  # closed: somebody asks while the agent ends
             return 0
-        return int(
-            MEMINFO.unpack(self._sock.getsockopt(socket.SOL_SOCKET, SO_MEMINFO, MEMINFO.size))[MEMINFO_DROPS]
-        )
+        told = self._sock.getsockopt(socket.SOL_SOCKET, SO_MEMINFO, MEMINFO.size)
+        return int(MEMINFO.unpack(told)[MEMINFO_DROPS])
 
     async def run(self) -> None:
         """Receives until cancelled, and closes the socket."""
@@ -202,19 +190,13 @@ class GossipDatagrams:
             return None
         if family != self._sock.family:
             return None
-        _remember(self._targets, to, target)
+        remember(self._targets, to, target, ADDRESSES_MAX)
         return target
 
     def _origin(self, origin: SocketAddress) -> Address:
         address = address_of(origin)
-        _remember(self._origins, origin, address)
+        remember(self._origins, origin, address, ADDRESSES_MAX)
         return address
-
-
-def _remember(memory: dict[Key, Value], key: Key, value: Value) -> None:
-    if len(memory) >= ADDRESSES_MAX:
-        memory.clear()
-    memory[key] = value
 
 
 def _name(number: int | None) -> str:

@@ -22,7 +22,6 @@ import zlib
 from typing import NamedTuple, Protocol, TypeVar
 
 from adsum.cbor import BadEncoding, strict_loads
-from adsum.frozen import dataclass
 from adsum.net.ciphers import NONCE_BYTES, TAG_BYTES, ciphers, derive
 from adsum.net.errors import BadPeer, TurnedAway
 from adsum.net.keyring import HINT_BYTES, GossipKey
@@ -113,16 +112,9 @@ def _label_check(label: str) -> bytes:
     return zlib.crc32(label.encode()).to_bytes(4)
 
 
-class FrameSeal(Protocol):
-    overhead_bytes: int
-
-    def seal(self, head: bytes, payload: bytes) -> bytes: ...
-
-    def open(self, head: bytes, sealed: bytes) -> bytes:
-        """Raises Forged."""
-
-
 class PlainFrames:
+    """One direction of one stream, as `SealedFrames`. `open` raises Forged."""
+
     overhead_bytes = CRC_BYTES
 
     def __init__(self) -> None:
@@ -166,8 +158,10 @@ class SealedFrames:
         return number.to_bytes(NONCE_BYTES)
 
 
-@dataclass(frozen=True, slots=True)
-class Directions:
+FrameSeal = PlainFrames | SealedFrames
+
+
+class Directions(NamedTuple):
     from_client: FrameSeal
     from_server: FrameSeal
 
@@ -175,12 +169,11 @@ class Directions:
 def directions(key: GossipKey | None, label: str, client: Hello, server: Hello) -> Directions:
     if key is None:
         return Directions(PlainFrames(), PlainFrames())
-    return Directions(*(SealedFrames(_stream_key(key, label, client, server, side)) for side in (b"c", b"s")))
-
-
-def _stream_key(key: GossipKey, label: str, client: Hello, server: Hello, side: bytes) -> bytes:
-    info = b"adsum stream " + side + label.encode()
-    return derive(key.secret, salt=client.encoded + server.encoded, info=info, length=len(key.secret))
+    salt, seals = client.encoded + server.encoded, []
+    for side in (b"c", b"s"):
+        info = b"adsum stream " + side + label.encode()
+        seals.append(SealedFrames(derive(key.secret, salt=salt, info=info, length=len(key.secret))))
+    return Directions(*seals)
 
 
 class FrameWriter:

@@ -79,11 +79,6 @@ class OpenedChannel(NamedTuple):
     purpose: Purpose
 
 
-class _Greeted(NamedTuple):
-    channel: Channel
-    is_verified: bool
-
-
 Serves = Callable[[Purpose, Peer], WelcomeRefusal | None]
 
 
@@ -146,7 +141,9 @@ class Gate:
         Whoever tells us so is not known yet; that it holds another key, it proves.
         """
         deadline_s = trio.current_time() + timeout_s
-        keys = self._keys_to_offer()
+        security = self._security
+        # The primary first.
+        keys = (security.keyring.keys if security.verify_outgoing else ()) or (None,)
         for key in keys:
             try:
                 opened = await self._dial_with(key, to, purpose, deadline_s)
@@ -158,11 +155,6 @@ class Gate:
                 self._primary_refused.set()
             return opened
         raise AssertionError("at least plaintext is offered")
-
-    def _keys_to_offer(self) -> tuple[GossipKey | None, ...]:
-        """The primary first."""
-        security = self._security
-        return (security.keyring.keys if security.verify_outgoing else ()) or (None,)
 
     async def _dial_with(
         self, key: GossipKey | None, to: Address, purpose: Purpose, deadline_s: float
@@ -185,9 +177,8 @@ class Gate:
 
     async def _greet(self, stream: trio.abc.Stream, key: GossipKey | None) -> Channel:
         security = self._security
-        mine = framing.hello(
-            security.label, self._nonce(), hint=key.hint if key is not None else framing.NO_HINT
-        )
+        hint = key.hint if key is not None else framing.NO_HINT
+        mine = framing.hello(security.label, self._nonce(), hint=hint)
         await send_all(stream, mine.encoded)
         theirs, rest = await _receive_hello(stream)
         if theirs.answer != HandshakeAnswer.YES:
@@ -211,19 +202,19 @@ class Gate:
         return OpenedChannel(channel, introduction.met(theirs, to, is_authenticated=is_verified), purpose)
 
     async def _welcome(self, stream: trio.SocketStream, serves: Serves) -> OpenedChannel:
-        address = _address_of_peer(stream)
-        greeted: _Greeted | None = None
+        try:
+            address = address_of(stream.socket.getpeername())
+        except OSError as error:
+            raise Lost("it went away before it was let in") from error
+        channel: Channel | None = None
         with trio.move_on_after(HELLO_TIMEOUT_S):
-            greeted = await self._answer_greeting(stream)
-        if greeted is not None:
+            inner, is_verified = await self._incoming_tls(stream)
+            channel, key = await self._answer_hello(inner)
+        if channel is not None:
+            is_verified = is_verified or key is not None
             with trio.move_on_after(OPENING_TIMEOUT_S - HELLO_TIMEOUT_S):
-                return await self._answer_introduction(greeted, address, serves)
+                return await self._answer_introduction(channel, address, serves, is_verified=is_verified)
         raise TimedOut("it connected and did not say in time who it is")
-
-    async def _answer_greeting(self, stream: trio.SocketStream) -> _Greeted:
-        inner, is_verified = await self._incoming_tls(stream)
-        channel, key = await self._answer_hello(inner)
-        return _Greeted(channel, is_verified or key is not None)
 
     async def _answer_hello(self, stream: trio.abc.Stream) -> tuple[Channel, GossipKey | None]:
         security = self._security
@@ -245,21 +236,17 @@ class Gate:
             return HandshakeAnswer.OTHER_LABEL
         if theirs.hint != framing.NO_HINT:
             return HandshakeAnswer.YES if key is not None else HandshakeAnswer.UNKNOWN_KEY
-        return (
-            HandshakeAnswer.KEY_NEEDED
-            if security.keyring and security.verify_incoming
-            else HandshakeAnswer.YES
-        )
+        is_needed = security.keyring and security.verify_incoming
+        return HandshakeAnswer.KEY_NEEDED if is_needed else HandshakeAnswer.YES
 
     async def _answer_introduction(
-        self, greeted: _Greeted, address: Address, serves: Serves
+        self, channel: Channel, address: Address, serves: Serves, *, is_verified: bool
     ) -> OpenedChannel:
-        channel = greeted.channel
         theirs = introduction.decode(await channel.receive(idle_s=OPENING_TIMEOUT_S))
         mine = self._identity()
         if not isinstance(theirs, Introduction):
             return await _refuse(channel, WelcomeRefusal.NOT_SERVED)
-        peer = introduction.met(theirs, address, is_authenticated=greeted.is_verified)
+        peer = introduction.met(theirs, address, is_authenticated=is_verified)
         refusal = introduction.objection(mine, theirs) or serves(theirs.purpose, peer)
         if refusal is not None:
             return await _refuse(channel, refusal)
@@ -277,7 +264,11 @@ class Gate:
         tls = self._security.tls
         if tls is None:
             return stream, False
-        if await _first_byte(stream) != TLS_FIRST_BYTE:
+        try:
+            first = await stream.socket.recv(1, socket.MSG_PEEK)
+        except OSError as error:
+            raise Lost("it went away before it said anything") from error
+        if first != TLS_FIRST_BYTE:
             if tls.is_incoming_required:
                 raise BadPeer("it does not speak TLS, and verify_incoming is set")
             return stream, False
@@ -332,14 +323,11 @@ async def connect(to: Address) -> trio.SocketStream:
         if isinstance(error, ConnectionRefusedError):
             raise PeerRefused("its host refused the connection") from error
         if isinstance(error, OSError):
-            raise PeerUnreachable(f"no connection: {_reason(error)}") from error
+            # The kernel's reason: trio wraps it in a sentence that begins with the address again.
+            reason = os.strerror(error.errno).lower() if error.errno else str(error)
+            raise PeerUnreachable(f"no connection: {reason}") from error
         raise
     return trio.SocketStream(sock)
-
-
-def _reason(error: OSError) -> str:
-    """The kernel's, which trio wraps in a sentence of its own that begins with the address again."""
-    return os.strerror(error.errno).lower() if error.errno else str(error)
 
 
 def _check_not_ourselves(sock: trio.socket.SocketType) -> None:
@@ -368,17 +356,3 @@ async def _shaken(stream: trio.SSLStream[trio.SocketStream]) -> trio.abc.Stream:
     except trio.BrokenResourceError as error:
         raise BadPeer(f"no TLS with it: {error.__cause__ or error}") from error
     return stream
-
-
-async def _first_byte(stream: trio.SocketStream) -> bytes:
-    try:
-        return await stream.socket.recv(1, socket.MSG_PEEK)
-    except OSError as error:
-        raise Lost("it went away before it said anything") from error
-
-
-def _address_of_peer(stream: trio.SocketStream) -> Address:
-    try:
-        return address_of(stream.socket.getpeername())
-    except OSError as error:
-        raise Lost("it went away before it was let in") from error

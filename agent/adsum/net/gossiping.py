@@ -31,6 +31,7 @@ from adsum.logs.faults import Faults
 from adsum.mutable import dataclass
 from adsum.net import introduction, streams
 from adsum.net.allowed import Allowed
+from adsum.net.call_server import CallServer
 from adsum.net.datagrams import GossipDatagrams
 from adsum.net.errors import Lost, NetError, PeerRefused, TurnedAway, Untried
 from adsum.net.errors import PeerUnreachable as NoConnection
@@ -38,7 +39,7 @@ from adsum.net.gate import Gate, Security
 from adsum.net.introduction import Peer
 from adsum.net.listening import Ears
 from adsum.net.sealing import Sealing, is_sealed
-from adsum.net.streams import ServesCalls, StreamLimits, StreamServer
+from adsum.net.streams import StreamLimits, StreamServer
 from adsum.net.syncs import Sync
 from adsum.now import SECOND
 
@@ -69,7 +70,7 @@ class Gossiping:
         identity: Callable[[], introduction.PeerIdentity],
         hear: Callable[[Address, bytes, bool], None],  # source, message, whether a key of ours opened it
         report: Callable[[Report], None],
-        calls: ServesCalls | None = None,
+        calls: CallServer | None = None,
         allowed: Allowed | None = None,
         is_member: Callable[[Peer], bool] = lambda _peer: True,
         faults: Faults | None = None,

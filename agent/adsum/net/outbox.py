@@ -16,9 +16,7 @@ from adsum.net.channel import Channel
 BYTES_MAX = 32 * 1024 * 1024  # four times what Raft has on its way to one follower
 PIECE_BYTES = 256 * 1024
 
-Letter = tuple[
-    bytes, Callable[[], bool] | None
-]  # a frame, and who is asked when it leaves whether it still should
+Letter = tuple[bytes, Callable[[], bool] | None]  # a frame, and who knows when it leaves whether it should
 
 
 class Outbox:

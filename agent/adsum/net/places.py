@@ -49,7 +49,7 @@ class Places:
         """Without a refusal it is taken, until it is left."""
         if not self._most_by_purpose[place.purpose].of_all:
             return WelcomeRefusal.NOT_SERVED
-        if self._is_full(place.host):
+        if self._counters.open >= self._most or self._by_host[place.host] >= self._most_per_host:
             self._counters.turned_away += 1
             return WelcomeRefusal.BUSY
         if self._is_busy(place):
@@ -70,9 +70,6 @@ class Places:
         if place.is_stranger:
             self._strangers[place.purpose] -= 1
             _decrease(self._strangers_by_host, (place.host, place.purpose))
-
-    def _is_full(self, host: str) -> bool:
-        return self._counters.open >= self._most or self._by_host[host] >= self._most_per_host
 
     def _is_busy(self, place: StreamPlace) -> bool:
         most = self._most_by_purpose[place.purpose]

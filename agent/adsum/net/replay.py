@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-WINDOW = (
-    1_024  # how far the network may reorder what one sender sent; IPsec's and WireGuard's are of this order
-)
+WINDOW = 1_024  # how far the network may reorder what one sender sent; IPsec's is of this order
 _MASK = (1 << WINDOW) - 1
 
 

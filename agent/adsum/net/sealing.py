@@ -41,9 +41,7 @@ _FLAGS = HEADER_BYTES - 1
 _HINT = slice(HEADER_BYTES, HEADER_BYTES + HINT_BYTES)
 _NONCE = slice(_HINT.stop, _HINT.stop + NONCE_BYTES)
 _BODY = slice(_NONCE.stop, None)
-_LIFE = slice(
-    0, _NONCE.start + SALT_BYTES
-)  # all that stays the same from one datagram of a sender to the next
+_LIFE = slice(0, _NONCE.start + SALT_BYTES)  # what stays the same from one datagram of a sender to the next
 _COUNTER = slice(_LIFE.stop, _NONCE.stop)
 OVERHEAD_BYTES = _BODY.start - HEADER_BYTES + TAG_BYTES
 

@@ -17,7 +17,6 @@ from __future__ import annotations
 import logging
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
-from typing import Protocol
 
 import trio
 
@@ -26,7 +25,7 @@ from adsum.frozen import dataclass
 from adsum.gossip.effects import SyncMessage
 from adsum.logs.complaints import Complaints
 from adsum.logs.faults import Faults
-from adsum.net.channel import Channel
+from adsum.net.call_server import CallServer
 from adsum.net.errors import BadPeer, NetError, NoRoomForPeer, Unwelcome
 from adsum.net.gate import Gate, OpenedChannel
 from adsum.net.introduction import Peer, PeerIdentity, Purpose, WelcomeRefusal
@@ -53,20 +52,10 @@ class StreamLimits:
     openings_max: int = 256
     openings_per_host_max: int = 64
     streams_max: int = 1_024
-    streams_per_host_max: int = (
-        128  # many agents may share one host; one that misbehaves leaves room for others
-    )
+    streams_per_host_max: int = 128  # many agents may share one; one that misbehaves leaves room for others
     syncs_max: int = 8  # each holds a roster in memory: memberlist#158 was 3,000 of them and 7 GB
     callers_max: int = 512
     callers_of_strangers_max: int = 256
-
-
-class ServesCalls(Protocol):
-    """`calls.server`, as far as streams need it."""
-
-    payload_bytes_max: int
-
-    async def serve(self, channel: Channel, peer: Peer) -> None: ...
 
 
 async def ping(gate: Gate, to: Address, *, timeout_s: float) -> PeerIdentity:
@@ -94,7 +83,7 @@ class StreamServer:
         gate: Gate,
         *,
         answer_sync: AnswerSync | None = None,
-        calls: ServesCalls | None = None,
+        calls: CallServer | None = None,
         limits: StreamLimits | None = None,
         lets_in: Callable[[str], bool] = lambda _host: True,
         is_member: Callable[[Peer], bool] = lambda _peer: True,
@@ -135,7 +124,10 @@ class StreamServer:
         await self._accepting.run([listener], task_status=task_status)
 
     async def hold(self, stream: trio.SocketStream) -> None:
-        host = _host_of(stream)
+        try:
+            host = str(stream.socket.getpeername()[0])
+        except OSError:
+            host = ""  # it was gone before it was let in
         if not host or not self._lets_in(host):
             await trio.aclose_forcefully(stream)
             return
@@ -241,11 +233,3 @@ class _Seat:
     def leave(self) -> None:
         if self._place is not None:
             self._places.leave(self._place)
-
-
-def _host_of(stream: trio.SocketStream) -> str:
-    """Nothing when it was gone before it was let in."""
-    try:
-        return str(stream.socket.getpeername()[0])
-    except OSError:
-        return ""

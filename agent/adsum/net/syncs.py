@@ -56,7 +56,9 @@ class Sync:
         try:
             while True:
                 frame = await self._channel.receive(idle_s=idle_s)
-                self._check_length(held_bytes + len(frame))
+                if held_bytes + len(frame) > self._message_bytes_max:
+                    self._channel.refuse_length()
+                    raise Oversized(f"a roster of more than {self._message_bytes_max} bytes")
                 self._channel.hold(len(frame))
                 held_bytes += len(frame)
                 message = joining.add(frame)
@@ -64,11 +66,6 @@ class Sync:
                     return message
         finally:
             self._channel.free(held_bytes)
-
-    def _check_length(self, message_bytes: int) -> None:
-        if message_bytes > self._message_bytes_max:
-            self._channel.refuse_length()
-            raise Oversized(f"a roster of more than {self._message_bytes_max} bytes")
 
 
 def frames(message: SyncMessage) -> Iterator[bytes]:

@@ -130,16 +130,14 @@ class _Builder:
         settings = self._settings
         has_pair = bool(settings.cert_file and settings.key_file)
         return Tls(
-            https=self._server(is_required=settings.is_required_of_clients, speaks="http/1.1")
-            if has_pair
-            else None,
+            https=self._server("http/1.1", is_required=settings.is_required_of_clients) if has_pair else None,
             incoming=self._server(is_required=settings.is_required_of_servers) if has_pair else None,
             outgoing=self._client(has_pair=has_pair) if settings.is_verified_out else None,
             is_incoming_required=settings.is_required_of_servers,
             server_name=settings.server_name,
         )
 
-    def _server(self, *, is_required: bool, speaks: str = "") -> ssl.SSLContext:
+    def _server(self, speaks: str = "", *, is_required: bool) -> ssl.SSLContext:
         import ssl
 
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
@@ -223,10 +221,8 @@ def _missing(key: str, settings: TlsSettings) -> list[Problem]:
 def _unknown(settings: TlsSettings) -> list[Problem]:
     found = []
     if settings.min_version.lower() not in MIN_VERSIONS:
-        sentence = (
-            f'must be tls12 or tls13 (tls10 and tls11 are taken as tls12), not "{settings.min_version}"'
-        )
-        found.append(Problem("tls_min_version", sentence))
+        wanted = "tls12 or tls13 (tls10 and tls11 are taken as tls12)"
+        found.append(Problem("tls_min_version", f'must be {wanted}, not "{settings.min_version}"'))
     for name in settings.cipher_suites:
         if name not in CIPHER_SUITES:
             known = ", ".join(CIPHER_SUITES)

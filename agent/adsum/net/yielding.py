@@ -47,7 +47,10 @@ class YieldingPlaces:
     @contextmanager
     def hold(self, host: str) -> Iterator[HeldPlace]:
         """Cancels what is done within when the place is needed. Raises Unwelcome when none can be had."""
-        self._make_room(host)
+        if self._held_by(host) >= self._most_per_host:
+            self._displace_one(host, [host])
+        elif self._counters.held >= self._most:
+            self._displace_one(host, list(self._by_host))
         with trio.CancelScope() as scope:
             held = HeldPlace(scope)
             self._by_host.setdefault(host, {})[held] = None
@@ -56,12 +59,6 @@ class YieldingPlaces:
                 yield held
             finally:
                 self._leave(host, held)
-
-    def _make_room(self, host: str) -> None:
-        if self._held_by(host) >= self._most_per_host:
-            self._displace_one(host, [host])
-        elif self._counters.held >= self._most:
-            self._displace_one(host, list(self._by_host))
 
     def _displace_one(self, newcomers: str, hosts: list[str]) -> None:
         """Of these hosts, for one of the newcomer's."""
