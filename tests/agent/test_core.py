@@ -22,7 +22,7 @@ from adsum.agent.commands import (
 )
 from adsum.catalog.definitions import CheckDefinition, CheckStatus, ServiceDefinition
 from adsum.catalog.indexes import Family
-from adsum.effects import RefusalCause
+from adsum.effects import RefusalCause, RemoveFile
 from adsum.now import HOUR, MINUTE, SECOND
 from adsum.testing.samples import HTTP_CHECK, SETTINGS, TTL_CHECK, WEB
 from adsum.testing.world import World
@@ -75,7 +75,7 @@ def test_a_check_whose_service_was_lost_with_the_power_is_dropped() -> None:
     world = World(SETTINGS)
     world.ask(RegisterService(WEB))
     (path,) = (f"services/{name}" for name in world.disk.names("services/"))
-    world.disk.remove_durably(path)
+    world.disk.change((RemoveFile(path),))
     world.crash()
     world.run_for(SECOND)
     assert world.core.own.checks == {}

@@ -32,7 +32,7 @@ def test_what_was_written_is_read_and_listed_in_order(disk: Disk) -> None:
 def test_what_is_missing_is_none_and_an_empty_list(disk: Disk) -> None:
     assert disk.read("services/a") is None
     assert disk.names("services/") == []
-    disk.remove_durably("services/a")
+    disk.change((RemoveFile("services/a"),))
 
 
 def test_a_file_is_replaced_as_a_whole(disk: Disk) -> None:
@@ -171,8 +171,8 @@ def test_what_is_gone_already_is_removed_where_nothing_can_be(
     root: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     failing(monkeypatch, "unlink", errno.EROFS, lambda _path: True)
-    OsDisk(root).remove_durably("checks/never")
-    OsDisk(root).remove_durably("nowhere/never")
+    OsDisk(root).change((RemoveFile("checks/never"),))
+    OsDisk(root).change((RemoveFile("nowhere/never"),))
 
 
 def test_a_damaged_file_that_cannot_be_renamed_stays_and_is_named(
@@ -192,7 +192,7 @@ def test_a_full_disk_refuses_what_is_new_and_lets_go_of_what_is_old() -> None:
         disk.write_durably("a", b"2")
     with pytest.raises(OSError, match="No space left"):
         disk.replace("b", b"2")
-    disk.remove_durably("a")
+    disk.change((RemoveFile("a"),))
     assert disk.files == {}
 
 
@@ -203,7 +203,7 @@ def test_a_disk_mounted_read_only_refuses_every_change_there_would_be() -> None:
     for change in (WriteFile("b", b"1"), RemoveFile("a")):
         with pytest.raises(OSError, match="Read-only"):
             disk.change((change,))
-    disk.remove_durably("b")
+    disk.change((RemoveFile("b"),))
     assert disk.files == {"a": b"1"}
 
 

@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import ipaddress
 import re
+from contextlib import suppress
 
 from adsum.frozen import dataclass
 from adsum.http.request import Headers, Request
@@ -36,10 +37,8 @@ OWN_SITES = ("", "none", "same-origin")
 @dataclass(frozen=True, slots=True)
 class BrowserRules:
     hosts: frozenset[str] = frozenset()  # lower-case: the node's name and http_config.allowed_hosts
-    domains: tuple[str, ...] = (
-        "consul",
-        "adsum",
-    )  # lower-case DNS domains that are ours, without dots at the ends
+    # lower-case DNS domains that are ours, without dots at the ends
+    domains: tuple[str, ...] = ("consul", "adsum")
     allowed_origin: str = ""  # Access-Control-Allow-Origin of http_config.response_headers
 
 
@@ -58,31 +57,27 @@ def check_browser(rules: BrowserRules, request: Request) -> None:
     if headers.accepted_by is rules:
         return
     if request.is_on_loopback:
-        _check_host(rules, headers)
+        host = headers.first("host")
+        if host and not is_host_ours(rules, host):
+            sentence = f"The host {_shown(host)} is not one of this agent's names. {HOST_ADVICE}"
+            raise Foreign("foreign_host", sentence)
     if not _is_own_page(rules, headers):
-        _check_link(request)
+        if not _is_navigation(request):
+            origin = headers.first("origin")
+            page = f"A page of {_shown(origin)}" if origin else "A page of another site"
+            raise Foreign("foreign_origin", f"{page} may not use this API. {ORIGIN_ADVICE}")
+        if request.path not in ("/", "/ui") and not request.path.startswith("/ui/"):
+            raise Foreign("foreign_link", LINK_ADVICE)
     if not headers.has("sec-fetch-mode"):
         headers.accepted_by = rules
 
 
-def _check_link(request: Request) -> None:
-    if not _is_navigation(request):
-        raise Foreign("foreign_origin", _origin_sentence(request.headers))
-    if request.path not in ("/", "/ui") and not request.path.startswith("/ui/"):
-        raise Foreign("foreign_link", LINK_ADVICE)
-
-
-def _check_host(rules: BrowserRules, headers: Headers) -> None:
-    host = headers.first("host")
-    if host and not is_host_ours(rules, host):
-        raise Foreign(
-            "foreign_host", f"The host {_shown(host)} is not one of this agent's names. {HOST_ADVICE}"
-        )
-
-
 def is_host_ours(rules: BrowserRules, host: str) -> bool:
-    name = _without_port(host.lower())
-    if _is_address(name):
+    host = host.lower()
+    match = BRACKETED.fullmatch(host) or NAMED.fullmatch(host)
+    name = match[1] if match else host
+    with suppress(ValueError):
+        ipaddress.ip_address(name)
         return True
     name = name.removesuffix(".")
     return (
@@ -92,32 +87,16 @@ def is_host_ours(rules: BrowserRules, host: str) -> bool:
     )
 
 
-def _without_port(host: str) -> str:
-    match = BRACKETED.fullmatch(host) or NAMED.fullmatch(host)
-    return match[1] if match else host
-
-
-def _is_address(name: str) -> bool:
-    try:
-        ipaddress.ip_address(name)
-    except ValueError:
-        return False
-    return True
-
-
 def _is_own_page(rules: BrowserRules, headers: Headers) -> bool:
     if rules.allowed_origin == "*":
         return True
     if headers.has("origin"):
         origin = headers.first("origin")
-        is_allowed = bool(origin) and origin == rules.allowed_origin
-        return is_allowed or _is_same_origin(origin, headers.first("host"))
+        if origin and origin == rules.allowed_origin:
+            return True
+        scheme, _, authority = origin.lower().partition("://")
+        return scheme in ("http", "https") and authority == headers.first("host").lower()
     return headers.first("sec-fetch-site") in OWN_SITES
-
-
-def _is_same_origin(origin: str, host: str) -> bool:
-    scheme, separator, authority = origin.lower().partition("://")
-    return bool(separator) and scheme in ("http", "https") and authority == host.lower()
 
 
 def _is_navigation(request: Request) -> bool:
@@ -128,12 +107,6 @@ def _is_navigation(request: Request) -> bool:
         and headers.first("sec-fetch-mode") == "navigate"
         and headers.first("sec-fetch-dest") == "document"
     )
-
-
-def _origin_sentence(headers: Headers) -> str:
-    origin = headers.first("origin")
-    page = f"A page of {_shown(origin)}" if origin else "A page of another site"
-    return f"{page} may not use this API. {ORIGIN_ADVICE}"
 
 
 def _shown(name: str) -> str:

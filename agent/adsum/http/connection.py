@@ -18,7 +18,7 @@ import socket
 import time
 from collections.abc import Awaitable, Callable
 from contextlib import aclosing, suppress
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 import trio
 
@@ -65,6 +65,18 @@ class Wire(Protocol):
     def close(self) -> None: ...
 
 
+class ConnectionParts(NamedTuple):
+    """What all connections of a server share."""
+
+    app: Callable[[Request], Awaitable[Response]]
+    limits: HttpLimits
+    counters: HttpCounters
+    complaints: Complaints
+    idlers: Idlers
+    known_on_loopback: KnownRequests
+    known_elsewhere: KnownRequests
+
+
 class Connection:
     __slots__ = (
         "_ahead",
@@ -84,27 +96,17 @@ class Connection:
         "waits_for",
     )
 
-    def __init__(
-        self,
-        sock: Wire,
-        app: Callable[[Request], Awaitable[Response]],
-        limits: HttpLimits,
-        counters: HttpCounters,
-        complaints: Complaints,
-        *,
-        peer: str,
-        is_on_loopback: bool,
-        known: KnownRequests,
-        idlers: Idlers,
-    ) -> None:
+    def __init__(self, sock: Wire, parts: ConnectionParts, *, peer: str, is_on_loopback: bool) -> None:
         self._socket = sock
-        self._app = app
-        self._limits = limits
-        self._counters = counters
-        self._complaints = complaints
-        self._parser = RequestParser(limits, counters, peer=peer, is_on_loopback=is_on_loopback, client=self)
-        self._known = known
-        self._idlers = idlers
+        self._app = parts.app
+        self._limits = parts.limits
+        self._counters = parts.counters
+        self._complaints = parts.complaints
+        self._parser = RequestParser(
+            parts.limits, parts.counters, peer=peer, is_on_loopback=is_on_loopback, client=self
+        )
+        self._known = parts.known_on_loopback if is_on_loopback else parts.known_elsewhere
+        self._idlers = parts.idlers
         self._ahead = b""
         self._unsent = b""  # of the answer to a known request
         self._begun = self._parser.messages_begun
@@ -266,19 +268,14 @@ class Connection:
         while requests:
             request = requests.pop(0)
             response = await self._answer(request)
-            if alone and request.again is not None:
-                self._learn(alone, request, request.again, response)
+            is_short = not request.body and len(response.body.plain) <= JOINED_BYTES_MAX
+            if alone and request.again is not None and request.keeps_alive and is_short:
+                gzip, fate = request.headers.takes_gzip, self._fate(request)
+                self._known.keep(alone, KnownRequest(request.again, gzip, fate, response.site_headers))
             self._parser.release(request)
             if requests and time.perf_counter() - begun_s > TURN_S_MAX:
                 await trio.lowlevel.checkpoint()
                 begun_s = time.perf_counter()
-
-    def _learn(
-        self, alone: bytes, request: Request, again: Callable[[], Response | None], response: Response
-    ) -> None:
-        if request.keeps_alive and not request.body and len(response.body.plain) <= JOINED_BYTES_MAX:
-            gzip, fate = request.headers.takes_gzip, self._fate(request)
-            self._known.keep(alone, KnownRequest(again, gzip, fate, response.site_headers))
 
     async def _answer(self, request: Request) -> Response:
         tally = self._counters.requests.get(request.method) or self._counters.requests["other"]

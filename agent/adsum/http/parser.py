@@ -217,7 +217,9 @@ class RequestParser:
             if self.refusal is None:
                 raise
         except httptools.HttpParserError as error:
-            self._refuse_malformed(error)
+            if not self.is_finished:  # else what came before is answered, and the rest is not ours
+                self._counters.parse_errors += 1
+                self.refusal = text(400, f"Bad request: {error}.")
         if self.phase is not Phase.IDLE and self.messages_begun == begun:
             self._count_unseen(len(data))
         return b""
@@ -266,12 +268,6 @@ class RequestParser:
     def _hold(self, body_bytes: int) -> None:
         self.held_bytes += body_bytes
         self._counters.bodies_held_bytes += body_bytes
-
-    def _refuse_malformed(self, error: httptools.HttpParserError) -> None:
-        if self.is_finished:
-            return  # the client said close and sent more: what came before is answered, the rest is not ours
-        self._counters.parse_errors += 1
-        self.refusal = text(400, f"Bad request: {error}.")
 
     def _header_refused(self) -> RequestRefused:
         sentence = f"Request header too large, max size: {self._limits.header_bytes_max} bytes."

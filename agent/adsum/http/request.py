@@ -98,7 +98,9 @@ class Headers:
     def first(self, name: str) -> str:
         """The first field of that (lower-case) name, "" when there is none."""
         if self._first is None:
-            self._first = _first_by_name(self.pairs)
+            self._first = {}
+            for key, value in self.pairs:
+                self._first.setdefault(key.lower().decode("latin-1"), value.strip().decode("latin-1"))
         return self._first.get(name, "")
 
     def has(self, name: str) -> bool:
@@ -225,7 +227,9 @@ def clean_path(raw: bytes) -> str:
         return _printable(raw)
     segments: list[bytes] = []
     for segment in raw.split(b"/"):
-        decoded = _unquote_strictly(segment)
+        if not _escapes_are_whole(segment):
+            raise BadPath("The path has a percent sign that is not followed by two hexadecimal digits.")
+        decoded = unquote_to_bytes(segment)
         if decoded == b"..":
             del segments[-1:]
         elif decoded not in (b"", b"."):
@@ -244,14 +248,6 @@ def _printable(path: bytes) -> str:
     return text
 
 
-def _unquote_strictly(segment: bytes) -> bytes:
-    if b"%" not in segment:
-        return segment
-    if not _escapes_are_whole(segment):
-        raise BadPath("The path has a percent sign that is not followed by two hexadecimal digits.")
-    return unquote_to_bytes(segment)
-
-
 def _escapes_are_whole(text: bytes) -> bool:
     return all(
         len(piece) >= 2 and piece[0] in HEXADECIMAL and piece[1] in HEXADECIMAL
@@ -265,7 +261,7 @@ def _parse_pairs(raw: bytes) -> tuple[tuple[str, str], ...]:
         if not piece:
             continue
         name, _, value = piece.partition(b"=")
-        if b"%" in piece and not _escapes_are_whole(piece):
+        if not _escapes_are_whole(piece):
             continue  # Go drops a parameter that it can't decode, and so serves the request without it
         pairs.append((_decode_parameter(name), _decode_parameter(value)))
     return tuple(pairs)
@@ -277,13 +273,6 @@ def _decode_parameter(raw: bytes) -> str:
     if b"%" in raw:
         raw = unquote_to_bytes(raw)
     return raw.decode(errors="replace")
-
-
-def _first_by_name(pairs: HeaderPairs) -> dict[str, str]:
-    first: dict[str, str] = {}
-    for name, value in pairs:
-        first.setdefault(name.lower().decode("latin-1"), value.strip().decode("latin-1"))
-    return first
 
 
 def _accepts_gzip(accept_encoding: str) -> bool:

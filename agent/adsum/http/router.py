@@ -21,6 +21,7 @@ from adsum.http.request import BadPath, ClientGone, Request
 from adsum.http.response import HeaderList, Response, empty, encode_headers, text, too_large_sentence
 from adsum.logs.complaints import Complaints
 from adsum.logs.system_errors import is_shortage, told
+from adsum.newest import remember
 
 Handler = Callable[[Request, str], Awaitable[Response]]
 Network = ipaddress.IPv4Network | ipaddress.IPv6Network
@@ -117,7 +118,9 @@ class Router:
         except BadPath as bad:
             response = text(400, bad.sentence) if bad.sentence else empty(400)
         except Foreign as foreign:
-            response = self._refuse_foreign(request, foreign)
+            self._counters.rejected[foreign.cause] += 1
+            self._complaints.say(foreign.cause, "Refused a browser at %s: %s", request.peer, foreign.sentence)
+            response = text(403, foreign.sentence)
         except ClientGone:
             raise
         except Exception as error:  # a bug in one handler must not end the agent
@@ -137,7 +140,10 @@ class Router:
             return empty(404)
         if request.method not in route.methods:
             if not (match.post_is_put and request.method == "POST" and not request.headers.has("origin")):
-                return _answer_other_method(request.method, route)
+                allow = (("Allow", route.allow),)
+                if request.method == "OPTIONS":
+                    return empty(200, allow)
+                return text(405, f"method {request.method} not allowed", allow)
             request.method = "PUT"
         if request.method not in READING:
             self._check_write(request, route)
@@ -148,10 +154,8 @@ class Router:
         match = self._matches.get(raw)
         if match is None:
             match = self._find(request.path)
-            if len(self._matches) >= MATCHES_KEPT_MAX:
-                self._matches.clear()
             if len(raw) <= MATCH_KEPT_PATH_BYTES_MAX:
-                self._matches[raw] = match
+                remember(self._matches, raw, match, MATCHES_KEPT_MAX)
         return match
 
     def _find(self, path: str) -> RouteMatch:
@@ -165,7 +169,10 @@ class Router:
 
     def _find_route(self, path: str) -> tuple[Route | None, str]:
         if beginning := next(filter(path.startswith, self._families), None):
-            self._add_family(self._families[beginning])
+            # For good once it is loaded: that may fail for want of a file, and be tried again.
+            make = self._families[beginning]
+            self._add(make())
+            self._families = {begins: other for begins, other in self._families.items() if other != make}
         if path in self._exact:
             return self._exact[path], ""
         if path + "/" in self._prefixes:  # Consul redirects `/v1/kv?keys` to `/v1/kv/?keys`
@@ -178,26 +185,18 @@ class Router:
             found = self._prefixes.get(path[:end], found)
         return (found, path[len(found.path) :]) if found else (None, "")
 
-    def _add_family(self, make: Callable[[], list[Route]]) -> None:
-        """For good once it is loaded: that may fail for want of a file, and be tried again."""
-        self._add(make())
-        self._families = {begins: other for begins, other in self._families.items() if other != make}
-
     def _check_write(self, request: Request, route: Route) -> None:
         allowed = self._rules.allow_write_http_from
         # Who may write to a unix socket is decided by its file mode.
-        if allowed and request.peer != "unix" and not _is_in(request.peer, allowed):
-            self._counters.rejected["write_source"] += 1
-            raise HttpRefusal(403, "Access is restricted")
+        if allowed and request.peer != "unix":
+            address = ipaddress.ip_address(request.peer.partition("%")[0])
+            if not any(address in network for network in allowed):
+                self._counters.rejected["write_source"] += 1
+                raise HttpRefusal(403, "Access is restricted")
         size_max = route.body_bytes_max
         if size_max is not None and len(request.body) > size_max:
             self._counters.rejected["body_too_large"] += 1
             raise HttpRefusal(413, too_large_sentence(len(request.body), size_max))
-
-    def _refuse_foreign(self, request: Request, foreign: Foreign) -> Response:
-        self._counters.rejected[foreign.cause] += 1
-        self._complaints.say(foreign.cause, "Refused a browser at %s: %s", request.peer, foreign.sentence)
-        return text(403, foreign.sentence)
 
     def _own_up(self, request: Request, error: Exception) -> Response:
         self._counters.handler_errors += 1
@@ -209,15 +208,3 @@ class Router:
         self._complaints.say("shortage", "A request could not be answered: %s", told(error))
         sentence = f"This agent cannot do that now; try again in a second. Its operator: {told(error)}\n"
         return text(503, sentence, RETRY_SOON)
-
-
-def _answer_other_method(method: str, route: Route) -> Response:
-    allow = (("Allow", route.allow),)
-    if method == "OPTIONS":
-        return empty(200, allow)
-    return text(405, f"method {method} not allowed", allow)
-
-
-def _is_in(peer: str, networks: tuple[Network, ...]) -> bool:
-    address = ipaddress.ip_address(peer.partition("%")[0])
-    return any(address in network for network in networks)

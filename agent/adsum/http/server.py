@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 
 import trio
 
-from adsum.http.connection import Connection, Wire, date_line, discard
+from adsum.http.connection import Connection, ConnectionParts, Wire, date_line, discard
 from adsum.http.idlers import Idlers
 from adsum.http.limits import HttpCounters, HttpLimits
 from adsum.http.request import Request
@@ -90,16 +90,14 @@ class _Server:
     def __init__(
         self, app: App, limits: HttpLimits, counters: HttpCounters, idlers: Idlers, nursery: trio.Nursery
     ) -> None:
-        self._app = app
         self._limits = limits
         self._counters = counters
         self._nursery = nursery
         self._complaints = Complaints(logger)
+        known = KnownRequests(counters), KnownRequests(counters)
+        self._parts = ConnectionParts(app, limits, counters, self._complaints, idlers, *known)
         self._connections: set[Connection] = set()
         self._by_client: dict[str, int] = {}
-        self._known_on_loopback = KnownRequests(counters)
-        self._known_elsewhere = KnownRequests(counters)
-        self._idlers = idlers
         self._lingering = 0
 
     async def accept_from(self, listener: socket.socket, secure: Secure | None = None) -> None:
@@ -112,7 +110,12 @@ class _Server:
             except BlockingIOError:
                 continue
             except OSError as error:
-                await self._weather(error)
+                self._counters.accept_errors += 1
+                if is_shortage(error):
+                    self._complaints.say(
+                        "accept", "connections of HTTP clients cannot be taken: %s", told(error)
+                    )
+                    await trio.sleep(ACCEPT_PAUSE_S)
 
     async def review(self) -> None:
         while True:
@@ -122,17 +125,12 @@ class _Server:
                 if connection.deadline < now:
                     connection.cut_off()
 
-    async def _weather(self, error: OSError) -> None:
-        self._counters.accept_errors += 1
-        if is_shortage(error):
-            self._complaints.say("accept", "connections of HTTP clients cannot be taken: %s", told(error))
-            await trio.sleep(ACCEPT_PAUSE_S)
-
     def _welcome(
         self, sock: socket.socket, address: object, secure: Secure | None, *, is_on_loopback: bool
     ) -> None:
         sock.settimeout(0)
-        peer = _peer_name(address)
+        # An IPv4 client of a listener on :: has both.
+        peer = str(address[0]).removeprefix("::ffff:") if isinstance(address, tuple) else UNIX
         self._counters.connections_accepted += 1
         held = self._by_client.get(peer, 0)
         if held >= self._limits.connections_per_client_max:
@@ -143,17 +141,7 @@ class _Server:
         else:
             self._by_client[peer] = held + 1
             kind = Connection if secure is None else secure.connection
-            connection = kind(
-                sock,
-                self._app,
-                self._limits,
-                self._counters,
-                self._complaints,
-                peer=peer,
-                is_on_loopback=is_on_loopback,
-                known=self._known_on_loopback if is_on_loopback else self._known_elsewhere,
-                idlers=self._idlers,
-            )
+            connection = kind(sock, self._parts, peer=peer, is_on_loopback=is_on_loopback)
             self._connections.add(connection)
             self._counters.connections_open += 1
             self._nursery.start_soon(self._keep, connection, name="http connection")
@@ -164,12 +152,10 @@ class _Server:
         finally:
             self._connections.remove(connection)
             self._counters.connections_open -= 1
-            self._forget_one_of(connection.peer)
-
-    def _forget_one_of(self, peer: str) -> None:
-        self._by_client[peer] -= 1
-        if not self._by_client[peer]:
-            del self._by_client[peer]
+            peer = connection.peer
+            self._by_client[peer] -= 1
+            if not self._by_client[peer]:
+                del self._by_client[peer]
 
     def _turn_away(
         self, sock: socket.socket, secure: Secure | None, peer: str, cause: str, response: Response
@@ -201,12 +187,6 @@ class _Server:
         finally:
             wire.close()
             self._lingering -= 1
-
-
-def _peer_name(address: object) -> str:
-    if not isinstance(address, tuple):
-        return UNIX
-    return str(address[0]).removeprefix("::ffff:")  # an IPv4 client of a listener on ::
 
 
 def _is_loopback(listener: socket.socket) -> bool:

@@ -10,22 +10,13 @@ from __future__ import annotations
 import logging
 import socket
 import ssl
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from contextlib import suppress
-from typing import TYPE_CHECKING
 
 import trio
 
-from adsum.http.connection import Connection
+from adsum.http.connection import Connection, ConnectionParts
 from adsum.net.tls_files import told
-
-if TYPE_CHECKING:
-    from adsum.http.idlers import Idlers
-    from adsum.http.limits import HttpCounters, HttpLimits
-    from adsum.http.request import Request
-    from adsum.http.request_cache import KnownRequests
-    from adsum.http.response import Response
-    from adsum.logs.complaints import Complaints
 
 HANDSHAKES_PER_PASS = 4  # with RSA keys of 4096 bits each signs for 4 ms
 RECORD_BYTES_MAX = 16 * 1024  # as much as one record of TLS holds
@@ -49,30 +40,9 @@ class Secure:
         return TlsSocket(sock, self._context(), self._turns)
 
     def connection(
-        self,
-        sock: socket.socket,
-        app: Callable[[Request], Awaitable[Response]],
-        limits: HttpLimits,
-        counters: HttpCounters,
-        complaints: Complaints,
-        *,
-        peer: str,
-        is_on_loopback: bool,
-        known: KnownRequests,
-        idlers: Idlers,
+        self, sock: socket.socket, parts: ConnectionParts, *, peer: str, is_on_loopback: bool
     ) -> TlsConnection:
-        wire = self.wrap(sock)
-        return TlsConnection(
-            wire,
-            app,
-            limits,
-            counters,
-            complaints,
-            peer=peer,
-            is_on_loopback=is_on_loopback,
-            known=known,
-            idlers=idlers,
-        )
+        return TlsConnection(self.wrap(sock), parts, peer=peer, is_on_loopback=is_on_loopback)
 
 
 class TlsSocket:
@@ -151,30 +121,8 @@ class TlsSocket:
 class TlsConnection(Connection):
     __slots__ = ("_wire",)
 
-    def __init__(
-        self,
-        wire: TlsSocket,
-        app: Callable[[Request], Awaitable[Response]],
-        limits: HttpLimits,
-        counters: HttpCounters,
-        complaints: Complaints,
-        *,
-        peer: str,
-        is_on_loopback: bool,
-        known: KnownRequests,
-        idlers: Idlers,
-    ) -> None:
-        super().__init__(
-            wire,
-            app,
-            limits,
-            counters,
-            complaints,
-            peer=peer,
-            is_on_loopback=is_on_loopback,
-            known=known,
-            idlers=idlers,
-        )
+    def __init__(self, wire: TlsSocket, parts: ConnectionParts, *, peer: str, is_on_loopback: bool) -> None:
+        super().__init__(wire, parts, peer=peer, is_on_loopback=is_on_loopback)
         self._wire = wire
 
     async def _converse(self) -> None:

@@ -57,11 +57,6 @@ def _lacking(mine: Sequence[GossipKey], others: Sequence[HeldKeys]) -> list[Held
     return [held for held in others if mine[0].text not in held.keys]
 
 
-def _is_stranded(mine: Sequence[GossipKey], others: Sequence[HeldKeys]) -> bool:
-    ours = {key.text for key in mine}
-    return any(not ours.issuperset(held.keys[:1]) for held in _lacking(mine, others))
-
-
 class KeyFollowing:
     def __init__(
         self,
@@ -92,20 +87,16 @@ class KeyFollowing:
         others = await self._ask_some()
         if generation != self._keyring.generation:
             return  # an operator changed the keys meanwhile: what was answered is of before
-        key = followed(self._keyring.keys, others)
+        mine = self._keyring.keys
+        key, ours = followed(mine, others), {each.text for each in mine}
         if key is not None:
-            self._take(key)
-        elif _is_stranded(self._keyring.keys, others):
+            try:
+                self._keyring.use(key.text)
+                log.warning(TAKEN, mine[0], key)
+            except OSError as error:
+                self._complaints.say("not written", NOT_WRITTEN, error)
+        elif any(not ours.issuperset(held.keys[:1]) for held in _lacking(mine, others)):
             self._complaints.say("lacked", LACKED)
-
-    def _take(self, key: GossipKey) -> None:
-        left = self._keyring.primary
-        try:
-            self._keyring.use(key.text)
-        except OSError as error:
-            self._complaints.say("not written", NOT_WRITTEN, error)
-            return
-        log.warning(TAKEN, left, key)
 
     async def _ask_some(self) -> list[HeldKeys]:
         """Nothing unless all of them answer."""

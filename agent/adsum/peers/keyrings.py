@@ -11,6 +11,7 @@ Keys are in no log, no error and no `repr`.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 
 import cbor2
 import trio
@@ -149,19 +150,13 @@ class Keyrings:
             elif method == USE:
                 self._keyring.use(text)
             elif method == REMOVE:
-                self._remove(text)
+                with suppress(UnknownKey):  # one that it does not hold is gone already
+                    self._keyring.remove(text)
         except KeyringError as error:
             raise Declined(REFUSED, str(error)) from None
         except OSError as error:
             raise Declined(REFUSED, f"its keyring could not be written: {told(error)}") from None
         return cbor2.dumps([key.text for key in self._keyring.keys])
-
-    def _remove(self, text: str) -> None:
-        """One that it does not hold is gone already."""
-        try:
-            self._keyring.remove(text)
-        except UnknownKey:
-            return
 
 
 def held_in(answer: bytes) -> HeldKeys:

@@ -121,9 +121,14 @@ class OwnerForwarding:
             change = deregistration(service_id, check_id)
             await self._change(host, change, DEREGISTER, DEREGISTRATION.bytes_of(service_id, check_id))
             family = Family.NODE if service_id else Family.NODE_CHECKS
-            await self._until_seen(
-                host, family, lambda: not _is_there(self._found(host), service_id, check_id)
-            )
+
+            def is_gone() -> bool:
+                found = self._found(host)
+                if found is None:
+                    return True
+                return service_id not in found.instances if service_id else check_id not in found.checks
+
+            await self._until_seen(host, family, is_gone)
 
     async def retag(self, node: str, service_id: str, tags: tuple[str, ...]) -> None:
         host = self._host(node)
@@ -132,9 +137,13 @@ class OwnerForwarding:
             return
         change = retagging(service_id, tags)
         await self._change(host, change, RETAG, RETAGGING.bytes_of(service_id, tags))
-        await self._until_seen(
-            host, Family.NODE, lambda: _tags(self._found(host), service_id) in (tags, None)
-        )
+
+        def is_retagged() -> bool:
+            found = self._found(host)
+            instance = found.instances.get(service_id) if found is not None else None
+            return instance is None or instance.service.value.tags == tags
+
+        await self._until_seen(host, Family.NODE, is_retagged)
 
     async def _deregister_node(self, host: CatalogHost) -> None:
         """One whose agent is dead is declared gone, as by force-leave: everywhere, with all that is on it."""
@@ -244,14 +253,3 @@ class OwnerForwarding:
                 with Watching(self._watches, (watched,), moved.set):
                     await moved.wait()
         self.counters.unseen += patience.cancelled_caught
-
-
-def _is_there(host: CatalogHost | None, service_id: str, check_id: str) -> bool:
-    if host is None:
-        return False
-    return service_id in host.instances if service_id else check_id in host.checks
-
-
-def _tags(host: CatalogHost | None, service_id: str) -> tuple[str, ...] | None:
-    instance = host.instances.get(service_id) if host is not None else None
-    return instance.service.value.tags if instance is not None else None

@@ -76,7 +76,9 @@ class PeerHandlers:
     async def deregister(self, service_id: str, check_id: str) -> None:
         """What is not there is as gone as its caller wants it."""
         if service_id:
-            if service_id not in self._own.services and self._is_shown(service_id):
+            host = self._published.host
+            is_shown = host is not None and service_id in host.instances
+            if is_shown and service_id not in self._own.services:
                 raise Declined(REFUSED, DERIVED_SENTENCE.format(service_id))
             await self._do(DeregisterService(service_id))
         elif check_id == SERF_HEALTH:
@@ -108,10 +110,6 @@ class PeerHandlers:
                 rows.append(row_of(holding.state, ago_ms))
         rows.sort(key=lambda row: row.owner)
         return rows
-
-    def _is_shown(self, service_id: str) -> bool:
-        host = self._published.host
-        return host is not None and service_id in host.instances
 
     async def _do(self, command: AnsweredWith[None]) -> None:
         try:
@@ -155,7 +153,8 @@ class PeerHandlers:
 
     async def _do_for(self, caller: Peer, change: str, doing: Awaitable[None]) -> None:
         """Whoever owns what changed finds here who wanted it."""
-        asker = self._named(caller)
+        member = self._cluster.membership.member_by_id(caller.identity.node_id)
+        asker = f"of node {member.profile.name}" if member is not None else f"at {caller.address.host}"
         try:
             await doing
         except Declined as no:
@@ -169,10 +168,6 @@ class PeerHandlers:
             return
         untold, self._untold = self._untold, 0
         log.info("%s%s", sentence, f" ({untold} more since the last such line)" if untold else "")
-
-    def _named(self, caller: Peer) -> str:
-        member = self._cluster.membership.member_by_id(caller.identity.node_id)
-        return f"of node {member.profile.name}" if member is not None else f"at {caller.address.host}"
 
 
 def row_of(state: OwnerState, confirmed_ms: int = -1) -> OwnerRow:

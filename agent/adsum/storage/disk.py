@@ -17,7 +17,7 @@ from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import Protocol
 
-from adsum.effects import FileChange, RemoveFile, WriteFile
+from adsum.effects import FileChange, WriteFile
 from adsum.logs.system_errors import OUT_OF_ROOM
 from adsum.storage.failures import StorageFailed
 
@@ -34,9 +34,8 @@ class Disk(Protocol):
     def change(self, changes: tuple[FileChange, ...]) -> None:
         """All, or none and `OSError`."""
 
-    def write_durably(self, path: str, content: bytes) -> None: ...
-
-    def remove_durably(self, path: str) -> None: ...
+    def write_durably(self, path: str, content: bytes) -> None:
+        self.change((WriteFile(path, content),))
 
     def replace(self, path: str, content: bytes) -> None: ...
 
@@ -44,7 +43,7 @@ class Disk(Protocol):
         """Keeps a damaged file under another name for whoever wants to look; says where it is now."""
 
 
-class OsDisk:
+class OsDisk(Disk):
     def __init__(self, root: Path) -> None:
         self._root = root
 
@@ -76,12 +75,6 @@ class OsDisk:
                 has_changed = True
                 if target.parent in folders:  # else there is none, and nothing in it
                     _sync(folders[target.parent], target.parent)
-
-    def write_durably(self, path: str, content: bytes) -> None:
-        self.change((WriteFile(path, content),))
-
-    def remove_durably(self, path: str) -> None:
-        self.change((RemoveFile(path),))
 
     def replace(self, path: str, content: bytes) -> None:
         target = self._root / path

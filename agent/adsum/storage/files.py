@@ -82,12 +82,10 @@ class OsFile:
         return b"".join(pieces)
 
     def write(self, offset: int, content: bytes) -> None:
-        with _failing(f"write {self._name}"):
-            written = os.pwrite(self._descriptor, content, offset)
-        if written < len(
-            content
-        ):  # the kernel stops short for want of room, and says why only if asked again
-            self._write_rest(offset + written, content[written:])
+        written = 0
+        while written < len(content):  # it stops short for want of room, and says why only if asked again
+            with _failing(f"write {self._name}"):
+                written += os.pwrite(self._descriptor, content[written:], offset + written)
 
     def sync(self) -> None:
         with _failing(f"sync {self._name}"):
@@ -103,12 +101,6 @@ class OsFile:
         while length and (piece := os.pread(self._descriptor, length, offset)):
             yield piece
             offset, length = offset + len(piece), length - len(piece)
-
-    def _write_rest(self, offset: int, content: bytes) -> None:
-        while content:
-            with _failing(f"write {self._name}"):
-                written = os.pwrite(self._descriptor, content, offset)
-            offset, content = offset + written, content[written:]
 
 
 class OsFolder:

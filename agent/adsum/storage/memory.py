@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from adsum.effects import FileChange, RemoveFile, WriteFile
-from adsum.storage.disk import DAMAGED_SUFFIX
+from adsum.effects import FileChange, WriteFile
+from adsum.storage.disk import DAMAGED_SUFFIX, Disk
 
 
-class MemoryDisk:
+class MemoryDisk(Disk):
     def __init__(self) -> None:
         self.files: dict[str, bytes] = {}
 
@@ -23,12 +23,6 @@ class MemoryDisk:
                 self.files[change.path] = change.content
             else:
                 self.files.pop(change.path, None)
-
-    def write_durably(self, path: str, content: bytes) -> None:
-        self.change((WriteFile(path, content),))
-
-    def remove_durably(self, path: str) -> None:
-        self.change((RemoveFile(path),))
 
     def replace(self, path: str, content: bytes) -> None:
         self.files[path] = content

@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import partial
 
-from adsum.effects import FileChange, Persist, RemoveFile, Save, WriteFile
+from adsum.effects import FileChange, Persist, Save, WriteFile
 from adsum.storage.disk import Disk
 
 Job = Callable[[], None]
@@ -90,9 +90,6 @@ class OwingDisk:
 
     def write_durably(self, path: str, content: bytes) -> None:
         self.change((WriteFile(path, content),))
-
-    def remove_durably(self, path: str) -> None:
-        self.change((RemoveFile(path),))
 
     def replace(self, path: str, content: bytes) -> None:
         self._owed.save(Save((WriteFile(path, content),), is_synced=False))
