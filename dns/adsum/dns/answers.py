@@ -11,7 +11,7 @@ remaining addresses. Whoever loses an answer over UDP is told so (TC) and may as
 from __future__ import annotations
 
 import enum
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from random import Random
 
 from adsum.catalog.view import View
@@ -68,18 +68,6 @@ def room_for(question: Question, transport: Transport, settings: DnsSettings) ->
 
 class DnsRendering:
     """One answer to one question, ready to send in the orders it needs."""
-
-    __slots__ = (
-        "_is_turning",
-        "_kept",
-        "_offers",
-        "_question",
-        "_room",
-        "_round",
-        "_settings",
-        "_turn",
-        "answer",
-    )
 
     def __init__(
         self, question: Question, answer: Answer, room: Room, settings: DnsSettings, random: Random
@@ -231,17 +219,14 @@ class _Fitting:
             additional += offer.texts if with_texts else ()
         additional += self._answer.additional if with_texts else ()
         records = [*(offer.record for offer in offers), *authority, *additional]
-        body = self._written(records)
-        size_bytes = (
-            sum(record.bytes_uncompressed for record in records) if self._is_counted_uncompressed else 0
-        )
-        return Draft(offers, authority, additional, body, self._fixed_bytes + max(size_bytes, len(body)))
-
-    def _written(self, records: Iterable[Record]) -> bytes:
         writer = RecordWriter(self._name, is_compressing=self._is_compressing)
         for record in records:
             writer.record(record)
-        return bytes(writer.body)
+        body = bytes(writer.body)
+        size_bytes = len(body)
+        if self._is_counted_uncompressed:
+            size_bytes = max(size_bytes, sum(record.bytes_uncompressed for record in records))
+        return Draft(offers, authority, additional, body, self._fixed_bytes + size_bytes)
 
 
 class Answers:
@@ -287,7 +272,10 @@ class Answers:
 
     def to(self, question: Question, transport: Transport) -> DnsRendering:
         self.refresh()
-        key = self._key(question, transport)
+        # Without compression the owner's spelling is written out, and is then part of what is kept.
+        name = question.name if self._settings.disable_compression else question.name.lower()
+        flags = question.flags & (RD | CD)
+        key = (name, question.qtype, flags, question.edns_bytes, question.edns_options, transport)
         rendering = self._kept.get(key)
         if rendering is None:
             answer = self._zone.answer(question.name, question.qtype)
@@ -299,12 +287,6 @@ class Answers:
         self.rendered += 1
         room = room_for(question, transport, self._settings)
         return DnsRendering(question, answer, room, self._settings, self._random)
-
-    def _key(self, question: Question, transport: Transport) -> tuple[object, ...]:
-        # Without compression the owner's spelling is written out, and is then part of what is kept.
-        name = question.name if self._settings.disable_compression else question.name.lower()
-        flags = question.flags & (RD | CD)
-        return (name, question.qtype, flags, question.edns_bytes, question.edns_options, transport)
 
     def _outdate(self) -> None:
         self._outdated += 1

@@ -8,7 +8,6 @@ from __future__ import annotations
 import ipaddress
 from collections.abc import Iterator
 
-from adsum.catalog.definitions import CheckStatus
 from adsum.catalog.view import Instance, View
 from adsum.dns import wire
 from adsum.dns.names import AskedName, NameKind, read_name
@@ -107,16 +106,12 @@ def _instance_reason(instance: Instance, asked: AskedName, settings: DnsSettings
 def _blame(instance: Instance) -> str:
     blamed = instance.status
     checks = [row.value for row in instance.all_checks() if row.value.status is blamed]
-    told = [
-        _told(check.name or check.check_id, check.status, check.output or check.notes) for check in checks
-    ]
+    told = []
+    for check in checks:  # maintenance has no output; its notes are the reason that was given
+        first_line = (check.output or check.notes).strip().partition("\n")[0][:OUTPUT_LENGTH_MAX]
+        why = f" ({first_line})" if first_line else ""
+        told.append(f'"{check.name or check.check_id}" is {check.status}{why}')
     return f"Check {'; check '.join(told)}."
-
-
-def _told(name: str, status: CheckStatus, output: str) -> str:
-    """Maintenance has no output; its notes are the reason that was given."""
-    first_line = output.strip().partition("\n")[0][:OUTPUT_LENGTH_MAX]
-    return f'"{name}" is {status}' + (f" ({first_line})" if first_line else "")
 
 
 def _outcome(answer: Answer, settings: DnsSettings) -> Iterator[str]:

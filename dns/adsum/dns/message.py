@@ -107,7 +107,9 @@ def _question(
     if len(opts) > 1:
         raise UnreadableDns("several OPT records")
     if opts[0].ttl >> 16 & 0xFF:  # the version; ours is 0
-        return MalformedQuestion("an unknown version of EDNS", _bad_version(question))
+        header = HEADER.pack(message_id, QR | flags & RD | BADVERS & RCODE_MASK, 1, 0, 0, 1)
+        reply = header + question.echo + opt_record(512, extended_rcode=BADVERS >> 4)
+        return MalformedQuestion("an unknown version of EDNS", reply)
     return question._replace(edns_bytes=opts[0].rclass, edns_options=_echoed_options(opts[0].data))
 
 
@@ -118,12 +120,6 @@ def _opt_records(reader: Reader, counts: Sequence[int]) -> list[RawRecord]:
         reader.skip_name()
         records.append(reader.record())
     return [record for record in records[sum(counts[:2]) :] if record.rtype == OPT]
-
-
-def _bad_version(question: Question) -> bytes:
-    flags = QR | question.flags & RD | BADVERS & RCODE_MASK
-    header = HEADER.pack(question.message_id, flags, 1, 0, 0, 1)
-    return header + question.echo + opt_record(512, extended_rcode=BADVERS >> 4)
 
 
 def _echoed_options(options: bytes) -> bytes:

@@ -138,11 +138,8 @@ class Zone:
 
     def _service(self, asked: AskedName, owner: bytes, qtype: int, trail: tuple[bytes, ...]) -> Answer:
         settings = self._settings
-        found = [
-            each
-            for each in self._view.instances(asked.subject)
-            if left_out(each, asked.tag, settings) is None
-        ]
+        instances = self._view.instances(asked.subject)
+        found = [each for each in instances if left_out(each, asked.tag, settings) is None]
         if not found:
             return self._nothing(asked)
         ttl_s = settings.ttl_s_of(asked.subject)
@@ -213,15 +210,10 @@ class Zone:
             return self._alias(owner, node.address, qtype, ttl_s, trail)
         records = _address_records(owner, [node.address], qtype, ttl_s) if qtype in ADDRESS_TYPES else []
         texts = _meta_records(owner, node, ttl_s) if qtype in {ANY, TXT} else ()
-        if not records and not texts:
-            answer = self._no_data(asked)
-            return (
-                replace(answer, additional=self._node_texts(node, owner, ttl_s))
-                if qtype in {A, AAAA}
-                else answer
-            )
-        offers = tuple(Offer(record) for record in (*records, *texts))
         beside = self._node_texts(node, owner, ttl_s) if qtype in {A, AAAA} else ()
+        if not records and not texts:
+            return replace(self._no_data(asked), additional=beside)
+        offers = tuple(Offer(record) for record in (*records, *texts))
         return Answer(offers=(replace(offers[0], texts=beside), *offers[1:]))
 
     def _node_texts(self, node: Node, owner: bytes | None, ttl_s: int) -> tuple[Record, ...]:

@@ -100,21 +100,15 @@ class DatagramBatch:
         self._questions, self._replies = MessageTable(self._askers), MessageTable(self._askers)
         start = ctypes.addressof(ctypes.c_char.from_buffer(self._room))
         self._questions.lay([start + each for each in self._starts], [bytes_max] * places)
-        self._try_calls()
-        self._cars_max = TRAIN_MAX if self._knows_trains(libc) else 1
-
-    def _try_calls(self) -> None:
-        """With no messages: a sandbox that forbids the calls is better met here than with answers in hand."""
+        # With no messages: a sandbox that forbids the calls is better met here than with answers in hand.
         if self._recvmmsg(self._fd, self._questions.messages, 0, socket.MSG_DONTWAIT, None) < 0:
             raise _error()
         if self._sendmmsg(self._fd, self._replies.messages, 0, socket.MSG_DONTWAIT) < 0:
             raise _error()
-
-    def _knows_trains(self, libc: ctypes.CDLL) -> bool:
         value, size = ctypes.c_int(), ctypes.c_uint(ctypes.sizeof(ctypes.c_int))
         level = socket.IPPROTO_UDP
         found = libc.getsockopt(self._fd, level, UDP_SEGMENT, ctypes.byref(value), ctypes.byref(size))
-        return bool(found == 0)
+        self._cars_max = TRAIN_MAX if found == 0 else 1
 
     def receive(self) -> list[bytes]:
         """What waits, in order of places, each cut to the room it has. Raises as `socket.recv` does."""

@@ -47,14 +47,22 @@ class Conversations:
         packet = await self._first_question(asker)
         if not packet:
             return
-        if not self._admit(asker.host):
-            self._counters.tcp_turned_away += 1
+        counters, limits, host = self._counters, self._limits, asker.host
+        is_full = counters.tcp_connections >= limits.tcp_connections_max
+        if is_full or self._open[host] >= limits.tcp_connections_per_host_max:
+            counters.tcp_turned_away += 1
             return
+        counters.tcp_accepted += 1
+        counters.tcp_connections += 1
+        self._open[host] += 1
         try:
             while packet and await self._answer(asker, packet):
                 packet = await self._further_question(asker)
         finally:
-            self._leave(asker.host)
+            counters.tcp_connections -= 1
+            self._open[host] -= 1
+            if not self._open[host]:
+                del self._open[host]
 
     async def _first_question(self, asker: Asker) -> bytes:
         self._newcomers.let_in(asker)
@@ -72,27 +80,16 @@ class Conversations:
         self._counters.tcp_timed_out += 1
         return b""
 
-    def _admit(self, host: str) -> bool:
-        counters, limits = self._counters, self._limits
-        if counters.tcp_connections >= limits.tcp_connections_max:
-            return False
-        if self._open[host] >= limits.tcp_connections_per_host_max:
-            return False
-        counters.tcp_accepted += 1
-        counters.tcp_connections += 1
-        self._open[host] += 1
-        return True
-
-    def _leave(self, host: str) -> None:
-        self._counters.tcp_connections -= 1
-        self._open[host] -= 1
-        if not self._open[host]:
-            del self._open[host]
-
     async def _answer(self, asker: Asker, packet: bytes) -> bool:
         outcome = self._resolver.consider(packet, Transport.TCP)
         reply = await self._resolver.run(outcome) if isinstance(outcome, Errand) else outcome
-        return bool(reply) and await self._send(asker.stream, reply)
+        if not reply:
+            return False
+        with trio.move_on_after(self._limits.tcp_send_timeout_s):
+            await asker.stream.send_all(len(reply).to_bytes(2) + reply)
+            return True
+        self._counters.tcp_slow_readers += 1
+        return False
 
     async def _next_question(self, asker: Asker) -> bytes:
         """The next whole question, or nothing once the conversation is over."""
@@ -114,13 +111,6 @@ class Conversations:
             if not chunk:
                 return b""
             received += chunk
-
-    async def _send(self, stream: trio.SocketStream, reply: bytes) -> bool:
-        with trio.move_on_after(self._limits.tcp_send_timeout_s):
-            await stream.send_all(len(reply).to_bytes(2) + reply)
-            return True
-        self._counters.tcp_slow_readers += 1
-        return False
 
 
 class Asker:

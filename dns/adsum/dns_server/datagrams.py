@@ -8,8 +8,7 @@ from __future__ import annotations
 
 import socket
 import struct
-from types import TracebackType
-from typing import Any, Protocol, Self
+from typing import Any, Self
 
 IP_PKTINFO = 8  # Linux; the socket module does not name it before 3.14
 PKTINFO_4 = struct.Struct("@i4s4s")  # interface, our address for the answer, the address in the header
@@ -20,21 +19,6 @@ PREFIX_BYTES_4 = 3  # a /24
 PREFIX_BYTES_6 = 7  # a /56, what one customer usually gets
 
 Origin = tuple[Any, ...]  # as the socket module writes an address: host, port, …
-
-
-class DatagramSocket(Protocol):
-    def recvfrom(self, size: int, /) -> tuple[bytes, Origin]: ...
-    def sendto(self, packet: bytes, origin: Origin, /) -> int: ...
-    def getsockname(self) -> Origin: ...
-    def fileno(self) -> int: ...
-    def __enter__(self) -> Self: ...
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None, /
-    ) -> None: ...
-
-
-def datagrams_of(sock: socket.socket) -> DatagramSocket:
-    return EveryAddress(sock) if sock.getsockname()[0] in EVERY_ADDRESS else sock
 
 
 class EveryAddress:
@@ -62,6 +46,13 @@ class EveryAddress:
 
     def __exit__(self, *_: object) -> None:
         self._sock.close()
+
+
+DatagramSocket = socket.socket | EveryAddress
+
+
+def datagrams_of(sock: socket.socket) -> DatagramSocket:
+    return EveryAddress(sock) if sock.getsockname()[0] in EVERY_ADDRESS else sock
 
 
 def _answering(level: int, kind: int, data: bytes) -> tuple[int, int, bytes]:

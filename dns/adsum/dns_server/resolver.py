@@ -85,7 +85,9 @@ class Resolver:
         try:
             read = read_message(packet)
             if isinstance(read, MalformedQuestion):
-                return self._malformed(read)
+                self.counters.malformed += 1
+                self._complaints.say("malformed", "a DNS packet asked nothing: %s", read.reason)
+                return read.reply
             self.counters.full += 1
             return self._answer(packet, read, transport)
         except Exception as error:
@@ -147,11 +149,6 @@ class Resolver:
 
     def _count(self, question: Question, transport: Transport, rcode: int) -> None:
         self.counters.answered[tally_of(_label(transport), question.qtype, rcode)] += 1
-
-    def _malformed(self, malformed: MalformedQuestion) -> bytes:
-        self.counters.malformed += 1
-        self._complaints.say("malformed", "a DNS packet asked nothing: %s", malformed.reason)
-        return malformed.reply
 
     def _dropped(self, error: Exception) -> bytes:
         """A bug of ours must not become a packet that ends the agent: the asker gets silence."""

@@ -76,9 +76,8 @@ class Options:
     network_runs_max: int = NETWORK_RUNS_MAX
     process_runs_max: int = PROCESS_RUNS_MAX
     agent_tls: AgentTls | None = None  # set when enable_agent_tls_for_checks is
-    environ: Mapping[str, str] = field(
-        default_factory=dict
-    )  # HTTP proxies and DOCKER_HOST; scripts inherit the real one
+    # HTTP proxies and DOCKER_HOST; scripts inherit the real one.
+    environ: Mapping[str, str] = field(default_factory=dict)
 
 
 class Surroundings:

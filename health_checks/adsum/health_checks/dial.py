@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 import trio
 
+from adsum.catalog.definitions import CheckDefinition
 from adsum.health_checks.attempt import CheckFailed, Surroundings
 from adsum.health_checks.tls import BadTlsOptions, describe_tls_error
 from adsum.userinfo import without_password
@@ -92,8 +93,9 @@ class Dialer:
         endpoints = await self._resolve(host, port)
         first_error: CheckFailed | None = None
         for position, endpoint in enumerate(endpoints):
-            share_s = _share_s(len(endpoints) - position)
-            with trio.move_on_after(share_s):
+            time_left_s = max(0.0, trio.current_effective_deadline() - trio.current_time())
+            share_s = time_left_s / (len(endpoints) - position)
+            with trio.move_on_after(max(ADDRESS_TIMEOUT_S_MIN, share_s)):
                 try:
                     return await self._connect(endpoint, show_endpoint(endpoint))
                 except CheckFailed as error:
@@ -115,7 +117,8 @@ class Dialer:
                 abandon_on_cancel=True,
             )
         except socket.gaierror as error:
-            raise CheckFailed(f"{self.doing}: {_resolver_error(error)}") from error
+            reason = "server misbehaving" if error.errno == socket.EAI_AGAIN else "no such host"
+            raise CheckFailed(f"{self.doing}: {reason}") from error
         except UnicodeError as error:  # a label that can't be encoded as a DNS name
             raise CheckFailed(f"{self.doing}: no such host") from error
         endpoints: list[Endpoint] = []
@@ -166,6 +169,15 @@ async def start_tls(stream: SocketStream, context: ssl.SSLContext, name: str) ->
     except ValueError as error:  # a server name that no certificate can have
         raise CheckFailed(f"tls: invalid server name {name!r}") from error
     return secured
+
+
+async def secured(
+    stream: SocketStream, surroundings: Surroundings, definition: CheckDefinition, address: str
+) -> trio.SSLStream[SocketStream]:
+    """For HTTP/2."""
+    context = await tls_context(surroundings, skip_verify=definition.tls_skip_verify, http2=True)
+    host = split_address(address, "tcp")[0]
+    return await start_tls(stream, context, definition.tls_server_name or host or "localhost")
 
 
 async def tls_context(
@@ -225,14 +237,10 @@ def literal_endpoint(host: str, port: int) -> Endpoint | None:
     address, _percent, zone = host.partition("%")
     try:
         socket.inet_pton(socket.AF_INET6, address)
-        scope = _scope(zone)
+        scope = int(zone) if zone.isdecimal() else socket.if_nametoindex(zone) if zone else 0
     except OSError as error:
         raise CheckFailed(f"dial tcp: lookup {host}: no such host") from error
     return socket.AF_INET6, (address, port, 0, scope)
-
-
-def _scope(zone: str) -> int:
-    return int(zone) if zone.isdecimal() else socket.if_nametoindex(zone) if zone else 0
 
 
 def show_endpoint(endpoint: Endpoint) -> str:
@@ -254,14 +262,3 @@ async def _connect_socket(sock: socket.socket, address: tuple[str, int] | tuple[
         code = sock.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR)
         if code:
             raise OSError(code, os.strerror(code)) from None
-
-
-def _resolver_error(error: socket.gaierror) -> str:
-    if error.errno == socket.EAI_AGAIN:
-        return "server misbehaving"
-    return "no such host"
-
-
-def _share_s(addresses_left: int) -> float:
-    time_left_s = max(0.0, trio.current_effective_deadline() - trio.current_time())
-    return max(ADDRESS_TIMEOUT_S_MIN, time_left_s / addresses_left)

@@ -42,21 +42,21 @@ class DockerAttempt:
     async def run(self) -> CheckResult:
         exec_id = await self._create()
         await self._start(exec_id)
-        code = await self._exit_code(exec_id)
-        return CheckResult(exit_status(code), self._tail.captured_text())
+        code, answer = await self._ask("inspect", "GET", f"/exec/{quote(exec_id, safe='')}/json", None)
+        exit_code = _field(answer, "ExitCode")
+        if code != 200:
+            raise self._refused("inspect", code, answer)
+        # Null: still running, because we hung up.
+        status = exit_status(exit_code if isinstance(exit_code, int) else -1)
+        return CheckResult(status, self._tail.captured_text())
 
     def timed_out(self) -> CheckResult:
         return critical(timed_out_text(self._timeout_ns, self._tail))
 
     async def _create(self) -> str:
         path = f"/containers/{quote(self._container, safe='')}/exec"
-        wish = {
-            "AttachStdin": False,
-            "AttachStdout": True,
-            "AttachStderr": True,
-            "Tty": True,
-            "Cmd": self._args,
-        }
+        attached = {"AttachStdin": False, "AttachStdout": True, "AttachStderr": True}
+        wish = {**attached, "Tty": True, "Cmd": self._args}
         code, answer = await self._ask("create", "POST", path, wish)
         if code == 404:
             raise CheckFailed(f'create exec failed for unknown container "{self._container}"')
@@ -75,13 +75,6 @@ class DockerAttempt:
         if code != 200:
             raise self._refused("start", code, self._tail.text().encode())
         self._surroundings.counters.bodies_cut += self._tail.total_bytes > OUTPUT_READ_BYTES_MAX
-
-    async def _exit_code(self, exec_id: str) -> int:
-        code, answer = await self._ask("inspect", "GET", f"/exec/{quote(exec_id, safe='')}/json", None)
-        exit_code = _field(answer, "ExitCode")
-        if code != 200:
-            raise self._refused("inspect", code, answer)
-        return exit_code if isinstance(exit_code, int) else -1  # null: still running, because we hung up
 
     async def _ask(self, step: str, method: str, path: str, wish: object) -> tuple[int, bytes]:
         answer = bytearray()

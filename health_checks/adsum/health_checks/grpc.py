@@ -10,7 +10,7 @@ from urllib.parse import unquote
 
 from adsum.catalog.definitions import CheckDefinition
 from adsum.health_checks.attempt import CheckFailed, CheckResult, Surroundings, critical, passing
-from adsum.health_checks.dial import Dialer, SocketStream, split_address, start_tls, tls_context
+from adsum.health_checks.dial import Dialer, SocketStream, secured
 from adsum.health_checks.http2 import Closed, Headers, Http2Client, Http2Response, Stream, require_h2
 from adsum.now import MILLISECOND
 
@@ -78,23 +78,18 @@ class GrpcAttempt:
         return critical(str(rpc_error("DeadlineExceeded", "context deadline exceeded")))
 
     async def _ask(self, stream: SocketStream) -> Http2Response:
+        definition = self._definition
+        line: Stream = stream
         try:
-            secured = await self._secure(stream)
+            if definition.grpc_use_tls:
+                line = await secured(stream, self._surroundings, definition, self._address)
         except CheckFailed as error:
             reason = f'connection error: desc = "transport: authentication handshake failed: {error}"'
             raise rpc_error("Unavailable", reason) from error
         try:
-            return await Http2Client(secured).request(self._headers(), frame(encode_request(self._service)))
+            return await Http2Client(line).request(self._headers(), frame(encode_request(self._service)))
         except Closed as error:
             raise rpc_error("Unavailable", str(error)) from error
-
-    async def _secure(self, stream: SocketStream) -> Stream:
-        definition = self._definition
-        if not definition.grpc_use_tls:
-            return stream
-        context = await tls_context(self._surroundings, skip_verify=definition.tls_skip_verify, http2=True)
-        host = split_address(self._address, "tcp")[0]
-        return await start_tls(stream, context, definition.tls_server_name or host or "localhost")
 
     def _headers(self) -> Headers:
         definition = self._definition
@@ -124,7 +119,12 @@ def message_of(response: Http2Response) -> bytes:
         message = unquote(response.headers.get("grpc-message", ""))[:MESSAGE_CHARACTERS_MAX]
         known = code.isdecimal() and len(code) < 3 and int(code) < len(CODES)
         raise rpc_error(CODES[int(code)] if known else "Unknown", message)
-    return _unframe(bytes(response.body))
+    body = bytes(response.body)
+    if len(body) < 5 or len(body) != 5 + int.from_bytes(body[1:5], "big"):
+        raise _garbage()
+    if body[0]:
+        raise rpc_error("Internal", "grpc: compressed flag set with identity or empty encoding")
+    return body[5:]
 
 
 def rpc_error(code: str, reason: str) -> CheckFailed:
@@ -160,14 +160,6 @@ def serving_status(message: bytes) -> int:
 
 def frame(message: bytes) -> bytes:
     return b"\x00" + len(message).to_bytes(4, "big") + message
-
-
-def _unframe(body: bytes) -> bytes:
-    if len(body) < 5 or len(body) != 5 + int.from_bytes(body[1:5], "big"):
-        raise _garbage()
-    if body[0]:
-        raise rpc_error("Internal", "grpc: compressed flag set with identity or empty encoding")
-    return body[5:]
 
 
 def _varint(number: int) -> bytes:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from adsum.catalog.definitions import CheckDefinition
 from adsum.health_checks.attempt import CheckFailed, CheckResult, Surroundings, critical, passing
-from adsum.health_checks.dial import Dialer, SocketStream, split_address, start_tls, tls_context
+from adsum.health_checks.dial import Dialer, SocketStream, secured
 from adsum.health_checks.http2 import Http2Client, Stream, require_h2
 from adsum.userinfo import without_password
 
@@ -33,22 +33,17 @@ class H2PingAttempt:
         return critical("HTTP2 ping failed: context deadline exceeded")
 
     async def _ping(self, stream: SocketStream) -> None:
+        definition = self._definition
+        line: Stream = stream
         try:
-            secured = await self._secure(stream)
+            if definition.h2ping_use_tls:
+                line = await secured(stream, self._surroundings, definition, definition.h2ping)
         except CheckFailed as error:
             raise self._dial_failed(str(error)) from error
         try:
-            await Http2Client(secured).ping()
+            await Http2Client(line).ping()
         except CheckFailed as error:
             raise CheckFailed(f"HTTP2 ping failed: {error}") from error
-
-    async def _secure(self, stream: SocketStream) -> Stream:
-        definition = self._definition
-        if not definition.h2ping_use_tls:
-            return stream
-        context = await tls_context(self._surroundings, skip_verify=definition.tls_skip_verify, http2=True)
-        host = split_address(definition.h2ping, "tcp")[0]
-        return await start_tls(stream, context, definition.tls_server_name or host or "localhost")
 
     def _dial_failed(self, reason: str) -> CheckFailed:
         return CheckFailed(f"Failed to dial to {without_password(self._definition.h2ping)}: {reason}")

@@ -76,12 +76,16 @@ class HttpAttempt:
         raise CheckFailed(f"stopped after {REDIRECTS_MAX} redirects")
 
     async def _ask(self, request: CheckRequest) -> CheckResponse:
-        _require_http(request.url)
-        stream, proxy = await self._connect(request.url)
+        url = request.url
+        if url.scheme not in DEFAULT_PORTS:
+            raise CheckFailed(f'unsupported protocol scheme "{url.scheme}"')
+        if not url.host:
+            raise CheckFailed("http: no Host in request URL")
+        stream, proxy = await self._connect(url)
         try:
             return await self._exchange(stream, request, proxy)
         finally:
-            _socket_of(stream).close()
+            (stream if isinstance(stream, SocketStream) else stream.transport_stream).close()
 
     async def _connect(self, url: Url) -> tuple[Connection, Url | None]:
         """The connection, and the proxy if the request itself must be addressed to one."""
@@ -136,14 +140,3 @@ async def _open_tunnel(stream: SocketStream, url: Url, proxy: Url) -> None:
     response = await ResponseReader(stream, protocol, CheckBody(Tail(1), decodes=False)).read_head()
     if response.code != 200:
         raise CheckFailed(f"proxyconnect tcp: {response.status_line}")
-
-
-def _require_http(url: Url) -> None:
-    if url.scheme not in DEFAULT_PORTS:
-        raise CheckFailed(f'unsupported protocol scheme "{url.scheme}"')
-    if not url.host:
-        raise CheckFailed("http: no Host in request URL")
-
-
-def _socket_of(stream: Connection) -> SocketStream:
-    return stream if isinstance(stream, SocketStream) else stream.transport_stream

@@ -48,11 +48,13 @@ class CheckRequest:
 
 
 def first_request(definition: CheckDefinition, method: str, url: Url) -> CheckRequest:
-    headers = [
-        (name, value.strip()) for name, values in sorted(definition.header.items()) for value in values
-    ]
+    given = sorted(definition.header.items())
+    headers = [(name, value.strip()) for name, values in given for value in values]
     for name, value in headers:
-        _require_valid(name, value)
+        if not TOKEN.fullmatch(name):
+            raise CheckFailed(f"net/http: invalid header field name {quoted(name)}")
+        if BAD_VALUE.search(value):  # in the words of a later Go, which do not show what may be a secret
+            raise CheckFailed(f"net/http: invalid header field value for {quoted(name)}")
     host = next((value for name, value in headers if name.lower() == "host"), "")
     return CheckRequest(method, url, headers, host, definition.body.encode())
 
@@ -63,10 +65,13 @@ def next_request(request: CheckRequest, response: CheckResponse, first: Url) -> 
     keeps_body = response.code in (307, 308)
     changes_method = not keeps_body and request.method not in ("GET", "HEAD")
     headers = [(name, value) for name, value in request.headers if _is_forwarded(name.lower(), url, first)]
+    # What was asked in private is not told in the open.
+    if request.url.scheme != "https" or url.scheme != "http":
+        headers.append(("Referer", _absolute(request.url)))
     return CheckRequest(
         method="GET" if changes_method else request.method,
         url=url,
-        headers=sorted(headers + _referer(request.url, url)),
+        headers=sorted(headers),
         host="" if ABSOLUTE.match(response.location) else request.host,
         body=request.body if keeps_body else b"",
     )
@@ -89,13 +94,6 @@ def render_connect(protocol: h11.Connection, url: Url, proxy: Url) -> bytes:
     headers = [("Host", url.address), *_proxy_authorization(proxy)]
     head = h11.Request(method="CONNECT", target=url.address, headers=headers)
     return (protocol.send(head) or b"") + (protocol.send(h11.EndOfMessage()) or b"")
-
-
-def _require_valid(name: str, value: str) -> None:
-    if not TOKEN.fullmatch(name):
-        raise CheckFailed(f"net/http: invalid header field name {quoted(name)}")
-    if BAD_VALUE.search(value):  # in the words of a later Go, which do not show what may be a secret
-        raise CheckFailed(f"net/http: invalid header field value for {quoted(name)}")
 
 
 def _headers(request: CheckRequest, proxy: Url | None, user_agent: str) -> Headers:
@@ -130,29 +128,19 @@ def _destination(request: CheckRequest, response: CheckResponse) -> Url:
     if not location:
         raise CheckFailed(f"{response.code} response missing Location header")
     try:
-        return _resolve(location, request.url)
+        if SCHEME.match(location):
+            return parse_url(location)
+        url = parse_url(urljoin(_absolute(request.url), location))
+        return url if location.startswith("//") else replace(url, user=request.url.user)
     except (BadUrl, ValueError) as error:
         shown = quoted(without_password_of_unclear(location))
         raise CheckFailed(f"failed to parse Location header {shown}: {error}") from error
-
-
-def _resolve(location: str, base: Url) -> Url:
-    if SCHEME.match(location):
-        return parse_url(location)
-    url = parse_url(urljoin(_absolute(base), location))
-    return url if location.startswith("//") else replace(url, user=base.user)
 
 
 def _is_forwarded(name: str, new: Url, first: Url) -> bool:
     if name in NOT_FORWARDED:
         return new.address == first.address or new.address.endswith("." + first.address)
     return name != "referer"
-
-
-def _referer(last: Url, new: Url) -> Headers:
-    if last.scheme == "https" and new.scheme == "http":
-        return []  # what was asked in private is not told in the open
-    return [("Referer", _absolute(last))]
 
 
 def _absolute(url: Url) -> str:

@@ -50,7 +50,11 @@ class ResponseReader:
 
     async def read_head(self) -> CheckResponse:
         while True:
-            event = self._next_event()
+            try:
+                event = self._protocol.next_event()
+            except h11.RemoteProtocolError as error:
+                reason = BYTES_IN_TEXT.sub(r'"\2"', str(error)[:REASON_CHARACTERS_MAX])
+                raise CheckFailed(f"{BROKEN}: malformed HTTP response: {reason}") from error
             if isinstance(event, h11.Response):
                 return self._head(event)
             if event is h11.NEED_DATA:
@@ -82,13 +86,6 @@ class ResponseReader:
                 f"{BROKEN}: net/http: server response headers exceeded {HEAD_BYTES_MAX} bytes; aborted"
             )
         self._protocol.receive_data(bytes(data))
-
-    def _next_event(self) -> object:
-        try:
-            return self._protocol.next_event()
-        except h11.RemoteProtocolError as error:
-            reason = BYTES_IN_TEXT.sub(r'"\2"', str(error)[:REASON_CHARACTERS_MAX])
-            raise CheckFailed(f"{BROKEN}: malformed HTTP response: {reason}") from error
 
     def _head(self, event: h11.Response) -> CheckResponse:
         location = ""

@@ -7,6 +7,7 @@ They are loaded in a thread, so that the event loop is not held meanwhile.
 from __future__ import annotations
 
 from collections.abc import Callable
+from importlib import import_module
 
 import trio
 
@@ -15,6 +16,16 @@ from adsum.health_checks.attempt import Attempt, CheckFailed, Surroundings
 
 Kind = Callable[[CheckDefinition, Surroundings], Attempt]
 
+CLASSES = {
+    CheckKind.HTTP: "http.HttpAttempt",
+    CheckKind.TCP: "tcp.TcpAttempt",
+    CheckKind.UDP: "udp.UdpAttempt",
+    CheckKind.GRPC: "grpc.GrpcAttempt",
+    CheckKind.H2PING: "h2ping.H2PingAttempt",
+    CheckKind.SCRIPT: "script.ScriptAttempt",
+    CheckKind.DOCKER: "docker.DockerAttempt",
+    CheckKind.OS_SERVICE: "os_service.OsServiceAttempt",
+}
 LOADED: dict[CheckKind, Kind] = {}
 LOADING = trio.Lock()  # a thousand checks that begin at once need one thread, not forty
 
@@ -29,38 +40,8 @@ async def get(kind: CheckKind) -> Kind:
 
 
 def load(kind: CheckKind) -> Kind:
-    match kind:
-        case CheckKind.HTTP:
-            from adsum.health_checks.http import HttpAttempt
-
-            return HttpAttempt
-        case CheckKind.TCP:
-            from adsum.health_checks.tcp import TcpAttempt
-
-            return TcpAttempt
-        case CheckKind.UDP:
-            from adsum.health_checks.udp import UdpAttempt
-
-            return UdpAttempt
-        case CheckKind.GRPC:
-            from adsum.health_checks.grpc import GrpcAttempt
-
-            return GrpcAttempt
-        case CheckKind.H2PING:
-            from adsum.health_checks.h2ping import H2PingAttempt
-
-            return H2PingAttempt
-        case CheckKind.SCRIPT:
-            from adsum.health_checks.script import ScriptAttempt
-
-            return ScriptAttempt
-        case CheckKind.DOCKER:
-            from adsum.health_checks.docker import DockerAttempt
-
-            return DockerAttempt
-        case CheckKind.OS_SERVICE:
-            from adsum.health_checks.os_service import OsServiceAttempt
-
-            return OsServiceAttempt
-        case _:
-            raise CheckFailed(f'a check of type "{kind}" is not one that can be run')
+    if kind not in CLASSES:
+        raise CheckFailed(f'a check of type "{kind}" is not one that can be run')
+    module, name = CLASSES[kind].split(".")
+    loaded: Kind = getattr(import_module(f"adsum.health_checks.{module}"), name)
+    return loaded

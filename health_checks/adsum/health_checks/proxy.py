@@ -62,7 +62,10 @@ def _excepts(entry: str, host: str, port: int, address: Address | None) -> bool:
     if entry == "*":
         return True
     if "/" in entry:
-        return address is not None and _network_contains(entry, address)
+        try:
+            return address is not None and address in ipaddress.ip_network(entry, strict=False)
+        except ValueError:
+            return False  # not a network: an entry that matches nothing, as in Go
     name, only_port = _split_port(entry)
     if only_port is not None and only_port != port:
         return False
@@ -81,13 +84,6 @@ def _split_port(entry: str) -> tuple[str, int | None]:
     if not colon or not port.isdecimal():
         return entry.strip("[]"), None
     return name.strip("[]"), int(port)
-
-
-def _network_contains(entry: str, address: Address) -> bool:
-    try:
-        return address in ipaddress.ip_network(entry, strict=False)
-    except ValueError:
-        return False  # not a network: an entry that matches nothing, as in Go
 
 
 def _address(host: str) -> Address | None:

@@ -92,7 +92,9 @@ class Runner:
             if is_shortage(error):
                 result = critical(f"the agent could not run this check: {told(error)}")
             else:
-                self._log_internal_error(definition, error)
+                self.counters.internal_errors += 1
+                sentence = "check %r failed inside the agent"
+                self._complaints.say("bug", sentence, definition.check_id, level=logging.ERROR, trace=error)
                 result = critical(f"the agent could not run this check: {type(error).__name__}: {error}")
         self._count(result.status)
         return result
@@ -104,11 +106,6 @@ class Runner:
             return await attempt.run()
         self.counters.timeouts += 1
         return attempt.timed_out()
-
-    def _log_internal_error(self, definition: CheckDefinition, error: Exception) -> None:
-        self.counters.internal_errors += 1
-        sentence = "check %r failed inside the agent"
-        self._complaints.say("bug", sentence, definition.check_id, level=logging.ERROR, trace=error)
 
     def _launch(self, run: RunningCheck) -> None:
         run.lane.running += 1
@@ -122,13 +119,11 @@ class Runner:
                     del self._runs[run.check_id]
                     self._report(run.check_id, run.number, result)
         finally:
-            run.lane.running -= 1
-            self._launch_next(run.lane)
-
-    def _launch_next(self, lane: Lane) -> None:
-        if lane.waiting and lane.running < lane.runs_max:
-            _check_id, run = lane.waiting.popitem(last=False)
-            self._launch(run)
+            lane = run.lane
+            lane.running -= 1
+            if lane.waiting and lane.running < lane.runs_max:
+                _check_id, following = lane.waiting.popitem(last=False)
+                self._launch(following)
 
     def _count(self, status: CheckStatus) -> None:
         if status is CheckStatus.PASSING:

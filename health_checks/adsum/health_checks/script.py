@@ -67,7 +67,12 @@ async def run_process(args: tuple[str, ...], tail: Tail, counters: Counters) -> 
             process = await _start(args, write_end)
         finally:
             os.close(write_end)
-        return await _wait(process, output, tail, counters)
+        try:
+            await _read_all(output, tail, counters)
+            return await process.wait()
+        except BaseException:
+            await _kill_group(process, counters)
+            raise
     finally:
         output.close()
 
@@ -87,15 +92,6 @@ async def _start(args: tuple[str, ...], output: int) -> trio.Process:
         raise CheckFailed(f"fork/exec {args[0]}: {go_error(error)}") from error
     except ValueError as error:  # a NUL inside an argument
         raise CheckFailed(f"fork/exec {args[0]}: invalid argument") from error
-
-
-async def _wait(process: trio.Process, output: trio.lowlevel.FdStream, tail: Tail, counters: Counters) -> int:
-    try:
-        await _read_all(output, tail, counters)
-        return await process.wait()
-    except BaseException:
-        await _kill_group(process, counters)
-        raise
 
 
 async def _read_all(output: trio.lowlevel.FdStream, tail: Tail, counters: Counters) -> None:

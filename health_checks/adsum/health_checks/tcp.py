@@ -19,15 +19,11 @@ class TcpAttempt:
             if self._definition.tcp_use_tls:
                 self._dialer.doing = f"dial tcp {self._definition.tcp}: tls handshake"
                 context = await tls_context(self._surroundings, skip_verify=self._definition.tls_skip_verify)
-                await start_tls(stream, context, self._server_name())
+                host = split_address(self._definition.tcp, "tcp")[0]
+                await start_tls(stream, context, self._definition.tls_server_name or host or "localhost")
         finally:
             stream.close()
         return passing(f"TCP connect {self._definition.tcp}: Success")
 
     def timed_out(self) -> CheckResult:
         return critical(f"{self._dialer.doing or f'dial tcp {self._definition.tcp}'}: i/o timeout")
-
-    def _server_name(self) -> str:
-        return (
-            self._definition.tls_server_name or split_address(self._definition.tcp, "tcp")[0] or "localhost"
-        )

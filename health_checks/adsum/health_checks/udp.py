@@ -6,8 +6,6 @@ comes back as "connection refused" and is critical.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 from adsum.catalog.definitions import CheckDefinition
 from adsum.health_checks.attempt import CheckFailed, CheckResult, Surroundings, critical, passing
 from adsum.health_checks.dial import Dialer, go_error
@@ -22,7 +20,11 @@ class UdpAttempt:
     async def run(self) -> CheckResult:
         stream = await self._dialer.dial(self._definition.udp)
         try:
-            self._send_empty(stream.socket.send)
+            try:
+                stream.socket.send(b"")
+            except OSError as error:
+                raise CheckFailed(f"write udp {self._definition.udp}: write: {go_error(error)}") from error
+            self._is_sent = True
             await stream.receive_some()
         finally:
             stream.close()
@@ -30,13 +32,6 @@ class UdpAttempt:
 
     def timed_out(self) -> CheckResult:
         return self._success() if self._is_sent else critical(f"{self._dialer.doing}: i/o timeout")
-
-    def _send_empty(self, send: Callable[[bytes], int]) -> None:
-        try:
-            send(b"")
-        except OSError as error:
-            raise CheckFailed(f"write udp {self._definition.udp}: write: {go_error(error)}") from error
-        self._is_sent = True
 
     def _success(self) -> CheckResult:
         return passing(f"UDP connect {self._definition.udp}: Success")

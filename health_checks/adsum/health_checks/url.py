@@ -22,9 +22,8 @@ PORT = re.compile(r"[0-9]*")
 QUOTATION = re.compile(r'".*"', re.DOTALL)
 BAD_HOST_CHARACTER = re.compile(r"[\s\"<>\\^`{|}/@#?]")
 PATH_SAFE = "/%:@!$&'()*+,;=-._~[]"
-QUERY_SAFE = (
-    PATH_SAFE + '?"<>\\^`{|}'
-)  # Go sends these as they are; only blanks and non-ASCII would break the line
+# Go sends these as they are; only blanks and non-ASCII would break the line.
+QUERY_SAFE = PATH_SAFE + '?"<>\\^`{|}'
 DEFAULT_PORTS = {"http": 80, "https": 443}
 
 
@@ -56,7 +55,10 @@ def parse_url(text: str) -> Url:
     if not authority_and_path.startswith("//"):  # http:opaque, or no scheme at all
         return Url(scheme, None, "", 0, "", "", without_password(text))
     authority, slash, path = authority_and_path[2:].partition("/")
-    path = _escape_path(slash + path, text)
+    path = slash + path
+    if bad := BAD_ESCAPE.search(path):
+        raise _bad(text, f'invalid URL escape "{bad[0]}"')
+    path = quote(path, safe=PATH_SAFE)
     query = question + quote(query, safe=QUERY_SAFE)
     userinfo, at, host_port = authority.rpartition("@")
     host, port = _split_host(host_port, text)
@@ -87,13 +89,6 @@ def _take_scheme(whole: str, text: str) -> tuple[str, str]:
     if ":" in whole.partition("/")[0]:
         raise _bad(text, "first path segment in URL cannot contain colon")
     return "", whole
-
-
-def _escape_path(path: str, text: str) -> str:
-    bad = BAD_ESCAPE.search(path)
-    if bad:
-        raise _bad(text, f'invalid URL escape "{bad[0]}"')
-    return quote(path, safe=PATH_SAFE)
 
 
 def _split_host(host_port: str, text: str) -> tuple[str, int | None]:
