@@ -2,14 +2,14 @@ from __future__ import annotations
 
 import time
 
-from adsum.config.config import Config, Gossip
+from adsum.config.config import Gossip
 from adsum.gossip.settings import GossipSettings, SuspicionMode
 from adsum.now import HOUR, MILLISECOND, SECOND
 from adsum.process.gossip_settings import RELEASED_WALL_MS, gossip_settings
 
 
 def test_a_configuration_without_a_word_about_gossip_gives_its_own_defaults() -> None:
-    assert gossip_settings(Config()) == GossipSettings(build_wall_ms=RELEASED_WALL_MS)
+    assert gossip_settings(Gossip()) == GossipSettings(build_wall_ms=RELEASED_WALL_MS)
 
 
 def test_every_setting_arrives_under_its_name() -> None:
@@ -24,7 +24,7 @@ def test_every_setting_arrives_under_its_name() -> None:
         suspicion_mult=7,
         reconnect_timeout_ns=8 * HOUR,
     )
-    assert gossip_settings(Config(gossip=gossip)) == GossipSettings(
+    assert gossip_settings(gossip) == GossipSettings(
         mode=SuspicionMode.ADAPTIVE,
         refused_grace_ns=1,
         probe_interval_ns=2 * SECOND,

@@ -24,7 +24,7 @@ from adsum.gossip.effects import (
 )
 from adsum.gossip.evidence import ChangeCause, Evidence, Leg
 from adsum.gossip.order import Rank, Standing
-from adsum.process.membership_log import RollLog
+from adsum.process.membership_log import MembershipLog
 
 SET_IT = "set it, by NTP for example."
 ALIVE, SUSPECT, FAILED = (Standing(1, 0, 0, rank) for rank in Rank)
@@ -40,7 +40,7 @@ def name_of(short: bytes) -> str:
 
 def told(caplog: pytest.LogCaptureFixture, effects: Sequence[Effect], *, for_s: float = 0) -> list[str]:
     async def main() -> None:
-        roll_log = RollLog(name_of)
+        roll_log = MembershipLog(name_of)
         async with trio.open_nursery() as nursery:
             nursery.start_soon(roll_log.run)
             for effect in effects:

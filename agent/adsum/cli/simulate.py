@@ -127,7 +127,7 @@ def _settings(call: ParsedCommand) -> GossipSettings:
     """As an agent would take them: the same values are refused with the same reasons."""
     from adsum.config.config import Gossip
     from adsum.config.rules import gossip_mistakes
-    from adsum.process.gossip_settings import settings_of
+    from adsum.process.gossip_settings import gossip_settings
 
     given: dict[str, Any] = {"mode": call.text("mode", MODES[0])}
     for flag in DURATIONS:
@@ -142,7 +142,7 @@ def _settings(call: ParsedCommand) -> GossipSettings:
     gossip = Gossip(**given)
     for key, why in gossip_mistakes(gossip):
         raise UsageError(f"-{key.rpartition('.')[2].replace('_', '-')} {why}")
-    return settings_of(gossip)
+    return gossip_settings(gossip)
 
 
 # What is told.

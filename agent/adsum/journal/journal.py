@@ -42,7 +42,7 @@ from adsum.now import Now
 FILE_NAME = "membership.sqlite"  # in the data folder
 QUEUE_ENTRIES_MAX = 8_192  # a thousand members met at once, several times over
 GATHER_S = 0.25  # what a kill -9 may cost
-FAREWELL_S = 2.0  # how long a hung disk may hold the end of the process
+LAST_WRITE_S = 2.0  # how long a hung disk may hold the end of the process
 CATCH_UP_S = 10.0  # between two tries to write what the disk refused
 REPEATING = frozenset(map(note_word, (Note.VETOED, Note.WITHHELD)))
 MADE_UP = frozenset(map(note_word, (Note.UNANSWERED, Note.ACCUSED_ME)))
@@ -118,7 +118,7 @@ class Journal:
                 self._came = trio.Event()
                 await trio.to_thread.run_sync(self._write, limiter=self._one_at_a_time)
         finally:
-            with trio.move_on_after(FAREWELL_S, shield=True):
+            with trio.move_on_after(LAST_WRITE_S, shield=True):
                 await trio.to_thread.run_sync(self._end, abandon_on_cancel=True, limiter=self._one_at_a_time)
 
     def file_is_gone(self) -> None:

@@ -44,7 +44,8 @@ class Faults:
         if isinstance(error, AssertionError):
             raise error
         if is_shortage(error):
-            self._note_shortage(kind, error)
+            self.shortages[kind] += 1
+            self._complaints.say(f"shortage: {kind}", "one input (%s) was dropped: %s", kind, told(error))
             return
         self.counts[kind] += 1
         self._complaints.say(
@@ -55,10 +56,6 @@ class Faults:
             place_of(error),
             level=logging.ERROR,
         )
-
-    def _note_shortage(self, kind: Input, error: Exception) -> None:
-        self.shortages[kind] += 1
-        self._complaints.say(f"shortage: {kind}", "one input (%s) was dropped: %s", kind, told(error))
 
 
 def place_of(error: Exception) -> str:

@@ -34,7 +34,8 @@ class LogFile(logging.FileHandler):
         self._began_s = time.time()
         try:
             self.stream = self._open()
-            self._began_s = self._birth()
+            # A restart does not make an old file young: its first line would say better, its change must do.
+            self._began_s = self._path.stat().st_mtime if self._size() else time.time()
         except OSError as problem:
             if problem.errno not in UNWRITABLE:
                 raise
@@ -60,34 +61,22 @@ class LogFile(logging.FileHandler):
         self._counters.lost_writing += 1
 
     def _is_due(self, now_s: float) -> bool:
-        if (
-            self._settings.rotate_duration_ns
-            and now_s - self._began_s >= self._settings.rotate_duration_ns / SECOND
-        ):
-            return True
-        return bool(self._settings.rotate_bytes) and self._size() >= self._settings.rotate_bytes
+        age_ns_max, bytes_max = self._settings.rotate_duration_ns, self._settings.rotate_bytes
+        is_old = age_ns_max > 0 and now_s - self._began_s >= age_ns_max / SECOND
+        return is_old or 0 < bytes_max <= self._size()
 
     def _size(self) -> int:
         return os.stat(self.stream.fileno()).st_size if self.stream is not None else 0
-
-    def _birth(self) -> float:
-        """A restart does not make an old file young; its first line would say better, its change must do."""
-        return self._path.stat().st_mtime if self._size() else time.time()
 
     def _set_aside(self) -> None:
         self.close()
         self._began_s = time.time()
         self._path.rename(self._path.with_stem(f"{self._path.stem}-{time.time_ns()}"))
-        self._prune()
+        if kept := self._settings.rotate_max_files:
+            old = sorted(self._path.parent.glob(f"{self._path.stem}-{'[0-9]' * 19}{self._path.suffix}"))
+            for path in old if kept == KEEP_NONE else old[:-kept]:
+                path.unlink(missing_ok=True)
         self.stream = self._open()
-
-    def _prune(self) -> None:
-        kept = self._settings.rotate_max_files
-        if not kept:
-            return
-        old = sorted(self._path.parent.glob(f"{self._path.stem}-{'[0-9]' * 19}{self._path.suffix}"))
-        for path in old if kept == KEEP_NONE else old[:-kept]:
-            path.unlink(missing_ok=True)
 
 
 def log_path(text: str) -> Path:

@@ -9,8 +9,6 @@ from __future__ import annotations
 
 import logging
 import math
-from collections.abc import Iterator
-from contextlib import contextmanager
 
 import trio
 
@@ -71,18 +69,13 @@ class LogNews:
 
     async def run(self) -> None:
         """Tells what has gathered when its time has come; all of it when it is cancelled."""
-        with self._rest_is_told():
+        try:
             while True:
                 self._came = trio.Event()
                 due_s = min((each.until_s for each in self._gathered.values()), default=math.inf)
                 with trio.move_on_at(due_s):
                     await self._came.wait()
                 self._tell_gathered(trio.current_time())
-
-    @contextmanager
-    def _rest_is_told(self) -> Iterator[None]:
-        try:
-            yield
         finally:
             self._tell_gathered(math.inf)
 

@@ -64,15 +64,11 @@ class LogFollower:
             self._came = trio.Event()
         lines = [self._waiting.popleft() for _ in range(len(self._waiting))]
         if self._lost:
-            lines.append(self._farewell(self._lost))
+            message = "%d lines were left out here: they came faster than they were read"
+            record = logging.LogRecord("agent", logging.WARNING, "", 0, message, (self._lost,), None)
+            lines.append(self._formatter.format(record))
             self._lost = 0
         return lines
-
-    def _farewell(self, lost: int) -> str:
-        message = "%d lines were left out here: they came faster than they were read"
-        return self._formatter.format(
-            logging.LogRecord("agent", logging.WARNING, "", 0, message, (lost,), None)
-        )
 
 
 class LogStream(logging.Handler):

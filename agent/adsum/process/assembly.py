@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 log = logging.getLogger("agent")
 
 # How long an orderly end waits for the others to hear of it, and then for the disk.
-FAREWELL_S = 5.0
+LEAVE_S = 5.0
 # And then for the answers to those who asked it to leave, which go out as soon as they can be given.
 ANSWER_S = 0.1
 STATUS_INTERVAL_S = 10.0
@@ -97,7 +97,7 @@ class Assembly:
             self._settle_in(agent)
             nursery.start_soon(self._feed_watchdog, agent)
             leaves = await self._until_the_end(agent, nursery)
-            await self._farewell(agent, leaves=leaves)
+            await self._tell_and_write(agent, leaves=leaves)
             nursery.cancel_scope.cancel()
         self._manager.close()
 
@@ -137,8 +137,11 @@ class Assembly:
                     nursery.start_soon(self._reload, agent)
                     continue
                 if ended.is_set():
-                    os._exit(1)  # asked twice: somebody does not want to wait for the farewell
-                self._leaves = _leaves_on(number, agent.config)
+                    os._exit(1)  # asked twice: somebody does not want to wait for the others to be told
+                # Whether the end is announced as meant to be for good, or the agent is expected back.
+                config = agent.config
+                is_ended = number == signal.SIGTERM
+                self._leaves = config.leave_on_terminate if is_ended else not config.skip_leave_on_interrupt
                 doing = "leaving" if self._leaves else "stopping"
                 log.info("caught %s: %s", signal.Signals(number).name, doing)
                 ended.set()
@@ -154,12 +157,6 @@ class Assembly:
         if self._reloads == RELOADS_MAX:
             return
         self._reloads += 1
-        try:
-            await self._reload_in_turn(agent)
-        finally:
-            self._reloads -= 1
-
-    async def _reload_in_turn(self, agent: RunningAgent) -> None:
         self._manager.reloading()
         try:
             await agent.reload()
@@ -169,14 +166,16 @@ class Assembly:
                 log.error("%s", mistake)
         except (OSError, ImportError) as problem:
             log.error("nothing was reloaded, for the configuration cannot be read: %s", told(problem))
+        finally:
+            self._reloads -= 1
         self._manager.ready(_status(agent))
 
-    async def _farewell(self, agent: RunningAgent, *, leaves: bool) -> None:
+    async def _tell_and_write(self, agent: RunningAgent, *, leaves: bool) -> None:
         self._manager.stopping("leaving")
-        with trio.move_on_after(FAREWELL_S):
-            await agent.cluster_rim.farewell(leaves=leaves)
+        with trio.move_on_after(LEAVE_S):
+            await agent.cluster_rim.announce_end(leaves=leaves)
         agent.rim.perform(agent.core.stop(system_now()))
-        with trio.move_on_after(FAREWELL_S):
+        with trio.move_on_after(LEAVE_S):
             await agent.writer.until_idle()
         log.info("gone")
         agent.gone.set()
@@ -215,10 +214,3 @@ def _serve_http() -> Callable[[FirstPhase, RunningAgent, trio.Nursery], Awaitabl
     from adsum.process.http_rim import serve_http
 
     return serve_http
-
-
-def _leaves_on(number: int, config: Config) -> bool:
-    """Whether the end is announced to others as meant to be for good, or the agent is expected back."""
-    if number == signal.SIGTERM:
-        return config.leave_on_terminate
-    return not config.skip_leave_on_interrupt

@@ -61,7 +61,7 @@ from adsum.peers.peer_rpc import PeerRpc
 from adsum.peers.peers import Peers
 from adsum.process.file_limit import MOST, Shares
 from adsum.process.joining import Joining, NotJoined
-from adsum.process.membership_log import RollLog
+from adsum.process.membership_log import MembershipLog
 from adsum.process.node import AgentRim
 from adsum.process.sockets import CannotStart
 from adsum.storage.disk import Disk
@@ -92,7 +92,7 @@ class ClusterRim:
         nursery: trio.Nursery,
         shares: Shares = MOST,
     ) -> None:
-        """`known`: the peers of the last life."""
+        """`known`: the peers of before."""
         self.cluster = node.core.cluster
         self._node = node
         self._config = config
@@ -106,12 +106,12 @@ class ClusterRim:
         self._joining = Joining(
             *(config, known, self._join, random),
             is_forgotten=lambda: membership.is_forgotten(node.now()),
-            misses_others=lambda: membership.misses_others(),
+            misses_others=membership.misses_others,
         )
         file = Path(config.data_dir) / journal.FILE_NAME if config.data_dir else None
         self.journal = Journal(file, membership.me, membership.name_of, node.now().wall_ms)
         self.witnesses: list[Witness] = [self.journal.record]
-        self._log = RollLog(membership.name_of)
+        self._log = MembershipLog(membership.name_of)
         self.rpc = PeerRpc(membership, random, faults=node.faults, calls_max=shares.calls)
         self.peers = Peers(
             *(node.core, self.rpc, keyring, node.watches, node.submit, node.now),
@@ -146,7 +146,7 @@ class ClusterRim:
             self._owed.do(keyring.PATH, self._keyring.save)
         self.journal.file_is_gone()
 
-    async def farewell(self, *, leaves: bool) -> None:
+    async def announce_end(self, *, leaves: bool) -> None:
         """Tells the others; returns when they have had the time to hear it."""
         with contextlib.suppress(CommandRefused):
             await self._node.submit(Leave() if leaves else Restart(RESTART_MS))
@@ -200,8 +200,12 @@ class ClusterRim:
         security = Security(
             self._keyring, config.datacenter, config.encrypt_verify_outgoing, config.encrypt_verify_incoming
         )
+
+        def heard(source: Address, message: bytes, is_authentic: bool) -> None:  # noqa: FBT001 - a callback
+            self._node.receive(Datagram(source, message, is_authentic))
+
         network = Gossiping(
-            *(ears, security, lambda: identity, self._heard, self._node.receive, self.rpc.server),
+            *(ears, security, lambda: identity, heard, self._node.receive, self.rpc.server),
             allowed=Allowed(config.serf_lan_allowed_cidrs),
             is_member=self.rpc.is_member,
             faults=self._node.faults,
@@ -216,9 +220,6 @@ class ClusterRim:
             )
         return network
 
-    def _heard(self, source: Address, message: bytes, is_authentic: bool) -> None:  # noqa: FBT001 - a callback
-        self._node.receive(Datagram(source, message, is_authentic))
-
     async def _join(self, addresses: tuple[Address, ...]) -> str:
         """What is against us comes a moment later: whoever has our id is asked first whether it lives."""
         self._conflict_came = trio.Event()
@@ -229,9 +230,9 @@ class ClusterRim:
         with trio.move_on_after(OBJECTION_S):
             await self._conflict_came.wait()
         seen = self.cluster.conflicts.about_me(self._node.now())
-        return (
-            clash.sentence(clash.standing(seen, self.cluster.membership.name_of)) if seen is not None else ""
-        )
+        if seen is None:
+            return ""
+        return clash.sentence(clash.standing(seen, self.cluster.membership.name_of))
 
 
 def gossiping_limits(shares: Shares) -> GossipingLimits:

@@ -40,7 +40,7 @@ def begin(disk: Disk, wall_ms: int, saved: Sequence[str]) -> None:
 
 
 def end(disk: Disk) -> None:
-    """This life ended in order, or by something that a start without saved copies would not mend."""
+    """This process ended in order, or by something that a start without saved copies would not mend."""
     disk.replace(STARTS, b"")
 
 

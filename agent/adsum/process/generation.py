@@ -1,4 +1,4 @@
-"""The lives of an agent: each start has a greater generation than every one before, also when the clock went
+"""The generations of an agent: each start has a greater one than every start before, also when the clock went
 back. A file that cannot be believed is set aside, and the clock alone decides."""
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ log = logging.getLogger("agent")
 
 
 def next_generation(disk: Disk, now: Now) -> int:
-    """Greater than every life before, on disk before it is used."""
+    """Greater than every one before, on disk before it is used."""
     generation = max(_last_generation(disk) + 1, now.wall_ms)
     disk.write_durably(GENERATION, str(generation).encode())
     return generation

@@ -5,7 +5,7 @@ Apart from `translate`, because whoever reads DNS or service settings need not l
 
 from __future__ import annotations
 
-from adsum.config.config import Config, Gossip
+from adsum.config.config import Gossip
 from adsum.gossip.settings import GossipSettings, SuspicionMode
 
 # 2026-11-01 00:00 UTC, moved on with each release. A host whose clock shows an earlier time has lost it (a
@@ -13,11 +13,7 @@ from adsum.gossip.settings import GossipSettings, SuspicionMode
 RELEASED_WALL_MS = 1_793_491_200_000
 
 
-def gossip_settings(config: Config) -> GossipSettings:
-    return settings_of(config.gossip)
-
-
-def settings_of(gossip: Gossip) -> GossipSettings:
+def gossip_settings(gossip: Gossip) -> GossipSettings:
     return GossipSettings(
         mode=SuspicionMode(gossip.mode),
         refused_grace_ns=gossip.refused_grace_ns,

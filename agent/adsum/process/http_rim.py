@@ -9,7 +9,6 @@ from __future__ import annotations
 import ipaddress
 import socket
 import ssl
-from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 import trio
@@ -88,6 +87,7 @@ def _sources(first: FirstPhase, agent: RunningAgent, http: HttpCounters, api: Ap
 
 def http_rules(config: Config) -> HttpRules:
     headers = (*EVERYWHERE, *config.http.response_headers.items())
+    headers_by_name = {name.lower(): value for name, value in reversed(headers)}
     return HttpRules(
         block_endpoints=config.http.block_endpoints,
         allow_write_http_from=tuple(map(ipaddress.ip_network, config.http.allow_write_http_from)),
@@ -95,13 +95,6 @@ def http_rules(config: Config) -> HttpRules:
         browser=BrowserRules(
             hosts=frozenset(name.lower() for name in (config.node_name, *config.http.allowed_hosts)),
             domains=translate.dns_settings(config).domains,
-            allowed_origin=_allowed_origin(config.http.response_headers),
+            allowed_origin=headers_by_name.get("access-control-allow-origin", ""),
         ),
     )
-
-
-def _allowed_origin(headers: Mapping[str, str]) -> str:
-    for name, value in headers.items():
-        if name.lower() == "access-control-allow-origin":
-            return value
-    return ""

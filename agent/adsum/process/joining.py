@@ -1,6 +1,6 @@
 """How an agent finds its cluster: by whom it knew before, whom it is told to ask, and again until it works.
 
-The peers of the last life come first and quietly: they need no configuration. Then `start_join`, once, and
+The peers of before come first and quietly: they need no configuration. Then `start_join`, once, and
 `retry_join` until one of its entries lets us in; both as in Consul, which ends when they are exhausted.
 
 Where nothing but the peers is known, they are asked again and again as well. When a whole cluster starts at
@@ -64,11 +64,18 @@ class Joining:
         config = self._config
         is_joined = await self._join_peers()
         if config.start_join:
-            await self._join_once(config.start_join)
+            try:
+                await self._join_entries("start_join", config.start_join)
+            except NotJoined as problem:
+                raise CannotStart(f"none of start_join let this agent in: {problem}") from None
         if config.retry_join and not is_joined:
             await self._join_until_it_works(config.retry_join)
         elif self._peers and not is_joined:
-            await self._join_peers_until_it_works()
+            attempts = 1
+            while not is_joined:
+                await trio.sleep(self._growing_pause_s(attempts))
+                attempts += 1
+                is_joined = await self._join_peers(attempts)
 
     async def _join_peers(self, attempt: int = 1) -> bool:
         """Nobody is there yet when all start at once; if it stays so, an operator wants to know."""
@@ -89,19 +96,6 @@ class Joining:
             log.log(level, "the cluster of before does not let it in, attempt %d: %s", attempt, failed)
         return False
 
-    async def _join_peers_until_it_works(self) -> None:
-        is_joined, attempts = False, 1
-        while not is_joined:
-            await trio.sleep(self._growing_pause_s(attempts))
-            attempts += 1
-            is_joined = await self._join_peers(attempts)
-
-    async def _join_once(self, entries: Sequence[str]) -> None:
-        try:
-            await self._join_entries("start_join", entries)
-        except NotJoined as problem:
-            raise CannotStart(f"none of start_join let this agent in: {problem}") from None
-
     async def _join_until_it_works(self, entries: Sequence[str]) -> None:
         attempts = 0
         while True:
@@ -115,7 +109,11 @@ class Joining:
                 log.warning("retry_join, attempt %d: %s", attempts, problem)
             if not is_found and self._config.retry_max and attempts >= self._config.retry_max:
                 raise CannotStart(f"retry_join was tried {attempts} times, as often as retry_max allows")
-            await trio.sleep(self._pause_s(attempts))
+            # Agents of one cluster are often started together, and the one to ask a second later than we.
+            # Who counts attempts means them to be an interval apart.
+            is_even = self._config.retry_max > 0
+            interval_s = self._config.retry_interval_ns / SECOND
+            await trio.sleep(interval_s if is_even else self._growing_pause_s(attempts))
 
     async def _join_when_forgotten(self, entries: Sequence[str]) -> None:
         """Whoever was joined may be gone since, and with it all who knew of this agent; or be back at another
@@ -130,12 +128,6 @@ class Joining:
                 with contextlib.suppress(NotJoined):  # as likely as not nobody is there
                     await self._join_entries("retry_join", entries, logging.DEBUG)
             was_forgotten = is_forgotten
-
-    def _pause_s(self, attempts: int) -> float:
-        """Agents of one cluster are often started together, and the one to ask a second later than we. Who
-        counts attempts means them to be an interval apart."""
-        config = self._config
-        return config.retry_interval_ns / SECOND if config.retry_max else self._growing_pause_s(attempts)
 
     def _growing_pause_s(self, attempts: int) -> float:
         return min(self._config.retry_interval_ns / SECOND, 2.0 ** min(attempts - 1, 16))
@@ -154,12 +146,8 @@ class Joining:
         return objection
 
 
-def has_somebody_to_ask(config: Config, peers: Sequence[Address]) -> bool:
-    return bool(config.start_join or config.retry_join or peers)
-
-
 def read_peers(content: bytes | None) -> list[Address]:
-    """Those of the last life; what makes no sense is passed over."""
+    """Those of before; what makes no sense is passed over."""
     if content is None:
         return []
     try:

@@ -50,9 +50,7 @@ TOPICS = {cause: NewsTopic(cause.value, many) for cause, (_, many) in NEWS.items
 FAILED = NewsTopic("failed", "failed")
 SUSPECTED = NewsTopic("suspected", "are suspected")
 ALIVE = NewsTopic("alive", "are alive")
-CONFLICT = NewsTopic(
-    "conflict", at_once=1, gather_s=60.0
-)  # a datagram each, and the last says as much as all
+CONFLICT = NewsTopic("conflict", at_once=1, gather_s=60.0)  # a datagram each; the last says as much as all
 CUT_OFF = "this agent reaches less than half of the members: it may be the one cut off"
 CONNECTED = "this agent reaches most members again"
 PAUSE = NewsTopic("pause", at_once=4, gather_s=60.0)  # a processor limit brings one every few seconds
@@ -74,7 +72,7 @@ CLOCK = NewsTopic("clock", at_once=4, gather_s=60.0)
 CLOCK_AGREES = "this host's clock agrees with those of other agents again"
 
 
-class RollLog:
+class MembershipLog:
     def __init__(self, name_of: NameOf) -> None:
         self._is_clock_off = False
         self._name_of = name_of
@@ -89,13 +87,11 @@ class RollLog:
                 self._tell_change(effect)
             case ConflictSeen():
                 entry = clash.standing(effect, self._name_of)
-                self._news.tell(
-                    CONFLICT, logging.ERROR, f"{clash.sentence(entry)} {clash.instruction(entry)}"
-                )
+                sentence = f"{clash.sentence(entry)} {clash.instruction(entry)}"
+                self._news.tell(CONFLICT, logging.ERROR, sentence)
             case Noted(Note.UNANSWERED, newcomer):
-                self._news.tell(
-                    UNANSWERED, logging.WARNING, NOT_THERE.format(newcomer.name, *newcomer.address)
-                )
+                sentence = NOT_THERE.format(newcomer.name, *newcomer.address)
+                self._news.tell(UNANSWERED, logging.WARNING, sentence)
             case Paused(for_ns):
                 self._news.tell(PAUSE, logging.WARNING, STOOD_STILL.format(for_ns / SECOND))
             case ClockCompared(ahead_ms, others):

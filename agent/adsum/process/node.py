@@ -62,7 +62,7 @@ class AgentRim:
         self._alarm_ns: int | None = None
 
     def start(self, copy: SavedCopy | None) -> None:
-        """With what the last life knew of others. One of them that cannot be recalled is left out alone."""
+        """With what was saved of others. One of them that cannot be recalled is left out alone."""
         self.perform(self.core.start(self._clock()))
         alone = [copy._replace(owners=(owner,)) for owner in copy.owners] if copy is not None else []
         for each in alone:
@@ -133,18 +133,15 @@ class AgentRim:
         match effect:
             case Notify(topics):
                 self.watches.notify(topics)
-            case Reply():
-                self._answer(effect)
+            case Reply(request):
+                pending = self._pending.get(request)
+                if pending is not None:  # else whoever asked has hung up
+                    pending.reply = effect
+                    pending.answered.set()
             case LogLine(severity, sentence):
                 log.log(LEVELS[severity], sentence)
             case _:
                 self._carry_out(effect)
-
-    def _answer(self, reply: Reply) -> None:
-        pending = self._pending.get(reply.request)
-        if pending is not None:  # else whoever asked has hung up
-            pending.reply = reply
-            pending.answered.set()
 
     def _set_alarm(self) -> None:
         alarm_ns = self.core.deadline()

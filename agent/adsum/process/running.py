@@ -9,11 +9,12 @@ from __future__ import annotations
 
 import logging
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 import trio
 
+from adsum.address import Address
 from adsum.agent.client_agent import client_agent
 from adsum.agent.commands import CommandRefused, FolderLost, Reload
 from adsum.agent.core import AgentCore
@@ -37,7 +38,7 @@ from adsum.process.first_phase import FirstPhase, reading
 from adsum.process.generation import next_generation
 from adsum.process.gossip_settings import gossip_settings
 from adsum.process.identity import node_id_file, own_node
-from adsum.process.joining import has_somebody_to_ask, read_peers
+from adsum.process.joining import read_peers
 from adsum.process.node import AgentRim
 from adsum.process.system_clock import monotonic_ns, system_now
 from adsum.process.watches import Watches
@@ -64,7 +65,7 @@ class RunningAgent(Agent):
         with reading():
             keyring = open_keyring(config, first.owed)
             peers = read_peers(read_if_readable(first.owed.disk, PEERS))
-            core = _core(first, expects_others=has_somebody_to_ask(config, peers))
+            core = _core(first, peers)
         self.rim = AgentRim(core, self._carry_out, first.faults)
         self.writer = DiskWriter(first.owed, self.rim.written, first.storage)
         options = Options(
@@ -162,12 +163,13 @@ class RunningAgent(Agent):
         self.cluster_rim.write_anew()
 
 
-def _core(first: FirstPhase, *, expects_others: bool) -> AgentCore:
+def _core(first: FirstPhase, peers: Sequence[Address]) -> AgentCore:
     config, now = first.config, system_now()
+    has_somebody_to_ask = bool(config.start_join or config.retry_join or peers)
     profile = own_profile(config, first.local.settings.node)
     identity = MemberIdentity(profile, next_generation(OwingDisk(first.owed), now))
     return client_agent(
-        *(now, first.local, identity, gossip_settings(config), first.random),
+        *(now, first.local, identity, gossip_settings(config.gossip), first.random),
         rejoins=config.rejoin_after_leave,
-        expects_others=config.ports.serf_lan >= 0 and expects_others,
+        expects_others=config.ports.serf_lan >= 0 and has_somebody_to_ask,
     )

@@ -61,15 +61,16 @@ def open_log(
     recovery = recover(folder)
     if recovery.identity and recovery.identity.node != node:
         raise ForeignLog(f"this log belongs to node {recovery.identity.node}, and this node is {node}")
-    _refuse_half_a_repair(folder, recovery)
+    if DOUBT in folder.names() and not _doubt(folder)[0]:
+        recovery.corrupt("the start that found damage was interrupted, so nothing here is believed")
+        recovery.standing, recovery.entries, recovery.snapshots = ReplayedLog(), [], []
     meta = _snapshot_meta(folder, recovery)
     files = SegmentFiles(folder, segment_bytes)
     if recovery.verdict is LogVerdict.CORRUPT:
         log, restored = _begin_anew(folder, files, recovery, node, mint_log_id())
     elif recovery.identity is None:
-        log = RaftLog(
-            folder, files, LogIdentity(node, mint_log_id()), ReplayedLog(), WritePosition([], 1, 0), None
-        )
+        identity = LogIdentity(node, mint_log_id())
+        log = RaftLog(folder, files, identity, ReplayedLog(), WritePosition([], 1, 0), None)
         restored = Restored()
     else:
         log = _go_on(folder, files, recovery, recovery.identity)
@@ -129,16 +130,13 @@ def _best_start(folder: Folder, recovery: Recovery) -> _Start:
             meta = Snapshots(folder).verify(ref)
         except SnapshotDamaged:
             continue
-        return _Start(ref, meta, _following(recovery, ref))
+        # No entries where the log before the damage may be of another history than the snapshot.
+        after = [entry for entry in recovery.entries if entry.index > ref.index]
+        shared = [entry for entry in recovery.entries if (entry.index, entry.term) == (ref.index, ref.term)]
+        is_ours = recovery.standing.snapshot == ref or bool(shared)
+        follows = is_ours and after and after[0].index == ref.index + 1
+        return _Start(ref, meta, after if follows else ())
     return _Start(None, SnapshotMeta(), recovery.entries if recovery.standing.before_first == 0 else ())
-
-
-def _following(recovery: Recovery, ref: SnapshotRef) -> Sequence[Entry]:
-    """None where the log before the damage may be of another history than the snapshot."""
-    after = [entry for entry in recovery.entries if entry.index > ref.index]
-    shared = [entry for entry in recovery.entries if (entry.index, entry.term) == (ref.index, ref.term)]
-    is_ours = recovery.standing.snapshot == ref or bool(shared)
-    return after if is_ours and after and after[0].index == ref.index + 1 else ()
 
 
 def _hard_state(recovery: Recovery, start: _Start) -> HardState:
@@ -161,12 +159,6 @@ def _snapshot_meta(folder: Folder, recovery: Recovery) -> SnapshotMeta:
 
 
 # The doubt.
-
-
-def _refuse_half_a_repair(folder: Folder, recovery: Recovery) -> None:
-    if DOUBT in folder.names() and not _doubt(folder)[0]:
-        recovery.corrupt("the start that found damage was interrupted, so nothing here is believed")
-        recovery.standing, recovery.entries, recovery.snapshots = ReplayedLog(), [], []
 
 
 def _write_doubt(folder: Folder, findings: Sequence[str], *, is_settled: bool) -> None:

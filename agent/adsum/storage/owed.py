@@ -1,8 +1,8 @@
 """What is not on disk yet though it should be: the last word for each file, until the disk takes it.
 
 A full disk, or one that is mounted read-only, is no reason to stop for what nobody was promised: what TTL
-checks said, the list of peers, the generation of this life. It is kept here and tried again, so that all of
-it is written when there is room, whether or not it changes again.
+checks said, the list of peers, the generation. It is kept here and tried again, so that all of it is written
+when there is room, whether or not it changes again.
 
 Filled by the loop and by the thread that writes; each step is one operation on a dict.
 """
@@ -69,11 +69,10 @@ class Owed:
 
 
 def _carry_out(disk: Disk, change: FileChange, *, is_synced: bool) -> None:
-    match change:
-        case WriteFile(path, content) if not is_synced:
-            disk.replace(path, content)
-        case _:
-            disk.change((change,))
+    if isinstance(change, WriteFile) and not is_synced:
+        disk.replace(change.path, change.content)
+    else:
+        disk.change((change,))
 
 
 class OwingDisk:

@@ -108,17 +108,10 @@ def _entry(wanted: QuorumRecovery, restored: Restored) -> Entry:
 def _is_this(entry: Entry, wanted: QuorumRecovery, log: RaftLog) -> bool:
     """An earlier start got as far as this, and no further than the epoch."""
     configuration = Configuration(voters=(log.identity.member,))
-    expected = (
-        wanted.last_index + 1,
-        wanted.term + 1,
-        EntryKind.CONFIGURATION,
-        encode_configuration(configuration),
-    )
-    is_ours = (wanted.cluster, wanted.node, wanted.log) == (
-        log.identity.cluster,
-        log.identity.node,
-        log.identity.log,
-    )
+    data = encode_configuration(configuration)
+    expected = (wanted.last_index + 1, wanted.term + 1, EntryKind.CONFIGURATION, data)
+    identity = log.identity
+    is_ours = (wanted.cluster, wanted.node, wanted.log) == (identity.cluster, identity.node, identity.log)
     is_in_time = log.identity.epoch in (wanted.epoch, wanted.epoch + 1)
     return is_ours and is_in_time and (entry.index, entry.term, entry.kind, entry.data) == expected
 

@@ -24,11 +24,11 @@ corrupt keeps the part before the damage, which is a true log as it was then, on
 from __future__ import annotations
 
 import enum
-from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass, field
 
 from adsum.raft.types import Entry, SnapshotRef
-from adsum.storage.files import SECTOR_BYTES, File, Folder, ReadFailed
+from adsum.storage.files import SECTOR_BYTES, Folder, ReadFailed
 from adsum.storage.replay import ReplayedLog
 from adsum.storage.segment import (
     SEGMENT_HEADER_BYTES,
@@ -90,16 +90,13 @@ class Recovery:
                 case Entry():
                     self.entries.append(record)
                 case Truncate(from_index):
-                    self._drop(from_index)
+                    while self.entries and self.entries[-1].index >= from_index:
+                        self.entries.pop()
                 case Snapshot(ref, replaces_log):
                     self.snapshots.append(ref)
                     if replaces_log:
                         self.entries.clear()
         self.standing.take(records, segment, offset, length)
-
-    def _drop(self, from_index: int) -> None:
-        while self.entries and self.entries[-1].index >= from_index:
-            self.entries.pop()
 
     def corrupt(self, sentence: str) -> None:
         self.verdict = LogVerdict.CORRUPT
@@ -140,19 +137,17 @@ def read_patched(folder: Folder, name: str) -> bytes:
     """All of a file; sectors that the disk cannot read are filled with what nothing takes for data."""
     file = folder.open(name)
     try:
-        return file.read(0, file.length())
-    except ReadFailed:
-        return b"".join(_sectors(file))
+        with suppress(ReadFailed):
+            return file.read(0, file.length())
+        sectors = []
+        for offset in range(0, file.length(), SECTOR_BYTES):
+            try:
+                sectors.append(file.read(offset, SECTOR_BYTES))
+            except ReadFailed:
+                sectors.append(_UNREADABLE)
+        return b"".join(sectors)
     finally:
         file.close()
-
-
-def _sectors(file: File) -> Iterator[bytes]:
-    for offset in range(0, file.length(), SECTOR_BYTES):
-        try:
-            yield file.read(offset, SECTOR_BYTES)
-        except ReadFailed:
-            yield _UNREADABLE
 
 
 def _read_segment(folder: Folder, sequence: int, recovery: Recovery, *, is_last: bool) -> None:
@@ -172,9 +167,8 @@ def _read_segment(folder: Folder, sequence: int, recovery: Recovery, *, is_last:
     recovery.note_header(header)
     damage = _read_batches(content, sequence, recovery)
     if is_last and _is_proven(recovery.spare, 0, recovery):
-        recovery.corrupt(
-            f"{SPARE}: batch {recovery.highest_batch} lies there, so it was written and went astray"
-        )
+        batch = recovery.highest_batch
+        recovery.corrupt(f"{SPARE}: batch {batch} lies there, so it was written and went astray")
     elif content_end(content) > recovery.end:
         _judge(content, damage, recovery, is_last=is_last)
 
@@ -233,10 +227,8 @@ def _survey(content: bytes, sequence: int, recovery: Recovery) -> None:
     """What can still be learned from a segment that is no part of the log any more."""
     for _, batch in find_batch_headers(content, 0):
         recovery.note(batch)
-    try:
+    with suppress(DamagedSegment):
         recovery.note_header(decode_segment_header(content, sequence))
-    except DamagedSegment:
-        return
 
 
 def _lacks_sectors(content: bytes, recovery: Recovery) -> bool:

@@ -55,9 +55,8 @@ _ENTRY = struct.Struct("<IBBBIQQQ")
 _DEDUP = struct.Struct("<QQQ")  # generation, sequence, low water; after the client's name
 _HARD_STATE = struct.Struct("<IBBBQQ")  # length, kind, bytes of the vote's node, of its log, term, commit
 _TRUNCATE = struct.Struct("<IBQ")  # length, kind, from
-_SNAPSHOT = struct.Struct(
-    "<IB?QQQ32s"
-)  # length, kind, whether it replaces the log, index, term, bytes, sha-256
+# length, kind, whether it replaces the log, index, term, bytes, sha-256
+_SNAPSHOT = struct.Struct("<IB?QQQ32s")
 # length, kind, records before it, chain, and a byte that keeps the last sector from being all zeros
 _BATCH_END = struct.Struct("<IBIIB")
 _CRC = struct.Struct("<I")
@@ -65,9 +64,6 @@ _CRC = struct.Struct("<I")
 _ENTRY_KIND, _HARD_STATE_KIND, _TRUNCATE_KIND, _SNAPSHOT_KIND, _BATCH_END_KIND = 1, 2, 3, 4, 5
 _LAST_BYTE = 0xE5
 _ENTRY_BYTES = 4 + _ENTRY.size
-
-BATCH_OVERHEAD_BYTES = _BATCH.size + 4 + _BATCH_END.size + SECTOR_BYTES
-RECORD_OVERHEAD_BYTES = 4 + _ENTRY.size + 255 + _DEDUP.size  # an entry's, at most; a hard state's is less
 
 
 class DamagedSegment(Exception):

@@ -11,7 +11,6 @@ refused.
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator
 
 from adsum.storage.files import DiskFull, File, Folder, ReadFailed
 from adsum.storage.segment import SegmentHeader, encode_segment_header
@@ -55,7 +54,9 @@ class SegmentFiles:
         with self._preparing:
             try:
                 self._make_spare()
-                self._make_ballast()
+                if BALLAST not in self._folder.names():
+                    self._fill(self._folder.create(BALLAST + ".new"), BALLAST + ".new")
+                    self._folder.rename(BALLAST + ".new", BALLAST)
                 self.is_full = False
             except DiskFull:
                 self.is_full = True
@@ -146,23 +147,13 @@ class SegmentFiles:
         file.close()  # the segment size was changed since
         return self._folder.create(_SPARE_UNFINISHED)
 
-    def _make_ballast(self) -> None:
-        if BALLAST not in self._folder.names():
-            self._fill(self._folder.create(BALLAST + ".new"), BALLAST + ".new")
-            self._folder.rename(BALLAST + ".new", BALLAST)
-
     def _fill(self, file: File, name: str) -> None:
         try:
-            for offset, length in _pieces(self.segment_bytes):
-                file.write(offset, bytes(length))
+            for offset in range(0, self.segment_bytes, _ZEROS_BYTES):
+                file.write(offset, bytes(min(_ZEROS_BYTES, self.segment_bytes - offset)))
                 file.sync()
         except DiskFull:
             self._folder.remove(name)
             raise
         finally:
             file.close()
-
-
-def _pieces(total: int) -> Iterator[tuple[int, int]]:
-    for offset in range(0, total, _ZEROS_BYTES):
-        yield offset, min(_ZEROS_BYTES, total - offset)

@@ -190,9 +190,14 @@ class SnapshotReceiving:
         self._piece_bytes = piece_bytes
         self._name = snapshot_name(ref)
         self._partial = self._name + _RECEIVING_SUFFIX
-        self._forget_others()
-        is_begun = self._partial in folder.names()
-        self._file = folder.open(self._partial) if is_begun else self._begun()
+        for name in folder.names():
+            if name.endswith(_RECEIVING_SUFFIX) and name != self._partial:
+                folder.remove(name)
+        if self._partial in folder.names():
+            self._file = folder.open(self._partial)
+        else:  # the name is made durable at once: synced pieces in a file that is gone would resume nothing
+            self._file = folder.create(self._partial)
+            folder.sync()
         # Whole pieces only: the last one may have been cut, and a file's end is synced after its bytes.
         self.offset = self._file.length() // piece_bytes * piece_bytes
 
@@ -213,7 +218,10 @@ class SnapshotReceiving:
     def finish(self) -> SnapshotMeta:
         """In place and durable, for a batch that installs it. `SnapshotDamaged`: it begins again from 0."""
         assert self.is_complete, "a snapshot is installed whole"
-        if self._hash() != self._ref.sha256:
+        digest = hashlib.sha256()
+        for offset in range(0, self._ref.size_bytes, self._piece_bytes):
+            digest.update(self._file.read(offset, self._piece_bytes))
+        if digest.digest() != self._ref.sha256:
             self.abandon()
             raise SnapshotDamaged(f"{self._name} arrived, and does not match its hash")
         self._file.close()
@@ -232,23 +240,6 @@ class SnapshotReceiving:
     def abandon(self) -> None:
         self._file.close()
         self._folder.remove(self._partial)
-
-    def _begun(self) -> File:
-        """The name is made durable at once: synced pieces in a file that is gone would resume nothing."""
-        file = self._folder.create(self._partial)
-        self._folder.sync()
-        return file
-
-    def _hash(self) -> bytes:
-        digest = hashlib.sha256()
-        for offset in range(0, self._ref.size_bytes, self._piece_bytes):
-            digest.update(self._file.read(offset, self._piece_bytes))
-        return digest.digest()
-
-    def _forget_others(self) -> None:
-        for name in self._folder.names():
-            if name.endswith(_RECEIVING_SUFFIX) and name != self._partial:
-                self._folder.remove(name)
 
 
 def encode_meta(meta: SnapshotMeta) -> bytes:

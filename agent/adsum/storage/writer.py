@@ -6,7 +6,7 @@ A sync or rename that fails is `StorageFailed`, and ends the process: what was p
 not be, and nothing after it could be trusted.
 
 Everything else passes. With no file descriptor left the same is tried again. What nobody waits for and the
-disk refuses (TTL states, the list of peers, this life's generation) is owed, and tried again every round, so
+disk refuses (TTL states, the list of peers, the generation) is owed, and tried again every round, so
 that all of it is there soon after there is room. A data folder that was deleted is found at the next write or
 the next round, begun anew, and told of.
 """
