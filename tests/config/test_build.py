@@ -47,14 +47,14 @@ def test_dev_is_a_server_in_memory_on_loopback() -> None:
     assert config.is_server
     assert config.bootstrap
     assert config.data_dir == ""
-    assert (config.bind_address, config.advertise_address) == ("127.0.0.1", "127.0.0.1")
+    assert (config.serf_lan_address, config.advertise_address) == ("127.0.0.1", "127.0.0.1")
     assert config.log.level == "DEBUG"
 
 
 def test_files_override_what_dev_implies_and_flags_override_files(tmp_path: Path) -> None:
     flags = {"dev": True, "log_level": "warn"}
     config = load_trees(tmp_path, {"bind_addr": "10.0.0.1", "log_level": "error"}, flags=flags).config
-    assert config.bind_address == "10.0.0.1"
+    assert config.serf_lan_address == "10.0.0.1"
     assert config.log.level == "WARN"
 
 
@@ -146,7 +146,6 @@ def test_a_value_that_cannot_work_is_refused_at_its_place(
 def test_listeners_fall_back_on_the_client_address(tmp_path: Path) -> None:
     tree = {"client_addr": "127.0.0.1 [::1] 127.0.0.1", "addresses": {"http": "unix:///run/a.sock 10.0.0.1"}}
     config = load_trees(tmp_path, tree).config
-    assert config.client_addresses == ("127.0.0.1", "::1")
     assert config.addresses == Addresses(
         dns=("127.0.0.1", "::1"), http=("unix:///run/a.sock", "10.0.0.1"), https=("127.0.0.1", "::1")
     )

@@ -31,15 +31,13 @@ def config_of(tmp_path: Path, **tree: object) -> Config:
 def test_each_key_is_applied_or_waits_for_a_restart_or_is_unchanged(tmp_path: Path) -> None:
     old = config_of(tmp_path, domain="a", log_level="INFO", node_meta={"a": "1"}, recursors=["1.1.1.1"])
     new = config_of(tmp_path, domain="b", node_meta={"a": "2"}, recursors=["1.1.1.1"], retry_join_wan=["x"])
-    assert diff(old, new) == Changes(
-        applied=["node_meta"], needs_restart=["domain"], unchanged=["data_dir", "log_level", "recursors"]
-    )
+    assert diff(old, new) == Changes(applied=["node_meta"], needs_restart=["domain"])
 
 
 def test_a_key_removed_from_the_files_is_a_change(tmp_path: Path) -> None:
     old = config_of(tmp_path, check_update_interval="1m", check_output_max_size=10)
     assert diff(old, config_of(tmp_path)) == Changes(
-        applied=["check_update_interval"], needs_restart=["check_output_max_size"], unchanged=["data_dir"]
+        applied=["check_update_interval"], needs_restart=["check_output_max_size"]
     )
 
 

@@ -1,4 +1,4 @@
-"""/v1/agent/members: the roll in the words of Consul's clients, tags of Serf included.
+"""/v1/agent/members: the members in the words of Consul's clients, tags of Serf included.
 
 What a member says about itself rides in its claim, and the tags are made from it: `build` is the level of the
 API, `adsum` the version of what speaks it. A suspect is alive: nothing
@@ -9,13 +9,11 @@ lists the servers of its own.
 from __future__ import annotations
 
 from adsum.agent import tags
-from adsum.agent.known_servers import GossipedServer
 from adsum.agent.presence import uuid_text
 from adsum.api import leadership, parameters
 from adsum.api.answers import json_answer
 from adsum.api.api_types import Agent, EndpointFamily
 from adsum.api.freshness import stale_header
-from adsum.gossip.members import Member
 from adsum.gossip.order import MemberStatus
 from adsum.http.request import Request
 from adsum.http.response import Response
@@ -56,41 +54,33 @@ class AgentMembers(EndpointFamily):
 
 def everybody(agent: Agent) -> list[dict[str, object]]:
     """By name; Serf's own order differs from one call to the next."""
-    others = map(_other, agent.cluster.membership.members())
-    return sorted([own_member(agent), *others], key=lambda member: str(member["Name"]))
+    listed = [own_member(agent)]
+    for member in agent.cluster.membership.members():
+        profile = member.profile
+        described = _tags(tags.decode(profile.meta), uuid_text(profile.node_id), profile.version)
+        listed.append(_member(profile.name, *profile.address, described, STATUSES[member.status]))
+    return sorted(listed, key=lambda member: str(member["Name"]))
 
 
 def wide_area(agent: Agent) -> list[dict[str, object]]:
     """Only servers are in that pool, and only they know it."""
     if not leadership.is_server(agent):
         return []
-    others = [_wide_area_server(agent, server) for server in agent.cluster.servers.present]
-    return sorted([_own_wide_area(agent), *others], key=lambda member: str(member["Name"]))
+    node, config = leadership.own_node(agent), agent.config
+    address = config.advertise_address_wan or node.address
+    described = _own_tags(agent)
+    del described["wan_join_port"]
+    listed = [_member(f"{node.name}.{config.datacenter}", address, config.ports.serf_wan, described)]
+    for server in agent.cluster.servers.present:
+        name, (host, port) = f"{server.name}.{config.datacenter}", server.address
+        described = {**CLIENT_TAGS, "dc": config.datacenter, "role": "consul", "port": str(port)}
+        listed.append(_member(name, host, server.wan_port, described))
+    return sorted(listed, key=lambda member: str(member["Name"]))
 
 
 def own_member(agent: Agent) -> dict[str, object]:
     node = leadership.own_node(agent)
     return _member(node.name, node.address, agent.config.ports.serf_lan, _own_tags(agent))
-
-
-def _other(member: Member) -> dict[str, object]:
-    profile = member.profile
-    described = _tags(tags.decode(profile.meta), uuid_text(profile.node_id), profile.version)
-    return _member(profile.name, *profile.address, described, STATUSES[member.status])
-
-
-def _own_wide_area(agent: Agent) -> dict[str, object]:
-    node, config = leadership.own_node(agent), agent.config
-    address = config.advertise_address_wan or node.address
-    described = _own_tags(agent)
-    del described["wan_join_port"]
-    return _member(f"{node.name}.{config.datacenter}", address, config.ports.serf_wan, described)
-
-
-def _wide_area_server(agent: Agent, server: GossipedServer) -> dict[str, object]:
-    name, address = f"{server.name}.{agent.config.datacenter}", server.address
-    described = {**CLIENT_TAGS, "dc": agent.config.datacenter, "role": "consul", "port": str(address.port)}
-    return _member(name, address.host, server.wan_port, described)
 
 
 def _member(

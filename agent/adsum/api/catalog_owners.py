@@ -49,7 +49,7 @@ class CatalogOwners(EndpointFamily):
         found = [
             self._difference(owner, here.get(owner), there.get(owner))
             for owner in here | there
-            if not _are_equal(here.get(owner), there.get(owner))
+            if _what(here.get(owner), there.get(owner))
         ]
         found.sort(key=lambda row: str(row["Node"]).casefold())
         shown = {
@@ -72,38 +72,29 @@ class CatalogOwners(EndpointFamily):
             raise HttpRefusal(500, str(away)) from None
 
     def _owner(self, row: OwnerRow) -> Shown:
-        node_id, name, status = self._who(row.owner)
         is_me = row.owner == self._agent.cluster.membership.me.short
         source = OWN if is_me else OTHERS
-        return {
-            "ID": node_id,
-            "Node": name,
-            "Status": status,
-            "Source": source,
-            **_held(row),
-            "SavedMs": None,
-        }
+        return {**self._who(row.owner), "Source": source, **_held(row), "SavedMs": None}
 
     def _difference(self, owner: bytes, here: OwnerRow | None, there: OwnerRow | None) -> Shown:
-        node_id, name, status = self._who(owner)
         return {
-            "ID": node_id,
-            "Node": name,
-            "Status": status,
+            **self._who(owner),
             "What": _what(here, there),
             "Here": _held(here) if here is not None else None,
             "There": _held(there) if there is not None else None,
         }
 
-    def _who(self, owner: bytes) -> tuple[str, str, str]:
+    def _who(self, owner: bytes) -> Shown:
         """One that only the other knows has no name here."""
         membership = self._agent.cluster.membership
-        if owner == membership.me.short:
-            return uuid_text(membership.me.node_id), membership.me.name, MemberStatus.ALIVE.value
         member = membership.member(owner)
-        if member is None:
-            return f"{owner.hex()}…", "", "unknown"
-        return uuid_text(member.profile.node_id), member.profile.name, member.status.value
+        if owner == membership.me.short:
+            profile, status = membership.me, MemberStatus.ALIVE
+        elif member is not None:
+            profile, status = member.profile, member.status
+        else:
+            return {"ID": f"{owner.hex()}…", "Node": "", "Status": "unknown"}
+        return {"ID": uuid_text(profile.node_id), "Node": profile.name, "Status": status.value}
 
 
 def _held(row: OwnerRow) -> Shown:
@@ -127,17 +118,14 @@ def _saved(saved: SavedOwner, saved_ms: int) -> Shown:
     return {**who, **held, "SavedMs": saved_ms}
 
 
-def _are_equal(here: OwnerRow | None, there: OwnerRow | None) -> bool:
-    if here is None or there is None:
-        return here is there
-    return (here.generation, here.digest) == (there.generation, there.digest)
-
-
 def _what(here: OwnerRow | None, there: OwnerRow | None) -> str:
+    """Nothing if they are equal."""
     if here is None:
         return "only there"
     if there is None:
         return "only here"
+    if (here.generation, here.digest) == (there.generation, there.digest):
+        return ""
     ours, theirs = ((each.generation, each.complete_up_to) for each in (here, there))
     if ours == theirs:
         is_whole = here.is_complete and there.is_complete

@@ -75,6 +75,7 @@ class _Builder:
         values = self._values
         self.warnings += refuse_or_warn(values, self._settings)
         is_server = values.boolean("server")
+        bind_address = self._read("bind_addr", network.read_address)
         client_addresses = self._listeners("client_addr", takes_unix=False)
         expect = values.count("bootstrap_expect")
         output_bytes_max = values.count("check_output_max_size")
@@ -92,11 +93,9 @@ class _Builder:
             leave_on_terminate=values.boolean("leave_on_terminate", default=not is_server),
             skip_leave_on_interrupt=values.boolean("skip_leave_on_interrupt", default=is_server),
             pid_file=values.text("pid_file"),
-            bind_address=self._read("bind_addr", network.read_address),
-            advertise_address=self._advertised(),
+            advertise_address=self._advertised(bind_address),
             advertise_address_wan=self._read("advertise_addr_wan", network.read_specific_address),
             tagged_addresses=values.text_map("tagged_addresses"),
-            client_addresses=client_addresses,
             addresses=Addresses(
                 dns=self._listeners("addresses.dns", takes_unix=False) or client_addresses,
                 http=self._listeners("addresses.http", takes_unix=True) or client_addresses,
@@ -105,7 +104,7 @@ class _Builder:
             ports=self._ports(),
             unix_sockets=self._unix_sockets(),
             gossip=self._gossip(),
-            serf_lan_address=self._serf_lan_address(),
+            serf_lan_address=self._read("serf_lan", network.read_address) or bind_address,
             serf_lan_allowed_cidrs=self._read_each("serf_lan_allowed_cidrs", network.read_network),
             start_join=self._read_each("start_join", network.read_join_entry),
             retry_join=self._read_each("retry_join", network.read_join_entry),
@@ -129,7 +128,6 @@ class _Builder:
             telemetry=self._telemetry(),
             log=self._log(),
             enable_script_checks=values.boolean("enable_script_checks"),
-            enable_local_script_checks=values.boolean("enable_local_script_checks"),
             check_update_interval_ns=values.integer("check_update_interval"),
             check_output_bytes_max=output_bytes_max,
             discard_check_output=values.boolean("discard_check_output"),
@@ -138,23 +136,19 @@ class _Builder:
             default_query_time_ns=values.integer("default_query_time"),
             max_query_time_ns=values.integer("max_query_time"),
             session_ttl_min_ns=values.integer("session_ttl_min"),
-            allow_unsupported=values.texts("adsum.allow_unsupported"),
             given={name: _as_written(name, given) for name, given in self._settings.items()},
         )
         self.warnings += check_rules(config, values)
-        return _without_mute_https(config)
+        if config.has_https_certificate or config.ports.https == DISABLED:
+            return config
+        # Test harnesses set the port and no certificate: with nothing to show, nothing listens.
+        return replace(config, ports=replace(config.ports, https=DISABLED))
 
-    def _advertised(self) -> str:
+    def _advertised(self, bind_address: str) -> str:
         """What the other agents will connect to: a specific bind address says it already."""
         if self._values.text("advertise_addr"):
             return self._read("advertise_addr", network.read_specific_address)
-        bind = self._values.text("bind_addr")
-        return "" if bind in {"0.0.0.0", "::", "[::]"} else _quietly(network.read_address, bind)  # noqa: S104
-
-    def _serf_lan_address(self) -> str:
-        if self._values.text("serf_lan"):
-            return self._read("serf_lan", network.read_address)
-        return _quietly(network.read_address, self._values.text("bind_addr"))
+        return "" if bind_address in {"0.0.0.0", "::"} else bind_address  # noqa: S104
 
     def _ports(self) -> Ports:
         port = self._values.integer
@@ -275,16 +269,13 @@ class _Builder:
     def _read_each(self, name: str, reader: Callable[[str], str]) -> tuple[str, ...]:
         if not self._values.is_given(name):
             return self._values.texts(name)
-        return tuple(
-            text for placed in self._values.given(name) if (text := self._read_placed(placed, reader))
-        )
-
-    def _read_placed(self, placed: Placed, reader: Callable[[str], str]) -> str:
-        try:
-            return reader(str(placed.value))
-        except BadValue as problem:
-            self._values.refuse_at(placed.place, str(problem))
-            return ""
+        texts = []
+        for placed in self._values.given(name):
+            try:
+                texts.append(reader(str(placed.value)))
+            except BadValue as problem:
+                self._values.refuse_at(placed.place, str(problem))
+        return tuple(filter(None, texts))
 
     def _listeners(self, name: str, *, takes_unix: bool) -> tuple[str, ...]:
         text = self._values.text(name)
@@ -293,13 +284,6 @@ class _Builder:
         except BadValue as problem:
             self._values.refuse(name, str(problem))
             return ()
-
-
-def _without_mute_https(config: Config) -> Config:
-    """Test harnesses set the port and no certificate: with nothing to show, nothing listens."""
-    if config.has_https_certificate or config.ports.https == DISABLED:
-        return config
-    return replace(config, ports=replace(config.ports, https=DISABLED))
 
 
 def _quietly(reader: Callable[[str], str], text: str) -> str:

@@ -123,17 +123,15 @@ class Config:
     skip_leave_on_interrupt: bool = False
     pid_file: str = ""
 
-    bind_address: str = "0.0.0.0"  # noqa: S104 - Consul's default
-    advertise_address: str = ""  # empty: the host has to be asked, bind_address being unspecific
+    advertise_address: str = ""  # empty: the host has to be asked, bind_addr being unspecific
     advertise_address_wan: str = ""
     tagged_addresses: Mapping[str, str] = field(default_factory=dict)
-    client_addresses: tuple[str, ...] = ("127.0.0.1",)
     addresses: Addresses = field(default_factory=Addresses)
     ports: Ports = field(default_factory=Ports)
     unix_sockets: UnixSockets = field(default_factory=UnixSockets)
 
     gossip: Gossip = field(default_factory=Gossip)
-    serf_lan_address: str = "0.0.0.0"  # noqa: S104 - as bind_address, which it is unless serf_lan says otherwise
+    serf_lan_address: str = "0.0.0.0"  # noqa: S104 - bind_addr unless serf_lan says otherwise
     serf_lan_allowed_cidrs: tuple[str, ...] = ()  # networks, as 10.0.0.0/8; empty lets all in
     start_join: tuple[str, ...] = ()  # tried once
     retry_join: tuple[str, ...] = ()
@@ -156,7 +154,6 @@ class Config:
     log: LogSettings = field(default_factory=LogSettings)
 
     enable_script_checks: bool = False
-    enable_local_script_checks: bool = False
     check_update_interval_ns: int = 5 * MINUTE
     check_output_bytes_max: int = OUTPUT_BYTES_MAX
     discard_check_output: bool = False
@@ -167,7 +164,6 @@ class Config:
     max_query_time_ns: int = 600 * SECOND
     session_ttl_min_ns: int = 0
 
-    allow_unsupported: tuple[str, ...] = ()
     # what was given, by key ("ports.http"), secrets included: for comparing, never for printing
     given: Mapping[str, object] = field(default_factory=dict, repr=False)
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import enum
 import math
+from collections.abc import Callable
 
 from adsum.durations import BadDuration, parse_duration
 
@@ -56,21 +57,7 @@ class BadValue(ValueError):
 
 def convert(kind: KeyKind, raw: object) -> object:
     """One plain value in the type that its key wants: durations become nanoseconds."""
-    match kind:
-        case KeyKind.BOOL:
-            return _boolean(raw)
-        case KeyKind.INTEGER:
-            return _integer(raw)
-        case KeyKind.NUMBER:
-            return _number(raw)
-        case KeyKind.PORT:
-            return _port(raw)
-        case KeyKind.TEXT:
-            return _text(raw)
-        case KeyKind.DURATION:
-            return _duration_ns(raw)
-        case _:
-            return raw
+    return READERS[kind](raw) if kind in READERS else raw
 
 
 def describe(raw: object) -> str:
@@ -131,3 +118,13 @@ def _duration_ns(raw: object) -> int:
     if duration_ns < 0:
         raise BadValue(f"must not be negative, as {raw} is")
     return duration_ns
+
+
+READERS: dict[KeyKind, Callable[[object], object]] = {
+    KeyKind.BOOL: _boolean,
+    KeyKind.INTEGER: _integer,
+    KeyKind.NUMBER: _number,
+    KeyKind.PORT: _port,
+    KeyKind.TEXT: _text,
+    KeyKind.DURATION: _duration_ns,
+}

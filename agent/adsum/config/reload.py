@@ -3,15 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 from adsum.config.config import Config
 from adsum.config.keys import KEYS, TLS_KEYS, Fate
 from adsum.config.kinds import convert
 from adsum.frozen import dataclass
-
-if TYPE_CHECKING:
-    from adsum.net.tls import TlsSettings
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,25 +16,24 @@ class Changes:
 
     applied: list[str]
     needs_restart: list[str]
-    unchanged: list[str]
 
 
 def diff(old: Config, new: Config) -> Changes:
-    changes = Changes([], [], [])
+    changes = Changes([], [])
     for name in sorted(old.given.keys() | new.given.keys()):
-        if not KEYS[name].fate.is_supported:
-            continue
-        if _value(old, name) == _value(new, name):
-            changes.unchanged.append(name)
-        elif _is_reloaded(old, name):
-            changes.applied.append(name)
-        else:
-            changes.needs_restart.append(name)
+        if KEYS[name].fate.is_supported and _value(old, name) != _value(new, name):
+            (changes.applied if _is_reloaded(old, name) else changes.needs_restart).append(name)
     return changes
 
 
 def applied(old: Config, new: Config) -> Config:
     """The old configuration with only what a reload applies taken from the new one."""
+    tls = None
+    if old.tls is not None:  # if none of its keys is left, all of them are at their defaults
+        given = new.tls or type(old.tls)()
+        tls = replace(given, datacenter=old.tls.datacenter, domain=old.tls.domain)
+    running = {name: value for name, value in old.given.items() if not _is_reloaded(old, name)}
+    fresh = {name: value for name, value in new.given.items() if _is_reloaded(old, name)}
     return replace(
         old,
         node_meta=new.node_meta,
@@ -48,23 +43,10 @@ def applied(old: Config, new: Config) -> Config:
         checks=new.checks,
         check_update_interval_ns=new.check_update_interval_ns,
         discard_check_output=new.discard_check_output,
-        tls=_tls(old, new),
+        tls=tls,
         log=replace(old.log, level=new.log.level),
-        given=_given(old, new),
+        given=running | fresh,
     )
-
-
-def _tls(old: Config, new: Config) -> TlsSettings | None:
-    if old.tls is None:
-        return None
-    # none of its keys is left, which is read as all of them being at their defaults
-    given = new.tls or type(old.tls)()
-    return replace(given, datacenter=old.tls.datacenter, domain=old.tls.domain)
-
-
-def _given(old: Config, new: Config) -> dict[str, object]:
-    running = {name: value for name, value in old.given.items() if not _is_reloaded(old, name)}
-    return running | {name: value for name, value in new.given.items() if _is_reloaded(old, name)}
 
 
 def _is_reloaded(old: Config, name: str) -> bool:

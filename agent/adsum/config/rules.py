@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
+from itertools import chain
 
 from adsum.catalog.definitions import BadDefinition
 from adsum.catalog.validate import DNS_LABEL, refuse_bad_meta
@@ -78,19 +79,26 @@ def read_log_level(text: str) -> str:
 
 def check_rules(config: Config, values: Values) -> list[str]:
     """Every rule looks at the whole; the result is warnings."""
-    for rule in RULES:
-        for name, sentence in rule(config):
-            values.refuse(name, sentence)
+    rules = [_check_node(config), _check_server(config), _check_ports(config)]
+    for name, sentence in chain(*rules, gossip_mistakes(config.gossip), _check_joining(config)):
+        values.refuse(name, sentence)
     return list(_warnings(config))
 
 
-def _check_names(config: Config) -> Iterator[tuple[str, str]]:
+def _check_node(config: Config) -> Iterator[tuple[str, str]]:
     if not DATACENTER.fullmatch(config.datacenter):
         yield "datacenter", f'may hold only letters, digits, "-" and "_", not "{config.datacenter}"'
     if not config.node_name.strip():
         yield "node_name", "must not be empty"
     if config.node_id and not NODE_ID.fullmatch(config.node_id):
         yield "node_id", f'must be a UUID, not "{config.node_id}"'
+    if not config.data_dir and not config.is_dev:
+        why = "registrations and the node's identity are kept there (-dev needs none)"
+        yield "data_dir", f"must be set: {why}"
+    if "" in config.tagged_addresses:
+        yield "tagged_addresses", "must not hold an empty name"
+    if config.default_query_time_ns > config.max_query_time_ns:
+        yield "default_query_time", "must not exceed max_query_time"
     try:
         refuse_bad_meta(dict(config.node_meta), what="node_meta")
     except BadDefinition as problem:
@@ -111,20 +119,6 @@ def _check_server(config: Config) -> Iterator[tuple[str, str]]:
         yield "bootstrap", "needs server = true"
 
 
-def _check_storage(config: Config) -> Iterator[tuple[str, str]]:
-    if not config.data_dir and not config.is_dev:
-        yield (
-            "data_dir",
-            "must be set: registrations and the node's identity are kept there (-dev needs none)",
-        )
-
-
-def _check_addresses(config: Config) -> Iterator[tuple[str, str]]:
-    for name in config.tagged_addresses:
-        if not name:
-            yield "tagged_addresses", "must not hold an empty name"
-
-
 def _check_ports(config: Config) -> Iterator[tuple[str, str]]:
     ports, where = config.ports, config.addresses
     for key, port, addresses, others in (
@@ -140,15 +134,6 @@ def _check_ports(config: Config) -> Iterator[tuple[str, str]]:
             shared = set(addresses) & set(other_addresses)
             if port == other_port > 0 and shared:
                 yield key, f"is the port of {other} as well, {port} on {min(shared)}"
-
-
-def _check_times(config: Config) -> Iterator[tuple[str, str]]:
-    if config.default_query_time_ns > config.max_query_time_ns:
-        yield "default_query_time", "must not exceed max_query_time"
-
-
-def _check_gossip(config: Config) -> Iterator[tuple[str, str]]:
-    yield from gossip_mistakes(config.gossip)
 
 
 def gossip_mistakes(gossip: Gossip) -> Iterator[tuple[str, str]]:
@@ -220,15 +205,3 @@ def _warnings(config: Config) -> Iterator[str]:
 
 def _joins_other_hosts(config: Config) -> bool:
     return any(not entry.startswith(ON_LOOPBACK) for entry in (*config.start_join, *config.retry_join))
-
-
-RULES: tuple[Callable[[Config], Iterator[tuple[str, str]]], ...] = (
-    _check_names,
-    _check_server,
-    _check_storage,
-    _check_addresses,
-    _check_ports,
-    _check_gossip,
-    _check_joining,
-    _check_times,
-)

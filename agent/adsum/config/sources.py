@@ -64,9 +64,8 @@ def _files(paths: Sequence[str], config_format: str, errors: list[ConfigError]) 
         except (UnreadableFile, OSError) as problem:
             errors.append(ConfigError(path, _reason(problem)))
     if len(files) > FILES_MAX:
-        errors.append(
-            ConfigError("", f"{len(files)} configuration files are more than the limit, {FILES_MAX}")
-        )
+        sentence = f"{len(files)} configuration files are more than the limit, {FILES_MAX}"
+        errors.append(ConfigError("", sentence))
         return []
     return files
 

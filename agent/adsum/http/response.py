@@ -62,17 +62,6 @@ class Body:
 
 
 class Response:
-    __slots__ = (
-        "_gzip_head",
-        "_plain_head",
-        "body",
-        "chunks",
-        "content_type",
-        "headers",
-        "site_headers",
-        "status",
-    )
-
     def __init__(
         self,
         status: int = 200,

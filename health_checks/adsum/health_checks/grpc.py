@@ -20,23 +20,9 @@ MESSAGE_CHARACTERS_MAX = 1024  # of the target's own error text
 
 # In the order of their numbers.
 CODES = (
-    "OK",
-    "Canceled",
-    "Unknown",
-    "InvalidArgument",
-    "DeadlineExceeded",
-    "NotFound",
-    "AlreadyExists",
-    "PermissionDenied",
-    "ResourceExhausted",
-    "FailedPrecondition",
-    "Aborted",
-    "OutOfRange",
-    "Unimplemented",
-    "Internal",
-    "Unavailable",
-    "DataLoss",
-    "Unauthenticated",
+    "OK Canceled Unknown InvalidArgument DeadlineExceeded NotFound AlreadyExists PermissionDenied "
+    "ResourceExhausted FailedPrecondition Aborted OutOfRange Unimplemented Internal Unavailable "
+    "DataLoss Unauthenticated"
 )
 # What grpc-go makes of a reply that isn't gRPC at all.
 CODES_OF_HTTP = {
@@ -117,8 +103,9 @@ def message_of(response: Http2Response) -> bytes:
     code = response.headers.get("grpc-status", "")
     if code != "0":
         message = unquote(response.headers.get("grpc-message", ""))[:MESSAGE_CHARACTERS_MAX]
-        known = code.isdecimal() and len(code) < 3 and int(code) < len(CODES)
-        raise rpc_error(CODES[int(code)] if known else "Unknown", message)
+        codes = CODES.split()
+        known = code.isdecimal() and len(code) < 3 and int(code) < len(codes)
+        raise rpc_error(codes[int(code)] if known else "Unknown", message)
     body = bytes(response.body)
     if len(body) < 5 or len(body) != 5 + int.from_bytes(body[1:5], "big"):
         raise _garbage()
