@@ -126,7 +126,11 @@ class FilterTime:
                         return self._work_first(work)
                 if trio.current_time() >= deadline:
                     raise NoTimeLeft
-                await request.park(min(deadline, self._time_for(request)))
+                # When to look whether there is any: the first of them knows, the others are woken.
+                look_s = math.inf
+                if self._is_first(request):
+                    look_s = trio.current_time() + self._allowance.left_in_ns(_now_ns()) / SECOND
+                await request.park(min(deadline, look_s))
         finally:
             was_first = self._is_first(request)
             del self._queue[request]
@@ -139,12 +143,6 @@ class FilterTime:
             return work()
         finally:
             self._is_first_working = False
-
-    def _time_for(self, request: Request) -> float:
-        """When to look whether there is any: the first of them knows, the others are woken."""
-        if not self._is_first(request):
-            return math.inf
-        return trio.current_time() + self._allowance.left_in_ns(_now_ns()) / SECOND
 
     def _is_first(self, request: Request) -> bool:
         return next(iter(self._queue)) is request

@@ -104,7 +104,10 @@ def bash(commands: Commands) -> str:
         for flag in command.all_flags().values()
         if flag.choices
     ]
-    flags = [f"'{name}') words='{_dashed(command)}' ;;" for name, command in commands.items()]
+    flags = []
+    for name, command in commands.items():
+        dashed = " ".join(f"-{flag}" for flag in command.all_flags())
+        flags.append(f"'{name}') words='{dashed}' ;;")
     second = [
         f"{first}) if (( COMP_CWORD == 2 )); then words='{' '.join(names)}'; "
         f'else name="{first} ${{COMP_WORDS[2]}}"; fi ;;'
@@ -123,10 +126,10 @@ def zsh(commands: Commands) -> str:
         f"            fi ;;"
         for group, names in _groups().items()
     ]
-    flags = [
-        f"{_quoted(name)}) _arguments {_zsh_flags(command)} '*:file:_files' ;;"
-        for name, command in commands.items()
-    ]
+    flags = []
+    for name, command in commands.items():
+        shown = " ".join(map(_zsh_flag, command.all_flags().values()))
+        flags.append(f"{_quoted(name)}) _arguments {shown} '*:file:_files' ;;")
     return _filled(ZSH, FIRST=_zsh_names(_first_words()), SECOND=second, FLAGS=flags)
 
 
@@ -161,16 +164,8 @@ def _groups() -> dict[str, dict[str, str]]:
     return groups
 
 
-def _dashed(command: Command) -> str:
-    return " ".join(f"-{name}" for name in command.all_flags())
-
-
 def _zsh_names(names: Mapping[str, str]) -> str:
     return " ".join(_quoted(f"{name}:{sentence}") for name, sentence in names.items())
-
-
-def _zsh_flags(command: Command) -> str:
-    return " ".join(map(_zsh_flag, command.all_flags().values()))
 
 
 def _zsh_flag(flag: CommandFlag) -> str:

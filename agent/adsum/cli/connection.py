@@ -236,7 +236,9 @@ class Api:
         self._has_answered = True
         self._last_headers = {name.lower(): value for name, value in response.headers.items()}
         if response.status != http.HTTPStatus.OK:
-            told = _told(self._read(response))
+            # A refusal's own words, in which nothing steers the terminal.
+            told = self._read(response)[:SENTENCE_LENGTH_MAX].decode(errors="replace").strip()
+            told = "\n".join(map(printable, told.expandtabs().splitlines()))
             fallback = f"the agent answered {response.status} {response.reason} to {method} {path}"
             raise AgentRefused(response.status, told or fallback)
         return response
@@ -277,12 +279,6 @@ class Api:
             f"cannot reach the agent at {shown} ({reason.lower()}): is it running? "
             "Try `adsum agent -dev`, or name another with -http-addr"
         )
-
-
-def _told(body: bytes) -> str:
-    """A refusal's own words, in which nothing steers the terminal."""
-    lines = body[:SENTENCE_LENGTH_MAX].decode(errors="replace").strip().expandtabs().splitlines()
-    return "\n".join(map(printable, lines))
 
 
 class _Line(http.client.HTTPConnection):

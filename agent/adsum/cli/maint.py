@@ -34,19 +34,19 @@ def _set(call: ParsedCommand, api: Api) -> None:
 
 def _list(call: ParsedCommand, api: Api) -> None:
     checks = api.get_object("/v1/agent/checks")
-    rows = [_row(check) for check_id, check in sorted(checks.items()) if is_maintenance(check_id)]
+    rows: list[Row] = []
+    for check_id, check in sorted(checks.items()):
+        if check_id == NODE_MAINTENANCE:
+            rows.append({"Kind": "Node", "Name": check["Node"], "Reason": check["Notes"]})
+        elif is_maintenance(check_id):
+            name = check_id.removeprefix(SERVICE_MAINTENANCE)
+            rows.append({"Kind": "Service", "Name": name, "Reason": check["Notes"]})
     if not is_table(call):
         dump_rows(call, rows)
         return
     for row in rows:
         name = "Name:   " if row["Kind"] == "Node" else "ID:     "
         print(f"{row['Kind']}:\n  {name}{printable(row['Name'])}\n  Reason: {printable(row['Reason'])}\n")
-
-
-def _row(check: Row) -> Row:
-    is_node = check["CheckID"] == NODE_MAINTENANCE
-    name = check["Node"] if is_node else check["CheckID"].removeprefix(SERVICE_MAINTENANCE)
-    return {"Kind": "Node" if is_node else "Service", "Name": name, "Reason": check["Notes"]}
 
 
 COMMAND = Command(

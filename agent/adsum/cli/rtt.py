@@ -18,7 +18,8 @@ def run(call: ParsedCommand) -> int:
     with connect(call) as api:
         names = list(call.words)
         if len(names) == 1:
-            names.append(_own_name(api, is_wide=is_wide))
+            own = api.get_object("/v1/agent/self")["Config"]
+            names.append(f"{own['NodeName']}.{own['Datacenter']}" if is_wide else own["NodeName"])
         places = [_wide_area_place(api, name) if is_wide else _place(api, name) for name in names]
     area = "WAN" if is_wide else "LAN"
     shown = f"{distance_s(*places) * MILLISECONDS:.3f} ms (using {area} coordinates)"
@@ -31,12 +32,6 @@ def distance_s(one: Place, other: Place) -> float:
     raw: float = math.dist(one["Vec"], other["Vec"]) + one["Height"] + other["Height"]
     adjusted: float = raw + one["Adjustment"] + other["Adjustment"]
     return adjusted if adjusted > 0 else raw
-
-
-def _own_name(api: Api, *, is_wide: bool) -> str:
-    config = api.get_object("/v1/agent/self")["Config"]
-    name = str(config["NodeName"])
-    return f"{name}.{config['Datacenter']}" if is_wide else name
 
 
 def _place(api: Api, name: str) -> Place:

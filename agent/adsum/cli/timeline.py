@@ -63,7 +63,9 @@ def _watch(call: ParsedCommand, api: Api, chosen: list[tuple[str, str]], entries
     after, widths = 0, [TIME_WIDTH, NODE_WIDTH, STATUS_WIDTH]
     try:
         while True:
-            widths = _widened(widths, entries)
+            # A long name moves what comes after it, once.
+            columns = zip(widths, *(map(len, _cells(entry)) for entry in entries), strict=True)
+            widths = [max(column) for column in columns]
             for entry in entries:
                 after = max(after, entry["Sequence"])
                 _say(call, entry, widths)
@@ -80,12 +82,6 @@ def _say(call: ParsedCommand, entry: Row, widths: Sequence[int]) -> None:
         return
     padded = (f"{cell:<{width}}" for cell, width in zip(_cells(entry), widths, strict=True))
     print(GAP.join((*padded, printable(entry["Sentence"]))))
-
-
-def _widened(widths: Sequence[int], entries: Sequence[Row]) -> list[int]:
-    """A long name moves what comes after it, once."""
-    columns = zip(widths, *(map(len, _cells(entry)) for entry in entries), strict=True)
-    return [max(column) for column in columns]
 
 
 def _cells(entry: Row) -> tuple[str, ...]:

@@ -7,6 +7,7 @@ what existing unit files and scripts hold. argparse cannot be asked: it takes th
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 
 from adsum.config.errors import ConfigError, ConfigErrors
@@ -19,6 +20,7 @@ from adsum.frozen import dataclass
 TRUE = frozenset({"1", "t", "T", "TRUE", "true", "True"})
 FALSE = frozenset({"0", "f", "F", "FALSE", "false", "False"})
 
+INTEGER = re.compile(r"-?\+?[0-9]{1,19}")
 PATH_FLAGS = frozenset({"config-file", "config-dir"})
 OWN_KEYS = frozenset({"dev", "config_format", "hcl"})  # they have no key that a file could hold
 
@@ -175,9 +177,8 @@ def _pairs(argv: Sequence[str], errors: list[ConfigError]) -> Iterator[tuple[Con
             errors.append(ConfigError(word, "is no flag: the agent takes nothing but flags"))
         elif flag is None:
             near = nearest(name, FLAGS)
-            errors.append(
-                ConfigError(f"flag -{name}", "is unknown" + did_you_mean(f"-{near}" if near else None))
-            )
+            meant = did_you_mean(f"-{near}" if near else None)
+            errors.append(ConfigError(f"flag -{name}", f"is unknown{meant}"))
         elif has_value or not flag.takes_value:
             yield flag, value if has_value else "true"
         elif (following := next(words, None)) is not None:
@@ -197,7 +198,7 @@ def _set(tree: dict[str, object], flag: ConfigFlag, text: str, errors: list[Conf
             errors.append(ConfigError(f"flag -{flag.name}", f'must be true or false, not "{text}"'))
         case KeyKind.BOOL:
             tree[name] = text in TRUE
-        case KeyKind.INTEGER | KeyKind.PORT if not _is_integer(text):
+        case KeyKind.INTEGER | KeyKind.PORT if not INTEGER.fullmatch(text):
             errors.append(ConfigError(f"flag -{flag.name}", f'must be a whole number, not "{text}"'))
         case KeyKind.INTEGER | KeyKind.PORT:
             tree[name] = int(text)
@@ -207,11 +208,6 @@ def _set(tree: dict[str, object], flag: ConfigFlag, text: str, errors: list[Conf
             _append(tree, name, dict([text.partition(":")[::2]]))
         case _:
             tree[name] = text
-
-
-def _is_integer(text: str) -> bool:
-    digits = text.removeprefix("-").removeprefix("+")
-    return digits.isascii() and digits.isdigit() and len(digits) < 20
 
 
 def _append(tree: dict[str, object], name: str, value: object) -> None:

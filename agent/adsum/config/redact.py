@@ -14,20 +14,16 @@ TARGETS = frozenset({"http", "tcp", "udp", "grpc", "h2ping"})  # of checks
 def redacted(key: str, value: object) -> object:
     """Tokens and keys are hidden at any depth, except when empty: that they were not set is no secret. Of a
     URL only the password is."""
-    if _is_secret(key.lower()) and value:
+    key = key.lower()
+    name = key.rpartition(".")[2]
+    # What a check sends belongs here too: an Authorization header, a body with a password.
+    is_of_request = ".tokens." in key or ".header." in f"{key}."
+    if value and (name in SECRETS or name.endswith("token") or is_of_request):
         return HIDDEN
     if isinstance(value, Mapping):
         return {str(name): redacted(f"{key}.{name}", inner) for name, inner in value.items()}
     if isinstance(value, list | tuple):
         return [redacted(key, inner) for inner in value]
     if isinstance(value, str):
-        return (
-            without_password(value) if key.lower().rpartition(".")[2] in TARGETS else without_passwords(value)
-        )
+        return without_password(value) if name in TARGETS else without_passwords(value)
     return value
-
-
-def _is_secret(key: str) -> bool:
-    """What a check sends belongs here too: an Authorization header, a body with a password."""
-    name = key.rpartition(".")[2]
-    return name in SECRETS or name.endswith("token") or ".tokens." in key or ".header." in f"{key}."

@@ -16,27 +16,10 @@ MEBIBYTE = 1024 * KIBIBYTE
 METHODS = ("GET", "PUT", "POST", "DELETE", "HEAD", "OPTIONS", "other")
 # Every cause is counted from the first scrape on.
 REJECTED = (
-    "header_too_large",
-    "target_too_large",
-    "body_too_large",
-    "bodies_held",
-    "version",
-    "host",
-    "coding",
-    "tls_handshake",
-    "handshake_timeout",
-    "header_timeout",
-    "body_timeout",
-    "write_timeout",
-    "idle_timeout",
-    "connections_per_client",
-    "connections",
-    "foreign_origin",
-    "foreign_link",
-    "foreign_host",
-    "blocked_endpoint",
-    "write_source",
-    "shortage",
+    "header_too_large target_too_large body_too_large bodies_held version host coding "
+    "tls_handshake handshake_timeout header_timeout body_timeout write_timeout idle_timeout "
+    "connections_per_client connections foreign_origin foreign_link foreign_host "
+    "blocked_endpoint write_source shortage"
 )
 
 
@@ -77,4 +60,4 @@ class HttpCounters:
     clients_gone: int = 0  # hung up before their answer
     handler_errors: int = 0  # our bugs
     accept_errors: int = 0
-    rejected: dict[str, int] = field(default_factory=lambda: dict.fromkeys(REJECTED, 0))
+    rejected: dict[str, int] = field(default_factory=lambda: dict.fromkeys(REJECTED.split(), 0))

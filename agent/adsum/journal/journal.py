@@ -1,4 +1,4 @@
-"""What the roll said about its members, kept: who came, went, was suspected, by whom, on what grounds.
+"""What gossip said about members, kept: who came, went, was suspected, by whom, on what grounds.
 
 The loop never waits for it. `record` makes an entry and puts it into a bounded queue; a worker thread takes
 whatever has gathered to the file. A full queue drops the newest and counts them. Who reads gets what waits
@@ -89,7 +89,8 @@ class Journal:
             if counted is None:
                 return
             entry = counted
-        if _may_be_made_up(entry) and not self._made_up.take(now.monotonic_ns):
+        may_be_made_up = entry.kind is JournalKind.CONFLICT or entry.note in MADE_UP
+        if may_be_made_up and not self._made_up.take(now.monotonic_ns):
             self.counters.rationed += 1
             return
         self._begin()
@@ -163,11 +164,9 @@ class Journal:
         batch: list[JournalEntry] = []
         while self._queue:
             batch.append(self._queue.popleft())
-        if not batch:
-            return
-        problem = self._file.append(batch)
-        if problem is not None:
-            self._complain(problem)
+        if batch and (problem := self._file.append(batch)):
+            sentence = "changes of membership wait to be written to the journal: %s"
+            self._complaints.say("not written", sentence, told(problem), level=logging.ERROR)
 
     def _find(self, wanted: JournalQuery) -> FoundEntries:
         self._write()
@@ -176,14 +175,6 @@ class Journal:
     def _end(self) -> None:
         self._write()
         self._file.close()
-
-    def _complain(self, problem: Exception) -> None:
-        sentence = "changes of membership wait to be written to the journal: %s"
-        self._complaints.say("not written", sentence, told(problem), level=logging.ERROR)
-
-
-def _may_be_made_up(entry: JournalEntry) -> bool:
-    return entry.kind is JournalKind.CONFLICT or entry.note in MADE_UP
 
 
 class _Repeat:

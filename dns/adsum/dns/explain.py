@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from adsum.catalog.view import Instance, View
 from adsum.dns import wire
 from adsum.dns.names import AskedName, NameKind, read_name
-from adsum.dns.settings import RECURSOR_PORT, DnsSettings, Recursor
+from adsum.dns.settings import RECURSOR_PORT, DnsSettings
 from adsum.dns.wire import AAAA, NS, SOA, SRV, TXT, A, Record
 from adsum.dns.zone import Answer, LeftOut, Zone, left_out
 
@@ -32,8 +32,17 @@ def explain(view: View, settings: DnsSettings, name: str, qtype: int) -> list[st
 
 
 def _reasons(view: View, settings: DnsSettings, asked: AskedName, name: str, qtype: int) -> Iterator[str]:
-    if _is_about_zone(asked, name, qtype):
-        yield from _zone_reasons(asked, name, qtype)
+    is_zone = name == f"{asked.domain}."
+    is_outside = asked.kind in (NameKind.POINTER, NameKind.ELSEWHERE)
+    if not is_outside and (is_zone or qtype in OF_ZONE):
+        if is_zone:
+            yield f"{name} is our zone itself."
+        else:
+            yield f"{name} is in our zone {asked.domain}, and for this type the zone itself answers."
+        if qtype not in OF_ZONE:
+            yield "It has records of the types SOA and NS only, each to be asked for by its type."
+        elif qtype == NS:
+            yield "Its name servers are the servers of the catalog."
     elif asked.kind is NameKind.SERVICE:
         yield from _service_reasons(view, settings, asked, name)
     elif asked.kind is NameKind.NODE:
@@ -54,27 +63,6 @@ def _reasons(view: View, settings: DnsSettings, asked: AskedName, name: str, qty
         if name.count(".") == 1 and settings.domains:
             whole = f"{name}service.{settings.domains[0]}"
             yield f"If it is a service, ask for {whole}; if a node, for {name}node.{settings.domains[0]}."
-
-
-def _zone_reasons(asked: AskedName, name: str, qtype: int) -> Iterator[str]:
-    if _is_zone(asked, name):
-        yield f"{name} is our zone itself."
-    else:
-        yield f"{name} is in our zone {asked.domain}, and for this type the zone itself answers."
-    if qtype not in OF_ZONE:
-        yield "It has records of the types SOA and NS only, each to be asked for by its type."
-    elif qtype == NS:
-        yield "Its name servers are the servers of the catalog."
-
-
-def _is_about_zone(asked: AskedName, name: str, qtype: int) -> bool:
-    if asked.kind in (NameKind.POINTER, NameKind.ELSEWHERE):
-        return False
-    return qtype in OF_ZONE or _is_zone(asked, name)
-
-
-def _is_zone(asked: AskedName, name: str) -> bool:
-    return name == f"{asked.domain}."
 
 
 def _service_reasons(view: View, settings: DnsSettings, asked: AskedName, name: str) -> Iterator[str]:
@@ -115,7 +103,10 @@ def _blame(instance: Instance) -> str:
 
 
 def _outcome(answer: Answer, settings: DnsSettings) -> Iterator[str]:
-    recursors = ", ".join(map(_where, settings.recursors))
+    recursors = ", ".join(
+        each.host if each.port == RECURSOR_PORT else f"{each.host} port {each.port}"
+        for each in settings.recursors
+    )
     if answer.is_known_elsewhere and recursors:
         yield f"The question goes to the recursors: {recursors}."
         return
@@ -127,10 +118,6 @@ def _outcome(answer: Answer, settings: DnsSettings) -> Iterator[str]:
     if answer.chase:
         end = f"goes on at the recursors: {recursors}" if recursors else "ends here, for want of recursors"
         yield f"The chain of aliases leaves our domains at {answer.chase} and {end}."
-
-
-def _where(recursor: Recursor) -> str:
-    return recursor.host if recursor.port == RECURSOR_PORT else f"{recursor.host} port {recursor.port}"
 
 
 def record_text(record: Record) -> str:
@@ -148,11 +135,7 @@ def _data(record: Record) -> str:
         return f'"{wire.text_of_data(record.data)}"'
     if record.target:
         return wire.text_of(record.target)
-    return _soa(record.data)
-
-
-def _soa(data: bytes) -> str:
-    """As zone files have it: two names and five numbers."""
+    data = record.data  # of SOA, as zone files have it: two names and five numbers
     person_at = data.index(0) + 1
     numbers = (int.from_bytes(data[at : at + 4]) for at in range(len(data) - SOA_NUMBERS_BYTES, len(data), 4))
     return " ".join((wire.text_of(data), wire.text_of(data[person_at:]), *map(str, numbers)))
