@@ -4,17 +4,17 @@ from pathlib import Path
 
 import pytest
 
+from adsum.consensus.errors import StoreBroken
+from adsum.consensus.founding import FoundingCore
 from adsum.consensus.settings import ServerSettings
-from adsum.raft.messages import Heartbeat, MessageStamp
-from adsum.raft.types import BOOTSTRAP_INDEX, MemberId, Term
-from adsum.servers.founding import Founding, decoded, encoded, finish_founding
+from adsum.raft.types import BOOTSTRAP_INDEX
+from adsum.servers.founding import Founding, decoded, encoded
+from adsum.servers.server import loop_now
 from adsum.storage.files import DiskFull, OsFolder
 from adsum.storage.opening import OpenedLog, open_log
 from adsum.storage.raft_log import RaftLog
+from tests.servers.faults import Faults, FaultyFolder
 from tests.servers.support import SEGMENT_BYTES, Words
-
-ALONE = ServerSettings(expect=1)
-NOT_ASKED = ServerSettings(expect=0)
 
 
 class Nobody:
@@ -26,20 +26,29 @@ def opened(folder: OsFolder) -> OpenedLog:
     return open_log(folder, node="a", mint_log_id=lambda: "log", segment_bytes=SEGMENT_BYTES)
 
 
-def founding(found: OpenedLog, settings: ServerSettings) -> Founding:
-    return Founding(found.log, found.restored, Words(), settings, Nobody(), list)
+def founding(found: OpenedLog) -> Founding:
+    identity = found.log.identity
+    core = FoundingCore(
+        identity.member,
+        identity.cluster,
+        found.restored,
+        Words(),
+        ServerSettings(expect=1),
+        is_in_doubt=False,
+    )
+    return Founding(core, found.log, Nobody(), list, loop_now)
 
 
 async def test_a_full_disk_between_snapshot_and_cluster_id_delays_the_founding_and_splits_nothing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, autojump_clock: object
 ) -> None:
     found = opened(OsFolder(tmp_path / "a"))
-    work, attempts = founding(found, ALONE), list[str]()
+    work, attempts = founding(found), list[str]()
     join = RaftLog.join
 
     def join_when_there_is_room(log: RaftLog, cluster: str, epoch: int) -> None:
         attempts.append(cluster)
-        standing = work.standing()
+        standing = work.core.standing()
         assert (standing.is_empty, standing.cluster_id) == (False, "")  # nobody founds with such a one
         if len(attempts) == 1:
             raise DiskFull("no space left")
@@ -48,7 +57,7 @@ async def test_a_full_disk_between_snapshot_and_cluster_id_delays_the_founding_a
     monkeypatch.setattr(RaftLog, "join", join_when_there_is_room)
     await work.until_member()
     assert attempts == [found.log.identity.cluster] * 2
-    assert work.restored.snapshot.index == BOOTSTRAP_INDEX
+    assert work.core.restored.snapshot.index == BOOTSTRAP_INDEX
 
 
 async def test_a_start_finishes_what_the_one_before_began(
@@ -63,32 +72,29 @@ async def test_a_start_finishes_what_the_one_before_began(
 
     with monkeypatch.context() as patch:
         patch.setattr(RaftLog, "join", die)
-        with pytest.raises(KeyboardInterrupt):
-            await founding(first, ALONE).until_member()
+        with pytest.raises(BaseExceptionGroup) as raised:
+            await founding(first).until_member()
+        assert raised.group_contains(KeyboardInterrupt)
     first.log.close()
     folder.close()
     second = opened(OsFolder(tmp_path / "a"))
-    finish_founding(second.log, second.restored)
+    await founding(second).until_member()
     assert [second.log.identity.cluster] == joined
 
 
-async def test_only_a_message_to_this_very_log_takes_a_server_in(tmp_path: Path) -> None:
-    found = opened(OsFolder(tmp_path / "a"))
-    work = founding(found, NOT_ASKED)
-
-    def message(target: MemberId, cluster_id: str) -> Heartbeat:
-        return Heartbeat(MessageStamp(cluster_id, 3), MemberId("b", "log-b"), target, Term(1), 0, 1)
-
-    work.hear(message(MemberId("a", "log"), "right"))
-    work.hear(message(MemberId("a", "of a former life"), "wrong"))
-    work.hear(message(MemberId("a", "log"), ""))
-    await work.until_member()
-    assert (found.log.identity.cluster, found.log.identity.epoch) == ("right", 3)
-    assert not work.restored.entries
+async def test_a_disk_that_fails_ends_the_process(tmp_path: Path) -> None:
+    faults = Faults()
+    found = open_log(
+        FaultyFolder(tmp_path / "a", faults), node="a", mint_log_id=lambda: "log", segment_bytes=SEGMENT_BYTES
+    )
+    faults.syncs_fail = True
+    with pytest.raises(BaseExceptionGroup) as raised:
+        await founding(found).until_member()
+    assert raised.group_contains(StoreBroken, match="could not sync.*while this server came into a cluster")
 
 
 def test_a_standing_arrives_as_it_was_told(tmp_path: Path) -> None:
-    standing = founding(opened(OsFolder(tmp_path / "a")), ALONE).standing()
+    standing = founding(opened(OsFolder(tmp_path / "a"))).core.standing()
     assert decoded(encoded(standing)) == standing
 
 

@@ -1,8 +1,8 @@
 from __future__ import annotations
 
+from adsum.consensus.bootstrap import ServerStanding
 from adsum.raft.changer import ChangeVerb, ConfigurationChange, Step
 from adsum.raft.types import Configuration, MemberId
-from adsum.servers.bootstrap import ServerStanding
 from adsum.servers.taking_in import next_change
 
 A, B, C, D = (MemberId(name, "log") for name in "abcd")

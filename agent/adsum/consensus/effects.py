@@ -16,6 +16,8 @@ from adsum.raft.batch import LogChange
 from adsum.raft.messages import Message, SnapshotOffer
 from adsum.raft.types import DedupKey, MemberId, Role, SnapshotMeta, SnapshotRef, Term, Ticket
 
+ASK_S = 2.0  # for a direct call; what it is about is asked again anyway
+
 
 @dataclass(frozen=True, slots=True)
 class SendMessage:
@@ -116,6 +118,34 @@ class ServerBroken:
     sentence: str
 
 
+# Of a server that is of no cluster yet.
+
+
+@dataclass(frozen=True, slots=True)
+class AskStanding:
+    """Who it is and of which cluster, in a direct call. `StandingAnswered` with the ticket, also when there
+    is no answer within `ASK_S`."""
+
+    ticket: int
+    node: str
+
+
+@dataclass(frozen=True, slots=True)
+class StoreFirstSnapshot:
+    """The log stands on it from now on: `FirstSnapshotStored`, `FoundingFoundNoRoom` or `StoringFailed`."""
+
+    meta: SnapshotMeta
+    pieces: Iterator[bytes]
+
+
+@dataclass(frozen=True, slots=True)
+class WriteClusterId:
+    """For good: `ClusterIdWritten`, `FoundingFoundNoRoom` or `StoringFailed`."""
+
+    cluster_id: str
+    epoch: int
+
+
 ConsensusEffect = (
     SendMessage
     | AskLeader
@@ -132,3 +162,4 @@ ConsensusEffect = (
     | ServerBroken
     | LogLine
 )
+FoundingEffect = AskStanding | StoreFirstSnapshot | WriteClusterId | ServerBroken | LogLine

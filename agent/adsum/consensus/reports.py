@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from adsum.consensus.bootstrap import ServerStanding
 from adsum.frozen import dataclass
 from adsum.raft.messages import SnapshotOffer
 from adsum.raft.types import MemberId, SnapshotMeta, SnapshotRef, Ticket
@@ -109,6 +110,34 @@ class NodeUnreachable:
     node: str
 
 
+# Of what a server asks that is of no cluster yet.
+
+
+@dataclass(frozen=True, slots=True)
+class StandingAnswered:
+    """None: there was no answer, or one that makes no sense."""
+
+    ticket: int
+    standing: ServerStanding | None
+
+
+@dataclass(frozen=True, slots=True)
+class FirstSnapshotStored:
+    meta: SnapshotMeta
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterIdWritten:
+    cluster_id: str
+
+
+@dataclass(frozen=True, slots=True)
+class FoundingFoundNoRoom:
+    """Nothing was written."""
+
+    reason: str
+
+
 ConsensusReport = (
     GroupStored
     | GroupFoundNoRoom
@@ -123,4 +152,7 @@ ConsensusReport = (
     | BringingEnded
     | LeaderAnswered
     | NodeUnreachable
+)
+FoundingReport = (
+    StandingAnswered | FirstSnapshotStored | ClusterIdWritten | FoundingFoundNoRoom | StoringFailed
 )

@@ -20,8 +20,10 @@ from uuid import UUID, uuid4
 
 import trio
 
+from adsum.consensus.bootstrap import AliveServer
 from adsum.consensus.core import ConsensusCore
 from adsum.consensus.errors import NoCluster, StoreBroken
+from adsum.consensus.founding import FoundingCore
 from adsum.consensus.machine import StateMachine
 from adsum.consensus.reports import NodeUnreachable, SnapshotArrived
 from adsum.consensus.settings import ServerSettings
@@ -36,11 +38,10 @@ from adsum.raft.messages import Message, MessageStamp, SnapshotOffer
 from adsum.raft.types import MemberId, Restored, SnapshotRef
 from adsum.servers import carrying, founding, requests
 from adsum.servers.answering import RAFT, Answering
-from adsum.servers.bootstrap import AliveServer
 from adsum.servers.carrying import Carrier, CarryCounters, Receiver
 from adsum.servers.directory import Directory, KnownServer
 from adsum.servers.driver import Driver
-from adsum.servers.founding import Founding, finish_founding
+from adsum.servers.founding import Founding
 from adsum.servers.links import Links
 from adsum.servers.requests import LeaderLine, Requests
 from adsum.servers.taking_in import TakingIn
@@ -80,7 +81,6 @@ def open_server(
     opened = open_log(folder, node=node, mint_log_id=mint_log_id, segment_bytes=segment_bytes)
     _tell_findings(opened)
     restored = recover_quorum(folder, opened) or opened.restored
-    finish_founding(opened.log, restored)
     _restore(machine, opened)
     return ConsensusServer(folder, opened, restored, machine, directory, security, settings, random, now)
 
@@ -116,7 +116,16 @@ class ConsensusServer:
             unread=UnreadBytes(bytes_max=UNREAD_BYTES_MAX, per_host_bytes_max=UNREAD_BYTES_MAX),
         )
         self.links = Links(self.gate, directory, Random(random.getrandbits(64)), self._unreachable)
-        self._founding = Founding(opened.log, restored, machine, settings, self.links, self._alive)
+        identity = opened.log.identity
+        founding_core = FoundingCore(
+            identity.member,
+            identity.cluster,
+            restored,
+            machine,
+            settings,
+            is_in_doubt=self._is_in_doubt,
+        )
+        self._founding = Founding(founding_core, opened.log, self.links, self._alive, now)
         self._carrier = Carrier(
             self.links, opened.log.snapshots, self.carry_counters, self._encoder.encode, self._examine
         )
@@ -219,7 +228,7 @@ class ConsensusServer:
         }
 
     async def _answer_standing(self, _body: bytes) -> bytes:
-        return founding.encoded(self._founding.standing())
+        return founding.encoded(self._founding.core.standing())
 
     def _hear(self, message: Message) -> None:
         if self.driver is not None:
@@ -258,7 +267,7 @@ class ConsensusServer:
             me=identity.member,
             stamp=MessageStamp(identity.cluster, identity.epoch),
             settings=self.settings.raft,
-            restored=self._founding.restored,
+            restored=self._founding.core.restored,
             random=Random(self._random.getrandbits(64)),
             now=now,
         )

@@ -17,15 +17,14 @@ from typing import Protocol
 
 import trio
 
+from adsum.consensus.bootstrap import ServerStanding
 from adsum.consensus.errors import OutcomeUnknown, Unavailable
-from adsum.net.calls import CallError
 from adsum.raft.changer import ChangeVerb, ConfigurationChange, Step
 from adsum.raft.errors import RaftRefused
 from adsum.raft.types import Configuration, MemberId
-from adsum.servers.bootstrap import ServerStanding
 from adsum.servers.directory import KnownServer
 from adsum.servers.driver import Driver
-from adsum.servers.founding import ASK_S, STANDING, decoded
+from adsum.servers.founding import ask_standing
 
 INTERVAL_S = 1.0
 CHANGE_S = 10.0  # for one change to be in force; then it is looked at again
@@ -93,10 +92,7 @@ class TakingIn:
     async def _ask(self, node: str, answers: dict[str, ServerStanding | None]) -> None:
         if node == self._driver.core.raft.replica.me.node:
             return
-        try:
-            standing = decoded(await self._asks.ask_once(node, STANDING, b"", timeout_s=ASK_S))
-        except CallError:
-            return
+        standing = await ask_standing(self._asks, node)
         if standing is not None and standing.member.node == node:
             answers[node] = standing
 

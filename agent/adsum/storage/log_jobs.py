@@ -11,12 +11,14 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from adsum.consensus import effects, reports
+from adsum.raft.batch import LogChange
 from adsum.raft.types import SnapshotRef
 from adsum.storage.failures import StorageFailed
 from adsum.storage.files import DiskFull
 from adsum.storage.raft_log import RaftLog
 from adsum.storage.snapshots import SnapshotDamaged, Snapshots
 
+FoundingJob = effects.StoreFirstSnapshot | effects.WriteClusterId
 ReadState = Callable[[Iterator[bytes]], Any]
 DiskJob = (
     effects.StoreGroup
@@ -91,6 +93,27 @@ def _during(job: DiskJob) -> str:
         case effects.PrepareSegment() | effects.SpendBallast():
             return "the next segment was made ready"
     return ""
+
+
+def founding_done(job: FoundingJob, raft_log: RaftLog) -> reports.FoundingReport:
+    """Of a log that is of no cluster yet."""
+    try:
+        return _founding_done(job, raft_log)
+    except DiskFull as error:
+        return reports.FoundingFoundNoRoom(str(error))
+    except StorageFailed as error:
+        return reports.StoringFailed(str(error))
+
+
+def _founding_done(job: FoundingJob, raft_log: RaftLog) -> reports.FoundingReport:
+    if isinstance(job, effects.WriteClusterId):
+        raft_log.join(job.cluster_id, job.epoch)
+        return reports.ClusterIdWritten(job.cluster_id)
+    making = raft_log.snapshots.make(job.meta)
+    for piece in job.pieces:
+        making.write(piece)
+    raft_log.append([LogChange(install=making.finish())])
+    return reports.FirstSnapshotStored(job.meta)
 
 
 def damage_of(snapshots: Snapshots, ref: SnapshotRef) -> str:

@@ -4,8 +4,8 @@ from dataclasses import replace
 
 import pytest
 
+from adsum.consensus.bootstrap import AliveServer, FoundNow, KeepWaiting, ServerStanding, decide
 from adsum.raft.types import MemberId
-from adsum.servers.bootstrap import AliveServer, FoundNow, KeepWaiting, ServerStanding, decide
 
 NAMES = ("a", "b", "c")
 EMPTY = {name: ServerStanding(MemberId(name, f"log-{name}"), "dc1", 3, "", True) for name in NAMES}

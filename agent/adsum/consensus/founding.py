@@ -1,0 +1,177 @@
+"""How a server that is of no cluster comes to belong to one, without I/O: it founds one with the others, or
+one takes it in.
+
+    core.receive(now, message)  -> effects        another server said something
+    core.report(now, report)    -> effects        what became of an effect
+    core.tick(now, alive)       -> effects        time has passed; `alive` is whom gossip knows now
+    core.deadline()             -> int | None     when the next tick is wanted, in monotonic nanoseconds
+
+Founding writes the first snapshot (the membership and an empty state) and then the cluster's id, which is the
+snapshot's hash: a start between the two finishes it. Being taken in is a message of consensus that is
+addressed to this very log, whose id was drawn at random: the leader got it from us, when it asked who we are.
+
+All others are asked twice, one round after the other, and have to answer the same. What they said in one
+round need not have been true at the same time: of a server that was wiped in the middle of it, one may have
+heard the former self, and founded with it, while we hear the new one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from adsum.consensus import effects, reports
+from adsum.consensus.bootstrap import (
+    AliveServer,
+    FoundNow,
+    KeepWaiting,
+    ServerStanding,
+    cluster_id_of,
+    decide,
+    hindrance,
+    to_ask,
+)
+from adsum.consensus.machine import StateMachine
+from adsum.consensus.settings import ServerSettings
+from adsum.effects import LogLine, Severity
+from adsum.now import SECOND, Now
+from adsum.raft.messages import Message, MessageStamp
+from adsum.raft.types import BOOTSTRAP_INDEX, MemberId, Restored, bootstrap
+
+INTERVAL_NS = SECOND // 2
+
+NOTHING: tuple[()] = ()
+
+
+class FoundingCore:
+    """Until there is a cluster nobody else writes the log. Afterwards it says who we are."""
+
+    def __init__(
+        self,
+        me: MemberId,
+        cluster_id: str,
+        restored: Restored,
+        machine: StateMachine,
+        settings: ServerSettings,
+        *,
+        is_in_doubt: bool,
+    ) -> None:
+        """`cluster_id` as the log has it; `is_in_doubt` if the log was damaged."""
+        self.restored = restored  # what consensus begins with
+        self._me = me
+        self._cluster_id = cluster_id
+        self._machine = machine
+        self._settings = settings
+        self._is_in_doubt = is_in_doubt
+        self._due_ns = 0  # at once
+        self._adopted: MessageStamp | None = None
+        self._is_storing = False
+        self._ticket = 0
+        self._asked: dict[int, str] = {}  # who has not answered in this round
+        self._answers: dict[str, ServerStanding | None] | None = None  # of this round; None: there is none
+        self._agreed: FoundNow | None = None  # on which the round before came out
+        self._said = ""
+
+    @property
+    def is_member(self) -> bool:
+        return bool(self._cluster_id)
+
+    def standing(self) -> ServerStanding:
+        """What is damaged may have held anything, and what is being stored counts already."""
+        is_empty = self._has_nothing and not self._is_in_doubt and not self._is_storing
+        settings = self._settings
+        return ServerStanding(self._me, settings.datacenter, settings.expect, self._cluster_id, is_empty)
+
+    def deadline(self) -> int | None:
+        """None while it waits for answers or the disk, and when there is nothing more to do."""
+        return None if self.is_member or self._is_storing or self._asked else self._due_ns
+
+    # The verbs.
+
+    def receive(self, now: Now, message: Message) -> Sequence[effects.FoundingEffect]:
+        is_for_us = message.target == self._me and bool(message.stamp.cluster_id)
+        if is_for_us and self._has_nothing and not self.is_member and not self._is_storing:
+            self._adopted = message.stamp
+            self._asked, self._answers = {}, None
+            self._due_ns = now.monotonic_ns
+        return NOTHING
+
+    def report(self, now: Now, report: reports.FoundingReport) -> Sequence[effects.FoundingEffect]:
+        match report:
+            case reports.StandingAnswered(ticket, standing):
+                node = self._asked.pop(ticket, None)
+                if node is not None and self._answers is not None:
+                    self._answers[node] = standing
+                return NOTHING
+            case reports.StoringFailed(reason):
+                sentence = f"{reason}, while this server came into a cluster; this process ends"
+                return [effects.ServerBroken(sentence)]
+        self._is_storing = False
+        match report:
+            case reports.FirstSnapshotStored(meta):
+                self.restored = Restored(snapshot=meta)
+                self._due_ns = now.monotonic_ns
+            case reports.FoundingFoundNoRoom(reason):
+                self._due_ns = now.monotonic_ns + INTERVAL_NS
+                return [LogLine(Severity.ERROR, f"no cluster yet: {reason}; free some space")]
+            case reports.ClusterIdWritten(cluster_id):
+                self._cluster_id = cluster_id
+                return [LogLine(Severity.INFO, self._joined(cluster_id))]
+        return NOTHING
+
+    def tick(self, now: Now, alive: Sequence[AliveServer]) -> Sequence[effects.FoundingEffect]:
+        due_ns = self.deadline()
+        if due_ns is None or now.monotonic_ns < due_ns:
+            return NOTHING
+        if self.restored.snapshot.index == BOOTSTRAP_INDEX:  # founded, and not said of which cluster
+            return self._store(effects.WriteClusterId(cluster_id_of(self.restored.snapshot.configuration), 0))
+        if self._adopted is not None:
+            return self._store(effects.WriteClusterId(self._adopted.cluster_id, self._adopted.epoch))
+        reason = hindrance(self.standing(), alive)
+        if reason is not None:
+            return self._wait(now, reason)
+        if self._answers is None:
+            return self._ask(alive)
+        return self._conclude(now, alive)
+
+    # Inside.
+
+    @property
+    def _has_nothing(self) -> bool:
+        return self.restored.snapshot.index == 0 and not self.restored.entries
+
+    def _ask(self, alive: Sequence[AliveServer]) -> Sequence[effects.FoundingEffect]:
+        self._answers = {}
+        for server in to_ask(self.standing(), alive):
+            self._ticket += 1
+            self._asked[self._ticket] = server.node
+        return [effects.AskStanding(ticket, node) for ticket, node in self._asked.items()]
+
+    def _conclude(self, now: Now, alive: Sequence[AliveServer]) -> Sequence[effects.FoundingEffect]:
+        answers, self._answers = self._answers or {}, None
+        decision = decide(self.standing(), alive, answers)
+        if isinstance(decision, KeepWaiting):
+            return self._wait(now, decision.reason)
+        if decision != self._agreed:
+            self._agreed = decision
+            return self._ask(alive)
+        meta = bootstrap(decision.configuration)
+        return self._store(effects.StoreFirstSnapshot(meta, self._machine.snapshot()))
+
+    def _store(
+        self, job: effects.StoreFirstSnapshot | effects.WriteClusterId
+    ) -> Sequence[effects.FoundingEffect]:
+        self._is_storing = True
+        return [job]
+
+    def _wait(self, now: Now, reason: str) -> Sequence[effects.FoundingEffect]:
+        """Each reason is said once."""
+        self._answers = self._agreed = None
+        self._due_ns = now.monotonic_ns + INTERVAL_NS
+        before, self._said = self._said, reason
+        return [LogLine(Severity.INFO, f"no cluster yet: {reason}")] if reason != before else NOTHING
+
+    def _joined(self, cluster_id: str) -> str:
+        founders = self.restored.snapshot.configuration.voters
+        if not founders:
+            return f"this server was taken in by cluster {cluster_id}"
+        return f"cluster {cluster_id} was founded by {', '.join(member.node for member in founders)}"

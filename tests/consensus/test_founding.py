@@ -1,0 +1,156 @@
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from adsum.consensus import effects, reports
+from adsum.consensus.bootstrap import AliveServer, ServerStanding
+from adsum.consensus.effects import AskStanding, FoundingEffect, StoreFirstSnapshot, WriteClusterId
+from adsum.consensus.founding import INTERVAL_NS, FoundingCore
+from adsum.consensus.settings import ServerSettings
+from adsum.effects import LogLine, Severity
+from adsum.now import MILLISECOND, SECOND, Now
+from adsum.raft.messages import Heartbeat, MessageStamp
+from adsum.raft.types import Configuration, MemberId, Restored, Term, bootstrap
+from tests.consensus.support import Echo
+
+A, B = MemberId("a", "log-a"), MemberId("b", "log-b")
+ALIVE = [AliveServer("a", "dc1", 2), AliveServer("b", "dc1", 2)]
+EMPTY_B = ServerStanding(B, "dc1", 2, "", True)
+FOUNDED = bootstrap(Configuration(voters=(A, B)))
+
+
+def at(ms: int) -> Now:
+    return Now(ms * MILLISECOND, ms)
+
+
+def founding(
+    *, restored: Restored | None = None, cluster_id: str = "", is_in_doubt: bool = False, expect: int = 2
+) -> FoundingCore:
+    return FoundingCore(
+        A,
+        cluster_id,
+        restored or Restored(),
+        Echo(),
+        ServerSettings(expect=expect),
+        is_in_doubt=is_in_doubt,
+    )
+
+
+def asked_round(core: FoundingCore, now: Now, answer: ServerStanding | None) -> list[FoundingEffect]:
+    """The other one is asked, and answers; what comes of it."""
+    (asked,) = core.tick(now, ALIVE)
+    assert isinstance(asked, AskStanding)
+    assert asked.node == "b"
+    return answered(core, now, asked, answer)
+
+
+def answered(
+    core: FoundingCore, now: Now, asked: FoundingEffect, answer: ServerStanding | None
+) -> list[FoundingEffect]:
+    assert isinstance(asked, AskStanding)
+    assert core.deadline() is None
+    core.report(now, reports.StandingAnswered(asked.ticket, answer))
+    return list(core.tick(now, ALIVE))
+
+
+def test_two_rounds_of_the_same_answers_found_a_cluster_snapshot_first() -> None:
+    core = founding()
+    (again,) = asked_round(core, at(0), EMPTY_B)
+    (storing,) = answered(core, at(1), again, EMPTY_B)
+    assert isinstance(storing, StoreFirstSnapshot)
+    assert storing.meta == FOUNDED
+    assert core.standing() == ServerStanding(A, "dc1", 2, "", False)
+    core.report(at(2), reports.FirstSnapshotStored(FOUNDED))
+    (naming,) = core.tick(at(2), ALIVE)
+    assert isinstance(naming, WriteClusterId)
+    (said,) = core.report(at(3), reports.ClusterIdWritten(naming.cluster_id))
+    assert said == LogLine(Severity.INFO, f"cluster {naming.cluster_id} was founded by a, b")
+    assert (core.is_member, core.deadline(), core.restored) == (True, None, Restored(snapshot=FOUNDED))
+
+
+@pytest.mark.parametrize(
+    "second",
+    [None, replace(EMPTY_B, member=MemberId("b", "wiped")), replace(EMPTY_B, cluster_id="x", is_empty=False)],
+    ids=["silent", "wiped in between", "of a cluster"],
+)
+def test_who_answers_otherwise_the_second_time_founds_nothing_with_us(second: ServerStanding | None) -> None:
+    core = founding()
+    (again,) = asked_round(core, at(0), EMPTY_B)
+    wanted = answered(core, at(1), again, second)
+    assert [type(each) for each in wanted] in ([AskStanding], [LogLine])
+    assert core.standing().is_empty
+
+
+def test_a_reason_to_wait_is_said_once_and_looked_at_again_half_a_second_later() -> None:
+    core = founding()
+    (said,) = core.tick(at(0), ALIVE[:1])
+    assert said == LogLine(Severity.INFO, "no cluster yet: 1 servers are alive in dc1, and 2 are expected")
+    assert core.deadline() == INTERVAL_NS
+    assert core.tick(at(499), ALIVE) == ()
+    assert core.tick(at(500), ALIVE[:1]) == ()
+    assert core.deadline() == SECOND
+    assert asked_round(core, at(1000), None)[0] == LogLine(
+        Severity.INFO, "no cluster yet: server b does not answer"
+    )
+
+
+def message(target: MemberId, cluster_id: str) -> Heartbeat:
+    return Heartbeat(MessageStamp(cluster_id, 3), B, target, Term(1), 0, 1)
+
+
+def test_only_a_message_to_this_very_log_takes_a_server_in() -> None:
+    core = founding(expect=0)
+    core.receive(at(0), message(MemberId("a", "of a former life"), "wrong"))
+    core.receive(at(0), message(A, ""))
+    assert [type(each) for each in core.tick(at(0), ALIVE)] == [LogLine]
+    core.receive(at(1), message(A, "right"))
+    assert core.tick(at(1), ALIVE) == [WriteClusterId("right", 3)]
+    core.report(at(2), reports.ClusterIdWritten("right"))
+    assert core.standing().cluster_id == "right"
+    assert core.restored == Restored()
+
+
+def test_who_is_taken_in_while_it_asks_waits_for_no_answer() -> None:
+    core = founding()
+    (asked,) = core.tick(at(0), ALIVE)
+    core.receive(at(1), message(A, "right"))
+    assert core.tick(at(1), ALIVE) == [WriteClusterId("right", 3)]
+    assert isinstance(asked, AskStanding)
+    core.report(at(2), reports.StandingAnswered(asked.ticket, EMPTY_B))
+    assert core.tick(at(2), ALIVE) == ()
+
+
+def test_a_start_between_snapshot_and_cluster_id_finishes_the_founding() -> None:
+    core = founding(restored=Restored(snapshot=FOUNDED))
+    core.receive(at(0), message(A, "another"))
+    (naming,) = core.tick(at(0), [])
+    assert isinstance(naming, WriteClusterId)
+    assert naming.cluster_id != "another"
+
+
+def test_no_room_is_said_and_tried_again() -> None:
+    core = founding(restored=Restored(snapshot=FOUNDED))
+    (naming,) = core.tick(at(0), [])
+    (said,) = core.report(at(0), reports.FoundingFoundNoRoom("the disk is full"))
+    assert said == LogLine(Severity.ERROR, "no cluster yet: the disk is full; free some space")
+    assert core.tick(at(499), []) == ()
+    assert core.tick(at(500), []) == [naming]
+
+
+def test_a_server_whose_log_was_damaged_founds_nothing_and_can_be_taken_in() -> None:
+    core = founding(is_in_doubt=True)
+    assert core.standing().is_empty is False
+    (said,) = core.tick(at(0), ALIVE)
+    assert said == LogLine(Severity.INFO, "no cluster yet: this server has a log already")
+    core.receive(at(1), message(A, "right"))
+    assert core.tick(at(1), ALIVE) == [WriteClusterId("right", 3)]
+
+
+def test_a_disk_that_fails_ends_the_process() -> None:
+    core = founding(restored=Restored(snapshot=FOUNDED))
+    core.tick(at(0), [])
+    assert core.report(at(0), reports.StoringFailed("no sync")) == [
+        effects.ServerBroken("no sync, while this server came into a cluster; this process ends")
+    ]
