@@ -8,8 +8,9 @@ from adsum.consensus.errors import StoreBroken
 from adsum.consensus.founding import FoundingCore
 from adsum.consensus.settings import ServerSettings
 from adsum.raft.types import BOOTSTRAP_INDEX
-from adsum.servers.founding import Founding, decoded, encoded
+from adsum.servers.founding import Founding
 from adsum.servers.server import loop_now
+from adsum.servers.standing import decoded, encoded
 from adsum.storage.files import DiskFull, OsFolder
 from adsum.storage.opening import OpenedLog, open_log
 from adsum.storage.raft_log import RaftLog

@@ -60,7 +60,7 @@ def decide(
     if reason is not None:
         return KeepWaiting(reason)
     members = [own.member]
-    for node in [server.node for server in to_ask(own, alive)]:
+    for node in [server.node for server in to_ask(own.member.node, own.datacenter, alive)]:
         answer = answers.get(node)
         if answer is None:
             return KeepWaiting(f"server {node} does not answer")
@@ -72,10 +72,10 @@ def decide(
     return FoundNow(configuration, cluster_id_of(configuration))
 
 
-def to_ask(own: ServerStanding, alive: Sequence[AliveServer]) -> list[AliveServer]:
+def to_ask(me: str, datacenter: str, alive: Sequence[AliveServer]) -> list[AliveServer]:
     """The others in this datacenter, each once."""
-    others = {server.node: server for server in alive if server.datacenter == own.datacenter}
-    return [server for node, server in sorted(others.items()) if node != own.member.node]
+    others = {server.node: server for server in alive if server.datacenter == datacenter}
+    return [server for node, server in sorted(others.items()) if node != me]
 
 
 def cluster_id_of(configuration: Configuration) -> str:
@@ -89,7 +89,7 @@ def hindrance(own: ServerStanding, alive: Sequence[AliveServer]) -> str | None:
         return "this server has a log already"
     if own.expect < 1:
         return "bootstrap_expect is not set: this server waits to be taken in by a cluster"
-    others = to_ask(own, alive)
+    others = to_ask(own.member.node, own.datacenter, alive)
     for server in others:
         if server.expect != own.expect:
             return (

@@ -13,6 +13,7 @@ from adsum.consensus.commands import Token
 from adsum.effects import LogLine
 from adsum.frozen import dataclass
 from adsum.raft.batch import LogChange
+from adsum.raft.changer import ConfigurationChange
 from adsum.raft.messages import Message, SnapshotOffer
 from adsum.raft.types import DedupKey, MemberId, Role, SnapshotMeta, SnapshotRef, Term, Ticket
 
@@ -146,6 +147,16 @@ class WriteClusterId:
     epoch: int
 
 
+# Of a leader that takes servers in; it asks for standings, too.
+
+
+@dataclass(frozen=True, slots=True)
+class ChangeMembership:
+    """`ChangeEnded` with the same change, when it is in force here or was refused."""
+
+    change: ConfigurationChange
+
+
 ConsensusEffect = (
     SendMessage
     | AskLeader
@@ -163,3 +174,4 @@ ConsensusEffect = (
     | LogLine
 )
 FoundingEffect = AskStanding | StoreFirstSnapshot | WriteClusterId | ServerBroken | LogLine
+TakingInEffect = AskStanding | ChangeMembership | LogLine

@@ -141,7 +141,7 @@ class FoundingCore:
 
     def _ask(self, alive: Sequence[AliveServer]) -> Sequence[effects.FoundingEffect]:
         self._answers = {}
-        for server in to_ask(self.standing(), alive):
+        for server in to_ask(self._me.node, self._settings.datacenter, alive):
             self._ticket += 1
             self._asked[self._ticket] = server.node
         return [effects.AskStanding(ticket, node) for ticket, node in self._asked.items()]

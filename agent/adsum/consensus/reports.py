@@ -6,6 +6,7 @@ from typing import Any
 
 from adsum.consensus.bootstrap import ServerStanding
 from adsum.frozen import dataclass
+from adsum.raft.changer import ConfigurationChange
 from adsum.raft.messages import SnapshotOffer
 from adsum.raft.types import MemberId, SnapshotMeta, SnapshotRef, Ticket
 
@@ -138,6 +139,12 @@ class FoundingFoundNoRoom:
     reason: str
 
 
+@dataclass(frozen=True, slots=True)
+class ChangeEnded:
+    change: ConfigurationChange
+    refusal: Exception | None
+
+
 ConsensusReport = (
     GroupStored
     | GroupFoundNoRoom
@@ -156,3 +163,4 @@ ConsensusReport = (
 FoundingReport = (
     StandingAnswered | FirstSnapshotStored | ClusterIdWritten | FoundingFoundNoRoom | StoringFailed
 )
+TakingInReport = StandingAnswered | ChangeEnded

@@ -36,7 +36,7 @@ from adsum.now import SECOND, Now
 from adsum.raft.core import RaftCore
 from adsum.raft.messages import Message, MessageStamp, SnapshotOffer
 from adsum.raft.types import MemberId, Restored, SnapshotRef
-from adsum.servers import carrying, founding, requests
+from adsum.servers import carrying, requests, standing
 from adsum.servers.answering import RAFT, Answering
 from adsum.servers.carrying import Carrier, CarryCounters, Receiver
 from adsum.servers.directory import Directory, KnownServer
@@ -159,7 +159,7 @@ class ConsensusServer:
                     await self._founding.until_member()
                     self.driver = self._driven()
                     nursery.start_soon(self._vouch, self.driver)
-                    taking_in = TakingIn(self.driver, self.links, self._directory.servers, self.change)
+                    taking_in = TakingIn(self.driver, self.links, self._alive, self._now)
                     nursery.start_soon(taking_in.run)
                     await self.driver.run(writer)
         except BaseExceptionGroup as group:
@@ -220,7 +220,7 @@ class ConsensusServer:
 
     def _methods(self) -> dict[str, requests.Method]:
         return {
-            founding.STANDING: self._answer_standing,
+            standing.STANDING: self._answer_standing,
             carrying.BEGIN: self._receiver.begin,
             carrying.PIECE: self._receiver.piece,
             requests.PROPOSE: self._requests.answer_propose,
@@ -228,7 +228,7 @@ class ConsensusServer:
         }
 
     async def _answer_standing(self, _body: bytes) -> bytes:
-        return founding.encoded(self._founding.core.standing())
+        return standing.encoded(self._founding.core.standing())
 
     def _hear(self, message: Message) -> None:
         if self.driver is not None:

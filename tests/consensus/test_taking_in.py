@@ -1,0 +1,132 @@
+from __future__ import annotations
+
+from adsum.consensus.bootstrap import AliveServer, ServerStanding
+from adsum.consensus.commands import ProposeChange
+from adsum.consensus.effects import AskStanding, ChangeMembership, TakingInEffect
+from adsum.consensus.reports import ChangeEnded, StandingAnswered
+from adsum.consensus.settings import ServerSettings
+from adsum.consensus.taking_in import TakingInCore, next_change
+from adsum.effects import LogLine, Severity
+from adsum.now import MILLISECOND, Now
+from adsum.raft.changer import ChangeVerb, ConfigurationChange, Step
+from adsum.raft.errors import ChangeRefused
+from adsum.raft.types import Configuration, MemberId
+from tests.consensus.support import Bench, leading
+
+A, B, C, D = (MemberId(name, "log") for name in "abcd")
+C_WIPED = MemberId("c", "new")
+THREE = Configuration(voters=(A, B, C))
+
+
+def standing(member: MemberId) -> ServerStanding:
+    return ServerStanding(member, "dc1", 0, "", True)
+
+
+def test_members_as_they_are_need_no_change() -> None:
+    assert next_change(THREE, [standing(B), standing(C)], []) is None
+
+
+def test_a_newcomer_learns_first() -> None:
+    assert next_change(THREE, [standing(B), standing(D)], []) == ConfigurationChange(
+        (Step(ChangeVerb.LEARN, D),)
+    )
+
+
+def test_a_learner_votes_when_it_is_ripe_and_has_answered() -> None:
+    learning = Configuration(voters=(A, B, C), learners=(D,))
+    assert next_change(learning, [standing(D)], []) is None
+    assert next_change(learning, [], [D]) is None
+    assert next_change(learning, [standing(D)], [D]) == ConfigurationChange((Step(ChangeVerb.VOTE, D),))
+
+
+def test_the_former_self_of_a_wiped_server_leaves_when_the_new_one_votes() -> None:
+    assert next_change(THREE, [standing(C_WIPED)], []) == ConfigurationChange(
+        (Step(ChangeVerb.LEARN, C_WIPED),)
+    )
+    learning = Configuration(voters=(A, B, C), learners=(C_WIPED,))
+    expected = ConfigurationChange((Step(ChangeVerb.VOTE, C_WIPED), Step(ChangeVerb.LEAVE, C)))
+    assert next_change(learning, [standing(C_WIPED)], [C_WIPED]) == expected
+
+
+def test_nothing_is_begun_in_the_middle_of_another_change() -> None:
+    joint = Configuration(voters=(A, B), voters_outgoing=(A, B, C))
+    assert next_change(joint, [standing(D)], []) is None
+
+
+# The core around it. A leads a cluster of one.
+
+ALIVE = [AliveServer("a", "dc1", 0), AliveServer("d", "dc1", 0), AliveServer("e", "dc2", 0)]
+LEARN_D = ConfigurationChange((Step(ChangeVerb.LEARN, D),))
+SETTINGS = ServerSettings(stable_s=2.0)
+
+
+def at(ms: int) -> Now:
+    return Now(ms * MILLISECOND, ms)
+
+
+def asked(core: TakingInCore, now: Now) -> AskStanding:
+    (asking,) = core.tick(now, ALIVE)
+    assert isinstance(asking, AskStanding)
+    assert asking.node == "d"
+    assert core.deadline() is None
+    return asking
+
+
+def answered(core: TakingInCore, now: Now, answer: ServerStanding | None) -> list[TakingInEffect]:
+    core.report(now, StandingAnswered(asked(core, now).ticket, answer))
+    return list(core.tick(now, ALIVE))
+
+
+def test_each_second_a_leader_asks_the_others_of_its_datacenter_and_takes_in_whom_it_lacks() -> None:
+    core = TakingInCore(leading(SETTINGS).core, at(0))
+    assert core.tick(at(999), ALIVE) == ()
+    assert answered(core, at(1000), standing(D)) == [ChangeMembership(LEARN_D)]
+    assert core.report(at(1010), ChangeEnded(LEARN_D, None)) == ()  # of another round
+    (proposed,) = answered(core, at(11_000), standing(D))
+    assert isinstance(proposed, ChangeMembership)
+    assert core.report(at(11_020), ChangeEnded(proposed.change, None)) == [
+        LogLine(Severity.INFO, "the membership was changed: d to learn")
+    ]
+    assert core.deadline() == 12_020 * MILLISECOND
+
+
+def test_what_was_refused_is_said_and_looked_at_again_a_second_later() -> None:
+    core = TakingInCore(leading(SETTINGS).core, at(0))
+    (proposed,) = answered(core, at(1000), standing(D))
+    assert isinstance(proposed, ChangeMembership)
+    assert core.report(at(1000), ChangeEnded(proposed.change, ChangeRefused("not now"))) == [
+        LogLine(Severity.INFO, "the membership was not changed: not now")
+    ]
+    assert answered(core, at(2000), standing(D)) == [proposed]
+
+
+def test_who_is_of_another_cluster_or_somebody_else_is_not_taken_in() -> None:
+    for number, answer in enumerate(
+        (
+            None,
+            ServerStanding(D, "dc1", 0, "another", False),
+            ServerStanding(D, "dc2", 0, "", True),
+            ServerStanding(C, "dc1", 0, "", True),
+        )
+    ):
+        core = TakingInCore(leading(SETTINGS).core, at(0))
+        assert answered(core, at(1000), answer) == [], number
+        assert core.deadline() == 2000 * MILLISECOND
+
+
+def test_a_server_that_does_not_lead_asks_nobody() -> None:
+    core = TakingInCore(Bench((A, B)).core, at(0))
+    assert core.tick(at(1000), ALIVE) == ()
+    assert core.deadline() == 2000 * MILLISECOND
+
+
+def test_a_learner_votes_after_the_time_that_is_set() -> None:
+    bench = leading(SETTINGS)
+    bench.core.command(bench.now, ProposeChange(LEARN_D, "token"))
+    bench.settle()
+    core = TakingInCore(bench.core, at(0))
+    assert answered(core, at(1000), standing(D)) == []
+    assert answered(core, at(2999), standing(D)) == []
+    assert answered(core, at(4000), standing(D)) == [
+        ChangeMembership(ConfigurationChange((Step(ChangeVerb.VOTE, D),)))
+    ]
