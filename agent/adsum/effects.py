@@ -34,6 +34,7 @@ class RefusalCause(enum.Enum):
     INVALID = "invalid"  # the caller must change the request
     UNKNOWN = "unknown"  # what it names does not exist here
     FAILED = "failed"  # well formed, but it cannot be done as things stand
+    UNCERTAIN = "uncertain"  # nobody knows: it may have been done, or may yet be
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +77,7 @@ class Save:
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """The end of one command: done, or refused with nothing changed."""
+    """The end of one command: done, or refused with nothing changed, unless the cause is `UNCERTAIN`."""
 
     request: int
     refusal: Refusal | None

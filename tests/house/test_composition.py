@@ -4,6 +4,8 @@ that is added there, or none of them does."""
 from __future__ import annotations
 
 import ast
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -18,6 +20,8 @@ MADE_IN = {
     "Outputs": "adsum.peers.peers",
     "PeerHandlers": "adsum.peers.peers",
 }
+
+OF_SERVERS = ("adsum.agent.server_agent", "adsum.consensus", "adsum.raft", "adsum.servers", "adsum.storage")
 
 
 def called(path: Path) -> set[str]:
@@ -39,3 +43,12 @@ def test_the_agent_of_the_tests_of_endpoints_is_made_there_too() -> None:
     names = called(ROOT / "tests/api/agents.py")
     assert {"client_agent", "Peers"} <= names
     assert names.isdisjoint(MADE_IN)
+
+
+def test_a_client_loads_nothing_of_consensus() -> None:
+    program = "import sys, adsum.agent.client_agent; print('\\n'.join(sys.modules))"
+    loaded = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=True
+    ).stdout
+    assert "adsum.gossip.core" in loaded.split()
+    assert [name for name in loaded.split() if name.startswith(OF_SERVERS)] == []

@@ -19,7 +19,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "catalog": set(),
     "raft": set(),
     "consensus": {"raft"},
-    "agent": {"catalog", "gossip"},
+    "agent": {"catalog", "consensus", "gossip", "raft"},
     "dns": {"catalog"},
     # Rims.
     "logs": set(),

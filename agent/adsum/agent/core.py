@@ -8,8 +8,8 @@
 Reads do not come here: DNS, health and catalog answers are taken straight from `view`, own state from `own`.
 Its parts are `local`, this agent's own node, services and checks in the view, which answered DNS before
 there was more of the agent, and `cluster`, what it hears of others and lets them hear. This is a client,
-complete as `client_agent` makes it: a server is to be another type, with consensus and the store where a
-client will forward. The order of effects is decided here, so it is simulated.
+complete as `client_agent` makes it; a server has it beside consensus (`server_agent`). The order of effects
+is decided here, so it is simulated.
 
 A change is on disk before it is made, and acknowledged when it is made: a command gives `Persist`, and the
 rest follows from `receive(Persisted)`. One that the disk refuses was never visible to anybody, so that there

@@ -13,7 +13,12 @@ from adsum.http.router import HttpRefusal
 # Newer clients look for it on every answer; the router adds it to all.
 EVERYWHERE: HeaderList = (("X-Consul-Default-Acl-Policy", "allow"),)
 
-STATUS_OF = {RefusalCause.INVALID: 400, RefusalCause.UNKNOWN: 404, RefusalCause.FAILED: 500}
+STATUS_OF = {
+    RefusalCause.INVALID: 400,
+    RefusalCause.UNKNOWN: 404,
+    RefusalCause.FAILED: 500,
+    RefusalCause.UNCERTAIN: 500,
+}
 
 
 def json_answer(

@@ -1,0 +1,164 @@
+"""A server: the cores that every agent has, and consensus beside them, behind the same four verbs.
+
+It is the second complete type next to the client (`client_agent`), so nothing in either is optional. What
+they have in common is one value, the `AgentCore`. What concerns consensus comes in here and goes out here:
+
+    command(now, request, Proposal(…))  on any server; ends with one Reply that carries what was answered
+    receive(now, message)               another server's message, what became of an effect of consensus, or a
+                                        server's question that only the leader can answer
+    tick(now)                           for whichever part it is time
+
+An outcome that nobody knows is a refusal with a cause of its own: it is not certain that nothing was changed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TypeAlias
+
+from adsum.agent.commands import Message
+from adsum.agent.core import AgentCore
+from adsum.agent.effects import Effect
+from adsum.agent.saved_catalog import SavedCopy
+from adsum.consensus.commands import ConfirmRead, Propose, StopServing, SubmitProposal, SubmitRead
+from adsum.consensus.core import ConsensusCore
+from adsum.consensus.effects import AnswerRequests, ConsensusEffect
+from adsum.consensus.errors import OutcomeUnknown, Unavailable
+from adsum.consensus.reports import ConsensusReport
+from adsum.consensus.requests import PASSING
+from adsum.effects import AnsweredWith, AnyCommand, Refusal, RefusalCause, Reply
+from adsum.frozen import dataclass
+from adsum.now import Now
+from adsum.raft.errors import RaftRefused
+from adsum.raft.messages import Message as RaftMessage
+from adsum.raft.types import DedupKey
+
+
+@dataclass(frozen=True, slots=True)
+class Proposal(AnsweredWith[bytes]):
+    """Answered with what the state machine said. With a dedup key it is tried again where that is safe."""
+
+    data: bytes
+    dedup: DedupKey | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ConsistentRead(AnsweredWith[int]):
+    """Done when the state machine here holds all that was acknowledged before; answered with the index up to
+    which the leader was confirmed."""
+
+
+@dataclass(frozen=True, slots=True)
+class LeaderAsked:
+    """Another server's `AskLeader`, which takes us for the leader; answered by one `AnswerServer`."""
+
+    ticket: int
+    data: bytes | None  # None: it is to confirm a read
+    dedup: DedupKey | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class AnswerServer:
+    """To what `LeaderAsked(ticket, …)` asked; there it becomes `LeaderAnswered`."""
+
+    ticket: int
+    outcome: bytes | int | Exception
+
+
+@dataclass(frozen=True, slots=True)
+class _Asked:
+    """The token of another server's question; that of our own clients is the number of their request."""
+
+    ticket: int
+
+
+ServerMessage: TypeAlias = "Message | RaftMessage | ConsensusReport | LeaderAsked"
+ServerEffect: TypeAlias = Effect | ConsensusEffect | AnswerServer  # never `AnswerRequests`: that ends here
+
+
+class ServerAgent:
+    def __init__(self, agent: AgentCore, consensus: ConsensusCore) -> None:
+        self.agent = agent
+        self.consensus = consensus
+
+    def start(self, now: Now) -> Sequence[ServerEffect]:
+        return self.agent.start(now)
+
+    def recall(self, now: Now, copy: SavedCopy) -> Sequence[ServerEffect]:
+        return self.agent.recall(now, copy)
+
+    def command(self, now: Now, request: int, command: AnyCommand) -> Sequence[ServerEffect]:
+        match command:
+            case Proposal(data, dedup):
+                return self._submit(now, SubmitProposal(data, request, dedup))
+            case ConsistentRead():
+                return self._submit(now, SubmitRead(request))
+            case _:
+                return self.agent.command(now, request, command)
+
+    def receive(self, now: Now, message: ServerMessage) -> Sequence[ServerEffect]:
+        if isinstance(message, RaftMessage):
+            return _answered(self.consensus.receive(now, message))
+        if isinstance(message, ConsensusReport):
+            return _answered(self.consensus.report(now, message))
+        if isinstance(message, LeaderAsked):
+            return self._try_as_leader(now, message)
+        return self.agent.receive(now, message)
+
+    def tick(self, now: Now) -> Sequence[ServerEffect]:
+        effects: list[ServerEffect] = []
+        if _is_due(self.agent.deadline(), now):
+            effects += self.agent.tick(now)
+        if _is_due(self.consensus.deadline(), now):
+            effects += _answered(self.consensus.tick(now))
+        return effects
+
+    def stop(self, now: Now) -> Sequence[ServerEffect]:
+        """An orderly end is near; it may come with `HandedOver`."""
+        return [*self.agent.stop(now), *_answered(self.consensus.command(now, StopServing()))]
+
+    def deadline(self) -> int | None:
+        deadlines = (self.agent.deadline(), self.consensus.deadline())
+        return min((each for each in deadlines if each is not None), default=None)
+
+    # Consensus.
+
+    def _submit(self, now: Now, request: SubmitProposal | SubmitRead) -> Sequence[ServerEffect]:
+        try:
+            return _answered(self.consensus.command(now, request))
+        except (RaftRefused, Unavailable) as refused:
+            return [_answer(request.token, refused)]
+
+    def _try_as_leader(self, now: Now, asked: LeaderAsked) -> Sequence[ServerEffect]:
+        token = _Asked(asked.ticket)
+        request = ConfirmRead(token) if asked.data is None else Propose(asked.data, token, asked.dedup)
+        try:
+            return _answered(self.consensus.command(now, request))
+        except (RaftRefused, Unavailable) as refused:
+            return [_answer(token, refused)]
+
+
+def _answered(effects: Sequence[ConsensusEffect]) -> list[ServerEffect]:
+    """Where consensus answers, the reply stands in the same place."""
+    wanted: list[ServerEffect] = []
+    for effect in effects:
+        if type(effect) is AnswerRequests:
+            wanted += [_answer(token, outcome) for token, outcome in effect.answers]
+        else:
+            wanted.append(effect)
+    return wanted
+
+
+def _answer(token: int | _Asked, outcome: bytes | int | Exception) -> Reply | AnswerServer:
+    if isinstance(token, _Asked):
+        # Whoever asked may try again, wherever the leader is by then.
+        passing = isinstance(outcome, PASSING)
+        return AnswerServer(token.ticket, Unavailable(str(outcome)) if passing else outcome)
+    if not isinstance(outcome, Exception):
+        return Reply(token, None, outcome)
+    is_open = isinstance(outcome, OutcomeUnknown)
+    return Reply(token, Refusal(RefusalCause.UNCERTAIN if is_open else RefusalCause.FAILED, str(outcome)))
+
+
+def _is_due(deadline_ns: int | None, now: Now) -> bool:
+    return deadline_ns is not None and deadline_ns <= now.monotonic_ns
