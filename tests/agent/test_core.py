@@ -24,14 +24,14 @@ from adsum.catalog.definitions import CheckDefinition, CheckStatus, ServiceDefin
 from adsum.catalog.indexes import Family
 from adsum.effects import RefusalCause, RemoveFile
 from adsum.now import HOUR, MINUTE, SECOND
+from adsum.testing.lone_agent import LoneAgent
 from adsum.testing.samples import HTTP_CHECK, SETTINGS, TTL_CHECK, WEB
-from adsum.testing.world import World
 from adsum.topics import Topic
 
 TTL_WEB = replace(WEB, checks=(TTL_CHECK,))
 
 
-def status_of(world: World, check_id: str = "service:web1") -> tuple[CheckStatus, str]:
+def status_of(world: LoneAgent, check_id: str = "service:web1") -> tuple[CheckStatus, str]:
     """As everyone sees it."""
     for _host, row in world.core.view.checks():
         if row.value.check_id == check_id:
@@ -39,7 +39,7 @@ def status_of(world: World, check_id: str = "service:web1") -> tuple[CheckStatus
     raise LookupError(check_id)
 
 
-def runs(world: World) -> list[float]:
+def runs(world: LoneAgent) -> list[float]:
     return [float(line.split()[0]) for line in world.trace if line.split()[1] == "run"]
 
 
@@ -47,7 +47,7 @@ def runs(world: World) -> list[float]:
 
 
 def test_a_registration_is_visible_and_acknowledged_when_it_is_on_disk() -> None:
-    world = World(SETTINGS)
+    world = LoneAgent(SETTINGS)
     request = world.command(RegisterService(WEB))
     assert (len(world.core.view.instances("web")), request in world.replies) == (0, False)
     world.run_for(SECOND)
@@ -55,7 +55,7 @@ def test_a_registration_is_visible_and_acknowledged_when_it_is_on_disk() -> None
 
 
 def test_an_acknowledged_registration_survives_a_power_loss() -> None:
-    world = World(SETTINGS)
+    world = LoneAgent(SETTINGS)
     assert world.ask(RegisterService(WEB)) is None
     world.crash(loses_power=True)
     assert len(world.core.view.instances("web")) == 1
@@ -63,7 +63,7 @@ def test_an_acknowledged_registration_survives_a_power_loss() -> None:
 
 
 def test_an_acknowledged_deregistration_survives_a_power_loss() -> None:
-    world = World(SETTINGS)
+    world = LoneAgent(SETTINGS)
     world.ask(RegisterService(WEB))
     world.ask(DeregisterService("web1"))
     world.crash(loses_power=True)
@@ -72,7 +72,7 @@ def test_an_acknowledged_deregistration_survives_a_power_loss() -> None:
 
 
 def test_a_check_whose_service_was_lost_with_the_power_is_dropped() -> None:
-    world = World(SETTINGS)
+    world = LoneAgent(SETTINGS)
     world.ask(RegisterService(WEB))
     (path,) = (f"services/{name}" for name in world.disk.names("services/"))
     world.disk.change((RemoveFile(path),))
@@ -83,7 +83,7 @@ def test_a_check_whose_service_was_lost_with_the_power_is_dropped() -> None:
 
 
 def test_a_damaged_registration_is_set_aside_and_costs_only_itself() -> None:
-    world = World(SETTINGS)
+    world = LoneAgent(SETTINGS)
     world.ask(RegisterService(replace(WEB, checks=())))
     world.ask(RegisterService(replace(WEB, service_id="web2", checks=())))
     path = "services/" + world.disk.names("services/")[0]
@@ -95,14 +95,14 @@ def test_a_damaged_registration_is_set_aside_and_costs_only_itself() -> None:
 
 
 def test_an_agent_in_memory_replies_at_once_and_writes_nothing() -> None:
-    world = World(replace(SETTINGS, is_persistent=False))
+    world = LoneAgent(replace(SETTINGS, is_persistent=False))
     request = world.command(RegisterService(WEB))
     assert world.replies[request] is None
     assert world.disk.names("services/") == []
 
 
 def test_the_log_says_why_a_check_does_not_pass() -> None:
-    world = World(SETTINGS)
+    world = LoneAgent(SETTINGS)
     world.ask(RegisterService(TTL_WEB))
     world.ask(ReportTtl("service:web1", CheckStatus.PASSING, "fine"))
     world.ask(ReportTtl("service:web1", CheckStatus.WARNING, "disk at 91 %\nof 2 TB"))
@@ -114,7 +114,7 @@ def test_the_log_says_why_a_check_does_not_pass() -> None:
 
 
 def test_registering_again_keeps_what_the_checks_say() -> None:
-    world = World(SETTINGS)
+    world = LoneAgent(SETTINGS)
     world.ask(RegisterService(TTL_WEB))
     world.ask(ReportTtl("service:web1", CheckStatus.PASSING, "fine"))
     world.ask(RegisterService(replace(TTL_WEB, port=81)))
@@ -122,7 +122,7 @@ def test_registering_again_keeps_what_the_checks_say() -> None:
 
 
 def test_registering_the_same_run_check_again_does_not_move_its_schedule() -> None:
-    world = World(SETTINGS)
+    world = LoneAgent(SETTINGS)
     world.ask(RegisterService(WEB))
     for _ in range(50):
         world.run_for(SECOND)
@@ -131,7 +131,7 @@ def test_registering_the_same_run_check_again_does_not_move_its_schedule() -> No
 
 
 def test_checks_left_out_of_a_new_registration_stay_unless_it_replaces() -> None:
-    world = World(SETTINGS)
+    world = LoneAgent(SETTINGS)
     world.ask(RegisterService(WEB))
     world.ask(RegisterService(replace(WEB, checks=())))
     assert list(world.core.own.checks) == ["service:web1"]
@@ -140,13 +140,13 @@ def test_checks_left_out_of_a_new_registration_stay_unless_it_replaces() -> None
 
 
 def test_deregistering_what_is_unknown_succeeds() -> None:
-    world = World(SETTINGS)
+    world = LoneAgent(SETTINGS)
     assert world.ask(DeregisterService("nope")) is None
     assert world.ask(DeregisterCheck("nope")) is None
 
 
 def test_a_check_on_an_unknown_service_is_refused_with_nothing_changed() -> None:
-    world = World(SETTINGS)
+    world = LoneAgent(SETTINGS)
     refusal = world.ask(RegisterCheck(replace(TTL_CHECK, service_id="nope")))
     assert refusal is not None
     assert (refusal.cause, refusal.sentence) == (RefusalCause.FAILED, 'ServiceID "nope" does not exist')
@@ -154,7 +154,7 @@ def test_a_check_on_an_unknown_service_is_refused_with_nothing_changed() -> None
 
 
 def test_deregistering_what_is_just_going_waits_until_it_is_gone_for_good() -> None:
-    world = World(SETTINGS)
+    world = LoneAgent(SETTINGS)
     world.ask(RegisterService(TTL_WEB))
     world.command(DeregisterService("web1"))
     again = world.command(DeregisterService("web1"))
@@ -164,7 +164,7 @@ def test_deregistering_what_is_just_going_waits_until_it_is_gone_for_good() -> N
 
 
 def test_a_registration_that_is_too_large_for_every_host_is_refused_with_nothing_changed() -> None:
-    world = World(SETTINGS)
+    world = LoneAgent(SETTINGS)
     refusal = world.ask(RegisterService(replace(WEB, meta={"k": "x" * 70_000})))
     assert refusal is not None
     assert refusal.cause is RefusalCause.INVALID
@@ -173,7 +173,7 @@ def test_a_registration_that_is_too_large_for_every_host_is_refused_with_nothing
 
 
 def test_a_check_that_carries_more_tags_than_every_host_holds_is_refused_with_nothing_changed() -> None:
-    world = World(SETTINGS)
+    world = LoneAgent(SETTINGS)
     assert world.ask(RegisterService(replace(WEB, tags=("x" * 50_000,)))) is None
     wordy = replace(TTL_CHECK, check_id="wordy", notes="n" * 20_000)
     refusal = world.ask(RegisterCheck(wordy))
@@ -186,7 +186,7 @@ def test_a_check_that_carries_more_tags_than_every_host_holds_is_refused_with_no
 
 
 def test_a_service_may_not_grow_until_a_check_of_it_is_too_large() -> None:
-    world = World(SETTINGS)
+    world = LoneAgent(SETTINGS)
     world.ask(RegisterService(replace(WEB, enable_tag_override=True)))
     world.ask(RegisterCheck(replace(TTL_CHECK, check_id="wordy", notes="n" * 20_000)))
     grown = replace(WEB, tags=("x" * 50_000,), enable_tag_override=True)
@@ -200,7 +200,7 @@ def test_a_service_may_not_grow_until_a_check_of_it_is_too_large() -> None:
 
 
 def test_maintenance_with_a_reason_too_long_for_the_service_s_tags_is_refused() -> None:
-    world = World(SETTINGS)
+    world = LoneAgent(SETTINGS)
     world.ask(RegisterService(replace(WEB, tags=("x" * 60_000,))))
     refusal = world.ask(SetServiceMaintenance("web1", True, "r" * 10_000))
     assert refusal is not None
@@ -211,7 +211,7 @@ def test_maintenance_with_a_reason_too_long_for_the_service_s_tags_is_refused() 
 
 
 def test_mesh_settings_that_no_other_agent_would_take_are_refused() -> None:
-    world = World(SETTINGS)
+    world = LoneAgent(SETTINGS)
     nested: dict[str, object] = {}
     for _ in range(40):
         nested = {"in": nested}
@@ -224,7 +224,7 @@ def test_mesh_settings_that_no_other_agent_would_take_are_refused() -> None:
 
 def test_a_reload_that_would_make_a_check_too_large_changes_nothing() -> None:
     small = ServiceDefinition(service_id="f1", name="f")
-    world = World(replace(SETTINGS, services=(small,)))
+    world = LoneAgent(replace(SETTINGS, services=(small,)))
     wordy = replace(TTL_CHECK, check_id="wordy", service_id="f1", notes="n" * 20_000)
     assert world.ask(RegisterCheck(wordy)) is None
     grown = replace(small, tags=("x" * 50_000,))
@@ -245,7 +245,7 @@ def test_past_the_most_that_an_agent_takes_new_ones_are_refused_and_known_ones_m
 ) -> None:
     monkeypatch.setattr(registry, "SERVICES_MAX", 2)
     monkeypatch.setattr(registry, "CHECKS_MAX", 1)
-    world = World(SETTINGS)
+    world = LoneAgent(SETTINGS)
     assert world.ask(RegisterService(WEB)) is None
     assert world.ask(RegisterService(replace(WEB, service_id="b", checks=()))) is None
     third = world.ask(RegisterService(replace(WEB, service_id="c", checks=())))
@@ -259,7 +259,7 @@ def test_past_the_most_that_an_agent_takes_new_ones_are_refused_and_known_ones_m
 
 
 def test_the_first_run_is_within_the_interval_and_the_next_an_interval_after_the_answer() -> None:
-    world = World(SETTINGS)
+    world = LoneAgent(SETTINGS)
     world.ask(RegisterService(WEB))
     world.run_for(60 * SECOND)
     first, *_rest = times = runs(world)
@@ -269,7 +269,7 @@ def test_the_first_run_is_within_the_interval_and_the_next_an_interval_after_the
 
 
 def test_the_result_of_a_check_that_was_replaced_meanwhile_is_ignored() -> None:
-    world = World(SETTINGS)
+    world = LoneAgent(SETTINGS)
     world.ask(RegisterService(WEB))
     world.run_for(9 * SECOND)
     while not runs(world):
@@ -283,7 +283,7 @@ def test_the_result_of_a_check_that_was_replaced_meanwhile_is_ignored() -> None:
 
 
 def test_the_first_word_on_why_a_check_stays_critical_is_published_and_logged_at_once() -> None:
-    world = World(SETTINGS)
+    world = LoneAgent(SETTINGS)
     outcomes = iter(["connection refused", "connection refused", "no route"])
     world.outcomes["service:web1"] = lambda: (CheckStatus.CRITICAL, next(outcomes, "no route"))
     world.ask(RegisterService(WEB))
@@ -297,7 +297,7 @@ def test_the_first_word_on_why_a_check_stays_critical_is_published_and_logged_at
 
 
 def test_output_without_a_change_of_status_is_published_only_now_and_then() -> None:
-    world = World(SETTINGS)
+    world = LoneAgent(SETTINGS)
     outputs = iter(range(1000))
     world.outcomes["service:web1"] = lambda: (CheckStatus.PASSING, f"run {next(outputs)}")
     world.ask(RegisterService(WEB))
@@ -309,7 +309,7 @@ def test_output_without_a_change_of_status_is_published_only_now_and_then() -> N
 
 
 def test_with_no_update_interval_every_output_is_published() -> None:
-    world = World(replace(SETTINGS, check_update_interval_ns=0))
+    world = LoneAgent(replace(SETTINGS, check_update_interval_ns=0))
     outputs = iter(range(1000))
     world.outcomes["service:web1"] = lambda: (CheckStatus.PASSING, f"run {next(outputs)}")
     world.ask(RegisterService(WEB))
@@ -318,7 +318,7 @@ def test_with_no_update_interval_every_output_is_published() -> None:
 
 
 def test_discarded_output_is_seen_by_nobody_else() -> None:
-    world = World(replace(SETTINGS, discard_check_output=True))
+    world = LoneAgent(replace(SETTINGS, discard_check_output=True))
     world.ask(RegisterService(WEB))
     world.run_for(60 * SECOND)
     assert status_of(world) == (CheckStatus.PASSING, "")
@@ -331,7 +331,7 @@ def test_discarded_output_is_seen_by_nobody_else() -> None:
 def test_a_check_needs_its_failures_only_when_it_was_believed_to_pass(
     initial: str, results_to_critical: int
 ) -> None:
-    world = World(SETTINGS)
+    world = LoneAgent(SETTINGS)
     check = replace(HTTP_CHECK, failures_before_critical=3, status=initial)
     world.outcomes["service:web1"] = lambda: (CheckStatus.CRITICAL, "refused")
     world.ask(RegisterService(replace(WEB, checks=(check,))))
@@ -346,7 +346,7 @@ def test_a_check_needs_its_failures_only_when_it_was_believed_to_pass(
 
 
 def test_two_successes_in_a_row_are_wanted_and_a_failure_begins_the_count_again() -> None:
-    world = World(SETTINGS)
+    world = LoneAgent(SETTINGS)
     results = iter(
         [
             CheckStatus.CRITICAL,
@@ -372,7 +372,7 @@ def test_two_successes_in_a_row_are_wanted_and_a_failure_begins_the_count_again(
 
 
 def test_a_ttl_check_expires_and_tells_what_it_said_last() -> None:
-    world = World(SETTINGS)
+    world = LoneAgent(SETTINGS)
     world.ask(RegisterService(TTL_WEB))
     world.ask(ReportTtl("service:web1", CheckStatus.PASSING, "fine"))
     world.run_for(9 * SECOND)
@@ -385,7 +385,7 @@ def test_a_ttl_check_expires_and_tells_what_it_said_last() -> None:
 
 
 def test_a_check_that_flaps_a_thousand_times_a_minute_gets_ten_lines_and_a_count() -> None:
-    world = World(SETTINGS)
+    world = LoneAgent(SETTINGS)
     world.ask(RegisterService(TTL_WEB))
     for _ in range(500):
         world.ask(ReportTtl("service:web1", CheckStatus.PASSING, "fine"))
@@ -401,14 +401,14 @@ def test_a_check_that_flaps_a_thousand_times_a_minute_gets_ten_lines_and_a_count
 
 
 def test_a_ttl_check_that_never_spoke_just_expires() -> None:
-    world = World(SETTINGS)
+    world = LoneAgent(SETTINGS)
     world.ask(RegisterService(replace(TTL_WEB, checks=(replace(TTL_CHECK, status="passing"),))))
     world.run_for(11 * SECOND)
     assert status_of(world) == (CheckStatus.CRITICAL, "TTL expired")
 
 
 def test_a_long_note_is_cut_and_says_so() -> None:
-    world = World(SETTINGS)
+    world = LoneAgent(SETTINGS)
     check = replace(TTL_CHECK, output_max_size=4)
     world.ask(RegisterService(replace(WEB, checks=(check,))))
     world.ask(ReportTtl("service:web1", CheckStatus.PASSING, "abcdef"))
@@ -416,7 +416,7 @@ def test_a_long_note_is_cut_and_says_so() -> None:
 
 
 def test_what_a_ttl_check_said_survives_a_kill_for_the_rest_of_its_time() -> None:
-    world = World(SETTINGS)
+    world = LoneAgent(SETTINGS)
     world.ask(RegisterService(TTL_WEB))
     world.ask(ReportTtl("service:web1", CheckStatus.PASSING, "fine"))
     world.run_for(2 * SECOND)
@@ -429,7 +429,7 @@ def test_what_a_ttl_check_said_survives_a_kill_for_the_rest_of_its_time() -> Non
 
 
 def test_ttl_states_cost_one_unsynced_file_a_second_however_many_report() -> None:
-    world = World(SETTINGS)
+    world = LoneAgent(SETTINGS)
     world.ask(RegisterService(TTL_WEB))
     for _ in range(100):
         world.ask(ReportTtl("service:web1", CheckStatus.PASSING, "fine"))
@@ -439,7 +439,7 @@ def test_ttl_states_cost_one_unsynced_file_a_second_however_many_report() -> Non
 
 
 def test_reporting_for_an_unknown_check_and_for_another_kind_is_refused() -> None:
-    world = World(SETTINGS)
+    world = LoneAgent(SETTINGS)
     world.ask(RegisterService(WEB))
     unknown = world.ask(ReportTtl("zz", CheckStatus.PASSING, ""))
     other = world.ask(ReportTtl("service:web1", CheckStatus.PASSING, ""))
@@ -453,7 +453,7 @@ def test_reporting_for_an_unknown_check_and_for_another_kind_is_refused() -> Non
 
 
 def test_a_service_that_stays_critical_goes_and_stays_gone() -> None:
-    world = World(SETTINGS)
+    world = LoneAgent(SETTINGS)
     check = replace(HTTP_CHECK, deregister_critical_service_after_ns=2 * MINUTE)
     world.outcomes["service:web1"] = lambda: (CheckStatus.CRITICAL, "refused")
     world.ask(RegisterService(replace(WEB, checks=(check,))))
@@ -466,7 +466,7 @@ def test_a_service_that_stays_critical_goes_and_stays_gone() -> None:
 
 
 def test_a_service_that_recovers_in_time_stays() -> None:
-    world = World(SETTINGS)
+    world = LoneAgent(SETTINGS)
     check = replace(HTTP_CHECK, deregister_critical_service_after_ns=2 * MINUTE)
     answer = [CheckStatus.CRITICAL]
     world.outcomes["service:web1"] = lambda: (answer[0], "")
@@ -485,7 +485,7 @@ def alias(check_id: str, service_id: str, target: str) -> CheckDefinition:
 
 
 def test_an_alias_follows_its_target_through_another_alias() -> None:
-    world = World(SETTINGS)
+    world = LoneAgent(SETTINGS)
     world.ask(RegisterService(TTL_WEB))
     world.ask(RegisterService(replace(WEB, service_id="b", checks=(alias("ab", "b", "web1"),))))
     world.ask(RegisterService(replace(WEB, service_id="c", checks=(alias("ac", "c", "b"),))))
@@ -496,7 +496,7 @@ def test_an_alias_follows_its_target_through_another_alias() -> None:
 
 
 def test_an_alias_sees_its_target_come_without_checks_and_go() -> None:
-    world = World(SETTINGS)
+    world = LoneAgent(SETTINGS)
     world.ask(RegisterCheck(CheckDefinition(check_id="a", name="a", alias_service="web1")))
     world.ask(RegisterService(replace(WEB, checks=())))
     assert status_of(world, "a") == (CheckStatus.PASSING, "No checks found.")
@@ -505,21 +505,21 @@ def test_an_alias_sees_its_target_come_without_checks_and_go() -> None:
 
 
 def test_an_alias_of_another_node_sees_whether_it_is_present() -> None:
-    world = World(SETTINGS)
+    world = LoneAgent(SETTINGS)
     definition = CheckDefinition(check_id="a", name="a", alias_node="n1")
     world.ask(RegisterCheck(definition))
     assert status_of(world, "a") == (CheckStatus.PASSING, "All checks passing.")
 
 
 def test_an_alias_of_nothing_is_critical_and_says_so() -> None:
-    world = World(SETTINGS)
+    world = LoneAgent(SETTINGS)
     world.ask(RegisterCheck(CheckDefinition(check_id="a", name="a", alias_service="zz")))
     expected = "Service zz could not be found on node n1"
     assert status_of(world, "a") == (CheckStatus.CRITICAL, expected)
 
 
 def test_two_aliases_of_each_other_come_to_rest() -> None:
-    world = World(SETTINGS)
+    world = LoneAgent(SETTINGS)
     world.ask(RegisterService(replace(WEB, service_id="b", checks=(alias("ab", "b", "c"),))))
     world.ask(RegisterService(replace(WEB, service_id="c", checks=(alias("ac", "c", "b"),))))
     world.run_for(HOUR)
@@ -530,7 +530,7 @@ def test_two_aliases_of_each_other_come_to_rest() -> None:
 
 
 def test_maintenance_of_the_node_makes_every_service_critical_and_survives_a_restart() -> None:
-    world = World(SETTINGS)
+    world = LoneAgent(SETTINGS)
     world.ask(RegisterService(replace(WEB, checks=())))
     world.ask(SetNodeMaintenance(is_enabled=True, reason="disks"))
     world.crash(loses_power=True)
@@ -540,7 +540,7 @@ def test_maintenance_of_the_node_makes_every_service_critical_and_survives_a_res
 
 
 def test_maintenance_of_an_unknown_service_is_refused() -> None:
-    world = World(SETTINGS)
+    world = LoneAgent(SETTINGS)
     refusal = world.ask(SetServiceMaintenance("zz", is_enabled=True))
     assert refusal is not None
     assert refusal.sentence == 'No service registered with ID "zz"'
@@ -551,7 +551,7 @@ def test_maintenance_of_an_unknown_service_is_refused() -> None:
 
 def test_a_reload_follows_the_files_and_keeps_what_clients_registered() -> None:
     from_file = replace(TTL_WEB, service_id="file", checks=())
-    world = World(replace(SETTINGS, services=(from_file,)))
+    world = LoneAgent(replace(SETTINGS, services=(from_file,)))
     world.ask(RegisterService(replace(WEB, checks=())))
     world.ask(Reload(replace(SETTINGS, services=(replace(from_file, service_id="new"),))))
     assert sorted(world.core.own.services) == ["new", "web1"]
@@ -560,7 +560,7 @@ def test_a_reload_follows_the_files_and_keeps_what_clients_registered() -> None:
 
 
 def test_what_a_file_defines_wins_over_a_saved_registration_for_good() -> None:
-    world = World(SETTINGS)
+    world = LoneAgent(SETTINGS)
     world.ask(RegisterService(replace(WEB, port=1, checks=())))
     world.ask(Reload(replace(SETTINGS, services=(replace(WEB, port=2, checks=()),))))
     world.run_for(SECOND)
@@ -573,7 +573,7 @@ def test_what_a_file_defines_wins_over_a_saved_registration_for_good() -> None:
 
 def test_one_seed_gives_one_trace() -> None:
     def story(seed: int) -> list[str]:
-        world = World(SETTINGS, seed=seed)
+        world = LoneAgent(SETTINGS, seed=seed)
         flips = iter(range(10_000))
         world.outcomes["service:web1"] = lambda: (
             (CheckStatus.PASSING, "") if next(flips) % 3 else (CheckStatus.CRITICAL, "")
@@ -590,7 +590,7 @@ def test_one_seed_gives_one_trace() -> None:
 
 
 def test_a_flip_wakes_exactly_who_can_see_it() -> None:
-    world = World(SETTINGS)
+    world = LoneAgent(SETTINGS)
     world.ask(RegisterService(TTL_WEB))
     world.notified.clear()
     world.ask(ReportTtl("service:web1", CheckStatus.PASSING, ""))

@@ -25,8 +25,8 @@ from adsum.effects import Refusal, RefusalCause
 from adsum.now import MINUTE, SECOND
 from adsum.storage import registrations
 from adsum.testing import samples
+from adsum.testing.lone_agent import LoneAgent
 from adsum.testing.samples import HTTP_CHECK, SETTINGS, WEB
-from adsum.testing.world import World
 
 TTL_CHECK = replace(samples.TTL_CHECK, ttl_ns=MINUTE)
 TTL_WEB = replace(WEB, checks=(TTL_CHECK,), enable_tag_override=True)
@@ -44,19 +44,19 @@ READ_ONLY = Refusal(
 )
 
 
-def shown(world: World) -> list[tuple[str, CheckStatus, str]]:
+def shown(world: LoneAgent) -> list[tuple[str, CheckStatus, str]]:
     checks = (row.value for _host, row in world.core.view.checks())
     return [(each.check_id, each.status, each.output) for each in checks if each.service_id]
 
 
-def on_disk(world: World) -> dict[str, int]:
+def on_disk(world: LoneAgent) -> dict[str, int]:
     return {folder: len(world.disk.names(folder)) for folder in ("services/", "checks/")}
 
 
 @pytest.fixture
-def world() -> World:
+def world() -> LoneAgent:
     """With a service whose TTL check has said something."""
-    world = World(SETTINGS)
+    world = LoneAgent(SETTINGS)
     assert world.ask(RegisterService(TTL_WEB)) is None
     world.ask(ReportTtl("service:web1", CheckStatus.WARNING, "slow"))
     world.run_for(2 * SECOND)
@@ -67,7 +67,7 @@ def world() -> World:
 
 
 def test_a_registration_that_the_disk_refuses_was_never_there() -> None:
-    world = World(SETTINGS)
+    world = LoneAgent(SETTINGS)
     world.disk.fill()
     before = world.core.view.index
     world.notified.clear()
@@ -91,7 +91,7 @@ def test_a_registration_that_the_disk_refuses_was_never_there() -> None:
     ],
 )
 def test_on_a_disk_that_is_mounted_read_only_everything_stays_as_it_was(
-    world: World, command: Command
+    world: LoneAgent, command: Command
 ) -> None:
     world.disk.is_read_only = True
     files = dict(world.disk.files)
@@ -104,7 +104,7 @@ def test_on_a_disk_that_is_mounted_read_only_everything_stays_as_it_was(
     assert world.disk.files == files
 
 
-def test_with_room_again_the_same_registration_is_taken(world: World) -> None:
+def test_with_room_again_the_same_registration_is_taken(world: LoneAgent) -> None:
     world.disk.fill()
     assert world.ask(RegisterService(OTHER)) == FULL
     world.disk.room_bytes = None
@@ -113,14 +113,14 @@ def test_with_room_again_the_same_registration_is_taken(world: World) -> None:
     assert sorted(world.core.own.services) == ["other", "web1"]
 
 
-def test_on_a_full_disk_a_service_can_still_be_deregistered(world: World) -> None:
+def test_on_a_full_disk_a_service_can_still_be_deregistered(world: LoneAgent) -> None:
     world.disk.fill()
     assert world.ask(DeregisterService("web1")) is None
     world.crash(loses_power=True)
     assert world.core.own.services == {}
 
 
-def test_what_needs_no_file_needs_no_disk(world: World) -> None:
+def test_what_needs_no_file_needs_no_disk(world: LoneAgent) -> None:
     world.disk.is_read_only = True
     from_file = replace(OTHER, enable_tag_override=True)
     assert world.ask(Reload(replace(SETTINGS, services=(from_file,)))) is None
@@ -135,7 +135,7 @@ def test_what_needs_no_file_needs_no_disk(world: World) -> None:
 
 
 def test_commands_about_one_service_take_turns_and_others_pass_them() -> None:
-    world = World(SETTINGS)
+    world = LoneAgent(SETTINGS)
     first = world.command(RegisterService(replace(BARE_WEB, port=1)))
     beside = world.command(RegisterService(OTHER))
     assert [line.split()[1:3] for line in world.trace if " persist " in line] == [
@@ -152,7 +152,7 @@ def test_commands_about_one_service_take_turns_and_others_pass_them() -> None:
 
 
 def test_what_was_asked_on_top_of_a_refused_change_is_judged_without_it() -> None:
-    world = World(SETTINGS)
+    world = LoneAgent(SETTINGS)
     world.disk.fill()
     service = world.command(RegisterService(BARE_WEB))
     check = world.command(RegisterCheck(TTL_CHECK))
@@ -163,7 +163,7 @@ def test_what_was_asked_on_top_of_a_refused_change_is_judged_without_it() -> Non
     assert world.replies[gone] is None
 
 
-def test_one_that_is_refused_costs_its_neighbours_nothing(world: World) -> None:
+def test_one_that_is_refused_costs_its_neighbours_nothing(world: LoneAgent) -> None:
     used_bytes = sum(map(len, world.disk.files.values()))
     world.disk.room_bytes = used_bytes + 200
     large = world.command(RegisterService(replace(OTHER, meta={"k": "x" * 1_000})))
@@ -173,7 +173,7 @@ def test_one_that_is_refused_costs_its_neighbours_nothing(world: World) -> None:
     assert sorted(world.core.own.services) == ["small", "web1"]
 
 
-def test_a_registration_is_on_the_disk_with_all_its_checks_or_not_at_all(world: World) -> None:
+def test_a_registration_is_on_the_disk_with_all_its_checks_or_not_at_all(world: LoneAgent) -> None:
     checks = tuple(replace(TTL_CHECK, check_id=f"c{number}", service_id="other") for number in range(5))
     world.disk.room_bytes = sum(map(len, world.disk.files.values())) + 300
     assert world.ask(RegisterService(replace(OTHER, checks=checks))) == FULL
@@ -181,7 +181,7 @@ def test_a_registration_is_on_the_disk_with_all_its_checks_or_not_at_all(world: 
 
 
 def test_a_check_that_moves_to_another_service_waits_for_its_old_one() -> None:
-    world = World(SETTINGS)
+    world = LoneAgent(SETTINGS)
     world.ask(RegisterService(OTHER))
     world.ask(RegisterService(TTL_WEB))
     world.command(RegisterService(replace(OTHER, checks=(replace(TTL_CHECK, service_id="other"),))))
@@ -194,7 +194,7 @@ def test_a_check_that_moves_to_another_service_waits_for_its_old_one() -> None:
 
 
 def test_a_reload_waits_for_what_is_on_its_way_and_all_later_wait_for_it() -> None:
-    world = World(SETTINGS)
+    world = LoneAgent(SETTINGS)
     world.command(RegisterService(replace(BARE_WEB, port=1)))
     reload = world.command(Reload(replace(SETTINGS, services=(replace(BARE_WEB, port=2),))))
     other = world.command(RegisterService(OTHER))
@@ -210,7 +210,7 @@ def test_what_is_on_its_way_counts_among_the_most_that_an_agent_takes(
 ) -> None:
     monkeypatch.setattr(registry, "SERVICES_MAX", 2)
     monkeypatch.setattr(registry, "CHECKS_MAX", 1)
-    world = World(SETTINGS)
+    world = LoneAgent(SETTINGS)
     requests = [
         world.command(RegisterService(replace(BARE_WEB, service_id=f"s{number}"))) for number in range(3)
     ]
@@ -226,7 +226,7 @@ def test_what_is_on_its_way_counts_among_the_most_that_an_agent_takes(
 
 
 def test_a_service_that_was_critical_for_too_long_goes_although_the_disk_refuses() -> None:
-    world = World(SETTINGS)
+    world = LoneAgent(SETTINGS)
     check = replace(HTTP_CHECK, deregister_critical_service_after_ns=2 * MINUTE)
     world.outcomes["service:web1"] = lambda: (CheckStatus.CRITICAL, "refused")
     world.ask(RegisterService(replace(WEB, checks=(check,))))
@@ -240,7 +240,7 @@ def test_a_service_that_was_critical_for_too_long_goes_although_the_disk_refuses
 
 
 def test_a_service_that_is_just_registered_anew_has_its_time_again() -> None:
-    world = World(SETTINGS)
+    world = LoneAgent(SETTINGS)
     check = replace(TTL_CHECK, ttl_ns=SECOND, deregister_critical_service_after_ns=2 * MINUTE)
     world.ask(RegisterService(replace(WEB, checks=(check,))))
     world.run_for(119 * SECOND)
@@ -256,7 +256,7 @@ def test_a_service_that_is_just_registered_anew_has_its_time_again() -> None:
     assert world.core.own.services["web1"].definition.port == 81
 
 
-def test_what_ttl_checks_said_is_written_when_room_returns_though_nothing_changes(world: World) -> None:
+def test_what_ttl_checks_said_is_written_when_room_returns_though_nothing_changes(world: LoneAgent) -> None:
     world.disk.fill()
     world.ask(ReportTtl("service:web1", CheckStatus.PASSING, "fine"))
     world.run_for(5 * SECOND)
@@ -268,7 +268,9 @@ def test_what_ttl_checks_said_is_written_when_room_returns_though_nothing_change
 # A data folder that was lost.
 
 
-def test_a_data_folder_that_was_deleted_is_written_anew_with_all_that_was_registered(world: World) -> None:
+def test_a_data_folder_that_was_deleted_is_written_anew_with_all_that_was_registered(
+    world: LoneAgent,
+) -> None:
     world.ask(RegisterService(OTHER))
     world.ask(Reload(replace(SETTINGS, services=(replace(OTHER, service_id="from-file"),))))
     world.disk.files.clear()
@@ -282,7 +284,7 @@ def test_a_data_folder_that_was_deleted_is_written_anew_with_all_that_was_regist
 
 
 def test_what_is_on_its_way_while_the_folder_is_lost_is_not_overwritten_by_what_was_before(
-    world: World,
+    world: LoneAgent,
 ) -> None:
     world.command(RegisterService(replace(TTL_WEB, port=81)))
     world.receive(FolderLost())
@@ -291,7 +293,7 @@ def test_what_is_on_its_way_while_the_folder_is_lost_is_not_overwritten_by_what_
     assert world.core.own.services["web1"].definition.port == 81
 
 
-def test_a_folder_of_before_that_is_back_brings_nothing_back_that_was_deregistered(world: World) -> None:
+def test_a_folder_of_before_that_is_back_brings_nothing_back_that_was_deregistered(world: LoneAgent) -> None:
     world.ask(RegisterService(OTHER))
     before = dict(world.disk.files)
     world.disk.files.clear()
@@ -305,7 +307,7 @@ def test_a_folder_of_before_that_is_back_brings_nothing_back_that_was_deregister
     assert sorted(world.core.own.services) == ["web1"]
 
 
-def test_what_a_reload_takes_off_right_after_a_folder_was_lost_stays_off(world: World) -> None:
+def test_what_a_reload_takes_off_right_after_a_folder_was_lost_stays_off(world: LoneAgent) -> None:
     """Both wait for what is on its way, and go on at once."""
     world.command(RegisterService(OTHER))
     world.receive(FolderLost())
@@ -320,7 +322,7 @@ def test_what_a_reload_takes_off_right_after_a_folder_was_lost_stays_off(world: 
 
 def test_a_maintenance_of_a_service_that_a_file_defines_outlives_a_restart() -> None:
     settings = replace(SETTINGS, services=(replace(BARE_WEB, service_id="cfg"),))
-    world = World(settings)
+    world = LoneAgent(settings)
     assert world.ask(SetServiceMaintenance("cfg", is_enabled=True, reason="new disk")) is None
     check = replace(TTL_CHECK, check_id="mine", service_id="cfg")
     assert world.ask(RegisterCheck(check)) is None

@@ -18,8 +18,8 @@ import pytest
 from adsum.agent.commands import Command, DeregisterService, RegisterService
 from adsum.catalog.definitions import CheckStatus
 from adsum.now import MILLISECOND, SECOND
+from adsum.testing.lone_agent import LoneAgent
 from adsum.testing.samples import HTTP_CHECK, SETTINGS, WEB
-from adsum.testing.world import World
 
 SEEDS = range(40)
 STEPS = 150
@@ -29,7 +29,7 @@ SERVICE_IDS = [f"s{number}" for number in range(8)]
 class Life:
     def __init__(self, seed: int) -> None:
         self.choices = Random(f"choices {seed}")
-        self.world = World(SETTINGS, seed=seed)
+        self.world = LoneAgent(SETTINGS, seed=seed)
         # By service id: the port that was acknowledged, then those under way; 0 is "not registered".
         self.possible: dict[str, list[tuple[int, int]]] = {each: [(0, 0)] for each in SERVICE_IDS}
         self.ports = iter(range(1, 10_000))

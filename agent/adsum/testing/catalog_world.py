@@ -28,9 +28,10 @@ from adsum.gossip.commands import Carry, Join, Leave, SetRoot
 from adsum.gossip.effects import CarriedHeard, Effect, LeaveDone, MemberChanged, RootHeard
 from adsum.gossip.settings import GossipSettings
 from adsum.now import SECOND, Now
-from adsum.testing.gossip_world import EventKind, GossipWorld, uncollected
+from adsum.testing.gossip_world import GossipWorld
 from adsum.testing.hosts import SimulatedHost, State
 from adsum.testing.network import Conditions
+from adsum.testing.world import EventKind, uncollected
 
 CALL_TIMEOUT_NS = 5 * SECOND
 NS_PER_BYTE = 8  # a gigabit a second

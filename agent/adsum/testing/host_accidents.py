@@ -28,9 +28,9 @@ from adsum.gossip.settings import GossipSettings
 from adsum.now import HOUR, MILLISECOND, MINUTE, SECOND
 from adsum.process.joining import read_peers
 from adsum.testing.cluster import AgentCluster
-from adsum.testing.gossip_world import PORT
 from adsum.testing.hosts import SimulatedHost
 from adsum.testing.network import Conditions
+from adsum.testing.world import PORT
 
 HOSTS_MIN, HOSTS_MAX = 4, 10
 SEEDS_NAMED = 3  # hosts that retry_join of every agent names

@@ -22,8 +22,8 @@ from random import Random
 from adsum.catalog.replication.effects import OwnerChanged
 from adsum.now import MILLISECOND, MINUTE, SECOND
 from adsum.testing.catalog_world import CatalogWorld
-from adsum.testing.gossip_world import uncollected
 from adsum.testing.network import Conditions
+from adsum.testing.world import uncollected
 
 WARM_NS = 5 * SECOND
 STEP_NS = 100 * MILLISECOND

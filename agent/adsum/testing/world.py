@@ -1,195 +1,243 @@
-"""One agent's shipped core, alone, on a simulated clock and disk, driven to wherever a test wants it.
+"""The one world of the simulation: hosts, their clocks, a network between them, and one heap of events.
 
-The world performs effects as `process.running` does, from one seed: runs of checks answer what the test
-scripted, and disk writes take a while, so that a crash can fall between a change and its acknowledgement.
-What happened is in `trace`, one line an effect, for scenarios and for comparing two runs of one seed.
-"""
+What runs on a host, and how its effects are carried out, is for others to add: gossip alone by the thousand,
+whole agents, consensus alone. All of it lives on the same clock, network and hosts, so that one seed can
+pause a leader of consensus while the others judge its host.
+
+Processes may be paused (nothing runs, what comes in waits in the socket), held (timers run, but messages come
+and go only at the end: Lifeguard's slow members), killed (the host still resets connections), lost with their
+host, and started again with what they kept. Everything is an entry of one heap, ordered by (time, sequence);
+the digest of all entries is equal for equal seeds, whatever PYTHONHASHSEED says."""
 
 from __future__ import annotations
 
+import enum
+import gc
+import hashlib
 import heapq
-from collections.abc import Callable
+import struct
+import zlib
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
 from random import Random
+from typing import Any
 
 from adsum.address import Address
-from adsum.agent.client_agent import client_agent
-from adsum.agent.commands import CheckRan, Command, Message, NotPersisted, Persisted
-from adsum.agent.core import AgentCore
-from adsum.agent.effects import Effect
-from adsum.agent.local_catalog import LocalCatalog
-from adsum.agent.presence import uuid_bytes
-from adsum.agent.settings import AgentSettings
-from adsum.catalog.definitions import CheckDefinition, CheckStatus
-from adsum.catalog.effects import RunCheck, StopCheck
-from adsum.effects import FileChange, LogLine, Notify, Persist, Refusal, Reply, Save
 from adsum.gossip.claims import Profile
-from adsum.gossip.settings import GossipSettings, MemberIdentity
-from adsum.logs.system_errors import told
-from adsum.now import MILLISECOND, SECOND
-from adsum.storage import registrations
-from adsum.storage.owed import Owed
-from adsum.storage.writer import ROUND_S
-from adsum.testing.clock import SimulatedClock
-from adsum.testing.disk import SimulatedDisk
-from adsum.topics import Topic
+from adsum.gossip.commands import DatagramUnreachable, Report
+from adsum.gossip.settings import MemberIdentity
+from adsum.now import MILLISECOND, Now
+from adsum.testing.clock import FIRST_WALL_MS
+from adsum.testing.hosts import Plays, SimulatedHost, State
+from adsum.testing.network import Conditions, Network
 
-Outcome = tuple[CheckStatus, str]
-
-DISK_NS_MIN, DISK_NS_MAX = MILLISECOND // 10, 5 * MILLISECOND
-RUN_NS_MIN, RUN_NS_MAX = MILLISECOND, 50 * MILLISECOND
+PORT = 8301
+SOCKET_MESSAGES_MAX = 2_048  # what a receive buffer of 2 MB holds of our datagrams
+_EVENT = struct.Struct(">QBII")
 
 
-class World:
-    def __init__(self, settings: AgentSettings, *, seed: int = 0, disk: SimulatedDisk | None = None) -> None:
+class EventKind(enum.IntEnum):
+    TIMER = 0
+    DATAGRAM = 1
+    REPORT = 2
+    CALL = 3
+
+
+# Looking a member of an enum up costs more than comparing it, and both are done for every event.
+TIMER, DATAGRAM, REPORT = EventKind.TIMER, EventKind.DATAGRAM, EventKind.REPORT
+RUNNING, HELD = State.RUNNING, State.HELD
+
+
+@contextmanager
+def uncollected() -> Iterator[None]:
+    """A million members make the garbage collector walk far, and leave it nothing to find."""
+    was_enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_enabled:
+            gc.enable()
+
+
+class World(ABC):
+    def __init__(self, members: int, *, seed: int, conditions: Conditions) -> None:
         self.random = Random(seed)
-        self.clock = SimulatedClock()
-        self.disk = disk or SimulatedDisk()
-        self.outcomes: dict[str, Callable[[], Outcome]] = {}  # by check id; what its next run says
-        self.replies: dict[int, Refusal | None] = {}
-        self.notified: list[Topic] = []
-        self.trace: list[str] = []
-        self._settings = settings
-        self._requests = 0
+        self.now_ns = 0
+        self.network = Network(Random(self.random.getrandbits(64)), conditions)
+        self.digest = 0
+        self.events = 0
+        self.socket_drops = 0
+        self._heap: list[tuple[int, int, int, int, Any]] = []  # what comes last depends on the kind
         self._sequence = 0
-        self._arrivals: list[tuple[int, int, Effect, Message | None]] = []
-        self._round_ns = ROUND_S * SECOND
-        self.core = self._boot()
+        self.hosts = [self._host(index) for index in range(members)]
+        self._by_address = {host.address: host.index for host in self.hosts}
 
-    def command(self, command: Command) -> int:
-        """Gives a command and goes on at once; the number finds its reply in `replies`."""
-        self._requests += 1
-        self._perform(self.core.command(self.clock.now(), self._requests, command))
-        return self._requests
+    @abstractmethod
+    def _boot(self, host: SimulatedHost, identity: MemberIdentity, random: Random) -> Plays:
+        """A process begins."""
 
-    def receive(self, message: Message) -> None:
-        """Something comes in that no effect asked for."""
-        self._perform(self.core.receive(self.clock.now(), message))
+    @abstractmethod
+    def _do(self, host: SimulatedHost, effects: Sequence[Any]) -> None:
+        """Carries out what the process wants, and sets its timer."""
 
-    def ask(self, command: Command) -> Refusal | None:
-        """Gives a command and lets time pass until it is answered."""
-        request = self.command(command)
-        while request not in self.replies:
-            assert self._step(), "a command was never answered"
-        return self.replies[request]
+    @property
+    def now(self) -> Now:
+        return Now(self.now_ns, FIRST_WALL_MS + self.now_ns // MILLISECOND)
 
-    def run_for(self, duration_ns: int) -> None:
-        end_ns = self.clock.now().monotonic_ns + duration_ns
-        while (next_ns := self._next_ns()) is not None and next_ns <= end_ns:
-            self._step()
-        self.clock.advance_to(end_ns)
+    def now_at(self, host: SimulatedHost) -> Now:
+        """As this host's clocks show it."""
+        return Now(self.now_ns, FIRST_WALL_MS + self.now_ns // MILLISECOND + host.wall_ahead_ms)
 
-    def crash(self, *, loses_power: bool = False) -> None:
-        """The process ends between two effects and starts again; runs and writes in flight are gone."""
-        self._arrivals.clear()
-        if loses_power:
-            self.disk.lose_power()
-        self.trace.append("crash, power lost" if loses_power else "crash")
-        self.core = self._boot()
+    # Lives.
+
+    def start(self, index: int, *, name: str | None = None, address: Address | None = None) -> None:
+        host = self.hosts[index]
+        assert not host.is_up, "it runs already"
+        if name is not None or address is not None:
+            host.profile = replace(
+                host.profile, name=name or host.profile.name, address=address or host.profile.address
+            )
+            if self._by_address.get(host.address) == host.index:  # else another host has it by now
+                del self._by_address[host.address]
+            host.address = host.profile.address
+            self._by_address[host.address] = index
+        host.state = State.RUNNING
+        host.life += 1
+        host.generation = max(host.generation + 1, self.now_at(host).wall_ms)
+        host.waiting.clear()
+        host.deadline_ns = -1
+        identity = MemberIdentity(host.profile, host.generation)
+        random = Random(host.random.getrandbits(64))
+        host.core = self._boot(host, identity, random)
+        self._schedule(host)
+
+    def lose_folder(self, index: int) -> None:
+        """The next process finds nothing of the last one, and is another member."""
+        host = self.hosts[index]
+        assert not host.is_up, "its process has the folder"
+        node_id = host.random.getrandbits(128).to_bytes(16, "big")
+        host.profile = replace(host.profile, node_id=node_id)
+        host.generation = 0
+
+    def kill(self, index: int) -> None:
+        """The process ends at once; its host goes on."""
+        host = self.hosts[index]
+        host.state = State.DEAD
+        host.waiting.clear()
+
+    def lose(self, index: int) -> None:
+        """Power or cable: nothing answers any more."""
+        self.kill(index)
+        self.hosts[index].state = State.GONE
+
+    def pause(self, index: int) -> None:
+        self.hosts[index].state = State.PAUSED
+
+    def hold(self, index: int) -> None:
+        self.hosts[index].state = State.HELD
+
+    def resume(self, index: int) -> None:
+        host = self.hosts[index]
+        if host.state not in (State.PAUSED, State.HELD):
+            return
+        was_paused = host.state is State.PAUSED
+        host.state = State.RUNNING
+        waiting, host.waiting = host.waiting, []
+        for delayed in waiting:
+            delayed()
+        if was_paused:
+            host.deadline_ns = -1
+            self._schedule(host)
 
     # The loop.
 
-    def _boot(self) -> AgentCore:
-        self.owed = Owed(self.disk)
-        now, node, random = self.clock.now(), self._settings.node, Random(self.random.getrandbits(64))
-        local = LocalCatalog(now, self._settings, random)
-        local.restore(now, registrations.load(self.disk))
-        profile = Profile(uuid_bytes(node.node_id), node.name, Address(node.address, 8301))
-        identity = MemberIdentity(profile, generation=now.wall_ms)
-        core = client_agent(now, local, identity, GossipSettings(), random)
-        self._perform(core.start(now))
-        return core
+    def call(self, at_ns: int, function: Callable[[], None]) -> None:
+        """Does something to the world at a time."""
+        self._push(at_ns, EventKind.CALL, 0, function)
 
-    def _next_ns(self) -> int | None:
-        pending = [self._arrivals[0][0]] if self._arrivals else []
-        if self.owed:
-            pending.append(max(self._round_ns, self.clock.now().monotonic_ns))
-        deadline_ns = self.core.deadline()
-        if deadline_ns is not None:
-            pending.append(max(deadline_ns, self.clock.now().monotonic_ns))
-        return min(pending, default=None)
+    def run_for(self, duration_ns: int) -> None:
+        self.run_until(self.now_ns + duration_ns)
 
-    def _step(self) -> bool:
-        next_ns = self._next_ns()
-        if next_ns is None:
-            return False
-        self.clock.advance_to(next_ns)
-        if self._arrivals and self._arrivals[0][0] <= next_ns:
-            _due_ns, _sequence, effect, message = heapq.heappop(self._arrivals)
-            message = self._finished(effect, message)
-            if message is not None:
-                self._perform(self.core.receive(self.clock.now(), message))
-        elif self.owed and self._round_ns <= next_ns:
-            self.owed.retry()
-            self._round_ns = next_ns + ROUND_S * SECOND
-        else:
-            self._perform(self.core.tick(self.clock.now()))
-        return True
+    def run_until(self, end_ns: int) -> None:
+        with uncollected():
+            self._run_until(end_ns)
 
-    def _perform(self, effects: list[Effect]) -> None:
-        for effect in effects:
-            self.trace.append(f"{self.clock.now().monotonic_ns / 1e9:.6f} {_told(effect)}")
-            match effect:
-                case Persist() | Save():
-                    self._arrive(effect, None, DISK_NS_MIN, DISK_NS_MAX)
-                case RunCheck(check_id, run):
-                    status, output = self._outcome(check_id)
-                    ran = CheckRan(check_id, run, status, output)
-                    self._arrive(effect, ran, RUN_NS_MIN, RUN_NS_MAX)
-                case StopCheck(check_id):
-                    self._stop(check_id)
-                case Reply(request, refusal):
-                    self.replies[request] = refusal
-                case Notify(topics):
-                    self.notified.extend(topics)
+    def _run_until(self, end_ns: int) -> None:
+        heap, hosts = self._heap, self.hosts
+        pop, pack, crc32 = heapq.heappop, _EVENT.pack, zlib.crc32
+        while heap and heap[0][0] <= end_ns:
+            time_ns, _sequence, kind, index, what = pop(heap)
+            self.now_ns = time_ns
+            host = hosts[index]
+            size = 0
+            if kind is DATAGRAM:
+                source, message = what
+                size = len(message)
+                self._arrive(host, source, message)
+            elif kind is TIMER:
+                if host.deadline_ns != time_ns or not (host.state is RUNNING or host.state is HELD):
+                    continue
+                host.deadline_ns = -1
+                self._do(host, host.core.tick(self.now_at(host)))
+            elif kind is REPORT:
+                size, report = what
+                self._hear(host, size, report)
+            else:
+                what()
+            self.events += 1
+            self.digest = crc32(pack(time_ns, kind, index, size), self.digest)
+        self.now_ns = end_ns
 
-    def _arrive(self, effect: Effect, message: Message | None, ns_min: int, ns_max: int) -> None:
+    def _push(self, at_ns: int, kind: EventKind, index: int, what: Any) -> None:
         self._sequence += 1
-        due_ns = self.clock.now().monotonic_ns + self.random.randrange(ns_min, ns_max)
-        if isinstance(effect, Persist | Save):  # one writer: writes end in the order they were asked for
-            waiting = [due for due, _n, pending, _m in self._arrivals if isinstance(pending, Persist | Save)]
-            due_ns = max([due_ns, *waiting])
-        heapq.heappush(self._arrivals, (due_ns, self._sequence, effect, message))
+        heapq.heappush(self._heap, (at_ns, self._sequence, kind, index, what))
 
-    def _finished(self, effect: Effect, message: Message | None) -> Message | None:
-        match effect:
-            case Persist(ticket):
-                problem = self.owed.persist(effect)
-                return Persisted(ticket) if problem is None else NotPersisted(ticket, told(problem))
-            case Save():
-                self.owed.save(effect)
-        return message
+    def _schedule(self, host: SimulatedHost) -> None:
+        deadline_ns = host.core.deadline()
+        if deadline_ns is None:
+            return
+        if deadline_ns < self.now_ns:
+            deadline_ns = self.now_ns
+        if host.deadline_ns == -1 or deadline_ns < host.deadline_ns:
+            host.deadline_ns = deadline_ns
+            self._push(deadline_ns, TIMER, host.index, None)
 
-    def _outcome(self, check_id: str) -> Outcome:
-        return self.outcomes.get(check_id, lambda: (CheckStatus.PASSING, "fine"))()
+    # What comes in.
 
-    def _stop(self, check_id: str) -> None:
-        self._arrivals = [
-            arrival
-            for arrival in self._arrivals
-            if not (isinstance(arrival[2], RunCheck) and arrival[2].check_id == check_id)
-        ]
-        heapq.heapify(self._arrivals)
+    def _arrive(self, host: SimulatedHost, source: Address, message: bytes) -> None:
+        if host.state is RUNNING:
+            self._do(host, host.core.receive(self.now_at(host), source, message))
+        elif host.state in (State.HELD, State.PAUSED):
+            if len(host.waiting) < SOCKET_MESSAGES_MAX:
+                host.waiting.append(lambda: self._arrive(host, source, message))
+            else:
+                self.socket_drops += 1
+        elif host.state is State.DEAD:
+            self._return_icmp(host, source)
 
+    def _return_icmp(self, host: SimulatedHost, source: Address) -> None:
+        sender = self._by_address.get(source)
+        if sender is None:  # it moved meanwhile
+            return
+        for delay_ns in self.network.delays_ns(host.index, sender):
+            self._report(self.hosts[sender], delay_ns, DatagramUnreachable(host.address))
 
-def _told(effect: Effect) -> str:
-    match effect:
-        case Persist(ticket, changes):
-            return f"persist {ticket} {_paths(changes)}"
-        case Save(changes, is_synced):
-            return f"save {'synced' if is_synced else 'unsynced'} {_paths(changes)}"
-        case RunCheck(check_id, run, CheckDefinition()):
-            return f"run {check_id} {run}"
-        case StopCheck(check_id):
-            return f"stop {check_id}"
-        case Reply(request, refusal):
-            return f"reply {request} {refusal.sentence if refusal else 'done'}"
-        case Notify(topics):
-            return "notify " + " ".join(f"{family}:{name}" for family, name in topics)
-        case LogLine(severity, sentence):
-            return f"log {severity.value} {sentence}"
-        case _:
-            return f"roll {type(effect).__name__}"
+    def _hear(self, host: SimulatedHost, life: int, report: Report) -> None:
+        if host.life != life or not host.is_up:
+            return
+        if host.state is State.RUNNING:
+            self._do(host, host.core.report(self.now_at(host), report))
+        else:
+            host.waiting.append(lambda: self._hear(host, life, report))
 
+    def _report(self, host: SimulatedHost, delay_ns: int, report: Report) -> None:
+        self._push(self.now_ns + delay_ns, REPORT, host.index, (host.life, report))
 
-def _paths(changes: tuple[FileChange, ...]) -> str:
-    return " ".join(change.path for change in changes)
+    def _host(self, index: int) -> SimulatedHost:
+        name = f"m{index:04d}"
+        node_id = hashlib.blake2b(name.encode(), digest_size=16).digest()
+        address = Address(f"10.{index >> 16}.{index >> 8 & 255}.{index & 255}", PORT)
+        return SimulatedHost(index, Profile(node_id, name, address), Random(self.random.getrandbits(64)))
