@@ -13,6 +13,7 @@ from adsum.agent.local_catalog import LocalCatalog
 from adsum.agent.presence import uuid_bytes
 from adsum.agent.server_agent import (
     AnswerServer,
+    ConsensusPart,
     ConsistentRead,
     LeaderAsked,
     Proposal,
@@ -46,7 +47,7 @@ class Stage:
         local.restore(self.now, Saved())
         me = Profile(uuid_bytes(SETTINGS.node.node_id), "n1", Address("127.0.0.1", 8301))
         agent = client_agent(self.now, local, MemberIdentity(me, 1), GossipSettings(), Random(1))
-        self.server = ServerAgent(agent, bench.core)
+        self.server = ServerAgent(agent, ConsensusPart(bench.core))
         self.effects: list[ServerEffect] = [*self.server.start(self.now)]
 
     def command(self, request: int, command: AnyCommand) -> None:

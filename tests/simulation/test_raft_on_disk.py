@@ -5,34 +5,33 @@ promised.
 from __future__ import annotations
 
 from collections import Counter
-from contextlib import suppress
 from functools import partial
 from random import Random
 
 import pytest
 
-from adsum.consensus.commands import ConfirmRead
-from adsum.consensus.errors import DiskIsFull
 from adsum.now import MILLISECOND
 from adsum.raft.changer import ChangeVerb, ConfigurationChange, Step
-from adsum.raft.errors import NotLeader, RaftRefused, TooMuchUncommitted, Transferring
+from adsum.raft.errors import RaftRefused
 from adsum.raft.types import Configuration, MemberId
 from adsum.testing import raft_swarm
 from adsum.testing.checkers import check_witness
 from adsum.testing.linearizability import HistoryVerdict, verdict
 from adsum.testing.raft_clients import Clients
-from adsum.testing.raft_cluster import RaftCluster, ServerHost, seconds
+from adsum.testing.raft_cluster import RaftCluster, raft_cluster, seconds
 from adsum.testing.raft_disk import PIECE_BYTES
 from adsum.testing.raft_machine import ClientCall
+from adsum.testing.raft_server import SimulatedServer
 
 SEEDS = range(12)
+NO_ROOM = "the disk of this server has no room for more log; free some space there"
 
 
 class Story:
     def __init__(self, seed: int) -> None:
         self.random = Random(seed)
-        self.cluster = RaftCluster(seed)
-        self.voters = list(self.cluster.hosts)
+        self.cluster = raft_cluster(seed)
+        self.voters = list(self.cluster.servers)
         self.clients = Clients(self.cluster, Random(seed + 1), count=3)
         self.cluster.run_for(seconds(2))
 
@@ -50,24 +49,24 @@ class Story:
             name = self.random.choice(names)
             disk.rot(name, self.random.choice(list(disk.used_bits(name))))
 
-    def leader(self) -> ServerHost:
+    def leader(self) -> SimulatedServer:
         assert self.cluster.run_until(lambda: bool(self.cluster.leaders()), within_ns=seconds(20))
         return self.cluster.leaders()[0]
 
     def become(self, change: ConfigurationChange, is_so: list[MemberId]) -> None:
         """Asked again until the voters are these, as an operator would."""
         for _ in range(100):
-            configuration = self.leader().server.raft.replica.configuration
+            configuration = self.leader().raft.replica.configuration
             if is_settled(configuration, is_so):
                 return
             self.ask(self.leader(), change)
             self.cluster.run_for(200 * MILLISECOND)
         raise AssertionError(f"the voters never became {is_so}")
 
-    def ask(self, host: ServerHost, change: ConfigurationChange) -> None:
+    def ask(self, host: SimulatedServer, change: ConfigurationChange) -> None:
         def propose() -> None:
             try:
-                host.server.raft.propose_conf(change)
+                host.raft.propose_conf(change)
             except RaftRefused as refused:
                 self.cluster.told("refused", refused)
 
@@ -76,22 +75,20 @@ class Story:
     def write(self, key: str, value: str) -> None:
         leader = self.leader()
         data = ClientCall("set", key, value).encoded()
-        self.cluster.act(leader, lambda: self.cluster.propose(leader, data))
-        assert self.cluster.run_until(lambda: leader.server.machine.get(key) == value, within_ns=seconds(5))
+        self.cluster.ask(leader, data, lambda _outcome: None)
+        assert self.cluster.run_until(lambda: leader.machine.get(key) == value, within_ns=seconds(5))
 
     def ends_well(self) -> None:
         """Everybody who is up has everything, and the clients' answers fit."""
         self.clients.is_done = True
         self.cluster.run_for(seconds(4))
         leader = self.leader()
-        self.cluster.act(
-            leader, lambda: leader.server.raft.propose(ClientCall("set", "end", "here").encoded())
-        )
+        self.cluster.act(leader, lambda: leader.raft.propose(ClientCall("set", "end", "here").encoded()))
 
         def has_settled() -> bool:
-            members = leader.server.raft.replica.configuration.members()
-            up = [host for host in self.cluster.up() if host.server.me in members]
-            return all(host.server.machine.get("end") == "here" for host in up)
+            members = leader.raft.replica.configuration.members()
+            up = [host for host in self.cluster.up() if host.me in members]
+            return all(host.machine.get("end") == "here" for host in up)
 
         assert self.cluster.run_until(has_settled, within_ns=seconds(20))
         happened = check_witness(self.clients.history, self.cluster.invariants.log)
@@ -118,7 +115,7 @@ def test_b6_b22_a_voter_whose_disk_rotted_comes_back_as_learner_and_nothing_ackn
     cluster.boot(victim)
     others = [me for me in story.voters if me != victim]
     if victim in cluster.lost:
-        stranger = next(me for me in cluster.hosts if me.node == victim.node and me != victim)
+        stranger = next(me for me in cluster.servers if me.node == victim.node and me != victim)
         story.become(
             ConfigurationChange((Step(ChangeVerb.LEAVE, victim), Step(ChangeVerb.LEARN, stranger))), others
         )
@@ -164,7 +161,7 @@ def test_b5_a_snapshot_cut_off_at_every_piece_goes_on_where_it_was(has_power: bo
     story = Story(7)
     cluster = story.cluster
     leader = story.leader()
-    victim = next(me for me in story.voters if me != leader.server.me)
+    victim = next(me for me in story.voters if me != leader.me)
     cluster.crash(victim)
     for number in range(12):
         story.write(f"key {number}", "x" * 60)
@@ -183,7 +180,7 @@ def test_b5_a_snapshot_cut_off_at_every_piece_goes_on_where_it_was(has_power: bo
         cluster.boot(victim)
     assert came > 10 * PIECE_BYTES
     story.ends_well()
-    assert cluster.hosts[victim].server.machine.get("key 11") == "x" * 60
+    assert cluster.servers[victim].machine.get("key 11") == "x" * 60
 
 
 def has_more_than(cluster: RaftCluster, me: MemberId, size: int) -> bool:
@@ -205,7 +202,7 @@ def test_on_full_disks_writes_are_refused_reads_go_on_and_all_is_well_when_there
     cluster.run_for(seconds(5))
     leader = story.leader()
     answers: list[str] = []
-    cluster.command(leader, ConfirmRead(lambda _index: answers.append(leader.server.machine.get("k"))))
+    cluster.ask(leader, None, lambda _index: answers.append(leader.machine.get("k")))
     cluster.run_for(seconds(1))
     assert answers == ["y" * 200]
     assert is_refused(story)
@@ -217,14 +214,10 @@ def test_on_full_disks_writes_are_refused_reads_go_on_and_all_is_well_when_there
 
 def is_refused(story: Story) -> bool:
     """For want of room; whoever leads."""
-    host = story.leader()
-    with suppress(TooMuchUncommitted, Transferring, NotLeader):
-        try:
-            call = ClientCall("set", "k", "y" * 200)
-            story.cluster.act(host, lambda: story.cluster.propose(host, call.encoded()))
-        except DiskIsFull:
-            return True
-    return False
+    answers: list[object] = []
+    data = ClientCall("set", "k", "y" * 200).encoded()
+    story.cluster.ask(story.leader(), data, answers.append)
+    return [str(answer) for answer in answers] == [NO_ROOM]
 
 
 def test_b17_b18_b21_swarms_stand_on_the_log_that_ships_and_its_disks_do_fail() -> None:

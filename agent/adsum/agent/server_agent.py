@@ -72,12 +72,52 @@ class _Asked:
     ticket: int
 
 
-ServerMessage: TypeAlias = "Message | RaftMessage | ConsensusReport | LeaderAsked"
+ConsensusMessage: TypeAlias = RaftMessage | ConsensusReport | LeaderAsked
+ServerMessage: TypeAlias = "Message | ConsensusMessage"
 ServerEffect: TypeAlias = Effect | ConsensusEffect | AnswerServer  # never `AnswerRequests`: that ends here
 
 
+class ConsensusPart:
+    """Consensus as a server has it; the simulation also runs it without the rest of an agent."""
+
+    def __init__(self, core: ConsensusCore) -> None:
+        self.core = core
+
+    def command(self, now: Now, request: int, command: Proposal | ConsistentRead) -> list[ServerEffect]:
+        if isinstance(command, Proposal):
+            return self._try(now, SubmitProposal(command.data, request, command.dedup))
+        return self._try(now, SubmitRead(request))
+
+    def receive(self, now: Now, message: ConsensusMessage) -> list[ServerEffect]:
+        if isinstance(message, RaftMessage):
+            return _answered(self.core.receive(now, message))
+        if not isinstance(message, LeaderAsked):
+            return _answered(self.core.report(now, message))
+        token = _Asked(message.ticket)
+        if message.data is None:
+            return self._try(now, ConfirmRead(token))
+        return self._try(now, Propose(message.data, token, message.dedup))
+
+    def tick(self, now: Now) -> list[ServerEffect]:
+        return _answered(self.core.tick(now))
+
+    def stop(self, now: Now) -> list[ServerEffect]:
+        return _answered(self.core.command(now, StopServing()))
+
+    def deadline(self) -> int | None:
+        return self.core.deadline()
+
+    def _try(
+        self, now: Now, request: SubmitProposal | SubmitRead | Propose | ConfirmRead
+    ) -> list[ServerEffect]:
+        try:
+            return _answered(self.core.command(now, request))
+        except (RaftRefused, Unavailable) as refused:
+            return [_answer(request.token, refused)]
+
+
 class ServerAgent:
-    def __init__(self, agent: AgentCore, consensus: ConsensusCore) -> None:
+    def __init__(self, agent: AgentCore, consensus: ConsensusPart) -> None:
         self.agent = agent
         self.consensus = consensus
 
@@ -88,21 +128,13 @@ class ServerAgent:
         return self.agent.recall(now, copy)
 
     def command(self, now: Now, request: int, command: AnyCommand) -> Sequence[ServerEffect]:
-        match command:
-            case Proposal(data, dedup):
-                return self._submit(now, SubmitProposal(data, request, dedup))
-            case ConsistentRead():
-                return self._submit(now, SubmitRead(request))
-            case _:
-                return self.agent.command(now, request, command)
+        if isinstance(command, Proposal | ConsistentRead):
+            return self.consensus.command(now, request, command)
+        return self.agent.command(now, request, command)
 
     def receive(self, now: Now, message: ServerMessage) -> Sequence[ServerEffect]:
-        if isinstance(message, RaftMessage):
-            return _answered(self.consensus.receive(now, message))
-        if isinstance(message, ConsensusReport):
-            return _answered(self.consensus.report(now, message))
-        if isinstance(message, LeaderAsked):
-            return self._try_as_leader(now, message)
+        if isinstance(message, RaftMessage | LeaderAsked | ConsensusReport):
+            return self.consensus.receive(now, message)
         return self.agent.receive(now, message)
 
     def tick(self, now: Now) -> Sequence[ServerEffect]:
@@ -110,32 +142,16 @@ class ServerAgent:
         if _is_due(self.agent.deadline(), now):
             effects += self.agent.tick(now)
         if _is_due(self.consensus.deadline(), now):
-            effects += _answered(self.consensus.tick(now))
+            effects += self.consensus.tick(now)
         return effects
 
     def stop(self, now: Now) -> Sequence[ServerEffect]:
         """An orderly end is near; it may come with `HandedOver`."""
-        return [*self.agent.stop(now), *_answered(self.consensus.command(now, StopServing()))]
+        return [*self.agent.stop(now), *self.consensus.stop(now)]
 
     def deadline(self) -> int | None:
         deadlines = (self.agent.deadline(), self.consensus.deadline())
         return min((each for each in deadlines if each is not None), default=None)
-
-    # Consensus.
-
-    def _submit(self, now: Now, request: SubmitProposal | SubmitRead) -> Sequence[ServerEffect]:
-        try:
-            return _answered(self.consensus.command(now, request))
-        except (RaftRefused, Unavailable) as refused:
-            return [_answer(request.token, refused)]
-
-    def _try_as_leader(self, now: Now, asked: LeaderAsked) -> Sequence[ServerEffect]:
-        token = _Asked(asked.ticket)
-        request = ConfirmRead(token) if asked.data is None else Propose(asked.data, token, asked.dedup)
-        try:
-            return _answered(self.consensus.command(now, request))
-        except (RaftRefused, Unavailable) as refused:
-            return [_answer(token, refused)]
 
 
 def _answered(effects: Sequence[ConsensusEffect]) -> list[ServerEffect]:

@@ -22,7 +22,8 @@ from adsum.storage.log_jobs import damage_of
 from adsum.storage.snapshots import Piece, SnapshotDamaged, SnapshotReading
 
 if TYPE_CHECKING:
-    from adsum.testing.raft_cluster import RaftCluster, ServerHost
+    from adsum.testing.raft_cluster import RaftCluster
+    from adsum.testing.raft_server import SimulatedServer
 
 ANSWER_WITHIN_NS = 400 * MILLISECOND
 TRIES_MAX = 3  # without an answer, one after the other
@@ -31,7 +32,7 @@ DAMAGED_ON_THE_WAY = 0.03  # of the pieces
 
 class Transfer:
     def __init__(
-        self, cluster: RaftCluster, host: ServerHost, offer: SnapshotOffer, ref: SnapshotRef
+        self, cluster: RaftCluster, host: SimulatedServer, offer: SnapshotOffer, ref: SnapshotRef
     ) -> None:
         self._cluster = cluster
         self._host = host
@@ -45,7 +46,7 @@ class Transfer:
 
     def begin(self) -> None:
         try:
-            self._reading = self._host.server.store.snapshots.open(self._ref)
+            self._reading = self._host.store.snapshots.open(self._ref)
         except StorageFailed:  # removed in favour of a later one, unless it is the newest
             self._find_own_damage()
         else:
@@ -67,7 +68,7 @@ class Transfer:
             return
         if self._cluster.random.random() < DAMAGED_ON_THE_WAY:
             piece = piece._replace(content=bytes(reversed(piece.content)))
-        for delay_ns in self._cluster.network.arrivals_ns(self._offer.source, self._offer.target):
+        for delay_ns in self._cluster.delays_ns(self._offer.source, self._offer.target):
             self._cluster.at(delay_ns, lambda: self._come(piece, step))
 
     def _give_up_waiting(self, step: int) -> None:
@@ -89,7 +90,7 @@ class Transfer:
         self._cluster.told("brought" if is_ok else "not brought", self._ref.index, self._offer.target.node)
         if self._host.life == self._life:
             ended = BringingEnded(self._offer.target, is_ok)
-            self._cluster.later(self._host, 1, lambda: self._cluster.report(self._host, ended))
+            self._cluster.later(self._host, 1, lambda: self._cluster.tell(self._host, ended))
 
     def _find_own_damage(self) -> None:
         """Whoever makes snapshots is told before the transfer ends, so that it is not offered again."""
@@ -98,36 +99,36 @@ class Transfer:
         self._end(is_ok=False)
 
     def _verify(self) -> None:
-        server = self._host.server
+        server = self._host
         if server.core.compaction.doubts(self._ref):
             damage = damage_of(server.store.snapshots, self._ref)
-            self._cluster.report(self._host, SnapshotVerified(self._ref, damage))
+            self._cluster.tell(self._host, SnapshotVerified(self._ref, damage))
 
     # At the receiver.
 
     def _come(self, piece: Piece, step: int) -> None:
-        target = self._cluster.hosts.get(self._offer.target)
-        if target is not None and target.server.is_up:
+        target = self._cluster.servers.get(self._offer.target)
+        if target is not None and target.is_up:
             self._cluster.later(target, 0, lambda: self._take(target, piece, step))
 
-    def _take(self, target: ServerHost, piece: Piece, step: int) -> None:
-        if target.server.raft.replica.log.commit >= self._ref.index:
-            self._cluster.arrive(target, self._offer)  # it came by another way, and must not be written over
+    def _take(self, target: SimulatedServer, piece: Piece, step: int) -> None:
+        if target.raft.replica.log.commit >= self._ref.index:
+            self._cluster.tell(target, self._offer)  # it came by another way, and must not be written over
             self._end_of(step)
             return
         try:
-            receiving = target.server.store.receive(self._ref)
+            receiving = target.store.receive(self._ref)
             receiving.take(piece)
             if receiving.is_complete:
-                target.server.store.finish_receiving()
-                self._cluster.report(target, SnapshotArrived(self._offer, self._ref))
+                target.store.finish_receiving()
+                self._cluster.tell(target, SnapshotArrived(self._offer, self._ref))
                 self._end_of(step)
                 return
         except SnapshotDamaged:
             self._travel_back(self._find_own_damage)
             return
         except DiskFull:
-            target.server.store.abandon_receiving()
+            target.store.abandon_receiving()
             return
         wanted = receiving.offset
         self._travel_back(lambda: self._answered(step, wanted=wanted))
@@ -137,5 +138,5 @@ class Transfer:
             self._end(is_ok=True)
 
     def _travel_back(self, action: Callable[[], None]) -> None:
-        for delay_ns in self._cluster.network.arrivals_ns(self._offer.target, self._offer.source):
+        for delay_ns in self._cluster.delays_ns(self._offer.target, self._offer.source):
             self._cluster.at(delay_ns, action)

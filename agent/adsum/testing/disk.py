@@ -1,4 +1,6 @@
-"""A disk that loses what was not synced when the power goes, fills up, and may be mounted read-only.
+"""The disk of a simulated host: the files of an agent, and in `blocks` the folder under a server's log.
+
+It loses what was not synced when the power goes, fills up, and may be mounted read-only.
 
 It tells two losses apart: a killed process leaves every completed change, a power loss only the durable ones.
 A test against `OsDisk` holds the two to the same behaviour while the power stays on.
@@ -8,17 +10,20 @@ from __future__ import annotations
 
 import errno
 import os
+from random import Random
 
 from adsum.effects import FileChange, WriteFile
 from adsum.storage.memory import MemoryDisk
+from adsum.testing.block_disk import BlockDisk
 
 
 class SimulatedDisk(MemoryDisk):
-    def __init__(self) -> None:
+    def __init__(self, seed: int = 0) -> None:
         super().__init__()
         self.is_read_only = False
         self.room_bytes: int | None = None  # for new content, old included, as both lie beside each other
         self._durable: dict[str, bytes] = {}
+        self.blocks = BlockDisk(Random(seed))
 
     def change(self, changes: tuple[FileChange, ...]) -> None:
         written = [change for change in changes if isinstance(change, WriteFile)]
@@ -57,6 +62,7 @@ class SimulatedDisk(MemoryDisk):
 
     def lose_power(self) -> None:
         self.files = dict(self._durable)
+        self.blocks.lose_power()
 
     def rot(self, path: str) -> None:
         """One bit of a file turns over."""

@@ -1,9 +1,12 @@
-"""A simulated machine: what survives its process, and the process while there is one."""
+"""A simulated machine: what survives its process, and the process while there is one.
+
+Its clocks are its own: how fast they run, and what they showed when the process began. `turn_ns_max` says how
+late the loop of its process may get round to what is due at once."""
 
 from __future__ import annotations
 
 import enum
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from random import Random
 from typing import Any, Protocol
 
@@ -12,7 +15,10 @@ from adsum.gossip.claims import Profile
 from adsum.gossip.commands import Command, Report
 from adsum.gossip.membership_view import MembershipView
 from adsum.gossip.tally import GossipTally
-from adsum.now import Now
+from adsum.now import MILLISECOND, Now
+from adsum.testing.clock import FIRST_WALL_MS
+
+MILLION = 1_000_000
 
 
 class State(enum.Enum):
@@ -24,7 +30,8 @@ class State(enum.Enum):
 
 
 class Plays(Protocol):
-    """What runs on a host: a gossip core, or a whole agent with one in it (`testing.cluster`)."""
+    """What runs on a host: a gossip core, or a whole agent with one in it (`testing.cluster`). Consensus
+    alone (`testing.raft_server`) has what the loop of the world uses: `report`, `tick` and `deadline`."""
 
     @property
     def membership(self) -> MembershipView: ...
@@ -43,11 +50,19 @@ class Plays(Protocol):
     def deadline(self) -> int | None: ...
 
 
+class Serves(Protocol):
+    """What also runs on a host: something that has clients."""
+
+    def submit(self, now: Now, request: int, command: Any) -> Sequence[Any]: ...
+
+
 class SimulatedHost:
     """One member's machine: what survives the process, and the process while there is one."""
 
     __slots__ = (
         "address",
+        "clock_ahead_ns",
+        "clock_drift_ppm",
         "core",
         "deadline_ns",
         "generation",
@@ -56,6 +71,7 @@ class SimulatedHost:
         "profile",
         "random",
         "state",
+        "turn_ns_max",
         "waiting",
         "wall_ahead_ms",
     )
@@ -72,6 +88,18 @@ class SimulatedHost:
         self.deadline_ns = -1
         self.waiting: list[Callable[[], None]] = []  # what a pause or a hold delays
         self.wall_ahead_ms = 0  # how far its date is off
+        self.clock_drift_ppm = 0
+        self.clock_ahead_ns = 0
+        self.turn_ns_max = 0
+
+    def now(self, world_ns: int) -> Now:
+        """As its clocks show it."""
+        monotonic_ns = world_ns + world_ns * self.clock_drift_ppm // MILLION + self.clock_ahead_ns
+        return Now(monotonic_ns, FIRST_WALL_MS + world_ns // MILLISECOND + self.wall_ahead_ms)
+
+    def world_ns(self, monotonic_ns: int) -> int:
+        """When its clock shows this."""
+        return -(-(monotonic_ns - self.clock_ahead_ns) * MILLION // (MILLION + self.clock_drift_ppm))
 
     @property
     def is_up(self) -> bool:

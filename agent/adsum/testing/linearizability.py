@@ -37,7 +37,6 @@ class Operation:
     index: int = 0  # of its entry, or the one a read was served at; for the witness, not for the search
     term: int = 0
     sequence: int = 0  # the same for every try; 0 for what is tried once
-    was_accepted: bool = False  # by some server: from then on it may have happened
 
 
 def verdict(operations: Sequence[Operation], *, steps_max: int = STEPS_MAX) -> HistoryVerdict:

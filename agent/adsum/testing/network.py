@@ -1,6 +1,6 @@
-"""The network between simulated members: what becomes of a datagram, and of a connection.
+"""The network between simulated hosts: what becomes of a datagram or a message, and of a connection.
 
-Latency, loss, loss in one direction, partitions, duplication and reordering, all from one Random. A host
+Latency, loss, partitions, links cut in one direction, duplication and reordering, all from one Random. A host
 that is up without the process answers datagrams with an ICMP error and connections with a reset; a host
 that is down or cut off answers nothing. Connections survive loss as TCP does: what is lost costs a
 retransmission, not the connection."""
@@ -24,6 +24,8 @@ class Conditions:
     loss: float = 0.0
     duplicated: float = 0.0
     reordered: float = 0.0  # this share takes up to ten times as long
+    held_back: float = 0.0  # and this for up to so long that elections overtake it
+    held_back_ns: int = 3 * SECOND
 
 
 class Network:
@@ -41,7 +43,12 @@ class Network:
         self._sides = {host: number for number, side in enumerate(sides) for host in side}
 
     def heal(self) -> None:
-        self._sides = {}
+        """All that was cut."""
+        self._sides, self._one_way = {}, {}
+
+    def cut(self, sender: int, receiver: int) -> None:
+        """In this direction only."""
+        self.lose_one_way(sender, receiver, 1.0)
 
     def lose_one_way(self, sender: int, receiver: int, share: float) -> None:
         self._one_way[sender, receiver] = share
@@ -65,6 +72,8 @@ class Network:
         delay_ns = conditions.latency_ns + int(random() * conditions.jitter_ns)
         if conditions.reordered and random() < conditions.reordered:
             delay_ns += int(random() * 10 * delay_ns)
+        if conditions.held_back and random() < conditions.held_back:
+            delay_ns += int(random() * conditions.held_back_ns)
         if conditions.duplicated and random() < conditions.duplicated:
             return delay_ns, delay_ns + int(random() * 10 * delay_ns)
         return (delay_ns,)

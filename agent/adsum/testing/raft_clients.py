@@ -10,14 +10,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from random import Random
 
-from adsum.consensus.commands import SubmitProposal, SubmitRead
-from adsum.consensus.errors import Unavailable
+from adsum.agent.server_agent import ConsistentRead, Proposal
+from adsum.effects import Reply
 from adsum.now import MILLISECOND, SECOND
-from adsum.raft.errors import RaftRefused
 from adsum.raft.types import DedupKey
 from adsum.testing.linearizability import Operation
-from adsum.testing.raft_cluster import RaftCluster, ServerHost
+from adsum.testing.raft_cluster import RaftCluster
 from adsum.testing.raft_machine import ClientCall
+from adsum.testing.raft_server import SimulatedServer
 
 End = Callable[[str | None], None]
 
@@ -51,9 +51,10 @@ class Clients:
             return
         self._asked += 1
         operation = Operation(client, self._call(client), self._cluster.now_ns, sequence=self._asked)
+        self.history.append(operation)
         self._begin(client, host, operation)
 
-    def _pick(self) -> ServerHost | None:
+    def _pick(self) -> SimulatedServer | None:
         """Mostly whoever leads, sometimes one who only thinks so, now and then anyone."""
         leaders = self._cluster.leaders()
         if leaders and self._random.random() < 0.9:
@@ -71,7 +72,7 @@ class Clients:
         self._last_written[key] = value
         return call
 
-    def _begin(self, client: int, host: ServerHost, operation: Operation, tries: int = 1) -> None:
+    def _begin(self, client: int, host: SimulatedServer, operation: Operation, tries: int = 1) -> None:
         """The host holds it, sends it on and tries it again; the end comes with its answer, or never."""
         is_waiting = True
 
@@ -87,22 +88,17 @@ class Clients:
                 self._soon(client)
 
         def ask() -> None:
-            try:
-                if operation.call.verb == "get":
-                    self._read(host, operation, end)
-                else:
-                    self._write(host, operation, end)
-                if tries == 1:
-                    self.history.append(operation)
-            except (RaftRefused, Unavailable):
-                end(None)
+            if operation.call.verb == "get":
+                self._read(host, operation, end)
+            else:
+                self._write(host, operation, end)
 
         self._cluster.at(self._random.randrange(PATIENCE_NS_MIN, PATIENCE_NS), lambda: end(None))
         self._cluster.later(host, 0, ask)  # a paused server finds it in its socket when it wakes
 
     def _tries_again(self, client: int, operation: Operation, tries: int) -> bool:
-        """Only what was accepted once: before that, nothing can have happened."""
-        is_open = operation.was_accepted and operation.call.verb != "get" and not self.is_done
+        """Under the same dedup key; a read is another read each time."""
+        is_open = operation.call.verb != "get" and not self.is_done
         host = self._pick() if is_open and tries < TRIES_MAX and self._random.random() < 0.7 else None
         if host is None:
             return False
@@ -110,21 +106,20 @@ class Clients:
         self._begin(client, host, operation, tries + 1)
         return True
 
-    def _write(self, host: ServerHost, operation: Operation, end: End) -> None:
+    def _write(self, host: SimulatedServer, operation: Operation, end: End) -> None:
         dedup = DedupKey(str(operation.client), 1, operation.sequence, operation.sequence)
 
-        def answered(outcome: bytes | int | Exception) -> None:
-            end(outcome.decode() if isinstance(outcome, bytes) else None)
+        def answered(reply: Reply) -> None:
+            end(reply.value.decode() if isinstance(reply.value, bytes) else None)
 
-        self._cluster.command(host, SubmitProposal(operation.call.encoded(), answered, dedup))
-        operation.was_accepted = True
+        self._cluster.submit(host, Proposal(operation.call.encoded(), dedup), answered)
 
-    def _read(self, host: ServerHost, operation: Operation, end: End) -> None:
-        def answered(outcome: bytes | int | Exception) -> None:
-            if isinstance(outcome, Exception):
+    def _read(self, host: SimulatedServer, operation: Operation, end: End) -> None:
+        def answered(reply: Reply) -> None:
+            if reply.refusal is not None:
                 end(None)
                 return
-            operation.index = host.server.machine.index
-            end(host.server.machine.get(operation.call.key))
+            operation.index = host.machine.index
+            end(host.machine.get(operation.call.key))
 
-        self._cluster.command(host, SubmitRead(answered))
+        self._cluster.submit(host, ConsistentRead(), answered)

@@ -4,15 +4,13 @@ it.
 
 from __future__ import annotations
 
-from random import Random
-
 from adsum.raft.batch import LogChange
 from adsum.raft.types import MemberId, Restored, SnapshotRef
 from adsum.storage.files import Folder
 from adsum.storage.opening import OpenedLog, open_log
 from adsum.storage.raft_log import RaftLog
 from adsum.storage.snapshots import SnapshotReceiving, Snapshots
-from adsum.testing.block_disk import BlockDisk
+from adsum.testing.disk import SimulatedDisk
 
 SEGMENT_BYTES = 16_384  # segments change every few seconds of a run
 PIECE_BYTES = 48  # a snapshot of a few registers travels in three to six
@@ -22,8 +20,9 @@ class ServerDisk:
     """A batch larger than a segment may survive in part, as on a real disk: its promises, and the first of
     its entries."""
 
-    def __init__(self, me: MemberId, restored: Restored, random: Random) -> None:
-        self.disk = BlockDisk(random)
+    def __init__(self, me: MemberId, restored: Restored, disk: SimulatedDisk) -> None:
+        self.host_disk = disk
+        self.disk = disk.blocks
         self._me = me
         self._minted = 0
         self._receiving: tuple[SnapshotRef, SnapshotReceiving] | None = None  # one at a time: the latest
@@ -76,7 +75,7 @@ class ServerDisk:
 
     def power_is_gone(self) -> None:
         self._receiving = None
-        self.disk.lose_power()
+        self.host_disk.lose_power()
 
     def _open(self) -> OpenedLog:
         folder: Folder = self.disk

@@ -7,15 +7,17 @@ Nothing here destroys what was synced: what disks do beside forgetting is in `bl
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 from random import Random
+from typing import Any
 
 from adsum.now import MILLISECOND, SECOND
 from adsum.raft.changer import ChangeVerb, ConfigurationChange, Step, Transition, changed
 from adsum.raft.errors import RaftRefused
 from adsum.raft.types import Configuration, MemberId
-from adsum.testing.raft_cluster import RaftCluster, ServerHost
-from adsum.testing.raft_network import Weather
+from adsum.testing.raft_cluster import CONDITIONS, RaftCluster
+from adsum.testing.raft_server import SimulatedServer
 
 
 class Nemesis:
@@ -26,7 +28,6 @@ class Nemesis:
         self._cluster = cluster
         self._random = random
         self._has_ended = False
-        self._weather = Weather()
 
     def begin(self, kinds: list[str]) -> None:
         self.kinds = kinds
@@ -47,9 +48,9 @@ class Nemesis:
         self._has_ended = True
         cluster = self._cluster
         cluster.network.heal()
-        cluster.network.weather = Weather()
-        for me, host in list(cluster.hosts.items()):
-            host.paused_until_ns = min(host.paused_until_ns, cluster.now_ns)
+        cluster.network.conditions = CONDITIONS
+        for me, host in list(cluster.servers.items()):
+            cluster.world.resume(host.host.index)
             host.disk_stalled_until_ns = 0
             host.disk_ns_max = 2 * MILLISECOND
             cluster.boot(me)
@@ -60,50 +61,52 @@ class Nemesis:
         self._random.shuffle(hosts)
         down: list[MemberId] = []
         for host in hosts:
-            if self._cluster.atlas.may_miss([*down, host.server.me]):
-                down.append(host.server.me)
+            if self._cluster.atlas.may_miss([*down, host.me]):
+                down.append(host.me)
         for me in down:
             self._cluster.retire(me)
 
-    # Weather.
+    # Conditions.
 
     def loss(self) -> None:
-        self._cluster.network.weather.loss = self._random.choice((0.0, 0.02, 0.1, 0.3))
+        self._become(loss=self._random.choice((0.0, 0.02, 0.1, 0.3)))
 
     def repeat(self) -> None:
-        self._cluster.network.weather.repeat = self._random.choice((0.0, 0.1, 0.5))
+        self._become(duplicated=self._random.choice((0.0, 0.1, 0.5)))
 
     def delay(self) -> None:
-        self._cluster.network.weather.delay = self._random.choice((0.0, 0.02, 0.1))
+        self._become(held_back=self._random.choice((0.0, 0.02, 0.1)))
 
     def slow_network(self) -> None:
-        self._cluster.network.weather.latency_ns_max = self._random.choice((2, 20, 100)) * MILLISECOND
+        self._become(jitter_ns=self._random.choice((2, 20, 100)) * MILLISECOND)
+
+    def _become(self, **changed: Any) -> None:
+        network = self._cluster.network
+        network.conditions = replace(network.conditions, **changed)
 
     # Links.
 
     def split(self) -> None:
-        hosts = list(self._cluster.hosts)
+        hosts = list(self._cluster.servers)
         self._random.shuffle(hosts)
         count = self._random.randrange(1, len(hosts))
         self._cluster.told("split", *(me.node for me in hosts[:count]))
         self._cluster.network.heal()
-        self._cluster.network.split(hosts[:count], hosts[count:])
+        self._cluster.split(hosts[:count], hosts[count:])
         self._cluster.at(self._while(), self._cluster.network.heal)
 
     def split_leader(self) -> None:
         for host in self._cluster.leaders()[:1]:
-            rest = [me for me in self._cluster.hosts if me != host.server.me]
+            rest = [me for me in self._cluster.servers if me != host.me]
             companions = self._random.sample(rest, min(len(rest), self._random.randrange(2)))
-            self._cluster.told("split leader", host.server.me.node)
-            self._cluster.network.split(
-                [host.server.me, *companions], [me for me in rest if me not in companions]
-            )
+            self._cluster.told("split leader", host.me.node)
+            self._cluster.split([host.me, *companions], [me for me in rest if me not in companions])
             self._cluster.at(self._while(), self._cluster.network.heal)
 
     def one_way(self) -> None:
-        source, target = self._random.sample(list(self._cluster.hosts), 2)
+        source, target = self._random.sample(list(self._cluster.servers), 2)
         self._cluster.told("one way", source.node, target.node)
-        self._cluster.network.cut(source, target)
+        self._cluster.cut(source, target)
         self._cluster.at(self._while(), self._cluster.network.heal)
 
     # Servers.
@@ -117,13 +120,13 @@ class Nemesis:
 
     def power_loss(self) -> None:
         """All at once, in the middle of whatever they write."""
-        for host in list(self._cluster.hosts.values()):
+        for host in list(self._cluster.servers.values()):
             self._crash(host)
 
     def pause(self) -> None:
         leaders = self._cluster.leaders()
         host = leaders[0] if leaders and self._random.random() < 0.6 else self._any()
-        self._cluster.pause(host.server.me, self._while())
+        self._cluster.pause(host.me, self._while())
 
     def stall_disk(self) -> None:
         self._any().disk_stalled_until_ns = self._cluster.now_ns + self._while()
@@ -131,8 +134,8 @@ class Nemesis:
     def slow_disk(self) -> None:
         self._any().disk_ns_max = self._random.choice((2, 20, 200)) * MILLISECOND
 
-    def _crash(self, host: ServerHost) -> None:
-        me = host.server.me
+    def _crash(self, host: SimulatedServer) -> None:
+        me = host.me
         self._cluster.crash(me)
         self._cluster.at(self._while(), lambda: self._cluster.boot(me))
 
@@ -153,14 +156,14 @@ class Nemesis:
             self._cluster.later(host, 0, partial(self._cluster.compact, host, 0))
 
     def transfer(self) -> None:
-        target = self._any().server.me
+        target = self._any().me
         for host in self._cluster.leaders()[:1]:
-            self._ask(host, partial(host.server.raft.transfer, target))
+            self._ask(host, partial(host.raft.transfer, target))
 
     def campaign(self) -> None:
         host = self._any()
-        if host.server.is_up:
-            self._ask(host, host.server.raft.campaign)
+        if host.is_up:
+            self._ask(host, host.raft.campaign)
 
     def change(self) -> None:
         """Anything at all, sometimes twice at once, sometimes just as the network breaks. Most of it is
@@ -171,12 +174,12 @@ class Nemesis:
             return
         host = self._random.choice(leaders)
         for _ in range(self._random.choice((1, 1, 3))):
-            change = self._a_change(host.server.raft.replica.configuration)
+            change = self._a_change(host.raft.replica.configuration)
             if self._is_sane(host, change):
                 steps = (f"{step.verb.value} {step.member.node}" for step in change.steps)
                 self._cluster.told("change", *steps)
-                self._ask(host, partial(host.server.raft.propose_conf, change))
-        if len(self._cluster.hosts) > 1 and self._random.random() < 0.3:
+                self._ask(host, partial(host.raft.propose_conf, change))
+        if len(self._cluster.servers) > 1 and self._random.random() < 0.3:
             self._cluster.at(self._random.randrange(15 * MILLISECOND), self.split)
 
     def move_votes(self) -> None:
@@ -189,27 +192,27 @@ class Nemesis:
                 self._cluster.told(
                     "move", *(f"{step.verb.value} {step.member.node}" for step in change.steps)
                 )
-                self._ask(host, partial(host.server.raft.propose_conf, change))
+                self._ask(host, partial(host.raft.propose_conf, change))
             self._cluster.at(self._random.randrange(15 * MILLISECOND), self.split_leader)
 
-    def _a_move(self, host: ServerHost) -> ConfigurationChange:
-        configuration = host.server.raft.replica.configuration
+    def _a_move(self, host: SimulatedServer) -> ConfigurationChange:
+        configuration = host.raft.replica.configuration
         if configuration.is_joint:
             return ConfigurationChange()
         if configuration.learners:
             steps = [Step(ChangeVerb.VOTE, learner) for learner in configuration.learners]
         else:
-            others = [voter for voter in configuration.voters if voter != host.server.me]
+            others = [voter for voter in configuration.voters if voter != host.me]
             count = min(len(others), len(configuration.voters) // 2 + 1)
             steps = [Step(ChangeVerb.LEARN, voter) for voter in self._random.sample(others, count)]
         return ConfigurationChange(
             tuple(steps), self._random.choice((Transition.JOINT, Transition.JOINT_EXPLICIT))
         )
 
-    def _is_sane(self, host: ServerHost, change: ConfigurationChange) -> bool:
+    def _is_sane(self, host: SimulatedServer, change: ConfigurationChange) -> bool:
         """No operator hands the votes to disks that are known, or about to be known, to be broken."""
         try:
-            after = changed(host.server.raft.replica.configuration, change)
+            after = changed(host.raft.replica.configuration, change)
         except RaftRefused:
             return True  # the server will say so
         return self._cluster.atlas.allows(after)
@@ -222,14 +225,14 @@ class Nemesis:
         return ConfigurationChange(steps, self._random.choice(list(Transition)))
 
     def _a_step(self, configuration: Configuration) -> Step:
-        member = self._any().server.me
+        member = self._any().me
         if member not in configuration.members():
             return Step(ChangeVerb.LEARN, member)
         if configuration.is_learner(member):
             return Step(self._random.choice((ChangeVerb.VOTE, ChangeVerb.VOTE, ChangeVerb.LEAVE)), member)
         return Step(self._random.choice((ChangeVerb.LEARN, ChangeVerb.LEAVE)), member)
 
-    def _ask(self, host: ServerHost, action: Callable[[], object]) -> None:
+    def _ask(self, host: SimulatedServer, action: Callable[[], object]) -> None:
         def ask() -> None:
             try:
                 action()
@@ -238,12 +241,12 @@ class Nemesis:
 
         self._cluster.act(host, ask)
 
-    def _any(self) -> ServerHost:
+    def _any(self) -> SimulatedServer:
         return self._random.choice(self._living())
 
-    def _living(self) -> list[ServerHost]:
+    def _living(self) -> list[SimulatedServer]:
         """Up, or down for a while."""
-        return [host for me, host in self._cluster.hosts.items() if me not in self._cluster.lost]
+        return [host for me, host in self._cluster.servers.items() if me not in self._cluster.lost]
 
     def _while(self) -> int:
         return int(self._random.expovariate(1.2) * SECOND) + 20 * MILLISECOND

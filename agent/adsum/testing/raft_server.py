@@ -1,25 +1,27 @@
 """A server of consensus as it ships, without its threads and sockets: the core around raft, on the log that
-ships, on a disk that fails. It is told what comes in, and hands its effects to the cluster, which carries
-them out at the pace of the lot.
+ships, on a disk that fails. `RaftCluster` carries its effects out.
 """
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from random import Random
 
+from adsum.agent.server_agent import ConsensusPart
 from adsum.consensus.core import ConsensusCore
 from adsum.consensus.reports import ConsensusReport
 from adsum.consensus.settings import ServerSettings
-from adsum.now import Now
+from adsum.now import MILLISECOND, Now
 from adsum.raft.batch import Batch
 from adsum.raft.core import RaftCore
 from adsum.raft.messages import MessageStamp
 from adsum.raft.types import Entry, MemberId
 from adsum.storage import log_jobs
 from adsum.testing.block_disk import PowerLost
+from adsum.testing.hosts import SimulatedHost
 from adsum.testing.raft_disk import ServerDisk
 from adsum.testing.raft_machine import Registers
 
@@ -30,19 +32,29 @@ OPERATIONS_OF_A_JOB = 3
 
 @dataclass(frozen=True, slots=True)
 class ServerWatch:
-    """Who looks on."""
+    """Who looks on, and what time it is."""
 
+    now: Now
     took: Callable[[Batch], None]
     applied: Callable[[Entry], None]
 
 
 class SimulatedServer:
-    def __init__(self, me: MemberId, store: ServerDisk, settings: ServerSettings, random: Random) -> None:
+    """A member of consensus on its host: its log, the queue of its disk, and its core while it runs."""
+
+    def __init__(self, me: MemberId, host: SimulatedHost, store: ServerDisk, random: Random) -> None:
         self.me = me
+        self.host = host
         self.store = store
-        self.is_up = False
-        self._settings = settings
+        self.disk_ns_max = 2 * MILLISECOND
+        self.disk_stalled_until_ns = 0
+        self.life = 0  # of the host, in which it runs or ran
         self._random = random
+
+    @property
+    def is_up(self) -> bool:
+        """What runs on the host is this member."""
+        return self.host.is_up and self.life == self.host.life
 
     @property
     def raft(self) -> RaftCore:
@@ -52,8 +64,16 @@ class SimulatedServer:
     def machine(self) -> Registers:
         return self._machine.registers
 
-    def boot(self, now: Now, watch: ServerWatch) -> None:
+    @property
+    def job_under_way(self) -> log_jobs.DiskJob | None:
+        return self.jobs[0] if self.is_disk_busy else None
+
+    def boot(self, settings: ServerSettings, watch: ServerWatch) -> ConsensusPart:
         """On what the store has opened."""
+        self.life = self.host.life
+        self.jobs: deque[log_jobs.DiskJob] = deque()  # of the thread that writes the log
+        self.is_disk_busy = False
+        self.disk_stalled_until_ns = 0
         opened = self.store.opened
         self._machine = RegisterMachine(watch.applied)
         if opened.log.snapshot is not None:
@@ -62,26 +82,36 @@ class SimulatedServer:
         raft = WatchedRaft(
             me=self.me,
             stamp=STAMP,
-            settings=self._settings.raft,
+            settings=settings.raft,
             restored=opened.restored,
             random=Random(self._random.getrandbits(64)),
-            now=now,
+            now=watch.now,
         )
         raft.took = watch.took
-        self.core = ConsensusCore(raft, self._machine, self._settings, newest=opened.log.snapshot, now=now)
-        self.is_up = True
+        newest = opened.log.snapshot
+        self.core = ConsensusCore(raft, self._machine, settings, newest=newest, now=watch.now)
+        return ConsensusPart(self.core)
 
     def done(self, job: log_jobs.DiskJob) -> ConsensusReport:
         return log_jobs.done(job, self.store.log, self._machine.read)
 
-    def lose_power(self, under_way: log_jobs.DiskJob | None) -> None:
+    def lose_power(self) -> None:
         """At any operation of the job that was going on, or after it."""
-        self.is_up = False
-        if under_way is not None:
+        if self.job_under_way is not None:
             self.store.disk.faults.crash_before = self._random.randrange(OPERATIONS_OF_A_JOB)
             with suppress(PowerLost):
-                self.done(under_way)
+                self.done(self.job_under_way)
         self.store.power_is_gone()
+
+
+class BareServer:
+    """Consensus with nothing else on its host: the verbs that the loop of the world uses."""
+
+    def __init__(self, part: ConsensusPart) -> None:
+        self.report = part.receive
+        self.submit = part.command
+        self.tick = part.tick
+        self.deadline = part.deadline
 
 
 class WatchedRaft(RaftCore):

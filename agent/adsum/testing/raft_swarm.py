@@ -21,15 +21,14 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from random import Random
 
-from adsum.consensus.errors import Unavailable
-from adsum.raft.errors import RaftRefused
 from adsum.testing.block_nemesis import DISK_KINDS, BlockNemesis
 from adsum.testing.checkers import check_witness, demand, log_digest
 from adsum.testing.linearizability import HistoryVerdict, verdict
 from adsum.testing.raft_clients import Clients
-from adsum.testing.raft_cluster import RaftCluster, ServerHost, seconds
+from adsum.testing.raft_cluster import raft_cluster, seconds
 from adsum.testing.raft_machine import ClientCall
 from adsum.testing.raft_nemesis import KINDS
+from adsum.testing.raft_server import SimulatedServer
 
 # With all faults over: a few elections that find each other, snapshots to bring, and a joint change to leave.
 RECOVERY_S = 30
@@ -59,12 +58,14 @@ class SwarmRun:
         self.seed = seed
         self.voters = random.choice((1, 2, 3, 3, 3, 3, 4, 5, 5))
         cluster_seed, strangers = random.getrandbits(64), random.choice((0, 1, 2))
-        self.cluster = RaftCluster(cluster_seed, voters=self.voters, strangers=strangers, is_traced=is_traced)
+        self.cluster = raft_cluster(
+            cluster_seed, voters=self.voters, strangers=strangers, is_traced=is_traced
+        )
         self.nemesis = BlockNemesis(self.cluster, Random(seed ^ cluster_seed))
         # Of every second seed the disks do nothing worse than to forget what was not synced.
         known = KINDS if seed % 2 == 0 else [*KINDS, *DISK_KINDS]
         self.kinds = list(kinds) or random.sample(known, random.randint(2, 8))
-        if len(self.cluster.hosts) < 2:
+        if len(self.cluster.servers) < 2:
             self.kinds = [kind for kind in known if kind in ALONE]
         self.clients = Clients(self.cluster, Random(random.getrandbits(64)), count=random.randint(2, 5))
         self.safety_s = random.uniform(4, 12)
@@ -90,29 +91,24 @@ class SwarmRun:
         leaders = self.cluster.leaders()
         if not leaders:
             return False
-        replica = leaders[0].server.raft.replica
+        replica = leaders[0].raft.replica
         if replica.log.last_index != replica.log.applied or replica.configuration.auto_leave:
             return False
         if not self._is_marked(leaders[0]):
             return False
-        members = [host for host in self.cluster.up() if host.server.me in replica.configuration.members()]
-        return all(host.server.machine.index == replica.log.applied for host in members)
+        members = [host for host in self.cluster.up() if host.me in replica.configuration.members()]
+        return all(host.machine.index == replica.log.applied for host in members)
 
-    def _is_marked(self, host: ServerHost) -> bool:
-        if host.server.machine.get("end") == "here":
+    def _is_marked(self, host: SimulatedServer) -> bool:
+        if host.machine.get("end") == "here":
             return True
-        try:
-            self.cluster.act(
-                host, lambda: self.cluster.propose(host, ClientCall("set", "end", "here").encoded())
-            )
-        except (RaftRefused, Unavailable):
-            return False
+        self.cluster.ask(host, ClientCall("set", "end", "here").encoded(), lambda _outcome: None)
         return False
 
     def _judge(self) -> None:
         for host in self.cluster.up():
-            counts = host.server.raft.counts
-            demand(counts.malformed == 0, f"{host.server.me} was sent the impossible")
+            counts = host.raft.counts
+            demand(counts.malformed == 0, f"{host.me} was sent the impossible")
         happened = check_witness(self.clients.history, self.cluster.invariants.log)
         demand(verdict(happened) is not HistoryVerdict.IMPOSSIBLE, "the answers fit no order of events")
 
@@ -121,10 +117,10 @@ class SwarmRun:
         return SwarmOutcome(
             seed=self.seed,
             kinds=tuple(self.kinds),
-            events=cluster.events,
+            events=cluster.world.events,
             operations=sum(operation.answer is not None for operation in self.clients.history),
             elections=len(cluster.invariants.leaders),
-            digest=cluster.digest ^ log_digest(cluster.invariants.log),
+            digest=cluster.told_digest ^ cluster.world.digest ^ log_digest(cluster.invariants.log),
             happened=dict(cluster.happened),
             failure=failure,
             trace="\n".join(cluster.trace),

@@ -22,15 +22,16 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from random import Random
-from typing import Any
+from typing import Any, cast
 
 from adsum.address import Address
+from adsum.effects import AnyCommand, Reply
 from adsum.gossip.claims import Profile
 from adsum.gossip.commands import DatagramUnreachable, Report
 from adsum.gossip.settings import MemberIdentity
 from adsum.now import MILLISECOND, Now
 from adsum.testing.clock import FIRST_WALL_MS
-from adsum.testing.hosts import Plays, SimulatedHost, State
+from adsum.testing.hosts import Plays, Serves, SimulatedHost, State
 from adsum.testing.network import Conditions, Network
 
 PORT = 8301
@@ -72,6 +73,8 @@ class World(ABC):
         self.socket_drops = 0
         self._heap: list[tuple[int, int, int, int, Any]] = []  # what comes last depends on the kind
         self._sequence = 0
+        self._requests = 0
+        self._waiting: dict[int, Callable[[Reply], None]] = {}
         self.hosts = [self._host(index) for index in range(members)]
         self._by_address = {host.address: host.index for host in self.hosts}
 
@@ -88,8 +91,7 @@ class World(ABC):
         return Now(self.now_ns, FIRST_WALL_MS + self.now_ns // MILLISECOND)
 
     def now_at(self, host: SimulatedHost) -> Now:
-        """As this host's clocks show it."""
-        return Now(self.now_ns, FIRST_WALL_MS + self.now_ns // MILLISECOND + host.wall_ahead_ms)
+        return host.now(self.now_ns)
 
     # Lives.
 
@@ -158,12 +160,56 @@ class World(ABC):
         """Does something to the world at a time."""
         self._push(at_ns, EventKind.CALL, 0, function)
 
+    def later(self, host: SimulatedHost, delay_ns: int, action: Callable[[], object]) -> None:
+        """To the process that runs there now: not to the next one, and not while it is paused."""
+        life = host.life
+
+        def act() -> None:
+            if host.life != life or not host.is_up:
+                return
+            if host.state is State.PAUSED:
+                host.waiting.append(act)
+            else:
+                action()
+
+        if delay_ns:
+            self.call(self.now_ns + delay_ns, act)
+        else:
+            act()
+
+    def submit(self, host: SimulatedHost, command: AnyCommand, answered: Callable[[Reply], None]) -> int:
+        """A client of this host asks for something."""
+        self._requests += 1
+        request = self._requests
+        self._waiting[request] = answered
+        self._do(host, cast("Serves", host.core).submit(self.now_at(host), request, command))
+        return request
+
+    def _replied(self, reply: Reply) -> None:
+        self._waiting.pop(reply.request)(reply)
+
+    def tell(self, host: SimulatedHost, report: Any) -> None:
+        self._do(host, host.core.report(self.now_at(host), report))
+
+    def tick(self, host: SimulatedHost) -> None:
+        self._do(host, host.core.tick(self.now_at(host)))
+
     def run_for(self, duration_ns: int) -> None:
         self.run_until(self.now_ns + duration_ns)
 
     def run_until(self, end_ns: int) -> None:
         with uncollected():
             self._run_until(end_ns)
+
+    def run_until_so(self, is_so: Callable[[], bool], *, within_ns: int) -> bool:
+        """Looks after every moment in which something happens."""
+        end_ns = self.now_ns + within_ns
+        with uncollected():
+            while not is_so():
+                if not self._heap or self._heap[0][0] > end_ns:
+                    return False
+                self._run_until(self._heap[0][0])
+        return True
 
     def _run_until(self, end_ns: int) -> None:
         heap, hosts = self._heap, self.hosts
@@ -181,7 +227,7 @@ class World(ABC):
                 if host.deadline_ns != time_ns or not (host.state is RUNNING or host.state is HELD):
                     continue
                 host.deadline_ns = -1
-                self._do(host, host.core.tick(self.now_at(host)))
+                self.tick(host)
             elif kind is REPORT:
                 size, report = what
                 self._hear(host, size, report)
@@ -199,8 +245,11 @@ class World(ABC):
         deadline_ns = host.core.deadline()
         if deadline_ns is None:
             return
-        if deadline_ns < self.now_ns:
+        deadline_ns = host.world_ns(deadline_ns)
+        if deadline_ns <= self.now_ns:
             deadline_ns = self.now_ns
+            if host.turn_ns_max:
+                deadline_ns += 1 + host.random.randrange(host.turn_ns_max)
         if host.deadline_ns == -1 or deadline_ns < host.deadline_ns:
             host.deadline_ns = deadline_ns
             self._push(deadline_ns, TIMER, host.index, None)
@@ -229,7 +278,7 @@ class World(ABC):
         if host.life != life or not host.is_up:
             return
         if host.state is State.RUNNING:
-            self._do(host, host.core.report(self.now_at(host), report))
+            self.tell(host, report)
         else:
             host.waiting.append(lambda: self._hear(host, life, report))
 
