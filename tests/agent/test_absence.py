@@ -130,7 +130,7 @@ def test_whoever_meets_its_cluster_lacks_the_others_until_it_has_their_entries()
         cluster.run_for(MILLISECOND)
     assert staleness(cluster, 4) == "joining"
     assert run_until_current(cluster, 4) < 1_000
-    assert cluster.agent(4).composite.view.instances("web")
+    assert cluster.agent(4).core.view.instances("web")
 
 
 def test_what_a_saved_copy_said_of_members_is_as_old_as_it_until_the_first_exchange() -> None:
@@ -168,7 +168,7 @@ def test_a_pause_is_made_up_for_within_a_moment_and_not_before_what_it_missed_is
     cluster.give(0, RegisterService(WEB))
     cluster.run_for(SECOND)
     cluster.resume(4)
-    view = cluster.agent(4).composite.view
+    view = cluster.agent(4).core.view
     assert staleness(cluster, 4) == "paused"
     assert behind_s(cluster, 4) >= 121
     assert run_until_current(cluster, 4) < 1_000

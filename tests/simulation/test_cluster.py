@@ -25,7 +25,7 @@ def formed(members: int, *, seed: int = 1) -> AgentCluster:
 
 
 def health(cluster: AgentCluster, seen_by: int, index: int) -> CheckStatus | None:
-    host = cluster.agent(seen_by).composite.view.node(cluster.hosts[index].profile.name)
+    host = cluster.agent(seen_by).core.view.node(cluster.hosts[index].profile.name)
     check = host.checks.get(SERF_HEALTH) if host is not None else None
     return check.value.status if check is not None else None
 
@@ -40,7 +40,7 @@ def test_fifty_agents_show_each_other_after_a_cold_start() -> None:
     cluster = formed(50)
     assert cluster.is_one_view()
     for host in cluster.hosts:
-        assert len(list(cluster.agent(host.index).composite.view.nodes())) == 50
+        assert len(list(cluster.agent(host.index).core.view.nodes())) == 50
 
 
 def test_a_dead_agent_turns_critical_everywhere_and_comes_back_by_its_peers_file() -> None:
@@ -106,10 +106,10 @@ def test_registrations_are_made_while_the_roll_is_called() -> None:
     request = cluster.give(1, RegisterService(WEB))
     cluster.run_for(SECOND)
     assert cluster.agent(1).replies[request] is None
-    assert len(cluster.agent(1).composite.view.instances("web")) == 1
+    assert len(cluster.agent(1).core.view.instances("web")) == 1
     cluster.kill(1)
     cluster.start(1)
-    assert len(cluster.agent(1).composite.view.instances("web")) == 1
+    assert len(cluster.agent(1).core.view.instances("web")) == 1
 
 
 def test_one_seed_is_one_run() -> None:
@@ -125,7 +125,7 @@ def statuses(cluster: AgentCluster, service: str) -> set[tuple[tuple[str, CheckS
     return {
         tuple(
             (instance.host.name, instance.status)
-            for instance in cluster.agent(host.index).composite.view.instances(service)
+            for instance in cluster.agent(host.index).core.view.instances(service)
         )
         for host in cluster.hosts
         if host.is_up
@@ -142,7 +142,7 @@ def test_a_service_is_known_to_all_and_a_flip_of_its_check_too() -> None:
     cluster.outcomes[3, "service:web1"] = lambda: (CheckStatus.WARNING, "slow")
     cluster.run_for(15 * SECOND)
     assert statuses(cluster, "web") == {(("m0003", CheckStatus.WARNING),)}
-    (instance,) = cluster.agent(7).composite.view.instances("web")
+    (instance,) = cluster.agent(7).core.view.instances("web")
     assert [row.value.output for row in instance.checks] == ["slow"]
 
 
@@ -205,7 +205,7 @@ def named(service_id: str) -> ServiceDefinition:
 def shown_of(cluster: AgentCluster, seen_by: int, index: int) -> set[tuple[str, CheckStatus]]:
     """The services of a host by their ids, with their status."""
     name = cluster.hosts[index].profile.name
-    instances = cluster.agent(seen_by).composite.view.instances("web")
+    instances = cluster.agent(seen_by).core.view.instances("web")
     return {(each.service.value.service_id, each.status) for each in instances if each.host.name == name}
 
 
@@ -220,9 +220,9 @@ def test_a_restarted_agent_answers_with_its_saved_copy_and_says_that_it_is_stale
     cluster.network.partition([4])
     cluster.start(4)
     assert cluster.agent(4).cluster.staleness(cluster.now) == "saved copy"
-    shown = {host.name for host in cluster.agent(4).composite.view.nodes()}
+    shown = {host.name for host in cluster.agent(4).core.view.nodes()}
     assert shown == {host.profile.name for host in cluster.hosts}
-    (instance,) = cluster.agent(4).composite.view.instances("web")
+    (instance,) = cluster.agent(4).core.view.instances("web")
     assert instance.status is CheckStatus.PASSING
 
 
@@ -240,9 +240,9 @@ def test_the_saved_copy_gives_way_to_what_others_know() -> None:
     cluster.run_for(5 * SECOND)
     agent = cluster.agent(4)
     assert agent.cluster.staleness(cluster.now) == ""
-    assert agent.composite.view.instances("web") == ()
-    assert agent.composite.view.node(cluster.hosts[1].profile.name) is None
-    assert len(list(agent.composite.view.nodes())) == 4
+    assert agent.core.view.instances("web") == ()
+    assert agent.core.view.node(cluster.hosts[1].profile.name) is None
+    assert len(list(agent.core.view.nodes())) == 4
 
 
 def test_one_that_had_failed_stays_hidden_after_a_restart_and_after_the_roll_tells_of_it() -> None:
@@ -279,10 +279,10 @@ def test_the_saved_copy_outlives_a_long_life_alone() -> None:
     kept = cluster.disk(2).read(COPY)
     cluster.run_for(3 * MINUTE)
     assert cluster.disk(2).read(COPY) == kept
-    cluster.agent(2).composite.stop(cluster.now)
+    cluster.agent(2).core.stop(cluster.now)
     cluster.kill(2)
     cluster.start(2)
-    assert len(list(cluster.agent(2).composite.view.nodes())) == 3
+    assert len(list(cluster.agent(2).core.view.nodes())) == 3
 
 
 def test_one_of_the_saved_copy_that_is_forced_to_leave_is_gone_and_stays_so() -> None:
@@ -292,7 +292,7 @@ def test_one_of_the_saved_copy_that_is_forced_to_leave_is_gone_and_stays_so() ->
     request = cluster.give(2, ForceLeave("M0001", is_pruned=True))
     assert cluster.agent(2).replies[request] is None
     for _ in range(2):
-        view = cluster.agent(2).composite.view
+        view = cluster.agent(2).core.view
         assert [host.name for host in view.nodes()] == ["m0000", "m0002"]
         assert view.instances("web") == ()
         assert cluster.agent(2).cluster.staleness(cluster.now) == "saved copy"
@@ -315,7 +315,7 @@ def test_one_whose_peers_are_all_gone_shows_them_for_three_days_and_no_longer() 
     disk.write_durably(COPY, encode(kept._replace(wall_ms=almost_old_ms)))
     cluster.start(2)
     cluster.run_for(50 * SECOND)
-    assert len(list(cluster.agent(2).composite.view.nodes())) == 3
+    assert len(list(cluster.agent(2).core.view.nodes())) == 3
     cluster.run_for(20 * SECOND)
-    assert len(list(cluster.agent(2).composite.view.nodes())) == 1
+    assert len(list(cluster.agent(2).core.view.nodes())) == 1
     assert cluster.agent(2).cluster.staleness(cluster.now) == ""

@@ -27,7 +27,7 @@ def formed(members: int, *, seed: int, loss: float) -> AgentCluster:
 
 
 def tags_seen(cluster: AgentCluster, seen_by: int, service: str = "web") -> set[tuple[str, ...]]:
-    instances = cluster.agent(seen_by).composite.view.instances(service)
+    instances = cluster.agent(seen_by).core.view.instances(service)
     return {instance.service.value.tags for instance in instances}
 
 

@@ -6,7 +6,7 @@ here, on a disk for each host that survives its process. As everywhere: one seed
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from random import Random
 from typing import Any
 
@@ -24,33 +24,38 @@ from adsum.agent.commands import (
     Persisted,
 )
 from adsum.agent.core import AgentCore
-from adsum.agent.effects import Effect
+from adsum.agent.line import NOBODY
 from adsum.agent.local_catalog import LocalCatalog
 from adsum.agent.presence import uuid_text
 from adsum.agent.saved_catalog import decode as decode_copy
 from adsum.agent.saved_files import COPY, GENERATION, PEERS
+from adsum.agent.server_agent import AnswerServer, ServerAgent, ServerEffect
 from adsum.agent.settings import AgentSettings
 from adsum.catalog.definitions import CheckStatus
 from adsum.catalog.effects import RunCheck, StopCheck
 from adsum.catalog.model import Node
 from adsum.catalog.replication.interner import Interner
-from adsum.effects import AnswerMember, AskMember, LogLine, Notify, Persist, Refusal, Reply, Save
+from adsum.consensus.effects import ConsensusEffect
+from adsum.effects import AnswerMember, AnyCommand, AskMember, LogLine, Notify, Persist, Refusal, Reply, Save
 from adsum.gossip.claims import Profile
-from adsum.gossip.commands import Report
 from adsum.gossip.membership_view import MembershipView
 from adsum.gossip.settings import MemberIdentity
 from adsum.gossip.tally import GossipTally
 from adsum.now import MILLISECOND, SECOND, Now
+from adsum.raft.types import MemberId
 from adsum.storage import registrations
 from adsum.storage.owed import Owed
 from adsum.testing.disk import SimulatedDisk
 from adsum.testing.gossip_world import GossipWorld
 from adsum.testing.hosts import Plays, SimulatedHost, State
+from adsum.testing.raft_cluster import RaftCluster
 
 DISK_NS_MIN, DISK_NS_MAX = MILLISECOND // 10, 5 * MILLISECOND
 RUN_NS_MIN, RUN_NS_MAX = MILLISECOND, 50 * MILLISECOND
 ASK_TIMEOUT_NS = 5 * SECOND
 DESCRIBED = tags.encode(tags.Tags(datacenter="dc1", build="1.8.7"))
+
+OF_CONSENSUS = ConsensusEffect | AnswerServer
 
 CheckOutcome = tuple[CheckStatus, str]
 
@@ -58,14 +63,18 @@ CheckOutcome = tuple[CheckStatus, str]
 class Player:
     """One agent's composite, as the world drives it."""
 
-    def __init__(self, core: AgentCore) -> None:
-        self.composite = core
+    def __init__(self, composite: AgentCore | ServerAgent, core: AgentCore) -> None:
+        self.composite = composite
+        self.core = core  # what every composite has
         self.replies: dict[int, Refusal | None] = {}
-        self.requests = 0
+        self.values: dict[int, object] = {}
+
+    def note(self, reply: Reply) -> None:
+        self.replies[reply.request], self.values[reply.request] = reply.refusal, reply.value
 
     @property
     def cluster(self) -> ClusterState:
-        return self.composite.cluster
+        return self.core.cluster
 
     @property
     def membership(self) -> MembershipView:
@@ -75,17 +84,19 @@ class Player:
     def tally(self) -> GossipTally:
         return self.cluster.gossip.tally
 
-    def receive(self, now: Now, source: Address, message: bytes) -> list[Any]:
+    def receive(self, now: Now, source: Address, message: bytes) -> Sequence[Any]:
         return self.composite.receive(now, Datagram(source, message, is_authentic=True))
 
-    def report(self, now: Now, report: Report) -> list[Any]:
+    def report(self, now: Now, report: Any) -> Sequence[Any]:
         return self.composite.receive(now, report)
 
-    def command(self, now: Now, command: Command) -> list[Any]:
-        self.requests += 1
-        return self.composite.command(now, self.requests, command)
+    def command(self, now: Now, command: Command) -> Sequence[Any]:
+        return self.submit(now, NOBODY, command)
 
-    def tick(self, now: Now) -> list[Any]:
+    def submit(self, now: Now, request: int, command: AnyCommand) -> Sequence[Any]:
+        return self.composite.command(now, request, command)
+
+    def tick(self, now: Now) -> Sequence[Any]:
         return self.composite.tick(now)
 
     def deadline(self) -> int | None:
@@ -93,13 +104,17 @@ class Player:
 
 
 class AgentCluster(GossipWorld):
-    def __init__(self, members: int, **more: Any) -> None:
-        self._disks: dict[int, SimulatedDisk] = {}
+    def __init__(self, members: int, *, servers: int = 0, **more: Any) -> None:
+        """The first so many are servers, and vote."""
+        super().__init__(members, **more)
         self._writes_until_ns: dict[int, int] = {}  # one writer a host: writes end in their order
         self.outcomes: dict[tuple[int, str], Callable[[], CheckOutcome]] = {}  # by host and check id
         self._answers: dict[tuple[int, int], bytes] = {}
         self._interner = Interner()  # one for all: what they hold of an owner, they share
-        super().__init__(members, **more)
+        self.raft = RaftCluster(self)
+        founders = self.hosts[:servers]
+        ids = [MemberId(uuid_text(host.profile.node_id), "a") for host in founders]
+        self.raft.found(ids, founders, voters=servers)
 
     def agent(self, index: int) -> Player:
         player = self.hosts[index].core
@@ -107,23 +122,20 @@ class AgentCluster(GossipWorld):
         return player
 
     def disk(self, index: int) -> SimulatedDisk:
-        return self._disks.setdefault(index, SimulatedDisk())
+        return self.hosts[index].disk
 
-    def give(self, index: int, command: Command) -> int:
+    def give(self, index: int, command: AnyCommand) -> int:
         """A client of this host asks for something; the number finds its reply."""
-        player = self.agent(index)
-        self._do(self.hosts[index], player.command(self.now_at(self.hosts[index]), command))
-        return player.requests
+        return self.submit(self.hosts[index], command, self.agent(index).note)
+
+    def command(self, index: int, command: Command) -> None:
+        self.give(index, command)
 
     def rejoin(self, index: int) -> bytes | None:
         """What its last life kept of its peers."""
         return self.disk(index).read(PEERS)
 
     # Lives.
-
-    def lose_folder(self, index: int) -> None:
-        super().lose_folder(index)
-        self._disks.pop(index, None)
 
     def _boot(self, host: SimulatedHost, identity: MemberIdentity, random: Random) -> Plays:
         profile = Profile(host.profile.node_id, host.profile.name, host.profile.address, DESCRIBED)
@@ -135,20 +147,26 @@ class AgentCluster(GossipWorld):
         local = LocalCatalog(now, AgentSettings(node=node), Random(random.getrandbits(64)))
         local.restore(now, registrations.load(disk))
         identity = MemberIdentity(profile, identity.generation)
-        core = client_agent(
+        agent = client_agent(
             *(now, local, identity, self.settings, random), claims=self._claims, interner=self._interner
         )
-        player = Player(core)
-        host.core = player
+        is_server = host.index in self.raft.on_host
+        composite = ServerAgent(agent, self.raft.begin(host)) if is_server else agent
+        host.core = player = Player(composite, agent)
         content = disk.read(COPY)
-        self._do(host, core.start(now))
+        self._do(host, composite.start(now))
         if content is not None:
-            self._do(host, core.recall(now, decode_copy(content)))
+            self._do(host, composite.recall(now, decode_copy(content)))
         return player
 
     # What agents ask of their hosts.
 
-    def _tell(self, host: SimulatedHost, effect: Effect) -> None:
+    def _do(self, host: SimulatedHost, effects: Sequence[Any]) -> None:
+        super()._do(host, effects)
+        if host.index in self.raft.on_host:
+            self.raft.looked_at(host)
+
+    def _tell(self, host: SimulatedHost, effect: ServerEffect) -> None:
         match effect:
             case Persist() | Save():
                 self._write(host, effect)
@@ -156,14 +174,16 @@ class AgentCluster(GossipWorld):
                 status, output = self.outcomes.get((host.index, check_id), _passes)()
                 wait_ns = host.random.randrange(RUN_NS_MIN, RUN_NS_MAX)
                 self._later(host, wait_ns, CheckRan(check_id, run, status, output))
-            case Reply(request, refusal):
-                self.agent(host.index).replies[request] = refusal
+            case Reply():
+                self._replied(effect)
             case AskMember():
                 self._ask(host, effect)
             case AnswerMember(ticket, body):
                 self._answers[host.index, ticket] = body
             case StopCheck() | Notify() | LogLine():
                 pass
+            case _ if isinstance(effect, OF_CONSENSUS):
+                self.raft.carry_out(host, effect)
             case _:
                 super()._tell(host, effect)
 
@@ -184,7 +204,7 @@ class AgentCluster(GossipWorld):
         if target.state is State.RUNNING and back_ns is not None:
             self._tickets += 1
             asked = MemberAsked(self._tickets, host.profile.short, effect.method, effect.body)
-            self._take(target, target.life, asked)
+            self.tell(target, asked)
             body = self._answers.pop((target.index, self._tickets), None)
         if host.life == life:
             self._later(host, back_ns or ASK_TIMEOUT_NS, MemberAnswered(effect.ticket, body))
@@ -198,26 +218,17 @@ class AgentCluster(GossipWorld):
         def write() -> None:
             if host.life != life or not host.is_up:
                 return
-            owed = Owed(self.disk(host.index))  # nothing ever is: these disks always have room
+            owed = Owed(host.disk)  # nothing ever is: these disks always have room
             if isinstance(effect, Save):
                 owed.save(effect)
             else:
                 owed.persist(effect)
-                self._take(host, life, Persisted(effect.ticket))
+                self.later(host, 0, lambda: self.tell(host, Persisted(effect.ticket)))
 
         self.call(due_ns, write)
 
     def _later(self, host: SimulatedHost, wait_ns: int, message: Message) -> None:
-        life = host.life
-        self.call(self.now_ns + wait_ns, lambda: self._take(host, life, message))
-
-    def _take(self, host: SimulatedHost, life: int, message: Message) -> None:
-        if host.life != life or not host.is_up:
-            return
-        if host.state is State.PAUSED:
-            host.waiting.append(lambda: self._take(host, life, message))
-        else:
-            self._do(host, self.agent(host.index).composite.receive(self.now_at(host), message))
+        self.later(host, wait_ns, lambda: self.tell(host, message))
 
 
 def _passes() -> CheckOutcome:

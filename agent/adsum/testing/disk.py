@@ -18,7 +18,7 @@ from adsum.testing.block_disk import BlockDisk
 
 
 class SimulatedDisk(MemoryDisk):
-    def __init__(self, seed: int = 0) -> None:
+    def __init__(self, seed: str = "") -> None:
         super().__init__()
         self.is_read_only = False
         self.room_bytes: int | None = None  # for new content, old included, as both lie beside each other

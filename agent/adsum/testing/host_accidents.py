@@ -294,7 +294,7 @@ class HostAccidents:
         wanted = sorted((host.profile.name, _service_id(host.index)) for host in running)
         for observer in running:
             yield from self._wrong_members(observer, running)
-            view = self.cluster.agent(observer.index).composite.view
+            view = self.cluster.agent(observer.index).core.view
             shown = sorted(
                 (each.host.name, each.service.value.service_id)
                 for each in view.instances("web")

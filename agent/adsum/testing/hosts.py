@@ -17,6 +17,7 @@ from adsum.gossip.membership_view import MembershipView
 from adsum.gossip.tally import GossipTally
 from adsum.now import MILLISECOND, Now
 from adsum.testing.clock import FIRST_WALL_MS
+from adsum.testing.disk import SimulatedDisk
 
 MILLION = 1_000_000
 
@@ -39,13 +40,13 @@ class Plays(Protocol):
     @property
     def tally(self) -> GossipTally: ...
 
-    def receive(self, now: Now, source: Address, message: bytes) -> list[Any]: ...
+    def receive(self, now: Now, source: Address, message: bytes) -> Sequence[Any]: ...
 
-    def report(self, now: Now, report: Report) -> list[Any]: ...
+    def report(self, now: Now, report: Report) -> Sequence[Any]: ...
 
-    def command(self, now: Now, command: Command) -> list[Any]: ...
+    def command(self, now: Now, command: Command) -> Sequence[Any]: ...
 
-    def tick(self, now: Now) -> list[Any]: ...
+    def tick(self, now: Now) -> Sequence[Any]: ...
 
     def deadline(self) -> int | None: ...
 
@@ -65,6 +66,7 @@ class SimulatedHost:
         "clock_drift_ppm",
         "core",
         "deadline_ns",
+        "disk",
         "generation",
         "index",
         "life",
@@ -76,8 +78,9 @@ class SimulatedHost:
         "wall_ahead_ms",
     )
 
-    def __init__(self, index: int, profile: Profile, random: Random) -> None:
+    def __init__(self, index: int, profile: Profile, random: Random, disk: SimulatedDisk) -> None:
         self.index = index
+        self.disk = disk
         self.profile = profile
         self.address = profile.address
         self.random = random

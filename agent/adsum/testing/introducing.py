@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from adsum.address import Address
@@ -13,7 +13,7 @@ ASKED = Address("192.0.2.1", 8301)  # nobody's: the exchange stays between the c
 
 
 def introduce(
-    command: Callable[[Command], list[Any]], report: Callable[[Report], list[Any]], *parts: SyncPart
+    command: Callable[[Command], Sequence[Any]], report: Callable[[Report], Sequence[Any]], *parts: SyncPart
 ) -> list[Any]:
     """What it caused besides the exchange itself."""
     asked = command(Join((ASKED,)))

@@ -46,7 +46,6 @@ from adsum.storage.log_jobs import DiskJob
 from adsum.testing.block_disk import DiskFaults, PowerLost
 from adsum.testing.block_transfer import Transfer
 from adsum.testing.checkers import Invariants, demand
-from adsum.testing.disk import SimulatedDisk
 from adsum.testing.fault_atlas import FaultAtlas
 from adsum.testing.hosts import Plays, SimulatedHost, State
 from adsum.testing.network import Conditions
@@ -123,10 +122,10 @@ class RaftCluster:
 
     def found(self, members: Sequence[MemberId], hosts: Sequence[SimulatedHost], *, voters: int) -> None:
         """The first of them vote, the others belong to nothing yet."""
-        first = Restored(snapshot=bootstrap(Configuration(voters=tuple(members[:voters]))))
+        first = Restored(snapshot=bootstrap(Configuration(voters=tuple(sorted(members[:voters])))))
         for position, (me, host) in enumerate(zip(members, hosts, strict=True)):
-            disk = SimulatedDisk(self.random.getrandbits(64))
-            self._settle(me, host, ServerDisk(me, first if position < voters else Restored(), disk))
+            restored = first if position < voters else Restored()
+            self._settle(me, host, ServerDisk(me, restored, host.disk))
             host.turn_ns_max = TURN_NS_MAX
             host.clock_drift_ppm = self.random.randint(-DRIFT_PPM_MAX, DRIFT_PPM_MAX)
 

@@ -25,12 +25,14 @@ from random import Random
 from typing import Any, cast
 
 from adsum.address import Address
+from adsum.agent.line import NOBODY
 from adsum.effects import AnyCommand, Reply
 from adsum.gossip.claims import Profile
 from adsum.gossip.commands import DatagramUnreachable, Report
 from adsum.gossip.settings import MemberIdentity
 from adsum.now import MILLISECOND, Now
 from adsum.testing.clock import FIRST_WALL_MS
+from adsum.testing.disk import SimulatedDisk
 from adsum.testing.hosts import Plays, Serves, SimulatedHost, State
 from adsum.testing.network import Conditions, Network
 
@@ -66,6 +68,7 @@ def uncollected() -> Iterator[None]:
 class World(ABC):
     def __init__(self, members: int, *, seed: int, conditions: Conditions) -> None:
         self.random = Random(seed)
+        self.seed = seed
         self.now_ns = 0
         self.network = Network(Random(self.random.getrandbits(64)), conditions)
         self.digest = 0
@@ -123,6 +126,7 @@ class World(ABC):
         node_id = host.random.getrandbits(128).to_bytes(16, "big")
         host.profile = replace(host.profile, node_id=node_id)
         host.generation = 0
+        host.disk = self._disk(index)
 
     def kill(self, index: int) -> None:
         """The process ends at once; its host goes on."""
@@ -186,7 +190,8 @@ class World(ABC):
         return request
 
     def _replied(self, reply: Reply) -> None:
-        self._waiting.pop(reply.request)(reply)
+        if reply.request != NOBODY:
+            self._waiting.pop(reply.request)(reply)
 
     def tell(self, host: SimulatedHost, report: Any) -> None:
         self._do(host, host.core.report(self.now_at(host), report))
@@ -289,4 +294,8 @@ class World(ABC):
         name = f"m{index:04d}"
         node_id = hashlib.blake2b(name.encode(), digest_size=16).digest()
         address = Address(f"10.{index >> 16}.{index >> 8 & 255}.{index & 255}", PORT)
-        return SimulatedHost(index, Profile(node_id, name, address), Random(self.random.getrandbits(64)))
+        random = Random(self.random.getrandbits(64))
+        return SimulatedHost(index, Profile(node_id, name, address), random, self._disk(index))
+
+    def _disk(self, index: int) -> SimulatedDisk:
+        return SimulatedDisk(f"{self.seed} {index}")
