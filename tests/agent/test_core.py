@@ -276,7 +276,7 @@ def test_the_result_of_a_check_that_was_replaced_meanwhile_is_ignored() -> None:
         world.run_for(SECOND)
     run = int(next(line for line in world.trace if " run " in line).split()[-1])
     world.ask(RegisterService(replace(WEB, checks=(replace(HTTP_CHECK, http="http://127.0.0.1:81/"),))))
-    now = world.clock.now()
+    now = world.world.now
     before = status_of(world)
     world.core.receive(now, CheckRan("service:web1", run, CheckStatus.WARNING, "late"))
     assert status_of(world) == before
@@ -285,7 +285,7 @@ def test_the_result_of_a_check_that_was_replaced_meanwhile_is_ignored() -> None:
 def test_the_first_word_on_why_a_check_stays_critical_is_published_and_logged_at_once() -> None:
     world = LoneAgent(SETTINGS)
     outcomes = iter(["connection refused", "connection refused", "no route"])
-    world.outcomes["service:web1"] = lambda: (CheckStatus.CRITICAL, next(outcomes, "no route"))
+    world.outcomes[0, "service:web1"] = lambda: (CheckStatus.CRITICAL, next(outcomes, "no route"))
     world.ask(RegisterService(WEB))
     assert status_of(world) == (CheckStatus.CRITICAL, "")
     world.run_for(HTTP_CHECK.interval_ns + SECOND)
@@ -299,7 +299,7 @@ def test_the_first_word_on_why_a_check_stays_critical_is_published_and_logged_at
 def test_output_without_a_change_of_status_is_published_only_now_and_then() -> None:
     world = LoneAgent(SETTINGS)
     outputs = iter(range(1000))
-    world.outcomes["service:web1"] = lambda: (CheckStatus.PASSING, f"run {next(outputs)}")
+    world.outcomes[0, "service:web1"] = lambda: (CheckStatus.PASSING, f"run {next(outputs)}")
     world.ask(RegisterService(WEB))
     world.run_for(60 * SECOND)
     assert status_of(world) == (CheckStatus.PASSING, "run 0")
@@ -311,7 +311,7 @@ def test_output_without_a_change_of_status_is_published_only_now_and_then() -> N
 def test_with_no_update_interval_every_output_is_published() -> None:
     world = LoneAgent(replace(SETTINGS, check_update_interval_ns=0))
     outputs = iter(range(1000))
-    world.outcomes["service:web1"] = lambda: (CheckStatus.PASSING, f"run {next(outputs)}")
+    world.outcomes[0, "service:web1"] = lambda: (CheckStatus.PASSING, f"run {next(outputs)}")
     world.ask(RegisterService(WEB))
     world.run_for(60 * SECOND)
     assert status_of(world) == (CheckStatus.PASSING, "run 5")
@@ -333,7 +333,7 @@ def test_a_check_needs_its_failures_only_when_it_was_believed_to_pass(
 ) -> None:
     world = LoneAgent(SETTINGS)
     check = replace(HTTP_CHECK, failures_before_critical=3, status=initial)
-    world.outcomes["service:web1"] = lambda: (CheckStatus.CRITICAL, "refused")
+    world.outcomes[0, "service:web1"] = lambda: (CheckStatus.CRITICAL, "refused")
     world.ask(RegisterService(replace(WEB, checks=(check,))))
     seen = []
     for _ in range(3):
@@ -356,7 +356,7 @@ def test_two_successes_in_a_row_are_wanted_and_a_failure_begins_the_count_again(
             CheckStatus.PASSING,
         ]
     )
-    world.outcomes["service:web1"] = lambda: (next(results), "")
+    world.outcomes[0, "service:web1"] = lambda: (next(results), "")
     world.ask(RegisterService(replace(WEB, checks=(replace(HTTP_CHECK, success_before_passing=2),))))
     statuses: list[str] = []
     while len(statuses) < 5:
@@ -455,7 +455,7 @@ def test_reporting_for_an_unknown_check_and_for_another_kind_is_refused() -> Non
 def test_a_service_that_stays_critical_goes_and_stays_gone() -> None:
     world = LoneAgent(SETTINGS)
     check = replace(HTTP_CHECK, deregister_critical_service_after_ns=2 * MINUTE)
-    world.outcomes["service:web1"] = lambda: (CheckStatus.CRITICAL, "refused")
+    world.outcomes[0, "service:web1"] = lambda: (CheckStatus.CRITICAL, "refused")
     world.ask(RegisterService(replace(WEB, checks=(check,))))
     world.run_for(119 * SECOND)
     assert "web1" in world.core.own.services
@@ -469,7 +469,7 @@ def test_a_service_that_recovers_in_time_stays() -> None:
     world = LoneAgent(SETTINGS)
     check = replace(HTTP_CHECK, deregister_critical_service_after_ns=2 * MINUTE)
     answer = [CheckStatus.CRITICAL]
-    world.outcomes["service:web1"] = lambda: (answer[0], "")
+    world.outcomes[0, "service:web1"] = lambda: (answer[0], "")
     world.ask(RegisterService(replace(WEB, checks=(check,))))
     for _ in range(10):
         world.run_for(MINUTE)
@@ -575,7 +575,7 @@ def test_one_seed_gives_one_trace() -> None:
     def story(seed: int) -> list[str]:
         world = LoneAgent(SETTINGS, seed=seed)
         flips = iter(range(10_000))
-        world.outcomes["service:web1"] = lambda: (
+        world.outcomes[0, "service:web1"] = lambda: (
             (CheckStatus.PASSING, "") if next(flips) % 3 else (CheckStatus.CRITICAL, "")
         )
         world.ask(RegisterService(WEB))

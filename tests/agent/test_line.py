@@ -228,7 +228,7 @@ def test_what_is_on_its_way_counts_among_the_most_that_an_agent_takes(
 def test_a_service_that_was_critical_for_too_long_goes_although_the_disk_refuses() -> None:
     world = LoneAgent(SETTINGS)
     check = replace(HTTP_CHECK, deregister_critical_service_after_ns=2 * MINUTE)
-    world.outcomes["service:web1"] = lambda: (CheckStatus.CRITICAL, "refused")
+    world.outcomes[0, "service:web1"] = lambda: (CheckStatus.CRITICAL, "refused")
     world.ask(RegisterService(replace(WEB, checks=(check,))))
     world.disk.is_read_only = True
     world.run_for(3 * MINUTE)
@@ -246,9 +246,9 @@ def test_a_service_that_is_just_registered_anew_has_its_time_again() -> None:
     world.run_for(119 * SECOND)
     end_ns = world.core.own._timers.earliest()
     assert end_ns is not None
-    world.clock.advance_to(end_ns - 1)
+    world.world.now_ns = end_ns - 1
     again = world.command(RegisterService(replace(WEB, port=81, checks=(check,))))
-    world.clock.advance_to(end_ns)
+    world.world.now_ns = end_ns
     world.run_for(MINUTE)
     assert world.replies[again] is None
     assert world.core.counters.deregistered_critical == 0

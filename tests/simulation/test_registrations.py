@@ -132,7 +132,7 @@ def digest_of_one_life() -> str:
     life = Life(7)
     flips = Random(7)
     for service_id in SERVICE_IDS:
-        life.world.outcomes[f"service:{service_id}"] = lambda: (flips.choice(list(CheckStatus)), "")
+        life.world.outcomes[0, f"service:{service_id}"] = lambda: (flips.choice(list(CheckStatus)), "")
     for _ in range(STEPS):
         life.step()
         life.world.run_for(SECOND)

@@ -21,6 +21,7 @@ from adsum.agent.commands import (
     MemberAnswered,
     MemberAsked,
     Message,
+    NotPersisted,
     Persisted,
 )
 from adsum.agent.core import AgentCore
@@ -36,21 +37,35 @@ from adsum.catalog.effects import RunCheck, StopCheck
 from adsum.catalog.model import Node
 from adsum.catalog.replication.interner import Interner
 from adsum.consensus.effects import ConsensusEffect
-from adsum.effects import AnswerMember, AnyCommand, AskMember, LogLine, Notify, Persist, Refusal, Reply, Save
+from adsum.effects import (
+    AnswerMember,
+    AnyCommand,
+    AskMember,
+    LogLine,
+    Notify,
+    Persist,
+    Refusal,
+    Reply,
+    Save,
+    WriteFile,
+)
 from adsum.gossip.claims import Profile
 from adsum.gossip.membership_view import MembershipView
 from adsum.gossip.settings import MemberIdentity
 from adsum.gossip.tally import GossipTally
+from adsum.logs.system_errors import told
 from adsum.now import MILLISECOND, SECOND, Now
 from adsum.raft.types import MemberId
 from adsum.storage import registrations
 from adsum.storage.owed import Owed
+from adsum.storage.writer import ROUND_S
 from adsum.testing.disk import SimulatedDisk
 from adsum.testing.gossip_world import GossipWorld
 from adsum.testing.hosts import Plays, SimulatedHost, State
 from adsum.testing.raft_cluster import RaftCluster
 
 DISK_NS_MIN, DISK_NS_MAX = MILLISECOND // 10, 5 * MILLISECOND
+ROUND_NS = ROUND_S * SECOND
 RUN_NS_MIN, RUN_NS_MAX = MILLISECOND, 50 * MILLISECOND
 ASK_TIMEOUT_NS = 5 * SECOND
 DESCRIBED = tags.encode(tags.Tags(datacenter="dc1", build="1.8.7"))
@@ -63,9 +78,10 @@ CheckOutcome = tuple[CheckStatus, str]
 class Player:
     """One agent's composite, as the world drives it."""
 
-    def __init__(self, composite: AgentCore | ServerAgent, core: AgentCore) -> None:
+    def __init__(self, composite: AgentCore | ServerAgent, core: AgentCore, owed: Owed) -> None:
         self.composite = composite
         self.core = core  # what every composite has
+        self.owed = owed
         self.replies: dict[int, Refusal | None] = {}
         self.values: dict[int, object] = {}
 
@@ -139,25 +155,27 @@ class AgentCluster(GossipWorld):
 
     def _boot(self, host: SimulatedHost, identity: MemberIdentity, random: Random) -> Plays:
         profile = Profile(host.profile.node_id, host.profile.name, host.profile.address, DESCRIBED)
-        own_id = uuid_text(profile.node_id)
-        node = Node(node_id=own_id, name=profile.name, address=profile.address.host, datacenter="dc1")
-        disk = self.disk(host.index)
-        disk.write_durably(GENERATION, str(identity.generation).encode())
-        now = self.now_at(host)
-        local = LocalCatalog(now, AgentSettings(node=node), Random(random.getrandbits(64)))
-        local.restore(now, registrations.load(disk))
+        owed, now = Owed(host.disk), self.now_at(host)
+        owed.save(Save((WriteFile(GENERATION, str(identity.generation).encode()),), is_synced=True))
+        local = LocalCatalog(now, self._settings_of(host), Random(random.getrandbits(64)))
+        local.restore(now, registrations.load(host.disk))
         identity = MemberIdentity(profile, identity.generation)
         agent = client_agent(
             *(now, local, identity, self.settings, random), claims=self._claims, interner=self._interner
         )
         is_server = host.index in self.raft.on_host
         composite = ServerAgent(agent, self.raft.begin(host)) if is_server else agent
-        host.core = player = Player(composite, agent)
-        content = disk.read(COPY)
+        host.core = player = Player(composite, agent, owed)
+        content = host.disk.read(COPY)
         self._do(host, composite.start(now))
         if content is not None:
             self._do(host, composite.recall(now, decode_copy(content)))
         return player
+
+    def _settings_of(self, host: SimulatedHost) -> AgentSettings:
+        own_id, profile = uuid_text(host.profile.node_id), host.profile
+        node = Node(node_id=own_id, name=profile.name, address=profile.address.host, datacenter="dc1")
+        return AgentSettings(node=node)
 
     # What agents ask of their hosts.
 
@@ -218,14 +236,20 @@ class AgentCluster(GossipWorld):
         def write() -> None:
             if host.life != life or not host.is_up:
                 return
-            owed = Owed(host.disk)  # nothing ever is: these disks always have room
+            owed = self.agent(host.index).owed
             if isinstance(effect, Save):
-                owed.save(effect)
-            else:
-                owed.persist(effect)
-                self.later(host, 0, lambda: self.tell(host, Persisted(effect.ticket)))
+                if owed.save(effect) is not None:
+                    self.later(host, ROUND_NS, lambda: self._retry(host, owed))
+                return
+            problem, ticket = owed.persist(effect), effect.ticket
+            written = Persisted(ticket) if problem is None else NotPersisted(ticket, told(problem))
+            self.later(host, 0, lambda: self.tell(host, written))
 
         self.call(due_ns, write)
+
+    def _retry(self, host: SimulatedHost, owed: Owed) -> None:
+        if owed.retry() is not None:
+            self.later(host, ROUND_NS, lambda: self._retry(host, owed))
 
     def _later(self, host: SimulatedHost, wait_ns: int, message: Message) -> None:
         self.later(host, wait_ns, lambda: self.tell(host, message))
