@@ -97,7 +97,9 @@ class SimulatedHost:
 
     def now(self, world_ns: int) -> Now:
         """As its clocks show it."""
-        monotonic_ns = world_ns + world_ns * self.clock_drift_ppm // MILLION + self.clock_ahead_ns
+        monotonic_ns = world_ns + self.clock_ahead_ns
+        if self.clock_drift_ppm:
+            monotonic_ns += world_ns * self.clock_drift_ppm // MILLION
         return Now(monotonic_ns, FIRST_WALL_MS + world_ns // MILLISECOND + self.wall_ahead_ms)
 
     def world_ns(self, monotonic_ns: int) -> int:

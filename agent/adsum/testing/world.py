@@ -232,7 +232,7 @@ class World(ABC):
                 if host.deadline_ns != time_ns or not (host.state is RUNNING or host.state is HELD):
                     continue
                 host.deadline_ns = -1
-                self.tick(host)
+                self._do(host, host.core.tick(host.now(time_ns)))
             elif kind is REPORT:
                 size, report = what
                 self._hear(host, size, report)
@@ -250,7 +250,8 @@ class World(ABC):
         deadline_ns = host.core.deadline()
         if deadline_ns is None:
             return
-        deadline_ns = host.world_ns(deadline_ns)
+        if host.clock_drift_ppm or host.clock_ahead_ns:
+            deadline_ns = host.world_ns(deadline_ns)
         if deadline_ns <= self.now_ns:
             deadline_ns = self.now_ns
             if host.turn_ns_max:
@@ -263,7 +264,7 @@ class World(ABC):
 
     def _arrive(self, host: SimulatedHost, source: Address, message: bytes) -> None:
         if host.state is RUNNING:
-            self._do(host, host.core.receive(self.now_at(host), source, message))
+            self._do(host, host.core.receive(host.now(self.now_ns), source, message))
         elif host.state in (State.HELD, State.PAUSED):
             if len(host.waiting) < SOCKET_MESSAGES_MAX:
                 host.waiting.append(lambda: self._arrive(host, source, message))
