@@ -31,7 +31,7 @@ from adsum.now import SECOND, Now
 from adsum.testing.gossip_world import GossipWorld
 from adsum.testing.hosts import SimulatedHost, State
 from adsum.testing.network import Conditions
-from adsum.testing.world import EventKind, uncollected
+from adsum.testing.world import uncollected
 
 CALL_TIMEOUT_NS = 5 * SECOND
 NS_PER_BYTE = 8  # a gigabit a second
@@ -260,19 +260,15 @@ class CatalogWorld(GossipWorld):
         deadline_ns = max(deadline_ns, self.now_ns)
         if replica.deadline_ns == -1 or deadline_ns < replica.deadline_ns:
             replica.deadline_ns = deadline_ns
-            self._push(
-                deadline_ns, EventKind.CALL, 0, partial(self._tick_replica, host, replica, deadline_ns)
+            self.later(
+                host, deadline_ns - self.now_ns, partial(self._tick_replica, host, replica, deadline_ns)
             )
 
     def _tick_replica(self, host: SimulatedHost, replica: CatalogReplica, deadline_ns: int) -> None:
-        if replica.deadline_ns != deadline_ns or replica.life != host.life or not host.is_up:
-            return
-        replica.deadline_ns = -1
-        if host.state is State.PAUSED:
-            host.waiting.append(partial(self._tick_replica, host, replica, -1))
-            return
-        replica.core.tick(self.now)
-        self._drain(host)
+        if replica.deadline_ns == deadline_ns:
+            replica.deadline_ns = -1
+            replica.core.tick(self.now)
+            self._drain(host)
 
     # Calls.
 
@@ -281,33 +277,28 @@ class CatalogWorld(GossipWorld):
         self.calls += 1
         connected_ns = self._connect_ns(host, target)
         turn_ns = self.network.turn_ns(host.index, target.index)
-        life = host.life
         if connected_ns is None or turn_ns is None or connected_ns > CALL_TIMEOUT_NS:
-            self._answer_at(self.now_ns + CALL_TIMEOUT_NS, host, life, ask.ticket, None)
+            self._answer(host, CALL_TIMEOUT_NS, ask.ticket, None)
         elif target.state is State.DEAD:
-            self._answer_at(self.now_ns + connected_ns, host, life, ask.ticket, None)
+            self._answer(host, connected_ns, ask.ticket, None)
         else:
             self.call_bytes[host.index] += len(ask.body)
-            due_ns = self.now_ns + connected_ns + turn_ns + NS_PER_BYTE * len(ask.body)
-            self.call(due_ns, partial(self._serve, host, life, target, ask))
+            due_ns = connected_ns + turn_ns + NS_PER_BYTE * len(ask.body)
+            self.later(host, due_ns, partial(self._serve, host, target, ask))
 
-    def _serve(self, host: SimulatedHost, life: int, target: SimulatedHost, ask: AskPeer) -> None:
+    def _serve(self, host: SimulatedHost, target: SimulatedHost, ask: AskPeer) -> None:
         turn_ns = self.network.turn_ns(target.index, host.index)
         if target.state is not State.RUNNING or turn_ns is None:
-            self._answer_at(self.now_ns + CALL_TIMEOUT_NS, host, life, ask.ticket, None)
+            self._answer(host, CALL_TIMEOUT_NS, ask.ticket, None)
             return
         body = self.replica(target.index).asked(self.now, self.shorts[host.index], ask.method, ask.body)
         self._drain(target)
         self.call_bytes[target.index] += len(body)
-        self._answer_at(self.now_ns + turn_ns + NS_PER_BYTE * len(body), host, life, ask.ticket, body)
+        self._answer(host, turn_ns + NS_PER_BYTE * len(body), ask.ticket, body)
 
-    def _answer_at(
-        self, at_ns: int, host: SimulatedHost, life: int, ticket: AskTicket, body: bytes | None
-    ) -> None:
-        self.call(at_ns, partial(self._answer, host, life, ticket, body))
+    def _answer(self, host: SimulatedHost, wait_ns: int, ticket: AskTicket, body: bytes | None) -> None:
+        def answer() -> None:
+            self.replica(host.index).answered(self.now, ticket, body)
+            self._drain(host)
 
-    def _answer(self, host: SimulatedHost, life: int, ticket: AskTicket, body: bytes | None) -> None:
-        if host.life != life or not host.is_up:
-            return
-        self.replica(host.index).answered(self.now, ticket, body)
-        self._drain(host)
+        self.later(host, wait_ns, answer)

@@ -243,7 +243,7 @@ class AgentCluster(GossipWorld):
                 return
             problem, ticket = owed.persist(effect), effect.ticket
             written = Persisted(ticket) if problem is None else NotPersisted(ticket, told(problem))
-            self.later(host, 0, lambda: self.tell(host, written))
+            self.act(host, life, lambda: self.tell(host, written))
 
         self.call(due_ns, write)
 

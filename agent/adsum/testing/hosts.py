@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
 from random import Random
 from typing import Any, Protocol
 
@@ -57,43 +58,28 @@ class Serves(Protocol):
     def submit(self, now: Now, request: int, command: Any) -> Sequence[Any]: ...
 
 
+@dataclass(slots=True, eq=False)
 class SimulatedHost:
     """One member's machine: what survives the process, and the process while there is one."""
 
-    __slots__ = (
-        "address",
-        "clock_ahead_ns",
-        "clock_drift_ppm",
-        "core",
-        "deadline_ns",
-        "disk",
-        "generation",
-        "index",
-        "life",
-        "profile",
-        "random",
-        "state",
-        "turn_ns_max",
-        "waiting",
-        "wall_ahead_ms",
-    )
+    index: int
+    profile: Profile
+    random: Random
+    disk: SimulatedDisk
+    core: Plays = field(init=False)
+    state: State = State.DEAD
+    generation: int = 0
+    life: int = 0  # counts processes, so that what was meant for one never reaches the next
+    deadline_ns: int = -1
+    waiting: list[Callable[[], None]] = field(default_factory=list)  # what a pause or a hold delays
+    wall_ahead_ms: int = 0  # how far its date is off
+    clock_drift_ppm: int = 0
+    clock_ahead_ns: int = 0
+    turn_ns_max: int = 0
 
-    def __init__(self, index: int, profile: Profile, random: Random, disk: SimulatedDisk) -> None:
-        self.index = index
-        self.disk = disk
-        self.profile = profile
-        self.address = profile.address
-        self.random = random
-        self.state = State.DEAD
-        self.generation = 0
-        self.life = 0  # counts processes, so that what was meant for one never reaches the next
-        self.core: Plays
-        self.deadline_ns = -1
-        self.waiting: list[Callable[[], None]] = []  # what a pause or a hold delays
-        self.wall_ahead_ms = 0  # how far its date is off
-        self.clock_drift_ppm = 0
-        self.clock_ahead_ns = 0
-        self.turn_ns_max = 0
+    @property
+    def address(self) -> Address:
+        return self.profile.address
 
     def now(self, world_ns: int) -> Now:
         """As its clocks show it."""

@@ -82,13 +82,8 @@ class Network:
         """Until the connection stands or is reset; None when nothing comes back."""
         if self.is_cut(sender, receiver):
             return None
-        waited_ns, again_ns = 0, SYN_AGAIN_NS
-        for _try in range(CONNECT_TRIES_MAX):
-            if not self._is_lost(sender, receiver) and not self._is_lost(receiver, sender):
-                return waited_ns + self._way_ns() + self._way_ns()
-            waited_ns += again_ns
-            again_ns *= 2
-        return None
+        waited_ns = self._tried_ns(SYN_AGAIN_NS, (sender, receiver), (receiver, sender))
+        return waited_ns + self._way_ns() + self._way_ns() if waited_ns is not None else None
 
     def exchange_ns(self, sender: int, receiver: int) -> int | None:
         """One message each way on a standing connection."""
@@ -100,12 +95,16 @@ class Network:
     def turn_ns(self, sender: int, receiver: int) -> int | None:
         if self.is_cut(sender, receiver):
             return None
-        waited_ns, again_ns = self._way_ns(), SEGMENT_AGAIN_NS
+        way_ns, waited_ns = self._way_ns(), self._tried_ns(SEGMENT_AGAIN_NS, (sender, receiver))
+        return way_ns + waited_ns if waited_ns is not None else None
+
+    def _tried_ns(self, again_ns: int, *ways: tuple[int, int]) -> int | None:
+        """How long until nothing is lost on any of these."""
+        waited_ns = 0
         for _try in range(CONNECT_TRIES_MAX):
-            if not self._is_lost(sender, receiver):
+            if not any(self._is_lost(*way) for way in ways):
                 return waited_ns
-            waited_ns += again_ns
-            again_ns *= 2
+            waited_ns = again_ns + 2 * waited_ns
         return None
 
     def _way_ns(self) -> int:

@@ -51,7 +51,7 @@ from adsum.testing.hosts import Plays, SimulatedHost, State
 from adsum.testing.network import Conditions
 from adsum.testing.raft_calls import Forwarded
 from adsum.testing.raft_disk import ServerDisk
-from adsum.testing.raft_server import BareServer, ServerWatch, SimulatedServer
+from adsum.testing.raft_server import BareServer, SimulatedServer
 from adsum.testing.raft_told import told_message, told_store
 from adsum.testing.world import World
 
@@ -115,8 +115,11 @@ class RaftCluster:
 
     def later(self, server: SimulatedServer, delay_ns: int, action: Callable[[], object]) -> None:
         """In this life of the server, and not while it is paused."""
-        if server.is_up:
-            self.world.later(server.host, delay_ns, lambda: self._guarded(server, action))
+        host, guarded = server.host, partial(self._guarded, server, action)
+        if server.is_up and delay_ns:
+            self.world.later(host, delay_ns, guarded)
+        elif server.is_up:
+            self.world.act(host, host.life, guarded)
 
     # How lives begin and end.
 
@@ -132,14 +135,7 @@ class RaftCluster:
     def begin(self, host: SimulatedHost) -> ConsensusPart:
         """The process of this host begins, and takes part in consensus."""
         server = self.on_host[host.index]
-        part = server.boot(
-            self._settings,
-            ServerWatch(
-                now=self.world.now_at(host),
-                took=lambda batch: self._see_batch(server, batch),
-                applied=lambda entry: self.invariants.applied(server, entry),
-            ),
-        )
+        part = server.boot(self.world.now_at(host), self._settings, self._see_batch, self.invariants.applied)
         self.invariants.booted(server)
         return part
 

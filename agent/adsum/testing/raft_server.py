@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import suppress
-from dataclasses import dataclass
+from functools import partial
 from random import Random
 
 from adsum.agent.server_agent import ConsensusPart
@@ -28,15 +28,6 @@ from adsum.testing.raft_machine import Registers
 STAMP = MessageStamp("simulated", 0)
 # Within which the power goes while a job is on its way: a group is one write and one sync.
 OPERATIONS_OF_A_JOB = 3
-
-
-@dataclass(frozen=True, slots=True)
-class ServerWatch:
-    """Who looks on, and what time it is."""
-
-    now: Now
-    took: Callable[[Batch], None]
-    applied: Callable[[Entry], None]
 
 
 class SimulatedServer:
@@ -68,14 +59,20 @@ class SimulatedServer:
     def job_under_way(self) -> log_jobs.DiskJob | None:
         return self.jobs[0] if self.is_disk_busy else None
 
-    def boot(self, settings: ServerSettings, watch: ServerWatch) -> ConsensusPart:
-        """On what the store has opened."""
+    def boot(
+        self,
+        now: Now,
+        settings: ServerSettings,
+        took: Callable[[SimulatedServer, Batch], None],
+        applied: Callable[[SimulatedServer, Entry], None],
+    ) -> ConsensusPart:
+        """On what the store has opened; `took` and `applied` look on."""
         self.life = self.host.life
         self.jobs: deque[log_jobs.DiskJob] = deque()  # of the thread that writes the log
         self.is_disk_busy = False
         self.disk_stalled_until_ns = 0
         opened = self.store.opened
-        self._machine = RegisterMachine(watch.applied)
+        self._machine = RegisterMachine(partial(applied, self))
         if opened.log.snapshot is not None:
             ref, read = opened.log.snapshot, self._machine.read
             self._machine.restore(log_jobs.read_state(opened.log.snapshots, ref, read))
@@ -85,11 +82,11 @@ class SimulatedServer:
             settings=settings.raft,
             restored=opened.restored,
             random=Random(self._random.getrandbits(64)),
-            now=watch.now,
+            now=now,
         )
-        raft.took = watch.took
+        raft.took = partial(took, self)
         newest = opened.log.snapshot
-        self.core = ConsensusCore(raft, self._machine, settings, newest=newest, now=watch.now)
+        self.core = ConsensusCore(raft, self._machine, settings, newest=newest, now=now)
         return ConsensusPart(self.core)
 
     def done(self, job: log_jobs.DiskJob) -> ConsensusReport:

@@ -21,6 +21,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
+from functools import partial
 from random import Random
 from typing import Any, cast
 
@@ -102,12 +103,11 @@ class World(ABC):
         host = self.hosts[index]
         assert not host.is_up, "it runs already"
         if name is not None or address is not None:
-            host.profile = replace(
-                host.profile, name=name or host.profile.name, address=address or host.profile.address
-            )
             if self._by_address.get(host.address) == host.index:  # else another host has it by now
                 del self._by_address[host.address]
-            host.address = host.profile.address
+            host.profile = replace(
+                host.profile, name=name or host.profile.name, address=address or host.address
+            )
             self._by_address[host.address] = index
         host.state = State.RUNNING
         host.life += 1
@@ -165,21 +165,17 @@ class World(ABC):
         self._push(at_ns, EventKind.CALL, 0, function)
 
     def later(self, host: SimulatedHost, delay_ns: int, action: Callable[[], object]) -> None:
-        """To the process that runs there now: not to the next one, and not while it is paused."""
-        life = host.life
+        """To the process that runs there now."""
+        self.call(self.now_ns + delay_ns, partial(self.act, host, host.life, action))
 
-        def act() -> None:
-            if host.life != life or not host.is_up:
-                return
-            if host.state is State.PAUSED:
-                host.waiting.append(act)
-            else:
-                action()
-
-        if delay_ns:
-            self.call(self.now_ns + delay_ns, act)
+    def act(self, host: SimulatedHost, life: int, action: Callable[[], object]) -> None:
+        """To that process and no later one, and not while it is paused."""
+        if host.life != life or not host.is_up:
+            return
+        if host.state is State.PAUSED:
+            host.waiting.append(partial(self.act, host, life, action))
         else:
-            act()
+            action()
 
     def submit(self, host: SimulatedHost, command: AnyCommand, answered: Callable[[Reply], None]) -> int:
         """A client of this host asks for something."""
