@@ -44,7 +44,7 @@ def raw(folder: Path, batch: int, seconds: float) -> list[float]:
 
 def log(folder: Path, batch: int, seconds: float) -> list[float]:
     door = OsFolder(folder / f"log-{batch}")
-    raft_log = open_log(door, node="bench", mint_log_id=lambda: "log").log
+    raft_log = open_log(door, node="bench", mint_log_id=lambda: "log", mint_salt=bytes).log
     term, kind = Term(1), EntryKind.COMMAND
 
     def once() -> float:

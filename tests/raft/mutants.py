@@ -361,7 +361,7 @@ def failed_syncs_are_passed_over(patch: pytest.MonkeyPatch) -> None:
 
 def rot_is_taken_for_a_torn_batch(patch: pytest.MonkeyPatch) -> None:
     """What was acknowledged is taken away in silence, and the server votes on."""
-    patch.setattr(recovery, "_is_proven", lambda _content, _start, _recovery: False)
+    patch.setattr(recovery, "_later_batch", lambda _content, _start, _recovery: None)
     patch.setattr(recovery, "_lacks_sectors", lambda _content, _recovery: True)
 
 

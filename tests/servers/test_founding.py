@@ -24,7 +24,7 @@ class Nobody:
 
 
 def opened(folder: OsFolder) -> OpenedLog:
-    return open_log(folder, node="a", mint_log_id=lambda: "log", segment_bytes=SEGMENT_BYTES)
+    return open_log(folder, node="a", mint_log_id=lambda: "log", mint_salt=bytes, segment_bytes=SEGMENT_BYTES)
 
 
 def founding(found: OpenedLog) -> Founding:
@@ -86,7 +86,11 @@ async def test_a_start_finishes_what_the_one_before_began(
 async def test_a_disk_that_fails_ends_the_process(tmp_path: Path) -> None:
     faults = Faults()
     found = open_log(
-        FaultyFolder(tmp_path / "a", faults), node="a", mint_log_id=lambda: "log", segment_bytes=SEGMENT_BYTES
+        FaultyFolder(tmp_path / "a", faults),
+        node="a",
+        mint_log_id=lambda: "log",
+        mint_salt=bytes,
+        segment_bytes=SEGMENT_BYTES,
     )
     faults.syncs_fail = True
     with pytest.raises(BaseExceptionGroup) as raised:

@@ -266,7 +266,9 @@ async def test_b25_one_survivor_goes_on_in_a_new_epoch_and_takes_wiped_ones_in(t
         for site in made.sites:
             await site.kill()
         folder = OsFolder(tmp_path / str(survivor.number))
-        opened = open_log(folder, node=survivor.node, mint_log_id=str, segment_bytes=SEGMENT_BYTES)
+        opened = open_log(
+            folder, node=survivor.node, mint_log_id=str, mint_salt=bytes, segment_bytes=SEGMENT_BYTES
+        )
         write_whole(
             folder, quorum_recovery.FILE, quorum_recovery.encode(quorum_recovery.describe(opened.log))
         )

@@ -49,8 +49,20 @@ def minting() -> Callable[[], str]:
     return lambda: f"log-{next(numbers)}"
 
 
-def opened(folder: Folder, *, segment_bytes: int = SEGMENT_BYTES, minted: str = "log-1") -> OpenedLog:
-    return open_log(folder, node=NODE, mint_log_id=lambda: minted, segment_bytes=segment_bytes)
+def salt() -> bytes:
+    return b"shown by nothing"
+
+
+def opened(
+    folder: Folder,
+    *,
+    segment_bytes: int = SEGMENT_BYTES,
+    minted: str = "log-1",
+    mint_salt: Callable[[], bytes] = salt,
+) -> OpenedLog:
+    return open_log(
+        folder, node=NODE, mint_log_id=lambda: minted, mint_salt=mint_salt, segment_bytes=segment_bytes
+    )
 
 
 def new_disk(seed: int = 0) -> BlockDisk:

@@ -38,7 +38,7 @@ META = SnapshotMeta(2, Term(1), Configuration(voters=(MemberId("a", "log"),)))
 
 
 def opened(disk: BlockDisk) -> RaftLog:
-    return open_log(disk, node="a", mint_log_id=lambda: "log", segment_bytes=16_384).log
+    return open_log(disk, node="a", mint_log_id=lambda: "log", mint_salt=bytes, segment_bytes=16_384).log
 
 
 def joined(pieces: Iterator[bytes]) -> bytes:

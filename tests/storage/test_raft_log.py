@@ -23,6 +23,7 @@ from tests.storage.raft_logs import (
     minting,
     new_disk,
     opened,
+    salt,
     snapshot,
     state,
 )
@@ -32,10 +33,12 @@ VOTE = MemberId("another node", "its log")
 
 def test_a_new_log_is_empty_and_its_id_is_kept() -> None:
     disk = new_disk()
-    first = open_log(disk, node=NODE, mint_log_id=minting(), segment_bytes=SEGMENT_BYTES)
+    first = open_log(disk, node=NODE, mint_log_id=minting(), mint_salt=salt, segment_bytes=SEGMENT_BYTES)
     assert (first.verdict, first.restored, first.log.identity.log) == (LogVerdict.NEW, Restored(), "log-1")
     disk.lose_power()
-    again = open_log(disk, node=NODE, mint_log_id=lambda: "another", segment_bytes=SEGMENT_BYTES)
+    again = open_log(
+        disk, node=NODE, mint_log_id=lambda: "another", mint_salt=salt, segment_bytes=SEGMENT_BYTES
+    )
     assert (again.verdict, again.restored, again.log.identity.log) == (LogVerdict.CLEAN, Restored(), "log-1")
 
 
@@ -246,7 +249,9 @@ def test_a_log_of_another_node_is_refused_untouched() -> None:
     disk = new_disk()
     opened(disk).log.append([LogChange(entries=entries(1, 1))])
     with pytest.raises(ForeignLog, match="belongs to node"):
-        open_log(disk, node="someone else", mint_log_id=minting(), segment_bytes=SEGMENT_BYTES)
+        open_log(
+            disk, node="someone else", mint_log_id=minting(), mint_salt=salt, segment_bytes=SEGMENT_BYTES
+        )
     assert opened(disk).restored.entries == tuple(entries(1, 1))
 
 

@@ -16,6 +16,7 @@ import logging
 import time
 from collections.abc import Callable, Sequence
 from random import Random
+from secrets import token_bytes
 from uuid import UUID, uuid4
 
 import trio
@@ -53,6 +54,7 @@ from adsum.storage.files import Folder
 from adsum.storage.opening import SEGMENT_BYTES, OpenedLog, open_log, vouch
 from adsum.storage.quorum_recovery import recover_quorum
 from adsum.storage.recovery import LogVerdict
+from adsum.storage.segment import SALT_BYTES
 
 # Of what other servers sent and has not come whole, or is not answered: a frame may have 9 MiB.
 UNREAD_BYTES_MAX = 128 * 1024 * 1024
@@ -74,11 +76,14 @@ def open_server(
     settings: ServerSettings,
     random: Random,
     mint_log_id: Callable[[], str] = lambda: str(uuid4()),
+    mint_salt: Callable[[], bytes] = lambda: token_bytes(SALT_BYTES),
     now: Callable[[], Now] = loop_now,
     segment_bytes: int = SEGMENT_BYTES,
 ) -> ConsensusServer:
     """Reads and repairs the log; it may take seconds, so it is no work for the loop."""
-    opened = open_log(folder, node=node, mint_log_id=mint_log_id, segment_bytes=segment_bytes)
+    opened = open_log(
+        folder, node=node, mint_log_id=mint_log_id, mint_salt=mint_salt, segment_bytes=segment_bytes
+    )
     _tell_findings(opened)
     restored = recover_quorum(folder, opened) or opened.restored
     _restore(machine, opened)

@@ -13,7 +13,7 @@ first: a start interrupted in the middle finds it, and begins from nothing rathe
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import cbor2
 
@@ -56,7 +56,12 @@ class _Start:
 
 
 def open_log(
-    folder: Folder, *, node: str, mint_log_id: Callable[[], str], segment_bytes: int = SEGMENT_BYTES
+    folder: Folder,
+    *,
+    node: str,
+    mint_log_id: Callable[[], str],
+    mint_salt: Callable[[], bytes],
+    segment_bytes: int = SEGMENT_BYTES,
 ) -> OpenedLog:
     recovery = recover(folder)
     if recovery.identity and recovery.identity.node != node:
@@ -67,10 +72,10 @@ def open_log(
     meta = _snapshot_meta(folder, recovery)
     files = SegmentFiles(folder, segment_bytes)
     if recovery.verdict is LogVerdict.CORRUPT:
-        log, restored = _begin_anew(folder, files, recovery, node, mint_log_id())
+        log, restored = _begin_anew(folder, files, recovery, LogIdentity(node, mint_log_id()), mint_salt())
     elif recovery.identity is None:
-        identity = LogIdentity(node, mint_log_id())
-        log = RaftLog(folder, files, identity, ReplayedLog(), WritePosition([], 1, 0), None)
+        identity, start = LogIdentity(node, mint_log_id()), WritePosition([], 1, 0)
+        log = RaftLog(folder, files, identity, ReplayedLog(), start, None, mint_salt())
         restored = Restored()
     else:
         log = _go_on(folder, files, recovery, recovery.identity)
@@ -98,23 +103,23 @@ def _go_on(folder: Folder, files: SegmentFiles, recovery: Recovery, identity: Lo
     position = WritePosition(
         [header.sequence for header in recovery.segments], recovery.next_batch, recovery.chain, recovery.end
     )
-    return RaftLog(folder, files, identity, recovery.standing, position, active)
+    return RaftLog(folder, files, identity, recovery.standing, position, active, recovery.salt)
 
 
 # After corruption.
 
 
 def _begin_anew(
-    folder: Folder, files: SegmentFiles, recovery: Recovery, node: str, log_id: str
+    folder: Folder, files: SegmentFiles, recovery: Recovery, minted: LogIdentity, salt: bytes
 ) -> tuple[RaftLog, Restored]:
     start = _best_start(folder, recovery)
     _write_doubt(folder, recovery.findings, is_settled=False)
     files.set_aside()
-    before = recovery.identity or LogIdentity(node, log_id)
-    identity = LogIdentity(node, log_id, before.cluster, before.epoch)
-    # Numbers go on above everything seen, so that nothing left over is ever taken for a part of this log.
-    position = WritePosition([recovery.highest_sequence], recovery.highest_batch + 1, 0)
-    log = RaftLog(folder, files, identity, ReplayedLog(), position, None)
+    before = recovery.identity or minted
+    identity = replace(minted, cluster=before.cluster, epoch=before.epoch)
+    # A name that no segment had, and a new salt: nothing left over is ever taken for a part of this log.
+    position = WritePosition([recovery.highest_sequence], 1, 0)
+    log = RaftLog(folder, files, identity, ReplayedLog(), position, None, salt)
     position.segments.pop(0)
     hard_state = _hard_state(recovery, start)
     log.append([LogChange(install=start.ref, entries=start.entries, hard_state=hard_state)])

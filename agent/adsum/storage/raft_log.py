@@ -52,12 +52,14 @@ class RaftLog:
         standing: ReplayedLog,
         position: WritePosition,
         active: File | None,
+        salt: bytes,
     ) -> None:
         """Without an active segment it begins the one after the last that the position names."""
         self.snapshots = Snapshots(folder)
         self.identity = identity
         self._folder = folder
         self._files = files
+        self._salt = salt
         self._standing = standing
         self._position = position
         self._commit_waiting: HardState | None = None
@@ -209,7 +211,13 @@ class RaftLog:
 
     def _encoded(self, records: list[Record]) -> tuple[bytes, int]:
         position = self._position
-        place = BatchPlace(position.segments[-1], position.next_batch, position.end, position.chain)
+        place = BatchPlace(
+            position.segments[-1],
+            position.next_batch,
+            position.end,
+            position.chain,
+            self._salt,
+        )
         newest = [record for record in records[-1:] if type(record) is HardState]
         hard_state = newest[0] if newest else self._standing.hard_state
         return encode_batch(place, records, term=hard_state.term)
@@ -238,6 +246,7 @@ class RaftLog:
             self._files.segment_bytes,
             standing.hard_state,
             standing.snapshot,
+            self._salt,
         )
         self._active = self._files.begin(header)
         position.segments.append(sequence)
@@ -257,7 +266,7 @@ class RaftLog:
             content = file.read(stretch.offset, stretch.length)
         finally:
             file.close()
-        records = decode_records(content, stretch.segment)
+        records = decode_records(content, stretch.segment, self._salt)
         # Where two batches of the core went in one write, the later entry of an index is the one that stands.
         return {record.index: record for record in records if type(record) is Entry}
 

@@ -24,6 +24,7 @@ corrupt keeps the part before the damage, which is a true log as it was then, on
 from __future__ import annotations
 
 import enum
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 
@@ -53,6 +54,7 @@ from adsum.storage.segment_files import SPARE, segment_name, segment_sequences
 
 # Stands for sectors that cannot be read: neither zeros nor valid, and so never taken for torn.
 _UNREADABLE = b"\xee" * SECTOR_BYTES
+TERM_MAX = 1 << 62  # servers take no higher number from each other either
 
 
 class LogVerdict(enum.Enum):
@@ -69,6 +71,7 @@ class Recovery:
     verdict: LogVerdict = LogVerdict.NEW
     findings: list[str] = field(default_factory=list)  # for the operator, one sentence each
     identity: LogIdentity | None = None
+    salt: bytes = field(default=b"", repr=False)  # of the first segment whose header is whole
     standing: ReplayedLog = field(default_factory=ReplayedLog)
     entries: list[Entry] = field(default_factory=list)
     segments: list[SegmentHeader] = field(default_factory=list)
@@ -78,9 +81,9 @@ class Recovery:
     last_batch: tuple[int, bytes] | None = None  # of the last segment, where and what
     torn_bytes: bytes = b""  # what lies at the end and has to be zeros again
     spare: bytes = b""  # of the file that holds zeros, if all is well
+    sectors: int = 0  # in all files together, and so more than batches can follow
     # Seen anywhere, in damaged parts too: what a log begun anew must stay above, and may stand on.
     highest_sequence: int = 0
-    highest_batch: int = 0
     highest_term: int = 0
     snapshots: list[SnapshotRef] = field(default_factory=list)
 
@@ -103,14 +106,16 @@ class Recovery:
         self.findings.append(sentence)
 
     def note_header(self, header: SegmentHeader) -> None:
-        self.highest_batch = max(self.highest_batch, header.first_batch - 1)
         self.highest_term = max(self.highest_term, header.hard_state.term)
         if header.snapshot:
             self.snapshots.append(header.snapshot)
 
     def note(self, header: BatchHeader) -> None:
-        self.highest_batch = max(self.highest_batch, header.batch)
         self.highest_term = max(self.highest_term, header.term)
+
+    def can_follow(self, header: BatchHeader) -> bool:
+        """Numbers that no log gets to are nobody's, whatever their checksum says."""
+        return header.batch < self.next_batch + self.sectors and header.term < TERM_MAX
 
 
 def recover(folder: Folder) -> Recovery:
@@ -121,6 +126,7 @@ def recover(folder: Folder) -> Recovery:
         return recovery
     recovery.verdict, recovery.highest_sequence = LogVerdict.CLEAN, sequences[-1]
     recovery.spare = read_patched(folder, SPARE) if SPARE in folder.names() else b""
+    recovery.sectors = _sectors_of(folder, [SPARE, *map(segment_name, sequences)])
     for position, sequence in enumerate(sequences):
         if sequence != sequences[0] + position:
             recovery.corrupt(f"the segment before {segment_name(sequence)} is missing")
@@ -131,6 +137,19 @@ def recover(folder: Folder) -> Recovery:
     if recovery.verdict is not LogVerdict.CORRUPT and not recovery.standing.is_whole:
         recovery.corrupt("the log ends before what is known to be committed, or begins after its snapshot")
     return recovery
+
+
+def _sectors_of(folder: Folder, names: Sequence[str]) -> int:
+    present = set(folder.names())
+    return sum(_length(folder, name) for name in names if name in present) // SECTOR_BYTES
+
+
+def _length(folder: Folder, name: str) -> int:
+    file = folder.open(name)
+    try:
+        return file.length()
+    finally:
+        file.close()
 
 
 def read_patched(folder: Folder, name: str) -> bytes:
@@ -159,6 +178,7 @@ def _read_segment(folder: Folder, sequence: int, recovery: Recovery, *, is_last:
         recovery.corrupt(f"{segment_name(sequence)}: {reason}")
         return
     if not recovery.segments:
+        recovery.salt = header.salt
         recovery.standing = ReplayedLog.after(header)
         recovery.next_batch, recovery.chain = header.first_batch, header.chain
     recovery.identity = header.identity
@@ -166,9 +186,8 @@ def _read_segment(folder: Folder, sequence: int, recovery: Recovery, *, is_last:
     recovery.end, recovery.last_batch = SEGMENT_HEADER_BYTES, None
     recovery.note_header(header)
     damage = _read_batches(content, sequence, recovery)
-    if is_last and _is_proven(recovery.spare, 0, recovery):
-        batch = recovery.highest_batch
-        recovery.corrupt(f"{SPARE}: batch {batch} lies there, so it was written and went astray")
+    if is_last and (later := _later_batch(recovery.spare, 0, recovery)):
+        recovery.corrupt(f"{SPARE}: batch {later} lies there, so it was written and went astray")
     elif content_end(content) > recovery.end:
         _judge(content, damage, recovery, is_last=is_last)
 
@@ -177,6 +196,8 @@ def _check_header(header: SegmentHeader, content: bytes, recovery: Recovery) -> 
     if header.length_bytes != len(content):
         raise DamagedSegment(f"it is {len(content)} bytes long and was made with {header.length_bytes}")
     follows = (header.first_batch, header.chain) == (recovery.next_batch, recovery.chain)
+    if recovery.segments and header.salt != recovery.salt:
+        raise DamagedSegment("it is of another log")
     if recovery.segments and not follows:
         raise DamagedSegment(f"it begins with batch {header.first_batch}, and {recovery.next_batch} is next")
 
@@ -185,7 +206,7 @@ def _read_batches(content: bytes, sequence: int, recovery: Recovery) -> DamagedS
     """As far as they are whole and follow on each other; returns what ended it."""
     while True:
         offset = recovery.end
-        place = BatchPlace(sequence, recovery.next_batch, offset, recovery.chain)
+        place = BatchPlace(sequence, recovery.next_batch, offset, recovery.chain, recovery.salt)
         try:
             header, records, chain = decode_batch(content, place)
         except DamagedSegment as found:
@@ -203,8 +224,8 @@ def _judge(content: bytes, damage: DamagedSegment, recovery: Recovery, *, is_las
     where = f"{segment_name(sequence)}, batch {recovery.next_batch} at {end}: {damage}"
     if not is_last:
         recovery.corrupt(f"{where}; a later segment was begun since")
-    elif _is_proven(content, end, recovery):
-        recovery.corrupt(f"{where}; batch {recovery.highest_batch} was written, so it was whole once")
+    elif later := _later_batch(content, end, recovery):
+        recovery.corrupt(f"{where}; batch {later} was written, so it was whole once")
     elif not _lacks_sectors(content, recovery):
         recovery.corrupt(f"{where}; no sector of it is missing, so it was written and has changed since")
     else:
@@ -213,28 +234,38 @@ def _judge(content: bytes, damage: DamagedSegment, recovery: Recovery, *, is_las
         recovery.findings.append(f"{where}; it was never finished and is taken away")
 
 
-def _is_proven(content: bytes, start: int, recovery: Recovery) -> bool:
-    """A batch from `start` on says that the next one was whole once: a later one, or itself elsewhere."""
-    is_proven = False
-    for offset, header in find_batch_headers(content, start):
+def _later_batch(content: bytes, start: int, recovery: Recovery) -> int | None:
+    """The highest batch from `start` on that says that the next one was whole once: a later one, or itself
+    elsewhere."""
+    later: int | None = None
+    for offset, header in find_batch_headers(content, start, recovery.salt):
+        if not recovery.can_follow(header):
+            continue
         recovery.note(header)
         is_in_place = content is not recovery.spare and offset == recovery.end == header.offset
-        is_proven |= header.batch >= recovery.next_batch and not is_in_place
-    return is_proven
+        if header.batch >= recovery.next_batch and not is_in_place:
+            later = max(later or 0, header.batch)
+    return later
 
 
 def _survey(content: bytes, sequence: int, recovery: Recovery) -> None:
     """What can still be learned from a segment that is no part of the log any more."""
-    for _, batch in find_batch_headers(content, 0):
-        recovery.note(batch)
-    with suppress(DamagedSegment):
-        recovery.note_header(decode_segment_header(content, sequence))
+    try:
+        header = decode_segment_header(content, sequence)
+    except DamagedSegment:
+        pass
+    else:
+        recovery.salt = recovery.salt or header.salt
+        recovery.note_header(header)
+    for _, batch in find_batch_headers(content, 0, recovery.salt):
+        if recovery.can_follow(batch):
+            recovery.note(batch)
 
 
 def _lacks_sectors(content: bytes, recovery: Recovery) -> bool:
     """Rules 2 and 3."""
     end = recovery.end
-    header = decode_batch_header(content, end)
+    header = decode_batch_header(content, end, recovery.salt)
     if header is None:
         return content[end : end + SECTOR_BYTES] == ZERO_SECTOR
     expected = (recovery.segments[-1].sequence, recovery.next_batch, end)

@@ -10,9 +10,11 @@ A segment is a file of fixed length, filled with zeros before it gets its name:
 One batch is one write and one sync, and the next one is not written before that sync returned. From this
 and from the zeros below follows all that recovery knows:
 
-- Every CRC starts from a seed made of the segment's sequence, so what an earlier life of the file left
-  validates nowhere, and each batch chains the CRCs of its records onto the batch before, so nothing can be
-  taken out.
+- Every CRC of a batch starts from a seed made of the log's salt and the segment's sequence. So what an
+  earlier use of the file left validates nowhere, and neither does what a client writes: entries carry
+  values that anybody may choose, and only who knows the salt could make one look like a batch. It is
+  minted with the log, stands in its segments' headers, and nothing shows it. Each batch chains the CRCs of
+  its records onto the batch before, so nothing can be taken out.
 - A batch begins on a sector, and its header names the segment, its number, its place and its length: it is
   found, and recognised as out of place, wherever it lies.
 - The header counts the sectors of the batch that are zeros by nature. A write cut short by a power loss
@@ -29,7 +31,7 @@ from __future__ import annotations
 import struct
 import zlib
 from collections.abc import Iterator, Sequence
-from dataclasses import astuple, dataclass
+from dataclasses import astuple, dataclass, field
 from itertools import chain as chained
 from typing import NamedTuple
 
@@ -38,9 +40,10 @@ import cbor2
 from adsum.raft.types import DedupKey, Entry, EntryKind, HardState, MemberId, SnapshotRef, Term
 from adsum.storage.files import SECTOR_BYTES
 
-FORMAT_VERSION = 1
+FORMAT_VERSION = 2
 SEGMENT_HEADER_BYTES = 4096
 ZERO_SECTOR = bytes(SECTOR_BYTES)
+SALT_BYTES = 16
 
 _SEGMENT_MAGIC = b"ADSUMLOG"
 _BATCH_MAGIC = b"ADSB"
@@ -96,6 +99,7 @@ class SegmentHeader:
     length_bytes: int
     hard_state: HardState
     snapshot: SnapshotRef | None
+    salt: bytes = field(repr=False)  # the same in all segments of a log
 
 
 class Truncate(NamedTuple):
@@ -129,10 +133,11 @@ class BatchPlace:
     batch: int
     offset: int
     chain: int
+    salt: bytes = field(repr=False)
 
 
-def seed_of(segment: int) -> int:
-    return zlib.crc32(segment.to_bytes(8, "little"))
+def seed_of(segment: int, salt: bytes) -> int:
+    return zlib.crc32(segment.to_bytes(8, "little"), zlib.crc32(salt))
 
 
 def padded(length: int) -> int:
@@ -151,10 +156,11 @@ def encode_segment_header(header: SegmentHeader) -> bytes:
             [header.sequence, header.first_batch, header.chain, header.last_index, header.length_bytes],
             [hard_state.term, hard_state.vote, hard_state.commit],
             astuple(header.snapshot) if header.snapshot else None,
+            header.salt,
         ]
     )
     assert _SEGMENT.size + len(body) <= SEGMENT_HEADER_BYTES, "ids are bounded, so a header fits its page"
-    content = _SEGMENT.pack(_SEGMENT_MAGIC, zlib.crc32(body, seed_of(header.sequence)), len(body)) + body
+    content = _SEGMENT.pack(_SEGMENT_MAGIC, zlib.crc32(body, _header_seed(header.sequence)), len(body)) + body
     return content.ljust(SEGMENT_HEADER_BYTES, b"\0")
 
 
@@ -163,16 +169,22 @@ def decode_segment_header(content: bytes, sequence: int) -> SegmentHeader:
         raise DamagedSegment("the segment ends within its header")
     magic, crc, length = _SEGMENT.unpack_from(content)
     body = content[_SEGMENT.size : _SEGMENT.size + length]
-    if magic != _SEGMENT_MAGIC or zlib.crc32(body, seed_of(sequence)) != crc:
+    if magic != _SEGMENT_MAGIC or zlib.crc32(body, _header_seed(sequence)) != crc:
         raise DamagedSegment("the segment's header does not match its checksum")
-    version, identity, position, (term, vote, commit), snapshot = cbor2.loads(body)
+    version, *fields = cbor2.loads(body)
     assert version == FORMAT_VERSION, f"a segment of format {version}; this program reads {FORMAT_VERSION}"
+    identity, position, (term, vote, commit), snapshot, salt = fields
     hard_state = HardState(term, MemberId(*vote) if vote else None, commit)
     ref = SnapshotRef(*snapshot) if snapshot else None
     sequence, first_batch, chain, last_index, length_bytes = position
     return SegmentHeader(
-        LogIdentity(*identity), sequence, first_batch, chain, last_index, length_bytes, hard_state, ref
+        LogIdentity(*identity), sequence, first_batch, chain, last_index, length_bytes, hard_state, ref, salt
     )
+
+
+def _header_seed(sequence: int) -> int:
+    """Without the salt, which is in it; a segment's header is nowhere but at the start of its file."""
+    return zlib.crc32(sequence.to_bytes(8, "little"))
 
 
 # Writing a batch.
@@ -180,7 +192,7 @@ def decode_segment_header(content: bytes, sequence: int) -> SegmentHeader:
 
 def encode_batch(place: BatchPlace, records: Sequence[Record], *, term: int) -> tuple[bytes, int]:
     """The bytes, padded to whole sectors, and the chain's new end."""
-    seed, crc32, pack_crc = seed_of(place.segment), zlib.crc32, _CRC.pack
+    seed, crc32, pack_crc = seed_of(place.segment, place.salt), zlib.crc32, _CRC.pack
     bodies = [_encode_entry(each) if type(each) is Entry else _encode_other(each) for each in records]
     crcs = [pack_crc(crc32(body, seed)) for body in bodies]
     chain = crc32(b"".join(crcs), place.chain)
@@ -188,15 +200,15 @@ def encode_batch(place: BatchPlace, records: Sequence[Record], *, term: int) -> 
     bodies.append(_BATCH_END.pack(size, _BATCH_END_KIND, len(crcs), chain, _LAST_BYTE))
     crcs.append(pack_crc(crc32(bodies[-1], seed)))
     content = b"".join(chained.from_iterable(zip(crcs, bodies, strict=True)))
-    return _with_header(place, content, term=term), chain
+    return _with_header(place, content, seed, term=term), chain
 
 
-def _with_header(place: BatchPlace, content: bytes, *, term: int) -> bytes:
+def _with_header(place: BatchPlace, content: bytes, seed: int, *, term: int) -> bytes:
     length = _BATCH.size + len(content)
     padding = bytes(padded(length) - length)
     zero_sectors = count_zero_sectors(bytes(_BATCH.size) + content) if ZERO_SECTOR in content else 0
     body = _BATCH_BODY.pack(place.segment, place.batch, term, place.offset, length, zero_sectors)
-    head = _BATCH_MAGIC + _CRC.pack(zlib.crc32(body, seed_of(place.segment))) + body
+    head = _BATCH_MAGIC + _CRC.pack(zlib.crc32(body, seed)) + body
     return b"".join((head, content, padding))
 
 
@@ -228,19 +240,19 @@ def _encode_other(record: Record) -> bytes:
 # Reading a batch.
 
 
-def decode_batch_header(content: bytes, offset: int) -> BatchHeader | None:
-    """What lies at `offset`, if it is a batch header at all: of any segment, meant for any place."""
+def decode_batch_header(content: bytes, offset: int, salt: bytes) -> BatchHeader | None:
+    """What lies at `offset`, if it is a batch header of this log: of any segment, meant for any place."""
     if content[offset : offset + 4] != _BATCH_MAGIC or len(content) - offset < _BATCH.size:
         return None
     _, crc, *fields = _BATCH.unpack_from(content, offset)
     header = BatchHeader(*fields)
     body = content[offset + 8 : offset + _BATCH.size]
-    return header if zlib.crc32(body, seed_of(header.segment)) == crc else None
+    return header if zlib.crc32(body, seed_of(header.segment, salt)) == crc else None
 
 
 def decode_batch(content: bytes, place: BatchPlace) -> tuple[BatchHeader, list[Record], int]:
     """The batch expected at this place, and the chain's new end; or `DamagedSegment`."""
-    header = decode_batch_header(content, place.offset)
+    header = decode_batch_header(content, place.offset, place.salt)
     if header is None:
         raise DamagedSegment("no batch begins here")
     if (header.segment, header.batch, header.offset) != (place.segment, place.batch, place.offset):
@@ -248,23 +260,23 @@ def decode_batch(content: bytes, place: BatchPlace) -> tuple[BatchHeader, list[R
             f"batch {header.batch} of segment {header.segment} lies where {place.batch} belongs"
         )
     body = content[place.offset : place.offset + header.length]
-    records, crcs, end = _decode_records(body, place.segment)
+    records, crcs, end = _decode_records(body, seed_of(place.segment, place.salt))
     chain = zlib.crc32(b"".join(crcs), place.chain)
     if end != (len(records), chain):
         raise DamagedSegment("the batch does not continue the one before it")
     return header, records, chain
 
 
-def decode_records(content: bytes, segment: int) -> list[Record]:
+def decode_records(content: bytes, segment: int, salt: bytes) -> list[Record]:
     """Of a batch that was whole when it was written; `DamagedSegment` if it no longer is."""
-    header = decode_batch_header(content, 0)
+    header = decode_batch_header(content, 0, salt)
     if header is None or header.segment != segment:
         raise DamagedSegment("no batch begins here")
-    return _decode_records(content[: header.length], segment)[0]
+    return _decode_records(content[: header.length], seed_of(segment, salt))[0]
 
 
-def _decode_records(content: bytes, segment: int) -> tuple[list[Record], list[bytes], tuple[int, int]]:
-    seed, records, crcs = seed_of(segment), list[Record](), list[bytes]()
+def _decode_records(content: bytes, seed: int) -> tuple[list[Record], list[bytes], tuple[int, int]]:
+    records, crcs = list[Record](), list[bytes]()
     offset, limit = _BATCH.size, len(content)
     while offset + _RECORD.size <= limit:
         crc, size, kind = _RECORD.unpack_from(content, offset)
@@ -318,10 +330,10 @@ def content_end(content: bytes) -> int:
     return padded(len(content.rstrip(b"\0")))
 
 
-def find_batch_headers(content: bytes, start: int) -> Iterator[tuple[int, BatchHeader]]:
-    """Every whole batch header that begins on a sector, whatever segment or place it was meant for."""
+def find_batch_headers(content: bytes, start: int, salt: bytes) -> Iterator[tuple[int, BatchHeader]]:
+    """Every whole header of this log that begins on a sector, whatever segment or place it was meant for."""
     offset = content.find(_BATCH_MAGIC, start)
     while offset >= 0:
-        if offset % SECTOR_BYTES == 0 and (header := decode_batch_header(content, offset)):
+        if offset % SECTOR_BYTES == 0 and (header := decode_batch_header(content, offset, salt)):
             yield offset, header
         offset = content.find(_BATCH_MAGIC, offset + 1)

@@ -4,11 +4,14 @@ it.
 
 from __future__ import annotations
 
+import hashlib
+
 from adsum.raft.batch import LogChange
 from adsum.raft.types import MemberId, Restored, SnapshotRef
 from adsum.storage.files import Folder
 from adsum.storage.opening import OpenedLog, open_log
 from adsum.storage.raft_log import RaftLog
+from adsum.storage.segment import SALT_BYTES
 from adsum.storage.snapshots import SnapshotReceiving, Snapshots
 from adsum.testing.disk import SimulatedDisk
 
@@ -80,9 +83,16 @@ class ServerDisk:
     def _open(self) -> OpenedLog:
         folder: Folder = self.disk
         return open_log(
-            folder, node=self._me.node, mint_log_id=self._mint_log_id, segment_bytes=SEGMENT_BYTES
+            folder,
+            node=self._me.node,
+            mint_log_id=self._mint_log_id,
+            mint_salt=self._mint_salt,
+            segment_bytes=SEGMENT_BYTES,
         )
 
     def _mint_log_id(self) -> str:
         self._minted += 1
         return self._me.log if self._minted == 1 else f"{self._me.log}{self._minted}"
+
+    def _mint_salt(self) -> bytes:
+        return hashlib.blake2b(f"{self._me.log}{self._minted}".encode(), digest_size=SALT_BYTES).digest()
