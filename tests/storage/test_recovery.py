@@ -267,6 +267,52 @@ def test_b21_a_repair_interrupted_anywhere_ends_in_a_stranger_and_never_in_the_o
         assert opened(copy, minted="never").log.identity.log == found.log.identity.log
 
 
+def test_a_repair_interrupted_anywhere_and_again_keeps_its_cluster_and_every_set_aside_file() -> None:
+    disk = new_disk()
+    log = opened(disk, segment_bytes=1 << 16).log
+    log.join("cluster", 3)
+    log.append([LogChange(entries=[entry(1, data=b"acknowledged")], hard_state=state(1, commit=1))])
+    disk.rot(segment_name(2), (SEGMENT_HEADER_BYTES + 60) * 8)
+    first_repair, second_repair = 40, 45
+    for first in range(first_repair):
+        for second in range(0, second_repair, 5):
+            copy = disk.copy(Random(first * 100 + second))
+            for minted, point in (("log-2", first), ("log-3", second)):
+                copy.faults.crash_before = point
+                try:
+                    opened(copy, segment_bytes=1 << 16, minted=minted)
+                    copy.kill()
+                except PowerLost:
+                    copy.lose_power()
+            found = opened(copy, segment_bytes=1 << 16, minted="log-4")
+            identity = found.log.identity
+            assert (identity.cluster, identity.epoch) == ("cluster", 3), (first, second)
+            assert identity.log != "log-1"
+            assert found.doubt, (first, second)
+            kept = [copy.open(name) for name in copy.names() if name.endswith(".damaged")]
+            assert any(b"acknowledged" in file.read(0, file.length()) for file in kept), (first, second)
+
+
+def test_the_spare_that_proves_the_damage_is_there_until_the_damage_is_on_record() -> None:
+    """The next start would find nothing but a log that ends sooner."""
+    disk = new_disk()
+    log = opened(disk, segment_bytes=1 << 16).log
+    log.append([LogChange(entries=entries(1, 1), hard_state=state(1, commit=1))])
+    disk.faults.misdirected_to = (SPARE, SEGMENT_HEADER_BYTES)
+    log.append([LogChange(entries=entries(2, 2))])
+    disk.lose_power()
+    for point in range(30):
+        copy = disk.copy(Random(point))
+        copy.faults.crash_before = point
+        try:
+            opened(copy, segment_bytes=1 << 16, minted="log-2")
+            copy.kill()
+        except PowerLost:
+            copy.lose_power()
+        found = opened(copy, segment_bytes=1 << 16, minted="log-3")
+        assert found.log.identity.log in ("log-2", "log-3"), point
+
+
 def test_an_unreadable_doubt_is_still_a_doubt() -> None:
     disk, _ = small_log()
     file = disk.create(DOUBT)

@@ -6,8 +6,10 @@ or told of a failed sync, may have left bytes that read well and were never on t
 After corruption the log goes on as another one. A new log id makes this server a stranger to its cluster,
 who can only join as learner; so neither entries nor votes that it has forgotten ever count again, whatever
 they were. What lies before the damage is kept as a head start; the damaged files, for whoever wants to
-look; and the file `doubt` holds the findings until the server is a voter again. That file is written
-first: a start interrupted in the middle finds it, and begins from nothing rather than from half a repair.
+look; and the file `doubt` holds the findings, and whose log it was, until the server is a voter again. That
+file is written before anything else changes: a start interrupted in the middle finds it, begins from
+nothing rather than from half a repair, belongs to the same cluster as before, and removes nothing that was
+set aside.
 """
 
 from __future__ import annotations
@@ -63,15 +65,17 @@ def open_log(
     mint_salt: Callable[[], bytes],
     segment_bytes: int = SEGMENT_BYTES,
 ) -> OpenedLog:
-    recovery = recover(folder)
+    recovery, earlier = recover(folder), _read_doubt(folder)
+    if not earlier.is_settled:
+        _refuse_half_a_repair(earlier, recovery)
     if recovery.identity and recovery.identity.node != node:
         raise ForeignLog(f"this log belongs to node {recovery.identity.node}, and this node is {node}")
-    if DOUBT in folder.names() and not _doubt(folder)[0]:
-        recovery.corrupt("the start that found damage was interrupted, so nothing here is believed")
-        recovery.standing, recovery.entries, recovery.snapshots = ReplayedLog(), [], []
     meta = _snapshot_meta(folder, recovery)
-    files = SegmentFiles(folder, segment_bytes)
     if recovery.verdict is LogVerdict.CORRUPT:
+        _write_doubt(folder, Doubt(tuple(recovery.findings), recovery.identity, is_settled=False))
+    files = SegmentFiles(folder, segment_bytes)  # removes a spare that is not zeros: it may be the proof
+    if recovery.verdict is LogVerdict.CORRUPT:
+        files.set_aside(keeps_earlier=not earlier.is_settled)
         log, restored = _begin_anew(folder, files, recovery, LogIdentity(node, mint_log_id()), mint_salt())
     elif recovery.identity is None:
         identity, start = LogIdentity(node, mint_log_id()), WritePosition([], 1, 0)
@@ -82,7 +86,7 @@ def open_log(
         restored = Restored(recovery.standing.hard_state, meta, tuple(recovery.entries))
     log.snapshots.clean_up(log.snapshot)
     files.prepare_next()
-    return OpenedLog(log, restored, recovery.verdict, tuple(recovery.findings), _doubt(folder)[1])
+    return OpenedLog(log, restored, recovery.verdict, tuple(recovery.findings), _read_doubt(folder).findings)
 
 
 def vouch(folder: Folder) -> None:
@@ -113,8 +117,6 @@ def _begin_anew(
     folder: Folder, files: SegmentFiles, recovery: Recovery, minted: LogIdentity, salt: bytes
 ) -> tuple[RaftLog, Restored]:
     start = _best_start(folder, recovery)
-    _write_doubt(folder, recovery.findings, is_settled=False)
-    files.set_aside()
     before = recovery.identity or minted
     identity = replace(minted, cluster=before.cluster, epoch=before.epoch)
     # A name that no segment had, and a new salt: nothing left over is ever taken for a part of this log.
@@ -123,7 +125,7 @@ def _begin_anew(
     position.segments.pop(0)
     hard_state = _hard_state(recovery, start)
     log.append([LogChange(install=start.ref, entries=start.entries, hard_state=hard_state)])
-    _write_doubt(folder, recovery.findings, is_settled=True)
+    _write_doubt(folder, Doubt(tuple(recovery.findings), identity))
     return log, Restored(hard_state, start.meta, tuple(start.entries))
 
 
@@ -166,16 +168,37 @@ def _snapshot_meta(folder: Folder, recovery: Recovery) -> SnapshotMeta:
 # The doubt.
 
 
-def _write_doubt(folder: Folder, findings: Sequence[str], *, is_settled: bool) -> None:
-    write_whole(folder, DOUBT, cbor2.dumps([is_settled, list(findings)]))
+@dataclass(frozen=True, slots=True)
+class Doubt:
+    """What the file says; without one, nothing. Settled: the repair came to its end."""
+
+    findings: tuple[str, ...] = ()
+    identity: LogIdentity | None = None
+    is_settled: bool = True
 
 
-def _doubt(folder: Folder) -> tuple[bool, tuple[str, ...]]:
+def _refuse_half_a_repair(earlier: Doubt, recovery: Recovery) -> None:
+    found = [*earlier.findings, "the start that found damage was interrupted, so nothing here is believed"]
+    recovery.findings[:0] = [sentence for sentence in found if sentence not in recovery.findings]
+    recovery.verdict = LogVerdict.CORRUPT
+    # What is left of the segments may be older than the last `join`.
+    recovery.identity = earlier.identity or recovery.identity
+    recovery.standing, recovery.entries, recovery.snapshots = ReplayedLog(), [], []
+
+
+def _write_doubt(folder: Folder, doubt: Doubt) -> None:
+    who = doubt.identity
+    whose = [who.node, who.log, who.cluster, who.epoch] if who else None
+    write_whole(folder, DOUBT, cbor2.dumps([doubt.is_settled, list(doubt.findings), whose]))
+
+
+def _read_doubt(folder: Folder) -> Doubt:
     """Unreadable is as good as unsettled: that it is there is what counts."""
     if DOUBT not in folder.names():
-        return True, ()
+        return Doubt()
     try:
-        is_settled, findings = cbor2.loads(read_whole(folder, DOUBT))
+        is_settled, findings, whose = cbor2.loads(read_whole(folder, DOUBT))
+        identity = LogIdentity(*whose) if whose else None
     except (cbor2.CBORDecodeError, ValueError, TypeError, ReadFailed):
-        return False, ("the file `doubt` cannot be read",)
-    return is_settled is True, tuple(findings)
+        return Doubt(("the file `doubt` cannot be read",), is_settled=False)
+    return Doubt(tuple(findings), identity, is_settled=is_settled is True)

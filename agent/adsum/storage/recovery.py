@@ -50,7 +50,7 @@ from adsum.storage.segment import (
     find_batch_headers,
     padded,
 )
-from adsum.storage.segment_files import SPARE, segment_name, segment_sequences
+from adsum.storage.segment_files import DAMAGED_SUFFIX, SPARE, segment_name, segment_sequences
 
 # Stands for sectors that cannot be read: neither zeros nor valid, and so never taken for torn.
 _UNREADABLE = b"\xee" * SECTOR_BYTES
@@ -83,7 +83,7 @@ class Recovery:
     spare: bytes = b""  # of the file that holds zeros, if all is well
     sectors: int = 0  # in all files together, and so more than batches can follow
     # Seen anywhere, in damaged parts too: what a log begun anew must stay above, and may stand on.
-    highest_sequence: int = 0
+    highest_sequence: int = 0  # with those set aside earlier, whose names are taken too
     highest_term: int = 0
     snapshots: list[SnapshotRef] = field(default_factory=list)
 
@@ -120,11 +120,11 @@ class Recovery:
 
 def recover(folder: Folder) -> Recovery:
     """Reads everything and changes nothing."""
-    recovery = Recovery()
-    sequences = segment_sequences(folder)
+    sequences, damaged = segment_sequences(folder), segment_sequences(folder, DAMAGED_SUFFIX)
+    recovery = Recovery(highest_sequence=max(sequences + damaged, default=0))
     if not sequences:
         return recovery
-    recovery.verdict, recovery.highest_sequence = LogVerdict.CLEAN, sequences[-1]
+    recovery.verdict = LogVerdict.CLEAN
     recovery.spare = read_patched(folder, SPARE) if SPARE in folder.names() else b""
     recovery.sectors = _sectors_of(folder, [SPARE, *map(segment_name, sequences)])
     for position, sequence in enumerate(sequences):

@@ -30,9 +30,9 @@ def segment_name(sequence: int) -> str:
     return f"{sequence:016x}{SEGMENT_SUFFIX}"
 
 
-def segment_sequences(folder: Folder) -> list[int]:
-    names = [name for name in folder.names() if name.endswith(SEGMENT_SUFFIX)]
-    return sorted(int(name.removesuffix(SEGMENT_SUFFIX), 16) for name in names)
+def segment_sequences(folder: Folder, suffix: str = SEGMENT_SUFFIX) -> list[int]:
+    names = [name for name in folder.names() if name.endswith(suffix)]
+    return sorted(int(name.removesuffix(suffix), 16) for name in names)
 
 
 class SegmentFiles:
@@ -85,16 +85,17 @@ class SegmentFiles:
                 self._folder.rename(segment_name(sequence), _RETIRED)
             self._folder.sync()
 
-    def set_aside(self) -> list[str]:
-        """All segments are kept for whoever wants to look, in place of those kept before; says which."""
-        for name in self._folder.names():
-            if name.endswith(DAMAGED_SUFFIX):
-                self._folder.remove(name)
-        names = [segment_name(sequence) for sequence in segment_sequences(self._folder)]
-        for name in names:
+    def set_aside(self, *, keeps_earlier: bool) -> None:
+        """All segments are kept for whoever wants to look: in place of those kept before, or beside them,
+        while the repair for which those were kept has not come to its end."""
+        if not keeps_earlier:
+            for name in self._folder.names():
+                if name.endswith(DAMAGED_SUFFIX):
+                    self._folder.remove(name)
+        for sequence in segment_sequences(self._folder):
+            name = segment_name(sequence)
             self._folder.rename(name, name.removesuffix(SEGMENT_SUFFIX) + DAMAGED_SUFFIX)
         self._folder.sync()
-        return names
 
     def spend_ballast(self) -> bool:
         """Gives a full disk back a segment's worth of room, once, so that a snapshot fits and segments can
@@ -135,6 +136,7 @@ class SegmentFiles:
             return
         self._fill(self._old_or_new_file(), _SPARE_UNFINISHED)
         self._folder.rename(_SPARE_UNFINISHED, SPARE)
+        self._folder.sync()  # recovery looks for writes that went astray under this name only
         self._has_spare = True
 
     def _old_or_new_file(self) -> File:
