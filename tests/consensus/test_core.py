@@ -25,8 +25,17 @@ from adsum.consensus.settings import ServerSettings
 from adsum.effects import LogLine, Severity
 from adsum.now import MILLISECOND, Now
 from adsum.raft.errors import NotLeader
-from adsum.raft.messages import AppendReply, Heartbeat, HeartbeatReply, TimeoutNow, VoteReply, VoteRequest
-from adsum.raft.types import Role, SnapshotRef, Term
+from adsum.raft.messages import (
+    Append,
+    AppendReply,
+    Heartbeat,
+    HeartbeatReply,
+    SnapshotOffer,
+    TimeoutNow,
+    VoteReply,
+    VoteRequest,
+)
+from adsum.raft.types import Configuration, Entry, EntryKind, Role, SnapshotMeta, SnapshotRef, Term
 from tests.consensus.support import FIRST, STAMP, A, B, Bench, C, leading
 
 EAGER = ServerSettings(snapshot_entries=1, snapshot_interval_s=0.1, entries_kept=0)
@@ -287,6 +296,34 @@ def test_a_snapshot_counts_when_its_file_is_written_and_the_log_says_so() -> Non
     bench.core.report(bench.now, reports.SnapshotRecorded(writing.meta, ref, 4, is_new=True))
     assert bench.core.raft.replica.log.snapshot == writing.meta
     assert (bench.core.storing.newest, bench.core.counters.snapshots_made) == (ref, 1)
+
+
+def test_one_that_is_written_while_the_leaders_is_installed_is_given_up() -> None:
+    """The log on disk has not come to the leader's yet, and keeps what this one would let go."""
+    bench = Bench((A, B, C), EAGER)
+    entry = Entry(2, Term(1), EntryKind.COMMAND, 0, 1, None, b"a")
+    bench.core.receive(bench.now, Append(STAMP, B, A, Term(1), 2, 1, Term(1), (entry,)))
+    bench.settle()
+    bench.pass_ms(200)
+    bench.settle()
+    (writing,) = bench.taken(WriteSnapshot)
+    meta = SnapshotMeta(40, Term(1), Configuration((A, B, C)))
+    arrived = SnapshotRef(40, Term(1), 10, b"the leader's")
+    bench.core.report(
+        bench.now, reports.SnapshotArrived(SnapshotOffer(STAMP, B, A, Term(1), 40, meta), arrived)
+    )
+    bench.tick()
+    (group,) = bench.taken(StoreGroup)
+    assert group.changes[-1].install == arrived
+    ref = SnapshotRef(writing.meta.index, writing.meta.term, 10, b"our own")
+    bench.effects += bench.core.report(bench.now, reports.SnapshotWritten(writing.meta, ref))
+    assert bench.taken(RecordSnapshot) == []
+    bench.effects += bench.core.report(
+        bench.now, reports.GroupStored(group.ticket, needs_segment=False, state=[])
+    )
+    bench.settle()
+    assert bench.core.raft.replica.log.snapshot.index == 40
+    assert not bench.core.compaction.is_making
 
 
 def test_one_that_finds_no_room_is_said_and_made_again_later() -> None:

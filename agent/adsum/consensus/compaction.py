@@ -52,7 +52,12 @@ class Compaction:
             self._core.emit(WriteSnapshot(meta, self._core.machine.snapshot()))
 
     def written(self, report: SnapshotWritten) -> None:
+        """Given up when the leader's snapshot came in between: it is of later, and the log on disk still has
+        what that one stands for."""
         meta, log = report.meta, self._core.raft.replica.log
+        if log.is_restoring:
+            self.is_making = False
+            return
         first_kept = max(log.first_index, meta.index + 1 - self._core.settings.entries_kept)
         self._core.emit(RecordSnapshot(meta, report.ref, first_kept))
 
