@@ -846,6 +846,21 @@ def test_b26_a_learner_that_is_silent_is_not_promoted() -> None:
         server.propose_conf(ConfigurationChange((Step(ChangeVerb.VOTE, D),)))
 
 
+def test_who_becomes_a_learner_gets_the_vote_with_a_later_change() -> None:
+    server = leading()
+    with pytest.raises(ChangeRefused, match="becomes a learner with this change"):
+        server.propose_conf(ConfigurationChange((Step(ChangeVerb.LEARN, D), Step(ChangeVerb.VOTE, D))))
+
+
+@pytest.mark.parametrize("client", ["", "x" * 256, "é" * 128])
+def test_a_key_that_no_log_could_give_back_is_the_caller_s_mistake(client: str) -> None:
+    server = leading()
+    last_index = server.replica.log.last_index
+    with pytest.raises(AssertionError, match="cannot be read back"):
+        server.propose(b"x", dedup=DedupKey(client, 1, 2, 0))
+    assert server.replica.log.last_index == last_index
+
+
 def test_a_newcomer_is_brought_a_snapshot() -> None:
     server = grown()
     drained(server)

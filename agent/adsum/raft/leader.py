@@ -35,7 +35,7 @@ from adsum.raft.progress import Progress, ProgressMode
 from adsum.raft.quorum import VoteOutcome, agreed, tally
 from adsum.raft.reads import ReadRounds
 from adsum.raft.replica import Replica
-from adsum.raft.types import DedupKey, Entry, EntryKind, MemberId, Position
+from adsum.raft.types import CLIENT_BYTES_MAX, DedupKey, Entry, EntryKind, MemberId, Position
 
 
 class Leader:
@@ -103,6 +103,11 @@ class Leader:
             raise Transferring(f"leadership goes to {self.transferee}")
         if len(data) > settings.entry_bytes_max:
             raise TooLarge(f"{len(data)} bytes; at most {settings.entry_bytes_max}")
+        if dedup is not None:
+            length = len(dedup.client.encode())
+            assert 0 < length <= CLIENT_BYTES_MAX, (
+                "without a name, or with a longer one, it cannot be read back"
+            )
         uncommitted_bytes = self._log.bytes_between(self._log.commit, self._log.last_index)
         if uncommitted_bytes and uncommitted_bytes + len(data) > settings.uncommitted_bytes_max:
             raise TooMuchUncommitted(f"{uncommitted_bytes} bytes are not committed yet")
@@ -271,7 +276,11 @@ class Leader:
     def _check_may_vote(self, member: MemberId) -> None:
         if member in self._replica.configuration.voters:
             return
-        progress = self.progress[member]
+        progress = self.progress.get(member)
+        if progress is None:
+            raise ChangeRefused(
+                f"{member} becomes a learner with this change: give it the vote with a later one"
+            )
         trailing = self._log.last_index - progress.match
         if trailing > self._replica.settings.promotion_trailing_max:
             raise ChangeRefused(f"{member} lacks {trailing} entries: it would vote without knowing them")

@@ -42,10 +42,13 @@ class EntryKind(enum.IntEnum):
     APPLY_LEVEL = 3  # raises the level; this entry's own header already carries the new one
 
 
+CLIENT_BYTES_MAX = 255  # its length is one byte in the log, and 0 there stands for no key at all
+
+
 class DedupKey(NamedTuple):
     """Names a request across retries. Results at and above `low_water` may still be asked for again."""
 
-    client: str  # the agent that accepted the request
+    client: str  # the agent that accepted the request; 1 to CLIENT_BYTES_MAX bytes
     generation: int
     sequence: int
     low_water: int
