@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from adsum.consensus import commands, core, reports
@@ -27,6 +29,7 @@ from adsum.now import MILLISECOND, Now
 from adsum.raft.errors import NotLeader
 from adsum.raft.messages import (
     Append,
+    AppendRejected,
     AppendReply,
     Heartbeat,
     HeartbeatReply,
@@ -122,9 +125,9 @@ def test_what_waits_when_the_process_ends_is_told_what_it_may_do() -> None:
 # With others.
 
 
-def elected() -> Bench:
+def elected(settings: ServerSettings | None = None) -> Bench:
     """Of three, by the word of one of the others; and it has heard that the first entry is there."""
-    bench = Bench((A, B, C))
+    bench = Bench((A, B, C), settings)
     bench.core.raft.campaign()
     for _ in range(2):
         bench.settle()
@@ -296,6 +299,49 @@ def test_a_snapshot_counts_when_its_file_is_written_and_the_log_says_so() -> Non
     bench.core.report(bench.now, reports.SnapshotRecorded(writing.meta, ref, 4, is_new=True))
     assert bench.core.raft.replica.log.snapshot == writing.meta
     assert (bench.core.storing.newest, bench.core.counters.snapshots_made) == (ref, 1)
+
+
+def test_a_few_large_values_are_reason_enough_and_are_not_kept_behind_it() -> None:
+    bench = leading(ServerSettings(snapshot_log_bytes=10_000, entries_kept_bytes=2_500))
+    for letter in b"abcdefgh":
+        propose(bench, bytes([letter]) * 1_000)
+    bench.settle()
+    bench.pass_ms(1_000)
+    assert bench.taken(WriteSnapshot) == []
+    for letter in b"ijk":
+        propose(bench, bytes([letter]) * 1_000)
+    bench.settle()
+    bench.pass_ms(1_000)
+    (writing,) = bench.taken(WriteSnapshot)
+    ref = SnapshotRef(writing.meta.index, writing.meta.term, 10, b"new")
+    bench.effects += bench.core.report(bench.now, reports.SnapshotWritten(writing.meta, ref))
+    assert bench.taken(RecordSnapshot) == [RecordSnapshot(writing.meta, ref, writing.meta.index - 1)]
+    bench.core.report(bench.now, reports.SnapshotRecorded(writing.meta, ref, 12, is_new=True))
+    bench.pass_ms(60_000)
+    assert bench.taken(WriteSnapshot) == []  # what was kept is no reason for another
+
+
+@pytest.mark.parametrize(("awaited_bytes", "first_kept"), [(100_000, 2), (3_500, 9)])
+def test_what_follows_on_a_snapshot_under_way_is_kept_as_far_as_it_has_room(
+    awaited_bytes: int, first_kept: int
+) -> None:
+    """Else it would be gone when that one is installed, another would have to be brought, and so for ever."""
+    bench = elected(replace(EAGER, entries_awaited_bytes=awaited_bytes))
+    term = bench.core.raft.replica.term
+    bench.effects += bench.core.receive(bench.now, AppendRejected(STAMP, C, A, term, 1, 0, Term(0)))
+    bench.tick()
+    assert bench.core.raft.awaited_index == 1
+    for letter in b"abcdefghi":
+        propose(bench, bytes([letter]) * 1_000)
+    bench.settle()
+    acknowledge(bench, 11)
+    bench.effects += bench.core.receive(bench.now, HeartbeatReply(STAMP, C, A, term, 1, 1))
+    bench.pass_ms(100)
+    (writing,) = bench.taken(WriteSnapshot)
+    assert writing.meta.index == 11
+    ref = SnapshotRef(11, term, 10, b"new")
+    bench.effects += bench.core.report(bench.now, reports.SnapshotWritten(writing.meta, ref))
+    assert bench.taken(RecordSnapshot) == [RecordSnapshot(writing.meta, ref, first_kept)]
 
 
 def test_one_that_is_written_while_the_leaders_is_installed_is_given_up() -> None:

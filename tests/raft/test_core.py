@@ -868,9 +868,23 @@ def test_a_newcomer_is_brought_a_snapshot() -> None:
     (brought,) = sent(drained(server), SnapshotOffer)
     assert (brought.target, brought.snapshot) == (D, bootstrap(THREE))
     server.report_snapshot(D, is_ok=True)
+    assert server.awaited_index == 1  # it has arrived there, and is not installed yet
     server.step(have(D, 2, 1))
     (message, *_) = sent(drained(server), Append, D)
     assert [e.index for e in message.entries] == [2, 3]
+    assert server.awaited_index is None
+
+
+def test_nothing_is_kept_for_a_newcomer_that_fell_silent_while_it_was_brought_a_snapshot() -> None:
+    server = grown()
+    drained(server)
+    server.step(AppendRejected(STAMP, D, A, Term(2), 3, 0, Term(0)))
+    drained(server)
+    assert server.awaited_index == 1
+    for _ in range(20):
+        ticks(server, 1)
+        server.step(heard(B, 2, 1))
+    assert server.awaited_index is None
 
 
 def test_a_snapshot_that_could_not_be_brought_is_offered_again() -> None:

@@ -63,6 +63,19 @@ def test_a_slice_ends_before_it_is_too_large_but_holds_one_entry() -> None:
     assert log.bytes_between(2, 4) == 2 * size + 50
 
 
+def test_a_slice_begins_where_all_of_it_is_small_enough() -> None:
+    log = Log(FIRST, [entry(2, 1, b"x" * 10), entry(3, 1, b"x" * 20), entry(4, 1, b"x" * 30)])
+    size = ENTRY_OVERHEAD_BYTES
+    assert log.first_within(4, 1) == 5
+    assert log.first_within(4, size + 30) == 4
+    assert log.first_within(4, 2 * size + 49) == 4
+    assert log.first_within(4, 2 * size + 50) == 3
+    assert log.first_within(4, 3 * size + 60) == 2
+    assert log.first_within(4, 1000) == 2
+    assert log.first_within(2, size + 10) == 2
+    assert log.first_within(2, size + 9) == 3
+
+
 @pytest.mark.parametrize(
     ("index", "term", "expected"),
     [(9, 5, (9, 5)), (9, 4, (6, 3)), (9, 2, (4, 2)), (9, 1, (2, 1)), (5, 5, (5, 3)), (99, 5, (9, 5))],

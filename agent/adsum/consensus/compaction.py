@@ -52,14 +52,13 @@ class Compaction:
             self._core.emit(WriteSnapshot(meta, self._core.machine.snapshot()))
 
     def written(self, report: SnapshotWritten) -> None:
-        """Given up when the leader's snapshot came in between: it is of later, and the log on disk still has
-        what that one stands for."""
+        """Given up when the leader's snapshot came in between: it is of later, and while it is installed the
+        log on disk still has what it stands for."""
         meta, log = report.meta, self._core.raft.replica.log
-        if log.is_restoring:
+        if log.is_restoring or log.snapshot.index >= meta.index:
             self.is_making = False
             return
-        first_kept = max(log.first_index, meta.index + 1 - self._core.settings.entries_kept)
-        self._core.emit(RecordSnapshot(meta, report.ref, first_kept))
+        self._core.emit(RecordSnapshot(meta, report.ref, self._first_kept(meta.index)))
 
     def recorded(self, report: SnapshotRecorded) -> None:
         """Unless the leader's snapshot came in between, which is of later."""
@@ -118,8 +117,18 @@ class Compaction:
         newer = log.applied - log.snapshot.index
         if is_time and newer >= settings.snapshot_entries:
             return True
-        grown_bytes = log.bytes_between(log.first_index - 1, log.applied)
-        return newer > settings.entries_kept and grown_bytes > settings.snapshot_log_bytes
+        return log.bytes_between(log.snapshot.index, log.applied) > settings.snapshot_log_bytes
+
+    def _first_kept(self, index: int) -> int:
+        """What a snapshot at `index` leaves in the log."""
+        settings, raft = self._core.settings, self._core.raft
+        log, awaited = raft.replica.log, raft.awaited_index
+        within = log.first_within(index, settings.entries_kept_bytes)
+        first_kept = max(index + 1 - settings.entries_kept, within)
+        if awaited is not None:
+            within = log.first_within(index, settings.entries_awaited_bytes)
+            first_kept = min(first_kept, max(awaited + 1, within))
+        return max(log.first_index, first_kept)
 
     def _interval_ns(self, most_ns: int | None = None) -> int:
         interval_ns = int(self._core.settings.snapshot_interval_s * SECOND)

@@ -20,11 +20,17 @@ class ServerSettings:
     # A snapshot when so many entries were applied since the last one, looked at so often; both Consul's.
     snapshot_entries: int = 16_384
     snapshot_interval_s: float = 30.0
-    # Or at once when the log has grown by so much: it is all in memory, and to let go of more than this at
-    # once would hold the loop for too long (a hundred thousand entries take some 15 ms).
+    # Or at once when the log has grown by so much since: it is all in memory, and to let go of more than this
+    # at once would hold the loop for too long (a hundred thousand entries take some 15 ms).
     snapshot_log_bytes: int = 32 << 20
-    # What a snapshot leaves behind it in the log, for followers that are only a little late; Consul's.
+    # What a snapshot leaves behind it in the log, for followers that are only a little late: so many entries,
+    # which is Consul's number, as far as they come to so much.
     entries_kept: int = 10_240
+    entries_kept_bytes: int = 16 << 20
+    # And so much of what follows on a snapshot that a member is being brought, until it has installed it: at
+    # 10,000 writes a second of 300 bytes, half a minute for the way. With less it would need another snapshot
+    # on arrival, and so for ever.
+    entries_awaited_bytes: int = 128 << 20
     raft: RaftSettings = field(default_factory=RaftSettings)
 
     @property

@@ -196,6 +196,11 @@ class RaftCore:
         """The driver has a durable snapshot file, and dropped what lies before `first_kept`."""
         self.replica.log.compact(snapshot, first_kept)
 
+    @property
+    def awaited_index(self) -> int | None:
+        """Of the oldest snapshot on its way to a member or being installed there: what follows is next."""
+        return self._leader.awaited_index if self._leader is not None else None
+
     def snapshot_point(self) -> SnapshotMeta | None:
         """What a copy of the state machine made now would stand for; None if there is one already."""
         replica, log = self.replica, self.replica.log

@@ -95,6 +95,13 @@ class Leader:
             for member, progress in self.progress.items()
         )
 
+    @property
+    def awaited_index(self) -> int | None:
+        awaited = [
+            each.awaited_index for each in self.progress.values() if each.awaited_index and each.is_active
+        ]
+        return min(awaited, default=None)
+
     # Proposals.
 
     def propose(self, data: bytes, dedup: DedupKey | None) -> Position:

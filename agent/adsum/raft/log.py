@@ -22,7 +22,7 @@ bisection and no loop.
 
 from __future__ import annotations
 
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from collections import deque
 from collections.abc import Sequence
 from operator import attrgetter
@@ -117,6 +117,13 @@ class Log:
         allowed = self._total_to(first - 1) + bytes_max
         end = self._offset + bisect_right(self._totals, allowed)
         return max(first, min(last, end)) if first <= last else last
+
+    def first_within(self, last: int, bytes_max: int) -> int:
+        """Where a slice up to `last` must begin to stay within `bytes_max`; `last` + 1 if nothing fits."""
+        target = self._total_to(last) - bytes_max
+        if self._total_before >= target:
+            return self.first_index
+        return self.first_index + bisect_left(self._totals, target) + 1
 
     def bytes_between(self, after: int, last: int) -> int:
         return self._total_to(last) - self._total_to(after)

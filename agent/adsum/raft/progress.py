@@ -27,6 +27,7 @@ class Progress:
         "_settings",
         "acked_round",
         "apply_level_max",
+        "awaited_index",
         "commit_sent",
         "inflight_bytes",
         "is_waiting",
@@ -46,6 +47,7 @@ class Progress:
         self.windows_silent = 2  # how often the quorum was checked since it was heard: it has never been
         self.owes_append = True  # the next message goes even without entries: only its answer can tell more
         self.snapshot_index = 0  # of the snapshot on its way
+        self.awaited_index = 0  # the same until it is installed, which takes a while after it has arrived
         self.commit_sent = 0
         self.acked_round = 0  # of heartbeats
         self.apply_level_max = 0  # 0 until it has told
@@ -102,6 +104,8 @@ class Progress:
         if index <= self.match:
             return False
         self.match = index
+        if index >= self.awaited_index:
+            self.awaited_index = 0
         self.next = max(self.next, index + 1)
         self.is_waiting = False
         self._check()
@@ -141,7 +145,7 @@ class Progress:
 
     def to_snapshot(self, snapshot_index: int) -> None:
         self._enter(ProgressMode.SNAPSHOT)
-        self.snapshot_index = snapshot_index
+        self.snapshot_index = self.awaited_index = snapshot_index
 
     def _enter(self, mode: ProgressMode) -> None:
         self.mode = mode
