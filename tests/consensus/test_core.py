@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 import pytest
@@ -191,6 +192,48 @@ def test_b14_after_a_pause_a_leader_asks_its_quorum_before_it_trusts_the_time() 
     bench.settle()
     assert bench.core.pace.is_time_trusted
     assert answers(bench) == []  # its own question is nobody's request
+
+
+def first_after_a_pause(bench: Bench, who: str) -> Sequence[ConsensusEffect]:
+    now, term = bench.now, bench.core.raft.replica.term
+    match who:
+        case "a request":
+            return bench.core.command(now, commands.Propose(b"late", "late"))
+        case "a message":
+            return bench.core.receive(now, AppendReply(STAMP, B, A, term, 2))
+        case "a report":
+            return bench.core.report(now, reports.NodeUnreachable("c"))
+    return bench.core.tick(now)
+
+
+@pytest.mark.parametrize("who", ["a request", "a message", "a report", "the tick"])
+def test_whatever_wakes_first_after_a_pause_finds_that_time_is_not_trusted(who: str) -> None:
+    bench = elected()
+    bench.now = Now(bench.now.monotonic_ns + 5_000 * MILLISECOND, 5_000)
+    bench.effects += first_after_a_pause(bench, who)
+    assert not bench.core.pace.is_time_trusted
+    bench.settle()
+    [said] = [line.sentence for line in bench.taken(LogLine) if "stood still" in line.sentence]
+    assert said.startswith("this process stood still for ")
+    assert bench.core.pace.pauses == 1
+
+
+def test_cluster_time_stands_still_over_a_pause() -> None:
+    """All servers that stood still together would else end everything that waits, at once."""
+    bench = leading()
+    bench.pass_ms(1_000)
+    propose(bench, b"before")
+    bench.settle()
+    bench.now = Now(bench.now.monotonic_ns + 12_000 * MILLISECOND, 12_000)
+    bench.effects += bench.core.command(bench.now, commands.Propose(b"after", "after"))
+    bench.settle()
+    bench.pass_ms(1_000)
+    propose(bench, b"later")
+    bench.settle()
+    log = bench.core.raft.replica.log
+    before, after, later = (log.entries(index, index)[0].time_ms for index in range(3, 6))
+    assert 0 <= after - before <= 50
+    assert 1_000 <= later - before <= 1_100
 
 
 def test_who_stops_takes_nothing_new_and_hands_over_first() -> None:

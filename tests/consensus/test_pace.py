@@ -9,8 +9,10 @@ TICK_NS = 50 * MILLISECOND
 def paused(gap_ns: int, *, is_leader: bool = True) -> Pace:
     pace = Pace(TICK_NS, 0)
     assert pace.due_ns == TICK_NS
-    assert pace.take(TICK_NS, is_leader=is_leader) is None
-    assert pace.take(TICK_NS + gap_ns, is_leader=is_leader) == (gap_ns - TICK_NS) / SECOND
+    pace.take(TICK_NS)
+    assert pace.stood_still_ns(TICK_NS + gap_ns, is_leader=is_leader) == gap_ns - TICK_NS
+    assert pace.stood_still_ns(TICK_NS + gap_ns, is_leader=is_leader) == 0  # it is over
+    pace.take(TICK_NS + gap_ns)
     return pace
 
 
@@ -20,20 +22,30 @@ def test_b14_after_a_pause_a_leader_trusts_no_time_before_a_quorum_confirmed_it(
     assert (pace.is_time_trusted, pace.must_prove) == (False, True)
     pace.is_proving = True
     assert not pace.must_prove
-    pace.proven(17, is_leader=True)
+    pace.proven(17, 1, is_leader=True)
     assert (pace.is_time_trusted, pace.must_prove) == (True, False)
 
 
 def test_what_could_not_be_confirmed_is_asked_again() -> None:
     pace = paused(5 * SECOND)
     pace.is_proving = True
-    pace.proven(OSError("not sure"), is_leader=True)
+    pace.proven(OSError("not sure"), 1, is_leader=True)
     assert (pace.is_time_trusted, pace.must_prove) == (False, True)
+
+
+def test_what_was_confirmed_before_another_pause_proves_nothing_after_it() -> None:
+    pace = paused(5 * SECOND)
+    pace.is_proving = True
+    assert pace.stood_still_ns(20 * SECOND, is_leader=True) > 0
+    pace.proven(17, 1, is_leader=True)
+    assert (pace.is_time_trusted, pace.must_prove) == (False, True)
+    pace.proven(17, 2, is_leader=True)
+    assert pace.is_time_trusted
 
 
 def test_a_leader_that_was_replaced_meanwhile_has_nothing_to_expire() -> None:
     pace = paused(5 * SECOND)
-    pace.proven(OSError("leadership was lost"), is_leader=False)
+    pace.proven(OSError("leadership was lost"), 1, is_leader=False)
     assert pace.is_time_trusted
 
 
@@ -44,6 +56,7 @@ def test_who_does_not_lead_expires_nothing_and_has_nothing_to_prove() -> None:
 def test_ticks_that_are_a_little_late_are_made_up_for() -> None:
     pace, late_ns, taken = Pace(TICK_NS, 0), 4 * TICK_NS, 0
     while late_ns >= pace.due_ns:
-        assert pace.take(late_ns, is_leader=True) is None
+        assert pace.stood_still_ns(late_ns, is_leader=True) == 0
+        pace.take(late_ns)
         taken += 1
     assert (taken, pace.pauses, pace.is_time_trusted) == (4, 0, True)

@@ -22,7 +22,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from adsum.consensus import commands, reports
 from adsum.consensus.compaction import Compaction
@@ -57,7 +57,12 @@ APPLY_ENTRIES_MAX = 256  # in one tick; some milliseconds at most
 COMMIT_NEWS_DELAY_NS = 3 * MILLISECOND  # a little longer than a round of proposals when they come without end
 
 NOTHING: tuple[()] = ()
-_PROOF = object()  # the token of our own read after a pause
+
+
+class LeadershipProof(NamedTuple):
+    """The token of our own read after a pause."""
+
+    pauses: int  # until then
 
 
 @dataclass(slots=True)
@@ -200,8 +205,8 @@ class ConsensusCore:
         return self._taken()
 
     def tick(self, now: Now) -> Sequence[ConsensusEffect]:
-        now_ns = self._now_ns = now.monotonic_ns
-        self._is_due = False
+        self._note(now)
+        now_ns, self._is_due = now.monotonic_ns, False
         if self._is_broken:
             return NOTHING
         if now_ns >= self.pace.due_ns:
@@ -302,9 +307,7 @@ class ConsensusCore:
     # Time.
 
     def _pass_tick(self, now: Now) -> None:
-        stood_s = self.pace.take(now.monotonic_ns, is_leader=self.is_leader)
-        if stood_s is not None:
-            self.emit(LogLine(Severity.WARN, f"this process stood still for {stood_s:.1f} s"))
+        self.pace.take(now.monotonic_ns)
         self.raft.tick(now)
         if self.pace.must_prove:
             self._prove_leadership()
@@ -314,9 +317,9 @@ class ConsensusCore:
     def _prove_leadership(self) -> None:
         self.pace.is_proving = True
         try:
-            self.confirm_read(_PROOF)
+            self.confirm_read(LeadershipProof(self.pace.pauses))
         except RaftRefused as error:
-            self.pace.proven(error, is_leader=self.is_leader)
+            self.pace.proven(error, self.pace.pauses, is_leader=self.is_leader)
 
     # One turn: everything that came in becomes batches, and what is committed is applied.
 
@@ -417,8 +420,14 @@ class ConsensusCore:
     # Inside.
 
     def _note(self, now: Now) -> None:
+        """Every verb begins with it."""
         self._now_ns = now.monotonic_ns
         self._is_due = True
+        stood_ns = self.pace.stood_still_ns(now.monotonic_ns, is_leader=self.is_leader)
+        if stood_ns and not self._is_broken:
+            self.raft.stood_still(stood_ns)
+            sentence = f"this process stood still for {stood_ns / SECOND:.1f} s"
+            self.emit(LogLine(Severity.WARN, sentence))
 
     def _taken(self) -> list[ConsensusEffect]:
         if self.answers:
@@ -428,8 +437,8 @@ class ConsensusCore:
                 token, outcome = answer
                 if type(token) is HeldRequest:
                     self.requests.concluded(token, outcome, self._now_ns, told)
-                elif token is _PROOF:
-                    self.pace.proven(outcome, is_leader=self.is_leader)
+                elif type(token) is LeadershipProof:
+                    self.pace.proven(outcome, token.pauses, is_leader=self.is_leader)
                 else:
                     told.append(answer)
             if told:

@@ -5,11 +5,12 @@ gap of more than three ticks (a stopped process, a suspended host) those that we
 counts ticks, and a burst of them would look like a silence of the others. Somebody else may lead by then, and
 have renewed what would be expired here. So until a quorum has confirmed that we lead, `is_time_trusted` is
 False, and whoever expires something asks that first.
+
+Whatever wakes first after a pause brings the time with it, and the gap is looked for wherever time comes in:
+a pause that only the next tick noticed would be over for everybody who came before that tick.
 """
 
 from __future__ import annotations
-
-from adsum.now import SECOND
 
 PAUSE_TICKS = 3
 
@@ -22,23 +23,29 @@ class Pace:
         self.due_ns = now_ns + tick_ns
         self._tick_ns = tick_ns
 
-    def take(self, now_ns: int, *, is_leader: bool) -> float | None:
-        """One tick that is due. How long this process stood still before it, in seconds, if it did."""
+    def stood_still_ns(self, now_ns: int, *, is_leader: bool) -> int:
+        """How long this process stood still until now; 0 if it did not."""
+        gap_ns = now_ns - self.due_ns
+        if gap_ns <= PAUSE_TICKS * self._tick_ns:
+            return 0
+        self.pauses += 1
+        self.is_time_trusted, self.is_proving = not is_leader, False
+        self.due_ns = now_ns
+        return gap_ns
+
+    def take(self, now_ns: int) -> None:
+        """One tick that is due."""
         assert now_ns >= self.due_ns, "a tick is taken when it is due"
-        gap_ns, stood_s = now_ns - self.due_ns, None
-        if gap_ns > PAUSE_TICKS * self._tick_ns:
-            self.pauses += 1
-            self.is_time_trusted = not is_leader
-            self.due_ns, stood_s = now_ns, gap_ns / SECOND
         self.due_ns += self._tick_ns
-        return stood_s
 
     @property
     def must_prove(self) -> bool:
         """A read, whose outcome belongs into `proven`."""
         return not self.is_time_trusted and not self.is_proving
 
-    def proven(self, outcome: object, *, is_leader: bool) -> None:
-        """What fails is asked again with the next tick, for as long as we seem to lead."""
-        self.is_proving = False
-        self.is_time_trusted = isinstance(outcome, int) or not is_leader
+    def proven(self, outcome: object, pauses: int, *, is_leader: bool) -> None:
+        """What fails is asked again with the next tick, for as long as we seem to lead. `pauses`: how many
+        there were when it was asked; an answer from before the last one proves nothing after it."""
+        if pauses == self.pauses:
+            self.is_proving = False
+            self.is_time_trusted = isinstance(outcome, int) or not is_leader

@@ -159,6 +159,12 @@ class RaftCore:
             self.replica.counts.quorum_losses += 1
             self._become_follower(self.replica.term, None)
 
+    def stood_still(self, duration_ns: int) -> None:
+        """This process did nothing for so long, and cluster time stands still over it: nobody had a chance to
+        renew what would come to its end."""
+        if self._leader is not None:
+            self._leader.stood_still(duration_ns)
+
     def step(self, message: Message) -> None:
         replica = self.replica
         if message.stamp != replica.stamp:

@@ -102,6 +102,10 @@ class Leader:
         ]
         return min(awaited, default=None)
 
+    def stood_still(self, duration_ns: int) -> None:
+        """The process did, and cluster time with it."""
+        self._time_ahead_ms -= duration_ns // MILLISECOND
+
     # Proposals.
 
     def propose(self, data: bytes, dedup: DedupKey | None) -> Position:
