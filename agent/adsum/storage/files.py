@@ -24,6 +24,7 @@ from pathlib import Path
 from typing import Protocol
 
 from adsum.logs.system_errors import OUT_OF_ROOM
+from adsum.storage.descriptor_reserve import DescriptorReserve
 from adsum.storage.failures import StorageFailed
 
 SECTOR_BYTES = 512  # the smallest piece a disk writes in whole or not at all
@@ -70,9 +71,10 @@ class Folder(Protocol):
 
 
 class OsFile:
-    def __init__(self, descriptor: int, name: str) -> None:
+    def __init__(self, descriptor: int, name: str, reserve: DescriptorReserve | None = None) -> None:
         self._descriptor = descriptor
         self._name = name
+        self._reserve = reserve  # to be filled again from what this one took
 
     def read(self, offset: int, length: int) -> bytes:
         try:
@@ -96,6 +98,8 @@ class OsFile:
 
     def close(self) -> None:
         os.close(self._descriptor)
+        if self._reserve is not None:
+            self._reserve.fill()
 
     def _pieces(self, offset: int, length: int) -> Iterator[bytes]:
         while length and (piece := os.pread(self._descriptor, length, offset)):
@@ -117,9 +121,13 @@ class OsFolder:
         except BlockingIOError:
             os.close(self._descriptor)
             raise StorageFailed(f"{path} is in use by another process: stop that one first") from None
+        self._reserve = DescriptorReserve(self._descriptor)
 
     def names(self) -> list[str]:
-        return sorted(os.listdir(self._path))
+        with _failing(f"list {self._path}"):
+            names = self._reserve.opened(lambda: os.listdir(self._path))
+        self._reserve.fill()
+        return sorted(names)
 
     def create(self, name: str) -> File:
         with _failing(f"create {name}"):
@@ -142,10 +150,13 @@ class OsFolder:
             os.fsync(self._descriptor)
 
     def close(self) -> None:
+        self._reserve.close()
         os.close(self._descriptor)
 
     def _opened(self, name: str, flags: int) -> OsFile:
-        return OsFile(os.open(self._path / name, flags | os.O_CLOEXEC, 0o600), name)
+        path = self._path / name
+        descriptor = self._reserve.opened(lambda: os.open(path, flags | os.O_CLOEXEC, 0o600))
+        return OsFile(descriptor, name, self._reserve)
 
 
 def write_whole(folder: Folder, name: str, content: bytes) -> None:
