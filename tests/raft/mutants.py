@@ -5,12 +5,16 @@ They exist in tests only: the shipped core has no switch that makes it unsafe.
 
 from __future__ import annotations
 
+import zlib
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 import pytest
 
+from adsum.consensus.compaction import Compaction
 from adsum.consensus.core import ConsensusCore
+from adsum.consensus.effects import RecordSnapshot
+from adsum.consensus.reports import SnapshotWritten
 from adsum.consensus.requests import HeldRequest, HeldRequests
 from adsum.consensus.waiting import Answers, Proposals
 from adsum.raft import ballot, leader, quorum
@@ -23,7 +27,7 @@ from adsum.raft.log import Log
 from adsum.raft.messages import Append, AppendReply, Message, SnapshotOffer, VoteReply, VoteRequest
 from adsum.raft.replica import Replica
 from adsum.raft.types import Configuration, Entry, EntryKind, MemberId, Position, SnapshotRef, Term
-from adsum.storage import recovery
+from adsum.storage import recovery, segment
 from adsum.storage.failures import StorageFailed
 from adsum.storage.files import File
 from adsum.storage.raft_log import RaftLog
@@ -357,6 +361,22 @@ def failed_syncs_are_passed_over(patch: pytest.MonkeyPatch) -> None:
 
     original = RaftLog._put
     patch.setattr(RaftLog, "_put", put)
+
+
+def values_can_pass_for_batches(patch: pytest.MonkeyPatch) -> None:
+    """RD1: anybody can compute the checksum, and a torn batch seems to have been whole once."""
+    patch.setattr(segment, "seed_of", lambda sequence, _salt: zlib.crc32(sequence.to_bytes(8, "little")))
+
+
+def own_snapshots_are_recorded_while_the_leaders_is_installed(patch: pytest.MonkeyPatch) -> None:
+    """RD5: the log on disk lets go of what it still stands on."""
+
+    def written(self: Compaction, report: SnapshotWritten) -> None:
+        log = self._core.raft.replica.log
+        first_kept = max(log.first_index, report.meta.index + 1 - self._core.settings.entries_kept)
+        self._core.emit(RecordSnapshot(report.meta, report.ref, first_kept))
+
+    patch.setattr(Compaction, "written", written)
 
 
 def rot_is_taken_for_a_torn_batch(patch: pytest.MonkeyPatch) -> None:

@@ -41,6 +41,13 @@ CASES: list[tuple[Mutation, str, int, int]] = [
     (mutants.groups_are_promised_when_they_are_given_to_the_disk, "power_loss slow_disk", 0, 30),
     (mutants.batches_are_not_synced, "power_loss flicker", 0, 5),
     (mutants.failed_syncs_are_passed_over, "failing_sync power_loss", 0, 10),
+    (mutants.values_can_pass_for_batches, "power_loss slow_disk", 1, 100),
+    (
+        mutants.own_snapshots_are_recorded_while_the_leaders_is_installed,
+        "leave_behind change delay split slow_disk",
+        0,
+        200,
+    ),
     (mutants.rot_is_taken_for_a_torn_batch, "rot bad_sector crash", 0, 40),
     (mutants.a_server_that_forgot_keeps_its_name, "rot bad_sector crash", 0, 15),
     (mutants.old_segments_are_used_again_as_they_are, "compact flicker full_disk", 0, 10),

@@ -14,6 +14,8 @@ from adsum.agent.server_agent import ConsistentRead, Proposal
 from adsum.effects import Reply
 from adsum.now import MILLISECOND, SECOND
 from adsum.raft.types import DedupKey
+from adsum.storage.files import SECTOR_BYTES
+from adsum.testing.chosen_values import chosen_value
 from adsum.testing.linearizability import Operation
 from adsum.testing.raft_cluster import RaftCluster
 from adsum.testing.raft_machine import ClientCall
@@ -25,15 +27,20 @@ KEYS = ("x", "y", "z")
 PATIENCE_NS_MIN, PATIENCE_NS = SECOND // 4, 3 * SECOND
 TRIES_MAX = 4
 THINK_NS_MAX = 120 * MILLISECOND
+ATTACKS_SHARE = 0.3  # of writes, where there is an attacker
 
 
 class Clients:
-    def __init__(self, cluster: RaftCluster, random: Random, *, count: int) -> None:
+    def __init__(
+        self, cluster: RaftCluster, random: Random, *, count: int, attacker: Random | None = None
+    ) -> None:
+        """With an `attacker`, some values are chosen to mislead whoever reads the log."""
         self.history: list[Operation] = []
         self.is_done = False
         self.retries = 0
         self._cluster = cluster
         self._random = random
+        self._attacker = attacker
         self._asked = 0
         self._last_written = dict.fromkeys(KEYS, "")
         for client in range(count):
@@ -70,6 +77,10 @@ class Clients:
         value = f"{client}.{self._asked}"
         call = ClientCall(verb, key, value, self._last_written[key] if verb == "cas" else "")
         self._last_written[key] = value
+        if self._attacker is not None and self._attacker.random() < ATTACKS_SHARE:
+            head_bytes = len(call._replace(ballast=bytes(SECTOR_BYTES)).encoded()) - SECTOR_BYTES
+            before_bytes = len(str(client)) + head_bytes
+            call = call._replace(ballast=chosen_value(self._attacker, before_bytes))
         return call
 
     def _begin(self, client: int, host: SimulatedServer, operation: Operation, tries: int = 1) -> None:

@@ -22,9 +22,10 @@ class ClientCall(NamedTuple):
     key: str
     value: str = ""
     expected: str = ""
+    ballast: bytes = b""  # goes with it into the log, and nowhere else
 
     def encoded(self) -> bytes:
-        return cbor2.dumps(list(self))
+        return cbor2.dumps(list(self) if self.ballast else list(self[:-1]))
 
 
 def decoded(data: bytes) -> ClientCall:

@@ -67,7 +67,10 @@ class SwarmRun:
         self.kinds = list(kinds) or random.sample(known, random.randint(2, 8))
         if len(self.cluster.servers) < 2:
             self.kinds = [kind for kind in known if kind in ALONE]
-        self.clients = Clients(self.cluster, Random(random.getrandbits(64)), count=random.randint(2, 5))
+        clients_random = Random(random.getrandbits(64))
+        attacker = Random(seed) if seed % 4 == 3 else None
+        count = random.randint(2, 5)
+        self.clients = Clients(self.cluster, clients_random, count=count, attacker=attacker)
         self.safety_s = random.uniform(4, 12)
         self.spares = random.random() < 0.5
 
