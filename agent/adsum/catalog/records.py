@@ -23,18 +23,7 @@ from adsum.catalog.definitions import CheckStatus
 from adsum.catalog.model import Check, Node, Service
 from adsum.cbor import NO_TAGS_BUT_BIG_NUMBERS, BadEncoding, canonical_array, strict_loads
 from adsum.frozen import dataclass
-from adsum.rows import (
-    RowCodec,
-    RowField,
-    RowKinds,
-    choice,
-    counter,
-    flag,
-    listed,
-    mapped,
-    number,
-    text,
-)
+from adsum.rows import RowCodec, RowField, RowKinds, choice, counter, flag, listed, mapped, number, text
 
 OUTPUT_BYTES_MAX = 96
 MESH_BYTES_MAX = 32 * 1024
@@ -132,50 +121,30 @@ _SCALARS = (str, int, float, bool)
 
 _NODE = RowCodec(
     NodeRecord,
-    text("datacenter"),
-    mapped("tagged_addresses"),
-    mapped("meta"),
-    text("name", default=""),
-    text("address", default=""),
+    *(text("datacenter"), mapped("tagged_addresses"), mapped("meta")),
+    *(text("name", default=""), text("address", default="")),
     kind=0,
 )
 _SERVICE = RowCodec(
     Service,
-    text("service_id"),
-    text("name"),
-    text("kind"),
-    listed("tags", text("")),
-    text("address"),
-    number("port"),
-    mapped("tagged_addresses", RowField("", list, _address)),
-    mapped("meta"),
-    number("weight_passing"),
-    number("weight_warning"),
-    flag("enable_tag_override"),
-    RowField("proxy", bytes, _opened, _nested),
-    RowField("connect", bytes, _opened, _nested),
+    *(text("service_id"), text("name"), text("kind"), listed("tags", text(""))),
+    *(text("address"), number("port"), mapped("tagged_addresses", RowField("", list, _address))),
+    *(mapped("meta"), number("weight_passing"), number("weight_warning"), flag("enable_tag_override")),
+    *(RowField("proxy", bytes, _opened, _nested), RowField("connect", bytes, _opened, _nested)),
     text("node", default=""),
     kind=1,
     by_name=True,
 )
 _CHECK = RowCodec(
     partial(Check, status=CheckStatus.CRITICAL),  # until its state is known
-    text("check_id"),
-    text("name"),
-    text("notes"),
-    text("service_id"),
-    text("service_name"),
-    listed("service_tags", text("")),
-    RowField("kind", str, pack=str),
-    text("node", default=""),
+    *(text("check_id"), text("name"), text("notes"), text("service_id"), text("service_name")),
+    *(listed("service_tags", text("")), RowField("kind", str, pack=str), text("node", default="")),
     kind=2,
     by_name=True,
 )
 _STATE = RowCodec(
     CheckState,
-    counter("number", 1 << 32),
-    choice("status", dict(enumerate(STATUSES))),
-    text("output", default=""),
+    *(counter("number", 1 << 32), choice("status", dict(enumerate(STATUSES))), text("output", default="")),
     kind=3,
 )
 _RECORDS: RowKinds[Record] = RowKinds(_NODE, _SERVICE, _CHECK, _STATE)

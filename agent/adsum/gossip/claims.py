@@ -16,23 +16,14 @@ from __future__ import annotations
 import enum
 import hashlib
 import struct
+from typing import Any
 
 from adsum.address import Address, is_ip_host
 from adsum.cbor import BadEncoding, canonical_array
 from adsum.frozen import dataclass
 from adsum.gossip.order import Departure, Rank, Standing
 from adsum.owners import STORE
-from adsum.rows import (
-    RowCodec,
-    RowField,
-    RowKinds,
-    choice,
-    counter,
-    exactly,
-    listed,
-    octets,
-    text,
-)
+from adsum.rows import RowCodec, RowField, RowKinds, choice, counter, exactly, listed, octets, text
 
 META_BYTES_MAX = 256  # everything bigger belongs into the catalog
 NAME_BYTES_MAX = 128
@@ -255,20 +246,11 @@ def decode(encoded: bytes) -> Claim:
     return claim
 
 
-def _alive(
-    encoded: bytes,
-    node_id: bytes,
-    generation: int,
-    incarnation: int,
-    name: str,
-    host: str,
-    port: int,
-    meta: bytes,
-    version_min: int,
-    version_max: int,
-    version: str,
-    signature: bytes,
-) -> Alive:
+# What is made of rows. The first argument is the claim as it came, the others are the fields below.
+
+
+def _alive(encoded: bytes, node_id: bytes, generation: int, incarnation: int, *said: Any) -> Alive:
+    name, host, port, meta, version_min, version_max, version, signature = said
     if version_min > version_max:
         raise BadEncoding("a member without proper versions")
     profile = Profile(node_id, name, Address(host, port), meta, version_min, version_max, version)
@@ -281,57 +263,30 @@ def _alive_of(profile: Profile, standing: Standing, encoded: bytes, signature: b
     return Alive(profile, standing, encoded, digest, profile.short, standing.generation & 0xFFFF, signature)
 
 
-def _suspect(
-    encoded: bytes,
-    subject: bytes,
-    generation: int,
-    incarnation: int,
-    accusers: tuple[bytes, ...],
-    refusers: tuple[bytes, ...],
-    legs: int,
-    phi_tenths: int,
-) -> Suspect:
+def _suspect(encoded: bytes, subject: bytes, generation: int, incarnation: int, *said: Any) -> Suspect:
+    accusers, refusers, legs, phi_tenths = said
     standing = Standing(generation, Departure.NONE, incarnation, Rank.SUSPECT)
     return Suspect(subject, standing, accusers, refusers, legs, phi_tenths, encoded)
 
 
-def _dead(
-    encoded: bytes,
-    subject: bytes,
-    generation: int,
-    incarnation: int,
-    accusers: tuple[bytes, ...],
-    refusers: tuple[bytes, ...],
-    legs: int,
-    phi_tenths: int,
-    cause: DeathCause,
-) -> Dead:
+def _dead(encoded: bytes, subject: bytes, generation: int, incarnation: int, *said: Any) -> Dead:
+    accusers, refusers, legs, phi_tenths, cause = said
     standing = Standing(generation, Departure.NONE, incarnation, Rank.DEAD)
     return Dead(subject, standing, accusers, refusers, legs, phi_tenths, cause, encoded)
 
 
-def _left(
-    encoded: bytes,
-    subject: bytes,
-    generation: int,
-    incarnation: int,
-    departure: Departure,
-    by: bytes,
-    signature: bytes,
-) -> Left:
-    standing = Standing(generation, departure, incarnation, Rank.DEAD)
-    return Left(subject, standing, by, encoded, signature)
+def _left(encoded: bytes, subject: bytes, generation: int, incarnation: int, *said: Any) -> Left:
+    departure, by, signature = said
+    return Left(subject, Standing(generation, departure, incarnation, Rank.DEAD), by, encoded, signature)
 
 
-def _restarting(
-    encoded: bytes, subject: bytes, generation: int, duration_ms: int, signature: bytes
-) -> RestartingSoon:
+def _restarting(encoded: bytes, subject: bytes, generation: int, *said: Any) -> RestartingSoon:
+    duration_ms, signature = said
     return RestartingSoon(subject, generation, min(duration_ms, RESTART_MS_MAX), encoded, signature)
 
 
-def _event(
-    encoded: bytes, subject: bytes, clock: int, number: int, name: str, payload: bytes, signature: bytes
-) -> UserEvent:
+def _event(encoded: bytes, subject: bytes, clock: int, number: int, *said: Any) -> UserEvent:
+    name, payload, signature = said
     if len(name.encode()) + len(payload) > EVENT_BYTES_MAX:
         raise BadEncoding("an event that is too big")
     return UserEvent(subject, clock, number, name, payload, encoded, signature)
@@ -361,52 +316,25 @@ def _signature(signature: bytes) -> bytes:
 NODE_ID, HOST = RowField("node_id", bytes, _node_id), RowField("host", str, _ip_host)
 NAME, PORT = text("name", NAME_BYTES_MAX, at_least=1), counter("port", 65_536, at_least=1)
 META, VERSION = octets("meta", META_BYTES_MAX), text("version", VERSION_BYTES_MAX, default="")
-_SUBJECT, _WITNESS = exactly("subject", SHORT), exactly("", SHORT)
-_LIFE = (counter("generation", COUNTER_MAX), counter("incarnation", COUNTER_MAX))
+_SUBJECT, _WITNESS, _BY = exactly("subject", SHORT), exactly("", SHORT), exactly("by", SHORT)
+_GENERATION, _INCARNATION = counter("generation", COUNTER_MAX), counter("incarnation", COUNTER_MAX)
+_STANDING = (_SUBJECT, _GENERATION, _INCARNATION)
+_PROTOCOLS = (counter("version_min", 256, at_least=1), counter("version_max", 256, at_least=1))
 _GROUNDS = (
     listed("accusers", _WITNESS, WITNESSES_MAX, at_least=1),
     listed("refusers", _WITNESS, WITNESSES_MAX),
-    counter("legs", 256),
-    counter("phi_tenths", 10_000),
+    *(counter("legs", 256), counter("phi_tenths", 10_000)),
 )
+_CAUSE = choice("cause", {int(cause): cause for cause in DeathCause})
+_DEPARTURE = choice("departure", {int(each): each for each in Departure if each is not Departure.NONE})
+_DURATION = counter("duration_ms", COUNTER_MAX)
+_CLOCK, _COUNT = counter("clock", COUNTER_MAX), counter("number", COUNTER_MAX)
 _SIGNATURE = RowField("signature", bytes, _signature, default=b"")
-_CAUSES = {int(cause): cause for cause in DeathCause}
-_DEPARTURES = {int(departure): departure for departure in Departure if departure is not Departure.NONE}
-_ALIVE = RowCodec(
-    _alive,
-    NODE_ID,
-    *_LIFE,
-    NAME,
-    HOST,
-    PORT,
-    META,
-    counter("version_min", 256, at_least=1),
-    counter("version_max", 256, at_least=1),
-    VERSION,
-    _SIGNATURE,
-    kind=0,
-)
-_SUSPECT = RowCodec(_suspect, _SUBJECT, *_LIFE, *_GROUNDS, kind=1)
-_DEAD = RowCodec(_dead, _SUBJECT, *_LIFE, *_GROUNDS, choice("cause", _CAUSES), kind=2)
-_LEFT = RowCodec(
-    _left, _SUBJECT, *_LIFE, choice("departure", _DEPARTURES), exactly("by", SHORT), _SIGNATURE, kind=3
-)
-_RESTARTING = RowCodec(
-    _restarting,
-    _SUBJECT,
-    counter("generation", COUNTER_MAX),
-    counter("duration_ms", COUNTER_MAX),
-    _SIGNATURE,
-    kind=4,
-)
-_EVENT = RowCodec(
-    _event,
-    _SUBJECT,
-    counter("clock", COUNTER_MAX),
-    counter("number", COUNTER_MAX),
-    text("name"),
-    octets("payload"),
-    _SIGNATURE,
-    kind=5,
-)
+_ME = (NODE_ID, _GENERATION, _INCARNATION, NAME, HOST, PORT, META, *_PROTOCOLS, VERSION)
+_ALIVE = RowCodec(_alive, *_ME, _SIGNATURE, kind=0)
+_SUSPECT = RowCodec(_suspect, *_STANDING, *_GROUNDS, kind=1)
+_DEAD = RowCodec(_dead, *_STANDING, *_GROUNDS, _CAUSE, kind=2)
+_LEFT = RowCodec(_left, *_STANDING, _DEPARTURE, _BY, _SIGNATURE, kind=3)
+_RESTARTING = RowCodec(_restarting, _SUBJECT, _GENERATION, _DURATION, _SIGNATURE, kind=4)
+_EVENT = RowCodec(_event, _SUBJECT, _CLOCK, _COUNT, text("name"), octets("payload"), _SIGNATURE, kind=5)
 _CLAIMS: RowKinds[Claim] = RowKinds(_ALIVE, _SUSPECT, _DEAD, _LEFT, _RESTARTING, _EVENT)

@@ -136,30 +136,14 @@ def _push(
 
 
 def _range(
-    encoded: bytes,
-    owner: bytes,
-    generation: int,
-    version: int,
-    digest: int,
-    rows: list[object],
-    since: int,
-    through: int,
-    gc_version: int,
+    encoded: bytes, owner: bytes, generation: int, version: int, digest: int, rows: list[object], *told: int
 ) -> Delta:
+    since, through, gc = told
     items, notices = _items(rows, version)
-    if notices or not since <= through <= version or gc_version > version:
+    if notices or not since <= through <= version or gc > version:
         raise BadEncoding("a range that is none")
-    return Delta(
-        owner,
-        generation,
-        version,
-        digest,
-        items,
-        since=since,
-        through=through,
-        gc_version=gc_version,
-        encoded=encoded,
-    )
+    head = owner, generation, version, digest, items
+    return Delta(*head, since=since, through=through, gc_version=gc, encoded=encoded)
 
 
 def _items(rows: list[object], latest: int) -> tuple[tuple[Item, ...], tuple[tuple[int, int], ...]]:
@@ -203,12 +187,6 @@ _HEAD = (
     RowField("rows", list),
 )
 _PUSH = RowCodec(_push, *_HEAD, kind=PUSH)
-_RANGE = RowCodec(
-    _range,
-    *_HEAD,
-    counter("since", VERSION_MAX),
-    counter("through", VERSION_MAX),
-    counter("gc_version", VERSION_MAX),
-    kind=RANGE,
-)
+_TOLD = (counter("since", VERSION_MAX), counter("through", VERSION_MAX), counter("gc_version", VERSION_MAX))
+_RANGE = RowCodec(_range, *_HEAD, *_TOLD, kind=RANGE)
 _DELTAS: RowKinds[Delta] = RowKinds(_PUSH, _RANGE)
