@@ -13,7 +13,7 @@ met are gone, and after three days, the time a failed member is kept, they are i
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from adsum.address import Address
 from adsum.agent.saved_files import COPY
@@ -85,18 +85,9 @@ def _owner(row: object) -> SavedOwner | None:
         return None
 
 
-def _saved(
-    node_id: bytes,
-    name: str,
-    host: str,
-    port: int,
-    meta: bytes,
-    spans: tuple[bytes, ...],
-    is_shown: bool,  # noqa: FBT001 - it stands in its row
-    version: str,
-) -> SavedOwner:
-    profile = Profile(node_id, name, Address(host, port), meta, version=version)
-    return SavedOwner(profile, spans, is_shown)
+def _saved(node_id: bytes, name: str, host: str, port: int, meta: bytes, *said: Any) -> SavedOwner:
+    spans, is_shown, version = said
+    return SavedOwner(Profile(node_id, name, Address(host, port), meta, version=version), spans, is_shown)
 
 
 _OWNER = RowCodec(

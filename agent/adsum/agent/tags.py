@@ -47,12 +47,8 @@ def decode(meta: bytes) -> Tags:
 
 _TAGS = RowCodec(
     Tags,
-    text("datacenter", TEXT_BYTES_MAX),
-    text("build", TEXT_BYTES_MAX),
-    flag("is_server"),
-    counter("server_port", 65_536),
-    flag("is_bootstrap"),
-    counter("expect", NUMBER_MAX),
+    *(text("datacenter", TEXT_BYTES_MAX), text("build", TEXT_BYTES_MAX)),
+    *(flag("is_server"), counter("server_port", 65_536), flag("is_bootstrap"), counter("expect", NUMBER_MAX)),
     counter("wan_port", 65_536, default=0),
     by_name=True,
 )

@@ -93,14 +93,8 @@ def _shortened(text: str) -> str:
 
 
 _NUMBER = counter("number", NUMBER_MAX)
-_ASK = RowCodec(
-    AskFrame,
-    _NUMBER,
-    text("method", WORD_BYTES_MAX),
-    counter("timeout_ms", TIMEOUT_MS_MAX + 1, at_least=1),
-    octets("body"),
-    kind=0,
-)
+_TIMEOUT = counter("timeout_ms", TIMEOUT_MS_MAX + 1, at_least=1)
+_ASK = RowCodec(AskFrame, _NUMBER, text("method", WORD_BYTES_MAX), _TIMEOUT, octets("body"), kind=0)
 _ANSWERED = RowCodec(Answered, _NUMBER, octets("body"), kind=1)
 _FAILED = RowCodec(
     FailedFrame, _NUMBER, text("code", WORD_BYTES_MAX), RowField("text", str, _shortened), kind=2

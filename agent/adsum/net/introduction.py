@@ -7,7 +7,7 @@ do two that know one cluster in different recovery epochs.
 from __future__ import annotations
 
 import enum
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from adsum.address import Address
 from adsum.cbor import BadEncoding
@@ -85,15 +85,13 @@ def decode(payload: bytes) -> Introduction | WelcomeRefusal | None:
     return read(_OPENINGS, payload)
 
 
-def _introduction(
-    version_min: int, version_max: int, node_id: bytes, cluster_id: str, epoch: int, purpose: int
-) -> Introduction | None:
+def _introduction(version_min: int, version_max: int, *said: Any) -> Introduction | None:
+    node_id, cluster_id, epoch, purpose = said
     if version_min > version_max:
         raise BadEncoding("an introduction that makes no sense")
     if purpose not in Purpose.__members__.values():
         return None
-    identity = PeerIdentity(node_id, cluster_id, epoch)
-    return Introduction(identity, Purpose(purpose), version_min, version_max)
+    return Introduction(PeerIdentity(node_id, cluster_id, epoch), Purpose(purpose), version_min, version_max)
 
 
 def _refusal(refusal: int) -> WelcomeRefusal | None:
@@ -102,11 +100,12 @@ def _refusal(refusal: int) -> WelcomeRefusal | None:
 
 _INTRODUCTION = RowCodec(
     _introduction,
-    counter("version_min", 256, at_least=1),
-    counter("version_max", 256, at_least=1),
-    exactly("node_id", NODE_ID_BYTES),
-    text("cluster_id", CLUSTER_ID_BYTES_MAX),
-    counter("epoch", EPOCH_MAX),
+    *(counter("version_min", 256, at_least=1), counter("version_max", 256, at_least=1)),
+    *(
+        exactly("node_id", NODE_ID_BYTES),
+        text("cluster_id", CLUSTER_ID_BYTES_MAX),
+        counter("epoch", EPOCH_MAX),
+    ),
     number("purpose"),
     kind=0,
 )

@@ -11,11 +11,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 
-from adsum.cbor import BadEncoding
 from adsum.gossip.effects import SyncMessage, SyncPart
 from adsum.net.channel import Channel
 from adsum.net.framing import MalformedFrame, Oversized, read
-from adsum.rows import RowCodec, counter, flag, inside, listed, octets
+from adsum.rows import RowCodec, counter, flag, inside, listed, octets, values
 
 PAYLOAD_BYTES_MAX = 64 * 1024
 MESSAGE_BYTES_MAX = 8 * 1024 * 1024  # 16,384 members of 512 bytes
@@ -23,7 +22,7 @@ PARTS_MAX = 32_768  # twice the members a cluster may have
 PARTS_PER_FRAME_MAX = 256
 PART_HEAD_BYTES = 16  # CBOR around a part
 FRAME_HEAD_BYTES = 64
-PART_BYTES_MAX = 4_096  # two claims
+TOLD_BYTES_MAX = 2_048  # twice what a claim may have
 NUMBER_MAX = 1 << 64
 DATE_MS_MAX = 1 << 48  # of the year 10889
 SPARED_S = 1.0  # a frame of 64 KiB, at half a Mbit/s
@@ -93,40 +92,20 @@ class JoiningSync:
 
     def add(self, frame: bytes) -> SyncMessage | None:
         """The whole message, once its last frame is there."""
-        message, is_last = read(_FRAME, frame)
-        self._first = self._first or replace(message, parts=())
-        self._parts += message.parts
+        digest, is_join, advised, wants_answer, is_last, parts, wall_ms = read(_FRAME, frame)
+        self._first = self._first or SyncMessage(digest, (), is_join, advised, wants_answer, wall_ms)
+        self._parts += parts
         if len(self._parts) > PARTS_MAX:
             raise MalformedFrame("a roster longer than a cluster may be")
         return replace(self._first, parts=tuple(self._parts)) if is_last else None
 
 
-def _frame(
-    digest: int,
-    is_join: bool,  # noqa: FBT001 - these stand in their row
-    use_generation: int,
-    wants_answer: bool,  # noqa: FBT001
-    is_last: bool,  # noqa: FBT001
-    parts: tuple[SyncPart, ...],
-    wall_ms: int,
-) -> tuple[SyncMessage, bool]:
-    return SyncMessage(digest, parts, is_join, use_generation, wants_answer, wall_ms), is_last
-
-
-def _part(alive: bytes, verdict: bytes, age_s: int) -> SyncPart:
-    if len(alive) + len(verdict) > PART_BYTES_MAX:
-        raise BadEncoding("a member of a roster that makes no sense")
-    return SyncPart(alive, verdict, age_s)
-
-
-_PART = RowCodec(_part, octets("alive"), octets("verdict"), counter("age_s", NUMBER_MAX))
-_FRAME = RowCodec(
-    _frame,
-    counter("digest", NUMBER_MAX),
-    flag("is_join"),
-    counter("use_generation", NUMBER_MAX),
-    flag("wants_answer"),
-    flag("is_last"),
-    listed("parts", inside("", _PART)),
+_PART = RowCodec(
+    SyncPart, octets("alive", TOLD_BYTES_MAX), octets("verdict", TOLD_BYTES_MAX), counter("age_s", NUMBER_MAX)
+)
+_FRAME: RowCodec[tuple[int, bool, int, bool, bool, tuple[SyncPart, ...], int]] = RowCodec(
+    values,
+    *(counter("digest", NUMBER_MAX), flag("is_join"), counter("use_generation", NUMBER_MAX)),
+    *(flag("wants_answer"), flag("is_last"), listed("parts", inside("", _PART))),
     counter("wall_ms", DATE_MS_MAX, default=0),
 )

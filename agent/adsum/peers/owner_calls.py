@@ -46,15 +46,8 @@ def _outputs(outputs: list[object]) -> Outputs:
 
 _OWNER_ROW = RowCodec(
     OwnerRow,
-    exactly("owner", OWNER_BYTES),
-    number("generation"),
-    number("version"),
-    number("complete_up_to"),
-    octets("digest"),
-    number("items"),
-    number("size_bytes"),
-    number("confirmed_ms"),
-    flag("is_complete"),
+    *(exactly("owner", OWNER_BYTES), number("generation"), number("version"), number("complete_up_to")),
+    *(octets("digest"), number("items"), number("size_bytes"), number("confirmed_ms"), flag("is_complete")),
 )
 DEREGISTRATION: RowCodec[tuple[str, str]] = RowCodec(values, text("service_id"), text("check_id"))
 RETAGGING: RowCodec[tuple[str, tuple[str, ...]]] = RowCodec(

@@ -1,6 +1,6 @@
 """What servers say to each other, as bytes: a flat CBOR array, and in it the entries as one block.
 
-    [version, cluster id, epoch, kind, source node, log, target node, log, term, …]
+    [version, kind, cluster id, epoch, source node, log, target node, log, term, …]
 
 The version comes first and is looked at first, so that a later format can be told from garbage. Entries are
 packed one behind the other with a header of fixed size. A leader sends the same ones to every follower: the
@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Sequence
+from typing import Any
 
 import cbor2
 
@@ -34,6 +35,7 @@ from adsum.raft.messages import (
     VoteRequest,
 )
 from adsum.raft.types import Configuration, DedupKey, Entry, EntryKind, MemberId, SnapshotMeta, Term
+from adsum.rows import RowCodec, RowField, RowKinds, counter, flag, text, values
 from adsum.storage.snapshots import decode_meta, encode_meta
 
 WORD_CHARACTERS_MAX = 64  # of a node, a log, a cluster id
@@ -56,22 +58,6 @@ class OtherVersion(UnreadableMessage):
     """Of a server that speaks another version of this protocol."""
 
 
-# Behind the head of each kind, in order. `bytes` is what `_packed` and `_unpacked` know more about.
-_FIELDS: dict[type[Message], tuple[int, tuple[type, ...]]] = {
-    Append: (1, (int, int, int, bytes)),
-    AppendReply: (2, (int,)),
-    AppendRejected: (3, (int, int, int)),
-    Heartbeat: (4, (int, int)),
-    HeartbeatReply: (5, (int, int)),
-    VoteRequest: (6, (int, int, bool, bool)),
-    VoteReply: (7, (bool, bool, int, int)),
-    TimeoutNow: (8, ()),
-    SnapshotOffer: (9, (int, bytes)),
-}
-_TYPES = {kind: (type_, fields) for type_, (kind, fields) in _FIELDS.items()}
-_HEAD_TYPES = (int, str, int, int, str, str, str, str, int)
-
-
 class Encoder:
     """One for each server: it remembers the blocks it made last."""
 
@@ -79,42 +65,10 @@ class Encoder:
         self._blocks: dict[tuple[int, int, int], bytes] = {}
 
     def encode(self, message: Message) -> bytes:
-        stamp, source, target = message.stamp, message.source, message.target
-        return cbor2.dumps(
-            (
-                stamp.version,
-                stamp.cluster_id,
-                stamp.epoch,
-                _FIELDS[type(message)][0],
-                source.node,
-                source.log,
-                target.node,
-                target.log,
-                message.term,
-                *self._packed(message),
-            )
-        )
-
-    def _packed(self, message: Message) -> tuple[object, ...]:
-        match message:
-            case Append():
-                block = self._block(message.entries) if message.entries else b""
-                return message.commit, message.prev_index, message.prev_term, block
-            case AppendReply():
-                return (message.index,)
-            case AppendRejected():
-                return message.rejected_index, message.hint_index, message.hint_term
-            case Heartbeat():
-                return message.commit, message.round
-            case HeartbeatReply():
-                return message.round, message.apply_level_max
-            case VoteRequest():
-                return message.last_index, message.last_term, message.is_prevote, message.is_transfer
-            case VoteReply():
-                return message.is_prevote, message.is_granted, message.commit_index, message.commit_term
-            case SnapshotOffer():
-                return message.commit, encode_meta(message.snapshot)
-        return ()
+        row = _TABLES[type(message)].row_of(message)
+        if isinstance(message, Append):
+            row[-1] = self._block(message.entries) if message.entries else b""
+        return cbor2.dumps([message.stamp.version, *row])
 
     def _block(self, entries: Sequence[Entry]) -> bytes:
         key = entries[0].index, entries[-1].index, entries[-1].term
@@ -140,49 +94,16 @@ def encode_entries(entries: Sequence[Entry]) -> bytes:
 def decode(encoded: bytes) -> Message:
     try:
         fields = strict_loads(encoded)
+        if not isinstance(fields, list) or not fields or type(fields[0]) is not int:
+            raise UnreadableMessage("no message")
+        if fields[0] != PROTOCOL_VERSION:
+            raise OtherVersion(f"version {fields[0]}; this is {PROTOCOL_VERSION}")
+        message = _MESSAGES.decode(fields[1:])
     except BadEncoding as error:
-        raise UnreadableMessage("not the CBOR we speak") from error
-    if not isinstance(fields, list) or not fields or type(fields[0]) is not int:
-        raise UnreadableMessage("no message")
-    if fields[0] != PROTOCOL_VERSION:
-        raise OtherVersion(f"version {fields[0]}; this is {PROTOCOL_VERSION}")
-    _check(fields[: len(_HEAD_TYPES)], _HEAD_TYPES)
-    version, cluster_id, epoch, kind, source, source_log, target, target_log, term = fields[
-        : len(_HEAD_TYPES)
-    ]
-    type_, types = _TYPES.get(kind, (None, ()))
-    if type_ is None:
-        raise UnreadableMessage(f"a message of kind {kind}")
-    rest = fields[len(_HEAD_TYPES) :]
-    _check(rest, types)
-    head = (
-        MessageStamp(cluster_id, epoch, version),
-        MemberId(source, source_log),
-        MemberId(target, target_log),
-        Term(term),
-    )
-    return type_(*head, *_unpacked(type_, rest))
-
-
-def _check(fields: Sequence[object], types: Sequence[type]) -> None:
-    if len(fields) != len(types):
-        raise UnreadableMessage(f"{len(fields)} fields where {len(types)} belong")
-    for value, type_ in zip(fields, types, strict=True):
-        if type(value) is not type_:
-            raise UnreadableMessage(f"a field of type {type(value).__name__} where {type_.__name__} belongs")
-        if type(value) is int and not 0 <= value < NUMBER_MAX:
-            raise UnreadableMessage(f"the number {value}")
-        if type(value) is str and len(value) > WORD_CHARACTERS_MAX:
-            raise UnreadableMessage("a word too long to be a name")
-
-
-def _unpacked(type_: type[Message], fields: list[object]) -> Sequence[object]:
-    last = fields[-1] if fields else None
-    if type_ is Append and isinstance(last, bytes):
-        fields[-1] = tuple(decode_entries(last))
-    elif type_ is SnapshotOffer and isinstance(last, bytes):
-        fields[-1] = _meta(last)
-    return fields
+        raise UnreadableMessage(str(error)) from error
+    if message is None:
+        raise UnreadableMessage(f"a message of kind {fields[1]}")
+    return message
 
 
 def decode_entries(block: bytes) -> list[Entry]:
@@ -214,14 +135,66 @@ def decode_entries(block: bytes) -> list[Entry]:
 
 def _check_membership(configuration: Configuration) -> None:
     for member in configuration.members():
-        _check(member, (str, str))
+        _MEMBER.decode(list(member))
 
 
 def _meta(encoded: bytes) -> SnapshotMeta:
     try:
         meta = decode_meta(encoded)
-        _check((meta.index, meta.term, meta.time_ms, meta.apply_level, meta.epoch), (int,) * 5)
+        _NUMBERS.decode([meta.index, meta.term, meta.time_ms, meta.apply_level, meta.epoch])
         _check_membership(meta.configuration)
     except NONSENSE as error:
-        raise UnreadableMessage("an offer of a snapshot that makes no sense") from error
+        raise BadEncoding("an offer of a snapshot that makes no sense") from error
     return meta
+
+
+def _entries(block: bytes) -> tuple[Entry, ...]:
+    return tuple(decode_entries(block))
+
+
+def _table(kind: int, type_: type[Message], *fields: RowField) -> RowCodec[Message]:
+    def made(cluster_id: str, epoch: int, *said: Any) -> Message:
+        source, source_log, target, target_log, term, *rest = said
+        members = MemberId(source, source_log), MemberId(target, target_log)
+        return type_(MessageStamp(cluster_id, epoch), *members, Term(term), *rest)
+
+    return RowCodec(made, *_HEAD, *fields, kind=kind)
+
+
+def _word(name: str) -> RowField:
+    return text(name, WORD_CHARACTERS_MAX)
+
+
+def _number(name: str) -> RowField:
+    return counter(name, NUMBER_MAX)
+
+
+_MEMBER = RowCodec(MemberId, _word("node"), _word("log"))
+_NUMBERS = RowCodec(values, *[_number(name) for name in ("index", "term", "time_ms", "apply_level", "epoch")])
+_HEAD = (
+    *(_word("stamp.cluster_id"), _number("stamp.epoch"), _word("source.node"), _word("source.log")),
+    *(_word("target.node"), _word("target.log"), _number("term")),
+)
+_COMMIT, _ROUND, _PREVOTE = _number("commit"), _number("round"), flag("is_prevote")
+_TABLES: dict[type[Message], RowCodec[Message]] = {
+    Append: _table(
+        1,
+        Append,
+        *(_COMMIT, _number("prev_index"), _number("prev_term"), RowField("entries", bytes, _entries)),
+    ),
+    AppendReply: _table(2, AppendReply, _number("index")),
+    AppendRejected: _table(
+        3, AppendRejected, _number("rejected_index"), _number("hint_index"), _number("hint_term")
+    ),
+    Heartbeat: _table(4, Heartbeat, _COMMIT, _ROUND),
+    HeartbeatReply: _table(5, HeartbeatReply, _ROUND, _number("apply_level_max")),
+    VoteRequest: _table(
+        6, VoteRequest, _number("last_index"), _number("last_term"), _PREVOTE, flag("is_transfer")
+    ),
+    VoteReply: _table(
+        7, VoteReply, _PREVOTE, flag("is_granted"), _number("commit_index"), _number("commit_term")
+    ),
+    TimeoutNow: _table(8, TimeoutNow),
+    SnapshotOffer: _table(9, SnapshotOffer, _COMMIT, RowField("snapshot", bytes, _meta, encode_meta)),
+}
+_MESSAGES: RowKinds[Message] = RowKinds(*_TABLES.values())

@@ -131,11 +131,9 @@ _COMPARED: RowCodec[tuple[bool, list[OwnerStanding]]] = RowCodec(
 )
 _FETCH: RowCodec[tuple[list[OwnerStanding], Ranges]] = RowCodec(values, _STANDINGS, _RANGES)
 _FETCHED: RowCodec[tuple[Ranges]] = RowCodec(values, _RANGES, kind=DONE)
+_NUMBERS = listed("numbers", counter("", NUMBER_MAX), ITEMS_MAX)
 _ITEMS: RowCodec[tuple[bytes, int, tuple[int, ...]]] = RowCodec(
-    values,
-    exactly("owner", SHORT),
-    counter("generation", COUNTER_MAX),
-    listed("numbers", counter("", NUMBER_MAX), ITEMS_MAX),
+    values, exactly("owner", SHORT), counter("generation", COUNTER_MAX), _NUMBERS
 )
 BUSY = RowCodec(values, kind=NO_TIME).bytes_of()
 REFUSED = RowCodec(values, kind=NOT_UNDERSTOOD).bytes_of()
