@@ -23,7 +23,7 @@ class Handing:
             except BadEncoding:
                 copies.tally.drop("malformed")
                 continue
-            holding = copies.entry(delta.owner)
+            holding = copies.holdings.get(delta.owner)
             if holding is None:
                 copies.tally.drop("unknown owner")
             elif copies.hear(now, teller, holding, delta, is_push=False):
