@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 
+from adsum.cbor import BadEncoding
 from adsum.gossip.effects import SyncMessage, SyncPart
 from adsum.net.channel import Channel
 from adsum.net.framing import MalformedFrame, Oversized, read
@@ -22,7 +23,7 @@ PARTS_MAX = 32_768  # twice the members a cluster may have
 PARTS_PER_FRAME_MAX = 256
 PART_HEAD_BYTES = 16  # CBOR around a part
 FRAME_HEAD_BYTES = 64
-TOLD_BYTES_MAX = 2_048  # twice what a claim may have
+PART_BYTES_MAX = 4_096  # two claims
 NUMBER_MAX = 1 << 64
 DATE_MS_MAX = 1 << 48  # of the year 10889
 SPARED_S = 1.0  # a frame of 64 KiB, at half a Mbit/s
@@ -100,9 +101,13 @@ class JoiningSync:
         return replace(self._first, parts=tuple(self._parts)) if is_last else None
 
 
-_PART = RowCodec(
-    SyncPart, octets("alive", TOLD_BYTES_MAX), octets("verdict", TOLD_BYTES_MAX), counter("age_s", NUMBER_MAX)
-)
+def _part(alive: bytes, verdict: bytes, age_s: int) -> SyncPart:
+    if len(alive) + len(verdict) > PART_BYTES_MAX:
+        raise BadEncoding("a member of a roster that makes no sense")
+    return SyncPart(alive, verdict, age_s)
+
+
+_PART = RowCodec(_part, octets("alive"), octets("verdict"), counter("age_s", NUMBER_MAX))
 _FRAME: RowCodec[tuple[int, bool, int, bool, bool, tuple[SyncPart, ...], int]] = RowCodec(
     values,
     *(counter("digest", NUMBER_MAX), flag("is_join"), counter("use_generation", NUMBER_MAX)),
