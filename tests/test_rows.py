@@ -17,7 +17,6 @@ from adsum.rows import (
     listed,
     mapped,
     number,
-    octets,
     text,
 )
 
@@ -48,7 +47,7 @@ SHIP = RowCodec(
     inside("at", POINT),
     flag("is_afloat"),
     text("note", default=""),
-    octets("seal", 4, default=b""),
+    RowField("seal", bytes, default=b""),
     kind=3,
     by_name=True,
 )

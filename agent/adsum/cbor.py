@@ -52,15 +52,3 @@ def canonical_array(encoded: bytes) -> list[object]:
     if fields and type(fields[0]) is bool:  # which would pass for the number that says what it is
         raise BadEncoding("unknown shape")
     return fields
-
-
-def counter(value: object, below: int, *, at_least: int = 0) -> int:
-    if type(value) is not int or not at_least <= value < below:
-        raise BadEncoding("a counter out of range")
-    return value
-
-
-def octets(value: object, *, at_least: int = 0, at_most: int) -> bytes:
-    if type(value) is not bytes or not at_least <= len(value) <= at_most:
-        raise BadEncoding("bytes of a wrong length")
-    return value

@@ -137,16 +137,17 @@ def values(*fields: Any) -> tuple[Any, ...]:
 
 
 def text(name: str, at_most: int | None = None, *, at_least: int = 0, default: object = REQUIRED) -> RowField:
-    """Bounds are of its bytes."""
+    """Bounds are of its bytes; without the upper one it has none."""
+    if at_most is None:
+        return RowField(name, str, default=default)
 
     def check(value: str) -> str:
         length = len(value)
-        if length < at_least or (4 * length > most and len(value.encode()) > most):
+        if length < at_least or (4 * length > at_most and len(value.encode()) > at_most):
             raise BadEncoding("a text that is too long, or empty")
         return value
 
-    most = at_most if at_most is not None else 0
-    return RowField(name, str, check if at_most is not None or at_least else None, default=default)
+    return RowField(name, str, check, default=default)
 
 
 def counter(name: str, below: int, *, at_least: int = 0, default: object = REQUIRED) -> RowField:
@@ -161,16 +162,16 @@ def flag(name: str) -> RowField:
     return RowField(name, bool)
 
 
-def octets(
-    name: str, at_most: int | None = None, *, at_least: int = 0, default: object = REQUIRED
-) -> RowField:
+def octets(name: str, at_most: int | None = None, *, at_least: int = 0) -> RowField:
+    if at_most is None:
+        return RowField(name, bytes)
+
     def check(value: bytes) -> bytes:
-        if not at_least <= len(value) <= most:
+        if not at_least <= len(value) <= at_most:
             raise BadEncoding("bytes of a wrong length")
         return value
 
-    most = at_most if at_most is not None else 0
-    return RowField(name, bytes, check if at_most is not None else None, default=default)
+    return RowField(name, bytes, check)
 
 
 def exactly(name: str, length: int) -> RowField:
@@ -208,7 +209,7 @@ def listed(name: str, of: RowField, at_most: int | None = None, *, at_least: int
 def mapped(name: str, of: RowField | None = None) -> RowField:
     """Values by text; texts, unless a field says what else."""
     of = of or text("")
-    types, each, pack_each = [of.type_], _check(of), of.pack
+    types, each = [of.type_], _check(of)
 
     def check(values: dict[Any, Any]) -> dict[str, Any]:
         count = len(values)
@@ -216,10 +217,8 @@ def mapped(name: str, of: RowField | None = None) -> RowField:
             raise BadEncoding("a map with something else in it")
         return {key: each(value) for key, value in values.items()} if each is not None else values
 
-    def pack(values: Mapping[str, object]) -> Mapping[str, object]:
-        if pack_each is None:
-            return values if type(values) is dict else dict(values)
-        return {key: pack_each(value) for key, value in values.items()}
+    def pack(values: Mapping[str, object]) -> dict[str, object]:
+        return values if type(values) is dict else dict(values)
 
     return RowField(name, dict, check, pack)
 
