@@ -356,8 +356,8 @@ def test_sockets_bound_to_one_address_are_used_as_they_are() -> None:
 
 def test_every_series_exists_from_the_start() -> None:
     counters = DnsCounters()
-    assert set(counters.by("transport")) == {"udp", "tcp"}
-    assert counters.by("rcode")["NXDOMAIN"] == 0
+    assert {labels.transport for labels in counters.answered} == {"udp", "tcp"}
+    assert counters.answered[AnswerLabels("udp", "A", "NXDOMAIN")] == 0
     assert replace(counters).answered[AnswerLabels("tcp", "other", "NOTIMP")] == 0
 
 

@@ -73,6 +73,9 @@ def _config(agent: Agent) -> dict[str, object]:
 def _stats(agent: Agent) -> dict[str, dict[str, str]]:
     kinds = [check.kind for check in agent.own.checks.values()]
     ttls = kinds.count(CheckKind.TTL)
+    owners = agent.cluster.sharing.replication.owners().values()
+    incomplete = sum(each.state is not None and not each.state.is_complete for each in owners)
+    tasks = trio.lowlevel.current_statistics().tasks_living
     return {
         "agent": {
             "check_monitors": str(sum(check.is_run_here for check in agent.own.checks.values())),
@@ -82,24 +85,24 @@ def _stats(agent: Agent) -> dict[str, dict[str, str]]:
             **({"unsaved_files": str(agent.unsaved_files)} if agent.unsaved_files else {}),  # ours alone
         },
         "build": {"prerelease": "", "revision": "", "version": CONSUL_API_VERSION, "adsum": ADSUM_VERSION},
-        "catalog": _catalog_stats(agent),
+        # Ours alone: whether what it answers about others is as they say, or why not, and how old.
+        "catalog": {
+            "incomplete_owners": str(incomplete),
+            "last_contact_ms": str(agent.cluster.behind_ns(agent.now()) // MILLISECOND),
+            "owners": str(len(owners)),
+            "stale": agent.cluster.staleness(agent.now()),
+        },
         "consul": _consul_stats(agent),
         **({"raft": {"num_peers": "0", "state": "Leader"}} if leadership.leads_alone(agent) else {}),
-        "runtime": _runtime_stats(),
-        "serf_lan": _roll_stats(agent),
-    }
-
-
-def _catalog_stats(agent: Agent) -> dict[str, str]:
-    """Ours alone: whether what it answers about others is as they say, or why not, and how old."""
-    owners = agent.cluster.sharing.replication.owners().values()
-    return {
-        "incomplete_owners": str(
-            sum(each.state is not None and not each.state.is_complete for each in owners)
-        ),
-        "last_contact_ms": str(agent.cluster.behind_ns(agent.now()) // MILLISECOND),
-        "owners": str(len(owners)),
-        "stale": agent.cluster.staleness(agent.now()),
+        "runtime": {
+            "arch": platform.machine(),
+            "cpu_count": str(os.cpu_count() or 1),
+            "goroutines": str(tasks),  # what stands for them here
+            "max_procs": "1",
+            "os": sys.platform,
+            "version": f"python{platform.python_version()}",
+        },
+        "serf_lan": _membership_stats(agent),
     }
 
 
@@ -120,21 +123,8 @@ def _consul_stats(agent: Agent) -> dict[str, str]:
     }
 
 
-def _runtime_stats() -> dict[str, str]:
-    return {
-        "arch": platform.machine(),
-        "cpu_count": str(os.cpu_count() or 1),
-        "goroutines": str(
-            trio.lowlevel.current_statistics().tasks_living
-        ),  # tasks: what stands for them here
-        "max_procs": "1",
-        "os": sys.platform,
-        "version": f"python{platform.python_version()}",
-    }
-
-
-def _roll_stats(agent: Agent) -> dict[str, str]:
-    """Under the names of Serf's, as far as the roll has their like; it has no queries."""
+def _membership_stats(agent: Agent) -> dict[str, str]:
+    """Under the names of Serf's, as far as gossip has their like; it has no queries."""
     membership = agent.cluster.membership
     counts, clocks = membership.counts(), membership.clocks
     clock = off_by(clocks.ahead_ms(agent.now()), clocks.others)

@@ -185,18 +185,11 @@ def parse_asked(query: Query, agent: Agent) -> BlockingQuery:
     wait_ns = parameters.duration_ns(query, "wait", refusal="Invalid wait time") or 0
     if wait_ns <= 0:
         wait_ns = agent.config.default_query_time_ns
-    wait_s = min(wait_ns, agent.config.max_query_time_ns) / SECOND
-    return BlockingQuery(_parse_index(query.first("index")), wait_s)
-
-
-def _parse_index(text: str) -> int:
-    """A negative one counts as 0: Spring's configuration watch sends -1."""
-    if not text:
-        return 0
-    match = INDEX.fullmatch(text)
+    match = INDEX.fullmatch(query.first("index") or "0")
     if match is None or int(match[2]) > INDEX_MAX:
         raise HttpRefusal(400, "Invalid index")
-    return 0 if match[1] else int(match[2])
+    index = 0 if match[1] else int(match[2])  # Spring's configuration watch sends -1
+    return BlockingQuery(index, min(wait_ns, agent.config.max_query_time_ns) / SECOND)
 
 
 def check_consistency(query: Query) -> bool:

@@ -46,10 +46,15 @@ def explained(
         restarting_ms=(row and row.restarting_for_ms) or 0,
         time_left_ms=row.suspicion.time_left_ms if row and row.suspicion else 0,
     )
+    headline = ""
+    if conflict is not None:  # both may have the name, and both the id; where they are tells them apart
+        address = conflict.other.address if conflict.other is not None else None
+        is_newcomer = address is not None and (row is None or row.address == address)
+        headline = " " + clash.headline(conflict, of_newcomer=is_newcomer)
     return {
         "Node": name,
         "Status": situation.status,
-        "Summary": summary(situation, row, last, wall_ms) + _clash(conflict, row),
+        "Summary": summary(situation, row, last, wall_ms) + headline,
         "Story": [{"Time": shown_time(each.wall_ms), "Sentence": sentence(each)} for each in story(entries)],
         "Next": advice(situation),
         "Member": row,
@@ -78,12 +83,3 @@ def summary(it: Situation, row: MemberRow | None, last: JournalEntry | None, wal
             return f"{it.name} left {for_ms} ago."
         case status:
             return f"{it.name} has been {status} for {for_ms}."
-
-
-def _clash(conflict: JournalEntry | None, row: MemberRow | None) -> str:
-    """Both may have the name, and both the id; where they are tells them apart."""
-    if conflict is None:
-        return ""
-    newcomer = conflict.other
-    is_newcomer = newcomer is not None and (row.address if row else newcomer.address) == newcomer.address
-    return " " + clash.headline(conflict, of_newcomer=is_newcomer)

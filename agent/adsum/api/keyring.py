@@ -33,7 +33,11 @@ class KeyringEndpoints(EndpointFamily):
     async def answer(self, request: Request, _rest: str) -> Response:
         is_local_only = _check_query(request.query)
         if request.method == "GET":
-            return await self._list(request)
+            try:
+                held = await self._agent.keyrings.gather()
+            except (KeyringError, RoundFailed) as error:
+                raise self._refusal(error) from None
+            return json_answer(self._agent, request, [_pool(self._agent.config.datacenter, held)])
         key = _key(request)
         if is_local_only:
             sentence = "Invalid use of local-only: local-only can only be set for list requests"
@@ -49,13 +53,6 @@ class KeyringEndpoints(EndpointFamily):
         except (KeyringError, RoundFailed) as error:
             raise self._refusal(error) from None
         return empty(200)
-
-    async def _list(self, request: Request) -> Response:
-        try:
-            held = await self._agent.keyrings.gather()
-        except (KeyringError, RoundFailed) as error:
-            raise self._refusal(error) from None
-        return json_answer(self._agent, request, [_pool(self._agent.config.datacenter, held)])
 
     def _refusal(self, error: KeyringError | RoundFailed) -> HttpRefusal:
         pool = f"{self._agent.config.datacenter} (LAN) error"

@@ -6,8 +6,7 @@ from collections.abc import Iterator
 
 from adsum.cli.command import FAILURE, OK, Command, ParsedCommand
 from adsum.cli.connection import CONNECTION, connect
-from adsum.cli.doubts import doubt
-from adsum.cli.moments import local_time
+from adsum.cli.observed import doubt, local_time
 from adsum.cli.table import OUTPUT, Row, dump, is_table, printable
 
 EXPECTED = ("alive", "suspect")  # to answer; of the others silence is no surprise

@@ -21,7 +21,7 @@ from adsum.cli.command import (
 )
 from adsum.cli.connection import CONNECTION, QUERY, connect
 from adsum.cli.queries import data_query
-from adsum.cli.states import first_line, is_maintenance, place, state_of
+from adsum.cli.states import is_maintenance, place, state_of
 from adsum.cli.table import OUTPUT, Column, Row, dump_rows, is_table, plain, printable, show
 
 OUTPUT_LENGTH_MAX = 100  # of a check's first line in a table; -o wide shows it whole, -full-output all lines
@@ -127,7 +127,7 @@ def _lines_of(check: dict[str, str], call: ParsedCommand) -> list[Row]:
         begun, *further = said.lstrip("\r\n").rstrip().splitlines() or [""]
         return [{**named, "Output": begun}, *({"Output": line} for line in further)]
     length_max = None if call.text("o") == "wide" else OUTPUT_LENGTH_MAX
-    return [{**named, "Output": first_line(said)[:length_max]}]
+    return [{**named, "Output": said.strip().partition("\n")[0][:length_max]}]
 
 
 COMMAND = Command(

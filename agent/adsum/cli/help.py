@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from adsum.cli.command import Command, CommandFlag, FlagGroup
+from adsum.cli.command import Command, FlagGroup
 
 
 def overview(name: str, commands: Mapping[str, str]) -> str:
@@ -22,15 +22,13 @@ def describe(name: str, sentence: str, command: Command) -> str:
         parts.append(command.about)
     for group in (FlagGroup("Flags", command.flags), *command.groups):
         if group.flags:
-            rows = [(f"-{flag.name}={flag.value}".rstrip("="), _told(flag)) for flag in group.flags]
+            rows = []
+            for flag in group.flags:
+                again = " May be given again." if flag.is_repeatable else ""
+                choices = f" One of: {', '.join(flag.choices)}." if flag.choices else ""
+                rows.append((f"-{flag.name}={flag.value}".rstrip("="), f"{flag.help}{choices}{again}"))
             parts.append("\n".join([f"{group.title}:", *_columns(rows)]))
     return "\n\n".join(parts)
-
-
-def _told(flag: CommandFlag) -> str:
-    again = " May be given again." if flag.is_repeatable else ""
-    choices = f" One of: {', '.join(flag.choices)}." if flag.choices else ""
-    return f"{flag.help}{choices}{again}"
 
 
 def _columns(rows: list[tuple[str, str]]) -> list[str]:

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 
 from adsum.cli.command import Command, CommandFailed, CommandFlag, ParsedCommand, UsageError
 from adsum.cli.connection import CONNECTION, Api, connect
-from adsum.cli.doubts import doubt
+from adsum.cli.observed import doubt
 from adsum.cli.table import (
     OUTPUT,
     Column,

@@ -45,7 +45,9 @@ def run(call: ParsedCommand) -> int:
     took_s = time.monotonic() - began_s
     figures = figures_of(runs)
     if is_table(call):
-        print("\n".join([*told(figures), _speed(figures, took_s)]))
+        faster = figures.seeds * figures.plan.duration_ns / 1e9 / took_s
+        pace = f"simulated in {took_s:.1f} s: {faster:.1f} times as fast as time, {figures.events} events"
+        print("\n".join([*told(figures), pace]))
     else:
         each = {"runs": [_row(figures_of([one])) for one in runs]} if len(runs) > 1 else {}
         dump(call, {**_row(figures), **each, "took_s": round(took_s, 3)})
@@ -146,11 +148,6 @@ def _settings(call: ParsedCommand) -> GossipSettings:
 
 
 # What is told.
-
-
-def _speed(figures: Figures, took_s: float) -> str:
-    faster = figures.seeds * figures.plan.duration_ns / 1e9 / took_s
-    return f"simulated in {took_s:.1f} s: {faster:.1f} times as fast as time, {figures.events} events"
 
 
 def _row(figures: Figures) -> dict[str, Any]:

@@ -22,10 +22,6 @@ def is_maintenance(check_id: str) -> bool:
     return check_id == NODE_MAINTENANCE or check_id.startswith(SERVICE_MAINTENANCE)
 
 
-def first_line(output: str) -> str:
-    return output.strip().partition("\n")[0]
-
-
 def place(address: str, port: int) -> str:
     host = f"[{address}]" if ":" in address else address
     return f"{host}:{port}" if port else host

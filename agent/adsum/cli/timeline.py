@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 from adsum.cli.command import OK, Command, CommandFlag, ParsedCommand, UsageError
 from adsum.cli.connection import CONNECTION, Api, blaming_flags, connect
-from adsum.cli.moments import local_time
+from adsum.cli.observed import local_time
 from adsum.cli.table import (
     GAP,
     OUTPUT,

@@ -40,14 +40,9 @@ def _read_table() -> Iterator[ConfigKey]:
         if line:
             name, kind_name, default, fate = line.split()
             kind = KeyKind(kind_name)
-            yield ConfigKey(name, kind, _read_default(kind, default), Fate(fate))
-
-
-def _read_default(kind: KeyKind, text: str) -> object:
-    if text == "-":
-        return None
-    is_bare = kind in {KeyKind.TEXT, KeyKind.DURATION}
-    return convert(kind, text if is_bare else json.loads(text))
+            is_bare = default == "-" or kind in {KeyKind.TEXT, KeyKind.DURATION}
+            raw = default if is_bare else json.loads(default)
+            yield ConfigKey(name, kind, None if default == "-" else convert(kind, raw), Fate(fate))
 
 
 KEYS = {key.name: key for key in _read_table()}

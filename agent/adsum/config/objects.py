@@ -137,8 +137,10 @@ class _Reader:
         checks = []
         for key in ("check", "checks"):
             given = raw.get(key)
-            for n, value in enumerate(_as_list(given)):
-                check_place = f"{place}.{key}[{n}]" if isinstance(given, list | tuple) else f"{place}.{key}"
+            is_list = isinstance(given, list | tuple)
+            listed = given if isinstance(given, list | tuple) else [] if given is None else [given]
+            for n, value in enumerate(listed):
+                check_place = f"{place}.{key}[{n}]" if is_list else f"{place}.{key}"
                 check = self._check_object(value, check_place)
                 try:
                     decode_check(check)
@@ -185,12 +187,6 @@ class _Reader:
         if check.kind in {CheckKind.SCRIPT, CheckKind.DOCKER} and not self._scripts_run:
             sentence = f'check "{check.check_id}" runs a command: enable_local_script_checks would allow that'
             self._values.refuse_at(place, sentence)
-
-
-def _as_list(value: object) -> list[object]:
-    if value is None:
-        return []
-    return list(value) if isinstance(value, list | tuple) else [value]
 
 
 def _as_object(value: object) -> object:

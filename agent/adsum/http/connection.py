@@ -18,7 +18,7 @@ import socket
 import time
 from collections.abc import Awaitable, Callable
 from contextlib import aclosing, suppress
-from typing import NamedTuple, Protocol
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 import trio
 
@@ -29,6 +29,11 @@ from adsum.http.request import ClientGone, Request
 from adsum.http.request_cache import KnownRequest, KnownRequests
 from adsum.http.response import CHUNKED, GZIP_BYTES_MIN, GZIP_INLINE_BYTES_MAX, Response
 from adsum.logs.complaints import Complaints
+
+if TYPE_CHECKING:
+    from adsum.http.tls import TlsSocket
+
+    Wire: TypeAlias = socket.socket | TlsSocket  # one may cipher
 
 RECEIVE_BYTES = 16 * 1024
 # Further than this a parked client's next requests are not read; then its hang-up shows at the deadline only.
@@ -49,20 +54,6 @@ WEEKDAYS = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
 MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
 
 logger = logging.getLogger("agent.http")
-
-
-class Wire(Protocol):
-    """What is used of a socket; `api.tls` has one that ciphers."""
-
-    def fileno(self) -> int: ...
-
-    def recv(self, bytes_max: int, /) -> bytes: ...
-
-    def send(self, data: bytes | memoryview, flags: int = 0, /) -> int: ...
-
-    def shutdown(self, how: int, /) -> None: ...
-
-    def close(self) -> None: ...
 
 
 class ConnectionParts(NamedTuple):

@@ -153,19 +153,18 @@ class Router:
         raw = request.target.partition(b"?")[0]
         match = self._matches.get(raw)
         if match is None:
-            match = self._find(request.path)
+            path = request.path
+            route, rest = self._find_route(path)
+            is_put = route is not None and "PUT" in route.methods
+            match = RouteMatch(
+                route,
+                rest,
+                is_blocked=path.startswith(self._rules.block_endpoints),
+                post_is_put=is_put and path.startswith(POST_IS_PUT_UNDER),
+            )
             if len(raw) <= MATCH_KEPT_PATH_BYTES_MAX:
                 remember(self._matches, raw, match, MATCHES_KEPT_MAX)
         return match
-
-    def _find(self, path: str) -> RouteMatch:
-        route, rest = self._find_route(path)
-        return RouteMatch(
-            route,
-            rest,
-            is_blocked=path.startswith(self._rules.block_endpoints),
-            post_is_put=route is not None and "PUT" in route.methods and path.startswith(POST_IS_PUT_UNDER),
-        )
 
     def _find_route(self, path: str) -> tuple[Route | None, str]:
         if beginning := next(filter(path.startswith, self._families), None):

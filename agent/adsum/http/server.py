@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 
 import trio
 
-from adsum.http.connection import Connection, ConnectionParts, Wire, date_line, discard
+from adsum.http.connection import Connection, ConnectionParts, date_line, discard
 from adsum.http.idlers import Idlers
 from adsum.http.limits import HttpCounters, HttpLimits
 from adsum.http.request import Request
@@ -27,6 +27,7 @@ from adsum.logs.complaints import Complaints
 from adsum.logs.system_errors import is_shortage, told
 
 if TYPE_CHECKING:
+    from adsum.http.connection import Wire
     from adsum.http.tls import Secure
 
 App = Callable[[Request], Awaitable[Response]]

@@ -11,12 +11,12 @@ OFTEN = 3  # refutations within an hour: more than a bad moment
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Situation:
     name: str
-    status: str  # alive, suspect, failed, left; forgotten when it is on the roll no more
+    status: str  # alive, suspect, failed, left; forgotten when it is listed no more
     address: str
     cause: str = ""  # of the last change of status
     conflict: str = ""  # what to do about another of its name or id
     is_self: bool = False
-    is_unmet: bool = False  # by this life of the observer; a life before knew it
+    is_unmet: bool = False  # by this process of the observer; one before knew it
     is_unanswered: bool = False  # it was to be let in, and did not answer
     observer_is_isolated: bool = False
     holds_last_known: bool = False  # so many went silent at once that silence means little
@@ -61,7 +61,10 @@ def advice(it: Situation) -> str:
         case "failed":
             return _failed(it)
         case "left":
-            return _left(it)
+            back = "To have it back, start its agent with retry_join, or `adsum join` from there."
+            if it.cause == "forced":
+                return f"Nothing: if its agent still runs, it comes back by itself. {back}"
+            return f"Nothing. {back}"
         case "forgotten":
             return "Nothing is left to do here. Like any other it joins again when its agent starts."
     return _alive(it)
@@ -92,13 +95,6 @@ def _failed(it: Situation) -> str:
         f"See whether the host runs, and whether UDP and TCP pass between here and {it.address}, in both "
         f"directions. {_BACK}{gone}"
     )
-
-
-def _left(it: Situation) -> str:
-    back = "To have it back, start its agent with retry_join, or `adsum join` from there."
-    if it.cause == "forced":
-        return f"Nothing: if its agent still runs, it comes back by itself. {back}"
-    return f"Nothing. {back}"
 
 
 def _alive(it: Situation) -> str:

@@ -58,20 +58,18 @@ def _writers(settings: LogSettings, counters: LogCounters) -> tuple[logging.Hand
         except OSError as problem:
             raise CannotLog(f"the log file {settings.file} cannot be written: {problem.strerror}") from None
     if settings.has_syslog:
-        writers.append(_syslog(settings, counters))
+        from adsum.logs.syslog import SOCKET, Syslog, facility_of  # few hosts want it, and it loads slowly
+
+        facility = facility_of(settings.syslog_facility)
+        if facility is None:
+            name = settings.syslog_facility
+            raise CannotLog(f"syslog_facility {name} is not one of syslog's, such as LOCAL0")
+        try:
+            writers.append(Syslog(facility, counters))
+        except OSError as problem:
+            why = f"{SOCKET} cannot be used: {problem.strerror}"
+            raise CannotLog(f"enable_syslog is set, but {why}") from None
     return tuple(writers)
-
-
-def _syslog(settings: LogSettings, counters: LogCounters) -> logging.Handler:
-    from adsum.logs.syslog import SOCKET, Syslog, facility_of  # few hosts want it, and it loads slowly
-
-    facility = facility_of(settings.syslog_facility)
-    if facility is None:
-        raise CannotLog(f"syslog_facility {settings.syslog_facility} is not one of syslog's, such as LOCAL0")
-    try:
-        return Syslog(facility, counters)
-    except OSError as problem:
-        raise CannotLog(f"enable_syslog is set, but {SOCKET} cannot be used: {problem.strerror}") from None
 
 
 class _Console(logging.StreamHandler):  # type: ignore[type-arg]  # generic for checkers only, not when run

@@ -106,19 +106,17 @@ class _Connection:
             try:
                 while True:
                     await self._outbox.wait_for_room()
-                    self._take_safely(await self._channel.receive(idle_s=SILENCE_MAX_S), nursery)
+                    payload = await self._channel.receive(idle_s=SILENCE_MAX_S)
+                    try:
+                        self._take(call_frames.decode(payload), nursery)
+                    except NetError:
+                        raise
+                    except Exception as error:
+                        self._server.faults.dropped("call", error)
             except NetError as error:
                 lost = error
             nursery.cancel_scope.cancel()
         raise lost
-
-    def _take_safely(self, payload: bytes, nursery: trio.Nursery) -> None:
-        try:
-            self._take(call_frames.decode(payload), nursery)
-        except NetError:
-            raise
-        except Exception as error:
-            self._server.faults.dropped("call", error)
 
     def _take(self, frame: call_frames.Frame | None, nursery: trio.Nursery) -> None:
         match frame:

@@ -200,22 +200,19 @@ def _contradictions(settings: TlsSettings) -> list[Problem]:
         found.append(Problem("cert_file", "needs key_file: the private key of that certificate"))
     if settings.key_file and not settings.cert_file:
         found.append(Problem("key_file", "needs cert_file: the certificate of that key"))
-    for key in ("verify_incoming", "verify_incoming_rpc", "verify_incoming_https"):
-        if getattr(settings, key):
-            found += _missing(key, settings)
-    for key in ("verify_outgoing", "verify_server_hostname"):
-        if getattr(settings, key) and not settings.has_authority:
-            found.append(Problem(key, "needs ca_file or ca_path: the authority that others are checked by"))
-    return found + _unknown(settings)
-
-
-def _missing(key: str, settings: TlsSettings) -> list[Problem]:
     lacking = [
         *([] if settings.has_authority else ["ca_file (or ca_path)"]),
         *([] if settings.cert_file else ["cert_file"]),
         *([] if settings.key_file else ["key_file"]),
     ]
-    return [Problem(key, f"needs {', '.join(lacking)}")] if lacking else []
+    if lacking:
+        asked = ("verify_incoming", "verify_incoming_rpc", "verify_incoming_https")
+        found += [Problem(key, f"needs {', '.join(lacking)}") for key in asked if getattr(settings, key)]
+    if not settings.has_authority:
+        sentence = "needs ca_file or ca_path: the authority that others are checked by"
+        asked_of_others = ("verify_outgoing", "verify_server_hostname")
+        found += [Problem(key, sentence) for key in asked_of_others if getattr(settings, key)]
+    return found + _unknown(settings)
 
 
 def _unknown(settings: TlsSettings) -> list[Problem]:

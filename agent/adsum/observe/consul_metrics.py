@@ -9,9 +9,11 @@ messages are those that were news.
 
 from __future__ import annotations
 
+import sys
+
 from adsum.api import leadership
 from adsum.gossip.tally import UNKNOWN
-from adsum.observe.process import heap_objects, resident_bytes, tasks
+from adsum.observe.process import resident_bytes, tasks
 from adsum.observe.series import Labelled, Series, Sources, counter, gauge, timer
 
 
@@ -35,7 +37,11 @@ CONSUL: tuple[Series, ...] = (
     gauge("runtime.alloc_bytes", "Resident memory; Python tells no finer.", resident_bytes),
     gauge("runtime.sys_bytes", "Resident memory.", resident_bytes),
     gauge("runtime.num_goroutines", "Tasks alive.", tasks),
-    gauge("runtime.heap_objects", "Blocks of memory that Python has given out.", heap_objects),
+    gauge(
+        "runtime.heap_objects",
+        "Blocks of memory that Python has given out.",
+        lambda _sources: sys.getallocatedblocks(),
+    ),
     gauge(
         "runtime.total_gc_pause_ns", "Time spent in the garbage collector.", lambda s: s.gc_pauses.paused_ns
     ),

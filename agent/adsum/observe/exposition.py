@@ -77,7 +77,8 @@ class Exposition:
         for series, reading in self._readings(self._own):
             yield _family(series, reading)
         for series, reading in self._readings(self._series):
-            yield _consul_family(series, self._flat_name(series), _labelled(reading))
+            flat = f"{self._prefix}.{series.name}".replace(".", "_").replace("-", "_")
+            yield _consul_family(series, flat, _labelled(reading))
 
     def _readings(self, wanted: Iterable[Series]) -> Iterator[tuple[Series, Reading]]:
         """What cannot be read is left out; no figure is worth an agent."""
@@ -88,9 +89,6 @@ class Exposition:
                 self._sources.faults.dropped("metric", error)
             else:
                 yield series, reading
-
-    def _flat_name(self, series: Series) -> str:
-        return f"{self._prefix}.{series.name}".replace(".", "_").replace("-", "_")
 
     # As Consul's JSON.
 
@@ -108,7 +106,10 @@ class Exposition:
             last = self._snapshot()
         return {
             "Timestamp": before.moment.strftime("%Y-%m-%d %H:%M:%S +0000 UTC"),
-            "Gauges": [self._gauge(*item) for item in last.gauges.items()],
+            "Gauges": [
+                {"Name": f"{self._prefix}.{key[0]}", "Value": value, "Labels": self._labels(key)}
+                for key, value in last.gauges.items()
+            ],
             "Points": [],
             "Counters": [
                 self._counter(key, value - before.counters.get(key, value))
@@ -128,9 +129,6 @@ class Exposition:
         for series, reading in self._readings(each for each in self._series if each.kind in kinds):
             for values, number in _labelled(reading).items():
                 yield (series.name, values), number
-
-    def _gauge(self, key: tuple[str, tuple[str, ...]], value: float) -> dict[str, object]:
-        return {"Name": f"{self._prefix}.{key[0]}", "Value": value, "Labels": self._labels(key)}
 
     def _counter(self, key: tuple[str, tuple[str, ...]], count: float) -> dict[str, object]:
         each = 1 if count else 0

@@ -40,10 +40,6 @@ def _loop_lag(sources: Sources) -> HistogramReading:
     return HistogramReading(bounds, tuple(sources.lag.passes), sources.lag.held_ns / SECOND)
 
 
-def _longest_held_s(sources: Sources) -> float:
-    return sources.lag.longest_ns(time.perf_counter_ns()) / SECOND
-
-
 def _build(_sources: Sources) -> Labelled:
     return {(ADSUM_VERSION, platform.python_version(), trio.__version__): 1}
 
@@ -353,7 +349,7 @@ ADSUM: tuple[Series, ...] = (
     gauge(
         "adsum_event_loop_lag_max_seconds",
         "The longest pass of the event loop in the last one to two minutes.",
-        _longest_held_s,
+        lambda s: s.lag.longest_ns(time.perf_counter_ns()) / SECOND,
     ),
     counter(
         "adsum_event_loop_over_budget_total",

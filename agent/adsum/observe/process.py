@@ -10,14 +10,13 @@ from __future__ import annotations
 import errno
 import os
 import resource
-import sys
 import time
 from functools import cache
 from pathlib import Path
 
 import trio
 
-from adsum.observe.series import Series, Sources, counter, gauge
+from adsum.observe.series import Series, counter, gauge
 
 STATM = "/proc/self/statm"  # pages: whole, resident, …
 STATM_BYTES_MAX = 256
@@ -62,10 +61,6 @@ def begun_s() -> float:
     return time.time() - host_s + ticks / os.sysconf("SC_CLK_TCK")
 
 
-def heap_objects(_sources: object) -> int:
-    return sys.getallocatedblocks()
-
-
 def tasks(_sources: object) -> int:
     try:
         return trio.lowlevel.current_statistics().tasks_living
@@ -83,15 +78,15 @@ def _kept(path: str) -> int:
     return os.open(path, os.O_RDONLY)
 
 
-def _begun_s(_sources: Sources) -> float:
-    return begun_s()
-
-
 PROCESS: tuple[Series, ...] = (
     counter("process_cpu_seconds_total", "Processor time that this process has taken.", processor_s),
     gauge("process_max_fds", "Files that this process may open.", files_max),
     gauge("process_open_fds", "Files that this process has open.", open_files),
     gauge("process_resident_memory_bytes", "Memory that this process has.", resident_bytes),
-    gauge("process_start_time_seconds", "When this process was started, in seconds since 1970.", _begun_s),
+    gauge(
+        "process_start_time_seconds",
+        "When this process was started, in seconds since 1970.",
+        lambda _sources: begun_s(),
+    ),
     gauge("process_virtual_memory_bytes", "Memory that this process might use.", virtual_bytes),
 )

@@ -25,7 +25,9 @@ LINE_DIGITS_MAX = 16
 
 def begin(disk: Disk, wall_ms: int, saved: Sequence[str]) -> None:
     """Notes this start; sets `saved` aside when it is one too many."""
-    recent = [each for each in _read(disk) if abs(wall_ms - each) <= WITHIN_MS]
+    lines = (read_if_readable(disk, STARTS) or b"").split()
+    starts = [int(line) for line in lines if line.isdigit() and len(line) <= LINE_DIGITS_MAX]
+    recent = [each for each in starts if abs(wall_ms - each) <= WITHIN_MS]
     disk.replace(STARTS, "".join(f"{each}\n" for each in (*recent[-CRASHES:], wall_ms)).encode())
     if len(recent) < CRASHES:
         return
@@ -42,8 +44,3 @@ def begin(disk: Disk, wall_ms: int, saved: Sequence[str]) -> None:
 def end(disk: Disk) -> None:
     """This process ended in order, or by something that a start without saved copies would not mend."""
     disk.replace(STARTS, b"")
-
-
-def _read(disk: Disk) -> list[int]:
-    lines = (read_if_readable(disk, STARTS) or b"").split()
-    return [int(line) for line in lines if line.isdigit() and len(line) <= LINE_DIGITS_MAX]

@@ -9,6 +9,7 @@ import socket
 import struct
 import uuid
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 
 from adsum.catalog.model import Node
 from adsum.config.config import Config
@@ -33,8 +34,10 @@ def node_id(config: Config, disk: Disk, mint: Callable[[], uuid.UUID] = uuid.uui
     if config.node_id:
         return config.node_id
     kept = disk.read(NODE_ID_PATH)
-    if kept is not None and _is_uuid(kept.decode("ascii", errors="replace").strip()):
-        return kept.decode().strip()
+    with suppress(ValueError):
+        text = (kept or b"").decode("ascii", errors="replace").strip()
+        if str(uuid.UUID(text)) == text.lower():
+            return text
     minted = str(mint())
     if kept is not None:
         aside = disk.set_aside(NODE_ID_PATH)
@@ -103,10 +106,3 @@ def _by_family(kind: str, address: str) -> dict[str, str]:
     except ValueError:  # a name, which resolves to whatever it does
         return {kind: address}
     return {kind: address, f"{kind}_ipv{version}": address}
-
-
-def _is_uuid(text: str) -> bool:
-    try:
-        return str(uuid.UUID(text)) == text.lower()
-    except ValueError:
-        return False

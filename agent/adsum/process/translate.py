@@ -24,19 +24,16 @@ SERVER_META = {
 
 
 def core_settings(config: Config, node: Node) -> AgentSettings:
+    server = Service(service_id="consul", name="consul", port=config.ports.server, meta=SERVER_META)
     return AgentSettings(
         node=node,
-        server=_server(config) if config.is_server else None,
+        server=server if config.is_server else None,
         is_persistent=bool(config.data_dir),
         services=tuple(map(with_family_addresses, config.services)),
         checks=config.checks,
         check_update_interval_ns=config.check_update_interval_ns,
         discard_check_output=config.discard_check_output,
     )
-
-
-def _server(config: Config) -> Service:
-    return Service(service_id="consul", name="consul", port=config.ports.server, meta=SERVER_META)
 
 
 def dns_settings(config: Config) -> DnsSettings:

@@ -169,7 +169,8 @@ class _Fitting:
             self._is_counted_uncompressed = room.is_counted_uncompressed and len(offers) > room.offers_max
             offers = offers[: room.offers_max]
         hopeful = offers[: self._hope(offers)]
-        if len(hopeful) == len(offers) and self._may_fit_with_texts(offers):
+        texts_bytes = sum(text.bytes_least for offer in offers for text in offer.texts)
+        if len(hopeful) == len(offers) and self._fixed_bytes + texts_bytes <= room.bytes_max:
             draft = self._draft(offers, with_addresses=True, with_texts=True)
             if self._fits(draft):
                 return draft
@@ -188,10 +189,6 @@ class _Fitting:
             if left_bytes < 0:
                 return count
         return len(offers)
-
-    def _may_fit_with_texts(self, offers: Sequence[Offer]) -> bool:
-        texts_bytes = sum(text.bytes_least for offer in offers for text in offer.texts)
-        return self._fixed_bytes + texts_bytes <= self._room.bytes_max
 
     def _most(self, offers: Sequence[Offer], *, with_addresses: bool) -> Draft:
         """The longest beginning that fits: a guess by proportion, then steps of one."""

@@ -170,7 +170,10 @@ class Zone:
                 continue
             if node.name not in texts:
                 texts[node.name] = self._node_texts(node, self._node_name(node, asked.domain), ttl_s)
-            data = _srv_data(instance)
+            is_warning = instance.status is CheckStatus.WARNING
+            weight = service.weight_warning if is_warning else service.weight_passing
+            numbers = (SRV_PRIORITY, weight, service.port)
+            data = b"".join((number & 0xFFFF).to_bytes(2) for number in numbers)
             offers[key] = Offer(
                 Record(owner, SRV, ttl_s, data, target),
                 addresses=self._target_addresses(target, _place_of(instance, owner), ttl_s, trail),
@@ -337,20 +340,10 @@ def _address_record(owner: bytes, address: Address, ttl_s: int) -> Record:
     return Record(owner, A if address.version == 4 else AAAA, ttl_s, address.packed)
 
 
-def _srv_data(instance: Instance) -> bytes:
-    service = instance.service.value
-    weight = service.weight_warning if instance.status is CheckStatus.WARNING else service.weight_passing
-    numbers = (SRV_PRIORITY, weight, service.port)
-    return b"".join((number & 0xFFFF).to_bytes(2) for number in numbers)
-
-
 def _meta_records(owner: bytes, node: Node, ttl_s: int) -> tuple[Record, ...]:
-    texts = [_meta_text(key, value) for key, value in node.meta.items()]
+    texts = []
+    for key, value in node.meta.items():
+        escaped = key.replace("`", "``").replace("=", "`=")  # RFC 1464; Consul doubles them in values too
+        is_bare = key.startswith(VALUE_ONLY_PREFIX)
+        texts.append(value if is_bare else f"{escaped}={value.replace('`', '``')}")
     return tuple(Record(owner, TXT, ttl_s, wire.text_data(text)) for text in texts)
-
-
-def _meta_text(key: str, value: str) -> str:
-    if key.startswith(VALUE_ONLY_PREFIX):
-        return value
-    escaped = key.replace("`", "``").replace("=", "`=")  # RFC 1464; Consul doubles them in values too
-    return f"{escaped}={value.replace('`', '``')}"

@@ -69,11 +69,3 @@ class DnsCounters:
     recursor_timeouts: int = 0  # of one attempt
     recursor_errors: int = 0  # of one attempt: refused, SERVFAIL, unreachable
     recursor_mismatches: int = 0  # packets that were no answer to our question
-
-    def by(self, label: str) -> dict[str, int]:
-        """The answers by one of a tally's labels: transport, qtype or rcode."""
-        sums: dict[str, int] = {}
-        for tally, count in self.answered.items():
-            value = getattr(tally, label)
-            sums[value] = sums.get(value, 0) + count
-        return sums
