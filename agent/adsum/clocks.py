@@ -2,7 +2,7 @@
 
 Each exchange of rosters that this agent opens is answered with the other's date, and a member that opens one
 says its own. The median of the last that were heard, with this host's own among them once there are two
-others, is what most believe. Dates are kept as what they were when our monotonic clock stood at nought, so
+others, is what most believe. Dates are kept as what they were when our monotonic clock stood at 0, so
 that a step of our own date shows at once. An exchange takes seconds at most, which is as exact as this has to
 be.
 
@@ -20,7 +20,7 @@ from adsum.now import HOUR, MILLISECOND, SECOND, Now
 CLOCKS_HEARD_MAX = 31  # an odd one in three takes no majority of so many
 CLOCKS_OF_HOST_MAX = 4
 GENERATION_AHEAD_MS_MAX = 24 * HOUR // MILLISECOND
-# A life after one that is known, however far ahead that is: each start goes on by one, if not by the date.
+# From a known generation, however far ahead that is: each start goes on by one, if not by the date.
 GENERATION_STEP_MAX = 60_000
 MOST_LOOKED_NS = 5 * SECOND  # looking at a roster of 16,384 takes milliseconds, and anybody can ask for it
 
@@ -52,7 +52,7 @@ class Clocks:
         self._hosts = {each: self._hosts[each] for each in self._at_nought_ms}
 
     def ahead_ms(self, now: Now) -> int:
-        """How far our date is ahead of most members'; negative when it is behind, nought while we heard
+        """How far our date is ahead of most members'; negative when it is behind, 0 while we heard
         none."""
         heard = list(self._at_nought_ms.values())
         if not heard:

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from adsum.gossip import wire
 from adsum.net.keyring import Keyring
 from adsum.net.replay import WINDOW
-from adsum.net.sealing import LIVES_PER_SENDER_MAX, OVERHEAD_BYTES, Sealing, is_sealed
+from adsum.net.sealing import GENERATIONS_PER_SENDER_MAX, OVERHEAD_BYTES, Sealing, is_sealed
 from tests.net import support
 from tests.net.support import KEY_A, KEY_B, ring
 
@@ -109,7 +109,7 @@ def test_a_forger_who_knows_the_hint_gains_nothing_and_leaves_nothing_behind() -
         forged = head[:1] + number.to_bytes(8) + head[9:] + bytes(80)
         assert receiver.open(forged) is None
     assert receiver.counters.forged == 1_000
-    assert receiver.lives == 0
+    assert receiver.generations == 0
 
 
 def test_another_format_is_counted_apart() -> None:
@@ -171,19 +171,19 @@ def test_lives_of_one_sender_are_bounded_and_recordings_of_old_ones_refused() ->
     receiver = sealing(KEY_A)
     first = sealing(KEY_A).seal(message(generation=1))
     receiver.open(first)
-    for generation in range(2, LIVES_PER_SENDER_MAX + 2):
+    for generation in range(2, GENERATIONS_PER_SENDER_MAX + 2):
         assert receiver.open(sealing(KEY_A).seal(message(generation=generation)))
-    assert receiver.lives == LIVES_PER_SENDER_MAX
+    assert receiver.generations == GENERATIONS_PER_SENDER_MAX
     assert receiver.open(first) is None
-    assert receiver.counters.stale_life == 1
+    assert receiver.counters.stale_generation == 1
 
 
 def test_lives_of_all_senders_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("adsum.net.sealing.LIVES_MAX", 10)
+    monkeypatch.setattr("adsum.net.sealing.GENERATIONS_MAX", 10)
     receiver = sealing(KEY_A)
     for number in range(25):
         assert receiver.open(sealing(KEY_A).seal(message(sender=number.to_bytes(8))))
-    assert (receiver.lives, receiver.counters.lives_evicted) == (10, 15)
+    assert (receiver.generations, receiver.counters.generations_evicted) == (10, 15)
 
 
 class Moving:
@@ -252,7 +252,7 @@ def test_what_a_removed_key_sealed_no_longer_opens() -> None:
     old = Sealing(sender, "dc1")
     assert receiver.open(old.seal(message()))
     keyring.remove(KEY_A)
-    assert receiver.lives == 0
+    assert receiver.generations == 0
     assert receiver.open(old.seal(message())) is None
     assert receiver.counters.unknown_key == 1
 

@@ -111,7 +111,7 @@ def _held(row: OwnerRow) -> Shown:
 
 
 def _saved(saved: SavedOwner, saved_ms: int) -> Shown:
-    """As the last life of this agent knew it; the roll has not met it since."""
+    """As this agent knew it before its start; it has not met it since."""
     profile = saved.profile
     held = _held(row_of(recalled(saved) or OwnerState(profile.short, 0)))
     who = {"ID": uuid_text(profile.node_id), "Node": profile.name, "Status": "unknown", "Source": SAVED}

@@ -2,7 +2,7 @@
 
 The index of the list is no point in time but the newest event itself, its id folded into 64 bits. So a client
 waits while it is the same, and a watcher anywhere can tell an event that it has seen. An event has its id
-before the roll carries it; its Lamport time comes with the list.
+before gossip carries it; its Lamport time comes with the list.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """What every answer about the catalog says of its age, whatever it is about.
 
-X-Consul-Knownleader by the roll, X-Consul-Lastcontact in milliseconds since this copy was last known to be
-as others have it (0 while it is), and X-Adsum-Stale with the reason while what is answered may not be
+X-Consul-Knownleader by the membership, X-Consul-Lastcontact in milliseconds since this copy was last known
+to be as others have it (0 while it is), and X-Adsum-Stale with the reason while what is answered may not be
 as things are: `isolated` and `silence` (others cannot be heard, so nobody is taken off for being silent),
 `saved copy` and `joining` (this agent has started, and compared with nobody yet), or `paused` (it stood
 still, and has compared with nobody since).

@@ -1,6 +1,6 @@
-"""What this agent is among others, and who leads them, as far as the roll tells.
+"""What this agent is among others, and who leads them, as far as gossip tells.
 
-Until servers elect, one server that waits for no others leads, and everybody on its roll knows that. Several
+Until servers elect, one server that waits for no others leads, and all its members know that. Several
 servers, or one that waits for more, have no leader. With consensus the answers will come from there; these
 questions stay.
 """

@@ -1,4 +1,4 @@
-"""A member as the roll has it now, for people: status, surprise with its parts, path, open suspicion.
+"""A member as gossip has it now, for people: status, surprise with its parts, path, open suspicion.
 
 Times are durations in milliseconds, counted back from the answer, because the clocks of agents differ. What
 is not known is null.

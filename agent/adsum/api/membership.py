@@ -1,6 +1,6 @@
 """/v1/membership, its timeline, and why one node is as it is. Ours alone; Consul has nothing like it.
 
-The state comes from the roll, the past from this agent's own journal. Another agent may have seen it
+The state comes from gossip, the past from this agent's own journal. Another agent may have seen it
 otherwise: each tells what it saw, and says that it was it.
 """
 

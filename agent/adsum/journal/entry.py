@@ -1,6 +1,6 @@
 """One line of the journal: what changed about a member, and everything that was known about why.
 
-An entry holds names as well as ids, because by the time somebody reads it the roll may have forgotten who
+An entry holds names as well as ids, because by the time somebody reads it gossip may have forgotten who
 they were. It is made where the effect arrives and never changed, but for what its journal adds when it is
 read: its number there, and whose journal it is.
 """
@@ -20,7 +20,7 @@ from adsum.gossip.evidence import NO_PARTS, Evidence, Leg, PhiParts
 from adsum.gossip.order import Departure, Standing
 
 Recorded = MemberChanged | Noted | ConflictSeen | IsolationChanged
-# Of a short id; its digits, or nothing, for one that the roll does not know (any more).
+# Of a short id; its digits, or nothing, for one that gossip does not know (any more).
 NameOf = Callable[[bytes], str]
 
 UNKNOWN, FORGOTTEN = "unknown", "forgotten"  # before it was met, and after it was reaped or purged

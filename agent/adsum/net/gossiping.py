@@ -1,4 +1,4 @@
-"""The network as the roll wants it: performs what gossip asks of it, and reports how it went.
+"""The network as gossip wants it: performs what gossip asks of it, and reports how it went.
 
 Datagrams go out at once and come in by the socket's own loop. Pings over a stream and exchanges of rosters
 are tasks; a core asks for few of them at a time, and beyond a limit they fail here without a try. What is

@@ -1,4 +1,4 @@
-"""Datagrams sealed with AES-GCM, one key per life of a sender, each datagram let in once.
+"""Datagrams sealed with AES-GCM, one key per generation of a sender, each datagram let in once.
 
     plain    clear header · body · CRC-32 of label, header and body
     sealed   clear header · hint of the key (2 bytes) · salt (6) · counter (6) · ciphertext and tag
@@ -10,10 +10,10 @@ No nonce is ever used twice with a key: the key is derived from the keyring's, t
 which rises with every start; the counter rises with every datagram; and the salt, drawn at every start, keeps
 apart two processes that were given one identity and one generation by a copied data folder.
 
-What a receiver remembers is a window of counters for each life (sender, generation, key, salt), made only for
-what was authenticated. Of one sender the newest few lives are kept and older ones refused, so recordings of
-former lives do not come back; a receiver that restarts has forgotten its windows, and leaves what is stale to
-the order of claims.
+What a receiver remembers is a window of counters for each generation of a sender (under one key and
+salt), made only for what was authenticated. Of one sender the newest few are kept and older ones refused, so
+recordings of former ones do not come back; a receiver that restarts has forgotten its windows, and leaves what
+is stale to the order of claims.
 """
 
 from __future__ import annotations
@@ -32,8 +32,8 @@ SEALED = 1  # in the flags of the clear header
 SALT_BYTES = 6
 COUNTER_BYTES = NONCE_BYTES - SALT_BYTES  # 2^48 datagrams: at 1,000 a second that is 8,900 years
 CRC_BYTES = 4
-LIVES_MAX = 32_768  # twice the members a cluster may have
-LIVES_PER_SENDER_MAX = 8
+GENERATIONS_MAX = 32_768  # twice the members a cluster may have
+GENERATIONS_PER_SENDER_MAX = 8
 
 _SENDER = slice(1, 9)
 _GENERATION = slice(9, 17)
@@ -41,8 +41,8 @@ _FLAGS = HEADER_BYTES - 1
 _HINT = slice(HEADER_BYTES, HEADER_BYTES + HINT_BYTES)
 _NONCE = slice(_HINT.stop, _HINT.stop + NONCE_BYTES)
 _BODY = slice(_NONCE.stop, None)
-_LIFE = slice(0, _NONCE.start + SALT_BYTES)  # what stays the same from one datagram of a sender to the next
-_COUNTER = slice(_LIFE.stop, _NONCE.stop)
+_NAME = slice(0, _NONCE.start + SALT_BYTES)  # what stays the same from one datagram of a sender to the next
+_COUNTER = slice(_NAME.stop, _NONCE.stop)
 OVERHEAD_BYTES = _BODY.start - HEADER_BYTES + TAG_BYTES
 
 
@@ -61,12 +61,12 @@ class SealingCounters:
     plain_refused: int = 0
     replayed: int = 0
     reflected: int = 0
-    stale_life: int = 0
+    stale_generation: int = 0
     # limits
-    lives_evicted: int = 0
+    generations_evicted: int = 0
 
 
-class _Life:
+class _SenderGeneration:
     """One sender between two starts, as far as one key goes."""
 
     __slots__ = ("associated", "decrypt", "key", "sender", "standing", "window")
@@ -106,16 +106,16 @@ class Sealing:
         self._verify_outgoing = verify_outgoing
         self._verify_incoming = verify_incoming
         self._salt = random_bytes(SALT_BYTES)
-        self._sent = 0  # never starts again while the process lives, whatever keys come and go
-        self._lives: dict[bytes, _Life] = {}
+        self._sent = 0  # never starts again while the process runs, whatever keys come and go
+        self._generations: dict[bytes, _SenderGeneration] = {}
         self._by_sender: dict[bytes, list[bytes]] = {}
-        self._own_life = b""
+        self._own_name = b""
         self._use_keys()
         keyring.on_change(self._use_keys)
 
     @property
-    def lives(self) -> int:
-        return len(self._lives)
+    def generations(self) -> int:
+        return len(self._generations)
 
     def seal(self, message: bytes) -> bytes:
         """About half a microsecond beside the cipher."""
@@ -123,30 +123,30 @@ class Sealing:
             self.counters.sent_plain += 1
             return message + zlib.crc32(message, self._crc_seed).to_bytes(CRC_BYTES)
         if message[:HEADER_BYTES] != self._own_header:
-            self._begin_life(message[:HEADER_BYTES])
+            self._begin_generation(message[:HEADER_BYTES])
         self._sent += 1
         self.counters.sent_sealed += 1
         self._own_key.sealed += 1
         counter = self._sent.to_bytes(COUNTER_BYTES)
         sealed = self._encrypt(self._salt + counter, message[HEADER_BYTES:], self._own_associated)
-        return self._own_life + counter + sealed
+        return self._own_name + counter + sealed
 
     def open(self, datagram: bytes) -> bytes | None:
         """The message, or None for what was dropped and counted. About a microsecond beside the cipher."""
-        life = self._lives.get(datagram[_LIFE])
-        if life is None:
+        generation = self._generations.get(datagram[_NAME])
+        if generation is None:
             return self._open_unknown(datagram)
         number = int.from_bytes(datagram[_COUNTER])
-        if not life.window.is_new(number):
+        if not generation.window.is_new(number):
             self.counters.replayed += 1
             return None
         try:
-            body = life.decrypt(datagram[_NONCE], datagram[_BODY], life.associated)
+            body = generation.decrypt(datagram[_NONCE], datagram[_BODY], generation.associated)
         except self._bad_tag:
             self.counters.forged += 1
             return None
-        life.window.add(number)
-        life.key.opened += 1
+        generation.window.add(number)
+        generation.key.opened += 1
         self.counters.opened += 1
         return datagram[:HEADER_BYTES] + body
 
@@ -157,21 +157,21 @@ class Sealing:
         if primary is not None:
             self._bad_tag = ciphers().bad_tag
             self._own_key = primary
-        for name, life in list(self._lives.items()):
-            if life.key not in self._keyring:
+        for name, generation in list(self._generations.items()):
+            if generation.key not in self._keyring:
                 self._forget(name)
 
-    def _begin_life(self, header: bytes) -> None:
+    def _begin_generation(self, header: bytes) -> None:
         """At the first datagram, and when the generation was raised or another key became primary."""
         flags = header[_FLAGS] | SEALED
         head = header[:_FLAGS] + bytes((flags,)) + self._own_key.hint
         self._own_header = header
-        self._own_life = head + self._salt
+        self._own_name = head + self._salt
         self._own_associated = head + self._label
         self._encrypt = ciphers().aes_gcm(_sender_key(self._own_key, header)).encrypt
 
     def _open_unknown(self, datagram: bytes) -> bytes | None:
-        """Plain, of a life not met before, or nothing of ours."""
+        """Plain, of a generation not met before, or nothing of ours."""
         counters = self.counters
         if len(datagram) < HEADER_BYTES + CRC_BYTES:
             counters.truncated += 1
@@ -183,7 +183,7 @@ class Sealing:
             counters.truncated += 1
         elif (key := self._keyring.with_hint(datagram[_HINT])) is None:
             counters.unknown_key += 1
-        elif datagram[_LIFE] == self._own_life:
+        elif datagram[_NAME] == self._own_name:
             counters.reflected += 1
         else:
             return self._open_first(datagram, key)
@@ -202,37 +202,37 @@ class Sealing:
 
     def _open_first(self, datagram: bytes, key: GossipKey) -> bytes | None:
         """Nothing is remembered of a stranger before its first datagram proved the key."""
-        life = _Life(datagram, key, self._label)
+        generation = _SenderGeneration(datagram, key, self._label)
         try:
-            life.decrypt(datagram[_NONCE], datagram[_BODY], life.associated)
+            generation.decrypt(datagram[_NONCE], datagram[_BODY], generation.associated)
         except self._bad_tag:
             self.counters.forged += 1
             return None
-        if not self._admit(datagram[_LIFE], life):
-            self.counters.stale_life += 1
+        if not self._admit(datagram[_NAME], generation):
+            self.counters.stale_generation += 1
             return None
         return self.open(datagram)
 
-    def _admit(self, name: bytes, life: _Life) -> bool:
-        known = self._by_sender.setdefault(life.sender, [])
-        if len(known) >= LIVES_PER_SENDER_MAX:
-            oldest = min(known, key=lambda each: self._lives[each].standing)
-            if life.standing < self._lives[oldest].standing:
+    def _admit(self, name: bytes, generation: _SenderGeneration) -> bool:
+        known = self._by_sender.setdefault(generation.sender, [])
+        if len(known) >= GENERATIONS_PER_SENDER_MAX:
+            oldest = min(known, key=lambda each: self._generations[each].standing)
+            if generation.standing < self._generations[oldest].standing:
                 return False
             self._forget(oldest)
-        if len(self._lives) >= LIVES_MAX:
-            self.counters.lives_evicted += 1
-            self._forget(next(iter(self._lives)))
-        self._lives[name] = life
-        self._by_sender.setdefault(life.sender, []).append(name)
+        if len(self._generations) >= GENERATIONS_MAX:
+            self.counters.generations_evicted += 1
+            self._forget(next(iter(self._generations)))
+        self._generations[name] = generation
+        self._by_sender.setdefault(generation.sender, []).append(name)
         return True
 
     def _forget(self, name: bytes) -> None:
-        life = self._lives.pop(name)
-        names = self._by_sender[life.sender]
+        generation = self._generations.pop(name)
+        names = self._by_sender[generation.sender]
         names.remove(name)
         if not names:
-            del self._by_sender[life.sender]
+            del self._by_sender[generation.sender]
 
 
 def is_sealed(message: bytes) -> bool:

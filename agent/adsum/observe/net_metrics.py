@@ -52,7 +52,7 @@ def _received_drops(sources: Sources) -> Reading:
         "plain_refused": sealing.plain_refused,
         "replayed": sealing.replayed,
         "reflected": sealing.reflected,
-        "stale_life": sealing.stale_life,
+        "stale_life": sealing.stale_generation,
     }
 
 
@@ -135,7 +135,7 @@ NET: tuple[Series, ...] = (
     counter(
         "adsum_gossip_lives_evicted_total",
         "Senders whose counters were forgotten to make room for others.",
-        lambda s: s.net.sealing.lives_evicted,
+        lambda s: s.net.sealing.generations_evicted,
     ),
     # Streams.
     gauge("adsum_streams_open", "Streams from other agents open now.", lambda s: s.net.streams.open),

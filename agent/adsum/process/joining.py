@@ -133,7 +133,7 @@ class Joining:
         return min(self._config.retry_interval_ns / SECOND, 2.0 ** min(attempts - 1, 16))
 
     async def _join_entries(self, key: str, entries: Sequence[str], level: int = logging.INFO) -> str:
-        """What the cluster has against us, which may pass: the former life of this host is not dead yet."""
+        """What the cluster has against us, which may pass: the process before this one is not dead yet."""
         port = self._config.ports.serf_lan
         found = await join_names.find(join_names.parse(entry, port) for entry in entries)
         if not found.addresses:
