@@ -261,7 +261,7 @@ def _parse_pairs(raw: bytes) -> tuple[tuple[str, str], ...]:
         if not piece:
             continue
         name, _, value = piece.partition(b"=")
-        if not _escapes_are_whole(piece):
+        if b"%" in piece and not _escapes_are_whole(piece):
             continue  # Go drops a parameter that it can't decode, and so serves the request without it
         pairs.append((_decode_parameter(name), _decode_parameter(value)))
     return tuple(pairs)

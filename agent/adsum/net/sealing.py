@@ -10,10 +10,10 @@ No nonce is ever used twice with a key: the key is derived from the keyring's, t
 which rises with every start; the counter rises with every datagram; and the salt, drawn at every start, keeps
 apart two processes that were given one identity and one generation by a copied data folder.
 
-What a receiver remembers is a window of counters for each generation of a sender (under one key and
-salt), made only for what was authenticated. Of one sender the newest few are kept and older ones refused, so
-recordings of former ones do not come back; a receiver that restarts has forgotten its windows, and leaves what
-is stale to the order of claims.
+What a receiver remembers is a window of counters for each generation of a sender (under one key and salt),
+made only for what was authenticated. Of one sender the newest few are kept and older ones refused, so that
+recordings of former ones do not come back; a receiver that restarts has forgotten its windows, and leaves
+what is stale to the order of claims.
 """
 
 from __future__ import annotations
