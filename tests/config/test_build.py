@@ -1,39 +1,19 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from adsum.config.build import ConfigError, ConfigErrors, Loaded
+from adsum.config.build import ConfigError, ConfigErrors
 from adsum.config.config import Addresses, Config, SoaConfig
 from adsum.config.flags import parse_agent_flags
 from adsum.config.keys import KEYS, SECTIONS
 from adsum.config.load import load
 from adsum.now import SECOND
-
-KEY = "cg8StVXbQJ0gPvMd9o7yrg=="
-
-
-def load_trees(folder: Path, *trees: object, flags: Mapping[str, object] | None = None) -> Loaded:
-    """The files are called 0.json, 1.json … and give a data_dir unless -dev does without."""
-    paths = []
-    for n, tree in enumerate(trees):
-        path = folder / f"{n}.json"
-        path.write_text(json.dumps(tree))
-        paths.append(str(path))
-    return load(paths, {"data_dir": "/data"} | dict(flags or {}), hostname=lambda: "host1")
-
-
-def errors_of(folder: Path, *trees: object, flags: Mapping[str, object] | None = None) -> list[ConfigError]:
-    with pytest.raises(ConfigErrors) as refusal:
-        load_trees(folder, *trees, flags=flags)
-    prefix = f"{folder}/"
-    return [replace(error, place=error.place.removeprefix(prefix)) for error in refusal.value.errors]
+from tests.config.support import errors_of, load_trees
 
 
 def test_nothing_but_a_data_dir_gives_the_defaults(tmp_path: Path) -> None:
@@ -56,19 +36,6 @@ def test_files_override_what_dev_implies_and_flags_override_files(tmp_path: Path
     config = load_trees(tmp_path, {"bind_addr": "10.0.0.1", "log_level": "error"}, flags=flags).config
     assert config.serf_lan_address == "10.0.0.1"
     assert config.log.level == "WARN"
-
-
-def test_lists_append_maps_merge_and_the_last_single_value_wins(tmp_path: Path) -> None:
-    config = load_trees(
-        tmp_path,
-        {"recursors": ["1.1.1.1"], "node_meta": {"a": "1", "b": "1"}, "domain": "one", "ports": {"dns": 1}},
-        {"recursors": ["8.8.8.8:54"], "node_meta": {"b": "2"}, "domain": "two", "ports": {"http": 2}},
-        flags={"recursors": ["::1"]},
-    ).config
-    assert config.recursors == ("1.1.1.1", "8.8.8.8:54", "::1")
-    assert config.node_meta == {"a": "1", "b": "2"}
-    assert config.domain == "two."
-    assert (config.ports.dns, config.ports.http) == (1, 2)
 
 
 def test_all_errors_come_at_once_with_their_places(tmp_path: Path) -> None:
@@ -97,11 +64,6 @@ def test_all_errors_come_at_once_with_their_places(tmp_path: Path) -> None:
         ConfigError("1.json: services[1].prt", 'is no key we know: did you mean "port"?'),
         ConfigError("flag -datacenter", 'may hold only letters, digits, "-" and "_", not "a b"'),
     ]
-
-
-def test_a_slip_is_reported_even_where_a_later_file_covers_it(tmp_path: Path) -> None:
-    errors = errors_of(tmp_path, {"ports": {"http": "x"}}, {"ports": {"http": 80}})
-    assert [error.place for error in errors] == ["0.json: ports.http"]
 
 
 @pytest.mark.parametrize(
@@ -178,152 +140,6 @@ def test_our_own_domain_can_be_taken_away(tmp_path: Path) -> None:
     assert load_trees(tmp_path, {"dns_config": {"extra_domains": []}}).config.dns.extra_domains == ()
 
 
-@pytest.mark.parametrize(
-    ("tree", "key"),
-    [
-        ({"acl": {"default_policy": "deny"}}, "acl.default_policy"),
-        ({"acl": {"enabled": True}}, "acl.enabled"),
-        ({"auto_encrypt": {"tls": True}}, "auto_encrypt.tls"),
-        ({"tls": {"grpc": {"verify_incoming": True}}}, "tls.grpc.verify_incoming"),
-    ],
-)
-def test_a_protection_we_do_not_have_stops_the_start_unless_allowed(
-    tmp_path: Path, tree: dict[str, object], key: str
-) -> None:
-    (error,) = errors_of(tmp_path, tree)
-    assert error.place == f"0.json: {key}"
-    assert f'adsum.allow_unsupported = ["{key}"]' in error.sentence
-    (warning,) = load_trees(tmp_path, tree, {"adsum": {"allow_unsupported": [key]}}).warnings
-    assert f"NOT IN FORCE: {key}" in warning
-
-
-def test_a_protection_switched_off_asks_for_nothing(tmp_path: Path) -> None:
-    tree = {
-        "acl": {"default_policy": "allow", "enabled": False},
-        "verify_outgoing": False,
-        "audit": {"enabled": False},
-    }
-    assert load_trees(tmp_path, tree).warnings == []
-
-
-def test_allowing_an_unknown_key_is_refused(tmp_path: Path) -> None:
-    (error,) = errors_of(tmp_path, {"adsum": {"allow_unsupported": ["encrypted"]}})
-    assert 'did you mean "encrypt"?' in error.sentence
-
-
-def test_keys_without_effect_yet_warn_unless_they_say_the_default(tmp_path: Path) -> None:
-    tree = {
-        "retry_join_wan": ["a"],
-        "segments": [{"name": "x"}],
-        "retry_interval_wan": "30s",
-        "connect": {"enabled": False},
-    }
-    warnings = load_trees(tmp_path, tree, {"disable_update_check": True, "watches": []}).warnings
-    assert [warning.removeprefix(f"{tmp_path}/") for warning in warnings] == [
-        "0.json: retry_join_wan[0]: not supported yet, it has no effect",
-        "0.json: segments: not supported yet, it has no effect",
-    ]
-
-
-def test_the_raw_tree_hides_secrets(tmp_path: Path) -> None:
-    tree = {
-        "acl": {"tokens": {"agent": "s1"}},
-        "encrypt": KEY,
-        "service": {"name": "a", "token": "s3", "check": {"ttl": "5s", "header": {"Authorization": ["s4"]}}},
-        "ports": {"http": 1},
-    }
-    config = load_trees(tmp_path, tree).config
-    assert config.raw["ports"] == {"http": 1}
-    assert config.raw["encrypt"] == "hidden"
-    for secret in ("s1", KEY, "s3", "s4"):
-        assert f"'{secret}'" not in str(config.raw)
-        assert f"'{secret}'" not in repr(replace(config, services=()))
-
-
-def test_passwords_in_targets_of_checks_are_hidden_where_the_configuration_is_shown(tmp_path: Path) -> None:
-    tree = {
-        "enable_local_script_checks": True,
-        "checks": [
-            {"name": "a", "interval": "9s", "http": "http://user:hunter2@h:80/p", "body": "pw=hunter2"},
-            {"name": "b", "interval": "9s", "TCP": "user:hunter2@h:80"},
-            {"name": "c", "interval": "9s", "args": ["sh", "-c", "curl http://user:hunter2@h/"]},
-        ],
-    }
-    checks = load_trees(tmp_path, tree).config.raw["checks"]
-    assert checks == [
-        {"name": "a", "interval": "9s", "http": "http://user:***@h:80/p", "body": "hidden"},
-        {"name": "b", "interval": "9s", "TCP": "user:***@h:80"},
-        {"name": "c", "interval": "9s", "args": ["sh", "-c", "curl http://user:***@h/"]},
-    ]
-
-
-def test_services_and_checks_of_all_files_are_read(tmp_path: Path) -> None:
-    config = load_trees(
-        tmp_path,
-        {"service": {"name": "a", "port": 1}, "check": {"name": "c", "ttl": "5s"}},
-        {"services": [{"Name": "b", "EnableTagOverride": True, "checks": [{"TTL": "5s"}]}]},
-    ).config
-    assert [service.name for service in config.services] == ["a", "b"]
-    assert config.services[1].enable_tag_override
-    assert config.services[1].checks[0].check_id == "service:b"
-    assert [check.check_id for check in config.checks] == ["c"]
-
-
-def test_every_bad_check_of_a_service_is_reported(tmp_path: Path) -> None:
-    checks = [{"ttl": "5"}, {"ttl": "5s", "nme": "x"}, {"http": 5, "interval": "5s"}]
-    errors = errors_of(tmp_path, {"service": {"name": "a", "checks": checks, "meta": [1]}})
-    assert errors == [
-        ConfigError("0.json: service.checks[0]", 'time: missing unit in duration "5"'),
-        ConfigError("0.json: service.checks[1].nme", 'is no key we know: did you mean "name"?'),
-        ConfigError("0.json: service.checks[2]", "HTTP must be a text, not a number"),
-        ConfigError("0.json: service", "Meta must be an object, not a list"),
-    ]
-
-
-def test_commands_run_only_where_the_operator_said_so(tmp_path: Path) -> None:
-    service = {"service": {"name": "a", "check": {"args": ["x"], "interval": "5s"}}}
-    (error,) = errors_of(tmp_path, service)
-    assert "enable_local_script_checks" in error.sentence
-    assert load_trees(tmp_path, service, {"enable_local_script_checks": True}).warnings == []
-
-
-def test_of_two_services_with_one_id_the_last_stays_and_a_warning_says_so(tmp_path: Path) -> None:
-    loaded = load_trees(
-        tmp_path, {"service": {"name": "a", "port": 1}}, {"service": {"name": "a", "port": 2}}
-    )
-    assert [service.port for service in loaded.config.services] == [2]
-    assert loaded.warnings == [
-        f'{tmp_path}/1.json: service: service "a" replaces the one at {tmp_path}/0.json: service'
-    ]
-
-
-def test_hcl_blocks_mean_what_json_objects_mean(tmp_path: Path) -> None:
-    (tmp_path / "a.hcl").write_text(
-        """
-        service {
-          name = "a"
-          meta { k = "v" }
-          weights { passing = 3 }
-          tagged_addresses { lan { address = "1.2.3.4" port = 5 } }
-          check { ttl = "5s" }
-          check { http = "http://x" interval = "10s" header { h = ["v"] } }
-        }
-        service { name = "b" }
-        dns_config { node_ttl = "5s" }
-        dns_config { only_passing = true }
-        node_meta { rack = "1" }
-        """
-    )
-    config = load([str(tmp_path / "a.hcl")], {"dev": True}).config
-    first, second = config.services
-    assert (first.meta, first.weights.passing, first.tagged_addresses["lan"].port) == ({"k": "v"}, 3, 5)
-    assert [check.check_id for check in first.checks] == ["service:a:1", "service:a:2"]
-    assert first.checks[1].header == {"h": ["v"]}
-    assert second.name == "b"
-    assert (config.dns.node_ttl_ns, config.dns.only_passing) == (5 * SECOND, True)
-    assert config.node_meta == {"rack": "1"}
-
-
 def test_a_port_of_nought_or_less_is_not_listened_on(tmp_path: Path) -> None:
     ports = load_trees(tmp_path, {"ports": {"http": 0, "dns": -1}}).config.ports
     assert (ports.http, ports.dns) == (-1, -1)
@@ -336,11 +152,6 @@ def test_hcl_on_the_command_line_has_the_last_word() -> None:
     assert refusal.value.errors == [ConfigError("flag -hcl: bogus", "is no key we know")]
     _, flags = parse_agent_flags(["-dev", "-dns-port=1", "-hcl", "ports { dns = 2 }"])
     assert load([], flags).config.ports.dns == 2
-
-
-def test_scripts_from_the_api_without_a_fence_warn(tmp_path: Path) -> None:
-    (warning,) = load_trees(tmp_path, {"enable_script_checks": True}).warnings
-    assert "allow_write_http_from" in warning
 
 
 NAMES = st.sampled_from(
@@ -393,27 +204,3 @@ def test_any_value_of_any_key_is_taken_or_refused(name: str, value: object) -> N
     except ConfigErrors as refusal:
         errors = refusal.errors
         assert errors
-
-
-def test_definitions_that_no_other_agent_could_hold_are_named_with_their_place(tmp_path: Path) -> None:
-    tags, notes = ["x" * 50_000], "n" * 20_000
-    errors = errors_of(
-        tmp_path,
-        {"service": {"name": "huge", "tags": ["x" * 80_000]}},
-        {"services": [{"name": "web", "tags": tags, "check": {"ttl": "5s", "notes": notes}}]},
-        {"checks": [{"id": "far", "name": "far", "ttl": "5s", "notes": notes, "service_id": "web"}]},
-        {"check": {"id": "alone", "name": "alone", "ttl": "5s", "notes": notes}},
-        {"service": {"name": "mesh", "proxy": {"config": {"text": "x" * 40_000}}}},
-    )
-    assert [error.place for error in errors] == [
-        "0.json: service",
-        "1.json: services[0]",
-        "4.json: service",
-        "2.json: checks[0]",
-    ]
-    huge, web, mesh, far = (error.sentence for error in errors)
-    assert huge.startswith('service "huge" is too large: it would take 80')
-    assert huge.endswith("shorten its tags, meta, or proxy and connect")
-    assert web.startswith('check "service:web" is too large')
-    assert 'proxy and connect of service "mesh"' in mesh
-    assert 'shorten its notes, or the tags of service "web"' in far
