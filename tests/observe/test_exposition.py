@@ -2,60 +2,23 @@
 
 from __future__ import annotations
 
-import os
 import subprocess
 import sys
 from collections.abc import Callable
 from dataclasses import replace
-from types import SimpleNamespace
 from typing import cast
 
 import pytest
 import trio
-from prometheus_client import CollectorRegistry, ProcessCollector, generate_latest
-from prometheus_client.parser import text_string_to_metric_families
-from prometheus_client.samples import Sample
 from trio.testing import MockClock
 
-from adsum.catalog.definitions import CheckStatus
-from adsum.catalog.model import Check, Node, Service
-from adsum.catalog.view import View
 from adsum.config.config import Telemetry
 from adsum.dns_server.counters import AnswerLabels, DnsCounters
-from adsum.now import Now
-from adsum.observe import process
 from adsum.observe.consul_metrics import CONSUL
 from adsum.observe.exposition import Exposition
 from adsum.observe.metrics import ADSUM
-from adsum.observe.series import SeriesKind, Sources
-from adsum.observe.tally import CatalogTally
-from tests.api.agents import FakeAgent
-from tests.files import no_file_left
-from tests.observe import support
-
-NOW = Now(0, 1_000)
-
-
-def _view() -> View:
-    view = View(NOW, tag=1)
-    view.put_node(NOW, "o", Node(node_id="i", name="n1", address="10.0.0.1", datacenter="dc1"))
-    view.put_service(NOW, "n1", Service(service_id="web1", name="web"))
-    view.put_service(NOW, "n1", Service(service_id="db1", name="db"))
-    view.put_check(NOW, "n1", Check(check_id="c", name="c", status=CheckStatus.CRITICAL, service_id="db1"))
-    return view
-
-
-def sources(view: View | None = None) -> Sources:
-    return replace(support.sources(FakeAgent()), catalog=CatalogTally(view or _view()))
-
-
-def samples(exposition: Exposition) -> dict[tuple[str, tuple[str, ...]], Sample]:
-    families = list(text_string_to_metric_families(exposition.prometheus().decode()))
-    return {
-        (sample.name, tuple(sorted(sample.labels.values()))): sample
-        for family in families
-        for sample in family.samples
-    }
+from adsum.observe.series import SeriesKind
+from tests.observe.readings import samples, sources
 
 
 def test_every_series_is_there_from_the_first_scrape() -> None:
@@ -94,20 +57,6 @@ def test_counters_of_the_rooms_are_what_is_shown() -> None:
     assert shown["adsum_check_results_total", ("critical",)].value == 7
     assert shown["consul_dns_domain_query_count", ("n1",)].value == 3
     assert shown["consul_dns_ptr_query_count", ("n1",)].value == 2
-
-
-def test_the_catalog_is_counted_by_worst_status_and_again_only_when_it_moved() -> None:
-    view = _view()
-    exposition = Exposition(sources(view), Telemetry())
-    shown = samples(exposition)
-    assert shown["adsum_catalog_instances", ("passing",)].value == 1
-    assert shown["adsum_catalog_instances", ("critical",)].value == 1
-    assert shown["adsum_catalog_services", ()].value == 2
-    view.put_check(NOW, "n1", Check(check_id="n", name="n", status=CheckStatus.WARNING))
-    shown = samples(exposition)
-    assert shown["adsum_catalog_instances", ("warning",)].value == 1
-    assert shown["adsum_catalog_instances", ("critical",)].value == 1
-    assert shown["adsum_catalog_checks", ("warning",)].value == 1
 
 
 def test_the_histogram_is_cumulated() -> None:
@@ -218,46 +167,7 @@ def test_promtool_finds_no_fault_with_our_own_series(debian_tool: Callable[[str]
     assert b"error while linting" not in done.stderr
 
 
-# Without files, and with figures that fail.
-
-
-def test_figures_are_told_while_no_file_is_left() -> None:
-    exposition = Exposition(sources(), Telemetry())
-    before = set(samples(exposition))
-    with no_file_left():
-        exposition.end_interval()
-        shown = samples(exposition)
-    assert set(shown) == before
-    assert shown["process_resident_memory_bytes", ()].value > 1_000_000
-    assert shown["process_max_fds", ()].value == 0
-
-
-def test_open_files_are_counted_as_the_kernel_lists_them() -> None:
-    exposition = Exposition(sources(), Telemetry())
-    before = samples(exposition)["process_open_fds", ()].value
-    assert before == len(os.listdir("/proc/self/fd")) - 1
-    with open(os.devnull), open(os.devnull):
-        assert samples(exposition)["process_open_fds", ()].value == before + 2
-
-
-def test_open_files_are_counted_one_by_one_where_the_kernel_does_not(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(os, "fstat", lambda _file: SimpleNamespace(st_size=0))
-    assert process.open_files(None) == len(os.listdir("/proc/self/fd")) - 1
-    with no_file_left():
-        assert process.open_files(None) == 0  # as many as there may be
-
-
-def test_figures_of_the_process_are_those_of_prometheus_s_own_client() -> None:
-    registry = CollectorRegistry()
-    ProcessCollector(registry=registry)
-    theirs = {
-        sample.name: sample.value
-        for family in text_string_to_metric_families(generate_latest(registry).decode())
-        for sample in family.samples
-    }
-    ours = samples(Exposition(sources(), Telemetry()))
-    for name, value in theirs.items():
-        assert ours[name, ()].value == pytest.approx(value, rel=0.1), name
+# Figures that fail.
 
 
 class Late:
