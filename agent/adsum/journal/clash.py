@@ -18,10 +18,8 @@ def sentence(entry: JournalEntry) -> str:
     if entry.note == REFUSED:
         return f"{newcomer} itself, at {newcomer.address}, is not let in: {_held(entry)}."
     if holder == newcomer:  # of a journal of before, which did not say who told it
-        return (
-            f"Another member goes by the name or the id of {holder} at {holder.address}, "
-            "and does not let it in."
-        )
+        claims = f"goes by the name or the id of {holder} at {holder.address}"
+        return f"Another member {claims}, and does not let it in."
     if holder.address == newcomer.address:
         return f"Two agents advertise the address {holder.address}: {holder} and {newcomer}."
     end = "Neither lets the other in." if entry.note == CONTESTED else "The latter is not let in."

@@ -12,14 +12,12 @@ def off_by(ahead_ms: int, others: int) -> str:
     if abs(ahead_ms) < CLOCK_OFF_MS:
         return ""
     where = "ahead of" if ahead_ms > 0 else "behind"
-    off = f"This host's clock is {_span(abs(ahead_ms) * MILLISECOND)} {where}"
+    off_ns = abs(ahead_ms) * MILLISECOND
+    span = f"{off_ns // SECOND} seconds"
+    for unit_ns, word in ((MINUTE, "minutes"), (HOUR, "hours"), (24 * HOUR, "days")):
+        if off_ns >= 2 * unit_ns:
+            span = f"{off_ns / unit_ns:.1f}".removesuffix(".0") + f" {word}"
+    off = f"This host's clock is {span} {where}"
     if others == 1:
         return f"{off} that of the only other agent it was compared with: see which of the two is right."
     return f"{off} those of most of the {others} agents it was compared with: set it, by NTP for example."
-
-
-def _span(duration_ns: int) -> str:
-    for unit_ns, word, least in ((24 * HOUR, "days", 2), (HOUR, "hours", 2), (MINUTE, "minutes", 2)):
-        if duration_ns >= least * unit_ns:
-            return f"{duration_ns / unit_ns:.1f}".removesuffix(".0") + f" {word}"
-    return f"{duration_ns // SECOND} seconds"

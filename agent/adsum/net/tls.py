@@ -143,8 +143,7 @@ class _Builder:
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         context.options |= ssl.OP_NO_RENEGOTIATION  # it would let a client make us sign without end
         self._restrict(context)
-        self._load_pair(context)
-        self._load_authorities(context)
+        self._load(context, has_pair=True)
         if is_required:
             context.verify_mode = ssl.CERT_REQUIRED
         if speaks:
@@ -157,9 +156,7 @@ class _Builder:
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)  # which checks names and certificates
         context.check_hostname = self._settings.verify_server_hostname
         self._restrict(context)
-        self._load_authorities(context)
-        if has_pair:
-            self._load_pair(context)
+        self._load(context, has_pair=has_pair)
         return context
 
     def _restrict(self, context: ssl.SSLContext) -> None:
@@ -176,22 +173,19 @@ class _Builder:
         else:
             context.options &= ~ssl.OP_CIPHER_SERVER_PREFERENCE
 
-    def _load_pair(self, context: ssl.SSLContext) -> None:
-        try:
-            load_pair(context, self._settings.cert_file, self._settings.key_file)
-        except BadTls as bad:
-            self._add(bad)
-
-    def _load_authorities(self, context: ssl.SSLContext) -> None:
-        try:
-            if self._settings.has_authority:
-                load_authorities(context, self._settings.ca_file, self._settings.ca_path)
-        except BadTls as bad:
-            self._add(bad)
-
-    def _add(self, bad: BadTls) -> None:
+    def _load(self, context: ssl.SSLContext, *, has_pair: bool) -> None:
         """A file that several contexts need is complained of once."""
-        self.problems += [problem for problem in bad.problems if problem not in self.problems]
+        settings = self._settings
+        try:
+            if has_pair:
+                load_pair(context, settings.cert_file, settings.key_file)
+        except BadTls as bad:
+            self.problems += [problem for problem in bad.problems if problem not in self.problems]
+        try:
+            if settings.has_authority:
+                load_authorities(context, settings.ca_file, settings.ca_path)
+        except BadTls as bad:
+            self.problems += [problem for problem in bad.problems if problem not in self.problems]
 
 
 def _contradictions(settings: TlsSettings) -> list[Problem]:
