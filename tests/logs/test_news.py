@@ -30,7 +30,7 @@ def told(caplog: pytest.LogCaptureFixture, story: Callable[[LogNews], Awaitable[
 
 def come(news: LogNews, *names: str) -> None:
     for name in names:
-        news.tell(CAME, logging.INFO, f"{name} came", name)
+        news.log(CAME, logging.INFO, f"{name} came", name)
 
 
 def test_few_are_told_one_by_one_and_at_once(caplog: pytest.LogCaptureFixture) -> None:
@@ -81,7 +81,7 @@ def test_one_that_was_left_over_is_told_as_it_was(caplog: pytest.LogCaptureFixtu
 def test_topics_do_not_push_each_other_out(caplog: pytest.LogCaptureFixture) -> None:
     async def story(news: LogNews) -> None:
         come(news, "a", "b", "c", "d")
-        news.tell(TURNED, logging.WARNING, "it turned")
+        news.log(TURNED, logging.WARNING, "it turned")
 
     assert told(caplog, story)[2] == "it turned"
 
@@ -91,7 +91,7 @@ def test_without_a_word_for_many_the_last_line_stands_for_those_left_out_with_it
 ) -> None:
     async def story(news: LogNews) -> None:
         for number in range(3_000):
-            news.tell(TURNED, logging.ERROR if number % 2 else logging.INFO, f"turn {number}")
+            news.log(TURNED, logging.ERROR if number % 2 else logging.INFO, f"turn {number}")
         await trio.sleep(61)
 
     assert told(caplog, story) == ["turn 0", "turn 2999 (2,998 more since the last such line)"]
@@ -109,7 +109,7 @@ def test_what_has_gathered_when_the_agent_ends_is_told(caplog: pytest.LogCapture
 def test_each_gathering_ends_in_its_own_time(caplog: pytest.LogCaptureFixture) -> None:
     async def story(news: LogNews) -> None:
         for number in range(3):
-            news.tell(TURNED, logging.INFO, f"turn {number}")
+            news.log(TURNED, logging.INFO, f"turn {number}")
         await trio.sleep(5)
         come(news, "a", "b", "c")
         await trio.sleep(16)

@@ -40,11 +40,11 @@ def name_of(short: bytes) -> str:
 
 def told(caplog: pytest.LogCaptureFixture, effects: Sequence[Effect], *, for_s: float = 0) -> list[str]:
     async def main() -> None:
-        roll_log = MembershipLog(name_of)
+        membership_log = MembershipLog(name_of)
         async with trio.open_nursery() as nursery:
-            nursery.start_soon(roll_log.run)
+            nursery.start_soon(membership_log.run)
             for effect in effects:
-                roll_log.tell(effect)
+                membership_log.log(effect)
             await trio.sleep(for_s)
             nursery.cancel_scope.cancel()
 

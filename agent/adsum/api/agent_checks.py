@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from adsum.agent.commands import DeregisterCheck, RegisterCheck, ReportTtl
 from adsum.api import parameters, shapes
-from adsum.api.agent_services import refuse_scripts, tell
+from adsum.api.agent_services import log_warnings, refuse_scripts
 from adsum.api.answers import done, encoded_answer
 from adsum.api.api_types import EndpointFamily
 from adsum.api.bodies import decode_json
@@ -70,7 +70,7 @@ class AgentChecks(EndpointFamily):
         refuse_scripts(self._agent, (definition,))
         known = self._agent.own.checks.get(definition.check_id)
         if known is None or known.definition != definition:
-            tell(warnings)
+            log_warnings(warnings)
         return await done(self._agent, RegisterCheck(definition))
 
     async def deregister(self, request: Request, check_id: str) -> Response:

@@ -33,7 +33,7 @@ from adsum.topics import Topic, Watching
 
 log = logging.getLogger("agent.http")
 
-WARNINGS_TOLD_MAX = 8
+WARNINGS_LOGGED_MAX = 8
 SCRIPTS_DISABLED = (
     "Scripts are disabled on this agent from remote calls; "
     "to enable, configure 'enable_script_checks' to true"
@@ -83,7 +83,7 @@ class AgentServices(EndpointFamily):
         definition = with_family_addresses(definition)
         known = self._agent.own.services.get(definition.service_id)
         if known is None or known.definition != definition:
-            tell(warnings)
+            log_warnings(warnings)
         replaces = request.query.has("replace-existing-checks") and (
             request.query.first("replace-existing-checks") in parameters.TRUE | {""}
         )
@@ -127,12 +127,14 @@ class AgentServices(EndpointFamily):
                     return
 
 
-def tell(warnings: list[str]) -> None:
+def log_warnings(warnings: list[str]) -> None:
     """Once for a definition, however often its registrar repeats it, and only so many lines."""
-    for warning in warnings[:WARNINGS_TOLD_MAX]:
+    for warning in warnings[:WARNINGS_LOGGED_MAX]:
         log.warning(warning)
-    if len(warnings) > WARNINGS_TOLD_MAX:
-        log.warning("%d more warnings of this registration are not shown", len(warnings) - WARNINGS_TOLD_MAX)
+    if len(warnings) > WARNINGS_LOGGED_MAX:
+        log.warning(
+            "%d more warnings of this registration are not shown", len(warnings) - WARNINGS_LOGGED_MAX
+        )
 
 
 def refuse_scripts(agent: Agent, checks: Iterable[CheckDefinition]) -> None:

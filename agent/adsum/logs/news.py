@@ -56,7 +56,7 @@ class LogNews:
         self._gathered: dict[NewsTopic, _Gathered] = {}
         self._came = trio.Event()
 
-    def tell(self, topic: NewsTopic, level: int, sentence: str, about: str = "") -> None:
+    def log(self, topic: NewsTopic, level: int, sentence: str, about: str = "") -> None:
         """`topic` comes from a fixed set of ours; the sentence is logged escaped."""
         gathered = self._gathered.get(topic)
         if gathered is None:
@@ -75,9 +75,9 @@ class LogNews:
                 due_s = min((each.until_s for each in self._gathered.values()), default=math.inf)
                 with trio.move_on_at(due_s):
                     await self._came.wait()
-                self._tell_gathered(trio.current_time())
+                self._log_gathered(trio.current_time())
         finally:
-            self._tell_gathered(math.inf)
+            self._log_gathered(math.inf)
 
     def _is_allowed(self, topic: NewsTopic) -> bool:
         allowance = self._allowances.get(topic)
@@ -86,7 +86,7 @@ class LogNews:
             allowance = self._allowances[topic] = Allowance(a_second=a_second, at_once=topic.at_once)
         return allowance.take(int(trio.current_time() * SECOND))
 
-    def _tell_gathered(self, now_s: float) -> None:
+    def _log_gathered(self, now_s: float) -> None:
         for topic, gathered in list(self._gathered.items()):
             if gathered.until_s <= now_s:
                 del self._gathered[topic]

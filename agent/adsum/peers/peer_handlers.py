@@ -68,7 +68,7 @@ class PeerHandlers:
         self._submit = submit
         self._clock = clock
         self._lines = Allowance(a_second=LINES_PER_S, at_once=LINES_AT_ONCE)
-        self._untold = 0
+        self._left_out = 0
         self._outputs = Allowance(a_second=OUTPUTS_PER_S, at_once=OUTPUTS_PER_S)
 
     # For this agent's own API as well: each raises `Declined`.
@@ -158,16 +158,16 @@ class PeerHandlers:
         try:
             await doing
         except Declined as no:
-            self._tell(f"refused what the agent {asker} asked: {change}: {no.text}")
+            self._log(f"refused what the agent {asker} asked: {change}: {no.text}")
             raise
-        self._tell(f"done as the agent {asker} asked: {change}")
+        self._log(f"done as the agent {asker} asked: {change}")
 
-    def _tell(self, sentence: str) -> None:
+    def _log(self, sentence: str) -> None:
         if not self._lines.take(self._clock().monotonic_ns):
-            self._untold += 1
+            self._left_out += 1
             return
-        untold, self._untold = self._untold, 0
-        log.info("%s%s", sentence, f" ({untold} more since the last such line)" if untold else "")
+        left_out, self._left_out = self._left_out, 0
+        log.info("%s%s", sentence, f" ({left_out} more since the last such line)" if left_out else "")
 
 
 def row_of(state: OwnerState, confirmed_ms: int = -1) -> OwnerRow:

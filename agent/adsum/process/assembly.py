@@ -97,7 +97,7 @@ class Assembly:
             self._settle_in(agent)
             nursery.start_soon(self._feed_watchdog, agent)
             leaves = await self._until_the_end(agent, nursery)
-            await self._tell_and_write(agent, leaves=leaves)
+            await self._announce_and_write(agent, leaves=leaves)
             nursery.cancel_scope.cancel()
         self._manager.close()
 
@@ -170,7 +170,7 @@ class Assembly:
             self._reloads -= 1
         self._manager.ready(_status(agent))
 
-    async def _tell_and_write(self, agent: RunningAgent, *, leaves: bool) -> None:
+    async def _announce_and_write(self, agent: RunningAgent, *, leaves: bool) -> None:
         self._manager.stopping("leaving")
         with trio.move_on_after(LEAVE_S):
             await agent.cluster_rim.announce_end(leaves=leaves)

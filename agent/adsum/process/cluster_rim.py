@@ -158,11 +158,11 @@ class ClusterRim:
             case MemberChanged() | Noted() | ConflictSeen() | IsolationChanged():
                 if isinstance(effect, ConflictSeen):
                     self._conflict_came.set()
-                self._log.tell(effect)
+                self._log.log(effect)
                 for witness in self.witnesses:
                     witness(self._node.now(), effect)
             case Paused() | ClockCompared():
-                self._log.tell(effect)
+                self._log.log(effect)
             case Send() | PingStream() | OpenSync() | AnswerSync() | CloseSync() if self.network is not None:
                 self.network.perform(effect)
             case AskMember():

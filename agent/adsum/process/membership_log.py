@@ -81,39 +81,39 @@ class MembershipLog:
     async def run(self) -> None:
         await self._news.run()
 
-    def tell(self, effect: Effect) -> None:
+    def log(self, effect: Effect) -> None:
         match effect:
             case MemberChanged():
-                self._tell_change(effect)
+                self._log_change(effect)
             case ConflictSeen():
                 entry = clash.standing(effect, self._name_of)
                 sentence = f"{clash.sentence(entry)} {clash.instruction(entry)}"
-                self._news.tell(CONFLICT, logging.ERROR, sentence)
+                self._news.log(CONFLICT, logging.ERROR, sentence)
             case Noted(Note.UNANSWERED, newcomer):
                 sentence = NOT_THERE.format(newcomer.name, *newcomer.address)
-                self._news.tell(UNANSWERED, logging.WARNING, sentence)
+                self._news.log(UNANSWERED, logging.WARNING, sentence)
             case Paused(for_ns):
-                self._news.tell(PAUSE, logging.WARNING, STOOD_STILL.format(for_ns / SECOND))
+                self._news.log(PAUSE, logging.WARNING, STOOD_STILL.format(for_ns / SECOND))
             case ClockCompared(ahead_ms, others):
-                self._tell_clock(off_by(ahead_ms, others))
+                self._log_clock(off_by(ahead_ms, others))
             case IsolationChanged(True):
-                self._news.tell(ISOLATION, logging.WARNING, CUT_OFF)
+                self._news.log(ISOLATION, logging.WARNING, CUT_OFF)
             case IsolationChanged(False):
-                self._news.tell(ISOLATION, logging.INFO, CONNECTED)
+                self._news.log(ISOLATION, logging.INFO, CONNECTED)
 
-    def _tell_clock(self, sentence: str) -> None:
+    def _log_clock(self, sentence: str) -> None:
         was_off, self._is_clock_off = self._is_clock_off, bool(sentence)
         if sentence:
-            self._news.tell(CLOCK, logging.WARNING, sentence)
+            self._news.log(CLOCK, logging.WARNING, sentence)
         elif was_off:
-            self._news.tell(CLOCK, logging.INFO, CLOCK_AGREES)
+            self._news.log(CLOCK, logging.INFO, CLOCK_AGREES)
 
-    def _tell_change(self, change: MemberChanged) -> None:
+    def _log_change(self, change: MemberChanged) -> None:
         topic, what = self._topic(change)
         if topic is not None:
             name, (host, port) = change.member.name, change.member.address
             level = logging.WARNING if topic is FAILED else logging.INFO
-            self._news.tell(topic, level, f"{name} at {host}:{port} {what}", name)
+            self._news.log(topic, level, f"{name} at {host}:{port} {what}", name)
 
     def _topic(self, change: MemberChanged) -> tuple[NewsTopic | None, str]:
         """And what the member did; no topic where it is nothing to look for."""

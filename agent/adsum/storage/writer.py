@@ -114,7 +114,7 @@ class DiskWriter:
     async def _write(self, batch: deque[Persist | Save], *, retries: bool) -> None:
         while True:
             outcome = await trio.to_thread.run_sync(partial(self._perform, batch, retries=retries))
-            self._tell(outcome)
+            self._report(outcome)
             if not batch:
                 return
             await trio.sleep(PAUSE_S)
@@ -149,7 +149,7 @@ class DiskWriter:
 
     # On the loop.
 
-    def _tell(self, outcome: _Outcome) -> None:
+    def _report(self, outcome: _Outcome) -> None:
         if outcome.is_folder_new and self._lost is not None:
             self.counters.folders_lost += 1
             log.error(LOST)
@@ -160,7 +160,7 @@ class DiskWriter:
         for problem in outcome.unsaved:
             self.counters.left_out += 1
             self._complain("unsaved", UNSAVED, told(problem), ROUND_S, _named(self._owed.files))
-        self._tell_of_recovery(outcome)
+        self._report_recovery(outcome)
         for ticket, refused in outcome.written:
             reason = "" if refused is None else told(refused)
             if reason:
@@ -168,7 +168,7 @@ class DiskWriter:
                 self._complain("refused", REFUSED, reason)
             self._done(ticket, reason)
 
-    def _tell_of_recovery(self, outcome: _Outcome) -> None:
+    def _report_recovery(self, outcome: _Outcome) -> None:
         was_ill = self._refuses or self.counters.unsaved > 0
         self.counters.unsaved = len(self._owed)
         if any(refused for _ticket, refused in outcome.written):
