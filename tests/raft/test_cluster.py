@@ -32,29 +32,29 @@ def with_leader(voters: int = 3, *, seed: int = 1) -> tuple[RaftCluster, Simulat
     return cluster, cluster.leaders()[0]
 
 
-def propose(cluster: RaftCluster, host: SimulatedServer, value: str, *, term: Term | None = None) -> None:
+def propose(cluster: RaftCluster, server: SimulatedServer, value: str, *, term: Term | None = None) -> None:
     call = ClientCall("set", "k", value)
-    cluster.act(host, lambda: host.raft.propose(call.encoded(), term=term))
+    cluster.act(server, lambda: server.raft.propose(call.encoded(), term=term))
 
 
 def hears_a_new_leader(cluster: RaftCluster, old_term: int) -> bool:
-    return any(host.raft.replica.term > old_term for host in cluster.leaders())
+    return any(server.raft.replica.term > old_term for server in cluster.leaders())
 
 
 def commits(cluster: RaftCluster) -> bool:
     """Somebody leads whose proposals come through."""
     before = cluster.invariants.highest_commit
-    for host in cluster.leaders():
-        propose(cluster, host, "still here")
+    for server in cluster.leaders():
+        propose(cluster, server, "still here")
     cluster.run_for(seconds(1))
     return cluster.invariants.highest_commit > before
 
 
 def change(
-    cluster: RaftCluster, host: SimulatedServer, *steps: Step, transition: Transition = Transition.AUTO
+    cluster: RaftCluster, server: SimulatedServer, *steps: Step, transition: Transition = Transition.AUTO
 ) -> None:
     asked = ConfigurationChange(steps, transition)
-    cluster.act(host, lambda: host.raft.propose_conf(asked))
+    cluster.act(server, lambda: server.raft.propose_conf(asked))
 
 
 @pytest.mark.parametrize("seed", range(3))
@@ -107,7 +107,7 @@ def two_leaders_change(first: str, second: str, seed: int) -> None:
     cluster.network.heal()
     cluster.run_for(ELECTED_WITHIN_NS)
     assert commits(cluster)
-    assert len({host.raft.replica.configuration for host in in_it(cluster)}) == 1
+    assert len({server.raft.replica.configuration for server in in_it(cluster)}) == 1
 
 
 def test_b2_teeth(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -119,7 +119,7 @@ def test_b2_teeth(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def in_it(cluster: RaftCluster) -> list[SimulatedServer]:
     members = cluster.leaders()[0].raft.replica.configuration.members()
-    return [host for host in cluster.up() if host.me in members]
+    return [server for server in cluster.up() if server.me in members]
 
 
 @pytest.mark.parametrize("seed", range(4))
@@ -138,9 +138,9 @@ def test_b5_a_leader_that_went_its_own_way_is_brought_back_by_a_snapshot(seed: i
         cluster.compact(cluster.servers[me], 0)
     cluster.network.heal()
     cluster.run_for(ELECTED_WITHIN_NS)
-    assert sum(host.raft.counts.snapshots_offered for host in cluster.up()) > 0
-    assert {host.machine.get("k") for host in cluster.up()} == {"theirs"}
-    assert len({host.machine.dump() for host in cluster.up()}) == 1
+    assert sum(server.raft.counts.snapshots_offered for server in cluster.up()) > 0
+    assert {server.machine.get("k") for server in cluster.up()} == {"theirs"}
+    assert len({server.machine.dump() for server in cluster.up()}) == 1
 
 
 @pytest.mark.parametrize("voters", [3, 5])
@@ -172,7 +172,7 @@ def test_b9_one_that_was_cut_off_comes_back_without_an_election() -> None:
     cluster.run_for(seconds(10))
     cluster.network.heal()
     cluster.run_for(seconds(5))
-    assert [host.raft.replica.term for host in cluster.leaders()] == [term]
+    assert [server.raft.replica.term for server in cluster.leaders()] == [term]
 
 
 @pytest.mark.parametrize("order", list(permutations(range(3))))
@@ -183,8 +183,8 @@ def test_b8_whoever_comes_back_in_whatever_order_somebody_is_elected(order: tupl
     for position in order:
         cluster.crash(names[position])
         cluster.run_for(seconds(2))
-        for host in cluster.up():
-            cluster.act(host, host.raft.campaign)
+        for server in cluster.up():
+            cluster.act(server, server.raft.campaign)
         cluster.run_for(seconds(1))
     for position in order:
         cluster.boot(names[position])
@@ -210,12 +210,12 @@ def test_b8_in_a_joint_membership_somebody_is_elected_too(order: tuple[int, ...]
     change(cluster, leader, *swap, transition=Transition.JOINT_EXPLICIT)
     cluster.run_for(seconds(1))
     for position in order:
-        for host in cluster.leaders():
-            propose(cluster, host, f"before {position}")
+        for server in cluster.leaders():
+            propose(cluster, server, f"before {position}")
         cluster.crash(names[position])
         cluster.run_for(seconds(1))
-        for host in cluster.up():
-            cluster.act(host, host.raft.campaign)
+        for server in cluster.up():
+            cluster.act(server, server.raft.campaign)
         cluster.run_for(seconds(1))
     for position in order:
         cluster.boot(names[position])
@@ -245,8 +245,8 @@ def test_b12_reads_and_writes_through_changing_leaders_are_linearizable() -> Non
     clients = Clients(cluster, Random(3), count=4)
     for _ in range(4):
         cluster.run_for(seconds(1.5))
-        for host in cluster.leaders()[:1]:
-            cluster.pause(host.me, seconds(2))
+        for server in cluster.leaders()[:1]:
+            cluster.pause(server.me, seconds(2))
     clients.is_done = True
     cluster.run_for(seconds(5))
     happened = check_witness(clients.history, cluster.invariants.log)
@@ -264,7 +264,7 @@ def test_b14_what_a_paused_leader_concluded_does_not_come_true_after_it_was_repl
     cluster.run_for(seconds(7))
     with pytest.raises(NotLeader):
         propose(cluster, old, "every lease has run out", term=term)
-    assert [host.machine.get("k") for host in cluster.up()] == ["", "", ""]
+    assert [server.machine.get("k") for server in cluster.up()] == ["", "", ""]
 
 
 @pytest.mark.parametrize("seed", range(8))
@@ -272,13 +272,13 @@ def test_b17_b18_b22_power_goes_at_any_moment_and_what_was_acknowledged_is_there
     """All servers at once, in the middle of whatever they write; states are compared at every index."""
     cluster = raft_cluster(seed, voters=random_size(seed))
     clients = Clients(cluster, Random(seed), count=4)
-    for position, host in enumerate(cluster.servers.values()):
-        host.disk_ns_max = (80 if position % 2 else 10) * MILLISECOND  # a moment long enough to fall into
+    for position, server in enumerate(cluster.servers.values()):
+        server.disk_ns_max = (80 if position % 2 else 10) * MILLISECOND  # a moment long enough to fall into
     for _ in range(12):
         cluster.run_for(cluster.random.randrange(seconds(0.2), seconds(3)))
-        for host in cluster.up():
+        for server in cluster.up():
             if cluster.random.random() < 0.5:
-                cluster.compact(host, cluster.random.choice((0, 2)))
+                cluster.compact(server, cluster.random.choice((0, 2)))
         for me in cluster.servers:
             cluster.crash(me)
         for me in cluster.servers:
@@ -288,7 +288,7 @@ def test_b17_b18_b22_power_goes_at_any_moment_and_what_was_acknowledged_is_there
     cluster.run_for(seconds(3))
     happened = check_witness(clients.history, cluster.invariants.log)
     assert verdict(happened) is HistoryVerdict.LINEARIZABLE
-    assert len({host.machine.digest for host in cluster.up()}) == 1
+    assert len({server.machine.digest for server in cluster.up()}) == 1
 
 
 def random_size(seed: int) -> int:
@@ -304,7 +304,7 @@ def test_b19_one_log_gives_one_state_whoever_applies_it() -> None:
     again = Registers()
     for index in sorted(cluster.invariants.log):
         again.apply(cluster.invariants.log[index])
-    assert {host.machine.dump() for host in cluster.up()} == {again.dump()}
+    assert {server.machine.dump() for server in cluster.up()} == {again.dump()}
 
 
 def test_b24_a_leader_whose_disk_stands_still_is_followed_no_longer() -> None:

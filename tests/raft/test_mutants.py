@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import pytest
 
-from adsum.testing.block_nemesis import DISK_KINDS
+from adsum.testing.raft_nemesis import DISK_KINDS
 from adsum.testing.raft_swarm import run
 from tests.raft import mutants
 from tests.raft.mutants import Mutation

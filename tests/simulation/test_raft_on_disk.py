@@ -36,9 +36,9 @@ class Story:
         self.cluster.run_for(seconds(2))
 
     def compact(self) -> None:
-        for host in self.cluster.up():
+        for server in self.cluster.up():
             if self.random.random() < 0.7:
-                self.cluster.compact(host, self.random.choice((0, 5)))
+                self.cluster.compact(server, self.random.choice((0, 5)))
 
     def rot(self, me: MemberId) -> None:
         """Anywhere that is written, as often as it takes to hit more than padding; never on a quorum."""
@@ -63,14 +63,14 @@ class Story:
             self.cluster.run_for(200 * MILLISECOND)
         raise AssertionError(f"the voters never became {is_so}")
 
-    def ask(self, host: SimulatedServer, change: ConfigurationChange) -> None:
+    def ask(self, server: SimulatedServer, change: ConfigurationChange) -> None:
         def propose() -> None:
             try:
-                host.raft.propose_conf(change)
+                server.raft.propose_conf(change)
             except RaftRefused as refused:
                 self.cluster.told("refused", refused)
 
-        self.cluster.act(host, propose)
+        self.cluster.act(server, propose)
 
     def write(self, key: str, value: str) -> None:
         leader = self.leader()
@@ -87,8 +87,8 @@ class Story:
 
         def has_settled() -> bool:
             members = leader.raft.replica.configuration.members()
-            up = [host for host in self.cluster.up() if host.me in members]
-            return all(host.machine.get("end") == "here" for host in up)
+            up = [server for server in self.cluster.up() if server.me in members]
+            return all(server.machine.get("end") == "here" for server in up)
 
         assert self.cluster.run_until(has_settled, within_ns=seconds(20))
         happened = check_witness(self.clients.history, self.cluster.invariants.log)
@@ -165,8 +165,8 @@ def test_b5_a_snapshot_cut_off_at_every_piece_goes_on_where_it_was(has_power: bo
     cluster.crash(victim)
     for number in range(12):
         story.write(f"key {number}", "x" * 60)
-    for host in cluster.up():
-        cluster.compact(host, 0)
+    for server in cluster.up():
+        cluster.compact(server, 0)
     story.clients.is_done = True
     cluster.boot(victim)
     came = 0

@@ -32,21 +32,21 @@ DAMAGED_ON_THE_WAY = 0.03  # of the pieces
 
 class Transfer:
     def __init__(
-        self, cluster: RaftCluster, host: SimulatedServer, offer: SnapshotOffer, ref: SnapshotRef
+        self, cluster: RaftCluster, server: SimulatedServer, offer: SnapshotOffer, ref: SnapshotRef
     ) -> None:
         self._cluster = cluster
-        self._host = host
+        self._server = server
         self._offer = offer
         self._ref = ref
         self._reading: SnapshotReading | None = None
-        self._life = host.life
+        self._life = server.life
         self._offset = 0
         self._step = 0  # of question and answer; a late one belongs to an earlier step
         self._tries = 0
 
     def begin(self) -> None:
         try:
-            self._reading = self._host.store.snapshots.open(self._ref)
+            self._reading = self._server.store.snapshots.open(self._ref)
         except StorageFailed:  # removed in favour of a later one, unless it is the newest
             self._find_own_damage()
         else:
@@ -55,7 +55,7 @@ class Transfer:
     # At the sender.
 
     def _ask(self, offset: int) -> None:
-        if self._host.life != self._life:
+        if self._server.life != self._life:
             return  # whoever sent it is gone
         self._step += 1
         step, self._offset = self._step, offset
@@ -88,21 +88,21 @@ class Transfer:
     def _end(self, *, is_ok: bool) -> None:
         self._step += 1
         self._cluster.told("brought" if is_ok else "not brought", self._ref.index, self._offer.target.node)
-        if self._host.life == self._life:
+        if self._server.life == self._life:
             ended = BringingEnded(self._offer.target, is_ok)
-            self._cluster.later(self._host, 1, lambda: self._cluster.tell(self._host, ended))
+            self._cluster.later(self._server, 1, lambda: self._cluster.tell(self._server, ended))
 
     def _find_own_damage(self) -> None:
         """Whoever makes snapshots is told before the transfer ends, so that it is not offered again."""
-        if self._host.life == self._life:
-            self._cluster.later(self._host, 1, self._verify)
+        if self._server.life == self._life:
+            self._cluster.later(self._server, 1, self._verify)
         self._end(is_ok=False)
 
     def _verify(self) -> None:
-        server = self._host
+        server = self._server
         if server.core.compaction.doubts(self._ref):
             damage = damage_of(server.store.snapshots, self._ref)
-            self._cluster.tell(self._host, SnapshotVerified(self._ref, damage))
+            self._cluster.tell(self._server, SnapshotVerified(self._ref, damage))
 
     # At the receiver.
 

@@ -20,22 +20,22 @@ BROKEN_NS_MIN, BROKEN_NS_MAX = 50 * MILLISECOND, 900 * MILLISECOND  # until a br
 
 
 class Forwarded:
-    def __init__(self, cluster: RaftCluster, host: SimulatedServer, asked: AskLeader) -> None:
+    def __init__(self, cluster: RaftCluster, server: SimulatedServer, asked: AskLeader) -> None:
         self._cluster = cluster
-        self._host = host
+        self._server = server
         self._asked = asked
-        self._life = host.life
+        self._life = server.life
         self._target = cluster.of_node(asked.node)
         self._is_over = False
 
     def send(self) -> None:
         cluster = self._cluster
-        arrivals_ns = cluster.delays_ns(self._host.me, self._target.me)
+        arrivals_ns = cluster.delays_ns(self._server.me, self._target.me)
         for delay_ns in arrivals_ns[:1]:  # a line carries a call once
             cluster.at(delay_ns, self._arrive)
         broken = OutcomeUnknown("the line broke") if arrivals_ns else Unavailable("it was not sent")
         wait_ns = min(self._asked.timeout_ns, cluster.random.randint(BROKEN_NS_MIN, BROKEN_NS_MAX))
-        cluster.later(self._host, wait_ns, lambda: self._come_back(broken))
+        cluster.later(self._server, wait_ns, lambda: self._come_back(broken))
 
     # At the leader.
 
@@ -46,16 +46,16 @@ class Forwarded:
         )
 
     def _answer(self, outcome: bytes | int | Exception) -> None:
-        for delay_ns in self._cluster.delays_ns(self._target.me, self._host.me)[:1]:
+        for delay_ns in self._cluster.delays_ns(self._target.me, self._server.me)[:1]:
             self._cluster.at(delay_ns, lambda: self._arrive_back(outcome))
 
     # Where it was asked.
 
     def _arrive_back(self, outcome: bytes | int | Exception) -> None:
-        if self._host.life == self._life:
-            self._cluster.later(self._host, 0, lambda: self._come_back(outcome))
+        if self._server.life == self._life:
+            self._cluster.later(self._server, 0, lambda: self._come_back(outcome))
 
     def _come_back(self, outcome: bytes | int | Exception) -> None:
         if not self._is_over:
             self._is_over = True
-            self._cluster.tell(self._host, LeaderAnswered(self._asked.ticket, outcome))
+            self._cluster.tell(self._server, LeaderAnswered(self._asked.ticket, outcome))

@@ -52,14 +52,14 @@ class Clients:
     def _ask(self, client: int) -> None:
         if self.is_done:
             return
-        host = self._pick()
-        if host is None:
+        server = self._pick()
+        if server is None:
             self._soon(client)
             return
         self._asked += 1
         operation = Operation(client, self._call(client), self._cluster.now_ns, sequence=self._asked)
         self.history.append(operation)
-        self._begin(client, host, operation)
+        self._begin(client, server, operation)
 
     def _pick(self) -> SimulatedServer | None:
         """Mostly whoever leads, sometimes one who only thinks so, now and then anyone."""
@@ -83,8 +83,8 @@ class Clients:
             call = call._replace(ballast=chosen_value(self._attacker, before_bytes))
         return call
 
-    def _begin(self, client: int, host: SimulatedServer, operation: Operation, tries: int = 1) -> None:
-        """The host holds it, sends it on and tries it again; the end comes with its answer, or never."""
+    def _begin(self, client: int, server: SimulatedServer, operation: Operation, tries: int = 1) -> None:
+        """The server holds it, sends it on and tries it again; the end comes with its answer, or never."""
         is_waiting = True
 
         def end(answer: str | None) -> None:
@@ -100,37 +100,37 @@ class Clients:
 
         def ask() -> None:
             if operation.call.verb == "get":
-                self._read(host, operation, end)
+                self._read(server, operation, end)
             else:
-                self._write(host, operation, end)
+                self._write(server, operation, end)
 
         self._cluster.at(self._random.randrange(PATIENCE_NS_MIN, PATIENCE_NS), lambda: end(None))
-        self._cluster.later(host, 0, ask)  # a paused server finds it in its socket when it wakes
+        self._cluster.later(server, 0, ask)  # a paused server finds it in its socket when it wakes
 
     def _tries_again(self, client: int, operation: Operation, tries: int) -> bool:
         """Under the same dedup key; a read is another read each time."""
         is_open = operation.call.verb != "get" and not self.is_done
-        host = self._pick() if is_open and tries < TRIES_MAX and self._random.random() < 0.7 else None
-        if host is None:
+        server = self._pick() if is_open and tries < TRIES_MAX and self._random.random() < 0.7 else None
+        if server is None:
             return False
         self.retries += 1
-        self._begin(client, host, operation, tries + 1)
+        self._begin(client, server, operation, tries + 1)
         return True
 
-    def _write(self, host: SimulatedServer, operation: Operation, end: End) -> None:
+    def _write(self, server: SimulatedServer, operation: Operation, end: End) -> None:
         dedup = DedupKey(str(operation.client), 1, operation.sequence, operation.sequence)
 
         def answered(reply: Reply) -> None:
             end(reply.value.decode() if isinstance(reply.value, bytes) else None)
 
-        self._cluster.submit(host, Proposal(operation.call.encoded(), dedup), answered)
+        self._cluster.submit(server, Proposal(operation.call.encoded(), dedup), answered)
 
-    def _read(self, host: SimulatedServer, operation: Operation, end: End) -> None:
+    def _read(self, server: SimulatedServer, operation: Operation, end: End) -> None:
         def answered(reply: Reply) -> None:
             if reply.refusal is not None:
                 end(None)
                 return
-            operation.index = host.machine.index
-            end(host.machine.get(operation.call.key))
+            operation.index = server.machine.index
+            end(server.machine.get(operation.call.key))
 
-        self._cluster.submit(host, ConsistentRead(), answered)
+        self._cluster.submit(server, ConsistentRead(), answered)

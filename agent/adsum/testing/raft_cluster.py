@@ -227,8 +227,16 @@ class RaftCluster:
 
     def in_force(self) -> list[Configuration]:
         """What servers go by, and what their logs say comes next. What a lost member went by went with it."""
-        servers = [server for me, server in self.servers.items() if me not in self.lost]
-        return [each for server in servers for each in in_force(server)]
+        known: list[Configuration] = []
+        for replica in (server.raft.replica for me, server in self.servers.items() if me not in self.lost):
+            log = replica.log
+            known += [replica.configuration, log.snapshot.configuration]
+            known += [
+                decode_configuration(entry.data)
+                for entry in log.entries(log.first_index, log.last_index)
+                if entry.kind is EntryKind.CONFIGURATION
+            ]
+        return [configuration for configuration in known if configuration.voters]
 
     # Links.
 
@@ -418,17 +426,6 @@ def raft_cluster(seed: int, *, voters: int = 3, strangers: int = 0, is_traced: b
     for host in world.hosts:
         world.start(host.index)
     return world.raft
-
-
-def in_force(server: SimulatedServer) -> list[Configuration]:
-    log = server.raft.replica.log
-    changes = [
-        decode_configuration(entry.data)
-        for entry in log.entries(log.first_index, log.last_index)
-        if entry.kind is EntryKind.CONFIGURATION
-    ]
-    known = [server.raft.replica.configuration, log.snapshot.configuration, *changes]
-    return [configuration for configuration in known if configuration.voters]
 
 
 def seconds(count: float) -> int:

@@ -8,7 +8,6 @@ import hashlib
 
 from adsum.raft.batch import LogChange
 from adsum.raft.types import MemberId, Restored, SnapshotRef
-from adsum.storage.files import Folder
 from adsum.storage.opening import OpenedLog, open_log
 from adsum.storage.raft_log import RaftLog
 from adsum.storage.segment import SALT_BYTES
@@ -40,11 +39,10 @@ class ServerDisk:
     def log(self) -> RaftLog:
         return self.opened.log
 
-    def load(self) -> Restored:
+    def load(self) -> None:
         """A corrupt disk comes back under another log id: that is another server, and the caller's to
         notice."""
         self.opened = self._open()
-        return self.opened.restored
 
     # A snapshot on its way here.
 
@@ -81,9 +79,8 @@ class ServerDisk:
         self.host_disk.lose_power()
 
     def _open(self) -> OpenedLog:
-        folder: Folder = self.disk
         return open_log(
-            folder,
+            self.disk,
             node=self._me.node,
             mint_log_id=self._mint_log_id,
             mint_salt=self._mint_salt,

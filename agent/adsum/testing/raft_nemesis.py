@@ -1,12 +1,13 @@
 """What goes wrong in a simulated cluster. One seed mixes a few kinds, each at its own pace; then all of it
 ends.
 
-Nothing here destroys what was synced: what disks do beside forgetting is in `block_nemesis`.
+Whatever harms acknowledged data asks the cluster's fault atlas first. An operator who knows his trade is
+part of it: a member that came back as a stranger is taken out, and the stranger in.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from functools import partial
 from random import Random
@@ -16,8 +17,13 @@ from adsum.now import MILLISECOND, SECOND
 from adsum.raft.changer import ChangeVerb, ConfigurationChange, Step, Transition, changed
 from adsum.raft.errors import RaftRefused
 from adsum.raft.types import Configuration, MemberId
+from adsum.storage.files import SECTOR_BYTES
+from adsum.storage.segment_files import SPARE
+from adsum.testing.block_disk import BlockDisk
 from adsum.testing.raft_cluster import CONDITIONS, RaftCluster
 from adsum.testing.raft_server import SimulatedServer
+
+MEND_NS = 300 * MILLISECOND
 
 
 class Nemesis:
@@ -34,6 +40,7 @@ class Nemesis:
         for kind in kinds:
             pace_ns = int(self._random.uniform(0.15, 2.0) * SECOND)
             self._repeat(getattr(self, kind), pace_ns)
+        self._repeat(self._mend, MEND_NS)
 
     def _repeat(self, fault: Callable[[], None], pace_ns: int) -> None:
         def act() -> None:
@@ -47,22 +54,23 @@ class Nemesis:
         """Everything heals; whoever is down comes back."""
         self._has_ended = True
         cluster = self._cluster
+        cluster.heal_disks()
         cluster.network.heal()
         cluster.network.conditions = CONDITIONS
-        for me, host in list(cluster.servers.items()):
-            cluster.world.resume(host.host.index)
-            host.disk_stalled_until_ns = 0
-            host.disk_ns_max = 2 * MILLISECOND
+        for me, server in list(cluster.servers.items()):
+            cluster.world.resume(server.host.index)
+            server.disk_stalled_until_ns = 0
+            server.disk_ns_max = 2 * MILLISECOND
             cluster.boot(me)
 
     def spare(self) -> None:
         """Somebody stays down for good, as long as no quorum that may be in force misses him."""
-        hosts = self._living()
-        self._random.shuffle(hosts)
+        servers = self._living()
+        self._random.shuffle(servers)
         down: list[MemberId] = []
-        for host in hosts:
-            if self._cluster.atlas.may_miss([*down, host.me]):
-                down.append(host.me)
+        for server in servers:
+            if self._cluster.atlas.may_miss([*down, server.me]):
+                down.append(server.me)
         for me in down:
             self._cluster.retire(me)
 
@@ -87,20 +95,20 @@ class Nemesis:
     # Links.
 
     def split(self) -> None:
-        hosts = list(self._cluster.servers)
-        self._random.shuffle(hosts)
-        count = self._random.randrange(1, len(hosts))
-        self._cluster.told("split", *(me.node for me in hosts[:count]))
+        servers = list(self._cluster.servers)
+        self._random.shuffle(servers)
+        count = self._random.randrange(1, len(servers))
+        self._cluster.told("split", *(me.node for me in servers[:count]))
         self._cluster.network.heal()
-        self._cluster.split(hosts[:count], hosts[count:])
+        self._cluster.split(servers[:count], servers[count:])
         self._cluster.at(self._while(), self._cluster.network.heal)
 
     def split_leader(self) -> None:
-        for host in self._cluster.leaders()[:1]:
-            rest = [me for me in self._cluster.servers if me != host.me]
+        for server in self._cluster.leaders()[:1]:
+            rest = [me for me in self._cluster.servers if me != server.me]
             companions = self._random.sample(rest, min(len(rest), self._random.randrange(2)))
-            self._cluster.told("split leader", host.me.node)
-            self._cluster.split([host.me, *companions], [me for me in rest if me not in companions])
+            self._cluster.told("split leader", server.me.node)
+            self._cluster.split([server.me, *companions], [me for me in rest if me not in companions])
             self._cluster.at(self._while(), self._cluster.network.heal)
 
     def one_way(self) -> None:
@@ -115,18 +123,18 @@ class Nemesis:
         self._crash(self._any())
 
     def crash_leader(self) -> None:
-        for host in self._cluster.leaders()[:1]:
-            self._crash(host)
+        for server in self._cluster.leaders()[:1]:
+            self._crash(server)
 
     def power_loss(self) -> None:
         """All at once, in the middle of whatever they write."""
-        for host in list(self._cluster.servers.values()):
-            self._crash(host)
+        for server in list(self._cluster.servers.values()):
+            self._crash(server)
 
     def pause(self) -> None:
         leaders = self._cluster.leaders()
-        host = leaders[0] if leaders and self._random.random() < 0.6 else self._any()
-        self._cluster.pause(host.me, self._while())
+        server = leaders[0] if leaders and self._random.random() < 0.6 else self._any()
+        self._cluster.pause(server.me, self._while())
 
     def stall_disk(self) -> None:
         self._any().disk_stalled_until_ns = self._cluster.now_ns + self._while()
@@ -134,17 +142,17 @@ class Nemesis:
     def slow_disk(self) -> None:
         self._any().disk_ns_max = self._random.choice((2, 20, 200)) * MILLISECOND
 
-    def _crash(self, host: SimulatedServer) -> None:
-        me = host.me
+    def _crash(self, server: SimulatedServer) -> None:
+        me = server.me
         self._cluster.crash(me)
         self._cluster.at(self._while(), lambda: self._cluster.boot(me))
 
     # What operators do.
 
     def compact(self) -> None:
-        host = self._any()
+        server = self._any()
         keep = self._random.choice((0, 0, 3, 20))
-        self._cluster.later(host, 0, partial(self._cluster.compact, host, keep))
+        self._cluster.later(server, 0, partial(self._cluster.compact, server, keep))
 
     def leave_behind(self) -> None:
         """Somebody is away while the others drop what he would need: only a snapshot can bring him back."""
@@ -152,18 +160,18 @@ class Nemesis:
         self._cluster.at(300 * MILLISECOND, self._compact_all)
 
     def _compact_all(self) -> None:
-        for host in self._cluster.up():
-            self._cluster.later(host, 0, partial(self._cluster.compact, host, 0))
+        for server in self._cluster.up():
+            self._cluster.later(server, 0, partial(self._cluster.compact, server, 0))
 
     def transfer(self) -> None:
         target = self._any().me
-        for host in self._cluster.leaders()[:1]:
-            self._ask(host, partial(host.raft.transfer, target))
+        for server in self._cluster.leaders()[:1]:
+            self._ask(server, partial(server.raft.transfer, target))
 
     def campaign(self) -> None:
-        host = self._any()
-        if host.is_up:
-            self._ask(host, host.raft.campaign)
+        server = self._any()
+        if server.is_up:
+            self._ask(server, server.raft.campaign)
 
     def change(self) -> None:
         """Anything at all, sometimes twice at once, sometimes just as the network breaks. Most of it is
@@ -172,13 +180,13 @@ class Nemesis:
         leaders = self._cluster.leaders()
         if not leaders:
             return
-        host = self._random.choice(leaders)
+        server = self._random.choice(leaders)
         for _ in range(self._random.choice((1, 1, 3))):
-            change = self._a_change(host.raft.replica.configuration)
-            if self._is_sane(host, change):
+            change = self._a_change(server.raft.replica.configuration)
+            if self._is_sane(server, change):
                 steps = (f"{step.verb.value} {step.member.node}" for step in change.steps)
                 self._cluster.told("change", *steps)
-                self._ask(host, partial(host.raft.propose_conf, change))
+                self._ask(server, partial(server.raft.propose_conf, change))
         if len(self._cluster.servers) > 1 and self._random.random() < 0.3:
             self._cluster.at(self._random.randrange(15 * MILLISECOND), self.split)
 
@@ -186,33 +194,33 @@ class Nemesis:
         """Most voters become learners, or all learners voters, and the network breaks in the middle of it:
         one half of a joint membership must never be enough.
         """
-        for host in self._cluster.leaders()[:1]:
-            change = self._a_move(host)
-            if self._is_sane(host, change):
+        for server in self._cluster.leaders()[:1]:
+            change = self._a_move(server)
+            if self._is_sane(server, change):
                 self._cluster.told(
                     "move", *(f"{step.verb.value} {step.member.node}" for step in change.steps)
                 )
-                self._ask(host, partial(host.raft.propose_conf, change))
+                self._ask(server, partial(server.raft.propose_conf, change))
             self._cluster.at(self._random.randrange(15 * MILLISECOND), self.split_leader)
 
-    def _a_move(self, host: SimulatedServer) -> ConfigurationChange:
-        configuration = host.raft.replica.configuration
+    def _a_move(self, server: SimulatedServer) -> ConfigurationChange:
+        configuration = server.raft.replica.configuration
         if configuration.is_joint:
             return ConfigurationChange()
         if configuration.learners:
             steps = [Step(ChangeVerb.VOTE, learner) for learner in configuration.learners]
         else:
-            others = [voter for voter in configuration.voters if voter != host.me]
+            others = [voter for voter in configuration.voters if voter != server.me]
             count = min(len(others), len(configuration.voters) // 2 + 1)
             steps = [Step(ChangeVerb.LEARN, voter) for voter in self._random.sample(others, count)]
         return ConfigurationChange(
             tuple(steps), self._random.choice((Transition.JOINT, Transition.JOINT_EXPLICIT))
         )
 
-    def _is_sane(self, host: SimulatedServer, change: ConfigurationChange) -> bool:
+    def _is_sane(self, server: SimulatedServer, change: ConfigurationChange) -> bool:
         """No operator hands the votes to disks that are known, or about to be known, to be broken."""
         try:
-            after = changed(host.raft.replica.configuration, change)
+            after = changed(server.raft.replica.configuration, change)
         except RaftRefused:
             return True  # the server will say so
         return self._cluster.atlas.allows(after)
@@ -232,21 +240,101 @@ class Nemesis:
             return Step(self._random.choice((ChangeVerb.VOTE, ChangeVerb.VOTE, ChangeVerb.LEAVE)), member)
         return Step(self._random.choice((ChangeVerb.LEARN, ChangeVerb.LEAVE)), member)
 
-    def _ask(self, host: SimulatedServer, action: Callable[[], object]) -> None:
+    # Disks: what is harmed stays harmed.
+
+    def rot(self) -> None:
+        for server, disk, name in self._harmed():
+            bits = list(disk.used_bits(name)) or [0]
+            for bit in self._random.sample(bits, min(len(bits), self._random.randint(1, 8))):
+                disk.rot(name, bit)
+            self._cluster.told("rot", server.me, name)
+
+    def bad_sector(self) -> None:
+        for server, disk, name in self._harmed():
+            sector = self._sector(disk, name)
+            disk.make_unreadable(name, sector)
+            self._cluster.told("bad sector", server.me, name, sector)
+
+    def misdirect(self) -> None:
+        """The next write goes elsewhere."""
+        for server, disk, name in self._harmed():
+            if server.is_up:
+                disk.faults.misdirected_to = (name, self._sector(disk, name) * SECTOR_BYTES)
+                self._cluster.told("misdirect", server.me, name)
+
+    # Disks: what passes.
+
+    def failing_sync(self) -> None:
+        self._disk(self._any()).faults.failing_syncs = True
+
+    def full_disk(self) -> None:
+        """Almost, or quite: now and then on all of them at once."""
+        servers = self._living() if self._random.random() < 0.2 else [self._any()]
+        for server in servers:
+            disk = self._disk(server)
+            disk.faults.capacity_bytes = disk.used_bytes + self._random.choice((0, 200, 20_000))
+            self._cluster.told("fills", server.me)
+        self._cluster.at(self._while(), lambda: self._make_room(servers))
+
+    def flicker(self) -> None:
+        """The power goes, and again while what the first time left is being read and repaired."""
+        server = self._any()
+        self._cluster.crash(server.me)
+        self._disk(server).faults.crash_before = self._random.randrange(30)
+        self._cluster.at(self._while(), lambda: self._cluster.boot(server.me))
+
+    def cut_power(self) -> None:
+        """Before any of the next operations on its disk, whatever they are for."""
+        self._disk(self._any()).faults.crash_before = self._random.randrange(80)
+
+    def _make_room(self, servers: list[SimulatedServer]) -> None:
+        for server in servers:
+            self._disk(server).faults.capacity_bytes = None
+
+    # What the operator does about it.
+
+    def _mend(self) -> None:
+        for server in self._cluster.leaders()[:1]:
+            configuration = server.raft.replica.configuration
+            for old, new in self._cluster.lost.items():
+                change = replacement(configuration, old, new)
+                if change.steps and self._is_sane(server, change):
+                    self._cluster.told("replace", old, new)
+                    self._ask(server, partial(server.raft.propose_conf, change))
+                    return
+
+    # Where.
+
+    def _disk(self, server: SimulatedServer) -> BlockDisk:
+        return self._cluster.store(server.me).disk
+
+    def _harmed(self) -> Iterator[tuple[SimulatedServer, BlockDisk, str]]:
+        """One file that a start reads to the end, of one server, if that does not ask the impossible."""
+        server = self._any()
+        disk = self._disk(server)
+        names = [name for name in disk.names() if name.endswith((".segment", ".snapshot")) or name == SPARE]
+        if names and self._cluster.atlas.may_harm(server.me):
+            yield server, disk, self._random.choice(names)
+
+    def _sector(self, disk: BlockDisk, name: str) -> int:
+        used = list(disk.used_bits(name)) or [0]
+        return self._random.choice(used) // 8 // SECTOR_BYTES
+
+    def _ask(self, server: SimulatedServer, action: Callable[[], object]) -> None:
         def ask() -> None:
             try:
                 action()
             except RaftRefused as refused:
                 self._cluster.told("refused", refused)
 
-        self._cluster.act(host, ask)
+        self._cluster.act(server, ask)
 
     def _any(self) -> SimulatedServer:
         return self._random.choice(self._living())
 
     def _living(self) -> list[SimulatedServer]:
         """Up, or down for a while."""
-        return [host for me, host in self._cluster.servers.items() if me not in self._cluster.lost]
+        return [server for me, server in self._cluster.servers.items() if me not in self._cluster.lost]
 
     def _while(self) -> int:
         return int(self._random.expovariate(1.2) * SECOND) + 20 * MILLISECOND
@@ -257,3 +345,16 @@ KINDS = [
     *("crash", "crash_leader", "power_loss", "pause", "stall_disk", "slow_disk"),
     *("compact", "leave_behind", "transfer", "campaign", "change", "move_votes"),
 ]
+DISK_KINDS = ["rot", "bad_sector", "misdirect", "failing_sync", "full_disk", "flicker", "cut_power"]
+
+
+def replacement(configuration: Configuration, old: MemberId, new: MemberId) -> ConfigurationChange:
+    """The next step on the way to have the new one in place of the old; none if that is done."""
+    steps = []
+    if old in configuration.members():
+        steps.append(Step(ChangeVerb.LEAVE, old))
+    if new not in configuration.members() and steps:
+        steps.append(Step(ChangeVerb.LEARN, new))
+    if configuration.is_learner(new):
+        steps.append(Step(ChangeVerb.VOTE, new))
+    return ConfigurationChange(tuple(steps))

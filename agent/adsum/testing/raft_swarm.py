@@ -21,13 +21,12 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from random import Random
 
-from adsum.testing.block_nemesis import DISK_KINDS, BlockNemesis
 from adsum.testing.checkers import check_witness, demand, log_digest
 from adsum.testing.linearizability import HistoryVerdict, verdict
 from adsum.testing.raft_clients import Clients
 from adsum.testing.raft_cluster import raft_cluster, seconds
 from adsum.testing.raft_machine import ClientCall
-from adsum.testing.raft_nemesis import KINDS
+from adsum.testing.raft_nemesis import DISK_KINDS, KINDS, Nemesis
 from adsum.testing.raft_server import SimulatedServer
 
 # With all faults over: a few elections that find each other, snapshots to bring, and a joint change to leave.
@@ -61,7 +60,7 @@ class SwarmRun:
         self.cluster = raft_cluster(
             cluster_seed, voters=self.voters, strangers=strangers, is_traced=is_traced
         )
-        self.nemesis = BlockNemesis(self.cluster, Random(seed ^ cluster_seed))
+        self.nemesis = Nemesis(self.cluster, Random(seed ^ cluster_seed))
         # Of every second seed the disks do nothing worse than to forget what was not synced.
         known = KINDS if seed % 2 == 0 else [*KINDS, *DISK_KINDS]
         self.kinds = list(kinds) or random.sample(known, random.randint(2, 8))
@@ -82,12 +81,9 @@ class SwarmRun:
         self.nemesis.end()
         if self.spares:
             self.nemesis.spare()
-        self._recovers()
-        self._judge()
-
-    def _recovers(self) -> None:
         has_come_back = self.cluster.run_until(self._has_settled, within_ns=seconds(RECOVERY_S))
         demand(has_come_back, f"not back {RECOVERY_S} s after the faults ended")
+        self._judge()
 
     def _has_settled(self) -> bool:
         """A leader has committed something new, and every member that is up stands where it stands."""
@@ -99,19 +95,19 @@ class SwarmRun:
             return False
         if not self._is_marked(leaders[0]):
             return False
-        members = [host for host in self.cluster.up() if host.me in replica.configuration.members()]
-        return all(host.machine.index == replica.log.applied for host in members)
+        members = [server for server in self.cluster.up() if server.me in replica.configuration.members()]
+        return all(server.machine.index == replica.log.applied for server in members)
 
-    def _is_marked(self, host: SimulatedServer) -> bool:
-        if host.machine.get("end") == "here":
+    def _is_marked(self, server: SimulatedServer) -> bool:
+        if server.machine.get("end") == "here":
             return True
-        self.cluster.ask(host, ClientCall("set", "end", "here").encoded(), lambda _outcome: None)
+        self.cluster.ask(server, ClientCall("set", "end", "here").encoded(), lambda _outcome: None)
         return False
 
     def _judge(self) -> None:
-        for host in self.cluster.up():
-            counts = host.raft.counts
-            demand(counts.malformed == 0, f"{host.me} was sent the impossible")
+        for server in self.cluster.up():
+            counts = server.raft.counts
+            demand(counts.malformed == 0, f"{server.me} was sent the impossible")
         happened = check_witness(self.clients.history, self.cluster.invariants.log)
         demand(verdict(happened) is not HistoryVerdict.IMPOSSIBLE, "the answers fit no order of events")
 
