@@ -7,16 +7,24 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from random import Random
+
+import pytest
 
 from adsum.agent.commands import RegisterService
 from adsum.agent.server_agent import ConsistentRead, Proposal
 from adsum.effects import RefusalCause
+from adsum.gossip.commands import Join
 from adsum.gossip.order import MemberStatus
 from adsum.now import SECOND
 from adsum.raft.types import Role
+from adsum.testing.checkers import check_witness
 from adsum.testing.cluster import AgentCluster
+from adsum.testing.linearizability import HistoryVerdict, verdict
 from adsum.testing.network import Conditions
+from adsum.testing.raft_clients import Clients
 from adsum.testing.raft_machine import ClientCall
+from adsum.testing.raft_nemesis import Nemesis
 from adsum.testing.raft_server import SimulatedServer
 from adsum.testing.samples import WEB
 
@@ -137,3 +145,39 @@ def test_when_the_power_of_all_goes_what_was_acknowledged_is_there_in_log_and_ca
         cluster.raft.boot(server.me)
     assert cluster.run_until_so(lambda: values(cluster) == ["kept"] * SERVERS, within_ns=ELECTED_NS)
     assert len(cluster.agent(1).core.view.instances("web")) == 1
+
+
+def test_a_server_whose_disk_is_lost_is_a_stranger_to_the_others_who_go_on() -> None:
+    cluster = formed()
+    victim, other = others(cluster.raft.leaders()[0])
+    cluster.kill(victim)
+    cluster.lose_folder(victim)
+    cluster.start(victim)
+    cluster.command(victim, Join((cluster.hosts[other].address,)))
+    request = writes(cluster, other, "without it")
+    cluster.run_for(10 * SECOND)
+    assert cluster.agent(other).values[request] == b"yes"
+    stranger = cluster.raft.on_host[victim]
+    assert (stranger.raft.replica.configuration.voters, stranger.machine.get("k")) == ((), "")
+    assert cluster.views(victim) == {MemberStatus.ALIVE: HOSTS - 1}
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_whatever_happens_to_whole_servers_their_clients_hear_of_one_history(seed: int) -> None:
+    """The faults and the judges of the swarm, on agents that gossip meanwhile."""
+    cluster = formed(seed)
+    clients = Clients(cluster.raft, Random(f"clients {seed}"), count=3)
+    nemesis = Nemesis(cluster.raft, Random(f"nemesis {seed}"))
+    nemesis.begin(["crash", "crash_leader", "pause", "loss", "split_leader", "slow_disk"])
+    cluster.run_for(20 * SECOND)
+    clients.is_done = True
+    nemesis.end()
+    for index in range(SERVERS):  # as the daemon does at its start, by the peers that it saved
+        cluster.command(index, Join((cluster.hosts[SERVERS].address,)))
+    cluster.run_for(40 * SECOND)
+    assert len({server.machine.dump() for server in cluster.raft.up()}) == 1
+    happened = check_witness(clients.history, cluster.raft.invariants.log)
+    assert any(operation.answer is not None for operation in happened)
+    assert verdict(happened) is HistoryVerdict.LINEARIZABLE
+    assert [len(cluster.views(index)) for index in range(HOSTS)] == [1] * HOSTS
+    assert cluster.is_one_view()

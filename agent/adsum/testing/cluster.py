@@ -153,6 +153,12 @@ class AgentCluster(GossipWorld):
 
     # Lives.
 
+    def lose_folder(self, index: int) -> None:
+        super().lose_folder(index)
+        if index in self.raft.on_host:
+            host = self.hosts[index]
+            self.raft.lose_disk(host, uuid_text(host.profile.node_id))
+
     def _boot(self, host: SimulatedHost, identity: MemberIdentity, random: Random) -> Plays:
         profile = Profile(host.profile.node_id, host.profile.name, host.profile.address, DESCRIBED)
         owed, now = Owed(host.disk), self.now_at(host)

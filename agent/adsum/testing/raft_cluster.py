@@ -180,6 +180,13 @@ class RaftCluster:
             server.host.clock_ahead_ns = self.random.randrange(10**12)  # clocks agree on nothing after that
             self.world.start(server.host.index)
 
+    def lose_disk(self, host: SimulatedHost, node: str) -> None:
+        """The next process finds an empty one: it is another node's server, and belongs to nothing."""
+        me, stranger = self.on_host[host.index].me, MemberId(node, "a")
+        demand(self.atlas.may_harm(me), f"without the disk of {me} the others may have lost something")
+        self.lost[me] = stranger
+        self._settle(stranger, host, ServerDisk(stranger, Restored(), host.disk))
+
     def pause(self, me: MemberId, duration_ns: int) -> None:
         host = self.servers[me].host
         if host.is_up:
