@@ -22,9 +22,8 @@ from adsum.raft.types import (
 )
 from adsum.testing.checkers import Invariants, Violation, check_witness, log_digest
 from adsum.testing.linearizability import NEVER, Operation
-from adsum.testing.raft_by_hand import ServerByHand
+from adsum.testing.raft_by_hand import ServerByHand, with_snapshot
 from adsum.testing.raft_machine import ClientCall
-from adsum.testing.raft_store import with_snapshot
 from tests.raft.support import STAMP, A, B, C, entries, entry
 
 SET_A, SET_B, GET = ClientCall("set", "k", "a"), ClientCall("set", "k", "b"), ClientCall("get", "k")

@@ -43,7 +43,7 @@ from adsum.raft.types import Configuration, DedupKey, EntryKind, MemberId, Resto
 from adsum.storage.failures import StorageFailed
 from adsum.storage.files import DiskFull
 from adsum.storage.log_jobs import DiskJob
-from adsum.testing.block_disk import DiskFaults, PowerLost
+from adsum.testing.block_disk import PowerLost
 from adsum.testing.block_transfer import Transfer
 from adsum.testing.checkers import Invariants, demand
 from adsum.testing.fault_atlas import FaultAtlas
@@ -193,10 +193,6 @@ class RaftCluster:
             self.told("pause", me, duration_ns // MILLISECOND)
             self.world.pause(host.index)
             self.at(duration_ns, lambda: self.world.resume(host.index))
-
-    def heal_disks(self) -> None:
-        for me in self.servers:
-            self.store(me).disk.faults = DiskFaults()
 
     def _settle(self, me: MemberId, host: SimulatedHost, store: ServerDisk) -> None:
         server = SimulatedServer(me, host, store, Random(self.random.getrandbits(64)))

@@ -19,7 +19,7 @@ from adsum.raft.errors import RaftRefused
 from adsum.raft.types import Configuration, MemberId
 from adsum.storage.files import SECTOR_BYTES
 from adsum.storage.segment_files import SPARE
-from adsum.testing.block_disk import BlockDisk
+from adsum.testing.block_disk import BlockDisk, DiskFaults
 from adsum.testing.raft_cluster import CONDITIONS, RaftCluster
 from adsum.testing.raft_server import SimulatedServer
 
@@ -54,10 +54,10 @@ class Nemesis:
         """Everything heals; whoever is down comes back."""
         self._has_ended = True
         cluster = self._cluster
-        cluster.heal_disks()
         cluster.network.heal()
         cluster.network.conditions = CONDITIONS
         for me, server in list(cluster.servers.items()):
+            server.store.disk.faults = DiskFaults()
             cluster.world.resume(server.host.index)
             server.disk_stalled_until_ns = 0
             server.disk_ns_max = 2 * MILLISECOND

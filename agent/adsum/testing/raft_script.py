@@ -50,9 +50,8 @@ from adsum.raft.types import (
     Term,
     bootstrap,
 )
-from adsum.testing.raft_by_hand import ServerByHand
+from adsum.testing.raft_by_hand import MemoryStore, ServerByHand
 from adsum.testing.raft_machine import ClientCall
-from adsum.testing.raft_store import MemoryStore
 from adsum.testing.raft_told import FIRST_LOG, told_entries, told_member, told_message, told_state, told_store
 
 STAMP = MessageStamp("story", 0)

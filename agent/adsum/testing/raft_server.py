@@ -55,10 +55,6 @@ class SimulatedServer:
     def machine(self) -> Registers:
         return self._machine.registers
 
-    @property
-    def job_under_way(self) -> log_jobs.DiskJob | None:
-        return self.jobs[0] if self.is_disk_busy else None
-
     def boot(
         self,
         now: Now,
@@ -94,10 +90,10 @@ class SimulatedServer:
 
     def lose_power(self) -> None:
         """At any operation of the job that was going on, or after it."""
-        if self.job_under_way is not None:
+        if self.is_disk_busy:
             self.store.disk.faults.crash_before = self._random.randrange(OPERATIONS_OF_A_JOB)
             with suppress(PowerLost):
-                self.done(self.job_under_way)
+                self.done(self.jobs[0])
         self.store.power_is_gone()
 
 
