@@ -272,6 +272,21 @@ def test_a_leader_whose_disk_fails_says_so_and_is_followed_no_longer() -> None:
     assert bench.taken(ServerBroken) == []
 
 
+@pytest.mark.parametrize("gets_on", [True, False])
+def test_a_disk_that_has_much_to_do_is_not_silent_as_long_as_it_gets_on(*, gets_on: bool) -> None:
+    bench = elected()
+    propose(bench, b"a")
+    bench.tick()
+    for _ in range(30):
+        bench.pass_ms(50)
+        for beat in [each.message for each in bench.taken(SendMessage)]:
+            if isinstance(beat, Heartbeat) and beat.target == B:
+                bench.core.receive(bench.now, HeartbeatReply(STAMP, B, A, beat.term, beat.round, 1))
+        if gets_on:
+            bench.core.report(bench.now, reports.DiskProgressed())
+    assert bench.core.is_leader is gets_on
+
+
 def test_a_group_that_fails_is_never_promised() -> None:
     bench = leading()
     propose(bench, b"a")

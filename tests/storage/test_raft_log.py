@@ -31,6 +31,31 @@ from tests.storage.raft_logs import (
 VOTE = MemberId("another node", "its log")
 
 
+def test_a_segment_that_is_waited_for_is_filled_with_one_write_and_one_sync() -> None:
+    """Each sync takes its time on a slow disk, and a leader whose disk is silent for too long gives way."""
+    segment_bytes = 4 << 20
+    disk = new_disk()
+    log = opened(disk, segment_bytes=segment_bytes).log
+    prepared = disk.operations
+    log.join("one", 0)  # takes the spare
+    beside = disk.operations - prepared
+    log.join("one", 1)  # has to make one first
+    assert disk.operations - prepared - 2 * beside == 5  # create, write, sync, rename, sync of the folder
+    log.prepare_next()
+    assert disk.operations - prepared - 2 * beside == 5 + 3 + 2 * segment_bytes // (256 << 10)
+
+
+def test_a_change_larger_than_a_segment_says_that_the_disk_gets_on() -> None:
+    disk = new_disk()
+    log = opened(disk).log
+    said: list[int] = []
+    log.tell_progress(lambda: said.append(log.last_index))
+    log.append([LogChange(entries=entries(1, 2, size=400))])
+    assert said == []
+    log.append([LogChange(entries=entries(3, 30, size=400))])
+    assert set(said) >= {16}  # halves, and halves of these
+
+
 def test_a_new_log_is_empty_and_its_id_is_kept() -> None:
     disk = new_disk()
     first = open_log(disk, node=NODE, mint_log_id=minting(), mint_salt=salt, segment_bytes=SEGMENT_BYTES)

@@ -177,6 +177,8 @@ class ConsensusCore:
                 self._group_stored(report)
             case reports.GroupFoundNoRoom():
                 self._group_found_no_room(report)
+            case reports.DiskProgressed():
+                self.raft.disk_progressed()
             case reports.StoringFailed(reason, during):
                 self.fail(reason, during)
             case reports.SegmentPrepared(is_full):

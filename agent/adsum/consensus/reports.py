@@ -31,6 +31,11 @@ class GroupFoundNoRoom:
 
 
 @dataclass(frozen=True, slots=True)
+class DiskProgressed:
+    """A part of something large is durable, and the rest is on its way."""
+
+
+@dataclass(frozen=True, slots=True)
 class StoringFailed:
     """A write or a sync. Nobody knows what the disk holds now, and nothing will be stored any more."""
 
@@ -148,6 +153,7 @@ class ChangeEnded:
 ConsensusReport = (
     GroupStored
     | GroupFoundNoRoom
+    | DiskProgressed
     | StoringFailed
     | SegmentPrepared
     | BallastSpent

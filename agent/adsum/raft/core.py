@@ -187,6 +187,10 @@ class RaftCore:
         if self._leader is not None:
             self._leader.acknowledge_own()
 
+    def disk_progressed(self) -> None:
+        """It is not silent, it has much to do."""
+        self._tickets.progressed()
+
     def applied(self, index: int) -> None:
         """The state machine stands on this index. Late word of what a snapshot has overtaken is ignored."""
         log = self.replica.log

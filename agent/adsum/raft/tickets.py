@@ -2,7 +2,8 @@
 
 Every batch has a ticket, and tickets come back in order. Until one does, nothing that was promised in its
 batch has left; what this server said to itself (its own vote) waits here for it. A disk that was asked and
-stays silent for an election timeout counts as lost: whoever leads with it only seems to (B24).
+stays silent for an election timeout counts as lost: whoever leads with it only seems to (B24). One that has
+much to write and gets on with it is not silent.
 """
 
 from __future__ import annotations
@@ -54,6 +55,9 @@ class Tickets:
 
     def tick(self) -> None:
         self._ticks = self._ticks + 1 if self._awaited > self._stored else 0
+
+    def progressed(self) -> None:
+        self._ticks = 0
 
     def fail(self) -> None:
         self._has_failed = True

@@ -145,6 +145,7 @@ class Driver:
     async def run(self, writer: LogWriter) -> None:
         """Until cancelled, or until the disk fails: then there is a `StoreBroken` in the group."""
         self._writer = writer
+        self.raft_log.tell_progress(partial(writer.tell, self._disk_progressed))
         try:
             async with trio.open_nursery() as self._nursery:
                 self._nursery.start_soon(self._keep_time)
@@ -241,6 +242,9 @@ class Driver:
         """One after the other."""
         assert self._writer is not None, "the driver runs"
         self._writer.do(partial(self._done, job), self._note)
+
+    def _disk_progressed(self) -> None:
+        self.report(reports.DiskProgressed())
 
     def _note(self, outcome: Done[reports.ConsensusReport]) -> None:
         """What raised belongs into `_work`, where it ends the process."""

@@ -14,6 +14,7 @@ from __future__ import annotations
 import sys
 import threading
 from collections.abc import Callable
+from contextlib import suppress
 from queue import SimpleQueue
 from typing import Generic, TypeVar
 
@@ -71,6 +72,11 @@ class LogWriter:
         self.do(job, done)
         await ended.wait()
         return outcomes[0].unwrap()
+
+    def tell(self, news: Callable[[], object]) -> None:
+        """From any thread, of something that is under way; `news` runs on the loop and must not raise."""
+        with suppress(trio.RunFinishedError):  # nobody is left to be told
+            self._token.run_sync_soon(news)
 
     def close(self) -> None:
         self._jobs.put(None)

@@ -10,7 +10,7 @@ and so must be the process.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 from adsum.raft.batch import LogChange
@@ -114,6 +114,11 @@ class RaftLog:
         """Room for one snapshot on a full disk, once; False if it was spent before."""
         return self._files.spend_ballast()
 
+    def tell_progress(self, progressed: Callable[[], None]) -> None:
+        """Calls it from whichever thread writes, while something large is on its way: the disk is not silent,
+        it has much to do."""
+        self._files.progressed = progressed
+
     # How it grows.
 
     def append(self, changes: Sequence[LogChange]) -> None:
@@ -201,6 +206,7 @@ class RaftLog:
         is_begun = False
         try:
             self._write([*promised, *records[:half]])
+            self._files.progressed()
             is_begun = True
             self._write(records[half:])
         except DiskFull as error:

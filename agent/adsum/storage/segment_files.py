@@ -3,14 +3,15 @@
 A segment becomes one by a rename, when it is zeros from end to end and carries a synced header: no
 accident leaves half a header under a segment's name. Filling it with zeros is slow, so it happens ahead of
 need, in a thread beside the writer, piece by piece so that the writer's own syncs are not queued behind
-it; and a full disk is met there, while the segment in use still has room. Old segments are filled again
-rather than removed: their blocks are already allocated, which is what makes a sync cheap, and cannot be
-refused.
+it; and a full disk is met there, while the segment in use still has room. Once the writer waits for it, what
+is left is one piece. Old segments are filled again rather than removed: their blocks are already allocated,
+which is what makes a sync cheap, and cannot be refused.
 """
 
 from __future__ import annotations
 
 import threading
+from collections.abc import Callable
 
 from adsum.storage.files import DiskFull, File, Folder, ReadFailed
 from adsum.storage.segment import SegmentHeader, encode_segment_header
@@ -35,12 +36,18 @@ def segment_sequences(folder: Folder, suffix: str = SEGMENT_SUFFIX) -> list[int]
     return sorted(int(name.removesuffix(suffix), 16) for name in names)
 
 
+def _nobody_asks() -> None:
+    """Whether the disk gets on."""
+
+
 class SegmentFiles:
     def __init__(self, folder: Folder, segment_bytes: int) -> None:
         self._folder = folder
         self.segment_bytes = segment_bytes
         self.is_full = False  # the next segment could not be made
+        self.progressed: Callable[[], None] = _nobody_asks  # called from whichever thread fills a segment
         self._has_spare = False
+        self._is_awaited = False  # the writer stands still until there is a spare
         self._preparing = threading.Lock()  # whoever makes, takes or retires a spare
         self._clean_up()
 
@@ -64,8 +71,12 @@ class SegmentFiles:
     def begin(self, header: SegmentHeader) -> File:
         """The spare becomes a segment. DiskFull if there is none and none can be made; then nothing
         changed."""
+        self._is_awaited = True
         with self._preparing:
-            self._make_spare()
+            try:
+                self._make_spare()
+            finally:
+                self._is_awaited = False
             file = self._folder.open(SPARE)
             file.write(0, encode_segment_header(header))
             file.sync()
@@ -151,9 +162,14 @@ class SegmentFiles:
 
     def _fill(self, file: File, name: str) -> None:
         try:
-            for offset in range(0, self.segment_bytes, _ZEROS_BYTES):
-                file.write(offset, bytes(min(_ZEROS_BYTES, self.segment_bytes - offset)))
+            offset = 0
+            while offset < self.segment_bytes:
+                rest_bytes = self.segment_bytes - offset
+                length = rest_bytes if self._is_awaited else min(_ZEROS_BYTES, rest_bytes)
+                file.write(offset, bytes(length))
                 file.sync()
+                offset += length
+                self.progressed()
         except DiskFull:
             self._folder.remove(name)
             raise
