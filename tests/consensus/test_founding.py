@@ -5,13 +5,13 @@ from dataclasses import replace
 import pytest
 
 from adsum.consensus import effects, reports
-from adsum.consensus.bootstrap import AliveServer, ServerStanding
+from adsum.consensus.bootstrap import AliveServer, ServerStanding, cluster_id_of
 from adsum.consensus.effects import AskStanding, FoundingEffect, StoreFirstSnapshot, WriteClusterId
 from adsum.consensus.founding import INTERVAL_NS, FoundingCore
 from adsum.consensus.settings import ServerSettings
 from adsum.effects import LogLine, Severity
 from adsum.now import MILLISECOND, SECOND, Now
-from adsum.raft.messages import Heartbeat, MessageStamp
+from adsum.raft.messages import Heartbeat, MessageStamp, VoteRequest
 from adsum.raft.types import Configuration, MemberId, Restored, Term, bootstrap
 from tests.consensus.support import Echo
 
@@ -55,10 +55,9 @@ def answered(
     return list(core.tick(now, ALIVE))
 
 
-def test_two_rounds_of_the_same_answers_found_a_cluster_snapshot_first() -> None:
+def test_who_hears_that_all_others_are_empty_founds_a_cluster_snapshot_first() -> None:
     core = founding()
-    (again,) = asked_round(core, at(0), EMPTY_B)
-    (storing,) = answered(core, at(1), again, EMPTY_B)
+    (storing,) = asked_round(core, at(0), EMPTY_B)
     assert isinstance(storing, StoreFirstSnapshot)
     assert storing.meta == FOUNDED
     assert core.standing() == ServerStanding(A, "dc1", 2, "", False)
@@ -70,17 +69,14 @@ def test_two_rounds_of_the_same_answers_found_a_cluster_snapshot_first() -> None
     assert (core.is_member, core.deadline(), core.restored) == (True, None, Restored(snapshot=FOUNDED))
 
 
-@pytest.mark.parametrize(
-    "second",
-    [None, replace(EMPTY_B, member=MemberId("b", "wiped")), replace(EMPTY_B, cluster_id="x", is_empty=False)],
-    ids=["silent", "wiped in between", "of a cluster"],
-)
-def test_who_answers_otherwise_the_second_time_founds_nothing_with_us(second: ServerStanding | None) -> None:
+def test_answers_that_a_pause_has_made_old_found_nothing() -> None:
     core = founding()
-    (again,) = asked_round(core, at(0), EMPTY_B)
-    wanted = answered(core, at(1), again, second)
-    assert [type(each) for each in wanted] in ([AskStanding], [LogLine])
-    assert core.standing().is_empty
+    (asked,) = core.tick(at(0), ALIVE)
+    assert isinstance(asked, AskStanding)
+    core.report(at(1), reports.StandingAnswered(asked.ticket, EMPTY_B))
+    (said,) = core.tick(at(501), ALIVE)
+    assert said == LogLine(Severity.INFO, "no cluster yet: the answers of the others took too long")
+    assert [type(each) for each in core.tick(at(1001), ALIVE)] == [AskStanding]
 
 
 def test_a_reason_to_wait_is_said_once_and_looked_at_again_half_a_second_later() -> None:
@@ -110,6 +106,49 @@ def test_only_a_message_to_this_very_log_takes_a_server_in() -> None:
     core.report(at(2), reports.ClusterIdWritten("right"))
     assert core.standing().cluster_id == "right"
     assert core.restored == Restored()
+
+
+FOUNDED_B = ServerStanding(B, "dc1", 2, cluster_id_of(FOUNDED.configuration), False, (A, B))
+
+
+def candidacy() -> VoteRequest:
+    return VoteRequest(
+        MessageStamp(FOUNDED_B.cluster_id, 0), B, A, Term(2), 1, Term(1), is_prevote=True, is_transfer=False
+    )
+
+
+def test_a_candidate_is_asked_who_founded_with_it_and_the_same_is_founded_here() -> None:
+    core = founding(expect=0)  # whatever else would speak against it
+    core.receive(at(0), candidacy())
+    (asked,) = core.tick(at(0), [])
+    assert isinstance(asked, AskStanding)
+    (storing,) = answered(core, at(1), asked, FOUNDED_B)
+    assert isinstance(storing, StoreFirstSnapshot)
+    assert storing.meta == FOUNDED
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        None,
+        replace(FOUNDED_B, founders=()),
+        replace(FOUNDED_B, founders=(B,)),
+        replace(FOUNDED_B, founders=(A, B, MemberId("c", "log-c"))),
+        replace(FOUNDED_B, cluster_id="another"),
+    ],
+    ids=["silent", "has forgotten", "without us", "others", "not its hash"],
+)
+def test_what_the_cluster_id_does_not_prove_founds_nothing(answer: ServerStanding | None) -> None:
+    core = founding()
+    core.receive(at(0), candidacy())
+    (asked,) = core.tick(at(0), ALIVE)
+    assert [type(each) for each in answered(core, at(1), asked, answer)] == [LogLine]
+    assert core.deadline() == INTERVAL_NS + MILLISECOND
+
+
+def test_who_has_founded_tells_the_others_with_whom() -> None:
+    core = founding(restored=Restored(snapshot=FOUNDED), cluster_id=FOUNDED_B.cluster_id)
+    assert core.standing() == replace(FOUNDED_B, member=A)
 
 
 def test_who_is_taken_in_while_it_asks_waits_for_no_answer() -> None:

@@ -2,12 +2,14 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import cbor2
 import pytest
 
+from adsum.consensus.bootstrap import ServerStanding
 from adsum.consensus.errors import StoreBroken
 from adsum.consensus.founding import FoundingCore
 from adsum.consensus.settings import ServerSettings
-from adsum.raft.types import BOOTSTRAP_INDEX
+from adsum.raft.types import BOOTSTRAP_INDEX, MemberId
 from adsum.servers.founding import Founding
 from adsum.servers.server import loop_now
 from adsum.servers.standing import decoded, encoded
@@ -98,11 +100,30 @@ async def test_a_disk_that_fails_ends_the_process(tmp_path: Path) -> None:
     assert raised.group_contains(StoreBroken, match="could not sync.*while this server came into a cluster")
 
 
-def test_a_standing_arrives_as_it_was_told(tmp_path: Path) -> None:
-    standing = founding(opened(OsFolder(tmp_path / "a"))).core.standing()
+A, B = MemberId("a", "log-a"), MemberId("b", "log-b")
+
+
+@pytest.mark.parametrize(
+    "standing",
+    [ServerStanding(A, "dc1", 3, "", True), ServerStanding(A, "dc1", 2, "cluster", False, (A, B))],
+    ids=["empty", "founded"],
+)
+def test_a_standing_arrives_as_it_was_told(standing: ServerStanding) -> None:
     assert decoded(encoded(standing)) == standing
 
 
-@pytest.mark.parametrize("answer", [b"", b"garbage", b"\x80", b"\x83\x01\x02\x03"])
+@pytest.mark.parametrize(
+    "answer",
+    [
+        b"",
+        b"garbage",
+        b"\x80",
+        b"\x83\x01\x02\x03",
+        cbor2.dumps(["a", "log", "dc1", 1, "", True]),
+        cbor2.dumps(["a", "log", "dc1", 1, "", True, [["b"]]]),
+        cbor2.dumps(["a", "log", "dc1", 1, "", True, [["b", "l" * 65]]]),
+        cbor2.dumps(["a", "log", "dc1", 1, "", True, [["b", "log"]] * 33]),
+    ],
+)
 def test_a_standing_that_makes_no_sense_is_no_answer(answer: bytes) -> None:
     assert decoded(answer) is None

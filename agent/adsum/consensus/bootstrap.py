@@ -6,13 +6,14 @@ everyone expects are alive in its datacenter, and each of them has just said its
 is as empty as we are. Whoever comes to that conclusion writes the same membership, sorted, and its hash is
 the cluster's id. Log ids are drawn at random, so the hash of a wiped server's second attempt is another one.
 
-Anything else means wait. A server that finds a cluster waits to be taken in by it.
+Anything else means wait. A server that finds a cluster waits to be taken in by it; but if it is one of the
+founders itself, by its log id, it founds that one as well, whatever has become of the others.
 """
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from adsum.raft.changer import encode_configuration
@@ -30,6 +31,7 @@ class ServerStanding:
     expect: int
     cluster_id: str  # empty: of none
     is_empty: bool  # nothing in its log
+    founders: tuple[MemberId, ...] = ()  # of its cluster, as long as it remembers them
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,6 +72,16 @@ def decide(
         members.append(answer.member)
     configuration = Configuration(voters=tuple(sorted(members)))
     return FoundNow(configuration, cluster_id_of(configuration))
+
+
+def with_us(me: MemberId, answers: Iterable[ServerStanding | None]) -> FoundNow | None:
+    """The cluster that somebody has founded with this very log: the id proves the membership."""
+    for answer in answers:
+        if answer is not None and me in answer.founders:
+            configuration = Configuration(voters=answer.founders)
+            if answer.cluster_id == cluster_id_of(configuration):
+                return FoundNow(configuration, answer.cluster_id)
+    return None
 
 
 def to_ask(me: str, datacenter: str, alive: Sequence[AliveServer]) -> list[AliveServer]:

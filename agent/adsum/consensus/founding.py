@@ -7,12 +7,14 @@ one takes it in.
     core.deadline()             -> int | None     when the next tick is wanted, in monotonic nanoseconds
 
 Founding writes the first snapshot (the membership and an empty state) and then the cluster's id, which is the
-snapshot's hash: a start between the two finishes it. Being taken in is a message of consensus that is
+snapshot's hash: a start between the two finishes it. Being taken in is a message of a leader that is
 addressed to this very log, whose id was drawn at random: the leader got it from us, when it asked who we are.
 
-All others are asked twice, one round after the other, and have to answer the same. What they said in one
-round need not have been true at the same time: of a server that was wiped in the middle of it, one may have
-heard the former self, and founded with it, while we hear the new one.
+A candidate that addresses this log has founded with us, and before us. It is asked who the founders are, and
+we found the same: a vote of ours without the membership would leave it on one disk only.
+
+What the others say in one round of asking is believed only while it is fresh: of a server that was wiped
+meanwhile, one may have heard the former self, and founded with it, while we hear the new one.
 """
 
 from __future__ import annotations
@@ -22,22 +24,23 @@ from collections.abc import Sequence
 from adsum.consensus import effects, reports
 from adsum.consensus.bootstrap import (
     AliveServer,
-    FoundNow,
     KeepWaiting,
     ServerStanding,
     cluster_id_of,
     decide,
     hindrance,
     to_ask,
+    with_us,
 )
 from adsum.consensus.machine import StateMachine
 from adsum.consensus.settings import ServerSettings
 from adsum.effects import LogLine, Severity
 from adsum.now import SECOND, Now
-from adsum.raft.messages import Message, MessageStamp
+from adsum.raft.messages import FromLeader, Message, MessageStamp
 from adsum.raft.types import BOOTSTRAP_INDEX, MemberId, Restored, bootstrap
 
 INTERVAL_NS = SECOND // 2
+FRESH_NS = SECOND // 2  # a round that took longer, by a slow answer or a pause, is of the past
 
 NOTHING: tuple[()] = ()
 
@@ -64,11 +67,12 @@ class FoundingCore:
         self._is_in_doubt = is_in_doubt
         self._due_ns = 0  # at once
         self._adopted: MessageStamp | None = None
+        self._candidate = ""  # who has founded a cluster with us
         self._is_storing = False
         self._ticket = 0
         self._asked: dict[int, str] = {}  # who has not answered in this round
         self._answers: dict[str, ServerStanding | None] | None = None  # of this round; None: there is none
-        self._agreed: FoundNow | None = None  # on which the round before came out
+        self._asked_ns = 0
         self._said = ""
 
     @property
@@ -78,8 +82,11 @@ class FoundingCore:
     def standing(self) -> ServerStanding:
         """What is damaged may have held anything, and what is being stored counts already."""
         is_empty = self._has_nothing and not self._is_in_doubt and not self._is_storing
-        settings = self._settings
-        return ServerStanding(self._me, settings.datacenter, settings.expect, self._cluster_id, is_empty)
+        settings, first = self._settings, self.restored.snapshot
+        founders = first.configuration.voters if first.index == BOOTSTRAP_INDEX and self.is_member else ()
+        return ServerStanding(
+            self._me, settings.datacenter, settings.expect, self._cluster_id, is_empty, founders
+        )
 
     def deadline(self) -> int | None:
         """None while it waits for answers or the disk, and when there is nothing more to do."""
@@ -89,10 +96,14 @@ class FoundingCore:
 
     def receive(self, now: Now, message: Message) -> Sequence[effects.FoundingEffect]:
         is_for_us = message.target == self._me and bool(message.stamp.cluster_id)
-        if is_for_us and self._has_nothing and not self.is_member and not self._is_storing:
+        if not is_for_us or not self._has_nothing or self.is_member or self._is_storing:
+            return NOTHING
+        if isinstance(message, FromLeader):
             self._adopted = message.stamp
             self._asked, self._answers = {}, None
-            self._due_ns = now.monotonic_ns
+        else:
+            self._candidate = message.source.node
+        self._due_ns = now.monotonic_ns
         return NOTHING
 
     def report(self, now: Now, report: reports.FoundingReport) -> Sequence[effects.FoundingEffect]:
@@ -126,12 +137,15 @@ class FoundingCore:
             return self._store(effects.WriteClusterId(cluster_id_of(self.restored.snapshot.configuration), 0))
         if self._adopted is not None:
             return self._store(effects.WriteClusterId(self._adopted.cluster_id, self._adopted.epoch))
+        if self._answers is not None:
+            return self._conclude(now, alive)
+        if self._candidate:
+            return self._ask(now, [self._candidate])
         reason = hindrance(self.standing(), alive)
         if reason is not None:
             return self._wait(now, reason)
-        if self._answers is None:
-            return self._ask(alive)
-        return self._conclude(now, alive)
+        others = to_ask(self._me.node, self._settings.datacenter, alive)
+        return self._ask(now, [server.node for server in others])
 
     # Inside.
 
@@ -139,22 +153,24 @@ class FoundingCore:
     def _has_nothing(self) -> bool:
         return self.restored.snapshot.index == 0 and not self.restored.entries
 
-    def _ask(self, alive: Sequence[AliveServer]) -> Sequence[effects.FoundingEffect]:
-        self._answers = {}
-        for server in to_ask(self._me.node, self._settings.datacenter, alive):
+    def _ask(self, now: Now, nodes: Sequence[str]) -> Sequence[effects.FoundingEffect]:
+        self._answers, self._asked_ns = {}, now.monotonic_ns
+        for node in nodes:
             self._ticket += 1
-            self._asked[self._ticket] = server.node
+            self._asked[self._ticket] = node
         return [effects.AskStanding(ticket, node) for ticket, node in self._asked.items()]
 
     def _conclude(self, now: Now, alive: Sequence[AliveServer]) -> Sequence[effects.FoundingEffect]:
-        answers, self._answers = self._answers or {}, None
-        decision = decide(self.standing(), alive, answers)
-        if isinstance(decision, KeepWaiting):
-            return self._wait(now, decision.reason)
-        if decision != self._agreed:
-            self._agreed = decision
-            return self._ask(alive)
-        meta = bootstrap(decision.configuration)
+        answers, self._answers, self._candidate = self._answers or {}, None, ""
+        found = with_us(self._me, answers.values())
+        if found is None:
+            decision = decide(self.standing(), alive, answers)
+            if isinstance(decision, KeepWaiting):
+                return self._wait(now, decision.reason)
+            if now.monotonic_ns - self._asked_ns > FRESH_NS:
+                return self._wait(now, "the answers of the others took too long")
+            found = decision
+        meta = bootstrap(found.configuration)
         return self._store(effects.StoreFirstSnapshot(meta, self._machine.snapshot()))
 
     def _store(
@@ -165,7 +181,7 @@ class FoundingCore:
 
     def _wait(self, now: Now, reason: str) -> Sequence[effects.FoundingEffect]:
         """Each reason is said once."""
-        self._answers = self._agreed = None
+        self._answers = None
         self._due_ns = now.monotonic_ns + INTERVAL_NS
         before, self._said = self._said, reason
         return [LogLine(Severity.INFO, f"no cluster yet: {reason}")] if reason != before else NOTHING

@@ -20,6 +20,7 @@ from adsum.consensus.reports import StandingAnswered
 from adsum.effects import LogLine
 from adsum.net.calls import CallError
 from adsum.now import SECOND, Now
+from adsum.raft.changer import MEMBERS_MAX
 from adsum.raft.types import MemberId
 from adsum.servers.driver import LEVELS
 from adsum.servers.wire import WORD_CHARACTERS_MAX
@@ -108,6 +109,7 @@ def encoded(standing: ServerStanding) -> bytes:
             standing.expect,
             standing.cluster_id,
             standing.is_empty,
+            [list(founder) for founder in standing.founders],
         ]
     )
 
@@ -119,8 +121,29 @@ def decoded(answer: bytes) -> ServerStanding | None:
     except BadEncoding:
         return None
     match fields:
-        case [str(node), str(log_id), str(datacenter), int(expect), str(cluster_id), bool(is_empty)]:
+        case [
+            str(node),
+            str(log_id),
+            str(datacenter),
+            int(expect),
+            str(cluster_id),
+            bool(is_empty),
+            list(rows),
+        ]:
+            founders = _members(rows)
             words = (node, log_id, datacenter, cluster_id)
-            if max(map(len, words)) <= WORD_CHARACTERS_MAX:
-                return ServerStanding(MemberId(node, log_id), datacenter, expect, cluster_id, is_empty)
+            if founders is not None and max(map(len, words)) <= WORD_CHARACTERS_MAX:
+                me = MemberId(node, log_id)
+                return ServerStanding(me, datacenter, expect, cluster_id, is_empty, founders)
     return None
+
+
+def _members(rows: list[object]) -> tuple[MemberId, ...] | None:
+    members = []
+    for row in rows[: MEMBERS_MAX + 1]:
+        match row:
+            case [str(node), str(log_id)] if max(len(node), len(log_id)) <= WORD_CHARACTERS_MAX:
+                members.append(MemberId(node, log_id))
+            case _:
+                return None
+    return tuple(members) if len(members) <= MEMBERS_MAX else None
