@@ -14,10 +14,12 @@ import dns.query
 from tests.system.agents import Agent, Program, running
 
 NOT_LOADED = (
+    "adsum.agent.server_agent",
     "adsum.api.agent_checks",
     "adsum.api.membership",
     "adsum.catalog.filter",
     "adsum.catalog.filter_fields",
+    "adsum.consensus",
     "adsum.health_checks.docker",
     "adsum.health_checks.grpc",
     "adsum.health_checks.http",
