@@ -27,6 +27,7 @@ from adsum.consensus.errors import DiskIsFull, OutcomeUnknown, Stopping
 from adsum.consensus.settings import ServerSettings
 from adsum.effects import LogLine, Severity
 from adsum.now import MILLISECOND, Now
+from adsum.raft.changer import ChangeVerb, ConfigurationChange, Step
 from adsum.raft.errors import NotLeader
 from adsum.raft.messages import (
     Append,
@@ -253,6 +254,20 @@ def test_a_server_alone_has_nobody_to_hand_over_to() -> None:
     bench.effects += bench.core.command(bench.now, commands.StopServing())
     bench.tick()
     assert bench.taken(HandedOver) == [HandedOver()]
+
+
+def test_who_is_removed_is_told_so_before_nothing_is_sent_to_it_any_more() -> None:
+    bench = elected()
+    removal = ConfigurationChange((Step(ChangeVerb.REMOVE, C),))
+    bench.core.receive(bench.now, AppendReply(STAMP, C, A, bench.core.raft.replica.term, 2))
+    bench.effects += bench.core.command(bench.now, commands.ProposeChange(removal, "removal"))
+    bench.settle()
+    bench.taken(SendMessage)
+    bench.core.receive(bench.now, AppendReply(STAMP, C, A, bench.core.raft.replica.term, 3))
+    acknowledge(bench, 3)
+    assert bench.core.raft.replica.configuration == Configuration(voters=(A, B), removed=(C,))
+    sent = [each.message for each in bench.taken(SendMessage)]
+    assert [message.commit for message in sent if isinstance(message, Append) and message.target == C] == [3]
 
 
 # The disk.

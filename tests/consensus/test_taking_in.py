@@ -48,6 +48,19 @@ def test_the_former_self_of_a_wiped_server_leaves_when_the_new_one_votes() -> No
     assert next_change(learning, [standing(C_WIPED)], [C_WIPED]) == expected
 
 
+def test_who_was_removed_is_taken_in_again_only_with_another_log() -> None:
+    removed = Configuration(voters=(A, B), removed=(C,))
+    assert next_change(removed, [standing(C)], []) is None
+    assert next_change(removed, [standing(C_WIPED)], []) == ConfigurationChange(
+        (Step(ChangeVerb.LEARN, C_WIPED),)
+    )
+
+
+def test_who_left_is_taken_in_again_when_it_runs() -> None:
+    left = Configuration(voters=(A, B))
+    assert next_change(left, [standing(C)], []) == ConfigurationChange((Step(ChangeVerb.LEARN, C),))
+
+
 def test_nothing_is_begun_in_the_middle_of_another_change() -> None:
     joint = Configuration(voters=(A, B), voters_outgoing=(A, B, C))
     assert next_change(joint, [standing(D)], []) is None

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from adsum.raft.changer import (
     LEAVE_JOINT,
     MEMBERS_MAX,
+    REMOVED_MAX,
     ChangeVerb,
     ConfigurationChange,
     Step,
@@ -48,6 +49,29 @@ def test_the_same_node_with_a_new_log_is_a_stranger() -> None:
     wiped = MemberId(A.node, "another log")
     with pytest.raises(ChangeRefused, match="joins as a learner first"):
         changed(THREE, change((ChangeVerb.LEAVE, A), (ChangeVerb.VOTE, wiped)))
+
+
+def test_who_is_removed_is_remembered_until_another_step_names_it() -> None:
+    after = changed(THREE, change((ChangeVerb.REMOVE, C)))
+    assert after == Configuration(voters=(A, B), removed=(C,))
+    assert decode_configuration(encode_configuration(after)) == after
+    assert changed(after, change((ChangeVerb.LEARN, D))).removed == (C,)
+    assert changed(after, change((ChangeVerb.LEARN, C))) == Configuration(voters=(A, B), learners=(C,))
+    assert changed(after, change((ChangeVerb.LEAVE, C))) == Configuration(voters=(A, B))
+
+
+def test_who_is_removed_by_a_joint_change_is_remembered_when_it_is_left() -> None:
+    joint = changed(WITH_LEARNERS, change((ChangeVerb.VOTE, D), (ChangeVerb.REMOVE, A)))
+    assert (joint.voters, joint.voters_outgoing, joint.removed) == ((B, C, D), (A, B, C), (A,))
+    assert changed(joint, LEAVE_JOINT) == Configuration(voters=(B, C, D), learners=(E,), removed=(A,))
+
+
+def test_of_those_removed_the_last_few_are_remembered() -> None:
+    configuration = THREE
+    strangers = [MemberId(f"stranger {number}", "log") for number in range(REMOVED_MAX + 2)]
+    for stranger in strangers:
+        configuration = changed(configuration, change((ChangeVerb.REMOVE, stranger)))
+    assert configuration.removed == tuple(strangers[2:])
 
 
 def test_one_voter_more_needs_no_joint_configuration() -> None:

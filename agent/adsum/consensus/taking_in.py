@@ -8,7 +8,8 @@ that say themselves, in a direct call, that they are of no cluster or of this on
 A newcomer begins as learner and votes when it has been one for a while (Consul's autopilot: 10 s) and lacks
 little of the log. A server whose disk was wiped or damaged comes back under another log id, as a newcomer;
 its former self will never speak again, and leaves in the same change in which the new one gets its vote. So
-the number of voters does not move, and no majority is ever counted with one who has forgotten.
+the number of voters does not move, and no majority is ever counted with one who has forgotten. Who was
+removed by an operator is not taken in again, unless with another log.
 
 One change a round, and only on the leader. What the core refuses now it is asked again in the next round.
 """
@@ -117,6 +118,8 @@ def next_change(
         return None
     for standing in standings:
         member = standing.member
+        if member in configuration.removed:
+            continue
         if member not in configuration.members():
             return ConfigurationChange((Step(ChangeVerb.LEARN, member),))
         if member in ripe:

@@ -22,12 +22,14 @@ from adsum.raft.types import Configuration, MemberId
 # Consul recommends 3 or 5; more only slow each other down. Learners are few and on their way to something
 # else.
 MEMBERS_MAX = 32
+REMOVED_MAX = 32  # of whom it is remembered; the first is forgotten, and taken in again if it still asks
 
 
 class ChangeVerb(enum.Enum):
     LEARN = "learn"  # join without a vote, or give up the vote
     VOTE = "vote"  # a learner is promoted
-    LEAVE = "leave"
+    LEAVE = "leave"  # for now: who still runs is taken in again
+    REMOVE = "remove"  # for good, until another step names it
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +77,7 @@ def left_joint(configuration: Configuration) -> Configuration:
     if not configuration.is_joint:
         raise ChangeRefused("the configuration is not joint: there is nothing to leave")
     learners = _sorted((*configuration.learners, *configuration.learners_next))
-    return check(Configuration(voters=configuration.voters, learners=learners))
+    return check(Configuration(voters=configuration.voters, learners=learners, removed=configuration.removed))
 
 
 def voters_moved(before: Configuration, after: Configuration) -> int:
@@ -105,6 +107,8 @@ def flaw(configuration: Configuration) -> str:
         return "only an outgoing voter who does not stay waits to become a learner"
     if configuration.auto_leave and not outgoing:
         return "there is nothing to leave"
+    if any(member in voters or member in learners for member in configuration.removed):
+        return "who was removed is no member"
     return ""
 
 
@@ -116,6 +120,7 @@ class _Draft:
         self.voters = list(before.voters)
         self.learners = list(before.learners)
         self.learners_next: list[MemberId] = []
+        self.removed = list(before.removed)
 
     def take(self, steps: tuple[Step, ...], *, is_joint: bool, auto_leave: bool = False) -> Configuration:
         for step in steps:
@@ -126,6 +131,9 @@ class _Draft:
                     self._teach(step.member, is_joint=is_joint)
                 case ChangeVerb.LEAVE:
                     self._remove(step.member)
+                case ChangeVerb.REMOVE:
+                    self._remove(step.member)
+                    self.removed.append(step.member)
         if not self.voters:
             raise ChangeRefused("it would leave no voter")
         draft = Configuration(
@@ -134,6 +142,7 @@ class _Draft:
             learners=_sorted(self.learners),
             learners_next=_sorted(self.learners_next),
             auto_leave=auto_leave,
+            removed=tuple(self.removed[-REMOVED_MAX:]),
         )
         if len(draft.members()) > MEMBERS_MAX:
             raise ChangeRefused(f"more than {MEMBERS_MAX} members")
@@ -157,7 +166,7 @@ class _Draft:
             self.learners.append(member)
 
     def _remove(self, member: MemberId) -> None:
-        for group in (self.voters, self.learners, self.learners_next):
+        for group in (self.voters, self.learners, self.learners_next, self.removed):
             if member in group:
                 group.remove(member)
 
@@ -177,7 +186,8 @@ def encode_configuration(configuration: Configuration) -> bytes:
         configuration.learners_next,
     )
     rows = [[list(member) for member in group] for group in groups]
-    return cbor2.dumps([*rows, configuration.auto_leave])
+    removed = [list(member) for member in configuration.removed]
+    return cbor2.dumps([*rows, configuration.auto_leave, *([removed] if removed else [])])
 
 
 def decode_configuration(data: bytes) -> Configuration:
@@ -193,8 +203,9 @@ def is_configuration(data: bytes) -> bool:
 
 
 def _decoded(data: bytes) -> Configuration:
-    *rows, auto_leave = cbor2.loads(data)
-    voters, outgoing, learners, learners_next = (
-        tuple(MemberId(node, log) for node, log in group) for group in rows
+    voters, outgoing, learners, learners_next, auto_leave, *rest = cbor2.loads(data)
+    groups = (voters, outgoing, learners, learners_next, *(rest or [[]]))
+    voters, outgoing, learners, learners_next, removed = (
+        tuple(MemberId(node, log) for node, log in group) for group in groups
     )
-    return Configuration(voters, outgoing, learners, learners_next, auto_leave)
+    return Configuration(voters, outgoing, learners, learners_next, auto_leave, removed)

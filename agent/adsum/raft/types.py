@@ -90,7 +90,7 @@ class Configuration:
     """Who takes part. While `voters_outgoing` is not empty it is joint: both sets must agree to anything.
 
     A member to be a learner, but still an outgoing voter, waits in `learners_next` until the joint
-    configuration is left. All tuples are sorted, so that equal memberships are equal bytes.
+    configuration is left. These tuples are sorted, so that equal memberships are equal bytes.
     """
 
     voters: tuple[MemberId, ...] = ()
@@ -98,6 +98,9 @@ class Configuration:
     learners: tuple[MemberId, ...] = ()
     learners_next: tuple[MemberId, ...] = ()
     auto_leave: bool = False
+    # Taken out by an operator, the last one at the end: nobody takes them in again but an operator. The same
+    # server with another log is another member.
+    removed: tuple[MemberId, ...] = ()
 
     @property
     def is_joint(self) -> bool:

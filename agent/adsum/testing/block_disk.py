@@ -52,6 +52,10 @@ class _Content:
             self._persist(sector, versions[-1])
         self.unsynced.clear()
 
+    def sync_at(self, offset: int, length: int) -> None:
+        for sector in _sectors(offset, length):
+            self._persist(sector, self.unsynced.pop(sector)[-1])
+
     def persist_some(self, random: Random) -> None:
         for sector, versions in sorted(self.unsynced.items()):
             chosen = random.randrange(len(versions) + 1)
@@ -187,7 +191,10 @@ class BlockDisk:
             (elsewhere, offset), self.faults.misdirected_to = self.faults.misdirected_to, None
             content = self._names.get(elsewhere, _Content())  # a file that is gone has nothing to be harmed
             written = written[: max(0, len(content.live) - offset)]
-        content.write(offset, written)
+            content.write(offset, written)
+            content.sync_at(offset, len(written))  # by the disk itself: whoever syncs means another file
+        else:
+            content.write(offset, written)
         self._step()
 
     def sync_content(self, name: str, content: _Content) -> None:

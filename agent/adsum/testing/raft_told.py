@@ -76,6 +76,7 @@ def told_configuration(configuration: Configuration) -> str:
         ("outgoing", configuration.voters_outgoing),
         ("learners", configuration.learners),
         ("learners next", configuration.learners_next),
+        ("removed", configuration.removed),
     ]
     parts = [f"{name} {_names(members)}" for name, members in groups if members]
     return ", ".join(parts + (["leaves by itself"] if configuration.auto_leave else []))
