@@ -13,7 +13,9 @@ from adsum.net.calls import NotSent
 from adsum.net.introduction import Peer
 from adsum.net.streams import StreamServer
 from adsum.servers.directory import KnownServer
+from adsum.servers.last_addresses import LastAddresses
 from adsum.servers.links import Links
+from adsum.testing.block_disk import BlockDisk
 from tests.net.support import gate, serving
 from tests.servers.support import Roster, node
 
@@ -29,7 +31,8 @@ class Echo:
 @asynccontextmanager
 async def links(roster: Roster) -> AsyncIterator[tuple[Links, list[str]]]:
     lost: list[str] = []
-    made = Links(gate(), roster, Random(1), lost.append)
+    addresses = LastAddresses(BlockDisk(Random(1)), roster, lambda: [node(1)])
+    made = Links(gate(), addresses, Random(1), lost.append)
     async with trio.open_nursery() as nursery:
         await nursery.start(made.run)
         yield made, lost

@@ -1,20 +1,22 @@
 """Who may say what on the servers' port, and who answers.
 
-Only servers are heard: members of the configuration, and those that gossip knows as servers of this
-datacenter. Where neither a key nor a certificate proves who speaks, it must speak from the address that is
-known for it. And nobody speaks for another: a message's source is the node that was introduced.
+Only servers are heard: members of the configuration, whatever gossip says of them, and those that gossip
+knows as servers of this datacenter. Where neither a key nor a certificate proves who speaks, it must speak
+from an address that is known for it, by gossip or because it was found there. And nobody speaks for another:
+a message's source is the node that was introduced.
 """
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 from uuid import UUID
 
 import trio
 
+from adsum.address import Address
 from adsum.logs.complaints import Complaints
 from adsum.net.calls import Declined
 from adsum.net.introduction import Peer
@@ -41,6 +43,8 @@ class AnswerCounters:
 
 class Admits(Protocol):
     def known(self, node: str) -> KnownServer | None: ...
+
+    def addresses_of(self, node: str) -> Sequence[Address]: ...
 
     def is_member(self, node: str) -> bool: ...
 
@@ -116,10 +120,10 @@ class Answering:
 
     def _is_server(self, caller: Peer) -> bool:
         node = _node(caller)
-        known = self._admits.known(node)
-        if not caller.is_authenticated and known is not None and known.address.host != caller.address.host:
+        if self._admits.known(node) is None and not self._admits.is_member(node):
             return False
-        return known is not None or (caller.is_authenticated and self._admits.is_member(node))
+        places = self._admits.addresses_of(node)
+        return caller.is_authenticated or caller.address.host in [place.host for place in places]
 
 
 def _node(caller: Peer) -> str:

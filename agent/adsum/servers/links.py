@@ -1,5 +1,5 @@
-"""The lines to other servers: one for each, made when there is something to say, dialled where the directory
-says at that moment, and only to the node that was meant."""
+"""The lines to other servers: one for each, made when there is something to say, dialled where gossip says at
+that moment or else where it was last found, and only to the node that was meant."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from adsum.net.calls import CallConnection, NotSent
 from adsum.net.errors import BadPeer, NetError, PeerUnreachable
 from adsum.net.gate import Gate, OpenedChannel
 from adsum.net.introduction import Purpose
-from adsum.servers.directory import Directory
+from adsum.servers.last_addresses import LastAddresses
 
 LINES_MAX = 64  # twice the members that consensus may have
 RETRY_S = 0.05
@@ -32,11 +32,13 @@ class LinkCounters:
 
 
 class Links:
-    def __init__(self, gate: Gate, directory: Directory, random: Random, lost: Callable[[str], None]) -> None:
+    def __init__(
+        self, gate: Gate, addresses: LastAddresses, random: Random, lost: Callable[[str], None]
+    ) -> None:
         """`lost` hears of a node that could not be reached: what was sent to it may be gone."""
         self.counters = LinkCounters()
         self._gate = gate
-        self._directory = directory
+        self._addresses = addresses
         self._random = random
         self._lost = lost
         self._lines: dict[str, CallConnection] = {}
@@ -75,9 +77,6 @@ class Links:
             raise NotSent("this server is connected to as many others as it can be")
         return await line.ask(method, body, timeout_s=timeout_s)
 
-    def address_of(self, node: str) -> Address | None:
-        return next((server.address for server in self._directory.servers() if server.node == node), None)
-
     def _line(self, node: str) -> CallConnection | None:
         line = self._lines.get(node)
         if line is None and self._nursery is not None and len(self._lines) < LINES_MAX:
@@ -88,16 +87,16 @@ class Links:
         return line
 
     async def _dial(self, node: str) -> OpenedChannel:
-        try:
-            return await self._dialled(node)
-        except NetError:
-            self._lost(node)
-            raise
+        problem: NetError = PeerUnreachable(f"nobody knows the address of server {node}")
+        for address in self._addresses.addresses_of(node):
+            try:
+                return await self._dialled(node, address)
+            except NetError as error:
+                problem = error
+        self._lost(node)
+        raise problem
 
-    async def _dialled(self, node: str) -> OpenedChannel:
-        address = self.address_of(node)
-        if address is None:
-            raise PeerUnreachable(f"nobody knows the address of server {node}")
+    async def _dialled(self, node: str, address: Address) -> OpenedChannel:
         opened = await self._gate.dial(
             address, Purpose.CALLS, payload_bytes_max=call_frames.PAYLOAD_BYTES_MAX
         )
@@ -105,4 +104,5 @@ class Links:
             self.counters.wrong_node += 1
             async with opened.channel:
                 raise BadPeer(f"another node answers at {address.host}:{address.port} than {node}")
+        self._addresses.found(node, address)
         return opened

@@ -40,9 +40,10 @@ from adsum.raft.types import MemberId, Restored, SnapshotRef
 from adsum.servers import carrying, requests, standing
 from adsum.servers.answering import RAFT, Answering
 from adsum.servers.carrying import Carrier, CarryCounters, Receiver
-from adsum.servers.directory import Directory, KnownServer
+from adsum.servers.directory import Directory
 from adsum.servers.driver import Driver
 from adsum.servers.founding import Founding
+from adsum.servers.last_addresses import LastAddresses
 from adsum.servers.links import Links
 from adsum.servers.requests import LeaderLine, Requests
 from adsum.servers.taking_in import TakingIn
@@ -120,7 +121,9 @@ class ConsensusServer:
             security,
             unread=UnreadBytes(bytes_max=UNREAD_BYTES_MAX, per_host_bytes_max=UNREAD_BYTES_MAX),
         )
-        self.links = Links(self.gate, directory, Random(random.getrandbits(64)), self._unreachable)
+        self._addresses = LastAddresses(folder, directory, self._nodes)
+        self.known, self.addresses_of = self._addresses.known, self._addresses.addresses_of
+        self.links = Links(self.gate, self._addresses, Random(random.getrandbits(64)), self._unreachable)
         identity = opened.log.identity
         founding_core = FoundingCore(
             identity.member,
@@ -164,6 +167,7 @@ class ConsensusServer:
                     await self._founding.until_member()
                     self.driver = self._driven()
                     nursery.start_soon(self._vouch, self.driver)
+                    nursery.start_soon(self._addresses.run)
                     taking_in = TakingIn(self.driver, self.links, self._alive, self._now)
                     nursery.start_soon(taking_in.run)
                     await self.driver.run(writer)
@@ -186,13 +190,8 @@ class ConsensusServer:
 
     # For `Answering`.
 
-    def known(self, node: str) -> KnownServer | None:
-        return next((server for server in self._directory.servers() if server.node == node), None)
-
     def is_member(self, node: str) -> bool:
-        if self.driver is None:
-            return False
-        return any(member.node == node for member in self.driver.core.raft.replica.configuration.members())
+        return node in self._nodes()
 
     # For `Receiver`.
 
@@ -222,6 +221,11 @@ class ConsensusServer:
         self._carrying.start_soon(self._carrier.carry, offer, ref, self._carried)
 
     # Inside.
+
+    def _nodes(self) -> list[str]:
+        if self.driver is None:
+            return []
+        return [member.node for member in self.driver.core.raft.replica.configuration.members()]
 
     def _methods(self) -> dict[str, requests.Method]:
         return {
