@@ -1,13 +1,7 @@
-"""Snapshot files on their way from the leader to who needs one.
+"""Snapshot files on the wire, between the two ends that `consensus.carrying` decides for.
 
     begin  [offer, size, sha-256]                   → the offset wanted next
     piece  [sha-256, offset, crc, content]          → the offset wanted next
-
-Each answer says what is on the receiver's disk, so whatever breaks in between (the line, either process)
-costs one piece: the next `begin` goes on from there. The last piece is answered when the file was checked as
-a whole, is in place, and the offer was handed to the receiver's core; if that answer is lost, `begin` gives
-it again. Who has committed as much by another way meanwhile wants no more of the file: its core takes the
-offer and tells the leader where it stands.
 
 A file that cannot be read here, or arrived as another one than was meant, may be damaged on our own disk.
 Whoever makes snapshots is told before the transfer ends, so that the core does not offer it again for ever.
@@ -15,51 +9,50 @@ Whoever makes snapshots is told before the transfer ends, so that the core does 
 
 from __future__ import annotations
 
-import enum
 import logging
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
-from typing import Protocol, TypeVar
+from typing import Protocol
 
 import cbor2
 import trio
 
 from adsum.cbor import BadEncoding, strict_loads
+from adsum.consensus.carrying import (
+    Bringing,
+    CallBegin,
+    CallPiece,
+    CallTrouble,
+    CarryCounters,
+    CarryOutcome,
+    FileInPlace,
+    FileOvertaken,
+    OpenOwnFile,
+    PauseCarrying,
+    ReceiveAnswer,
+    Receiving,
+    ReceivingCore,
+    StepOutcome,
+    TakePiece,
+    WantedNext,
+    bringing,
+    meaning_of,
+)
 from adsum.net.calls import CallError, Declined
+from adsum.now import SECOND
 from adsum.raft.messages import SnapshotOffer
 from adsum.raft.types import MemberId, SnapshotRef
 from adsum.servers import wire
+from adsum.storage.arriving import ArrivingFile
 from adsum.storage.failures import StorageFailed
-from adsum.storage.files import DiskFull, ReadFailed
-from adsum.storage.snapshots import Piece, SnapshotDamaged, SnapshotReading, SnapshotReceiving, Snapshots
+from adsum.storage.files import ReadFailed
+from adsum.storage.snapshots import SnapshotReading, Snapshots
 
 BEGIN, PIECE = "snapshot-begin", "snapshot-piece"
-DAMAGED = "damaged"  # whole, and not the file that was meant
-AGAIN = "again"  # the receiver knows nothing of it any more: it was restarted, or took another offer
 CALL_S = 10.0  # for 256 KiB
-FAILURES_MAX = 5  # in a row; then the core decides when to offer it again
-PAUSE_S_MIN, PAUSE_S_MAX = 0.1, 2.0
 SNAPSHOT_BYTES_MAX = 1 << 40
 SHA256_BYTES = 32
-ARRIVED_MAX = 4
-
-T = TypeVar("T")
 
 log = logging.getLogger("raft")
-
-
-@dataclass(slots=True)
-class CarryCounters:
-    sent: int = 0
-    pieces_sent: int = 0
-    send_failures: int = 0  # of single calls
-    given_up: int = 0
-    received: int = 0
-    pieces_received: int = 0
-    pieces_refused: int = 0  # out of place, or damaged on the way
-    resumed: int = 0  # begun where an earlier attempt ended
-    damaged: int = 0  # whole, and not the file that was meant
-    overtaken: int = 0  # not wanted any more: as much was committed here by another way
 
 
 class AsksReceiver(Protocol):
@@ -68,12 +61,6 @@ class AsksReceiver(Protocol):
 
 class Ended(Protocol):
     def __call__(self, member: MemberId, *, is_ok: bool) -> None: ...
-
-
-class CarryOutcome(enum.Enum):
-    ARRIVED = "arrived"
-    FAILED = "failed"
-    DOUBTFUL = "doubtful"  # our own file may be damaged
 
 
 class Carrier:
@@ -104,6 +91,8 @@ class Carrier:
             outcome = await self._brought(offer, ref)
             self._counters.sent += outcome is CarryOutcome.ARRIVED
             self._counters.given_up += outcome is not CarryOutcome.ARRIVED
+            if outcome is not CarryOutcome.ARRIVED:
+                log.warning("snapshot %d was not sent to %s", ref.index, offer.target.node)
             if outcome is CarryOutcome.DOUBTFUL:
                 await self._examine(ref)
             ended(offer.target, is_ok=outcome is CarryOutcome.ARRIVED)
@@ -113,57 +102,59 @@ class Carrier:
     async def _brought(self, offer: SnapshotOffer, ref: SnapshotRef) -> CarryOutcome:
         try:
             reading = await trio.to_thread.run_sync(self._snapshots.open, ref)
-        except StorageFailed as error:  # removed in favour of a later one, unless it is the newest
+        except StorageFailed as error:
             log.warning("snapshot %d cannot be sent any more: %s", ref.index, error)
-            return CarryOutcome.DOUBTFUL
+            return await self._run(bringing(ref, self._counters), offer, ref, None)
         try:
-            if reading.length != ref.size_bytes:
-                return CarryOutcome.DOUBTFUL
-            return await self._persist(offer, ref, reading)
-        except (Declined, ReadFailed, wire.UnreadableMessage) as error:
-            log.warning("snapshot %d was not sent to %s: %s", ref.index, offer.target.node, error)
-            return CarryOutcome.DOUBTFUL if _may_be_ours(error) else CarryOutcome.FAILED
+            return await self._run(bringing(ref, self._counters), offer, ref, reading)
         finally:
             reading.close()
 
-    async def _persist(
-        self, offer: SnapshotOffer, ref: SnapshotRef, reading: SnapshotReading
+    async def _run(
+        self, steps: Bringing, offer: SnapshotOffer, ref: SnapshotRef, reading: SnapshotReading | None
     ) -> CarryOutcome:
-        """Only what brings it further than it ever was counts as progress."""
-        failures, furthest = 0, -1
-        offset: int | None = None  # what the receiver wants; None: it has to be asked
-        while failures < FAILURES_MAX:
+        result: int | CallTrouble | None = None
+        while True:
             try:
-                offset = await self._next(offer, ref, reading, offset)
-            except CallError as error:
-                if isinstance(error, Declined) and error.code != AGAIN:
-                    raise
-                offset = None
-                failures += 1
-                self._counters.send_failures += 1
-                log.info("snapshot %d to %s: %s; it is resumed", ref.index, offer.target.node, error)
-                await trio.sleep(min(PAUSE_S_MAX, PAUSE_S_MIN * 2.0**failures))
-                continue
-            if offset >= ref.size_bytes:
-                return CarryOutcome.ARRIVED
-            failures, furthest = (0, offset) if offset > furthest else (failures + 1, furthest)
-        return CarryOutcome.FAILED
+                step = steps.send(result)
+            except StopIteration as end:
+                outcome: CarryOutcome = end.value
+                return outcome
+            match step:
+                case OpenOwnFile():
+                    result = reading.length if reading is not None else None
+                case CallBegin():
+                    fields = [self._encode(offer), ref.size_bytes, ref.sha256]
+                    result = await self._asked(offer, ref, BEGIN, fields)
+                case CallPiece(offset):
+                    assert reading is not None, "it was opened to begin with"
+                    result = await self._sent(offer, ref, reading, offset)
+                case PauseCarrying(duration_ns):
+                    result = None
+                    await trio.sleep(duration_ns / SECOND)
 
-    async def _next(
-        self, offer: SnapshotOffer, ref: SnapshotRef, reading: SnapshotReading, offset: int | None
-    ) -> int:
-        if offset is None:
-            method, fields = BEGIN, [self._encode(offer), ref.size_bytes, ref.sha256]
-        else:
+    async def _sent(
+        self, offer: SnapshotOffer, ref: SnapshotRef, reading: SnapshotReading, offset: int
+    ) -> int | CallTrouble:
+        try:
             piece = await trio.to_thread.run_sync(reading.piece, offset)
-            method, fields = PIECE, [ref.sha256, piece.offset, piece.crc, piece.content]
-            self._counters.pieces_sent += 1
-        answer = await self._asks.ask(offer.target.node, method, cbor2.dumps(fields), timeout_s=CALL_S)
-        return _offset(answer)
+        except ReadFailed as error:
+            log.warning("snapshot %d cannot be read: %s", ref.index, error)
+            return CallTrouble.UNREADABLE
+        self._counters.pieces_sent += 1
+        return await self._asked(offer, ref, PIECE, [ref.sha256, piece.offset, piece.crc, piece.content])
 
-
-def _may_be_ours(error: Exception) -> bool:
-    return isinstance(error, ReadFailed) or (isinstance(error, Declined) and error.code == DAMAGED)
+    async def _asked(
+        self, offer: SnapshotOffer, ref: SnapshotRef, method: str, fields: list[object]
+    ) -> int | CallTrouble:
+        try:
+            body = cbor2.dumps(fields)
+            return _offset(await self._asks.ask(offer.target.node, method, body, timeout_s=CALL_S))
+        except (CallError, wire.UnreadableMessage) as error:
+            log.info("snapshot %d to %s: %s", ref.index, offer.target.node, error)
+            if isinstance(error, Declined):
+                return meaning_of(error.code)
+            return CallTrouble.LOST if isinstance(error, CallError) else CallTrouble.DECLINED
 
 
 class Hands(Protocol):
@@ -182,91 +173,48 @@ class Hands(Protocol):
 
 
 class Receiver:
-    """The receiving side: one file at a time, of whoever began last."""
+    """The receiving side."""
 
-    def __init__(
-        self,
-        snapshots: Snapshots,
-        counters: CarryCounters,
-        hands: Hands,
-    ) -> None:
-        self._snapshots = snapshots
-        self._counters = counters
+    def __init__(self, snapshots: Snapshots, counters: CarryCounters, hands: Hands) -> None:
+        self._core = ReceivingCore(counters)
+        self._file = ArrivingFile(snapshots)
         self._hands = hands
         self._turn = trio.Lock()
-        self._offer: SnapshotOffer | None = None
-        self._ref: SnapshotRef | None = None
-        self._receiving: SnapshotReceiving | None = None
-        self._in_place: list[SnapshotRef] = []  # the last ones that came
 
     async def begin(self, body: bytes) -> bytes:
         offer, ref = _begin(body)
         async with self._turn:
-            if ref.index <= self._hands.commit():
-                return self._overtaken(offer, ref)
-            if ref in self._in_place:
-                self._hands.arrived(offer, ref)
-                return cbor2.dumps(ref.size_bytes)
-            self._offer = offer
-            if self._receiving is None or ref != self._ref:
-                await self._open(ref)
-            assert self._receiving is not None, "it was just opened"
-            return cbor2.dumps(self._receiving.offset)
+            return await self._run(self._core.begin(offer, ref, self._hands.commit()))
 
     async def piece(self, body: bytes) -> bytes:
         sha256, piece = _piece(body)
         async with self._turn:
-            receiving, ref, offer = self._receiving, self._ref, self._offer
-            if receiving is None or ref is None or offer is None or ref.sha256 != sha256:
-                raise Declined(AGAIN, "another snapshot was begun here")
-            if ref.index <= self._hands.commit():
-                self._receiving = None
-                await self._guarded(receiving.abandon)
-                return self._overtaken(offer, ref)
-            if await self._guarded(lambda: receiving.take(piece)):
-                self._counters.pieces_received += 1
-            else:
-                self._counters.pieces_refused += 1
-            if receiving.is_complete:
-                await self._finish(receiving, offer, ref)
-            return cbor2.dumps(receiving.offset)
+            return await self._run(self._core.piece(sha256, piece, self._hands.commit()))
 
-    async def _open(self, ref: SnapshotRef) -> None:
-        before, self._receiving = self._receiving, None
-        if before is not None:
-            before.close()
-        self._ref = ref
-        self._receiving = await self._guarded(lambda: self._snapshots.receive(ref))
-        self._counters.resumed += self._receiving.offset > 0
+    async def _run(self, steps: Receiving) -> bytes:
+        outcome: StepOutcome = None
+        while True:
+            try:
+                step = steps.send(outcome)
+            except StopIteration as end:
+                return self._answer(end.value)
+            try:
+                outcome = await trio.to_thread.run_sync(self._file.done, step)
+            except StorageFailed as error:
+                self._hands.broken(error)
+                raise Declined("broken", "its disk has failed") from error
 
-    async def _finish(self, receiving: SnapshotReceiving, offer: SnapshotOffer, ref: SnapshotRef) -> None:
-        self._receiving = None
-        try:
-            meta = await self._guarded(receiving.finish)
-        except SnapshotDamaged as error:
-            self._counters.damaged += 1
-            raise Declined(DAMAGED, str(error)) from error
-        if meta != offer.snapshot:
-            self._counters.damaged += 1
-            raise Declined(DAMAGED, "the file is of another snapshot than was offered")
-        self._counters.received += 1
-        self._in_place = [*self._in_place, ref][-ARRIVED_MAX:]
-        self._hands.arrived(offer, ref)
-
-    def _overtaken(self, offer: SnapshotOffer, ref: SnapshotRef) -> bytes:
-        """What is committed here must not be taken back, nor a file of it come into anybody's way."""
-        self._counters.overtaken += 1
-        self._hands.overtaken(offer)
-        return cbor2.dumps(ref.size_bytes)
-
-    async def _guarded(self, work: Callable[[], T]) -> T:
-        try:
-            return await trio.to_thread.run_sync(work)
-        except DiskFull as error:
-            raise Declined("full", str(error)) from error
-        except StorageFailed as error:
-            self._hands.broken(error)
-            raise Declined("broken", "its disk has failed") from error
+    def _answer(self, answer: ReceiveAnswer) -> bytes:
+        match answer:
+            case WantedNext(offset):
+                return cbor2.dumps(offset)
+            case FileInPlace(offer, ref):
+                self._hands.arrived(offer, ref)
+                return cbor2.dumps(ref.size_bytes)
+            case FileOvertaken(offer, ref):
+                self._hands.overtaken(offer)
+                return cbor2.dumps(ref.size_bytes)
+        raise Declined(answer.value, f"this snapshot is not taken here: {answer.value}")
 
 
 def _begin(body: bytes) -> tuple[SnapshotOffer, SnapshotRef]:
@@ -283,10 +231,10 @@ def _begin(body: bytes) -> tuple[SnapshotOffer, SnapshotRef]:
     raise wire.UnreadableMessage("no offer of a snapshot")
 
 
-def _piece(body: bytes) -> tuple[bytes, Piece]:
+def _piece(body: bytes) -> tuple[bytes, TakePiece]:
     match _array(body):
         case [bytes(sha256), int(offset), int(crc), bytes(content)] if content and offset >= 0:
-            return sha256, Piece(offset, content, crc)
+            return sha256, TakePiece(offset, crc, content)
     raise wire.UnreadableMessage("no piece of a snapshot")
 
 

@@ -22,6 +22,7 @@ from uuid import UUID, uuid4
 import trio
 
 from adsum.consensus.bootstrap import AliveServer
+from adsum.consensus.carrying import CarryCounters
 from adsum.consensus.core import ConsensusCore
 from adsum.consensus.errors import NoCluster, StoreBroken
 from adsum.consensus.founding import FoundingCore
@@ -39,7 +40,7 @@ from adsum.raft.messages import Message, MessageStamp, SnapshotOffer
 from adsum.raft.types import MemberId, Restored, SnapshotRef
 from adsum.servers import carrying, requests, standing
 from adsum.servers.answering import RAFT, Answering
-from adsum.servers.carrying import Carrier, CarryCounters, Receiver
+from adsum.servers.carrying import Carrier, Receiver
 from adsum.servers.directory import Directory
 from adsum.servers.driver import Driver
 from adsum.servers.founding import Founding
