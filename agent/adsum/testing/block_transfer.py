@@ -1,10 +1,6 @@
-"""Bringing a snapshot from one simulated server to another, as the driver does: in pieces, over the same
-links, with the shipped reader at one end and the shipped receiver at the other.
-
-A piece may be lost, repeated, or damaged on the way; the receiver says after each which offset it wants
-next. A transfer that gets nowhere is given up, and the next one of the same file goes on where it ended,
-also after a crash of the receiver. A sender that cannot read its own file, or hears that it arrived as
-another one, reports what it finds to its core before the end of the transfer.
+"""Bringing a snapshot from one simulated server to another: both ends as they ship, and between them the
+links of the simulation, which lose a call or its answer, and damage a piece now and then. Then the line has
+broken, and after a while the sender notices.
 """
 
 from __future__ import annotations
@@ -12,25 +8,44 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
+from adsum.consensus.carrying import (
+    CallBegin,
+    CallPiece,
+    CallTrouble,
+    CarryCounters,
+    CarryOutcome,
+    FileInPlace,
+    FileOvertaken,
+    OpenOwnFile,
+    PauseCarrying,
+    ReceiveAnswer,
+    ReceiveTrouble,
+    Receiving,
+    StepOutcome,
+    TakePiece,
+    WantedNext,
+    bringing,
+    meaning_of,
+)
 from adsum.consensus.reports import BringingEnded, SnapshotArrived, SnapshotVerified
-from adsum.now import MILLISECOND
 from adsum.raft.messages import SnapshotOffer
 from adsum.raft.types import SnapshotRef
 from adsum.storage.failures import StorageFailed
-from adsum.storage.files import DiskFull, ReadFailed
+from adsum.storage.files import ReadFailed
 from adsum.storage.log_jobs import damage_of
-from adsum.storage.snapshots import Piece, SnapshotDamaged, SnapshotReading
+from adsum.storage.snapshots import SnapshotReading
+from adsum.testing.raft_calls import BROKEN_NS_MAX, BROKEN_NS_MIN
 
 if TYPE_CHECKING:
     from adsum.testing.raft_cluster import RaftCluster
     from adsum.testing.raft_server import SimulatedServer
 
-ANSWER_WITHIN_NS = 400 * MILLISECOND
-TRIES_MAX = 3  # without an answer, one after the other
 DAMAGED_ON_THE_WAY = 0.03  # of the pieces
 
 
 class Transfer:
+    """A later offer to the same member takes the place of this one."""
+
     def __init__(
         self, cluster: RaftCluster, server: SimulatedServer, offer: SnapshotOffer, ref: SnapshotRef
     ) -> None:
@@ -39,66 +54,80 @@ class Transfer:
         self._offer = offer
         self._ref = ref
         self._reading: SnapshotReading | None = None
-        self._life = server.life
-        self._offset = 0
-        self._step = 0  # of question and answer; a late one belongs to an earlier step
-        self._tries = 0
+        self._steps = bringing(ref, CarryCounters())
+        self._calls = 0  # a late answer belongs to an earlier one
 
     def begin(self) -> None:
-        try:
-            self._reading = self._server.store.snapshots.open(self._ref)
-        except StorageFailed:  # removed in favour of a later one, unless it is the newest
-            self._find_own_damage()
-        else:
-            self._ask(0)
+        self._server.transfers[self._offer.target] = self
+        self._go_on(None)
 
     # At the sender.
 
-    def _ask(self, offset: int) -> None:
-        if self._server.life != self._life:
-            return  # whoever sent it is gone
-        self._step += 1
-        step, self._offset = self._step, offset
-        self._cluster.at(ANSWER_WITHIN_NS, lambda: self._give_up_waiting(step))
+    def _go_on(self, result: int | CallTrouble | None) -> None:
+        if self._server.transfers.get(self._offer.target) is not self:
+            return
+        try:
+            step = self._steps.send(result)
+        except StopIteration as end:
+            self._end(end.value)
+            return
+        match step:
+            case OpenOwnFile():
+                self._open()
+            case CallBegin():
+                self._call(None)
+            case CallPiece(offset):
+                self._send(offset)
+            case PauseCarrying(duration_ns):
+                self._later(duration_ns, None)
+
+    def _later(self, delay_ns: int, result: int | CallTrouble | None) -> None:
+        self._cluster.later(self._server, delay_ns, lambda: self._go_on(result))
+
+    def _open(self) -> None:
+        try:
+            self._reading = self._server.store.snapshots.open(self._ref)
+        except StorageFailed:
+            self._later(1, None)
+        else:
+            self._later(1, self._reading.length)
+
+    def _send(self, offset: int) -> None:
         assert self._reading is not None, "it was opened to begin with"
         try:
             piece = self._reading.piece(offset)
         except ReadFailed:
-            self._find_own_damage()
+            self._later(1, CallTrouble.UNREADABLE)
             return
+        content = piece.content
         if self._cluster.random.random() < DAMAGED_ON_THE_WAY:
-            piece = piece._replace(content=bytes(reversed(piece.content)))
-        for delay_ns in self._cluster.delays_ns(self._offer.source, self._offer.target):
-            self._cluster.at(delay_ns, lambda: self._come(piece, step))
+            content = bytes(reversed(content))
+        self._call(TakePiece(piece.offset, piece.crc, content))
 
-    def _give_up_waiting(self, step: int) -> None:
-        if step != self._step:
-            return
-        self._tries += 1
-        if self._tries < TRIES_MAX:
-            self._ask(self._offset)
-        else:
-            self._end(is_ok=False)
+    def _call(self, piece: TakePiece | None) -> None:
+        """None: to begin."""
+        self._calls += 1
+        cluster, call = self._cluster, self._calls
+        for delay_ns in cluster.delays_ns(self._offer.source, self._offer.target)[:1]:
+            cluster.at(delay_ns, lambda: self._come(piece, call))
+        broken_ns = cluster.random.randint(BROKEN_NS_MIN, BROKEN_NS_MAX)
+        cluster.at(broken_ns, lambda: self._come_back(call, CallTrouble.LOST))
 
-    def _answered(self, step: int, *, wanted: int) -> None:
-        if step == self._step:
-            self._tries = 0
-            self._ask(wanted)
+    def _come_back(self, call: int, result: int | CallTrouble) -> None:
+        if call == self._calls:
+            self._calls += 1
+            self._later(1, result)
 
-    def _end(self, *, is_ok: bool) -> None:
-        self._step += 1
+    def _end(self, outcome: CarryOutcome) -> None:
+        is_ok = outcome is CarryOutcome.ARRIVED
         self._cluster.told("brought" if is_ok else "not brought", self._ref.index, self._offer.target.node)
-        if self._server.life == self._life:
-            ended = BringingEnded(self._offer.target, is_ok)
-            self._cluster.later(self._server, 1, lambda: self._cluster.tell(self._server, ended))
-
-    def _find_own_damage(self) -> None:
-        """Whoever makes snapshots is told before the transfer ends, so that it is not offered again."""
-        if self._server.life == self._life:
-            self._cluster.later(self._server, 1, self._verify)
-        self._end(is_ok=False)
+        if outcome is CarryOutcome.DOUBTFUL:
+            self._verify()
+        if self._server.is_up:
+            self._cluster.tell(self._server, BringingEnded(self._offer.target, is_ok))
 
     def _verify(self) -> None:
+        """Whoever makes snapshots is told before the transfer ends, so that it is not offered again."""
         server = self._server
         if server.core.compaction.doubts(self._ref):
             damage = damage_of(server.store.snapshots, self._ref)
@@ -106,37 +135,41 @@ class Transfer:
 
     # At the receiver.
 
-    def _come(self, piece: Piece, step: int) -> None:
+    def _come(self, piece: TakePiece | None, call: int) -> None:
         target = self._cluster.servers.get(self._offer.target)
         if target is not None and target.is_up:
-            self._cluster.later(target, 0, lambda: self._take(target, piece, step))
+            self._cluster.later(target, 0, lambda: self._take(target, piece, call))
 
-    def _take(self, target: SimulatedServer, piece: Piece, step: int) -> None:
-        if target.raft.replica.log.commit >= self._ref.index:
-            self._cluster.tell(target, self._offer)  # it came by another way, and must not be written over
-            self._end_of(step)
-            return
+    def _take(self, target: SimulatedServer, piece: TakePiece | None, call: int) -> None:
+        commit, store = target.raft.replica.log.commit, target.store
+        if piece is None:
+            answer = _ended(store.receiving.begin(self._offer, self._ref, commit), store.arriving.done)
+        else:
+            answer = _ended(store.receiving.piece(self._ref.sha256, piece, commit), store.arriving.done)
+        match answer:
+            case FileInPlace(offer, ref):
+                self._cluster.tell(target, SnapshotArrived(offer, ref))
+            case FileOvertaken(offer):
+                self._cluster.tell(target, offer)
+        result = self._answer(answer)
+        for delay_ns in self._cluster.delays_ns(self._offer.target, self._offer.source)[:1]:
+            self._cluster.at(delay_ns, lambda: self._come_back(call, result))
+
+    def _answer(self, answer: ReceiveAnswer) -> int | CallTrouble:
+        match answer:
+            case WantedNext(offset):
+                return offset
+            case ReceiveTrouble():
+                return meaning_of(answer.value)
+        return self._ref.size_bytes
+
+
+def _ended(steps: Receiving, done: Callable[..., StepOutcome]) -> ReceiveAnswer:
+    outcome: StepOutcome = None
+    while True:
         try:
-            receiving = target.store.receive(self._ref)
-            receiving.take(piece)
-            if receiving.is_complete:
-                target.store.finish_receiving()
-                self._cluster.tell(target, SnapshotArrived(self._offer, self._ref))
-                self._end_of(step)
-                return
-        except SnapshotDamaged:
-            self._travel_back(self._find_own_damage)
-            return
-        except DiskFull:
-            target.store.abandon_receiving()
-            return
-        wanted = receiving.offset
-        self._travel_back(lambda: self._answered(step, wanted=wanted))
-
-    def _end_of(self, step: int) -> None:
-        if step == self._step:
-            self._end(is_ok=True)
-
-    def _travel_back(self, action: Callable[[], None]) -> None:
-        for delay_ns in self._cluster.delays_ns(self._offer.target, self._offer.source):
-            self._cluster.at(delay_ns, action)
+            step = steps.send(outcome)
+        except StopIteration as end:
+            answer: ReceiveAnswer = end.value
+            return answer
+        outcome = done(step)

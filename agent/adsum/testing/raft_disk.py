@@ -6,12 +6,14 @@ from __future__ import annotations
 
 import hashlib
 
+from adsum.consensus.carrying import CarryCounters, ReceivingCore
 from adsum.raft.batch import LogChange
-from adsum.raft.types import MemberId, Restored, SnapshotRef
+from adsum.raft.types import MemberId, Restored
+from adsum.storage.arriving import ArrivingFile
 from adsum.storage.opening import OpenedLog, open_log
 from adsum.storage.raft_log import RaftLog
 from adsum.storage.segment import SALT_BYTES
-from adsum.storage.snapshots import SnapshotReceiving, Snapshots
+from adsum.storage.snapshots import Snapshots
 from adsum.testing.disk import SimulatedDisk
 
 SEGMENT_BYTES = 16_384  # segments change every few seconds of a run
@@ -27,8 +29,8 @@ class ServerDisk:
         self.disk = disk.blocks
         self._me = me
         self._minted = 0
-        self._receiving: tuple[SnapshotRef, SnapshotReceiving] | None = None  # one at a time: the latest
         self.snapshots = Snapshots(self.disk, piece_bytes=PIECE_BYTES)
+        self._forget()
         self.opened = self._open()
         if restored.snapshot.index:
             ref = self.log.snapshots.make(restored.snapshot).finish()
@@ -44,39 +46,26 @@ class ServerDisk:
         notice."""
         self.opened = self._open()
 
-    # A snapshot on its way here.
-
-    def receive(self, ref: SnapshotRef) -> SnapshotReceiving:
-        if self._receiving is None or self._receiving[0] != ref:
-            self._receiving = (ref, self.snapshots.receive(ref))
-        return self._receiving[1]
-
-    def finish_receiving(self) -> None:
-        assert self._receiving is not None, "nothing was received"
-        (_ref, receiving), self._receiving = self._receiving, None
-        receiving.finish()
-
     @property
     def received_bytes(self) -> int:
         """Of the snapshot on its way."""
-        return self._receiving[1].offset if self._receiving is not None else 0
-
-    def abandon_receiving(self) -> None:
-        """The disk is full, and what came so far takes room."""
-        if self._receiving is not None:
-            self._receiving[1].abandon()
-            self._receiving = None
+        return self.arriving.offset
 
     # How a life ends.
 
     def kill(self) -> None:
-        self._receiving = None
+        self._forget()
         self.disk.kill()
         self.disk.faults.failing_syncs = False
 
     def power_is_gone(self) -> None:
-        self._receiving = None
+        self._forget()
         self.host_disk.lose_power()
+
+    def _forget(self) -> None:
+        """What a process knew of the snapshot on its way here."""
+        self.receiving = ReceivingCore(CarryCounters())
+        self.arriving = ArrivingFile(self.snapshots)
 
     def _open(self) -> OpenedLog:
         return open_log(

@@ -40,6 +40,7 @@ class SimulatedServer:
         self.disk_ns_max = 2 * MILLISECOND
         self.disk_stalled_until_ns = 0
         self.life = 0  # of the host, in which it runs or ran
+        self.transfers: dict[MemberId, object] = {}  # of snapshots, the last one to each
         self._random = random
 
     @property
@@ -68,6 +69,7 @@ class SimulatedServer:
         self.is_disk_busy = False
         self.disk_stalled_until_ns = 0
         opened = self.store.opened
+        self.transfers = {}
         self._machine = RegisterMachine(partial(applied, self))
         if opened.log.snapshot is not None:
             ref, read = opened.log.snapshot, self._machine.read
