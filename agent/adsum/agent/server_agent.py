@@ -20,7 +20,14 @@ from adsum.agent.commands import Message
 from adsum.agent.core import AgentCore
 from adsum.agent.effects import Effect
 from adsum.agent.saved_catalog import SavedCopy
-from adsum.consensus.commands import ConfirmRead, Propose, StopServing, SubmitProposal, SubmitRead
+from adsum.consensus.commands import (
+    ConfirmRead,
+    Propose,
+    ProposeChange,
+    StopServing,
+    SubmitProposal,
+    SubmitRead,
+)
 from adsum.consensus.core import ConsensusCore
 from adsum.consensus.effects import AnswerRequests, ConsensusEffect
 from adsum.consensus.errors import OutcomeUnknown, Unavailable
@@ -108,7 +115,7 @@ class ConsensusPart:
         return self.core.deadline()
 
     def _try(
-        self, now: Now, request: SubmitProposal | SubmitRead | Propose | ConfirmRead
+        self, now: Now, request: SubmitProposal | SubmitRead | Propose | ProposeChange | ConfirmRead
     ) -> list[ServerEffect]:
         try:
             return _answered(self.core.command(now, request))

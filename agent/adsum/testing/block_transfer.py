@@ -137,7 +137,7 @@ class Transfer:
 
     def _come(self, piece: TakePiece | None, call: int) -> None:
         target = self._cluster.servers.get(self._offer.target)
-        if target is not None and target.is_up:
+        if target is not None and target.takes_part:
             self._cluster.later(target, 0, lambda: self._take(target, piece, call))
 
     def _take(self, target: SimulatedServer, piece: TakePiece | None, call: int) -> None:

@@ -157,7 +157,7 @@ class AgentCluster(GossipWorld):
         super().lose_folder(index)
         if index in self.raft.on_host:
             host = self.hosts[index]
-            self.raft.lose_disk(host, uuid_text(host.profile.node_id))
+            self.raft.lose_disk(host, MemberId(uuid_text(host.profile.node_id), "a"))
 
     def _boot(self, host: SimulatedHost, identity: MemberIdentity, random: Random) -> Plays:
         profile = Profile(host.profile.node_id, host.profile.name, host.profile.address, DESCRIBED)

@@ -1,7 +1,8 @@
 """The servers of consensus in a simulated world, as they ship: what their cores want is carried out on the
 world's clock and network and on the disks of its hosts.
 
-Beside consensus there may be a whole agent on each host (`testing.cluster`), or nothing (`raft_cluster`).
+Beside consensus there may be a whole agent on each host (`testing.cluster`), or nothing (`raft_cluster`); and
+a server may be of no cluster yet (`founding_world`): then it is up, and takes no part.
 What a core wants done takes a while: a disk does one job after the other, messages are lost and come late,
 files travel in pieces, and the loop gets round to a tick a little after something came in. Each event ends
 with the invariants of what it touched.
@@ -94,7 +95,7 @@ class RaftCluster:
         self.on_host: dict[int, SimulatedServer] = {}
         self._of_node: dict[str, SimulatedServer] = {}
         self._retired: dict[MemberId, None] = {}
-        self._settings = settings
+        self.settings = settings
         self._questions = 0
         self._asked: dict[int, Answered] = {}  # at a leader
 
@@ -134,8 +135,13 @@ class RaftCluster:
 
     def begin(self, host: SimulatedHost) -> ConsensusPart:
         """The process of this host begins, and takes part in consensus."""
+        self.on_host[host.index].begin()
+        return self.take_part(host)
+
+    def take_part(self, host: SimulatedHost) -> ConsensusPart:
+        """From now on: the process was of no cluster before."""
         server = self.on_host[host.index]
-        part = server.boot(self.world.now_at(host), self._settings, self._see_batch, self.invariants.applied)
+        part = server.boot(self.world.now_at(host), self.settings, self._see_batch, self.invariants.applied)
         self.invariants.booted(server)
         return part
 
@@ -180,9 +186,9 @@ class RaftCluster:
             server.host.clock_ahead_ns = self.random.randrange(10**12)  # clocks agree on nothing after that
             self.world.start(server.host.index)
 
-    def lose_disk(self, host: SimulatedHost, node: str) -> None:
-        """The next process finds an empty one: it is another node's server, and belongs to nothing."""
-        me, stranger = self.on_host[host.index].me, MemberId(node, "a")
+    def lose_disk(self, host: SimulatedHost, stranger: MemberId) -> None:
+        """The next process finds an empty one: it is another server, and belongs to nothing."""
+        me = self.on_host[host.index].me
         demand(self.atlas.may_harm(me), f"without the disk of {me} the others may have lost something")
         self.lost[me] = stranger
         self._settle(stranger, host, ServerDisk(stranger, Restored(), host.disk))
@@ -222,7 +228,7 @@ class RaftCluster:
         return sorted(leading, key=lambda server: -server.raft.replica.term)
 
     def up(self) -> list[SimulatedServer]:
-        return [server for server in self.on_host.values() if server.is_up]
+        return [server for server in self.on_host.values() if server.takes_part]
 
     def of_node(self, node: str) -> SimulatedServer:
         """Whoever is there by that name."""
@@ -231,7 +237,8 @@ class RaftCluster:
     def in_force(self) -> list[Configuration]:
         """What servers go by, and what their logs say comes next. What a lost member went by went with it."""
         known: list[Configuration] = []
-        for replica in (server.raft.replica for me, server in self.servers.items() if me not in self.lost):
+        members = [server for server in self.servers.values() if server.has_consensus]
+        for replica in (server.raft.replica for server in members if server.me not in self.lost):
             log = replica.log
             known += [replica.configuration, log.snapshot.configuration]
             known += [
@@ -276,7 +283,7 @@ class RaftCluster:
         self._asked[self._questions] = answered
         self.tell(server, LeaderAsked(self._questions, data, dedup))
 
-    def tell(self, server: SimulatedServer, message: ConsensusMessage) -> None:
+    def tell(self, server: SimulatedServer, message: ConsensusMessage | reports.FoundingReport) -> None:
         self.world.tell(server.host, message)
         if type(message) is reports.GroupStored:
             self.invariants.stored(server)
@@ -307,14 +314,19 @@ class RaftCluster:
             server.store.power_is_gone()
             self.at(RESTART_NS, lambda: self.boot(server.me))
 
-    def carry_out(self, host: SimulatedHost, effect: ServerEffect) -> None:
+    def carry_out(self, host: SimulatedHost, effect: ServerEffect | effects.FoundingEffect) -> None:
         server = self.on_host[host.index]
         match effect:
             case effects.SendMessage(message):
                 self._send(server, message)
             case AnswerServer(ticket, outcome):
                 self._asked.pop(ticket)(outcome)
-            case effects.StoreGroup() | effects.RecordSnapshot():
+            case (
+                effects.StoreGroup()
+                | effects.RecordSnapshot()
+                | effects.StoreFirstSnapshot()
+                | effects.WriteClusterId()
+            ):
                 server.jobs.append(effect)
                 self._begin_job(server)
             case effects.WriteSnapshot() | effects.PrepareSegment() | effects.SpendBallast():
@@ -359,7 +371,9 @@ class RaftCluster:
     def _begin_beside_the_log(self, server: SimulatedServer, job: DiskJob) -> None:
         self.later(server, self._disk_ns(server), lambda: self._come_back(server, server.done(job)))
 
-    def _come_back(self, server: SimulatedServer, report: reports.ConsensusReport) -> None:
+    def _come_back(
+        self, server: SimulatedServer, report: reports.ConsensusReport | reports.FoundingReport
+    ) -> None:
         match report:
             case reports.GroupFoundNoRoom() | reports.SegmentPrepared(is_full=True):
                 self.told("no room", server.me)

@@ -12,7 +12,7 @@ from random import Random
 
 from adsum.agent.server_agent import ConsensusPart
 from adsum.consensus.core import ConsensusCore
-from adsum.consensus.reports import ConsensusReport
+from adsum.consensus.reports import ConsensusReport, FoundingReport
 from adsum.consensus.settings import ServerSettings
 from adsum.now import MILLISECOND, Now
 from adsum.raft.batch import Batch
@@ -25,7 +25,7 @@ from adsum.testing.hosts import SimulatedHost
 from adsum.testing.raft_disk import ServerDisk
 from adsum.testing.raft_machine import Registers
 
-STAMP = MessageStamp("simulated", 0)
+STAMP = MessageStamp("simulated", 0)  # of clusters that nobody founded
 # Within which the power goes while a job is on its way: a group is one write and one sync.
 OPERATIONS_OF_A_JOB = 3
 
@@ -41,12 +41,18 @@ class SimulatedServer:
         self.disk_stalled_until_ns = 0
         self.life = 0  # of the host, in which it runs or ran
         self.transfers: dict[MemberId, object] = {}  # of snapshots, the last one to each
+        self.has_consensus = False  # until then it is of no cluster yet, and `core` is not there
         self._random = random
 
     @property
     def is_up(self) -> bool:
         """What runs on the host is this member."""
         return self.host.is_up and self.life == self.host.life
+
+    @property
+    def takes_part(self) -> bool:
+        """It runs, and in consensus."""
+        return self.has_consensus and self.is_up
 
     @property
     def raft(self) -> RaftCore:
@@ -56,6 +62,15 @@ class SimulatedServer:
     def machine(self) -> Registers:
         return self._machine.registers
 
+    def begin(self) -> None:
+        """A process, on what the store has opened."""
+        self.life = self.host.life
+        # Of the thread that writes the log.
+        self.jobs: deque[log_jobs.DiskJob | log_jobs.FoundingJob] = deque()
+        self.is_disk_busy = False
+        self.transfers = {}
+        self.disk_stalled_until_ns = 0
+
     def boot(
         self,
         now: Now,
@@ -63,20 +78,17 @@ class SimulatedServer:
         took: Callable[[SimulatedServer, Batch], None],
         applied: Callable[[SimulatedServer, Entry], None],
     ) -> ConsensusPart:
-        """On what the store has opened; `took` and `applied` look on."""
-        self.life = self.host.life
-        self.jobs: deque[log_jobs.DiskJob] = deque()  # of the thread that writes the log
-        self.is_disk_busy = False
-        self.disk_stalled_until_ns = 0
+        """Takes part in consensus from now on; `took` and `applied` look on."""
+        self.has_consensus = True
         opened = self.store.opened
-        self.transfers = {}
         self._machine = RegisterMachine(partial(applied, self))
         if opened.log.snapshot is not None:
             ref, read = opened.log.snapshot, self._machine.read
             self._machine.restore(log_jobs.read_state(opened.log.snapshots, ref, read))
+        identity = opened.log.identity
         raft = WatchedRaft(
             me=self.me,
-            stamp=STAMP,
+            stamp=MessageStamp(identity.cluster, identity.epoch) if identity.cluster else STAMP,
             settings=settings.raft,
             restored=opened.restored,
             random=Random(self._random.getrandbits(64)),
@@ -87,7 +99,9 @@ class SimulatedServer:
         self.core = ConsensusCore(raft, self._machine, settings, newest=newest, now=now)
         return ConsensusPart(self.core)
 
-    def done(self, job: log_jobs.DiskJob) -> ConsensusReport:
+    def done(self, job: log_jobs.DiskJob | log_jobs.FoundingJob) -> ConsensusReport | FoundingReport:
+        if isinstance(job, log_jobs.FoundingJob):
+            return log_jobs.founding_done(job, self.store.log)
         return log_jobs.done(job, self.store.log, self._machine.read)
 
     def lose_power(self) -> None:

@@ -1,0 +1,172 @@
+"""Many foundings: one seed is a handful of empty servers, a mix of accidents from the first moment on, and
+one verdict.
+
+First anything may happen and nothing wrong may come of it; then the accidents end, and the servers have to
+be one cluster in which each has a vote. `python -m adsum.testing.founding_swarm --seeds 500` runs seeds and
+prints the trace of the first that fails.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections import Counter
+from dataclasses import dataclass
+from random import Random
+
+from adsum.now import SECOND
+from adsum.testing.checkers import check_witness, demand
+from adsum.testing.founding_world import SERVERS_MAX, FoundingWorld
+from adsum.testing.linearizability import HistoryVerdict, verdict
+from adsum.testing.raft_clients import Clients
+from adsum.testing.raft_cluster import seconds
+from adsum.testing.raft_nemesis import Nemesis
+
+# To be asked, elected, taught and given a vote, one server after the other, each a second a learner.
+RECOVERY_S = 60
+WIPES_APART_NS = 8 * SECOND
+
+
+class FoundingNemesis(Nemesis):
+    """With accidents of its own, from the first moment on, and no operator who mends anything."""
+
+    def __init__(self, world: FoundingWorld, random: Random) -> None:
+        super().__init__(world.raft, random)
+        self._world = world
+        self._may_wipe_ns = 0
+
+    def end(self) -> None:
+        self._world.rumours = 0.0
+        super().end()
+
+    def loss(self) -> None:
+        self._become(loss=self._random.choice((0.0, 0.1, 0.3, 0.6)))
+
+    def delay(self) -> None:
+        self._become(held_back=self._random.choice((0.0, 0.05, 0.2)))
+
+    def split(self) -> None:
+        if len(self._living()) > 1:
+            super().split()
+
+    def one_way(self) -> None:
+        if len(self._living()) > 1:
+            super().one_way()
+
+    def cut_power(self) -> None:
+        """In the middle of a founding, which takes few operations."""
+        self._disk(self._any()).faults.crash_before = self._random.randrange(30)
+
+    def rumour(self) -> None:
+        self._world.rumours = self._random.choice((0.0, 0.1, 0.3))
+
+    def wipe(self) -> None:
+        """Never so much that a majority of any membership is gone, nor two before there is one."""
+        world, server = self._world, self._any()
+        if world.now_ns < self._may_wipe_ns or len(world.there()) < 3:
+            return
+        if world.raft.atlas.may_harm(server.me):
+            self._may_wipe_ns = world.now_ns + WIPES_APART_NS
+            world.wipe(server)
+            me = world.raft.of_node(server.me.node).me
+            self._cluster.at(self._random.randrange(SECOND), lambda: self._cluster.boot(me))
+
+    def join(self) -> None:
+        """One more, once there is a cluster."""
+        if self._cluster.invariants.leaders and len(self._world.there()) < SERVERS_MAX:
+            self._cluster.told("join")
+            self._world.add()
+
+    def _mend(self) -> None:
+        """The leader takes in who comes."""
+
+
+KINDS = [
+    *("loss", "delay", "split", "one_way", "rumour", "crash", "power_loss", "pause"),
+    *("cut_power", "failing_sync", "full_disk", "wipe", "join"),
+]
+
+
+@dataclass(frozen=True, slots=True)
+class FoundingOutcome:
+    seed: int
+    kinds: tuple[str, ...]
+    digest: int
+    happened: Counter[str]
+    failure: str = ""
+    trace: str = ""
+
+
+class FoundingRun:
+    def __init__(self, seed: int, *, kinds: tuple[str, ...] = (), is_traced: bool = False) -> None:
+        """Without `kinds` the seed chooses them, too."""
+        random = Random(f"founding {seed}")
+        self.seed = seed
+        servers = random.choice((1, 2, 3, 3, 3, 3, 4, 5))
+        self.kinds = kinds or tuple(random.sample(KINDS, random.randint(1, 6)))
+        self.world = FoundingWorld(random.getrandbits(64), servers=servers, is_traced=is_traced)
+        self.nemesis = FoundingNemesis(self.world, Random(random.getrandbits(64)))
+        self.clients = Clients(self.world.raft, Random(random.getrandbits(64)), count=2)
+        self.trouble_s = random.uniform(1, 12)
+
+    def through(self) -> None:
+        world = self.world
+        self.nemesis.begin(list(self.kinds))
+        world.run_for(seconds(self.trouble_s))
+        self.nemesis.end()
+        is_one = world.run_until_so(self._is_one_cluster, within_ns=seconds(RECOVERY_S))
+        demand(is_one, f"no cluster of all of them {RECOVERY_S} s after the accidents ended")
+        self.clients.is_done = True
+        world.run_for(seconds(4))
+        happened = check_witness(self.clients.history, world.raft.invariants.log)
+        demand(verdict(happened) is not HistoryVerdict.IMPOSSIBLE, "the answers fit no order of events")
+
+    def _is_one_cluster(self) -> bool:
+        """Everybody who is there has a vote, and nobody else."""
+        leaders = self.world.raft.leaders()
+        if not leaders:
+            return False
+        configuration = leaders[0].raft.replica.configuration
+        there = [server.me for server in self.world.there()]
+        return list(configuration.voters) == sorted(there) and not configuration.is_joint
+
+    def outcome(self, failure: str = "") -> FoundingOutcome:
+        raft, trace = self.world.raft, "\n".join(self.world.raft.trace)
+        digest = raft.told_digest ^ self.world.digest
+        return FoundingOutcome(self.seed, self.kinds, digest, raft.happened, failure, trace)
+
+
+def found(seed: int, *, kinds: tuple[str, ...] = (), is_traced: bool = False) -> FoundingOutcome:
+    """Whatever is raised is a finding."""
+    one = FoundingRun(seed, kinds=kinds, is_traced=is_traced)
+    try:
+        one.through()
+    except Exception as failure:  # the outcome says which
+        return one.outcome(f"{type(failure).__name__}: {failure}")
+    return one.outcome()
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description="Found simulated clusters, a seed each.")
+    parser.add_argument("--seeds", type=int, default=500, help="how many")
+    parser.add_argument("--first", type=int, default=0)
+    asked = parser.parse_args()
+    happened = Counter[str]()
+    failed: list[FoundingOutcome] = []
+    for seed in range(asked.first, asked.first + asked.seeds):
+        outcome = found(seed)
+        happened.update(outcome.happened)
+        if outcome.failure:
+            failed.append(outcome)
+            sys.stdout.write(f"seed {seed} ({' '.join(outcome.kinds)}): {outcome.failure}\n")
+            sys.stdout.flush()
+    if failed:
+        sys.stdout.write(found(failed[0].seed, is_traced=True).trace + "\n")
+    told = (f"{happened[what]} times {what}" for what in ("found", "member", "wipe", "join", "change"))
+    sys.stdout.write(f"Among much else: {', '.join(told)}.\n")
+    sys.stdout.write(f"{asked.seeds} seeds: {len(failed)} failed.\n")
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

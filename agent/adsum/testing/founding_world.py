@@ -1,0 +1,283 @@
+"""Servers that begin with nothing: they found a cluster by the code that ships, and take each other in.
+
+On each host runs a process that is of no cluster at first, then a member of consensus; after a wipe the host
+is somebody new. Gossip is a view that each process has of the others, which follows the truth late and is
+sometimes wrong. Direct calls travel over the same links as messages.
+
+What must hold beside the invariants of `raft_cluster`: only one cluster ever elects a leader; nobody founds
+one while another server is of a different one, unless a wipe came in between; and no change of the membership
+that a leader makes by itself leaves fewer voters, fewer voters that exist, or one who never learned.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from functools import partial
+from random import Random
+from typing import Any, cast
+
+from adsum.agent.server_agent import ConsensusPart, ConsistentRead, LeaderAsked, Proposal, ServerEffect
+from adsum.consensus import effects, reports
+from adsum.consensus.bootstrap import AliveServer, ServerStanding, cluster_id_of
+from adsum.consensus.commands import ProposeChange
+from adsum.consensus.errors import Unavailable
+from adsum.consensus.founding import FoundingCore
+from adsum.consensus.taking_in import TakingInCore
+from adsum.effects import AnsweredWith, Reply
+from adsum.frozen import dataclass
+from adsum.gossip.settings import MemberIdentity
+from adsum.now import MILLISECOND, SECOND, Now
+from adsum.raft.changer import ConfigurationChange, changed
+from adsum.raft.messages import Message
+from adsum.raft.types import Configuration, MemberId
+from adsum.testing.checkers import demand
+from adsum.testing.fault_atlas import FaultAtlas
+from adsum.testing.hosts import Plays, SimulatedHost
+from adsum.testing.raft_cluster import CONDITIONS, SETTINGS, TURN_NS_MAX, RaftCluster
+from adsum.testing.raft_server import RegisterMachine, SimulatedServer
+from adsum.testing.world import World
+
+SERVERS_MAX = 7
+GOSSIP_NS = 200 * MILLISECOND
+NEWS_COMES = 0.4  # the chance that a view of one server follows the truth, each time
+DATACENTER = "dc1"
+# So slow are loop and disk of a server that is of no cluster yet: accidents should come in between.
+FOUNDING_TURN_NS_MAX, FOUNDING_DISK_NS_MAX = 60 * MILLISECOND, 40 * MILLISECOND
+DISK_NS_MAX = 2 * MILLISECOND
+
+
+@dataclass(frozen=True, slots=True)
+class ChangeVotes(AnsweredWith[bytes]):
+    """Of this server alone, if it leads."""
+
+    change: ConfigurationChange
+
+
+class ChangingPart(ConsensusPart):
+    """Whose membership can be changed."""
+
+    def command(
+        self, now: Now, request: int, command: Proposal | ConsistentRead | ChangeVotes
+    ) -> list[ServerEffect]:
+        if isinstance(command, ChangeVotes):
+            return self._try(now, ProposeChange(command.change, request))
+        return super().command(now, request, command)
+
+
+class FoundingProcess:
+    """A server's: a core that asks the others who they are, first to come into a cluster and then to take
+    them in, and consensus as soon as there is a cluster."""
+
+    def __init__(self, founding: FoundingCore, take_part: Callable[[], ConsensusPart], now: Now) -> None:
+        self.view: dict[str, AliveServer] = {}  # what gossip tells it
+        self.founding = founding  # of a member it goes on to say who it is
+        self.asker: FoundingCore | TakingInCore = founding
+        self.part: ChangingPart | None = None
+        self._take_part = take_part
+        self._become_member(now)
+
+    def report(self, now: Now, message: Any) -> Sequence[Any]:
+        if isinstance(message, reports.StandingAnswered | reports.ChangeEnded):
+            return self.asker.report(now, cast("Any", message))
+        if self.part is not None:
+            return self.part.receive(now, message)
+        if isinstance(message, Message):
+            return self.founding.receive(now, message)
+        if isinstance(message, LeaderAsked):  # whom it was meant for is gone
+            return ()
+        wanted = self.founding.report(now, message)
+        self._become_member(now)
+        return wanted
+
+    def submit(self, now: Now, request: int, command: Any) -> Sequence[Any]:
+        assert self.part is not None, "it has clients only when it is a member"
+        return self.part.command(now, request, command)
+
+    def tick(self, now: Now) -> Sequence[Any]:
+        wanted: list[Any] = [*self.asker.tick(now, list(self.view.values()))]
+        return wanted if self.part is None else wanted + self.part.tick(now)
+
+    def deadline(self) -> int | None:
+        deadlines = (self.asker.deadline(), None if self.part is None else self.part.deadline())
+        return min((each for each in deadlines if each is not None), default=None)
+
+    def _become_member(self, now: Now) -> None:
+        if self.founding.is_member:
+            self.part = ChangingPart(self._take_part().core)
+            self.asker = TakingInCore(self.part.core, now)
+
+
+class FoundingWorld(World):
+    def __init__(self, seed: int, *, servers: int, is_traced: bool = False) -> None:
+        super().__init__(SERVERS_MAX, seed=seed, conditions=CONDITIONS)
+        self.raft = RaftCluster(
+            self,
+            settings=replace(SETTINGS, datacenter=DATACENTER, stable_s=1.0),
+            is_traced=is_traced,
+        )
+        self.raft.atlas = FaultAtlas(self._in_force)
+        self.founded: dict[str, Configuration] = {}  # by cluster id, as soon as one server decided it
+        self.rumours = 0.0  # the chance that gossip tells nonsense, each time
+        self.wipes = 0
+        self._founders = servers
+        for _ in range(servers):
+            self.add()
+        self.call(GOSSIP_NS, self._gossip)
+
+    def add(self) -> None:
+        """One more. The founders expect each other, whoever comes later expects to be taken in."""
+        host = self.hosts[len(self.raft.on_host)]
+        self.raft.found([MemberId(f"n{host.index}", "a")], [host], voters=0)
+        self.start(host.index)
+
+    def wipe(self, server: SimulatedServer) -> None:
+        """The disk is new, and so is whoever comes back."""
+        self.raft.crash(server.me)
+        self.wipes += 1
+        stranger = MemberId(server.me.node, f"w{self.wipes}")
+        self.raft.told("wipe", server.me, stranger)
+        self.lose_folder(server.host.index)
+        self.raft.lose_disk(server.host, stranger)
+
+    def process(self, host: SimulatedHost) -> FoundingProcess:
+        """That runs there, or ran last."""
+        return cast("FoundingProcess", host.core)
+
+    def there(self) -> list[SimulatedServer]:
+        """Up or down: who lives on the hosts now."""
+        return list(self.raft.on_host.values())
+
+    # Processes.
+
+    def _boot(self, host: SimulatedHost, _identity: MemberIdentity, _random: Random) -> Plays:
+        server = self.raft.on_host[host.index]
+        server.begin()
+        host.turn_ns_max, server.disk_ns_max = FOUNDING_TURN_NS_MAX, FOUNDING_DISK_NS_MAX
+        opened, identity = server.store.opened, server.store.log.identity
+        founding = FoundingCore(
+            identity.member,
+            identity.cluster,
+            opened.restored,
+            RegisterMachine(lambda _entry: None),
+            replace(self.raft.settings, expect=self._expect(host)),
+            is_in_doubt=bool(opened.doubt),
+        )
+        process = FoundingProcess(founding, partial(self._take_part, server, founding), self.now_at(host))
+        return cast("Plays", process)
+
+    def _take_part(self, server: SimulatedServer, founding: FoundingCore) -> ConsensusPart:
+        if not server.has_consensus:
+            self.raft.told("member", server.me, founding.standing().cluster_id)
+        server.host.turn_ns_max, server.disk_ns_max = TURN_NS_MAX, DISK_NS_MAX
+        server.store.opened = replace(server.store.opened, restored=founding.restored)
+        return self.raft.take_part(server.host)
+
+    def _expect(self, host: SimulatedHost) -> int:
+        return self._founders if host.index < self._founders else 0
+
+    def _do(self, host: SimulatedHost, wanted: Sequence[Any]) -> None:
+        for effect in wanted:
+            match effect:
+                case Reply():
+                    self._replied(effect)
+                case effects.AskStanding():
+                    self._ask(host, effect)
+                case effects.ChangeMembership(change):
+                    self._change(host, change)
+                case _:
+                    if isinstance(effect, effects.StoreFirstSnapshot):
+                        self._check_founding(host, effect.meta.configuration)
+                    self.raft.carry_out(host, effect)
+        if self.raft.on_host[host.index].takes_part:
+            self.raft.looked_at(host)
+        self._schedule(host)
+
+    # What must hold of a founding, and of a change.
+
+    def _check_founding(self, host: SimulatedHost, configuration: Configuration) -> None:
+        cluster_id, node = cluster_id_of(configuration), self.raft.on_host[host.index].me.node
+        self.raft.told("found", node, cluster_id)
+        self.founded.setdefault(cluster_id, configuration)
+        held = [server.store.log.identity.cluster for server in self.there()]
+        is_alone = all(each in ("", cluster_id) for each in held)
+        demand(is_alone or self.wipes > 0, f"{node} founds {cluster_id} beside {held}")
+        demand(len(self.founded) == 1 or self.wipes > 0, f"{node} founds a second cluster")
+
+    def _change(self, host: SimulatedHost, change: ConfigurationChange) -> None:
+        server = self.raft.on_host[host.index]
+        self.raft.told(
+            "change", server.me.node, *(f"{step.verb.value} {step.member}" for step in change.steps)
+        )
+        before = server.raft.replica.configuration
+
+        def answered(reply: Reply) -> None:
+            refusal = Unavailable(reply.refusal.sentence) if reply.refusal is not None else None
+            self.tell(host, reports.ChangeEnded(change, refusal))
+
+        request = self.submit(host, ChangeVotes(change), answered)
+        if request not in self._waiting:
+            return  # refused
+        after = changed(before, change)
+        demand(len(after.voters) >= len(before.voters), f"{change} takes a vote away")
+        demand(self._existing(after) >= self._existing(before), f"{change} leaves fewer voters that exist")
+        has_learned = all(voter in before.members() for voter in after.voters)
+        demand(has_learned, f"{change} gives a vote to who never learned")
+
+    def _existing(self, configuration: Configuration) -> int:
+        return sum(self.raft.of_node(voter.node).me == voter for voter in configuration.voters)
+
+    def _check_only_cluster(self) -> None:
+        """Of all that ever had a leader."""
+        leaders = [self.raft.servers[me] for me in self.raft.invariants.leaders.values()]
+        ids = list(dict.fromkeys(server.raft.replica.stamp.cluster_id for server in leaders))
+        demand(len(ids) < 2, f"two clusters have elected a leader: {ids}")
+
+    def _in_force(self) -> list[Configuration]:
+        """What is founded and not led yet counts as well."""
+        is_led = bool(self.raft.invariants.leaders)
+        return [*self.raft.in_force(), *(() if is_led else self.founded.values())]
+
+    # Calls and gossip.
+
+    def _ask(self, host: SimulatedHost, asked: effects.AskStanding) -> None:
+        """Answered once, in time or not at all."""
+        target, life = self.raft.of_node(asked.node).host, host.life
+        process = self.process(host)
+        asker, is_over = process.asker, False
+
+        def come_back(standing: ServerStanding | None) -> None:
+            nonlocal is_over
+            if not is_over and process.asker is asker:
+                is_over = True
+                self.tell(host, reports.StandingAnswered(asked.ticket, standing))
+
+        def answer() -> None:
+            back = partial(come_back, self.process(target).founding.standing())
+            for delay_ns in self.network.delays_ns(target.index, host.index)[:1]:
+                self.call(self.now_ns + delay_ns, lambda: self.act(host, life, back))
+
+        for delay_ns in self.network.delays_ns(host.index, target.index)[:1]:
+            self.call(self.now_ns + delay_ns, lambda: self.act(target, target.life, answer))
+        self.later(host, int(effects.ASK_S * SECOND), partial(come_back, None))
+
+    def _gossip(self) -> None:
+        self._check_only_cluster()
+        there = self.there()
+        for host in [server.host for server in there if server.is_up]:
+            view = self.process(host).view
+            for other in there:
+                if other.host is host:
+                    continue
+                ways_ns = self.network.exchange_ns(host.index, other.host.index)
+                is_there = other.is_up and ways_ns is not None
+                if self.random.random() < self.rumours:
+                    is_there = not is_there
+                if self.random.random() >= NEWS_COMES:
+                    continue
+                node = other.me.node
+                if is_there:
+                    view[node] = AliveServer(node, DATACENTER, self._expect(other.host))
+                else:
+                    view.pop(node, None)
+        self.call(self.now_ns + GOSSIP_NS, self._gossip)

@@ -1,0 +1,148 @@
+"""Clusters founded from empty servers by the code that ships, in all kinds of trouble; and that code with one
+rule broken, which the simulation has to notice.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+
+import pytest
+
+from adsum.consensus import bootstrap, founding, taking_in
+from adsum.consensus.bootstrap import AliveServer, FoundNow, ServerStanding, cluster_id_of
+from adsum.raft import changer
+from adsum.raft.changer import ChangeVerb, ConfigurationChange, Step
+from adsum.raft.leader import Leader
+from adsum.raft.types import Configuration, MemberId
+from adsum.testing.founding_swarm import found
+
+SEEDS = 80
+
+Mutation = Callable[[pytest.MonkeyPatch], None]
+
+
+def test_whatever_happens_there_is_one_cluster_and_in_the_end_everybody_votes_in_it() -> None:
+    happened = Counter[str]()
+    for seed in range(SEEDS):
+        outcome = found(seed)
+        assert not outcome.failure, f"seed {seed} {outcome.kinds}: {outcome.failure}"
+        happened.update(outcome.happened)
+    for what in ("found", "member", "wipe", "join", "change", "crash", "pause", "power lost", "failed"):
+        assert happened[what], what
+
+
+def test_a_founder_that_is_wiped_before_anybody_else_has_written_anything_harms_nobody() -> None:
+    """Two of three had heard it as candidate. They need its membership, and it will not come back."""
+    outcome = found(806, kinds=("wipe", "one_way"))
+    assert not outcome.failure
+    assert outcome.happened["wipe"]
+
+
+def test_one_seed_is_one_run_whatever_the_hash_seed() -> None:
+    program = "from adsum.testing.founding_swarm import found; print([found(seed).digest for seed in (1, 9)])"
+    digests = [
+        subprocess.run(
+            [sys.executable, "-c", program],
+            env=os.environ | {"PYTHONHASHSEED": hash_seed},
+            capture_output=True,
+            text=True,
+            check=True,
+        ).stdout
+        for hash_seed in ("1", "2")
+    ]
+    assert digests[0] == digests[1]
+
+
+# The rules, broken.
+
+
+def silence_is_taken_for_consent(patch: pytest.MonkeyPatch) -> None:
+    """Who does not answer is left out."""
+
+    def decide(
+        own: ServerStanding, _alive: Sequence[AliveServer], answers: Mapping[str, ServerStanding | None]
+    ) -> FoundNow:
+        heard = [answer.member for answer in answers.values() if answer is not None and answer.is_empty]
+        configuration = Configuration(voters=tuple(sorted([own.member, *heard])))
+        return FoundNow(configuration, cluster_id_of(configuration))
+
+    patch.setattr(founding, "decide", decide)
+
+
+def who_has_a_log_is_asked_to_found_again(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(bootstrap, "_objection", lambda _own, _node, _answer: None)
+
+
+def gossip_need_not_know_all_who_are_expected(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(founding, "hindrance", lambda _own, _alive: None)
+    patch.setattr(bootstrap, "hindrance", lambda _own, _alive: None)
+
+
+def answers_are_believed_however_old_they_are(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(founding, "FRESH_NS", 1 << 62)
+
+
+def votes_are_given_to_a_cluster_whose_membership_nobody_told(patch: pytest.MonkeyPatch) -> None:
+    """Any message to this log takes it in, a candidate's too."""
+    patch.setattr(founding, "FromLeader", object)
+
+
+def the_former_self_leaves_before_the_new_one_votes(patch: pytest.MonkeyPatch) -> None:
+    def next_change(
+        configuration: Configuration, standings: Sequence[ServerStanding], ripe: Sequence[MemberId]
+    ) -> ConfigurationChange | None:
+        change = original(configuration, standings, ripe)
+        if change is None or change.steps[0].verb is not ChangeVerb.LEARN:
+            return change
+        node = change.steps[0].member.node
+        former = [each for each in configuration.members() if each.node == node]
+        return ConfigurationChange((*change.steps, *(Step(ChangeVerb.LEAVE, each) for each in former)))
+
+    original = taking_in.next_change
+    patch.setattr(taking_in, "next_change", next_change)
+
+
+def an_unknown_log_votes_at_once(patch: pytest.MonkeyPatch) -> None:
+    def next_change(
+        configuration: Configuration, standings: Sequence[ServerStanding], _ripe: Sequence[MemberId]
+    ) -> ConfigurationChange | None:
+        change = original(configuration, standings, ())
+        return ConfigurationChange((Step(ChangeVerb.VOTE, change.steps[0].member),)) if change else None
+
+    def promote(self: changer._Draft, member: MemberId) -> None:
+        self._remove(member)
+        self.voters.append(member)
+
+    original = taking_in.next_change
+    patch.setattr(taking_in, "next_change", next_change)
+    patch.setattr(changer._Draft, "_promote", promote)
+    patch.setattr(Leader, "_check_may_vote", lambda _leader, _member: None)
+
+
+# What is broken, what happens to it, the first seed, and within how many it must be noticed.
+CASES: list[tuple[Mutation, str, int, int]] = [
+    (silence_is_taken_for_consent, "loss split", 0, 10),
+    (who_has_a_log_is_asked_to_found_again, "wipe", 0, 20),
+    (gossip_need_not_know_all_who_are_expected, "loss", 0, 10),
+    (answers_are_believed_however_old_they_are, "wipe pause delay", 290, 60),
+    (votes_are_given_to_a_cluster_whose_membership_nobody_told, "wipe one_way", 115, 60),
+    (the_former_self_leaves_before_the_new_one_votes, "wipe", 0, 20),
+    (an_unknown_log_votes_at_once, "join", 0, 10),
+]
+
+
+@pytest.mark.parametrize(
+    ("mutation", "kinds", "first", "count"), CASES, ids=[case[0].__name__ for case in CASES]
+)
+def test_the_simulation_notices(
+    mutation: Mutation, kinds: str, first: int, count: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    mutation(monkeypatch)
+    runs = (found(seed, kinds=tuple(kinds.split())) for seed in range(first, first + count))
+    noticed = next((outcome for outcome in runs if outcome.failure), None)
+    assert noticed is not None, f"it lived through {count} seeds"
+    print(f"{mutation.__name__} dies at seed {noticed.seed}: {noticed.failure}")
