@@ -57,3 +57,9 @@ def test_keys_without_effect_yet_warn_unless_they_say_the_default(tmp_path: Path
 def test_scripts_from_the_api_without_a_fence_warn(tmp_path: Path) -> None:
     (warning,) = load_trees(tmp_path, {"enable_script_checks": True}).warnings
     assert "allow_write_http_from" in warning
+
+
+def test_a_node_id_that_names_the_store_is_refused(tmp_path: Path) -> None:
+    (error,) = errors_of(tmp_path, {"node_id": "4073746F-7265-0000-8000-000000000001"})
+    assert "begins as the name of the store does" in error.sentence
+    assert load_trees(tmp_path, {"node_id": "4073746f-7265-0001-8000-000000000001"}).warnings == []

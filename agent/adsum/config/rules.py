@@ -11,6 +11,7 @@ from adsum.catalog.validate import DNS_LABEL, refuse_bad_meta
 from adsum.config.config import Config, Gossip
 from adsum.config.keys import ALLOW_UNSUPPORTED, KEYS, Fate, did_you_mean, nearest
 from adsum.config.kinds import DISABLED, BadValue
+from adsum.owners import STORE
 from adsum.config.merge import Placed, Settings
 from adsum.config.network import is_within
 from adsum.config.values import Values
@@ -92,6 +93,11 @@ def _check_node(config: Config) -> Iterator[tuple[str, str]]:
         yield "node_name", "must not be empty"
     if config.node_id and not NODE_ID.fullmatch(config.node_id):
         yield "node_id", f'must be a UUID, not "{config.node_id}"'
+    if config.node_id.replace("-", "").startswith(STORE.hex()):
+        yield (
+            "node_id",
+            "begins as the name of the store does, and other agents would refuse it: choose another",
+        )
     if not config.data_dir and not config.is_dev:
         why = "registrations and the node's identity are kept there (-dev needs none)"
         yield "data_dir", f"must be set: {why}"

@@ -27,7 +27,7 @@ from adsum.net.errors import BadPeer, TurnedAway
 from adsum.net.keyring import HINT_BYTES, GossipKey
 
 MAGIC = b"adsm"
-FORMAT_VERSION = 1
+FORMAT_VERSION = 2  # with that of datagrams: agents that cannot gossip need not talk either
 NO_HINT = bytes(HINT_BYTES)
 HELLO_NONCE_BYTES = 16
 LENGTH_BYTES = 4
