@@ -188,10 +188,10 @@ async def test_a_future_format_is_answered_with_ours() -> None:
     async with serving(StreamServer(make_gate())) as address:
         stream = await connect(address)
         future = bytearray(hello("dc1", bytes(16)).encoded)
-        future[4] = 2
+        future[4] = framing.FORMAT_VERSION + 1
         await stream.send_all(future)
         answer = framing.parse_hello(await reply(stream))
-        assert (answer.version, answer.answer) == (1, framing.HandshakeAnswer.OTHER_VERSION)
+        assert (answer.version, answer.answer) == (2, framing.HandshakeAnswer.OTHER_VERSION)
         await stream.aclose()
 
 

@@ -11,12 +11,12 @@ from adsum.catalog.validate import DNS_LABEL, refuse_bad_meta
 from adsum.config.config import Config, Gossip
 from adsum.config.keys import ALLOW_UNSUPPORTED, KEYS, Fate, did_you_mean, nearest
 from adsum.config.kinds import DISABLED, BadValue
-from adsum.owners import STORE
 from adsum.config.merge import Placed, Settings
 from adsum.config.network import is_within
 from adsum.config.values import Values
 from adsum.durations import format_duration
 from adsum.now import HOUR, MILLISECOND, SECOND
+from adsum.owners import STORE
 
 DATACENTER = re.compile(r"[a-z0-9_-]+")
 GOSSIP_MODES = frozenset({"classic", "adaptive"})
