@@ -26,7 +26,16 @@ from adsum.raft.leader import Leader
 from adsum.raft.log import Log
 from adsum.raft.messages import Append, AppendReply, Message, SnapshotOffer, VoteReply, VoteRequest
 from adsum.raft.replica import Replica
-from adsum.raft.types import Configuration, Entry, EntryKind, MemberId, Position, SnapshotRef, Term
+from adsum.raft.types import (
+    Configuration,
+    Entry,
+    EntryKind,
+    MemberId,
+    Position,
+    SnapshotMeta,
+    SnapshotRef,
+    Term,
+)
 from adsum.storage import recovery, segment
 from adsum.storage.failures import StorageFailed
 from adsum.storage.files import File
@@ -427,6 +436,13 @@ def segments_go_before_the_log_says_so(patch: pytest.MonkeyPatch) -> None:
 
 def damaged_pieces_are_taken(patch: pytest.MonkeyPatch) -> None:
     """A snapshot is installed as it arrived."""
+
+    def finish(self: SnapshotReceiving) -> SnapshotMeta:
+        self._file.close()
+        self._folder.rename(self._partial, self._name)
+        self._folder.sync()
+        return Snapshots(self._folder).verify(self._ref)
+
     patch.setattr(Piece, "is_whole", True)
-    patch.setattr(SnapshotReceiving, "_hash", lambda receiving: receiving._ref.sha256)
+    patch.setattr(SnapshotReceiving, "finish", finish)
     patch.setattr(Snapshots, "verify", lambda snapshots, ref: snapshots.open(ref).meta())
