@@ -71,6 +71,12 @@ def test_a_copy_of_another_format_is_none(form: int) -> None:
         saved_catalog.decode(sealed([form, WALL_MS, [row]]))
 
 
+@pytest.mark.parametrize("value", [[3], [3, "a date", []], [True, WALL_MS, []], [3, WALL_MS, {}], "copy"])
+def test_a_copy_of_our_format_that_makes_no_sense_is_damaged(value: object) -> None:
+    with pytest.raises(DamagedFile, match="it holds no catalog"):
+        saved_catalog.decode(sealed(value))
+
+
 def test_the_version_of_a_member_is_kept_with_it() -> None:
     profile = replace(owner(1).profile, version="0.1.0")
     copy = SavedCopy(WALL_MS, (SavedOwner(profile, ()),))

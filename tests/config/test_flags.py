@@ -66,11 +66,13 @@ def test_files_and_folders_keep_the_order_they_were_given_in() -> None:
 
 
 def test_all_slips_are_reported_at_once_with_the_nearest_flag() -> None:
-    assert errors_of("-htttp-port=1", "-oops=1", "word", "-dns-port=x", "-dev=maybe", "-node") == [
+    wrong = ("-htttp-port=1", "-oops=1", "word", "-dns-port=x", "-http-port=-+5", "-dev=maybe", "-node")
+    assert errors_of(*wrong) == [
         ConfigError("flag -htttp-port", 'is unknown: did you mean "-http-port"?'),
         ConfigError("flag -oops", "is unknown"),
         ConfigError("word", "is no flag: the agent takes nothing but flags"),
         ConfigError("flag -dns-port", 'must be a whole number, not "x"'),
+        ConfigError("flag -http-port", 'must be a whole number, not "-+5"'),
         ConfigError("flag -dev", 'must be true or false, not "maybe"'),
         ConfigError("flag -node", "needs a value"),
     ]

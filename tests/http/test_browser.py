@@ -134,6 +134,12 @@ async def test_a_page_of_another_site_is_refused(method: str, foreign: dict[str,
     assert site.counters.rejected["foreign_origin"] == 1
 
 
+@pytest.mark.parametrize("origin", ["http", "http://", "https://"])
+async def test_an_origin_without_a_host_is_nobody_s_own_page(origin: str) -> None:
+    assert (await Site().ask("PUT", {"Host": "", "Origin": origin})).status == 403
+    assert (await Site().ask("PUT", {"Origin": origin})).status == 403
+
+
 async def test_a_form_posted_by_another_site_changes_nothing() -> None:
     site = Site()
     form = {

@@ -314,7 +314,7 @@ async def tell(site: Site, liar: Liar, *bodies: bytes) -> None:
         nursery.cancel_scope.cancel()
 
 
-def heartbeat(site: Site, source: str, *, cluster_id: str = "", version: int = 1) -> bytes:
+def heartbeat(site: Site, source: str, *, cluster_id: str = "", version: int = 2) -> bytes:
     stamp = MessageStamp(cluster_id or site.server.log.identity.cluster, 0, version)
     return Encoder().encode(Heartbeat(stamp, MemberId(source, "log"), site.server.me, Term(1_000), 0, 1))
 
@@ -348,7 +348,7 @@ async def test_other_clusters_other_versions_and_garbage_are_counted_each(tmp_pa
             leader,
             Liar(peer),
             heartbeat(leader, peer, cluster_id="another"),
-            heartbeat(leader, peer, version=2),
+            heartbeat(leader, peer, version=3),
             b"garbage",
         )
         assert leader.server.driver.core.raft.counts.foreign == 1

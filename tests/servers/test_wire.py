@@ -92,8 +92,8 @@ def test_a_damaged_block_of_entries_is_read_or_refused_and_never_a_crash(positio
 
 
 def test_another_version_is_told_from_garbage() -> None:
-    encoded = Encoder().encode(Heartbeat(MessageStamp("cluster", 0, 2), A, B, Term(1), 0, 1))
-    with pytest.raises(OtherVersion, match="version 2; this is 1"):
+    encoded = Encoder().encode(Heartbeat(MessageStamp("cluster", 0, 3), A, B, Term(1), 0, 1))
+    with pytest.raises(OtherVersion, match="version 3; this is 2"):
         decode(encoded)
 
 
@@ -105,6 +105,10 @@ def test_another_version_is_told_from_garbage() -> None:
         [[[1, 2]], [], [], [], False],
         [[["a" * 65, "log"]], [], [], [], False],
         [[["a", "log", "more"]], [], [], [], False],
+        [[["a", "log"]], [], [], [], False, [[1, 2.5]]],
+        [[["a", "log"]], [], [], [], False, [[[1], {}]]],
+        [[["a", "log"]], [], [], [], False, [["x" * 65, "log"]]],
+        [[["a", "log"]], [], [], [], False, [["b", str(number)] for number in range(33)]],
         "nothing of the kind",
     ],
 )

@@ -70,6 +70,7 @@ class CatalogSync:
         self._foreign_generation = 0  # told of me, and not outdone yet
         self._foreign_relay = b""  # who told it
         self._renew_ns = 0  # not before
+        self._has_servers = False
         self._saved: dict[bytes, SavedOwner] = {}  # shown from the last life's copy, and not met since
 
     # My own.
@@ -130,6 +131,15 @@ class CatalogSync:
             self._recall(now, short)
         for appeared in self._presence.take_appeared():
             self.mirror.show(now, appeared)
+
+    def servers_changed(self, now: Now, *, are_present: bool) -> None:
+        if are_present == self._has_servers:
+            return
+        self._has_servers = are_present
+        if are_present:
+            self.replication.store_may_publish(now)
+        else:
+            self.replication.store_is_silent(now)
 
     def _recall(self, now: Now, short: bytes) -> None:
         """The roll has met it, dead or alive, and from here on says how it stands."""

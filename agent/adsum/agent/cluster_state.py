@@ -14,6 +14,7 @@ from random import Random
 import cbor2
 
 from adsum.address import Address
+from adsum.agent import tags
 from adsum.agent.absence import Absence
 from adsum.agent.catalog_sync import CatalogSync
 from adsum.agent.commands import (
@@ -119,6 +120,8 @@ class ClusterState:
             now, gossip.membership, self.sharing.replication, expects_others=expects_others
         )
         self.servers = KnownServers()
+        self._is_server = tags.decode(gossip.membership.me.meta).is_server
+        self.sharing.servers_changed(now, are_present=self._is_server)
         self.conflicts = Conflicts(gossip.membership)
         self.events = UserEvents(view, gossip.membership.me.name)
         self.has_left = False
@@ -350,6 +353,7 @@ class ClusterState:
         self.presence.changed(now, change)
         self.sharing.member_changed(now, change)
         self.servers.changed(change)
+        self.sharing.servers_changed(now, are_present=self._is_server or bool(self.servers.shorts))
         self.conflicts.changed(change)
         if self._save_peers_ns is None and self._copying is not None:
             wait_ns = PEERS_SAVE_NS if self._has_saved_peers else FIRST_PEERS_SAVE_NS

@@ -73,7 +73,7 @@ def decode(content: bytes) -> SavedCopy:
             owners = [_owner(row) for row in rows]
             known = tuple(owner for owner in owners if owner is not None)
             return SavedCopy(wall_ms, known, len(owners) - len(known))
-        case [int(form), *_]:
+        case [form, *_] if type(form) is int and form != FORMAT:
             raise OtherFormat(f"it is of format {form}, and this version writes {FORMAT}")
     raise DamagedFile("it holds no catalog")
 

@@ -28,6 +28,7 @@ from adsum.rows import RowCodec, RowField, RowKinds, choice, counter, flag, list
 OUTPUT_BYTES_MAX = 96
 MESH_BYTES_MAX = 32 * 1024
 MESH_DEPTH_MAX = 32
+NUMBER_BITS_MAX = 14_000  # Python writes no number of more than 4,300 digits
 STATUSES = (CheckStatus.PASSING, CheckStatus.WARNING, CheckStatus.CRITICAL)
 
 
@@ -111,10 +112,12 @@ def _is_json(value: object) -> bool:
         return all(type(key) is str for key in value) and all(map(_is_json, value.values()))
     if isinstance(value, list):
         return all(map(_is_json, value))
+    if type(value) is int:
+        return value.bit_length() <= NUMBER_BITS_MAX
     return value is None or type(value) in _SCALARS
 
 
-_SCALARS = (str, int, float, bool)
+_SCALARS = (str, float, bool)
 
 
 # The rows, in the order of their numbers.

@@ -20,7 +20,7 @@ from adsum.frozen import dataclass
 TRUE = frozenset({"1", "t", "T", "TRUE", "true", "True"})
 FALSE = frozenset({"0", "f", "F", "FALSE", "false", "False"})
 
-INTEGER = re.compile(r"-?\+?[0-9]{1,19}")
+INTEGER = re.compile(r"[-+]?[0-9]{1,19}")
 PATH_FLAGS = frozenset({"config-file", "config-dir"})
 OWN_KEYS = frozenset({"dev", "config_format", "hcl"})  # they have no key that a file could hold
 

@@ -95,7 +95,8 @@ def _is_own_page(rules: BrowserRules, headers: Headers) -> bool:
         if origin and origin == rules.allowed_origin:
             return True
         scheme, _, authority = origin.lower().partition("://")
-        return scheme in ("http", "https") and authority == headers.first("host").lower()
+        host = headers.first("host").lower()
+        return scheme in ("http", "https") and bool(authority) and authority == host
     return headers.first("sec-fetch-site") in OWN_SITES
 
 

@@ -109,6 +109,8 @@ def flaw(configuration: Configuration) -> str:
         return "there is nothing to leave"
     if any(member in voters or member in learners for member in configuration.removed):
         return "who was removed is no member"
+    if len(configuration.removed) > REMOVED_MAX:
+        return f"more than {REMOVED_MAX} are remembered as removed"
     return ""
 
 

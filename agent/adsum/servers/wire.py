@@ -134,7 +134,7 @@ def decode_entries(block: bytes) -> list[Entry]:
 
 
 def _check_membership(configuration: Configuration) -> None:
-    for member in configuration.members():
+    for member in (*configuration.members(), *configuration.removed):
         _MEMBER.decode(list(member))
 
 

@@ -6,7 +6,8 @@ from adsum.catalog.replication.deltas import push
 from adsum.catalog.replication.effects import CarryThis, Confirmed, ForeignNews, OwnerChanged, RootMoved
 from adsum.catalog.replication.items import Item, term
 from adsum.catalog.replication.publisher import Urgency
-from adsum.now import SECOND
+from adsum.clocks import GENERATION_STEP_MAX
+from adsum.now import HOUR, SECOND
 from adsum.owners import STORE
 from tests.catalog.replication.support import Group, Peer, at, values
 
@@ -93,6 +94,8 @@ def told_of_the_store(version: int = 5) -> bytes:
 def test_what_the_store_publishes_is_kept_and_told_on_though_it_is_no_member() -> None:
     one = Peer(1)
     one.core.hear(at(1), Peer(2).short, (told_of_the_store(),))
+    assert one.core.state(STORE) is None  # there is no server that could have published it
+    one.core.store_may_publish(at(2))
     assert one.payloads() == (told_of_the_store(),)
     state = one.core.state(STORE)
     assert state is not None
@@ -103,6 +106,8 @@ def test_what_the_store_publishes_reaches_by_an_exchange_who_missed_it() -> None
     group = Group(2)
     one, other = group.peers
     group.pass_time(2 * SECOND)
+    for peer in group.peers:
+        peer.core.store_may_publish(group.now)
     one.core.hear(group.now, other.short, (told_of_the_store(),))
     one.payloads()
     group.mix(5 * SECOND)
@@ -117,11 +122,39 @@ def test_nobody_is_asked_for_a_proof_of_what_the_store_publishes() -> None:
     group = Group(2)
     one, other = group.peers
     group.pass_time(5 * SECOND)
+    other.core.store_may_publish(group.now)
     other.core.hear(group.now, one.short, (told_of_the_store(),))
     one.core.confirm(group.now, 9, ())
     group.settle_calls()
     assert Confirmed(9, "") in one.take()
     assert one.core.state(STORE) is None
+
+
+def test_nobody_lifts_the_store_s_generation_beyond_the_clock_step_by_step() -> None:
+    """An agent outdoes what others say of it; nobody does so for the store."""
+    one = Peer(1)
+    one.core.store_may_publish(at(1))
+    near = at(1).wall_ms + 24 * 3_600_000 - 10_000
+    for generation in (near, near + GENERATION_STEP_MAX):
+        one.core.hear(at(1), Peer(2).short, (push(STORE, generation, 5, term(RECORD), [RECORD]),))
+    state = one.core.state(STORE)
+    assert state is not None
+    assert state.generation == near
+    assert one.core.tally.dropped == {"generation ahead": 1}
+
+
+def test_without_servers_the_store_s_copy_stands_as_long_as_that_of_an_agent_that_failed() -> None:
+    one = Peer(1)
+    one.core.store_may_publish(at(1))
+    one.core.hear(at(1), Peer(2).short, (told_of_the_store(),))
+    one.core.store_is_silent(at(2))
+    one.core.tick(at(71 * HOUR))
+    assert one.core.state(STORE) is not None
+    one.core.tick(at(73 * HOUR))
+    assert one.core.state(STORE) is None
+    one.core.store_may_publish(at(74 * HOUR))  # what is still in force is taken again
+    one.core.hear(at(74 * HOUR), Peer(2).short, (told_of_the_store(),))
+    assert one.core.state(STORE) is not None
 
 
 def test_an_agent_that_nobody_introduced_is_not_kept() -> None:

@@ -35,6 +35,7 @@ from adsum.cbor import BadEncoding
 from adsum.clocks import Clocks
 from adsum.effects import AskTicket
 from adsum.now import Now
+from adsum.owners import STORE
 
 LATER = 1 << 63  # than every generation that is over
 
@@ -145,7 +146,7 @@ class Replication:
                 except BadEncoding:
                     tally.drop("malformed")
                     continue
-            holding = holdings.get(delta.owner) or copies.entry(delta.owner)
+            holding = holdings.get(delta.owner)
             if holding is None:
                 if not self._waiting.add(sender, delta):
                     tally.drop("unknown owner")
@@ -194,6 +195,18 @@ class Replication:
         self._exchanges.present_now(now, holding)
         for teller, delta in self._waiting.take(member):
             self._hear_news(now, teller, holding, delta)
+
+    def store_may_publish(self, now: Now) -> None:
+        """A server is present. Until then nobody can have heard anything of the store, and what is said to be
+        of it is not kept."""
+        holding = self._copies.admit(STORE, 0)
+        if holding is not None:
+            for teller, delta in self._waiting.take(STORE):
+                self._hear_news(now, teller, holding, delta)
+
+    def store_is_silent(self, now: Now) -> None:
+        """No server is present: its copy stands, as long as that of an agent that failed."""
+        self._copies.failed(now, STORE)
 
     def recall(self, now: Now, owner: bytes, spans: tuple[bytes, ...]) -> None:
         """What this agent's last life knew of a member that has just joined; it may know better since."""

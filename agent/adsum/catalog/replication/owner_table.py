@@ -98,13 +98,6 @@ class OwnerTable:
 
     # Who there is.
 
-    def entry(self, owner: bytes) -> OwnerEntry | None:
-        """None: an agent that the roll does not know."""
-        holding = self.holdings.get(owner)
-        if holding is None and kind_of(owner) is not OwnerKind.AGENT:
-            holding = self.holdings[owner] = OwnerEntry(owner)
-        return holding
-
     def admit(self, owner: bytes, generation: int) -> OwnerEntry | None:
         """The roll knows it, or knows it to be back, in this generation."""
         self._gone_ns.pop(owner, None)
@@ -194,8 +187,11 @@ class OwnerTable:
     def is_wild(self, now: Now, generation: int, known: OwnerState | None) -> bool:
         """As the roll has it: from a clock that is days ahead, or made up. Whoever believed it could never be
         told anything by the owner again."""
-        if known is not None and generation <= known.generation + GENERATION_STEP_MAX:
-            return False
+        is_agent = known is not None and kind_of(known.owner) is OwnerKind.AGENT
+        if known is not None and is_agent and generation <= known.generation + GENERATION_STEP_MAX:
+            return (
+                False  # it may have outdone somebody's mistake, which nobody does for another kind of owner
+            )
         return self._clocks.is_ahead(now, generation)
 
     def _hear_of_me(self, teller: bytes, delta: Delta) -> bool:
