@@ -20,7 +20,7 @@ from adsum.storage.files import (
 from adsum.storage.recovery import LogVerdict
 from adsum.storage.segment import SEGMENT_HEADER_BYTES
 from adsum.storage.segment_files import segment_name
-from tests.storage.raft_logs import entries, new_disk, opened, state
+from tests.storage.raft_logs import entries, new_disk, opened, snapshot, state
 
 
 def on_os(path: Path) -> Folder:
@@ -106,4 +106,19 @@ def test_file_surgery_on_a_real_log_is_found(tmp_path: Path, damage: str) -> Non
     assert found.verdict is LogVerdict.CORRUPT
     assert found.log.identity.log == "log-2"
     found.log.close()
+    folder.close()
+
+
+def test_a_log_holds_as_many_descriptors_however_often_its_segment_changes(tmp_path: Path) -> None:
+    folder = OsFolder(tmp_path / "raft")
+    log = opened(folder).log
+    log.append([LogChange(entries=entries(1, 3), hard_state=state(1))])
+    held = len(os.listdir("/proc/self/fd"))
+    for epoch in range(20):
+        log.join("cluster", epoch)
+        log.prepare_next()
+        log.append([LogChange(entries=entries(log.last_index + 1, log.last_index + 2, size=1000))])
+        log.compact(snapshot(log, log.last_index), log.last_index)
+    assert len(os.listdir("/proc/self/fd")) == held
+    log.close()
     folder.close()

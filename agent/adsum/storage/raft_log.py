@@ -64,10 +64,7 @@ class RaftLog:
         self._position = position
         self._commit_waiting: HardState | None = None
         self._is_dead = False
-        if active is not None:
-            self._active = active
-        else:
-            self._begin_segment()
+        self._active = active if active is not None else self._new_segment()
 
     # What it is.
 
@@ -240,6 +237,10 @@ class RaftLog:
         self._is_dead = False
 
     def _begin_segment(self) -> None:
+        before, self._active = self._active, self._new_segment()
+        before.close()  # else its room on the disk would not come back when it is removed
+
+    def _new_segment(self) -> File:
         assert not self._is_dead, "nothing is written after a failed sync"
         position, standing = self._position, self._standing
         sequence = position.segments[-1] + 1 if position.segments else 1
@@ -254,9 +255,10 @@ class RaftLog:
             standing.snapshot,
             self._salt,
         )
-        self._active = self._files.begin(header)
+        file = self._files.begin(header)
         position.segments.append(sequence)
         position.end = SEGMENT_HEADER_BYTES
+        return file
 
     def _retire_before(self, first_kept: int) -> None:
         needed = {stretch.segment for stretch in self._standing.stretches if stretch.last_index >= first_kept}
