@@ -348,6 +348,33 @@ def test_on_a_full_disk_proposals_are_refused_and_room_is_looked_for_in_order() 
     assert answers(bench) == [("a", b"heard a")]
 
 
+def test_on_a_full_disk_room_is_looked_for_also_when_the_snapshot_for_it_was_given_up() -> None:
+    bench = Bench((A, B, C), ServerSettings(entries_kept=0))
+    entry = Entry(2, Term(1), EntryKind.COMMAND, 0, 1, None, b"a")
+    bench.core.receive(bench.now, Append(STAMP, B, A, Term(1), 2, 1, Term(1), (entry,)))
+    bench.settle()
+    bench.core.receive(bench.now, Append(STAMP, B, A, Term(1), 2, 2, Term(1), (entry._replace(index=3),)))
+    bench.tick()
+    (group,) = bench.taken(StoreGroup)
+    bench.effects += bench.core.report(bench.now, reports.GroupFoundNoRoom(group.ticket, "no space left"))
+    bench.pass_ms(1_000)
+    bench.effects += bench.core.report(bench.now, reports.SegmentPrepared(is_full=True))
+    bench.effects += bench.core.report(bench.now, reports.BallastSpent(is_spent=True))
+    (writing,) = bench.taken(WriteSnapshot)
+    meta = SnapshotMeta(40, Term(1), Configuration((A, B, C)))
+    offer = SnapshotOffer(STAMP, B, A, Term(1), 40, meta)
+    bench.core.report(
+        bench.now, reports.SnapshotArrived(offer, SnapshotRef(40, Term(1), 10, b"the leader's"))
+    )
+    ref = SnapshotRef(writing.meta.index, writing.meta.term, 10, b"our own")
+    bench.effects += bench.core.report(bench.now, reports.SnapshotWritten(writing.meta, ref))
+    assert bench.taken(RecordSnapshot) == []
+    bench.taken(PrepareSegment)
+    bench.effects += bench.core.report(bench.now, reports.SegmentPrepared(is_full=False))
+    bench.pass_ms(2_000)
+    assert len(bench.taken(StoreGroup)) == 1
+
+
 # Snapshots.
 
 

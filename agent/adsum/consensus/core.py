@@ -187,6 +187,8 @@ class ConsensusCore:
                 self.room.spent(is_spent=is_spent)
             case reports.SnapshotWritten():
                 self.compaction.written(report)
+                if not self.compaction.is_making:  # it was given up
+                    self.room.snapshot_ended()
             case reports.SnapshotRecorded():
                 self.compaction.recorded(report)
                 self.room.snapshot_ended()
