@@ -87,6 +87,36 @@ def test_nothing_goes_with_a_snapshot_that_the_state_machine_does_not_stand_on_y
     assert made.newest == ref
 
 
+def test_on_a_full_disk_answers_to_heartbeats_do_not_gather() -> None:
+    made = with_one_under_way()
+    made.found_no_room(Ticket(1))
+    for number in range(2, 1_000):
+        made.add(batch(number, commit=min(number, 7)))
+    made.add(batch(1_000, index=2, commit=8))
+    made.add(batch(1_001, commit=9))
+    made.try_again()
+    group = made.next_group()
+    assert group is not None
+    assert [change.hard_state for change in group.changes] == [
+        HardState(Term(1), None, commit) for commit in (0, 7, 8, 9)
+    ]
+    assert tickets(made.stored(group.ticket)) == [1, 999, 1_000, 1_001]
+
+
+def test_what_waits_to_be_installed_is_not_forgotten_for_later_snapshots() -> None:
+    made = with_one_under_way()
+    made.found_no_room(Ticket(1))
+    meta = SnapshotMeta(40, Term(1))
+    made.note_snapshot(meta, SnapshotRef(40, Term(1), 1_000, b"hash"))
+    made.add(batch(2, install=meta))
+    for index in range(50, 60):
+        made.note_snapshot(SnapshotMeta(index, Term(1)), SnapshotRef(index, Term(1), 1_000, b"hash"))
+    made.try_again()
+    group = made.next_group()
+    assert group is not None
+    assert group.changes[-1].install == SnapshotRef(40, Term(1), 1_000, b"hash")
+
+
 def test_of_the_snapshots_in_place_only_the_last_few_are_offered() -> None:
     made = Storing(None)
     metas = [SnapshotMeta(index, Term(1)) for index in range(1, 7)]

@@ -13,7 +13,7 @@ from adsum.storage.opening import ForeignLog, open_log
 from adsum.storage.raft_log import RaftLog
 from adsum.storage.recovery import LogVerdict
 from adsum.storage.segment_files import BALLAST
-from adsum.testing.block_disk import PowerLost
+from adsum.testing.block_disk import BlockDisk, PowerLost
 from tests.storage.raft_logs import (
     NODE,
     SEGMENT_BYTES,
@@ -410,3 +410,39 @@ def test_recovery_is_the_same_however_the_power_fails_while_it_repairs() -> None
         except PowerLost:
             copy.lose_power()
         assert life.explains(opened(copy, minted="never").restored)
+
+
+class FullWhenRemoving(BlockDisk):
+    """As some file systems are, which write a new tree to remove a name."""
+
+    is_full = False
+
+    def remove(self, name: str) -> None:
+        if self.is_full:
+            raise DiskFull(f"could not remove {name}: no space left")
+        super().remove(name)
+
+    def rename(self, old: str, new: str) -> None:
+        if self.is_full and old.endswith(".segment"):
+            raise DiskFull(f"could not rename {old}: no space left")
+        super().rename(old, new)
+
+
+def test_what_is_written_is_not_written_again_for_want_of_room_to_tidy_up() -> None:
+    disk = FullWhenRemoving(Random(0))
+    log = opened(disk).log
+    for first in (1, 4, 7):
+        log.append([LogChange(entries=entries(first, first + 2, size=1000), hard_state=state(1, commit=9))])
+        log.prepare_next()
+    ref = snapshot(log, 9)
+    disk.is_full = True
+    log.compact(ref, 10)
+    log.append([LogChange(entries=entries(10, 10))])
+    disk.is_full = False
+    disk.lose_power()
+    found = opened(disk)
+    assert found.verdict is LogVerdict.CLEAN
+    assert found.restored.snapshot.index == 9
+    assert [each.index for each in found.restored.entries if each.index > 9] == [10]
+    found.log.compact(snapshot(found.log, 10), 11)
+    assert found.log.first_index == 10  # what could not go before is gone

@@ -358,3 +358,16 @@ def test_b18_all_voters_losing_power_in_mid_batch_start_again_unaided() -> None:
         assert all(one.verdict is not LogVerdict.CORRUPT for one in found.values())
         assert all(one.log.last_index in (5, 20) for one in found.values())
         assert all(found[id(disk)].log.last_index == 20 for disk in acknowledged)
+
+
+def test_damage_to_the_oldest_header_forgets_neither_cluster_nor_epoch() -> None:
+    disk = new_disk()
+    log = opened(disk, segment_bytes=1 << 16).log
+    log.append([LogChange(entries=entries(1, 2), hard_state=state(1, commit=2))])
+    log.join("cluster", 0)
+    log.append([LogChange(entries=entries(3, 4))])
+    log.join("cluster", 5)
+    disk.rot(segment_name(1), 200)
+    found = opened(disk, segment_bytes=1 << 16, minted="log-2")
+    assert found.verdict is LogVerdict.CORRUPT
+    assert (found.log.identity.cluster, found.log.identity.epoch) == ("cluster", 5)

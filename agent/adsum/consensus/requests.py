@@ -91,10 +91,13 @@ class HeldRequests:
 
     def look(self, now_ns: int) -> None:
         """Whenever it is due."""
+        is_late = bool(self._held) and self._held[0].deadline_ns <= now_ns
         while self._held and (self._held[0].is_over or self._held[0].deadline_ns <= now_ns):
             request = self._held.popleft()
             if not request.is_over:
                 self._run_out(request, self._core.answers)
+        if is_late:
+            self._behind = [each for each in self._behind if not each[1].is_over]
         while self._retries and self._retries[0][0] <= now_ns:
             _due_ns, request = self._retries.popleft()
             if not request.is_over:
@@ -115,6 +118,8 @@ class HeldRequests:
     def answered(self, ticket: int, outcome: bytes | int | Exception, now_ns: int) -> None:
         """By the leader. A read's index may not have come here yet."""
         request = self._asked.pop(ticket)
+        if request.is_over:
+            return
         if isinstance(outcome, int) and outcome > self._core.applied:
             self._behind.append((outcome, request))
         else:

@@ -11,6 +11,7 @@ down by the core's own rule.
 from __future__ import annotations
 
 from collections import deque
+from dataclasses import replace
 
 from adsum.consensus.effects import StoreGroup
 from adsum.mutable import dataclass
@@ -51,6 +52,13 @@ class Storing:
         self._is_full = False
 
     def add(self, batch: Batch) -> None:
+        """On a full disk what stores nothing takes the place of what stored nothing before it: answers to
+        heartbeats would gather there for days. Messages of the one before are lost, as any may be."""
+        if self._is_full and self._waiting and _is_light(batch) and _is_light(self._waiting[-1]):
+            before = self._waiting.pop()
+            if batch.hard_state is None:
+                batch = replace(batch, hard_state=before.hard_state)
+            batch = replace(batch, must_sync=batch.must_sync or before.must_sync)
         self._waiting.append(batch)
 
     def next_without_sync(self) -> Batch | None:
@@ -102,8 +110,11 @@ class Storing:
     def note_snapshot(self, meta: SnapshotMeta, ref: SnapshotRef) -> None:
         """Its file is in place. Of older ones the disk keeps one at most."""
         self._refs[meta.index, meta.term] = ref
+        installs = [each.install_snapshot for each in (*self._under_way, *self._waiting)]
+        wanted = [(each.index, each.term) for each in installs if each is not None]
         for key in sorted(self._refs)[:-REFS_MAX]:
-            del self._refs[key]
+            if key not in wanted:
+                del self._refs[key]
 
     def forget_snapshot(self, ref: SnapshotRef) -> None:
         """It is sent to nobody any more."""
@@ -113,3 +124,8 @@ class Storing:
         meta = batch.install_snapshot
         install = self._refs[meta.index, meta.term] if meta is not None else None
         return LogChange(install, batch.truncate_from, batch.entries, batch.hard_state)
+
+
+def _is_light(batch: Batch) -> bool:
+    """A term, a vote or a commit index at most."""
+    return not batch.entries and batch.truncate_from is None and batch.install_snapshot is None

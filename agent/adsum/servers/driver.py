@@ -12,7 +12,8 @@ from __future__ import annotations
 import logging
 import math
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from functools import partial
 from typing import Any, Protocol
 
@@ -117,10 +118,12 @@ class Driver:
         self._command(commands.TransferTo(target))
 
     def step(self, message: Message) -> None:
-        self._carry_out(self.core.receive(self._wake(), message))
+        with self._mistakes_end_it():
+            self._carry_out(self.core.receive(self._wake(), message))
 
     def report(self, report: reports.ConsensusReport) -> None:
-        self._carry_out(self.core.report(self._wake(), report))
+        with self._mistakes_end_it():
+            self._carry_out(self.core.report(self._wake(), report))
 
     def report_snapshot(self, member: MemberId, *, is_ok: bool) -> None:
         self.report(reports.BringingEnded(member, is_ok))
@@ -199,6 +202,16 @@ class Driver:
 
     def _command(self, command: commands.ConsensusCommand) -> None:
         self._carry_out(self.core.command(self._wake(), command))
+
+    @contextmanager
+    def _mistakes_end_it(self) -> Iterator[None]:
+        """Whoever calls may survive any error of ours, as a server of calls does. A core that an assertion
+        left half changed may not go on."""
+        try:
+            yield
+        except AssertionError as error:
+            self.core.fail(f"consensus met what cannot be: {error}")
+            raise
 
     # Effects.
 

@@ -11,7 +11,7 @@ from adsum.consensus.carrying import (
     StepOutcome,
     TakePiece,
 )
-from adsum.storage.files import DiskFull
+from adsum.storage.files import DiskFull, ReadFailed
 from adsum.storage.snapshots import Piece, SnapshotDamaged, SnapshotReceiving, Snapshots
 
 
@@ -49,7 +49,14 @@ class ArrivingFile:
                 return receiving.offset
             case FinishPart():
                 self._receiving = None
-                return receiving.finish()
+                try:
+                    return receiving.finish()
+                except ReadFailed as error:
+                    receiving.abandon()
+                    raise SnapshotDamaged(str(error)) from error
+                except DiskFull:
+                    receiving.close()
+                    raise
             case AbandonPart():
                 self._receiving = None
                 receiving.abandon()

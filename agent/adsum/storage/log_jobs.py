@@ -8,13 +8,14 @@ rest may go on beside them.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from typing import Any
 
 from adsum.consensus import effects, reports
 from adsum.raft.batch import LogChange
 from adsum.raft.types import SnapshotRef
 from adsum.storage.failures import StorageFailed
-from adsum.storage.files import DiskFull
+from adsum.storage.files import DiskFull, ReadFailed
 from adsum.storage.raft_log import RaftLog
 from adsum.storage.snapshots import SnapshotDamaged, Snapshots
 
@@ -33,7 +34,7 @@ def done(job: DiskJob, raft_log: RaftLog, read: ReadState) -> reports.ConsensusR
     """`read` is the state machine's, for a snapshot that is installed."""
     try:
         return _done(job, raft_log, read)
-    except StorageFailed as error:
+    except (StorageFailed, ReadFailed) as error:
         return reports.StoringFailed(str(error), _during(job))
 
 
@@ -48,7 +49,9 @@ def _done(job: DiskJob, raft_log: RaftLog, read: ReadState) -> reports.Consensus
         case effects.WriteSnapshot():
             return _write_snapshot(job, raft_log.snapshots)
         case effects.SpendBallast():
-            return reports.BallastSpent(raft_log.spend_ballast())
+            with suppress(DiskFull):  # some file systems need room to remove a file
+                return reports.BallastSpent(raft_log.spend_ballast())
+            return reports.BallastSpent(is_spent=False)
     raft_log.prepare_next()
     return reports.SegmentPrepared(raft_log.is_full)
 

@@ -11,6 +11,7 @@ and so must be the process.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 
 from adsum.raft.batch import LogChange
@@ -132,16 +133,14 @@ class RaftLog:
         self._commit_waiting = None
         for change in changes:
             if change.install is not None:
-                self._retire_before(change.install.index + 1)
-                self.snapshots.remove_before(change.install)
+                self._tidy(change.install, change.install.index + 1)
 
     def compact(self, ref: SnapshotRef, first_kept: int) -> None:
         """The snapshot stands for everything before `first_kept` from now on; segments it fills go."""
         assert self.first_index - 1 <= ref.index <= self.last_index, "a snapshot is of what is in the log"
         assert first_kept <= ref.index + 1, "what the snapshot lacks must stay"
         self._write([Snapshot(ref, replaces_log=False)])
-        self._retire_before(first_kept)
-        self.snapshots.remove_before(ref)
+        self._tidy(ref, first_kept)
 
     def join(self, cluster: str, epoch: int) -> None:
         """From now on the log says that it belongs to this cluster."""
@@ -175,6 +174,13 @@ class RaftLog:
                 yield from (found[index] for index in range(low, high + 1))
 
     # Inside.
+
+    def _tidy(self, ref: SnapshotRef, first_kept: int) -> None:
+        """What is written is written: that some file systems need room to remove a file is no reason to write
+        it again. What stays goes with the next snapshot."""
+        with suppress(DiskFull):
+            self._retire_before(first_kept)
+            self.snapshots.remove_before(ref)
 
     def _moves_only_commit(self, hard_state: HardState) -> bool:
         known = self._standing.hard_state

@@ -255,7 +255,7 @@ def _survey(content: bytes, sequence: int, recovery: Recovery) -> None:
     except DamagedSegment:
         pass
     else:
-        recovery.salt = recovery.salt or header.salt
+        recovery.salt, recovery.identity = recovery.salt or header.salt, header.identity
         recovery.note_header(header)
     for _, batch in find_batch_headers(content, 0, recovery.salt):
         if recovery.can_follow(batch):

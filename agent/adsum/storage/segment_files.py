@@ -78,10 +78,14 @@ class SegmentFiles:
             finally:
                 self._is_awaited = False
             file = self._folder.open(SPARE)
-            file.write(0, encode_segment_header(header))
-            file.sync()
-            self._folder.rename(SPARE, segment_name(header.sequence))
-            self._folder.sync()
+            try:
+                file.write(0, encode_segment_header(header))
+                file.sync()
+                self._folder.rename(SPARE, segment_name(header.sequence))
+                self._folder.sync()
+            except DiskFull:
+                file.close()
+                raise
             self._has_spare = False
         return file
 

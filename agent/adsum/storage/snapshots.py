@@ -23,7 +23,7 @@ import cbor2
 
 from adsum.raft.changer import decode_configuration, encode_configuration
 from adsum.raft.types import SnapshotMeta, SnapshotRef, Term
-from adsum.storage.files import File, Folder, ReadFailed
+from adsum.storage.files import DiskFull, File, Folder, ReadFailed
 
 SNAPSHOT_SUFFIX = ".snapshot"
 _MAKING_SUFFIX = ".making"
@@ -133,7 +133,11 @@ class SnapshotMaking:
 
     def finish(self) -> SnapshotRef:
         assert self._file is not None, "a snapshot is finished once"
-        self._file.sync()
+        try:
+            self._file.sync()
+        except DiskFull:
+            self.abandon()
+            raise
         self._file.close()
         self._file = None
         ref = SnapshotRef(self._meta.index, self._meta.term, self._length, self._digest.digest())
@@ -218,6 +222,7 @@ class SnapshotReceiving:
     def finish(self) -> SnapshotMeta:
         """In place and durable, for a batch that installs it. `SnapshotDamaged`: it begins again from 0."""
         assert self.is_complete, "a snapshot is installed whole"
+        self._file.sync()  # the last piece may be of a process that was killed before it did
         digest = hashlib.sha256()
         for offset in range(0, self._ref.size_bytes, self._piece_bytes):
             digest.update(self._file.read(offset, self._piece_bytes))
