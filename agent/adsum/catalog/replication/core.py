@@ -146,7 +146,7 @@ class Replication:
                 except BadEncoding:
                     tally.drop("malformed")
                     continue
-            holding = holdings.get(delta.owner)
+            holding = holdings.get(delta.owner) or copies.entry(delta.owner)
             if holding is None:
                 if not self._waiting.add(sender, delta):
                     tally.drop("unknown owner")
@@ -199,13 +199,15 @@ class Replication:
     def store_may_publish(self, now: Now) -> None:
         """A server is present. Until then nobody can have heard anything of the store, and what is said to be
         of it is not kept."""
-        holding = self._copies.admit(STORE, 0)
-        if holding is not None:
-            for teller, delta in self._waiting.take(STORE):
+        self._copies.is_store_present = True
+        for teller, delta in self._waiting.take(STORE):
+            holding = self._copies.entry(STORE)
+            if holding is not None:
                 self._hear_news(now, teller, holding, delta)
 
     def store_is_silent(self, now: Now) -> None:
         """No server is present: its copy stands, as long as that of an agent that failed."""
+        self._copies.is_store_present = False
         self._copies.failed(now, STORE)
 
     def recall(self, now: Now, owner: bytes, spans: tuple[bytes, ...]) -> None:

@@ -201,7 +201,7 @@ class Exchanges:
         self._go_on(now, session)
 
     def weigh(self, now: Now, session: Session, theirs: OwnerStanding) -> None:
-        holding = self.copies.holdings.get(theirs.owner)
+        holding = self.copies.entry(theirs.owner)
         if holding is None or not self.copies.counts(theirs.owner):
             return  # the roll will tell us of it, or has told us that it is over
         mine = holding.front

@@ -26,7 +26,7 @@ from adsum.catalog.replication.tally import ReplicationTally
 from adsum.clocks import GENERATION_STEP_MAX, Clocks
 from adsum.newest import keep_newest
 from adsum.now import HOUR, MILLISECOND, MINUTE, SECOND, Now
-from adsum.owners import OwnerKind, kind_of
+from adsum.owners import STORE, OwnerKind, kind_of
 from adsum.timers import Timers
 
 OWNERS_MAX = 16_384
@@ -89,6 +89,7 @@ class OwnerTable:
         self.effects: list[Effect] = []
         self.holdings: dict[bytes, OwnerEntry] = {own: OwnerEntry(own)}
         self.own_holding = self.holdings[own]
+        self.is_store_present = False  # some server is, that may publish as it
         self._uncounted: dict[bytes, None] = {}  # known, and not in the root
         self._gone_ns: dict[bytes, int] = {}  # who failed, and when
         self._graves: dict[bytes, tuple[int, int]] = {}  # owner → generation that is over, until when
@@ -97,6 +98,13 @@ class OwnerTable:
         self.timers.set((ReplicationTimer.REAP, None), now.monotonic_ns + MINUTE)
 
     # Who there is.
+
+    def entry(self, owner: bytes) -> OwnerEntry | None:
+        """None: of whom nobody said that it is there. The store's is made when something of it is heard."""
+        holding = self.holdings.get(owner)
+        if owner == STORE and self.is_store_present and (holding is None or owner in self._gone_ns):
+            return self.admit(owner, 0)
+        return holding
 
     def admit(self, owner: bytes, generation: int) -> OwnerEntry | None:
         """The roll knows it, or knows it to be back, in this generation."""
