@@ -8,7 +8,7 @@ prints the trace of the first that fails.
 
 from __future__ import annotations
 
-import argparse
+import multiprocessing
 import sys
 from collections import Counter
 from dataclasses import dataclass
@@ -21,6 +21,7 @@ from adsum.testing.linearizability import HistoryVerdict, verdict
 from adsum.testing.raft_clients import Clients
 from adsum.testing.raft_cluster import seconds
 from adsum.testing.raft_nemesis import Nemesis
+from adsum.testing.seed_range import seed_range, seeds_parser
 
 # To be asked, elected, taught and given a vote, one server after the other, each a second a learner.
 RECOVERY_S = 60
@@ -147,19 +148,16 @@ def found(seed: int, *, kinds: tuple[str, ...] = (), is_traced: bool = False) ->
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description="Found simulated clusters, a seed each.")
-    parser.add_argument("--seeds", type=int, default=500, help="how many")
-    parser.add_argument("--first", type=int, default=0)
-    asked = parser.parse_args()
+    asked = seeds_parser("Found simulated clusters, a seed each.", seeds=500).parse_args()
     happened = Counter[str]()
     failed: list[FoundingOutcome] = []
-    for seed in range(asked.first, asked.first + asked.seeds):
-        outcome = found(seed)
-        happened.update(outcome.happened)
-        if outcome.failure:
-            failed.append(outcome)
-            sys.stdout.write(f"seed {seed} ({' '.join(outcome.kinds)}): {outcome.failure}\n")
-            sys.stdout.flush()
+    with multiprocessing.get_context("fork").Pool(asked.jobs) as pool:
+        for outcome in pool.imap(found, seed_range(asked), chunksize=4):
+            happened.update(outcome.happened)
+            if outcome.failure:
+                failed.append(outcome)
+                sys.stdout.write(f"seed {outcome.seed} ({' '.join(outcome.kinds)}): {outcome.failure}\n")
+                sys.stdout.flush()
     if failed:
         sys.stdout.write(found(failed[0].seed, is_traced=True).trace + "\n")
     told = (f"{happened[what]} times {what}" for what in ("found", "member", "wipe", "join", "change"))

@@ -10,7 +10,6 @@ in everybody's eyes, nobody else is, and every registered service is visible eve
 
 from __future__ import annotations
 
-import argparse
 import enum
 import multiprocessing
 import sys
@@ -30,6 +29,7 @@ from adsum.process.joining import read_peers
 from adsum.testing.cluster import AgentCluster
 from adsum.testing.hosts import SimulatedHost
 from adsum.testing.network import Conditions
+from adsum.testing.seed_range import seed_range, seeds_parser
 from adsum.testing.world import PORT
 
 HOSTS_MIN, HOSTS_MAX = 4, 10
@@ -337,15 +337,12 @@ def _run(task: tuple[Accident, int]) -> AccidentOutcome:
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description="Simulate accidents of hosts, a seed each.")
-    parser.add_argument("--seeds", type=int, default=200, help="how many of each accident")
-    parser.add_argument("--first", type=int, default=0)
+    parser = seeds_parser("Simulate accidents of hosts, a seed each.", seeds=200)
     parser.add_argument("--accidents", default="", help="names, with commas between; all without")
-    parser.add_argument("--jobs", type=int, default=multiprocessing.cpu_count())
     asked = parser.parse_args()
     named = [name.upper() for name in asked.accidents.split(",") if name]
     accidents = [each for each in Accident if not named or each.name in named]
-    tasks = [(each, seed) for seed in range(asked.first, asked.first + asked.seeds) for each in accidents]
+    tasks = [(each, seed) for seed in seed_range(asked) for each in accidents]
     failed = 0
     slowest_ns = dict.fromkeys(accidents, 0)
     with multiprocessing.Pool(asked.jobs) as pool:

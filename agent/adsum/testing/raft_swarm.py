@@ -12,7 +12,6 @@ gives the same run, whatever the process: `digest` is of everything that happene
 
 from __future__ import annotations
 
-import argparse
 import multiprocessing
 import sys
 import time
@@ -28,6 +27,7 @@ from adsum.testing.raft_cluster import raft_cluster, seconds
 from adsum.testing.raft_machine import ClientCall
 from adsum.testing.raft_nemesis import DISK_KINDS, KINDS, Nemesis
 from adsum.testing.raft_server import SimulatedServer
+from adsum.testing.seed_range import seed_range, seeds_parser
 
 # With all faults over: a few elections that find each other, snapshots to bring, and a joint change to leave.
 RECOVERY_S = 30
@@ -150,16 +150,13 @@ def outcomes(seeds: range, *, jobs: int) -> Iterator[SwarmOutcome]:
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description="Run simulated clusters, a seed each.")
-    parser.add_argument("--seeds", type=int, default=2000, help="how many")
-    parser.add_argument("--first", type=int, default=0)
-    parser.add_argument("--jobs", type=int, default=multiprocessing.cpu_count())
-    asked = parser.parse_args()
+    asked = seeds_parser("Run simulated clusters, a seed each.", seeds=2000).parse_args()
+    seeds = seed_range(asked)
     began = time.monotonic()
     done = operations = elections = 0
     happened: Counter[str] = Counter()
     failed: list[SwarmOutcome] = []
-    for outcome in outcomes(range(asked.first, asked.first + asked.seeds), jobs=asked.jobs):
+    for outcome in outcomes(seeds, jobs=asked.jobs):
         done += 1
         operations += outcome.operations
         elections += outcome.elections
