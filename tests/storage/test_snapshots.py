@@ -101,6 +101,28 @@ def test_a_snapshot_that_arrives_with_another_hash_begins_again() -> None:
     assert snapshots(disk).receive(wrong).offset == 0
 
 
+def test_a_file_that_had_come_whole_before_a_kill_is_safe_when_it_is_said_to_be() -> None:
+    """The last piece was written by a process that was killed before it synced it."""
+    source = new_disk()
+    spare_bytes = -made(source).size_bytes % 64
+    ref = made(source, BODY + b"." * spare_bytes)
+    pieces = pieces_of(source, ref)
+    assert ref.size_bytes % 64 == 0  # the last piece is whole, so nothing asks for it again
+    for seed in range(20):
+        disk = new_disk(seed)
+        receiving = snapshots(disk).receive(ref)
+        assert all(receiving.take(piece) for piece in pieces[:-1])
+        disk.faults.crash_before = 1
+        with pytest.raises(PowerLost):
+            receiving.take(pieces[-1])
+        disk.kill()
+        again = snapshots(disk).receive(ref)
+        assert again.is_complete
+        again.finish()
+        disk.lose_power()
+        assert snapshots(disk).verify(ref) == META
+
+
 def test_b5_a_newer_snapshot_takes_the_place_of_one_half_received() -> None:
     source, disk = new_disk(), new_disk()
     old = made(source)
