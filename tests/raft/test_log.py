@@ -12,6 +12,7 @@ from adsum.raft.types import (
     ENTRY_OVERHEAD_BYTES,
     Configuration,
     Entry,
+    RevisionOffset,
     SnapshotMeta,
     Term,
     Ticket,
@@ -306,3 +307,20 @@ class LogBesideDisk(RuleBasedStateMachine):
 
 TestLogBesideDisk = LogBesideDisk.TestCase
 TestLogBesideDisk.settings = settings(max_examples=60, stateful_step_count=40, deadline=None)
+
+
+def test_the_offset_of_revisions_only_rises_and_goes_with_the_snapshot() -> None:
+    offset = RevisionOffset(1_000, 3)
+    log = Log(FIRST, entries(2, [1, 1, 1]), commit=4, offset=offset)
+    assert [log.offset_at(index) for index in (2, 3, 4)] == [0, 1_000, 1_000]
+    log.hand_out(4)
+    log.applied_to(2)
+    assert log.snapshot_point(Configuration((A,)), 0).offset == 0
+    log.applied_to(3)
+    meta = log.snapshot_point(Configuration((A,)), 0)
+    assert meta.offset == 1_000
+    log.compact(meta, 4)
+    assert log.offset_at(4) == 1_000
+    assert Log(meta, entries(4, [1])).offset_at(4) == 1_000
+    log.restore(SnapshotMeta(9, Term(2), Configuration((A,)), offset=5_000))
+    assert log.revision_offset == RevisionOffset(5_000, 9)

@@ -270,7 +270,9 @@ async def test_b25_one_survivor_goes_on_in_a_new_epoch_and_takes_wiped_ones_in(t
             folder, node=survivor.node, mint_log_id=str, mint_salt=bytes, segment_bytes=SEGMENT_BYTES
         )
         write_whole(
-            folder, quorum_recovery.FILE, quorum_recovery.encode(quorum_recovery.describe(opened.log))
+            folder,
+            quorum_recovery.FILE,
+            quorum_recovery.encode(quorum_recovery.describe(opened.log, 1_800_000_000)),
         )
         opened.log.close()
         folder.close()

@@ -7,7 +7,8 @@ import pytest
 
 from adsum.raft.batch import LogChange
 from adsum.raft.changer import decode_configuration
-from adsum.raft.types import Configuration, EntryKind
+from adsum.raft.log import Log
+from adsum.raft.types import Configuration, EntryKind, RevisionOffset
 from adsum.storage.files import write_whole
 from adsum.storage.quorum_recovery import (
     FILE,
@@ -15,10 +16,16 @@ from adsum.storage.quorum_recovery import (
     QuorumRecoveryRefused,
     describe,
     encode,
+    offset_of,
     recover_quorum,
 )
+from adsum.storage.recovery import LogVerdict
+from adsum.storage.segment import SEGMENT_HEADER_BYTES
+from adsum.storage.segment_files import segment_name
 from adsum.testing.block_disk import BlockDisk, PowerLost
 from tests.storage.raft_logs import ME, entries, new_disk, opened, state
+
+OFFSET = RevisionOffset(1_800_000_000 << 21, 3)
 
 
 def survivor() -> tuple[BlockDisk, QuorumRecovery]:
@@ -26,7 +33,7 @@ def survivor() -> tuple[BlockDisk, QuorumRecovery]:
     log = opened(disk).log
     log.join("cluster", 0)
     log.append([LogChange(entries=entries(1, 4, term=3), hard_state=state(7, commit=2))])
-    return disk, describe(log)
+    return disk, describe(log, 1_800_000_000)
 
 
 def test_b25_the_survivor_becomes_the_only_voter_in_the_next_term_and_epoch() -> None:
@@ -44,6 +51,29 @@ def test_b25_the_survivor_becomes_the_only_voter_in_the_next_term_and_epoch() ->
     found = opened(disk)
     assert found.restored == restored
     assert found.log.identity.epoch == 1
+
+
+def test_revisions_go_on_above_all_that_can_have_been_given_out_from_the_first_uncertain_index() -> None:
+    disk, recovery = survivor()
+    write_whole(disk, FILE, encode(recovery))
+    restored = recover_quorum(disk, opened(disk))
+    assert restored is not None
+    assert restored.offset == OFFSET
+    log = Log(restored.snapshot, restored.entries, commit=5, offset=restored.offset)
+    assert [log.offset_at(index) for index in (2, 3, 5)] == [0, OFFSET.value, OFFSET.value]
+    again = describe(opened(disk).log, 7)  # by a clock that stands at 1970
+    assert offset_of(again, OFFSET) == RevisionOffset(5 + OFFSET.value + (1 << 40), 6)
+
+
+def test_a_log_begun_anew_keeps_its_offset() -> None:
+    disk, recovery = survivor()
+    write_whole(disk, FILE, encode(recovery))
+    recover_quorum(disk, opened(disk))
+    disk.rot(segment_name(2), (SEGMENT_HEADER_BYTES + 60) * 8)
+    found = opened(disk, minted="log-2")
+    assert found.verdict is LogVerdict.CORRUPT
+    assert found.log.offset == found.restored.offset == OFFSET
+    assert opened(disk).log.offset == OFFSET
 
 
 def test_b25_it_is_not_applied_twice() -> None:
@@ -65,6 +95,7 @@ def test_b25_it_is_not_applied_twice() -> None:
         ("log", "log-9"),
         ("last_index", 3),
         ("term", 6),
+        ("commit", 3),
     ],
 )
 def test_b25_a_file_with_a_wrong_id_or_term_is_refused_and_changes_nothing(
@@ -76,7 +107,7 @@ def test_b25_a_file_with_a_wrong_id_or_term_is_refused_and_changes_nothing(
     found = opened(disk)
     with pytest.raises(QuorumRecoveryRefused, match=f"{field} is"):
         recover_quorum(disk, found)
-    assert describe(found.log) == recovery
+    assert describe(found.log, 1_800_000_000) == recovery
     assert FILE in disk.names()
 
 
@@ -115,4 +146,7 @@ def test_b25_a_recovery_interrupted_anywhere_is_finished_by_the_next_start() -> 
             disk.lose_power()
         found = opened(disk)
         recover_quorum(disk, found)
-        assert describe(found.log) == replace(recovery, epoch=1, last_index=5, term=8), point
+        assert describe(found.log, 1_800_000_000) == replace(
+            recovery, epoch=1, last_index=5, term=8, commit=5
+        ), point
+        assert found.log.offset == OFFSET, point

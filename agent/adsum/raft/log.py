@@ -29,10 +29,12 @@ from operator import attrgetter
 
 from adsum.raft.types import (
     ENTRY_OVERHEAD_BYTES,
+    NO_OFFSET,
     NO_TERM,
     Configuration,
     Entry,
     EntryKind,
+    RevisionOffset,
     SnapshotMeta,
     Term,
     Ticket,
@@ -53,9 +55,17 @@ class _Write:
 
 
 class Log:
-    def __init__(self, snapshot: SnapshotMeta, entries: Sequence[Entry] = (), *, commit: int = 0) -> None:
+    def __init__(
+        self,
+        snapshot: SnapshotMeta,
+        entries: Sequence[Entry] = (),
+        *,
+        commit: int = 0,
+        offset: RevisionOffset = NO_OFFSET,
+    ) -> None:
         """As found on disk. Entries may reach back before the snapshot, as compaction left them."""
         self.snapshot = snapshot  # the newest: what a server too far behind is offered
+        self.revision_offset = max(offset, RevisionOffset(snapshot.offset, snapshot.index))  # it only rises
         self._offset = snapshot.index  # the entry before the first one kept
         self._offset_term = snapshot.term
         if entries and entries[0].index <= snapshot.index:
@@ -154,7 +164,15 @@ class Log:
     def snapshot_point(self, configuration: Configuration, epoch: int) -> SnapshotMeta:
         """What is applied, as a snapshot of it."""
         last = self._entries[self.applied - self._offset - 1]
-        return SnapshotMeta(last.index, last.term, configuration, last.time_ms, last.apply_level, epoch)
+        offset = self.offset_at(last.index)
+        return SnapshotMeta(
+            last.index, last.term, configuration, last.time_ms, last.apply_level, epoch, offset
+        )
+
+    def offset_at(self, index: int) -> int:
+        """Of the revision of the entry there, which the snapshot does not stand for."""
+        value, from_index = self.revision_offset
+        return value if index >= from_index else self.snapshot.offset
 
     # How it grows.
 
@@ -196,6 +214,7 @@ class Log:
         self._entries, self._totals, self._total_before = [], [], 0
         self._offset, self._offset_term = snapshot.index, snapshot.term
         self.snapshot = self._install = snapshot
+        self.revision_offset = max(self.revision_offset, RevisionOffset(snapshot.offset, snapshot.index))
         self.commit = self._given = snapshot.index
         self._truncate_from = None
 

@@ -52,7 +52,7 @@ class Replica:
         self.stamp = stamp
         self.settings = settings
         self.now = now
-        self.log = Log(restored.snapshot, restored.entries, commit=hard_state.commit)
+        self.log = Log(restored.snapshot, restored.entries, commit=hard_state.commit, offset=restored.offset)
         self.configuration: Configuration = restored.snapshot.configuration
         # A founder's disk holds the first snapshot before it holds any vote.
         is_founder = bool(self.configuration.voters)

@@ -118,6 +118,17 @@ class Configuration:
         return tuple(sorted(dict.fromkeys(everyone)))
 
 
+class RevisionOffset(NamedTuple):
+    """A revision is the index of its entry and this. It is raised where entries that somebody was told of may
+    be lost, as when a quorum is rebuilt: so that no revision, and no fencing token, is given out twice."""
+
+    value: int = 0
+    from_index: int = 0  # for this entry and all later ones; for those before, what the snapshot says
+
+
+NO_OFFSET = RevisionOffset()
+
+
 @dataclass(frozen=True, slots=True)
 class SnapshotMeta:
     """What a state machine's snapshot stands for. Its bytes are the driver's; (index, term) finds them."""
@@ -128,6 +139,7 @@ class SnapshotMeta:
     time_ms: int = 0
     apply_level: int = 0
     epoch: int = 0  # raised by hand when a lost quorum is rebuilt
+    offset: int = 0  # of revisions, for the entry at its index
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,6 +159,7 @@ class Restored:
     hard_state: HardState = HardState()
     snapshot: SnapshotMeta = SnapshotMeta()
     entries: tuple[Entry, ...] = ()
+    offset: RevisionOffset = NO_OFFSET
 
 
 # The first snapshot of a new cluster. The log begins behind it, so that whoever joins later is given the

@@ -141,7 +141,7 @@ def _check_membership(configuration: Configuration) -> None:
 def _meta(encoded: bytes) -> SnapshotMeta:
     try:
         meta = decode_meta(encoded)
-        _NUMBERS.decode([meta.index, meta.term, meta.time_ms, meta.apply_level, meta.epoch])
+        _NUMBERS.decode([meta.index, meta.term, meta.time_ms, meta.apply_level, meta.epoch, meta.offset])
         _check_membership(meta.configuration)
     except NONSENSE as error:
         raise BadEncoding("an offer of a snapshot that makes no sense") from error

@@ -83,7 +83,7 @@ def open_log(
         restored = Restored()
     else:
         log = _go_on(folder, files, recovery, recovery.identity)
-        restored = Restored(recovery.standing.hard_state, meta, tuple(recovery.entries))
+        restored = Restored(recovery.standing.hard_state, meta, tuple(recovery.entries), recovery.offset)
     log.snapshots.clean_up(log.snapshot)
     files.prepare_next()
     return OpenedLog(log, restored, recovery.verdict, tuple(recovery.findings), _read_doubt(folder).findings)
@@ -107,7 +107,9 @@ def _go_on(folder: Folder, files: SegmentFiles, recovery: Recovery, identity: Lo
     position = WritePosition(
         [header.sequence for header in recovery.segments], recovery.next_batch, recovery.chain, recovery.end
     )
-    return RaftLog(folder, files, identity, recovery.standing, position, active, recovery.salt)
+    return RaftLog(
+        folder, files, identity, recovery.standing, position, active, recovery.salt, recovery.offset
+    )
 
 
 # After corruption.
@@ -121,12 +123,12 @@ def _begin_anew(
     identity = replace(minted, cluster=before.cluster, epoch=before.epoch)
     # A name that no segment had, and a new salt: nothing left over is ever taken for a part of this log.
     position = WritePosition([recovery.highest_sequence], 1, 0)
-    log = RaftLog(folder, files, identity, ReplayedLog(), position, None, salt)
+    log = RaftLog(folder, files, identity, ReplayedLog(), position, None, salt, recovery.offset)
     position.segments.pop(0)
     hard_state = _hard_state(recovery, start)
     log.append([LogChange(install=start.ref, entries=start.entries, hard_state=hard_state)])
     _write_doubt(folder, Doubt(tuple(recovery.findings), identity))
-    return log, Restored(hard_state, start.meta, tuple(start.entries))
+    return log, Restored(hard_state, start.meta, tuple(start.entries), recovery.offset)
 
 
 def _best_start(folder: Folder, recovery: Recovery) -> _Start:

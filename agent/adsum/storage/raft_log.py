@@ -12,10 +12,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from adsum.raft.batch import LogChange
-from adsum.raft.types import Entry, HardState, SnapshotRef
+from adsum.raft.types import NO_OFFSET, Entry, HardState, RevisionOffset, SnapshotRef
 from adsum.storage.failures import StorageFailed
 from adsum.storage.files import DiskFull, File, Folder
 from adsum.storage.replay import ReplayedLog, Stretch
@@ -54,10 +54,12 @@ class RaftLog:
         position: WritePosition,
         active: File | None,
         salt: bytes,
+        offset: RevisionOffset = NO_OFFSET,
     ) -> None:
         """Without an active segment it begins the one after the last that the position names."""
         self.snapshots = Snapshots(folder)
         self.identity = identity
+        self.offset = offset
         self._folder = folder
         self._files = files
         self._salt = salt
@@ -142,16 +144,18 @@ class RaftLog:
         self._write([Snapshot(ref, replaces_log=False)])
         self._tidy(ref, first_kept)
 
-    def join(self, cluster: str, epoch: int) -> None:
-        """From now on the log says that it belongs to this cluster."""
+    def join(self, cluster: str, epoch: int, offset: RevisionOffset = NO_OFFSET) -> None:
+        """From now on the log says that it belongs to this cluster. With a raised epoch comes an offset of
+        revisions."""
         assert self.identity.cluster in ("", cluster), "a log never changes its cluster"
         assert epoch >= self.identity.epoch, "an epoch never falls"
-        before = self.identity
-        self.identity = LogIdentity(before.node, before.log, cluster, epoch)
+        before = self.identity, self.offset
+        self.identity = replace(self.identity, cluster=cluster, epoch=epoch)
+        self.offset = max(self.offset, offset)
         try:
             self._begin_segment()
         except DiskFull:
-            self.identity = before
+            self.identity, self.offset = before
             raise
 
     def close(self) -> None:
@@ -260,6 +264,7 @@ class RaftLog:
             standing.hard_state,
             standing.snapshot,
             self._salt,
+            self.offset,
         )
         file = self._files.begin(header)
         position.segments.append(sequence)

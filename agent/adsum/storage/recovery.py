@@ -28,7 +28,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 
-from adsum.raft.types import Entry, SnapshotRef
+from adsum.raft.types import NO_OFFSET, Entry, RevisionOffset, SnapshotRef
 from adsum.storage.files import SECTOR_BYTES, Folder, ReadFailed
 from adsum.storage.replay import ReplayedLog
 from adsum.storage.segment import (
@@ -72,6 +72,7 @@ class Recovery:
     findings: list[str] = field(default_factory=list)  # for the operator, one sentence each
     identity: LogIdentity | None = None
     salt: bytes = field(default=b"", repr=False)  # of the first segment whose header is whole
+    offset: RevisionOffset = NO_OFFSET
     standing: ReplayedLog = field(default_factory=ReplayedLog)
     entries: list[Entry] = field(default_factory=list)
     segments: list[SegmentHeader] = field(default_factory=list)
@@ -181,7 +182,7 @@ def _read_segment(folder: Folder, sequence: int, recovery: Recovery, *, is_last:
         recovery.salt = header.salt
         recovery.standing = ReplayedLog.after(header)
         recovery.next_batch, recovery.chain = header.first_batch, header.chain
-    recovery.identity = header.identity
+    recovery.identity, recovery.offset = header.identity, max(recovery.offset, header.offset)
     recovery.segments.append(header)
     recovery.end, recovery.last_batch = SEGMENT_HEADER_BYTES, None
     recovery.note_header(header)
@@ -256,6 +257,7 @@ def _survey(content: bytes, sequence: int, recovery: Recovery) -> None:
         pass
     else:
         recovery.salt, recovery.identity = recovery.salt or header.salt, header.identity
+        recovery.offset = max(recovery.offset, header.offset)
         recovery.note_header(header)
     for _, batch in find_batch_headers(content, 0, recovery.salt):
         if recovery.can_follow(batch):

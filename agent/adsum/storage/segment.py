@@ -37,7 +37,17 @@ from typing import NamedTuple
 
 import cbor2
 
-from adsum.raft.types import DedupKey, Entry, EntryKind, HardState, MemberId, SnapshotRef, Term
+from adsum.raft.types import (
+    NO_OFFSET,
+    DedupKey,
+    Entry,
+    EntryKind,
+    HardState,
+    MemberId,
+    RevisionOffset,
+    SnapshotRef,
+    Term,
+)
 from adsum.storage.files import SECTOR_BYTES
 
 FORMAT_VERSION = 2
@@ -100,6 +110,7 @@ class SegmentHeader:
     hard_state: HardState
     snapshot: SnapshotRef | None
     salt: bytes = field(repr=False)  # the same in all segments of a log
+    offset: RevisionOffset = NO_OFFSET
 
 
 class Truncate(NamedTuple):
@@ -157,6 +168,7 @@ def encode_segment_header(header: SegmentHeader) -> bytes:
             [hard_state.term, hard_state.vote, hard_state.commit],
             astuple(header.snapshot) if header.snapshot else None,
             header.salt,
+            list(header.offset),
         ]
     )
     assert _SEGMENT.size + len(body) <= SEGMENT_HEADER_BYTES, "ids are bounded, so a header fits its page"
@@ -173,12 +185,21 @@ def decode_segment_header(content: bytes, sequence: int) -> SegmentHeader:
         raise DamagedSegment("the segment's header does not match its checksum")
     version, *fields = cbor2.loads(body)
     assert version == FORMAT_VERSION, f"a segment of format {version}; this program reads {FORMAT_VERSION}"
-    identity, position, (term, vote, commit), snapshot, salt = fields
+    identity, position, (term, vote, commit), snapshot, salt, offset = fields
     hard_state = HardState(term, MemberId(*vote) if vote else None, commit)
     ref = SnapshotRef(*snapshot) if snapshot else None
     sequence, first_batch, chain, last_index, length_bytes = position
     return SegmentHeader(
-        LogIdentity(*identity), sequence, first_batch, chain, last_index, length_bytes, hard_state, ref, salt
+        LogIdentity(*identity),
+        sequence,
+        first_batch,
+        chain,
+        last_index,
+        length_bytes,
+        hard_state,
+        ref,
+        salt,
+        RevisionOffset(*offset),
     )
 
 

@@ -249,11 +249,14 @@ class SnapshotReceiving:
 
 def encode_meta(meta: SnapshotMeta) -> bytes:
     membership = encode_configuration(meta.configuration)
-    encoded = cbor2.dumps([meta.index, meta.term, membership, meta.time_ms, meta.apply_level, meta.epoch])
+    numbers = [meta.time_ms, meta.apply_level, meta.epoch, meta.offset]
+    encoded = cbor2.dumps([meta.index, meta.term, membership, *numbers])
     assert len(encoded) <= META_BYTES_MAX, "a membership is a few servers"
     return encoded
 
 
 def decode_meta(encoded: bytes) -> SnapshotMeta:
-    index, term, membership, time_ms, apply_level, epoch = cbor2.loads(encoded)
-    return SnapshotMeta(index, Term(term), decode_configuration(membership), time_ms, apply_level, epoch)
+    index, term, membership, *numbers = cbor2.loads(encoded)
+    time_ms, apply_level, epoch, offset = numbers
+    configuration = decode_configuration(membership)
+    return SnapshotMeta(index, Term(term), configuration, time_ms, apply_level, epoch, offset)
