@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from random import Random
 from typing import Any
 
 import cbor2
@@ -28,6 +29,7 @@ from adsum.net.syncs import JoiningSync, frames
 from adsum.owners import STORE
 from adsum.peers import owner_calls
 from adsum.peers.owner_calls import OwnerRow
+from adsum.raft.batch import LogChange
 from adsum.raft.messages import (
     Append,
     AppendRejected,
@@ -41,9 +43,24 @@ from adsum.raft.messages import (
     VoteReply,
     VoteRequest,
 )
-from adsum.raft.types import Configuration, DedupKey, Entry, EntryKind, MemberId, SnapshotMeta, Term
+from adsum.raft.types import (
+    Configuration,
+    DedupKey,
+    Entry,
+    EntryKind,
+    HardState,
+    MemberId,
+    Restored,
+    RevisionOffset,
+    SnapshotMeta,
+    Term,
+)
 from adsum.rows import RowCodec
 from adsum.servers import wire as servers_wire
+from adsum.storage.opening import OpenedLog, open_log
+from adsum.storage.segment_files import segment_name
+from adsum.storage.snapshots import Snapshots, snapshot_name
+from adsum.testing.block_disk import BlockDisk
 
 GENERATION = 1_795_000_000_000
 A, B, C = b"AAAAAAAA", b"BBBBBBBB", b"CCCCCCCC"
@@ -315,6 +332,67 @@ def servers() -> dict[str, RecordedCase]:
     }
 
 
+def logs() -> dict[str, RecordedCase]:
+    """A segment of the log of consensus, without the zeros behind it, and a snapshot: as they lie on disk."""
+    disk = BlockDisk(Random(0))
+    opened = _opened_log(disk)
+    me = opened.log.identity.member
+    opened.log.join("cluster", 3, RevisionOffset(1 << 41, 4))
+    meta = SnapshotMeta(2, Term(7), Configuration((me,)), 1_000, 1, 3, 1 << 40)
+    making = opened.log.snapshots.make(meta)
+    making.write(b"the state")
+    ref = making.finish()
+    entries = [
+        Entry(3, Term(7), EntryKind.COMMAND, 1_050, 1, DedupKey("agent", 1, 2, 0), b"put"),
+        Entry(4, Term(7), EntryKind.COMMAND, 1_051, 1, None, bytes(600)),
+    ]
+    state = HardState(Term(7), me, 3)
+    opened.log.append([LogChange(install=ref, entries=entries, hard_state=state)])
+    held = Restored(state, meta, tuple(entries), RevisionOffset(1 << 41, 4))
+    segment, snapshot = (_file(disk, name) for name in (segment_name(2), snapshot_name(ref)))
+
+    def from_segment(encoded: bytes) -> object:
+        again = BlockDisk(Random(0))
+        _put(again, segment_name(2), encoded.ljust(LOG_BYTES, b"\0"))
+        _put(again, snapshot_name(ref), snapshot)
+        return _opened_log(again).restored
+
+    def from_snapshot(encoded: bytes) -> object:
+        again = BlockDisk(Random(0))
+        _put(again, snapshot_name(ref), encoded)
+        reading = Snapshots(again).open(ref)
+        return Snapshots(again).verify(ref), b"".join(reading.body())
+
+    return {
+        "log-segment": RecordedCase(held, segment.rstrip(b"\0"), from_segment),
+        "log-snapshot": RecordedCase((meta, b"the state"), snapshot, from_snapshot),
+    }
+
+
+LOG_BYTES = 16_384
+
+
+def _opened_log(disk: BlockDisk) -> OpenedLog:
+    return open_log(
+        disk,
+        node="a",
+        mint_log_id=lambda: "log-a",
+        mint_salt=lambda: b"a salt of 16 b..",
+        segment_bytes=LOG_BYTES,
+    )
+
+
+def _file(disk: BlockDisk, name: str) -> bytes:
+    return disk.open(name).read(0, LOG_BYTES)
+
+
+def _put(disk: BlockDisk, name: str, content: bytes) -> None:
+    file = disk.create(name)
+    file.write(0, content)
+    file.sync()
+    disk.sync()
+
+
 def kept() -> dict[str, RecordedCase]:
     profile = claims.Profile(A + B, "web-1", Address("10.0.0.1", 8301), b"tags", version="0.1.0")
     copy = SavedCopy(GENERATION, (SavedOwner(profile, (b"a range",), is_shown=False),))
@@ -328,6 +406,7 @@ CASES = {
     **exchanges(),
     **streams(),
     **calls_about_owners(),
+    **logs(),
     **servers(),
     **kept(),
 }
