@@ -8,7 +8,9 @@ from adsum.consensus.bootstrap import AliveServer, FoundNow, KeepWaiting, Server
 from adsum.raft.types import MemberId
 
 NAMES = ("a", "b", "c")
-EMPTY = {name: ServerStanding(MemberId(name, f"log-{name}"), "dc1", 3, "", True) for name in NAMES}
+EMPTY = {
+    name: ServerStanding(MemberId(name, f"log-{name}"), "dc1", 3, "", True, sees=NAMES) for name in NAMES
+}
 ALIVE = [AliveServer(name, "dc1", 3) for name in NAMES]
 
 
@@ -45,12 +47,24 @@ def test_a_single_server_that_expects_one_asks_nobody() -> None:
     [
         (None, "server b does not answer"),
         (replace(EMPTY["b"], cluster_id="xyz"), "server b belongs to cluster xyz: this one waits"),
-        (replace(EMPTY["b"], is_empty=False), "server b has a log, and has not said of which cluster"),
+        (
+            replace(EMPTY["b"], is_empty=False),
+            "server b has a log, or founds with others, and has not said of which cluster",
+        ),
         (replace(EMPTY["b"], expect=5), "server b says datacenter dc1 and bootstrap_expect 5"),
         (replace(EMPTY["b"], datacenter="dc2"), "server b says datacenter dc2"),
+        (replace(EMPTY["b"], sees=("a", "b", "d")), "server b sees a, b, d, and this one a, b, c"),
         (EMPTY["c"], "what answers as server b calls itself c"),
     ],
-    ids=["silent", "has a cluster", "has a log", "expects others", "elsewhere", "somebody else"],
+    ids=[
+        "silent",
+        "has a cluster",
+        "has a log",
+        "expects others",
+        "elsewhere",
+        "sees others",
+        "somebody else",
+    ],
 )
 def test_one_answer_that_is_not_empty_and_equal_means_wait(
     answer: ServerStanding | None, reason: str

@@ -17,7 +17,7 @@ from tests.consensus.support import Echo
 
 A, B = MemberId("a", "log-a"), MemberId("b", "log-b")
 ALIVE = [AliveServer("a", "dc1", 2), AliveServer("b", "dc1", 2)]
-EMPTY_B = ServerStanding(B, "dc1", 2, "", True)
+EMPTY_B = ServerStanding(B, "dc1", 2, "", True, sees=("a", "b"))
 FOUNDED = bootstrap(Configuration(voters=(A, B)))
 
 
@@ -60,7 +60,7 @@ def test_who_hears_that_all_others_are_empty_founds_a_cluster_snapshot_first() -
     (storing,) = asked_round(core, at(0), EMPTY_B)
     assert isinstance(storing, StoreFirstSnapshot)
     assert storing.meta == FOUNDED
-    assert core.standing() == ServerStanding(A, "dc1", 2, "", False)
+    assert core.standing(ALIVE) == replace(EMPTY_B, member=A, is_empty=False)
     core.report(at(2), reports.FirstSnapshotStored(FOUNDED))
     (naming,) = core.tick(at(2), ALIVE)
     assert isinstance(naming, WriteClusterId)
@@ -77,6 +77,37 @@ def test_answers_that_a_pause_has_made_old_found_nothing() -> None:
     (said,) = core.tick(at(501), ALIVE)
     assert said == LogLine(Severity.INFO, "no cluster yet: the answers of the others took too long")
     assert [type(each) for each in core.tick(at(1001), ALIVE)] == [AskStanding]
+
+
+def test_who_sees_other_servers_than_we_do_keeps_us_from_founding() -> None:
+    (said,) = asked_round(founding(), at(0), replace(EMPTY_B, sees=("b", "c")))
+    assert said == LogLine(Severity.INFO, "no cluster yet: server b sees b, c, and this one a, b")
+
+
+ALIVE_C = [AliveServer("a", "dc1", 2), AliveServer("c", "dc1", 2)]
+
+
+def test_who_has_called_itself_empty_founds_with_nobody_else_for_a_second() -> None:
+    core = founding()
+    assert core.answer(at(0), ("a", "b"), ALIVE).is_empty
+    assert not core.answer(at(999), ("a", "c"), ALIVE_C).is_empty
+    (said,) = core.tick(at(999), ALIVE_C)
+    assert said == LogLine(Severity.INFO, "no cluster yet: this server may be about to found one with a, b")
+    assert core.answer(at(1000), ("a", "c"), ALIVE_C).is_empty
+    assert not core.answer(at(1001), ("a", "b"), ALIVE).is_empty
+
+
+def test_who_asks_to_found_is_bound_as_well() -> None:
+    core = founding()
+    core.tick(at(0), ALIVE)
+    assert not core.answer(at(1), ("a", "c"), ALIVE_C).is_empty
+
+
+def test_an_answer_to_who_founds_nothing_or_sees_others_binds_nobody() -> None:
+    core = founding()
+    assert core.answer(at(0), (), ALIVE).is_empty
+    assert core.answer(at(0), ("a", "b"), ALIVE_C).sees == ("a", "c")
+    assert core.answer(at(0), ("a", "c"), ALIVE_C).is_empty
 
 
 def test_a_reason_to_wait_is_said_once_and_looked_at_again_half_a_second_later() -> None:
@@ -104,7 +135,7 @@ def test_only_a_message_to_this_very_log_takes_a_server_in() -> None:
     core.receive(at(1), message(A, "right"))
     assert core.tick(at(1), ALIVE) == [WriteClusterId("right", 3)]
     core.report(at(2), reports.ClusterIdWritten("right"))
-    assert core.standing().cluster_id == "right"
+    assert core.standing([]).cluster_id == "right"
     assert core.restored == Restored()
 
 
@@ -148,7 +179,7 @@ def test_what_the_cluster_id_does_not_prove_founds_nothing(answer: ServerStandin
 
 def test_who_has_founded_tells_the_others_with_whom() -> None:
     core = founding(restored=Restored(snapshot=FOUNDED), cluster_id=FOUNDED_B.cluster_id)
-    assert core.standing() == replace(FOUNDED_B, member=A)
+    assert core.standing([]) == replace(FOUNDED_B, member=A, sees=("a",))
 
 
 def test_who_is_taken_in_while_it_asks_waits_for_no_answer() -> None:
@@ -180,7 +211,7 @@ def test_no_room_is_said_and_tried_again() -> None:
 
 def test_a_server_whose_log_was_damaged_founds_nothing_and_can_be_taken_in() -> None:
     core = founding(is_in_doubt=True)
-    assert core.standing().is_empty is False
+    assert core.standing([]).is_empty is False
     (said,) = core.tick(at(0), ALIVE)
     assert said == LogLine(Severity.INFO, "no cluster yet: this server has a log already")
     core.receive(at(1), message(A, "right"))

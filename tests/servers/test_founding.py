@@ -6,13 +6,15 @@ import cbor2
 import pytest
 
 from adsum.consensus.bootstrap import ServerStanding
+from adsum.consensus.effects import AskStanding
 from adsum.consensus.errors import StoreBroken
 from adsum.consensus.founding import FoundingCore
 from adsum.consensus.settings import ServerSettings
 from adsum.raft.types import BOOTSTRAP_INDEX, MemberId
 from adsum.servers.founding import Founding
 from adsum.servers.server import loop_now
-from adsum.servers.standing import decoded, encoded
+from adsum.servers.standing import decoded, encoded, founders_in, question
+from adsum.servers.wire import UnreadableMessage
 from adsum.storage.files import DiskFull, OsFolder
 from adsum.storage.opening import OpenedLog, open_log
 from adsum.storage.raft_log import RaftLog
@@ -51,7 +53,7 @@ async def test_a_full_disk_between_snapshot_and_cluster_id_delays_the_founding_a
 
     def join_when_there_is_room(log: RaftLog, cluster: str, epoch: int) -> None:
         attempts.append(cluster)
-        standing = work.core.standing()
+        standing = work.core.standing([])
         assert (standing.is_empty, standing.cluster_id) == (False, "")  # nobody founds with such a one
         if len(attempts) == 1:
             raise DiskFull("no space left")
@@ -105,7 +107,10 @@ A, B = MemberId("a", "log-a"), MemberId("b", "log-b")
 
 @pytest.mark.parametrize(
     "standing",
-    [ServerStanding(A, "dc1", 3, "", True), ServerStanding(A, "dc1", 2, "cluster", False, (A, B))],
+    [
+        ServerStanding(A, "dc1", 3, "", True),
+        ServerStanding(A, "dc1", 2, "cluster", False, (A, B), ("a", "b")),
+    ],
     ids=["empty", "founded"],
 )
 def test_a_standing_arrives_as_it_was_told(standing: ServerStanding) -> None:
@@ -119,11 +124,25 @@ def test_a_standing_arrives_as_it_was_told(standing: ServerStanding) -> None:
         b"garbage",
         b"\x80",
         b"\x83\x01\x02\x03",
-        cbor2.dumps(["a", "log", "dc1", 1, "", True]),
-        cbor2.dumps(["a", "log", "dc1", 1, "", True, [["b"]]]),
-        cbor2.dumps(["a", "log", "dc1", 1, "", True, [["b", "l" * 65]]]),
-        cbor2.dumps(["a", "log", "dc1", 1, "", True, [["b", "log"]] * 33]),
+        cbor2.dumps(["a", "log", "dc1", 1, "", True, []]),
+        cbor2.dumps(["a", "log", "dc1", 1, "", True, [["b"]], []]),
+        cbor2.dumps(["a", "log", "dc1", 1, "", True, [["b", "l" * 65]], []]),
+        cbor2.dumps(["a", "log", "dc1", 1, "", True, [["b", "log"]] * 33, []]),
+        cbor2.dumps(["a", "log", "dc1", 1, "", True, [], "b"]),
+        cbor2.dumps(["a", "log", "dc1", 1, "", True, [], [1]]),
+        cbor2.dumps(["a", "log", "dc1", 1, "", True, [], ["b"] * 34]),
     ],
 )
 def test_a_standing_that_makes_no_sense_is_no_answer(answer: bytes) -> None:
     assert decoded(answer) is None
+
+
+def test_a_question_says_with_whom_the_asker_would_found() -> None:
+    assert founders_in(question(AskStanding(1, "b", ("a", "b")))) == ("a", "b")
+    assert founders_in(question(AskStanding(1, "b"))) == ()
+
+
+@pytest.mark.parametrize("body", [b"", b"garbage", cbor2.dumps("a"), cbor2.dumps([1])])
+def test_a_question_that_makes_no_sense_is_not_answered(body: bytes) -> None:
+    with pytest.raises(UnreadableMessage):
+        founders_in(body)

@@ -9,6 +9,7 @@ import subprocess
 import sys
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 
 import pytest
 
@@ -82,6 +83,15 @@ def gossip_need_not_know_all_who_are_expected(patch: pytest.MonkeyPatch) -> None
     patch.setattr(bootstrap, "hindrance", lambda _own, _alive: None)
 
 
+def whom_the_others_see_is_not_asked(patch: pytest.MonkeyPatch) -> None:
+    def objection(own: ServerStanding, node: str, answer: ServerStanding) -> str | None:
+        return original(own, node, replace(answer, sees=own.sees))
+
+    original = bootstrap._objection
+    patch.setattr(bootstrap, "_objection", objection)
+    patch.setattr(founding.FoundingCore, "_is_bound_to_others", lambda _core, _now, _founders: False)
+
+
 def answers_are_believed_however_old_they_are(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(founding, "FRESH_NS", 1 << 62)
 
@@ -128,8 +138,9 @@ CASES: list[tuple[Mutation, str, int, int]] = [
     (silence_is_taken_for_consent, "loss split", 0, 10),
     (who_has_a_log_is_asked_to_found_again, "wipe", 0, 20),
     (gossip_need_not_know_all_who_are_expected, "loss", 0, 10),
-    (answers_are_believed_however_old_they_are, "wipe pause delay", 290, 60),
-    (votes_are_given_to_a_cluster_whose_membership_nobody_told, "wipe one_way", 115, 60),
+    (whom_the_others_see_is_not_asked, "surplus", 0, 80),
+    (answers_are_believed_however_old_they_are, "wipe pause delay", 490, 60),
+    (votes_are_given_to_a_cluster_whose_membership_nobody_told, "wipe one_way", 150, 60),
     (the_former_self_leaves_before_the_new_one_votes, "wipe", 0, 20),
     (an_unknown_log_votes_at_once, "join", 0, 10),
 ]

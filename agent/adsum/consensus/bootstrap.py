@@ -3,8 +3,10 @@ comes out.
 
 The danger is two clusters. So a server founds one only with an own empty log, when exactly as many servers as
 everyone expects are alive in its datacenter, and each of them has just said itself, in a direct call, that it
-is as empty as we are. Whoever comes to that conclusion writes the same membership, sorted, and its hash is
-the cluster's id. Log ids are drawn at random, so the hash of a wiped server's second attempt is another one.
+is as empty as we are and sees the same servers: where more were started than are expected, and gossip has not
+told everybody yet, two sets of them would found at once. Whoever comes to that conclusion writes the same
+membership, sorted, and its hash is the cluster's id. Log ids are drawn at random, so the hash of a wiped
+server's second attempt is another one.
 
 Anything else means wait. A server that finds a cluster waits to be taken in by it; but if it is one of the
 founders itself, by its log id, it founds that one as well, whatever has become of the others.
@@ -16,7 +18,7 @@ import hashlib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from adsum.raft.changer import encode_configuration
+from adsum.raft.changer import MEMBERS_MAX, encode_configuration
 from adsum.raft.types import Configuration, MemberId
 
 CLUSTER_ID_CHARACTERS = 32
@@ -32,6 +34,7 @@ class ServerStanding:
     cluster_id: str  # empty: of none
     is_empty: bool  # nothing in its log
     founders: tuple[MemberId, ...] = ()  # of its cluster, as long as it remembers them
+    sees: tuple[str, ...] = ()  # the nodes of the servers alive in its datacenter, itself among them
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,6 +93,12 @@ def to_ask(me: str, datacenter: str, alive: Sequence[AliveServer]) -> list[Alive
     return [server for node, server in sorted(others.items()) if node != me]
 
 
+def seen(me: str, datacenter: str, alive: Sequence[AliveServer]) -> tuple[str, ...]:
+    """The nodes that would found together. More than a cluster may have are too many, whoever they are."""
+    nodes = sorted([me, *(server.node for server in to_ask(me, datacenter, alive))])
+    return tuple(nodes[: MEMBERS_MAX + 1])
+
+
 def cluster_id_of(configuration: Configuration) -> str:
     """Of the founders."""
     return hashlib.sha256(encode_configuration(configuration)).hexdigest()[:CLUSTER_ID_CHARACTERS]
@@ -117,7 +126,7 @@ def _objection(own: ServerStanding, node: str, answer: ServerStanding) -> str | 
     if answer.cluster_id:
         return f"server {node} belongs to cluster {answer.cluster_id}: this one waits to be taken in"
     if not answer.is_empty:
-        return f"server {node} has a log, and has not said of which cluster"
+        return f"server {node} has a log, or founds with others, and has not said of which cluster"
     if answer.member.node != node or answer.member == own.member:
         return f"what answers as server {node} calls itself {answer.member.node}"
     if (answer.datacenter, answer.expect) != (own.datacenter, own.expect):
@@ -125,4 +134,6 @@ def _objection(own: ServerStanding, node: str, answer: ServerStanding) -> str | 
             f"server {node} says datacenter {answer.datacenter} and bootstrap_expect {answer.expect}; here "
             f"it is {own.datacenter} and {own.expect}"
         )
+    if answer.sees != own.sees:
+        return f"server {node} sees {', '.join(answer.sees)}, and this one {', '.join(own.sees)}"
     return None

@@ -129,6 +129,7 @@ class AskStanding:
 
     ticket: int
     node: str
+    founders: tuple[str, ...] = ()  # the nodes with whom this server would found, if it is for that
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,10 +1,11 @@
 """How a server that is of no cluster comes to belong to one, without I/O: it founds one with the others, or
 one takes it in.
 
-    core.receive(now, message)  -> effects        another server said something
-    core.report(now, report)    -> effects        what became of an effect
-    core.tick(now, alive)       -> effects        time has passed; `alive` is whom gossip knows now
-    core.deadline()             -> int | None     when the next tick is wanted, in monotonic nanoseconds
+    core.receive(now, message)          -> effects      another server said something
+    core.report(now, report)            -> effects      what became of an effect
+    core.tick(now, alive)               -> effects      time has passed; `alive` is whom gossip knows now
+    core.deadline()                     -> int | None   when the next tick is wanted, in monotonic nanoseconds
+    core.answer(now, founders, alive)   -> standing     another server asks who we are
 
 Founding writes the first snapshot (the membership and an empty state) and then the cluster's id, which is the
 snapshot's hash: a start between the two finishes it. Being taken in is a message of a leader that is
@@ -14,12 +15,15 @@ A candidate that addresses this log has founded with us, and before us. It is as
 we found the same: a vote of ours without the membership would leave it on one disk only.
 
 What the others say in one round of asking is believed only while it is fresh: of a server that was wiped
-meanwhile, one may have heard the former self, and founded with it, while we hear the new one.
+meanwhile, one may have heard the former self, and founded with it, while we hear the new one. And who says
+that it is empty is bound for twice as long to the servers it said it to: it founds with no others, nor lets
+others found with it, until the one who asked has founded or given up.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from adsum.consensus import effects, reports
 from adsum.consensus.bootstrap import (
@@ -29,7 +33,7 @@ from adsum.consensus.bootstrap import (
     cluster_id_of,
     decide,
     hindrance,
-    to_ask,
+    seen,
     with_us,
 )
 from adsum.consensus.machine import StateMachine
@@ -41,6 +45,7 @@ from adsum.raft.types import BOOTSTRAP_INDEX, MemberId, Restored, bootstrap
 
 INTERVAL_NS = SECOND // 2
 FRESH_NS = SECOND // 2  # a round that took longer, by a slow answer or a pause, is of the past
+BOUND_NS = 2 * FRESH_NS
 
 NOTHING: tuple[()] = ()
 
@@ -73,20 +78,39 @@ class FoundingCore:
         self._asked: dict[int, str] = {}  # who has not answered in this round
         self._answers: dict[str, ServerStanding | None] | None = None  # of this round; None: there is none
         self._asked_ns = 0
+        self._bound_to: tuple[str, ...] = ()  # the nodes that may found with this server, until then
+        self._bound_until_ns = 0
         self._said = ""
 
     @property
     def is_member(self) -> bool:
         return bool(self._cluster_id)
 
-    def standing(self) -> ServerStanding:
+    def standing(self, alive: Sequence[AliveServer]) -> ServerStanding:
         """What is damaged may have held anything, and what is being stored counts already."""
         is_empty = self._has_nothing and not self._is_in_doubt and not self._is_storing
         settings, first = self._settings, self.restored.snapshot
         founders = first.configuration.voters if first.index == BOOTSTRAP_INDEX and self.is_member else ()
         return ServerStanding(
-            self._me, settings.datacenter, settings.expect, self._cluster_id, is_empty, founders
+            self._me,
+            settings.datacenter,
+            settings.expect,
+            self._cluster_id,
+            is_empty,
+            founders,
+            seen(self._me.node, settings.datacenter, alive),
         )
+
+    def answer(self, now: Now, founders: tuple[str, ...], alive: Sequence[AliveServer]) -> ServerStanding:
+        """To who would found with these nodes; none: to who asks for another reason."""
+        standing = self.standing(alive)
+        if not founders or not standing.is_empty:
+            return standing
+        if self._is_bound_to_others(now, founders):
+            return replace(standing, is_empty=False)
+        if standing.sees == founders:  # else it is no consent
+            self._bind(now, founders)
+        return standing
 
     def deadline(self) -> int | None:
         """None while it waits for answers or the disk, and when there is nothing more to do."""
@@ -140,12 +164,15 @@ class FoundingCore:
         if self._answers is not None:
             return self._conclude(now, alive)
         if self._candidate:
-            return self._ask(now, [self._candidate])
-        reason = hindrance(self.standing(), alive)
+            return self._ask(now, [self._candidate], ())
+        standing = self.standing(alive)
+        reason = hindrance(standing, alive)
+        if reason is None and self._is_bound_to_others(now, standing.sees):
+            reason = f"this server may be about to found one with {', '.join(self._bound_to)}"
         if reason is not None:
             return self._wait(now, reason)
-        others = to_ask(self._me.node, self._settings.datacenter, alive)
-        return self._ask(now, [server.node for server in others])
+        self._bind(now, standing.sees)
+        return self._ask(now, [node for node in standing.sees if node != self._me.node], standing.sees)
 
     # Inside.
 
@@ -153,18 +180,26 @@ class FoundingCore:
     def _has_nothing(self) -> bool:
         return self.restored.snapshot.index == 0 and not self.restored.entries
 
-    def _ask(self, now: Now, nodes: Sequence[str]) -> Sequence[effects.FoundingEffect]:
+    def _is_bound_to_others(self, now: Now, founders: tuple[str, ...]) -> bool:
+        return now.monotonic_ns < self._bound_until_ns and founders != self._bound_to
+
+    def _bind(self, now: Now, founders: tuple[str, ...]) -> None:
+        self._bound_to, self._bound_until_ns = founders, now.monotonic_ns + BOUND_NS
+
+    def _ask(
+        self, now: Now, nodes: Sequence[str], founders: tuple[str, ...]
+    ) -> Sequence[effects.FoundingEffect]:
         self._answers, self._asked_ns = {}, now.monotonic_ns
         for node in nodes:
             self._ticket += 1
             self._asked[self._ticket] = node
-        return [effects.AskStanding(ticket, node) for ticket, node in self._asked.items()]
+        return [effects.AskStanding(ticket, node, founders) for ticket, node in self._asked.items()]
 
     def _conclude(self, now: Now, alive: Sequence[AliveServer]) -> Sequence[effects.FoundingEffect]:
         answers, self._answers, self._candidate = self._answers or {}, None, ""
         found = with_us(self._me, answers.values())
         if found is None:
-            decision = decide(self.standing(), alive, answers)
+            decision = decide(self.standing(alive), alive, answers)
             if isinstance(decision, KeepWaiting):
                 return self._wait(now, decision.reason)
             if now.monotonic_ns - self._asked_ns > FRESH_NS:

@@ -237,8 +237,9 @@ class ConsensusServer:
             requests.READ: self._requests.answer_read,
         }
 
-    async def _answer_standing(self, _body: bytes) -> bytes:
-        return standing.encoded(self._founding.core.standing())
+    async def _answer_standing(self, body: bytes) -> bytes:
+        founders = standing.founders_in(body)
+        return standing.encoded(self._founding.core.answer(self._now(), founders, self._alive()))
 
     def _hear(self, message: Message) -> None:
         if self.driver is not None:

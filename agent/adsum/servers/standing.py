@@ -23,7 +23,7 @@ from adsum.now import SECOND, Now
 from adsum.raft.changer import MEMBERS_MAX
 from adsum.raft.types import MemberId
 from adsum.servers.driver import LEVELS
-from adsum.servers.wire import WORD_CHARACTERS_MAX
+from adsum.servers.wire import WORD_CHARACTERS_MAX, UnreadableMessage
 
 STANDING = "standing"
 
@@ -92,11 +92,26 @@ class AskingLoop:
 
     async def _ask(self, asked: AskStanding) -> None:
         try:
-            answer = await self._asks.ask_once(asked.node, STANDING, b"", timeout_s=ASK_S)
+            answer = await self._asks.ask_once(asked.node, STANDING, question(asked), timeout_s=ASK_S)
         except CallError:
             self.report(StandingAnswered(asked.ticket, None))
         else:
             self.report(StandingAnswered(asked.ticket, decoded(answer)))
+
+
+def question(asked: AskStanding) -> bytes:
+    return cbor2.dumps(list(asked.founders))
+
+
+def founders_in(body: bytes) -> tuple[str, ...]:
+    """Of a question."""
+    try:
+        nodes = _nodes(strict_loads(body))
+    except BadEncoding as error:
+        raise UnreadableMessage("not the CBOR we speak") from error
+    if nodes is None:
+        raise UnreadableMessage("no question who this server is")
+    return nodes
 
 
 def encoded(standing: ServerStanding) -> bytes:
@@ -110,6 +125,7 @@ def encoded(standing: ServerStanding) -> bytes:
             standing.cluster_id,
             standing.is_empty,
             [list(founder) for founder in standing.founders],
+            list(standing.sees),
         ]
     )
 
@@ -129,13 +145,21 @@ def decoded(answer: bytes) -> ServerStanding | None:
             str(cluster_id),
             bool(is_empty),
             list(rows),
+            sees,
         ]:
-            founders = _members(rows)
+            founders, nodes = _members(rows), _nodes(sees)
             words = (node, log_id, datacenter, cluster_id)
-            if founders is not None and max(map(len, words)) <= WORD_CHARACTERS_MAX:
+            if founders is not None and nodes is not None and max(map(len, words)) <= WORD_CHARACTERS_MAX:
                 me = MemberId(node, log_id)
-                return ServerStanding(me, datacenter, expect, cluster_id, is_empty, founders)
+                return ServerStanding(me, datacenter, expect, cluster_id, is_empty, founders, nodes)
     return None
+
+
+def _nodes(value: object) -> tuple[str, ...] | None:
+    if not isinstance(value, list) or len(value) > MEMBERS_MAX + 1:
+        return None
+    nodes = [each for each in value if isinstance(each, str) and len(each) <= WORD_CHARACTERS_MAX]
+    return tuple(nodes) if len(nodes) == len(value) else None
 
 
 def _members(rows: list[object]) -> tuple[MemberId, ...] | None:

@@ -11,6 +11,7 @@ that a leader makes by itself leaves fewer voters, fewer voters that exist, or o
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
@@ -109,7 +110,8 @@ class FoundingProcess:
 
 
 class FoundingWorld(World):
-    def __init__(self, seed: int, *, servers: int, is_traced: bool = False) -> None:
+    def __init__(self, seed: int, *, servers: int, surplus: int = 0, is_traced: bool = False) -> None:
+        """`surplus` servers are started beside those that all of them expect."""
         super().__init__(SERVERS_MAX, seed=seed, conditions=CONDITIONS)
         self.raft = RaftCluster(
             self,
@@ -120,13 +122,14 @@ class FoundingWorld(World):
         self.founded: dict[str, Configuration] = {}  # by cluster id, as soon as one server decided it
         self.rumours = 0.0  # the chance that gossip tells nonsense, each time
         self.wipes = 0
-        self._founders = servers
-        for _ in range(servers):
+        self.has_surplus = surplus > 0
+        self._expected, self._at_first = servers, servers + surplus
+        for _ in range(self._at_first):
             self.add()
         self.call(GOSSIP_NS, self._gossip)
 
     def add(self) -> None:
-        """One more. The founders expect each other, whoever comes later expects to be taken in."""
+        """One more. Who is there at first expects founders, whoever comes later expects to be taken in."""
         host = self.hosts[len(self.raft.on_host)]
         self.raft.found([MemberId(f"n{host.index}", "a")], [host], voters=0)
         self.start(host.index)
@@ -148,6 +151,10 @@ class FoundingWorld(World):
         """Up or down: who lives on the hosts now."""
         return list(self.raft.on_host.values())
 
+    def clusters_held(self) -> list[str]:
+        """On each disk; empty: none."""
+        return [server.store.log.identity.cluster for server in self.there()]
+
     # Processes.
 
     def _boot(self, host: SimulatedHost, _identity: MemberIdentity, _random: Random) -> Plays:
@@ -168,13 +175,13 @@ class FoundingWorld(World):
 
     def _take_part(self, server: SimulatedServer, founding: FoundingCore) -> ConsensusPart:
         if not server.has_consensus:
-            self.raft.told("member", server.me, founding.standing().cluster_id)
+            self.raft.told("member", server.me, founding.standing(()).cluster_id)
         server.host.turn_ns_max, server.disk_ns_max = TURN_NS_MAX, DISK_NS_MAX
         server.store.opened = replace(server.store.opened, restored=founding.restored)
         return self.raft.take_part(server.host)
 
     def _expect(self, host: SimulatedHost) -> int:
-        return self._founders if host.index < self._founders else 0
+        return self._expected if host.index < self._at_first else 0
 
     def _do(self, host: SimulatedHost, wanted: Sequence[Any]) -> None:
         for effect in wanted:
@@ -199,10 +206,11 @@ class FoundingWorld(World):
         cluster_id, node = cluster_id_of(configuration), self.raft.on_host[host.index].me.node
         self.raft.told("found", node, cluster_id)
         self.founded.setdefault(cluster_id, configuration)
-        held = [server.store.log.identity.cluster for server in self.there()]
-        is_alone = all(each in ("", cluster_id) for each in held)
-        demand(is_alone or self.wipes > 0, f"{node} founds {cluster_id} beside {held}")
-        demand(len(self.founded) == 1 or self.wipes > 0, f"{node} founds a second cluster")
+        held = self.clusters_held()
+        if self.wipes or self.has_surplus:
+            return  # who alone has founded is lost, or may be left behind by the others
+        demand(all(each in ("", cluster_id) for each in held), f"{node} founds {cluster_id} beside {held}")
+        demand(len(self.founded) == 1, f"{node} founds a second cluster")
 
     def _change(self, host: SimulatedHost, change: ConfigurationChange) -> None:
         server = self.raft.on_host[host.index]
@@ -228,10 +236,13 @@ class FoundingWorld(World):
         return sum(self.raft.of_node(voter.node).me == voter for voter in configuration.voters)
 
     def _check_only_cluster(self) -> None:
-        """Of all that ever had a leader."""
+        """Of all that ever had a leader, or could have one."""
         leaders = [self.raft.servers[me] for me in self.raft.invariants.leaders.values()]
         ids = list(dict.fromkeys(server.raft.replica.stamp.cluster_id for server in leaders))
         demand(len(ids) < 2, f"two clusters have elected a leader: {ids}")
+        held = Counter(self.clusters_held())
+        able = [each for each, first in self.founded.items() if 2 * held[each] > len(first.voters)]
+        demand(len(able) < 2 or self.wipes > 0, f"two clusters could elect a leader: {able}")
 
     def _in_force(self) -> list[Configuration]:
         """What is founded and not led yet counts as well."""
@@ -253,7 +264,10 @@ class FoundingWorld(World):
                 self.tell(host, reports.StandingAnswered(asked.ticket, standing))
 
         def answer() -> None:
-            back = partial(come_back, self.process(target).founding.standing())
+            answering = self.process(target)
+            alive = list(answering.view.values())
+            standing = answering.founding.answer(self.now_at(target), asked.founders, alive)
+            back = partial(come_back, standing)
             for delay_ns in self.network.delays_ns(target.index, host.index)[:1]:
                 self.call(self.now_ns + delay_ns, lambda: self.act(host, life, back))
 
