@@ -5,7 +5,7 @@ from adsum.consensus.commands import ProposeChange
 from adsum.consensus.effects import AskStanding, ChangeMembership, TakingInEffect
 from adsum.consensus.reports import ChangeEnded, StandingAnswered
 from adsum.consensus.settings import ServerSettings
-from adsum.consensus.taking_in import TakingInCore, next_change
+from adsum.consensus.taking_in import TakingInCore, due_changes
 from adsum.effects import LogLine, Severity
 from adsum.now import MILLISECOND, Now
 from adsum.raft.changer import ChangeVerb, ConfigurationChange, Step
@@ -23,47 +23,63 @@ def standing(member: MemberId) -> ServerStanding:
 
 
 def test_members_as_they_are_need_no_change() -> None:
-    assert next_change(THREE, [standing(B), standing(C)], []) is None
+    assert due_changes(THREE, [standing(B), standing(C)], []) == []
+
+
+def learn(member: MemberId, *former: MemberId) -> ConfigurationChange:
+    return ConfigurationChange(
+        (Step(ChangeVerb.LEARN, member), *(Step(ChangeVerb.LEAVE, each) for each in former))
+    )
+
+
+def vote(member: MemberId, *former: MemberId) -> ConfigurationChange:
+    return ConfigurationChange(
+        (Step(ChangeVerb.VOTE, member), *(Step(ChangeVerb.LEAVE, each) for each in former))
+    )
 
 
 def test_a_newcomer_learns_first() -> None:
-    assert next_change(THREE, [standing(B), standing(D)], []) == ConfigurationChange(
-        (Step(ChangeVerb.LEARN, D),)
-    )
+    assert due_changes(THREE, [standing(B), standing(D)], []) == [learn(D)]
 
 
 def test_a_learner_votes_when_it_is_ripe_and_has_answered() -> None:
     learning = Configuration(voters=(A, B, C), learners=(D,))
-    assert next_change(learning, [standing(D)], []) is None
-    assert next_change(learning, [], [D]) is None
-    assert next_change(learning, [standing(D)], [D]) == ConfigurationChange((Step(ChangeVerb.VOTE, D),))
+    assert due_changes(learning, [standing(D)], []) == []
+    assert due_changes(learning, [], [D]) == []
+    assert due_changes(learning, [standing(D)], [D]) == [vote(D)]
+
+
+def test_newcomers_come_before_votes() -> None:
+    learning = Configuration(voters=(A, B, C), learners=(D,))
+    e = MemberId("e", "log")
+    assert due_changes(learning, [standing(D), standing(e)], [D]) == [learn(e), vote(D)]
 
 
 def test_the_former_self_of_a_wiped_server_leaves_when_the_new_one_votes() -> None:
-    assert next_change(THREE, [standing(C_WIPED)], []) == ConfigurationChange(
-        (Step(ChangeVerb.LEARN, C_WIPED),)
-    )
+    assert due_changes(THREE, [standing(C_WIPED)], []) == [learn(C_WIPED)]
     learning = Configuration(voters=(A, B, C), learners=(C_WIPED,))
-    expected = ConfigurationChange((Step(ChangeVerb.VOTE, C_WIPED), Step(ChangeVerb.LEAVE, C)))
-    assert next_change(learning, [standing(C_WIPED)], [C_WIPED]) == expected
+    assert due_changes(learning, [standing(C_WIPED)], [C_WIPED]) == [vote(C_WIPED, C)]
+
+
+def test_a_former_self_that_only_learned_leaves_at_once() -> None:
+    learning = Configuration(voters=(A, B, C), learners=(C_WIPED,))
+    again = MemberId("c", "newer")
+    assert due_changes(learning, [standing(again)], []) == [learn(again, C_WIPED)]
 
 
 def test_who_was_removed_is_taken_in_again_only_with_another_log() -> None:
     removed = Configuration(voters=(A, B), removed=(C,))
-    assert next_change(removed, [standing(C)], []) is None
-    assert next_change(removed, [standing(C_WIPED)], []) == ConfigurationChange(
-        (Step(ChangeVerb.LEARN, C_WIPED),)
-    )
+    assert due_changes(removed, [standing(C)], []) == []
+    assert due_changes(removed, [standing(C_WIPED)], []) == [learn(C_WIPED)]
 
 
 def test_who_left_is_taken_in_again_when_it_runs() -> None:
-    left = Configuration(voters=(A, B))
-    assert next_change(left, [standing(C)], []) == ConfigurationChange((Step(ChangeVerb.LEARN, C),))
+    assert due_changes(Configuration(voters=(A, B)), [standing(C)], []) == [learn(C)]
 
 
 def test_nothing_is_begun_in_the_middle_of_another_change() -> None:
     joint = Configuration(voters=(A, B), voters_outgoing=(A, B, C))
-    assert next_change(joint, [standing(D)], []) is None
+    assert due_changes(joint, [standing(D)], []) == []
 
 
 # The core around it. A leads a cluster of one.
@@ -111,6 +127,25 @@ def test_what_was_refused_is_said_and_looked_at_again_a_second_later() -> None:
         LogLine(Severity.INFO, "the membership was not changed: not now")
     ]
     assert answered(core, at(2000), standing(D)) == [proposed]
+
+
+def test_what_was_refused_keeps_nobody_else_out() -> None:
+    """D cannot be promoted; F comes and cannot be taken in either: each has its turn."""
+    bench = leading(SETTINGS)
+    bench.core.command(bench.now, ProposeChange(LEARN_D, "token"))
+    bench.settle()
+    core, f = TakingInCore(bench.core, at(0)), MemberId("f", "log")
+    alive = [AliveServer("d", "dc1", 0), AliveServer("f", "dc1", 0)]
+    standings, proposed = {"d": standing(D), "f": standing(f)}, list[ConfigurationChange]()
+    for number in range(1, 7):
+        for asking in core.tick(at(number * 1000), alive):
+            assert isinstance(asking, AskStanding)
+            core.report(at(number * 1000), StandingAnswered(asking.ticket, standings[asking.node]))
+        for effect in core.tick(at(number * 1000), alive):
+            assert isinstance(effect, ChangeMembership)
+            proposed.append(effect.change)
+            core.report(at(number * 1000), ChangeEnded(effect.change, ChangeRefused("no")))
+    assert proposed == [learn(f), learn(f), vote(D), learn(f), vote(D), learn(f)]
 
 
 def test_who_is_of_another_cluster_or_somebody_else_is_not_taken_in() -> None:

@@ -102,33 +102,33 @@ def votes_are_given_to_a_cluster_whose_membership_nobody_told(patch: pytest.Monk
 
 
 def the_former_self_leaves_before_the_new_one_votes(patch: pytest.MonkeyPatch) -> None:
-    def next_change(
+    def due_changes(
         configuration: Configuration, standings: Sequence[ServerStanding], ripe: Sequence[MemberId]
-    ) -> ConfigurationChange | None:
-        change = original(configuration, standings, ripe)
-        if change is None or change.steps[0].verb is not ChangeVerb.LEARN:
-            return change
-        node = change.steps[0].member.node
+    ) -> list[ConfigurationChange]:
+        due = original(configuration, standings, ripe)
+        if not due or due[0].steps[0].verb is not ChangeVerb.LEARN:
+            return due
+        node = due[0].steps[0].member.node
         former = [each for each in configuration.members() if each.node == node]
-        return ConfigurationChange((*change.steps, *(Step(ChangeVerb.LEAVE, each) for each in former)))
+        return [ConfigurationChange((due[0].steps[0], *(Step(ChangeVerb.LEAVE, each) for each in former)))]
 
-    original = taking_in.next_change
-    patch.setattr(taking_in, "next_change", next_change)
+    original = taking_in.due_changes
+    patch.setattr(taking_in, "due_changes", due_changes)
 
 
 def an_unknown_log_votes_at_once(patch: pytest.MonkeyPatch) -> None:
-    def next_change(
+    def due_changes(
         configuration: Configuration, standings: Sequence[ServerStanding], _ripe: Sequence[MemberId]
-    ) -> ConfigurationChange | None:
-        change = original(configuration, standings, ())
-        return ConfigurationChange((Step(ChangeVerb.VOTE, change.steps[0].member),)) if change else None
+    ) -> list[ConfigurationChange]:
+        due = original(configuration, standings, ())
+        return [ConfigurationChange((Step(ChangeVerb.VOTE, each.steps[0].member),)) for each in due]
 
     def promote(self: changer._Draft, member: MemberId) -> None:
         self._remove(member)
         self.voters.append(member)
 
-    original = taking_in.next_change
-    patch.setattr(taking_in, "next_change", next_change)
+    original = taking_in.due_changes
+    patch.setattr(taking_in, "due_changes", due_changes)
     patch.setattr(changer._Draft, "_promote", promote)
     patch.setattr(Leader, "_check_may_vote", lambda _leader, _member: None)
 

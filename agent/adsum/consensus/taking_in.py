@@ -8,10 +8,12 @@ that say themselves, in a direct call, that they are of no cluster or of this on
 A newcomer begins as learner and votes when it has been one for a while (Consul's autopilot: 10 s) and lacks
 little of the log. A server whose disk was wiped or damaged comes back under another log id, as a newcomer;
 its former self will never speak again, and leaves in the same change in which the new one gets its vote. So
-the number of voters does not move, and no majority is ever counted with one who has forgotten. Who was
-removed by an operator is not taken in again, unless with another log.
+the number of voters does not move, and no majority is ever counted with one who has forgotten. A former self
+that never voted leaves when the newcomer begins to learn, or a server that is wiped again and again would use
+up the membership. Who was removed by an operator is not taken in again, unless with another log.
 
-One change a round, and only on the leader. What the core refuses now it is asked again in the next round.
+One change a round, and only on the leader, newcomers first. What the core refused waits until all else that
+is due was tried: nobody is kept out by another who cannot be promoted.
 """
 
 from __future__ import annotations
@@ -42,6 +44,7 @@ class TakingInCore:
         self._asked: dict[int, str] = {}  # who has not answered in this round
         self._answers: dict[str, ServerStanding] | None = None  # of this round; None: there is none
         self._changing: ConfigurationChange | None = None
+        self._failed: list[ConfigurationChange] = []  # since all that is due was tried
         self._wait(now)
 
     def deadline(self) -> int | None:
@@ -51,18 +54,23 @@ class TakingInCore:
         due_ns = self.deadline()
         if due_ns is None or now.monotonic_ns < due_ns:
             return NOTHING
-        self._changing = None  # it took too long, if there was one
+        if self._changing is not None:  # it took too long
+            self._failed.append(self._changing)
+            self._changing = None
         if not self._core.is_leader:
-            self._learning_since_ns, self._answers = {}, None
+            self._learning_since_ns, self._answers, self._failed = {}, None, []
             return self._wait(now)
         if self._answers is None:
             return self._ask(alive)
         answers, self._answers = self._answers, None
         configuration = self._core.raft.replica.configuration
         standings = [answers[node] for node in sorted(answers)]
-        change = next_change(configuration, standings, self._ripe(now, configuration))
-        if change is None:
+        due = due_changes(configuration, standings, self._ripe(now, configuration))
+        if not due:
             return self._wait(now)
+        change = next((each for each in due if each not in self._failed), None)
+        if change is None:
+            change, self._failed = due[0], []
         self._changing = change
         self._due_ns = now.monotonic_ns + CHANGE_NS
         return [effects.ChangeMembership(change)]
@@ -76,6 +84,8 @@ class TakingInCore:
                 if change is not self._changing:
                     return NOTHING
                 self._changing = None
+                if refusal is not None:
+                    self._failed.append(change)
                 self._wait(now)
                 return [LogLine(Severity.INFO, _said(change, refusal))]
 
@@ -110,24 +120,24 @@ class TakingInCore:
         return NOTHING
 
 
-def next_change(
+def due_changes(
     configuration: Configuration, standings: Sequence[ServerStanding], ripe: Sequence[MemberId]
-) -> ConfigurationChange | None:
-    """The first that is due."""
+) -> list[ConfigurationChange]:
+    """One for each server that needs one, and newcomers first."""
     if configuration.is_joint:
-        return None
-    for standing in standings:
-        member = standing.member
-        if member in configuration.removed:
-            continue
-        if member not in configuration.members():
-            return ConfigurationChange((Step(ChangeVerb.LEARN, member),))
-        if member in ripe:
-            former = [each for each in configuration.members() if each.node == member.node and each != member]
-            return ConfigurationChange(
-                (Step(ChangeVerb.VOTE, member), *(Step(ChangeVerb.LEAVE, each) for each in former))
-            )
-    return None
+        return []
+    learn, vote = ChangeVerb.LEARN, ChangeVerb.VOTE
+    here = [each.member for each in standings if each.member not in configuration.removed]
+    new = [member for member in here if member not in configuration.members()]
+    changes = [_replacing(configuration.learners, Step(learn, member)) for member in new]
+    promoted = [member for member in here if member in ripe]
+    return changes + [_replacing(configuration.members(), Step(vote, member)) for member in promoted]
+
+
+def _replacing(members: Sequence[MemberId], step: Step) -> ConfigurationChange:
+    """With those of them who are former selves of the server."""
+    former = [each for each in members if each.node == step.member.node and each != step.member]
+    return ConfigurationChange((step, *(Step(ChangeVerb.LEAVE, each) for each in former)))
 
 
 def _said(change: ConfigurationChange, refusal: Exception | None) -> str:
