@@ -14,7 +14,7 @@ from adsum.net.introduction import Peer
 from adsum.net.streams import StreamServer
 from adsum.servers.directory import KnownServer
 from adsum.servers.last_addresses import LastAddresses
-from adsum.servers.links import Links
+from adsum.servers.links import LINES_MAX, Links
 from adsum.testing.block_disk import BlockDisk
 from tests.net.support import gate, serving
 from tests.servers.support import Roster, node
@@ -32,7 +32,7 @@ class Echo:
 async def links(roster: Roster) -> AsyncIterator[tuple[Links, list[str]]]:
     lost: list[str] = []
     addresses = LastAddresses(BlockDisk(Random(1)), roster, lambda: [node(1)])
-    made = Links(gate(), addresses, Random(1), lost.append)
+    made = Links(gate(), addresses, Random(1), lost.append, lambda: [node(1)])
     async with trio.open_nursery() as nursery:
         await nursery.start(made.run)
         yield made, lost
@@ -77,3 +77,13 @@ async def test_nobody_is_asked_whose_address_nobody_knows() -> None:
     async with links(Roster()) as (made, _lost):
         with pytest.raises(NotSent, match="nobody knows the address"):
             await made.ask_once(node(1), "echo", b"hello", timeout_s=20)
+
+
+async def test_where_all_lines_are_taken_the_longest_idle_makes_room_that_is_no_members() -> None:
+    async with links(Roster()) as (made, _lost):
+        for number in range(1, LINES_MAX + 1):
+            assert made.tell(node(number), "topic", b"")
+        assert made.tell(node(2), "topic", b"")
+        assert made.tell(node(LINES_MAX + 1), "topic", b"")
+        assert [node(number) in made._lines for number in (1, 2, 3, 4)] == [True, True, False, True]
+        assert len(made._lines) == LINES_MAX

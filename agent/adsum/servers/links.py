@@ -3,7 +3,7 @@ that moment or else where it was last found, and only to the node that was meant
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from functools import partial
 from random import Random
@@ -33,15 +33,22 @@ class LinkCounters:
 
 class Links:
     def __init__(
-        self, gate: Gate, addresses: LastAddresses, random: Random, lost: Callable[[str], None]
+        self,
+        gate: Gate,
+        addresses: LastAddresses,
+        random: Random,
+        lost: Callable[[str], None],
+        members: Callable[[], Collection[str]],
     ) -> None:
-        """`lost` hears of a node that could not be reached: what was sent to it may be gone."""
+        """`members` keep their lines, whoever else is spoken to. `lost` hears of a node that could not be
+        reached: what was sent to it may be gone."""
         self.counters = LinkCounters()
         self._gate = gate
         self._addresses = addresses
         self._random = random
         self._lost = lost
-        self._lines: dict[str, CallConnection] = {}
+        self._members = members
+        self._lines: dict[str, tuple[CallConnection, trio.CancelScope]] = {}  # the longest idle first
         self._nursery: trio.Nursery | None = None
 
     async def run(self, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
@@ -78,13 +85,25 @@ class Links:
         return await line.ask(method, body, timeout_s=timeout_s)
 
     def _line(self, node: str) -> CallConnection | None:
-        line = self._lines.get(node)
-        if line is None and self._nursery is not None and len(self._lines) < LINES_MAX:
-            line = self._lines[node] = CallConnection(
-                partial(self._dial, node), Random(self._random.getrandbits(64))
-            )
-            self._nursery.start_soon(line.run)
-        return line
+        made = self._lines.pop(node, None)
+        if made is None:
+            if self._nursery is None or not self._has_room():
+                return None
+            line = CallConnection(partial(self._dial, node), Random(self._random.getrandbits(64)))
+            made = line, trio.CancelScope()
+            self._nursery.start_soon(_run, *made)
+        self._lines[node] = made
+        return made[0]
+
+    def _has_room(self) -> bool:
+        """Of those who are no members, the longest idle makes it."""
+        if len(self._lines) >= LINES_MAX:
+            members = self._members()
+            idle = next((node for node in self._lines if node not in members), None)
+            if idle is None:
+                return False
+            self._lines.pop(idle)[1].cancel()
+        return True
 
     async def _dial(self, node: str) -> OpenedChannel:
         problem: NetError = PeerUnreachable(f"nobody knows the address of server {node}")
@@ -106,3 +125,8 @@ class Links:
                 raise BadPeer(f"another node answers at {address.host}:{address.port} than {node}")
         self._addresses.found(node, address)
         return opened
+
+
+async def _run(line: CallConnection, scope: trio.CancelScope) -> None:
+    with scope:
+        await line.run()

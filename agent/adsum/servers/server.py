@@ -124,7 +124,9 @@ class ConsensusServer:
         )
         self._addresses = LastAddresses(folder, directory, self._nodes)
         self.known, self.addresses_of = self._addresses.known, self._addresses.addresses_of
-        self.links = Links(self.gate, self._addresses, Random(random.getrandbits(64)), self._unreachable)
+        self.links = Links(
+            self.gate, self._addresses, Random(random.getrandbits(64)), self._unreachable, self._nodes
+        )
         identity = opened.log.identity
         founding_core = FoundingCore(
             identity.member,
