@@ -12,7 +12,7 @@ from adsum.consensus.settings import ServerSettings
 from adsum.effects import LogLine, Severity
 from adsum.now import MILLISECOND, SECOND, Now
 from adsum.raft.messages import Heartbeat, MessageStamp, VoteRequest
-from adsum.raft.types import Configuration, MemberId, Restored, Term, bootstrap
+from adsum.raft.types import Configuration, MemberId, Restored, SnapshotMeta, Term, bootstrap
 from tests.consensus.support import Echo
 
 A, B = MemberId("a", "log-a"), MemberId("b", "log-b")
@@ -26,11 +26,17 @@ def at(ms: int) -> Now:
 
 
 def founding(
-    *, restored: Restored | None = None, cluster_id: str = "", is_in_doubt: bool = False, expect: int = 2
+    *,
+    restored: Restored | None = None,
+    cluster_id: str = "",
+    epoch: int = 0,
+    is_in_doubt: bool = False,
+    expect: int = 2,
 ) -> FoundingCore:
     return FoundingCore(
         A,
         cluster_id,
+        epoch,
         restored or Restored(),
         Echo(),
         ServerSettings(expect=expect),
@@ -182,6 +188,11 @@ def test_who_has_founded_tells_the_others_with_whom() -> None:
     assert core.standing([]) == replace(FOUNDED_B, member=A, sees=("a",))
 
 
+def test_after_a_quorum_recovery_nobody_is_told_whom_the_cluster_was_founded_with() -> None:
+    core = founding(restored=Restored(snapshot=FOUNDED), cluster_id=FOUNDED_B.cluster_id, epoch=1)
+    assert core.standing([]).founders == ()
+
+
 def test_who_is_taken_in_while_it_asks_waits_for_no_answer() -> None:
     core = founding()
     (asked,) = core.tick(at(0), ALIVE)
@@ -216,6 +227,27 @@ def test_a_server_whose_log_was_damaged_founds_nothing_and_can_be_taken_in() -> 
     assert said == LogLine(Severity.INFO, "no cluster yet: this server has a log already")
     core.receive(at(1), message(A, "right"))
     assert core.tick(at(1), ALIVE) == [WriteClusterId("right", 3)]
+
+
+LATER = Restored(snapshot=SnapshotMeta(7, Term(2), Configuration(voters=(MemberId("a", "before"), B))))
+
+
+def test_a_damaged_log_that_has_forgotten_its_cluster_is_taken_in_by_a_leader_that_it_knows() -> None:
+    core = founding(restored=LATER, is_in_doubt=True)
+    core.receive(at(1), replace(message(A, "wrong"), source=MemberId("b", "of another cluster")))
+    core.receive(at(1), candidacy())
+    assert [type(each) for each in core.tick(at(1), ALIVE)] == [LogLine]
+    core.receive(at(2), message(A, "right"))
+    assert core.tick(at(2), ALIVE) == [WriteClusterId("right", 3)]
+    (said,) = core.report(at(3), reports.ClusterIdWritten("right"))
+    assert said == LogLine(Severity.INFO, "this server was taken in by cluster right")
+    assert core.restored == LATER
+
+
+def test_a_log_that_is_not_damaged_and_has_no_cluster_is_left_alone() -> None:
+    core = founding(restored=LATER)
+    core.receive(at(1), message(A, "right"))
+    assert [type(each) for each in core.tick(at(1), ALIVE)] == [LogLine]
 
 
 def test_a_disk_that_fails_ends_the_process() -> None:

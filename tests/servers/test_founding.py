@@ -36,6 +36,7 @@ def founding(found: OpenedLog) -> Founding:
     core = FoundingCore(
         identity.member,
         identity.cluster,
+        identity.epoch,
         found.restored,
         Words(),
         ServerSettings(expect=1),

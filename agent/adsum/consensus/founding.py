@@ -57,16 +57,18 @@ class FoundingCore:
         self,
         me: MemberId,
         cluster_id: str,
+        epoch: int,
         restored: Restored,
         machine: StateMachine,
         settings: ServerSettings,
         *,
         is_in_doubt: bool,
     ) -> None:
-        """`cluster_id` as the log has it; `is_in_doubt` if the log was damaged."""
+        """`cluster_id` and `epoch` as the log has them; `is_in_doubt` if the log was damaged."""
         self.restored = restored  # what consensus begins with
         self._me = me
         self._cluster_id = cluster_id
+        self._epoch = epoch
         self._machine = machine
         self._settings = settings
         self._is_in_doubt = is_in_doubt
@@ -90,7 +92,9 @@ class FoundingCore:
         """What is damaged may have held anything, and what is being stored counts already."""
         is_empty = self._has_nothing and not self._is_in_doubt and not self._is_storing
         settings, first = self._settings, self.restored.snapshot
-        founders = first.configuration.voters if first.index == BOOTSTRAP_INDEX and self.is_member else ()
+        # After a quorum was lost and recovered, the founding is of the past: nobody is to complete it.
+        has_founders = first.index == BOOTSTRAP_INDEX and self.is_member and self._epoch == 0
+        founders = first.configuration.voters if has_founders else ()
         return ServerStanding(
             self._me,
             settings.datacenter,
@@ -120,13 +124,15 @@ class FoundingCore:
 
     def receive(self, now: Now, message: Message) -> Sequence[effects.FoundingEffect]:
         is_for_us = message.target == self._me and bool(message.stamp.cluster_id)
-        if not is_for_us or not self._has_nothing or self.is_member or self._is_storing:
+        if not is_for_us or self.is_member or self._is_storing:
             return NOTHING
-        if isinstance(message, FromLeader):
+        if isinstance(message, FromLeader) and (self._has_nothing or self._returns_to(message.source)):
             self._adopted = message.stamp
             self._asked, self._answers = {}, None
-        else:
+        elif self._has_nothing:
             self._candidate = message.source.node
+        else:
+            return NOTHING
         self._due_ns = now.monotonic_ns
         return NOTHING
 
@@ -180,6 +186,11 @@ class FoundingCore:
     def _has_nothing(self) -> bool:
         return self.restored.snapshot.index == 0 and not self.restored.entries
 
+    def _returns_to(self, leader: MemberId) -> bool:
+        """Damage may have cost the log its cluster's name. Log ids are drawn at random, so a leader that is
+        in its membership proves that what is left of it is of this cluster."""
+        return self._is_in_doubt and leader in self.restored.snapshot.configuration.members()
+
     def _is_bound_to_others(self, now: Now, founders: tuple[str, ...]) -> bool:
         return now.monotonic_ns < self._bound_until_ns and founders != self._bound_to
 
@@ -222,7 +233,7 @@ class FoundingCore:
         return [LogLine(Severity.INFO, f"no cluster yet: {reason}")] if reason != before else NOTHING
 
     def _joined(self, cluster_id: str) -> str:
-        founders = self.restored.snapshot.configuration.voters
-        if not founders:
+        if self._adopted is not None:
             return f"this server was taken in by cluster {cluster_id}"
+        founders = self.restored.snapshot.configuration.voters
         return f"cluster {cluster_id} was founded by {', '.join(member.node for member in founders)}"

@@ -131,6 +131,7 @@ class ConsensusServer:
         founding_core = FoundingCore(
             identity.member,
             identity.cluster,
+            identity.epoch,
             restored,
             machine,
             settings,

@@ -165,6 +165,7 @@ class FoundingWorld(World):
         founding = FoundingCore(
             identity.member,
             identity.cluster,
+            identity.epoch,
             opened.restored,
             RegisterMachine(lambda _entry: None),
             replace(self.raft.settings, expect=self._expect(host)),
