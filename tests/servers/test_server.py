@@ -312,7 +312,7 @@ async def tell(site: Site, liar: Liar, *bodies: bytes) -> None:
         for body in bodies:
             line.tell("raft", body)
         with suppress(Declined):
-            await line.ask("standing", b"", timeout_s=5)
+            await line.ask("standing", cbor2.dumps([]), timeout_s=5)
         nursery.cancel_scope.cancel()
 
 
