@@ -21,8 +21,8 @@ from adsum.net.calls import CallConnection, CallError, Declined, dial_for_calls
 from adsum.net.gate import Gate, Security
 from adsum.net.introduction import PeerIdentity
 from adsum.net.tls import TlsSettings, tls
-from adsum.raft.messages import Heartbeat, MessageStamp
-from adsum.raft.types import MemberId, Term
+from adsum.raft.messages import Heartbeat, MessageStamp, SnapshotOffer
+from adsum.raft.types import Configuration, MemberId, SnapshotMeta, Term
 from adsum.servers.wire import Encoder
 from adsum.storage import quorum_recovery
 from adsum.storage.files import OsFolder, write_whole
@@ -339,6 +339,24 @@ async def test_a_message_in_another_server_s_name_is_counted_and_dropped(tmp_pat
         await tell(leader, Liar(others[0].node), heartbeat(leader, others[1].node))
         assert leader.server.answering.counters.impostors == 1
         assert term_of(leader) < 1_000
+
+
+async def test_a_snapshot_in_another_server_s_name_is_counted_and_declined(tmp_path: Path) -> None:
+    async with cluster(tmp_path) as made:
+        leader = await made.leader()
+        liar, named = [site for site in made.sites if site is not leader]
+        stamp = MessageStamp(leader.server.log.identity.cluster, 0)
+        me = leader.server.me
+        meta = SnapshotMeta(1_000, Term(1_000), Configuration(voters=(me,)))
+        offer = SnapshotOffer(stamp, named.server.me, me, Term(1_000), 1, meta)
+        body = cbor2.dumps([Encoder().encode(offer), 1, bytes(32)])
+        line = Liar(liar.node).line(leader)
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(line.run)
+            with pytest.raises(Declined, match="in another server's name"):
+                await line.ask("snapshot-begin", body, timeout_s=5)
+            nursery.cancel_scope.cancel()
+        assert leader.server.answering.counters.impostors == 1
 
 
 async def test_other_clusters_other_versions_and_garbage_are_counted_each(tmp_path: Path) -> None:

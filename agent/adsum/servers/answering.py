@@ -21,7 +21,7 @@ from adsum.logs.complaints import Complaints
 from adsum.net.calls import Declined
 from adsum.net.introduction import Peer
 from adsum.raft.messages import Message, SnapshotOffer
-from adsum.servers import wire
+from adsum.servers import carrying, wire
 from adsum.servers.directory import KnownServer
 
 RAFT = "raft"
@@ -72,6 +72,9 @@ class Answering:
         if answer is None:
             raise Declined("unknown", f"there is no call {method!r}")
         try:
+            if method == carrying.BEGIN and carrying.offered(body)[0].source.node != _node(caller):
+                self.counters.impostors += 1
+                raise Declined("impostor", "this snapshot is offered in another server's name")
             return await answer(body)
         except wire.UnreadableMessage as error:
             self._count(error, caller)

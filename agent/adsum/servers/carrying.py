@@ -182,7 +182,7 @@ class Receiver:
         self._turn = trio.Lock()
 
     async def begin(self, body: bytes) -> bytes:
-        offer, ref = _begin(body)
+        offer, ref = offered(body)
         async with self._turn:
             return await self._run(self._core.begin(offer, ref, self._hands.commit()))
 
@@ -217,7 +217,7 @@ class Receiver:
         raise Declined(answer.value, f"this snapshot is not taken here: {answer.value}")
 
 
-def _begin(body: bytes) -> tuple[SnapshotOffer, SnapshotRef]:
+def offered(body: bytes) -> tuple[SnapshotOffer, SnapshotRef]:
     match _array(body):
         case [bytes(encoded), int(size_bytes), bytes(sha256)]:
             offer = wire.decode(encoded)
