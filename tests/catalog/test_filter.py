@@ -14,12 +14,7 @@ from adsum.catalog.bad_filter import PREFIX, BadFilter, TooCostly
 from adsum.catalog.definitions import CheckStatus
 from adsum.catalog.filter import Fields, compile_filter
 from adsum.catalog.filter_fields import CHECK, HEALTH_ENTRY, NODE, NODE_SERVICE, SERVICE_NODE
-from adsum.catalog.filter_grammar import (
-    DEPTH_MAX,
-    EXPRESSION_CHARACTERS_MAX,
-    MATCHES_MAX,
-    parse_filter,
-)
+from adsum.catalog.filter_grammar import DEPTH_MAX, EXPRESSION_CHARACTERS_MAX, MATCHES_MAX, parse_filter
 from adsum.catalog.model import Check, Node, Service
 from adsum.catalog.placed_check import PlacedCheck
 from adsum.catalog.view import Instance, View

@@ -34,10 +34,7 @@ RESERVED = (
             {"Meta": {"": "1"}},
             "Invalid Service Meta: Couldn't load metadata pair ('', '1'): Key cannot be blank",
         ),
-        (
-            {"Meta": {"consul-x": "1"}},
-            RESERVED,
-        ),
+        ({"Meta": {"consul-x": "1"}}, RESERVED),
         (
             {"Meta": {f"k{n}": "v" for n in range(65)}},
             "Invalid Service Meta: Node metadata cannot contain more than 64 key/value pairs",

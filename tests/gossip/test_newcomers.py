@@ -24,13 +24,7 @@ from adsum.gossip.effects import (
     SyncPart,
 )
 from adsum.gossip.evidence import ChangeCause
-from adsum.gossip.newcomers import (
-    JOINERS_AT_ONCE,
-    NOTED_AT_ONCE,
-    PER_HOST_MAX,
-    SEQUENCE_FIRST,
-    TOLD_AT_ONCE,
-)
+from adsum.gossip.newcomers import JOINERS_AT_ONCE, NOTED_AT_ONCE, PER_HOST_MAX, SEQUENCE_FIRST, TOLD_AT_ONCE
 from adsum.gossip.order import Departure, MemberStatus
 from adsum.gossip.settings import GossipSettings
 from adsum.gossip.shared_state import GossipTimer

@@ -20,18 +20,7 @@ from adsum.gossip.effects import (
 from adsum.gossip.order import Departure, MemberStatus
 from adsum.gossip.wire import PacketFlag, PacketKind
 from adsum.now import HOUR, MILLISECOND, SECOND
-from tests.gossip.support import (
-    GENERATION,
-    Stage,
-    alive,
-    asked,
-    dead,
-    of,
-    profile,
-    sent,
-    short,
-    told_claims,
-)
+from tests.gossip.support import GENERATION, Stage, alive, asked, dead, of, profile, sent, short, told_claims
 
 HOST = "10.1.1.1"
 

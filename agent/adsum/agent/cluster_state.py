@@ -17,13 +17,7 @@ from adsum.address import Address
 from adsum.agent import tags
 from adsum.agent.absence import Absence
 from adsum.agent.catalog_sync import CatalogSync
-from adsum.agent.commands import (
-    ConfirmCatalog,
-    Datagram,
-    MemberAnswered,
-    MemberAsked,
-    RollMessage,
-)
+from adsum.agent.commands import ConfirmCatalog, Datagram, MemberAnswered, MemberAsked, RollMessage
 from adsum.agent.conflicts import Conflicts
 from adsum.agent.effects import Effect
 from adsum.agent.known_servers import KnownServers

@@ -19,15 +19,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from adsum.catalog.bad_filter import BadFilter, TooCostly
-from adsum.catalog.filter_grammar import (
-    Either,
-    Every,
-    FilterMatch,
-    FilterVerb,
-    Not,
-    Tree,
-    parse_filter,
-)
+from adsum.catalog.filter_grammar import Either, Every, FilterMatch, FilterVerb, Not, Tree, parse_filter
 from adsum.catalog.go_literals import BadLiteral, parse_bool, parse_int, quote
 from adsum.catalog.pattern import LITERAL_CHARACTER_NS, BadPattern, CostlyPattern, Pattern
 from adsum.catalog.work import TooMuchWork, Work

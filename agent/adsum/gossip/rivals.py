@@ -53,10 +53,7 @@ class Rivals:
                 self.conflict(now, shared.me.profile, profile, source.address)
             return None
         beaten: list[Member] = []
-        for holder in (
-            shared.roster.by_address.get(profile.address),
-            shared.roster.by_name_of(profile.name),
-        ):
+        for holder in (shared.roster.by_address.get(profile.address), shared.roster.by_name_of(profile.name)):
             if holder is None or holder.profile.node_id == profile.node_id or holder in beaten:
                 continue
             if not self._beats(now, told, holder, source, is_gone=is_gone):

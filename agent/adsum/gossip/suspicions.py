@@ -234,10 +234,5 @@ class Suspicions:
 def _without_refusals(claim: Suspect) -> Suspect:
     generation, _departure, incarnation, _rank = claim.standing
     return claims.suspect(
-        claim.subject,
-        generation,
-        incarnation,
-        claim.accusers,
-        legs=claim.legs,
-        phi_tenths=claim.phi_tenths,
+        claim.subject, generation, incarnation, claim.accusers, legs=claim.legs, phi_tenths=claim.phi_tenths
     )

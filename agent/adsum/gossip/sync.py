@@ -349,12 +349,7 @@ class Syncs:
                 yield _part(now, member)
 
     def _merge(
-        self,
-        now: Now,
-        parts: tuple[SyncPart, ...],
-        teller: Source,
-        parts_max: int,
-        age: int = ages.UNKNOWN,
+        self, now: Now, parts: tuple[SyncPart, ...], teller: Source, parts_max: int, age: int = ages.UNKNOWN
     ) -> dict[bytes, Standing]:
         """What they believe, by subject; whatever of it is news to us is taken, and told on unless we are
         new."""

@@ -20,14 +20,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Final
 
-from adsum.catalog.replication.items import (
-    COUNTER_MAX,
-    NUMBER_MAX,
-    SHORT,
-    VALUE_BYTES_MAX,
-    VERSION_MAX,
-    Item,
-)
+from adsum.catalog.replication.items import COUNTER_MAX, NUMBER_MAX, SHORT, VALUE_BYTES_MAX, VERSION_MAX, Item
 from adsum.cbor import BadEncoding, canonical_array
 from adsum.rows import RowCodec, RowField, RowKinds, counter, exactly
 
