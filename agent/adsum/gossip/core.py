@@ -298,7 +298,7 @@ class GossipCore:
             self._shared.send(now, source, PacketKind.GOSSIP, first=corrections, beats=b"")
 
     def _acked(self, now: Now, header: Header, packet: Packet) -> None:
-        if self._relays.knows(packet.sequence) and self._relays.answered(now, packet.sequence):
+        if self._relays.answered(now, packet.sequence):
             return
         newcomers = self._merger.newcomers
         if newcomers.awaits(packet.sequence):
@@ -353,14 +353,9 @@ class GossipCore:
         else:
             shared.guard.was_probed(now.monotonic_ns)
             told = (known.verdict.encoded,) if known.verdict is not None else ()
+            number, digest, here = packet.sequence, shared.short_digest(), shared.vivaldi.packed
             shared.send(
-                now,
-                source,
-                PacketKind.ACK,
-                sequence=packet.sequence,
-                amount=shared.short_digest(),
-                first=told,
-                coordinate=shared.vivaldi.packed,
+                now, source, PacketKind.ACK, sequence=number, amount=digest, first=told, coordinate=here
             )
 
     def _refused(self, source: Address, header: Header, packet: Packet) -> None:
@@ -380,7 +375,7 @@ class GossipCore:
             self._admit(now, self._merger.newcomers.stream_pinged(number, outcome))
         elif self._relays.knows(number):
             if is_refused:
-                self._relays.refused(now, number)
+                self._relays.nack(now, number, PacketFlag.REFUSED)
             elif outcome is PingOutcome.ANSWERED:
                 self._relays.answered(now, number)
         elif is_refused:

@@ -7,6 +7,8 @@ told at once: it is evidence, and no time makes it better."""
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 from adsum.address import Address
 from adsum.gossip.effects import PingStream
 from adsum.gossip.members import Member
@@ -19,15 +21,11 @@ NACK_SHARE = 0.8
 BUDGET_MS_MAX = 10_000
 
 
-class Relay:
-    __slots__ = ("asker", "asker_sequence", "is_refused", "nack_ns", "target")
-
-    def __init__(self, asker: Address, asker_sequence: int, target: Member, nack_ns: int) -> None:
-        self.asker = asker
-        self.asker_sequence = asker_sequence
-        self.target = target
-        self.nack_ns = nack_ns
-        self.is_refused = False
+class Relay(NamedTuple):
+    asker: Address
+    asker_sequence: int
+    target: Member
+    nack_ns: int
 
 
 class Relays:
@@ -67,35 +65,19 @@ class Relays:
         relay = self._end(own)
         if relay is None:
             return False
-        self.shared.send(
-            now,
-            relay.asker,
-            PacketKind.ACK,
-            sequence=relay.asker_sequence,
-            about=relay.target.short,
-            beats=b"",
-        )
-        return True
-
-    def refused(self, now: Now, own: int) -> bool:
-        relay = self._relays.get(own)
-        if relay is None:
-            return False
-        relay.is_refused = True
-        self.nack(now, own)
+        asker, sequence, target, _nack_ns = relay
+        self.shared.send(now, asker, PacketKind.ACK, sequence=sequence, about=target.short, beats=b"")
         return True
 
     def knows(self, own: int) -> bool:
         return own in self._relays
 
-    def nack(self, now: Now, own: int) -> None:
+    def nack(self, now: Now, own: int, flags: int = 0) -> None:
         relay = self._end(own)
         if relay is not None:
-            flags = PacketFlag.REFUSED if relay.is_refused else 0
-            about = relay.target.short
-            self.shared.send_bare(
-                now, relay.asker, PacketKind.NACK, sequence=relay.asker_sequence, about=about, flags=flags
-            )
+            asker, sequence, target, _nack_ns = relay
+            about = target.short
+            self.shared.send_bare(now, asker, PacketKind.NACK, sequence=sequence, about=about, flags=flags)
 
     def drop_all(self) -> None:
         """After a pause no budget holds any more."""
