@@ -156,27 +156,27 @@ def suspect(
 
 def dead(accusation: Suspect, cause: DeathCause) -> Dead:
     """A suspicion that nobody refuted in time."""
-    generation, _departure, incarnation, _rank = accusation.standing
+    subject, generation, incarnation = _life(accusation)
     standing = Standing(generation, Departure.NONE, incarnation, Rank.DEAD)
-    accusers, refusers = accusation.accusers, accusation.refusers
-    legs, phi = accusation.legs, accusation.phi_tenths
-    subject = accusation.subject
-    encoded = _DEAD.bytes_of(subject, generation, incarnation, accusers, refusers, legs, phi, cause)
-    return Dead(subject, standing, accusers, refusers, legs, phi, cause, encoded)
+    grounds = accusation.accusers, accusation.refusers, accusation.legs, accusation.phi_tenths
+    encoded = _DEAD.bytes_of(subject, generation, incarnation, *grounds, cause)
+    return Dead(subject, standing, *grounds, cause, encoded)
 
 
 def accusation(verdict: Dead) -> Suspect:
     """What a verdict from elsewhere is worth where its subject counts as present: grounds to ask it."""
-    generation, _departure, incarnation, _rank = verdict.standing
+    who, refusers = _life(verdict), verdict.refusers
     return suspect(
-        verdict.subject,
-        generation,
-        incarnation,
-        verdict.accusers,
-        refusers=verdict.refusers,
-        legs=verdict.legs,
-        phi_tenths=verdict.phi_tenths,
+        *who, verdict.accusers, refusers=refusers, legs=verdict.legs, phi_tenths=verdict.phi_tenths
     )
+
+
+def without_refusals(claim: Suspect) -> Suspect:
+    return suspect(*_life(claim), claim.accusers, legs=claim.legs, phi_tenths=claim.phi_tenths)
+
+
+def _life(claim: Suspect | Dead) -> tuple[bytes, int, int]:
+    return claim.subject, claim.standing.generation, claim.standing.incarnation
 
 
 def left(subject: bytes, generation: int, incarnation: int, departure: Departure, by: bytes) -> Left:
@@ -208,10 +208,7 @@ def joined(one: Suspect, other: Suspect) -> Suspect:
     legs, phi = one.legs | other.legs, max(one.phi_tenths, other.phi_tenths)
     if (accusers, refusers, legs, phi) == (one.accusers, one.refusers, one.legs, one.phi_tenths):
         return one
-    generation, _departure, incarnation, _rank = one.standing
-    return suspect(
-        one.subject, generation, incarnation, accusers, refusers=refusers, legs=legs, phi_tenths=phi
-    )
+    return suspect(*_life(one), accusers, refusers=refusers, legs=legs, phi_tenths=phi)
 
 
 class Claims:

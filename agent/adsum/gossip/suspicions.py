@@ -38,15 +38,8 @@ class Suspicions:
         shared = self.shared
         standing = member.standing
         tenths = min(PHI_TENTHS_MAX, int(challenge * 10))
-        mine = claims.suspect(
-            member.short,
-            standing.generation,
-            standing.incarnation,
-            (shared.me.short,),
-            refusers=refusers,
-            legs=legs,
-            phi_tenths=tenths,
-        )
+        who = member.short, standing.generation, standing.incarnation
+        mine = claims.suspect(*who, (shared.me.short,), refusers=refusers, legs=legs, phi_tenths=tenths)
         if standing.rank == Rank.ALIVE:
             shared.tally.suspicions_raised += 1
             self.begin(now, member, mine)
@@ -54,9 +47,8 @@ class Suspicions:
         else:
             self.confirm(now, member, mine)
         if member.suspicion is not None:  # the suspect hears of it first and can refute at once
-            shared.send(
-                now, member.profile.address, PacketKind.GOSSIP, first=(member.suspicion.claim.encoded,)
-            )
+            told = (member.suspicion.claim.encoded,)
+            shared.send(now, member.profile.address, PacketKind.GOSSIP, first=told)
 
     def begin(self, now: Now, member: Member, claim: Suspect, telling: Telling | None = None) -> None:
         shared = self.shared
@@ -119,7 +111,7 @@ class Suspicions:
             self._convict(now, member, case, DeathCause.SILENT)
         elif self.shared.beats.has_beaten_since(case.started_ns, member):
             self.shared.tally.vetoes += 1
-            case.claim = member.verdict = _without_refusals(case.claim)
+            case.claim = member.verdict = claims.without_refusals(case.claim)
             self._set_timer(now, member, case)
         elif self.shared.refusals_wanted(short) == 1:
             self._look_again(member, case)
@@ -138,7 +130,7 @@ class Suspicions:
         if is_refused:
             self._convict(now, member, case, DeathCause.REFUSED)
         else:
-            case.claim = member.verdict = _without_refusals(case.claim)
+            case.claim = member.verdict = claims.without_refusals(case.claim)
             self._set_timer(now, member, case)
         return True
 
@@ -194,11 +186,8 @@ class Suspicions:
         shared.broadcast(now, member.short, verdict.encoded, telling=telling)
         shared.beats.forget(member)
         shared.roster.reap_at(member, now.monotonic_ns + shared.settings.reconnect_timeout_ns)
-        if (
-            was_present
-            and member.standing.status is MemberStatus.FAILED
-            and verdict.cause is DeathCause.SILENT
-        ):
+        is_silent = member.standing.status is MemberStatus.FAILED and verdict.cause is DeathCause.SILENT
+        if was_present and is_silent:
             shared.guard.died_silently(now.monotonic_ns, shared.timeouts(now).max_ns)
 
     # Time.
@@ -229,10 +218,3 @@ class Suspicions:
         look_ns = now.monotonic_ns + self.shared.timeouts(now).min_ns
         due_ns = min(self.verdict_due_ns(now, case), look_ns)
         self.shared.timers.set((GossipTimer.SUSPICION, member.short), max(due_ns, now.monotonic_ns))
-
-
-def _without_refusals(claim: Suspect) -> Suspect:
-    generation, _departure, incarnation, _rank = claim.standing
-    return claims.suspect(
-        claim.subject, generation, incarnation, claim.accusers, legs=claim.legs, phi_tenths=claim.phi_tenths
-    )
