@@ -40,9 +40,7 @@ from adsum.now import SECOND, Now
 OPEN_MAX = 16
 UNEQUAL_MAX = 1  # contacts in a row whose digest differs before it is taken for more than news under way
 REPAIR_EVERY_NS = 3 * SECOND
-REPAIR_MEMBERS = (
-    50  # the interval of repairs grows by itself with each so many members: a sync costs as much more
-)
+REPAIR_MEMBERS = 50  # with each so many the interval of repairs grows by itself: a sync costs as much more
 SERVED_MAX = 32
 PEERS_AFTER_PAUSE = 2  # asked at once, for one may be gone or busy; then one a round
 OPEN_AFTER_PAUSE_MAX = 4
@@ -75,7 +73,6 @@ class Syncs:
     def __init__(self, shared: SharedState, merger: ClaimMerger) -> None:
         self.shared = shared
         self.merger = merger
-        self.last_ns: int | None = None  # when rosters were last compared
         self._tickets = 0
         self._opened: dict[int, OpenedSync] = {}
         self._outdated = 0  # tickets up to this one are of exchanges from before a pause
@@ -154,8 +151,7 @@ class Syncs:
 
     def say_farewell(self, part: SyncPart) -> None:
         shared = self.shared
-        peers = shared.roster.pick(FAREWELL_PEERS_PER_GOSSIP_NODE * shared.settings.gossip_nodes)
-        for peer in peers:
+        for peer in shared.roster.pick(FAREWELL_PEERS_PER_GOSSIP_NODE * shared.settings.gossip_nodes):
             self._tickets += 1
             message = SyncMessage(self.shared.digest(), (part,), wants_answer=False)
             shared.effects.append(OpenSync(self._tickets, peer.profile.address, message))
@@ -171,9 +167,8 @@ class Syncs:
         self._opened[self._tickets] = OpenedSync(address, join_tries, is_for_more)
         shared.timers.set((GossipTimer.SYNC_LIMIT, (self._tickets, True)), now.monotonic_ns + LIMIT_NS)
         shared.tally.syncs_opened += 1
-        message = SyncMessage(
-            self.shared.digest(), (self._my_part(),), is_join=join_tries > 0, wall_ms=now.wall_ms
-        )
+        mine, is_join = (self._my_part(),), join_tries > 0
+        message = SyncMessage(shared.digest(), mine, is_join=is_join, wall_ms=now.wall_ms)
         shared.effects.append(OpenSync(self._tickets, address, message))
 
     def answered(self, now: Now, ticket: int, message: SyncMessage) -> None:
@@ -189,16 +184,12 @@ class Syncs:
         if opened.join_tries and not shared.roster.present:
             shared.clocks.look_at(now, self._generations_in(message))
         told = self._merge(now, message.parts, FROM_MEMBER, parts_max)
-        if message.parts:
-            closing = tuple(self._newer_than(told, now))
-        else:
-            closing = ()
-            shared.tally.syncs_equal += 1
+        closing = tuple(self._newer_than(told, now)) if message.parts else ()
+        shared.tally.syncs_equal += not message.parts
         if ticket > self._outdated:
-            self._compared(now)
-        shared.effects.append(
-            CloseSync(ticket, SyncMessage(self.shared.digest(), closing, wall_ms=now.wall_ms))
-        )
+            self._compared()
+        answer = SyncMessage(shared.digest(), closing, wall_ms=now.wall_ms)
+        shared.effects.append(CloseSync(ticket, answer))
         if opened.join_tries:
             is_refused = message.parts and not shared.roster.present  # not if I asked myself
             shared.effects.append(JoinEnded(opened.address, NOBODY_THERE if is_refused else ""))
@@ -259,7 +250,7 @@ class Syncs:
             if teller.is_member and known is not None:
                 self._hear_clock(now, known.profile.address, message)
             self._merge(now, message.parts, teller, self._parts_max(teller))
-            self._compared(now)
+            self._compared()
 
     def broken(self, ticket: int) -> None:
         """The stream went away before its last turn, or that was longer than a stranger's may be."""
@@ -392,8 +383,7 @@ class Syncs:
             self.shared.tally.drop("bad claim")
             return None
 
-    def _compared(self, now: Now) -> None:
-        self.last_ns = now.monotonic_ns
+    def _compared(self) -> None:
         if self.shared.guard.awaits_comparison:
             self.shared.effects.append(ComparedAgain())
         self.shared.guard.compared()
