@@ -147,12 +147,8 @@ class ClaimMerger:
     def _hear_of_known(self, now: Now, member: Member, told: Alive, source: Source) -> None:
         is_new_life = told.standing.generation > member.standing.generation
         has_moved = told.profile.address != member.profile.address
-        if (
-            is_new_life
-            and has_moved
-            and member.standing.rank == Rank.ALIVE
-            and not self._is_away(now, member)
-        ):
+        is_there = member.standing.rank == Rank.ALIVE and not self._is_away(now, member)
+        if is_new_life and has_moved and is_there:
             self.prober.check(now, member, told)
         else:
             self._accept(now, member, told, source)
@@ -395,18 +391,14 @@ class ClaimMerger:
         if isinstance(claim, Alive) and claim.profile.node_id != me.profile.node_id:
             self.shared.tally.drop("short id taken")
         elif claim.standing <= me.standing:
-            self._correct(claim)
+            if not isinstance(claim, Alive):  # whoever still believes an accusation is told that it is over
+                self.corrections.put(claim.subject, me.alive.encoded)
         elif isinstance(claim, Alive) and claim.profile != me.profile:
             self._clash(now, claim, source)
         elif claim.standing.generation == me.generation and _can_be_refuted(claim):
             self._refute(now, claim, source.telling)
         else:
             self._begin_again(now, claim.standing.generation, source.telling)
-
-    def _correct(self, claim: Alive | Suspect | Dead | Left) -> None:
-        """Old news about me; whoever still believes an accusation is told that it is over."""
-        if not isinstance(claim, Alive):
-            self.corrections.put(claim.subject, self.shared.me.alive.encoded)
 
     def _refute(self, now: Now, claim: Alive | Suspect | Dead | Left, telling: Telling | None) -> None:
         shared = self.shared
@@ -415,21 +407,14 @@ class ClaimMerger:
         shared.tally.suspicions_of_me += 1
         why = Evidence(ChangeCause.REFUTED)
         if isinstance(claim, Suspect | Dead):
-            accused = (
-                evidence.of_accusation(claim) if isinstance(claim, Suspect) else evidence.of_death(claim)
-            )
-            why = accused
-            self._answer_accusers(now, claim.accusers)
-        shared.note(Note.ACCUSED_ME, shared.me.profile, why)
-        self.publish_me(now, telling)
-
-    def _answer_accusers(self, now: Now, accusers: tuple[bytes, ...]) -> None:
-        shared = self.shared
-        for short in accusers:
+            why = evidence.of_accusation(claim) if isinstance(claim, Suspect) else evidence.of_death(claim)
+        for short in claim.accusers if isinstance(claim, Suspect | Dead) else ():
             accuser = shared.roster.by_short.get(short)
             if accuser is not None:
                 first = (shared.me.alive.encoded,)
                 shared.send(now, accuser.profile.address, PacketKind.GOSSIP, first=first, beats=b"")
+        shared.note(Note.ACCUSED_ME, shared.me.profile, why)
+        self.publish_me(now, telling)
 
     def _clash(self, now: Now, claim: Alive, source: Source) -> None:
         """Somebody else lives under my id, or I did once and moved. Raising is rationed: two clones would

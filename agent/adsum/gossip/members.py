@@ -24,24 +24,9 @@ PICKS_PER_WANTED = 3  # tries per random peer wanted, as memberlist does
 
 class Member:
     __slots__ = (
-        "alive",
-        "beat",
-        "beat_offset_at_ns",
-        "beat_offset_ns",
-        "beat_told",
-        "changed_ns",
-        "digest",
-        "has_answered",
-        "is_target",
-        "known_since_ns",
-        "path",
-        "profile",
-        "restarting",
-        "restarting_until_ns",
-        "short",
-        "standing",
-        "suspicion",
-        "verdict",
+        *("alive", "beat", "beat_offset_at_ns", "beat_offset_ns", "beat_told", "changed_ns", "digest"),
+        *("has_answered", "is_target", "known_since_ns", "path", "profile", "restarting"),
+        *("restarting_until_ns", "short", "standing", "suspicion", "verdict"),
     )
 
     def __init__(self, alive: Alive, now_ns: int) -> None:
@@ -121,8 +106,7 @@ class Roster:
         member.standing = standing
         member.changed_ns = now_ns
         self._count(member, 1)
-        is_listed = self.members.get(member.profile.node_id) is member
-        member.is_target = standing.is_present and is_listed
+        member.is_target = standing.is_present and self.members.get(member.profile.node_id) is member
         if standing.is_present and not was_present:
             self._reap_at.pop(member, None)
             if member not in self._lap:  # its old place may not have come by yet

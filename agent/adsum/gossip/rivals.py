@@ -95,10 +95,8 @@ class Rivals:
         shared.effects.append(ConflictSeen(holder, newcomer))
         is_told_by_it = told_from is None or told_from == newcomer.address
         if is_told_by_it and newcomer.address != holder.address:
-            about = holder.node_id[:8]
-            shared.send_bare(
-                now, newcomer.address, PacketKind.REFUSAL, about=about, flags=PacketFlag.CONFLICT
-            )
+            to, about = newcomer.address, holder.short
+            shared.send_bare(now, to, PacketKind.REFUSAL, about=about, flags=PacketFlag.CONFLICT)
 
 
 def place(profile: Profile) -> tuple[str, Address]:

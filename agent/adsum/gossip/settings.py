@@ -22,9 +22,8 @@ class GossipSettings:
     mode: SuspicionMode = SuspicionMode.CLASSIC
     refused_grace_ns: int = SECOND
     probe_interval_ns: int = SECOND
-    probe_timeout_ns: int = (
-        500 * MILLISECOND
-    )  # the latest moment to ask helpers; measured round trips make it sooner
+    # The latest moment to ask helpers; measured round trips make it sooner.
+    probe_timeout_ns: int = 500 * MILLISECOND
     indirect_checks: int = 3
     gossip_interval_ns: int = 200 * MILLISECOND
     gossip_nodes: int = 3

@@ -69,9 +69,8 @@ class SharedState:
         self.health = Health()
         self.guard = Guard(settings.probe_interval_ns, now.monotonic_ns)
         self.clocks = Clocks(settings.build_wall_ms, self.roster.generations)
-        self.broadcasts = Broadcasts(
-            members_max=settings.members_max, retransmit_mult=settings.retransmit_mult
-        )
+        members_max, mult = settings.members_max, settings.retransmit_mult
+        self.broadcasts = Broadcasts(members_max=members_max, retransmit_mult=mult)
         self.beats = Beats(settings.probe_interval_ns)
         self.vivaldi = Vivaldi(random)
         self.rtt = RoundTrips(self.vivaldi)
