@@ -159,13 +159,17 @@ def _bind(match: FilterMatch, names: tuple[str, ...], fields: Fields, work: Work
         test, read = _comparison(match, field, work), field.read
         return lambda item: test(read(item))
     if isinstance(field, Group):
-        return _through_group(field, _bind(match, rest, field.fields, work))
+        inner, part = _bind(match, rest, field.fields, work), field.read
+        return lambda item: inner(part(item))
     if isinstance(field, Groups):
         return _through_groups(field, _bind(match, rest, field.fields, work), work)
     if isinstance(field, TextMap) and len(rest) == 1:
         return _through_map(field, rest[0], _text_comparison(match, work), if_missing=match.is_negated)
     if isinstance(field, GroupMap):
-        return _through_group_map(match, rest, field, work)
+        if len(rest) == 1:  # an object as a whole compares with nothing
+            raise _no_such_operator(match)
+        inner = _bind(match, rest[1:], field.fields, work)
+        return _through_map(field, rest[0], inner, if_missing=match.is_negated)
     inside = 2 if isinstance(field, TextMap) else 1  # names that lead into what has nothing inside
     raise _no_such_selector(match, unread=len(rest) - inside)
 
@@ -173,11 +177,6 @@ def _bind(match: FilterMatch, names: tuple[str, ...], fields: Fields, work: Work
 def _no_such_selector(match: FilterMatch, unread: int) -> BadFilter:
     names = match.selector[: len(match.selector) - unread]
     return BadFilter(f"Selector {quote('.'.join(names))} is not valid")
-
-
-def _through_group(field: Group, inner: Test) -> Test:
-    read = field.read
-    return lambda item: inner(read(item))
 
 
 def _through_groups(field: Groups, inner: Test, work: Work) -> Test:
@@ -199,13 +198,6 @@ def _through_map(field: TextMap | GroupMap, key: str, inner: Test, *, if_missing
         return inner(values[key]) if key in values else if_missing
 
     return holds
-
-
-def _through_group_map(match: FilterMatch, rest: tuple[str, ...], field: GroupMap, work: Work) -> Test:
-    if len(rest) == 1:  # an object as a whole compares with nothing
-        raise _no_such_operator(match)
-    inner = _bind(match, rest[1:], field.fields, work)
-    return _through_map(field, rest[0], inner, if_missing=match.is_negated)
 
 
 # Comparisons: what each kind of field can be asked.

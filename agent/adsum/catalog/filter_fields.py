@@ -54,9 +54,8 @@ def _group(name: str, fields: Fields) -> Group:
 def _groups(name: str, fields: Fields) -> Groups:
     def read(settings: Mapping[str, object]) -> Sequence[object]:
         found = settings.get(name)
-        return (
-            [each for each in found if isinstance(each, Mapping)] if isinstance(found, list | tuple) else ()
-        )
+        listed = found if isinstance(found, list | tuple) else ()
+        return [each for each in listed if isinstance(each, Mapping)]
 
     return Groups(read, fields)
 

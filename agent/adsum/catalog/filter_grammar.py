@@ -96,10 +96,10 @@ class _Parser:
         self._errors: dict[str, None] = {}
 
     def parse(self) -> Tree:
-        self._skip_spaces()
+        self._spaces()
         tree = self._either()
         if tree is not None:
-            self._skip_spaces()
+            self._spaces()
             if not self._is_at_end():
                 tree = None
         if tree is None or self._errors:
@@ -143,10 +143,10 @@ class _Parser:
         tree = None
         if self._literal("("):
             self._descend()
-            self._skip_spaces()
+            self._spaces()
             tree = self._either()
             self._depth -= 1
-            self._skip_spaces()
+            self._spaces()
             if tree is not None and self._literal(")"):
                 return tree
         end, self._at = self._at, start
@@ -179,10 +179,8 @@ class _Parser:
             return None
         end = self._at
         operator = self._operator()
-        if operator is not None:
-            value = self._value()
-            if value is not None:
-                return FilterMatch(selector, *operator, value)
+        if operator is not None and (value := self._value()) is not None:
+            return FilterMatch(selector, *operator, value)
         self._at = end
         if not self._word("is"):
             return None
@@ -252,13 +250,13 @@ class _Parser:
         return name
 
     def _index(self) -> str | None:
-        self._skip_spaces()
+        self._spaces()
         inside = self._at
         name = self._string()
         if name is None:
             self._error(inside, "index", "Invalid index")
             return None
-        self._skip_spaces()
+        self._spaces()
         if self._literal("]"):
             return name
         self._error(self._at, "index", "Unclosed index expression")
@@ -283,8 +281,11 @@ class _Parser:
         whole = self._at
         if not (self._literal(".") and self._digits()):
             self._at = whole
-        if self._is_number_over():
-            return self._text[start : self._at]
+        end = self._at
+        is_over = self._spaces() or self._is_at_end() or self._literal(")")
+        self._at = end
+        if is_over:
+            return self._text[start:end]
         self._error(self._at, "number", "Invalid number literal")
         self._at = start
         return None
@@ -295,12 +296,6 @@ class _Parser:
         self._at = digits.end()
         self._miss("[0-9]")
         return digits.end() > digits.start()
-
-    def _is_number_over(self) -> bool:
-        end = self._at
-        is_over = self._spaces() or self._is_at_end() or self._literal(")")
-        self._at = end
-        return is_over
 
     def _string(self) -> str | None:
         start = self._at
@@ -341,9 +336,6 @@ class _Parser:
         self._miss(SPACE_EXPECTED)
         return spaces is not None
 
-    def _skip_spaces(self) -> None:
-        self._spaces()
-
     def _word(self, word: str) -> bool:
         """Space, then the word; what has to follow it is the caller's to ask for."""
         start = self._at
@@ -354,9 +346,9 @@ class _Parser:
 
     def _sign(self, sign: str) -> bool:
         start = self._at
-        self._skip_spaces()
+        self._spaces()
         if self._literal(sign):
-            self._skip_spaces()
+            self._spaces()
             return True
         self._at = start
         return False

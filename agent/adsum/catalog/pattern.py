@@ -109,13 +109,8 @@ def _reading_ns(text: str, program_bytes_max: int) -> int:
     making_ns = 0 if program_bytes_max == PROGRAM_BYTES_MAX[0] else LARGE_PROGRAM_NS
     classes = sum(escape in UNICODE_CLASSES for escape in ESCAPES.findall(text))
     repetitions = sum(map(int, REPETITIONS.findall(text)))
-    return (
-        READ_NS
-        + CHARACTER_NS * len(text)
-        + REPETITION_NS * repetitions
-        + UNICODE_CLASS_NS * classes
-        + making_ns
-    )
+    reading_ns = READ_NS + CHARACTER_NS * len(text) + REPETITION_NS * repetitions
+    return reading_ns + UNICODE_CLASS_NS * classes + making_ns
 
 
 def _compile(text: str, program_bytes_max: int) -> Any | None:
