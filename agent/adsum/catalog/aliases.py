@@ -23,11 +23,8 @@ def verdict(view: View, own_node: str, definition: CheckDefinition) -> Verdict:
     # Of its own node an alias sees what is registered there, of another's also whether it is present.
     unseen = {definition.check_id} if definition.alias_node else {definition.check_id, SERF_HEALTH}
     judges = [row.value for row in (instance.all_checks() if instance else host.node_checks)]
-    return worst(check for check in sorted(judges, key=_check_id) if check.check_id not in unseen)
-
-
-def _check_id(check: Check) -> str:
-    return check.check_id
+    judges.sort(key=lambda check: check.check_id)
+    return worst(check for check in judges if check.check_id not in unseen)
 
 
 def worst(checks: Iterable[Check]) -> Verdict:

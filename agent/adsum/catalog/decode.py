@@ -55,9 +55,8 @@ class WrongType(BadDefinition):
 
     def __init__(self, field: str, found: str, wanted: str) -> None:
         place = f"Go struct field .{field}" if field else "Go value"
-        super().__init__(
-            f"Request decode failed: json: cannot unmarshal {found} into {place} of type {wanted}"
-        )
+        sentence = f"json: cannot unmarshal {found} into {place} of type {wanted}"
+        super().__init__(f"Request decode failed: {sentence}")
         self.field = field
         self.found = found
         self.wanted = wanted

@@ -104,13 +104,7 @@ class CheckDefinition:
             return CheckKind.TTL
         if self.docker_container_id and self.args:
             return CheckKind.DOCKER
-        for kind, target in self._targets():
-            if target:
-                return kind
-        return CheckKind.NONE
-
-    def _targets(self) -> tuple[tuple[CheckKind, object], ...]:
-        return (
+        targets = (
             (CheckKind.SCRIPT, self.args),
             (CheckKind.HTTP, self.http),
             (CheckKind.TCP, self.tcp),
@@ -119,6 +113,7 @@ class CheckDefinition:
             (CheckKind.H2PING, self.h2ping),
             (CheckKind.OS_SERVICE, self.os_service),
         )
+        return next((kind for kind, target in targets if target), CheckKind.NONE)
 
     @property
     def effective_timeout_ns(self) -> int:

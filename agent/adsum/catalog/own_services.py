@@ -65,15 +65,7 @@ class OwnService:
 
 class OwnCheck:
     __slots__ = (
-        "definition",
-        "encoded",
-        "expires_at",
-        "flapping",
-        "kind",
-        "output",
-        "run",
-        "source",
-        "status",
+        *("definition", "encoded", "expires_at", "flapping", "kind", "output", "run", "source", "status"),
         "thresholds",
     )
 
@@ -158,8 +150,7 @@ class OwnServices:
         definition, check_id = check.definition, check.definition.check_id
         before = self.checks.get(check_id)
         if before is not None:
-            check.status, check.output = before.status, before.output
-            check.flapping = before.flapping
+            check.status, check.output, check.flapping = before.status, before.output, before.flapping
         if before is not None and before.definition == definition and check.is_run_here:
             check.thresholds, check.run = before.thresholds, before.run
             self.checks[check_id] = check
@@ -202,9 +193,8 @@ class OwnServices:
         check = self.checks.get(check_id)
         if check is None or check.run != run:
             return  # it was deregistered or replaced while it ran
-        self._timers.set(
-            (CheckTimer.RUN, check_id), now.monotonic_ns + check.definition.effective_interval_ns
-        )
+        next_ns = now.monotonic_ns + check.definition.effective_interval_ns
+        self._timers.set((CheckTimer.RUN, check_id), next_ns)
         believed = check.thresholds.believe(status)
         self._believe(now, check, believed or check.status, output)
 
@@ -232,7 +222,9 @@ class OwnServices:
             check = self.checks[check_id]
             match timer:
                 case CheckTimer.RUN:
-                    self._run(check)
+                    self._runs += 1
+                    check.run = self._runs
+                    self._effects.append(RunCheck(check_id, check.run, check.definition))
                 case CheckTimer.TTL:
                     self._expire(now, check)
                 case CheckTimer.OUTPUT:
@@ -268,11 +260,6 @@ class OwnServices:
             self._timers.cancel((timer, check_id))
         if check.is_run_here:
             self._effects.append(StopCheck(check_id))
-
-    def _run(self, check: OwnCheck) -> None:
-        self._runs += 1
-        check.run = self._runs
-        self._effects.append(RunCheck(check.definition.check_id, check.run, check.definition))
 
     def _expect_ttl(self, now: Now, check: OwnCheck, left_ns: int) -> None:
         self._timers.set((CheckTimer.TTL, check.definition.check_id), now.monotonic_ns + left_ns)

@@ -84,11 +84,16 @@ def _nested(settings: Mapping[str, object]) -> bytes:
 
 
 def _opened(nested: bytes) -> Mapping[str, object]:
+    """A map that JSON can say: it is carried for clients, and one value they cannot be told would cost them
+    the whole answer."""
     if not nested:
         return {}
     if len(nested) > MESH_BYTES_MAX:
         raise BadEncoding("mesh settings that are too long")
-    return _settings(nested)
+    value = strict_loads(nested, depth_max=MESH_DEPTH_MAX, refused=NO_TAGS_BUT_BIG_NUMBERS)
+    if not isinstance(value, dict) or not _is_json(value):
+        raise BadEncoding("settings that are none")
+    return value
 
 
 def _address(values: list[object]) -> tuple[str, int]:
@@ -96,15 +101,6 @@ def _address(values: list[object]) -> tuple[str, int]:
         case [str(address), int(port)] if type(port) is int:
             return address, port
     raise BadEncoding("an address that is none")
-
-
-def _settings(encoded: bytes) -> dict[str, object]:
-    """A map that JSON can say: it is carried for clients, and one value they cannot be told would cost them
-    the whole answer."""
-    value = strict_loads(encoded, depth_max=MESH_DEPTH_MAX, refused=NO_TAGS_BUT_BIG_NUMBERS)
-    if not isinstance(value, dict) or not _is_json(value):
-        raise BadEncoding("settings that are none")
-    return value
 
 
 def _is_json(value: object) -> bool:

@@ -20,13 +20,10 @@ class Thresholds:
 
     def believe(self, result: CheckStatus) -> CheckStatus | None:
         """The status to publish after this result; None leaves the present one."""
-        if result is CheckStatus.CRITICAL:
-            return self._count_failure()
-        self._successes += 1
-        self._failures = 0
-        return result if self._successes >= self._successes_wanted else None
-
-    def _count_failure(self) -> CheckStatus | None:
+        if result is not CheckStatus.CRITICAL:
+            self._successes += 1
+            self._failures = 0
+            return result if self._successes >= self._successes_wanted else None
         self._failures += 1
         self._successes = 0
         if self._failures >= self._failures_wanted:

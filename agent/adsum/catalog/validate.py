@@ -73,9 +73,8 @@ def validate_check(definition: CheckDefinition) -> list[str]:
 def refuse_bad_meta(meta: dict[str, str], *, what: str) -> None:
     """The rules are the same for a service's meta and for a node's."""
     if len(meta) > META_PAIRS_MAX:
-        raise BadDefinition(
-            f"Invalid {what}: Node metadata cannot contain more than {META_PAIRS_MAX} key/value pairs"
-        )
+        sentence = f"Node metadata cannot contain more than {META_PAIRS_MAX} key/value pairs"
+        raise BadDefinition(f"Invalid {what}: {sentence}")
     for key, value in sorted(meta.items()):
         if reason := _meta_problem(key, value):
             raise BadDefinition(f"Invalid {what}: Couldn't load metadata pair ('{key}', '{value}'): {reason}")
@@ -96,15 +95,12 @@ def _meta_problem(key: str, value: str) -> str:
 
 
 def _refuse_bad_ports(definition: ServiceDefinition) -> None:
-    ports = [("Port", definition.port)]
-    ports += [
-        (f"TaggedAddresses {key} Port", tagged.port) for key, tagged in definition.tagged_addresses.items()
-    ]
+    tagged = definition.tagged_addresses.items()
+    ports = [("Port", definition.port), *((f"TaggedAddresses {key} Port", at.port) for key, at in tagged)]
     for field, port in ports:
         if not 0 <= port <= SERVICE_PORT_MAX:
-            raise BadDefinition(
-                f"Invalid service port: {field} {port} is not between 0 and {SERVICE_PORT_MAX}"
-            )
+            sentence = f"{field} {port} is not between 0 and {SERVICE_PORT_MAX}"
+            raise BadDefinition(f"Invalid service port: {sentence}")
 
 
 def _refuse_bad_weights(weights: Weights) -> None:
@@ -147,9 +143,8 @@ def _refuse_bad_check(check: CheckDefinition) -> None:
 
 def _check_problem(check: CheckDefinition) -> str:
     is_alias = bool(check.alias_service or check.alias_node)
-    runs = bool(
-        check.args or check.http or check.tcp or check.udp or check.grpc or check.h2ping or check.os_service
-    )
+    called = check.http or check.tcp or check.udp or check.grpc or check.h2ping
+    runs = bool(check.args or called or check.os_service)
     if check.check_id == SERF_HEALTH:
         return f'"{SERF_HEALTH}" is the check of the node itself; choose another CheckID'
     if check.interval_ns > 0 and check.ttl_ns > 0:
@@ -177,9 +172,8 @@ def _service_warnings(definition: ServiceDefinition) -> list[str]:
     odd = [tag for tag in definition.tags if not all(map(DNS_LABEL.fullmatch, tag.split(".")))]
     if odd:
         others = f" (and {len(odd) - 1} more of its tags)" if len(odd) > 1 else ""
-        warnings.append(
-            f"tag {_shown(odd[0])}{others} of service {name} is no DNS label: DNS clients cannot ask for it"
-        )
+        which = f"tag {_shown(odd[0])}{others} of service {name}"
+        warnings.append(f"{which} is no DNS label: DNS clients cannot ask for it")
     if "SidecarService" in definition.connect:
         warnings.append(f"service {name} asks for a sidecar: there is no mesh here, it gets none")
     for check in definition.checks:
@@ -198,10 +192,8 @@ def _check_warnings(check: CheckDefinition) -> list[str]:
 
 
 def _raised(check: CheckDefinition, key: str, wanted_ns: int, floor_ns: int) -> str:
-    return (
-        f"check {_shown(check.check_id)}: {key} {format_duration(wanted_ns)} is below the floor, "
-        f"{format_duration(floor_ns)} is used"
-    )
+    wanted, floor = format_duration(wanted_ns), format_duration(floor_ns)
+    return f"check {_shown(check.check_id)}: {key} {wanted} is below the floor, {floor} is used"
 
 
 def _shown(text: str) -> str:

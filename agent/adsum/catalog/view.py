@@ -90,9 +90,8 @@ class CatalogHost:
         self.instances: SortedTable[str, Instance] = SortedTable()  # by service id
         self.checks: SortedTable[str, Row[Check]] = SortedTable()  # all of them, by check id
         self.node_checks: SortedTable[str, Row[Check]] = SortedTable()  # those that judge every service here
-        self.early_checks: dict[
-            str, SortedTable[str, Row[Check]]
-        ] = {}  # by the service id that is not here yet
+        # By the service id that is not here yet.
+        self.early_checks: dict[str, SortedTable[str, Row[Check]]] = {}
 
     @property
     def name(self) -> str:
@@ -107,9 +106,8 @@ class Instance:
     def __init__(self, host: CatalogHost, service: Row[Service]) -> None:
         self.host = host
         self.service = service
-        self.checks: SortedTable[str, Row[Check]] = (
-            SortedTable()
-        )  # its own; the node's are in host.node_checks
+        # Its own; the node's are in host.node_checks.
+        self.checks: SortedTable[str, Row[Check]] = SortedTable()
 
     def all_checks(self) -> Iterator[Row[Check]]:
         """The node's first, then its own, as health answers list them."""
@@ -202,9 +200,8 @@ class View:
         self.indexes.retire(Topic(Family.NODE_CHECKS, name.lower()))
 
     def set_presence(self, now: Now, name: str, *, is_present: bool) -> None:
-        status, output = (
-            (CheckStatus.PASSING, ALIVE_OUTPUT) if is_present else (CheckStatus.CRITICAL, FAILED_OUTPUT)
-        )
+        status = CheckStatus.PASSING if is_present else CheckStatus.CRITICAL
+        output = ALIVE_OUTPUT if is_present else FAILED_OUTPUT
         check = Check(check_id=SERF_HEALTH, name=SERF_HEALTH_NAME, status=status, output=output)
         self.put_check(now, name, check)
 
@@ -218,7 +215,8 @@ class View:
         if instance is None:
             instance = Instance(host, self._fresh(service))
             host.instances.put(service.service_id, instance)
-            self._adopt_checks(instance)
+            early = host.early_checks.pop(service.service_id, None)
+            instance.checks = early if early is not None else instance.checks
         else:
             self._unlist_instance(instance)
             instance.service = self._replaced(instance.service, service)
@@ -337,12 +335,6 @@ class View:
         early.pop(check.check_id)
         if not early:
             del host.early_checks[check.service_id]
-
-    def _adopt_checks(self, instance: Instance) -> None:
-        """Deltas may bring a check before its service."""
-        early = instance.host.early_checks.pop(instance.service.value.service_id, None)
-        if early is not None:
-            instance.checks = early
 
     # Which topics a change moves.
 
