@@ -34,6 +34,7 @@ from adsum.agent.commands import (
     ReportTtl,
     WriteAll,
 )
+from adsum.agent.deadlines import earliest
 from adsum.agent.effects import Effect
 from adsum.agent.line import NOBODY, BegunCommand, WaitingCommands
 from adsum.agent.local_catalog import LocalCatalog
@@ -149,8 +150,7 @@ class AgentCore:
         return [*saves]
 
     def deadline(self) -> int | None:
-        deadlines = (self.own.deadline(), self._chores.earliest(), self.cluster.deadline())
-        return min((each for each in deadlines if each is not None), default=None)
+        return earliest(self.own.deadline(), self._chores.earliest(), self.cluster.deadline())
 
     # Commands: each makes its whole change, or is refused with nothing changed.
 
@@ -195,10 +195,8 @@ class AgentCore:
         check_id = report.check_id
         check = self.own.checks.get(check_id)
         if check is None:
-            sentence = (
-                f'Unknown check ID "{check_id}". Ensure that the check ID is passed, not the check name.'
-            )
-            return Refusal(RefusalCause.UNKNOWN, sentence)
+            advice = "Ensure that the check ID is passed, not the check name."
+            return Refusal(RefusalCause.UNKNOWN, f'Unknown check ID "{check_id}". {advice}')
         if check.kind is not CheckKind.TTL:
             return Refusal(RefusalCause.FAILED, f'CheckID "{check_id}" does not have associated TTL')
         self.own.report_ttl(now, check_id, report.status, report.output)
@@ -217,7 +215,7 @@ class AgentCore:
     def _settled(self, now: Now) -> list[Effect]:
         """After a change: what checks must do, who must wake, and last what must be on disk."""
         moved = (*self.own.refresh_aliases(now, self.view.changes()), *self.cluster.events.take_moved())
-        shared = self.cluster.share(now)
+        shared = self.cluster.sharing.share(now)
         self._settled_index = self.view.index
         effects: list[Effect] = [*self._logs, *self._registry.take_logs(), *self.own.take_effects(), *shared]
         self._logs.clear()

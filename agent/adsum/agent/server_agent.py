@@ -18,6 +18,7 @@ from typing import TypeAlias
 
 from adsum.agent.commands import Message
 from adsum.agent.core import AgentCore
+from adsum.agent.deadlines import earliest, is_due
 from adsum.agent.effects import Effect
 from adsum.agent.saved_catalog import SavedCopy
 from adsum.consensus.commands import (
@@ -146,9 +147,9 @@ class ServerAgent:
 
     def tick(self, now: Now) -> Sequence[ServerEffect]:
         effects: list[ServerEffect] = []
-        if _is_due(self.agent.deadline(), now):
+        if is_due(now, self.agent.deadline()):
             effects += self.agent.tick(now)
-        if _is_due(self.consensus.deadline(), now):
+        if is_due(now, self.consensus.deadline()):
             effects += self.consensus.tick(now)
         return effects
 
@@ -157,8 +158,7 @@ class ServerAgent:
         return [*self.agent.stop(now), *self.consensus.stop(now)]
 
     def deadline(self) -> int | None:
-        deadlines = (self.agent.deadline(), self.consensus.deadline())
-        return min((each for each in deadlines if each is not None), default=None)
+        return earliest(self.agent.deadline(), self.consensus.deadline())
 
 
 def _answered(effects: Sequence[ConsensusEffect]) -> list[ServerEffect]:
@@ -181,7 +181,3 @@ def _answer(token: int | _Asked, outcome: bytes | int | Exception) -> Reply | An
         return Reply(token, None, outcome)
     is_open = isinstance(outcome, OutcomeUnknown)
     return Reply(token, Refusal(RefusalCause.UNCERTAIN if is_open else RefusalCause.FAILED, str(outcome)))
-
-
-def _is_due(deadline_ns: int | None, now: Now) -> bool:
-    return deadline_ns is not None and deadline_ns <= now.monotonic_ns
