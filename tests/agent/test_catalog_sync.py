@@ -10,7 +10,6 @@ from adsum.catalog.definitions import CheckDefinition, CheckStatus
 from adsum.catalog.replication.deltas import push
 from adsum.catalog.replication.items import Item, term
 from adsum.gossip.commands import ForceLeave, Join
-from adsum.gossip.effects import CarriedHeard
 from adsum.now import HOUR, MILLISECOND, SECOND
 from adsum.testing.cluster import AgentCluster
 from adsum.testing.samples import TTL_CHECK, WEB
@@ -24,7 +23,7 @@ def foreign_push(cluster: AgentCluster, version: int) -> bytes:
 
 def hear(cluster: AgentCluster, payload: bytes) -> None:
     sharing = cluster.agent(0).cluster.sharing
-    sharing.carried(cluster.now, CarriedHeard(cluster.hosts[1].profile.short, (payload,)))
+    sharing.replication.hear(cluster.now, cluster.hosts[1].profile.short, (payload,))
     cluster.hosts[0].deadline_ns = -1
     sharing.settled(cluster.now)
 

@@ -1,10 +1,11 @@
 """The catalog between agents, inside the composite: own items go out, everybody else's come in.
 
-    share(now)                what this agent published since          carried, root_heard   by gossip
-    member_changed(now, …)    who replicates with us, and for whom     asked, answered       calls
+    share(now)                what this agent published since          root_heard   by gossip
+    member_changed(now, …)    who replicates with us, and for whom
 
-What replication wants of gossip is given to it here and now; what is left are questions to members. A change
-of an owner moves the view before anything else runs.
+What gossip carries and members ask is for `replication` itself, and what that wants of gossip is given to it
+here and now; what is left are questions to members. A change of an owner moves the view before anything else
+runs.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from random import Random
 
+from adsum.agent.deadlines import earliest
 from adsum.agent.effects import Effect
 from adsum.agent.presence import Presence
 from adsum.agent.remote_catalog import RemoteCatalogView
@@ -30,10 +32,10 @@ from adsum.catalog.replication.effects import (
 )
 from adsum.catalog.replication.interner import Interner
 from adsum.catalog.replication.publisher import OwnIdentity, Unpublishable, Urgency
-from adsum.effects import AskMember, AskTicket, LogLine, Refusal, RefusalCause, Reply, Severity
+from adsum.effects import AskMember, LogLine, Refusal, RefusalCause, Reply, Severity
 from adsum.gossip.commands import Carry, SetRoot
 from adsum.gossip.core import GossipCore
-from adsum.gossip.effects import CarriedHeard, MemberChanged, RootHeard
+from adsum.gossip.effects import MemberChanged, RootHeard
 from adsum.gossip.order import MemberStatus
 from adsum.now import MINUTE, Now
 
@@ -95,22 +97,10 @@ class CatalogSync:
             state = records.encode_state(replication.number(change.key), check)
             replication.publish(now, change.state_key, state, urgency=URGENCY[check.status])
 
-    # What gossip brought, and what members said.
-
-    def carried(self, now: Now, heard: CarriedHeard) -> None:
-        self.replication.hear(now, heard.sender, heard.payloads)
+    # What gossip brought.
 
     def root_heard(self, now: Now, heard: RootHeard) -> None:
         self.replication.root_heard(now, heard.sender, heard.root)
-
-    def asked(self, now: Now, sender: bytes, method: str, body: bytes) -> bytes:
-        return self.replication.asked(now, sender, method, body)
-
-    def answered(self, now: Now, ticket: AskTicket, body: bytes | None) -> None:
-        self.replication.answered(now, ticket, body)
-
-    def confirm(self, now: Now, request: int, servers: list[bytes]) -> None:
-        self.replication.confirm(now, request, servers)
 
     def member_changed(self, now: Now, change: MemberChanged) -> None:
         """After the view knows it."""
@@ -133,12 +123,10 @@ class CatalogSync:
             self.mirror.show(now, appeared)
 
     def servers_changed(self, now: Now, *, are_present: bool) -> None:
-        if are_present == self._has_servers:
-            return
-        self._has_servers = are_present
-        if are_present:
+        had_servers, self._has_servers = self._has_servers, are_present
+        if are_present and not had_servers:
             self.replication.store_may_publish(now)
-        else:
+        elif had_servers and not are_present:
             self.replication.store_is_silent(now)
 
     def _recall(self, now: Now, short: bytes) -> None:
@@ -153,10 +141,6 @@ class CatalogSync:
         if raised > generation:
             self._keep_generation(raised)
         self.replication.renew(now, raised)
-
-    def advised(self, now: Now, generation: int) -> None:
-        """What was published under the generation of a wild clock, nobody takes."""
-        self.replication.renew(now, generation)
 
     # What the last life knew.
 
@@ -208,10 +192,7 @@ class CatalogSync:
     # Time.
 
     def deadline(self) -> int | None:
-        replication_ns = self.replication.deadline()
-        if not self._foreign_generation or replication_ns is None:
-            return self._renew_ns if self._foreign_generation else replication_ns
-        return min(self._renew_ns, replication_ns)
+        return earliest(self.replication.deadline(), self._renew_ns if self._foreign_generation else None)
 
     def tick(self, now: Now) -> list[Effect]:
         self.replication.tick(now)
@@ -233,7 +214,9 @@ class CatalogSync:
                     if owner != self._own:
                         self.mirror.changed(now, owner, before, after)
                 case AskPeer(ticket, to, method, body):
-                    wanted.append(self._ask(ticket, to, method, body))
+                    member = self._membership.member(to)
+                    address = member.profile.address if member is not None else None
+                    wanted.append(AskMember(ticket, address, method, body))
                 case Confirmed(request, error):
                     wanted.append(Reply(request, Refusal(RefusalCause.FAILED, error) if error else None))
                 case ForeignNews(relay, generation, _version):
@@ -242,10 +225,6 @@ class CatalogSync:
                     self._begin_again(now)
         logs, self._logs = self._logs, []
         return [*wanted, *logs]
-
-    def _ask(self, ticket: AskTicket, to: bytes, method: str, body: bytes) -> Effect:
-        member = self._membership.member(to)
-        return AskMember(ticket, member.profile.address if member is not None else None, method, body)
 
     def _begin_again(self, now: Now) -> None:
         """Somebody tells of me what I never said: from here on all that I say is newer.

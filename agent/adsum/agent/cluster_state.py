@@ -9,6 +9,7 @@ it says about members moves the view; what ends a command becomes its `Reply`.
 
 from __future__ import annotations
 
+from dataclasses import field
 from random import Random
 
 import cbor2
@@ -19,6 +20,7 @@ from adsum.agent.absence import Absence
 from adsum.agent.catalog_sync import CatalogSync
 from adsum.agent.commands import ConfirmCatalog, Datagram, MemberAnswered, MemberAsked, RollMessage
 from adsum.agent.conflicts import Conflicts
+from adsum.agent.deadlines import earliest, is_due
 from adsum.agent.effects import Effect
 from adsum.agent.known_servers import KnownServers
 from adsum.agent.presence import Presence
@@ -63,6 +65,7 @@ from adsum.gossip.effects import (
     Send,
 )
 from adsum.gossip.order import MemberStatus
+from adsum.mutable import dataclass
 from adsum.now import MILLISECOND, SECOND, Now
 
 PEERS_SAVED_MAX = 1_024  # one that answers is enough to find the others
@@ -77,15 +80,13 @@ NOBODY_TO_ASK = (
 )
 
 
+@dataclass(slots=True, eq=False)
 class _Join:
     """A request that waits for its attempts."""
 
-    __slots__ = ("errors", "is_joined", "waits_for")
-
-    def __init__(self, addresses: tuple[Address, ...]) -> None:
-        self.waits_for = set(addresses)
-        self.errors: list[str] = []
-        self.is_joined = False
+    waits_for: set[Address]
+    errors: list[str] = field(default_factory=list)
+    is_joined: bool = False
 
 
 class ClusterState:
@@ -110,9 +111,8 @@ class ClusterState:
         self.sharing = CatalogSync(
             now, gossip, published, self.presence, random, self._keep_generation, interner
         )
-        self.absence = Absence(
-            now, gossip.membership, self.sharing.replication, expects_others=expects_others
-        )
+        replication = self.sharing.replication
+        self.absence = Absence(now, gossip.membership, replication, expects_others=expects_others)
         self.servers = KnownServers()
         self._is_server = tags.decode(gossip.membership.me.meta).is_server
         self.sharing.servers_changed(now, are_present=self._is_server)
@@ -138,7 +138,7 @@ class ClusterState:
             staleness = self.staleness(now)
             if staleness and not self.membership.others_present:
                 return [Reply(request, Refusal(RefusalCause.FAILED, NOBODY_TO_ASK.format(staleness)))]
-            self.sharing.confirm(now, request, self.servers.shorts)
+            self.sharing.replication.confirm(now, request, self.servers.shorts)
             return self.sharing.settled(now)
         assert isinstance(command, GossipCommand), "the composite takes those of its other parts out"
         match command:
@@ -159,35 +159,30 @@ class ClusterState:
             case Datagram(source, body, is_authentic):
                 return self._absorb(now, self.gossip.receive(now, source, body, is_authentic=is_authentic))
             case MemberAsked(ticket, sender, method, body):
-                answered = self.sharing.asked(now, sender, method, body)
+                answered = self.sharing.replication.asked(now, sender, method, body)
                 return [AnswerMember(ticket, answered), *self.sharing.settled(now)]
             case MemberAnswered(ticket, came):
-                self.sharing.answered(now, ticket, came)
+                self.sharing.replication.answered(now, ticket, came)
                 return self.sharing.settled(now)
             case _:
                 return self._absorb(now, self.gossip.report(now, message))
 
-    def share(self, now: Now) -> list[Effect]:
-        """What this agent published since it was last asked."""
-        return self.sharing.share(now)
-
     def tick(self, now: Now) -> list[Effect]:
-        if self._look_ns is not None and now.monotonic_ns >= self._look_ns:
+        if is_due(now, self._look_ns):
             self._look_whether_held(now)
         effects: list[Effect] = []
         if self.sharing.shows_saved and self._is_better_known(now):
             self.sharing.forget_saved(now)
-        if _is_due(now, self.gossip.deadline()):
+        if is_due(now, self.gossip.deadline()):
             effects += self._absorb(now, self.gossip.tick(now))
-        if _is_due(now, self.sharing.deadline()):
+        if is_due(now, self.sharing.deadline()):
             effects += self.sharing.tick(now)
         return effects
 
     def deadline(self) -> int | None:
         copying_ns = self._copying.deadline() if self._copying is not None else None
         own = (self._look_ns, self._save_peers_ns, copying_ns)
-        deadlines = (self.gossip.deadline(), self.sharing.deadline(), *own)
-        return min((each for each in deadlines if each is not None), default=None)
+        return earliest(self.gossip.deadline(), self.sharing.deadline(), *own)
 
     # Between two lives.
 
@@ -200,8 +195,7 @@ class ClusterState:
             self.sharing.restore(now, copy)
 
     def _only_saved(self, name: str) -> SavedOwner | None:
-        is_met = self.membership.member_named(name) is not None
-        return None if is_met else self.sharing.saved_named(name)
+        return self.sharing.saved_named(name) if self.membership.member_named(name) is None else None
 
     def _take_off(self, now: Now, saved: SavedOwner) -> LogLine:
         """Also off the copy, or the next start would show it again. Nobody else is told: of a member that it
@@ -209,9 +203,8 @@ class ClusterState:
         self.sharing.forget_one(now, saved)
         rest = tuple(self.sharing.saved)
         self._changes.append(copy_file(SavedCopy(self._saved_wall_ms, rest)) if rest else RemoveFile(COPY))
-        return LogLine(
-            Severity.INFO, f"a node that only the saved copy knew was taken off: {saved.profile.name}"
-        )
+        name = saved.profile.name
+        return LogLine(Severity.INFO, f"a node that only the saved copy knew was taken off: {name}")
 
     def _is_better_known(self, now: Now) -> bool:
         return self.sharing.replication.agreed_ns is not None or now.monotonic_ns >= self._saved_until_ns
@@ -263,7 +256,7 @@ class ClusterState:
             self._copying.postpone(now)
         else:
             files = self._copying.tick(now, self.sharing.known(), self.sharing.replication.root)
-        if self._save_peers_ns is not None and now.monotonic_ns >= self._save_peers_ns:
+        if is_due(now, self._save_peers_ns):
             self._save_peers_ns = None
             self._has_saved_peers = True
             files = (*files, *self._peers_file())
@@ -298,7 +291,7 @@ class ClusterState:
             if type(effect) is Send:
                 absorbed.append(effect)
             elif type(effect) is CarriedHeard:
-                self.sharing.carried(now, effect)
+                self.sharing.replication.hear(now, effect.sender, effect.payloads)
                 is_shared = True
             else:
                 self._take(now, effect, request, absorbed)
@@ -327,7 +320,8 @@ class ClusterState:
                 self.sharing.renewed(now, generation)
             case GenerationAdvised(generation):
                 self._keep_generation(generation)
-                self.sharing.advised(now, generation)
+                # What was published under the generation of a wild clock, nobody takes.
+                self.sharing.replication.renew(now, generation)
             case RootHeard():
                 self.sharing.root_heard(now, effect)
             case JoinEnded(address, error):
@@ -371,7 +365,7 @@ class ClusterState:
         others = tuple(each for each in addresses if each != own)
         self.has_left = False
         if others:
-            self._joins[request] = _Join(others)
+            self._joins[request] = _Join(set(others))
         else:
             self.absence.expects_others = False
 
@@ -397,10 +391,6 @@ class ClusterState:
 
 def _generation_file(generation: int) -> WriteFile:
     return WriteFile(GENERATION, str(generation).encode())
-
-
-def _is_due(now: Now, deadline_ns: int | None) -> bool:
-    return deadline_ns is not None and deadline_ns <= now.monotonic_ns
 
 
 _CONCERN_THE_CATALOG = frozenset({MemberChanged, RootHeard, GenerationRaised, GenerationAdvised})
