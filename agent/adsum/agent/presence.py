@@ -122,24 +122,18 @@ class Presence:
         """What the roll knows of it; its own record says more when it comes."""
         address = profile.address.host
         record = self._described.get(profile.short)
-        if record is not None:
-            return Node(
-                node_id=owner,
-                name=profile.name,
-                address=address,
-                datacenter=record.datacenter,
-                tagged_addresses=record.tagged_addresses,
-                meta=record.meta,
-            )
-        family = "ipv6" if ":" in address else "ipv4"
-        near = {kind: address for wide in ("lan", "wan") for kind in (wide, f"{wide}_{family}")}
+        if record is None:
+            family = "ipv6" if ":" in address else "ipv4"
+            near = {kind: address for wide in ("lan", "wan") for kind in (wide, f"{wide}_{family}")}
+            datacenter = tags.decode(profile.meta).datacenter or self._datacenter
+            record = NodeRecord(datacenter, near, SEGMENT_META)
         return Node(
             node_id=owner,
             name=profile.name,
             address=address,
-            datacenter=tags.decode(profile.meta).datacenter or self._datacenter,
-            tagged_addresses=near,
-            meta=SEGMENT_META,
+            datacenter=record.datacenter,
+            tagged_addresses=record.tagged_addresses,
+            meta=record.meta,
         )
 
     def _hide(self, now: Now, owner: str) -> None:

@@ -143,12 +143,13 @@ class RemoteCatalogView:
         except BadEncoding:
             self.bad_items += 1
             return None
-        if isinstance(record, Check) and record.check_id == SERF_HEALTH:
-            self.bad_items += 1  # whether a node is present is nobody's to publish
-            return None
-        if record is not None and _node_named(record):
-            self.bad_items += 1  # by an agent, who has nothing to say there
-            return None
+        match record:
+            case Check(check_id=check_id) if check_id == SERF_HEALTH:
+                self.bad_items += 1  # whether a node is present is nobody's to publish
+                return None
+            case Service(node=node) | Check(node=node) | NodeRecord(name=node) if node:
+                self.bad_items += 1  # by an agent, who has nothing to say there
+                return None
         return record
 
     # What is shown.
@@ -184,15 +185,6 @@ class RemoteCatalogView:
                 self._view.remove_service(now, name, service_id)
             case (kind, str(check_id)) if kind is Check:
                 self._view.remove_check(now, name, check_id)
-
-
-def _node_named(record: Record) -> str:
-    match record:
-        case Service() | Check():
-            return record.node
-        case NodeRecord():
-            return record.name
-    return ""
 
 
 def _place(record: Record) -> _Place:

@@ -139,21 +139,17 @@ class Copying:
 
     def _gather(self, listed: list[KnownOwner], owners_max: int) -> bool:
         """Whether all are."""
-        changed = [each for each in listed if self._kept_state(each.profile) is not each.state]
+        kept = {short: state for short, (state, _spans_of_it) in self._spans.items()}
+        changed = [each for each in listed if kept.get(each.profile.short) is not each.state]
         for each in changed[:owners_max]:
             self._spans[each.profile.short] = (each.state, _spans(each.state))
         return len(changed) <= owners_max
 
-    def _kept_state(self, profile: Profile) -> OwnerState | None:
-        kept = self._spans.get(profile.short)
-        return kept[0] if kept is not None else None
-
     def _file(self, now: Now, listed: list[KnownOwner]) -> FileChange:
         self._spans = {each.profile.short: self._spans[each.profile.short] for each in listed}
-        owners = (
-            SavedOwner(each.profile, self._spans[each.profile.short][1], each.is_shown) for each in listed
-        )
-        return file(SavedCopy(now.wall_ms, tuple(owners)))
+        spans = {short: spans for short, (_state, spans) in self._spans.items()}
+        owners = tuple(SavedOwner(each.profile, spans[each.profile.short], each.is_shown) for each in listed)
+        return file(SavedCopy(now.wall_ms, owners))
 
 
 def recalled(saved: SavedOwner) -> OwnerState | None:

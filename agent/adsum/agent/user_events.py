@@ -165,14 +165,12 @@ class UserEvents:
 
     def _decide(self, event: Event, work: Work) -> None:
         try:
-            is_for_us = self._is_for_us(event, work)
+            if self._is_for_us(event, work):
+                self._list(event)
+            else:
+                self.counters.for_others += 1
         except BadPattern:  # made elsewhere, or too costly against what we have
             self.counters.unreadable += 1
-            return
-        if is_for_us:
-            self._list(event)
-        else:
-            self.counters.for_others += 1
 
     def _list(self, event: Event) -> None:
         self.counters.listed += 1
