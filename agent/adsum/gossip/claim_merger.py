@@ -291,17 +291,12 @@ class ClaimMerger:
     def is_wild(self, now: Now, subject: bytes, generation: int) -> bool:
         """From a clock that is days ahead, or made up. A verdict is as bad as a life: whoever believed it of
         a member, or of itself, could only go beyond it to where nobody lets it in."""
-        # Of myself there is no step: those who say it would have to believe what I answer.
-        step = GENERATION_STEP_MAX if subject != self.shared.me.short else 0
-        if generation <= self._known_generation(subject) + step:
-            return False
-        return self.shared.clocks.is_ahead(now, generation)
-
-    def _known_generation(self, subject: bytes) -> int:
-        if subject == self.shared.me.short:
-            return self.shared.me.generation
-        member = self.shared.roster.by_short.get(subject)
-        return member.standing.generation if member is not None else -1
+        shared, member = self.shared, self.shared.roster.by_short.get(subject)
+        if subject == shared.me.short:  # no step: those who say it would have to believe what I answer
+            latest = shared.me.generation
+        else:
+            latest = GENERATION_STEP_MAX + (member.standing.generation if member is not None else -1)
+        return generation > latest and shared.clocks.is_ahead(now, generation)
 
     def _is_away(self, now: Now, member: Member) -> bool:
         return member.restarting_until_ns > now.monotonic_ns

@@ -202,7 +202,9 @@ class GossipCore:
         match timer, key:
             case GossipTimer.ROUND, _:
                 self._prober.round(now)
-                self._sample_ages(now)
+                peers = self._shared.roster.pick(AGES_PER_PERIOD)
+                self._prober.look_at_overdue(now, peers)
+                self._shared.beats.sample(now.monotonic_ns, peers)
                 self._syncs.compare_until_answered(now)
             case GossipTimer.GOSSIP, _:
                 self._gossip(now)
@@ -257,11 +259,6 @@ class GossipCore:
             beats = shared.send(now, peer.profile.address, PacketKind.GOSSIP, beats=beats)
         wait_ns = settings.gossip_interval_ns if shared.broadcasts else settings.quiet_interval_ns
         shared.gossip_at(now.monotonic_ns + wait_ns)
-
-    def _sample_ages(self, now: Now) -> None:
-        peers = self._shared.roster.pick(AGES_PER_PERIOD)
-        self._prober.look_at_overdue(now, peers)
-        self._shared.beats.sample(now.monotonic_ns, peers)
 
     def _reap(self, now: Now) -> None:
         shared = self._shared
@@ -361,11 +358,10 @@ class GossipCore:
     def _refused(self, source: Address, header: Header, packet: Packet) -> None:
         """Our name or id is another's, says a member. Nothing is done about it here but to say so."""
         if packet.flags & PacketFlag.CONFLICT:
-            shared = self._shared
-            profile = shared.me.profile
+            profile = self._shared.me.profile
             holder = self._merger.rivals.refused_for(packet.about) or profile
             refuser = Refuser(header.sender, source, packet.about)
-            shared.effects.append(ConflictSeen(holder, profile, refuser))
+            self._shared.effects.append(ConflictSeen(holder, profile, refuser))
 
     def _stream_pinged(self, now: Now, number: int, outcome: PingOutcome) -> None:
         is_refused = outcome is PingOutcome.REFUSED
@@ -400,25 +396,20 @@ class GossipCore:
                 self._syncs.join(now, address)
 
     def _leave(self, now: Now) -> None:
-        shared = self._shared
-        me = shared.me
+        shared, me = self._shared, self._shared.me
         if me.departure:
             return
         claim = claims.left(me.short, me.generation, me.incarnation, Departure.LEFT, me.short)
         me.departure = Departure.LEFT
-        self._say_farewell(now, claim.encoded)
+        shared.broadcast(now, me.short, claim.encoded)
+        self._syncs.say_farewell(SyncPart(me.alive.encoded, claim.encoded))
+        shared.timers.cancel((GossipTimer.ROUND, None))
+        self._finish_after_farewell(now)
 
     def _announce_restart(self, now: Now, duration_ms: int) -> None:
         me = self._shared.me
         claim = claims.restarting(me.short, me.generation, duration_ms)
         self._shared.broadcast(now, (me.short, "restarting"), claim.encoded)
-        self._finish_after_farewell(now)
-
-    def _say_farewell(self, now: Now, encoded: bytes) -> None:
-        me = self._shared.me
-        self._shared.broadcast(now, me.short, encoded)
-        self._syncs.say_farewell(SyncPart(me.alive.encoded, encoded))
-        self._shared.timers.cancel((GossipTimer.ROUND, None))
         self._finish_after_farewell(now)
 
     def _finish_after_farewell(self, now: Now) -> None:

@@ -59,7 +59,8 @@ class GossipEvents:
         self.clock = max(self.clock, event.clock + 1)
         tick[key] = None
         self._heard[event.clock] = tick
-        self._forget_old()
+        while len(self._heard) > TICKS_KEPT:
+            del self._heard[min(self._heard)]
         return True
 
     def _is_allowed(self, now: Now, origin: bytes) -> bool:
@@ -67,7 +68,3 @@ class GossipEvents:
         return self._all.can_take(now.monotonic_ns) and (
             self._origins.take(now.monotonic_ns, origin) and self._all.take(now.monotonic_ns)
         )
-
-    def _forget_old(self) -> None:
-        while len(self._heard) > TICKS_KEPT:
-            del self._heard[min(self._heard)]

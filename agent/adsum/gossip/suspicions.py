@@ -52,7 +52,9 @@ class Suspicions:
 
     def begin(self, now: Now, member: Member, claim: Suspect, telling: Telling | None = None) -> None:
         shared = self.shared
-        case = Suspicion(claim, now.monotonic_ns, self._silent_since_ns(now, claim))
+        # The cycle that accuses has lasted for a period. Whom a host holds gets the whole wait after it.
+        cycle_ns = shared.settings.probe_interval_ns if claim.legs & Leg.HOST else 0
+        case = Suspicion(claim, now.monotonic_ns, now.monotonic_ns - cycle_ns)
         case.not_before_ns = member.restarting_until_ns
         member.suspicion = case
         member.verdict = claim
@@ -192,11 +194,6 @@ class Suspicions:
 
     # Time.
 
-    def _silent_since_ns(self, now: Now, claim: Suspect) -> int:
-        """The cycle that accuses has lasted for a period. Whom a host holds gets the whole wait after it."""
-        is_host_silent = claim.legs & Leg.HOST
-        return now.monotonic_ns - (self.shared.settings.probe_interval_ns if is_host_silent else 0)
-
     def _count_silence(self, now: Now, member: Member, case: Suspicion) -> None:
         if not case.has_witness and self.shared.beats.phi(now.monotonic_ns, member) >= PHI_OF_A_WITNESS:
             case.has_witness = True
@@ -204,14 +201,9 @@ class Suspicions:
             self.shared.note(Note.WITNESSED, member.profile, evidence.of_accusation(case.claim))
 
     def verdict_due_ns(self, now: Now, case: Suspicion) -> int:
-        shared = self.shared
-        return case.deadline_ns(
-            shared.timeouts(now),
-            shared.members,
-            shared.health.multiplier,
-            shared.settings.refused_grace_ns,
-            shared.refusals_wanted(case.claim.subject),
-        )
+        shared, grace_ns = self.shared, self.shared.settings.refused_grace_ns
+        timeouts, refusals = shared.timeouts(now), shared.refusals_wanted(case.claim.subject)
+        return case.deadline_ns(timeouts, shared.members, shared.health.multiplier, grace_ns, refusals)
 
     def _set_timer(self, now: Now, member: Member, case: Suspicion) -> None:
         """Never later than T_min from now without another look: a witness may have turned up by then."""

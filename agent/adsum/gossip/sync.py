@@ -230,13 +230,13 @@ class Syncs:
         advice = self._advice(now, message)
         self._merge(now, message.parts, teller, self._parts_max(teller))
         shared.tally.syncs_served += 1
-        digest = self.shared.digest()
+        digest = shared.digest()
         if digest == message.digest:
             answer = SyncMessage(digest, wall_ms=now.wall_ms)
         else:
             self._served[ticket] = teller, host
             shared.timers.set((GossipTimer.SYNC_LIMIT, (ticket, False)), now.monotonic_ns + LIMIT_NS)
-            parts = tuple(self._parts(now))
+            parts = (self._my_part(), *(_part(now, member) for member in shared.roster.members.values()))
             answer = SyncMessage(digest, parts, wall_ms=now.wall_ms, use_generation=advice)
         shared.effects.append(AnswerSync(ticket, answer))
 
@@ -325,11 +325,6 @@ class Syncs:
 
     def _my_part(self) -> SyncPart:
         return SyncPart(self.shared.me.alive.encoded)
-
-    def _parts(self, now: Now) -> Iterable[SyncPart]:
-        yield self._my_part()
-        for member in self.shared.roster.members.values():
-            yield _part(now, member)
 
     def _newer_than(self, told: dict[bytes, Standing], now: Now) -> Iterable[SyncPart]:
         me = self.shared.me
