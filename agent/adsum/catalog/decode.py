@@ -18,6 +18,7 @@ from typing import TypeVar
 
 from adsum.catalog.definitions import (
     OUTPUT_BYTES_MAX,
+    PROXY_KEYS_OF_NO_GATEWAY,
     BadDefinition,
     CheckDefinition,
     ServiceAddress,
@@ -33,16 +34,8 @@ INTEGER_MIN, INTEGER_MAX = -(2**63), 2**63 - 1
 NESTING_MAX = 32
 # Their contents are carried as they came, but these are looked at, and shown by the names clients know.
 PROXY_KEYS = (
-    "DestinationServiceName",
-    "DestinationServiceID",
-    "LocalServiceAddress",
-    "LocalServicePort",
-    "Mode",
-    "Config",
-    "Upstreams",
-    "MeshGateway",
-    "Expose",
-    "TransparentProxy",
+    *PROXY_KEYS_OF_NO_GATEWAY,
+    *("Mode", "Config", "Upstreams", "MeshGateway", "Expose", "TransparentProxy"),
 )
 CONNECT_KEYS = ("Native", "SidecarService")
 SHELL = ("/bin/sh", "-c")  # what the legacy `Script` string is run by
@@ -105,14 +98,9 @@ def _service_checks(
 
 def _bound_to(service: ServiceDefinition, check: CheckDefinition, n: int, count: int) -> CheckDefinition:
     """Spring and Fabio compute these ids themselves, so they are part of the interface."""
-    default_id = f"service:{service.service_id}" + (f":{n}" if count > 1 else "")
-    return replace(
-        check,
-        check_id=check.check_id or default_id,
-        name=check.name or f"Service '{service.name}' check",
-        service_id=service.service_id,
-        token=check.token or service.token,
-    )
+    check_id = check.check_id or f"service:{service.service_id}" + (f":{n}" if count > 1 else "")
+    name, token = check.name or f"Service '{service.name}' check", check.token or service.token
+    return replace(check, check_id=check_id, name=name, service_id=service.service_id, token=token)
 
 
 def _check(body: Fields, output_bytes_max: int) -> CheckDefinition:

@@ -22,6 +22,9 @@ META_VALUE_LENGTH_MAX = 512
 WEIGHT_MAX = 65535
 INTERVAL_NS_MIN = 1 * SECOND
 DEREGISTER_NS_MIN = 1 * MINUTE
+PROXY_KEYS_OF_NO_GATEWAY = (
+    *("DestinationServiceName", "DestinationServiceID", "LocalServiceAddress", "LocalServicePort"),
+)
 META_KEY = re.compile(r"[A-Za-z0-9_-]+")
 
 

@@ -16,6 +16,7 @@ from adsum.catalog.definitions import (
     META_KEY_LENGTH_MAX,
     META_PAIRS_MAX,
     META_VALUE_LENGTH_MAX,
+    PROXY_KEYS_OF_NO_GATEWAY,
     SERVICE_PORT_MAX,
     WEIGHT_MAX,
     BadDefinition,
@@ -33,12 +34,6 @@ STATUSES = frozenset(CheckStatus)
 PROXY_KIND = "connect-proxy"
 GATEWAY_KINDS_WITH_PORT = frozenset({"mesh-gateway", "terminating-gateway"})
 GATEWAY_KINDS = GATEWAY_KINDS_WITH_PORT | {"ingress-gateway"}
-PROXY_KEYS_OF_NO_GATEWAY = (
-    "DestinationServiceName",
-    "DestinationServiceID",
-    "LocalServiceAddress",
-    "LocalServicePort",
-)
 META_RESERVED_PREFIX = "consul-"
 SHOWN_CHARACTERS_MAX = 80
 
