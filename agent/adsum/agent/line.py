@@ -28,12 +28,6 @@ class Coming(NamedTuple):
     checks: int
 
 
-class Turn(NamedTuple):
-    request: int
-    command: Ordered
-    touched: tuple[str, ...]  # files
-
-
 class BegunCommand(NamedTuple):
     """On its way to the disk."""
 
@@ -56,8 +50,11 @@ class WaitingCommands:
     def join(self, request: int, command: Ordered) -> None:
         self._waiting.append((request, command))
 
-    def next(self, touched_by: Callable[[Registration], tuple[str, ...]]) -> Turn | None:
-        """Whose turn it is; None if the first must wait. One that is no registration touches everything."""
+    def next(
+        self, touched_by: Callable[[Registration], tuple[str, ...]]
+    ) -> tuple[int, Ordered, tuple[str, ...]] | None:
+        """Whose turn it is, and the files that it touches; None if the first must wait. One that is no
+        registration touches everything."""
         if not self._waiting:
             return None
         request, command = self._waiting[0]
@@ -70,7 +67,7 @@ class WaitingCommands:
         if must_wait:
             return None
         self._waiting.popleft()
-        return Turn(request, command, touched)
+        return request, command, touched
 
     def is_free(self, touched: tuple[str, ...]) -> bool:
         return self._touched.isdisjoint(touched)

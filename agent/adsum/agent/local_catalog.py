@@ -60,8 +60,5 @@ class LocalCatalog:
 
 
 def _local_settings(settings: AgentSettings) -> LocalSettings:
-    return LocalSettings(
-        node_name=settings.node.name,
-        check_update_interval_ns=settings.check_update_interval_ns,
-        discard_check_output=settings.discard_check_output,
-    )
+    node_name, interval_ns = settings.node.name, settings.check_update_interval_ns
+    return LocalSettings(node_name, interval_ns, settings.discard_check_output)

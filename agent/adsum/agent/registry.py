@@ -73,9 +73,8 @@ class Registry:
             case DeregisterService(service_id) | OverrideTags(service_id):
                 return self._files_of(service_id)
             case RegisterCheck(definition):
-                service_id = definition.service_id
                 mine = (check_path(definition.check_id),)
-                return (service_path(service_id), *mine) if service_id else mine
+                return (service_path(definition.service_id), *mine) if definition.service_id else mine
             case DeregisterCheck(check_id):
                 return (check_path(check_id),)
             case SetNodeMaintenance():

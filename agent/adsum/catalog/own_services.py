@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import enum
 from random import Random
+from typing import NamedTuple
 
 from adsum.catalog import aliases, records
 from adsum.catalog.definitions import CheckDefinition, CheckKind, CheckStatus, ServiceDefinition
@@ -88,8 +89,7 @@ class OwnCheck:
         return self.kind not in NOT_RUN_HERE
 
 
-@dataclass(frozen=True, slots=True)
-class LocalSettings:
+class LocalSettings(NamedTuple):
     node_name: str
     check_update_interval_ns: int
     discard_check_output: bool
