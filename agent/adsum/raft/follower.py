@@ -8,14 +8,7 @@ over from another term, whatever the leader says is committed.
 from __future__ import annotations
 
 from adsum.raft.changer import is_configuration
-from adsum.raft.messages import (
-    Append,
-    AppendRejected,
-    AppendReply,
-    Heartbeat,
-    HeartbeatReply,
-    SnapshotOffer,
-)
+from adsum.raft.messages import Append, AppendRejected, AppendReply, Heartbeat, HeartbeatReply, SnapshotOffer
 from adsum.raft.replica import Replica
 from adsum.raft.types import EntryKind, MemberId
 

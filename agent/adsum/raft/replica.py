@@ -13,15 +13,7 @@ from adsum.raft.log import Log
 from adsum.raft.messages import Message, MessageStamp
 from adsum.raft.reads import ConfirmedRead
 from adsum.raft.settings import RaftSettings
-from adsum.raft.types import (
-    BOOTSTRAP_TERM,
-    Configuration,
-    HardState,
-    MemberId,
-    Restored,
-    Role,
-    Term,
-)
+from adsum.raft.types import BOOTSTRAP_TERM, Configuration, HardState, MemberId, Restored, Role, Term
 
 
 @dataclass(slots=True)

@@ -225,11 +225,7 @@ class RaftLog:
     def _encoded(self, records: list[Record]) -> tuple[bytes, int]:
         position = self._position
         place = BatchPlace(
-            position.segments[-1],
-            position.next_batch,
-            position.end,
-            position.chain,
-            self._salt,
+            position.segments[-1], position.next_batch, position.end, position.chain, self._salt
         )
         newest = [record for record in records[-1:] if type(record) is HardState]
         hard_state = newest[0] if newest else self._standing.hard_state

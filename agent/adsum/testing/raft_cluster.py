@@ -24,13 +24,7 @@ from functools import partial
 from random import Random
 from typing import Any, cast
 
-from adsum.agent.server_agent import (
-    AnswerServer,
-    ConsensusMessage,
-    ConsensusPart,
-    LeaderAsked,
-    ServerEffect,
-)
+from adsum.agent.server_agent import AnswerServer, ConsensusMessage, ConsensusPart, LeaderAsked, ServerEffect
 from adsum.consensus import effects, reports
 from adsum.consensus.settings import ServerSettings
 from adsum.effects import AnyCommand, LogLine, Reply

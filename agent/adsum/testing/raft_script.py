@@ -40,16 +40,7 @@ from adsum.raft.changer import ChangeVerb, ConfigurationChange, Step, Transition
 from adsum.raft.errors import RaftRefused
 from adsum.raft.messages import Message, MessageStamp, SnapshotOffer
 from adsum.raft.settings import TICK_MS, RaftSettings
-from adsum.raft.types import (
-    Configuration,
-    Entry,
-    EntryKind,
-    HardState,
-    MemberId,
-    Restored,
-    Term,
-    bootstrap,
-)
+from adsum.raft.types import Configuration, Entry, EntryKind, HardState, MemberId, Restored, Term, bootstrap
 from adsum.testing.raft_by_hand import MemoryStore, ServerByHand
 from adsum.testing.raft_machine import ClientCall
 from adsum.testing.raft_told import FIRST_LOG, told_entries, told_member, told_message, told_state, told_store

@@ -164,8 +164,7 @@ class Simulation:
         self._in_trouble[index] = None
         world.pause(index)
         world.call(
-            world.now_ns + self.random.randrange(PAUSE_NS_MIN, PAUSE_NS_MAX),
-            lambda: self._wake(index),
+            world.now_ns + self.random.randrange(PAUSE_NS_MIN, PAUSE_NS_MAX), lambda: self._wake(index)
         )
 
     def _wake(self, index: int) -> None:
