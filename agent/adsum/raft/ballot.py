@@ -8,20 +8,20 @@ next one.
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
+
 from adsum.raft.messages import VoteReply, VoteRequest
 from adsum.raft.quorum import VoteOutcome, tally
 from adsum.raft.replica import Replica
 from adsum.raft.types import NO_TERM, MemberId, Term
 
 
+@dataclass(slots=True, eq=False)
 class Ballot:
     """One election as its candidate sees it."""
 
-    __slots__ = ("is_prevote", "votes")
-
-    def __init__(self, *, is_prevote: bool) -> None:
-        self.is_prevote = is_prevote
-        self.votes: dict[MemberId, bool] = {}
+    is_prevote: bool
+    votes: dict[MemberId, bool] = field(default_factory=dict)
 
     def count(self, replica: Replica, voter: MemberId, *, is_granted: bool) -> VoteOutcome:
         self.votes.setdefault(voter, is_granted)  # the first word holds; a repeated one changes nothing
@@ -29,20 +29,11 @@ class Ballot:
 
 
 def request_votes(replica: Replica, term: Term, *, is_prevote: bool, is_transfer: bool) -> None:
+    last = (replica.log.last_index, replica.log.last_term)
     for member in replica.configuration.members():
-        if member == replica.me or not replica.configuration.is_voter(member):
-            continue
-        request = VoteRequest(
-            stamp=replica.stamp,
-            source=replica.me,
-            target=member,
-            term=term,
-            last_index=replica.log.last_index,
-            last_term=replica.log.last_term,
-            is_prevote=is_prevote,
-            is_transfer=is_transfer,
-        )
-        replica.send_now(request)
+        if member != replica.me and replica.configuration.is_voter(member):
+            link = (replica.stamp, replica.me, member)
+            replica.send_now(VoteRequest(*link, term, *last, is_prevote=is_prevote, is_transfer=is_transfer))
 
 
 def consents(replica: Replica, request: VoteRequest) -> bool:
@@ -58,29 +49,15 @@ def consents(replica: Replica, request: VoteRequest) -> bool:
 
 def vote_for_oneself(replica: Replica) -> None:
     """It counts like any other, when it is on disk."""
+    link = (replica.stamp, replica.me, replica.me)
     own = VoteReply(
-        stamp=replica.stamp,
-        source=replica.me,
-        target=replica.me,
-        term=replica.term,
-        is_prevote=False,
-        is_granted=True,
-        commit_index=0,
-        commit_term=NO_TERM,
+        *link, replica.term, is_prevote=False, is_granted=True, commit_index=0, commit_term=NO_TERM
     )
     replica.send_after_store(own)
 
 
 def answer(replica: Replica, request: VoteRequest, *, is_granted: bool) -> None:
-    replica.send_after_store(
-        VoteReply(
-            stamp=replica.stamp,
-            source=replica.me,
-            target=request.source,
-            term=request.term if is_granted else replica.term,
-            is_prevote=request.is_prevote,
-            is_granted=is_granted,
-            commit_index=replica.log.commit,
-            commit_term=replica.log.term_at(replica.log.commit) or NO_TERM,
-        )
-    )
+    link = (replica.stamp, replica.me, request.source)
+    term = request.term if is_granted else replica.term
+    commit = (replica.log.commit, replica.log.term_at(replica.log.commit) or NO_TERM)
+    replica.send_after_store(VoteReply(*link, term, request.is_prevote, is_granted, *commit))

@@ -72,18 +72,9 @@ class Follower:
 
     def _reject(self, message: Append) -> None:
         replica = self._replica
-        hint_index, hint_term = replica.log.agreement_hint(message.prev_index, message.prev_term)
-        replica.send_after_store(
-            AppendRejected(
-                stamp=replica.stamp,
-                source=replica.me,
-                target=message.source,
-                term=replica.term,
-                rejected_index=message.prev_index,
-                hint_index=hint_index,
-                hint_term=hint_term,
-            )
-        )
+        hint = replica.log.agreement_hint(message.prev_index, message.prev_term)
+        link = (replica.stamp, replica.me, message.source)
+        replica.send_after_store(AppendRejected(*link, replica.term, message.prev_index, *hint))
 
 
 def is_well_formed(message: Append) -> bool:

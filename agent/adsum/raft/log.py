@@ -25,6 +25,7 @@ from __future__ import annotations
 from bisect import bisect_left, bisect_right
 from collections import deque
 from collections.abc import Sequence
+from dataclasses import dataclass
 from operator import attrgetter
 
 from adsum.raft.types import (
@@ -43,15 +44,13 @@ from adsum.raft.types import (
 _term_of = attrgetter("term")
 
 
+@dataclass(slots=True, eq=False)
 class _Write:
     """What a ticket will prove when it comes back."""
 
-    __slots__ = ("index", "term", "ticket")
-
-    def __init__(self, ticket: Ticket, index: int, term: Term | None) -> None:
-        self.ticket = ticket
-        self.index = index
-        self.term = term  # None where the log in memory no longer knows it
+    ticket: Ticket
+    index: int
+    term: Term | None  # None where the log in memory no longer knows it
 
 
 class Log:

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import enum
 from collections import deque
+from dataclasses import dataclass, field
 
 from adsum.raft.settings import RaftSettings
 
@@ -21,39 +22,24 @@ class ProgressMode(enum.Enum):
     SNAPSHOT = "snapshot"
 
 
+@dataclass(slots=True, eq=False)
 class Progress:
-    __slots__ = (
-        "_inflight",
-        "_settings",
-        "acked_round",
-        "apply_level_max",
-        "awaited_index",
-        "commit_sent",
-        "inflight_bytes",
-        "is_waiting",
-        "match",
-        "mode",
-        "next",
-        "owes_append",
-        "snapshot_index",
-        "windows_silent",
-    )
-
-    def __init__(self, settings: RaftSettings, next_index: int) -> None:
-        self.match = 0
-        self.next = next_index
-        self.mode = ProgressMode.PROBE
-        self.is_waiting = False  # a probe is out
-        self.windows_silent = 2  # how often the quorum was checked since it was heard: it has never been
-        self.owes_append = True  # the next message goes even without entries: only its answer can tell more
-        self.snapshot_index = 0  # of the snapshot on its way
-        self.awaited_index = 0  # the same until it is installed, which takes a while after it has arrived
-        self.commit_sent = 0
-        self.acked_round = 0  # of heartbeats
-        self.apply_level_max = 0  # 0 until it has told
-        self.inflight_bytes = 0
-        self._inflight: deque[tuple[int, int]] = deque()  # (last index, bytes) of each append under way
-        self._settings = settings
+    _settings: RaftSettings
+    next: int
+    match: int = 0
+    mode: ProgressMode = ProgressMode.PROBE
+    is_waiting: bool = False  # a probe is out
+    windows_silent: int = 2  # how often the quorum was checked since it was heard: it has never been
+    owes_append: bool = True  # the next message goes even without entries: only its answer can tell more
+    snapshot_index: int = 0  # of the snapshot on its way
+    awaited_index: int = 0  # the same until it is installed, which takes a while after it has arrived
+    commit_sent: int = 0
+    acked_round: int = 0  # of heartbeats
+    apply_level_max: int = 0  # 0 until it has told
+    inflight_bytes: int = 0
+    _inflight: deque[tuple[int, int]] = field(
+        default_factory=deque
+    )  # (last index, bytes) of appends under way
 
     @property
     def is_active(self) -> bool:

@@ -168,9 +168,9 @@ BOOTSTRAP_INDEX = 1
 BOOTSTRAP_TERM = Term(1)
 
 
-def bootstrap(configuration: Configuration, *, apply_level: int = 1) -> SnapshotMeta:
+def bootstrap(configuration: Configuration) -> SnapshotMeta:
     """Every founding member begins with the same one."""
-    return SnapshotMeta(BOOTSTRAP_INDEX, BOOTSTRAP_TERM, configuration, apply_level=apply_level)
+    return SnapshotMeta(BOOTSTRAP_INDEX, BOOTSTRAP_TERM, configuration, apply_level=1)
 
 
 class Role(enum.Enum):
