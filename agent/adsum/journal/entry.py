@@ -28,13 +28,6 @@ ISOLATED, CONNECTED = "isolated", "connected"
 STARTED = "started"
 PRUNED = "pruned"  # of who left: it is listed no more
 REFUSED, CONTESTED = "refused", "contested"  # of a conflict: this agent is not let in; neither is known first
-LEG_NAMES = {
-    Leg.DIRECT: "direct",
-    Leg.INDIRECT: "indirect",
-    Leg.STREAM: "stream",
-    Leg.ICMP: "icmp",
-    Leg.HOST: "host",
-}
 
 
 class JournalKind(enum.Enum):
@@ -129,7 +122,8 @@ def _placed(address: Address) -> str:
 
 
 def leg_names(legs: Leg) -> tuple[str, ...]:
-    return tuple(name for leg, name in LEG_NAMES.items() if legs & leg)
+    """What stays in files and in the API: `indirect`."""
+    return tuple(name.lower() for name, leg in Leg.__members__.items() if legs & leg)
 
 
 def note_word(note: Note) -> str:

@@ -36,6 +36,7 @@ from adsum.journal.file import (
 )
 from adsum.logs.complaints import Complaints
 from adsum.logs.system_errors import told
+from adsum.mutable import dataclass
 from adsum.newest import keep_newest
 from adsum.now import Now
 
@@ -63,11 +64,10 @@ class Journal:
         me: Profile,
         name_of: NameOf,
         started_wall_ms: int,
-        counters: JournalCounters | None = None,
         limits: JournalLimits | None = None,
     ) -> None:
         """Without a path it is kept in memory."""
-        self.counters = counters or JournalCounters()
+        self.counters = JournalCounters()
         self._me = me
         self._name_of = name_of
         limits = limits or (JournalLimits() if path else IN_MEMORY)
@@ -177,9 +177,7 @@ class Journal:
         self._file.close()
 
 
+@dataclass(slots=True)
 class _Repeat:
-    __slots__ = ("count", "wall_ms")
-
-    def __init__(self, wall_ms: int) -> None:
-        self.wall_ms = wall_ms
-        self.count = 0
+    wall_ms: int
+    count: int = 0

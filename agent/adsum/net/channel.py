@@ -111,7 +111,7 @@ class Channel:
         chunk_bytes = min(CHUNK_BYTES_MAX, max(CHUNK_BYTES_MIN, self._reader.payload_bytes_max))
         with trio.move_on_after(idle_s) as scope:
             while True:
-                if self._reader.is_within_a_frame and not is_begun:
+                if self._reader.waiting_bytes and not is_begun:
                     is_begun = True
                     scope.deadline = trio.current_time() + FRAME_TIMEOUT_S
                 self._reader.feed(await receive_some(self._stream, chunk_bytes))

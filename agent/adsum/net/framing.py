@@ -196,10 +196,6 @@ class FrameReader:
         self.payload_bytes_max = payload_bytes_max
 
     @property
-    def is_within_a_frame(self) -> bool:
-        return bool(self._received)
-
-    @property
     def waiting_bytes(self) -> int:
         return len(self._received)
 

@@ -84,18 +84,12 @@ Serves = Callable[[Purpose, Peer], WelcomeRefusal | None]
 
 class Gate:
     def __init__(
-        self,
-        identity: Callable[[], PeerIdentity],
-        security: Security,
-        *,
-        random_bytes: Callable[[int], bytes] = os.urandom,
-        unread: UnreadBytes | None = None,
+        self, identity: Callable[[], PeerIdentity], security: Security, *, unread: UnreadBytes | None = None
     ) -> None:
         self.counters = GateCounters()
         self.unread = unread or UnreadBytes()
         self._identity = identity
         self._security = security
-        self._random_bytes = random_bytes
         self._primary_refused = trio.Event()
         self._complaints = Complaints(log)
 
@@ -178,7 +172,7 @@ class Gate:
     async def _greet(self, stream: trio.abc.Stream, key: GossipKey | None) -> Channel:
         security = self._security
         hint = key.hint if key is not None else framing.NO_HINT
-        mine = framing.hello(security.label, self._nonce(), hint=hint)
+        mine = framing.hello(security.label, os.urandom(framing.HELLO_NONCE_BYTES), hint=hint)
         await send_all(stream, mine.encoded)
         theirs, rest = await _receive_hello(stream)
         if theirs.answer != HandshakeAnswer.YES:
@@ -221,7 +215,9 @@ class Gate:
         theirs, rest = await _receive_hello(stream)
         key = security.keyring.with_hint(theirs.hint)
         answer = self._judge(theirs, key)
-        mine = framing.hello(security.label, self._nonce(), hint=theirs.hint, answer=answer)
+        mine = framing.hello(
+            security.label, os.urandom(framing.HELLO_NONCE_BYTES), hint=theirs.hint, answer=answer
+        )
         await send_all(stream, mine.encoded)
         if answer is not HandshakeAnswer.YES:
             raise Unwelcome(_UNWELCOME[answer])
@@ -291,9 +287,6 @@ class Gate:
         writer = FrameWriter(sending, payload_bytes_max=INTRODUCTION_BYTES_MAX)
         is_key_good = is_always_good if key is None else lambda: key in keyring
         return Channel(stream, writer, reader, is_key_good)
-
-    def _nonce(self) -> bytes:
-        return self._random_bytes(framing.HELLO_NONCE_BYTES)
 
 
 _UNWELCOME = {

@@ -127,10 +127,7 @@ class Keyring:
         return self._keys[0] if self._keys else None
 
     def with_hint(self, hint: bytes) -> GossipKey | None:
-        for key in self._keys:
-            if key.hint == hint:
-                return key
-        return None
+        return next((key for key in self._keys if key.hint == hint), None)
 
     def on_change(self, listener: Callable[[], None]) -> None:
         self._listeners.append(listener)
