@@ -17,7 +17,7 @@ def test_a_quorum_is_never_harmed() -> None:
     assert [atlas.may_harm(member) for member in (A, A, B, C, D)] == [True, True, True, False, False]
     atlas.healed(A)
     assert atlas.may_harm(E)
-    assert atlas.harmed == [B, E]
+    assert list(atlas.harmed) == [B, E]
 
 
 def test_of_two_nobody_may_be_harmed() -> None:

@@ -10,6 +10,7 @@ Nothing here knows how replication works; it is told of every copy that changes,
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from functools import partial
 from random import Random
 
@@ -42,16 +43,12 @@ PASSING, CRITICAL = 0, 2
 CopyWatcher = Callable[[int, int, OwnerChanged], None]
 
 
+@dataclass(slots=True, eq=False)
 class CatalogReplica:
     """One process's catalog; it ends with the process."""
 
-    __slots__ = ("core", "deadline_ns", "life", "short")
-
-    def __init__(self, core: Replication, short: bytes, life: int) -> None:
-        self.core = core
-        self.short = short
-        self.life = life
-        self.deadline_ns = -1
+    core: Replication
+    deadline_ns: int = -1
 
 
 class CatalogWorld(GossipWorld):
@@ -98,7 +95,7 @@ class CatalogWorld(GossipWorld):
         identity = OwnIdentity(host.profile.node_id, host.generation)
         interner = self.states if self.are_states_shared else Interner()
         core = Replication(self.now, identity, Random(host.random.getrandbits(64)), interner)
-        self._replicas[index] = CatalogReplica(core, self.shorts[index], host.life)
+        self._replicas[index] = CatalogReplica(core)
         core.publish(self.now, NODE_KEY, cbor2.dumps([0, {"rack": str(index % 20)}]))
         for service in range(self.services):
             self._publish_service(core, service)

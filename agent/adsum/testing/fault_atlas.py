@@ -18,33 +18,29 @@ class FaultAtlas:
     def __init__(self, in_force: Callable[[], Iterable[Configuration]]) -> None:
         """`in_force` names every membership that somebody goes by, or may come to go by."""
         self._in_force = in_force
-        self._harmed: dict[MemberId, None] = {}
+        self.harmed: dict[MemberId, None] = {}
 
     def may_harm(self, member: MemberId) -> bool:
         """Ask before every rot, misdirected write or unreadable sector; a yes is remembered."""
-        if member in self._harmed:
+        if member in self.harmed:
             return True
         if not self.may_miss([member]):
             return False
-        self._harmed[member] = None
+        self.harmed[member] = None
         return True
 
     def may_miss(self, members: Iterable[MemberId]) -> bool:
         """Whether a quorum is left without these and all that are harmed."""
-        missed = [*self._harmed, *members]
+        missed = [*self.harmed, *members]
         return all(has_quorum_without(missed, configuration) for configuration in self._in_force())
 
     def allows(self, configuration: Configuration) -> bool:
         """Whether this membership could still agree on anything, as a sane operator asks before a change."""
-        return has_quorum_without(self.harmed, configuration)
+        return has_quorum_without([*self.harmed], configuration)
 
     def healed(self, member: MemberId) -> None:
         """It holds everything again that it acknowledged."""
-        self._harmed.pop(member, None)
-
-    @property
-    def harmed(self) -> list[MemberId]:
-        return list(self._harmed)
+        self.harmed.pop(member, None)
 
 
 def has_quorum_without(missed: list[MemberId], configuration: Configuration) -> bool:

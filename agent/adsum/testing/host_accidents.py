@@ -95,19 +95,14 @@ class HostAccidents:
         for host in cluster.hosts:
             self._start(host.index)
         cluster.run_for(self.random.randrange(FORMED_NS_MIN, FORMED_NS_MAX))
-        match self.accident:
-            case Accident.ROLLING:
-                self._restart_one_by_one()
-            case Accident.STORM:
-                self._storm()
-            case Accident.ADDRESSES:
-                self._pass_addresses_on()
-            case Accident.NAMES:
-                self._swap_names()
-            case Accident.ABSENCE:
-                self._stand_still()
-            case Accident.CLOCKS:
-                self._set_clocks_and_restart()
+        {
+            Accident.ROLLING: self._restart_one_by_one,
+            Accident.STORM: self._storm,
+            Accident.ADDRESSES: self._pass_addresses_on,
+            Accident.NAMES: self._swap_names,
+            Accident.ABSENCE: self._stand_still,
+            Accident.CLOCKS: self._set_clocks_and_restart,
+        }[self.accident]()
         while self._busy:
             cluster.run_for(LOOK_NS)
         return self._look_until_well()

@@ -87,8 +87,6 @@ class Network:
 
     def exchange_ns(self, sender: int, receiver: int) -> int | None:
         """One message each way on a standing connection."""
-        if self.is_cut(sender, receiver):
-            return None
         there_ns, back_ns = self.turn_ns(sender, receiver), self.turn_ns(receiver, sender)
         return there_ns + back_ns if there_ns is not None and back_ns is not None else None
 

@@ -35,11 +35,11 @@ class ServerByHand:
         self.boot(now)
 
     def boot(self, now: Now) -> None:
-        restored = self.store.load()
+        restored = self.store.durable
         self.is_up = True
         self.unsynced: deque[Batch] = deque()
         self.unapplied: deque[Entry] = deque()
-        self.machine = Registers(self.store.snapshot_data(restored.snapshot))
+        self.machine = Registers(self.store.snapshots[restored.snapshot])
         self.machine.index = restored.snapshot.index
         self.raft = RaftCore(
             me=self.me,
@@ -50,9 +50,9 @@ class ServerByHand:
             now=now,
         )
 
-    def take(self, *, with_commit_news: bool = True) -> Batch | None:
+    def take(self) -> Batch | None:
         """What to send now is the caller's; what to store is on its way."""
-        batch = self.raft.ready(with_commit_news=with_commit_news)
+        batch = self.raft.ready()
         if batch is None:
             return None
         if batch.must_store or batch.send_after_store:
@@ -93,14 +93,14 @@ class ServerByHand:
         snapshot = self.raft.snapshot_point()
         if snapshot is None:
             return None
-        self.store.save_snapshot(snapshot, self.machine.dump())
+        self.store.snapshots[snapshot] = self.machine.dump()
         first_kept = max(snapshot.index + 1 - keep, 1)
         self.store.compact(snapshot, first_kept)
         self.raft.compacted(snapshot, first_kept)
         return snapshot
 
     def _install(self, snapshot: SnapshotMeta) -> None:
-        self.machine = Registers(self.store.snapshot_data(snapshot))
+        self.machine = Registers(self.store.snapshots[snapshot])
         self.machine.index = snapshot.index
         self.unapplied = deque(entry for entry in self.unapplied if entry.index > snapshot.index)
 
@@ -110,38 +110,25 @@ class MemoryStore:
 
     def __init__(self, restored: Restored | None = None) -> None:
         self.durable = restored or Restored()
+        self.snapshots: dict[SnapshotMeta, bytes] = {self.durable.snapshot: b""}
         self._doubtful: list[Batch] = []
-        self._snapshots: dict[SnapshotMeta, bytes] = {self.durable.snapshot: b""}
 
     def write(self, batch: Batch) -> None:
         self._doubtful.append(batch)
 
     def sync(self) -> None:
-        self._keep(len(self._doubtful))
-
-    def load(self) -> Restored:
-        return self.durable
-
-    def save_snapshot(self, snapshot: SnapshotMeta, data: bytes) -> None:
-        self._snapshots[snapshot] = data
-
-    def snapshot_data(self, snapshot: SnapshotMeta) -> bytes:
-        return self._snapshots[snapshot]
+        hard_state, snapshot = self.durable.hard_state, self.durable.snapshot
+        entries = list(self.durable.entries)
+        for batch in self._doubtful:
+            hard_state = batch.hard_state or hard_state
+            snapshot = batch.install_snapshot or snapshot
+            entries = _changed(entries, batch)
+        self.durable = Restored(hard_state, snapshot, tuple(entries))
+        self._doubtful.clear()
 
     def compact(self, snapshot: SnapshotMeta, first_kept: int) -> None:
         kept = tuple(entry for entry in self.durable.entries if entry.index >= first_kept)
         self.durable = Restored(self.durable.hard_state, snapshot, kept)
-
-    def _keep(self, count: int) -> None:
-        if count:
-            hard_state, snapshot = self.durable.hard_state, self.durable.snapshot
-            entries = list(self.durable.entries)
-            for batch in self._doubtful[:count]:
-                hard_state = batch.hard_state or hard_state
-                snapshot = batch.install_snapshot or snapshot
-                entries = _changed(entries, batch)
-            self.durable = Restored(hard_state, snapshot, tuple(entries))
-        self._doubtful.clear()
 
 
 def with_snapshot(snapshot: SnapshotMeta) -> MemoryStore:

@@ -31,7 +31,7 @@ class ServerDisk:
         self._minted = 0
         self.snapshots = Snapshots(self.disk, piece_bytes=PIECE_BYTES)
         self._forget()
-        self.opened = self._open()
+        self.load()
         if restored.snapshot.index:
             ref = self.log.snapshots.make(restored.snapshot).finish()
             self.log.append([LogChange(install=ref, hard_state=restored.hard_state)])
@@ -44,7 +44,13 @@ class ServerDisk:
     def load(self) -> None:
         """A corrupt disk comes back under another log id: that is another server, and the caller's to
         notice."""
-        self.opened = self._open()
+        self.opened: OpenedLog = open_log(
+            self.disk,
+            node=self._me.node,
+            mint_log_id=self._mint_log_id,
+            mint_salt=self._mint_salt,
+            segment_bytes=SEGMENT_BYTES,
+        )
 
     @property
     def received_bytes(self) -> int:
@@ -66,15 +72,6 @@ class ServerDisk:
         """What a process knew of the snapshot on its way here."""
         self.receiving = ReceivingCore(CarryCounters())
         self.arriving = ArrivingFile(self.snapshots)
-
-    def _open(self) -> OpenedLog:
-        return open_log(
-            self.disk,
-            node=self._me.node,
-            mint_log_id=self._mint_log_id,
-            mint_salt=self._mint_salt,
-            segment_bytes=SEGMENT_BYTES,
-        )
 
     def _mint_log_id(self) -> str:
         self._minted += 1

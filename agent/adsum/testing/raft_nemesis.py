@@ -182,11 +182,7 @@ class Nemesis:
             return
         server = self._random.choice(leaders)
         for _ in range(self._random.choice((1, 1, 3))):
-            change = self._a_change(server.raft.replica.configuration)
-            if self._is_sane(server, change):
-                steps = (f"{step.verb.value} {step.member.node}" for step in change.steps)
-                self._cluster.told("change", *steps)
-                self._ask(server, partial(server.raft.propose_conf, change))
+            self._propose("change", server, self._a_change(server.raft.replica.configuration))
         if len(self._cluster.servers) > 1 and self._random.random() < 0.3:
             self._cluster.at(self._random.randrange(15 * MILLISECOND), self.split)
 
@@ -195,12 +191,7 @@ class Nemesis:
         one half of a joint membership must never be enough.
         """
         for server in self._cluster.leaders()[:1]:
-            change = self._a_move(server)
-            if self._is_sane(server, change):
-                self._cluster.told(
-                    "move", *(f"{step.verb.value} {step.member.node}" for step in change.steps)
-                )
-                self._ask(server, partial(server.raft.propose_conf, change))
+            self._propose("move", server, self._a_move(server))
             self._cluster.at(self._random.randrange(15 * MILLISECOND), self.split_leader)
 
     def _a_move(self, server: SimulatedServer) -> ConfigurationChange:
@@ -216,6 +207,11 @@ class Nemesis:
         return ConfigurationChange(
             tuple(steps), self._random.choice((Transition.JOINT, Transition.JOINT_EXPLICIT))
         )
+
+    def _propose(self, what: str, server: SimulatedServer, change: ConfigurationChange) -> None:
+        if self._is_sane(server, change):
+            self._cluster.told(what, *(f"{step.verb.value} {step.member.node}" for step in change.steps))
+            self._ask(server, partial(server.raft.propose_conf, change))
 
     def _is_sane(self, server: SimulatedServer, change: ConfigurationChange) -> bool:
         """No operator hands the votes to disks that are known, or about to be known, to be broken."""

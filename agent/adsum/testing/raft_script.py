@@ -260,7 +260,7 @@ class Story:
         if source is None or target is None or not target.is_up:
             return
         if isinstance(message, SnapshotOffer):
-            target.store.save_snapshot(message.snapshot, source.store.snapshot_data(message.snapshot))
+            target.store.snapshots[message.snapshot] = source.store.snapshots[message.snapshot]
             source.raft.report_snapshot(target.me, is_ok=True)
         target.raft.step(message)
 

@@ -78,14 +78,12 @@ def simulate(plan: CatalogPlan, *, are_states_shared: bool = True) -> CatalogFig
     return CatalogSimulation(plan, are_states_shared=are_states_shared).run()
 
 
+@dataclass(slots=True, eq=False)
 class Flip:
-    __slots__ = ("began_ns", "number", "version", "waiting")
-
-    def __init__(self, began_ns: int, number: int, version: int, waiting: int) -> None:
-        self.began_ns = began_ns
-        self.number = number
-        self.version = version
-        self.waiting = waiting  # a bit for each agent that does not show it yet
+    began_ns: int
+    number: int
+    version: int
+    waiting: int  # a bit for each agent that does not show it yet
 
 
 class CatalogSimulation:
@@ -118,15 +116,12 @@ class CatalogSimulation:
             world.copy_watchers.append(self._see)
             world.run_for(WARM_NS)
             self._begin_to_measure()
-            match self.plan.scenario:
-                case CatalogScenario.FLIPS:
-                    self._flip_on()
-                case CatalogScenario.PARTITION:
-                    self._part()
-                case CatalogScenario.RACK_LOSS:
-                    self._lose_rack()
-                case CatalogScenario.RESTART:
-                    self._restart_some()
+            {
+                CatalogScenario.FLIPS: self._flip_on,
+                CatalogScenario.PARTITION: self._part,
+                CatalogScenario.RACK_LOSS: self._lose_rack,
+                CatalogScenario.RESTART: self._restart_some,
+            }[self.plan.scenario]()
         return self._figures()
 
     # What happens.

@@ -43,15 +43,13 @@ class Plan:
     jitter_ns: int = USUAL.jitter_ns
 
 
+@dataclass(slots=True, eq=False)
 class Watch:
     """One thing that everybody who runs should come to know; who goes down meanwhile need not."""
 
-    __slots__ = ("began_ns", "heard_ns", "waiting")
-
-    def __init__(self, began_ns: int, waiting: dict[int, None]) -> None:
-        self.began_ns = began_ns
-        self.waiting = waiting
-        self.heard_ns: list[int] = []
+    began_ns: int
+    waiting: dict[int, None]
+    heard_ns: list[int] = field(default_factory=list)
 
     def hear(self, time_ns: int, observer: int) -> None:
         if observer in self.waiting:
