@@ -81,6 +81,12 @@ def is_current(member: Member, instances: set[str]) -> bool:
     return answer.instances == instances and answer.stale is None
 
 
+def knows(member: Member, service_id: str) -> bool:
+    with closing(Client(member.place)) as client:
+        client.ask()
+        return service_id in client.heard().instances
+
+
 def answers(clients: list[Client], is_enough: Callable[[Answer], bool]) -> list[Answer]:
     """Of clients that have asked, and ask again until each of them has had enough."""
     heard: list[Answer] = []
@@ -113,6 +119,8 @@ def test_after_a_pause_no_answer_from_before_it_passes_for_a_new_one(
         try:
             time.sleep(pause_s)  # it is the test
             register(cluster.members[1], "late")
+            for other in cluster.members[:3]:  # with whom it compares: what they lack it cannot miss
+                assert until(partial(knows, other, "late"), within_s=HEARD_S_MAX)
             clients += [stack.enter_context(closing(Client(member.place))) for _ in range(CLIENTS)]
             for client in clients:
                 client.ask()

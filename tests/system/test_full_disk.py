@@ -168,7 +168,8 @@ def test_a_data_folder_that_is_gone_is_written_anew_without_anybody_asking(
     if how == "emptied":
         data.mkdir()
     assert until(lambda: LOST in agent.log(), within_s=WRITTEN_S_MAX)
-    assert until((data / "ttl-states").exists, within_s=WRITTEN_S_MAX)
+    files = [data / "ttl-states", data / "generation"]  # in whichever order they come
+    assert until(lambda: all(file.exists() for file in files), within_s=WRITTEN_S_MAX)
     assert agent.log().count(LOST) == 1
     assert generation(disk) == last
     agent.kill()
