@@ -72,7 +72,7 @@ class Clocks:
         return generation - self._most > GENERATION_AHEAD_MS_MAX
 
     def look_at(self, now: Now, generations: Iterable[int]) -> None:
-        """Those of most members; or of most that a joiner is told of."""
+        """Those of most members; or of most that a joiner hears of."""
         self._looked_ns = now.monotonic_ns
         ordered = sorted(generations)
         if ordered:

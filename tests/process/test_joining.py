@@ -67,7 +67,7 @@ async def test_peers_who_go_on_refusing_are_warned_about_with_what_the_last_of_t
         await trio.sleep(2)
         doorman.members.add("10.0.0.2")
     warned = [record.getMessage() for record in caplog.records if record.levelno == logging.WARNING]
-    assert warned == ["the cluster of before does not let it in, attempt 2: connection refused"]
+    assert warned == ["the cluster of the last run does not let it in, attempt 2: connection refused"]
 
 
 async def test_peers_are_asked_a_few_at_a_time_and_then_those_in_the_configuration() -> None:
@@ -104,7 +104,7 @@ async def test_a_start_join_that_fails_fails_the_start() -> None:
     [
         (Config(retry_join=("10.0.0.1",)), None, "retry_join"),
         (Config(start_join=("10.0.0.1",)), None, "start_join"),
-        (Config(), peers_file(1), "the peers of before"),
+        (Config(), peers_file(1), "the peers of the last run"),
     ],
     ids=["retry_join", "start_join", "peers"],
 )

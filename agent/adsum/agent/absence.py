@@ -6,7 +6,7 @@ is told by the time that has passed, not by an event: the first request after it
 overdue timer. Both end with an exchange: of rosters first after a pause, for the catalog of a member that
 nobody has introduced is not asked for.
 
-An agent that is told of nobody and meets nobody is alone by configuration, and misses nothing.
+An agent that hears of nobody and meets nobody is alone by configuration, and misses nothing.
 """
 
 from __future__ import annotations

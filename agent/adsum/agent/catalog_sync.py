@@ -73,7 +73,7 @@ class CatalogSync:
         self._foreign_relay = b""  # who told it
         self._renew_ns = 0  # not before
         self._has_servers = False
-        self._saved: dict[bytes, SavedOwner] = {}  # shown from the last life's copy, and not met since
+        self._saved: dict[bytes, SavedOwner] = {}  # shown from the last run's copy, and not met since
 
     # My own.
 
@@ -142,10 +142,10 @@ class CatalogSync:
             self._keep_generation(raised)
         self.replication.renew(now, raised)
 
-    # What the last life knew.
+    # What the last run knew.
 
     def restore(self, now: Now, copy: SavedCopy) -> None:
-        """Shown at once; each node's owner is asked when the roll meets it. One of this agent's own name had
+        """Shown at once; each node's owner is asked when gossip meets it. One of this agent's own name had
         it before, or comes from the host whose data folder this is a copy of."""
         own_name = self._membership.me.name.casefold()
         for saved in copy.owners:

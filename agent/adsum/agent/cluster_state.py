@@ -187,7 +187,7 @@ class ClusterState:
     # Between two lives.
 
     def restore(self, now: Now, copy: SavedCopy) -> None:
-        """What the last life knew is shown until something better is known."""
+        """What the last run knew is shown until something better is known."""
         left_ns = KEPT_NS - (now.wall_ms - copy.wall_ms) * MILLISECOND
         if left_ns > 0:
             self._saved_until_ns = now.monotonic_ns + left_ns
@@ -210,7 +210,7 @@ class ClusterState:
         return self.sharing.replication.agreed_ns is not None or now.monotonic_ns >= self._saved_until_ns
 
     def _answers_from_copy(self, now: Now) -> bool:
-        """Also about those whom the roll has met, until the first exchange says more of them."""
+        """Also about those whom gossip has met, until the first exchange says more of them."""
         is_kept = now.monotonic_ns < self._saved_until_ns
         return self.sharing.shows_saved or (is_kept and self.absence.is_joining)
 

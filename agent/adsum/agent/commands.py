@@ -11,7 +11,7 @@ from adsum.catalog.definitions import CheckDefinition, CheckStatus, ServiceDefin
 from adsum.effects import AnsweredWith, AskTicket, Refusal, Value
 from adsum.frozen import dataclass
 
-if TYPE_CHECKING:  # loaded with the roll, which starts when DNS answers already
+if TYPE_CHECKING:  # loaded with gossip, which starts when DNS answers already
     from adsum.gossip import commands as gossip_commands
 
 
@@ -95,7 +95,7 @@ class ConfirmCatalog(AnsweredWith[None]):
 class WriteAll:
     """By nobody but the core itself: everything that is to be on disk, again, and nothing besides."""
 
-    found: tuple[str, ...] = ()  # registrations that lie there: the folder of before may have come back
+    found: tuple[str, ...] = ()  # registrations that lie there: the earlier folder may have come back
 
 
 # What must be on disk before it is so.

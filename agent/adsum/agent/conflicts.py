@@ -1,7 +1,7 @@
 """Conflicts over a name or an id that stand now, and whether this agent is the one that is not let in.
 
 A conflict is said again and again while it lasts, and nothing says that it is over. So each stands for a
-while after it was last seen, or until the roll shows that one of the two is gone or was taken in.
+while after it was last seen, or until membership shows that one of the two is gone or was taken in.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Who is present, as the catalog shows it: derived from the roll, written by nobody.
+"""Who is present, as the catalog shows it: derived from membership, written by nobody.
 
 A member that is alive or suspected is a node whose serfHealth passes. One that failed stays listed, critical,
 so that its instances leave DNS and `passing` at once on every agent, with no write to any log. One that left
@@ -37,7 +37,7 @@ class Presence:
         self._described: dict[bytes, NodeRecord] = {}  # what owners say of their nodes, once it is known
         self._appeared: list[bytes] = []
         self._silent_ns: dict[str, int] = {}  # when a node, by name, was called dead by silence
-        self._was_hidden: set[str] = set()  # nodes, by name, that were dead in the last life and still are
+        self._was_hidden: set[str] = set()  # nodes, by name, that were dead in the last run and still are
 
     def changed(self, now: Now, change: MemberChanged) -> None:
         owner = uuid_text(change.member.node_id)
@@ -119,7 +119,7 @@ class Presence:
         self._view.put_node(now, owner, self._node(owner, profile))
 
     def _node(self, owner: str, profile: Profile) -> Node:
-        """What the roll knows of it; its own record says more when it comes."""
+        """What membership knows of it; its own record says more when it comes."""
         address = profile.address.host
         record = self._described.get(profile.short)
         if record is None:

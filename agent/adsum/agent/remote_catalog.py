@@ -1,7 +1,7 @@
 """What other agents publish, as the view shows it: each owner's items under its node's name.
 
 The roll decides whether a node is there at all; replication what its owner says of it. An owner's items are
-kept decoded for as long as the roll lists it, and shown with it: what comes before its member is introduced
+kept decoded for as long as membership lists it, and shown with it: what comes before its member is introduced
 waits, and what is there when it returns under another name is shown again. A check is shown once both its
 definition and its state are known.
 
@@ -108,7 +108,7 @@ class RemoteCatalogView:
             self._show_all(now, owner, name, places)
 
     def forget(self, now: Now, owner: bytes) -> None:
-        """With everything it showed; its node is the roll's."""
+        """With everything it showed; its node is membership's."""
         image = self._images.pop(owner, None)
         name = self._presence.shown_as(owner)
         if image is not None and name is not None:

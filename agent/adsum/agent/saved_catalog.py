@@ -6,7 +6,7 @@ loop; the file is replaced unsynced, for losing it costs a cold start and no mor
 
 After a start the nodes in it are shown as they last were, and the agent says that it is stale; until then the
 file stays as it is, for this life knows nothing better. Each goes over
-to the roll when the roll meets it; after the first comparison with another agent those that the roll never
+to membership when gossip meets it; after the first comparison with another agent those that gossip never
 met are gone, and after three days, the time a failed member is kept, they are in any case.
 """
 

@@ -5,6 +5,6 @@ Apart from the modules that know what is in them, for those files are looked for
 
 from __future__ import annotations
 
-GENERATION = "generation"  # of this agent's last life
+GENERATION = "generation"  # of this agent's last run
 PEERS = "peers"
 COPY = "catalog-copy"  # of what others published

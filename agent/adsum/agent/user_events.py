@@ -65,7 +65,7 @@ class Event:
 
 
 def encode(event: Event) -> bytes:
-    """As the roll's payload. Fields that a later version appends are ignored."""
+    """As the payload of gossip. Fields that a later version appends are ignored."""
     return _CARRIED.encode(event)
 
 

@@ -34,7 +34,7 @@ STATUSES = (CheckStatus.PASSING, CheckStatus.WARNING, CheckStatus.CRITICAL)
 
 @dataclass(frozen=True, slots=True)
 class NodeRecord:
-    """What a node says of itself; name and address only where the roll does not know them."""
+    """What a node says of itself; name and address only where membership does not know them."""
 
     datacenter: str
     tagged_addresses: Mapping[str, str]

@@ -9,7 +9,7 @@ Only increases count, so duplicates and late messages cannot make a peer look yo
 gaps that ScyllaDB dropped them for). Counters ride in the spare bytes of datagrams, the freshest and least
 told first.
 
-This is the hottest place of the roll: a thousand members hear sixteen counters in each datagram. So the
+This is the hottest place of gossip: a thousand members hear sixteen counters in each datagram. So the
 loops below are written out, and who is to be told next lies in stacks that are only pushed and popped. An
 entry of a stack counts while its member was told that often; the latest one lies on top of older ones of the
 same member, and what is stale is skipped, and swept out now and then."""

@@ -174,7 +174,7 @@ class ClaimMerger:
         is_new_life = told.standing.generation > before.generation
         has_place = place(told.profile) == place(member.profile)
         if not has_place and not self._makes_room(now, told, source):
-            # Its last life is over and must not keep a name that another waits for: two that swapped theirs
+            # Its last run is over and must not keep a name that another waits for: two that swapped theirs
             # would shut each other out.
             if is_new_life and source.is_member:
                 self.purge(now, member, ChangeCause.REPLACED)
@@ -303,7 +303,7 @@ class ClaimMerger:
 
     def purge(self, now: Now, member: Member, cause: ChangeCause) -> None:
         """Gone at once. Whoever was dead or left stays so; whoever was present gave way, to one that may be
-        mistaken, and is taken in when it is told of again and there is room."""
+        mistaken, and is taken in when it is heard of again and there is room."""
         shared = self.shared
         self.prober.forget(member)
         self.suspicions.close(now, member, is_refuted=False)

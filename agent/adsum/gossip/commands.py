@@ -1,4 +1,4 @@
-"""What the roll is told by its own host: what to do, and how the streams it asked for ended."""
+"""What gossip is told by its own host: what to do, and how the streams it asked for ended."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class Restart(AnsweredWith[None]):
 
 @dataclass(frozen=True, slots=True)
 class ForceLeave(AnsweredWith[str | None]):
-    """Answered with the name of the node where only the copy of the last life knew it: it is taken off that,
+    """Answered with the name of the node where only the copy of the last run knew it: it is taken off that,
     and no other agent was told."""
 
     name: str

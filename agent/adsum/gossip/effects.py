@@ -1,4 +1,4 @@
-"""What the roll asks of the world, in order. The rim performs these, the simulator plays them."""
+"""What gossip asks of the world, in order. The rim performs these, the simulator plays them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Myself on the roll: the only member whose incarnation and generation I decide."""
+"""Myself among the members: the only member whose incarnation and generation I decide."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Everybody on the roll, by node id; names are a second index, unique whatever their case.
+"""Every member, by node id; names are a second index, unique whatever their case.
 
 Members present are probed in a shuffled round: each once a lap, newcomers dropped in at a random place of
 the lap, so that nobody waits longer than two laps (SWIM section 4.3). The failed and the left stay as

@@ -52,7 +52,7 @@ CLOCK_TOLD_MS = 1_000
 GENERATIONS_SAMPLED = 255
 NOBODY_THERE = "it answered, but nobody that it lists could be taken in; its log and ours say why"
 FAREWELL_PEERS_PER_GOSSIP_NODE = 2
-# Who is told of more than so many times the members it knew is new here, and its news are nobody else's.
+# Who hears of more than so many times the members it knew is new here, and its news are nobody else's.
 NEWCOMER_SHARE = 2
 
 # Of what a stranger tells, its own record is looked at; we ask it for the rest when it has answered.

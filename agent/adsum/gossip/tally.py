@@ -1,4 +1,4 @@
-"""What the roll counts: plain numbers, read at scrape. No series per peer: a thousand by a thousand would
+"""What gossip counts: plain numbers, read at scrape. No series per peer: a thousand by a thousand would
 be a million."""
 
 from __future__ import annotations

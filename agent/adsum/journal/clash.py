@@ -17,7 +17,7 @@ def sentence(entry: JournalEntry) -> str:
     holder, newcomer = entry.node, _newcomer(entry)
     if entry.note == REFUSED:
         return f"{newcomer} itself, at {newcomer.address}, is not let in: {_held(entry)}."
-    if holder == newcomer:  # of a journal of before, which did not say who told it
+    if holder == newcomer:  # of an older journal, which did not say who told it
         claims = f"goes by the name or the id of {holder} at {holder.address}"
         return f"Another member {claims}, and does not let it in."
     if holder.address == newcomer.address:

@@ -86,7 +86,7 @@ class KeyFollowing:
         generation = self._keyring.generation
         others = await self._ask_some()
         if generation != self._keyring.generation:
-            return  # an operator changed the keys meanwhile: what was answered is of before
+            return  # an operator changed the keys meanwhile: what was answered is out of date
         mine = self._keyring.keys
         key, ours = followed(mine, others), {each.text for each in mine}
         if key is not None:

@@ -92,7 +92,7 @@ class ClusterRim:
         nursery: trio.Nursery,
         shares: Shares = MOST,
     ) -> None:
-        """`known`: the peers of before."""
+        """`known`: the peers of the last run."""
         self.cluster = node.core.cluster
         self._node = node
         self._config = config

@@ -1,6 +1,6 @@
 """How an agent finds its cluster: by whom it knew before, whom it is told to ask, and again until it works.
 
-The peers of before come first and quietly: they need no configuration. Then `start_join`, once, and
+The peers of the last run come first and quietly: they need no configuration. Then `start_join`, once, and
 `retry_join` until one of its entries lets us in; both as in Consul, which ends when they are exhausted.
 
 Where nothing but the peers is known, they are asked again and again as well. When a whole cluster starts at
@@ -88,12 +88,12 @@ class Joining:
                 failed = str(problem)
                 continue
             if objection:
-                log.warning(NOT_YET, "the peers of before", objection)
+                log.warning(NOT_YET, "the peers of the last run", objection)
             else:
                 log.info("joined again the cluster that this agent was in before")
             return True
         if failed:
-            log.log(level, "the cluster of before does not let it in, attempt %d: %s", attempt, failed)
+            log.log(level, "the cluster of the last run does not let it in, attempt %d: %s", attempt, failed)
         return False
 
     async def _join_until_it_works(self, entries: Sequence[str]) -> None:
@@ -147,7 +147,7 @@ class Joining:
 
 
 def read_peers(content: bytes | None) -> list[Address]:
-    """Those of before; what makes no sense is passed over."""
+    """Those of the last run; what makes no sense is passed over."""
     if content is None:
         return []
     try:

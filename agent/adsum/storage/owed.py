@@ -31,13 +31,13 @@ class Owed:
         return list(self._jobs)
 
     def persist(self, persist: Persist) -> OSError | None:
-        """Now or never: somebody waits, and is told of the problem."""
+        """Now or never: somebody waits, and hears of the problem."""
         try:
             self.disk.change(persist.changes)
         except OSError as problem:
             return problem
         for change in persist.changes:
-            self._jobs.pop(change.path, None)  # what was owed of it is of before
+            self._jobs.pop(change.path, None)  # what was owed of it is out of date
         return None
 
     def save(self, save: Save) -> OSError | None:

@@ -148,7 +148,7 @@ class AgentCluster(GossipWorld):
         self.give(index, command)
 
     def rejoin(self, index: int) -> bytes | None:
-        """What its last life kept of its peers."""
+        """What its last run kept of its peers."""
         return self.disk(index).read(PEERS)
 
     # Lives.

@@ -254,7 +254,7 @@ class RaftCluster:
     def _place(self, me: MemberId) -> int:
         return self.servers[me].host.index
 
-    # What is told of it.
+    # What is recorded of it.
 
     def told(self, what: str, *facts: object) -> None:
         self.happened[what] += 1

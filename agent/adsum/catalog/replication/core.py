@@ -5,7 +5,7 @@ knows from a digest whether it has all of an owner, and from eight bytes whether
 what is missing is handed over in exchanges between two. No owner is written by anybody else.
 
     publish, withdraw, renew    this host's own items       hear, root_heard    what gossip brought
-    joined, member_failed, member_left  what the roll says  asked, answered     calls between members
+    joined, member_failed, member_left  what membership says  asked, answered     calls between members
     tick, deadline, take_effects
 
 Nothing here knows what items mean. Time comes with each call; what is to be done is in `take_effects`.
@@ -67,7 +67,7 @@ class Replication:
     # What others may look at.
 
     def owners(self) -> dict[bytes, OwnerEntry]:
-        """Everybody that the roll knows, with me; those without a state have told us nothing yet."""
+        """Every member, with me; those without a state have told us nothing yet."""
         return self._copies.holdings
 
     def state(self, owner: bytes) -> OwnerState | None:
@@ -185,7 +185,7 @@ class Replication:
         """With anybody, after a pause: what is known and what is under way may be as old as that."""
         self._exchanges.begin_anew(now, wait_ns)
 
-    # What the roll says.
+    # What membership says.
 
     def joined(self, now: Now, member: bytes, generation: int = LATER) -> None:
         """It is present, and was not known to be; in this generation, whether it was thought over or not."""
@@ -211,7 +211,7 @@ class Replication:
         self._copies.failed(now, STORE)
 
     def recall(self, now: Now, owner: bytes, spans: tuple[bytes, ...]) -> None:
-        """What this agent's last life knew of a member that has just joined; it may know better since."""
+        """What this agent's last run knew of a member that has just joined; it may know better since."""
         holding = self._copies.holdings.get(owner)
         if holding is None or holding.state is not None:
             return

@@ -203,7 +203,7 @@ class Exchanges:
     def weigh(self, now: Now, session: Session, theirs: OwnerStanding) -> None:
         holding = self.copies.entry(theirs.owner)
         if holding is None or not self.copies.counts(theirs.owner):
-            return  # the roll will tell us of it, or has told us that it is over
+            return  # membership will name it, or has said that it is over
         mine = holding.front
         if mine is None:
             if theirs.low_water or theirs.mark:

@@ -4,11 +4,11 @@ A newer generation of an owner is built aside, and so is an owner that has to be
 what is shown stays until the new one is complete. A new life gets ten seconds for that and is shown then as
 far as it came, for the old one is gone.
 
-Owners come and go with the roll: what is told of an owner that it does not know is not kept here. Who left
+Owners come and go with their members: what is said of an owner that is no member is not kept here. Who left
 is forgotten at once, who failed after 72 hours; their generations are remembered, and nothing of them opens
 again but by a newer one. From half of that time on they are not in the root, so that nobody is told apart
-by a clock. An owner that is no agent is no member either: it is known from the first that is told of it, and
-stays.
+by a clock. The store is an owner and no member: what is heard of it is kept while a server is present, and
+after that for as long as what a failed member published.
 """
 
 from __future__ import annotations
@@ -168,7 +168,7 @@ class OwnerTable:
         self.timers.cancel((ReplicationTimer.ASIDE, owner))
         self.timers.cancel((ReplicationTimer.COLLECT, owner))
 
-    # What is told of them.
+    # What is heard of them.
 
     def hear(self, now: Now, teller: bytes, holding: OwnerEntry, delta: Delta, *, is_push: bool) -> bool:
         """Whether it changed anything here."""
@@ -193,8 +193,8 @@ class OwnerTable:
             return False
 
     def is_wild(self, now: Now, generation: int, known: OwnerState | None) -> bool:
-        """As the roll has it: from a clock that is days ahead, or made up. Whoever believed it could never be
-        told anything by the owner again."""
+        """By a clock that is days ahead, or made up, as membership judges it. Whoever believed it could never
+        be told anything by the owner again."""
         is_agent = known is not None and kind_of(known.owner) is OwnerKind.AGENT
         if known is not None and is_agent and generation <= known.generation + GENERATION_STEP_MAX:
             return (

@@ -13,7 +13,7 @@ Drop = Literal[
     "older generation",  # of a life that ended
     "generation ahead",  # by days: a wild clock, or made up
     "buried",  # of a generation that was reaped
-    "unknown owner",  # the roll does not know it, and the waiting room is full
+    "unknown owner",  # it is no member here, and the waiting room is full
     "flood",  # more news of one owner than any sends; the next exchange brings it
     "version ahead",  # further than pushes can have been missed
     "too big",  # an owner with more than one may have

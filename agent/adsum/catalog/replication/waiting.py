@@ -1,5 +1,5 @@
-"""News of owners that the roll does not know yet: gossip brings a newcomer's services and its introduction
-in any order. A small room, swept now and then; what finds no place in it comes with an exchange."""
+"""News of owners that are no members yet: gossip brings a newcomer's services and its introduction in any
+order. A small room, swept now and then; what finds no place in it comes with an exchange."""
 
 from __future__ import annotations
 
