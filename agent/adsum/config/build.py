@@ -76,7 +76,6 @@ class _Builder:
         self.warnings += refuse_or_warn(values, self._settings)
         is_server = values.boolean("server")
         bind_address = self._read("bind_addr", network.read_address)
-        client_addresses = self._listeners("client_addr", takes_unix=False)
         expect = values.count("bootstrap_expect")
         output_bytes_max = values.count("check_output_max_size")
         services, checks = self._definitions(output_bytes_max)
@@ -96,11 +95,7 @@ class _Builder:
             advertise_address=self._advertised(bind_address),
             advertise_address_wan=self._read("advertise_addr_wan", network.read_specific_address),
             tagged_addresses=values.text_map("tagged_addresses"),
-            addresses=Addresses(
-                dns=self._listeners("addresses.dns", takes_unix=False) or client_addresses,
-                http=self._listeners("addresses.http", takes_unix=True) or client_addresses,
-                https=self._listeners("addresses.https", takes_unix=True) or client_addresses,
-            ),
+            addresses=self._addresses(),
             ports=self._ports(),
             unix_sockets=self._unix_sockets(),
             gossip=self._gossip(),
@@ -143,6 +138,14 @@ class _Builder:
             return config
         # Test harnesses set the port and no certificate: with nothing to show, nothing listens.
         return replace(config, ports=replace(config.ports, https=DISABLED))
+
+    def _addresses(self) -> Addresses:
+        everywhere = self._listeners("client_addr", takes_unix=False)
+        return Addresses(
+            dns=self._listeners("addresses.dns", takes_unix=False) or everywhere,
+            http=self._listeners("addresses.http", takes_unix=True) or everywhere,
+            https=self._listeners("addresses.https", takes_unix=True) or everywhere,
+        )
 
     def _advertised(self, bind_address: str) -> str:
         """What the other agents will connect to: a specific bind address says it already."""
