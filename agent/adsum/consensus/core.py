@@ -146,10 +146,9 @@ class ConsensusCore:
 
     def command(self, now: Now, request: commands.ConsensusCommand) -> Sequence[ConsensusEffect]:
         self._note(now)
-        if type(request) is commands.SubmitProposal:  # by the thousand
-            self.requests.begin(*request, now.monotonic_ns)
-            return self._taken() if self.answers or self._effects else NOTHING
         match request:
+            case commands.SubmitProposal(data, token, dedup):
+                self.requests.begin(data, token, dedup, now.monotonic_ns)
             case commands.Propose(data, token, dedup, term):
                 self.propose(data, token, dedup, term)
             case commands.SubmitRead(token):
@@ -168,7 +167,7 @@ class ConsensusCore:
                 self.raft.transfer(target)
             case commands.StopServing():
                 self._stop()
-        return self._taken()
+        return self._taken() if self.answers or self._effects else NOTHING
 
     def report(self, now: Now, report: reports.ConsensusReport) -> Sequence[ConsensusEffect]:
         self._note(now)
@@ -427,8 +426,10 @@ class ConsensusCore:
 
     def _note(self, now: Now) -> None:
         """Every verb begins with it."""
-        self._now_ns = now.monotonic_ns
         self._is_due = True
+        if now.monotonic_ns == self._now_ns:  # as in the thousand proposals of one round
+            return
+        self._now_ns = now.monotonic_ns
         stood_ns = self.pace.stood_still_ns(now.monotonic_ns, is_leader=self.is_leader)
         if stood_ns and not self._is_broken:
             self.raft.stood_still(stood_ns)

@@ -12,8 +12,7 @@ from __future__ import annotations
 import logging
 import math
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any, Protocol
 
@@ -97,9 +96,7 @@ class Driver:
 
     def submit(self, request: commands.SubmitProposal | commands.SubmitRead) -> None:
         """Its token is called with the answer, once."""
-        wanted = self.core.command(self._wake(), request)
-        if wanted:
-            self._carry_out(wanted)
+        self._command(request)
 
     def give_up(self, token: commands.Token) -> None:
         self._command(commands.GiveUp(token))
@@ -118,12 +115,18 @@ class Driver:
         self._command(commands.TransferTo(target))
 
     def step(self, message: Message) -> None:
-        with self._mistakes_end_it():
+        try:
             self._carry_out(self.core.receive(self._wake(), message))
+        except AssertionError as error:
+            self._end_by(error)
+            raise
 
     def report(self, report: reports.ConsensusReport) -> None:
-        with self._mistakes_end_it():
+        try:
             self._carry_out(self.core.report(self._wake(), report))
+        except AssertionError as error:
+            self._end_by(error)
+            raise
 
     def report_snapshot(self, member: MemberId, *, is_ok: bool) -> None:
         self.report(reports.BringingEnded(member, is_ok))
@@ -201,17 +204,14 @@ class Driver:
         return self._round_now
 
     def _command(self, command: commands.ConsensusCommand) -> None:
-        self._carry_out(self.core.command(self._wake(), command))
+        wanted = self.core.command(self._wake(), command)
+        if wanted:
+            self._carry_out(wanted)
 
-    @contextmanager
-    def _mistakes_end_it(self) -> Iterator[None]:
+    def _end_by(self, error: AssertionError) -> None:
         """Whoever calls may survive any error of ours, as a server of calls does. A core that an assertion
         left half changed may not go on."""
-        try:
-            yield
-        except AssertionError as error:
-            self.core.fail(f"consensus met what cannot be: {error}")
-            raise
+        self.core.fail(f"consensus met what cannot be: {error}")
 
     # Effects.
 
