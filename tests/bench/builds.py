@@ -2,9 +2,15 @@
 
     python -m tests.bench.builds FOLDER [WORD …]    a checkout whose `make environment` was run
 
-Both run at once, one agent each with the same services, and are measured in turns, the other one first in
-every other round. What is told is the median of the rounds' ratios, and between which two ratios half of them
-lie: a machine that others use shows in the interval. For throughput, agents and load have a core each.
+    start        from the start of the process to its first answers
+    throughput   DNS and health reads of one agent with services; agents and load have a core each
+    idle         processor time of an agent that does nothing
+    consensus    64 proposers of 300-byte entries on three servers
+    membership   clusters of fifteen: `kill -9` known to every survivor, and what an idle member costs
+
+Both run at once and are measured in turns, the other one first in every other round. What is printed is the
+median of the rounds' ratios, and between which two ratios half of them lie: a machine that others use shows
+in the interval.
 """
 
 from __future__ import annotations
@@ -14,18 +20,26 @@ import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
-from statistics import quantiles
-from typing import NamedTuple
+from random import Random
+from statistics import mean, quantiles
+from typing import NamedTuple, TypeVar
 
+from tests.bench.membership import both
+from tests.bench.proposers import Proposers
+from tests.bench.raft import PROPOSERS, WARM_UP_S, proposed
+from tests.bench.raft_members import members
 from tests.bench.side_by_side import MEASURES, REST_S, register_services
 from tests.bench.start import one_start_ms, ran_until_http_ms
 from tests.bench.tools import missing_tools, ran_ns, resident_mb
+from tests.bench.verdicts import crash
 from tests.system.agents import Agent, Program, adsum_program, running
 
 ROUNDS = 11
 ROUND_S = 3.0
 IDLE_S = 10.0
 WORSE_MAX = 0.05
+
+T = TypeVar("T")
 
 
 class Measured(NamedTuple):
@@ -45,7 +59,14 @@ def main(folder: str, words: list[str]) -> int:
     if missing := missing_tools():
         print(f"Skipped: {'; '.join(missing)}")
         return 0
-    for name, measure in (("start", starts), ("throughput", throughput), ("idle", idle)):
+    measurements = {
+        "start": starts,
+        "throughput": throughput,
+        "idle": idle,
+        "consensus": lambda _ours, _other: consensus(Path(folder).resolve()),
+        "membership": membership,
+    }
+    for name, measure in measurements.items():
         if not words or name in words:
             for measured in measure(adsum_program(), other):
                 print(measured.line(), flush=True)
@@ -106,13 +127,52 @@ def idle(ours: Program, other: Program) -> list[Measured]:
     return [Measured("processor time of an idle agent", ratios, is_better_high=False)]
 
 
+def consensus(other: Path) -> list[Measured]:
+    """All six at once; those that are not measured have nothing to do but heartbeats."""
+    with members(None) as mine, members(None, tree=other) as theirs:
+        sides = ((mine, Proposers(PROPOSERS)), (theirs, Proposers(PROPOSERS)))
+        for side in sides:
+            proposed(*side, WARM_UP_S)
+        pairs = in_turns(lambda which: proposed(*sides[which], ROUND_S))
+    return [
+        Measured("committed entries", [one.per_second / two.per_second for one, two in pairs], True),
+        Measured("    median of an entry", [one.p50_s / two.p50_s for one, two in pairs], False),
+        Measured("    p99 of an entry", [one.p99_s / two.p99_s for one, two in pairs], False),
+    ]
+
+
+def membership(ours: Program, other: Program) -> list[Measured]:
+    random = Random(1)
+    with both(ours, other) as sides:
+        everyone = (sides[0].members, sides[1].members)
+        time.sleep(REST_S)
+        idle_ratios = []
+        for _ in range(ROUNDS):
+            before = [[ran_ns(member.pid) for member in cluster] for cluster in everyone]
+            time.sleep(IDLE_S)
+            mine, theirs = (
+                mean(ran_ns(member.pid) - ran for member, ran in zip(cluster, earlier, strict=True))
+                for cluster, earlier in zip(everyone, before, strict=True)
+            )
+            idle_ratios.append(mine / theirs)
+        pairs = in_turns(lambda which: crash(sides[which], random.choice(sides[which].clients)))
+    return [
+        Measured("processor time of an idle member", idle_ratios, is_better_high=False),
+        Measured("kill -9 known to every survivor", [one.every_s / two.every_s for one, two in pairs], False),
+    ]
+
+
 def rounds(measure: Callable[[int], float]) -> list[float]:
-    ratios = []
+    return [mine / theirs for mine, theirs in in_turns(measure)]
+
+
+def in_turns(measure: Callable[[int], T]) -> list[tuple[T, T]]:
+    pairs = []
     for number in range(ROUNDS):
         order = (0, 1) if number % 2 == 0 else (1, 0)
         found = {which: measure(which) for which in order}
-        ratios.append(found[0] / found[1])
-    return ratios
+        pairs.append((found[0], found[1]))
+    return pairs
 
 
 if __name__ == "__main__":

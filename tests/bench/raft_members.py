@@ -27,7 +27,11 @@ class MembersFailed(Exception):
 
 
 class Members:
-    def __init__(self, folder: Path, count: int = 3) -> None:
+    """Of the build that stands in `tree`, after its `make environment`; of this one without it."""
+
+    def __init__(self, folder: Path, count: int = 3, *, tree: Path | None = None) -> None:
+        self._tree = tree
+        self._python = sys.executable if tree is None else str(tree / ".venv" / "bin" / "python")
         self.folders = [folder / str(number) for number in range(count)]
         self._ports = free_ports(count)
         self._processes: list[subprocess.Popen[bytes] | None] = [None] * count
@@ -37,10 +41,10 @@ class Members:
     def start(self, *numbers: int) -> None:
         """All of them without numbers."""
         for number in numbers or range(len(self.folders)):
-            command = [sys.executable, "-m", "tests.bench.raft_member", str(self.folders[number])]
+            command = [self._python, "-m", "tests.bench.raft_member", str(self.folders[number])]
             command += [str(number), *map(str, self._ports)]
             # A member ends with its standard input, so that none outlives a bench that was interrupted.
-            self._processes[number] = subprocess.Popen(command, stdin=subprocess.PIPE)
+            self._processes[number] = subprocess.Popen(command, stdin=subprocess.PIPE, cwd=self._tree)
 
     def kill(self, *numbers: int) -> None:
         processes = [self._processes[number] for number in numbers or range(len(self.folders))]
@@ -127,10 +131,10 @@ class Members:
 
 
 @contextmanager
-def members(folder: Path | None) -> Iterator[Members]:
+def members(folder: Path | None, *, tree: Path | None = None) -> Iterator[Members]:
     """`folder` is on the disk that is meant; all is removed afterwards."""
     base = Path(tempfile.mkdtemp(prefix="raft-", dir=folder))
-    made = Members(base)
+    made = Members(base, tree=tree)
     try:
         made.start()
         yield made
