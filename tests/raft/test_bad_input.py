@@ -159,7 +159,7 @@ class Confusion:
         made = entry(
             index,
             max(0, self.server.replica.term - random.randrange(2)),
-            time_ms=self.server.replica.log.last_time_ms + random.choice((0, 0, 0, 1, -1)),
+            time_ms=self.server.replica.log.last.time_ms + random.choice((0, 0, 0, 1, -1)),
             level=random.choice((1, 1, 1, 1, 1, 0, 2)),
         )
         if random.random() < 0.9:

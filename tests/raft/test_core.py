@@ -584,10 +584,10 @@ def test_cluster_time_goes_on_where_the_last_leader_left_it() -> None:
     disk = restored()
     disk = Restored(HardState(Term(1), None, 1), disk.snapshot, (entry(2, 1, time_ms=5_000),))
     server = leading(disk)
-    assert server.replica.log.last_time_ms == 5_000
+    assert server.replica.log.last.time_ms == 5_000
     ticks(server, 2)
     server.propose(b"x")
-    assert server.replica.log.last_time_ms == 5_100
+    assert server.replica.log.last.time_ms == 5_100
 
 
 def test_too_much_uncommitted_is_refused_but_one_entry_always_fits() -> None:

@@ -129,6 +129,11 @@ class RaftCore:
         )
 
     @property
+    def has_change_to_apply(self) -> bool:
+        """We lead, and a committed change of the membership is not applied yet."""
+        return self._leader is not None and self._leader.has_change_to_apply
+
+    @property
     def owes_commit_news(self) -> bool:
         return self._leader is not None and self._leader.owes_commit_news
 
@@ -407,7 +412,7 @@ class RaftCore:
             and not log.configuration_waits()
             and not log.is_restoring
             and not self._tickets.is_disk_lost
-            and log.last_apply_level <= self._settings.apply_level_max
+            and log.last.apply_level <= self._settings.apply_level_max
         )
 
     def _become_follower(self, term: Term, leader: MemberId | None) -> None:

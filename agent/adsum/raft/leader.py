@@ -49,7 +49,7 @@ class Leader:
         self._ticks_to_transfer = 0
         # Until everything here is applied, some change of the membership may be among it.
         self._configuration_index = self._log.last_index
-        self._time_ahead_ms = self._log.last_time_ms - self._monotonic_ms
+        self._time_ahead_ms = self._log.last.time_ms - self._monotonic_ms
         self.progress: dict[MemberId, Progress] = {}
         self._list_members()
         self._append(EntryKind.TERM_BEGIN, b"")
@@ -87,6 +87,10 @@ class Leader:
                 self._replicate(member, progress, with_commit_news=with_commit_news)
 
     @property
+    def has_change_to_apply(self) -> bool:
+        return self._log.applied < self._configuration_index <= self._log.commit
+
+    @property
     def owes_commit_news(self) -> bool:
         """Somebody was not told yet how far all is committed, and can be."""
         commit, me = self._log.commit, self._replica.me
@@ -119,7 +123,7 @@ class Leader:
             assert 0 < length <= CLIENT_BYTES_MAX, (
                 "without a name, or with a longer one, it cannot be read back"
             )
-        uncommitted_bytes = self._log.bytes_between(self._log.commit, self._log.last_index)
+        uncommitted_bytes = self._log.bytes_after(self._log.commit)
         if uncommitted_bytes and uncommitted_bytes + len(data) > settings.uncommitted_bytes_max:
             raise TooMuchUncommitted(f"{uncommitted_bytes} bytes are not committed yet")
         return self._append(EntryKind.COMMAND, data, dedup)
@@ -143,8 +147,8 @@ class Leader:
         """From this entry on the log is written at the new level: nobody may be left who cannot apply it."""
         if self.transferee is not None:
             raise Transferring(f"leadership goes to {self.transferee}")
-        if level <= self._log.last_apply_level:
-            raise LevelUnsupported(f"level {self._log.last_apply_level} is in force; it only rises")
+        if level <= self._log.last.apply_level:
+            raise LevelUnsupported(f"level {self._log.last.apply_level} is in force; it only rises")
         if self._log.applied < self._configuration_index:
             raise LevelUnsupported("a change of the membership is not applied yet")
         for member, progress in self.progress.items():
@@ -253,11 +257,11 @@ class Leader:
     def _append(
         self, kind: EntryKind, data: bytes, dedup: DedupKey | None = None, level: int | None = None
     ) -> Position:
-        log = self._log
-        index, term = log.last_index + 1, self._replica.term
-        time_ms = max(log.last_time_ms, self._monotonic_ms + self._time_ahead_ms)
-        log.append(Entry(index, term, kind, time_ms, level or log.last_apply_level, dedup, data))
-        return Position(index, term)
+        last, term = self._log.last, self._replica.term
+        time_ms = max(last.time_ms, self._monotonic_ms + self._time_ahead_ms)
+        entry = Entry(last.index + 1, term, kind, time_ms, level or last.apply_level, dedup, data)
+        self._log.append(entry)
+        return Position(entry.index, term)
 
     def _advance_commit(self) -> None:
         matches = {member: progress.match for member, progress in self.progress.items()}

@@ -97,16 +97,16 @@ class Log:
         return self._offset + len(self._entries)
 
     @property
+    def last(self) -> Entry:
+        """Without entries: what stands for the one before the first."""
+        if self._entries:
+            return self._entries[-1]
+        time_ms, level = self.snapshot.time_ms, self.snapshot.apply_level
+        return Entry(self._offset, self._offset_term, EntryKind.TERM_BEGIN, time_ms, level, None, b"")
+
+    @property
     def last_term(self) -> Term:
         return self._entries[-1].term if self._entries else self._offset_term
-
-    @property
-    def last_time_ms(self) -> int:
-        return self._entries[-1].time_ms if self._entries else self.snapshot.time_ms
-
-    @property
-    def last_apply_level(self) -> int:
-        return self._entries[-1].apply_level if self._entries else self.snapshot.apply_level
 
     def term_at(self, index: int) -> Term | None:
         """None where it was compacted, or is not there yet."""
@@ -136,6 +136,9 @@ class Log:
 
     def bytes_between(self, after: int, last: int) -> int:
         return self._total_to(last) - self._total_to(after)
+
+    def bytes_after(self, index: int) -> int:
+        return (self._totals[-1] if self._totals else self._total_before) - self._total_to(index)
 
     def is_up_to_date(self, last_index: int, last_term: Term) -> bool:
         """Whether a log that ends so holds at least what this one may have helped to commit."""
@@ -177,11 +180,12 @@ class Log:
 
     def append(self, entry: Entry) -> None:
         """A leader adds to its own log; it never takes anything away from it."""
-        assert entry.index == self.last_index + 1, "a log has no gaps"
-        assert entry.term >= self.last_term, "terms never fall along a log"
-        assert entry.time_ms >= self.last_time_ms, "cluster time never falls along a log"
-        assert entry.apply_level >= self.last_apply_level, "the apply level never falls along a log"
-        self._totals.append((self._totals[-1] if self._totals else self._total_before) + entry.bytes_total)
+        last, totals = self.last, self._totals
+        assert entry.index == last.index + 1, "a log has no gaps"
+        assert entry.term >= last.term, "terms never fall along a log"
+        assert entry.time_ms >= last.time_ms, "cluster time never falls along a log"
+        assert entry.apply_level >= last.apply_level, "the apply level never falls along a log"
+        totals.append((totals[-1] if totals else self._total_before) + entry.bytes_total)
         self._entries.append(entry)
 
     def merge(self, prev_index: int, entries: Sequence[Entry]) -> int:

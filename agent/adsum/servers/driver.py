@@ -92,7 +92,9 @@ class Driver:
         self, data: bytes, answered: Answered, *, dedup: DedupKey | None = None, term: Term | None = None
     ) -> None:
         """Raises what the core refuses. `answered` is called once, unless the process ends before."""
-        self._command(commands.Propose(data, answered, dedup, term))
+        wanted = self.core.command(self._wake(), commands.Propose(data, answered, dedup, term))
+        if wanted:
+            self._carry_out(wanted)
 
     def submit(self, request: commands.SubmitProposal | commands.SubmitRead) -> None:
         """Its token is called with the answer, once."""
