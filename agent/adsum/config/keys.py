@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import enum
 import json
+import re
 from collections.abc import Iterable, Iterator
 
 from adsum.catalog.spelling import canonical_key
 from adsum.config.kinds import KeyKind, convert
-from adsum.config.table import TABLE
+from adsum.config.table import TABLE, WITHOUT_EFFECT
 from adsum.frozen import dataclass
 
 ALLOW_UNSUPPORTED = "adsum.allow_unsupported"
+GROUP = re.compile(r"^(\w+) (\w+) (\S+): (.*(?:\n .*)*)", re.MULTILINE)
 NEAREST_SIMILARITY = 0.6  # difflib's own; a lower one names keys that nobody meant
 
 
@@ -36,13 +38,14 @@ class ConfigKey:
 
 
 def _read_table() -> Iterator[ConfigKey]:
-    for line in TABLE.split("\n"):
-        if line:
-            name, kind_name, default, fate = line.split()
-            kind = KeyKind(kind_name)
-            is_bare = default == "-" or kind in {KeyKind.TEXT, KeyKind.DURATION}
-            raw = default if is_bare else json.loads(default)
-            yield ConfigKey(name, kind, None if default == "-" else convert(kind, raw), Fate(fate))
+    rows = [tuple(line.split()) for line in TABLE.strip().split("\n")]
+    for fate, kind_name, default, names in GROUP.findall(WITHOUT_EFFECT):
+        rows += [(name, kind_name, default, fate) for name in names.split()]
+    for name, kind_name, default, fate in rows:
+        kind = KeyKind(kind_name)
+        is_bare = default == "-" or kind in {KeyKind.TEXT, KeyKind.DURATION}
+        raw = default if is_bare else json.loads(default)
+        yield ConfigKey(name, kind, None if default == "-" else convert(kind, raw), Fate(fate))
 
 
 KEYS = {key.name: key for key in _read_table()}

@@ -1,4 +1,4 @@
-"""The table of all configuration keys: name, kind, default (`-` for none), and what becomes of the key.
+"""The tables of all configuration keys: name, kind, default (`-` for none), and what becomes of the key.
 
     restart, reload   we act on it; a changed value takes a restart, or is applied by a reload
     protects          ignoring it would leave something less protected than its operator believes
@@ -157,224 +157,104 @@ max_query_time                                 duration   600s         restart
 discovery_max_stale                            duration   0s           moot
 session_ttl_min                                duration   0s           restart
 adsum.allow_unsupported                        texts      []           restart
+"""
 
-acl.default_policy                             text       allow        protects
-acl.enabled                                    bool       false        protects
-acl_datacenter                                 text       -            protects
-acl_default_policy                             text       allow        protects
-audit.enabled                                  bool       false        protects
-auto_config.enabled                            bool       false        protects
-auto_encrypt.tls                               bool       false        protects
-serf_wan_allowed_cidrs                         texts      []           protects
-tls.grpc.verify_incoming                       bool       false        protects
-tls.https.verify_outgoing                      bool       false        protects
-
-acl.msp_disable_bootstrap                      bool       -            moot
-ae_interval                                    duration   -            moot
-check_deregister_interval_min                  duration   -            moot
-check_reap_interval                            duration   -            moot
-disable_anonymous_signature                    bool       -            moot
-disable_coordinates                            bool       -            moot
-disable_update_check                           bool       -            moot
-enable_central_service_config                  bool       -            moot
-enable_xds_load_balancing                      bool       true         moot
-protocol                                       integer    -            moot
-raft_protocol                                  integer    -            moot
-revision                                       text       -            moot
-rpc.enable_streaming                           bool       true         moot
-segment_limit                                  integer    -            moot
-segment_name_limit                             integer    -            moot
-sync_coordinate_interval_min                   duration   -            moot
-sync_coordinate_rate_target                    number     -            moot
-telemetry.disable_hostname                     bool       -            moot
-telemetry.disable_per_tenancy_usage_metrics    bool       false        moot
-telemetry.prometheus_retention_time            duration   -            moot
-telemetry.retry_failed_connection              bool       true         moot
-use_streaming_backend                          bool       true         moot
-version                                        text       -            moot
-version_prerelease                             text       -            moot
-
-acl.disabled_ttl                               duration   120s         warned
-acl.down_policy                                text       extend-cache warned
-acl.enable_key_list_policy                     bool       false        warned
-acl.enable_token_persistence                   bool       false        warned
-acl.enable_token_replication                   bool       false        warned
-acl.policy_ttl                                 duration   30s          warned
-acl.role_ttl                                   duration   0s           warned
-acl.token_ttl                                  duration   30s          warned
-acl.tokens.agent                               text       -            warned
-acl.tokens.agent_master                        text       -            warned
-acl.tokens.agent_recovery                      text       -            warned
-acl.tokens.config_file_service_registration    text       -            warned
-acl.tokens.default                             text       -            warned
-acl.tokens.dns                                 text       -            warned
-acl.tokens.initial_management                  text       -            warned
-acl.tokens.managed_service_provider            opaque     -            warned
-acl.tokens.master                              text       -            warned
-acl.tokens.replication                         text       -            warned
-acl_agent_master_token                         text       -            warned
-acl_agent_token                                text       -            warned
-acl_disabled_ttl                               duration   120s         warned
-acl_down_policy                                text       extend-cache warned
-acl_enable_key_list_policy                     bool       false        warned
-acl_master_token                               text       -            warned
-acl_replication_token                          text       -            warned
-acl_token                                      text       -            warned
-acl_ttl                                        duration   30s          warned
-addresses.grpc                                 text       -            warned
-addresses.grpc_tls                             text       -            warned
-advertise_addr_ipv4                            text       -            warned
-advertise_addr_ipv6                            text       -            warned
-advertise_addr_wan_ipv4                        text       -            warned
-advertise_reconnect_timeout                    duration   -            warned
-audit.sink                                     opaque     -            warned
-auto_config.authorization.enabled              bool       false        warned
-auto_config.authorization.static.allow_reuse   bool       false        warned
-auto_config.authorization.static.bound_audiences texts      []           warned
-auto_config.authorization.static.bound_issuer  text       -            warned
-auto_config.authorization.static.claim_assertions texts      []           warned
-auto_config.authorization.static.claim_mappings opaque     -            warned
-auto_config.authorization.static.clock_skew_leeway duration   -            warned
-auto_config.authorization.static.expiration_leeway duration   -            warned
-auto_config.authorization.static.jwks_ca_cert  text       -            warned
-auto_config.authorization.static.jwks_url      text       -            warned
-auto_config.authorization.static.jwt_supported_algs texts      []           warned
-auto_config.authorization.static.jwt_validation_pub_keys texts      []           warned
-auto_config.authorization.static.list_claim_mappings opaque     -            warned
-auto_config.authorization.static.not_before_leeway duration   -            warned
-auto_config.authorization.static.oidc_discovery_ca_cert text       -            warned
-auto_config.authorization.static.oidc_discovery_url text       -            warned
-auto_config.dns_sans                           texts      []           warned
-auto_config.intro_token                        text       -            warned
-auto_config.intro_token_file                   text       -            warned
-auto_config.ip_sans                            texts      []           warned
-auto_config.server_addresses                   texts      []           warned
-auto_encrypt.allow_tls                         bool       false        warned
-auto_encrypt.dns_san                           texts      []           warned
-auto_encrypt.ip_san                            texts      []           warned
-auto_reload_config                             bool       false        warned
-autopilot.cleanup_dead_servers                 bool       true         warned
-autopilot.disable_upgrade_migration            bool       false        warned
-autopilot.last_contact_threshold               duration   200ms        warned
-autopilot.max_trailing_logs                    integer    250          warned
-autopilot.min_quorum                           integer    0            warned
-autopilot.redundancy_zone_tag                  text       -            warned
-autopilot.server_stabilization_time            duration   10s          warned
-autopilot.upgrade_version_tag                  text       -            warned
-cache.entry_fetch_max_burst                    integer    2            warned
-cache.entry_fetch_rate                         number     -1           warned
-cloud                                          opaque     -            warned
-config_entries.bootstrap                       opaque     -            warned
-connect.ca_config                              opaque     -            warned
-connect.ca_provider                            text       consul       warned
-connect.enable_mesh_gateway_wan_federation     bool       false        warned
-connect.enable_serverless_plugin               bool       false        warned
-connect.enabled                                bool       false        warned
-connect.test_ca_leaf_root_change_spread        duration   -            warned
-consul.coordinate.update_batch_size            integer    -            warned
-consul.coordinate.update_max_batches           integer    -            warned
-consul.coordinate.update_period                duration   -            warned
-consul.raft.election_timeout                   duration   -            warned
-consul.raft.heartbeat_timeout                  duration   -            warned
-consul.raft.leader_lease_timeout               duration   -            warned
-consul.server.health_interval                  duration   -            warned
-default_intention_policy                       text       -            warned
-disable_host_node_id                           bool       true         warned
-disable_http_unprintable_char_filter           bool       false        warned
-disable_remote_exec                            bool       true         warned
-dns_config.prefer_namespace                    bool       false        warned
-dns_config.recursor_strategy                   text       sequential   warned
-enable_acl_replication                         bool       false        warned
-enable_agent_tls_for_checks                    bool       false        warned
-experiments                                    texts      []           warned
-gossip_wan.gossip_interval                     duration   500ms        warned
-gossip_wan.gossip_nodes                        integer    4            warned
-gossip_wan.probe_interval                      duration   5s           warned
-gossip_wan.probe_timeout                       duration   3s           warned
-gossip_wan.retransmit_mult                     integer    4            warned
-gossip_wan.suspicion_mult                      integer    6            warned
-http_config.max_header_bytes                   integer    0            warned
-license_path                                   text       -            warned
-limits.kv_max_value_size                       integer    524288       warned
-limits.request_limits                          opaque     -            warned
-limits.rpc_client_timeout                      duration   60s          warned
-limits.rpc_handshake_timeout                   duration   5s           warned
-limits.rpc_max_burst                           integer    1000         warned
-limits.rpc_max_conns_per_client                integer    100          warned
-limits.rpc_rate                                number     -1           warned
-limits.txn_max_req_len                         integer    524288       warned
-locality                                       opaque     -            warned
-non_voting_server                              bool       false        warned
-partition                                      text       -            warned
-peering                                        opaque     -            warned
-performance.grpc_keepalive_interval            duration   30s          warned
-performance.grpc_keepalive_timeout             duration   20s          warned
-performance.raft_multiplier                    integer    5            warned
-performance.rpc_hold_timeout                   duration   7s           warned
-ports.expose_max_port                          port       21755        warned
-ports.expose_min_port                          port       21500        warned
-ports.grpc                                     port       -1           warned
-ports.grpc_tls                                 port       -1           warned
-ports.proxy_max_port                           port       20255        warned
-ports.proxy_min_port                           port       20000        warned
-ports.sidecar_max_port                         port       21255        warned
-ports.sidecar_min_port                         port       21000        warned
-primary_datacenter                             text       -            warned
-primary_gateways                               texts      []           warned
-primary_gateways_interval                      duration   30s          warned
-raft_logstore                                  opaque     -            warned
-raft_prevote_disabled                          bool       false        warned
-raft_snapshot_interval                         duration   30s          warned
-raft_snapshot_threshold                        integer    16384        warned
-raft_trailing_logs                             integer    10240        warned
-read_replica                                   bool       false        warned
-reconnect_timeout_wan                          duration   72h          warned
-reporting                                      opaque     -            warned
-retry_interval_wan                             duration   30s          warned
-retry_join_wan                                 texts      []           warned
-retry_max_wan                                  integer    0            warned
-segment                                        text       -            warned
-segments                                       opaque     -            warned
-serf_wan                                       text       -            warned
-server_name                                    text       -            warned
-server_rejoin_age_max                          duration   168h         warned
-snapshot_agent                                 opaque     -            warned
-start_join_wan                                 texts      []           warned
-telemetry.circonus_api_app                     text       -            warned
-telemetry.circonus_api_token                   text       -            warned
-telemetry.circonus_api_url                     text       -            warned
-telemetry.circonus_broker_id                   text       -            warned
-telemetry.circonus_broker_select_tag           text       -            warned
-telemetry.circonus_check_display_name          text       -            warned
-telemetry.circonus_check_force_metric_activation text       -            warned
-telemetry.circonus_check_id                    text       -            warned
-telemetry.circonus_check_instance_id           text       -            warned
-telemetry.circonus_check_search_tag            text       -            warned
-telemetry.circonus_check_tags                  text       -            warned
-telemetry.circonus_submission_interval         duration   -            warned
-telemetry.circonus_submission_url              text       -            warned
-telemetry.dogstatsd_addr                       text       -            warned
-telemetry.dogstatsd_tags                       texts      []           warned
-telemetry.enable_host_metrics                  bool       false        warned
-telemetry.statsd_address                       text       -            warned
-telemetry.statsite_address                     text       -            warned
-tls.grpc.ca_file                               text       -            warned
-tls.grpc.ca_path                               text       -            warned
-tls.grpc.cert_file                             text       -            warned
-tls.grpc.key_file                              text       -            warned
-tls.grpc.tls_cipher_suites                     text       -            warned
-tls.grpc.tls_min_version                       text       TLSv1_2      warned
-tls.grpc.use_auto_cert                         bool       false        warned
-ui_config.dashboard_url_templates              opaque     -            warned
-ui_config.dir                                  text       -            warned
-ui_config.hcp_enabled                          bool       false        warned
-ui_config.metrics_provider                     text       -            warned
-ui_config.metrics_provider_files               texts      []           warned
-ui_config.metrics_provider_options_json        text       -            warned
-ui_config.metrics_proxy                        opaque     -            warned
-ui_dir                                         text       -            warned
-watches                                        opaque     -            warned
-xds                                            opaque     -            warned
+# The others, gathered by what they have in common.
+WITHOUT_EFFECT = """
+protects bool false: acl.enabled audit.enabled auto_config.enabled auto_encrypt.tls tls.grpc.verify_incoming
+    tls.https.verify_outgoing
+protects text allow: acl.default_policy acl_default_policy
+protects text -: acl_datacenter
+protects texts []: serf_wan_allowed_cidrs
+moot bool false: telemetry.disable_per_tenancy_usage_metrics
+moot bool true: enable_xds_load_balancing rpc.enable_streaming telemetry.retry_failed_connection
+    use_streaming_backend
+moot bool -: acl.msp_disable_bootstrap disable_anonymous_signature disable_coordinates disable_update_check
+    enable_central_service_config telemetry.disable_hostname
+moot duration -: ae_interval check_deregister_interval_min check_reap_interval sync_coordinate_interval_min
+    telemetry.prometheus_retention_time
+moot integer -: protocol raft_protocol segment_limit segment_name_limit
+moot number -: sync_coordinate_rate_target
+moot text -: revision version version_prerelease
+warned bool false: acl.enable_key_list_policy acl.enable_token_persistence acl.enable_token_replication
+    acl_enable_key_list_policy auto_config.authorization.enabled
+    auto_config.authorization.static.allow_reuse auto_encrypt.allow_tls auto_reload_config
+    autopilot.disable_upgrade_migration connect.enable_mesh_gateway_wan_federation
+    connect.enable_serverless_plugin connect.enabled disable_http_unprintable_char_filter
+    dns_config.prefer_namespace enable_acl_replication enable_agent_tls_for_checks non_voting_server
+    raft_prevote_disabled read_replica telemetry.enable_host_metrics tls.grpc.use_auto_cert
+    ui_config.hcp_enabled
+warned bool true: autopilot.cleanup_dead_servers disable_host_node_id disable_remote_exec
+warned duration 0s: acl.role_ttl
+warned duration 10s: autopilot.server_stabilization_time
+warned duration 120s: acl.disabled_ttl acl_disabled_ttl
+warned duration 168h: server_rejoin_age_max
+warned duration 200ms: autopilot.last_contact_threshold
+warned duration 20s: performance.grpc_keepalive_timeout
+warned duration 30s: acl.policy_ttl acl.token_ttl acl_ttl performance.grpc_keepalive_interval
+    primary_gateways_interval raft_snapshot_interval retry_interval_wan
+warned duration 3s: gossip_wan.probe_timeout
+warned duration 500ms: gossip_wan.gossip_interval
+warned duration 5s: gossip_wan.probe_interval limits.rpc_handshake_timeout
+warned duration 60s: limits.rpc_client_timeout
+warned duration 72h: reconnect_timeout_wan
+warned duration 7s: performance.rpc_hold_timeout
+warned duration -: advertise_reconnect_timeout auto_config.authorization.static.clock_skew_leeway
+    auto_config.authorization.static.expiration_leeway auto_config.authorization.static.not_before_leeway
+    connect.test_ca_leaf_root_change_spread consul.coordinate.update_period consul.raft.election_timeout
+    consul.raft.heartbeat_timeout consul.raft.leader_lease_timeout consul.server.health_interval
+    telemetry.circonus_submission_interval
+warned integer 0: autopilot.min_quorum http_config.max_header_bytes retry_max_wan
+warned integer 100: limits.rpc_max_conns_per_client
+warned integer 1000: limits.rpc_max_burst
+warned integer 10240: raft_trailing_logs
+warned integer 16384: raft_snapshot_threshold
+warned integer 2: cache.entry_fetch_max_burst
+warned integer 250: autopilot.max_trailing_logs
+warned integer 4: gossip_wan.gossip_nodes gossip_wan.retransmit_mult
+warned integer 5: performance.raft_multiplier
+warned integer 524288: limits.kv_max_value_size limits.txn_max_req_len
+warned integer 6: gossip_wan.suspicion_mult
+warned integer -: consul.coordinate.update_batch_size consul.coordinate.update_max_batches
+warned number -1: cache.entry_fetch_rate limits.rpc_rate
+warned opaque -: acl.tokens.managed_service_provider audit.sink
+    auto_config.authorization.static.claim_mappings auto_config.authorization.static.list_claim_mappings
+    cloud config_entries.bootstrap connect.ca_config limits.request_limits locality peering raft_logstore
+    reporting segments snapshot_agent ui_config.dashboard_url_templates ui_config.metrics_proxy watches xds
+warned text TLSv1_2: tls.grpc.tls_min_version
+warned text consul: connect.ca_provider
+warned text extend-cache: acl.down_policy acl_down_policy
+warned text sequential: dns_config.recursor_strategy
+warned text -: acl.tokens.agent acl.tokens.agent_master acl.tokens.agent_recovery
+    acl.tokens.config_file_service_registration acl.tokens.default acl.tokens.dns
+    acl.tokens.initial_management acl.tokens.master acl.tokens.replication acl_agent_master_token
+    acl_agent_token acl_master_token acl_replication_token acl_token addresses.grpc addresses.grpc_tls
+    advertise_addr_ipv4 advertise_addr_ipv6 advertise_addr_wan_ipv4
+    auto_config.authorization.static.bound_issuer auto_config.authorization.static.jwks_ca_cert
+    auto_config.authorization.static.jwks_url auto_config.authorization.static.oidc_discovery_ca_cert
+    auto_config.authorization.static.oidc_discovery_url auto_config.intro_token auto_config.intro_token_file
+    autopilot.redundancy_zone_tag autopilot.upgrade_version_tag default_intention_policy license_path
+    partition primary_datacenter segment serf_wan server_name telemetry.circonus_api_app
+    telemetry.circonus_api_token telemetry.circonus_api_url telemetry.circonus_broker_id
+    telemetry.circonus_broker_select_tag telemetry.circonus_check_display_name
+    telemetry.circonus_check_force_metric_activation telemetry.circonus_check_id
+    telemetry.circonus_check_instance_id telemetry.circonus_check_search_tag telemetry.circonus_check_tags
+    telemetry.circonus_submission_url telemetry.dogstatsd_addr telemetry.statsd_address
+    telemetry.statsite_address tls.grpc.ca_file tls.grpc.ca_path tls.grpc.cert_file tls.grpc.key_file
+    tls.grpc.tls_cipher_suites ui_config.dir ui_config.metrics_provider
+    ui_config.metrics_provider_options_json ui_dir
+warned port -1: ports.grpc ports.grpc_tls
+warned port 20000: ports.proxy_min_port
+warned port 20255: ports.proxy_max_port
+warned port 21000: ports.sidecar_min_port
+warned port 21255: ports.sidecar_max_port
+warned port 21500: ports.expose_min_port
+warned port 21755: ports.expose_max_port
+warned texts []: auto_config.authorization.static.bound_audiences
+    auto_config.authorization.static.claim_assertions auto_config.authorization.static.jwt_supported_algs
+    auto_config.authorization.static.jwt_validation_pub_keys auto_config.dns_sans auto_config.ip_sans
+    auto_config.server_addresses auto_encrypt.dns_san auto_encrypt.ip_san experiments primary_gateways
+    retry_join_wan start_join_wan telemetry.dogstatsd_tags ui_config.metrics_provider_files
 """
 
 # A service's and a check's own keys; `catalog.decode` knows their types.
