@@ -17,7 +17,6 @@ import trustme
 from adsum.catalog.definitions import CheckDefinition, CheckStatus
 from adsum.health_checks.http_response import BODY_BYTES_MAX, BODY_PIECES_MAX
 from adsum.health_checks.runner import Options
-from adsum.health_checks.tls import AgentTls
 from adsum.now import MILLISECOND
 from tests.health_checks.support import Bench, hang, read_head
 
@@ -480,13 +479,11 @@ def server_tls(authority: trustme.CA) -> ssl.SSLContext:
     return context
 
 
-@pytest.fixture(scope="module")
-def agent_tls(authority: trustme.CA, tmp_path_factory: pytest.TempPathFactory) -> AgentTls:
-    folder: Path = tmp_path_factory.mktemp("tls")
-    authority.cert_pem.write_to_path(folder / "ca.pem")
-    certificate = authority.issue_cert("agent.test")
-    certificate.private_key_and_cert_chain_pem.write_to_path(folder / "agent.pem")
-    return AgentTls(ca_file=str(folder / "ca.pem"), cert_file=str(folder / "agent.pem"))
+@pytest.fixture
+def trusted(authority: trustme.CA, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """This host trusts the authority of the tests."""
+    authority.cert_pem.write_to_path(str(tmp_path / "ca.pem"))
+    monkeypatch.setenv("SSL_CERT_FILE", str(tmp_path / "ca.pem"))
 
 
 async def test_unknown_authority_is_critical_unless_skipped(bench: Bench, server_tls: ssl.SSLContext) -> None:
@@ -497,37 +494,18 @@ async def test_unknown_authority_is_critical_unless_skipped(bench: Bench, server
     assert (await bench.run(CheckDefinition(http=url, tls_skip_verify=True))).status is CheckStatus.PASSING
 
 
-async def test_agents_authority_is_trusted_and_the_name_checked(
-    bench: Bench, server_tls: ssl.SSLContext, agent_tls: AgentTls
+@pytest.mark.usefixtures("trusted")
+async def test_trusted_authority_passes_and_the_name_is_checked(
+    bench: Bench, server_tls: ssl.SSLContext
 ) -> None:
     port = await bench.serve_answer(OK, server_tls)
-    url, options = f"https://127.0.0.1:{port}/p", Options(agent_tls=agent_tls)
-    assert (await bench.run(CheckDefinition(http=url), options)).status is CheckStatus.PASSING
+    url = f"https://127.0.0.1:{port}/p"
+    assert (await bench.run(CheckDefinition(http=url))).status is CheckStatus.PASSING
     named = CheckDefinition(http=url, tls_server_name="web.test")
-    assert (await bench.run(named, options)).status is CheckStatus.PASSING
+    assert (await bench.run(named)).status is CheckStatus.PASSING
     misnamed = CheckDefinition(http=url, tls_server_name="foo.test")
-    result = await bench.run(misnamed, options)
+    result = await bench.run(misnamed)
     assert result.output == f'Get "{url}": x509: certificate is not valid for foo.test'
-
-
-async def test_agents_certificate_is_presented(
-    bench: Bench, authority: trustme.CA, agent_tls: AgentTls
-) -> None:
-    demanding = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
-    authority.issue_cert("127.0.0.1").configure_cert(demanding)
-    authority.configure_trust(demanding)
-    demanding.verify_mode = ssl.CERT_REQUIRED
-    port = await bench.serve_answer(OK, demanding)
-    definition = CheckDefinition(http=f"https://127.0.0.1:{port}/", tls_skip_verify=True)
-    assert (await bench.run(definition, Options(agent_tls=agent_tls))).status is CheckStatus.PASSING
-    assert (await bench.run(definition)).status is CheckStatus.CRITICAL
-
-
-async def test_unusable_agent_certificate_is_a_sentence(bench: Bench) -> None:
-    port = await bench.serve_answer(OK)
-    options = Options(agent_tls=AgentTls(ca_file="/nonexistent/ca.pem"))
-    result = await bench.run(CheckDefinition(http=f"https://127.0.0.1:{port}/"), options)
-    assert "the agent's certificate or authority cannot be used" in result.output
 
 
 async def test_https_to_a_plain_server_says_so(bench: Bench) -> None:
@@ -550,9 +528,8 @@ async def test_http_goes_through_the_proxy_with_the_whole_url(bench: Bench) -> N
     assert b"Proxy-Authorization: Basic dTpw\r\n" in requests[0]
 
 
-async def test_https_goes_through_a_tunnel(
-    bench: Bench, server_tls: ssl.SSLContext, agent_tls: AgentTls
-) -> None:
+@pytest.mark.usefixtures("trusted")
+async def test_https_goes_through_a_tunnel(bench: Bench, server_tls: ssl.SSLContext) -> None:
     async def proxy(stream: trio.abc.Stream) -> None:
         heads.append(await read_head(stream))
         await stream.send_all(b"HTTP/1.1 200 Connection established\r\n\r\n")
@@ -562,7 +539,7 @@ async def test_https_goes_through_a_tunnel(
 
     heads: list[bytes] = []
     port = await bench.serve(proxy)
-    options = Options(environ={"https_proxy": f"127.0.0.1:{port}"}, agent_tls=agent_tls)
+    options = Options(environ={"https_proxy": f"127.0.0.1:{port}"})
     result = await bench.run(CheckDefinition(http="https://web.test/p"), options)
     assert result.output == "HTTP GET https://web.test/p: 200 OK Output: ok"
     assert heads[0].startswith(b"CONNECT web.test:443 HTTP/1.1\r\n")

@@ -10,8 +10,6 @@ import pytest
 import trustme
 
 from adsum.catalog.definitions import CheckDefinition, CheckStatus
-from adsum.health_checks.runner import Options
-from adsum.health_checks.tls import AgentTls
 from adsum.now import MILLISECOND
 from tests.health_checks.support import Bench, hang
 
@@ -76,7 +74,7 @@ async def test_target_that_never_accepts_times_out(bench: Bench) -> None:
 
 
 async def test_tls_handshake_is_part_of_the_check_when_asked(
-    bench: Bench, authority: trustme.CA, tmp_path: Path
+    bench: Bench, authority: trustme.CA, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
     authority.issue_cert("127.0.0.1").configure_cert(context)
@@ -85,7 +83,7 @@ async def test_tls_handshake_is_part_of_the_check_when_asked(
     target = f"127.0.0.1:{port}"
     strict = CheckDefinition(tcp=target, tcp_use_tls=True)
     assert (await bench.run(strict)).output == "x509: certificate signed by unknown authority"
-    trusting = Options(agent_tls=AgentTls(ca_file=str(tmp_path / "ca.pem")))
-    assert (await bench.run(strict, trusting)).output == f"TCP connect {target}: Success"
+    monkeypatch.setenv("SSL_CERT_FILE", str(tmp_path / "ca.pem"))
+    assert (await bench.run(strict)).output == f"TCP connect {target}: Success"
     lax = CheckDefinition(tcp=target, tcp_use_tls=True, tls_skip_verify=True)
     assert (await bench.run(lax)).status is CheckStatus.PASSING

@@ -18,7 +18,7 @@ import trio
 from adsum import frozen, mutable
 from adsum.catalog.definitions import OUTPUT_BYTES_MAX, CheckDefinition, CheckStatus
 from adsum.health_checks.proxy import Proxies
-from adsum.health_checks.tls import AgentTls, TlsContexts
+from adsum.health_checks.tls import TlsContexts
 
 NETWORK_RUNS_MAX = 1024  # a socket each; half of what 2,000 checks of hanging targets would open
 PROCESS_RUNS_MAX = 64  # a process each; scripts are heavy, and the host has other work
@@ -75,7 +75,6 @@ class Options:
     user_agent: str = USER_AGENT
     network_runs_max: int = NETWORK_RUNS_MAX
     process_runs_max: int = PROCESS_RUNS_MAX
-    agent_tls: AgentTls | None = None  # set when enable_agent_tls_for_checks is
     # HTTP proxies and DOCKER_HOST; scripts inherit the real one.
     environ: Mapping[str, str] = field(default_factory=dict)
 
@@ -86,7 +85,7 @@ class Surroundings:
     def __init__(self, options: Options, counters: Counters) -> None:
         self.options = options
         self.counters = counters
-        self.tls = TlsContexts(options.agent_tls)
+        self.tls = TlsContexts()
         self.proxies = Proxies.from_environ(options.environ)
         # each may have a file open, and outlive its run
         self.resolver_threads = trio.CapacityLimiter(min(RESOLVER_THREADS_MAX, options.network_runs_max))

@@ -10,17 +10,13 @@ from __future__ import annotations
 
 import os
 import socket
-from typing import TYPE_CHECKING
 
 import trio
 
 from adsum.catalog.definitions import CheckDefinition
 from adsum.health_checks.attempt import CheckFailed, Surroundings
-from adsum.health_checks.tls import BadTlsOptions, describe_tls_error
+from adsum.health_checks.tls import describe_tls_error
 from adsum.userinfo import without_password
-
-if TYPE_CHECKING:
-    import ssl
 
 READ_BYTES = 4096  # small, so that a reader of a flood comes back to the loop often
 ADDRESSES_MAX = 8  # of one name; the rest are not tried
@@ -69,10 +65,13 @@ class SocketStream(trio.abc.Stream):
         await trio.lowlevel.checkpoint()
 
 
+Stream = SocketStream | trio.SSLStream[SocketStream]
+
+
 class Dialer:
     """One connection attempt; `doing` says how far it is, for the sentence when the time is up."""
 
-    def __init__(self, surroundings: Surroundings, network: str = "tcp") -> None:
+    def __init__(self, surroundings: Surroundings, network: str) -> None:
         self.doing = ""
         self._surroundings = surroundings
         self._network = network
@@ -146,6 +145,33 @@ class Dialer:
         return SocketStream(sock, f"{self._network} {shown}")
 
 
+class TargetAttempt:
+    """What kinds of checks share that connect to a target."""
+
+    network = "tcp"
+
+    def __init__(self, definition: CheckDefinition, surroundings: Surroundings) -> None:
+        self._definition = definition
+        self._surroundings = surroundings
+        self._dialer = Dialer(surroundings, self.network)
+
+    async def _secured(
+        self, stream: SocketStream, host: str, *, http2: bool = False
+    ) -> trio.SSLStream[SocketStream]:
+        """Handshake now, so that its errors are told apart from those of what is said later."""
+        skip_verify = self._definition.tls_skip_verify
+        context = await self._surroundings.tls.get(skip_verify=skip_verify, http2=http2)
+        name = self._definition.tls_server_name or host or "localhost"
+        try:
+            line = trio.SSLStream(stream, context, server_hostname=name, https_compatible=True)
+            await line.do_handshake()
+        except trio.BrokenResourceError as error:
+            raise CheckFailed(describe_tls_error(error.__cause__, name)) from error
+        except ValueError as error:  # a server name that no certificate can have
+            raise CheckFailed(f"tls: invalid server name {name!r}") from error
+        return line
+
+
 async def dial_unix(path: str) -> SocketStream:
     try:
         sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM | socket.SOCK_NONBLOCK | socket.SOCK_CLOEXEC)
@@ -157,36 +183,6 @@ async def dial_unix(path: str) -> SocketStream:
         sock.close()
         raise CheckFailed(f"dial unix {path}: connect: {go_error(error)}") from error
     return SocketStream(sock, f"unix {path}")
-
-
-async def start_tls(stream: SocketStream, context: ssl.SSLContext, name: str) -> trio.SSLStream[SocketStream]:
-    """Handshake now, so that its errors are told apart from those of what is said later."""
-    try:
-        secured = trio.SSLStream(stream, context, server_hostname=name, https_compatible=True)
-        await secured.do_handshake()
-    except trio.BrokenResourceError as error:
-        raise CheckFailed(describe_tls_error(error.__cause__, name)) from error
-    except ValueError as error:  # a server name that no certificate can have
-        raise CheckFailed(f"tls: invalid server name {name!r}") from error
-    return secured
-
-
-async def secured(
-    stream: SocketStream, surroundings: Surroundings, definition: CheckDefinition, address: str
-) -> trio.SSLStream[SocketStream]:
-    """For HTTP/2."""
-    context = await tls_context(surroundings, skip_verify=definition.tls_skip_verify, http2=True)
-    host = split_address(address, "tcp")[0]
-    return await start_tls(stream, context, definition.tls_server_name or host or "localhost")
-
-
-async def tls_context(
-    surroundings: Surroundings, *, skip_verify: bool, http2: bool = False
-) -> ssl.SSLContext:
-    try:
-        return await surroundings.tls.get(skip_verify=skip_verify, http2=http2)
-    except BadTlsOptions as error:
-        raise CheckFailed(str(error)) from error
 
 
 def split_address(address: str, network: str) -> tuple[str, int]:

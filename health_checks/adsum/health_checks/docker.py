@@ -14,10 +14,10 @@ from urllib.parse import quote
 import h11
 
 from adsum.catalog.definitions import CheckDefinition
-from adsum.health_checks.attempt import CheckFailed, CheckResult, Surroundings, critical
-from adsum.health_checks.dial import Dialer, SocketStream, dial_unix
+from adsum.health_checks.attempt import CheckFailed, CheckResult, Surroundings
+from adsum.health_checks.dial import SocketStream, TargetAttempt, dial_unix
 from adsum.health_checks.output import Tail
-from adsum.health_checks.script import exit_status, timed_out_text
+from adsum.health_checks.script import critical_for_time, exit_status
 from adsum.userinfo import without_password
 
 DEFAULT_HOST = "unix:///var/run/docker.sock"
@@ -28,15 +28,12 @@ ERROR_CHARACTERS_MAX = 512
 Consume = Callable[[bytes], bool]  # whether more is wanted
 
 
-class DockerAttempt:
+class DockerAttempt(TargetAttempt):
     def __init__(self, definition: CheckDefinition, surroundings: Surroundings) -> None:
+        super().__init__(definition, surroundings)
         self._container = definition.docker_container_id
-        self._args = definition.args
-        self._timeout_ns = definition.effective_timeout_ns
-        self._surroundings = surroundings
         self._host = surroundings.options.environ.get("DOCKER_HOST") or DEFAULT_HOST
         self._shown_host = without_password(self._host)
-        self._dialer = Dialer(surroundings)
         self._tail = Tail(surroundings.output_bytes_max(definition))
 
     async def run(self) -> CheckResult:
@@ -51,12 +48,12 @@ class DockerAttempt:
         return CheckResult(status, self._tail.captured_text())
 
     def timed_out(self) -> CheckResult:
-        return critical(timed_out_text(self._timeout_ns, self._tail))
+        return critical_for_time(self._definition, self._tail)
 
     async def _create(self) -> str:
         path = f"/containers/{quote(self._container, safe='')}/exec"
         attached = {"AttachStdin": False, "AttachStdout": True, "AttachStderr": True}
-        wish = {**attached, "Tty": True, "Cmd": self._args}
+        wish = {**attached, "Tty": True, "Cmd": self._definition.args}
         code, answer = await self._ask("create", "POST", path, wish)
         if code == 404:
             raise CheckFailed(f'create exec failed for unknown container "{self._container}"')

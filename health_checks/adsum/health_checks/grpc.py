@@ -6,12 +6,12 @@ enum. Errors read as grpc-go's, `rpc error: code = … desc = …`.
 
 from __future__ import annotations
 
+from contextlib import closing
 from urllib.parse import unquote
 
-from adsum.catalog.definitions import CheckDefinition
-from adsum.health_checks.attempt import CheckFailed, CheckResult, Surroundings, critical, passing
-from adsum.health_checks.dial import Dialer, SocketStream, secured
-from adsum.health_checks.http2 import Closed, Headers, Http2Client, Http2Response, Stream, require_h2
+from adsum.health_checks.attempt import CheckFailed, CheckResult, critical, passing
+from adsum.health_checks.dial import SocketStream, Stream, TargetAttempt, split_address
+from adsum.health_checks.http2 import Closed, Headers, Http2Client, Http2Response, require_h2
 from adsum.now import MILLISECOND
 
 SERVING = 1
@@ -38,24 +38,17 @@ CODES_OF_HTTP = {
 CODES_OF_RESET = {7: "Unavailable", 8: "Canceled", 11: "ResourceExhausted", 12: "PermissionDenied"}
 
 
-class GrpcAttempt:
-    def __init__(self, definition: CheckDefinition, surroundings: Surroundings) -> None:
-        self._definition = definition
-        self._surroundings = surroundings
-        self._dialer = Dialer(surroundings)
-        self._address, _slash, self._service = definition.grpc.partition("/")
-
+class GrpcAttempt(TargetAttempt):
     async def run(self) -> CheckResult:
         require_h2("gRPC")
+        address, _slash, service = self._definition.grpc.partition("/")
         try:
-            stream = await self._dialer.dial(self._address)
+            stream = await self._dialer.dial(address)
         except CheckFailed as error:
             reason = f'connection error: desc = "transport: Error while dialing {error}"'
             raise rpc_error("Unavailable", reason) from error
-        try:
-            response = await self._ask(stream)
-        finally:
-            stream.close()
+        with closing(stream):
+            response = await self._ask(stream, address, service)
         if serving_status(message_of(response)) != SERVING:
             raise CheckFailed("gRPC application didn't report service healthy")
         return passing(f"gRPC check {self._definition.grpc}: success")
@@ -63,28 +56,27 @@ class GrpcAttempt:
     def timed_out(self) -> CheckResult:
         return critical(str(rpc_error("DeadlineExceeded", "context deadline exceeded")))
 
-    async def _ask(self, stream: SocketStream) -> Http2Response:
-        definition = self._definition
+    async def _ask(self, stream: SocketStream, address: str, service: str) -> Http2Response:
         line: Stream = stream
         try:
-            if definition.grpc_use_tls:
-                line = await secured(stream, self._surroundings, definition, self._address)
+            if self._definition.grpc_use_tls:
+                line = await self._secured(stream, split_address(address, "tcp")[0], http2=True)
         except CheckFailed as error:
             reason = f'connection error: desc = "transport: authentication handshake failed: {error}"'
             raise rpc_error("Unavailable", reason) from error
         try:
-            return await Http2Client(line).request(self._headers(), frame(encode_request(self._service)))
+            return await Http2Client(line).request(self._headers(address), frame(encode_request(service)))
         except Closed as error:
             raise rpc_error("Unavailable", str(error)) from error
 
-    def _headers(self) -> Headers:
+    def _headers(self, address: str) -> Headers:
         definition = self._definition
         timeout_ms = min(max(1, definition.effective_timeout_ns // MILLISECOND), TIMEOUT_MS_MAX)
         return [
             (":method", "POST"),
             (":scheme", "https" if definition.grpc_use_tls else "http"),
             (":path", "/grpc.health.v1.Health/Check"),
-            (":authority", definition.tls_server_name or self._address),
+            (":authority", definition.tls_server_name or address),
             ("content-type", "application/grpc"),
             ("user-agent", self._surroundings.options.user_agent),
             ("te", "trailers"),

@@ -11,8 +11,8 @@ import h11
 import trio
 
 from adsum.catalog.definitions import CheckDefinition, CheckStatus
-from adsum.health_checks.attempt import CheckFailed, CheckResult, Surroundings, critical
-from adsum.health_checks.dial import Dialer, SocketStream, start_tls, tls_context
+from adsum.health_checks.attempt import CheckFailed, CheckResult, Surroundings, critical, passing
+from adsum.health_checks.dial import SocketStream, Stream, TargetAttempt
 from adsum.health_checks.http_request import (
     TOKEN,
     CheckRequest,
@@ -21,13 +21,7 @@ from adsum.health_checks.http_request import (
     render,
     render_connect,
 )
-from adsum.health_checks.http_response import (
-    HEAD_BYTES_MAX,
-    CheckBody,
-    CheckResponse,
-    Connection,
-    ResponseReader,
-)
+from adsum.health_checks.http_response import HEAD_BYTES_MAX, CheckBody, CheckResponse, ResponseReader
 from adsum.health_checks.output import Tail
 from adsum.health_checks.url import DEFAULT_PORTS, BadUrl, Url, parse_url_cached, quoted
 from adsum.userinfo import without_password
@@ -35,11 +29,9 @@ from adsum.userinfo import without_password
 REDIRECTS_MAX = 10  # Go's client
 
 
-class HttpAttempt:
+class HttpAttempt(TargetAttempt):
     def __init__(self, definition: CheckDefinition, surroundings: Surroundings) -> None:
-        self._definition = definition
-        self._surroundings = surroundings
-        self._dialer = Dialer(surroundings)
+        super().__init__(definition, surroundings)
         self._method = definition.method or "GET"
         self._shown = without_password(definition.http)
         self._asked = self._shown  # the URL being asked, as errors show it
@@ -87,7 +79,7 @@ class HttpAttempt:
         finally:
             (stream if isinstance(stream, SocketStream) else stream.transport_stream).close()
 
-    async def _connect(self, url: Url) -> tuple[Connection, Url | None]:
+    async def _connect(self, url: Url) -> tuple[Stream, Url | None]:
         """The connection, and the proxy if the request itself must be addressed to one."""
         proxy = self._surroundings.proxies.choose(url)
         stream = await self._dialer.dial((proxy or url).address)
@@ -96,13 +88,12 @@ class HttpAttempt:
         try:
             if proxy is not None:
                 await _open_tunnel(stream, url, proxy)
-            context = await tls_context(self._surroundings, skip_verify=self._definition.tls_skip_verify)
-            return await start_tls(stream, context, self._definition.tls_server_name or url.host), None
+            return await self._secured(stream, url.host), None
         except BaseException:
             stream.close()
             raise
 
-    async def _exchange(self, stream: Connection, request: CheckRequest, proxy: Url | None) -> CheckResponse:
+    async def _exchange(self, stream: Stream, request: CheckRequest, proxy: Url | None) -> CheckResponse:
         protocol = h11.Connection(h11.CLIENT, max_incomplete_event_size=HEAD_BYTES_MAX)
         try:
             await stream.send_all(render(protocol, request, proxy, self._surroundings.options.user_agent))
@@ -124,10 +115,10 @@ class HttpAttempt:
         output = response.body.tail.text()
         text = f"HTTP {self._method} {self._shown}: {response.status_line} Output: {output}"
         if 200 <= response.code <= 299:
-            return CheckResult(CheckStatus.PASSING, text)
+            return passing(text)
         if response.code == 429:
             return CheckResult(CheckStatus.WARNING, text)
-        return CheckResult(CheckStatus.CRITICAL, text)
+        return critical(text)
 
     def _failed(self, reason: str) -> CheckFailed:
         return CheckFailed(f'{self._method.capitalize()} "{self._asked}": {reason}')

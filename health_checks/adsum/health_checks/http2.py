@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import trio
 
 from adsum.health_checks.attempt import CheckFailed
-from adsum.health_checks.dial import SocketStream
+from adsum.health_checks.dial import Stream
 from adsum.mutable import dataclass
 
 if TYPE_CHECKING:
@@ -22,7 +22,6 @@ if TYPE_CHECKING:
 RECEIVED_BYTES_MAX = 64 * 1024  # a health answer has about 100
 PING_DATA = b"adsum/hc"  # eight bytes, as the frame wants
 
-Stream = SocketStream | trio.SSLStream[SocketStream]
 Headers = list[tuple[str, str]]
 
 

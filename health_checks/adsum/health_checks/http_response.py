@@ -12,7 +12,7 @@ import h11
 import trio
 
 from adsum.health_checks.attempt import CheckFailed
-from adsum.health_checks.dial import SocketStream
+from adsum.health_checks.dial import Stream
 from adsum.health_checks.output import Tail
 from adsum.mutable import dataclass
 
@@ -23,8 +23,6 @@ REASON_CHARACTERS_MAX = 200  # of a status line or a protocol error: the target'
 
 BROKEN = "net/http: HTTP/1.x transport connection broken"
 BYTES_IN_TEXT = re.compile(r"bytearray\(b(['\"])(.*)\1\)")  # how h11 quotes what it was sent
-
-Connection = SocketStream | trio.SSLStream[SocketStream]
 
 
 @dataclass(slots=True)
@@ -42,7 +40,7 @@ class CheckResponse:
 
 
 class ResponseReader:
-    def __init__(self, stream: Connection, protocol: h11.Connection, body: CheckBody) -> None:
+    def __init__(self, stream: Stream, protocol: h11.Connection, body: CheckBody) -> None:
         self._stream = stream
         self._protocol = protocol
         self._body = body

@@ -8,7 +8,7 @@ from __future__ import annotations
 from adsum.catalog.definitions import CheckDefinition
 from adsum.health_checks.attempt import CheckResult, Surroundings, critical, passing
 from adsum.health_checks.output import Tail
-from adsum.health_checks.script import run_process, timed_out_text
+from adsum.health_checks.script import critical_for_time, run_process
 
 STATE_BYTES_MAX = 256  # one word, or a complaint of systemctl's
 
@@ -17,17 +17,17 @@ class OsServiceAttempt:
     def __init__(
         self, definition: CheckDefinition, surroundings: Surroundings, systemctl: str = "systemctl"
     ) -> None:
-        self._name = definition.os_service
-        self._timeout_ns = definition.effective_timeout_ns
+        self._definition = definition
         self._counters = surroundings.counters
         self._tail = Tail(STATE_BYTES_MAX)
-        self._args = (systemctl, "is-active", "--", self._name)  # "--": a name may start with a dash
+        # "--": a name may start with a dash
+        self._args = (systemctl, "is-active", "--", definition.os_service)
 
     async def run(self) -> CheckResult:
-        code = await run_process(self._args, self._tail, self._counters)
-        if code == 0:
-            return passing(f'Service "{self._name}" is healthy')
-        return critical(f'Service "{self._name}" is not running: {self._tail.text().strip()}')
+        name = self._definition.os_service
+        if await run_process(self._args, self._tail, self._counters) == 0:
+            return passing(f'Service "{name}" is healthy')
+        return critical(f'Service "{name}" is not running: {self._tail.text().strip()}')
 
     def timed_out(self) -> CheckResult:
-        return critical(timed_out_text(self._timeout_ns, self._tail))
+        return critical_for_time(self._definition, self._tail)

@@ -31,28 +31,27 @@ REAP_TIMEOUT_S = 2.0  # a killed process is gone in milliseconds, unless it hang
 
 class ScriptAttempt:
     def __init__(self, definition: CheckDefinition, surroundings: Surroundings) -> None:
-        self._args = definition.args
-        self._timeout_ns = definition.effective_timeout_ns
+        self._definition = definition
         self._counters = surroundings.counters
         self._tail = Tail(surroundings.output_bytes_max(definition))
 
     async def run(self) -> CheckResult:
-        code = await run_process(self._args, self._tail, self._counters)
+        code = await run_process(self._definition.args, self._tail, self._counters)
         self._counters.outputs_cut += self._tail.overflowed
         return CheckResult(exit_status(code), self._tail.captured_text())
 
     def timed_out(self) -> CheckResult:
-        return critical(timed_out_text(self._timeout_ns, self._tail))
+        return critical_for_time(self._definition, self._tail)
 
 
 def exit_status(code: int) -> CheckStatus:
     return {0: CheckStatus.PASSING, 1: CheckStatus.WARNING}.get(code, CheckStatus.CRITICAL)
 
 
-def timed_out_text(timeout_ns: int, tail: Tail) -> str:
-    text = f"Timed out ({format_duration(timeout_ns)}) running check"
+def critical_for_time(definition: CheckDefinition, tail: Tail) -> CheckResult:
+    text = f"Timed out ({format_duration(definition.effective_timeout_ns)}) running check"
     output = tail.captured_text()
-    return f"{text}\n\n{output}" if output else text
+    return critical(f"{text}\n\n{output}" if output else text)
 
 
 async def run_process(args: tuple[str, ...], tail: Tail, counters: Counters) -> int:

@@ -2,7 +2,7 @@
 
 Reading the system's certificates takes longer than a hundred checks, so a context is made once, in a
 thread, and kept; there are at most four (verify or not, HTTP/2 or not). The ssl module is imported on first
-use: an agent without TLS checks never pays for it. After the agent's certificate changed, `forget`.
+use: an agent without TLS checks never pays for it.
 """
 
 from __future__ import annotations
@@ -10,8 +10,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import trio
-
-from adsum.frozen import dataclass
 
 if TYPE_CHECKING:
     import ssl
@@ -25,52 +23,30 @@ NOT_TLS = frozenset(
 )
 
 
-class BadTlsOptions(Exception):
-    """The agent's own certificate or authority can't be used: the operator's fault. Checks with TLS fail."""
-
-
-@dataclass(frozen=True, slots=True)
-class AgentTls:
-    """Paths as in the configuration; empty where not set. Without an authority the system's are trusted."""
-
-    ca_file: str = ""
-    ca_path: str = ""
-    cert_file: str = ""
-    key_file: str = ""
-
-
 class TlsContexts:
-    def __init__(self, agent_tls: AgentTls | None) -> None:
-        self._agent_tls = agent_tls
+    def __init__(self) -> None:
         self._contexts: dict[tuple[bool, bool], ssl.SSLContext] = {}
         self._making = trio.Lock()
 
-    async def get(self, *, skip_verify: bool, http2: bool = False) -> ssl.SSLContext:
+    async def get(self, *, skip_verify: bool, http2: bool) -> ssl.SSLContext:
         key = (skip_verify, http2)
         if key not in self._contexts:
             async with self._making:
                 if key not in self._contexts:
-                    self._contexts[key] = await trio.to_thread.run_sync(self._make, *key)
+                    self._contexts[key] = await trio.to_thread.run_sync(_make, *key)
         return self._contexts[key]
 
-    def _make(self, skip_verify: bool, http2: bool) -> ssl.SSLContext:  # noqa: FBT001 - called by a thread, which passes no keywords
-        import ssl
 
-        agent = self._agent_tls or AgentTls()
-        try:
-            context = ssl.create_default_context(cafile=agent.ca_file or None, capath=agent.ca_path or None)
-            if agent.cert_file:
-                context.load_cert_chain(agent.cert_file, agent.key_file or None)
-        except OSError as error:  # SSLError is one
-            raise BadTlsOptions(
-                f"tls: the agent's certificate or authority cannot be used: {error}"
-            ) from error
-        if skip_verify:
-            context.check_hostname = False
-            context.verify_mode = ssl.CERT_NONE
-        if http2:
-            context.set_alpn_protocols(["h2"])
-        return context
+def _make(skip_verify: bool, http2: bool) -> ssl.SSLContext:  # noqa: FBT001 - called by a thread, which passes no keywords
+    import ssl
+
+    context = ssl.create_default_context()
+    if skip_verify:
+        context.check_hostname = False
+        context.verify_mode = ssl.CERT_NONE
+    if http2:
+        context.set_alpn_protocols(["h2"])
+    return context
 
 
 def describe_tls_error(error: BaseException | None, name: str) -> str:
