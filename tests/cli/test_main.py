@@ -221,5 +221,11 @@ def test_commands_load_no_more_than_they_need(agent: FakeAgent, command: str, un
 
 def test_the_table_of_commands_and_the_files_agree() -> None:
     folder = Path(main_module.__file__).parent
-    declaring = {path.stem for path in folder.glob("*.py") if "\nCOMMAND = " in path.read_text()}
-    assert declaring == {name.replace(" ", "_").replace("-", "_") for name in COMMANDS}
+    declared = list[str]()
+    for path in folder.glob("*.py"):
+        text = path.read_text()
+        if "\nCOMMAND = " in text:
+            declared.append(path.stem)
+        elif path.stem != "main" and (families := text.partition("\nCOMMANDS = {")[2]):
+            declared += re.findall(r'^    "(.*)": Command\(', families, re.MULTILINE)
+    assert sorted(declared) == sorted(COMMANDS)

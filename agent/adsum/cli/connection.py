@@ -66,16 +66,7 @@ QUERY = FlagGroup(
     ),
 )
 # Flags whose variable is not simply their name.
-VARIABLES = {
-    "http-addr": "HTTP_ADDR",
-    "token": "HTTP_TOKEN",
-    "token-file": "HTTP_TOKEN_FILE",
-    "ca-file": "CACERT",
-    "ca-path": "CAPATH",
-    "client-cert": "CLIENT_CERT",
-    "client-key": "CLIENT_KEY",
-    "tls-server-name": "TLS_SERVER_NAME",
-}
+VARIABLES = {"token": "HTTP_TOKEN", "token-file": "HTTP_TOKEN_FILE", "ca-file": "CACERT", "ca-path": "CAPATH"}
 
 
 class AgentUnreachable(CommandFailed):
@@ -96,6 +87,20 @@ class AgentRefused(CommandFailed):
         self.code = code
         if code == http.HTTPStatus.NOT_FOUND:
             self.status = NOT_FOUND
+
+
+def data_query(call: ParsedCommand) -> list[tuple[str, str]]:
+    return [("dc", call.text("datacenter")), ("stale", "1" if call.is_on("stale") else "")]
+
+
+def catalog_query(call: ParsedCommand) -> list[tuple[str, str]]:
+    pairs = data_query(call)
+    for text in call.texts("node-meta"):
+        name, has_value, value = text.partition("=")
+        if not name or not has_value:
+            raise UsageError(f'-node-meta needs key=value, not "{text}"')
+        pairs.append(("node-meta", f"{name}:{value}"))
+    return pairs
 
 
 @contextmanager
@@ -328,7 +333,8 @@ def _tls(call: ParsedCommand) -> ssl.SSLContext:
 
 
 def setting(call: ParsedCommand, flag: str) -> str:
-    return call.text(flag) or _variable(VARIABLES[flag])[0]
+    name = VARIABLES.get(flag) or flag.upper().replace("-", "_")
+    return call.text(flag) or _variable(name)[0]
 
 
 def _variable(name: str) -> tuple[str, str]:

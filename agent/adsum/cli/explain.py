@@ -6,8 +6,7 @@ from collections.abc import Iterator
 
 from adsum.cli.command import FAILURE, OK, Command, ParsedCommand
 from adsum.cli.connection import CONNECTION, connect
-from adsum.cli.observed import doubt, local_time
-from adsum.cli.table import OUTPUT, Row, dump, is_table, printable
+from adsum.cli.table import OUTPUT, Row, doubt, dump, is_table, local_time, printable
 
 EXPECTED = ("alive", "suspect")  # to answer; of the others silence is no surprise
 IN_TROUBLE = ("suspect", "failed")

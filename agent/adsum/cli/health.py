@@ -19,8 +19,7 @@ from adsum.cli.command import (
     UsageError,
     did_you_mean,
 )
-from adsum.cli.connection import CONNECTION, QUERY, connect
-from adsum.cli.queries import data_query
+from adsum.cli.connection import CONNECTION, QUERY, connect, data_query
 from adsum.cli.states import is_maintenance, place, state_of
 from adsum.cli.table import OUTPUT, Column, Row, dump_rows, is_table, plain, printable, show
 

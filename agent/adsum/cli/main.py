@@ -1,4 +1,4 @@
-"""The command line: one file a command, imported only when it is called.
+"""The command line: one file for a command or a family of them, imported only when it is called.
 
 Nothing here imports trio or the agent's rooms: `adsum version` has to answer in the time of a shell prompt.
 Data goes to the standard output and everything said to people to the standard error. Whatever goes wrong is
@@ -21,6 +21,7 @@ from adsum.cli.command import (
     USAGE,
     Command,
     CommandFailed,
+    FlagGroup,
     HelpWanted,
     ParsedCommand,
     UsageError,
@@ -33,7 +34,7 @@ from adsum.cli.streams import open_closed_streams
 INTERRUPTED, PIPE_CLOSED = 130, 141
 HELP_WORDS = (["-h"], ["-help"], ["--help"])
 
-# In the order in which people meet them. `services list` lives in `services_list.py`.
+# In the order in which people meet them.
 COMMANDS = {
     "agent": "Start the agent on this host",
     "members": "The members, and how each of them stands",
@@ -65,6 +66,7 @@ COMMANDS = {
     "completion": "Completion for bash, zsh or fish",
     "version": "This version and the Consul API level it speaks",
 }
+OPERATING = ("maint", "info", "monitor", "reload", "leave", "join", "force-leave")
 
 # What Consul 1.8.7 has beside those, so that they are not taken for slips.
 NOT_HERE = "acl config connect debug exec intention kv lock login logout operator snapshot tls watch"
@@ -115,9 +117,7 @@ def _run(words: list[str]) -> int:
         command, call = _understood(name, ["-h"] if wants_help else rest)
         return command.run(call)
     except HelpWanted:
-        from adsum.cli.help import describe
-
-        print(describe(name, COMMANDS[name], load_command(name)))
+        print(_described(name, load_command(name)))
         return 0
     except UsageError as problem:
         raise UsageError(f"{name}: {problem}\nTry `adsum {name} -h`.") from None
@@ -154,18 +154,40 @@ def _unknown(name: str, known: Sequence[str]) -> UsageError:
 
 
 def load_command(name: str) -> Command:
-    module = name.replace(" ", "_").replace("-", "_")
-    command: Command = import_module(f"adsum.cli.{module}").COMMAND
+    first = name.split()[0]
+    module = import_module(f"adsum.cli.{'operating' if first in OPERATING else first}")
+    command: Command = module.COMMAND if hasattr(module, "COMMAND") else module.COMMANDS[name]
     return command
+
+
+def _described(name: str, command: Command) -> str:
+    usage = " ".join(filter(None, ("adsum", name, "[flags]", command.arguments)))
+    parts = [f"Usage: {usage}", f"{COMMANDS[name]}."]
+    if command.about:
+        parts.append(command.about)
+    for group in (FlagGroup("Flags", command.flags), *command.groups):
+        if group.flags:
+            rows = []
+            for flag in group.flags:
+                again = " May be given again." if flag.is_repeatable else ""
+                choices = f" One of: {', '.join(flag.choices)}." if flag.choices else ""
+                rows.append((f"-{flag.name}={flag.value}".rstrip("="), f"{flag.help}{choices}{again}"))
+            parts.append("\n".join([f"{group.title}:", *_columns(rows)]))
+    return "\n\n".join(parts)
 
 
 def _overview(name: str, *, wants_help: bool) -> int:
     """Of all commands, or of those that share their first word."""
-    from adsum.cli.help import overview
-
-    commands = {each: sentence for each, sentence in COMMANDS.items() if each.startswith(f"{name} ".lstrip())}
-    print(overview(name, commands), file=sys.stdout if wants_help else sys.stderr)
+    words = f"{name} COMMAND".lstrip()
+    rows = [each for each in COMMANDS.items() if each[0].startswith(f"{name} ".lstrip())]
+    lines = [f"Usage: adsum {words} [flags]", "", *_columns(rows), "", "`adsum COMMAND -h` tells more."]
+    print("\n".join(lines), file=sys.stdout if wants_help else sys.stderr)
     return 0 if wants_help else USAGE
+
+
+def _columns(rows: list[tuple[str, str]]) -> list[str]:
+    width = max(len(left) for left, _ in rows)
+    return [f"  {left:<{width}}  {right}" for left, right in rows]
 
 
 def _forget_output() -> None:

@@ -10,11 +10,11 @@ from collections.abc import Iterator
 
 from adsum.cli.command import Command, CommandFailed, CommandFlag, ParsedCommand, UsageError
 from adsum.cli.connection import CONNECTION, Api, connect
-from adsum.cli.observed import doubt
 from adsum.cli.table import (
     OUTPUT,
     Column,
     Row,
+    doubt,
     dump_rows,
     is_table,
     plain,

@@ -65,6 +65,21 @@ def is_table(call: ParsedCommand) -> bool:
     return call.text("o", "table") in ("table", "wide")
 
 
+def local_time(rfc3339: str) -> str:
+    """As this terminal's people count, to the millisecond: accusations come close together."""
+    from datetime import datetime  # only for what happened
+
+    return datetime.fromisoformat(rfc3339).astimezone().strftime("%Y-%m-%d %H:%M:%S.%f")[:-3]
+
+
+def doubt(answer: Row) -> str:
+    """Of an answer that has `Observer` and `Stale`, which Consul's have not; empty where there is none."""
+    stale = answer.get("Stale")
+    if not stale:
+        return ""
+    return f"{answer['Observer']} may be out of date ({stale['Reason']}): {stale['Sentence']}."
+
+
 def printable(text: object) -> str:
     """One line without anything that a terminal would obey."""
     return "".join(each if each.isprintable() else ascii(each)[1:-1] for each in str(text))

@@ -10,7 +10,6 @@ from collections.abc import Sequence
 
 from adsum.cli.command import OK, Command, CommandFlag, ParsedCommand, UsageError
 from adsum.cli.connection import CONNECTION, Api, blaming_flags, connect
-from adsum.cli.observed import local_time
 from adsum.cli.table import (
     GAP,
     OUTPUT,
@@ -18,6 +17,7 @@ from adsum.cli.table import (
     Row,
     dump,
     is_table,
+    local_time,
     plain,
     printable,
     refuse_endless_json,
