@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from adsum.api.status import StatusEndpoints
+from adsum.api.leadership import StatusEndpoints
 from adsum.cli.main import main
 from adsum.http.response import Response, empty
 from adsum.logs.faults import Faults

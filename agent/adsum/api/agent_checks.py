@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from adsum.agent.commands import DeregisterCheck, RegisterCheck, ReportTtl
 from adsum.api import parameters, shapes
 from adsum.api.agent_services import log_warnings, refuse_scripts
-from adsum.api.answers import done, encoded_answer
+from adsum.api.answers import done, encoded_answer, in_turns
 from adsum.api.api_types import EndpointFamily
 from adsum.api.bodies import decode_json
 from adsum.api.queries import filter_test
@@ -17,7 +17,6 @@ from adsum.catalog.own_services import OwnCheck
 from adsum.catalog.placed_check import PlacedCheck
 from adsum.catalog.spelling import canonical_key
 from adsum.catalog.validate import validate_check
-from adsum.http.chunked_loop import in_turns
 from adsum.http.request import Query, Request
 from adsum.http.response import Response
 from adsum.http.router import Handler, HttpRefusal, Route

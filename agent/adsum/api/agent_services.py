@@ -14,7 +14,7 @@ import trio
 
 from adsum.agent.commands import DeregisterService, RegisterService, SetServiceMaintenance
 from adsum.api import parameters, shapes
-from adsum.api.answers import done, encoded_answer, json_answer
+from adsum.api.answers import done, encoded_answer, in_turns, json_answer
 from adsum.api.api_types import Agent, EndpointFamily
 from adsum.api.blocking import parse_asked
 from adsum.api.bodies import decode_json
@@ -25,7 +25,6 @@ from adsum.catalog.indexes import Family
 from adsum.catalog.own_services import OwnService
 from adsum.catalog.tagged import with_family_addresses
 from adsum.catalog.validate import validate_service
-from adsum.http.chunked_loop import in_turns
 from adsum.http.request import Query, Request
 from adsum.http.response import Response
 from adsum.http.router import HttpRefusal, Route

@@ -1,6 +1,14 @@
-"""The small answers that are made anew each time: a JSON value, or nothing but success."""
+"""The small answers that are made anew each time: a JSON value, or nothing but success.
+
+Long lists are made in turns: nothing may hold the loop for longer than a client notices (20 ms).
+"""
 
 from __future__ import annotations
+
+from collections.abc import AsyncIterator, Sequence
+from typing import TypeVar
+
+import trio
 
 from adsum.agent.commands import CommandRefused
 from adsum.api import parameters, shapes
@@ -12,6 +20,11 @@ from adsum.http.router import HttpRefusal
 
 # Newer clients look for it on every answer; the router adds it to all.
 EVERYWHERE: HeaderList = (("X-Consul-Default-Acl-Policy", "allow"),)
+
+# At some 20 µs an item, a turn is 5 ms.
+ITEMS_PER_TURN = 256
+
+Item = TypeVar("Item")
 
 STATUS_OF = {
     RefusalCause.INVALID: 400,
@@ -47,3 +60,11 @@ async def done(agent: Agent, command: AnsweredWith[None]) -> Response:
     """Once the change is made: 200 with nothing."""
     await answered(agent, command)
     return empty(200)
+
+
+async def in_turns(items: Sequence[Item]) -> AsyncIterator[Item]:
+    """The items as they were when this began; others get the loop between turns."""
+    for place, item in enumerate(items, start=1):
+        yield item
+        if place % ITEMS_PER_TURN == 0:
+            await trio.lowlevel.checkpoint()

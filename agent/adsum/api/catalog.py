@@ -2,25 +2,34 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from typing import TYPE_CHECKING
+from collections.abc import Callable
+from functools import partial
 
-from adsum.api import mesh, parameters, shapes
+from adsum.api import parameters, shapes
 from adsum.api.answers import json_answer
 from adsum.api.api_types import Agent
 from adsum.api.blocking import BlockingReads, check_cache_control, check_consistency
-from adsum.api.nearness import Nearness
-from adsum.api.queries import filter_test, has_instance_tests, host_test, instance_tests, named, passing
+from adsum.api.queries import (
+    MESH_TOPICS,
+    Nearness,
+    filter_test,
+    has_instance_tests,
+    host_test,
+    instance_tests,
+    instances,
+    named,
+    passing,
+    proxies,
+)
 from adsum.api.rendering import WaitableRead
 from adsum.catalog.indexes import Family
-from adsum.catalog.view import CatalogHost, Instance
+from adsum.catalog.view import CatalogHost
 from adsum.http.request import Query, Request
 from adsum.http.response import Response
 from adsum.http.router import Route
 from adsum.topics import Topic
 
-if TYPE_CHECKING:
-    from adsum.catalog.filter import Test
+_instances = partial(instances, items="service_node", shown=shapes.service_node_fragment)
 
 
 def routes(agent: Agent, reads: BlockingReads) -> list[Route]:
@@ -82,7 +91,7 @@ def services(agent: Agent, query: Query, _rest: str) -> WaitableRead:
         return shapes.encode(tags_by_name)
 
     # What tests look at is more than names and tags.
-    topics = mesh.TOPICS if has_instance_tests(query) else (Topic(Family.SERVICES),)
+    topics = MESH_TOPICS if has_instance_tests(query) else (Topic(Family.SERVICES),)
     return WaitableRead(agent.view.indexes, topics, render, lists_everything=True)
 
 
@@ -94,7 +103,7 @@ def of_service(agent: Agent, query: Query, rest: str) -> WaitableRead:
 
 def of_connect(agent: Agent, query: Query, rest: str) -> WaitableRead:
     view, name = agent.view, named(rest, "Missing service name")
-    return _instances(agent, mesh.TOPICS, query, lambda: mesh.proxies(view, name))
+    return _instances(agent, MESH_TOPICS, query, lambda: proxies(view, name))
 
 
 def of_node(agent: Agent, query: Query, rest: str) -> WaitableRead:
@@ -119,19 +128,6 @@ def of_gateway(agent: Agent, _query: Query, rest: str) -> WaitableRead:
     return WaitableRead(agent.view.indexes, (Topic(Family.SERVICES),), lambda: b"[]")
 
 
-def _instances(
-    agent: Agent, topics: tuple[Topic, ...], query: Query, find: Callable[[], Iterable[Instance]]
-) -> WaitableRead:
-    nearness = Nearness(agent, query)
-
-    def render() -> bytes:
-        tests = instance_tests(query, "service_node")
-        ordered = nearness.order(passing(find(), tests), lambda instance: instance.host.name)
-        return shapes.list_of(map(shapes.service_node_fragment, ordered))
-
-    return WaitableRead(agent.view.indexes, topics, render, is_by_distance=nearness.is_asked_for)
-
-
 def _node(
     agent: Agent,
     query: Query,
@@ -146,15 +142,10 @@ def _node(
     def render() -> bytes:
         is_wanted = filter_test(query, "node_service")
         host = view.node(name)
-        return missing if host is None else shown(host, _services_on(host, is_wanted))
+        if host is None:
+            return missing
+        rows = [instance.service for instance in host.instances]
+        wanted = [row for row in rows if is_wanted is None or is_wanted(row.value)]
+        return shown(host, [(row.value.service_id, shapes.service_fragment(row)) for row in wanted])
 
     return WaitableRead(agent.view.indexes, (Topic(Family.NODE, name.lower()),), render)
-
-
-def _services_on(host: CatalogHost, is_wanted: Test | None) -> list[tuple[str, bytes]]:
-    rows = [instance.service for instance in host.instances]
-    return [
-        (row.value.service_id, shapes.service_fragment(row))
-        for row in rows
-        if is_wanted is None or is_wanted(row.value)
-    ]

@@ -8,13 +8,12 @@ from __future__ import annotations
 
 from adsum.agent.presence import uuid_text
 from adsum.agent.saved_catalog import SavedOwner, recalled
-from adsum.api.answers import json_answer
+from adsum.api.answers import in_turns, json_answer
 from adsum.api.api_types import EndpointFamily
 from adsum.api.freshness import stale_header
 from adsum.api.queries import named
 from adsum.catalog.replication.state import OwnerState
 from adsum.gossip.order import MemberStatus
-from adsum.http.chunked_loop import in_turns
 from adsum.http.request import Request
 from adsum.http.response import Response
 from adsum.http.router import HttpRefusal, Route

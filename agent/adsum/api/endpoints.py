@@ -18,9 +18,9 @@ from adsum.api.api_types import Agent, ApiParts, EndpointFamily, MetricsPages
 from adsum.api.blocking import BlockingReads
 from adsum.api.coordinates import Coordinates
 from adsum.api.filter_time import FilterTime
+from adsum.api.leadership import StatusEndpoints
 from adsum.api.operations import Operations
 from adsum.api.rendering import ApiCounters
-from adsum.api.status import StatusEndpoints
 from adsum.http.router import Families, Route
 from adsum.logs.stream import LogStream
 

@@ -2,20 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable
+from functools import partial
 from typing import TYPE_CHECKING
 
-from adsum.api import mesh, parameters, shapes
+from adsum.api import shapes
 from adsum.api.api_types import Agent
 from adsum.api.blocking import BlockingReads
-from adsum.api.nearness import Nearness
-from adsum.api.queries import filter_test, host_test, instance_tests, named, passing
+from adsum.api.queries import (
+    MESH_HEALTH_TOPICS,
+    Nearness,
+    filter_test,
+    host_test,
+    instances,
+    named,
+    proxies,
+)
 from adsum.api.rendering import WaitableRead
-from adsum.catalog.definitions import CheckStatus
 from adsum.catalog.indexes import Family
 from adsum.catalog.model import Check
 from adsum.catalog.placed_check import PlacedCheck
-from adsum.catalog.view import ANY_STATE, CatalogHost, Instance, Row
+from adsum.catalog.view import ANY_STATE, CatalogHost, Row
 from adsum.http.request import Query
 from adsum.http.router import Route
 from adsum.topics import Topic
@@ -25,6 +32,8 @@ if TYPE_CHECKING:
 
 # Newer clients look for it, to tell this from Consul's streaming.
 BACKEND = (("X-Consul-Query-Backend", "blocking-query"),)
+
+_entries = partial(instances, items="health_entry", shown=shapes.health_entry, headers=BACKEND)
 
 Placed = Iterable[tuple[CatalogHost, Row[Check]]]
 
@@ -47,7 +56,7 @@ def of_service(agent: Agent, query: Query, rest: str) -> WaitableRead:
 
 def of_connect(agent: Agent, query: Query, rest: str) -> WaitableRead:
     view, name = agent.view, named(rest, "Missing service name")
-    return _entries(agent, mesh.HEALTH_TOPICS, query, lambda: mesh.proxies(view, name))
+    return _entries(agent, MESH_HEALTH_TOPICS, query, lambda: proxies(view, name))
 
 
 def of_ingress(agent: Agent, query: Query, rest: str) -> WaitableRead:
@@ -64,7 +73,7 @@ def of_ingress(agent: Agent, query: Query, rest: str) -> WaitableRead:
 def checks_of_service(agent: Agent, query: Query, rest: str) -> WaitableRead:
     view, name, is_wanted_host = agent.view, named(rest, "Missing service name"), host_test(query)
 
-    def found() -> Iterator[tuple[CatalogHost, Row[Check]]]:
+    def found() -> Placed:
         for instance in view.instances(name):
             if is_wanted_host is None or is_wanted_host(instance.host):
                 for row in instance.checks:
@@ -97,7 +106,7 @@ def checks_in_state(agent: Agent, query: Query, rest: str) -> WaitableRead:
         topics = (*topics, Topic(Family.NODES))
     nearness = Nearness(agent, query)
 
-    def found() -> Iterator[tuple[CatalogHost, Row[Check]]]:
+    def found() -> Placed:
         for host in view.nodes():
             if is_wanted_host is None or is_wanted_host(host):
                 for row in host.checks:
@@ -113,23 +122,6 @@ def checks_in_state(agent: Agent, query: Query, rest: str) -> WaitableRead:
 
     return WaitableRead(
         agent.view.indexes, topics, render, lists_everything=True, is_by_distance=nearness.is_asked_for
-    )
-
-
-def _entries(
-    agent: Agent, topics: tuple[Topic, ...], query: Query, find: Callable[[], Iterable[Instance]]
-) -> WaitableRead:
-    nearness = Nearness(agent, query)
-
-    def render() -> bytes:
-        tests = instance_tests(query, "health_entry")
-        if parameters.is_true_or_empty(query, "passing"):
-            tests.append(lambda instance: instance.status is CheckStatus.PASSING)
-        ordered = nearness.order(passing(find(), tests), lambda instance: instance.host.name)
-        return shapes.list_of(map(shapes.health_entry, ordered))
-
-    return WaitableRead(
-        agent.view.indexes, topics, render, headers=BACKEND, is_by_distance=nearness.is_asked_for
     )
 
 

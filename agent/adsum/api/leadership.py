@@ -1,4 +1,5 @@
-"""What this agent is among others, and who leads them, as far as gossip tells.
+"""What this agent is among others, and who leads them, as far as gossip tells; and /v1/status, which shows
+it and is what registrators use as a ping.
 
 Until servers elect, one server that waits for no others leads, and all its members know that. Several
 servers, or one that waits for more, have no leader. With consensus the answers will come from there; these
@@ -7,8 +8,13 @@ questions stay.
 
 from __future__ import annotations
 
-from adsum.api.api_types import Agent
+from adsum.api import parameters
+from adsum.api.answers import json_answer
+from adsum.api.api_types import Agent, EndpointFamily
 from adsum.catalog.model import Node
+from adsum.http.request import Request
+from adsum.http.response import Response
+from adsum.http.router import Route
 
 LEADERLESS = (
     "this version elects no leader: keys, sessions and locks are not answered; discovery works without one"
@@ -69,3 +75,20 @@ def _could_lead(agent: Agent) -> bool:
     """One that waits for others to elect with (`bootstrap_expect` above one) leads nobody."""
     config = agent.config
     return config.is_dev or (config.is_server and config.bootstrap_expect <= 1)
+
+
+class StatusEndpoints(EndpointFamily):
+    def routes(self) -> list[Route]:
+        return [
+            Route(("GET",), "/v1/status/leader", self.leader),
+            Route(("GET",), "/v1/status/peers", self.peers),
+        ]
+
+    async def leader(self, request: Request, _rest: str) -> Response:
+        parameters.check_datacenter(request.query, self._agent.config.datacenter)
+        return json_answer(self._agent, request, leader_address(self._agent))
+
+    async def peers(self, request: Request, _rest: str) -> Response:
+        parameters.check_datacenter(request.query, self._agent.config.datacenter)
+        leader = leader_address(self._agent)
+        return json_answer(self._agent, request, [leader] if leader else [])

@@ -1,11 +1,13 @@
-"""A member as gossip has it now, for people: status, surprise with its parts, path, open suspicion.
+"""A member as gossip has it now, for people: status, surprise with its parts, path, open suspicion; and an
+entry of the journal, with a sentence that says it all.
 
-Times are durations in milliseconds, counted back from the answer, because the clocks of agents differ. What
-is not known is null.
+Times of a member are durations in milliseconds, counted back from the answer, because the clocks of agents
+differ. What is not known is null; every field is always there.
 """
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
 from uuid import UUID
 
 import msgspec
@@ -16,7 +18,8 @@ from adsum.gossip.members import Member
 from adsum.gossip.membership_view import MembershipView
 from adsum.gossip.order import Standing
 from adsum.gossip.suspicion import Suspicion
-from adsum.journal.entry import Somebody, described, leg_names, somebody
+from adsum.journal.entry import JournalEntry, Somebody, described, leg_names, somebody
+from adsum.journal.story import sentence
 from adsum.now import MILLISECOND, SECOND, Now
 
 Shown = dict[str, object]
@@ -177,3 +180,37 @@ def _shown_s(duration_s: float | None) -> float | None:
 
 def _ms(duration_ns: int) -> int:
     return max(0, duration_ns // MILLISECOND)
+
+
+def entry_row(entry: JournalEntry) -> Shown:
+    grounds, other = entry.grounds, entry.other
+    return {
+        "Sequence": entry.sequence,
+        "Observer": entry.observer,
+        "Time": shown_time(entry.wall_ms),
+        "Kind": entry.kind.value,
+        "ID": entry.node.id,
+        "Node": entry.node.name,
+        "Address": entry.node.address,
+        "From": entry.before,
+        "To": entry.after,
+        "Cause": grounds.cause,
+        "Note": entry.note,
+        "Generation": entry.generation,
+        "Incarnation": entry.incarnation,
+        "Accusers": [shown_name(each) for each in grounds.accusers],
+        "Confirmations": grounds.confirmations,
+        "Refusers": [shown_name(each) for each in grounds.refusers],
+        "FailedLegs": list(grounds.legs),
+        "Phi": shown_phi(grounds.phi),
+        "PhiParts": shown_parts(grounds.parts),
+        "By": shown_name(grounds.by) if grounds.by else None,
+        "Other": {"ID": other.id, "Name": other.name, "Address": other.address} if other else None,
+        "Repeats": entry.repeats,
+        "Sentence": sentence(entry),
+    }
+
+
+def shown_time(wall_ms: int) -> str:
+    seconds, ms = divmod(wall_ms, 1_000)
+    return f"{datetime.fromtimestamp(seconds, UTC):%Y-%m-%dT%H:%M:%S}.{ms:03}Z"

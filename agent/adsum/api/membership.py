@@ -11,15 +11,12 @@ from datetime import UTC, datetime
 import trio
 
 from adsum.api import parameters
-from adsum.api.answers import json_answer
+from adsum.api.answers import in_turns, json_answer
 from adsum.api.api_types import Agent, EndpointFamily
-from adsum.api.conflicts import own_conflict, standing_conflict
-from adsum.api.entry_rows import entry_row, shown_time
-from adsum.api.explanation import explained
+from adsum.api.explanation import explained, own_conflict, standing_conflict
 from adsum.api.freshness import stale_header
-from adsum.api.member_rows import MemberRow, Shown, find, is_me, member_row, own_row
+from adsum.api.member_rows import MemberRow, Shown, entry_row, find, is_me, member_row, own_row, shown_time
 from adsum.api.queries import named
-from adsum.http.chunked_loop import in_turns
 from adsum.http.request import Request
 from adsum.http.response import Response
 from adsum.http.router import HttpRefusal, Route

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import trio
 
-from adsum.http.chunked_loop import ITEMS_PER_TURN, in_turns
+from adsum.api.answers import ITEMS_PER_TURN, in_turns
 
 
 async def test_a_long_list_gives_others_a_turn_now_and_then() -> None:
