@@ -6,6 +6,7 @@ import weakref
 
 import trio
 
+from adsum.api.freshness import Freshness
 from adsum.api.rendering import OVERHEAD_BYTES, ApiCounters, Rendering, Renderings, WaitableRead
 from adsum.catalog.indexes import Family, Indexes
 from adsum.http.response import HeaderList
@@ -15,7 +16,7 @@ WEB = Topic(Family.HEALTH, "web")
 DB = Topic(Family.HEALTH, "db")
 
 
-class Stamped:
+class Stamped(Freshness):
     """Headers that a test changes."""
 
     def __init__(self) -> None:

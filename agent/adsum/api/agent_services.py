@@ -62,7 +62,11 @@ class AgentServices(EndpointFamily):
         parameters.check_namespace(request.query)
         known = request.query.first("hash")
         if known and self._hashed(service_id)[1] == known:
-            await self._until_changed(request, service_id, known)
+            deadline = trio.current_time() + parse_asked(request.query, self._agent).wait_s
+            topic = Topic(Family.NODE, self._agent.own.settings.node_name.lower())
+            with Watching(self._agent.watches, (topic,), request.wake):
+                while self._hashed(service_id)[1] == known and await request.park(deadline):
+                    pass
         definition, content_hash = self._hashed(service_id)
         headers = (("X-Consul-Contenthash", content_hash),)
         shown = shapes.own_service(definition, content_hash)
@@ -116,14 +120,6 @@ class AgentServices(EndpointFamily):
             raise HttpRefusal(404, f"unknown service ID: {service_id}")
         encoded = shapes.encode(shapes.own_service(own.definition))
         return own.definition, hashlib.blake2b(encoded, digest_size=8).hexdigest()
-
-    async def _until_changed(self, request: Request, service_id: str, known: str) -> None:
-        deadline = trio.current_time() + parse_asked(request.query, self._agent).wait_s
-        topic = Topic(Family.NODE, self._agent.own.settings.node_name.lower())
-        with Watching(self._agent.watches, (topic,), request.wake):
-            while self._hashed(service_id)[1] == known:
-                if not await request.park(deadline):
-                    return
 
 
 def log_warnings(warnings: list[str]) -> None:

@@ -10,7 +10,7 @@ hangs.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Hashable
+from collections.abc import Callable
 from functools import partial
 
 import trio
@@ -128,20 +128,15 @@ class BlockingReads:
                 rendering.outdate()
             rendering.current()
             return rendering
-        read = plan(self._agent, request.query, rest)
-        return self._make(key, read, request, is_cached=is_cached)
-
-    def _make(self, key: Hashable, read: WaitableRead, request: Request, *, is_cached: bool) -> Rendering:
-        """Rendered before it is kept: what fails is not worth keeping."""
-        agent, query, headers = self._agent, request.query, CACHED if is_cached else ()
+        # Rendered before it is kept: what fails is not worth keeping.
         rendering = Rendering(
-            read,
+            plan(self._agent, request.query, rest),
             self._counters,
             self._freshness,
-            is_pretty=parameters.is_pretty(query, always=agent.config.is_dev),
-            headers=headers,
+            is_pretty=parameters.is_pretty(request.query, always=self._agent.config.is_dev),
+            headers=CACHED if is_cached else (),
             asked=request.target,
-            filter_time=self._filter_time if query.first("filter") else None,
+            filter_time=self._filter_time if request.query.first("filter") else None,
         )
         rendering.current()
         self._renderings.keep(key, rendering)

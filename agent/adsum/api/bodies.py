@@ -42,16 +42,11 @@ def _decode_leniently(body: bytes) -> object:
     text = body.decode(errors="replace")
     scanner = _Scanner(text)
     scanner.scan_value()
-    value = LONE_SURROGATE.sub(_replace_surrogate, text[: scanner.at])
+    value = LONE_SURROGATE.sub(lambda m: m[0] if m[1] or m[2] else "\\ufffd", text[: scanner.at])
     try:
         return msgspec.json.decode(value)
     except (msgspec.MsgspecError, RecursionError) as error:
         raise BadJson(str(error)) from None
-
-
-def _replace_surrogate(match: re.Match[str]) -> str:
-    is_fine = match[1] or match[2]
-    return match[0] if is_fine else "\\ufffd"
 
 
 class _Scanner:

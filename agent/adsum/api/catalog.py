@@ -8,7 +8,7 @@ from functools import partial
 from adsum.api import parameters, shapes
 from adsum.api.answers import json_answer
 from adsum.api.api_types import Agent
-from adsum.api.blocking import BlockingReads, check_cache_control, check_consistency
+from adsum.api.blocking import CACHED, BlockingReads, check_cache_control, check_consistency
 from adsum.api.queries import (
     MESH_TOPICS,
     Nearness,
@@ -33,11 +33,8 @@ _instances = partial(instances, items="service_node", shown=shapes.service_node_
 
 
 def routes(agent: Agent, reads: BlockingReads) -> list[Route]:
-    async def answer_datacenters(request: Request, _rest: str) -> Response:
-        return datacenters(agent, request)
-
     return [
-        Route(("GET",), "/v1/catalog/datacenters", answer_datacenters),
+        Route(("GET",), "/v1/catalog/datacenters", partial(datacenters, agent)),
         reads.route("/v1/catalog/nodes", nodes),
         reads.route("/v1/catalog/services", services, takes_cached=True),
         reads.route("/v1/catalog/service/", of_service, takes_cached=True),
@@ -48,12 +45,12 @@ def routes(agent: Agent, reads: BlockingReads) -> list[Route]:
     ]
 
 
-def datacenters(agent: Agent, request: Request) -> Response:
+async def datacenters(agent: Agent, request: Request, _rest: str) -> Response:
     parameters.check_namespace(request.query)
     is_cached = check_consistency(request.query)
     if is_cached:
         check_cache_control(request.header("cache-control"))
-    headers = (("X-Cache", "HIT"), ("Age", "0")) if is_cached else ()
+    headers = CACHED if is_cached else ()
     return json_answer(agent, request, [agent.config.datacenter], headers=headers)
 
 

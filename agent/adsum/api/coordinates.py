@@ -15,13 +15,12 @@ from adsum.api import leadership, parameters
 from adsum.api.answers import json_answer
 from adsum.api.api_types import Agent, ApiParts, EndpointFamily
 from adsum.api.blocking import FOREIGN_INDEX_HOLD_S, check_consistency, parse_asked
-from adsum.api.freshness import stale_header
+from adsum.api.freshness import age_headers, stale_header
 from adsum.catalog.indexes import TAG_BITS
 from adsum.gossip.coordinates import Coordinate
 from adsum.http.request import Request
 from adsum.http.response import HeaderList, Response, empty
 from adsum.http.router import HttpRefusal, Route
-from adsum.now import MILLISECOND
 
 LOOK_S = 5.0
 UPDATE_SENTENCE = (
@@ -102,15 +101,8 @@ class Coordinates(EndpointFamily):
             self._index = max(self._index + 1, self._agent.now().wall_ms << TAG_BITS)
 
     def _meta(self) -> HeaderList:
-        agent = self._agent
-        knows_leader = "true" if leadership.knows_leader(agent) else "false"
-        behind_ms = agent.cluster.behind_ns(agent.now()) // MILLISECOND
-        return (
-            ("X-Consul-Index", str(self._index)),
-            ("X-Consul-Knownleader", knows_leader),
-            ("X-Consul-Lastcontact", str(behind_ms)),
-            *stale_header(agent),
-        )
+        agent, index = self._agent, ("X-Consul-Index", str(self._index))
+        return (index, *age_headers(agent, agent.now()), *stale_header(agent))
 
 
 def shown(coordinate: Coordinate) -> Shown:

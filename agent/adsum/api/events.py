@@ -64,15 +64,13 @@ class EventEndpoints(EndpointFamily):
         name = query.first("name")
         wait_s = asked.wait_s + self._parts.random.uniform(0, asked.wait_s / JITTER_FRACTION)
         if asked.index and asked.index == self._index(name):
-            await self._until_other(request, name, asked.index, trio.current_time() + wait_s)
+            deadline = trio.current_time() + wait_s
+            with Watching(self._agent.watches, (TOPIC,), request.wake):
+                while self._index(name) == asked.index and await request.park(self._look_at(deadline)):
+                    pass
         listed = [_shown(event) for event in self._of_name(name)]
         headers = (("X-Consul-Index", str(self._index(name))),)
         return json_answer(agent, request, listed, headers=headers)
-
-    async def _until_other(self, request: Request, name: str, index: int, deadline: float) -> None:
-        with Watching(self._agent.watches, (TOPIC,), request.wake):
-            while self._index(name) == index and await request.park(self._look_at(deadline)):
-                pass
 
     def _look_at(self, deadline: float) -> float:
         """What is left undecided now wakes nobody later."""

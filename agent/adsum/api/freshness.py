@@ -48,7 +48,9 @@ class Freshness:
         reason = agent.cluster.staleness(now)
         self._look_ns = now.monotonic_ns + (STALE_LOOK_NS if reason else LOOK_NS)
         self._leader_version = self._servers.version
-        headers = meta(agent, now, reason)
+        headers: HeaderList = (*age_headers(agent, now), ("X-Consul-Effective-Consistency", "stale"))
+        if reason:
+            headers += (("X-Adsum-Stale", reason),)
         if headers != self.headers:
             self.headers = headers
             self.version += 1
@@ -60,10 +62,8 @@ def stale_header(agent: Agent) -> HeaderList:
     return (("X-Adsum-Stale", reason),) if reason else ()
 
 
-def meta(agent: Agent, now: Now, reason: str) -> HeaderList:
-    headers: HeaderList = (
+def age_headers(agent: Agent, now: Now) -> HeaderList:
+    return (
         ("X-Consul-Knownleader", "true" if knows_leader(agent) else "false"),
         ("X-Consul-Lastcontact", str(agent.cluster.behind_ns(now) // MILLISECOND)),
-        ("X-Consul-Effective-Consistency", "stale"),
     )
-    return (*headers, ("X-Adsum-Stale", reason)) if reason else headers

@@ -40,8 +40,7 @@ class KeyringEndpoints(EndpointFamily):
             return json_answer(self._agent, request, [_pool(self._agent.config.datacenter, held)])
         key = _key(request)
         if is_local_only:
-            sentence = "Invalid use of local-only: local-only can only be set for list requests"
-            raise HttpRefusal(400, f"Bad request: {sentence}")
+            raise _bad("Invalid use of local-only: local-only can only be set for list requests")
         keyrings = self._agent.keyrings
         changes: dict[str, Callable[[str], Awaitable[None]]] = {
             "POST": keyrings.install,
@@ -87,7 +86,7 @@ def _key(request: Request) -> str:
     fields = {str(name).lower(): value for name, value in raw.items()} if isinstance(raw, Mapping) else {}
     key = fields.get("key", "")
     if not isinstance(key, str):
-        raise HttpRefusal(400, 'Bad request: Request decode failed: the body has to be {"Key": "<base64>"}')
+        raise _bad('Request decode failed: the body has to be {"Key": "<base64>"}')
     return key
 
 
@@ -95,13 +94,14 @@ def _check_query(query: Query) -> bool:
     """Whether `local-only` is asked for. Nobody relays here, for everyone is asked over a connection."""
     relay = query.first("relay-factor")
     if relay and not NUMBER.fullmatch(relay):
-        sentence = f'Error parsing relay factor: strconv.Atoi: parsing "{relay}": invalid syntax'
-        raise HttpRefusal(400, f"Bad request: {sentence}")
+        raise _bad(f'Error parsing relay factor: strconv.Atoi: parsing "{relay}": invalid syntax')
     if relay and not 0 <= int(relay) <= RELAY_FACTOR_MAX:
-        sentence = f"Invalid relay-factor: Relay factor must be in range: [0, {RELAY_FACTOR_MAX}]"
-        raise HttpRefusal(400, f"Bad request: {sentence}")
+        raise _bad(f"Invalid relay-factor: Relay factor must be in range: [0, {RELAY_FACTOR_MAX}]")
     local = query.first("local-only")
     if local and local not in parameters.TRUE | parameters.FALSE:
-        sentence = f'Error parsing local-only: strconv.ParseBool: parsing "{local}": invalid syntax'
-        raise HttpRefusal(400, f"Bad request: {sentence}")
+        raise _bad(f'Error parsing local-only: strconv.ParseBool: parsing "{local}": invalid syntax')
     return local in parameters.TRUE
+
+
+def _bad(sentence: str) -> HttpRefusal:
+    return HttpRefusal(400, f"Bad request: {sentence}")

@@ -109,15 +109,16 @@ def member_row(membership: MembershipView, now: Now, member: Member) -> MemberRo
     )
 
 
-def find(membership: MembershipView, name_or_id: str) -> Member | None:
+def row_of(membership: MembershipView, now: Now, name_or_id: str) -> MemberRow | None:
     """By name, whatever its case, or by the whole id."""
-    member = membership.member_named(name_or_id)
-    return member if member is not None else membership.member_by_id(_id_in(name_or_id))
-
-
-def is_me(membership: MembershipView, name_or_id: str) -> bool:
-    me = membership.me
-    return name_or_id.casefold() == me.name.casefold() or _id_in(name_or_id) == me.node_id
+    try:
+        node_id = UUID(name_or_id).bytes if len(name_or_id) == ID_LENGTH else b""
+    except ValueError:
+        node_id = b""
+    if name_or_id.casefold() == membership.me.name.casefold() or node_id == membership.me.node_id:
+        return own_row(membership)
+    member = membership.member_named(name_or_id) or membership.member_by_id(node_id)
+    return member_row(membership, now, member) if member is not None else None
 
 
 def shown_parts(parts: PhiParts) -> Parts:
@@ -165,13 +166,6 @@ def _suspicion(membership: MembershipView, now: Now, case: Suspicion) -> Suspici
         age_ms=_ms(now.monotonic_ns - case.started_ns),
         time_left_ms=_ms(membership.verdict_due_ns(now, case) - now.monotonic_ns),
     )
-
-
-def _id_in(text: str) -> bytes:
-    try:
-        return UUID(text).bytes if len(text) == ID_LENGTH else b""
-    except ValueError:
-        return b""
 
 
 def _shown_s(duration_s: float | None) -> float | None:

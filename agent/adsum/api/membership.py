@@ -15,7 +15,7 @@ from adsum.api.answers import in_turns, json_answer
 from adsum.api.api_types import Agent, EndpointFamily
 from adsum.api.explanation import explained, own_conflict, standing_conflict
 from adsum.api.freshness import stale_header
-from adsum.api.member_rows import MemberRow, Shown, entry_row, find, is_me, member_row, own_row, shown_time
+from adsum.api.member_rows import Shown, entry_row, member_row, own_row, row_of, shown_time
 from adsum.api.queries import named
 from adsum.http.request import Request
 from adsum.http.response import Response
@@ -88,13 +88,14 @@ class Membership(EndpointFamily):
 
     async def explain(self, request: Request, rest: str) -> Response:
         name = named(rest, "Missing node name")
-        row = self._row(name)
+        membership, now = self._agent.cluster.membership, self._agent.now()
+        row = row_of(membership, now, name)
         names = (row.name, row.id) if row is not None else (name,)
         wanted = JournalQuery(limit=EXPLAINED_ENTRIES_MAX, nodes=names, with_isolation=True)
         entries = (await self._agent.journal.entries(wanted)).entries
         if row is None and all(entry.kind is JournalKind.ISOLATION for entry in entries):
             raise HttpRefusal(404, NOBODY.format(name))
-        membership, now = self._agent.cluster.membership, self._agent.now()
+        now = self._agent.now()
         shown = explained(
             row,
             entries,
@@ -105,13 +106,6 @@ class Membership(EndpointFamily):
         )
         observer: Shown = {"Observer": membership.me.name, "Stale": _stale(self._agent, now)}
         return json_answer(self._agent, request, {**observer, **shown}, headers=stale_header(self._agent))
-
-    def _row(self, name: str) -> MemberRow | None:
-        membership = self._agent.cluster.membership
-        if is_me(membership, name):
-            return own_row(membership)
-        member = find(membership, name)
-        return member_row(membership, self._agent.now(), member) if member is not None else None
 
     def _wanted(self, request: Request) -> JournalQuery:
         query = request.query

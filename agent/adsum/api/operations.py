@@ -6,7 +6,6 @@ from collections.abc import AsyncGenerator
 
 import trio
 
-from adsum.address import Address
 from adsum.agent.commands import CommandRefused, SetNodeMaintenance
 from adsum.api import leadership, parameters
 from adsum.api.answers import answered, done, json_answer
@@ -71,9 +70,16 @@ class Operations(EndpointFamily):
         node, port = leadership.own_node(self._agent), self._agent.config.ports.serf_lan
         if address in (node.address, leadership.with_port(node.address, port), f"127.0.0.1:{port}"):
             return empty(200)
-        addresses = await _addresses(address, port)
         try:
-            await self._agent.submit(Join(addresses))
+            entry = join_names.parse(address, port)
+        except join_names.BadEntry as bad:
+            raise _join_failed(f"resolve {bad}") from None
+        found = await join_names.find([entry])
+        if not found.addresses:
+            why = found.failures.get(entry.text, "it has no addresses")
+            raise _join_failed(f"resolve {address}: {why}")
+        try:
+            await self._agent.submit(Join(tuple(found.addresses)))
         except CommandRefused as refused:
             raise _join_failed(f"join {refused.refusal.sentence}") from None
         return empty(200)
@@ -126,17 +132,6 @@ class Operations(EndpointFamily):
 
 async def refuse_acls(_request: Request, _rest: str) -> Response:
     raise HttpRefusal(401, "ACL support disabled")
-
-
-async def _addresses(text: str, port: int) -> tuple[Address, ...]:
-    try:
-        entry = join_names.parse(text, port)
-    except join_names.BadEntry as bad:
-        raise _join_failed(f"resolve {bad}") from None
-    found = await join_names.find([entry])
-    if not found.addresses:
-        raise _join_failed(f"resolve {text}: {found.failures.get(entry.text, 'it has no addresses')}")
-    return tuple(found.addresses)
 
 
 def _join_failed(what: str) -> HttpRefusal:

@@ -18,7 +18,7 @@ import weakref
 from collections import OrderedDict
 from collections.abc import Callable, Hashable
 from contextlib import nullcontext
-from typing import Protocol
+from typing import TYPE_CHECKING
 
 import trio
 
@@ -28,6 +28,9 @@ from adsum.api.filter_time import FilterTime, NoTimeLeft
 from adsum.catalog.bad_filter import BadFilter
 from adsum.http.response import Body, HeaderList, Response, json_body
 from adsum.topics import IndexSource, Topic
+
+if TYPE_CHECKING:
+    from adsum.api.freshness import Freshness
 
 QUERIES_MAX = 4096
 BYTES_MAX = 64 * 1024 * 1024
@@ -72,26 +75,12 @@ class WaitableRead:
     is_by_distance: bool = False  # the order may change though nothing else does: made again for each asker
 
 
-class FreshnessHeaders(Protocol):
-    """The headers that depend on more than the query and the catalog; `api.freshness`."""
-
-    @property
-    def version(self) -> int: ...
-
-    @property
-    def headers(self) -> HeaderList: ...
-
-    def look(self) -> int:
-        """Brings both up to date; the version."""
-        ...
-
-
 class Rendering:
     def __init__(
         self,
         read: WaitableRead,
         counters: ApiCounters,
-        stamp: FreshnessHeaders,
+        stamp: Freshness,
         *,
         is_pretty: bool,
         headers: HeaderList = (),

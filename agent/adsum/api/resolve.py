@@ -28,20 +28,14 @@ class Resolve(EndpointFamily):
         type_name = request.query.first("type", "A").upper()
         if type_name not in TYPES:
             raise HttpRefusal(400, f"Unknown type: {type_name}; one of {', '.join(TYPES)} will do")
-        shown = self._shown(name, type_name)
-        return json_answer(self._agent, request, shown, headers=stale_header(self._agent))
-
-    def _shown(self, name: str, type_name: str) -> dict[str, object]:
-        view, settings = self._agent.view, self._agent.dns_settings
+        view, settings, qtype = self._agent.view, self._agent.dns_settings, TYPES[type_name]
         wire_name = wire.encode_name(name)
-        if wire_name is None:
-            answer = Answer(wire.FORMERR)
-        else:
-            answer = Zone(view, settings).answer(wire_name, TYPES[type_name])
+        zone = Zone(view, settings)
+        answer = Answer(wire.FORMERR) if wire_name is None else zone.answer(wire_name, qtype)
         answers = [record_text(offer.record) for offer in answer.offers]
         beside = [record for offer in answer.offers for record in (*offer.addresses, *offer.texts)]
-        sentences = explain(view, settings, name, TYPES[type_name])
-        return {
+        sentences = explain(view, settings, name, qtype)
+        shown = {
             "Name": name,
             "Type": type_name,
             "Rcode": wire.RCODE_NAMES[answer.rcode],
@@ -49,3 +43,4 @@ class Resolve(EndpointFamily):
             "Additional": list(dict.fromkeys(map(record_text, [*beside, *answer.additional]))),
             "Reasons": [sentence for sentence in sentences if sentence not in answers],
         }
+        return json_answer(self._agent, request, shown, headers=stale_header(self._agent))
