@@ -211,15 +211,7 @@ class Connection:
     def _answer_known(self, known: KnownRequest, response: Response) -> bytes | None:
         body, gzip = response.body, known.takes_gzip and len(response.body.plain) >= GZIP_BYTES_MIN
         response.set_site_headers(known.site_headers)
-        payload = b"".join(
-            (
-                response.head(gzip=gzip),
-                date_line(),
-                known.fate,
-                b"\r\n",
-                body.gzipped() if gzip else body.plain,
-            )
-        )
+        payload = head_of(response, known.fate, gzip=gzip) + (body.gzipped() if gzip else body.plain)
         try:
             sent = self._socket.send(payload)
         except BlockingIOError:
@@ -280,7 +272,7 @@ class Connection:
         gzip = len(body.plain) >= GZIP_BYTES_MIN and request.headers.takes_gzip
         if gzip and len(body.plain) > GZIP_INLINE_BYTES_MAX:
             await body.gzip_elsewhere()
-        head = b"".join((response.head(gzip=gzip), date_line(), self._fate(request), b"\r\n"))
+        head = head_of(response, self._fate(request), gzip=gzip)
         payload = b"" if is_head else body.gzipped() if gzip else body.plain
         if len(payload) <= JOINED_BYTES_MAX:
             await self._send(head + payload)
@@ -303,9 +295,7 @@ class Connection:
         framing = CHUNKED if is_chunked else b""
         assert response.chunks is not None
         async with aclosing(response.chunks) as chunks:
-            await self._send(
-                b"".join((response.head(gzip=False), framing, date_line(), self._fate(request), b"\r\n"))
-            )
+            await self._send(head_of(response, framing + self._fate(request)))
             if is_head:
                 return
             async for chunk in chunks:
@@ -319,9 +309,7 @@ class Connection:
         self._complaints.say(
             "request", "Refused a request of %s: %s", self.peer, ascii(refusal.body.plain.decode())
         )
-        await self._send(
-            b"".join((refusal.head(gzip=False), date_line(), CLOSE, b"\r\n", refusal.body.plain))
-        )
+        await self._send(head_of(refusal, CLOSE) + refusal.body.plain)
         await self._linger()
 
     async def _linger(self) -> None:
@@ -349,6 +337,11 @@ class Connection:
             with suppress(BlockingIOError):
                 sent += self._socket.send(rest[sent:])
         self.deadline = math.inf
+
+
+def head_of(response: Response, fate: bytes, *, gzip: bool = False) -> bytes:
+    """`fate` is what is said of this sending alone."""
+    return b"".join((response.head(gzip=gzip), date_line(), fate, b"\r\n"))
 
 
 async def discard(sock: Wire, bytes_max: int) -> None:

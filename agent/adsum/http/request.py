@@ -182,21 +182,18 @@ class Request:
         """Wait for `wake` (True) or for the deadline on trio's clock (False). Raises ClientGone."""
         self._query = None  # who waits keeps little, and it is decoded again should anyone ask
         with trio.CancelScope(deadline=deadline) as wait:
-            await self._until_woken_or_gone()
+            if self._woken:
+                await trio.lowlevel.checkpoint()
+            else:
+                self._is_parked = True
+                try:
+                    await self._client.until_gone()
+                finally:
+                    self._is_parked = False
         if not self._woken and not wait.cancelled_caught:
             raise ClientGone
         was_woken, self._woken = self._woken, False
         return was_woken
-
-    async def _until_woken_or_gone(self) -> None:
-        if self._woken:
-            await trio.lowlevel.checkpoint()
-            return
-        self._is_parked = True
-        try:
-            await self._client.until_gone()
-        finally:
-            self._is_parked = False
 
     def wake(self) -> None:
         """End the wait; one that has not begun yet will return at once. Calling it again changes nothing."""

@@ -29,6 +29,7 @@ Network = ipaddress.IPv4Network | ipaddress.IPv6Network
 # Clients that send POST where Consul's own takes only PUT (Spring posts event/fire).
 POST_IS_PUT_UNDER = ("/v1/agent/", "/v1/session/", "/v1/event/fire/")
 READING = ("GET", "HEAD", "OPTIONS")
+BUG = "This agent failed to answer because of a bug of its own; its log has the details."
 RETRY_SOON = (("Retry-After", "1"),)
 MATCHES_KEPT_MAX = 4096
 MATCH_KEPT_PATH_BYTES_MAX = 256
@@ -124,8 +125,15 @@ class Router:
         except ClientGone:
             raise
         except Exception as error:  # a bug in one handler must not end the agent
-            is_bug = not is_shortage(error)
-            response = self._own_up(request, error) if is_bug else self._put_off(error)
+            if is_shortage(error):
+                self._counters.rejected["shortage"] += 1
+                self._complaints.say("shortage", "A request could not be answered: %s", told(error))
+                why = f"This agent cannot do that now; try again in a second. Its operator: {told(error)}\n"
+                response = text(503, why, RETRY_SOON)
+            else:
+                self._counters.handler_errors += 1
+                logger.error("Could not answer %s %r", request.method, request.target[:200], exc_info=error)
+                response = text(500, BUG)
         response.set_site_headers(self._site_headers)
         return response
 
@@ -196,14 +204,3 @@ class Router:
         if size_max is not None and len(request.body) > size_max:
             self._counters.rejected["body_too_large"] += 1
             raise HttpRefusal(413, too_large_sentence(len(request.body), size_max))
-
-    def _own_up(self, request: Request, error: Exception) -> Response:
-        self._counters.handler_errors += 1
-        logger.error("Could not answer %s %r", request.method, request.target[:200], exc_info=error)
-        return text(500, "This agent failed to answer because of a bug of its own; its log has the details.")
-
-    def _put_off(self, error: Exception) -> Response:
-        self._counters.rejected["shortage"] += 1
-        self._complaints.say("shortage", "A request could not be answered: %s", told(error))
-        sentence = f"This agent cannot do that now; try again in a second. Its operator: {told(error)}\n"
-        return text(503, sentence, RETRY_SOON)

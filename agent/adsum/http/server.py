@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 
 import trio
 
-from adsum.http.connection import Connection, ConnectionParts, date_line, discard
+from adsum.http.connection import CLOSE, Connection, ConnectionParts, discard, head_of
 from adsum.http.idlers import Idlers
 from adsum.http.limits import HttpCounters, HttpLimits
 from adsum.http.request import Request
@@ -171,16 +171,13 @@ class _Server:
 
     async def _see_off(self, sock: socket.socket, secure: Secure | None, response: Response) -> None:
         """Closing on an unread request would reset the connection before the sentence was read."""
-        payload = b"".join(
-            (response.head(gzip=False), date_line(), b"Connection: close\r\n\r\n", response.body.plain)
-        )
         wire: Wire = sock
         try:
             with trio.move_on_after(LINGER_S):
                 if secure is not None:
                     wire = tls = secure.wrap(sock)
                     await tls.shake_hands()
-                wire.send(payload)
+                wire.send(head_of(response, CLOSE) + response.body.plain)
                 wire.shutdown(socket.SHUT_WR)
                 await discard(wire, LINGER_BYTES_MAX)
         except OSError:

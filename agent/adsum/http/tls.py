@@ -126,10 +126,6 @@ class TlsConnection(Connection):
         self._wire = wire
 
     async def _converse(self) -> None:
-        if await self._agree_on_keys():
-            await super()._converse()
-
-    async def _agree_on_keys(self) -> bool:
         self.waits_for = "handshake_timeout"
         self.deadline = trio.current_time() + self._limits.handshake_timeout_s
         try:
@@ -143,6 +139,6 @@ class TlsConnection(Connection):
             if error.reason == "HTTP_REQUEST":
                 self._wire.send(SPEAKS_IN_CLEAR)
             await self._linger()  # that sentence, or the alert that OpenSSL has sent, is to be read
-            return False
-        self._counters.tls_handshakes += 1
-        return True
+        else:
+            self._counters.tls_handshakes += 1
+            await super()._converse()
