@@ -36,7 +36,7 @@ def run(call: ParsedCommand) -> int:
 
 
 def _start(words: Sequence[str]) -> int:
-    if wants_help(words):
+    if any(word.startswith("-") and word.lstrip("-") in HELP_FLAGS for word in words):
         raise HelpWanted
     try:
         paths, flags = parse_agent_flags(words)
@@ -53,10 +53,6 @@ def _start(words: Sequence[str]) -> int:
     except Exception:
         logging.getLogger("agent").critical("the agent ends, because of a bug of its own", exc_info=True)
         return FAILURE
-
-
-def wants_help(words: Sequence[str]) -> bool:
-    return any(word.startswith("-") and word.lstrip("-") in HELP_FLAGS for word in words)
 
 
 def _shown(*fates: Fate) -> tuple[CommandFlag, ...]:

@@ -6,7 +6,6 @@ Loaded only when an address says https.
 from __future__ import annotations
 
 import ssl
-from typing import NamedTuple
 
 from adsum.cli.command import UsageError
 from adsum.net.tls_files import BadTls, load_authorities, load_pair
@@ -18,35 +17,25 @@ ADVICE = "give one with -client-cert and -client-key"
 ALERTS = ("CERTIFICATE", "UNKNOWN_CA", "HANDSHAKE_FAILURE", "ACCESS_DENIED")
 
 
-class Files(NamedTuple):
-    """Empty ones are not given."""
-
-    ca_file: str
-    ca_path: str
-    certificate: str
-    key: str  # none: it stands in the certificate's file
-
-
-def context_of(files: Files) -> ssl.SSLContext:
-    if files.key and not files.certificate:
+def context_of(ca_file: str, ca_path: str, certificate: str, key: str, *, verifies: bool) -> ssl.SSLContext:
+    """Empty ones are not given. Without a key, it stands in the certificate's file."""
+    if key and not certificate:
         raise UsageError("-client-key needs -client-cert: the certificate of that key")
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)  # which checks names and certificates
     try:
-        if files.ca_file or files.ca_path:
-            load_authorities(context, files.ca_file, files.ca_path)
+        if ca_file or ca_path:
+            load_authorities(context, ca_file, ca_path)
         else:
             context.load_default_certs()
-        if files.certificate:
-            load_pair(context, files.certificate, files.key or files.certificate)
+        if certificate:
+            load_pair(context, certificate, key or certificate)
     except BadTls as bad:
         told = "; ".join(f"{FLAGS[problem.key]}: {problem.sentence}" for problem in bad.problems)
         raise UsageError(f"the TLS files cannot be used: {told}") from None
+    if not verifies:
+        context.check_hostname = False
+        context.verify_mode = ssl.CERT_NONE
     return context
-
-
-def without_verification(context: ssl.SSLContext) -> None:
-    context.check_hostname = False
-    context.verify_mode = ssl.CERT_NONE
 
 
 def about(problem: Exception, shown: str, *, shows_certificate: bool) -> str:

@@ -15,7 +15,7 @@ import urllib.parse
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, NamedTuple, Self
+from typing import Any, NamedTuple, Self
 
 from adsum.cli.command import (
     FALSE,
@@ -29,9 +29,6 @@ from adsum.cli.command import (
     UsageError,
 )
 from adsum.cli.table import printable
-
-if TYPE_CHECKING:
-    import ssl
 
 Query = Sequence[tuple[str, str]]  # a name may repeat; parameters without a value are not sent
 
@@ -301,7 +298,10 @@ def _dialler(call: ParsedCommand, target: Target) -> Callable[[], socket.socket]
     address = (target.host, target.port)
     if not target.is_tls:
         return lambda: socket.create_connection(address, ANSWER_S_MAX)
-    context = _tls(call)
+    from adsum.cli.certificates import context_of
+
+    files = [setting(call, flag) for flag in ("ca-file", "ca-path", "client-cert", "client-key")]
+    context = context_of(*files, verifies=_variable("HTTP_SSL_VERIFY")[0] not in FALSE)
     name = setting(call, "tls-server-name") or target.host
 
     def dial() -> socket.socket:
@@ -319,17 +319,6 @@ def _dial_unix(path: str) -> socket.socket:
         line.close()
         raise
     return line
-
-
-def _tls(call: ParsedCommand) -> ssl.SSLContext:
-    from adsum.cli.certificates import Files, context_of, without_verification
-
-    context = context_of(
-        Files(*(setting(call, flag) for flag in ("ca-file", "ca-path", "client-cert", "client-key")))
-    )
-    if _variable("HTTP_SSL_VERIFY")[0] in FALSE:
-        without_verification(context)
-    return context
 
 
 def setting(call: ParsedCommand, flag: str) -> str:

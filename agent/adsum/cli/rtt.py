@@ -20,7 +20,7 @@ def run(call: ParsedCommand) -> int:
         if len(names) == 1:
             own = api.get_object("/v1/agent/self")["Config"]
             names.append(f"{own['NodeName']}.{own['Datacenter']}" if is_wide else own["NodeName"])
-        places = [_wide_area_place(api, name) if is_wide else _place(api, name) for name in names]
+        places = [_place(api, name, is_wide=is_wide) for name in names]
     area = "WAN" if is_wide else "LAN"
     shown = f"{distance_s(*places) * MILLISECONDS:.3f} ms (using {area} coordinates)"
     print(f"Estimated {names[0]} <-> {names[1]} rtt: {shown}")
@@ -34,26 +34,22 @@ def distance_s(one: Place, other: Place) -> float:
     return adjusted if adjusted > 0 else raw
 
 
-def _place(api: Api, name: str) -> Place:
-    return _found(api.get_list("/v1/coordinate/nodes"), name, name)
-
-
-def _wide_area_place(api: Api, full_name: str) -> Place:
-    name, _, datacenter = full_name.rpartition(".")
-    if not name:
-        raise UsageError("with -wan a node is named with its data centre: NODE.DATACENTER")
-    areas = api.get_list("/v1/coordinate/datacenters")
-    listed = [area["Coordinates"] for area in areas if area["Datacenter"].lower() == datacenter.lower()]
-    return _found([each for coordinates in listed for each in coordinates], name, full_name)
-
-
-def _found(listed: list[dict[str, Any]], name: str, shown: str) -> Place:
+def _place(api: Api, full_name: str, *, is_wide: bool) -> Place:
+    if is_wide:
+        node, _, datacenter = full_name.rpartition(".")
+        if not node:
+            raise UsageError("with -wan a node is named with its data centre: NODE.DATACENTER")
+        areas = api.get_list("/v1/coordinate/datacenters")
+        here = [area for area in areas if area["Datacenter"].lower() == datacenter.lower()]
+        listed = [each for area in here for each in area["Coordinates"]]
+    else:
+        node, listed = full_name, api.get_list("/v1/coordinate/nodes")
     for each in listed:
-        if each["Node"].lower() == name.lower():
+        if each["Node"].lower() == node.lower():
             place: Place = each["Coord"]
             return place
     raise NotFound(
-        f'Could not find a coordinate for node "{shown}": is it a member (`adsum members`)? '
+        f'Could not find a coordinate for node "{full_name}": is it a member (`adsum members`)? '
         "One that has just joined has none yet."
     )
 

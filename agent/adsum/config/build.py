@@ -110,7 +110,7 @@ class _Builder:
             encrypt_verify_incoming=values.boolean("encrypt_verify_incoming"),
             encrypt_verify_outgoing=values.boolean("encrypt_verify_outgoing"),
             disable_keyring_file=values.boolean("disable_keyring_file"),
-            domain=self._read("domain", network.read_domain),
+            domain=(domain := self._read("domain", network.read_domain)),
             alt_domain=self._read("alt_domain", network.read_domain),
             recursors=self._read_each("recursors", network.read_recursor),
             dns=self._dns(),
@@ -119,7 +119,7 @@ class _Builder:
                 http_max_conns_per_client=values.count("limits.http_max_conns_per_client"),
                 https_handshake_timeout_ns=values.integer("limits.https_handshake_timeout"),
             ),
-            tls=self._read_tls(),
+            tls=self._read_tls(domain),
             telemetry=self._telemetry(),
             log=self._log(),
             enable_script_checks=values.boolean("enable_script_checks"),
@@ -220,12 +220,11 @@ class _Builder:
             allowed_hosts=tuple(host.lower() for host in values.texts("http_config.allowed_hosts")),
         )
 
-    def _read_tls(self) -> TlsSettings | None:
+    def _read_tls(self, domain: str) -> TlsSettings | None:
         if not any(self._values.is_given(name) for name in TLS_KEYS):
             return None
         from adsum.config.tls import read_tls  # which reads the certificates, too
 
-        domain = _quietly(network.read_domain, self._values.text("domain"))
         settings, self.tls, warnings = read_tls(self._values, domain=domain)
         self.warnings += warnings
         return settings
@@ -257,9 +256,9 @@ class _Builder:
             return (), ()
         from adsum.config.objects import read_definitions  # most agents learn theirs over HTTP
 
-        definitions = read_definitions(self._values, output_bytes_max=output_bytes_max)
-        self.warnings += definitions.warnings
-        return definitions.services, definitions.checks
+        services, checks, warnings = read_definitions(self._values, output_bytes_max=output_bytes_max)
+        self.warnings += warnings
+        return services, checks
 
     def _read(self, name: str, reader: Callable[[str], str]) -> str:
         text = self._values.text(name)
@@ -287,14 +286,6 @@ class _Builder:
         except BadValue as problem:
             self._values.refuse(name, str(problem))
             return ()
-
-
-def _quietly(reader: Callable[[str], str], text: str) -> str:
-    """For a value that is refused elsewhere."""
-    try:
-        return reader(text)
-    except BadValue:
-        return ""
 
 
 def _as_written(name: str, given: tuple[Placed, ...]) -> object:

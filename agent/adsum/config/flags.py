@@ -162,11 +162,6 @@ def flag_source(flags: Mapping[str, object]) -> ConfigSource:
     return FlagSource("flags", {name: value for name, value in flags.items() if name not in OWN_KEYS})
 
 
-def flag_texts(flags: Mapping[str, object], name: str) -> list[str]:
-    texts = flags.get(name, [])
-    return [str(text) for text in texts] if isinstance(texts, list | tuple) else [str(texts)]
-
-
 def _pairs(argv: Sequence[str], errors: list[ConfigError]) -> Iterator[tuple[ConfigFlag, str]]:
     """Go stops at the first word that is no flag and refuses it; so do we, but look at the rest too."""
     words = iter(argv)

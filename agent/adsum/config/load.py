@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 from adsum.config.build import Loaded, build
 from adsum.config.errors import ConfigError, ConfigErrors, UnreadableFile
-from adsum.config.flags import flag_source, flag_texts
+from adsum.config.flags import flag_source
 from adsum.config.merge import merge, settings_of
 from adsum.config.sources import ConfigSource, parse, read_sources
 
@@ -21,13 +21,19 @@ def load(
     paths: Sequence[str],
     flags: Mapping[str, object],
     *,
-    config_format: str = "",
     hostname: Callable[[], str] = socket.gethostname,
 ) -> Loaded:
     """Files and folders in their order, then flags (`flags.parse_agent_flags`). Raises `ConfigErrors`."""
     errors: list[ConfigError] = []
-    sources = read_sources(paths, config_format or str(flags.get("config_format", "")), errors)
-    sources += [flag_source(flags), *_hcl_flags(flags, errors)]
+    sources = read_sources(paths, str(flags.get("config_format", "")), errors)
+    sources.append(flag_source(flags))
+    hcl = flags.get("hcl", ())
+    assert isinstance(hcl, list | tuple)
+    for text in hcl:  # they have the last word, as in Consul
+        try:
+            sources.append(ConfigSource("flag -hcl", parse(text, "hcl")))
+        except UnreadableFile as problem:
+            errors.append(ConfigError("flag -hcl", str(problem)))
     has_unread = bool(errors)
     settings = merge([settings_of(source, errors) for source in sources])
     try:
@@ -37,14 +43,3 @@ def load(
             raise
         # What seems to be missing may stand in the file that could not be read.
         raise ConfigErrors([each for each in problem.errors if each.place != "data_dir"]) from None
-
-
-def _hcl_flags(flags: Mapping[str, object], errors: list[ConfigError]) -> list[ConfigSource]:
-    """They have the last word, as in Consul."""
-    sources = []
-    for text in flag_texts(flags, "hcl"):
-        try:
-            sources.append(ConfigSource("flag -hcl", parse(text, "hcl")))
-        except UnreadableFile as problem:
-            errors.append(ConfigError("flag -hcl", str(problem)))
-    return sources

@@ -21,7 +21,6 @@ from adsum.config.keys import did_you_mean, nearest
 from adsum.config.merge import Placed
 from adsum.config.table import CHECK_KEYS, SERVICE_KEYS
 from adsum.config.values import Values
-from adsum.frozen import dataclass
 
 WEIGHT_KEYS = ["passing", "warning"]
 ADDRESS_KEYS = ["address", "port"]
@@ -39,19 +38,15 @@ FOUND = {
 T = TypeVar("T", ServiceDefinition, CheckDefinition)
 
 
-@dataclass(frozen=True, slots=True)
-class Definitions:
-    services: tuple[ServiceDefinition, ...]
-    checks: tuple[CheckDefinition, ...]
-    warnings: list[str]
-
-
-def read_definitions(values: Values, *, output_bytes_max: int) -> Definitions:
+def read_definitions(
+    values: Values, *, output_bytes_max: int
+) -> tuple[tuple[ServiceDefinition, ...], tuple[CheckDefinition, ...], list[str]]:
+    """Services, checks, and warnings."""
     reader = _Reader(values, output_bytes_max)
     services = reader.read("services", reader.service, validate_service)
     checks = reader.read("checks", reader.check, validate_check)
     reader.refuse_unpublishable(services, checks)
-    return Definitions(
+    return (
         tuple(reader.without_repeats("service", services, lambda service: service.service_id)),
         tuple(reader.without_repeats("check", checks, lambda check: check.check_id)),
         reader.warnings,

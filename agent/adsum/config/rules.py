@@ -195,9 +195,11 @@ def _warnings(config: Config) -> Iterator[str]:
             "has no certificate to show and serves no HTTPS; when they are added, it takes a restart: "
             "a reload opens no listener"
         )
-    if config.ports.serf_lan == DISABLED and (config.start_join or config.retry_join):
+    joined = (*config.start_join, *config.retry_join)
+    joins_other_hosts = any(not entry.startswith(ON_LOOPBACK) for entry in joined)
+    if config.ports.serf_lan == DISABLED and joined:
         yield "ports.serf_lan is -1: without gossip this agent joins nobody, whatever retry_join says"
-    elif config.advertise_address.startswith(ON_LOOPBACK) and _joins_other_hosts(config):
+    elif config.advertise_address.startswith(ON_LOOPBACK) and joins_other_hosts:
         yield (
             f"bind_addr or advertise_addr is {config.advertise_address}, where other hosts do not reach this "
             "agent: to be in a cluster with them, name its address on their network"
@@ -207,7 +209,3 @@ def _warnings(config: Config) -> Iterator[str]:
             "enable_script_checks lets everybody who reaches the HTTP API run commands on this host: "
             "enable_local_script_checks does not, and http_config.allow_write_http_from limits who may"
         )
-
-
-def _joins_other_hosts(config: Config) -> bool:
-    return any(not entry.startswith(ON_LOOPBACK) for entry in (*config.start_join, *config.retry_join))

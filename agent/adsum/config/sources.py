@@ -147,12 +147,8 @@ def _check_shape(value: object, *, depth: int) -> None:
     elif isinstance(value, list):
         for inner in value:
             _check_shape(inner, depth=depth + 1)
-    elif isinstance(value, str) and not value.isascii():
-        _check_text(value)
-
-
-def _check_text(value: str) -> None:
-    try:
-        value.encode()
-    except UnicodeEncodeError:
-        raise UnreadableFile("holds half of a surrogate pair, which is no character") from None
+    elif isinstance(value, str):
+        try:
+            value.encode()
+        except UnicodeEncodeError:
+            raise UnreadableFile("holds half of a surrogate pair, which is no character") from None
