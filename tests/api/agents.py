@@ -63,6 +63,7 @@ from adsum.process.watches import Watches
 from adsum.storage.memory import MemoryDisk
 from adsum.testing.introducing import introduce
 from tests.gossip.support import place
+from tests.http.http_support import request_of
 from tests.observe.support import sources
 
 NODE_ID = "6a0c4f0e-5f0b-4b1e-9d5c-0d3c1b2a9f01"
@@ -244,7 +245,7 @@ class Asker:
         """A body that is not bytes is sent as JSON. `begun` gets the request before it is answered."""
         raw = body if isinstance(body, bytes) else msgspec.json.encode(body)
         pairs = [(key.encode(), value.encode()) for key, value in (headers or {}).items()]
-        request = Request(method, target.encode(), headers=Headers(pairs), body=raw)
+        request = request_of(method, target.encode(), headers=Headers(pairs), body=raw)
         if begun is not None:
             begun(request)
         return await self.router.answer(request)

@@ -19,6 +19,7 @@ from adsum.http.request import Request
 from adsum.http.response import Response
 from adsum.topics import Topic
 from tests.api.agents import CONFIG, Asker, FakeAgent, header, index_of, refused
+from tests.http.http_support import request_of
 
 WEB = "/v1/health/service/web"
 
@@ -367,7 +368,7 @@ async def test_a_read_waits_on_the_index_that_it_names_and_not_on_the_catalog_s(
     answers: list[Response] = []
 
     async def ask(target: bytes) -> None:
-        answers.append(await route.handler(Request("GET", target), ""))
+        answers.append(await route.handler(request_of("GET", target), ""))
 
     await ask(b"/v1/revision")
     async with trio.open_nursery() as nursery:

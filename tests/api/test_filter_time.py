@@ -20,7 +20,7 @@ from adsum.http.request import ClientGone, Request
 from adsum.http.response import Response
 from adsum.now import MILLISECOND
 from tests.api.agents import Asker, header, index_of, refused
-from tests.http.http_support import connected, get, running, until
+from tests.http.http_support import connected, get, request_of, running, until
 
 WEB = "/v1/health/service/web"
 NO_TIME_LEFT = (
@@ -65,7 +65,7 @@ class Spender:
             self.spent_ns += milliseconds * MILLISECOND
 
     async def ask(self, name: str, milliseconds: int, request: Request | None = None) -> None:
-        await self.time.soon(request or Request("GET", b"/"), lambda: self.spend(milliseconds))
+        await self.time.soon(request or request_of("GET", b"/"), lambda: self.spend(milliseconds))
         self.answered.append((name, round(trio.current_time(), 3)))
 
 
@@ -162,7 +162,7 @@ async def test_who_hangs_up_leaves_the_queue_and_costs_nothing(
 
     async def hang_up_soon() -> None:
         with pytest.raises(ClientGone):
-            await spender.ask("gone", 200, Request("GET", b"/", client=caller))
+            await spender.ask("gone", 200, request_of("GET", b"/", client=caller))
 
     async with trio.open_nursery() as nursery:
         nursery.start_soon(hang_up_soon)

@@ -12,7 +12,8 @@ import trio.testing
 
 from adsum.http.limits import HttpCounters, HttpLimits
 from adsum.http.listeners import bind_tcp
-from adsum.http.request import Request
+from adsum.http.request import Client as RequestClient
+from adsum.http.request import Headers, Request
 from adsum.http.response import Response
 from adsum.http.server import serve
 
@@ -105,6 +106,41 @@ async def until(condition: Callable[[], bool], *, clock: trio.testing.MockClock 
             clock.jump(0.25)
         await trio.testing.wait_all_tasks_blocked(0.001)
     raise AssertionError("it never came to that")
+
+
+class Nobody:
+    """The client of a request that no connection brought."""
+
+    def __init__(self) -> None:
+        self._is_woken = trio.Event()
+
+    async def until_gone(self) -> None:
+        self._is_woken = trio.Event()
+        await self._is_woken.wait()
+
+    def wake(self) -> None:
+        self._is_woken.set()
+
+
+def request_of(
+    method: str,
+    target: bytes,
+    *,
+    headers: Headers | None = None,
+    body: bytes = b"",
+    peer: str = "127.0.0.1",
+    is_on_loopback: bool = False,
+    client: RequestClient | None = None,
+) -> Request:
+    return Request(
+        method,
+        target,
+        headers=headers or Headers(),
+        body=body,
+        peer=peer,
+        is_on_loopback=is_on_loopback,
+        client=client or Nobody(),
+    )
 
 
 def get(path: str, *headers: str) -> bytes:

@@ -11,6 +11,7 @@ from adsum.http.limits import HttpCounters
 from adsum.http.request import Headers, Request
 from adsum.http.response import Response, empty
 from adsum.http.router import HttpRules, Route, Router
+from tests.http.http_support import request_of
 
 RULES = BrowserRules(hosts=frozenset({"web-1", "consul.example.com"}), domains=("consul", "adsum"))
 
@@ -35,7 +36,7 @@ class Site:
     ) -> Response:
         pairs = [(name.encode(), value.encode("latin-1")) for name, value in headers.items()]
         return await self._router.answer(
-            Request(method, path.encode(), headers=Headers(pairs), is_on_loopback=is_on_loopback)
+            request_of(method, path.encode(), headers=Headers(pairs), is_on_loopback=is_on_loopback)
         )
 
 
@@ -200,9 +201,9 @@ async def test_the_followed_link_is_no_pass_for_what_comes_after_it() -> None:
     site = Site()
     link = Headers([(name.encode(), value.encode()) for name, value in LINK.items()])
     router = site._router
-    assert (await router.answer(Request("GET", b"/ui/", headers=link))).status == 200
-    assert (await router.answer(Request("GET", b"/v1/agent/a", headers=link))).status == 403
-    assert (await router.answer(Request("PUT", b"/v1/agent/a", headers=link))).status == 403
+    assert (await router.answer(request_of("GET", b"/ui/", headers=link))).status == 200
+    assert (await router.answer(request_of("GET", b"/v1/agent/a", headers=link))).status == 403
+    assert (await router.answer(request_of("PUT", b"/v1/agent/a", headers=link))).status == 403
 
 
 async def test_a_page_that_the_configuration_allows_is_served() -> None:

@@ -16,7 +16,7 @@ from adsum.http.connection import http_date
 from adsum.http.limits import HttpLimits
 from adsum.http.request import ClientGone, Request
 from adsum.http.response import Body, Response, empty, json_body, text
-from tests.http.http_support import Client, Server, connected, get, request, running, until
+from tests.http.http_support import Client, Server, connected, get, request, request_of, running, until
 
 PATIENT_S = 20.0
 
@@ -252,7 +252,7 @@ async def test_a_parked_request_returns_at_its_deadline() -> None:
 
 
 async def test_a_wake_before_the_wait_is_not_lost_and_does_not_last() -> None:
-    request = Request("GET", b"/")
+    request = request_of("GET", b"/")
     request.wake()
     assert await request.park(math.inf)
     assert not await request.park(trio.current_time())

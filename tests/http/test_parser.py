@@ -12,13 +12,18 @@ from hypothesis import strategies as st
 from adsum.http.limits import HttpCounters, HttpLimits
 from adsum.http.parser import RequestParser
 from adsum.http.request import Request
+from tests.http.http_support import Nobody
 
 Seen = tuple[str, bytes, dict[bytes, list[bytes]], bytes]
 HOST = b"Host: a\r\n"
 
 
+def parser_of(limits: HttpLimits, counters: HttpCounters) -> RequestParser:
+    return RequestParser(limits, counters, peer="127.0.0.1", is_on_loopback=False, client=Nobody())
+
+
 def parse(*pieces: bytes, limits: HttpLimits | None = None) -> RequestParser:
-    parser = RequestParser(limits or HttpLimits(), HttpCounters())
+    parser = parser_of(limits or HttpLimits(), HttpCounters())
     for piece in pieces:
         parser.feed(piece)
     return parser
@@ -242,7 +247,7 @@ SMALL = HttpLimits(header_bytes_max=1000, target_bytes_max=100, body_bytes_max=5
 )
 def test_what_is_too_large_is_refused_by_name(raw: bytes, status: int, cause: str, step: int) -> None:
     counters = HttpCounters()
-    parser = RequestParser(SMALL, counters)
+    parser = parser_of(SMALL, counters)
     for start in range(0, len(raw), step):
         parser.feed(raw[start : start + step])
     assert refusal_status(parser) == status
@@ -276,7 +281,7 @@ def test_the_largest_allowed_body_passes_in_the_smallest_chunks() -> None:
 
 def test_bodies_of_all_connections_together_are_bounded_and_given_back() -> None:
     counters = HttpCounters()
-    first, second = RequestParser(SMALL, counters), RequestParser(SMALL, counters)
+    first, second = parser_of(SMALL, counters), parser_of(SMALL, counters)
     put = b"PUT / HTTP/1.1\r\nHost: a\r\nContent-Length: 500\r\n\r\n" + b"a" * 500
     first.feed(put)
     second.feed(put)

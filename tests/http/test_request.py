@@ -6,11 +6,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from adsum.http.request import BadPath, Headers, Query, Request
+from adsum.http.request import BadPath, Headers, Query
+from tests.http.http_support import request_of
 
 
 def path_of(target: bytes) -> str:
-    return Request("GET", target).path
+    return request_of("GET", target).path
 
 
 @pytest.mark.parametrize(
@@ -61,7 +62,7 @@ def test_any_target_has_a_clean_path_or_none(target: bytes) -> None:
         return
     assert path.startswith("/")
     assert path.isprintable()
-    Request("GET", target).query.first("a")
+    request_of("GET", target).query.first("a")
 
 
 def test_query_presence_empty_values_and_repetition() -> None:
@@ -89,7 +90,7 @@ def test_query_drops_what_go_can_not_decode() -> None:
 
 def test_headers_are_found_by_lower_case_name_and_the_first_wins() -> None:
     headers = Headers([(b"X-Consul-Token", b" a \t"), (b"x-consul-token", b"b")])
-    assert Request("GET", b"/", headers=headers).header("x-consul-token") == "a"
+    assert request_of("GET", b"/", headers=headers).header("x-consul-token") == "a"
     assert headers.first("missing") == ""
 
 

@@ -15,6 +15,7 @@ from adsum.http.request import ClientGone, Request
 from adsum.http.response import Response, empty, text
 from adsum.http.router import HttpRefusal, HttpRules, Route, Router
 from adsum.storage.failures import StorageFailed
+from tests.http.http_support import request_of
 
 
 async def echo(request: Request, rest: str) -> Response:
@@ -51,7 +52,7 @@ ROUTES = [
 
 
 async def ask(method: str, target: str, rules: HttpRules | None = None, peer: str = "127.0.0.1") -> Response:
-    return await Router(ROUTES, rules).answer(Request(method, target.encode(), peer=peer))
+    return await Router(ROUTES, rules).answer(request_of(method, target.encode(), peer=peer))
 
 
 @pytest.mark.parametrize(
@@ -123,7 +124,7 @@ async def test_a_refusal_becomes_its_status_sentence_and_headers() -> None:
 async def test_a_bug_is_owned_up_to_counted_and_logged(caplog: pytest.LogCaptureFixture) -> None:
     counters = HttpCounters()
     with caplog.at_level(logging.ERROR):
-        answer = await Router(ROUTES, counters=counters).answer(Request("GET", b"/v1/fail"))
+        answer = await Router(ROUTES, counters=counters).answer(request_of("GET", b"/v1/fail"))
     assert answer.status == 500
     assert b"bug" in answer.body.plain
     assert counters.handler_errors == 1
@@ -138,7 +139,7 @@ async def test_a_failed_sync_that_a_request_met_is_answered_by_nobody() -> None:
 async def test_a_client_that_hung_up_is_no_bug() -> None:
     counters = HttpCounters()
     with pytest.raises(ClientGone):
-        await Router(ROUTES, counters=counters).answer(Request("GET", b"/v1/gone"))
+        await Router(ROUTES, counters=counters).answer(request_of("GET", b"/v1/gone"))
     assert counters.handler_errors == 0
 
 
@@ -162,7 +163,7 @@ async def test_writes_are_taken_from_the_configured_networks_only() -> None:
 
 
 async def test_a_body_beyond_the_route_s_own_limit_is_too_large() -> None:
-    answer = await Router(ROUTES).answer(Request("PUT", b"/v1/agent/service/register", body=b"a" * 11))
+    answer = await Router(ROUTES).answer(request_of("PUT", b"/v1/agent/service/register", body=b"a" * 11))
     assert answer.status == 413
     assert answer.body.plain == b"Request body(11 bytes) too large, max size: 10 bytes."
 
@@ -171,7 +172,7 @@ async def test_configured_headers_are_on_every_answer() -> None:
     rules = HttpRules(response_headers=(("X-Site", "a"),), block_endpoints=("/v1/status",))
     router = Router(ROUTES, rules)
     for target in (b"/v1/status/leader", b"/nope", b"/v1/fail"):
-        answer = await router.answer(Request("GET", target))
+        answer = await router.answer(request_of("GET", target))
         assert b"X-Site: a\r\n" in answer.head(gzip=False)
 
 
@@ -185,7 +186,7 @@ async def test_a_family_is_made_once_by_who_asks_it_first() -> None:
     router = Router(ROUTES, families={"/v1/event/": family, "/v1/resolve": family})
 
     async def status(target: bytes) -> int:
-        return (await router.answer(Request("GET", target))).status
+        return (await router.answer(request_of("GET", target))).status
 
     assert [await status(b"/v1/status/leader"), await status(b"/nope")] == [200, 404]
     assert made == []
@@ -197,7 +198,7 @@ async def test_a_family_is_made_once_by_who_asks_it_first() -> None:
 async def test_ids_without_number_leave_no_trace() -> None:
     router = Router(ROUTES)
     for number in range(10_000):
-        await router.answer(Request("GET", b"/v1/kv/%d" % number))
+        await router.answer(request_of("GET", b"/v1/kv/%d" % number))
     assert len(router._matches) <= 4096
 
 
@@ -209,7 +210,7 @@ async def test_no_path_makes_the_router_fail(path: str, method: str) -> None:
         return empty(200)
 
     routes = [Route(route.methods, route.path, handle, rest=route.rest) for route in ROUTES]
-    answer = await Router(routes, counters=counters).answer(Request(method, b"/" + path.encode()))
+    answer = await Router(routes, counters=counters).answer(request_of(method, b"/" + path.encode()))
     assert answer.status in (200, 400, 404, 405)
     assert counters.handler_errors == 0
 
@@ -223,7 +224,7 @@ async def test_a_request_that_finds_no_file_left_is_put_off_and_told_why(
     counters = HttpCounters()
     router = Router([Route(("GET",), "/v1/agent/host", read)], counters=counters)
     for _ in range(3):
-        answer = await router.answer(Request("GET", b"/v1/agent/host"))
+        answer = await router.answer(request_of("GET", b"/v1/agent/host"))
     assert answer.status == 503
     assert answer.headers == (("Retry-After", "1"),)
     assert answer.body.plain.startswith(b"This agent cannot do that now; try again in a second.")
@@ -247,6 +248,6 @@ async def test_a_family_that_could_not_be_loaded_is_loaded_by_a_later_request() 
         return [Route(("GET",), "/v1/event/list", done)]
 
     router = Router([], families={"/v1/event/": family})
-    answers = [await router.answer(Request("GET", b"/v1/event/list")) for _ in range(3)]
+    answers = [await router.answer(request_of("GET", b"/v1/event/list")) for _ in range(3)]
     assert [answer.status for answer in answers] == [503, 200, 200]
     assert len(loads) == 2

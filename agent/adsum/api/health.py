@@ -9,15 +9,7 @@ from typing import TYPE_CHECKING
 from adsum.api import shapes
 from adsum.api.api_types import Agent
 from adsum.api.blocking import BlockingReads
-from adsum.api.queries import (
-    MESH_HEALTH_TOPICS,
-    Nearness,
-    filter_test,
-    host_test,
-    instances,
-    named,
-    proxies,
-)
+from adsum.api.queries import MESH_HEALTH_TOPICS, Nearness, filter_test, host_test, instances, named, proxies
 from adsum.api.rendering import WaitableRead
 from adsum.catalog.indexes import Family
 from adsum.catalog.model import Check

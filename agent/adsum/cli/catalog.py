@@ -11,18 +11,7 @@ from typing import Any
 
 from adsum.cli.command import OK, Command, CommandFlag, NotFound, ParsedCommand
 from adsum.cli.connection import CONNECTION, QUERY, Api, blaming_flags, catalog_query, connect
-from adsum.cli.table import (
-    OUTPUT,
-    Column,
-    Row,
-    align,
-    dump,
-    dump_rows,
-    is_table,
-    plain,
-    printable,
-    show,
-)
+from adsum.cli.table import OUTPUT, Column, Row, align, dump, dump_rows, is_table, plain, printable, show
 
 NOTHING_FOUND = "No {} match the given query - try expanding your search."
 SHORT_ID_LENGTH = 8

@@ -18,10 +18,7 @@ __all__ = ["Loaded", "load"]
 
 
 def load(
-    paths: Sequence[str],
-    flags: Mapping[str, object],
-    *,
-    hostname: Callable[[], str] = socket.gethostname,
+    paths: Sequence[str], flags: Mapping[str, object], *, hostname: Callable[[], str] = socket.gethostname
 ) -> Loaded:
     """Files and folders in their order, then flags (`flags.parse_agent_flags`). Raises `ConfigErrors`."""
     errors: list[ConfigError] = []

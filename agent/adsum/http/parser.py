@@ -69,9 +69,9 @@ class RequestParser:
         limits: HttpLimits,
         counters: HttpCounters,
         *,
-        peer: str = "127.0.0.1",
-        is_on_loopback: bool = False,
-        client: Client | None = None,
+        peer: str,
+        is_on_loopback: bool,
+        client: Client,
     ) -> None:
         self._limits = limits
         self._counters = counters

@@ -46,20 +46,6 @@ class Client(Protocol):
     def wake(self) -> None: ...
 
 
-class Nobody:
-    """The client of a request that no connection brought."""
-
-    def __init__(self) -> None:
-        self._is_woken = trio.Event()
-
-    async def until_gone(self) -> None:
-        self._is_woken = trio.Event()
-        await self._is_woken.wait()
-
-    def wake(self) -> None:
-        self._is_woken.set()
-
-
 class Query:
     """Query parameters as Go reads them: presence counts, empty values stay, names repeat, `+` is a space."""
 
@@ -140,22 +126,22 @@ class Request:
         method: str,
         target: bytes,
         *,
-        headers: Headers | None = None,
-        body: bytes = b"",
-        peer: str = "127.0.0.1",
-        is_on_loopback: bool = False,
-        client: Client | None = None,
+        headers: Headers,
+        body: bytes,
+        peer: str,
+        is_on_loopback: bool,
+        client: Client,
     ) -> None:
         self.method = method
         self.target = target
-        self.headers = Headers() if headers is None else headers
+        self.headers = headers
         self.body = body
         self.peer = peer  # the client's address, or "unix"
         self.is_on_loopback = is_on_loopback  # came to a listener that is bound to a loopback address
         self.keeps_alive = True
         self.again: Callable[[], Response | None] | None = None  # how to answer the same anew; see `known`
         self.version = "1.1"
-        self._client = Nobody() if client is None else client
+        self._client = client
         self._is_parked = False
         self._path: str | None = None
         self._query: Query | None = None
