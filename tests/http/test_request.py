@@ -90,7 +90,7 @@ def test_query_drops_what_go_can_not_decode() -> None:
 
 def test_headers_are_found_by_lower_case_name_and_the_first_wins() -> None:
     headers = Headers([(b"X-Consul-Token", b" a \t"), (b"x-consul-token", b"b")])
-    assert request_of("GET", b"/", headers=headers).header("x-consul-token") == "a"
+    assert request_of("GET", b"/", headers=headers).headers.first("x-consul-token") == "a"
     assert headers.first("missing") == ""
 
 

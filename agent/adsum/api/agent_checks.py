@@ -10,14 +10,14 @@ from adsum.api.agent_services import log_warnings, refuse_scripts
 from adsum.api.answers import done, encoded_answer, in_turns
 from adsum.api.api_types import EndpointFamily
 from adsum.api.bodies import decode_json
-from adsum.api.queries import filter_test
+from adsum.api.queries import wanted
 from adsum.catalog.decode import decode_check
 from adsum.catalog.definitions import BadDefinition, CheckStatus
 from adsum.catalog.own_services import OwnCheck
 from adsum.catalog.placed_check import PlacedCheck
 from adsum.catalog.spelling import canonical_key
 from adsum.catalog.validate import validate_check
-from adsum.http.request import Query, Request
+from adsum.http.request import Request
 from adsum.http.response import Response
 from adsum.http.router import Handler, HttpRefusal, Route
 
@@ -41,22 +41,20 @@ class AgentChecks(EndpointFamily):
 
     async def checks(self, request: Request, _rest: str) -> Response:
         parameters.check_namespace(request.query)
-        own = self._agent.own
-        found = await self._parts.filter_time.spend(request, lambda: self._wanted(request.query))
+        query, own = request.query, self._agent.own
+        name = own.settings.node_name
+
+        def placed(each: tuple[str, OwnCheck]) -> PlacedCheck:
+            return PlacedCheck(name, own.published_check(each[1]))
+
+        found = await self._parts.filter_time.spend(
+            request, lambda: wanted(query, "check", own.checks.items(), placed)
+        )
         shown = []
         async for check_id, own_check in in_turns(sorted(found)):
             check = own.published_check(own_check)
-            shown.append((check_id, shapes.encode(shapes.own_check(own.settings.node_name, check))))
+            shown.append((check_id, shapes.encode(shapes.own_check(name, check))))
         return encoded_answer(self._agent, request, shapes.object_of(shown))
-
-    def _wanted(self, query: Query) -> list[tuple[str, OwnCheck]]:
-        own = self._agent.own
-        found = list(own.checks.items())
-        is_wanted = filter_test(query, "check")
-        if is_wanted is None:
-            return found
-        name = own.settings.node_name
-        return [each for each in found if is_wanted(PlacedCheck(name, own.published_check(each[1])))]
 
     async def register(self, request: Request, _rest: str) -> Response:
         parameters.check_namespace(request.query)

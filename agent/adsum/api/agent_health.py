@@ -96,7 +96,7 @@ def _worst(words: Iterable[str]) -> str:
 
 
 def _wants_text(request: Request) -> bool:
-    return request.query.first("format") == "text" or request.header("accept").startswith("text/plain")
+    return request.query.first("format") == "text" or request.headers.first("accept").startswith("text/plain")
 
 
 def _reason(sentence: str) -> HeaderList:

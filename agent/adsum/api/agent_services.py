@@ -18,14 +18,13 @@ from adsum.api.answers import done, encoded_answer, in_turns, json_answer
 from adsum.api.api_types import Agent, EndpointFamily
 from adsum.api.blocking import parse_asked
 from adsum.api.bodies import decode_json
-from adsum.api.queries import filter_test, named
+from adsum.api.queries import named, wanted
 from adsum.catalog.decode import decode_service
 from adsum.catalog.definitions import BadDefinition, CheckDefinition, ServiceDefinition
 from adsum.catalog.indexes import Family
-from adsum.catalog.own_services import OwnService
 from adsum.catalog.tagged import with_family_addresses
 from adsum.catalog.validate import validate_service
-from adsum.http.request import Query, Request
+from adsum.http.request import Request
 from adsum.http.response import Response
 from adsum.http.router import HttpRefusal, Route
 from adsum.topics import Topic, Watching
@@ -51,7 +50,11 @@ class AgentServices(EndpointFamily):
 
     async def services(self, request: Request, _rest: str) -> Response:
         parameters.check_namespace(request.query)
-        found = await self._parts.filter_time.spend(request, lambda: self._wanted(request.query))
+        query, mine = request.query, self._agent.own
+        found = await self._parts.filter_time.spend(
+            request,
+            lambda: wanted(query, "node_service", mine.services.items(), lambda each: each[1].published),
+        )
         shown = []
         async for service_id, own in in_turns(sorted(found)):
             shown.append((service_id, shapes.encode(shapes.own_service(own.definition))))
@@ -106,13 +109,6 @@ class AgentServices(EndpointFamily):
         is_enabled = parameters.required_boolean(request.query, "enable")
         reason = request.query.first("reason")
         return await done(self._agent, SetServiceMaintenance(service_id, is_enabled, reason))
-
-    def _wanted(self, query: Query) -> list[tuple[str, OwnService]]:
-        found = list(self._agent.own.services.items())
-        is_wanted = filter_test(query, "node_service")
-        if is_wanted is None:
-            return found
-        return [each for each in found if is_wanted(each[1].published)]
 
     def _hashed(self, service_id: str) -> tuple[ServiceDefinition, str]:
         own = self._agent.own.services.get(service_id)

@@ -49,7 +49,6 @@ def encoded_answer(
 
 
 async def answered(agent: Agent, command: AnsweredWith[Value]) -> Value:
-    """Once the change is made: what the command is answered with."""
     try:
         return await agent.submit(command)
     except CommandRefused as refused:

@@ -83,8 +83,6 @@ class Agent(ABC):
 
 
 class ApiParts(NamedTuple):
-    """What endpoints are made of."""
-
     agent: Agent
     random: Random
     counters: ApiCounters

@@ -97,7 +97,7 @@ class BlockingReads:
         asked = parse_asked(query, self._agent)
         is_cached = check_consistency(query) and takes_cached
         if is_cached:
-            check_cache_control(request.header("cache-control"))
+            check_cache_control(request.headers.first("cache-control"))
         parameters.check_namespace(query)
         parameters.check_datacenter(query, self._agent.config.datacenter, FAILED_META)
         if query.has("consistent"):
@@ -119,7 +119,6 @@ class BlockingReads:
         return response
 
     def _find(self, plan: Plan, request: Request, rest: str, *, is_cached: bool) -> Rendering:
-        """As it is now."""
         key = (request.path, tuple(sorted(pair for pair in request.query if pair[0] in SHAPING)))
         rendering = self._renderings.get(key)
         if rendering is not None:

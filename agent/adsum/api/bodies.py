@@ -108,7 +108,11 @@ class _Scanner:
         if first == '"':
             self._string()
         elif first in LITERALS:
-            self._literal(LITERALS[first])
+            word = LITERALS[first]
+            for letter in word:
+                if self._peek() != letter:
+                    raise self._unexpected(f"in literal {word} (expecting {_quoted(letter)})")
+                self.at += 1
         elif number := NUMBER.match(self._text, self.at):
             self.at = number.end()
         elif first == "-":
@@ -130,12 +134,6 @@ class _Scanner:
             raise self._unexpected("in string escape code")
         else:
             raise self._unexpected("in string literal")
-
-    def _literal(self, word: str) -> None:
-        for position, letter in enumerate(word):
-            if self._peek() != letter:
-                raise self._unexpected(f"in literal {word} (expecting {_quoted(word[position])})")
-            self.at += 1
 
     def _skip_space(self) -> None:
         space = SPACE.match(self._text, self.at)

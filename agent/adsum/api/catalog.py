@@ -49,7 +49,7 @@ async def datacenters(agent: Agent, request: Request, _rest: str) -> Response:
     parameters.check_namespace(request.query)
     is_cached = check_consistency(request.query)
     if is_cached:
-        check_cache_control(request.header("cache-control"))
+        check_cache_control(request.headers.first("cache-control"))
     headers = CACHED if is_cached else ()
     return json_answer(agent, request, [agent.config.datacenter], headers=headers)
 

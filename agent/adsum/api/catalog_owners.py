@@ -35,7 +35,10 @@ class CatalogOwners(EndpointFamily):
 
     async def owners(self, request: Request, _rest: str) -> Response:
         agent = self._agent
-        rows = [self._owner(row) async for row in in_turns(agent.owners.mine.rows(agent.now()))]
+        me, rows = agent.cluster.membership.me.short, list[Shown]()
+        async for row in in_turns(agent.owners.mine.rows(agent.now())):
+            source = OWN if row.owner == me else OTHERS
+            rows.append({**self._who(row.owner), "Source": source, **_held(row), "SavedMs": None})
         saved_ms = agent.cluster.behind_ns(agent.now()) // MILLISECOND
         rows += [_saved(saved, saved_ms) async for saved in in_turns(agent.cluster.sharing.saved)]
         rows.sort(key=lambda row: str(row["Node"]).casefold())
@@ -69,11 +72,6 @@ class CatalogOwners(EndpointFamily):
             raise HttpRefusal(404, str(nobody)) from None
         except (OwnerAway, OwnerRefuses) as away:
             raise HttpRefusal(500, str(away)) from None
-
-    def _owner(self, row: OwnerRow) -> Shown:
-        is_me = row.owner == self._agent.cluster.membership.me.short
-        source = OWN if is_me else OTHERS
-        return {**self._who(row.owner), "Source": source, **_held(row), "SavedMs": None}
 
     def _difference(self, owner: bytes, here: OwnerRow | None, there: OwnerRow | None) -> Shown:
         return {

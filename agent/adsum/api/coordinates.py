@@ -13,7 +13,7 @@ import trio
 
 from adsum.api import leadership, parameters
 from adsum.api.answers import json_answer
-from adsum.api.api_types import Agent, ApiParts, EndpointFamily
+from adsum.api.api_types import ApiParts, EndpointFamily
 from adsum.api.blocking import FOREIGN_INDEX_HOLD_S, check_consistency, parse_asked
 from adsum.api.freshness import age_headers, stale_header
 from adsum.catalog.indexes import TAG_BITS
@@ -95,7 +95,10 @@ class Coordinates(EndpointFamily):
         if self._index and now_s < self._look_at_s:
             return
         self._look_at_s = now_s + LOOK_S
-        places = _places(self._agent)
+        # Of those who are on the catalog's list: whoever left is nowhere.
+        names = [host.name for host in self._agent.view.nodes()]
+        found = zip(names, map(self._agent.cluster.membership.coordinate_of, names), strict=True)
+        places = {name.casefold(): _place(name, at) for name, at in found if at is not None}
         if places != self._places or not self._index:
             self._places = places
             self._index = max(self._index + 1, self._agent.now().wall_ms << TAG_BITS)
@@ -111,14 +114,6 @@ def shown(coordinate: Coordinate) -> Shown:
         "Error": coordinate.error,
         "Adjustment": coordinate.adjustment_s,
         "Height": coordinate.height_s,
-    }
-
-
-def _places(agent: Agent) -> dict[str, Shown]:
-    """Of those who are on the catalog's list: whoever left is nowhere."""
-    placed = [(host.name, agent.cluster.membership.coordinate_of(host.name)) for host in agent.view.nodes()]
-    return {
-        name.casefold(): _place(name, coordinate) for name, coordinate in placed if coordinate is not None
     }
 
 

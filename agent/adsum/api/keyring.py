@@ -32,15 +32,6 @@ class KeyringEndpoints(EndpointFamily):
 
     async def answer(self, request: Request, _rest: str) -> Response:
         is_local_only = _check_query(request.query)
-        if request.method == "GET":
-            try:
-                held = await self._agent.keyrings.gather()
-            except (KeyringError, RoundFailed) as error:
-                raise self._refusal(error) from None
-            return json_answer(self._agent, request, [_pool(self._agent.config.datacenter, held)])
-        key = _key(request)
-        if is_local_only:
-            raise _bad("Invalid use of local-only: local-only can only be set for list requests")
         keyrings = self._agent.keyrings
         changes: dict[str, Callable[[str], Awaitable[None]]] = {
             "POST": keyrings.install,
@@ -48,6 +39,12 @@ class KeyringEndpoints(EndpointFamily):
             "DELETE": keyrings.remove,
         }
         try:
+            if request.method == "GET":
+                pool = _pool(self._agent.config.datacenter, await keyrings.gather())
+                return json_answer(self._agent, request, [pool])
+            key = _key(request)
+            if is_local_only:
+                raise _bad("Invalid use of local-only: local-only can only be set for list requests")
             await changes[request.method](key)
         except (KeyringError, RoundFailed) as error:
             raise self._refusal(error) from None

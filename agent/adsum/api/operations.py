@@ -116,7 +116,7 @@ class Operations(EndpointFamily):
             yield f"{full}\n".encode()
 
     async def metrics(self, request: Request, rest: str) -> Response:
-        accepts = request.header("accept").startswith(PROMETHEUS_ACCEPTS)
+        accepts = request.headers.first("accept").startswith(PROMETHEUS_ACCEPTS)
         if accepts or request.query.first("format") == "prometheus":
             return await self.scrape(request, rest)
         return json_answer(self._agent, request, self._parts.metrics.consul())

@@ -58,6 +58,12 @@ def filter_test(query: Query, items: Items) -> Test | None:
     return compile_filter(expression, TABLES[items])
 
 
+def wanted(query: Query, items: Items, found: Iterable[Item], shown: Callable[[Item], object]) -> list[Item]:
+    """Those whose shown form passes the filter."""
+    is_wanted = filter_test(query, items)
+    return [each for each in found if is_wanted is None or is_wanted(shown(each))]
+
+
 def host_test(query: Query) -> Callable[[CatalogHost], bool] | None:
     wanted = parameters.node_meta(query)
     if not wanted:
@@ -86,7 +92,6 @@ def has_instance_tests(query: Query) -> bool:
 
 
 def passing(items: Iterable[Item], tests: list[Callable[[Item], bool]]) -> Iterable[Item]:
-    """Those that pass every test."""
     for test in tests:
         items = filter(test, items)
     return items

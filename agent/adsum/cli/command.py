@@ -58,8 +58,6 @@ class FlagGroup(NamedTuple):
 
 
 class ParsedCommand(NamedTuple):
-    """A command line that was understood."""
-
     words: Sequence[str]
     values: Mapping[str, Sequence[str]]
 

@@ -7,6 +7,7 @@ holds nothing.
 from __future__ import annotations
 
 import ipaddress
+from contextlib import suppress
 
 from adsum.cli.command import FAILURE, NOT_FOUND, OK, Command, CommandFlag, ParsedCommand
 from adsum.cli.connection import CONNECTION, connect
@@ -17,9 +18,11 @@ ANSWERED = ("NOERROR", "NXDOMAIN")
 
 
 def run(call: ParsedCommand) -> int:
-    name, qtype = _question(call)
+    name, qtype = call.words[0], call.text("type")
+    with suppress(ValueError):  # an address alone asks who is there
+        name, qtype = ipaddress.ip_address(name).reverse_pointer, qtype or "PTR"
     with connect(call) as api:
-        found = api.get_object(f"/v1/resolve/{name}", [("type", qtype)])
+        found = api.get_object(f"/v1/resolve/{name}", [("type", qtype or "A")])
     if is_table(call):
         lines = [f"; {reason}" for reason in found["Reasons"]] + found["Answers"]
         if found["Additional"]:
@@ -30,15 +33,6 @@ def run(call: ParsedCommand) -> int:
     if found["Rcode"] not in ANSWERED:
         return FAILURE
     return OK if found["Answers"] else NOT_FOUND
-
-
-def _question(call: ParsedCommand) -> tuple[str, str]:
-    """An address alone asks who is there."""
-    name, qtype = call.words[0], call.text("type")
-    try:
-        return ipaddress.ip_address(name).reverse_pointer, qtype or "PTR"
-    except ValueError:
-        return name, qtype or "A"
 
 
 COMMAND = Command(

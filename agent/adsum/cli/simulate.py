@@ -154,14 +154,11 @@ def _row(figures: Figures) -> dict[str, Any]:
     """Keys stay: new ones may come."""
     from dataclasses import asdict
 
-    return {**asdict(figures), "plan": _plan_row(figures.plan)}
-
-
-def _plan_row(plan: Plan) -> dict[str, Any]:
     from adsum.durations import format_duration
 
+    plan = figures.plan
     settings = plan.settings
-    return {
+    shown = {
         "nodes": plan.nodes,
         "scenario": plan.scenario.value,
         "loss": plan.loss,
@@ -178,6 +175,7 @@ def _plan_row(plan: Plan) -> dict[str, Any]:
         "suspicion_mult": settings.suspicion_mult,
         "retransmit_mult": settings.retransmit_mult,
     }
+    return {**asdict(figures), "plan": shown}
 
 
 ABOUT = """\

@@ -96,7 +96,7 @@ class _Builder:
             advertise_address_wan=self._read("advertise_addr_wan", network.read_specific_address),
             tagged_addresses=values.text_map("tagged_addresses"),
             addresses=self._addresses(),
-            ports=self._ports(),
+            ports=Ports(**{name: values.integer(f"ports.{name}") for name in Ports.__annotations__}),
             unix_sockets=self._unix_sockets(),
             gossip=self._gossip(),
             serf_lan_address=self._read("serf_lan", network.read_address) or bind_address,
@@ -152,17 +152,6 @@ class _Builder:
         if self._values.text("advertise_addr"):
             return self._read("advertise_addr", network.read_specific_address)
         return "" if bind_address in {"0.0.0.0", "::"} else bind_address  # noqa: S104
-
-    def _ports(self) -> Ports:
-        port = self._values.integer
-        return Ports(
-            dns=port("ports.dns"),
-            http=port("ports.http"),
-            https=port("ports.https"),
-            serf_lan=port("ports.serf_lan"),
-            serf_wan=port("ports.serf_wan"),
-            server=port("ports.server"),
-        )
 
     def _gossip(self) -> Gossip:
         values = self._values

@@ -61,7 +61,6 @@ def convert(kind: KeyKind, raw: object) -> object:
 
 
 def describe(raw: object) -> str:
-    """What was found, in words."""
     if isinstance(raw, bool):
         return str(raw).lower()
     if isinstance(raw, int) and not INTEGER_MIN <= raw <= INTEGER_MAX:

@@ -127,19 +127,13 @@ def _check_server(config: Config) -> Iterator[tuple[str, str]]:
 
 def _check_ports(config: Config) -> Iterator[tuple[str, str]]:
     ports, where = config.ports, config.addresses
-    for key, port, addresses, others in (
-        ("ports.http", ports.http, where.http, [("DNS", ports.dns, where.dns)]),
-        (
-            "ports.https",
-            ports.https,
-            where.https,
-            [("DNS", ports.dns, where.dns), ("HTTP", ports.http, where.http)],
-        ),
-    ):
-        for other, other_port, other_addresses in others:
-            shared = set(addresses) & set(other_addresses)
-            if port == other_port > 0 and shared:
-                yield key, f"is the port of {other} as well, {port} on {min(shared)}"
+    dns, http = ("DNS", ports.dns, where.dns), ("HTTP", ports.http, where.http)
+    https = ("HTTPS", ports.https, where.https)
+    pairs = (("ports.http", http, dns), ("ports.https", https, dns), ("ports.https", https, http))
+    for key, (_, port, addresses), (other, other_port, other_addresses) in pairs:
+        shared = set(addresses) & set(other_addresses)
+        if port == other_port > 0 and shared:
+            yield key, f"is the port of {other} as well, {port} on {min(shared)}"
 
 
 def gossip_mistakes(gossip: Gossip) -> Iterator[tuple[str, str]]:

@@ -102,7 +102,6 @@ def _warnings(side: _Side, end: datetime | None) -> list[str]:
 
 
 def _end(cert_file: str) -> datetime | None:
-    """When the certificate ends."""
     if not cert_file:
         return None
     from cryptography import x509

@@ -91,7 +91,7 @@ class RequestParser:
         self.messages_begun = 0
         self._pairs: list[tuple[bytes, bytes]] = []
         self._body = bytearray()
-        self._begin()
+        self.on_message_begin()
         self.phase = Phase.IDLE
 
     @property
@@ -124,7 +124,16 @@ class RequestParser:
     # What llhttp calls, in this order. Requests of one connection look alike, so this is kept short.
 
     def on_message_begin(self) -> None:
-        self._begin()
+        self.phase = Phase.HEAD
+        self.messages_begun += 1
+        self.expects_continue = False
+        self._is_upgrading = False
+        self._method = b""
+        self._target = b""
+        self._pairs = []
+        self._head_bytes = 0
+        self._fed_bytes = 0
+        self._body = bytearray()
 
     def on_url(self, piece: bytes) -> None:
         self._target += piece
@@ -190,18 +199,6 @@ class RequestParser:
             self._body = bytearray()
 
     # Below: straight-line helpers.
-
-    def _begin(self) -> None:
-        self.phase = Phase.HEAD
-        self.messages_begun += 1
-        self.expects_continue = False
-        self._is_upgrading = False
-        self._method = b""
-        self._target = b""
-        self._pairs = []
-        self._head_bytes = 0
-        self._fed_bytes = 0
-        self._body = bytearray()
 
     def _feed_once(self, data: bytes) -> bytes:
         """What is left to be fed: nothing, unless a request wanted an upgrade."""

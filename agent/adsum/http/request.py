@@ -160,10 +160,6 @@ class Request:
             self._query = Query(self.target.partition(b"?")[2].partition(b"#")[0])
         return self._query
 
-    def header(self, name: str) -> str:
-        """The first header of that lower-case name, "" when absent."""
-        return self.headers.first(name)
-
     async def park(self, deadline: float) -> bool:
         """Wait for `wake` (True) or for the deadline on trio's clock (False). Raises ClientGone."""
         self._query = None  # who waits keeps little, and it is decoded again should anyone ask

@@ -77,27 +77,17 @@ class Response:
         self.headers = headers
         self.chunks = chunks  # streamed after the head, each chunk flushed; `body` is then not sent
         self.site_headers = b""  # what the operator's configuration adds to every answer, already encoded
-        self._plain_head: bytes | None = None
-        self._gzip_head: bytes | None = None
+        self._heads: dict[bool, bytes] = {}
 
     def set_site_headers(self, encoded: bytes) -> None:
         if self.site_headers != encoded:
             self.site_headers = encoded
-            self._plain_head = self._gzip_head = None
+            self._heads.clear()
 
     def head(self, *, gzip: bool) -> bytes:
         """Everything from the status line on except Date, Connection and the empty line."""
-        head = self._gzip_head if gzip else self._plain_head
-        if head is not None:
-            return head
-        head = self._encode_head(gzip=gzip)
-        if gzip:
-            self._gzip_head = head
-        else:
-            self._plain_head = head
-        return head
-
-    def _encode_head(self, *, gzip: bool) -> bytes:
+        if gzip in self._heads:
+            return self._heads[gzip]
         parts = [STATUS_LINES[self.status]]
         if self.content_type:
             parts.append(encode_headers((("Content-Type", self.content_type),)))
@@ -107,7 +97,8 @@ class Response:
         if gzip:
             parts.append(GZIPPED)
         parts += (VARY, encode_headers(self.headers), self.site_headers)
-        return b"".join(parts)
+        head = self._heads[gzip] = b"".join(parts)
+        return head
 
 
 class HeaderInjection(ValueError):
