@@ -7,8 +7,9 @@ import pytest
 
 from adsum.agent.commands import RegisterCheck, SetNodeMaintenance
 from adsum.catalog.definitions import CheckDefinition, CheckStatus, ServiceAddress, Weights
+from adsum.config.config import Config
 from adsum.now import SECOND
-from tests.api.agents import NODE_ID, Asker, decoded, index_of, refused
+from tests.api.agents import NODE_ID, Asker, FakeAgent, decoded, index_of, refused
 
 NODE_ENTRY = (
     '{"ID":"' + NODE_ID + '","Node":"n1","Address":"127.0.0.1","Datacenter":"dc1",'
@@ -224,6 +225,8 @@ async def test_development_mode_and_pretty_indent_by_four_and_end_the_line(asker
     assert response.body.plain == b"[]\n"
     response = await asker.ask("/v1/health/service/web?pretty=false")
     assert response.body.plain.startswith(b'[\n    {\n        "Node": {\n')
+    developing = Asker(FakeAgent(Config(is_dev=True)))
+    assert (await developing.ask("/v1/health/state/warning")).body.plain == b"[]\n"
 
 
 async def test_ids_with_slashes_and_escapes_are_names(asker: Asker) -> None:

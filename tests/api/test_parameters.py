@@ -85,12 +85,6 @@ def test_another_datacenter_has_no_path() -> None:
     assert refused(lambda: parameters.check_datacenter(query, "dc1")) == (500, "No path to datacenter")
 
 
-def test_pretty_is_asked_for_by_presence_or_always_in_development() -> None:
-    assert parameters.is_pretty(Query(b"pretty=false"))
-    assert not parameters.is_pretty(Query(b""))
-    assert parameters.is_pretty(Query(b""), always=True)
-
-
 def test_node_meta_is_split_at_its_first_colon() -> None:
     query = Query(b"node-meta=rack:r1&node-meta=url:http://a&node-meta=bare")
     assert parameters.node_meta(query) == {"rack": "r1", "url": "http://a", "bare": ""}

@@ -9,10 +9,10 @@ from adsum.api import parameters, shapes
 from adsum.api.agent_services import log_warnings, refuse_scripts
 from adsum.api.answers import done, encoded_answer, in_turns
 from adsum.api.api_types import EndpointFamily
-from adsum.api.bodies import decode_json
+from adsum.api.bodies import decode_json, refusing_definitions
 from adsum.api.queries import wanted
 from adsum.catalog.decode import decode_check
-from adsum.catalog.definitions import BadDefinition, CheckStatus
+from adsum.catalog.definitions import CheckStatus
 from adsum.catalog.own_services import OwnCheck
 from adsum.catalog.placed_check import PlacedCheck
 from adsum.catalog.spelling import canonical_key
@@ -59,11 +59,9 @@ class AgentChecks(EndpointFamily):
     async def register(self, request: Request, _rest: str) -> Response:
         parameters.check_namespace(request.query)
         output_bytes_max = self._agent.config.check_output_bytes_max
-        try:
+        with refusing_definitions():
             definition = decode_check(decode_json(request.body), output_bytes_max=output_bytes_max)
             warnings = validate_check(definition)
-        except BadDefinition as bad:
-            raise HttpRefusal(400, str(bad)) from None
         refuse_scripts(self._agent, (definition,))
         known = self._agent.own.checks.get(definition.check_id)
         if known is None or known.definition != definition:

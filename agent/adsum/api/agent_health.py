@@ -38,7 +38,8 @@ class AgentHealth(EndpointFamily):
             sentence = f"ServiceId {service_id} not found"
             missing = {"AggregatedStatus": "critical", "Service": None, "Checks": None}
             # Where text was asked for, Consul sends the sentence as JSON all the same.
-            return self._not_here(request, sentence, sentence if _wants_text(request) else missing)
+            shown: object = sentence if _wants_text(request) else missing
+            return json_answer(self._agent, request, shown, status=404, headers=_reason(sentence))
         verdict = self._verdict(own.definition)
         return self._answer(request, verdict, self._shown(own.definition, verdict))
 
@@ -52,7 +53,7 @@ class AgentHealth(EndpointFamily):
             sentence = f"ServiceName {name} Not Found"
             if _wants_text(request):
                 return Response(404, sentence.encode(), content_type="text/plain", headers=_reason(sentence))
-            return self._not_here(request, sentence, [])
+            return json_answer(self._agent, request, [], status=404, headers=_reason(sentence))
         verdicts = [self._verdict(definition) for definition in found]
         shown = [self._shown(*pair) for pair in zip(found, verdicts, strict=True)]
         return self._answer(request, _worst(verdicts), shown)
@@ -62,9 +63,6 @@ class AgentHealth(EndpointFamily):
         if _wants_text(request):
             return Response(CODES[verdict], verdict.encode(), content_type="text/plain", headers=headers)
         return json_answer(self._agent, request, shown, status=CODES[verdict], headers=headers)
-
-    def _not_here(self, request: Request, sentence: str, shown: object) -> Response:
-        return json_answer(self._agent, request, shown, status=404, headers=_reason(sentence))
 
     def _verdict(self, definition: ServiceDefinition) -> str:
         return _worst(

@@ -17,10 +17,10 @@ from adsum.api import parameters, shapes
 from adsum.api.answers import done, encoded_answer, in_turns, json_answer
 from adsum.api.api_types import Agent, EndpointFamily
 from adsum.api.blocking import parse_asked
-from adsum.api.bodies import decode_json
+from adsum.api.bodies import decode_json, refusing_definitions
 from adsum.api.queries import named, wanted
 from adsum.catalog.decode import decode_service
-from adsum.catalog.definitions import BadDefinition, CheckDefinition, ServiceDefinition
+from adsum.catalog.definitions import CheckDefinition, ServiceDefinition
 from adsum.catalog.indexes import Family
 from adsum.catalog.tagged import with_family_addresses
 from adsum.catalog.validate import validate_service
@@ -78,13 +78,11 @@ class AgentServices(EndpointFamily):
     async def register(self, request: Request, _rest: str) -> Response:
         parameters.check_namespace(request.query)
         config = self._agent.config
-        try:
+        with refusing_definitions():
             definition = decode_service(
                 decode_json(request.body), output_bytes_max=config.check_output_bytes_max
             )
             warnings = validate_service(definition)
-        except BadDefinition as bad:
-            raise HttpRefusal(400, str(bad)) from None
         refuse_scripts(self._agent, definition.checks)
         definition = with_family_addresses(definition)
         known = self._agent.own.services.get(definition.service_id)

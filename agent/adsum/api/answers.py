@@ -11,7 +11,7 @@ from typing import TypeVar
 import trio
 
 from adsum.agent.commands import CommandRefused
-from adsum.api import parameters, shapes
+from adsum.api import shapes
 from adsum.api.api_types import Agent
 from adsum.effects import AnsweredWith, RefusalCause, Value
 from adsum.http.request import Request
@@ -43,7 +43,7 @@ def json_answer(
 def encoded_answer(
     agent: Agent, request: Request, encoded: bytes, *, status: int = 200, headers: HeaderList = ()
 ) -> Response:
-    if parameters.is_pretty(request.query, always=agent.config.is_dev):
+    if agent.config.is_dev or request.query.has("pretty"):
         encoded = shapes.pretty(encoded)
     return json_body(encoded, headers, status)
 

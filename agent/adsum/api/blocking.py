@@ -132,7 +132,7 @@ class BlockingReads:
             plan(self._agent, request.query, rest),
             self._counters,
             self._freshness,
-            is_pretty=parameters.is_pretty(request.query, always=self._agent.config.is_dev),
+            is_pretty=self._agent.config.is_dev or request.query.has("pretty"),
             headers=CACHED if is_cached else (),
             asked=request.target,
             filter_time=self._filter_time if request.query.first("filter") else None,

@@ -7,9 +7,12 @@ what Go lets pass: anything after the first value, bytes that are not UTF-8, hal
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 import msgspec
 
+from adsum.catalog.definitions import BadDefinition
 from adsum.http.router import HttpRefusal
 
 SPACE = re.compile(r"[ \t\r\n]*")
@@ -36,6 +39,15 @@ def decode_json(body: bytes) -> object:
             return _decode_leniently(body)
         except BadJson as bad:
             raise HttpRefusal(400, f"Request decode failed: {bad}") from None
+
+
+@contextmanager
+def refusing_definitions() -> Iterator[None]:
+    """Around what reads a definition."""
+    try:
+        yield
+    except BadDefinition as bad:
+        raise HttpRefusal(400, str(bad)) from None
 
 
 def _decode_leniently(body: bytes) -> object:

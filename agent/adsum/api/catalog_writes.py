@@ -14,9 +14,8 @@ from adsum.api import parameters
 from adsum.api.absent import EXTERNAL_SENTENCE
 from adsum.api.answers import STATUS_OF, json_answer
 from adsum.api.api_types import EndpointFamily
-from adsum.api.bodies import decode_json
+from adsum.api.bodies import decode_json, refusing_definitions
 from adsum.catalog.decode import Fields
-from adsum.catalog.definitions import BadDefinition
 from adsum.http.request import Request
 from adsum.http.response import Response
 from adsum.http.router import HttpRefusal, Route
@@ -37,18 +36,17 @@ class CatalogWrites(EndpointFamily):
         ]
 
     async def deregister(self, request: Request, _rest: str) -> Response:
-        body, node = self._read(request, "structs.DeregisterRequest")
-        service_id, check_id = _text(body, "ServiceID"), _text(body, "CheckID")
+        with refusing_definitions():
+            body, node = self._read(request, "structs.DeregisterRequest")
+            service_id, check_id = body.text("ServiceID"), body.text("CheckID")
         return await self._done(request, self._agent.owners.deregister(node, service_id, check_id))
 
     async def register(self, request: Request, _rest: str) -> Response:
-        body, node = self._read(request, "structs.RegisterRequest")
-        try:
+        with refusing_definitions():
+            body, node = self._read(request, "structs.RegisterRequest")
             service = Fields(body.value("Service"), type_name="structs.NodeService", outer="Service")
             service_id = service.text("ID") or service.text("Service")
             tags, checks = service.texts("Tags"), body.items("Checks", wanted="structs.HealthChecks")
-        except BadDefinition as bad:
-            raise HttpRefusal(400, str(bad)) from None
         owners = self._agent.owners
         if self._agent.view.node(node) is not None and (not service_id or checks or body.value("Check")):
             raise HttpRefusal(400, ONLY_TAGS)
@@ -58,13 +56,10 @@ class CatalogWrites(EndpointFamily):
         parameters.check_namespace(request.query)
         own = self._agent.config.datacenter
         parameters.check_datacenter(request.query, own)
-        try:
-            body = Fields(decode_json(request.body), type_name=type_name)
-        except BadDefinition as bad:
-            raise HttpRefusal(400, str(bad)) from None
-        if _text(body, "Datacenter").lower() not in ("", own.lower()):
+        body = Fields(decode_json(request.body), type_name=type_name)
+        if body.text("Datacenter").lower() not in ("", own.lower()):
             raise HttpRefusal(500, "No path to datacenter")
-        node = _text(body, "Node")
+        node = body.text("Node")
         if not node:
             raise HttpRefusal(500, NO_NODE)  # as Consul
         return body, node
@@ -81,10 +76,3 @@ class CatalogWrites(EndpointFamily):
         except CommandRefused as refused:
             raise HttpRefusal(STATUS_OF[refused.refusal.cause], refused.refusal.sentence) from None
         return json_answer(self._agent, request, value=True)
-
-
-def _text(body: Fields, name: str) -> str:
-    try:
-        return body.text(name)
-    except BadDefinition as bad:
-        raise HttpRefusal(400, str(bad)) from None

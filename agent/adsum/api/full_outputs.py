@@ -13,11 +13,11 @@ from urllib.parse import quote
 
 import msgspec
 
-from adsum.api import parameters, shapes
+from adsum.api.answers import json_answer
 from adsum.api.api_types import Agent
 from adsum.catalog.model import SERF_HEALTH
 from adsum.http.request import Request
-from adsum.http.response import Response, json_body
+from adsum.http.response import Response
 from adsum.http.router import HttpRefusal
 from adsum.peers.outputs import WantedOutput
 
@@ -57,13 +57,10 @@ async def with_full_outputs(agent: Agent, request: Request, response: Response) 
             check["Output"] = whole
         elif _is_elsewhere(agent, check):
             missing[check["Node"]] = None
-    encoded = shapes.encode(entries)
-    if parameters.is_pretty(request.query, always=agent.config.is_dev):
-        encoded = shapes.pretty(encoded)
     headers = response.headers
     if missing:
         headers = (*headers, ("X-Adsum-Output", "partial"), ("X-Adsum-Output-Missing", named(missing)))
-    return json_body(encoded, headers)
+    return json_answer(agent, request, entries, headers=headers)
 
 
 def named(nodes: Iterable[str]) -> str:

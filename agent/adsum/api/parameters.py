@@ -19,11 +19,6 @@ NAMESPACES_SENTENCE = (
 )
 
 
-def is_pretty(query: Query, *, always: bool = False) -> bool:
-    """`always` is development mode."""
-    return always or query.has("pretty")
-
-
 def is_true_or_empty(query: Query, name: str) -> bool:
     """`?passing` and its like: absent is no, empty is yes."""
     if not query.has(name):
