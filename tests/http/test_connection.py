@@ -12,6 +12,7 @@ import pytest
 import trio
 from trio.testing import MockClock
 
+from adsum.http import connection
 from adsum.http.connection import http_date
 from adsum.http.limits import HttpLimits
 from adsum.http.request import ClientGone, Request
@@ -19,6 +20,7 @@ from adsum.http.response import Body, Response, empty, json_body, text
 from tests.http.http_support import Client, Server, connected, get, request, request_of, running, until
 
 PATIENT_S = 20.0
+PIPELINED = 40
 
 
 async def echo(request: Request) -> Response:
@@ -69,6 +71,34 @@ async def test_pipelined_requests_are_answered_in_order() -> None:
         await client.send(b"".join(request("PUT", f"/{n}", body=b"a" * n) for n in range(1, 100)))
         for n in range(1, 100):
             assert (await client.answer()).body == b"PUT /%d %d" % (n, n)
+
+
+@pytest.mark.parametrize(("turn_s_max", "passes_min"), [(0.0, PIPELINED // 2), (3600.0, 0)])
+async def test_others_get_a_turn_when_a_client_that_pipelines_has_had_its_time(
+    monkeypatch: pytest.MonkeyPatch, turn_s_max: float, passes_min: int
+) -> None:
+    """Counted in requests, a turn of thirty-two large listings held everybody up for seconds."""
+    monkeypatch.setattr(connection, "TURN_S_MAX", turn_s_max)
+    passes, seen = 0, list[int]()
+
+    async def count_passes() -> None:
+        nonlocal passes
+        while True:
+            await trio.lowlevel.checkpoint()
+            passes += 1
+
+    async def app(_request: Request) -> Response:
+        seen.append(passes)
+        return empty(200)
+
+    async with running(app) as server, connected(server) as client, trio.open_nursery() as nursery:
+        nursery.start_soon(count_passes)
+        await client.send(get("/") * PIPELINED)
+        for _ in range(PIPELINED):
+            await client.answer()
+        nursery.cancel_scope.cancel()
+    assert len(seen) == PIPELINED
+    assert (seen[-1] - seen[0] >= passes_min) if passes_min else (seen[-1] == seen[0])
 
 
 async def test_chunked_bodies_arrive_whole() -> None:
