@@ -6,7 +6,7 @@ from random import Random
 
 import pytest
 
-from adsum.catalog.replication import bodies, owner_table, waiting
+from adsum.catalog.replication import bodies, core, owner_table
 from adsum.catalog.replication.deltas import decode, push, span
 from adsum.catalog.replication.effects import AskingPart, AskPeer, Confirmed, ForeignNews, OwnerChanged
 from adsum.catalog.replication.items import COUNTER_MAX, Item, term
@@ -135,7 +135,7 @@ def test_a_range_does_not_come_by_gossip(pair: tuple[Peer, Peer]) -> None:
 def test_strangers_wait_in_a_small_room_until_they_are_introduced() -> None:
     one = Peer(1)
     strangers = [
-        bytes([number // 256, number % 256]).ljust(8, b".") for number in range(waiting.WAITING_MAX + 10)
+        bytes([number // 256, number % 256]).ljust(8, b".") for number in range(core.WAITING_MAX + 10)
     ]
     for stranger in strangers:
         one.core.hear(at(0), stranger, (push(stranger, 1, 1, term(WEB), [WEB]),))
@@ -148,7 +148,7 @@ def test_strangers_wait_in_a_small_room_until_they_are_introduced() -> None:
 
 def test_strangers_that_nobody_introduces_make_room_after_two_minutes() -> None:
     one = Peer(1)
-    for number in range(waiting.WAITING_MAX):
+    for number in range(core.WAITING_MAX):
         stranger = number.to_bytes(8, "big")
         one.core.hear(at(0), stranger, (push(stranger, 1, 1, term(WEB), [WEB]),))
     one.core.tick(at(MINUTE))

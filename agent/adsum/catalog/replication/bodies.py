@@ -32,7 +32,7 @@ RANGES_MAX = 4_096
 ITEMS_MAX = 64
 BODY_BYTES_MAX = (
     512 * 1024
-)  # a frame of what is wanted, one of what is given, and one item of the greatest size
+)  # a frame of what is wanted, one of what is given, and an item of the greatest size
 TURN_MAX = 1 << 16
 DONE, NO_TIME, NOT_UNDERSTOOD = range(3)  # what answers begin with
 _STANDING = struct.Struct(">8sQIIIB")
@@ -57,7 +57,7 @@ class Busy(Exception):
 
 
 def compare(turn: int, words: bytes) -> bytes:
-    return _COMPARE.bytes_of(turn, words)
+    return _COMPARE.bytes_of(min(turn, TURN_MAX - 1), words)
 
 
 def read_compare(body: bytes) -> tuple[int, bytes]:

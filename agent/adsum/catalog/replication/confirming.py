@@ -14,10 +14,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from adsum.catalog.replication import bodies
-from adsum.catalog.replication.bodies import WANTED_MAX, Busy, OwnerStanding, Ranges
+from adsum.catalog.replication.bodies import Busy, OwnerStanding, Ranges
 from adsum.catalog.replication.effects import AskingPart, AskPeer, Confirmed
 from adsum.catalog.replication.exchanges import Exchanges, Session
-from adsum.catalog.replication.handing import is_reached
+from adsum.catalog.replication.handing import positions, still_missing, take
 from adsum.catalog.replication.owner_table import OwnerTable, ReplicationTimer
 from adsum.cbor import BadEncoding
 from adsum.effects import AskTicket
@@ -28,7 +28,6 @@ PARTNERS = 2
 CONFIRM_NS = 2 * SECOND
 AGAIN_NS = 200 * MILLISECOND
 SLOW_NS = 700 * MILLISECOND  # one that hangs is not yet known to
-PROVED_BY_MEMBERS = {OwnerKind.AGENT: True, OwnerKind.STORE: False}
 TURNS_MAX = 64  # with one partner: at 64 KB each, the catalog of a big cluster
 WAITING_MAX = 10_000
 
@@ -104,8 +103,7 @@ class Confirming:
         self._compare(Session(partner, is_full=True))
 
     def _compare(self, session: Session) -> None:
-        turn = min(session.turns, bodies.TURN_MAX - 1)
-        self._ask(session, bodies.CONFIRM, bodies.compare(turn, self._copies.root.pack_words()))
+        self._ask(session, bodies.CONFIRM, bodies.compare(session.turns, self._copies.root.pack_words()))
 
     def _ask(self, session: Session, method: str, body: bytes) -> None:
         self._asked += 1
@@ -137,19 +135,14 @@ class Confirming:
 
     def _compared(self, now: Now, session: Session, standings: list[OwnerStanding]) -> None:
         for standing in standings:
-            if not PROVED_BY_MEMBERS[kind_of(standing.owner)]:
-                continue
-            self._exchanges.weigh(now, session, standing)
+            if kind_of(standing.owner) is OwnerKind.AGENT:
+                self._exchanges.weigh(now, session, standing)
         session.gives.clear()  # the regular exchanges are for that
         self._go_on(now, session)
 
     def _fetched(self, now: Now, session: Session, ranges: Ranges) -> None:
-        changed, holdings = self._exchanges.handing.take(now, session.partner, ranges), self._copies.holdings
-        session.wants = {
-            owner: theirs
-            for owner, theirs in session.wants.items()
-            if owner in holdings and not is_reached(holdings[owner].front, theirs)
-        }
+        changed = take(self._copies, now, session.partner, ranges)
+        session.wants = still_missing(self._copies, session.wants)
         if session.wants and not changed:
             self._lost(now)
         else:
@@ -159,23 +152,19 @@ class Confirming:
         if session.turns >= TURNS_MAX:
             self._lost(now)
         elif session.wants:
-            wanted = [self._exchanges.handing.position(each) for each in list(session.wants)[:WANTED_MAX]]
-            self._ask(session, bodies.FETCH, bodies.fetch(wanted, []))
+            self._ask(session, bodies.FETCH, bodies.fetch(positions(self._copies, session.wants), []))
         elif session.is_more:
             self._compare(session)
         else:
-            self._proved(now, session)
+            self._proofs[session.partner] = None
+            self._missing -= 1
+            if not self._missing:
+                self._exchanges.agreed_ns = now.monotonic_ns
+                self._finish(now, "")
 
     def _lost(self, now: Now) -> None:
         self._again.append(now.monotonic_ns + AGAIN_NS)
         self._set_timer()
-
-    def _proved(self, now: Now, session: Session) -> None:
-        self._proofs[session.partner] = None
-        self._missing -= 1
-        if not self._missing:
-            self._exchanges.agreed_ns = now.monotonic_ns
-            self._finish(now, "")
 
     def _finish(self, now: Now, error: str) -> None:
         self._copies.tally.confirmations += 1

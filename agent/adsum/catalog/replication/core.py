@@ -15,14 +15,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from random import Random
-from typing import cast
 
 from adsum.catalog.replication import bodies
 from adsum.catalog.replication.confirming import Confirming
 from adsum.catalog.replication.deltas import PUSH_BYTES_MAX, Delta
 from adsum.catalog.replication.effects import AskingPart, CarryThis, Effect, RootMoved
 from adsum.catalog.replication.exchanges import Exchanges
-from adsum.catalog.replication.handing import Handing
 from adsum.catalog.replication.interner import Interner
 from adsum.catalog.replication.owner_table import OwnerEntry, OwnerTable, ReplicationTimer
 from adsum.catalog.replication.publisher import OwnIdentity, Publisher, Urgency
@@ -30,7 +28,6 @@ from adsum.catalog.replication.pulls import Pulls
 from adsum.catalog.replication.serving import Serving
 from adsum.catalog.replication.state import OwnerState
 from adsum.catalog.replication.tally import ReplicationTally
-from adsum.catalog.replication.waiting import WaitingRoom
 from adsum.cbor import BadEncoding
 from adsum.clocks import Clocks
 from adsum.effects import AskTicket
@@ -38,6 +35,40 @@ from adsum.now import Now
 from adsum.owners import STORE
 
 LATER = 1 << 63  # than every generation that is over
+WAITING_MAX = 256
+
+
+class WaitingRoom:
+    """News of owners that are no members yet: gossip brings a newcomer's services and its introduction in any
+    order. A small room, swept now and then; what finds no place in it comes with an exchange."""
+
+    def __init__(self) -> None:
+        self._waiting: dict[
+            bytes, dict[bytes, tuple[bytes, Delta]]
+        ] = {}  # by owner, by payload, with the teller
+        self._swept: dict[bytes, None] = {}  # who was here at the last sweep
+        self._count = 0
+
+    def add(self, teller: bytes, delta: Delta) -> bool:
+        """False when there is no room."""
+        if delta.encoded in self._waiting.get(delta.owner, ()):
+            return True
+        if self._count >= WAITING_MAX:
+            return False
+        self._waiting.setdefault(delta.owner, {})[delta.encoded] = (teller, delta)
+        self._count += 1
+        return True
+
+    def take(self, owner: bytes) -> list[tuple[bytes, Delta]]:
+        taken = list(self._waiting.pop(owner, {}).values())
+        self._count -= len(taken)
+        return taken
+
+    def sweep(self) -> None:
+        """Who waits for a second sweep will not be introduced: it is reaped, or nobody's."""
+        for owner in self._swept:
+            self.take(owner)
+        self._swept = dict.fromkeys(self._waiting)
 
 
 class Replication:
@@ -54,9 +85,8 @@ class Replication:
         self._copies = OwnerTable(
             now, own.short, random, interner or Interner(), self.tally, clocks or Clocks()
         )
-        handing = Handing(self._copies)
-        self._exchanges = Exchanges(now, self._copies, handing)
-        self._serving = Serving(self._copies, handing)
+        self._exchanges = Exchanges(now, self._copies)
+        self._serving = Serving(self._copies)
         self._confirming = Confirming(self._copies, self._exchanges)
         self._pulls = Pulls(self._copies)
         self._waiting = WaitingRoom()
@@ -71,8 +101,7 @@ class Replication:
         return self._copies.holdings
 
     def state(self, owner: bytes) -> OwnerState | None:
-        holding = self._copies.holdings.get(owner)
-        return holding.state if holding is not None else None
+        return self._copies.state(owner)
 
     def confirmed_ns(self, owner: bytes) -> int | None:
         """When we last knew to have all of an owner: by its own digest, or because a partner had no more."""
@@ -126,8 +155,7 @@ class Replication:
     def _publish(self, now: Now) -> None:
         publisher = self.publisher
         publisher.flush(now.monotonic_ns)
-        if publisher.state is not self.state(self._copies.own):
-            self._copies.show_mine(now, publisher.state)
+        self._copies.show_mine(now, publisher.state)
         for delta in publisher.pushes(now.monotonic_ns):
             self._tell(delta)
         self._publish_ns = None
@@ -152,14 +180,10 @@ class Replication:
                     tally.drop("unknown owner")
                 continue
             state = holding.state
-            if (
-                state is not None
-                and delta.version <= state.low_water
-                and delta.generation == state.generation
-            ):
-                tally.known += 1
-            else:
+            if state is None or delta.version > state.low_water or delta.generation != state.generation:
                 self._hear_news(now, sender, holding, delta)
+            else:
+                tally.known += 1
 
     def _hear_news(self, now: Now, sender: bytes, holding: OwnerEntry, delta: Delta) -> None:
         if delta.through is not None or len(delta.encoded) > PUSH_BYTES_MAX:
@@ -265,35 +289,27 @@ class Replication:
         return self._copies.timers.earliest()
 
     def tick(self, now: Now) -> None:
-        for timer, key in self._copies.timers.take_due(now.monotonic_ns):
-            self._fire(now, timer, key)
-
-    def _fire(self, now: Now, timer: ReplicationTimer, key: object) -> None:
-        match timer, key:
-            case ReplicationTimer.PUBLISH, _:
-                self._publish(now)
-            case ReplicationTimer.ASIDE, bytes(owner):
-                self._copies.end_aside(now, owner)
-            case ReplicationTimer.COLLECT, bytes(owner):
-                self._copies.collect(now, owner)
-            case ReplicationTimer.REAP, _:
-                self._reap(now)
-            case ReplicationTimer.FULL, _:
-                self._exchanges.full(now)
-            case ReplicationTimer.LIMIT, _:
-                self._exchanges.overdue(now)
-            case ReplicationTimer.CONFIRM, _:
-                self._confirming.tick(now)
-            case ReplicationTimer.PULL, _:
-                self._pulls.ask(cast("tuple[bytes, int]", key))
-
-    def _reap(self, now: Now) -> None:
-        self._copies.reap(now)
-        self._waiting.sweep()
-        before = self.publisher.state
-        self.publisher.collect(now.monotonic_ns)
-        if self.publisher.state is not before:
-            self._copies.show_mine(now, self.publisher.state)
+        for timer in self._copies.timers.take_due(now.monotonic_ns):
+            match timer:
+                case ReplicationTimer.PUBLISH, _:
+                    self._publish(now)
+                case ReplicationTimer.ASIDE, bytes(owner):
+                    self._copies.end_aside(now, owner)
+                case ReplicationTimer.COLLECT, bytes(owner):
+                    self._copies.collect(now, owner)
+                case ReplicationTimer.REAP, _:
+                    self._copies.reap(now)
+                    self._waiting.sweep()
+                    self.publisher.collect(now.monotonic_ns)
+                    self._copies.show_mine(now, self.publisher.state)
+                case ReplicationTimer.FULL, _:
+                    self._exchanges.full(now)
+                case ReplicationTimer.LIMIT, _:
+                    self._exchanges.overdue(now)
+                case ReplicationTimer.CONFIRM, _:
+                    self._confirming.tick(now)
+                case ReplicationTimer.PULL, (bytes(owner), int(number)):
+                    self._pulls.ask((owner, number))
 
     def take_effects(self) -> list[Effect]:
         copies = self._copies

@@ -17,9 +17,9 @@ from __future__ import annotations
 import math
 
 from adsum.catalog.replication import bodies
-from adsum.catalog.replication.bodies import FRAME_BYTES, WANTED_MAX, Busy, OwnerStanding, Ranges
+from adsum.catalog.replication.bodies import FRAME_BYTES, Busy, OwnerStanding, Ranges
 from adsum.catalog.replication.effects import AskingPart, AskPeer
-from adsum.catalog.replication.handing import Handing, age_of, is_one_step, is_reached, mark
+from adsum.catalog.replication.handing import age_of, in_order, mark, positions, span_for, still_missing, take
 from adsum.catalog.replication.owner_table import OwnerEntry, OwnerTable, ReplicationTimer
 from adsum.catalog.replication.state import OwnerState
 from adsum.cbor import BadEncoding
@@ -45,7 +45,15 @@ TURNS_MAX = 512
 
 class Session:
     __slots__ = (
-        *("gives", "is_fetching", "is_full", "is_more", "is_useful", "partner", "question", "turns", "wants"),
+        "gives",
+        "is_fetching",
+        "is_full",
+        "is_more",
+        "is_useful",
+        "partner",
+        "question",
+        "turns",
+        "wants",
     )
 
     def __init__(self, partner: bytes, *, is_full: bool) -> None:
@@ -61,9 +69,8 @@ class Session:
 
 
 class Exchanges:
-    def __init__(self, now: Now, copies: OwnerTable, handing: Handing) -> None:
+    def __init__(self, now: Now, copies: OwnerTable) -> None:
         self.copies = copies
-        self.handing = handing
         self.present: list[OwnerEntry] = []
         self.agreed_ns = -1  # when we last had all that a partner had
         self.session: Session | None = None
@@ -157,8 +164,7 @@ class Exchanges:
     # Our questions.
 
     def _compare(self, now: Now, session: Session) -> None:
-        body = bodies.compare(min(session.turns, bodies.TURN_MAX - 1), self.copies.root.pack_words())
-        self._ask(now, session, bodies.COMPARE, body)
+        self._ask(now, session, bodies.COMPARE, bodies.compare(session.turns, self.copies.root.pack_words()))
 
     def _ask(self, now: Now, session: Session, method: str, body: bytes) -> None:
         self._questions += 1
@@ -228,7 +234,9 @@ class Exchanges:
         self, now: Now, session: Session, holding: OwnerEntry, mine: OwnerState, theirs: OwnerStanding
     ) -> None:
         told, known = (theirs.generation, theirs.low_water), (mine.generation, mine.low_water)
-        may_wait = not session.is_full and is_one_step(theirs, mine)
+        # One push apart, which may be on its way. Two, or with a gap that shows: one has been missed.
+        is_one_step = theirs.generation == mine.generation and abs(theirs.low_water - mine.low_water) <= 1
+        may_wait = not session.is_full and is_one_step and mine.is_complete
         if told > known:
             if not (may_wait and theirs.age < YOUNG):
                 session.wants[theirs.owner] = theirs
@@ -249,12 +257,12 @@ class Exchanges:
             self._end(now, session)
 
     def _fetch(self, now: Now, session: Session) -> None:
-        wanted = [self.handing.position(each) for each in list(session.wants)[:WANTED_MAX]]
+        wanted = positions(self.copies, session.wants)
         given, room_bytes = list[bytes](), FRAME_BYTES
-        for theirs in sorted(session.gives.values(), key=self.handing.order):
+        for theirs in in_order(self.copies, session.gives.values()):
             if room_bytes <= 0:
                 break
-            encoded, is_all = self.handing.span(theirs.owner, theirs, room_bytes)
+            encoded, is_all = span_for(self.copies, theirs, room_bytes)
             room_bytes -= len(encoded)
             del session.gives[theirs.owner]
             if encoded:
@@ -269,14 +277,9 @@ class Exchanges:
 
     def _fetched(self, now: Now, session: Session, ranges: Ranges) -> None:
         """On with what is still missing, unless this turn brought nothing."""
-        changed = self.handing.take(now, session.partner, ranges)
+        changed = take(self.copies, now, session.partner, ranges)
         session.is_useful |= bool(changed)
-        holdings = self.copies.holdings
-        session.wants = {
-            owner: theirs
-            for owner, theirs in session.wants.items()
-            if changed and owner in holdings and not is_reached(holdings[owner].front, theirs)
-        }
+        session.wants = still_missing(self.copies, session.wants) if changed else {}
         self._go_on(now, session)
 
     def _end(self, now: Now, session: Session) -> None:

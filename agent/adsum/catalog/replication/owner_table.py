@@ -106,6 +106,10 @@ class OwnerTable:
             return self.admit(owner, 0)
         return holding
 
+    def state(self, owner: bytes) -> OwnerState | None:
+        holding = self.holdings.get(owner)
+        return holding.state if holding is not None else None
+
     def admit(self, owner: bytes, generation: int) -> OwnerEntry | None:
         """The roll knows it, or knows it to be back, in this generation."""
         self._gone_ns.pop(owner, None)
@@ -298,6 +302,8 @@ class OwnerTable:
     def show_mine(self, now: Now, state: OwnerState) -> None:
         """My own needs no telling to myself; as long as there is nothing of it, it counts nowhere."""
         holding = self.own_holding
+        if state is holding.state:
+            return
         for each in (holding.state, state):
             if each is not None and each.version:
                 self.root.move(self.own, each.share)

@@ -16,15 +16,7 @@ import enum
 from adsum.allowance import Allowance
 from adsum.catalog.replication import state as states
 from adsum.catalog.replication.deltas import Delta, push
-from adsum.catalog.replication.items import (
-    NODE_KEY,
-    NODE_NUMBER,
-    NUMBER_MAX,
-    SHORT,
-    VALUE_BYTES_MAX,
-    Item,
-    term,
-)
+from adsum.catalog.replication.items import NODE_KEY, NODE_NUMBER, NUMBER_MAX, SHORT, VALUE_BYTES_MAX, Item
 from adsum.catalog.replication.state import ITEM_OVERHEAD_BYTES, OWNER_BYTES_MAX, OwnerState
 from adsum.catalog.replication.tally import Limit, ReplicationTally
 from adsum.frozen import dataclass
@@ -97,7 +89,9 @@ class Publisher:
         if len(value) > VALUE_BYTES_MAX:
             sentence = f"{key!r} would take {len(value)} bytes in the catalog; at most {VALUE_BYTES_MAX} fit."
             raise self._unpublishable("item size", f"{sentence} Shorten its meta, tags or notes.")
-        growth_bytes = _growth_bytes(known, value)
+        known_bytes = ITEM_OVERHEAD_BYTES + len(known.value or b"") if known is not None else 0
+        # What shrinks the state makes no room before it has.
+        growth_bytes = max(0, ITEM_OVERHEAD_BYTES + len(value) - known_bytes)
         waiting_bytes = self._growing_bytes - self._waiting_growth.get(number, 0)
         if self.state.size_bytes + waiting_bytes + growth_bytes > OWNER_BYTES_MAX:
             sentence = f"{key!r}: one node may publish {OWNER_BYTES_MAX} bytes; deregister something first."
@@ -111,23 +105,10 @@ class Publisher:
     def renew(self, generation: int) -> None:
         """The same items as another life's; everybody needs all of them."""
         assert generation != self.state.generation
-        items, version, digest = dict[int, Item](), 1, 0  # the first version: that there is nothing yet
-        for item in self.state.since(0):
-            version += 1
-            items[item.number] = Item(item.number, version, item.value)
-            digest ^= term(items[item.number])
-        before = self.state
-        self.state = OwnerState(
-            before.owner,
-            generation,
-            version=version,
-            claimed=digest,
-            low_water=version,
-            items=items,
-            digest=digest,
-            size_bytes=before.size_bytes,
-        )
-        self._unpushed = dict.fromkeys(items, Urgency.DEFINITION)
+        known = [each._replace(version=version) for version, each in enumerate(self.state.since(0), start=2)]
+        nothing = OwnerState(self.state.owner, generation, version=1, low_water=1)  # there is nothing yet
+        self.state = states.written(nothing, known) if known else nothing
+        self._unpushed = dict.fromkeys((item.number for item in known), Urgency.DEFINITION)
         removed, self._graves = list(self._graves), {}
         self._release(removed)
 
@@ -145,7 +126,7 @@ class Publisher:
         due = [number for number in self._waiting if self._due_ns(number, now_ns) <= now_ns]
         due.sort(
             key=lambda number: self._waiting[number][1], reverse=True
-        )  # the urgent ones get the newest versions
+        )  # the urgent get the newest versions
         items = list[Item]()
         for number in due:
             value, urgency = self._waiting.pop(number)
@@ -157,15 +138,21 @@ class Publisher:
             items.append(Item(number, self.state.version + len(items) + 1, value))
             self._published_ns[number] = now_ns
             self._unpushed[number] = urgency
+            self._graves.pop(number, None)
+            if value is None:
+                self._graves[number] = (items[-1].version, now_ns)
         if items:
-            self._apply(items, now_ns)
+            self.state = states.written(self.state, items)
 
     def pushes(self, now_ns: int) -> list[Delta]:
         """What may be told now."""
         pushes = []
         while self._unpushed and self._pushes.take(now_ns):
             pushes.append(self._next_push())
-        self._leave_to_exchanges()
+        left = [number for number, urgency in self._unpushed.items() if urgency == Urgency.DEFINITION]
+        for number in left:  # to exchanges
+            del self._unpushed[number]
+        self._tally.left_to_exchanges += len(left)
         return pushes
 
     def collect(self, now_ns: int) -> None:
@@ -209,13 +196,6 @@ class Publisher:
     def _due_ns(self, number: int, now_ns: int) -> int:
         return max(now_ns, self._published_ns.get(number, now_ns - ITEM_INTERVAL_NS) + ITEM_INTERVAL_NS)
 
-    def _apply(self, items: list[Item], now_ns: int) -> None:
-        for item in items:
-            self._graves.pop(item.number, None)
-            if item.value is None:
-                self._graves[item.number] = (item.version, now_ns)
-        self.state = states.written(self.state, items)
-
     def _next_push(self) -> Delta:
         state, room_bytes = self.state, PAYLOAD_BYTES_MAX - HEAD_BYTES
         items, notices = list[Item](), list[Item]()
@@ -230,25 +210,6 @@ class Publisher:
         for item in (*items, *notices):
             del self._unpushed[item.number]
         self._tally.pushes += 1
-        payload = push(state.owner, state.generation, state.version, state.digest, items, notices)
-        return Delta(
-            state.owner,
-            state.generation,
-            state.version,
-            state.digest,
-            tuple(items),
-            notices=tuple((item.number, item.version) for item in notices),
-            encoded=payload,
-        )
-
-    def _leave_to_exchanges(self) -> None:
-        left = [number for number, urgency in self._unpushed.items() if urgency == Urgency.DEFINITION]
-        for number in left:
-            del self._unpushed[number]
-        self._tally.left_to_exchanges += len(left)
-
-
-def _growth_bytes(known: Item | None, value: bytes) -> int:
-    """Of the state when the value goes into it; what shrinks it makes no room before it has."""
-    known_bytes = ITEM_OVERHEAD_BYTES + len(known.value or b"") if known is not None else 0
-    return max(0, ITEM_OVERHEAD_BYTES + len(value) - known_bytes)
+        head = state.owner, state.generation, state.version, state.digest
+        named = tuple((item.number, item.version) for item in notices)
+        return Delta(*head, tuple(items), notices=named, encoded=push(*head, items, notices))

@@ -21,12 +21,7 @@ PULLS_MAX = 64
 JITTER_NS = 200 * MILLISECOND
 
 
-class Pull:
-    __slots__ = ("notice", "teller")
-
-    def __init__(self, notice: Delta, teller: bytes) -> None:
-        self.notice = notice
-        self.teller = teller
+Pull = tuple[Delta, bytes]  # the notice, and who told it
 
 
 class Pulls:
@@ -43,23 +38,22 @@ class Pulls:
         if len(self._pulls) >= PULLS_MAX:
             self.copies.tally.pulls_refused += 1
             return
-        self._pulls[key] = Pull(delta, teller)
+        self._pulls[key] = delta, teller
         wait_ns = int(self.copies.random.random() * JITTER_NS)
         self.copies.timers.set((ReplicationTimer.PULL, key), now.monotonic_ns + wait_ns)
 
     def ask(self, key: tuple[bytes, int]) -> None:
-        pull = self._pulls[key]
-        if not self._lacks(pull.notice):
+        notice, teller = self._pulls[key]
+        if not self._lacks(notice):
             del self._pulls[key]
             return
         self._questions += 1
-        self._asked[self._questions] = pull
-        notice = pull.notice
+        self._asked[self._questions] = notice, teller
         numbers = [number for number, _ in notice.notices]
         body = bodies.items(notice.owner, notice.generation, numbers[: bodies.ITEMS_MAX])
         self.copies.tally.pulls += 1
         ticket = AskTicket(AskingPart.PULLS, self._questions)
-        self.copies.effects.append(AskPeer(ticket, pull.teller, bodies.ITEMS, body))
+        self.copies.effects.append(AskPeer(ticket, teller, bodies.ITEMS, body))
 
     def answered(self, now: Now, number: int, body: bytes | None) -> Delta | None:
         """The notice to tell on, when it has its bodies now."""
@@ -67,10 +61,10 @@ class Pulls:
         if pull is None:
             self.copies.tally.drop("not asked for")
             return None
-        notice = pull.notice
+        notice, teller = pull
         del self._pulls[notice.owner, notice.notices[0][0]]
         try:
-            if body is not None and self._take(now, pull, bodies.read_fetched(body)):
+            if body is not None and self._take(now, notice, teller, bodies.read_fetched(body)):
                 return notice
         except BadEncoding:
             self.copies.tally.drop("malformed")
@@ -85,8 +79,7 @@ class Pulls:
         except BadEncoding:
             self.copies.tally.drop("malformed")
             return bodies.REFUSED
-        holding = self.copies.holdings.get(owner)
-        state = holding.state if holding is not None else None
+        state = self.copies.state(owner)
         if state is None or state.generation != generation:
             return bodies.fetched([])
         found = [state.items[number] for number in numbers if number in state.items]
@@ -95,13 +88,13 @@ class Pulls:
         self.copies.tally.answered_bytes += len(answer)
         return answer
 
-    def _take(self, now: Now, pull: Pull, pushes: Ranges) -> bool:
+    def _take(self, now: Now, notice: Delta, teller: bytes, pushes: Ranges) -> bool:
         for encoded in pushes:
             delta = self.copies.interner.delta(encoded)
-            holding = self.copies.holdings.get(pull.notice.owner)
+            holding = self.copies.holdings.get(notice.owner)
             if holding is not None and delta.owner == holding.owner and delta.through is None:
-                self.copies.hear(now, pull.teller, holding, delta, is_push=False)
-        return not self._lacks(pull.notice)
+                self.copies.hear(now, teller, holding, delta, is_push=False)
+        return not self._lacks(notice)
 
     def _lacks(self, notice: Delta) -> bool:
         holding = self.copies.holdings.get(notice.owner)

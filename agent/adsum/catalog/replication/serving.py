@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from adsum.catalog.replication import bodies
 from adsum.catalog.replication.bodies import FRAME_BYTES, STANDINGS_MAX, OwnerStanding, Ranges
-from adsum.catalog.replication.handing import Handing, standing_of
+from adsum.catalog.replication.handing import in_order, span_for, standing_of, take
 from adsum.catalog.replication.owner_table import OwnerTable
 from adsum.cbor import BadEncoding
 from adsum.newest import keep_newest
@@ -26,9 +26,8 @@ PROVED_STANDINGS_MAX = 256  # what differs while a busy catalog changes
 
 
 class Serving:
-    def __init__(self, copies: OwnerTable, handing: Handing) -> None:
+    def __init__(self, copies: OwnerTable) -> None:
         self._copies = copies
-        self._handing = handing
         self._served_ns = 0  # up to when the questions so far are paid for
         self._proved_ns = 0
         self._guests: dict[bytes, int] = {}  # who may go on, and until when
@@ -93,12 +92,12 @@ class Serving:
         if max(self._guests.get(sender, 0), self._askers.get(sender, 0)) <= now.monotonic_ns:
             self._copies.tally.exchanges_refused += 1
             return bodies.BUSY
-        self._handing.take(now, sender, given)
+        take(self._copies, now, sender, given)
         ranges, room_bytes = list[bytes](), FRAME_BYTES
-        for standing in sorted(wanted, key=self._handing.order):
+        for standing in in_order(self._copies, wanted):
             if room_bytes <= 0:
                 break
-            encoded, is_all = self._handing.span(standing.owner, standing, room_bytes)
+            encoded, is_all = span_for(self._copies, standing, room_bytes)
             if encoded:
                 ranges.append(encoded)
                 room_bytes -= len(encoded) if is_all else room_bytes

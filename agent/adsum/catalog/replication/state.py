@@ -81,12 +81,8 @@ class OwnerState:
 
     def since(self, version: int) -> list[Item]:
         """Oldest first, so that whoever stops in the middle knows where to go on."""
-        if version:
-            wanted = [item for item in self.items.values() if item.version > version]
-        else:
-            wanted = [item for item in self.items.values() if item.value is not None]
-        wanted.sort(key=_version_of)
-        return wanted
+        wanted = [item for item in self.items.values() if item.version > version] if version else self.live()
+        return sorted(wanted, key=lambda item: item.version)
 
 
 def span_of(state: OwnerState, since: int, room_bytes: int) -> tuple[bytes, bool]:
@@ -98,6 +94,8 @@ def span_of(state: OwnerState, since: int, room_bytes: int) -> tuple[bytes, bool
             items, is_all = items[:place], False
             break
     through = state.low_water if is_all else min(items[-1].version, state.low_water)
+    # A whole owner is told without its tombstones: for whoever gets it, they are as good as collected.
+    graves = () if since else (item.version for item in state.items.values() if item.value is None)
     encoded = span(
         state.owner,
         state.generation,
@@ -106,19 +104,9 @@ def span_of(state: OwnerState, since: int, room_bytes: int) -> tuple[bytes, bool
         items,
         since=since,
         through=max(since, through),
-        gc_version=state.gc_version if since else _removed_until(state),
+        gc_version=max(state.gc_version, *graves, 0),
     )
     return encoded, is_all
-
-
-def _removed_until(state: OwnerState) -> int:
-    """A whole owner is told without its tombstones: for whoever gets it, they are as good as collected."""
-    graves = (item.version for item in state.items.values() if item.value is None)
-    return max(state.gc_version, *graves, 0)
-
-
-def _version_of(item: Item) -> int:
-    return item.version
 
 
 def applied(state: OwnerState, delta: Delta) -> OwnerState:
@@ -133,40 +121,15 @@ def applied(state: OwnerState, delta: Delta) -> OwnerState:
         fresh = [item for item in delta.items if _is_news(state, item, gc_version)]
     if not fresh and low_water == state.low_water and delta.version <= state.version:
         return state
-    items, digest, size_bytes = _merged(state, fresh)
     version, claimed = state.version, state.claimed
     if delta.version > version:
         version, claimed = delta.version, delta.digest
-    if digest == claimed:
-        low_water = version
-    return OwnerState(
-        state.owner,
-        state.generation,
-        version=version,
-        claimed=claimed,
-        low_water=low_water,
-        gc_version=gc_version,
-        items=items,
-        digest=digest,
-        size_bytes=size_bytes,
-    )
+    return _merged(state, fresh, version, claimed, low_water, gc_version)
 
 
 def written(state: OwnerState, items: list[Item]) -> OwnerState:
     """By the owner itself, which knows all of it: newer items, the newest of them last."""
-    version = items[-1].version
-    merged, digest, size_bytes = _merged(state, items)
-    return OwnerState(
-        state.owner,
-        state.generation,
-        version=version,
-        claimed=digest,
-        low_water=version,
-        gc_version=state.gc_version,
-        items=merged,
-        digest=digest,
-        size_bytes=size_bytes,
-    )
+    return _merged(state, items, items[-1].version, None, state.low_water, state.gc_version)
 
 
 def _is_news(state: OwnerState, item: Item, removed_until: int) -> bool:
@@ -176,9 +139,10 @@ def _is_news(state: OwnerState, item: Item, removed_until: int) -> bool:
     return item.version > (removed_until if known is None else known.version)
 
 
-def _merged(state: OwnerState, fresh: list[Item]) -> tuple[Mapping[int, Item], int, int]:
-    if not fresh:
-        return state.items, state.digest, state.size_bytes
+def _merged(
+    state: OwnerState, fresh: list[Item], version: int, claimed: int | None, low_water: int, gc_version: int
+) -> OwnerState:
+    """With the fresh ones; without a claimed digest what comes of it is right."""
     items, digest, size_bytes = dict(state.items), state.digest, state.size_bytes
     for item in fresh:
         before = items.get(item.number)
@@ -190,7 +154,18 @@ def _merged(state: OwnerState, fresh: list[Item]) -> tuple[Mapping[int, Item], i
         items[item.number] = item
     if len(items) > NUMBER_MAX or size_bytes > OWNER_BYTES_MAX:
         raise TooBig(f"{len(items)} items in {size_bytes} bytes")
-    return items, digest, size_bytes
+    claimed = digest if claimed is None else claimed
+    return OwnerState(
+        state.owner,
+        state.generation,
+        version=version,
+        claimed=claimed,
+        low_water=version if digest == claimed else low_water,
+        gc_version=gc_version,
+        items=items if fresh else state.items,
+        digest=digest,
+        size_bytes=size_bytes,
+    )
 
 
 def _size_bytes(item: Item) -> int:
