@@ -20,7 +20,7 @@ from adsum.address import Address
 from adsum.catalog.replication.core import Replication
 from adsum.catalog.replication.effects import AskPeer, CarryThis, ForeignNews, OwnerChanged, RootMoved
 from adsum.catalog.replication.effects import Effect as CatalogEffect
-from adsum.catalog.replication.interner import Interner, SharedStates
+from adsum.catalog.replication.interner import Interner
 from adsum.catalog.replication.items import NODE_KEY
 from adsum.catalog.replication.publisher import OwnIdentity, Urgency
 from adsum.catalog.replication.state import span_of
@@ -32,6 +32,7 @@ from adsum.now import SECOND, Now
 from adsum.testing.gossip_world import GossipWorld
 from adsum.testing.hosts import SimulatedHost, State
 from adsum.testing.network import Conditions
+from adsum.testing.shared_states import SharedStates
 from adsum.testing.world import uncollected
 
 CALL_TIMEOUT_NS = 5 * SECOND

@@ -12,9 +12,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from adsum.catalog.replication.effects import CarryThis, OwnerChanged
-from adsum.catalog.replication.interner import Interner, SharedStates
+from adsum.catalog.replication.interner import Interner
 from adsum.catalog.replication.state import OwnerState
 from adsum.now import MINUTE, SECOND
+from adsum.testing.shared_states import SharedStates
 from tests.catalog.replication.support import Group, Peer, values
 
 
