@@ -15,8 +15,7 @@ from adsum.catalog.definitions import CheckStatus
 from adsum.catalog.filter import Fields, compile_filter
 from adsum.catalog.filter_fields import CHECK, HEALTH_ENTRY, NODE, NODE_SERVICE, SERVICE_NODE
 from adsum.catalog.filter_grammar import DEPTH_MAX, EXPRESSION_CHARACTERS_MAX, MATCHES_MAX, parse_filter
-from adsum.catalog.model import Check, Node, Service
-from adsum.catalog.placed_check import PlacedCheck
+from adsum.catalog.model import Check, Node, PlacedCheck, Service
 from adsum.catalog.view import Instance, View
 from adsum.now import Now
 
@@ -228,6 +227,11 @@ def test_a_wrong_selector_is_refused_before_any_item_is_seen() -> None:
 def test_settings_of_another_type_than_expected_count_as_unset() -> None:
     odd = Service(service_id="x", name="x", proxy={"LocalServicePort": "99", "Upstreams": {"a": 1}})
     assert compile_filter("Proxy.LocalServicePort == 0 and Proxy.Upstreams is empty", NODE_SERVICE)(odd)
+
+
+def test_list_of_one_object_without_settings_is_not_empty() -> None:
+    proxy = Service(service_id="x", name="x", proxy={"Upstreams": [{}]})
+    assert compile_filter("Proxy.Upstreams is not empty", NODE_SERVICE)(proxy)
 
 
 def test_thirty_parentheses_are_read_at_once() -> None:

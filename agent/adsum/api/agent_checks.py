@@ -13,8 +13,8 @@ from adsum.api.bodies import decode_json, refusing_definitions
 from adsum.api.queries import wanted
 from adsum.catalog.decode import decode_check
 from adsum.catalog.definitions import CheckStatus
+from adsum.catalog.model import PlacedCheck
 from adsum.catalog.own_services import OwnCheck
-from adsum.catalog.placed_check import PlacedCheck
 from adsum.catalog.spelling import canonical_key
 from adsum.catalog.validate import validate_check
 from adsum.http.request import Request

@@ -12,8 +12,7 @@ from adsum.api.blocking import BlockingReads
 from adsum.api.queries import MESH_HEALTH_TOPICS, Nearness, filter_test, host_test, instances, named, proxies
 from adsum.api.rendering import WaitableRead
 from adsum.catalog.indexes import Family
-from adsum.catalog.model import Check
-from adsum.catalog.placed_check import PlacedCheck
+from adsum.catalog.model import Check, PlacedCheck
 from adsum.catalog.view import ANY_STATE, CatalogHost, Row
 from adsum.http.request import Query
 from adsum.http.router import Route

@@ -15,11 +15,12 @@ for 20 ms over a thousand items, and for 95 ms over 20,000.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Mapping
+from dataclasses import field
+from typing import Any, Literal
 
 from adsum.catalog.bad_filter import BadFilter, TooCostly
-from adsum.catalog.filter_grammar import Either, Every, FilterMatch, FilterVerb, Not, Tree, parse_filter
+from adsum.catalog.filter_grammar import Chain, FilterMatch, FilterVerb, Not, Tree, parse_filter
 from adsum.catalog.go_literals import BadLiteral, parse_bool, parse_int, quote
 from adsum.catalog.pattern import LITERAL_CHARACTER_NS, BadPattern, CostlyPattern, Pattern
 from adsum.catalog.work import TooMuchWork, Work
@@ -41,52 +42,18 @@ TOO_COSTLY = "the expression needs too much work here; compare less, or ask abou
 Test = Callable[[Any], bool]
 
 
-@dataclass(frozen=True, slots=True)
-class Text:
-    read: Callable[[Any], str]
+FieldKind = Literal["text", "number", "flag", "texts", "text map", "group", "groups", "group map"]
 
 
 @dataclass(frozen=True, slots=True)
-class Number:
-    read: Callable[[Any], int]
+class Field:
+    """A group is an object with fields of its own; there are lists and maps of them."""
+
+    kind: FieldKind
+    read: Callable[[Any], Any]
+    fields: Fields = field(default_factory=dict)
 
 
-@dataclass(frozen=True, slots=True)
-class FilterFlag:
-    read: Callable[[Any], bool]
-
-
-@dataclass(frozen=True, slots=True)
-class Texts:
-    read: Callable[[Any], Sequence[str]]
-
-
-@dataclass(frozen=True, slots=True)
-class TextMap:
-    read: Callable[[Any], Mapping[str, str]]
-
-
-@dataclass(frozen=True, slots=True)
-class Group:
-    """An object with fields of its own."""
-
-    read: Callable[[Any], object]
-    fields: Fields
-
-
-@dataclass(frozen=True, slots=True)
-class Groups:
-    read: Callable[[Any], Sequence[object]]
-    fields: Fields
-
-
-@dataclass(frozen=True, slots=True)
-class GroupMap:
-    read: Callable[[Any], Mapping[str, object]]
-    fields: Fields
-
-
-Field = Text | Number | FilterFlag | Texts | TextMap | Group | Groups | GroupMap
 Fields = Mapping[str, Field]
 
 
@@ -112,65 +79,52 @@ def _compile(tree: Tree, fields: Fields, work: Work) -> Test:
     match tree:
         case FilterMatch():
             cost_ns = COMPARISON_NS + NAME_NS * len(tree.selector)
-            return _paid(_bind(tree, tree.selector, fields, work), cost_ns, work)
+            test = _bind(tree, tree.selector, fields, work)
+
+            def paid(item: Any) -> bool:
+                work.spend(cost_ns)
+                return test(item)
+
+            return paid
         case Not(part):
             inner = _compile(part, fields, work)
             return lambda item: not inner(item)
-        case Every(parts):
-            return _every([_compile(part, fields, work) for part in parts])
-        case Either(parts):
-            return _either([_compile(part, fields, work) for part in parts])
+        case Chain(word, parts):
+            return _chained([_compile(part, fields, work) for part in parts], is_either=word == "or")
 
 
-def _paid(test: Test, cost_ns: int, work: Work) -> Test:
+def _chained(tests: list[Test], *, is_either: bool) -> Test:
     def holds(item: Any) -> bool:
-        work.spend(cost_ns)
-        return test(item)
-
-    return holds
-
-
-def _every(tests: list[Test]) -> Test:
-    def holds(item: Any) -> bool:
-        for test in tests:  # noqa: SIM110 (a generator for each item would cost more than the tests)
-            if not test(item):
-                return False
-        return True
-
-    return holds
-
-
-def _either(tests: list[Test]) -> Test:
-    def holds(item: Any) -> bool:
-        for test in tests:  # noqa: SIM110 (as above)
-            if test(item):
-                return True
-        return False
+        for test in tests:  # a generator for each item would cost more than the tests
+            if test(item) == is_either:
+                return is_either
+        return not is_either
 
     return holds
 
 
 def _bind(match: FilterMatch, names: tuple[str, ...], fields: Fields, work: Work) -> Test:
     """Follows the selector's names through the table; what is read at their end goes to the comparison."""
-    field, rest = fields.get(names[0]), names[1:]
-    if field is None:
+    found, rest = fields.get(names[0]), names[1:]
+    if found is None:
         raise _no_such_selector(match, unread=len(rest))
+    read = found.read
     if not rest:
-        test, read = _comparison(match, field, work), field.read
+        test = _comparison(match, found.kind, work)
         return lambda item: test(read(item))
-    if isinstance(field, Group):
-        inner, part = _bind(match, rest, field.fields, work), field.read
-        return lambda item: inner(part(item))
-    if isinstance(field, Groups):
-        return _through_groups(field, _bind(match, rest, field.fields, work), work)
-    if isinstance(field, TextMap) and len(rest) == 1:
-        return _through_map(field, rest[0], _text_comparison(match, work), if_missing=match.is_negated)
-    if isinstance(field, GroupMap):
+    if found.kind == "group":
+        inner = _bind(match, rest, found.fields, work)
+        return lambda item: inner(read(item))
+    if found.kind == "groups":
+        return _through_groups(read, _bind(match, rest, found.fields, work), work)
+    if found.kind == "text map" and len(rest) == 1:
+        return _through_map(read, rest[0], _text_comparison(match, work), if_missing=match.is_negated)
+    if found.kind == "group map":
         if len(rest) == 1:  # an object as a whole compares with nothing
             raise _no_such_operator(match)
-        inner = _bind(match, rest[1:], field.fields, work)
-        return _through_map(field, rest[0], inner, if_missing=match.is_negated)
-    inside = 2 if isinstance(field, TextMap) else 1  # names that lead into what has nothing inside
+        inner = _bind(match, rest[1:], found.fields, work)
+        return _through_map(read, rest[0], inner, if_missing=match.is_negated)
+    inside = 2 if found.kind == "text map" else 1  # names that lead into what has nothing inside
     raise _no_such_selector(match, unread=len(rest) - inside)
 
 
@@ -179,9 +133,7 @@ def _no_such_selector(match: FilterMatch, unread: int) -> BadFilter:
     return BadFilter(f"Selector {quote('.'.join(names))} is not valid")
 
 
-def _through_groups(field: Groups, inner: Test, work: Work) -> Test:
-    read = field.read
-
+def _through_groups(read: Callable[[Any], Any], inner: Test, work: Work) -> Test:
     def holds(item: Any) -> bool:
         objects = read(item)
         work.spend(OBJECTS_NS + OBJECT_NS * len(objects))
@@ -190,9 +142,7 @@ def _through_groups(field: Groups, inner: Test, work: Work) -> Test:
     return holds
 
 
-def _through_map(field: TextMap | GroupMap, key: str, inner: Test, *, if_missing: bool) -> Test:
-    read = field.read
-
+def _through_map(read: Callable[[Any], Any], key: str, inner: Test, *, if_missing: bool) -> Test:
     def holds(item: Any) -> bool:
         values = read(item)
         return inner(values[key]) if key in values else if_missing
@@ -203,25 +153,25 @@ def _through_map(field: TextMap | GroupMap, key: str, inner: Test, *, if_missing
 # Comparisons: what each kind of field can be asked.
 
 
-def _comparison(match: FilterMatch, field: Field, work: Work) -> Test:
-    test: Test | None = None
-    match field, match.verb:
-        case Text(), _:
+def _comparison(match: FilterMatch, kind: FieldKind, work: Work) -> Test:
+    test: Test
+    match kind, match.verb:
+        case "text", _:
             return _text_comparison(match, work)
-        case Number(), FilterVerb.EQUAL:
+        case "number", FilterVerb.EQUAL:
             test = _equal(_coerced(match, parse_int))
-        case FilterFlag(), FilterVerb.EQUAL:
+        case "flag", FilterVerb.EQUAL:
             test = _equal(_coerced(match, parse_bool))
-        case Texts(), FilterVerb.IN:
+        case "texts", FilterVerb.IN:
             test = _contains(match.value, ELEMENT_NS, work)
-        case ((TextMap() | GroupMap()), FilterVerb.IN):
+        case (("text map" | "group map"), FilterVerb.IN):
             test = _contains(match.value, 0, work)
-        case Groups(), FilterVerb.FILLED:
-            test = _has_objects(work)
-        case ((Texts() | TextMap() | GroupMap()), FilterVerb.FILLED):
+        case "groups", FilterVerb.FILLED:
+            test = _through_groups(lambda objects: objects, lambda _object: True, work)
+        case (("texts" | "text map" | "group map"), FilterVerb.FILLED):
             test = bool
-    if test is None:
-        raise _no_such_operator(match)
+        case _:
+            raise _no_such_operator(match)
     return _negated_if_asked(match, test)
 
 
@@ -257,14 +207,6 @@ def _contains(wanted: str, part_ns: int, work: Work) -> Test:
     def holds(value: Any) -> bool:
         work.spend(part_ns * len(value))
         return wanted in value
-
-    return holds
-
-
-def _has_objects(work: Work) -> Test:
-    def holds(value: Any) -> bool:
-        work.spend(OBJECTS_NS + OBJECT_NS * len(value))
-        return bool(value)
 
     return holds
 

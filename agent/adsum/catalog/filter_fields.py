@@ -16,147 +16,103 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from operator import attrgetter, itemgetter
 from typing import Any, Literal
 
-from adsum.catalog.filter import (
-    Field,
-    Fields,
-    FilterFlag,
-    Group,
-    GroupMap,
-    Groups,
-    Number,
-    Text,
-    TextMap,
-    Texts,
-)
-from adsum.catalog.model import Node, Service
-from adsum.catalog.placed_check import PlacedCheck
+from adsum.catalog.filter import Field, FieldKind, Fields
+from adsum.catalog.model import PlacedCheck
 from adsum.catalog.view import Instance
 
-
-def _text(name: str) -> Text:
-    return Text(_setting(name, str))
-
-
-def _number(name: str) -> Number:
-    return Number(_setting(name, int))
+# What a setting is that counts as set.
+SETTING_TYPES: dict[FieldKind, type] = {"text": str, "number": int, "flag": bool, "group": dict}
 
 
-def _flag(name: str) -> FilterFlag:
-    return FilterFlag(_setting(name, bool))
+def _attributes(kind: FieldKind, **names: str) -> dict[str, Field]:
+    """By their names in a filter: where they are in an item."""
+    return {name: Field(kind, attrgetter(path)) for name, path in names.items()}
 
 
-def _group(name: str, fields: Fields) -> Group:
-    return Group(_setting(name, dict), fields)
+def _settings(kind: FieldKind, *names: str) -> dict[str, Field]:
+    return {name: _setting(kind, name) for name in names}
 
 
-def _groups(name: str, fields: Fields) -> Groups:
+def _setting(kind: FieldKind, name: str, fields: Fields | None = None) -> Field:
+    wanted = SETTING_TYPES[kind]
+    empty = wanted()
+
+    def read(settings: Mapping[str, object]) -> Any:
+        found = settings.get(name)
+        return found if type(found) is wanted else empty
+
+    return Field(kind, read, fields or {})
+
+
+def _groups(name: str, fields: Fields) -> Field:
     def read(settings: Mapping[str, object]) -> Sequence[object]:
         found = settings.get(name)
         listed = found if isinstance(found, list | tuple) else ()
         return [each for each in listed if isinstance(each, Mapping)]
 
-    return Groups(read, fields)
+    return Field("groups", read, fields)
 
 
-def _setting(name: str, kind: Callable[[], Any]) -> Callable[[Mapping[str, object]], Any]:
-    empty = kind()
-
-    def read(settings: Mapping[str, object]) -> Any:
-        found = settings.get(name)
-        return found if type(found) is kind else empty
-
-    return read
-
-
-MESH_GATEWAY = _group("MeshGateway", {"Mode": _text("Mode")})
+MESH_GATEWAY = _setting("group", "MeshGateway", _settings("text", "Mode"))
 
 UPSTREAM: Fields = {
-    "DestinationType": _text("DestinationType"),
-    "DestinationNamespace": _text("DestinationNamespace"),
-    "DestinationName": _text("DestinationName"),
-    "Datacenter": _text("Datacenter"),
-    "LocalBindAddress": _text("LocalBindAddress"),
-    "LocalBindPort": _number("LocalBindPort"),
+    **_settings("text", "DestinationType", "DestinationNamespace", "DestinationName"),
+    **_settings("text", "Datacenter", "LocalBindAddress"),
+    **_settings("number", "LocalBindPort"),
     "MeshGateway": MESH_GATEWAY,
 }
 
 EXPOSED_PATH: Fields = {
-    "ListenerPort": _number("ListenerPort"),
-    "Path": _text("Path"),
-    "LocalPathPort": _number("LocalPathPort"),
-    "Protocol": _text("Protocol"),
-    "ParsedFromCheck": _flag("ParsedFromCheck"),
+    **_settings("text", "Path", "Protocol"),
+    **_settings("number", "ListenerPort", "LocalPathPort"),
+    **_settings("flag", "ParsedFromCheck"),
 }
+
+EXPOSE: Fields = {**_settings("flag", "Checks"), "Paths": _groups("Paths", EXPOSED_PATH)}
 
 PROXY: Fields = {
-    "DestinationServiceName": _text("DestinationServiceName"),
-    "DestinationServiceID": _text("DestinationServiceID"),
-    "LocalServiceAddress": _text("LocalServiceAddress"),
-    "LocalServicePort": _number("LocalServicePort"),
+    **_settings("text", "DestinationServiceName", "DestinationServiceID", "LocalServiceAddress"),
+    **_settings("number", "LocalServicePort"),
     "Upstreams": _groups("Upstreams", UPSTREAM),
     "MeshGateway": MESH_GATEWAY,
-    "Expose": _group("Expose", {"Checks": _flag("Checks"), "Paths": _groups("Paths", EXPOSED_PATH)}),
+    "Expose": _setting("group", "Expose", EXPOSE),
 }
 
-CONNECT: Fields = {"Native": _flag("Native")}
+CONNECT: Fields = _settings("flag", "Native")
 
 # Tagged addresses of a service are (address, port) pairs.
-TAGGED_ADDRESS: Fields = {
-    "Address": Text(lambda pair: str(pair[0])),
-    "Port": Number(lambda pair: int(pair[1])),
-}
+TAGGED_ADDRESS: Fields = {"Address": Field("text", itemgetter(0)), "Port": Field("number", itemgetter(1))}
 
-WEIGHTS: Fields = {
-    "Passing": Number(lambda item: item.weight_passing),
-    "Warning": Number(lambda item: item.weight_warning),
-}
+WEIGHTS: Fields = _attributes("number", Passing="weight_passing", Warning="weight_warning")
 
 NODE: Fields = {
-    "ID": Text(lambda item: item.node_id),
-    "Node": Text(lambda item: item.name),
-    "Address": Text(lambda item: item.address),
-    "Datacenter": Text(lambda item: item.datacenter),
-    "TaggedAddresses": TextMap(lambda item: item.tagged_addresses),
-    "Meta": TextMap(lambda item: item.meta),
+    **_attributes("text", ID="node_id", Node="name", Address="address", Datacenter="datacenter"),
+    **_attributes("text map", TaggedAddresses="tagged_addresses", Meta="meta"),
 }
 
 NODE_SERVICE: Fields = {
-    "Kind": Text(lambda item: item.kind),
-    "ID": Text(lambda item: item.service_id),
-    "Service": Text(lambda item: item.name),
-    "Tags": Texts(lambda item: item.tags),
-    "Address": Text(lambda item: item.address),
-    "TaggedAddresses": GroupMap(lambda item: item.tagged_addresses, TAGGED_ADDRESS),
-    "Meta": TextMap(lambda item: item.meta),
-    "Port": Number(lambda item: item.port),
-    "Weights": Group(lambda service: service, WEIGHTS),
-    "EnableTagOverride": FilterFlag(lambda item: item.enable_tag_override),
-    "Proxy": Group(lambda item: item.proxy, PROXY),
-    "Connect": Group(lambda item: item.connect, CONNECT),
+    **_attributes("text", Kind="kind", ID="service_id", Service="name", Address="address"),
+    **_attributes("texts", Tags="tags"),
+    **_attributes("text map", Meta="meta"),
+    **_attributes("number", Port="port"),
+    **_attributes("flag", EnableTagOverride="enable_tag_override"),
+    "TaggedAddresses": Field("group map", attrgetter("tagged_addresses"), TAGGED_ADDRESS),
+    "Weights": Field("group", lambda service: service, WEIGHTS),
+    "Proxy": Field("group", attrgetter("proxy"), PROXY),
+    "Connect": Field("group", attrgetter("connect"), CONNECT),
 }
 
 CHECK: Fields = {
-    "Node": Text(lambda item: item.node_name),
-    "CheckID": Text(lambda item: item.check.check_id),
-    "Name": Text(lambda item: item.check.name),
-    "Status": Text(lambda item: item.check.status),
-    "Notes": Text(lambda item: item.check.notes),
-    "Output": Text(lambda item: item.check.output),
-    "ServiceID": Text(lambda item: item.check.service_id),
-    "ServiceName": Text(lambda item: item.check.service_name),
-    "ServiceTags": Texts(lambda item: item.check.service_tags),
-    "Type": Text(lambda item: item.check.kind),
+    **_attributes("text", Node="node_name", CheckID="check.check_id", Name="check.name", Type="check.kind"),
+    **_attributes("text", Status="check.status", Notes="check.notes", Output="check.output"),
+    **_attributes("text", ServiceID="check.service_id", ServiceName="check.service_name"),
+    **_attributes("texts", ServiceTags="check.service_tags"),
 }
 
-
-def _node(instance: Instance) -> Node:
-    return instance.host.node.value
-
-
-def _service(instance: Instance) -> Service:
-    return instance.service.value
+NODE_OF_INSTANCE, SERVICE_OF_INSTANCE = attrgetter("host.node.value"), attrgetter("service.value")
 
 
 def _checks(instance: Instance) -> list[PlacedCheck]:
@@ -165,23 +121,24 @@ def _checks(instance: Instance) -> list[PlacedCheck]:
 
 
 HEALTH_ENTRY: Fields = {
-    "Node": Group(_node, NODE),
-    "Service": Group(_service, NODE_SERVICE),
-    "Checks": Groups(_checks, CHECK),
+    "Node": Field("group", NODE_OF_INSTANCE, NODE),
+    "Service": Field("group", SERVICE_OF_INSTANCE, NODE_SERVICE),
+    "Checks": Field("groups", _checks, CHECK),
 }
 
 
 def _of(part: Callable[[Any], object], field: Field) -> Field:
     """The same field, read from a part of the item."""
     read = field.read
-    from_there: Any = lambda item: read(part(item))  # noqa: E731 (the name carries the type, which is the field's)
-    return replace(field, read=from_there)
+    return replace(field, read=lambda item: read(part(item)))
 
 
 SERVICE_NODE: Fields = {
-    **{("NodeMeta" if name == "Meta" else name): _of(_node, field) for name, field in NODE.items()},
     **{
-        ("ServiceName" if name == "Service" else f"Service{name}"): _of(_service, field)
+        ("NodeMeta" if name == "Meta" else name): _of(NODE_OF_INSTANCE, field) for name, field in NODE.items()
+    },
+    **{
+        ("ServiceName" if name == "Service" else f"Service{name}"): _of(SERVICE_OF_INSTANCE, field)
         for name, field in NODE_SERVICE.items()
     },
 }

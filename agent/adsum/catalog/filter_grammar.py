@@ -63,18 +63,12 @@ class Not:
 
 
 @dataclass(frozen=True, slots=True)
-class Every:
+class Chain:
+    word: str  # `and`, `or`
     parts: tuple[Tree, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Either:
-    parts: tuple[Tree, ...]
-
-
-Tree = FilterMatch | Not | Every | Either
-Operator = tuple[FilterVerb, bool]
-Rule = Callable[[], "Tree | None"]
+Tree = FilterMatch | Not | Chain
 
 
 def parse_filter(expression: str) -> Tree:
@@ -102,30 +96,29 @@ class _Parser:
             self._spaces()
             if not self._is_at_end():
                 tree = None
-        if tree is None or self._errors:
-            raise BadFilter("\n".join(self._errors) or self._no_match())
-        return tree
+        if tree is not None and not self._errors:
+            return tree
+        words = sorted(self._expected, key=lambda word: (word == "EOF", word))
+        expected = " or ".join(part for part in (", ".join(words[:-1]), words[-1]) if part)
+        no_match = f"{self._place(self._farthest)}: no match found, expected: {expected}"
+        raise BadFilter("\n".join(self._errors) or no_match)
 
     # Combinations.
 
     def _either(self) -> Tree | None:
-        parts = self._chain(self._every, "or")
-        return parts[0] if len(parts) == 1 else Either(parts) if parts else None
+        return self._chain("or", lambda: self._chain("and", self._not))
 
-    def _every(self) -> Tree | None:
-        parts = self._chain(self._not, "and")
-        return parts[0] if len(parts) == 1 else Every(parts) if parts else None
-
-    def _chain(self, rule: Rule, word: str) -> tuple[Tree, ...]:
+    def _chain(self, word: str, rule: Callable[[], Tree | None]) -> Tree | None:
         parts: list[Tree] = []
         while (part := rule()) is not None:
             parts.append(part)
             end = self._at
             if not (self._word(word) and self._spaces()):
                 break
-        if parts:
-            self._at = end
-        return tuple(parts)
+        if not parts:
+            return None
+        self._at = end
+        return parts[0] if len(parts) == 1 else Chain(word, tuple(parts))
 
     def _not(self) -> Tree | None:
         start = self._at
@@ -189,7 +182,7 @@ class _Parser:
             return FilterMatch(selector, FilterVerb.FILLED, is_negated, "")
         return None
 
-    def _operator(self) -> Operator | None:
+    def _operator(self) -> tuple[FilterVerb, bool] | None:
         for sign, is_negated in (("==", False), ("!=", True)):
             if self._sign(sign):
                 return FilterVerb.EQUAL, is_negated
@@ -309,15 +302,14 @@ class _Parser:
                 return None
             content = self._text[self._at : end]
             self._at = end + 1
-            return content.replace("\r", "") if quote == "`" else self._unescape(content, start)
+            if quote == "`":
+                return content.replace("\r", "")
+            try:
+                return unescape(content)
+            except BadLiteral:
+                self._error(start, "string", "invalid syntax")
+                return ""
         return None
-
-    def _unescape(self, content: str, start: int) -> str:
-        try:
-            return unescape(content)
-        except BadLiteral:
-            self._error(start, "string", "invalid syntax")
-            return ""
 
     # Terminals; each miss is remembered for the error's list of what was expected.
 
@@ -370,11 +362,6 @@ class _Parser:
 
     def _error(self, at: int, rule: str, sentence: str) -> None:
         self._errors[f'{self._place(at)}: rule "{rule}": {sentence}'] = None
-
-    def _no_match(self) -> str:
-        words = sorted(self._expected, key=lambda word: (word == "EOF", word))
-        expected = " or ".join(part for part in (", ".join(words[:-1]), words[-1]) if part)
-        return f"{self._place(self._farthest)}: no match found, expected: {expected}"
 
     def _place(self, at: int) -> str:
         """Line and column as people count, and the offset in bytes."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import field
+from typing import NamedTuple
 
 from adsum.catalog.definitions import CheckStatus
 from adsum.frozen import dataclass
@@ -58,3 +59,10 @@ class Check:
     service_tags: tuple[str, ...] = ()
     kind: str = ""
     node: str = ""  # empty: its owner's own
+
+
+class PlacedCheck(NamedTuple):
+    """A check with the node it is on, which it does not know itself."""
+
+    node_name: str
+    check: Check

@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import zlib
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import MISSING, fields
+from dataclasses import fields
 from typing import Any, TypeVar
 
 import cbor2
@@ -101,31 +101,20 @@ def decode_ttl_states(content: bytes) -> tuple[TtlState, ...]:
     rows = opened(content)
     if not isinstance(rows, list):
         raise DamagedFile("it does not hold a list")
-    return tuple(map(_ttl_state, rows))
-
-
-def _ttl_state(row: object) -> TtlState:
-    match row:
-        case [str(check_id), str(status), str(output), int(expires_wall_ms)] if status in INITIAL[1:]:
-            return TtlState(check_id, CheckStatus(status), output, expires_wall_ms)
-    raise DamagedFile("it holds what no TTL check said")
+    states = list[TtlState]()
+    for row in rows:
+        match row:
+            case [str(check_id), str(status), str(output), int(expires_wall_ms)] if status in INITIAL[1:]:
+                states.append(TtlState(check_id, CheckStatus(status), output, expires_wall_ms))
+            case _:
+                raise DamagedFile("it holds what no TTL check said")
+    return tuple(states)
 
 
 def _settings_of(definition: ServiceDefinition | CheckDefinition) -> dict[str, object]:
-    kind = type(definition)
-    if kind not in _DEFAULTS:
-        _DEFAULTS[kind] = tuple((field.name, _default(field)) for field in fields(kind))
-    defaults = _DEFAULTS[kind]
-    return {name: value for name, default in defaults if (value := getattr(definition, name)) != default}
-
-
-_DEFAULTS: dict[type, tuple[tuple[str, object], ...]] = {}  # looked up when first wanted
-
-
-def _default(field: object) -> object:
-    default = getattr(field, "default", MISSING)
-    factory = getattr(field, "default_factory", MISSING)
-    return factory() if factory is not MISSING else default
+    plain = type(definition)()
+    names = (field.name for field in fields(plain))
+    return {name: value for name in names if (value := getattr(definition, name)) != getattr(plain, name)}
 
 
 def _known(kind: type[Definition], values: Any) -> dict[str, Any]:
@@ -155,12 +144,12 @@ def _are_texts(value: object) -> bool:
     return isinstance(value, list) and all(type(each) is str for each in value)
 
 
+def _is_pair(value: object, first: type) -> bool:
+    return isinstance(value, list) and len(value) == 2 and type(value[0]) is first and _is_number(value[1])
+
+
 def _is_map(value: object, form: Form) -> bool:
     return isinstance(value, dict) and all(type(key) is str and form(each) for key, each in value.items())
-
-
-def _is_address(value: object) -> bool:
-    return isinstance(value, list) and len(value) == 2 and type(value[0]) is str and _is_number(value[1])
 
 
 # What the file may hold in the place of each type that a definition has. A checksum says that the bytes are
@@ -173,8 +162,8 @@ FORMS: dict[str, Form] = {
     "dict[str, str]": lambda value: _is_map(value, FORMS["str"]),
     "dict[str, list[str]]": lambda value: _is_map(value, _are_texts),
     "dict[str, object]": lambda value: _is_map(value, lambda _: True),
-    "dict[str, ServiceAddress]": lambda value: _is_map(value, _is_address),
-    "Weights": lambda value: isinstance(value, list) and len(value) == 2 and all(map(_is_number, value)),
+    "dict[str, ServiceAddress]": lambda value: _is_map(value, lambda each: _is_pair(each, str)),
+    "Weights": lambda value: _is_pair(value, int) and _is_number(value[0]),
 }
 
 

@@ -23,7 +23,6 @@ from adsum.catalog.definitions import (
     CheckDefinition,
     CheckStatus,
     ServiceDefinition,
-    Weights,
 )
 from adsum.catalog.model import SERF_HEALTH
 from adsum.durations import format_duration
@@ -44,10 +43,23 @@ def validate_service(definition: ServiceDefinition) -> list[str]:
         raise BadDefinition("Missing service name")
     if definition.address in UNSPECIFIED_ADDRESSES:
         raise BadDefinition("Invalid service address")
-    _refuse_bad_ports(definition)
-    _refuse_bad_weights(definition.weights)
+    tagged, weights = definition.tagged_addresses.items(), definition.weights
+    ports = [("Port", definition.port), *((f"TaggedAddresses {key} Port", at.port) for key, at in tagged)]
+    for field, port in ports:
+        if not 0 <= port <= SERVICE_PORT_MAX:
+            sentence = f"{field} {port} is not between 0 and {SERVICE_PORT_MAX}"
+            raise BadDefinition(f"Invalid service port: {sentence}")
+    if weights.passing < 1:
+        raise BadDefinition("Invalid Weights: Passing must be greater than 0")
+    if weights.warning < 0:
+        raise BadDefinition("Invalid Weights: Warning must be greater or equal than 0")
+    if max(weights) > WEIGHT_MAX:
+        raise BadDefinition(f"Invalid Weights: DNS Weight must be between 0 and {WEIGHT_MAX}")
     refuse_bad_meta(definition.meta, what="Service Meta")
-    _refuse_bad_kind(definition)
+    if problems := list(_kind_problems(definition)):
+        count = "1 error" if len(problems) == 1 else f"{len(problems)} errors"
+        listed = "".join(f"\t* {problem}\n" for problem in problems)
+        raise BadDefinition(f"{count} occurred:\n{listed}\n")
     for check in definition.checks:
         _refuse_bad_check(check)
         if check.status and check.status not in STATUSES:
@@ -87,31 +99,6 @@ def _meta_problem(key: str, value: str) -> str:
     if len(value.encode()) > META_VALUE_LENGTH_MAX:
         return f"Value is too long (limit: {META_VALUE_LENGTH_MAX} characters)"
     return ""
-
-
-def _refuse_bad_ports(definition: ServiceDefinition) -> None:
-    tagged = definition.tagged_addresses.items()
-    ports = [("Port", definition.port), *((f"TaggedAddresses {key} Port", at.port) for key, at in tagged)]
-    for field, port in ports:
-        if not 0 <= port <= SERVICE_PORT_MAX:
-            sentence = f"{field} {port} is not between 0 and {SERVICE_PORT_MAX}"
-            raise BadDefinition(f"Invalid service port: {sentence}")
-
-
-def _refuse_bad_weights(weights: Weights) -> None:
-    if weights.passing < 1:
-        raise BadDefinition("Invalid Weights: Passing must be greater than 0")
-    if weights.warning < 0:
-        raise BadDefinition("Invalid Weights: Warning must be greater or equal than 0")
-    if max(weights) > WEIGHT_MAX:
-        raise BadDefinition(f"Invalid Weights: DNS Weight must be between 0 and {WEIGHT_MAX}")
-
-
-def _refuse_bad_kind(definition: ServiceDefinition) -> None:
-    if problems := list(_kind_problems(definition)):
-        count = "1 error" if len(problems) == 1 else f"{len(problems)} errors"
-        listed = "".join(f"\t* {problem}\n" for problem in problems)
-        raise BadDefinition(f"{count} occurred:\n{listed}\n")
 
 
 def _kind_problems(definition: ServiceDefinition) -> Iterator[str]:

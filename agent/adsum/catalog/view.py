@@ -97,6 +97,13 @@ class CatalogHost:
     def name(self) -> str:
         return self.node.value.name
 
+    def checks_of(self, service_id: str) -> SortedTable[str, Row[Check]]:
+        """Where those of a service are, that may not be here yet; without one those of the node."""
+        if not service_id:
+            return self.node_checks
+        instance = self.instances.get(service_id)
+        return instance.checks if instance else self.early_checks.setdefault(service_id, SortedTable())
+
 
 class Instance:
     """A service on a node, with the checks that judge it."""
@@ -250,7 +257,7 @@ class View:
             self._detach_check(host, before.value)
         row = self._fresh(check) if before is None else self._replaced(before, check)
         host.checks.put(check.check_id, row)
-        self._attach_check(host, row)
+        host.checks_of(check.service_id).put(check.check_id, row)
         self._touch_check(host, check)
         if before is not None and before.value.service_id != check.service_id:
             self._touch_check(host, before.value)
@@ -293,8 +300,7 @@ class View:
         group = self._instances[name]
         group.pop((instance.host.name.lower(), service.service_id))
         self._unlist_address(service.address, instance)
-        self.indexes.touch(Topic(Family.SERVICE, name))
-        self.indexes.touch(Topic(Family.HEALTH, name))
+        self._touch_service(name)
         if not group:
             del self._instances[name]
             self.indexes.retire(Topic(Family.SERVICE, name))
@@ -312,29 +318,11 @@ class View:
         if not table:
             del self._at_address[address]
 
-    def _attach_check(self, host: CatalogHost, row: Row[Check]) -> None:
-        check = row.value
-        if not check.service_id:
-            host.node_checks.put(check.check_id, row)
-            return
-        instance = host.instances.get(check.service_id)
-        checks = (
-            instance.checks if instance else host.early_checks.setdefault(check.service_id, SortedTable())
-        )
-        checks.put(check.check_id, row)
-
     def _detach_check(self, host: CatalogHost, check: Check) -> None:
-        if not check.service_id:
-            host.node_checks.pop(check.check_id)
-            return
-        instance = host.instances.get(check.service_id)
-        if instance is not None:
-            instance.checks.pop(check.check_id)
-            return
-        early = host.early_checks[check.service_id]
-        early.pop(check.check_id)
-        if not early:
-            del host.early_checks[check.service_id]
+        checks = host.checks_of(check.service_id)
+        checks.pop(check.check_id)
+        if not checks:
+            host.early_checks.pop(check.service_id, None)
 
     # Which topics a change moves.
 
@@ -342,13 +330,14 @@ class View:
         self.indexes.touch(Topic(Family.NODES))
         self.indexes.touch(Topic(Family.NODE, host.name.lower()))
         for instance in host.instances:
-            self.indexes.touch(Topic(Family.SERVICE, instance.service.value.name.lower()))
-            self.indexes.touch(Topic(Family.HEALTH, instance.service.value.name.lower()))
+            self._touch_service(instance.service.value.name.lower())
 
-    def _touch_instance(self, instance: Instance) -> None:
-        name = instance.service.value.name.lower()
+    def _touch_service(self, name: str) -> None:
         self.indexes.touch(Topic(Family.SERVICE, name))
         self.indexes.touch(Topic(Family.HEALTH, name))
+
+    def _touch_instance(self, instance: Instance) -> None:
+        self._touch_service(instance.service.value.name.lower())
         self.indexes.touch(Topic(Family.INSTANCES))
         self.indexes.touch(Topic(Family.NODE, instance.host.name.lower()))
 

@@ -225,7 +225,6 @@ class Exchanges:
             return
         told, known = (theirs.generation, theirs.low_water), (mine.generation, mine.version)
         if told > known or (told == known and theirs.mark != mark(mine)):
-            self.copies.tally.drop("foreign")
             self.copies.foreign(session.partner, *told)
         elif told < known:
             session.gives[theirs.owner] = theirs

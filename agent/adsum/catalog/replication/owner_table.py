@@ -181,7 +181,9 @@ class OwnerTable:
             self.tally.drop("generation ahead")
             return False
         if holding is self.own_holding:
-            return self._hear_of_me(teller, delta)
+            if front is not None and (delta.generation, delta.version) > (front.generation, front.version):
+                self.foreign(teller, delta.generation, delta.version)
+            return False
         if front is None:
             return self._begin(now, holding, delta)
         if delta.generation < front.generation:
@@ -201,22 +203,12 @@ class OwnerTable:
         be told anything by the owner again."""
         is_agent = known is not None and kind_of(known.owner) is OwnerKind.AGENT
         if known is not None and is_agent and generation <= known.generation + GENERATION_STEP_MAX:
-            return (
-                False  # it may have outdone somebody's mistake, which nobody does for another kind of owner
-            )
+            return False  # it may have outdone somebody's mistake, which nobody does for other kinds
         return self._clocks.is_ahead(now, generation)
-
-    def _hear_of_me(self, teller: bytes, delta: Delta) -> bool:
-        told = (delta.generation, delta.version)
-        mine = self.own_holding.state
-        assert mine is not None
-        if told > (mine.generation, mine.version):
-            self.tally.drop("foreign")
-            self.foreign(teller, *told)
-        return False
 
     def foreign(self, teller: bytes, generation: int, version: int) -> None:
         """Said once for each step that it grows: whoever repeats it tells us nothing."""
+        self.tally.drop("foreign")
         if (generation, version) > self._foreign:
             self._foreign = (generation, version)
             self.effects.append(ForeignNews(teller, generation, version))
@@ -256,11 +248,16 @@ class OwnerTable:
             self.timers.set((ReplicationTimer.ASIDE, holding.owner), now.monotonic_ns + ASIDE_NS)
         elif holding.aside is not None:
             holding.aside = after
-            self._also_show(now, holding, delta)
+            # What is shown goes on with the news while its replacement is built, if it is of the same life.
+            if (shown := holding.state) is not None and shown.generation == delta.generation:
+                self._show(now, holding, self.interner.applied(shown, delta), is_repaired=True)
         else:
             self._show(now, holding, after)
             return True
-        if after.is_complete and self._is_no_step_back(holding, after):
+        # Complete as of a while ago is not better than what is shown; the next partner may know more.
+        shown = holding.state
+        is_back = shown is not None and (after.generation, after.version) < (shown.generation, shown.version)
+        if after.is_complete and not is_back:
             self._swap(now, holding)
         elif after.is_torn:
             holding.aside = self.interner.fresh(holding.owner, after.generation)
@@ -273,12 +270,6 @@ class OwnerTable:
             return False
         holding.heard_ns = paid_ns + NEWS_EVERY_NS
         return True
-
-    def _also_show(self, now: Now, holding: OwnerEntry, delta: Delta) -> None:
-        """What is shown goes on with the news while its replacement is built, if it is of the same life."""
-        shown = holding.state
-        if shown is not None and shown.generation == delta.generation:
-            self._show(now, holding, self.interner.applied(shown, delta), is_repaired=True)
 
     def _show(self, now: Now, holding: OwnerEntry, after: OwnerState, *, is_repaired: bool = False) -> None:
         before = holding.state
@@ -323,11 +314,6 @@ class OwnerTable:
             self.timers.set((ReplicationTimer.ASIDE, owner), now.monotonic_ns + ASIDE_NS)
         else:
             holding.aside = None
-
-    def _is_no_step_back(self, holding: OwnerEntry, after: OwnerState) -> bool:
-        """Complete as of a while ago is not better than what is shown; the next partner may know more."""
-        shown = holding.state
-        return shown is None or (after.generation, after.version) >= (shown.generation, shown.version)
 
     def _swap(self, now: Now, holding: OwnerEntry) -> None:
         aside, holding.aside = holding.aside, None
