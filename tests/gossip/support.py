@@ -18,6 +18,7 @@ from adsum.gossip.order import MemberStatus
 from adsum.gossip.rtt import Path
 from adsum.gossip.settings import GossipSettings, MemberIdentity
 from adsum.gossip.shared_state import GossipTimer
+from adsum.gossip.source import FROM_MEMBER
 from adsum.gossip.wire import Header, Packet, PacketKind
 from adsum.now import MILLISECOND, Now
 
@@ -70,7 +71,7 @@ class Stage:
         identity = MemberIdentity(profile(me), GENERATION)
         self.core = GossipCore(self.now, settings or GossipSettings(), identity, Random(seed))
         for peer in peers:
-            self.core._merger.introduce(self.now, alive(peer), None, 0)
+            self.core._merger.introduce(self.now, alive(peer), None, 0, FROM_MEMBER)
         self._take(self.core._shared.take_effects())
         self.effects.clear()
         self._forget_news()

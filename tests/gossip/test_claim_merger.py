@@ -12,6 +12,7 @@ from adsum.gossip.commands import ForceLeave
 from adsum.gossip.effects import ConflictSeen, GenerationRaised, GossipRefused, MemberChanged, Note, Noted
 from adsum.gossip.order import Departure, MemberStatus
 from adsum.gossip.settings import GossipSettings
+from adsum.gossip.source import FROM_MEMBER
 from adsum.gossip.wire import PacketFlag, PacketKind
 from adsum.now import HOUR, MILLISECOND, SECOND
 from tests.gossip.support import (
@@ -177,7 +178,7 @@ def test_no_claim_with_a_generation_of_next_week_can_put_anybody_where_nobody_le
         stage = Stage("a", "b")
         left = claims.left(short(name), wild, 0, Departure.LEFT, short("a"))
         stage.tell("a", left, dead(name, "a", generation=wild), alive(name, generation=wild))
-        stage.core._merger.introduce(stage.now, alive(name), left, 0)
+        stage.core._merger.introduce(stage.now, alive(name), left, 0, FROM_MEMBER)
         assert stage.core._shared.me.generation == GENERATION
         assert stage.status("b") is MemberStatus.ALIVE
         assert stage.core.tally.dropped == {"generation ahead": 4}

@@ -57,7 +57,9 @@ class Queue:
     def put(self, born_ns: int | None, key: Hashable, payload: bytes, *, told: int = 0) -> None:
         self.forget(key)
         if len(self.entries) >= self.entries_max:
-            self._drop_most_told()
+            fullest = next(filter(None, reversed(self._buckets)))
+            self.forget(next(iter(fullest)))
+            self.dropped += 1
         entry = QueuedBroadcast(key, payload, born_ns)
         entry.told = told
         self.entries[key] = entry
@@ -109,13 +111,6 @@ class Queue:
             self._buckets.append({})
         return self._buckets[told]
 
-    def _drop_most_told(self) -> None:
-        for bucket in reversed(self._buckets):
-            for key in bucket:
-                self.forget(key)
-                self.dropped += 1
-                return
-
 
 class Taken(NamedTuple):
     """For one datagram."""
@@ -123,6 +118,7 @@ class Taken(NamedTuple):
     claims: list[bytes]
     ages: list[int]  # of the claims
     carried: list[bytes]
+    room_bytes: int  # that is left
 
 
 class Broadcasts:
@@ -148,19 +144,21 @@ class Broadcasts:
         others_wait = self._catalog.entries or self._events.entries
         kept_bytes = room_bytes // OTHERS_SHARE if others_wait else 0
         news = self._membership.take(room_bytes - kept_bytes, self._membership.mult * scale)
+        room_bytes -= _size(news)
+        carried: list[QueuedBroadcast] = []
         if others_wait:
-            room_bytes -= _size(news)
             kept_bytes = room_bytes // OTHERS_SHARE if self._events.entries else 0
             told_max = max(CATALOG_TOLD_MIN, self._catalog.mult * scale)
             carried = self._catalog.take(room_bytes - kept_bytes, told_max)
             room_bytes -= _size(carried)
-            news += self._events.take(room_bytes, self._events.mult * scale)
-        else:
-            carried = []
+            events = self._events.take(room_bytes, self._events.mult * scale)
+            room_bytes -= _size(events)
+            news += events
         return Taken(
             [entry.payload for entry in news],
             [ages.coded(now_ns, entry.born_ns) for entry in news],
             [entry.payload for entry in carried],
+            room_bytes,
         )
 
 

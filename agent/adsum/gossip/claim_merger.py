@@ -15,8 +15,17 @@ from adsum.allowance import Allowance
 from adsum.clocks import GENERATION_STEP_MAX
 from adsum.gossip import claims, evidence
 from adsum.gossip.broadcasts import Class
-from adsum.gossip.claims import COUNTER_MAX, Alive, Claim, Dead, Left, RestartingSoon, Suspect, UserEvent
-from adsum.gossip.corrections import Corrections
+from adsum.gossip.claims import (
+    COUNTER_MAX,
+    Alive,
+    Claim,
+    Dead,
+    Left,
+    RestartingSoon,
+    Suspect,
+    UserEvent,
+    Verdict,
+)
 from adsum.gossip.effects import EventHeard, GenerationRaised, Note
 from adsum.gossip.events import GossipEvents
 from adsum.gossip.evidence import ChangeCause, Evidence
@@ -41,6 +50,7 @@ OUTDONE_A_SECOND = 1 / 30
 INTRODUCED_AT_ONCE = 1_024
 INTRODUCED_A_SECOND = 256
 NEVER = Standing(-1, 0, 0, 0)
+REFUTABLE_MAX = COUNTER_MAX - 1  # a made-up incarnation may leave no room for a greater one
 
 
 class ClaimMerger:
@@ -49,8 +59,7 @@ class ClaimMerger:
         self.suspicions = suspicions
         self.prober = prober
         self.events = GossipEvents()
-        self.corrections = Corrections(shared.tally)
-        self.rivals = Rivals(shared, self.corrections, prober)
+        self.rivals = Rivals(shared, prober)
         self.newcomers = Newcomers(shared)
         self._introductions = Allowance(a_second=INTRODUCED_A_SECOND, at_once=INTRODUCED_AT_ONCE)
         self._outdone = Allowance(a_second=OUTDONE_A_SECOND, at_once=OUTDONE_AT_ONCE)
@@ -63,7 +72,10 @@ class ClaimMerger:
             case UserEvent() if not source.is_member:
                 self.shared.tally.drop("event of a stranger")
             case UserEvent():
-                self._hear_event(now, claim, source)
+                if self.events.is_new(now, claim):
+                    self.shared.effects.append(EventHeard(claim))
+                    key = (claim.subject, claim.clock, claim.number)
+                    self.shared.broadcast(now, key, claim.encoded, kind=Class.EVENTS, telling=source.telling)
             case RestartingSoon() if not source.is_member:
                 self.shared.tally.drop("restart told by a stranger")
             case RestartingSoon():
@@ -77,14 +89,7 @@ class ClaimMerger:
             case _:
                 self._hear_verdict(now, claim, source)
 
-    def introduce(
-        self,
-        now: Now,
-        told: Alive,
-        verdict: Suspect | Dead | Left | None,
-        age_s: int,
-        source: Source = FROM_MEMBER,
-    ) -> None:
+    def introduce(self, now: Now, told: Alive, verdict: Verdict | None, age_s: int, source: Source) -> None:
         """One member as a sync tells it. A dead one comes with its verdict, so it was never alive to us."""
         newest = told.standing if verdict is None else max(told.standing, verdict.standing)
         if self.is_wild(now, told.subject, newest.generation):
@@ -101,15 +106,12 @@ class ClaimMerger:
                 self.shared.roster.keep_verdict(verdict)
             self._hear_alive(now, told, source, age_s=age_s)
         if verdict is not None:
-            self.hear(now, self._as_grounds(verdict), source)
-
-    def _as_grounds(self, verdict: Suspect | Dead | Left) -> Suspect | Dead | Left:
-        """After a partition each side brings the other verdicts on everybody: they are asked, not buried at
-        once."""
-        member = self.shared.roster.by_short.get(verdict.subject)
-        if isinstance(verdict, Dead) and member is not None and member.standing.is_present:
-            return claims.accusation(verdict)
-        return verdict
+            # After a partition each side brings the other verdicts on everybody: they are asked, not buried
+            # at once.
+            member = self.shared.roster.by_short.get(verdict.subject)
+            if isinstance(verdict, Dead) and member is not None and member.standing.is_present:
+                verdict = claims.accusation(verdict)
+            self.hear(now, verdict, source)
 
     # Alive.
 
@@ -124,7 +126,11 @@ class ClaimMerger:
             self.purge(now, member, ChangeCause.REPLACED)
             self._meet(now, told, source, age_s=age_s)
         elif told.standing <= member.standing:
-            self._hear_nothing_new(member, told)
+            verdict = member.verdict
+            # Old news about the dead is what keeps zombies alive: who tells it is told better.
+            if verdict is not None and told.standing < member.standing:
+                grounds = claims.accusation(verdict) if isinstance(verdict, Dead) else verdict
+                self.shared.correct(member.short, grounds.encoded)
         elif member.profile.node_id != told.profile.node_id:
             self.shared.tally.drop("short id taken")
         elif self._speaks_our_version(told):
@@ -136,18 +142,10 @@ class ClaimMerger:
             return False
         return source.is_member and self.shared.clocks.is_ahead(now, member.standing.generation)
 
-    def _hear_nothing_new(self, member: Member, told: Alive) -> None:
-        """Old news about the dead is what keeps zombies alive: who tells it is told better."""
-        if member.verdict is None or told.standing == member.standing:
-            return
-        verdict = member.verdict
-        grounds = claims.accusation(verdict) if isinstance(verdict, Dead) else verdict
-        self.corrections.put(member.short, grounds.encoded)
-
     def _hear_of_known(self, now: Now, member: Member, told: Alive, source: Source) -> None:
         is_new_life = told.standing.generation > member.standing.generation
         has_moved = told.profile.address != member.profile.address
-        is_there = member.standing.rank == Rank.ALIVE and not self._is_away(now, member)
+        is_there = member.standing.rank == Rank.ALIVE and not member.is_away(now.monotonic_ns)
         if is_new_life and has_moved and is_there:
             self.prober.check(now, member, told)
         else:
@@ -205,8 +203,11 @@ class ClaimMerger:
             self.newcomers.ask(now, told, joins=joins)
         elif source.address is not None and not self._introductions.take(now.monotonic_ns):
             shared.tally.drop("introductions")
-        elif self._makes_room(now, told, source, is_gone=self._is_gone(told)):
-            self._add(now, told, age_s=age_s, telling=source.telling)
+        else:
+            verdict = roster.verdicts.get(told.subject)  # that was heard before, or with it
+            is_gone = isinstance(verdict, Dead | Left) and verdict.standing > told.standing
+            if self._makes_room(now, told, source, is_gone=is_gone):
+                self._add(now, told, age_s=age_s, telling=source.telling)
 
     def _makes_room(self, now: Now, told: Alive, source: Source, *, is_gone: bool = False) -> bool:
         """Whether its address and its name are free, or given up by who had them until now."""
@@ -215,11 +216,6 @@ class ClaimMerger:
             is_reborn = place(member.profile) == place(told.profile)
             self.purge(now, member, ChangeCause.REBORN if is_reborn else ChangeCause.REPLACED)
         return beaten is not None
-
-    def _is_gone(self, told: Alive) -> bool:
-        """By a verdict that was heard before, or with it."""
-        verdict = self.shared.roster.verdicts.get(told.subject)
-        return isinstance(verdict, Dead | Left) and verdict.standing > told.standing
 
     def admit(self, now: Now, told: Alive) -> Member | None:
         """It answered, so it is there, whoever introduced it."""
@@ -238,11 +234,10 @@ class ClaimMerger:
             # Its host may have stood still for days. Only itself is told: others may have seen it all along.
             generation, _, incarnation, _ = roster.reaped[told.profile.node_id]
             over = claims.left(told.subject, generation, incarnation, Departure.LEFT, self.shared.me.short)
-            self.corrections.put(told.subject, over.encoded)
+            self.shared.correct(told.subject, over.encoded)
         elif self._makes_room(now, told, source):
             return self._make_member(now, told)
-        first = self.corrections.take()
-        if first:
+        if first := self.shared.take_corrections():
             self.shared.send(now, address, PacketKind.GOSSIP, first=first, beats=b"")
         return False
 
@@ -274,7 +269,9 @@ class ClaimMerger:
             member.standing = verdict.standing
             roster.add(member)
             self._bury(now, member, verdict, age_s=age_s)
-            why = evidence.of_death(verdict) if isinstance(verdict, Dead) else evidence.of_departure(verdict)
+            why = (
+                evidence.of_verdict(verdict) if isinstance(verdict, Dead) else evidence.of_departure(verdict)
+            )
             shared.tell_change(told.profile, None, verdict.standing, why)
 
     def _is_over(self, told: Alive) -> bool:
@@ -298,9 +295,6 @@ class ClaimMerger:
             latest = GENERATION_STEP_MAX + (member.standing.generation if member is not None else -1)
         return generation > latest and shared.clocks.is_ahead(now, generation)
 
-    def _is_away(self, now: Now, member: Member) -> bool:
-        return member.restarting_until_ns > now.monotonic_ns
-
     def purge(self, now: Now, member: Member, cause: ChangeCause) -> None:
         """Gone at once. Whoever was dead or left stays so; whoever was present gave way, to one that may be
         mistaken, and is taken in when it is heard of again and there is room."""
@@ -311,13 +305,13 @@ class ClaimMerger:
         shared.beats.forget(member)
         shared.roster.remove(member)
         self.newcomers.gone(member.short)
-        if not member.standing.is_present or self._is_away(now, member):
+        if not member.standing.is_present or member.is_away(now.monotonic_ns):
             shared.roster.remember_reaped(member, member.standing)
         shared.tell_change(member.profile, member.standing, None, Evidence(cause))
 
     # Verdicts.
 
-    def _hear_verdict(self, now: Now, claim: Suspect | Dead | Left, source: Source) -> None:
+    def _hear_verdict(self, now: Now, claim: Verdict, source: Source) -> None:
         member = self.shared.roster.by_short.get(claim.subject)
         if member is None:
             self.shared.roster.keep_verdict(claim)
@@ -326,16 +320,15 @@ class ClaimMerger:
         elif claim.standing > member.standing:
             self._hear_worse(now, member, claim, source.telling)
         elif member.verdict is None and not isinstance(claim, Suspect):
-            self.corrections.put(claim.subject, member.alive.encoded)  # it is back; the teller has not heard
+            self.shared.correct(claim.subject, member.alive.encoded)  # it is back; the teller has not heard
 
-    def _hear_worse(
-        self, now: Now, member: Member, claim: Suspect | Dead | Left, telling: Telling | None
-    ) -> None:
+    def _hear_worse(self, now: Now, member: Member, claim: Verdict, telling: Telling | None) -> None:
         """A copy of its data folder, not let in, says goodbye in its name: nobody that is present leaves in a
         life that we never met before it was looked at."""
         is_unmet = claim.standing.generation > member.standing.generation
+        is_there = member.standing.is_present and not member.is_away(now.monotonic_ns)
         match claim:
-            case Left() if is_unmet and member.standing.is_present and not self._is_away(now, member):
+            case Left() if is_unmet and is_there:
                 self.prober.check(now, member, claim)
             case Suspect():
                 # That of an earlier incarnation was never refuted here.
@@ -344,7 +337,7 @@ class ClaimMerger:
                 if telling is not None and not telling.is_sync:
                     self.prober.look_too(now, member)
             case Dead():
-                why = evidence.of_death(claim, self.suspicions.parts(now, member))
+                why = evidence.of_verdict(claim, self.suspicions.parts(now, member))
                 self.suspicions.died(now, member, claim, why, telling)
             case Left():
                 self._depart(now, member, claim, telling)
@@ -383,14 +376,20 @@ class ClaimMerger:
         me = self.shared.me
         if me.departure:
             return
+        is_refutable = not claim.standing.departure and claim.standing.incarnation < REFUTABLE_MAX
         if isinstance(claim, Alive) and claim.profile.node_id != me.profile.node_id:
             self.shared.tally.drop("short id taken")
         elif claim.standing <= me.standing:
             if not isinstance(claim, Alive):  # whoever still believes an accusation is told that it is over
-                self.corrections.put(claim.subject, me.alive.encoded)
+                self.shared.correct(claim.subject, me.alive.encoded)
         elif isinstance(claim, Alive) and claim.profile != me.profile:
-            self._clash(now, claim, source)
-        elif claim.standing.generation == me.generation and _can_be_refuted(claim):
+            # Somebody else lives under my id, or I did once and moved. Raising is rationed: two clones would
+            # race.
+            self.rivals.conflict(now, me.profile, claim.profile, source.address)
+            if now.monotonic_ns - self._last_clash_ns >= CONFLICT_AGAIN_NS:
+                self._last_clash_ns = now.monotonic_ns
+                self._begin_again(now, claim.standing.generation, source.telling)
+        elif claim.standing.generation == me.generation and is_refutable:
             self._refute(now, claim, source.telling)
         else:
             self._begin_again(now, claim.standing.generation, source.telling)
@@ -402,22 +401,12 @@ class ClaimMerger:
         shared.tally.suspicions_of_me += 1
         why = Evidence(ChangeCause.REFUTED)
         if isinstance(claim, Suspect | Dead):
-            why = evidence.of_accusation(claim) if isinstance(claim, Suspect) else evidence.of_death(claim)
-        for short in claim.accusers if isinstance(claim, Suspect | Dead) else ():
-            accuser = shared.roster.by_short.get(short)
-            if accuser is not None:
+            why = evidence.of_verdict(claim)
+            for accuser in filter(None, map(shared.roster.by_short.get, claim.accusers)):
                 first = (shared.me.alive.encoded,)
                 shared.send(now, accuser.profile.address, PacketKind.GOSSIP, first=first, beats=b"")
         shared.note(Note.ACCUSED_ME, shared.me.profile, why)
         self.publish_me(now, telling)
-
-    def _clash(self, now: Now, claim: Alive, source: Source) -> None:
-        """Somebody else lives under my id, or I did once and moved. Raising is rationed: two clones would
-        race."""
-        self.rivals.conflict(now, self.shared.me.profile, claim.profile, source.address)
-        if now.monotonic_ns - self._last_clash_ns >= CONFLICT_AGAIN_NS:
-            self._last_clash_ns = now.monotonic_ns
-            self._begin_again(now, claim.standing.generation, source.telling)
 
     def _hear_of_my_address(self, now: Now, told: Alive, source: Source) -> None:
         """A member at my own address is a life of this host before it lost its data folder, or a host that
@@ -429,7 +418,7 @@ class ClaimMerger:
                 self._begin_again(now, told.standing.generation, source.telling)
             else:
                 self.rivals.conflict(now, me.profile, told.profile, None)
-        self.corrections.put(me.short, me.alive.encoded)
+        self.shared.correct(me.short, me.alive.encoded)
 
     def _begin_again(self, now: Now, above: int, telling: Telling | None) -> None:
         """All that I publish is published anew: once a second at most, whatever is said of me."""
@@ -453,19 +442,6 @@ class ClaimMerger:
         me = self.shared.me
         self.shared.claims.remember(me.alive)
         self.shared.broadcast(now, me.short, me.alive.encoded, telling=telling)
-
-    # Events.
-
-    def _hear_event(self, now: Now, event: UserEvent, source: Source) -> None:
-        if self.events.is_new(now, event):
-            self.shared.effects.append(EventHeard(event))
-            key = (event.subject, event.clock, event.number)
-            self.shared.broadcast(now, key, event.encoded, kind=Class.EVENTS, telling=source.telling)
-
-
-def _can_be_refuted(claim: Alive | Suspect | Dead | Left) -> bool:
-    """Within this life; a made-up incarnation may leave no room for a greater one."""
-    return not claim.standing.departure and claim.standing.incarnation < COUNTER_MAX - 1
 
 
 def _cause_of_return(before: Standing, after: Standing) -> ChangeCause:

@@ -127,6 +127,7 @@ class UserEvent:
     signature: bytes = b""
 
 
+Shorts = tuple[bytes, ...]
 Verdict = Suspect | Dead | Left
 Claim = Alive | Verdict | RestartingSoon | UserEvent
 
@@ -148,40 +149,36 @@ def suspect(
     legs: int = 0,
     phi_tenths: int = 0,
 ) -> Suspect:
-    standing = Standing(generation, Departure.NONE, incarnation, Rank.SUSPECT)
-    accusers, refusers = accusers[:WITNESSES_MAX], refusers[:WITNESSES_MAX]
-    encoded = _SUSPECT.bytes_of(subject, generation, incarnation, accusers, refusers, legs, phi_tenths)
-    return Suspect(subject, standing, accusers, refusers, legs, phi_tenths, encoded)
+    said = subject, generation, incarnation, accusers[:WITNESSES_MAX], refusers[:WITNESSES_MAX]
+    return _suspect(_SUSPECT.bytes_of(*said, legs, phi_tenths), *said, legs, phi_tenths)
 
 
 def dead(accusation: Suspect, cause: DeathCause) -> Dead:
     """A suspicion that nobody refuted in time."""
-    subject, generation, incarnation = _life(accusation)
-    standing = Standing(generation, Departure.NONE, incarnation, Rank.DEAD)
-    grounds = accusation.accusers, accusation.refusers, accusation.legs, accusation.phi_tenths
-    encoded = _DEAD.bytes_of(subject, generation, incarnation, *grounds, cause)
-    return Dead(subject, standing, *grounds, cause, encoded)
+    said = _said(accusation)
+    return _dead(_DEAD.bytes_of(*said, cause), *said, cause)
 
 
 def accusation(verdict: Dead) -> Suspect:
     """What a verdict from elsewhere is worth where its subject counts as present: grounds to ask it."""
-    who, refusers = _life(verdict), verdict.refusers
-    return suspect(
-        *who, verdict.accusers, refusers=refusers, legs=verdict.legs, phi_tenths=verdict.phi_tenths
-    )
+    said = _said(verdict)
+    return _suspect(_SUSPECT.bytes_of(*said), *said)
 
 
 def without_refusals(claim: Suspect) -> Suspect:
-    return suspect(*_life(claim), claim.accusers, legs=claim.legs, phi_tenths=claim.phi_tenths)
+    who, generation, incarnation, accusers, _refusers, legs, phi_tenths = _said(claim)
+    return suspect(who, generation, incarnation, accusers, legs=legs, phi_tenths=phi_tenths)
 
 
-def _life(claim: Suspect | Dead) -> tuple[bytes, int, int]:
-    return claim.subject, claim.standing.generation, claim.standing.incarnation
+def _said(claim: Suspect | Dead) -> tuple[bytes, int, int, Shorts, Shorts, int, int]:
+    """As their rows have it."""
+    who = claim.subject, claim.standing.generation, claim.standing.incarnation
+    return *who, claim.accusers, claim.refusers, claim.legs, claim.phi_tenths
 
 
 def left(subject: bytes, generation: int, incarnation: int, departure: Departure, by: bytes) -> Left:
-    standing = Standing(generation, departure, incarnation, Rank.DEAD)
-    return Left(subject, standing, by, _LEFT.bytes_of(subject, generation, incarnation, departure, by))
+    said = subject, generation, incarnation, departure, by
+    return _left(_LEFT.bytes_of(*said), *said)
 
 
 def digest_of(profile: Profile, standing: Standing) -> int:
@@ -191,14 +188,13 @@ def digest_of(profile: Profile, standing: Standing) -> int:
 
 
 def restarting(subject: bytes, generation: int, duration_ms: int) -> RestartingSoon:
-    duration_ms = min(duration_ms, RESTART_MS_MAX)
-    encoded = _RESTARTING.bytes_of(subject, generation, duration_ms)
-    return RestartingSoon(subject, generation, duration_ms, encoded)
+    said = subject, generation, min(duration_ms, RESTART_MS_MAX)
+    return _restarting(_RESTARTING.bytes_of(*said), *said)
 
 
 def user_event(subject: bytes, clock: int, number: int, name: str, payload: bytes) -> UserEvent:
-    encoded = _EVENT.bytes_of(subject, clock, number, name, payload)
-    return UserEvent(subject, clock, number, name, payload, encoded)
+    said = subject, clock, number, name, payload
+    return _event(_EVENT.bytes_of(*said), *said)
 
 
 def joined(one: Suspect, other: Suspect) -> Suspect:
@@ -208,7 +204,8 @@ def joined(one: Suspect, other: Suspect) -> Suspect:
     legs, phi = one.legs | other.legs, max(one.phi_tenths, other.phi_tenths)
     if (accusers, refusers, legs, phi) == (one.accusers, one.refusers, one.legs, one.phi_tenths):
         return one
-    return suspect(*_life(one), accusers, refusers=refusers, legs=legs, phi_tenths=phi)
+    who, generation, incarnation, *_grounds = _said(one)
+    return suspect(who, generation, incarnation, accusers, refusers=refusers, legs=legs, phi_tenths=phi)
 
 
 class Claims:
@@ -260,30 +257,31 @@ def _alive_of(profile: Profile, standing: Standing, encoded: bytes, signature: b
     return Alive(profile, standing, encoded, digest, profile.short, standing.generation & 0xFFFF, signature)
 
 
-def _suspect(encoded: bytes, subject: bytes, generation: int, incarnation: int, *said: Any) -> Suspect:
-    accusers, refusers, legs, phi_tenths = said
+def _suspect(encoded: bytes, subject: bytes, generation: int, incarnation: int, *grounds: Any) -> Suspect:
     standing = Standing(generation, Departure.NONE, incarnation, Rank.SUSPECT)
-    return Suspect(subject, standing, accusers, refusers, legs, phi_tenths, encoded)
+    return Suspect(subject, standing, *grounds, encoded=encoded)
 
 
-def _dead(encoded: bytes, subject: bytes, generation: int, incarnation: int, *said: Any) -> Dead:
-    accusers, refusers, legs, phi_tenths, cause = said
-    standing = Standing(generation, Departure.NONE, incarnation, Rank.DEAD)
-    return Dead(subject, standing, accusers, refusers, legs, phi_tenths, cause, encoded)
+def _dead(encoded: bytes, subject: bytes, generation: int, incarnation: int, *grounds: Any) -> Dead:
+    return Dead(
+        subject, Standing(generation, Departure.NONE, incarnation, Rank.DEAD), *grounds, encoded=encoded
+    )
 
 
 def _left(encoded: bytes, subject: bytes, generation: int, incarnation: int, *said: Any) -> Left:
-    departure, by, signature = said
-    return Left(subject, Standing(generation, departure, incarnation, Rank.DEAD), by, encoded, signature)
+    departure, by, *signature = said
+    return Left(subject, Standing(generation, departure, incarnation, Rank.DEAD), by, encoded, *signature)
 
 
-def _restarting(encoded: bytes, subject: bytes, generation: int, *said: Any) -> RestartingSoon:
-    duration_ms, signature = said
+def _restarting(
+    encoded: bytes, subject: bytes, generation: int, duration_ms: int, signature: bytes = b""
+) -> RestartingSoon:
     return RestartingSoon(subject, generation, min(duration_ms, RESTART_MS_MAX), encoded, signature)
 
 
-def _event(encoded: bytes, subject: bytes, clock: int, number: int, *said: Any) -> UserEvent:
-    name, payload, signature = said
+def _event(
+    encoded: bytes, subject: bytes, clock: int, number: int, name: str, payload: bytes, signature: bytes = b""
+) -> UserEvent:
     if len(name.encode()) + len(payload) > EVENT_BYTES_MAX:
         raise BadEncoding("an event that is too big")
     return UserEvent(subject, clock, number, name, payload, encoded, signature)

@@ -158,24 +158,34 @@ class GossipCore:
             case Leave():
                 self._leave(now)
             case Restart(duration_ms):
-                self._announce_restart(now, duration_ms)
+                me = self._shared.me
+                claim = claims.restarting(me.short, me.generation, duration_ms)
+                self._shared.broadcast(now, (me.short, "restarting"), claim.encoded)
+                self._finish_after_farewell(now)
             case ForceLeave(name, is_pruned):
                 self._force_leave(now, name, is_pruned=is_pruned)
             case FireEvent(name, payload):
                 self._fire(now, name, payload)
-            case Carry():
-                self._carry(now, command)
+            case Carry(_, payload) if len(payload) > CARRIED_BYTES_MAX:
+                self._refuse(
+                    f"A payload may be {CARRIED_BYTES_MAX} bytes; announce it and let it be fetched."
+                )
+            case Carry(key, payload):
+                self._shared.broadcast(now, key, payload, kind=Class.CATALOG)
             case SetRoot(root):
                 self._shared.root = root
+            case Describe(meta) if len(meta) > META_BYTES_MAX:
+                self._refuse(f"A member may describe itself in {META_BYTES_MAX} bytes; node meta takes more.")
             case Describe(meta):
-                self._describe(now, meta)
+                self._shared.me.describe(meta)
+                self._merger.publish_me(now)
         return self._shared.take_effects()
 
     def tick(self, now: Now) -> list[Effect]:
         self._look_for_pause(now)
         self._shared.guard.is_timed = True
-        for timer, key in self._shared.timers.take_due(now.monotonic_ns):
-            self._fire_timer(now, timer, key)
+        for timer in self._shared.timers.take_due(now.monotonic_ns):
+            self._fire_timer(now, timer)
         return self._shared.take_effects()
 
     def deadline(self) -> int | None:
@@ -198,8 +208,8 @@ class GossipCore:
         shared.gossip_at(now.monotonic_ns + int(shared.random.random() * settings.quiet_interval_ns))
         shared.claims.remember(shared.me.alive)
 
-    def _fire_timer(self, now: Now, timer: GossipTimer, key: object) -> None:
-        match timer, key:
+    def _fire_timer(self, now: Now, timer: tuple[GossipTimer, object]) -> None:
+        match timer:
             case GossipTimer.ROUND, _:
                 self._prober.round(now)
                 peers = self._shared.roster.pick(AGES_PER_PERIOD)
@@ -290,7 +300,7 @@ class GossipCore:
             self._relays.ask(now, source, packet.sequence, packet.about, packet.amount)
         elif packet.kind == PacketKind.REFUSAL:
             self._refused(source, header, packet)
-        corrections = self._merger.corrections.take() if self._merger.corrections else ()
+        corrections = self._shared.take_corrections()
         if corrections and is_known:
             self._shared.send(now, source, PacketKind.GOSSIP, first=corrections, beats=b"")
 
@@ -313,22 +323,7 @@ class GossipCore:
         self, now: Now, source: Address, header: Header, packet: Packet, member: Member | None
     ) -> None:
         shared = self._shared
-        if packet.claims:
-            is_member = member is not None and member.profile.address == source
-            self._hear_claims(now, packet, source, header.sender, is_member=is_member)
-        if member is not None and header.generation == member.standing.generation:
-            shared.beats.hear(now.monotonic_ns, member, packet.beat)
-        if packet.beats:
-            shared.beats.hear_all(now.monotonic_ns, shared.roster, packet.beats)
-        if packet.carried:
-            shared.effects.append(CarriedHeard(header.sender, tuple(packet.carried)))
-        if packet.root and packet.root != shared.root:
-            shared.effects.append(RootHeard(header.sender, packet.root))
-
-    def _hear_claims(
-        self, now: Now, packet: Packet, address: Address, sender: bytes, *, is_member: bool
-    ) -> None:
-        shared = self._shared
+        is_member = member is not None and member.profile.address == source
         for place, encoded in enumerate(packet.claims):
             try:
                 claim = shared.claims.decode(encoded)
@@ -337,7 +332,15 @@ class GossipCore:
                 continue
             age = packet.ages[place] if place < len(packet.ages) else ages.UNKNOWN
             telling = Telling(is_sync=False, age=age)
-            self._merger.hear(now, claim, Source(address, sender, is_member, telling=telling))
+            self._merger.hear(now, claim, Source(source, header.sender, is_member, telling=telling))
+        if member is not None and header.generation == member.standing.generation:
+            shared.beats.hear(now.monotonic_ns, member, packet.beat)
+        if packet.beats:
+            shared.beats.hear_all(now.monotonic_ns, shared.roster, packet.beats)
+        if packet.carried:
+            shared.effects.append(CarriedHeard(header.sender, tuple(packet.carried)))
+        if packet.root and packet.root != shared.root:
+            shared.effects.append(RootHeard(header.sender, packet.root))
 
     def _ping(self, now: Now, source: Address, packet: Packet, known: Member | None) -> None:
         """Meant for whoever had this address before me: no answer, for an answer would say it lives."""
@@ -406,12 +409,6 @@ class GossipCore:
         shared.timers.cancel((GossipTimer.ROUND, None))
         self._finish_after_farewell(now)
 
-    def _announce_restart(self, now: Now, duration_ms: int) -> None:
-        me = self._shared.me
-        claim = claims.restarting(me.short, me.generation, duration_ms)
-        self._shared.broadcast(now, (me.short, "restarting"), claim.encoded)
-        self._finish_after_farewell(now)
-
     def _finish_after_farewell(self, now: Now) -> None:
         """By the time news takes to reach everybody, not by when a queue is empty: it may never be."""
         if not self._shared.roster.present:
@@ -431,7 +428,7 @@ class GossipCore:
         shared = self._shared
         member = shared.roster.by_name_of(name)
         if member is None:
-            shared.effects.append(GossipRefused(f"No member is called {name!r}; see `adsum members`."))
+            self._refuse(f"No member is called {name!r}; see `adsum members`.")
             return
         departure = Departure.PRUNED if is_pruned else Departure.LEFT
         generation, _departure, incarnation, _rank = member.standing
@@ -441,12 +438,11 @@ class GossipCore:
     def _fire(self, now: Now, name: str, payload: bytes) -> None:
         shared = self._shared
         if len(name.encode()) + len(payload) > EVENT_BYTES_MAX:
-            sentence = f"Name and payload of an event may be {EVENT_BYTES_MAX} bytes together; send less."
-            shared.effects.append(GossipRefused(sentence))
+            self._refuse(f"Name and payload of an event may be {EVENT_BYTES_MAX} bytes together; send less.")
             return
         events = self._merger.events
         if not events.may_fire(now):
-            shared.effects.append(GossipRefused(TOO_MANY_EVENTS))
+            self._refuse(TOO_MANY_EVENTS)
             return
         clock, count = events.next_stamp()
         event = claims.user_event(shared.me.short, clock, count, name, payload)
@@ -454,17 +450,5 @@ class GossipCore:
         shared.effects.append(EventHeard(event))
         shared.broadcast(now, (event.subject, clock, count), event.encoded, kind=Class.EVENTS)
 
-    def _carry(self, now: Now, command: Carry) -> None:
-        if len(command.payload) > CARRIED_BYTES_MAX:
-            sentence = f"A payload may be {CARRIED_BYTES_MAX} bytes; announce it and let it be fetched."
-            self._shared.effects.append(GossipRefused(sentence))
-        else:
-            self._shared.broadcast(now, command.key, command.payload, kind=Class.CATALOG)
-
-    def _describe(self, now: Now, meta: bytes) -> None:
-        if len(meta) > META_BYTES_MAX:
-            sentence = f"A member may describe itself in {META_BYTES_MAX} bytes; node meta takes more."
-            self._shared.effects.append(GossipRefused(sentence))
-        else:
-            self._shared.me.describe(meta)
-            self._merger.publish_me(now)
+    def _refuse(self, sentence: str) -> None:
+        self._shared.effects.append(GossipRefused(sentence))

@@ -53,18 +53,15 @@ class GossipEvents:
         if key in tick:
             self.duplicates += 1
             return False
-        if len(tick) >= PER_TICK_MAX or not self._is_allowed(now, event.subject):
+        now_ns = now.monotonic_ns
+        is_full = len(tick) >= PER_TICK_MAX or not self._all.can_take(now_ns)
+        if is_full or not self._origins.take(now_ns, event.subject):
             self.dropped += 1
             return False
+        self._all.take(now_ns)
         self.clock = max(self.clock, event.clock + 1)
         tick[key] = None
         self._heard[event.clock] = tick
         while len(self._heard) > TICKS_KEPT:
             del self._heard[min(self._heard)]
         return True
-
-    def _is_allowed(self, now: Now, origin: bytes) -> bool:
-        """What is refused for want of the one must not use up the other."""
-        return self._all.can_take(now.monotonic_ns) and (
-            self._origins.take(now.monotonic_ns, origin) and self._all.take(now.monotonic_ns)
-        )

@@ -65,13 +65,10 @@ class Evidence:
         return max(0, len(self.accusers) - 1)
 
 
-def of_accusation(claim: Suspect, parts: PhiParts = NO_PARTS) -> Evidence:
-    legs, phi = Leg(claim.legs), claim.phi_tenths / 10
-    return Evidence(ChangeCause.SUSPECTED, claim.accusers, claim.refusers, legs, phi, parts)
-
-
-def of_death(claim: Dead, parts: PhiParts = NO_PARTS) -> Evidence:
-    cause = ChangeCause.REFUSED if claim.cause is DeathCause.REFUSED else ChangeCause.SILENT
+def of_verdict(claim: Suspect | Dead, parts: PhiParts = NO_PARTS) -> Evidence:
+    cause = ChangeCause.SUSPECTED
+    if isinstance(claim, Dead):
+        cause = ChangeCause.REFUSED if claim.cause is DeathCause.REFUSED else ChangeCause.SILENT
     return Evidence(cause, claim.accusers, claim.refusers, Leg(claim.legs), claim.phi_tenths / 10, parts)
 
 

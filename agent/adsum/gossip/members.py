@@ -54,6 +54,10 @@ class Member:
     def status(self) -> MemberStatus:
         return self.standing.status
 
+    def is_away(self, now_ns: int) -> bool:
+        """It said that it restarts."""
+        return self.restarting_until_ns > now_ns
+
 
 class Roster:
     def __init__(self, random: Random, *, members_max: int) -> None:

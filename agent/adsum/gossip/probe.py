@@ -90,7 +90,7 @@ class Prober:
         shared = self.shared
         period_ns = shared.settings.probe_interval_ns * shared.health.multiplier
         member = shared.roster.next_target()
-        if member is not None and not self._is_away(now, member):
+        if member is not None and not member.is_away(now.monotonic_ns):
             shared.tally.probed_phi.add(shared.beats.phi(now.monotonic_ns, member))
         if member is not None and member not in self._by_member:
             self._begin(now, member, period_ns)
@@ -113,7 +113,7 @@ class Prober:
     def look_at_overdue(self, now: Now, peers: list[Member]) -> None:
         """A counter older than nearly any other's is no evidence, but a reason not to wait for one's turn."""
         for member in peers[:OVERDUE_PEERS]:
-            is_calm = member.standing.rank == Rank.ALIVE and not self._is_away(now, member)
+            is_calm = member.standing.rank == Rank.ALIVE and not member.is_away(now.monotonic_ns)
             if is_calm and self.shared.beats.phi(now.monotonic_ns, member) >= PHI_OF_A_LOOK:
                 self._begin_out_of_turn(now, member)
 
@@ -130,15 +130,12 @@ class Prober:
         """A datagram of ours came back: look at once, and by all legs."""
         shared = self.shared
         member = shared.roster.by_address.get(address)
-        if member is None or not member.standing.is_present or self._is_away(now, member):
+        if member is None or not member.standing.is_present or member.is_away(now.monotonic_ns):
             return
-        probe = self._by_member.get(member)
-        if probe is None:
-            if member.suspicion is not None and member.suspicion.is_refused(
-                shared.refusals_wanted(member.short)
-            ):
-                return  # nothing to find out any more
-            probe = self._begin_out_of_turn(now, member)
+        case, probe = member.suspicion, self._by_member.get(member)
+        if probe is None and case is not None and case.is_refused(shared.refusals_wanted(member.short)):
+            return  # nothing to find out any more
+        probe = probe or self._begin_out_of_turn(now, member)
         if probe is not None:
             probe.legs |= Leg.ICMP
 
@@ -160,16 +157,8 @@ class Prober:
         self._probes[probe.sequence] = probe
         self._by_member[member] = probe
         told = (member.verdict.encoded,) if member.verdict is not None else ()
-        address = member.profile.address
-        shared.send(
-            now,
-            address,
-            PacketKind.PING,
-            sequence=probe.sequence,
-            about=member.short,
-            amount=shared.short_digest(),
-            first=told,
-        )
+        to, number, digest = member.profile.address, probe.sequence, shared.short_digest()
+        shared.send(now, to, PacketKind.PING, sequence=number, about=member.short, amount=digest, first=told)
         latest_ns = shared.settings.probe_timeout_ns
         wait_ns = shared.rtt.indirect_after_ns(member.path, latest_ns) * shared.health.multiplier
         shared.timers.set((GossipTimer.WIDEN, probe.sequence), now.monotonic_ns + wait_ns)
@@ -185,18 +174,13 @@ class Prober:
         shared = self.shared
         probe.widened_ns = now.monotonic_ns
         probe.helpers = shared.roster.pick(shared.settings.indirect_checks, besides=probe.member)
-        left_ns = probe.deadline_ns - now.monotonic_ns
+        about, left_ns = probe.member.short, probe.deadline_ns - now.monotonic_ns
+        left_ms = max(1, left_ns // MILLISECOND)
         for helper in probe.helpers:
-            shared.send(
-                now,
-                helper.profile.address,
-                PacketKind.PING_REQUEST,
-                sequence=sequence,
-                about=probe.member.short,
-                amount=max(1, left_ns // MILLISECOND),
-            )
-        member, timeout_ns = probe.member, max(MILLISECOND, int(left_ns * STREAM_SHARE))
-        shared.effects.append(PingStream(sequence, member.short, member.profile.address, timeout_ns))
+            to = helper.profile.address
+            shared.send(now, to, PacketKind.PING_REQUEST, sequence=sequence, about=about, amount=left_ms)
+        timeout_ns = max(MILLISECOND, int(left_ns * STREAM_SHARE))
+        shared.effects.append(PingStream(sequence, about, probe.member.profile.address, timeout_ns))
 
     # Answers.
 
@@ -328,7 +312,7 @@ class Prober:
     def _judge(self, now: Now, probe: Probe, *, is_refused: bool) -> None:
         shared, member = self.shared, probe.member
         is_same = member.standing.is_present and member.standing.generation == probe.generation
-        if not is_same or self._is_away(now, member):
+        if not is_same or member.is_away(now.monotonic_ns):
             return
         if shared.beats.has_beaten_since(probe.sent_ns, member):
             shared.tally.vetoes += 1
@@ -338,17 +322,9 @@ class Prober:
             shared.tally.withheld += 1
             shared.note(Note.WITHHELD, member.profile, Evidence(ChangeCause.SUSPECTED, legs=probe.legs))
         else:
-            self._accuse(now, probe)
-
-    def _accuse(self, now: Now, probe: Probe) -> None:
-        legs = probe.legs | (Leg.INDIRECT if probe.helpers else Leg(0))
-        self.suspicions.accuse(
-            now,
-            probe.member,
-            refusers=tuple(probe.refusers),
-            legs=int(legs),
-            challenge=self._surprise(now, probe),
-        )
+            legs = int(probe.legs | (Leg.INDIRECT if probe.helpers else Leg(0)))
+            refusers, challenge = tuple(probe.refusers), self._surprise(now, probe)
+            self.suspicions.accuse(now, member, refusers=refusers, legs=legs, challenge=challenge)
 
     def _surprise(self, now: Now, probe: Probe) -> float:
         rtt, member = self.shared.rtt, probe.member
@@ -383,6 +359,3 @@ class Prober:
     def _note_target(self, member: Member, *, is_failed: bool) -> None:
         if self.shared.guard.probed(member.short, is_failed=is_failed, others=self.shared.known - 1):
             self.shared.effects.append(IsolationChanged(self.shared.guard.is_isolated))
-
-    def _is_away(self, now: Now, member: Member) -> bool:
-        return member.standing.rank != Rank.DEAD and member.restarting_until_ns > now.monotonic_ns

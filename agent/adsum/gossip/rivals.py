@@ -13,7 +13,6 @@ from __future__ import annotations
 
 from adsum.address import Address
 from adsum.gossip.claims import Alive, Profile
-from adsum.gossip.corrections import Corrections
 from adsum.gossip.effects import ConflictSeen
 from adsum.gossip.members import Member
 from adsum.gossip.probe import Prober
@@ -30,9 +29,8 @@ NAMESAKES_MAX = 16
 
 
 class Rivals:
-    def __init__(self, shared: SharedState, corrections: Corrections, prober: Prober) -> None:
+    def __init__(self, shared: SharedState, prober: Prober) -> None:
         self.shared = shared
-        self.corrections = corrections
         self.prober = prober
         self._conflicts_ns: dict[tuple[bytes, bytes], int] = {}
         self._namesakes: dict[bytes, Profile] = {}  # by short id: others that are told of under my name
@@ -44,9 +42,7 @@ class Rivals:
         `is_gone`: there is a verdict that it is dead or left."""
         shared, profile = self.shared, told.profile
         if profile.name.casefold() == shared.me.profile.name.casefold():
-            self._namesakes[told.subject] = profile
-            while len(self._namesakes) > NAMESAKES_MAX:
-                del self._namesakes[next(iter(self._namesakes))]
+            keep_newest(self._namesakes, told.subject, profile, NAMESAKES_MAX)
             # What others tell may be an old life of this host. They ask it before they refuse me.
             is_there = source.sender == told.subject or told.subject in self._refused_for
             if is_there and not is_gone:
@@ -67,10 +63,10 @@ class Rivals:
         if is_gone or not holder.standing.is_present:
             return is_later if is_gone and not holder.standing.is_present else not is_gone
         # It said that it comes back, and here it is.
-        is_away = holder.restarting_until_ns > now.monotonic_ns and (source.is_member or source.has_answered)
+        is_away = holder.is_away(now.monotonic_ns) and (source.is_member or source.has_answered)
         if holder.profile.address == told.profile.address or is_away:
             if not is_later:
-                self.corrections.put(holder.short, holder.alive.encoded)
+                self.shared.correct(holder.short, holder.alive.encoded)
             return is_later
         is_new_here = now.monotonic_ns - holder.known_since_ns <= NAME_SETTLED_NS
         if source.is_member and is_new_here and not is_later:

@@ -35,6 +35,7 @@ from adsum.timers import Timers
 
 FIXED_FIELDS_BYTES = 66  # every positional field at its longest, but the spliced ones
 FLAP_NS = MINUTE
+CORRECTIONS_MAX = 8
 
 
 class GossipTimer(enum.Enum):
@@ -80,12 +81,25 @@ class SharedState:
         self.effects: list[Effect] = []
         self.root = b""
         self.refusing: dict[bytes, None] = {}  # members that refused my own stream, and were not heard since
+        # What the teller of old news should know instead: goes back with the answer to its datagram.
+        self._corrections: dict[bytes, bytes] = {}
         self._sequence = 0
         self._gossip_ns = 0
 
     def take_effects(self) -> list[Effect]:
         effects, self.effects = self.effects, []
         return effects
+
+    def correct(self, subject: bytes, encoded: bytes) -> None:
+        if len(self._corrections) >= CORRECTIONS_MAX:
+            self.tally.answers_cut += 1
+        else:
+            self._corrections[subject] = encoded
+
+    def take_corrections(self) -> tuple[bytes, ...]:
+        taken = tuple(self._corrections.values())
+        self._corrections.clear()
+        return taken
 
     def next_sequence(self) -> int:
         self._sequence = (self._sequence + 1) & 0xFFFFFFFF
@@ -207,7 +221,16 @@ class SharedState:
     ) -> bytes:
         """One datagram, filled with what waits to be told; the counters it carried, for a second use."""
         room_bytes = self.settings.datagram_bytes_max - HEADER_BYTES - FIXED_FIELDS_BYTES - len(coordinate)
-        claims, told, carried, room_bytes = self._load(now, first, room_bytes)
+        claims, told, carried = list(first), b"", list[bytes]()
+        if first:
+            room_bytes -= sum(map(len, first)) + HEAD_BYTES * len(first)
+        if self.broadcasts:
+            news, news_ages, carried, room_bytes = self.broadcasts.take(
+                now.monotonic_ns, room_bytes, self.members
+            )
+            fresh = [(claim, age) for claim, age in zip(news, news_ages, strict=True) if claim not in first]
+            claims += [claim for claim, _ in fresh]
+            told = bytes([ages.UNKNOWN] * len(first) + [age for _, age in fresh]) if fresh else b""
         if beats is None:
             beats = self.beats.pack(room_bytes)
         elif len(beats) > room_bytes:
@@ -229,21 +252,6 @@ class SharedState:
         self._post(to, kind, message)
         return beats
 
-    def _load(
-        self, now: Now, first: tuple[bytes, ...], room_bytes: int
-    ) -> tuple[list[bytes], bytes, list[bytes], int]:
-        """The claims with their ages, what is carried for others, and the room that is left."""
-        claims = list(first)
-        if first:
-            room_bytes -= _size(claims)
-        if not self.broadcasts:
-            return claims, b"", [], room_bytes
-        news, news_ages, carried = self.broadcasts.take(now.monotonic_ns, room_bytes, self.members)
-        fresh = [(claim, age) for claim, age in zip(news, news_ages, strict=True) if claim not in first]
-        claims += [claim for claim, _ in fresh]
-        told = bytes([ages.UNKNOWN] * len(first) + [age for _, age in fresh]) if fresh else b""
-        return claims, told, carried, room_bytes - _size(news) - _size(carried)
-
     def send_bare(
         self,
         now: Now,
@@ -264,7 +272,3 @@ class SharedState:
         tally.packets_out[kind] += 1
         tally.bytes_out[kind] += len(message)
         self.effects.append(Send(to, message))
-
-
-def _size(payloads: list[bytes]) -> int:
-    return sum(map(len, payloads)) + HEAD_BYTES * len(payloads)

@@ -43,7 +43,7 @@ class Suspicions:
         if standing.rank == Rank.ALIVE:
             shared.tally.suspicions_raised += 1
             self.begin(now, member, mine)
-            shared.note(Note.RAISED, member.profile, evidence.of_accusation(mine, self.parts(now, member)))
+            shared.note(Note.RAISED, member.profile, evidence.of_verdict(mine, self.parts(now, member)))
         else:
             self.confirm(now, member, mine)
         if member.suspicion is not None:  # the suspect hears of it first and can refute at once
@@ -59,7 +59,7 @@ class Suspicions:
         member.suspicion = case
         member.verdict = claim
         self.open[member] = None
-        shared.change(now, member, claim.standing, evidence.of_accusation(claim, self.parts(now, member)))
+        shared.change(now, member, claim.standing, evidence.of_verdict(claim, self.parts(now, member)))
         shared.broadcast(now, member.short, claim.encoded, telling=telling)
         self._set_timer(now, member, case)
 
@@ -80,7 +80,7 @@ class Suspicions:
         self._set_timer(now, member, case)
         if is_confirmed:
             shared.tally.suspicions_confirmed += 1
-            shared.note(Note.CONFIRMED, member.profile, evidence.of_accusation(merged))
+            shared.note(Note.CONFIRMED, member.profile, evidence.of_verdict(merged))
 
     # The end of a case.
 
@@ -172,7 +172,7 @@ class Suspicions:
         parts = self.parts(now, member)
         verdict = claims.dead(case.claim, cause)
         shared.tally.phi.add(parts.challenge + parts.accusation)
-        self.died(now, member, verdict, evidence.of_death(verdict, parts))
+        self.died(now, member, verdict, evidence.of_verdict(verdict, parts))
 
     def died(
         self, now: Now, member: Member, verdict: Dead, why: Evidence, telling: Telling | None = None
@@ -198,7 +198,7 @@ class Suspicions:
         if not case.has_witness and self.shared.beats.phi(now.monotonic_ns, member) >= PHI_OF_A_WITNESS:
             case.has_witness = True
             self.shared.tally.witnesses += 1
-            self.shared.note(Note.WITNESSED, member.profile, evidence.of_accusation(case.claim))
+            self.shared.note(Note.WITNESSED, member.profile, evidence.of_verdict(case.claim))
 
     def verdict_due_ns(self, now: Now, case: Suspicion) -> int:
         shared, grace_ns = self.shared, self.shared.settings.refused_grace_ns

@@ -347,7 +347,7 @@ class Syncs:
             for part in parts[:parts_max]:
                 self._take_part(now, part, source, told)
         finally:
-            self.merger.corrections.take()
+            self.shared.take_corrections()
         if len(parts) > parts_max:
             shared.tally.drop("sync too long" if teller.is_member else "sync of a stranger")
             self.merger.newcomers.has_more(teller.sender)
