@@ -74,10 +74,7 @@ class Allowances(Generic[Key]):
         allowance = self._by_source.get(source)
         if allowance is None:
             if len(self._by_source) >= self._sources_max:
-                self._make_room(now_ns)
+                owing = {key: each for key, each in self._by_source.items() if not each.is_unused(now_ns)}
+                self._by_source = owing if len(owing) < self._sources_max else {}
             allowance = self._by_source[source] = Allowance(a_second=self._a_second, at_once=self._at_once)
         return allowance.take(now_ns, amount)
-
-    def _make_room(self, now_ns: int) -> None:
-        owing = {key: each for key, each in self._by_source.items() if not each.is_unused(now_ns)}
-        self._by_source = owing if len(owing) < self._sources_max else {}

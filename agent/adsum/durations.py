@@ -66,21 +66,15 @@ def format_duration(duration_ns: int) -> str:
         return "-" + format_duration(-duration_ns)
     if duration_ns == 0:
         return "0s"
-    if duration_ns < SECOND:
-        return _format_below_second(duration_ns)
+    for unit, scale in (("ns", NANOSECOND), ("µs", MICROSECOND), ("ms", MILLISECOND)):
+        if duration_ns < 1_000 * scale:
+            return _decimal(duration_ns, scale) + unit
     minutes, rest_ns = divmod(duration_ns, MINUTE)
     seconds = _decimal(rest_ns, SECOND) + "s"
     if not minutes:
         return seconds
     hours, minutes = divmod(minutes, 60)
     return f"{hours}h{minutes}m{seconds}" if hours else f"{minutes}m{seconds}"
-
-
-def _format_below_second(duration_ns: int) -> str:
-    for unit, scale in (("ms", MILLISECOND), ("µs", MICROSECOND)):
-        if duration_ns >= scale:
-            return _decimal(duration_ns, scale) + unit
-    return f"{duration_ns}ns"
 
 
 def _decimal(value: int, scale: int) -> str:

@@ -16,7 +16,7 @@ decorator. For mypy all are the same.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any, NoReturn
 
@@ -96,7 +96,11 @@ class _StandardFields:
 
 def _frozen_methods(fields: Fields) -> dict[str, object]:
     values_of = compared(fields)
-    return {"__eq__": equality(values_of), "__hash__": _hash(values_of), **_GUARDS}
+
+    def hashed(self: object) -> int:
+        return tuple.__hash__(values_of(self))  # for dicts; a core orders nothing by it
+
+    return {"__eq__": equality(values_of), "__hash__": hashed, **_GUARDS}
 
 
 class _Absent:
@@ -178,7 +182,7 @@ def _parameter(name: str, names: dict[str, Any]) -> str:
 
 
 def compared(fields: Fields) -> Values:
-    return _getter([field.name for field in fields if field.is_compared])
+    return getter([field.name for field in fields if field.is_compared])
 
 
 def equality(values_of: Values) -> Callable[[object, object], object]:
@@ -190,11 +194,7 @@ def equality(values_of: Values) -> Callable[[object, object], object]:
     return equals
 
 
-def _hash(values_of: Values) -> Callable[[object], int]:
-    return lambda self: tuple.__hash__(values_of(self))  # for dicts; a core orders nothing by it
-
-
-def _getter(names: list[str]) -> Values:
+def getter(names: Sequence[str]) -> Callable[[object], tuple[Any, ...]]:
     if len(names) > 1:
         return attrgetter(*names)
     return lambda instance: tuple(getattr(instance, name) for name in names)

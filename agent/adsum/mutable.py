@@ -17,12 +17,8 @@ else:
 
     def dataclass(*, slots: bool, kw_only: bool = False, eq: bool = True) -> Callable[[type], type]:
         assert slots
-        return lambda cls: made(cls, _compared_methods if eq else _no_methods, kw_only=kw_only)
+        return lambda cls: made(cls, _compared_methods if eq else lambda _fields: {}, kw_only=kw_only)
 
 
 def _compared_methods(fields: Fields) -> dict[str, object]:
     return {"__eq__": equality(compared(fields)), "__hash__": None}
-
-
-def _no_methods(_fields: Fields) -> dict[str, object]:
-    return {}

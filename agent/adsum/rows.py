@@ -13,13 +13,13 @@ call for each field that has more to be looked at.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from operator import attrgetter
+from collections.abc import Callable, Mapping
 from typing import Any, Generic, NamedTuple, TypeVar
 
 import cbor2
 
 from adsum.cbor import BadEncoding
+from adsum.frozen import getter
 
 Made = TypeVar("Made")
 REQUIRED = object()
@@ -55,7 +55,7 @@ class RowCodec(Generic[Made]):
         self._checks = [(place, field.check) for place, field in enumerate(fields) if field.check]
         self._counters = [(place, *field.range) for place, field in enumerate(fields) if field.range]
         self._packs = [(place, field.pack) for place, field in enumerate(fields, self._begin) if field.pack]
-        self._values_of = _getter([field.name for field in fields])
+        self._values_of = getter([field.name for field in fields])
 
     # To bytes.
 
@@ -117,15 +117,11 @@ class RowKinds(Generic[Made]):
     def decode(self, row: list[object], *also: object) -> Made | None:
         """None is a kind that only a later version knows."""
         kind = row[0] if row else None
-        if type(kind) is not int:
+        if type(kind) is not int or (kind not in self._tables and kind <= self._newest):
             raise BadEncoding("a row of no kind")
         table = self._tables.get(kind)
-        if table is not None:
-            made: Made = table.decode_kind(row, *also)
-            return made
-        if kind > self._newest:
-            return None
-        raise BadEncoding("a row of no kind")
+        made: Made | None = table.decode_kind(row, *also) if table is not None else None
+        return made
 
 
 def values(*fields: Any) -> tuple[Any, ...]:
@@ -239,9 +235,3 @@ def _check(field: RowField) -> Callable[[Any], Any] | None:
         return value
 
     return check
-
-
-def _getter(names: Sequence[str]) -> Callable[[object], tuple[Any, ...]]:
-    if len(names) > 1:
-        return attrgetter(*names)
-    return lambda value: tuple(getattr(value, name) for name in names)

@@ -27,7 +27,8 @@ class Timers(Generic[Name]):
         self._live[name] = self._sequence
         heappush(self._heap, (deadline_ns, self._sequence, name))
         if len(self._heap) > 2 * len(self._live) + STALE_ENTRIES_MAX:
-            self._sweep()
+            self._heap = [entry for entry in self._heap if self._live.get(entry[2]) == entry[1]]
+            heapify(self._heap)
 
     def cancel(self, name: Name) -> None:
         self._live.pop(name, None)
@@ -50,7 +51,3 @@ class Timers(Generic[Name]):
             name = heappop(self._heap)[2]
             del self._live[name]
             yield name
-
-    def _sweep(self) -> None:
-        self._heap = [entry for entry in self._heap if self._live.get(entry[2]) == entry[1]]
-        heapify(self._heap)

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-
 from adsum.catalog.definitions import CheckDefinition, CheckStatus
 from adsum.catalog.indexes import Family
-from adsum.catalog.model import SERF_HEALTH, Check
+from adsum.catalog.model import SERF_HEALTH
 from adsum.catalog.view import SEVERITY, View
 from adsum.topics import Topic
 
@@ -23,17 +21,12 @@ def verdict(view: View, own_node: str, definition: CheckDefinition) -> Verdict:
     # Of its own node an alias sees what is registered there, of another's also whether it is present.
     unseen = {definition.check_id} if definition.alias_node else {definition.check_id, SERF_HEALTH}
     judges = [row.value for row in (instance.all_checks() if instance else host.node_checks)]
-    judges.sort(key=lambda check: check.check_id)
-    return worst(check for check in judges if check.check_id not in unseen)
-
-
-def worst(checks: Iterable[Check]) -> Verdict:
-    gravest: Check | None = None
-    for check in checks:
-        if gravest is None or SEVERITY[check.status] > SEVERITY[gravest.status]:
-            gravest = check
-    if gravest is None:
+    judges = sorted(
+        (each for each in judges if each.check_id not in unseen), key=lambda check: check.check_id
+    )
+    if not judges:
         return CheckStatus.PASSING, "No checks found."
+    gravest = max(judges, key=lambda check: SEVERITY[check.status])
     if gravest.status is CheckStatus.PASSING:
         return CheckStatus.PASSING, "All checks passing."
     return gravest.status, f'Aliased check "{gravest.name}" failing: {gravest.output}'

@@ -128,6 +128,7 @@ class UserEvent:
 
 
 Shorts = tuple[bytes, ...]
+Grounds = tuple[Shorts, Shorts, int, int]  # accusers, refusers, legs and phi
 Verdict = Suspect | Dead | Left
 Claim = Alive | Verdict | RestartingSoon | UserEvent
 
@@ -170,7 +171,7 @@ def without_refusals(claim: Suspect) -> Suspect:
     return suspect(who, generation, incarnation, accusers, legs=legs, phi_tenths=phi_tenths)
 
 
-def _said(claim: Suspect | Dead) -> tuple[bytes, int, int, Shorts, Shorts, int, int]:
+def _said(claim: Suspect | Dead) -> tuple[bytes, int, int, *Grounds]:
     """As their rows have it."""
     who = claim.subject, claim.standing.generation, claim.standing.incarnation
     return *who, claim.accusers, claim.refusers, claim.legs, claim.phi_tenths
@@ -257,12 +258,16 @@ def _alive_of(profile: Profile, standing: Standing, encoded: bytes, signature: b
     return Alive(profile, standing, encoded, digest, profile.short, standing.generation & 0xFFFF, signature)
 
 
-def _suspect(encoded: bytes, subject: bytes, generation: int, incarnation: int, *grounds: Any) -> Suspect:
+def _suspect(
+    encoded: bytes, subject: bytes, generation: int, incarnation: int, *grounds: *Grounds
+) -> Suspect:
     standing = Standing(generation, Departure.NONE, incarnation, Rank.SUSPECT)
-    return Suspect(subject, standing, *grounds, encoded=encoded)
+    return Suspect(subject, standing, *grounds, encoded)
 
 
-def _dead(encoded: bytes, subject: bytes, generation: int, incarnation: int, *grounds: Any) -> Dead:
+def _dead(
+    encoded: bytes, subject: bytes, generation: int, incarnation: int, *grounds: *tuple[*Grounds, DeathCause]
+) -> Dead:
     return Dead(
         subject, Standing(generation, Departure.NONE, incarnation, Rank.DEAD), *grounds, encoded=encoded
     )

@@ -15,31 +15,11 @@ from random import Random
 
 from adsum.address import Address
 from adsum.cbor import BadEncoding
-from adsum.gossip import ages, claims
+from adsum.gossip import ages, claims, commands
 from adsum.gossip.beats import AGES_PER_PERIOD
 from adsum.gossip.broadcasts import Class
 from adsum.gossip.claim_merger import ClaimMerger
 from adsum.gossip.claims import EVENT_BYTES_MAX, META_BYTES_MAX, Claims
-from adsum.gossip.commands import (
-    Carry,
-    Command,
-    DatagramUnreachable,
-    Describe,
-    FireEvent,
-    ForceLeave,
-    Join,
-    Leave,
-    PingOutcome,
-    Report,
-    Restart,
-    SetRoot,
-    StreamPinged,
-    SyncAnswered,
-    SyncAsked,
-    SyncBroken,
-    SyncClosed,
-    SyncFailed,
-)
 from adsum.gossip.effects import (
     CarriedHeard,
     ConflictSeen,
@@ -132,51 +112,51 @@ class GossipCore:
             self._dispatch(now, source, header, packet, is_authentic=is_authentic)
         return shared.take_effects()
 
-    def report(self, now: Now, report: Report) -> list[Effect]:
+    def report(self, now: Now, report: commands.Report) -> list[Effect]:
         self._look_for_pause(now)
         match report:
-            case StreamPinged(number, outcome):
+            case commands.StreamPinged(number, outcome):
                 self._stream_pinged(now, number, outcome)
-            case DatagramUnreachable(address):
+            case commands.DatagramUnreachable(address):
                 self._prober.unreachable(now, address)
-            case SyncAsked(ticket, message, host):
+            case commands.SyncAsked(ticket, message, host):
                 self._syncs.asked(now, ticket, message, host)
-            case SyncAnswered(ticket, message):
+            case commands.SyncAnswered(ticket, message):
                 self._syncs.answered(now, ticket, message)
-            case SyncClosed(ticket, message):
+            case commands.SyncClosed(ticket, message):
                 self._syncs.closed(now, ticket, message)
-            case SyncFailed(ticket, error, is_busy):
+            case commands.SyncFailed(ticket, error, is_busy):
                 self._syncs.failed(now, ticket, error, is_busy=is_busy)
-            case SyncBroken(ticket):
+            case commands.SyncBroken(ticket):
                 self._syncs.broken(ticket)
         return self._shared.take_effects()
 
-    def command(self, now: Now, command: Command) -> list[Effect]:
+    def command(self, now: Now, command: commands.Command) -> list[Effect]:
         match command:
-            case Join(addresses):
+            case commands.Join(addresses):
                 self._join(now, addresses)
-            case Leave():
+            case commands.Leave():
                 self._leave(now)
-            case Restart(duration_ms):
+            case commands.Restart(duration_ms):
                 me = self._shared.me
                 claim = claims.restarting(me.short, me.generation, duration_ms)
                 self._shared.broadcast(now, (me.short, "restarting"), claim.encoded)
                 self._finish_after_farewell(now)
-            case ForceLeave(name, is_pruned):
+            case commands.ForceLeave(name, is_pruned):
                 self._force_leave(now, name, is_pruned=is_pruned)
-            case FireEvent(name, payload):
+            case commands.FireEvent(name, payload):
                 self._fire(now, name, payload)
-            case Carry(_, payload) if len(payload) > CARRIED_BYTES_MAX:
+            case commands.Carry(_, payload) if len(payload) > CARRIED_BYTES_MAX:
                 self._refuse(
                     f"A payload may be {CARRIED_BYTES_MAX} bytes; announce it and let it be fetched."
                 )
-            case Carry(key, payload):
+            case commands.Carry(key, payload):
                 self._shared.broadcast(now, key, payload, kind=Class.CATALOG)
-            case SetRoot(root):
+            case commands.SetRoot(root):
                 self._shared.root = root
-            case Describe(meta) if len(meta) > META_BYTES_MAX:
+            case commands.Describe(meta) if len(meta) > META_BYTES_MAX:
                 self._refuse(f"A member may describe itself in {META_BYTES_MAX} bytes; node meta takes more.")
-            case Describe(meta):
+            case commands.Describe(meta):
                 self._shared.me.describe(meta)
                 self._merger.publish_me(now)
         return self._shared.take_effects()
@@ -366,8 +346,8 @@ class GossipCore:
             refuser = Refuser(header.sender, source, packet.about)
             self._shared.effects.append(ConflictSeen(holder, profile, refuser))
 
-    def _stream_pinged(self, now: Now, number: int, outcome: PingOutcome) -> None:
-        is_refused = outcome is PingOutcome.REFUSED
+    def _stream_pinged(self, now: Now, number: int, outcome: commands.PingOutcome) -> None:
+        is_refused = outcome is commands.PingOutcome.REFUSED
         if self._suspicions.looked_again(now, number, is_refused=is_refused):
             return
         if number >= SEQUENCE_FIRST:
@@ -375,11 +355,11 @@ class GossipCore:
         elif self._relays.knows(number):
             if is_refused:
                 self._relays.nack(now, number, PacketFlag.REFUSED)
-            elif outcome is PingOutcome.ANSWERED:
+            elif outcome is commands.PingOutcome.ANSWERED:
                 self._relays.answered(now, number)
         elif is_refused:
             self._merger.checked(now, self._prober.stream_refused(now, number))
-        elif outcome is PingOutcome.ANSWERED:
+        elif outcome is commands.PingOutcome.ANSWERED:
             self._merger.checked(now, self._prober.stream_answered(number))
         else:
             self._prober.stream_failed(number, outcome)

@@ -14,36 +14,16 @@ from __future__ import annotations
 import struct
 from collections.abc import Sequence
 
-from adsum.dns.reader import RawRecord, Reader, UnreadableDns
-from adsum.dns.wire import (
-    AAAA,
-    BADVERS,
-    CLIENT_SUBNET,
-    CNAME,
-    EDNS_OPTIONS_MAX,
-    FORMERR,
-    HEADER,
-    HEADER_BYTES,
-    NOTIMP,
-    OPCODE_MASK,
-    OPT,
-    QR,
-    RCODE_MASK,
-    RD,
-    A,
-    MalformedQuestion,
-    Question,
-    Record,
-    bare_reply,
-    opt_record,
-)
+from adsum.dns import wire
+from adsum.dns.reader import Reader, UnreadableDns
+from adsum.dns.wire import CNAME, FORMERR, HEADER, HEADER_BYTES, MalformedQuestion, Question, Record
 
 QUESTION_RECORDS_MAX = 8  # beside the question; OPT and TSIG are all that anyone sends
 QUESTION_LABELS_MAX = 256  # the longest name has 127, and there are those records' names
 ANSWER_RECORDS_MAX = 128
 ANSWER_LABELS_MAX = 2048  # sixteen for each of these records
-ADDRESS_BYTES = {A: 4, AAAA: 16}
-SUBNET_CODE = int.from_bytes(CLIENT_SUBNET)
+ADDRESS_BYTES = {wire.A: 4, wire.AAAA: 16}
+SUBNET_CODE = int.from_bytes(wire.CLIENT_SUBNET)
 PREFIX_MAX = {0: 0, 1: 32, 2: 128}  # by address family; 0 says "do not tell anyone where I am"
 SUBNET_HEAD = struct.Struct("!HBB")  # family, source prefix length, scope prefix length
 OPTION_HEAD = struct.Struct("!HH")  # code, length
@@ -53,16 +33,18 @@ def read_message(packet: bytes) -> Question | MalformedQuestion:
     if len(packet) < HEADER_BYTES:
         return MalformedQuestion("shorter than a header")
     message_id, flags, questions, *others = HEADER.unpack_from(packet)
-    if flags & QR:
+    if flags & wire.QR:
         return MalformedQuestion("an answer, which nobody here asked for")
-    if flags & OPCODE_MASK:
-        return MalformedQuestion("an operation other than QUERY", bare_reply(message_id, flags, NOTIMP))
+    if flags & wire.OPCODE_MASK:
+        return MalformedQuestion(
+            "an operation other than QUERY", wire.bare_reply(message_id, flags, wire.NOTIMP)
+        )
     if questions != 1:
-        return MalformedQuestion("not exactly one question", bare_reply(message_id, flags, FORMERR))
+        return MalformedQuestion("not exactly one question", wire.bare_reply(message_id, flags, FORMERR))
     try:
         return _question(packet, message_id, flags, others)
     except UnreadableDns as error:
-        return MalformedQuestion(str(error), bare_reply(message_id, flags, FORMERR))
+        return MalformedQuestion(str(error), wire.bare_reply(message_id, flags, FORMERR))
 
 
 def read_records(packet: bytes) -> tuple[Record, ...]:
@@ -101,25 +83,22 @@ def _question(
     reader = Reader(packet, QUESTION_LABELS_MAX)
     name, qtype, qclass = reader.question()
     question = Question(message_id, flags, name, qtype, qclass)
-    opts = _opt_records(reader, counts)
+    records = []
+    for _ in range(sum(counts)):
+        reader.skip_name()
+        records.append(reader.record())
+    # It belongs among the additional records.
+    opts = [record for record in records[sum(counts[:2]) :] if record.rtype == wire.OPT]
     if not opts:
         return question
     if len(opts) > 1:
         raise UnreadableDns("several OPT records")
     if opts[0].ttl >> 16 & 0xFF:  # the version; ours is 0
-        header = HEADER.pack(message_id, QR | flags & RD | BADVERS & RCODE_MASK, 1, 0, 0, 1)
-        reply = header + question.echo + opt_record(512, extended_rcode=BADVERS >> 4)
+        low, high = wire.BADVERS & wire.RCODE_MASK, wire.BADVERS >> 4
+        header = HEADER.pack(message_id, wire.QR | flags & wire.RD | low, 1, 0, 0, 1)
+        reply = header + question.echo + wire.opt_record(512, extended_rcode=high)
         return MalformedQuestion("an unknown version of EDNS", reply)
     return question._replace(edns_bytes=opts[0].rclass, edns_options=_echoed_options(opts[0].data))
-
-
-def _opt_records(reader: Reader, counts: Sequence[int]) -> list[RawRecord]:
-    """Those among the additional records, where they belong."""
-    records = []
-    for _ in range(sum(counts)):
-        reader.skip_name()
-        records.append(reader.record())
-    return [record for record in records[sum(counts[:2]) :] if record.rtype == OPT]
 
 
 def _echoed_options(options: bytes) -> bytes:
@@ -131,7 +110,7 @@ def _echoed_options(options: bytes) -> bytes:
         raise UnreadableDns("a malformed client subnet")  # RFC 7871 wants it refused
     family, source, _ = SUBNET_HEAD.unpack_from(subnet)
     data = SUBNET_HEAD.pack(family, source, 0) + subnet[SUBNET_HEAD.size :]
-    return CLIENT_SUBNET + len(data).to_bytes(2) + data
+    return wire.CLIENT_SUBNET + len(data).to_bytes(2) + data
 
 
 def _client_subnet(options: bytes) -> bytes | None:
@@ -139,7 +118,7 @@ def _client_subnet(options: bytes) -> bytes | None:
     subnet = None
     while at < len(options):
         count += 1
-        if len(options) - at < OPTION_HEAD.size or count > EDNS_OPTIONS_MAX:
+        if len(options) - at < OPTION_HEAD.size or count > wire.EDNS_OPTIONS_MAX:
             raise UnreadableDns("EDNS options that are cut off, or more than anyone sends")
         code, length = OPTION_HEAD.unpack_from(options, at)
         start = at + OPTION_HEAD.size

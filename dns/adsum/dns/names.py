@@ -79,12 +79,11 @@ def _split_at_kind(labels: Sequence[str], qtype: int) -> tuple[str, Sequence[str
 
 
 def _read_service(labels: Sequence[str], domain: str) -> AskedName:
+    subject, tag = labels[-1], ".".join(labels[:-1])
     if len(labels) == 2 and labels[0].startswith("_") and labels[1].startswith("_"):  # RFC 2782
-        tag = labels[1][1:]
-        return AskedName(
-            NameKind.SERVICE, subject=labels[0][1:], tag="" if tag == "tcp" else tag, domain=domain
-        )
-    return AskedName(NameKind.SERVICE, subject=labels[-1], tag=".".join(labels[:-1]), domain=domain)
+        subject, tag = labels[0][1:], labels[1][1:]
+        tag = "" if tag == "tcp" else tag
+    return AskedName(NameKind.SERVICE, subject=subject, tag=tag, domain=domain)
 
 
 def _read_address(labels: Sequence[str], domain: str) -> AskedName:

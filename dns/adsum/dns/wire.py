@@ -20,47 +20,16 @@ from typing import NamedTuple
 from adsum.frozen import dataclass
 
 # Types (RFC 1035, 2782, 3596, 6891) and classes.
-A, NS, CNAME, SOA, PTR, MX, TXT, AAAA, SRV, OPT, IXFR, AXFR, ANY = (
-    1,
-    2,
-    5,
-    6,
-    12,
-    15,
-    16,
-    28,
-    33,
-    41,
-    251,
-    252,
-    255,
-)
+A, NS, CNAME, SOA, PTR, MX, TXT, AAAA = 1, 2, 5, 6, 12, 15, 16, 28
+SRV, OPT, IXFR, AXFR, ANY = 33, 41, 251, 252, 255
 IN = 1
 
-TYPE_NAMES = {
-    A: "A",
-    NS: "NS",
-    CNAME: "CNAME",
-    SOA: "SOA",
-    PTR: "PTR",
-    MX: "MX",
-    TXT: "TXT",
-    AAAA: "AAAA",
-    SRV: "SRV",
-    AXFR: "AXFR",
-    ANY: "ANY",
-}
+TYPE_NAMES = {A: "A", NS: "NS", CNAME: "CNAME", SOA: "SOA", PTR: "PTR", MX: "MX", TXT: "TXT", AAAA: "AAAA"}
+TYPE_NAMES |= {SRV: "SRV", AXFR: "AXFR", ANY: "ANY"}
 
 NOERROR, FORMERR, SERVFAIL, NXDOMAIN, NOTIMP, REFUSED, BADVERS = 0, 1, 2, 3, 4, 5, 16
-RCODE_NAMES = {
-    NOERROR: "NOERROR",
-    FORMERR: "FORMERR",
-    SERVFAIL: "SERVFAIL",
-    NXDOMAIN: "NXDOMAIN",
-    NOTIMP: "NOTIMP",
-    REFUSED: "REFUSED",
-    BADVERS: "BADVERS",
-}
+RCODE_NAMES = {NOERROR: "NOERROR", FORMERR: "FORMERR", SERVFAIL: "SERVFAIL", NXDOMAIN: "NXDOMAIN"}
+RCODE_NAMES |= {NOTIMP: "NOTIMP", REFUSED: "REFUSED", BADVERS: "BADVERS"}
 
 QR, AA, TC, RD, RA, AD, CD = 0x8000, 0x0400, 0x0200, 0x0100, 0x0080, 0x0020, 0x0010
 OPCODE_MASK, RCODE_MASK = 0x7800, 0x000F

@@ -24,23 +24,7 @@ from adsum.catalog.view import CatalogHost, Instance, View
 from adsum.dns import wire
 from adsum.dns.names import AskedName, NameKind, parse_ip, read_name
 from adsum.dns.settings import DnsSettings
-from adsum.dns.wire import (
-    AAAA,
-    ANY,
-    AXFR,
-    CNAME,
-    IXFR,
-    NOTIMP,
-    NS,
-    NXDOMAIN,
-    PTR,
-    REFUSED,
-    SOA,
-    SRV,
-    TXT,
-    A,
-    Record,
-)
+from adsum.dns.wire import AAAA, ANY, CNAME, NS, NXDOMAIN, PTR, SOA, SRV, TXT, A, Record
 from adsum.frozen import dataclass
 
 ALIASES_MAX = 3  # CNAMEs in a row that we follow ourselves; Consul's recursion level
@@ -48,7 +32,7 @@ NAME_SERVERS_MAX = 3
 SRV_PRIORITY = 1
 SERVERS_SERVICE = "consul"  # every server registers itself under this name
 ADDRESS_TYPES = frozenset({A, AAAA, ANY})
-TRANSFERS = frozenset({AXFR, IXFR})
+TRANSFERS = frozenset({wire.AXFR, wire.IXFR})
 CHAIN_TYPES = frozenset({A, AAAA, CNAME})
 ALIAS_TYPES = frozenset({A, AAAA, CNAME, ANY})  # of a node: its name has TXT records beside the alias
 VALUE_ONLY_PREFIX = "rfc1035-"  # node meta keys that become a TXT of their value alone
@@ -116,14 +100,19 @@ class Zone:
     def _answer(self, name: bytes, qtype: int, trail: tuple[bytes, ...]) -> Answer:
         """`trail`: the names that led here, this one last. It bounds the following of aliases."""
         if qtype in TRANSFERS:
-            return Answer(NOTIMP)
+            return Answer(wire.NOTIMP)
         asked = read_name(wire.labels_of(name), qtype, self._settings)
         if asked.kind is NameKind.ELSEWHERE:
-            return Answer(REFUSED, is_authoritative=False, is_known_elsewhere=True)
+            return Answer(wire.REFUSED, is_authoritative=False, is_known_elsewhere=True)
         if asked.kind is NameKind.POINTER:
             return self._pointer(asked, name, qtype)
         if qtype == SOA:
-            return self._start_of_authority(asked)
+            servers = self._name_servers(asked)[:NAME_SERVERS_MAX]
+            return Answer(
+                offers=(Offer(self._soa(asked.domain)),),
+                authority=tuple(offer.record for offer in servers),
+                additional=tuple(record for offer in servers for record in offer.addresses),
+            )
         if qtype == NS:
             return Answer(offers=self._name_servers(asked), offers_max=NAME_SERVERS_MAX, is_rotated=True)
         if asked.kind is NameKind.SERVICE:
@@ -174,11 +163,13 @@ class Zone:
             weight = service.weight_warning if is_warning else service.weight_passing
             numbers = (SRV_PRIORITY, weight, service.port)
             data = b"".join((number & 0xFFFF).to_bytes(2) for number in numbers)
-            offers[key] = Offer(
-                Record(owner, SRV, ttl_s, data, target),
-                addresses=self._target_addresses(target, _place_of(instance, owner), ttl_s, trail),
-                texts=texts[node.name],
-            )
+            place = _place_of(instance, owner)
+            address = parse_ip(place)
+            if address is not None:
+                beside = [_address_record(target, address, ttl_s)]
+            else:  # what our domains say about that name
+                beside = [record._replace(ttl_s=ttl_s) for record in self._follow(place, trail)[0]]
+            offers[key] = Offer(Record(owner, SRV, ttl_s, data, target), tuple(beside), texts[node.name])
         return tuple(offers.values())
 
     def _target(self, instance: Instance, asked: AskedName, owner: bytes) -> bytes | None:
@@ -192,15 +183,6 @@ class Zone:
         by_node = self._node_name(node, asked.domain) if is_at_node else None
         by_address = f"{address.packed.hex()}.addr.{self._settings.datacenter}"
         return by_node or self._name_under(asked.domain, by_address)
-
-    def _target_addresses(
-        self, target: bytes, place: str, ttl_s: int, trail: tuple[bytes, ...]
-    ) -> tuple[Record, ...]:
-        address = parse_ip(place)
-        if address is not None:
-            return (_address_record(target, address, ttl_s),)
-        chain, _ = self._follow(place, trail)
-        return tuple(record._replace(ttl_s=ttl_s) for record in chain)
 
     # Nodes.
 
@@ -264,7 +246,7 @@ class Zone:
 
     def _pointer(self, asked: AskedName, owner: bytes, qtype: int) -> Answer:
         names = (self._name_at(who, asked.domain) for who in self._view.at_address(asked.subject))
-        target = next((name for name in names if name is not None), None)
+        target = next(filter(None, names), None)
         if target is None:
             return replace(self._nothing(asked), is_known_elsewhere=True)
         if qtype not in {PTR, ANY}:
@@ -278,14 +260,6 @@ class Zone:
         return self._name_under(domain, f"{name}.service.{self._settings.datacenter}")
 
     # The zone itself.
-
-    def _start_of_authority(self, asked: AskedName) -> Answer:
-        servers = self._name_servers(asked)[:NAME_SERVERS_MAX]
-        return Answer(
-            offers=(Offer(self._soa(asked.domain)),),
-            authority=tuple(offer.record for offer in servers),
-            additional=tuple(record for offer in servers for record in offer.addresses),
-        )
 
     def _name_servers(self, asked: AskedName) -> tuple[Offer, ...]:
         zone, ttl_s = self._wire_domains[asked.domain], self._settings.node_ttl_s

@@ -7,6 +7,7 @@ stranger's packet can make a new one.
 from __future__ import annotations
 
 from dataclasses import field
+from itertools import product
 from typing import NamedTuple
 
 from adsum.dns.wire import RCODE_NAMES, TYPE_NAMES
@@ -28,9 +29,8 @@ def tally_of(transport: str, qtype: int, rcode: int) -> AnswerLabels:
 
 
 def _all_tallies() -> dict[AnswerLabels, int]:
-    qtypes = (*TYPE_NAMES.values(), OTHER_TYPE)
-    rcodes = RCODE_NAMES.values()
-    return {AnswerLabels(via, qtype, rcode): 0 for via in TRANSPORTS for qtype in qtypes for rcode in rcodes}
+    labels = product(TRANSPORTS, (*TYPE_NAMES.values(), OTHER_TYPE), RCODE_NAMES.values())
+    return {AnswerLabels(*each): 0 for each in labels}
 
 
 @dataclass(slots=True)

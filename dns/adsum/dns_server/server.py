@@ -34,9 +34,7 @@ if TYPE_CHECKING:
 PACKETS_PER_WAKE = 128
 BUSY_ANSWERS = 16  # in one wake: programs that ask one thing at a time hardly ever meet in such numbers
 QUESTION_BYTES_MAX = 4096
-RECEIVE_BUFFER_BYTES = (
-    1024 * 1024
-)  # absorbs a burst while the loop does something else; the kernel may give less
+RECEIVE_BUFFER_BYTES = 1024 * 1024  # absorbs a burst while the loop is busy; the kernel may give less
 TCP_BACKLOG = 1024  # as many are taken in some tenths of a second; who finds it full tries again after one
 FREE_PORT_ATTEMPTS = 20
 
@@ -50,7 +48,7 @@ class DnsSockets:
 def bind_both(host: str, port: int) -> tuple[socket.socket, trio.SocketListener]:
     """UDP and TCP on one port; with port 0 on one that happens to be free for both."""
     for attempt in range(FREE_PORT_ATTEMPTS):
-        listener = _bind_tcp(host, port)
+        listener = _bound(host, port, socket.SOCK_STREAM)
         try:
             udp = bind_udp(host, listener.getsockname()[1])
         except OSError:
@@ -63,26 +61,21 @@ def bind_both(host: str, port: int) -> tuple[socket.socket, trio.SocketListener]
 
 
 def bind_udp(host: str, port: int) -> socket.socket:
-    sock = socket.socket(_family(host), socket.SOCK_DGRAM)
-    try:
-        sock.settimeout(0)
-        sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, RECEIVE_BUFFER_BYTES)
-        _keep_to_ipv6(sock)
-        sock.bind((host, port))
-    except BaseException:
-        sock.close()
-        raise
-    return sock
+    return _bound(host, port, socket.SOCK_DGRAM)
 
 
-def _bind_tcp(host: str, port: int) -> socket.socket:
-    sock = socket.socket(_family(host), socket.SOCK_STREAM)
+def _bound(host: str, port: int, kind: socket.SocketKind) -> socket.socket:
+    is_tcp = kind is socket.SOCK_STREAM
+    sock = socket.socket(_family(host), kind)
     try:
         sock.settimeout(0)
-        sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        _keep_to_ipv6(sock)
+        option = (socket.SO_REUSEADDR, 1) if is_tcp else (socket.SO_RCVBUF, RECEIVE_BUFFER_BYTES)
+        sock.setsockopt(socket.SOL_SOCKET, *option)
+        if sock.family == socket.AF_INET6:
+            sock.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
         sock.bind((host, port))
-        sock.listen(TCP_BACKLOG)
+        if is_tcp:
+            sock.listen(TCP_BACKLOG)
     except BaseException:
         sock.close()
         raise
@@ -91,11 +84,6 @@ def _bind_tcp(host: str, port: int) -> socket.socket:
 
 def _family(host: str) -> socket.AddressFamily:
     return socket.AF_INET6 if ":" in host else socket.AF_INET
-
-
-def _keep_to_ipv6(sock: socket.socket) -> None:
-    if sock.family == socket.AF_INET6:
-        sock.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
 
 
 async def serve(
