@@ -25,11 +25,17 @@ DEREGISTER_NS_MIN = 1 * MINUTE
 PROXY_KEYS_OF_NO_GATEWAY = (
     *("DestinationServiceName", "DestinationServiceID", "LocalServiceAddress", "LocalServicePort"),
 )
+SHOWN_CHARACTERS_MAX = 80
 META_KEY = re.compile(r"[A-Za-z0-9_-]+")
 
 
 class BadDefinition(ValueError):
     """The caller's definition cannot be used; nothing was changed. The message is the answer's body."""
+
+
+def shown(text: str) -> str:
+    """For people, who have better uses for a megabyte of a log."""
+    return f'"{text}"' if len(text) <= SHOWN_CHARACTERS_MAX else f'"{text[:SHOWN_CHARACTERS_MAX]}…"'
 
 
 class CheckStatus(enum.StrEnum):

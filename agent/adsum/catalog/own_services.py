@@ -75,7 +75,8 @@ class OwnCheck:
     ) -> None:
         self.definition = definition
         self.source = source
-        self.kind = kind_of(definition)
+        is_maintenance = definition.check_id.startswith((NODE_MAINTENANCE, SERVICE_MAINTENANCE))
+        self.kind = CheckKind.MAINTENANCE if is_maintenance else definition.kind
         self.encoded = encoded_check(definition, service, self.kind)  # as all others hold the definition
         self.status = CheckStatus(definition.status or CheckStatus.CRITICAL)
         self.output = ""
@@ -186,8 +187,12 @@ class OwnServices:
 
     def report_ttl(self, now: Now, check_id: str, status: CheckStatus, output: str) -> None:
         check = self.checks[check_id]
+        bytes_max, raw = check.definition.output_max_size, output.encode()
+        if len(raw) > bytes_max:
+            kept = raw[:bytes_max].decode(errors="ignore")
+            output = f"{kept} ... (captured {bytes_max} of {len(raw)} bytes)"
         self._expect_ttl(now, check, check.definition.ttl_ns)
-        self._believe(now, check, status, truncated_note(output, check.definition.output_max_size))
+        self._believe(now, check, status, output)
 
     def ran(self, now: Now, check_id: str, run: int, status: CheckStatus, output: str) -> None:
         check = self.checks.get(check_id)
@@ -226,7 +231,10 @@ class OwnServices:
                     check.run = self._runs
                     self._effects.append(RunCheck(check_id, check.run, check.definition))
                 case CheckTimer.TTL:
-                    self._expire(now, check)
+                    last = f" (last output before timeout follows): {check.output}" if check.output else ""
+                    check.expires_at = None
+                    self.ttl_changes += 1
+                    self._believe(now, check, CheckStatus.CRITICAL, f"TTL expired{last}")
                 case CheckTimer.OUTPUT:
                     self._publish(now, check)
                 case CheckTimer.DEREGISTER:
@@ -265,14 +273,6 @@ class OwnServices:
         self._timers.set((CheckTimer.TTL, check.definition.check_id), now.monotonic_ns + left_ns)
         check.expires_at = Now(now.monotonic_ns + left_ns, now.wall_ms + left_ns // MILLISECOND)
         self.ttl_changes += 1
-
-    def _expire(self, now: Now, check: OwnCheck) -> None:
-        output = "TTL expired"
-        if check.output:
-            output += f" (last output before timeout follows): {check.output}"
-        check.expires_at = None
-        self.ttl_changes += 1
-        self._believe(now, check, CheckStatus.CRITICAL, output)
 
     def _follow(self, now: Now, check: OwnCheck) -> None:
         status, output = aliases.verdict(self._view, self.settings.node_name, check.definition)
@@ -379,16 +379,3 @@ def published_check(
         service_tags=service.tags if service else (),
         kind=kind,
     )
-
-
-def kind_of(definition: CheckDefinition) -> CheckKind:
-    is_maintenance = definition.check_id.startswith((NODE_MAINTENANCE, SERVICE_MAINTENANCE))
-    return CheckKind.MAINTENANCE if is_maintenance else definition.kind
-
-
-def truncated_note(note: str, bytes_max: int) -> str:
-    raw = note.encode()
-    if len(raw) <= bytes_max:
-        return note
-    kept = raw[:bytes_max].decode(errors="ignore")
-    return f"{kept} ... (captured {bytes_max} of {len(raw)} bytes)"

@@ -10,12 +10,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from adsum.catalog import records
-from adsum.catalog.definitions import ServiceDefinition
+from adsum.catalog.definitions import ServiceDefinition, shown
 from adsum.catalog.own_services import OwnCheck, OwnService
 from adsum.catalog.replication.items import VALUE_BYTES_MAX
 from adsum.cbor import BadEncoding
-
-SHOWN_CHARACTERS_MAX = 80
 
 TOO_LARGE = (
     "{} is too large: it would take {} bytes in the catalog that every host holds, of which {} are possible; "
@@ -30,34 +28,24 @@ BAD_MESH = (
 def problem_of(service: OwnService, checks: Iterable[OwnCheck]) -> str:
     """The first one of a service and those checks of it, as both would be."""
     definition = service.definition
-    problems = (check_problem(check, definition) for check in checks)
-    return _service_problem(service) or next(filter(None, problems), "")
-
-
-def _service_problem(service: OwnService) -> str:
-    definition = service.definition
     if len(service.encoded) > VALUE_BYTES_MAX:
-        shown = _shown(definition.service_id)
-        return _too_large(f"service {shown}", service.encoded, "its tags, meta, or proxy and connect")
+        named = f"service {shown(definition.service_id)}"
+        return _too_large(named, service.encoded, "its tags, meta, or proxy and connect")
     if definition.proxy or definition.connect:
         try:
             records.decode(service.encoded)
         except BadEncoding:
-            return BAD_MESH.format(_shown(definition.service_id))
-    return ""
+            return BAD_MESH.format(shown(definition.service_id))
+    return next(filter(None, (check_problem(check, definition) for check in checks)), "")
 
 
 def check_problem(check: OwnCheck, service: ServiceDefinition | None) -> str:
     """The service is the one it belongs to, as it would be."""
     if len(check.encoded) <= VALUE_BYTES_MAX:
         return ""
-    advice = f"its notes, or the tags of service {_shown(service.service_id)}" if service else "its notes"
-    return _too_large(f"check {_shown(check.definition.check_id)}", check.encoded, advice)
+    advice = f"its notes, or the tags of service {shown(service.service_id)}" if service else "its notes"
+    return _too_large(f"check {shown(check.definition.check_id)}", check.encoded, advice)
 
 
 def _too_large(what: str, value: bytes, advice: str) -> str:
     return TOO_LARGE.format(what, len(value), VALUE_BYTES_MAX, advice)
-
-
-def _shown(item_id: str) -> str:
-    return f'"{item_id}"' if len(item_id) <= SHOWN_CHARACTERS_MAX else f'"{item_id[:SHOWN_CHARACTERS_MAX]}…"'

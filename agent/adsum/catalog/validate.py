@@ -23,6 +23,7 @@ from adsum.catalog.definitions import (
     CheckDefinition,
     CheckStatus,
     ServiceDefinition,
+    shown,
 )
 from adsum.catalog.model import SERF_HEALTH
 from adsum.durations import format_duration
@@ -34,7 +35,6 @@ PROXY_KIND = "connect-proxy"
 GATEWAY_KINDS_WITH_PORT = frozenset({"mesh-gateway", "terminating-gateway"})
 GATEWAY_KINDS = GATEWAY_KINDS_WITH_PORT | {"ingress-gateway"}
 META_RESERVED_PREFIX = "consul-"
-SHOWN_CHARACTERS_MAX = 80
 
 
 def validate_service(definition: ServiceDefinition) -> list[str]:
@@ -148,13 +148,13 @@ def _check_problem(check: CheckDefinition) -> str:
 
 def _service_warnings(definition: ServiceDefinition) -> list[str]:
     warnings = []
-    name = _shown(definition.name)
+    name = shown(definition.name)
     if not DNS_LABEL.fullmatch(definition.name):
         warnings.append(f"service name {name} is not a DNS label: HTTP clients find it, DNS clients cannot")
     odd = [tag for tag in definition.tags if not all(map(DNS_LABEL.fullmatch, tag.split(".")))]
     if odd:
         others = f" (and {len(odd) - 1} more of its tags)" if len(odd) > 1 else ""
-        which = f"tag {_shown(odd[0])}{others} of service {name}"
+        which = f"tag {shown(odd[0])}{others} of service {name}"
         warnings.append(f"{which} is no DNS label: DNS clients cannot ask for it")
     if "SidecarService" in definition.connect:
         warnings.append(f"service {name} asks for a sidecar: there is no mesh here, it gets none")
@@ -175,9 +175,4 @@ def _check_warnings(check: CheckDefinition) -> list[str]:
 
 def _raised(check: CheckDefinition, key: str, wanted_ns: int, floor_ns: int) -> str:
     wanted, floor = format_duration(wanted_ns), format_duration(floor_ns)
-    return f"check {_shown(check.check_id)}: {key} {wanted} is below the floor, {floor} is used"
-
-
-def _shown(text: str) -> str:
-    """For the log, which is read by people and has better uses for a megabyte."""
-    return f'"{text}"' if len(text) <= SHOWN_CHARACTERS_MAX else f'"{text[:SHOWN_CHARACTERS_MAX]}…"'
+    return f"check {shown(check.check_id)}: {key} {wanted} is below the floor, {floor} is used"

@@ -80,7 +80,12 @@ class Queue:
             if bucket:
                 room_bytes -= self._take_from(bucket, room_bytes, taken)
         for entry in taken:
-            self._told(entry, told_max)
+            del self._buckets[entry.told][entry.key]
+            entry.told += 1
+            if entry.told >= told_max:
+                del self.entries[entry.key]
+            else:
+                self._bucket(entry.told)[entry.key] = entry
         return taken
 
     def _take_from(
@@ -97,14 +102,6 @@ class Queue:
                 if skipped > SKIPS_MAX:
                     break
         return used_bytes
-
-    def _told(self, entry: QueuedBroadcast, told_max: int) -> None:
-        del self._buckets[entry.told][entry.key]
-        entry.told += 1
-        if entry.told >= told_max:
-            del self.entries[entry.key]
-        else:
-            self._bucket(entry.told)[entry.key] = entry
 
     def _bucket(self, told: int) -> dict[Hashable, QueuedBroadcast]:
         while len(self._buckets) <= told:

@@ -93,7 +93,9 @@ class Newcomers:
             return
         if known is not None:  # elsewhere than it said before: who answers there is another
             self._end(known)
-        sequence = self._unused_sequence()
+        sequence = SEQUENCE_FIRST | self.shared.random.getrandbits(31)
+        while sequence in self._by_sequence:
+            sequence = SEQUENCE_FIRST | self.shared.random.getrandbits(31)
         newcomer = Newcomer(told, sequence, now.monotonic_ns)
         self._waiting[told.subject] = newcomer
         self._by_sequence[sequence] = newcomer
@@ -154,12 +156,6 @@ class Newcomers:
             self._by_host[host] -= 1
             if not self._by_host[host]:
                 del self._by_host[host]
-
-    def _unused_sequence(self) -> int:
-        while True:
-            sequence = SEQUENCE_FIRST | self.shared.random.getrandbits(31)
-            if sequence not in self._by_sequence:
-                return sequence
 
     def _ping(self, now: Now, newcomer: Newcomer) -> None:
         told = newcomer.told

@@ -106,7 +106,10 @@ class Suspicions:
         if member is None or member.suspicion is None:
             return
         case = member.suspicion
-        self._count_silence(now, member, case)
+        if not case.has_witness and self.shared.beats.phi(now.monotonic_ns, member) >= PHI_OF_A_WITNESS:
+            case.has_witness = True
+            self.shared.tally.witnesses += 1
+            self.shared.note(Note.WITNESSED, member.profile, evidence.of_verdict(case.claim))
         if self.verdict_due_ns(now, case) > now.monotonic_ns:
             self._set_timer(now, member, case)  # my health changed, or so did the cluster's size
         elif not case.is_refused(self.shared.refusals_wanted(short)):
@@ -193,12 +196,6 @@ class Suspicions:
             shared.guard.died_silently(now.monotonic_ns, shared.timeouts(now).max_ns)
 
     # Time.
-
-    def _count_silence(self, now: Now, member: Member, case: Suspicion) -> None:
-        if not case.has_witness and self.shared.beats.phi(now.monotonic_ns, member) >= PHI_OF_A_WITNESS:
-            case.has_witness = True
-            self.shared.tally.witnesses += 1
-            self.shared.note(Note.WITNESSED, member.profile, evidence.of_verdict(case.claim))
 
     def verdict_due_ns(self, now: Now, case: Suspicion) -> int:
         shared, grace_ns = self.shared, self.shared.settings.refused_grace_ns

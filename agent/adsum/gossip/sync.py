@@ -95,10 +95,12 @@ class Syncs:
             self._open(now, address, is_for_more=True)
 
     def periodic(self, now: Now) -> None:
-        shared = self.shared
+        shared, scale = self.shared, 1
+        if shared.members > SCALE_ABOVE:
+            scale = math.ceil(math.log2(shared.members) - math.log2(SCALE_ABOVE)) + 1
         self.compare_with_any(now)
         jitter = 0.9 + 0.2 * shared.random.random()
-        wait_ns = int(shared.settings.sync_interval_ns * _scale(shared.members) * jitter)
+        wait_ns = int(shared.settings.sync_interval_ns * scale * jitter)
         shared.timers.set((GossipTimer.SYNC, None), now.monotonic_ns + wait_ns)
 
     def contact(self, now: Now, peer: Member, digest: int) -> None:
@@ -389,12 +391,6 @@ def _part(now: Now, member: Member) -> SyncPart:
         return SyncPart(member.alive.encoded)
     age_s = (now.monotonic_ns - member.changed_ns) // SECOND
     return SyncPart(member.alive.encoded, member.verdict.encoded, age_s)
-
-
-def _scale(members: int) -> int:
-    if members <= SCALE_ABOVE:
-        return 1
-    return math.ceil(math.log2(members) - math.log2(SCALE_ABOVE)) + 1
 
 
 _NOTHING = Standing(-1, 0, 0, 0)

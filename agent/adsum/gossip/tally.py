@@ -121,7 +121,6 @@ class GossipTally:
     phi: Buckets = field(default_factory=lambda: Buckets(PHI_BUCKETS))  # at the verdict
     probed_phi: Buckets = field(default_factory=lambda: Buckets(PHI_BUCKETS))  # of the counter, each round
     detection_s: Buckets = field(default_factory=lambda: Buckets(VERDICT_BUCKETS_S))  # suspicion to verdict
-
     news_age_s: Buckets = field(default_factory=lambda: Buckets(AGE_BUCKETS_S))  # when first heard here
 
     def drop(self, reason: Drop) -> None:

@@ -148,7 +148,7 @@ def _splice(parts: list[bytes], payloads: list[bytes] | None) -> None:
     if not payloads:
         parts.append(_EMPTY)
         return
-    parts.append(array_head(len(payloads)))
+    parts.append(_long_head(0x80, len(payloads)))
     for payload in payloads:
         parts += (bytes_head(len(payload)), payload)
 
@@ -204,10 +204,6 @@ def bytes_head(length: int) -> bytes:
     return _long_head(0x40, length)
 
 
-def array_head(length: int) -> bytes:
-    return _long_head(0x80, length)
-
-
 def _long_head(major: int, value: int) -> bytes:
     if value < 24:
         return bytes((major | value,))
@@ -223,5 +219,4 @@ def _long_head(major: int, value: int) -> bytes:
 _ONLY_BYTES = {bytes}
 _SMALL = [_long_head(0, value) for value in range(24)]
 _BYTES_HEADS = [_long_head(0x40, length) for length in range(256)]
-_ARRAY, _ARRAY_WITH_AGES = array_head(FIELDS_MIN), array_head(FIELDS_MAX)
-_EMPTY = array_head(0)
+_EMPTY, _ARRAY, _ARRAY_WITH_AGES = (_long_head(0x80, length) for length in (0, FIELDS_MIN, FIELDS_MAX))
