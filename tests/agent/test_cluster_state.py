@@ -46,7 +46,9 @@ class Stage:
 
     def hear(self, *told: Claim) -> None:
         encoded = [claim.encoded for claim in told]
-        message = wire.header(short("a"), GENERATION) + wire.encode(PacketKind.GOSSIP, claims=encoded)
+        message = wire.header(short("a"), GENERATION) + wire.encode(
+            wire.Packet(PacketKind.GOSSIP, claims=encoded)
+        )
         self.cluster.receive(self.now, Datagram(profile("a").address, message, True))
 
     def peers_after(self, wait_ns: int) -> list[Address] | None:

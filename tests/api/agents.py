@@ -177,7 +177,9 @@ class FakeAgent(Agent):
 
     def judge(self, sender: Alive, verdict: bytes) -> None:
         """In a datagram, whose verdicts are believed; those of an exchange are only grounds to ask."""
-        message = wire.header(sender.subject, 1) + wire.encode(wire.PacketKind.GOSSIP, claims=[verdict])
+        message = wire.header(sender.subject, 1) + wire.encode(
+            wire.Packet(wire.PacketKind.GOSSIP, claims=[verdict])
+        )
         self.hear_datagram(Datagram(sender.profile.address, message, is_authentic=True))
 
     def fail(self, subject: Alive, accuser: Alive) -> None:

@@ -58,7 +58,9 @@ def accuse(asker: Asker, subject: Alive, *accusers: Alive) -> claims.Suspect:
 
 def gossip(asker: Asker, sender: Alive, claim: bytes) -> None:
     """In a datagram, whose verdicts are believed; those of an exchange are only grounds to ask."""
-    message = wire.header(sender.subject, 1) + wire.encode(wire.PacketKind.GOSSIP, claims=[claim])
+    message = wire.header(sender.subject, 1) + wire.encode(
+        wire.Packet(wire.PacketKind.GOSSIP, claims=[claim])
+    )
     asker.agent.hear_datagram(Datagram(sender.profile.address, message, is_authentic=True))
 
 
@@ -339,7 +341,7 @@ async def test_a_conflict_that_stands_is_in_the_headline_and_decides_what_is_nex
     newcomer = Profile(bytes(range(16)), "n2", Address("127.0.0.9", 8301))
     effects = asker.agent.hear(claims.alive(newcomer, 2, 0).encoded)
     (ping,) = [wire.decode(each.message[wire.HEADER_BYTES :]) for each in effects if isinstance(each, Send)]
-    ack = wire.header(holder.short, 1) + wire.encode(wire.PacketKind.ACK, sequence=ping.sequence)
+    ack = wire.header(holder.short, 1) + wire.encode(wire.Packet(wire.PacketKind.ACK, sequence=ping.sequence))
     asker.agent.hear_datagram(Datagram(holder.profile.address, ack, is_authentic=True))
     found = await told(asker, "/v1/membership/explain/n2")
     assert found["Summary"] == (
@@ -358,7 +360,7 @@ async def test_a_conflict_that_stands_is_in_the_headline_and_decides_what_is_nex
 async def test_an_agent_that_is_not_let_in_says_so_of_itself(asker: Asker) -> None:
     n2 = asker.agent.meet("n2", "127.0.0.2")
     refusal = wire.header(n2.subject, 1) + wire.encode(
-        wire.PacketKind.REFUSAL, about=bytes(8), flags=wire.PacketFlag.CONFLICT
+        wire.Packet(wire.PacketKind.REFUSAL, about=bytes(8), flags=wire.PacketFlag.CONFLICT)
     )
     asker.agent.hear_datagram(Datagram(n2.profile.address, refusal, is_authentic=True))
     rival = Profile(bytes(16), "N1", Address("127.0.0.9", 8301))

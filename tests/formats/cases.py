@@ -78,30 +78,36 @@ def datagrams() -> dict[str, RecordedCase]:
     flip = deltas.push(A, GENERATION, 9, 77, [Item(3, 9, bytes((0x83, 3, 0x18, 41, 0)))])
     packets = {
         "ping": wire.encode(
-            PacketKind.PING,
-            sequence=7,
-            about=B,
-            amount=0x01020304,
-            beat=9,
-            root=b"rootroot",
-            carried=[flip],
+            wire.Packet(
+                PacketKind.PING,
+                sequence=7,
+                about=B,
+                amount=0x01020304,
+                beat=9,
+                root=b"rootroot",
+                carried=[flip],
+            )
         ),
         "ack": wire.encode(
-            PacketKind.ACK,
-            sequence=7,
-            amount=0x01020304,
-            beat=9,
-            root=b"rootroot",
-            coordinate=b"coordinate",
-            claims=[claims.restarting(A, GENERATION, 5_000).encoded],
-            beats=wire.BEAT.pack(C, 1, 2),
-            carried=[b"delta"],
-            ages=b"\x03",
+            wire.Packet(
+                PacketKind.ACK,
+                sequence=7,
+                amount=0x01020304,
+                beat=9,
+                root=b"rootroot",
+                coordinate=b"coordinate",
+                claims=[claims.restarting(A, GENERATION, 5_000).encoded],
+                beats=wire.BEAT.pack(C, 1, 2),
+                carried=[b"delta"],
+                ages=b"\x03",
+            )
         ),
-        "ping-request": wire.encode(PacketKind.PING_REQUEST, sequence=8, about=C, amount=500),
-        "nack": wire.encode(PacketKind.NACK, sequence=8, about=C, flags=int(wire.PacketFlag.REFUSED)),
-        "gossip": wire.encode(PacketKind.GOSSIP, beat=9, beats=wire.BEAT.pack(C, 1, 2) * 2),
-        "refusal": wire.encode(PacketKind.REFUSAL, about=B, flags=int(wire.PacketFlag.CONFLICT)),
+        "ping-request": wire.encode(wire.Packet(PacketKind.PING_REQUEST, sequence=8, about=C, amount=500)),
+        "nack": wire.encode(
+            wire.Packet(PacketKind.NACK, sequence=8, about=C, flags=int(wire.PacketFlag.REFUSED))
+        ),
+        "gossip": wire.encode(wire.Packet(PacketKind.GOSSIP, beat=9, beats=wire.BEAT.pack(C, 1, 2) * 2)),
+        "refusal": wire.encode(wire.Packet(PacketKind.REFUSAL, about=B, flags=int(wire.PacketFlag.CONFLICT))),
     }
     header, seal = wire.header(A, GENERATION), wire.PlainSeal("dc1")
 

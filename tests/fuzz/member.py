@@ -111,7 +111,7 @@ class Member:
         except wire.MalformedPacket:
             return
         if packet.kind == PacketKind.PING and packet.about == FUZZER.short:
-            ack = wire.encode(PacketKind.ACK, sequence=packet.sequence)
+            ack = wire.encode(wire.Packet(PacketKind.ACK, sequence=packet.sequence))
             self.send(port, wire.header(FUZZER.short, self.generation), ack)
 
     # Streams.

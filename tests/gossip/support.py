@@ -103,7 +103,7 @@ class Stage:
         generation: int = GENERATION,
         **fields: Any,
     ) -> list[Effect]:
-        message = wire.header(short(sender), generation) + wire.encode(kind, **fields)
+        message = wire.header(short(sender), generation) + wire.encode(wire.Packet(kind, **fields))
         return self.receive(profile(sender).address, message, is_authentic=is_authentic)
 
     def receive(self, source: Address, message: bytes, *, is_authentic: bool = True) -> list[Effect]:

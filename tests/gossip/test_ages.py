@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -38,7 +40,7 @@ def test_ages_stand_beside_their_claims() -> None:
     assert taken.carried == [b"d"]
 
 
-def last_told(stage: Stage) -> tuple[list[bytes], bytes]:
+def last_told(stage: Stage) -> tuple[Sequence[bytes], bytes]:
     packets = [opened(each)[1] for each in of(stage.effects, Send)]
     told = [packet for packet in packets if packet.claims]
     return told[-1].claims, told[-1].ages

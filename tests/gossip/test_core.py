@@ -32,7 +32,9 @@ def test_no_datagram_is_an_exception(garbage: bytes) -> None:
 def test_no_damaged_datagram_is_an_exception(data: st.DataObject) -> None:
     stage = Stage("a", "b")
     body = wire.encode(
-        PacketKind.PING, sequence=7, about=short("me"), claims=[dead("a", "b").encoded], beats=bytes(14)
+        wire.Packet(
+            PacketKind.PING, sequence=7, about=short("me"), claims=[dead("a", "b").encoded], beats=bytes(14)
+        )
     )
     message = bytearray(wire.header(short("b"), GENERATION) + body)
     for _ in range(data.draw(st.integers(1, 4))):
@@ -42,12 +44,12 @@ def test_no_damaged_datagram_is_an_exception(data: st.DataObject) -> None:
 
 def test_what_is_dropped_is_counted_by_its_reason() -> None:
     stage = Stage("a")
-    good = wire.header(short("a"), GENERATION) + wire.encode(PacketKind.GOSSIP)
+    good = wire.header(short("a"), GENERATION) + wire.encode(wire.Packet(PacketKind.GOSSIP))
     for message in (
         *(b"", good[:10], b"\x63" + good[1:], good[:-2], good[:18] + b"\x80"),
-        wire.header(short("me"), GENERATION) + wire.encode(PacketKind.GOSSIP),
+        wire.header(short("me"), GENERATION) + wire.encode(wire.Packet(PacketKind.GOSSIP)),
         good[:19] + b"\x17" + good[20:],
-        wire.header(short("a"), GENERATION) + wire.encode(PacketKind.GOSSIP, claims=[b"junk"]),
+        wire.header(short("a"), GENERATION) + wire.encode(wire.Packet(PacketKind.GOSSIP, claims=[b"junk"])),
     ):
         assert stage.receive(profile("a").address, message) == []
     assert stage.core.tally.dropped == {
@@ -80,7 +82,7 @@ def test_a_strangers_ping_is_answered_with_no_more_bytes_than_it_had() -> None:
     stage.command(Carry("key", b"x" * 500))
     for source in (ELSEWHERE, profile("a").address):
         ping = wire.header(short("zz"), GENERATION) + wire.encode(
-            PacketKind.PING, sequence=9, about=short("me")
+            wire.Packet(PacketKind.PING, sequence=9, about=short("me"))
         )
         (answer,) = of(stage.receive(source, ping), Send)
         assert answer.to == source

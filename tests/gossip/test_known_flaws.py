@@ -339,7 +339,7 @@ def test_complaint_7_a_graceful_leave_is_seen_as_left_by_all_and_ends_in_time() 
 
 def test_complaint_8_another_label_is_not_understood() -> None:
     """The cluster id travels inside and is the composite's; the label keeps datagrams apart before that."""
-    header, body = wire.header(short("a"), GENERATION), wire.encode(PacketKind.GOSSIP)
+    header, body = wire.header(short("a"), GENERATION), wire.encode(wire.Packet(PacketKind.GOSSIP))
     assert wire.PlainSeal("dc2").open(header, wire.PlainSeal("dc1").seal(header, body)) is None
 
 

@@ -108,7 +108,7 @@ def test_whoever_writes_a_member_s_id_on_its_datagram_but_comes_from_elsewhere_i
 
 def message_of(sender: str, *told: claims.Claim) -> bytes:
     encoded = [each.encoded for each in told]
-    return wire.header(short(sender), 1) + wire.encode(PacketKind.GOSSIP, claims=encoded)
+    return wire.header(short(sender), 1) + wire.encode(wire.Packet(PacketKind.GOSSIP, claims=encoded))
 
 
 def test_only_the_one_that_was_asked_can_answer_and_only_with_the_number() -> None:
@@ -219,7 +219,8 @@ def test_who_answers_at_a_port_with_an_older_generation_is_told_of_the_later_one
     again = claims.alive(reborn.profile, GENERATION + 6, 0)
     effects = stage.receive(
         reborn.profile.address,
-        wire.header(reborn.subject, GENERATION + 6) + wire.encode(PacketKind.GOSSIP, claims=[again.encoded]),
+        wire.header(reborn.subject, GENERATION + 6)
+        + wire.encode(wire.Packet(PacketKind.GOSSIP, claims=[again.encoded])),
     )
     (ping,) = [each for each in sent(effects, PacketKind.PING) if each.about == reborn.subject]
     effects = stage.receive(reborn.profile.address, wire_ack(reborn.subject, ping.sequence))
@@ -336,7 +337,7 @@ def test_a_name_that_another_holds_is_refused_only_after_the_answer() -> None:
 
 
 def wire_ack(sender: bytes, sequence: int) -> bytes:
-    return wire.header(sender, 1) + wire.encode(PacketKind.ACK, sequence=sequence)
+    return wire.header(sender, 1) + wire.encode(wire.Packet(PacketKind.ACK, sequence=sequence))
 
 
 def test_when_the_roster_is_full_who_answers_takes_the_place_of_who_never_did() -> None:

@@ -237,7 +237,9 @@ def test_my_own_name_is_nobody_elses_and_who_claims_it_to_me_is_told() -> None:
 
 
 def _ack(by: Alive, sequence: int) -> bytes:
-    return wire.header(by.subject, by.standing.generation) + wire.encode(PacketKind.ACK, sequence=sequence)
+    return wire.header(by.subject, by.standing.generation) + wire.encode(
+        wire.Packet(PacketKind.ACK, sequence=sequence)
+    )
 
 
 def test_two_that_swapped_their_names_do_not_shut_each_other_out() -> None:

@@ -14,7 +14,7 @@ PLAIN = [0, 7, b"12345678", 0, 0, 3, b"", b"", [], b"", []]
 
 
 def test_a_ping_is_these_bytes() -> None:
-    body = wire.encode(PacketKind.PING, sequence=300, about=b"12345678", beat=5)
+    body = wire.encode(wire.Packet(PacketKind.PING, sequence=300, about=b"12345678", beat=5))
     assert body.hex(" ") == "8b 00 19 01 2c 48 31 32 33 34 35 36 37 38 00 00 05 40 40 80 40 80"
 
 
@@ -29,13 +29,15 @@ def test_a_packet_comes_back_as_it_was_made(
     sequence: int, claims: list[bytes], coordinate: bytes, beats: int, ages: bytes
 ) -> None:
     body = wire.encode(
-        PacketKind.ACK,
-        sequence=sequence,
-        claims=claims,
-        coordinate=coordinate,
-        beats=bytes(14 * beats),
-        carried=claims,
-        ages=ages,
+        wire.Packet(
+            PacketKind.ACK,
+            sequence=sequence,
+            claims=claims,
+            coordinate=coordinate,
+            beats=bytes(14 * beats),
+            carried=claims,
+            ages=ages,
+        )
     )
     expected = [1, sequence, b"", 0, 0, 0, b"", coordinate, claims, bytes(14 * beats), claims, ages]
     assert cbor2.loads(body) == expected
@@ -86,7 +88,10 @@ def test_fields_of_a_later_version_are_ignored() -> None:
 
 def test_a_packet_that_tells_no_ages_is_shorter_by_their_field() -> None:
     assert wire.decode(cbor2.dumps(PLAIN)).ages == b""
-    assert len(wire.encode(PacketKind.GOSSIP, ages=b"\x07")) == len(wire.encode(PacketKind.GOSSIP)) + 2
+    assert (
+        len(wire.encode(wire.Packet(PacketKind.GOSSIP, ages=b"\x07")))
+        == len(wire.encode(wire.Packet(PacketKind.GOSSIP))) + 2
+    )
 
 
 def test_the_header_names_sender_and_generation_in_the_clear() -> None:

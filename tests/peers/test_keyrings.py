@@ -159,7 +159,9 @@ async def test_members_that_failed_are_not_asked() -> None:
     m0, m1 = three.gossip["m0"], profile_of("m1")
     accused = suspect(profile_of("m2").short, 1, 0, (profile_of("m1").short,))
     verdict = dead(accused, DeadCause.SILENT)
-    message = wire.header(m1.short, 1) + wire.encode(wire.PacketKind.GOSSIP, claims=[verdict.encoded])
+    message = wire.header(m1.short, 1) + wire.encode(
+        wire.Packet(wire.PacketKind.GOSSIP, claims=[verdict.encoded])
+    )
     m0.receive(NOW, m1.address, message)
     three.network.cut_off.add("m2")
     assert set(await three.keyrings["m0"].gather()) == {"m0", "m1"}

@@ -23,7 +23,7 @@ from tests.process.agents import CONFIG, made
 
 async def test_what_others_sent_while_the_agent_started_waits_until_it_listens() -> None:
     """Others go on probing an agent that was killed: its successor finds datagrams in its socket."""
-    ping = wire.header(os.urandom(8), 1) + wire.encode(PacketKind.PING, about=bytes(8))
+    ping = wire.header(os.urandom(8), 1) + wire.encode(wire.Packet(PacketKind.PING, about=bytes(8)))
     async with trio.open_nursery() as nursery:
         agent = made(CONFIG, nursery)
         network = agent.cluster_rim.network

@@ -73,7 +73,9 @@ async def tell_in_datagrams(agent: Agent) -> None:
         stranger = GossipDatagrams(sock, Sealing(ring(), "dc1"), print, print)
         for number in range(MADE_UP // 10):
             body = wire.encode(
-                wire.PacketKind.GOSSIP, claims=[made_up(number * 10 + each) for each in range(10)]
+                wire.Packet(
+                    wire.PacketKind.GOSSIP, claims=[made_up(number * 10 + each) for each in range(10)]
+                )
             )
             stranger.send(
                 Address("127.0.0.1", agent.ports.serf_lan), wire.header(os.urandom(8), GENERATION) + body

@@ -29,7 +29,7 @@ from adsum.gossip.settings import GossipSettings, MemberIdentity, SuspicionMode
 from adsum.gossip.source import Telling
 from adsum.gossip.suspicion import Timeouts
 from adsum.gossip.tally import FORGOTTEN, UNKNOWN, GossipTally
-from adsum.gossip.wire import HEADER_BYTES, PacketKind, encode
+from adsum.gossip.wire import HEADER_BYTES, Packet, PacketKind, encode
 from adsum.now import MINUTE, SECOND, Now
 from adsum.timers import Timers
 
@@ -235,21 +235,8 @@ class SharedState:
             beats = self.beats.pack(room_bytes)
         elif len(beats) > room_bytes:
             beats = b""
-        message = self.me.header + encode(
-            kind,
-            sequence=sequence,
-            about=about,
-            amount=amount,
-            flags=flags,
-            beat=self.me.beat(now.monotonic_ns),
-            root=self.root,
-            coordinate=coordinate,
-            claims=claims,
-            beats=beats,
-            carried=carried,
-            ages=told,
-        )
-        self._post(to, kind, message)
+        said = kind, sequence, about, amount, flags, self.me.beat(now.monotonic_ns), self.root, coordinate
+        self._post(to, Packet(*said, claims, beats, carried, told))
         return beats
 
     def send_bare(
@@ -263,12 +250,10 @@ class SharedState:
         flags: int = 0,
     ) -> None:
         """Nothing but the message: for those who may not be who they say, so that we amplify nothing."""
-        beat = self.me.beat(now.monotonic_ns)
-        message = self.me.header + encode(kind, sequence=sequence, about=about, flags=flags, beat=beat)
-        self._post(to, kind, message)
+        self._post(to, Packet(kind, sequence, about, flags=flags, beat=self.me.beat(now.monotonic_ns)))
 
-    def _post(self, to: Address, kind: PacketKind, message: bytes) -> None:
-        tally = self.tally
-        tally.packets_out[kind] += 1
-        tally.bytes_out[kind] += len(message)
+    def _post(self, to: Address, packet: Packet) -> None:
+        message = self.me.header + encode(packet)
+        self.tally.packets_out[packet.kind] += 1
+        self.tally.bytes_out[packet.kind] += len(message)
         self.effects.append(Send(to, message))

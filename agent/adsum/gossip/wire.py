@@ -16,6 +16,7 @@ from __future__ import annotations
 import enum
 import struct
 import zlib
+from collections.abc import Sequence
 from typing import Literal, NamedTuple
 
 from adsum.cbor import BadEncoding, strict_loads
@@ -67,21 +68,21 @@ class Header(NamedTuple):
 
 class Packet(NamedTuple):
     kind: int
-    sequence: int  # the sender's own, returned in the ack
-    about: bytes  # the short id of who is meant; empty where it says nothing
-    amount: int  # a budget in ms for helpers; in pings and acks a digest of the sender's roster
-    flags: int
-    beat: int  # the sender's counter of life
-    root: bytes  # of the sender's catalog; opaque here
-    coordinate: bytes
-    claims: list[bytes]
-    beats: bytes
-    carried: list[bytes]
+    sequence: int = 0  # the sender's own, returned in the ack
+    about: bytes = b""  # the short id of who is meant; empty where it says nothing
+    amount: int = 0  # a budget in ms for helpers; in pings and acks a digest of the sender's roster
+    flags: int = 0
+    beat: int = 0  # the sender's counter of life
+    root: bytes = b""  # of the sender's catalog; opaque here
+    coordinate: bytes = b""
+    claims: Sequence[bytes] = ()
+    beats: bytes = b""
+    carried: Sequence[bytes] = ()
     ages: bytes = b""  # of the claims, see `ages`; left out where there is nothing to say
 
 
 FIELDS_MAX = len(Packet._fields)
-FIELDS_MIN = FIELDS_MAX - len(Packet._field_defaults)
+FIELDS_MIN = FIELDS_MAX - 1  # without ages
 
 
 class PlainSeal:
@@ -116,21 +117,8 @@ def parse_header(message: bytes) -> Header:
     return Header(sender, generation)
 
 
-def encode(
-    kind: PacketKind,
-    *,
-    sequence: int = 0,
-    about: bytes = b"",
-    amount: int = 0,
-    flags: int = 0,
-    beat: int = 0,
-    root: bytes = b"",
-    coordinate: bytes = b"",
-    claims: list[bytes] | None = None,
-    beats: bytes = b"",
-    carried: list[bytes] | None = None,
-    ages: bytes = b"",
-) -> bytes:
+def encode(packet: Packet) -> bytes:
+    kind, sequence, about, amount, flags, beat, root, coordinate, claims, beats, carried, ages = packet
     parts = [
         _ARRAY_WITH_AGES if ages else _ARRAY,
         *(_SMALL[kind], number(sequence), bytes_head(len(about)), about, number(amount), number(flags)),
@@ -144,10 +132,7 @@ def encode(
     return b"".join(parts)
 
 
-def _splice(parts: list[bytes], payloads: list[bytes] | None) -> None:
-    if not payloads:
-        parts.append(_EMPTY)
-        return
+def _splice(parts: list[bytes], payloads: Sequence[bytes]) -> None:
     parts.append(_long_head(0x80, len(payloads)))
     for payload in payloads:
         parts += (bytes_head(len(payload)), payload)
@@ -219,4 +204,4 @@ def _long_head(major: int, value: int) -> bytes:
 _ONLY_BYTES = {bytes}
 _SMALL = [_long_head(0, value) for value in range(24)]
 _BYTES_HEADS = [_long_head(0x40, length) for length in range(256)]
-_EMPTY, _ARRAY, _ARRAY_WITH_AGES = (_long_head(0x80, length) for length in (0, FIELDS_MIN, FIELDS_MAX))
+_ARRAY, _ARRAY_WITH_AGES = _long_head(0x80, FIELDS_MIN), _long_head(0x80, FIELDS_MAX)
