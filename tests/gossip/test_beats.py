@@ -8,10 +8,10 @@ import pytest
 
 from adsum.gossip import beats as module
 from adsum.gossip.beats import ENTRIES_MAX, TOLD_MAX, Beats
-from adsum.gossip.members import Member
+from adsum.gossip.members import Member, Roster
 from adsum.gossip.wire import BEAT
-from adsum.now import SECOND
-from tests.gossip.support import alive
+from adsum.now import MILLISECOND, SECOND
+from tests.gossip.support import alive, short
 
 
 class Buckets:
@@ -77,3 +77,68 @@ def test_stale_entries_do_not_pile_up() -> None:
         beats.pack(3 * BEAT.size)
         beats.forget(members[second % 20])
     assert sum(map(len, beats._stacks)) < 2 * module.SWEEP_AFTER
+
+
+def beating(beats: Beats, member: Member, *, seconds: int, delay_ns: int = 0) -> None:
+    for second in range(1, seconds + 1):
+        beats.hear(second * SECOND + delay_ns, member, second)
+
+
+def test_only_increases_count() -> None:
+    beats, member = Beats(SECOND), Member(alive("a"), 0)
+    beats.hear(10 * SECOND, member, 10)
+    beats.hear(12 * SECOND, member, 10)
+    beats.hear(13 * SECOND, member, 9)
+    assert (member.beat, beats.advances) == (10, 1)
+    assert beats.age_s(13 * SECOND, member) == 3
+
+
+def test_a_backlog_of_old_counters_does_not_make_a_member_look_alive() -> None:
+    beats, member = Beats(SECOND), Member(alive("a"), 0)
+    beating(beats, member, seconds=10)
+    beats.hear(40 * SECOND, member, 11)  # sent at 11 s, and held up for 29
+    assert beats.age_s(40 * SECOND, member) == 29
+
+
+def test_a_counter_emitted_after_my_probe_proves_life() -> None:
+    beats, member = Beats(SECOND), Member(alive("a"), 0)
+    beating(beats, member, seconds=10, delay_ns=20 * MILLISECOND)
+    assert not beats.has_beaten_since(9 * SECOND + 500 * MILLISECOND, member)
+    beats.hear(12 * SECOND, member, 11)
+    beats.hear(12 * SECOND, member, 12)
+    assert beats.has_beaten_since(10 * SECOND + 500 * MILLISECOND, member)
+
+
+def test_counters_go_out_freshest_first_and_least_told_first() -> None:
+    beats, roster = Beats(SECOND), Roster(Random(1), members_max=99)
+    for name in ("a", "b", "c"):
+        roster.add(Member(alive(name), 0))
+        beats.hear(SECOND, roster.by_name[name], 1)
+    first = beats.pack(14 * 2)
+    assert [first[start : start + 8] for start in (0, 14)] == [short("c"), short("b")]
+    assert beats.pack(14)[:8] == short("a")
+
+
+def test_counters_of_another_life_are_not_taken() -> None:
+    roster, beats = Roster(Random(1), members_max=99), Beats(SECOND)
+    roster.add(Member(alive("a", generation=7), 0))
+    other = Roster(Random(1), members_max=99)
+    other.add(Member(alive("a", generation=8), 0))
+    beats.hear(SECOND, other.by_name["a"], 99)
+    Beats(SECOND).hear_all(SECOND, roster, beats.pack(1_000))
+    assert roster.by_name["a"].beat == 0
+
+
+def test_schedule_phi_rises_with_age_beyond_what_others_show() -> None:
+    beats = Beats(SECOND)
+    peers = [Member(alive(f"n{number}"), 0) for number in range(40)]
+    for second in range(1, 120):
+        for number, peer in enumerate(peers[1:]):
+            if (second + number) % 6 == 0:
+                beats.hear(second * SECOND, peer, second)
+        beats.sample(second * SECOND, peers[1:9])
+    beats.hear(60 * SECOND, peers[0], 60)
+    values = [beats.phi(second * SECOND, peers[0]) for second in (61, 70, 90, 119)]
+    assert values == sorted(values)
+    assert values[0] < 1
+    assert values[-1] > 3
