@@ -89,7 +89,7 @@ def test_only_increases_count() -> None:
     beats.hear(10 * SECOND, member, 10)
     beats.hear(12 * SECOND, member, 10)
     beats.hear(13 * SECOND, member, 9)
-    assert (member.beat, beats.advances) == (10, 1)
+    assert member.beat == 10
     assert beats.age_s(13 * SECOND, member) == 3
 
 

@@ -43,7 +43,6 @@ SWEEP_PER_LIVE = 4
 class Beats:
     def __init__(self, interval_ns: int) -> None:
         self.interval_ns = interval_ns
-        self.advances = 0
         self._ages_s = Histogram(0.05, 3_600.0, HALF_LIFE_NS)
         self._stacks: list[list[Member]] = [[] for _ in range(TOLD_MAX)]  # by how often they were told
         self._until_sweep = SWEEP_AFTER
@@ -51,7 +50,6 @@ class Beats:
     def hear(self, now_ns: int, member: Member, beat: int) -> None:
         if beat <= member.beat:
             return
-        self.advances += 1
         member.beat = beat
         offset_ns = now_ns - beat * self.interval_ns
         if offset_ns < member.beat_offset_ns or now_ns - member.beat_offset_at_ns > OFFSET_KEPT_NS:
@@ -63,13 +61,12 @@ class Beats:
 
     def hear_all(self, now_ns: int, roster: Roster, packed: bytes) -> None:
         find = roster.by_short.get
-        interval_ns, fresh, advances = self.interval_ns, self._stacks[0], 0
+        interval_ns, fresh = self.interval_ns, self._stacks[0]
         long_ago_ns = now_ns - OFFSET_KEPT_NS
         for short, tag, beat in BEAT.iter_unpack(packed):
             member = find(short)
             if member is not None and beat > member.beat and tag == member.alive.tag:
                 member.beat = beat
-                advances += 1
                 offset_ns = now_ns - beat * interval_ns
                 if offset_ns < member.beat_offset_ns or member.beat_offset_at_ns < long_ago_ns:
                     member.beat_offset_ns = offset_ns
@@ -77,7 +74,6 @@ class Beats:
                 if member.beat_told:
                     member.beat_told = 0
                     fresh.append(member)
-        self.advances += advances
 
     def pack(self, room_bytes: int) -> bytes:
         taken = self._take(min(ENTRIES_MAX, room_bytes // BEAT.size))

@@ -22,6 +22,7 @@ from adsum.address import Address, is_ip_host
 from adsum.cbor import BadEncoding, canonical_array
 from adsum.frozen import dataclass
 from adsum.gossip.order import Departure, Rank, Standing
+from adsum.newest import remember
 from adsum.owners import STORE
 from adsum.rows import RowCodec, RowField, RowKinds, choice, counter, exactly, listed, octets, text
 
@@ -227,9 +228,7 @@ class Claims:
         return claim
 
     def remember(self, claim: Claim) -> None:
-        if len(self._known) >= self._remembered_max:
-            self._known.clear()
-        self._known[claim.encoded] = claim
+        remember(self._known, claim.encoded, claim, self._remembered_max)
 
 
 def decode(encoded: bytes) -> Claim:

@@ -24,7 +24,6 @@ ORIGINS_MAX = 1_024
 class GossipEvents:
     def __init__(self) -> None:
         self.clock = 1
-        self.duplicates = 0
         self.dropped = 0
         self._numbers = 0
         self._heard: dict[int, dict[tuple[bytes, int], None]] = {}
@@ -51,7 +50,6 @@ class GossipEvents:
         key = (event.subject, event.number)
         tick = self._heard.get(event.clock, {})
         if key in tick:
-            self.duplicates += 1
             return False
         now_ns = now.monotonic_ns
         is_full = len(tick) >= PER_TICK_MAX or not self._all.can_take(now_ns)

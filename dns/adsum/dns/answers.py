@@ -116,29 +116,25 @@ class DnsRendering:
         return min(len(self._offers), ORDERS_MAX, affordable)
 
     def _render(self, first: int) -> Rendered:
+        """The answer in the order that begins there, as much of it as there is room for."""
+        question, answer, room, settings = self._question, self.answer, self._room, self._settings
         start = first % len(self._offers) if self._is_turning else 0
-        turned = self._offers[start:] + self._offers[:start]
-        return render(self._question, self.answer, turned, self._room, self._settings)
-
-
-def render(
-    question: Question, answer: Answer, offers: Sequence[Offer], room: Room, settings: DnsSettings
-) -> Rendered:
-    """The answer with `offers` in this order, as many as there is room for."""
-    if answer.offers_max:
-        offers = offers[: answer.offers_max]
-    if question.edns_bytes is None and offers and offers[0].record.rtype == CNAME:
-        offers = offers[: 1 + CHAIN_RECORDS_MAX]
-    draft = _Fitting(question, answer, room, settings).fit(offers)
-    is_told = len(draft.offers) < len(offers) and settings.enable_truncate and not room.is_last_resort
-    flags = QR | question.flags & (RD | CD) | answer.rcode & RCODE_MASK
-    flags |= AA if answer.is_authoritative else 0
-    flags |= TC if is_told or draft.is_bare else 0
-    flags |= RA if settings.recursors else 0
-    opt = b"" if question.edns_bytes is None else wire.opt_record(question.edns_bytes, question.edns_options)
-    additionals = len(draft.additional) + bool(opt)
-    head = wire.head(flags, len(draft.offers), len(draft.authority), additionals)
-    return head, draft.body + opt
+        offers = self._offers[start:] + self._offers[:start]
+        if answer.offers_max:
+            offers = offers[: answer.offers_max]
+        if question.edns_bytes is None and offers and offers[0].record.rtype == CNAME:
+            offers = offers[: 1 + CHAIN_RECORDS_MAX]
+        draft = _Fitting(question, answer, room, settings).fit(offers)
+        is_told = len(draft.offers) < len(offers) and settings.enable_truncate and not room.is_last_resort
+        flags = QR | question.flags & (RD | CD) | answer.rcode & RCODE_MASK
+        flags |= AA if answer.is_authoritative else 0
+        flags |= TC if is_told or draft.is_bare else 0
+        flags |= RA if settings.recursors else 0
+        edns_bytes, options = question.edns_bytes, question.edns_options
+        opt = b"" if edns_bytes is None else wire.opt_record(edns_bytes, options)
+        additionals = len(draft.additional) + bool(opt)
+        head = wire.head(flags, len(draft.offers), len(draft.authority), additionals)
+        return head, draft.body + opt
 
 
 @dataclass(frozen=True, slots=True)
@@ -232,7 +228,7 @@ class Answers:
     def __init__(self, view: View, settings: DnsSettings, random: Random) -> None:
         self._view = view
         self._random = random
-        self._settings = settings
+        self.settings = settings
         self._zone = Zone(view, settings)
         self._kept: Generations[tuple[object, ...], DnsRendering] = Generations(
             values_max=RENDERINGS_MAX, bytes_max=RENDERINGS_BYTES_MAX
@@ -251,12 +247,8 @@ class Answers:
         """How often renderings had to make room."""
         return self._kept.turns
 
-    @property
-    def settings(self) -> DnsSettings:
-        return self._settings
-
     def reconfigure(self, settings: DnsSettings) -> None:
-        self._settings = settings
+        self.settings = settings
         self._zone = Zone(self._view, settings)
         self._outdate()
 
@@ -270,7 +262,7 @@ class Answers:
     def to(self, question: Question, transport: Transport) -> DnsRendering:
         self.refresh()
         # Without compression the owner's spelling is written out, and is then part of what is kept.
-        name = question.name if self._settings.disable_compression else question.name.lower()
+        name = question.name if self.settings.disable_compression else question.name.lower()
         flags = question.flags & (RD | CD)
         key = (name, question.qtype, flags, question.edns_bytes, question.edns_options, transport)
         rendering = self._kept.get(key)
@@ -282,8 +274,8 @@ class Answers:
 
     def rendering(self, question: Question, transport: Transport, answer: Answer) -> DnsRendering:
         self.rendered += 1
-        room = room_for(question, transport, self._settings)
-        return DnsRendering(question, answer, room, self._settings, self._random)
+        room = room_for(question, transport, self.settings)
+        return DnsRendering(question, answer, room, self.settings, self._random)
 
     def _outdate(self) -> None:
         self._outdated += 1
