@@ -23,7 +23,7 @@ from adsum.catalog.replication.state import OwnerState, changes
 from adsum.catalog.view import View
 from adsum.cbor import BadEncoding
 from adsum.now import Now
-from adsum.owners import OwnerKind, kind_of
+from adsum.owners import STORE
 
 
 class _Place(NamedTuple):
@@ -96,7 +96,7 @@ class RemoteCatalogView:
         self._images: dict[bytes, _Image] = {}
 
     def changed(self, now: Now, owner: bytes, before: OwnerState | None, after: OwnerState | None) -> None:
-        if kind_of(owner) is not OwnerKind.AGENT:
+        if owner == STORE:
             return
         if after is None:
             self.forget(now, owner)

@@ -46,7 +46,7 @@ FieldKind = Literal["text", "number", "flag", "texts", "text map", "group", "gro
 
 
 @dataclass(frozen=True, slots=True)
-class Field:
+class FilterField:
     """A group is an object with fields of its own; there are lists and maps of them."""
 
     kind: FieldKind
@@ -54,7 +54,7 @@ class Field:
     fields: Fields = field(default_factory=dict)
 
 
-Fields = Mapping[str, Field]
+Fields = Mapping[str, FilterField]
 
 
 def compile_filter(expression: str, fields: Fields) -> Test:

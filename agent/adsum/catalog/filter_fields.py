@@ -19,7 +19,7 @@ from dataclasses import replace
 from operator import attrgetter, itemgetter
 from typing import Any, Literal
 
-from adsum.catalog.filter import Field, FieldKind, Fields
+from adsum.catalog.filter import FieldKind, Fields, FilterField
 from adsum.catalog.model import PlacedCheck
 from adsum.catalog.view import Instance
 
@@ -27,16 +27,16 @@ from adsum.catalog.view import Instance
 SETTING_TYPES: dict[FieldKind, type] = {"text": str, "number": int, "flag": bool, "group": dict}
 
 
-def _attributes(kind: FieldKind, **names: str) -> dict[str, Field]:
+def _attributes(kind: FieldKind, **names: str) -> dict[str, FilterField]:
     """By their names in a filter: where they are in an item."""
-    return {name: Field(kind, attrgetter(path)) for name, path in names.items()}
+    return {name: FilterField(kind, attrgetter(path)) for name, path in names.items()}
 
 
-def _settings(kind: FieldKind, *names: str) -> dict[str, Field]:
+def _settings(kind: FieldKind, *names: str) -> dict[str, FilterField]:
     return {name: _setting(kind, name) for name in names}
 
 
-def _setting(kind: FieldKind, name: str, fields: Fields | None = None) -> Field:
+def _setting(kind: FieldKind, name: str, fields: Fields | None = None) -> FilterField:
     wanted = SETTING_TYPES[kind]
     empty = wanted()
 
@@ -44,16 +44,16 @@ def _setting(kind: FieldKind, name: str, fields: Fields | None = None) -> Field:
         found = settings.get(name)
         return found if type(found) is wanted else empty
 
-    return Field(kind, read, fields or {})
+    return FilterField(kind, read, fields or {})
 
 
-def _groups(name: str, fields: Fields) -> Field:
+def _groups(name: str, fields: Fields) -> FilterField:
     def read(settings: Mapping[str, object]) -> Sequence[object]:
         found = settings.get(name)
         listed = found if isinstance(found, list | tuple) else ()
         return [each for each in listed if isinstance(each, Mapping)]
 
-    return Field("groups", read, fields)
+    return FilterField("groups", read, fields)
 
 
 MESH_GATEWAY = _setting("group", "MeshGateway", _settings("text", "Mode"))
@@ -84,7 +84,10 @@ PROXY: Fields = {
 CONNECT: Fields = _settings("flag", "Native")
 
 # Tagged addresses of a service are (address, port) pairs.
-TAGGED_ADDRESS: Fields = {"Address": Field("text", itemgetter(0)), "Port": Field("number", itemgetter(1))}
+TAGGED_ADDRESS: Fields = {
+    "Address": FilterField("text", itemgetter(0)),
+    "Port": FilterField("number", itemgetter(1)),
+}
 
 WEIGHTS: Fields = _attributes("number", Passing="weight_passing", Warning="weight_warning")
 
@@ -99,10 +102,10 @@ NODE_SERVICE: Fields = {
     **_attributes("text map", Meta="meta"),
     **_attributes("number", Port="port"),
     **_attributes("flag", EnableTagOverride="enable_tag_override"),
-    "TaggedAddresses": Field("group map", attrgetter("tagged_addresses"), TAGGED_ADDRESS),
-    "Weights": Field("group", lambda service: service, WEIGHTS),
-    "Proxy": Field("group", attrgetter("proxy"), PROXY),
-    "Connect": Field("group", attrgetter("connect"), CONNECT),
+    "TaggedAddresses": FilterField("group map", attrgetter("tagged_addresses"), TAGGED_ADDRESS),
+    "Weights": FilterField("group", lambda service: service, WEIGHTS),
+    "Proxy": FilterField("group", attrgetter("proxy"), PROXY),
+    "Connect": FilterField("group", attrgetter("connect"), CONNECT),
 }
 
 CHECK: Fields = {
@@ -121,13 +124,13 @@ def _checks(instance: Instance) -> list[PlacedCheck]:
 
 
 HEALTH_ENTRY: Fields = {
-    "Node": Field("group", NODE_OF_INSTANCE, NODE),
-    "Service": Field("group", SERVICE_OF_INSTANCE, NODE_SERVICE),
-    "Checks": Field("groups", _checks, CHECK),
+    "Node": FilterField("group", NODE_OF_INSTANCE, NODE),
+    "Service": FilterField("group", SERVICE_OF_INSTANCE, NODE_SERVICE),
+    "Checks": FilterField("groups", _checks, CHECK),
 }
 
 
-def _of(part: Callable[[Any], object], field: Field) -> Field:
+def _of(part: Callable[[Any], object], field: FilterField) -> FilterField:
     """The same field, read from a part of the item."""
     read = field.read
     return replace(field, read=lambda item: read(part(item)))

@@ -236,21 +236,17 @@ class ClaimMerger:
             over = claims.left(told.subject, generation, incarnation, Departure.LEFT, self.shared.me.short)
             self.shared.correct(told.subject, over.encoded)
         elif self._makes_room(now, told, source):
-            return self._make_member(now, told)
+            if roster.is_full and (dispensable := roster.dispensable()) is not None:
+                self.purge(now, dispensable, ChangeCause.CROWDED_OUT)
+            if roster.is_full:
+                self.shared.tally.drop("roster full")
+                return False
+            self._add(now, told, age_s=0, telling=None)
+            self.newcomers.let_in(told)
+            return True
         if first := self.shared.take_corrections():
             self.shared.send(now, address, PacketKind.GOSSIP, first=first, beats=b"")
         return False
-
-    def _make_member(self, now: Now, told: Alive) -> bool:
-        roster = self.shared.roster
-        if roster.is_full and (dispensable := roster.dispensable()) is not None:
-            self.purge(now, dispensable, ChangeCause.CROWDED_OUT)
-        if roster.is_full:
-            self.shared.tally.drop("roster full")
-            return False
-        self._add(now, told, age_s=0, telling=None)
-        self.newcomers.let_in(told)
-        return True
 
     def _add(self, now: Now, told: Alive, *, age_s: int, telling: Telling | None) -> None:
         shared, roster = self.shared, self.shared.roster

@@ -38,17 +38,15 @@ class Relays:
         target = shared.roster.by_short.get(about)
         if target is None or len(self._relays) >= RELAYS_MAX:
             shared.tally.relays_refused += 1
-            shared.send_bare(
-                now, asker, PacketKind.NACK, sequence=sequence, about=about, flags=PacketFlag.UNKNOWN
-            )
+            flags = PacketFlag.UNKNOWN
+            shared.send_bare(now, asker, PacketKind.NACK, sequence=sequence, about=about, flags=flags)
             return
         budget_ns = min(budget_ms, BUDGET_MS_MAX) * MILLISECOND
         nack_ns = now.monotonic_ns + int(budget_ns * NACK_SHARE)
         own = shared.next_sequence()
         self._relays[own] = Relay(asker, sequence, target, nack_ns)
-        wait_ns = shared.rtt.indirect_after_ns(
-            target.path, min(shared.settings.probe_timeout_ns, budget_ns // 2)
-        )
+        latest_ns = min(shared.settings.probe_timeout_ns, budget_ns // 2)
+        wait_ns = shared.rtt.indirect_after_ns(target.path, latest_ns)
         shared.timers.set((GossipTimer.RELAY_STREAM, own), now.monotonic_ns + wait_ns)
         shared.timers.set((GossipTimer.RELAY_NACK, own), nack_ns)
         told = (target.verdict.encoded,) if target.verdict is not None else ()
@@ -63,11 +61,10 @@ class Relays:
     def answered(self, now: Now, own: int) -> bool:
         """By the target; False when the number is not one of ours."""
         relay = self._end(own)
-        if relay is None:
-            return False
-        asker, sequence, target, _nack_ns = relay
-        self.shared.send(now, asker, PacketKind.ACK, sequence=sequence, about=target.short, beats=b"")
-        return True
+        if relay is not None:
+            to, number, about = relay.asker, relay.asker_sequence, relay.target.short
+            self.shared.send(now, to, PacketKind.ACK, sequence=number, about=about, beats=b"")
+        return relay is not None
 
     def knows(self, own: int) -> bool:
         return own in self._relays
@@ -75,9 +72,8 @@ class Relays:
     def nack(self, now: Now, own: int, flags: int = 0) -> None:
         relay = self._end(own)
         if relay is not None:
-            asker, sequence, target, _nack_ns = relay
-            about = target.short
-            self.shared.send_bare(now, asker, PacketKind.NACK, sequence=sequence, about=about, flags=flags)
+            to, number, about = relay.asker, relay.asker_sequence, relay.target.short
+            self.shared.send_bare(now, to, PacketKind.NACK, sequence=number, about=about, flags=flags)
 
     def drop_all(self) -> None:
         """After a pause no budget holds any more."""

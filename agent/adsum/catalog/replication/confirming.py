@@ -5,8 +5,8 @@ fetches what we lack. While roots are equal that is one question of a kilobyte t
 while a round runs wait for the next one: what was compared before they came proves nothing to them. Whoever
 does not answer, or has no time, is replaced by another; after two seconds the round has failed.
 
-Who can prove what is known of an owner depends on its kind. Members prove what agents publish. What the store
-publishes only servers could, and none does: that copy stands as it is.
+Members prove what agents publish. What the store publishes only servers could, and none does: that copy
+stands as it is.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from adsum.catalog.replication.owner_table import OwnerTable, ReplicationTimer
 from adsum.cbor import BadEncoding
 from adsum.effects import AskTicket
 from adsum.now import MILLISECOND, SECOND, Now
-from adsum.owners import OwnerKind, kind_of
+from adsum.owners import STORE
 
 PARTNERS = 2
 CONFIRM_NS = 2 * SECOND
@@ -135,7 +135,7 @@ class Confirming:
 
     def _compared(self, now: Now, session: Session, standings: list[OwnerStanding]) -> None:
         for standing in standings:
-            if kind_of(standing.owner) is OwnerKind.AGENT:
+            if standing.owner != STORE:
                 self._exchanges.weigh(now, session, standing)
         session.gives.clear()  # the regular exchanges are for that
         self._go_on(now, session)

@@ -26,7 +26,7 @@ from adsum.catalog.replication.tally import ReplicationTally
 from adsum.clocks import GENERATION_STEP_MAX, Clocks
 from adsum.newest import keep_newest
 from adsum.now import HOUR, MILLISECOND, MINUTE, SECOND, Now
-from adsum.owners import STORE, OwnerKind, kind_of
+from adsum.owners import STORE
 from adsum.timers import Timers
 
 OWNERS_MAX = 16_384
@@ -201,9 +201,9 @@ class OwnerTable:
     def is_wild(self, now: Now, generation: int, known: OwnerState | None) -> bool:
         """By a clock that is days ahead, or made up, as membership judges it. Whoever believed it could never
         be told anything by the owner again."""
-        is_agent = known is not None and kind_of(known.owner) is OwnerKind.AGENT
+        is_agent = known is not None and known.owner != STORE
         if known is not None and is_agent and generation <= known.generation + GENERATION_STEP_MAX:
-            return False  # it may have outdone somebody's mistake, which nobody does for other kinds
+            return False  # it may have outdone somebody's mistake, which nobody does for the store
         return self._clocks.is_ahead(now, generation)
 
     def foreign(self, teller: bytes, generation: int, version: int) -> None:
