@@ -15,17 +15,7 @@ from adsum.allowance import Allowance
 from adsum.clocks import GENERATION_STEP_MAX
 from adsum.gossip import claims, evidence
 from adsum.gossip.broadcasts import Class
-from adsum.gossip.claims import (
-    COUNTER_MAX,
-    Alive,
-    Claim,
-    Dead,
-    Left,
-    RestartingSoon,
-    Suspect,
-    UserEvent,
-    Verdict,
-)
+from adsum.gossip.claims import Alive, Claim, Dead, Left, RestartingSoon, Suspect, UserEvent, Verdict
 from adsum.gossip.effects import EventHeard, GenerationRaised, Note
 from adsum.gossip.events import GossipEvents
 from adsum.gossip.evidence import ChangeCause, Evidence
@@ -50,7 +40,7 @@ OUTDONE_A_SECOND = 1 / 30
 INTRODUCED_AT_ONCE = 1_024
 INTRODUCED_A_SECOND = 256
 NEVER = Standing(-1, 0, 0, 0)
-REFUTABLE_MAX = COUNTER_MAX - 1  # a made-up incarnation may leave no room for a greater one
+REFUTABLE_MAX = claims.COUNTER_MAX - 1  # a made-up incarnation may leave no room for a greater one
 
 
 class ClaimMerger:
@@ -176,7 +166,7 @@ class ClaimMerger:
             # would shut each other out.
             if is_new_life and source.is_member:
                 self.purge(now, member, ChangeCause.REPLACED)
-                over = Standing(told.standing.generation - 1, Departure.PRUNED, COUNTER_MAX, Rank.DEAD)
+                over = Standing(told.standing.generation - 1, Departure.PRUNED, claims.COUNTER_MAX, Rank.DEAD)
                 shared.roster.remember_reaped(member, over)
             return
         self.suspicions.close(now, member, is_refuted=not is_new_life)
@@ -265,10 +255,7 @@ class ClaimMerger:
             member.standing = verdict.standing
             roster.add(member)
             self._bury(now, member, verdict, age_s=age_s)
-            why = (
-                evidence.of_verdict(verdict) if isinstance(verdict, Dead) else evidence.of_departure(verdict)
-            )
-            shared.tell_change(told.profile, None, verdict.standing, why)
+            shared.tell_change(told.profile, None, verdict.standing, evidence.of_verdict(verdict))
 
     def _is_over(self, told: Alive) -> bool:
         """It was dead or had left, and is forgotten for it: what is known is only how far that life went."""
@@ -344,7 +331,7 @@ class ClaimMerger:
             return
         self.suspicions.close(now, member, is_refuted=False)
         member.verdict = claim
-        shared.change(now, member, claim.standing, evidence.of_departure(claim))
+        shared.change(now, member, claim.standing, evidence.of_verdict(claim))
         shared.broadcast(now, member.short, claim.encoded, telling=telling)
         shared.beats.forget(member)
         self._bury(now, member, claim, age_s=0)

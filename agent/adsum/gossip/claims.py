@@ -267,9 +267,8 @@ def _suspect(
 def _dead(
     encoded: bytes, subject: bytes, generation: int, incarnation: int, *grounds: *tuple[*Grounds, DeathCause]
 ) -> Dead:
-    return Dead(
-        subject, Standing(generation, Departure.NONE, incarnation, Rank.DEAD), *grounds, encoded=encoded
-    )
+    standing = Standing(generation, Departure.NONE, incarnation, Rank.DEAD)
+    return Dead(subject, standing, *grounds, encoded)
 
 
 def _left(encoded: bytes, subject: bytes, generation: int, incarnation: int, *said: Any) -> Left:

@@ -52,6 +52,7 @@ class GossipEvents:
         if key in tick:
             return False
         now_ns = now.monotonic_ns
+        # What is refused for want of the one allowance must not use up the other.
         is_full = len(tick) >= PER_TICK_MAX or not self._all.can_take(now_ns)
         if is_full or not self._origins.take(now_ns, event.subject):
             self.dropped += 1

@@ -65,13 +65,10 @@ class Evidence:
         return max(0, len(self.accusers) - 1)
 
 
-def of_verdict(claim: Suspect | Dead, parts: PhiParts = NO_PARTS) -> Evidence:
+def of_verdict(claim: Suspect | Dead | Left, parts: PhiParts = NO_PARTS) -> Evidence:
     cause = ChangeCause.SUSPECTED
+    if isinstance(claim, Left):
+        return Evidence(ChangeCause.LEFT if claim.by == claim.subject else ChangeCause.FORCED, by=claim.by)
     if isinstance(claim, Dead):
         cause = ChangeCause.REFUSED if claim.cause is DeathCause.REFUSED else ChangeCause.SILENT
     return Evidence(cause, claim.accusers, claim.refusers, Leg(claim.legs), claim.phi_tenths / 10, parts)
-
-
-def of_departure(claim: Left) -> Evidence:
-    cause = ChangeCause.LEFT if claim.by == claim.subject else ChangeCause.FORCED
-    return Evidence(cause, by=claim.by)

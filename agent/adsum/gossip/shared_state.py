@@ -97,8 +97,9 @@ class SharedState:
             self._corrections[subject] = encoded
 
     def take_corrections(self) -> tuple[bytes, ...]:
-        taken = tuple(self._corrections.values())
-        self._corrections.clear()
+        if not self._corrections:
+            return ()
+        taken, self._corrections = tuple(self._corrections.values()), {}
         return taken
 
     def next_sequence(self) -> int:
