@@ -14,7 +14,7 @@ import sys
 from adsum.api import leadership
 from adsum.gossip.tally import UNKNOWN
 from adsum.observe.process import resident_bytes, tasks
-from adsum.observe.series import Labelled, Series, Sources, counter, gauge, timer
+from adsum.observe.series import Labelled, Sources, counter, gauge, table, timer
 
 
 def _dns_kinds(sources: Sources, *, is_reverse: bool) -> Labelled:
@@ -33,61 +33,64 @@ def _became(sources: Sources, status: str, befores: tuple[str, ...] = (), cause:
     )
 
 
-CONSUL: tuple[Series, ...] = (
-    gauge("runtime.alloc_bytes", "Resident memory; Python tells no finer.", resident_bytes),
-    gauge("runtime.sys_bytes", "Resident memory.", resident_bytes),
-    gauge("runtime.num_goroutines", "Tasks alive.", tasks),
-    gauge(
-        "runtime.heap_objects",
-        "Blocks of memory that Python has given out.",
-        lambda _sources: sys.getallocatedblocks(),
-    ),
-    gauge(
-        "runtime.total_gc_pause_ns", "Time spent in the garbage collector.", lambda s: s.gc_pauses.paused_ns
-    ),
-    gauge("runtime.total_gc_runs", "Runs of the garbage collector.", lambda s: s.gc_pauses.runs),
-    gauge("state.nodes", "Nodes in the catalog.", lambda s: s.catalog.count().nodes),
-    gauge("state.services", "Service names in the catalog.", lambda s: s.catalog.count().services),
-    gauge(
-        "state.service_instances",
-        "Instances of services in the catalog.",
-        lambda s: sum(s.catalog.count().instances.values()),
-    ),
-    gauge("server.isLeader", "1 if this agent leads.", lambda s: int(leadership.leads_alone(s.agent))),
-    gauge("rpc.queries_blocking", "Blocking queries waiting for a change.", lambda s: s.http.parked),
-    timer("dns.domain_query", "Questions about names.", lambda s: _dns_kinds(s, is_reverse=False), "node"),
-    timer("dns.ptr_query", "Questions about addresses.", lambda s: _dns_kinds(s, is_reverse=True), "node"),
-    counter("dns.stale_queries", "Answers from a copy too old.", lambda _sources: 0),
+CONSUL = table(
+    "Resident memory; Python tells no finer.",
+    gauge("runtime.alloc_bytes", resident_bytes),
+    "Resident memory.",
+    gauge("runtime.sys_bytes", resident_bytes),
+    "Tasks alive.",
+    gauge("runtime.num_goroutines", tasks),
+    "Blocks of memory that Python has given out.",
+    gauge("runtime.heap_objects", lambda _sources: sys.getallocatedblocks()),
+    "Time spent in the garbage collector.",
+    gauge("runtime.total_gc_pause_ns", lambda s: s.gc_pauses.paused_ns),
+    "Runs of the garbage collector.",
+    gauge("runtime.total_gc_runs", lambda s: s.gc_pauses.runs),
+    "Nodes in the catalog.",
+    gauge("state.nodes", lambda s: s.catalog.count().nodes),
+    "Service names in the catalog.",
+    gauge("state.services", lambda s: s.catalog.count().services),
+    "Instances of services in the catalog.",
+    gauge("state.service_instances", lambda s: sum(s.catalog.count().instances.values())),
+    "1 if this agent leads.",
+    gauge("server.isLeader", lambda s: int(leadership.leads_alone(s.agent))),
+    "Blocking queries waiting for a change.",
+    gauge("rpc.queries_blocking", lambda s: s.http.parked),
+    "Questions about names.",
+    timer("dns.domain_query", lambda s: _dns_kinds(s, is_reverse=False), "node"),
+    "Questions about addresses.",
+    timer("dns.ptr_query", lambda s: _dns_kinds(s, is_reverse=True), "node"),
+    "Answers from a copy too old.",
+    counter("dns.stale_queries", lambda _sources: 0),
     # Gossip.
-    counter(
-        "serf.member.join",
-        "Members met, or back after they failed or left.",
-        lambda s: _became(s, "alive", (UNKNOWN, "failed", "left")),
-    ),
-    counter("serf.member.failed", "Members called failed.", lambda s: _became(s, "failed")),
-    counter("serf.member.left", "Members that left.", lambda s: _became(s, "left")),
-    counter(
-        "serf.member.update",
-        "Members that say something else about themselves.",
-        lambda s: _became(s, "alive", ("alive",), "changed"),
-    ),
-    counter("serf.member.flap", "Members back soon after they failed.", lambda s: s.tally.flaps),
-    gauge(
-        "memberlist.health.score",
-        "How much this agent doubts itself.",
-        lambda s: s.membership.condition.health_score,
-    ),
-    counter("memberlist.msg.alive", "News that a member is alive.", lambda s: _became(s, "alive")),
-    counter("memberlist.msg.suspect", "News of suspicions.", lambda s: _became(s, "suspect")),
-    counter("memberlist.msg.dead", "News of failures.", lambda s: _became(s, "failed")),
-    timer("memberlist.probeNode", "Members probed.", lambda s: s.tally.probes),
-    timer(
-        "memberlist.pushPullNode", "Rosters compared at this agent's wish.", lambda s: s.tally.syncs_opened
-    ),
-    counter("memberlist.udp.sent", "Bytes of gossip's datagrams.", lambda s: s.net.datagrams.sent_bytes),
-    counter(
-        "memberlist.udp.received", "Bytes of gossip's datagrams.", lambda s: s.net.datagrams.received_bytes
-    ),
-    counter("memberlist.tcp.accept", "Streams from other agents.", lambda s: s.net.gate.welcomed),
-    counter("memberlist.tcp.connect", "Streams to other agents.", lambda s: s.net.gate.dialled),
+    "Members met, or back after they failed or left.",
+    counter("serf.member.join", lambda s: _became(s, "alive", (UNKNOWN, "failed", "left"))),
+    "Members called failed.",
+    counter("serf.member.failed", lambda s: _became(s, "failed")),
+    "Members that left.",
+    counter("serf.member.left", lambda s: _became(s, "left")),
+    "Members that say something else about themselves.",
+    counter("serf.member.update", lambda s: _became(s, "alive", ("alive",), "changed")),
+    "Members back soon after they failed.",
+    counter("serf.member.flap", lambda s: s.tally.flaps),
+    "How much this agent doubts itself.",
+    gauge("memberlist.health.score", lambda s: s.membership.condition.health_score),
+    "News that a member is alive.",
+    counter("memberlist.msg.alive", lambda s: _became(s, "alive")),
+    "News of suspicions.",
+    counter("memberlist.msg.suspect", lambda s: _became(s, "suspect")),
+    "News of failures.",
+    counter("memberlist.msg.dead", lambda s: _became(s, "failed")),
+    "Members probed.",
+    timer("memberlist.probeNode", lambda s: s.tally.probes),
+    "Rosters compared at this agent's wish.",
+    timer("memberlist.pushPullNode", lambda s: s.tally.syncs_opened),
+    "Bytes of gossip's datagrams.",
+    counter("memberlist.udp.sent", lambda s: s.net.datagrams.sent_bytes),
+    "Bytes of gossip's datagrams.",
+    counter("memberlist.udp.received", lambda s: s.net.datagrams.received_bytes),
+    "Streams from other agents.",
+    counter("memberlist.tcp.accept", lambda s: s.net.gate.welcomed),
+    "Streams to other agents.",
+    counter("memberlist.tcp.connect", lambda s: s.net.gate.dialled),
 )

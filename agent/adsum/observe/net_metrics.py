@@ -19,7 +19,7 @@ from adsum.net.errors import (
     Unwelcome,
 )
 from adsum.net.unread import REASONS as UNREAD_REASONS
-from adsum.observe.series import Labelled, Reading, Series, Sources, counter, gauge
+from adsum.observe.series import Labelled, Reading, Sources, counter, gauge, table
 
 REASONS: tuple[Drop, ...] = get_args(Drop)
 FAILURES: Mapping[str, type[NetError]] = {
@@ -84,150 +84,78 @@ def _datagrams(sources: Sources) -> Labelled:
 
 def _failures(counted: Mapping[str, int]) -> Reading:
     """Classes that are special cases of one of these are counted by their own names, as that one."""
-    return {cause: _count(counted, error) for cause, error in FAILURES.items()}
+    return {
+        cause: sum(counted.get(each.__name__, 0) for each in (error, *error.__subclasses__()))
+        for cause, error in FAILURES.items()
+    }
 
 
-def _count(counted: Mapping[str, int], error: type[NetError]) -> int:
-    return sum(counted.get(each.__name__, 0) for each in (error, *error.__subclasses__()))
-
-
-NET: tuple[Series, ...] = (
-    counter(
-        "adsum_gossip_datagrams_total",
-        "Gossip's datagrams let in and sent, by direction and by whether they were sealed with a key.",
-        _datagrams,
-        "direction",
-        "form",
-    ),
-    counter(
-        "adsum_gossip_received_bytes_total",
-        "Bytes of all datagrams that came to gossip's port.",
-        lambda s: s.net.datagrams.received_bytes,
-    ),
-    counter(
-        "adsum_gossip_sent_bytes_total",
-        "Bytes of gossip's datagrams as they left.",
-        lambda s: s.net.datagrams.sent_bytes,
-    ),
-    counter(
-        "adsum_gossip_receive_dropped_total",
-        "What came to gossip's port and was not used, by reason.",
-        _received_drops,
-        "reason",
-    ),
-    counter(
-        "adsum_gossip_send_dropped_total",
-        "Gossip's datagrams that did not leave, by reason.",
-        _sent_drops,
-        "reason",
-    ),
-    counter(
-        "adsum_gossip_undeliverable_total",
-        "Datagrams that came back with an ICMP error: nobody listens on the port, or another.",
-        _unreachable,
-        "error",
-    ),
-    counter(
-        "adsum_gossip_drains_full_total",
-        "Times that more datagrams waited than are read at once.",
-        lambda s: s.net.datagrams.drains_full,
-    ),
-    counter(
-        "adsum_gossip_lives_evicted_total",
-        "Senders whose counters were forgotten to make room for others.",
-        lambda s: s.net.sealing.generations_evicted,
-    ),
+NET = table(
+    "Gossip's datagrams let in and sent, by direction and by whether they were sealed with a key.",
+    counter("adsum_gossip_datagrams_total", _datagrams, "direction", "form"),
+    "Bytes of all datagrams that came to gossip's port.",
+    counter("adsum_gossip_received_bytes_total", lambda s: s.net.datagrams.received_bytes),
+    "Bytes of gossip's datagrams as they left.",
+    counter("adsum_gossip_sent_bytes_total", lambda s: s.net.datagrams.sent_bytes),
+    "What came to gossip's port and was not used, by reason.",
+    counter("adsum_gossip_receive_dropped_total", _received_drops, "reason"),
+    "Gossip's datagrams that did not leave, by reason.",
+    counter("adsum_gossip_send_dropped_total", _sent_drops, "reason"),
+    "Datagrams that came back with an ICMP error: nobody listens on the port, or another.",
+    counter("adsum_gossip_undeliverable_total", _unreachable, "error"),
+    "Times that more datagrams waited than are read at once.",
+    counter("adsum_gossip_drains_full_total", lambda s: s.net.datagrams.drains_full),
+    "Senders whose counters were forgotten to make room for others.",
+    counter("adsum_gossip_lives_evicted_total", lambda s: s.net.sealing.generations_evicted),
     # Streams.
-    gauge("adsum_streams_open", "Streams from other agents open now.", lambda s: s.net.streams.open),
-    counter(
-        "adsum_streams_turned_away_total",
-        "Streams from other agents turned away, because too many were open.",
-        lambda s: s.net.streams.turned_away,
-    ),
-    counter(
-        "adsum_streams_busy_total",
-        "Streams from other agents told to come later, because as many did the same as may at once.",
-        lambda s: s.net.streams.busy + s.net.streams.syncs.turned_away,
-    ),
-    gauge(
-        "adsum_streams_opening",
-        "Streams to this agent whose other end has not said yet who it is, or has not begun its exchange.",
-        lambda s: s.net.streams.openings.held,
-    ),
-    counter(
-        "adsum_streams_displaced_total",
-        "Streams whose other end did not say who it is, or what it asks, closed to make room for others.",
-        lambda s: s.net.streams.openings.displaced,
-    ),
-    gauge(
-        "adsum_stream_syncs_open",
-        "Exchanges of rosters that others began and that are being answered.",
-        lambda s: s.net.streams.syncs.held,
-    ),
-    counter(
-        "adsum_stream_syncs_displaced_total",
-        "Exchanges of rosters that stood idle, closed to make room for others.",
-        lambda s: s.net.streams.syncs.displaced,
-    ),
-    gauge(
-        "adsum_stream_unread_bytes",
-        "Bytes held of frames and rosters that have not come whole, and of questions in hand.",
-        lambda s: s.net.unread.held_bytes,
-    ),
+    "Streams from other agents open now.",
+    gauge("adsum_streams_open", lambda s: s.net.streams.open),
+    "Streams from other agents turned away, because too many were open.",
+    counter("adsum_streams_turned_away_total", lambda s: s.net.streams.turned_away),
+    "Streams from other agents told to come later, because as many did the same as may at once.",
+    counter("adsum_streams_busy_total", lambda s: s.net.streams.busy + s.net.streams.syncs.turned_away),
+    "Streams to this agent whose other end has not said yet who it is, or has not begun its exchange.",
+    gauge("adsum_streams_opening", lambda s: s.net.streams.openings.held),
+    "Streams whose other end did not say who it is, or what it asks, closed to make room for others.",
+    counter("adsum_streams_displaced_total", lambda s: s.net.streams.openings.displaced),
+    "Exchanges of rosters that others began and that are being answered.",
+    gauge("adsum_stream_syncs_open", lambda s: s.net.streams.syncs.held),
+    "Exchanges of rosters that stood idle, closed to make room for others.",
+    counter("adsum_stream_syncs_displaced_total", lambda s: s.net.streams.syncs.displaced),
+    "Bytes held of frames and rosters that have not come whole, and of questions in hand.",
+    gauge("adsum_stream_unread_bytes", lambda s: s.net.unread.held_bytes),
+    "Streams cut off over what was sent: more than is held for all or for one host, or too long at once.",
     counter(
         "adsum_stream_unread_refused_total",
-        "Streams cut off over what was sent: more than is held for all or for one host, or too long at once.",
         lambda s: {reason: s.net.unread.refused[reason] for reason in UNREAD_REASONS},
         "reason",
     ),
+    "Streams between agents, by who opened them.",
     counter(
-        "adsum_streams_total",
-        "Streams between agents, by who opened them.",
-        lambda s: {"in": s.net.gate.welcomed, "out": s.net.gate.dialled},
-        "direction",
+        "adsum_streams_total", lambda s: {"in": s.net.gate.welcomed, "out": s.net.gate.dialled}, "direction"
     ),
-    counter(
-        "adsum_stream_dials_failed_total",
-        "Streams that could not be opened to other agents, by cause.",
-        lambda s: _failures(s.net.gate.dials_failed),
-        "cause",
-    ),
-    counter(
-        "adsum_stream_welcomes_failed_total",
-        "Streams from other agents, or whoever that was, that were not let in, by cause.",
-        lambda s: _failures(s.net.gate.welcomes_failed),
-        "cause",
-    ),
-    counter(
-        "adsum_stream_pings_answered_total",
-        "Pings answered over a stream.",
-        lambda s: s.net.streams.pings_answered,
-    ),
-    counter(
-        "adsum_stream_accept_errors_total",
-        "Streams that the system did not hand over, mostly for want of files.",
-        lambda s: s.net.streams.accepting.errors,
-    ),
+    "Streams that could not be opened to other agents, by cause.",
+    counter("adsum_stream_dials_failed_total", lambda s: _failures(s.net.gate.dials_failed), "cause"),
+    "Streams from other agents, or whoever that was, that were not let in, by cause.",
+    counter("adsum_stream_welcomes_failed_total", lambda s: _failures(s.net.gate.welcomes_failed), "cause"),
+    "Pings answered over a stream.",
+    counter("adsum_stream_pings_answered_total", lambda s: s.net.streams.pings_answered),
+    "Streams that the system did not hand over, mostly for want of files.",
+    counter("adsum_stream_accept_errors_total", lambda s: s.net.streams.accepting.errors),
+    "Streams to other agents not opened, because too many were open, by what for.",
     counter(
         "adsum_streams_skipped_total",
-        "Streams to other agents not opened, because too many were open, by what for.",
         lambda s: {"ping": s.net.gossiping.pings_skipped, "sync": s.net.gossiping.syncs_skipped},
         "purpose",
     ),
     # Calls.
-    counter(
-        "adsum_calls_waited_total",
-        "Calls to other agents that had to wait, because as many as may be were under way.",
-        lambda s: s.rpc.waited,
-    ),
-    gauge(
-        "adsum_calls_in_flight",
-        "Calls from other agents that are being answered.",
-        lambda s: s.rpc.server.counters.in_flight,
-    ),
+    "Calls to other agents that had to wait, because as many as may be were under way.",
+    counter("adsum_calls_waited_total", lambda s: s.rpc.waited),
+    "Calls from other agents that are being answered.",
+    gauge("adsum_calls_in_flight", lambda s: s.rpc.server.counters.in_flight),
+    "Calls from other agents, by how they ended.",
     counter(
         "adsum_calls_total",
-        "Calls from other agents, by how they ended.",
         lambda s: {
             "answered": s.rpc.server.counters.answered,
             "declined": s.rpc.server.counters.declined,

@@ -16,7 +16,7 @@ from pathlib import Path
 
 import trio
 
-from adsum.observe.series import Series, counter, gauge
+from adsum.observe.series import counter, gauge, table
 
 STATM = "/proc/self/statm"  # pages: whole, resident, …
 STATM_BYTES_MAX = 256
@@ -78,15 +78,17 @@ def _kept(path: str) -> int:
     return os.open(path, os.O_RDONLY)
 
 
-PROCESS: tuple[Series, ...] = (
-    counter("process_cpu_seconds_total", "Processor time that this process has taken.", processor_s),
-    gauge("process_max_fds", "Files that this process may open.", files_max),
-    gauge("process_open_fds", "Files that this process has open.", open_files),
-    gauge("process_resident_memory_bytes", "Memory that this process has.", resident_bytes),
-    gauge(
-        "process_start_time_seconds",
-        "When this process was started, in seconds since 1970.",
-        lambda _sources: begun_s(),
-    ),
-    gauge("process_virtual_memory_bytes", "Memory that this process might use.", virtual_bytes),
+PROCESS = table(
+    "Processor time that this process has taken.",
+    counter("process_cpu_seconds_total", processor_s),
+    "Files that this process may open.",
+    gauge("process_max_fds", files_max),
+    "Files that this process has open.",
+    gauge("process_open_fds", open_files),
+    "Memory that this process has.",
+    gauge("process_resident_memory_bytes", resident_bytes),
+    "When this process was started, in seconds since 1970.",
+    gauge("process_start_time_seconds", lambda _sources: begun_s()),
+    "Memory that this process might use.",
+    gauge("process_virtual_memory_bytes", virtual_bytes),
 )

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Callable, Mapping
-from dataclasses import field
+from dataclasses import field, replace
 
 from adsum.agent.cluster_state import ClusterState
 from adsum.api.api_types import Agent
@@ -124,22 +124,33 @@ Reading = float | Mapping[str, float] | Labelled | HistogramReading  # by one la
 class Series:
     name: str
     kind: SeriesKind
-    help: str
     read: Callable[[Sources], Reading]
     labels: tuple[str, ...] = ()
+    help: str = ""
 
 
-def counter(name: str, text: str, read: Callable[[Sources], Reading], *labels: str) -> Series:
-    return Series(name, SeriesKind.COUNTER, text, read, labels)
+def counter(name: str, read: Callable[[Sources], Reading], *labels: str) -> Series:
+    return Series(name, SeriesKind.COUNTER, read, labels)
 
 
-def gauge(name: str, text: str, read: Callable[[Sources], Reading], *labels: str) -> Series:
-    return Series(name, SeriesKind.GAUGE, text, read, labels)
+def gauge(name: str, read: Callable[[Sources], Reading], *labels: str) -> Series:
+    return Series(name, SeriesKind.GAUGE, read, labels)
 
 
-def timer(name: str, text: str, read: Callable[[Sources], Reading], *labels: str) -> Series:
-    return Series(name, SeriesKind.TIMER, text, read, labels)
+def timer(name: str, read: Callable[[Sources], Reading], *labels: str) -> Series:
+    return Series(name, SeriesKind.TIMER, read, labels)
 
 
-def histogram(name: str, text: str, read: Callable[[Sources], Reading]) -> Series:
-    return Series(name, SeriesKind.HISTOGRAM, text, read)
+def histogram(name: str, read: Callable[[Sources], Reading]) -> Series:
+    return Series(name, SeriesKind.HISTOGRAM, read)
+
+
+def table(*rows: str | Series) -> tuple[Series, ...]:
+    """Before each series stands its help, as a comment would; one of another table has its own."""
+    every, text = list[Series](), ""
+    for row in rows:
+        if isinstance(row, str):
+            text = row
+        else:
+            every.append(row if row.help else replace(row, help=text))
+    return tuple(every)
