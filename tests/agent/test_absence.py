@@ -7,6 +7,7 @@ from random import Random
 from adsum.address import Address
 from adsum.agent.cluster_state import ClusterState
 from adsum.agent.commands import ConfirmCatalog, MemberAnswered, RegisterService
+from adsum.agent.settings import AgentSettings
 from adsum.catalog.model import Node
 from adsum.catalog.own_writer import OwnCatalogWriter
 from adsum.catalog.replication import bodies
@@ -34,7 +35,8 @@ def at(time_ns: int) -> Now:
 def started(*, expects_others: bool) -> ClusterState:
     gossip = GossipCore(at(SECOND), GossipSettings(), MemberIdentity(profile("me"), GENERATION), Random(1))
     published = OwnCatalogWriter(View(at(SECOND), tag=1), NODE.node_id, "me")
-    return ClusterState(at(SECOND), gossip, published, NODE, Random(1), expects_others=expects_others)
+    settings = AgentSettings(node=NODE)
+    return ClusterState(at(SECOND), gossip, published, settings, Random(1), expects_others=expects_others)
 
 
 def seen(cluster: ClusterState, time_ns: int) -> tuple[str, int]:

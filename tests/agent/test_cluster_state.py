@@ -11,6 +11,7 @@ from adsum.address import Address
 from adsum.agent.cluster_state import ClusterState
 from adsum.agent.commands import Datagram
 from adsum.agent.saved_files import PEERS
+from adsum.agent.settings import AgentSettings
 from adsum.catalog.model import Node
 from adsum.catalog.own_writer import OwnCatalogWriter
 from adsum.catalog.view import View
@@ -33,7 +34,8 @@ class Stage:
         self.now_ns = SECOND
         gossip = GossipCore(self.now, GossipSettings(), MemberIdentity(profile("me"), GENERATION), Random(1))
         self.cluster = ClusterState(
-            self.now, gossip, OwnCatalogWriter(View(self.now, tag=1), NODE.node_id, "me"), NODE, Random(1)
+            *(self.now, gossip, OwnCatalogWriter(View(self.now, tag=1), NODE.node_id, "me")),
+            *(AgentSettings(node=NODE), Random(1)),
         )
 
     @property

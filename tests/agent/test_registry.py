@@ -14,8 +14,7 @@ from adsum.agent.commands import (
     Registration,
     SetNodeMaintenance,
 )
-from adsum.agent.line import Coming
-from adsum.agent.plan import RegistrationPlan
+from adsum.agent.line import Coming, RegistrationPlan
 from adsum.agent.registry import Registry
 from adsum.catalog.own_services import LocalSettings, OwnServices
 from adsum.catalog.own_writer import OwnCatalogWriter

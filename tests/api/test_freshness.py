@@ -11,7 +11,6 @@ from adsum.agent.cluster_state import NOBODY_TO_ASK
 from adsum.agent.saved_catalog import SavedCopy, SavedOwner
 from adsum.catalog.replication.confirming import NOT_COMPARED
 from adsum.gossip.claims import Profile
-from adsum.gossip.effects import RootHeard
 from adsum.now import HOUR, MILLISECOND
 from tests.api.agents import NODE, Asker, FakeAgent, header, index_of, refused
 from tests.api.linked import Three, formed, has, until
@@ -54,8 +53,8 @@ async def test_a_copy_that_others_seem_to_be_ahead_of_tells_for_how_long(
     three.network.cut_off.add(three.c.address)
     for _ in range(5):
         await trio.sleep(0.2)
-        heard = RootHeard(three.a.introduction.subject, b"otherwise")
-        three.c.cluster.sharing.root_heard(three.c.now(), heard)
+        sender, replication = three.a.introduction.subject, three.c.cluster.sharing.replication
+        replication.root_heard(three.c.now(), sender, b"otherwise")
     after = await three.on_c.ask(WEB)
     assert int(header(after, "X-Consul-Lastcontact") or 0) == pytest.approx(800, abs=120)
     assert after.body is before.body, "another head needs no other body"

@@ -1,6 +1,6 @@
 """The catalog between agents, inside the composite: own items go out, everybody else's come in.
 
-    share(now)                what this agent published since          root_heard   by gossip
+    share(now)                what this agent published since
     member_changed(now, …)    who replicates with us, and for whom
 
 What gossip carries and members ask is for `replication` itself, and what that wants of gossip is given to it
@@ -35,7 +35,7 @@ from adsum.catalog.replication.publisher import OwnIdentity, Unpublishable, Urge
 from adsum.effects import AskMember, LogLine, Refusal, RefusalCause, Reply, Severity
 from adsum.gossip.commands import Carry, SetRoot
 from adsum.gossip.core import GossipCore
-from adsum.gossip.effects import MemberChanged, RootHeard
+from adsum.gossip.effects import MemberChanged
 from adsum.gossip.order import MemberStatus
 from adsum.now import MINUTE, Now
 
@@ -99,9 +99,6 @@ class CatalogSync:
 
     # What gossip brought.
 
-    def root_heard(self, now: Now, heard: RootHeard) -> None:
-        self.replication.root_heard(now, heard.sender, heard.root)
-
     def member_changed(self, now: Now, change: MemberChanged) -> None:
         """After the view knows it."""
         short, after = change.member.short, change.after
@@ -113,12 +110,10 @@ class CatalogSync:
             self.replication.member_left(now, short, _over(change))
         elif after.status is MemberStatus.FAILED:
             if short in self._saved:
-                self.replication.joined(now, short, after.generation)
-                self._recall(now, short)
+                self._meet(now, short, after.generation)
             self.replication.member_failed(now, short)
         elif change.before is None or not change.before.is_present:
-            self.replication.joined(now, short, after.generation)
-            self._recall(now, short)
+            self._meet(now, short, after.generation)
         for appeared in self._presence.take_appeared():
             self.mirror.show(now, appeared)
 
@@ -129,8 +124,9 @@ class CatalogSync:
         elif had_servers and not are_present:
             self.replication.store_is_silent(now)
 
-    def _recall(self, now: Now, short: bytes) -> None:
-        """The roll has met it, dead or alive, and from here on says how it stands."""
+    def _meet(self, now: Now, short: bytes, generation: int) -> None:
+        """Dead or alive; from here on the roll says how it stands."""
+        self.replication.joined(now, short, generation)
         saved = self._saved.pop(short, None)
         if saved is not None:
             self.replication.recall(now, short, saved.spans)

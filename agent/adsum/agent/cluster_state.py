@@ -27,8 +27,8 @@ from adsum.agent.presence import Presence
 from adsum.agent.saved_catalog import KEPT_NS, Copying, SavedCopy, SavedOwner
 from adsum.agent.saved_catalog import file as copy_file
 from adsum.agent.saved_files import COPY, GENERATION, PEERS
+from adsum.agent.settings import AgentSettings
 from adsum.agent.user_events import UserEvents
-from adsum.catalog.model import Node
 from adsum.catalog.own_writer import OwnCatalogWriter
 from adsum.catalog.replication.interner import Interner
 from adsum.effects import (
@@ -95,10 +95,9 @@ class ClusterState:
         now: Now,
         gossip: GossipCore,
         published: OwnCatalogWriter,
-        own: Node,
+        settings: AgentSettings,
         random: Random,
         *,
-        is_persistent: bool = True,
         rejoins: bool = False,
         expects_others: bool = False,
         interner: Interner | None = None,
@@ -107,7 +106,7 @@ class ClusterState:
         view = published.view
         self.gossip = gossip
         self.membership = gossip.membership
-        self.presence = Presence(view, own.node_id, own.datacenter)
+        self.presence = Presence(view, settings.node.node_id, settings.node.datacenter)
         self.sharing = CatalogSync(
             now, gossip, published, self.presence, random, self._keep_generation, interner
         )
@@ -126,7 +125,7 @@ class ClusterState:
         self._save_peers_ns: int | None = None
         self._has_saved_peers = False
         self._look_ns: int | None = None
-        self._copying = Copying(now) if is_persistent else None
+        self._copying = Copying(now) if settings.is_persistent else None
         self._saved_until_ns = 0
         self._saved_wall_ms = 0
         self._held_since_ns = 0
@@ -142,10 +141,15 @@ class ClusterState:
             return self.sharing.settled(now)
         assert isinstance(command, GossipCommand), "the composite takes those of its other parts out"
         match command:
-            case ForceLeave(name) if (saved := self._only_saved(name)) is not None:
-                return [self._take_off(now, saved), answer(request, command, saved.profile.name)]
+            case ForceLeave(name) if self.membership.member_named(name) is None:
+                if (saved := self.sharing.saved_named(name)) is not None:
+                    return [self._take_off(now, saved), answer(request, command, saved.profile.name)]
             case Join(addresses):
-                self._join(request, addresses)
+                self.has_left = False
+                if others := {each for each in addresses if each != self.membership.me.address}:
+                    self._joins[request] = _Join(others)
+                else:
+                    self.absence.expects_others = False
             case Leave() | Restart():
                 self._leaving.append(request)
         effects = self._absorb(now, self.gossip.command(now, command), request)
@@ -171,7 +175,8 @@ class ClusterState:
         if is_due(now, self._look_ns):
             self._look_whether_held(now)
         effects: list[Effect] = []
-        if self.sharing.shows_saved and self._is_better_known(now):
+        is_better_known = self.sharing.replication.agreed_ns is not None
+        if self.sharing.shows_saved and (is_better_known or now.monotonic_ns >= self._saved_until_ns):
             self.sharing.forget_saved(now)
         if is_due(now, self.gossip.deadline()):
             effects += self._absorb(now, self.gossip.tick(now))
@@ -180,8 +185,7 @@ class ClusterState:
         return effects
 
     def deadline(self) -> int | None:
-        copying_ns = self._copying.deadline() if self._copying is not None else None
-        own = (self._look_ns, self._save_peers_ns, copying_ns)
+        own = (self._look_ns, self._save_peers_ns, self._copying.deadline() if self._copying else None)
         return earliest(self.gossip.deadline(), self.sharing.deadline(), *own)
 
     # Between two lives.
@@ -194,9 +198,6 @@ class ClusterState:
             self._saved_wall_ms = copy.wall_ms
             self.sharing.restore(now, copy)
 
-    def _only_saved(self, name: str) -> SavedOwner | None:
-        return self.sharing.saved_named(name) if self.membership.member_named(name) is None else None
-
     def _take_off(self, now: Now, saved: SavedOwner) -> LogLine:
         """Also off the copy, or the next start would show it again. Nobody else is told: of a member that it
         has not met, this agent knows no life that could be declared over."""
@@ -205,9 +206,6 @@ class ClusterState:
         self._changes.append(copy_file(SavedCopy(self._saved_wall_ms, rest)) if rest else RemoveFile(COPY))
         name = saved.profile.name
         return LogLine(Severity.INFO, f"a node that only the saved copy knew was taken off: {name}")
-
-    def _is_better_known(self, now: Now) -> bool:
-        return self.sharing.replication.agreed_ns is not None or now.monotonic_ns >= self._saved_until_ns
 
     def _answers_from_copy(self, now: Now) -> bool:
         """Also about those whom gossip has met, until the first exchange says more of them."""
@@ -322,8 +320,8 @@ class ClusterState:
                 self._keep_generation(generation)
                 # What was published under the generation of a wild clock, nobody takes.
                 self.sharing.replication.renew(now, generation)
-            case RootHeard():
-                self.sharing.root_heard(now, effect)
+            case RootHeard(sender, root):
+                self.sharing.replication.root_heard(now, sender, root)
             case JoinEnded(address, error):
                 absorbed += self._join_ended(address, error)
             case LeaveDone():
@@ -359,15 +357,6 @@ class ClusterState:
         self._changes.append(_generation_file(generation))
 
     # Joining.
-
-    def _join(self, request: int, addresses: tuple[Address, ...]) -> None:
-        own = self.membership.me.address
-        others = tuple(each for each in addresses if each != own)
-        self.has_left = False
-        if others:
-            self._joins[request] = _Join(set(others))
-        else:
-            self.absence.expects_others = False
 
     def _join_ended(self, address: Address, error: str) -> list[Reply]:
         """It answers all who asked for this address; each is told once none of its own is left."""

@@ -19,8 +19,6 @@ then replies.
 
 from __future__ import annotations
 
-import enum
-
 from adsum.agent.cluster_state import ClusterState
 from adsum.agent.commands import (
     CheckRan,
@@ -34,7 +32,7 @@ from adsum.agent.commands import (
     ReportTtl,
     WriteAll,
 )
-from adsum.agent.deadlines import earliest
+from adsum.agent.deadlines import earliest, is_due
 from adsum.agent.effects import Effect
 from adsum.agent.line import NOBODY, BegunCommand, WaitingCommands
 from adsum.agent.local_catalog import LocalCatalog
@@ -55,7 +53,6 @@ from adsum.effects import (
 )
 from adsum.mutable import dataclass
 from adsum.now import SECOND, Now
-from adsum.timers import Timers
 
 # Commands that wait for the disk. Past it new ones are refused: their callers can try again, memory cannot.
 WAITING_MAX = 10_000
@@ -64,10 +61,6 @@ TTL_SAVE_NS = 1 * SECOND
 
 TOO_BUSY = "Too many registrations are waiting for the disk; try again shortly"
 NOT_PERSISTED = "Nothing was changed, because it could not be kept in data_dir: {}, and try again"
-
-
-class Chore(enum.Enum):
-    SAVE_TTL_STATES = "save TTL states"
 
 
 @dataclass(slots=True)
@@ -86,7 +79,7 @@ class AgentCore:
         self.counters = CoreCounters()
         self._registry = local.registry
         self._logs: list[LogLine] = []
-        self._chores: Timers[Chore] = Timers()
+        self._save_ttl_ns: int | None = None
         self._ttl_changes_saved = 0
         self._tickets = 0
         self._line = WaitingCommands()
@@ -137,20 +130,23 @@ class AgentCore:
         called = self.cluster.tick(now)
         for service_id in self.own.tick(now):
             self._deregister_critical(now, service_id)
-        saves = [self._save_ttl_states() for _chore in self._chores.take_due(now.monotonic_ns)]
+        saves = []
+        if is_due(now, self._save_ttl_ns):
+            self._save_ttl_ns = None
+            saves.append(self._save_ttl_states())
         if files := self.cluster.take_files(now):
             saves.append(Save(files, is_synced=False))
         return [*called, *self._settled(now), *saves]
 
     def stop(self, now: Now) -> list[Effect]:
         """An orderly end is near: what would be saved a moment later is saved now."""
-        saves = [self._save_ttl_states()] if Chore.SAVE_TTL_STATES in self._chores else []
+        saves = [self._save_ttl_states()] if self._save_ttl_ns is not None else []
         if files := self.cluster.last_files(now):
             saves.append(Save(files, is_synced=False))
         return [*saves]
 
     def deadline(self) -> int | None:
-        return earliest(self.own.deadline(), self._chores.earliest(), self.cluster.deadline())
+        return earliest(self.own.deadline(), self._save_ttl_ns, self.cluster.deadline())
 
     # Commands: each makes its whole change, or is refused with nothing changed.
 
@@ -222,8 +218,8 @@ class AgentCore:
         if moved:
             effects.append(Notify(moved))
         has_news = self.own.ttl_changes != self._ttl_changes_saved
-        if has_news and self._is_persistent and Chore.SAVE_TTL_STATES not in self._chores:
-            self._chores.set(Chore.SAVE_TTL_STATES, now.monotonic_ns + TTL_SAVE_NS)
+        if has_news and self._is_persistent and self._save_ttl_ns is None:
+            self._save_ttl_ns = now.monotonic_ns + TTL_SAVE_NS
         changes = (*self._registry.take_changes(), *self.cluster.take_changes())
         if changes and self._is_persistent:
             effects.append(Save(changes, is_synced=True))

@@ -15,7 +15,9 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from adsum.agent.commands import RegisterCheck, RegisterService, Registration, Reload, WriteAll
-from adsum.agent.plan import RegistrationPlan
+from adsum.catalog.own_services import OwnCheck, OwnService
+from adsum.effects import FileChange
+from adsum.frozen import dataclass
 
 Ordered = Registration | Reload | WriteAll
 NOBODY = 0  # the request of a command that nobody waits for
@@ -26,6 +28,20 @@ class Coming(NamedTuple):
 
     services: int
     checks: int
+
+
+@dataclass(frozen=True, slots=True)
+class RegistrationPlan:
+    """What a registration changes, worked out before anything is: on disk first, then made as it stands.
+
+    A client's whole change or none: what the plan refuses, or the disk, was never visible to anybody."""
+
+    files: tuple[FileChange, ...] = ()  # on disk before the rest is made
+    service: OwnService | None = None  # to put, then
+    checks: tuple[OwnCheck, ...] = ()  # to put, in their order
+    checks_gone: tuple[str, ...] = ()
+    service_gone: str = ""  # with all of its checks
+    log: str = ""
 
 
 class BegunCommand(NamedTuple):

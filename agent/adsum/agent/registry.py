@@ -21,8 +21,7 @@ from adsum.agent.commands import (
     SetNodeMaintenance,
     SetServiceMaintenance,
 )
-from adsum.agent.line import Coming
-from adsum.agent.plan import RegistrationPlan
+from adsum.agent.line import Coming, RegistrationPlan
 from adsum.catalog.definitions import CheckDefinition, CheckKind, CheckStatus, ServiceDefinition
 from adsum.catalog.model import NODE_MAINTENANCE, SERVICE_MAINTENANCE
 from adsum.catalog.own_services import DefinedBy, OwnCheck, OwnService, OwnServices

@@ -13,6 +13,7 @@ met are gone, and after three days, the time a failed member is kept, they are i
 from __future__ import annotations
 
 from collections.abc import Iterable
+from contextlib import suppress
 from typing import Any, NamedTuple
 
 from adsum.address import Address
@@ -57,13 +58,11 @@ class SavedCopy(NamedTuple):
 
 
 def encode(copy: SavedCopy) -> bytes:
-    return sealed([FORMAT, copy.wall_ms, [_row(each) for each in copy.owners]])
-
-
-def _row(owner: SavedOwner) -> list[object]:
-    who = owner.profile
-    known = owner.spans, owner.is_shown
-    return _OWNER.row((who.node_id, who.name, *who.address, who.meta, *known, who.version))
+    rows = [
+        _OWNER.row((who.node_id, who.name, *who.address, who.meta, spans, is_shown, who.version))
+        for who, spans, is_shown in copy.owners
+    ]
+    return sealed([FORMAT, copy.wall_ms, rows])
 
 
 def decode(content: bytes) -> SavedCopy:
@@ -155,19 +154,14 @@ class Copying:
 def recalled(saved: SavedOwner) -> OwnerState | None:
     """None when nothing of it can be read."""
     state: OwnerState | None = None
-    for encoded in saved.spans:
-        try:
+    with suppress(BadEncoding, TooBig):
+        for encoded in saved.spans:
             delta = decode_delta(encoded)
-        except BadEncoding:
-            break
-        if state is None:
-            state = OwnerState(delta.owner, delta.generation)
-        if (delta.owner, delta.generation) != (state.owner, state.generation):
-            break
-        try:
+            if state is None:
+                state = OwnerState(delta.owner, delta.generation)
+            if (delta.owner, delta.generation) != (state.owner, state.generation):
+                break
             state = applied(state, delta)
-        except TooBig:
-            break
     return state
 
 

@@ -16,6 +16,7 @@ their topic.
 from __future__ import annotations
 
 from collections import deque
+from typing import Any
 
 from adsum import frozen, mutable
 from adsum.allowance import Allowance
@@ -72,25 +73,15 @@ def encode(event: Event) -> bytes:
 def decode(carried: UserEvent) -> Event | None:
     """None when it makes no sense here: of a later version, or no event of ours."""
     try:
-        return _CARRIED.decode(canonical_array(carried.payload), carried)
+        fields = _CARRIED.decode(canonical_array(carried.payload))
     except BadEncoding:
         return None
+    return Event(name=carried.name, clock=carried.clock, **fields)
 
 
-def _event(carried: UserEvent, event_id: bytes, payload: bytes, node: str, service: str, tag: str) -> Event:
-    return Event(
-        event_id=event_id,
-        name=carried.name,
-        payload=payload,
-        node=node,
-        service=service,
-        tag=tag,
-        clock=carried.clock,
-    )
-
-
-_CARRIED = RowCodec(
-    _event, exactly("event_id", ID_BYTES), octets("payload"), text("node"), text("service"), text("tag")
+_CARRIED: RowCodec[Any] = RowCodec(
+    *(dict, exactly("event_id", ID_BYTES), octets("payload"), text("node"), text("service"), text("tag")),
+    by_name=True,
 )
 
 
@@ -104,15 +95,10 @@ def check(event: Event) -> None:
             Pattern(pattern)
         except BadPattern as bad:
             raise BadEvent(f"Invalid {kind} filter: {bad}") from None
-    if _size(event) > SIZE_MAX:
+    given = [len(each.encode()) + FILTER_SIZE for each in filters.values() if each]
+    if FIXED_SIZE + 2 * len(event.name.encode()) + len(event.payload) + sum(given) > SIZE_MAX:
         sentence = f"user event exceeds configured limit of {SIZE_MAX} bytes before encoding"
         raise BadEvent(f'1 error occurred:\n\t* error broadcasting event to segment "": {sentence}\n\n')
-
-
-def _size(event: Event) -> int:
-    filters = [len(each.encode()) for each in (event.node, event.service, event.tag) if each]
-    asked_for = sum(filters) + FILTER_SIZE * len(filters)
-    return FIXED_SIZE + 2 * len(event.name.encode()) + len(event.payload) + asked_for
 
 
 @mutable.dataclass(slots=True)
@@ -158,19 +144,16 @@ class UserEvents:
     def recent(self, now: Now) -> list[Event]:
         """Those for this agent, as far as it was decided, the one listed last at the end."""
         while self._undecided and self._deciding.is_left(now.monotonic_ns):
-            work = Work(DECIDING_NS_MAX)
-            self._decide(self._undecided.popleft(), work)
+            event, work = self._undecided.popleft(), Work(DECIDING_NS_MAX)
+            try:
+                if self._is_for_us(event, work):
+                    self._list(event)
+                else:
+                    self.counters.for_others += 1
+            except BadPattern:  # made elsewhere, or too costly against what we have
+                self.counters.unreadable += 1
             self._deciding.charge(now.monotonic_ns, min(work.spent_ns, DECIDING_NS_MAX))
         return list(self._listed)
-
-    def _decide(self, event: Event, work: Work) -> None:
-        try:
-            if self._is_for_us(event, work):
-                self._list(event)
-            else:
-                self.counters.for_others += 1
-        except BadPattern:  # made elsewhere, or too costly against what we have
-            self.counters.unreadable += 1
 
     def _list(self, event: Event) -> None:
         self.counters.listed += 1
@@ -179,12 +162,14 @@ class UserEvents:
     def _is_for_us(self, event: Event, work: Work) -> bool:
         if event.node and not Pattern(event.node, work).occurs_in(self._node_name):
             return False
-        return not event.service or self._has_service(Pattern(event.service, work), event.tag, work)
-
-    def _has_service(self, is_id: Pattern, tag: str, work: Work) -> bool:
-        host, is_tag = self._view.node(self._node_name), Pattern(tag, work)
+        if not event.service:
+            return True
+        host = self._view.node(self._node_name)
+        is_id, is_tag = Pattern(event.service, work), Pattern(event.tag, work)
         for instance in host.instances if host is not None else ():
             service = instance.service.value
-            if is_id.occurs_in(service.service_id) and (not tag or any(map(is_tag.occurs_in, service.tags))):
+            if is_id.occurs_in(service.service_id) and (
+                not event.tag or any(map(is_tag.occurs_in, service.tags))
+            ):
                 return True
         return False
