@@ -20,9 +20,18 @@ from adsum.gossip.settings import GossipSettings, MemberIdentity
 from adsum.net.calls import Declined, NotSent
 from adsum.net.introduction import Peer
 from adsum.net.introduction import PeerIdentity as PeerIdentity
-from adsum.net.keyring import BadKey, EncryptionOff, GossipKey, Keyring, KeyringError
+from adsum.net.keyring import BadKey, GossipKey, Keyring, KeyringError
 from adsum.now import SECOND, Now
-from adsum.peers.keyrings import IS_PRIMARY, LACKS, OUTGOING_OFF, Keyrings, RoundFailed
+from adsum.peers.keyrings import (
+    INSTALL,
+    IS_PRIMARY,
+    LACKS,
+    OUTGOING_OFF,
+    REMOVE,
+    USE,
+    Keyrings,
+    RoundFailed,
+)
 from adsum.peers.peer_rpc import ASK_TIMEOUT_S
 from adsum.storage.failures import StorageFailed
 from adsum.storage.memory import MemoryDisk
@@ -95,39 +104,39 @@ def cluster(*, keys: tuple[str, ...] = (OLD,), seals_outgoing: bool = True) -> C
 async def test_a_key_is_changed_on_every_member_in_three_steps() -> None:
     three = cluster()
     asked = three.keyrings["m1"]
-    await asked.install(NEW)
+    await asked.change(INSTALL, NEW)
     assert three.keys() == everywhere("old", "new")
-    await asked.use(NEW)
+    await asked.change(USE, NEW)
     assert three.keys() == everywhere("new", "old")
-    await asked.remove(OLD)
+    await asked.change(REMOVE, OLD)
     assert three.keys() == everywhere("new")
 
 
 async def test_each_step_may_be_done_twice() -> None:
     three = cluster()
-    for step in ("install", "install", "use", "use"):
-        await getattr(three.keyrings["m0"], step)(NEW)
-    await three.keyrings["m0"].remove(OLD)
-    await three.keyrings["m0"].remove(OLD)
+    for step in (INSTALL, INSTALL, USE, USE):
+        await three.keyrings["m0"].change(step, NEW)
+    await three.keyrings["m0"].change(REMOVE, OLD)
+    await three.keyrings["m0"].change(REMOVE, OLD)
     assert three.keys() == everywhere("new")
 
 
 async def test_a_key_that_one_member_lacks_is_used_by_nobody_and_the_member_is_named() -> None:
     three = cluster()
-    await three.keyrings["m0"].install(NEW)
+    await three.keyrings["m0"].change(INSTALL, NEW)
     three.held["m2"].remove(NEW)
     with pytest.raises(RoundFailed) as failed:
-        await three.keyrings["m0"].use(NEW)
+        await three.keyrings["m0"].change(USE, NEW)
     assert (failed.value.failures, failed.value.members) == ({"m2": LACKS}, 3)
     assert three.keys() == {"m0": ["old", "new"], "m1": ["old", "new"], "m2": ["old"]}
 
 
 async def test_a_key_is_not_used_while_a_present_member_cannot_be_asked() -> None:
     three = cluster()
-    await three.keyrings["m0"].install(NEW)
+    await three.keyrings["m0"].change(INSTALL, NEW)
     three.network.cut_off.add("m1")
     with pytest.raises(RoundFailed) as failed:
-        await three.keyrings["m0"].use(NEW)
+        await three.keyrings["m0"].change(USE, NEW)
     assert failed.value.failures == {"m1": "its host refused the connection"}
     assert three.keys() == everywhere("old", "new")
 
@@ -138,7 +147,7 @@ async def test_a_key_that_is_primary_anywhere_is_removed_nowhere() -> None:
         three.held[name].install(NEW)
         three.held[name].use(NEW)
     with pytest.raises(RoundFailed) as failed:
-        await three.keyrings["m0"].remove(OLD)
+        await three.keyrings["m0"].change(REMOVE, OLD)
     assert failed.value.failures == {"m2": IS_PRIMARY}
     assert three.keys() == {"m0": ["new", "old"], "m1": ["new", "old"], "m2": ["old"]}
 
@@ -147,10 +156,10 @@ async def test_an_installation_that_fails_somewhere_says_where_and_is_repeated()
     three = cluster()
     three.network.cut_off.add("m2")
     with pytest.raises(RoundFailed) as failed:
-        await three.keyrings["m0"].install(NEW)
+        await three.keyrings["m0"].change(INSTALL, NEW)
     assert list(failed.value.failures) == ["m2"]
     three.network.cut_off.clear()
-    await three.keyrings["m0"].install(NEW)
+    await three.keyrings["m0"].change(INSTALL, NEW)
     assert three.keys() == everywhere("old", "new")
 
 
@@ -169,18 +178,18 @@ async def test_members_that_failed_are_not_asked() -> None:
 
 async def test_without_encryption_nobody_is_asked() -> None:
     three = cluster(keys=())
-    with pytest.raises(EncryptionOff, match="Keyring is empty"):
+    with pytest.raises(KeyringError, match="Keyring is empty"):
         await three.keyrings["m0"].gather()
-    for step in ("install", "use", "remove"):
-        with pytest.raises(EncryptionOff, match="No keyring to modify"):
-            await getattr(three.keyrings["m0"], step)(NEW)
+    for step in (INSTALL, USE, REMOVE):
+        with pytest.raises(KeyringError, match="No keyring to modify"):
+            await three.keyrings["m0"].change(step, NEW)
     assert three.network.asked == []
 
 
 async def test_keys_do_not_travel_while_outgoing_traffic_may_be_plain() -> None:
     three = cluster(seals_outgoing=False)
     with pytest.raises(KeyringError, match=OUTGOING_OFF[:30]):
-        await three.keyrings["m0"].install(NEW)
+        await three.keyrings["m0"].change(INSTALL, NEW)
     assert three.network.asked == []
 
 
@@ -197,7 +206,7 @@ async def test_what_is_no_key_is_refused_before_anybody_is_asked() -> None:
     three = cluster()
     for text in ("xx", "eHg=", ""):
         with pytest.raises(BadKey, match="adsum keygen"):
-            await three.keyrings["m0"].install(text)
+            await three.keyrings["m0"].change(INSTALL, text)
     assert three.network.asked == []
 
 
@@ -205,7 +214,7 @@ async def test_keys_show_in_no_error_no_repr_and_no_log(caplog: pytest.LogCaptur
     three = cluster()
     three.network.cut_off.add("m2")
     with caplog.at_level(logging.DEBUG), pytest.raises(RoundFailed) as failed:
-        await three.keyrings["m0"].install(NEW)
+        await three.keyrings["m0"].change(INSTALL, NEW)
     held = await cluster().keyrings["m0"].gather()
     shown = f"{failed.value!r} {failed.value.failures} {caplog.text} {held!r} {three.held!r}"
     assert NEW not in shown
@@ -221,7 +230,7 @@ async def test_a_disk_that_is_full_is_that_member_s_failure() -> None:
     three = cluster()
     three.held["m2"]._disk = FullDisk()
     with pytest.raises(RoundFailed) as failed:
-        await three.keyrings["m0"].install(NEW)
+        await three.keyrings["m0"].change(INSTALL, NEW)
     assert failed.value.failures == {
         "m2": "its keyring could not be written: no space left on device: make room on its disk"
     }
@@ -237,4 +246,4 @@ async def test_a_failed_sync_of_the_keys_ends_the_process_whoever_asked(asked: s
     three = cluster()
     three.held[asked]._disk = FailingDisk()
     with pytest.RaisesGroup(StorageFailed, allow_unwrapped=True, flatten_subgroups=True):
-        await three.keyrings["m0"].install(NEW)
+        await three.keyrings["m0"].change(INSTALL, NEW)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Mapping
 
 from adsum.api import parameters
 from adsum.api.answers import json_answer
@@ -18,10 +18,11 @@ from adsum.http.request import Query, Request
 from adsum.http.response import Response, empty
 from adsum.http.router import HttpRefusal, Route
 from adsum.net.keyring import KeyringError
-from adsum.peers.keyrings import HeldKeys, RoundFailed
+from adsum.peers.keyrings import INSTALL, REMOVE, USE, HeldKeys, RoundFailed
 
 RELAY_FACTOR_MAX = 5
 BODY_BYTES_MAX = 4_096
+CHANGES = {"POST": INSTALL, "PUT": USE, "DELETE": REMOVE}
 NUMBER = re.compile(r"[+-]?[0-9]+")
 
 
@@ -33,19 +34,15 @@ class KeyringEndpoints(EndpointFamily):
     async def answer(self, request: Request, _rest: str) -> Response:
         is_local_only = _check_query(request.query)
         keyrings = self._agent.keyrings
-        changes: dict[str, Callable[[str], Awaitable[None]]] = {
-            "POST": keyrings.install,
-            "PUT": keyrings.use,
-            "DELETE": keyrings.remove,
-        }
         try:
             if request.method == "GET":
                 pool = _pool(self._agent.config.datacenter, await keyrings.gather())
                 return json_answer(self._agent, request, [pool])
             key = _key(request)
             if is_local_only:
-                raise _bad("Invalid use of local-only: local-only can only be set for list requests")
-            await changes[request.method](key)
+                sentence = "Invalid use of local-only: local-only can only be set for list requests"
+                raise HttpRefusal(400, f"Bad request: {sentence}")
+            await keyrings.change(CHANGES[request.method], key)
         except (KeyringError, RoundFailed) as error:
             raise self._refusal(error) from None
         return empty(200)

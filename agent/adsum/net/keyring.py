@@ -34,23 +34,11 @@ class KeyringError(Exception):
     """The operator's request cannot be met; nothing was changed."""
 
 
-class EncryptionOff(KeyringError):
-    pass
-
-
 class BadKey(KeyringError):
     pass
 
 
 class UnknownKey(KeyringError):
-    pass
-
-
-class KeyInUse(KeyringError):
-    pass
-
-
-class KeyringFull(KeyringError):
     pass
 
 
@@ -138,7 +126,7 @@ class Keyring:
         if key in self._keys:
             return
         if len(self._keys) >= KEYS_MAX:
-            raise KeyringFull(f"{KEYS_MAX} keys are installed already; remove one that is not used any more")
+            raise KeyringError(f"{KEYS_MAX} keys are installed already; remove one that is not used any more")
         if self.with_hint(key.hint):
             raise BadKey("this key looks like an installed one on the wire (1 in 65,536 does); make another")
         self._change([*self._keys, key])
@@ -151,7 +139,7 @@ class Keyring:
     def remove(self, text: str) -> None:
         key = self._installed(text)
         if key == self.primary:
-            raise KeyInUse("this is the primary key; use another one first")
+            raise KeyringError("this is the primary key; use another one first")
         self._change([each for each in self._keys if each != key])
 
     def _installed(self, text: str) -> GossipKey:
@@ -164,7 +152,7 @@ class Keyring:
 
     def _require_encryption(self) -> None:
         if not self._keys:
-            raise EncryptionOff("keyring is empty (encryption not enabled)")
+            raise KeyringError("keyring is empty (encryption not enabled)")
 
     def save(self) -> None:
         """As it is, in a file that lacks it."""

@@ -10,7 +10,7 @@ Keys are in no log, no error and no `repr`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from contextlib import suppress
 
 import cbor2
@@ -22,7 +22,7 @@ from adsum.logs.system_errors import told
 from adsum.net.calls import CallError, Declined
 from adsum.net.framing import MalformedFrame, array
 from adsum.net.introduction import Peer
-from adsum.net.keyring import EncryptionOff, GossipKey, Keyring, KeyringError, UnknownKey
+from adsum.net.keyring import GossipKey, Keyring, KeyringError, UnknownKey
 from adsum.peers.peer_rpc import AsksMembers
 
 LIST, INSTALL, USE, REMOVE = "keyring.list", "keyring.install", "keyring.use", "keyring.remove"
@@ -44,7 +44,7 @@ class RoundFailed(Exception):
 
 
 class HeldKeys:
-    """What one member holds, the primary first."""
+    """What one member holds, the primary first. A class, so that no `repr` shows them."""
 
     __slots__ = ("keys",)
 
@@ -70,40 +70,26 @@ class Keyrings:
 
     async def gather(self) -> dict[str, HeldKeys]:
         """By the names of members."""
-        self._check_encrypted("Keyring is empty (encryption not enabled)")
+        if not self._keyring:
+            raise KeyringError("Keyring is empty (encryption not enabled)")
         answers = await self._round(LIST, b"")
         return {name: held_in(answer) for name, answer in answers.items()}
 
-    async def install(self, text: str) -> None:
-        key = self._key(text)
-        async with self._one_at_a_time:
-            await self._round(INSTALL, key.text.encode())
-
-    async def use(self, text: str) -> None:
-        key = self._key(text)
-        async with self._one_at_a_time:
-            await self._check(lambda held: "" if key.text in held.keys else LACKS)
-            await self._round(USE, key.text.encode())
-
-    async def remove(self, text: str) -> None:
-        key = self._key(text)
-        async with self._one_at_a_time:
-            await self._check(lambda held: IS_PRIMARY if held.keys[:1] == (key.text,) else "")
-            await self._round(REMOVE, key.text.encode())
-
-    def _key(self, text: str) -> GossipKey:
-        self._check_encrypted("No keyring to modify (encryption not enabled)")
-        return GossipKey.from_text(text)
-
-    def _check_encrypted(self, sentence: str) -> None:
+    async def change(self, method: str, text: str) -> None:
+        """`INSTALL`, `USE` or `REMOVE`."""
         if not self._keyring:
-            raise EncryptionOff(sentence)
-
-    async def _check(self, objection: Callable[[HeldKeys], str]) -> None:
-        objections = {name: objection(held) for name, held in (await self.gather()).items()}
-        failures = {name: sentence for name, sentence in objections.items() if sentence}
-        if failures:
-            raise RoundFailed(failures, len(objections))
+            raise KeyringError("No keyring to modify (encryption not enabled)")
+        key = GossipKey.from_text(text).text
+        async with self._one_at_a_time:
+            if method != INSTALL:
+                held = await self.gather()
+                if method == USE:
+                    failures = {name: LACKS for name, its in held.items() if key not in its.keys}
+                else:
+                    failures = {name: IS_PRIMARY for name, its in held.items() if its.keys[:1] == (key,)}
+                if failures:
+                    raise RoundFailed(failures, len(held))
+            await self._round(method, key.encode())
 
     async def _round(self, method: str, body: bytes) -> dict[str, bytes]:
         """Others first: what fails there is known before this agent has changed."""

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Awaitable, Callable
-from typing import NoReturn
 
 import trio
 
@@ -217,24 +216,20 @@ class OwnerForwarding:
         self.counters.forwarded += 1
         try:
             return await self.ask(host, method, body, timeout_s=ASK_S)
-        except OwnerAway:
+        except (OwnerAway, CallError) as error:
             self.counters.forward_failures += 1
-            raise
-        except CallError as error:
-            self.counters.forward_failures += 1
-            self._raise(host, error)
-
-    def _raise(self, host: CatalogHost, error: CallError) -> NoReturn:
-        match error:
-            case Declined(code=code, text=text) if code == REFUSED:
-                raise OwnerRefuses(text) from None
-            case Unanswered():
-                sentence = UNKNOWN.format(host.name, error)
-            case NotSent():
-                sentence = f'The agent of node "{host.name}" could not be asked: {error}'
-            case _:
-                sentence = f'The agent of node "{host.name}" did not do it: {error}'
-        raise OwnerAway(sentence) from None
+            match error:
+                case OwnerAway():
+                    raise
+                case Declined(code=code, text=text) if code == REFUSED:
+                    raise OwnerRefuses(text) from None
+                case Unanswered():
+                    sentence = UNKNOWN.format(host.name, error)
+                case NotSent():
+                    sentence = f'The agent of node "{host.name}" could not be asked: {error}'
+                case _:
+                    sentence = f'The agent of node "{host.name}" did not do it: {error}'
+            raise OwnerAway(sentence) from None
 
     async def _do_here(self, doing: Awaitable[None]) -> None:
         try:

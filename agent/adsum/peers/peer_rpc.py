@@ -18,7 +18,6 @@ from typing import Protocol
 import trio
 
 from adsum.address import Address
-from adsum.frozen import dataclass
 from adsum.gossip.membership_view import MembershipView
 from adsum.logs.faults import Faults
 from adsum.net.call_server import CallLimits, CallServer
@@ -42,12 +41,6 @@ class AsksMembers(Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True)
-class _Method:
-    handler: Handler
-    is_change: bool
-
-
 class PeerRpc:
     """Both sides: it `AsksMembers`, and answers them by what was registered."""
 
@@ -64,14 +57,14 @@ class PeerRpc:
         self._gate: Gate | None = None
         self._membership = membership
         self._random = random
-        self._methods: dict[str, _Method] = {}
+        self._methods: dict[str, tuple[Handler, bool]] = {}  # and whether it changes something
         self._turns = trio.Semaphore(calls_max)
 
     def attach(self, gate: Gate) -> None:
         self._gate = gate
 
     def register(self, method: str, handler: Handler, *, is_change: bool = False) -> None:
-        self._methods[method] = _Method(handler, is_change)
+        self._methods[method] = handler, is_change
 
     async def ask(self, to: Address, method: str, body: bytes, *, timeout_s: float = ASK_TIMEOUT_S) -> bytes:
         if self._gate is None:
@@ -94,9 +87,10 @@ class PeerRpc:
         known = self._methods.get(method)
         if known is None:
             raise Declined(NOT_SERVED, f"this agent does not know the question {method!r}")
-        if known.is_change and not self._is_trusted(caller):
+        handler, is_change = known
+        if is_change and not self._is_trusted(caller):
             raise Declined(NOT_TRUSTED, "without encryption only hosts of present members may change things")
-        return await known.handler(caller, body)
+        return await handler(caller, body)
 
     def hear(self, caller: Peer, topic: str, body: bytes) -> None:
         """Nothing is told without an answer yet."""
