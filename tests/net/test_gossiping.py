@@ -40,9 +40,8 @@ from adsum.gossip.effects import (
 from adsum.gossip.order import MemberStatus
 from adsum.gossip.settings import GossipSettings, MemberIdentity
 from adsum.net import introduction
-from adsum.net.allowed import Allowed
 from adsum.net.gate import Security
-from adsum.net.gossiping import Gossiping
+from adsum.net.gossiping import Allowed, Gossiping
 from adsum.net.keyring import Keyring
 from adsum.net.listening import bind_both
 from adsum.now import MILLISECOND, SECOND, Now

@@ -1,8 +1,7 @@
 from __future__ import annotations
 
 from adsum.net.introduction import Purpose, WelcomeRefusal
-from adsum.net.places import NONE, Most, Places, StreamPlace
-from adsum.net.stream_counters import StreamCounters
+from adsum.net.places import NONE, Most, Places, StreamCounters, StreamPlace
 
 
 def places(counters: StreamCounters | None = None, *, most: int = 10, most_per_host: int = 10) -> Places:

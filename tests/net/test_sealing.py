@@ -11,8 +11,14 @@ from hypothesis import strategies as st
 
 from adsum.gossip import wire
 from adsum.net.keyring import Keyring
-from adsum.net.replay import WINDOW
-from adsum.net.sealing import GENERATIONS_PER_SENDER_MAX, OVERHEAD_BYTES, Sealing, is_sealed
+from adsum.net.sealing import (
+    GENERATIONS_PER_SENDER_MAX,
+    OVERHEAD_BYTES,
+    WINDOW,
+    Sealing,
+    Window,
+    is_sealed,
+)
 from tests.net import support
 from tests.net.support import KEY_A, KEY_B, ring
 
@@ -255,6 +261,41 @@ def test_what_a_removed_key_sealed_no_longer_opens() -> None:
     assert receiver.generations == 0
     assert receiver.open(old.seal(message())) is None
     assert receiver.counters.unknown_key == 1
+
+
+def test_each_number_in_a_window_is_new_once() -> None:
+    window = Window()
+    for number in (5, 3, 4, 2_000, 1_999):
+        assert window.is_new(number)
+        window.add(number)
+        assert not window.is_new(number)
+
+
+def test_what_is_far_behind_is_never_new() -> None:
+    window = Window()
+    window.add(WINDOW)
+    assert not window.is_new(0)
+    assert window.is_new(1)
+
+
+def test_a_jump_of_any_width_costs_nothing() -> None:
+    window = Window()
+    window.add(1)
+    window.add(1 << 47)
+    assert not window.is_new(1 << 47)
+    assert window.is_new((1 << 47) - 1)
+
+
+@given(st.lists(st.integers(0, 3 * WINDOW) | st.integers(0, 1 << 48), max_size=200))
+def test_a_window_agrees_with_a_set(numbers: list[int]) -> None:
+    window, seen, highest = Window(), set[int](), -1
+    for number in numbers:
+        expected = number not in seen and number > highest - WINDOW
+        assert window.is_new(number) == expected
+        if expected:
+            window.add(number)
+            seen.add(number)
+            highest = max(highest, number)
 
 
 def test_an_agent_without_a_key_never_loads_the_ciphers() -> None:

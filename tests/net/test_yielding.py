@@ -4,8 +4,7 @@ import trio
 from trio.testing import MockClock, wait_all_tasks_blocked
 
 from adsum.net.errors import Unwelcome
-from adsum.net.stream_counters import YieldingCounters
-from adsum.net.yielding import YieldingPlaces
+from adsum.net.yielding import YieldingCounters, YieldingPlaces
 
 
 class Waiting:

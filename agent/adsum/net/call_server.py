@@ -155,7 +155,7 @@ class _Connection:
     def _has_room(self, ask: call_frames.AskFrame) -> bool:
         """Then its body is held, until it is answered."""
         try:
-            self._channel.hold(len(ask.body))
+            self._channel.share.hold(len(ask.body))
         except NoRoomForPeer:
             return False
         return True
@@ -170,7 +170,7 @@ class _Connection:
             # An answer that was ready at the deadline has been sent; the caller decides what it is worth.
             self._counters.overdue += scope.cancelled_caught and trio.current_time() >= scope.deadline
         finally:
-            self._channel.free(len(ask.body))
+            self._channel.share.free(len(ask.body))
             self._counters.in_flight -= 1
             del self._running[ask.number]
 

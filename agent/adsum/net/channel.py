@@ -14,7 +14,7 @@ import trio
 
 from adsum.net.errors import Lost, TimedOut
 from adsum.net.framing import FrameReader, FrameWriter, Oversized
-from adsum.net.unread import Share
+from adsum.net.unread import Share, UnreadBytes
 
 CHUNK_BYTES_MIN = 1_024  # read at once; more only from those who may send longer frames
 CHUNK_BYTES_MAX = 65_536
@@ -40,7 +40,7 @@ class Channel:
         self._reader = receiving
         self._is_key_good = is_key_good
         self._handed_out = 0
-        self._share: Share | None = None
+        self.share = UnreadBytes().share("")  # of its own until the peer is known: an introduction at most
         self._waiting_bytes = 0
 
     async def __aenter__(self) -> Self:
@@ -51,8 +51,7 @@ class Channel:
         us.
         """
         self._reader.clear()
-        if self._share is not None:
-            self._share.close()
+        self.share.close()
         await trio.aclose_forcefully(self._stream)
 
     @property
@@ -69,22 +68,9 @@ class Channel:
         self._reader.payload_bytes_max = min(self._reader.payload_bytes_max, payload_bytes_max)
 
     def count_in(self, share: Share) -> None:
-        """From now on what has come in part is held on this; until then it is an introduction at most."""
-        self._share = share
+        """From now on what has come in part is held on this, and what is kept: half a roster, a question."""
+        self.share = share
         self._waiting_bytes = 0
-
-    def hold(self, size: int) -> None:
-        """What was received and is kept meanwhile: half a roster, a question. Raises NoRoom."""
-        if self._share is not None:
-            self._share.hold(size)
-
-    def free(self, size: int) -> None:
-        if self._share is not None:
-            self._share.free(size)
-
-    def refuse_length(self) -> None:
-        if self._share is not None:
-            self._share.refuse_length()
 
     async def send(self, *payloads: bytes) -> None:
         self._check_key()
@@ -124,13 +110,13 @@ class Channel:
         try:
             payload = self._reader.next()
         except Oversized:
-            self.refuse_length()
+            self.share.refuse_length()
             raise
         more_bytes = self._reader.waiting_bytes - self._waiting_bytes
         if more_bytes > 0:
-            self.hold(more_bytes)
+            self.share.hold(more_bytes)
         elif more_bytes < 0:
-            self.free(-more_bytes)
+            self.share.free(-more_bytes)
         self._waiting_bytes += more_bytes
         return payload
 

@@ -8,7 +8,8 @@ that is how the next turn of an exchange is known.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import ipaddress
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 import trio
@@ -30,7 +31,6 @@ from adsum.gossip.effects import AnswerSync, CloseSync, OpenSync, PingStream, Se
 from adsum.logs.faults import Faults
 from adsum.mutable import dataclass
 from adsum.net import introduction, streams
-from adsum.net.allowed import Allowed
 from adsum.net.call_server import CallServer
 from adsum.net.datagrams import GossipDatagrams
 from adsum.net.errors import Lost, NetError, PeerRefused, TurnedAway, Untried
@@ -41,9 +41,11 @@ from adsum.net.listening import Ears
 from adsum.net.sealing import Sealing, is_sealed
 from adsum.net.streams import StreamLimits, StreamServer
 from adsum.net.syncs import Sync
+from adsum.newest import remember
 from adsum.now import SECOND
 
 NetworkEffect = Send | PingStream | OpenSync | AnswerSync | CloseSync
+HOSTS_MAX = 32_768  # remembered with whether they are let in; when full the memory starts again
 # An agent that is busy hangs up instead of answering; the opener tries again soon.
 BUSY_REASON = introduction.REASONS[introduction.WelcomeRefusal.BUSY]
 
@@ -60,6 +62,27 @@ class GossipingCounters:
     pings_skipped: int = 0
     syncs_open: int = 0
     syncs_skipped: int = 0
+
+
+class Allowed:
+    """Networks that members may come from (`serf_lan_allowed_cidrs`): what others send is dropped unread."""
+
+    def __init__(self, networks: Sequence[str] = ()) -> None:
+        """None of them lets all in."""
+        self.refused = 0
+        self._networks = [ipaddress.ip_network(network) for network in networks]
+        self._known: dict[str, bool] = {}
+
+    def lets_in(self, host: str) -> bool:
+        if not self._networks:
+            return True
+        is_let_in = self._known.get(host)
+        if is_let_in is None:
+            address = ipaddress.ip_address(host.partition("%")[0])
+            is_let_in = any(address in network for network in self._networks)
+            remember(self._known, host, is_let_in, HOSTS_MAX)
+        self.refused += not is_let_in
+        return is_let_in
 
 
 class Gossiping:
@@ -88,7 +111,9 @@ class Gossiping:
         )
         self.gate = Gate(identity, security)
         self.datagrams = GossipDatagrams(
-            ears.udp, self.sealing, self._heard, self._unreachable, faults=self._faults
+            *(ears.udp, self.sealing, self._heard),
+            lambda address: self._tell(DatagramUnreachable(address)),
+            faults=self._faults,
         )
         self.streams = StreamServer(
             self.gate,
@@ -133,9 +158,6 @@ class Gossiping:
     def _heard(self, source: Address, message: bytes) -> None:
         if self.allowed.lets_in(source.host):
             self._hear(source, message, not self._keyring or is_sealed(message))
-
-    def _unreachable(self, address: Address) -> None:
-        self._tell(DatagramUnreachable(address))
 
     # Pings over a stream.
 

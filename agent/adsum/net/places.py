@@ -10,12 +10,29 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Mapping
+from dataclasses import field
 from typing import NamedTuple, TypeVar
 
+from adsum.mutable import dataclass
 from adsum.net.introduction import Purpose, WelcomeRefusal
-from adsum.net.stream_counters import StreamCounters
+from adsum.net.yielding import YieldingCounters
+from adsum.sockets.accepting import AcceptCounters
 
 Key = TypeVar("Key")
+
+
+@dataclass(slots=True)
+class StreamCounters:
+    accepting: AcceptCounters = field(default_factory=AcceptCounters)
+    # Whose peers have not said yet who they are, or have not begun their exchange.
+    openings: YieldingCounters = field(default_factory=YieldingCounters)
+    syncs: YieldingCounters = field(default_factory=YieldingCounters)  # that were begun
+    open: int = 0
+    turned_away: int = 0  # because too many were open, in all or of one host
+    busy: int = 0  # because as many were served for the same purpose as may be
+    pings_answered: int = 0
+    syncs_served: int = 0
+    syncs_failed: int = 0
 
 
 class Most(NamedTuple):

@@ -26,7 +26,6 @@ from adsum.gossip.wire import FORMAT_VERSION, HEADER_BYTES
 from adsum.mutable import dataclass
 from adsum.net.ciphers import NONCE_BYTES, TAG_BYTES, ciphers, derive
 from adsum.net.keyring import HINT_BYTES, GossipKey, Keyring
-from adsum.net.replay import Window
 
 SEALED = 1  # in the flags of the clear header
 SALT_BYTES = 6
@@ -34,6 +33,7 @@ COUNTER_BYTES = NONCE_BYTES - SALT_BYTES  # 2^48 datagrams: at 1,000 a second th
 CRC_BYTES = 4
 GENERATIONS_MAX = 32_768  # twice the members a cluster may have
 GENERATIONS_PER_SENDER_MAX = 8
+WINDOW = 1_024  # how far the network may reorder what one sender sent; IPsec's is of this order
 
 _SENDER = slice(1, 9)
 _GENERATION = slice(9, 17)
@@ -43,6 +43,7 @@ _NONCE = slice(_HINT.stop, _HINT.stop + NONCE_BYTES)
 _BODY = slice(_NONCE.stop, None)
 _NAME = slice(0, _NONCE.start + SALT_BYTES)  # what stays the same from one datagram of a sender to the next
 _COUNTER = slice(_NAME.stop, _NONCE.stop)
+_WINDOW_MASK = (1 << WINDOW) - 1
 OVERHEAD_BYTES = _BODY.start - HEADER_BYTES + TAG_BYTES
 
 
@@ -64,6 +65,29 @@ class SealingCounters:
     stale_generation: int = 0
     # limits
     generations_evicted: int = 0
+
+
+class Window:
+    """Which numbers of a counter have been seen: each is let in once, and those too far behind never."""
+
+    __slots__ = ("_highest", "_seen")
+
+    def __init__(self) -> None:
+        self._highest = -1
+        self._seen = 0  # bit n is the number `highest - n`
+
+    def is_new(self, number: int) -> bool:
+        behind = self._highest - number
+        return behind < 0 or (behind < WINDOW and not self._seen >> behind & 1)
+
+    def add(self, number: int) -> None:
+        ahead = number - self._highest
+        if ahead <= 0:
+            self._seen |= 1 << -ahead
+            return
+        # A jump is as wide as the sender likes; the shift must not be.
+        self._seen = (self._seen << ahead & _WINDOW_MASK) | 1 if ahead < WINDOW else 1
+        self._highest = number
 
 
 class _SenderGeneration:

@@ -29,8 +29,7 @@ from adsum.net.call_server import CallServer
 from adsum.net.errors import BadPeer, NetError, NoRoomForPeer, Unwelcome
 from adsum.net.gate import Gate, OpenedChannel
 from adsum.net.introduction import Peer, PeerIdentity, Purpose, WelcomeRefusal
-from adsum.net.places import NONE, Most, Places, StreamPlace
-from adsum.net.stream_counters import StreamCounters
+from adsum.net.places import NONE, Most, Places, StreamCounters, StreamPlace
 from adsum.net.syncs import PAYLOAD_BYTES_MAX, Sync
 from adsum.net.yielding import YieldingPlaces
 from adsum.sockets.accepting import Accepting

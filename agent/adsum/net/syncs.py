@@ -57,15 +57,15 @@ class Sync:
             while True:
                 frame = await self._channel.receive(idle_s=idle_s)
                 if held_bytes + len(frame) > self._message_bytes_max:
-                    self._channel.refuse_length()
+                    self._channel.share.refuse_length()
                     raise Oversized(f"a roster of more than {self._message_bytes_max} bytes")
-                self._channel.hold(len(frame))
+                self._channel.share.hold(len(frame))
                 held_bytes += len(frame)
                 message = joining.add(frame)
                 if message is not None:
                     return message
         finally:
-            self._channel.free(held_bytes)
+            self._channel.share.free(held_bytes)
 
 
 def frames(message: SyncMessage) -> Iterator[bytes]:

@@ -16,8 +16,15 @@ from contextlib import contextmanager
 
 import trio
 
+from adsum.mutable import dataclass
 from adsum.net.errors import Unwelcome
-from adsum.net.stream_counters import YieldingCounters
+
+
+@dataclass(slots=True)
+class YieldingCounters:
+    held: int = 0
+    displaced: int = 0  # closed to make room for others
+    turned_away: int = 0  # because all were being worked for
 
 
 class HeldPlace:

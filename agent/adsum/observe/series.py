@@ -22,12 +22,11 @@ from adsum.health_checks.runner import Counters as CheckCounters
 from adsum.http.limits import HttpCounters
 from adsum.logs.faults import Faults
 from adsum.logs.stream import LogCounters
-from adsum.net.allowed import Allowed
 from adsum.net.datagrams import DatagramCounters
 from adsum.net.gate import GateCounters
-from adsum.net.gossiping import Gossiping, GossipingCounters
+from adsum.net.gossiping import Allowed, Gossiping, GossipingCounters
+from adsum.net.places import StreamCounters
 from adsum.net.sealing import SealingCounters
-from adsum.net.stream_counters import StreamCounters
 from adsum.net.unread import UnreadCounters
 from adsum.observe.gc_pauses import GcPauses
 from adsum.observe.loop_lag import LoopLag

@@ -48,10 +48,9 @@ from adsum.journal import clash, journal
 from adsum.journal.entry import Recorded
 from adsum.journal.journal import Journal
 from adsum.net import introduction, keyring, listening
-from adsum.net.allowed import Allowed
 from adsum.net.calls import CallError
 from adsum.net.gate import Security
-from adsum.net.gossiping import Gossiping, GossipingLimits
+from adsum.net.gossiping import Allowed, Gossiping, GossipingLimits
 from adsum.net.introduction import Peer
 from adsum.net.keyring import Keyring
 from adsum.net.streams import StreamLimits
