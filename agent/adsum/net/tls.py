@@ -114,81 +114,60 @@ class Tls:
 
 def tls(settings: TlsSettings) -> Tls:
     """Raises BadTls with everything that is wrong."""
-    builder = _Builder(settings)
-    made = builder.tls()
-    if builder.problems:
-        raise BadTls(builder.problems)
-    return made
-
-
-class _Builder:
-    def __init__(self, settings: TlsSettings) -> None:
-        self._settings = settings
-        self.problems = list(_contradictions(settings))
-
-    def tls(self) -> Tls:
-        settings = self._settings
-        has_pair = bool(settings.cert_file and settings.key_file)
-        return Tls(
-            https=self._server("http/1.1", is_required=settings.is_required_of_clients) if has_pair else None,
-            incoming=self._server(is_required=settings.is_required_of_servers) if has_pair else None,
-            outgoing=self._client(has_pair=has_pair) if settings.is_verified_out else None,
-            is_incoming_required=settings.is_required_of_servers,
-            server_name=settings.server_name,
-        )
-
-    def _server(self, speaks: str = "", *, is_required: bool) -> ssl.SSLContext:
+    problems = _mistakes(settings)
+    has_pair = bool(settings.cert_file and settings.key_file)
+    https = incoming = outgoing = None
+    if has_pair:
+        https = _server(settings, problems, is_required=settings.is_required_of_clients)
+        https.set_alpn_protocols(["http/1.1"])
+        incoming = _server(settings, problems, is_required=settings.is_required_of_servers)
+    if settings.is_verified_out:
         import ssl
 
-        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-        context.options |= ssl.OP_NO_RENEGOTIATION  # it would let a client make us sign without end
-        self._restrict(context)
-        self._load(context, has_pair=True)
-        if is_required:
-            context.verify_mode = ssl.CERT_REQUIRED
-        if speaks:
-            context.set_alpn_protocols([speaks])
-        return context
+        outgoing = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)  # which checks names and certificates
+        outgoing.check_hostname = settings.verify_server_hostname
+        _fill(outgoing, settings, problems, has_pair=has_pair)
+    if problems:
+        raise BadTls(problems)
+    return Tls(https, incoming, outgoing, settings.is_required_of_servers, settings.server_name)
 
-    def _client(self, *, has_pair: bool) -> ssl.SSLContext:
-        import ssl
 
-        context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)  # which checks names and certificates
-        context.check_hostname = self._settings.verify_server_hostname
-        self._restrict(context)
-        self._load(context, has_pair=has_pair)
-        return context
+def _server(settings: TlsSettings, problems: list[Problem], *, is_required: bool) -> ssl.SSLContext:
+    import ssl
 
-    def _restrict(self, context: ssl.SSLContext) -> None:
-        import ssl
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.options |= ssl.OP_NO_RENEGOTIATION  # it would let a client make us sign without end
+    _fill(context, settings, problems, has_pair=True)
+    if is_required:
+        context.verify_mode = ssl.CERT_REQUIRED
+    return context
 
-        settings = self._settings
-        if version := MIN_VERSIONS.get(settings.min_version.lower()):
-            context.minimum_version = ssl.TLSVersion[version]
-        names = [CIPHER_SUITES[name] for name in settings.cipher_suites if name in CIPHER_SUITES]
-        if names:
-            context.set_ciphers(":".join(names))
-        if settings.prefer_server_cipher_suites:
-            context.options |= ssl.OP_CIPHER_SERVER_PREFERENCE
-        else:
-            context.options &= ~ssl.OP_CIPHER_SERVER_PREFERENCE
 
-    def _load(self, context: ssl.SSLContext, *, has_pair: bool) -> None:
-        """A file that several contexts need is complained of once."""
-        settings = self._settings
+def _fill(context: ssl.SSLContext, settings: TlsSettings, problems: list[Problem], *, has_pair: bool) -> None:
+    """A file that several contexts need is complained of once."""
+    import ssl
+
+    if version := MIN_VERSIONS.get(settings.min_version.lower()):
+        context.minimum_version = ssl.TLSVersion[version]
+    names = [CIPHER_SUITES[name] for name in settings.cipher_suites if name in CIPHER_SUITES]
+    if names:
+        context.set_ciphers(":".join(names))
+    if settings.prefer_server_cipher_suites:
+        context.options |= ssl.OP_CIPHER_SERVER_PREFERENCE
+    else:
+        context.options &= ~ssl.OP_CIPHER_SERVER_PREFERENCE
+    for load, is_given, first, second in (
+        (load_pair, has_pair, settings.cert_file, settings.key_file),
+        (load_authorities, settings.has_authority, settings.ca_file, settings.ca_path),
+    ):
         try:
-            if has_pair:
-                load_pair(context, settings.cert_file, settings.key_file)
+            if is_given:
+                load(context, first, second)
         except BadTls as bad:
-            self.problems += [problem for problem in bad.problems if problem not in self.problems]
-        try:
-            if settings.has_authority:
-                load_authorities(context, settings.ca_file, settings.ca_path)
-        except BadTls as bad:
-            self.problems += [problem for problem in bad.problems if problem not in self.problems]
+            problems += [problem for problem in bad.problems if problem not in problems]
 
 
-def _contradictions(settings: TlsSettings) -> list[Problem]:
+def _mistakes(settings: TlsSettings) -> list[Problem]:
     found = []
     if settings.cert_file and not settings.key_file:
         found.append(Problem("cert_file", "needs key_file: the private key of that certificate"))
@@ -206,16 +185,10 @@ def _contradictions(settings: TlsSettings) -> list[Problem]:
         sentence = "needs ca_file or ca_path: the authority that others are checked by"
         asked_of_others = ("verify_outgoing", "verify_server_hostname")
         found += [Problem(key, sentence) for key in asked_of_others if getattr(settings, key)]
-    return found + _unknown(settings)
-
-
-def _unknown(settings: TlsSettings) -> list[Problem]:
-    found = []
     if settings.min_version.lower() not in MIN_VERSIONS:
         wanted = "tls12 or tls13 (tls10 and tls11 are taken as tls12)"
         found.append(Problem("tls_min_version", f'must be {wanted}, not "{settings.min_version}"'))
-    for name in settings.cipher_suites:
-        if name not in CIPHER_SUITES:
-            known = ", ".join(CIPHER_SUITES)
-            found.append(Problem("tls_cipher_suites", f'knows no "{name}"; it may hold {known}'))
-    return found
+    known = ", ".join(CIPHER_SUITES)
+    unknown = [name for name in settings.cipher_suites if name not in CIPHER_SUITES]
+    sentence = 'knows no "{}"; it may hold {}'
+    return found + [Problem("tls_cipher_suites", sentence.format(name, known)) for name in unknown]
