@@ -19,4 +19,8 @@ def logging_to(settings: LogSettings) -> Iterator[LogStream]:
     try:
         yield stream
     finally:
-        setup.stop(stream)
+        root = logging.getLogger()
+        for handler in (*stream.writers, stream):
+            root.removeHandler(handler)
+            handler.close()
+        root.setLevel(logging.WARNING)

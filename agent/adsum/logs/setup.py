@@ -41,15 +41,6 @@ def start(settings: LogSettings) -> LogStream:
     return stream
 
 
-def stop(stream: LogStream) -> None:
-    """Gives the root logger back, closing what `start` opened."""
-    root = logging.getLogger()
-    for handler in (*stream.writers, stream):
-        root.removeHandler(handler)
-        handler.close()
-    root.setLevel(logging.WARNING)
-
-
 def _writers(settings: LogSettings, counters: LogCounters) -> tuple[logging.Handler, ...]:
     writers: list[logging.Handler] = [_Console(counters)]
     if settings.file:

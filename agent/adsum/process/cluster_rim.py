@@ -9,7 +9,7 @@ from __future__ import annotations
 import contextlib
 import ipaddress
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 from random import Random
@@ -45,7 +45,6 @@ from adsum.gossip.effects import (
     Send,
 )
 from adsum.journal import clash, journal
-from adsum.journal.entry import Recorded
 from adsum.journal.journal import Journal
 from adsum.net import introduction, keyring, listening
 from adsum.net.calls import CallError
@@ -54,7 +53,6 @@ from adsum.net.gossiping import Allowed, Gossiping, GossipingLimits
 from adsum.net.introduction import Peer
 from adsum.net.keyring import Keyring
 from adsum.net.streams import StreamLimits
-from adsum.now import Now
 from adsum.peers.key_following import KeyFollowing
 from adsum.peers.peer_rpc import PeerRpc
 from adsum.peers.peers import Peers
@@ -74,11 +72,9 @@ log = logging.getLogger("agent.members")
 OBJECTION_S = 1.0
 RESTART_MS = 30_000  # how long others wait for one that said it comes back; they take no more
 
-Witness = Callable[[Now, Recorded], None]
-
 
 class ClusterRim:
-    """Performs what the core asks of the network, and lets witnesses know what it says about members."""
+    """Performs what the core asks of the network, and has what it says about members kept and logged."""
 
     def __init__(
         self,
@@ -109,7 +105,6 @@ class ClusterRim:
         )
         file = Path(config.data_dir) / journal.FILE_NAME if config.data_dir else None
         self.journal = Journal(file, membership.me, membership.name_of, node.now().wall_ms)
-        self.witnesses: list[Witness] = [self.journal.record]
         self._log = MembershipLog(membership.name_of)
         self.rpc = PeerRpc(membership, random, faults=node.faults, calls_max=shares.calls)
         self.peers = Peers(
@@ -158,8 +153,7 @@ class ClusterRim:
                 if isinstance(effect, ConflictSeen):
                     self._conflict_came.set()
                 self._log.log(effect)
-                for witness in self.witnesses:
-                    witness(self._node.now(), effect)
+                self.journal.record(self._node.now(), effect)
             case Paused() | ClockCompared():
                 self._log.log(effect)
             case Send() | PingStream() | OpenSync() | AnswerSync() | CloseSync() if self.network is not None:

@@ -7,13 +7,16 @@ takes as long to load as everything else of the start together.
 from __future__ import annotations
 
 import ipaddress
+import logging
 import socket
 import ssl
 from typing import TYPE_CHECKING
 
 import trio
 
+from adsum.api import leadership
 from adsum.api.answers import EVERYWHERE
+from adsum.api.api_types import Agent
 from adsum.api.endpoints import Endpoints
 from adsum.api.rendering import ApiCounters
 from adsum.config.config import Config
@@ -25,7 +28,7 @@ from adsum.now import SECOND
 from adsum.observe.exposition import Exposition
 from adsum.observe.series import NetSource, Sources
 from adsum.observe.tally import CatalogTally
-from adsum.process import no_leader, translate
+from adsum.process import translate
 from adsum.process.first_phase import FirstPhase
 from adsum.process.running import RunningAgent
 
@@ -34,13 +37,18 @@ if TYPE_CHECKING:
     from adsum.net.tls import Tls
 
 
+REMINDER_S = 300.0
+
+log = logging.getLogger("agent")
+
+
 async def serve_http(first: FirstPhase, agent: RunningAgent, nursery: trio.Nursery) -> None:
     """Answers HTTP in the nursery, until that is cancelled."""
     config = agent.config
     http, api = HttpCounters(), ApiCounters()
     metrics = Exposition(_sources(first, agent, http, api), config.telemetry)
     nursery.start_soon(metrics.keep_intervals)
-    nursery.start_soon(no_leader.remind, agent)
+    nursery.start_soon(remind_of_no_leader, agent)
     endpoints = Endpoints(agent, first.random, api, metrics, first.stream)
     router = Router(endpoints.routes(), http_rules(config), http, endpoints.families())
     limits = HttpLimits(
@@ -64,6 +72,15 @@ def secured(listeners: list[socket.socket], tls: Tls | None) -> Secure | None:
         return tls.https
 
     return Secure(listeners, context)
+
+
+async def remind_of_no_leader(agent: Agent) -> None:
+    """By servers that cannot elect one: who looks for a store finds it in any log."""
+    while True:
+        sentence = leadership.without_leader(agent)
+        if sentence and leadership.is_server(agent):
+            log.warning("no leader: %s", sentence)
+        await trio.sleep(REMINDER_S)
 
 
 def _sources(first: FirstPhase, agent: RunningAgent, http: HttpCounters, api: ApiCounters) -> Sources:

@@ -49,13 +49,11 @@ class AgentRim:
         core: AgentCore,
         carry_out: Callable[[Effect], None],
         faults: Faults,
-        clock: Callable[[], Now] = system_now,
     ) -> None:
         self.core = core
         self.faults = faults
         self.watches = Watches()
         self._carry_out = carry_out
-        self._clock = clock
         self._pending: dict[int, _Pending] = {}  # one for each request being answered
         self._requests = 0
         self._nap = trio.CancelScope()
@@ -63,11 +61,11 @@ class AgentRim:
 
     def start(self, copy: SavedCopy | None) -> None:
         """With what was saved of others. One of them that cannot be recalled is left out alone."""
-        self.perform(self.core.start(self._clock()))
+        self.perform(self.core.start(self.now()))
         alone = [copy._replace(owners=(owner,)) for owner in copy.owners] if copy is not None else []
         for each in alone:
             try:
-                effects = self.core.recall(self._clock(), each)
+                effects = self.core.recall(self.now(), each)
             except Exception as error:
                 self.faults.dropped("saved", error)
             else:
@@ -78,7 +76,7 @@ class AgentRim:
         self._requests += 1
         request, pending = self._requests, _Pending()
         self._pending[request] = pending
-        self.perform(self.core.command(self._clock(), request, command))
+        self.perform(self.core.command(self.now(), request, command))
         try:
             await pending.answered.wait()
         finally:
@@ -89,12 +87,12 @@ class AgentRim:
         return cast("Value", pending.reply.value)  # as `adsum.effects.answer` has made sure
 
     def now(self) -> Now:
-        return self._clock()
+        return system_now()
 
     # What comes in from those who carry effects out.
 
     def receive(self, message: Message) -> None:
-        self.perform(self.core.receive(self._clock(), message))
+        self.perform(self.core.receive(self.now(), message))
 
     def written(self, ticket: int, refusal: str) -> None:
         self.receive(NotPersisted(ticket, refusal) if refusal else Persisted(ticket))
@@ -109,7 +107,7 @@ class AgentRim:
                 self._set_alarm()
                 await trio.sleep_forever()
             try:
-                self.perform(self.core.tick(self._clock()))
+                self.perform(self.core.tick(self.now()))
             except Exception as error:  # what others said may be what it stumbles over now
                 self.faults.dropped("tick", error)
                 await trio.sleep(FAULTY_TICK_PAUSE_S)
@@ -151,4 +149,4 @@ class AgentRim:
         if alarm_ns is None:
             self._nap.deadline = math.inf
         else:
-            self._nap.deadline = trio.current_time() + (alarm_ns - self._clock().monotonic_ns) / SECOND
+            self._nap.deadline = trio.current_time() + (alarm_ns - self.now().monotonic_ns) / SECOND

@@ -65,7 +65,8 @@ class ServiceManager:
         if self.address is None or self._socket is None:
             return
         try:
-            self._socket.sendto("\n".join(lines).encode(), _filesystem_or_abstract(self.address))
+            address = "\0" + self.address[1:] if self.address.startswith("@") else self.address  # abstract
+            self._socket.sendto("\n".join(lines).encode(), address)
         except OSError:  # full, gone or forbidden: the service is worth more than its report
             self.unsent += 1
 
@@ -73,7 +74,3 @@ class ServiceManager:
 def _status(text: str) -> str:
     """One line, whatever the text holds: a line break would start another assignment."""
     return "STATUS=" + " ".join(text.split())[:STATUS_CHARACTERS_MAX]
-
-
-def _filesystem_or_abstract(address: str) -> str:
-    return "\0" + address[1:] if address.startswith("@") else address

@@ -12,7 +12,8 @@ from adsum.config.config import Config
 from adsum.dns_server import server as dns_server
 from adsum.http import listeners
 from adsum.mutable import dataclass
-from adsum.process.file_owner import file_owner
+
+UNCHANGED = -1  # chown leaves it as it is
 
 
 class CannotStart(Exception):
@@ -56,11 +57,21 @@ def _bind_http(config: Config, address: str, port: int) -> socket.socket:
         return listeners.bind_tcp(address, port)
     owner = config.unix_sockets
     try:
-        user_id, group_id = file_owner(owner.user, owner.group)
+        user_id, group_id = _file_owner(owner.user, owner.group)
     except LookupError as problem:
         raise CannotStart(f"unix_sockets names an owner this host does not know: {problem}") from None
     path = address.removeprefix("unix://")
     return listeners.bind_unix(path, mode=owner.mode, user_id=user_id, group_id=group_id)
+
+
+def _file_owner(user: str, group: str) -> tuple[int, int]:
+    """By name or by number, as an operator writes them. Raises LookupError, naming who is unknown."""
+    import grp
+    import pwd
+
+    user_id = int(user or UNCHANGED) if not user or user.isdecimal() else pwd.getpwnam(user).pw_uid
+    group_id = int(group or UNCHANGED) if not group or group.isdecimal() else grp.getgrnam(group).gr_gid
+    return user_id, group_id
 
 
 def _bind_dns(sockets: Sockets, host: str, port: int) -> None:

@@ -8,7 +8,7 @@ import trio
 import trio.testing
 
 from adsum.api.leadership import leads_alone
-from adsum.process.no_leader import remind
+from adsum.process.http_rim import remind_of_no_leader
 from tests.api.agents import CONFIG, FakeAgent
 
 SENTENCE = (
@@ -20,7 +20,7 @@ SENTENCE = (
 async def test_a_server_that_nobody_leads_says_so_at_start_and_every_five_minutes(
     nursery: trio.Nursery, autojump_clock: trio.testing.MockClock, caplog: pytest.LogCaptureFixture
 ) -> None:
-    nursery.start_soon(remind, FakeAgent(replace(CONFIG, bootstrap=False, bootstrap_expect=3)))
+    nursery.start_soon(remind_of_no_leader, FakeAgent(replace(CONFIG, bootstrap=False, bootstrap_expect=3)))
     await trio.sleep(299)
     assert caplog.record_tuples == [("agent", logging.WARNING, SENTENCE)]
     await trio.sleep(2)
@@ -31,7 +31,7 @@ async def test_a_server_that_leads_alone_says_nothing_until_it_meets_another(
     nursery: trio.Nursery, autojump_clock: trio.testing.MockClock, caplog: pytest.LogCaptureFixture
 ) -> None:
     agent = FakeAgent()
-    nursery.start_soon(remind, agent)
+    nursery.start_soon(remind_of_no_leader, agent)
     await trio.sleep(299)
     assert leads_alone(agent)
     assert caplog.messages == []
@@ -45,6 +45,6 @@ async def test_a_client_leaves_it_to_the_servers(
 ) -> None:
     agent = FakeAgent(replace(CONFIG, is_server=False, bootstrap=False))
     agent.meet("s1", is_server=True, expect=3)
-    nursery.start_soon(remind, agent)
+    nursery.start_soon(remind_of_no_leader, agent)
     await trio.sleep(301)
     assert caplog.messages == []
