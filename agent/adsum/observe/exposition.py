@@ -75,10 +75,10 @@ class Exposition:
     def collect(self) -> Iterator[Metric]:
         """Called by prometheus-client."""
         for series, reading in self._readings(self._own):
-            yield _family(series, reading)
+            yield _family(series, series.name, reading, OWN_KINDS)
         for series, reading in self._readings(self._series):
             flat = f"{self._prefix}.{series.name}".replace(".", "_").replace("-", "_")
-            yield _consul_family(series, flat, _labelled(reading))
+            yield _family(series, flat, reading, CONSUL_KINDS)
 
     def _readings(self, wanted: Iterable[Series]) -> Iterator[tuple[Series, Reading]]:
         """What cannot be read is left out; no figure is worth an agent."""
@@ -163,20 +163,28 @@ def _labelled(reading: Reading) -> Labelled:
     return {labels if isinstance(labels, tuple) else (labels,): number for labels, number in reading.items()}
 
 
-def _family(series: Series, reading: Reading) -> Metric:
-    from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily
+# What prometheus-client calls kinds, and how their samples end. A counter of Consul's has no `_total`, which
+# prometheus-client would add to one: hence of unknown type. Of a summary only the count is told.
+OWN_KINDS = {SeriesKind.GAUGE: ("gauge", ""), SeriesKind.COUNTER: ("counter", "_total")}
+CONSUL_KINDS = {
+    SeriesKind.GAUGE: ("gauge", ""),
+    SeriesKind.COUNTER: ("unknown", ""),
+    SeriesKind.TIMER: ("summary", "_count"),
+}
+
+
+def _family(
+    series: Series, name: str, reading: Reading, kinds: Mapping[SeriesKind, tuple[str, str]]
+) -> Metric:
+    from prometheus_client.core import HistogramMetricFamily, Metric
 
     if isinstance(reading, HistogramReading):
-        return HistogramMetricFamily(
-            series.name, series.help, buckets=_buckets(reading), sum_value=reading.total
-        )
-    family: CounterMetricFamily | GaugeMetricFamily
-    if series.kind is SeriesKind.COUNTER:
-        family = CounterMetricFamily(series.name, series.help, labels=series.labels)
-    else:
-        family = GaugeMetricFamily(series.name, series.help, labels=series.labels)
+        return HistogramMetricFamily(name, series.help, buckets=_buckets(reading), sum_value=reading.total)
+    kind, ending = kinds[series.kind]
+    name = name.removesuffix(ending)
+    family = Metric(name, series.help, kind)
     for values, number in _labelled(reading).items():
-        family.add_metric(values, number)
+        family.add_sample(name + ending, dict(zip(series.labels, values, strict=True)), number)
     return family
 
 
@@ -186,22 +194,3 @@ def _buckets(reading: HistogramReading) -> list[tuple[str, float]]:
         so_far += count
         buckets.append((bound, float(so_far)))
     return buckets
-
-
-# What Consul's kinds are called by prometheus-client. A counter of Consul's has no `_total`, which
-# prometheus-client would add to one: hence of unknown type. Of a summary only the count is told.
-CONSUL_KINDS = {
-    SeriesKind.GAUGE: ("gauge", ""),
-    SeriesKind.COUNTER: ("unknown", ""),
-    SeriesKind.TIMER: ("summary", "_count"),
-}
-
-
-def _consul_family(series: Series, name: str, readings: Labelled) -> Metric:
-    from prometheus_client.core import Metric
-
-    kind, suffix = CONSUL_KINDS[series.kind]
-    family = Metric(name, series.help, kind)
-    for values, number in readings.items():
-        family.add_sample(name + suffix, dict(zip(series.labels, values, strict=True)), number)
-    return family
