@@ -40,7 +40,7 @@ async def answering(peer_rpc: PeerRpc, keyring: Keyring) -> AsyncIterator[Addres
 
 def asking(keyring: Keyring) -> PeerRpc:
     peer_rpc = PeerRpc(members_at(), Random(1))
-    peer_rpc.attach(gate(keyring, name=b"asker"))
+    peer_rpc.gate = gate(keyring, name=b"asker")
     return peer_rpc
 
 
@@ -127,7 +127,7 @@ async def test_a_call_beyond_the_number_of_those_at_once_waits_its_turn() -> Non
     answerer = PeerRpc(members_at(), Random(1))
     answerer.register("count", count)
     asker = PeerRpc(members_at(), Random(1), calls_max=2)
-    asker.attach(gate(ring(), name=b"asker"))
+    asker.gate = gate(ring(), name=b"asker")
     async with answering(answerer, ring()) as address, trio.open_nursery() as nursery:
         for _ in range(6):
             nursery.start_soon(asker.ask, address, "count", b"")
@@ -142,7 +142,7 @@ async def test_a_call_whose_turn_does_not_come_in_time_was_not_sent(autojump_clo
     answerer = PeerRpc(members_at(), Random(1))
     answerer.register("hang", hang)
     asker = PeerRpc(members_at(), Random(1), calls_max=1)
-    asker.attach(gate(ring(), name=b"asker"))
+    asker.gate = gate(ring(), name=b"asker")
     async with answering(answerer, ring()) as address, trio.open_nursery() as nursery:
         nursery.start_soon(unanswered, asker, address)
         await trio.testing.wait_all_tasks_blocked(0.01)

@@ -17,7 +17,7 @@ from adsum.address import Address
 from adsum.gossip.claims import Profile
 from adsum.gossip.effects import ConflictSeen, IsolationChanged, MemberChanged, Note, Noted
 from adsum.gossip.evidence import NO_PARTS, Evidence, Leg, PhiParts
-from adsum.gossip.order import Departure, Standing
+from adsum.gossip.order import Departure
 
 Recorded = MemberChanged | Noted | ConflictSeen | IsolationChanged
 # Of a short id; its digits, or nothing, for one that gossip does not know (any more).
@@ -84,7 +84,20 @@ class JournalEntry(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True
 def entry_of(wall_ms: int, effect: Recorded, me: Profile, name_of: NameOf) -> JournalEntry:
     match effect:
         case MemberChanged(member, before, after, evidence):
-            return _change(wall_ms, member, before, after, grounds_of(evidence, name_of))
+            standing = after or before
+            assert standing is not None, "a change from nothing to nothing"
+            is_pruned = after is not None and after.departure == Departure.PRUNED
+            return JournalEntry(
+                kind=JournalKind.CHANGE,
+                wall_ms=wall_ms,
+                node=described(member),
+                before=before.status.value if before else UNKNOWN,
+                after=after.status.value if after else FORGOTTEN,
+                note=PRUNED if is_pruned else "",
+                generation=standing.generation,
+                incarnation=standing.incarnation,
+                grounds=grounds_of(evidence, name_of),
+            )
         case Noted(note, member, evidence):
             grounds, word = grounds_of(evidence, name_of), note_word(note)
             return JournalEntry(
@@ -155,23 +168,4 @@ def entry_of_conflict(wall_ms: int, seen: ConflictSeen, name_of: NameOf) -> Jour
             holder = Somebody(_digits(refuser.holder), newcomer.name, known_at)
     return JournalEntry(
         kind=JournalKind.CONFLICT, wall_ms=wall_ms, node=holder, other=newcomer, note=note, grounds=grounds
-    )
-
-
-def _change(
-    wall_ms: int, member: Profile, before: Standing | None, after: Standing | None, grounds: Grounds
-) -> JournalEntry:
-    standing = after or before
-    assert standing is not None, "a change from nothing to nothing"
-    is_pruned = after is not None and after.departure == Departure.PRUNED
-    return JournalEntry(
-        kind=JournalKind.CHANGE,
-        wall_ms=wall_ms,
-        node=described(member),
-        before=before.status.value if before else UNKNOWN,
-        after=after.status.value if after else FORGOTTEN,
-        note=PRUNED if is_pruned else "",
-        generation=standing.generation,
-        incarnation=standing.incarnation,
-        grounds=grounds,
     )

@@ -118,7 +118,10 @@ class CallConnection:
         finally:
             del self._calls[number]
             if not call.done.is_set():
-                self._abandon(number, call)
+                # Its deadline passed, or its caller went away: the peer need not go on with it.
+                call.is_abandoned = True
+                if call.is_sent and self.peer is not None:
+                    self._outbox.put(call_frames.cancel(number))
         if not call.done.is_set():
             if call.is_sent:
                 raise Unanswered("no answer came in time")
@@ -155,12 +158,6 @@ class CallConnection:
             failures = 0 if trio.current_time() - began_s > BACKOFF_S_MAX else failures + 1
             if failures:
                 await trio.sleep(self._backoff_s(failures))
-
-    def _abandon(self, number: int, call: _Call) -> None:
-        """Its deadline passed, or its caller went away: the peer need not go on with it."""
-        call.is_abandoned = True
-        if call.is_sent and self.peer is not None:
-            self._outbox.put(call_frames.cancel(number))
 
     def _backoff_s(self, failures: int) -> float:
         longest = min(BACKOFF_S_MAX, BACKOFF_S_MIN * 2.0 ** min(failures - 1, 10))

@@ -54,10 +54,6 @@ class Channel:
         self.share.close()
         await trio.aclose_forcefully(self._stream)
 
-    @property
-    def payload_bytes_max(self) -> int:
-        return self._writer.payload_bytes_max
-
     def widen(self, payload_bytes_max: int) -> None:
         """The peer is known now, and may be sent, and send, longer frames."""
         self._writer.payload_bytes_max = payload_bytes_max

@@ -84,14 +84,14 @@ class Hello(NamedTuple):
 def hello(
     label: str, nonce: bytes, *, hint: bytes = NO_HINT, answer: HandshakeAnswer = HandshakeAnswer.YES
 ) -> Hello:
-    return parse_hello(_HELLO.pack(MAGIC, FORMAT_VERSION, answer, hint, _label_check(label), nonce))
+    return parse_hello(_HELLO.pack(MAGIC, FORMAT_VERSION, answer, hint, label_check(label), nonce))
 
 
 def parse_hello(encoded: bytes) -> Hello:
     """Of any version: later ones keep these fields, so that a refusal can be told."""
     check_magic(encoded)
-    _magic, version, answer, hint, label_check, nonce = _HELLO.unpack(encoded)
-    return Hello(version, answer, hint, label_check, nonce, encoded)
+    _magic, version, answer, hint, check, nonce = _HELLO.unpack(encoded)
+    return Hello(version, answer, hint, check, nonce, encoded)
 
 
 def turned_away(given: Hello) -> TurnedAway:
@@ -104,11 +104,7 @@ def check_magic(received: bytes) -> None:
         raise Garbage("it does not speak our protocol")
 
 
-def is_label(given: Hello, label: str) -> bool:
-    return given.label_check == _label_check(label)
-
-
-def _label_check(label: str) -> bytes:
+def label_check(label: str) -> bytes:
     return zlib.crc32(label.encode()).to_bytes(4)
 
 

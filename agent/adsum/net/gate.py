@@ -228,7 +228,7 @@ class Gate:
         security = self._security
         if theirs.version != framing.FORMAT_VERSION:
             return HandshakeAnswer.OTHER_VERSION
-        if not framing.is_label(theirs, security.label):
+        if theirs.label_check != framing.label_check(security.label):
             return HandshakeAnswer.OTHER_LABEL
         if theirs.hint != framing.NO_HINT:
             return HandshakeAnswer.YES if key is not None else HandshakeAnswer.UNKNOWN_KEY

@@ -101,12 +101,8 @@ def _refusal(refusal: int) -> WelcomeRefusal | None:
 _INTRODUCTION = RowCodec(
     _introduction,
     *(counter("version_min", 256, at_least=1), counter("version_max", 256, at_least=1)),
-    *(
-        exactly("node_id", NODE_ID_BYTES),
-        text("cluster_id", CLUSTER_ID_BYTES_MAX),
-        counter("epoch", EPOCH_MAX),
-    ),
-    number("purpose"),
+    *(exactly("node_id", NODE_ID_BYTES), text("cluster_id", CLUSTER_ID_BYTES_MAX)),
+    *(counter("epoch", EPOCH_MAX), number("purpose")),
     kind=0,
 )
 _REFUSAL = RowCodec(_refusal, number("refusal"), kind=1)

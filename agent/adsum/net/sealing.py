@@ -112,8 +112,6 @@ class Sealing:
     datagrams are always let in.
     """
 
-    overhead_bytes = OVERHEAD_BYTES
-
     def __init__(
         self,
         keyring: Keyring,

@@ -109,11 +109,17 @@ class StreamServer:
         self._syncs = YieldingPlaces(
             self.counters.syncs, most=limits.syncs_max, most_per_host=limits.syncs_max
         )
+        as_streams = Most(limits.streams_max, limits.streams_max)
+        callers = Most(limits.callers_max, limits.callers_of_strangers_max)
         self._places = Places(
             self.counters,
             most=limits.streams_max,
             most_per_host=limits.streams_per_host_max,
-            by_purpose=self._most_by_purpose(limits),
+            by_purpose={
+                Purpose.PING: as_streams,
+                Purpose.SYNC: as_streams if answer_sync else NONE,
+                Purpose.CALLS: callers if calls else NONE,
+            },
         )
 
     async def run(
@@ -158,15 +164,6 @@ class StreamServer:
         )
         return None
 
-    def _most_by_purpose(self, limits: StreamLimits) -> dict[Purpose, Most]:
-        as_streams = Most(limits.streams_max, limits.streams_max)
-        callers = Most(limits.callers_max, limits.callers_of_strangers_max)
-        return {
-            Purpose.PING: as_streams,
-            Purpose.SYNC: as_streams if self._answer_sync else NONE,
-            Purpose.CALLS: callers if self._calls else NONE,
-        }
-
     async def _converse(self, opened: OpenedChannel, seat: _Seat) -> None:
         match opened.purpose:
             case Purpose.PING:
@@ -183,7 +180,7 @@ class StreamServer:
     async def _sync(self, opened: OpenedChannel, seat: _Seat) -> None:
         sync = Sync(opened.channel)
         if seat.is_of_stranger:
-            sync.read_at_most(STRANGER_ROSTER_BYTES_MAX)
+            sync.message_bytes_max = STRANGER_ROSTER_BYTES_MAX
         is_served = False
         try:
             with trio.move_on_after(STRANGER_SYNC_S if seat.is_of_stranger else SYNC_S):
@@ -203,7 +200,7 @@ class StreamServer:
             asked = await sync.receive(idle_s=SYNC_ASK_IDLE_S)
         if asked is not None:
             with self._syncs.hold(host) as held:
-                sync.while_sending(held.spare)
+                sync.spare = held.spare
                 await self._answer_sync(sync, asked, peer)
                 return True
         self._complaints.say("idle", "exchanges that stand idle make room for others, one from %s", host)

@@ -34,21 +34,15 @@ class Sync:
 
     def __init__(self, channel: Channel) -> None:
         self._channel = channel
-        self._message_bytes_max = MESSAGE_BYTES_MAX
-        self._spare: Callable[[float], None] = lambda _for_s: None
-
-    def read_at_most(self, message_bytes_max: int) -> None:
-        self._message_bytes_max = message_bytes_max
-
-    def while_sending(self, spare: Callable[[float], None]) -> None:
-        """Is told for how long our sending excuses that the peer says nothing."""
-        self._spare = spare
+        self.message_bytes_max = MESSAGE_BYTES_MAX  # that is read
+        # Is told for how long our sending excuses that the peer says nothing.
+        self.spare: Callable[[float], None] = lambda _for_s: None
 
     async def send(self, message: SyncMessage) -> None:
         for frame in frames(message):
-            self._spare(SPARED_S)
+            self.spare(SPARED_S)
             await self._channel.send(frame)
-        self._spare(0.0)
+        self.spare(0.0)
 
     async def receive(self, *, idle_s: float) -> SyncMessage:
         joining = JoiningSync()
@@ -56,9 +50,9 @@ class Sync:
         try:
             while True:
                 frame = await self._channel.receive(idle_s=idle_s)
-                if held_bytes + len(frame) > self._message_bytes_max:
+                if held_bytes + len(frame) > self.message_bytes_max:
                     self._channel.share.refuse_length()
-                    raise Oversized(f"a roster of more than {self._message_bytes_max} bytes")
+                    raise Oversized(f"a roster of more than {self.message_bytes_max} bytes")
                 self._channel.share.hold(len(frame))
                 held_bytes += len(frame)
                 message = joining.add(frame)

@@ -57,7 +57,10 @@ def load_pair(context: ssl.SSLContext, cert_file: str, key_file: str) -> None:
     try:
         context.load_cert_chain(cert_file, key_file)
     except OSError as error:  # SSLError is one
-        raise BadTls([_pair_problem(error, cert_file, key_file)]) from None
+        problem = Problem("cert_file", f"{cert_file} with the key {key_file} cannot be used: {told(error)}")
+        if getattr(error, "reason", None) in {"KEY_VALUES_MISMATCH", "KEY_TYPE_MISMATCH"}:
+            problem = Problem("key_file", f"{key_file} is not the key of the certificate in {cert_file}")
+        raise BadTls([problem]) from None
 
 
 def load_authorities(context: ssl.SSLContext, ca_file: str, ca_path: str) -> None:
@@ -131,12 +134,6 @@ def _read(path: str) -> bytes:
     if len(data) > FILE_BYTES_MAX:
         raise _Unusable(f"is larger than {FILE_BYTES_MAX} bytes")
     return data
-
-
-def _pair_problem(error: OSError, cert_file: str, key_file: str) -> Problem:
-    if getattr(error, "reason", None) in {"KEY_VALUES_MISMATCH", "KEY_TYPE_MISMATCH"}:
-        return Problem("key_file", f"{key_file} is not the key of the certificate in {cert_file}")
-    return Problem("cert_file", f"{cert_file} with the key {key_file} cannot be used: {told(error)}")
 
 
 def told(error: OSError) -> str:

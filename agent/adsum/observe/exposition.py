@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from datetime import UTC, datetime
+from itertools import accumulate
 from typing import TYPE_CHECKING
 
 import trio
@@ -179,18 +180,12 @@ def _family(
     from prometheus_client.core import HistogramMetricFamily, Metric
 
     if isinstance(reading, HistogramReading):
-        return HistogramMetricFamily(name, series.help, buckets=_buckets(reading), sum_value=reading.total)
+        bounds, counts = (*map(repr, reading.bounds), "+Inf"), map(float, accumulate(reading.counts))
+        buckets = list(zip(bounds, counts, strict=True))
+        return HistogramMetricFamily(name, series.help, buckets=buckets, sum_value=reading.total)
     kind, ending = kinds[series.kind]
     name = name.removesuffix(ending)
     family = Metric(name, series.help, kind)
     for values, number in _labelled(reading).items():
         family.add_sample(name + ending, dict(zip(series.labels, values, strict=True)), number)
     return family
-
-
-def _buckets(reading: HistogramReading) -> list[tuple[str, float]]:
-    buckets, so_far = [], 0
-    for bound, count in zip((*map(repr, reading.bounds), "+Inf"), reading.counts, strict=True):
-        so_far += count
-        buckets.append((bound, float(so_far)))
-    return buckets

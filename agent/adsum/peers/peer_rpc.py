@@ -54,20 +54,17 @@ class PeerRpc:
     ) -> None:
         self.waited = 0  # calls, for their turn
         self.server = CallServer(self, CallLimits(question_bytes_max=QUESTION_BYTES_MAX), faults=faults)
-        self._gate: Gate | None = None
+        self.gate: Gate | None = None  # None: this agent does not listen for others
         self._membership = membership
         self._random = random
         self._methods: dict[str, tuple[Handler, bool]] = {}  # and whether it changes something
         self._turns = trio.Semaphore(calls_max)
 
-    def attach(self, gate: Gate) -> None:
-        self._gate = gate
-
     def register(self, method: str, handler: Handler, *, is_change: bool = False) -> None:
         self._methods[method] = handler, is_change
 
     async def ask(self, to: Address, method: str, body: bytes, *, timeout_s: float = ASK_TIMEOUT_S) -> bytes:
-        if self._gate is None:
+        if self.gate is None:
             raise Declined(NOT_SERVED, "this agent does not listen for others (ports.serf_lan is -1)")
         deadline_s = trio.current_time() + timeout_s
         self.waited += not self._turns.value
@@ -76,7 +73,7 @@ class PeerRpc:
         if patience.cancelled_caught:
             raise NotSent("as many calls to other agents as there may be at once are under way")
         try:
-            line = CallConnection(dial_for_calls(self._gate, to), self._random)
+            line = CallConnection(dial_for_calls(self.gate, to), self._random)
             return await _asked(line, method, body, deadline_s - trio.current_time())
         finally:
             self._turns.release()

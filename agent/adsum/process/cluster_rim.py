@@ -204,7 +204,7 @@ class ClusterRim:
             faults=self._node.faults,
             limits=gossiping_limits(shares),
         )
-        self.rpc.attach(network.gate)
+        self.rpc.gate = network.gate
         if not self._keyring and not ipaddress.ip_address(host).is_loopback:
             log.warning(
                 "gossip is not encrypted, and every host that reaches %s port %d can take part in it: "

@@ -35,17 +35,19 @@ HTTP_CONNECTIONS_MIN = 2
 
 
 class Shares(NamedTuple):
-    http_refusals: int
-    dns_newcomers: int
-    dns_connections: int
-    recursions: int
-    stream_openings: int
-    streams: int
-    stream_pings: int  # that we open, as the next two
-    syncs: int
-    calls: int
-    network_runs: int
-    script_runs: int
+    """As large as is of use."""
+
+    http_refusals: int = 256
+    dns_newcomers: int = 64
+    dns_connections: int = 512
+    recursions: int = 512
+    stream_openings: int = 256
+    streams: int = 1_024
+    stream_pings: int = 256  # that we open, as the next two
+    syncs: int = 64
+    calls: int = 256
+    network_runs: int = 1_024
+    script_runs: int = 64
 
     @property
     def files(self) -> int:
@@ -71,19 +73,7 @@ LEAST = Shares(
     network_runs=1,
     script_runs=1,
 )
-MOST = Shares(
-    http_refusals=256,
-    dns_newcomers=64,
-    dns_connections=512,
-    recursions=512,
-    stream_openings=256,
-    streams=1_024,
-    stream_pings=256,
-    syncs=64,
-    calls=256,
-    network_runs=1_024,
-    script_runs=64,
-)
+MOST = Shares()
 
 
 def divide(files: int, listeners: int) -> Division:

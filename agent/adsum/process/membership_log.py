@@ -83,8 +83,12 @@ class MembershipLog:
 
     def log(self, effect: Effect) -> None:
         match effect:
-            case MemberChanged():
-                self._log_change(effect)
+            case MemberChanged(member):
+                topic, what = self._topic(effect)
+                if topic is not None:
+                    level = logging.WARNING if topic is FAILED else logging.INFO
+                    host, port = member.address
+                    self._news.log(topic, level, f"{member.name} at {host}:{port} {what}", member.name)
             case ConflictSeen():
                 entry = clash.standing(effect, self._name_of)
                 sentence = f"{clash.sentence(entry)} {clash.instruction(entry)}"
@@ -95,25 +99,16 @@ class MembershipLog:
             case Paused(for_ns):
                 self._news.log(PAUSE, logging.WARNING, STOOD_STILL.format(for_ns / SECOND))
             case ClockCompared(ahead_ms, others):
-                self._log_clock(off_by(ahead_ms, others))
+                was_off, sentence = self._is_clock_off, off_by(ahead_ms, others)
+                self._is_clock_off = bool(sentence)
+                if sentence:
+                    self._news.log(CLOCK, logging.WARNING, sentence)
+                elif was_off:
+                    self._news.log(CLOCK, logging.INFO, CLOCK_AGREES)
             case IsolationChanged(True):
                 self._news.log(ISOLATION, logging.WARNING, CUT_OFF)
             case IsolationChanged(False):
                 self._news.log(ISOLATION, logging.INFO, CONNECTED)
-
-    def _log_clock(self, sentence: str) -> None:
-        was_off, self._is_clock_off = self._is_clock_off, bool(sentence)
-        if sentence:
-            self._news.log(CLOCK, logging.WARNING, sentence)
-        elif was_off:
-            self._news.log(CLOCK, logging.INFO, CLOCK_AGREES)
-
-    def _log_change(self, change: MemberChanged) -> None:
-        topic, what = self._topic(change)
-        if topic is not None:
-            name, (host, port) = change.member.name, change.member.address
-            level = logging.WARNING if topic is FAILED else logging.INFO
-            self._news.log(topic, level, f"{name} at {host}:{port} {what}", name)
 
     def _topic(self, change: MemberChanged) -> tuple[NewsTopic | None, str]:
         """And what the member did; no topic where it is nothing to look for."""
