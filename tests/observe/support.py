@@ -10,8 +10,7 @@ from adsum.health_checks.runner import Counters as CheckCounters
 from adsum.http.limits import HttpCounters
 from adsum.logs.faults import Faults
 from adsum.logs.stream import LogCounters
-from adsum.observe.gc_pauses import GcPauses
-from adsum.observe.loop_lag import LoopLag
+from adsum.observe.loop_lag import GcPauses, LoopLag
 from adsum.observe.series import NetSource, Sources
 from adsum.observe.tally import CatalogTally
 from adsum.storage.writer import WriterCounters

@@ -5,8 +5,7 @@ import time
 import trio
 
 from adsum.now import MILLISECOND, SECOND
-from adsum.observe.gc_pauses import GcPauses
-from adsum.observe.loop_lag import BOUNDS_NS, WINDOW_NS, LoopLag
+from adsum.observe.loop_lag import BOUNDS_NS, WINDOW_NS, GcPauses, LoopLag
 
 
 def test_passes_are_sorted_by_length() -> None:

@@ -38,21 +38,15 @@ class KnownServers:
         return [node_id[:SHORT] for node_id in self._present]
 
     def changed(self, change: MemberChanged) -> None:
-        node_id = change.member.node_id
-        server = _server(change)
-        if server == self._present.get(node_id):
+        member, server = change.member, None
+        described = tags.decode(member.meta)
+        if change.after is not None and change.after.is_present and described.is_server:
+            address = Address(member.address.host, described.server_port)
+            server = GossipedServer(member.name, address, described.expect <= 1, described.wan_port)
+        if server == self._present.get(member.node_id):
             return
         self.version += 1
         if server is None:
-            del self._present[node_id]
+            del self._present[member.node_id]
         else:
-            self._present[node_id] = server
-
-
-def _server(change: MemberChanged) -> GossipedServer | None:
-    member = change.member
-    described = tags.decode(member.meta)
-    if change.after is None or not change.after.is_present or not described.is_server:
-        return None
-    address = Address(member.address.host, described.server_port)
-    return GossipedServer(member.name, address, described.expect <= 1, described.wan_port)
+            self._present[member.node_id] = server

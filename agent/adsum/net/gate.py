@@ -289,11 +289,9 @@ class Gate:
         return Channel(stream, writer, reader, is_key_good)
 
 
-_UNWELCOME = {
+_UNWELCOME = framing.REASONS | {
     HandshakeAnswer.UNKNOWN_KEY: "it seals with a key that we do not have",
     HandshakeAnswer.KEY_NEEDED: "it speaks in plaintext, and we accept only what is encrypted",
-    HandshakeAnswer.OTHER_LABEL: "it belongs to another datacenter",
-    HandshakeAnswer.OTHER_VERSION: "it speaks another version of the stream format",
 }
 
 

@@ -2,11 +2,12 @@
 
 While tasks run nobody is answered, whether one of them took it all or a thousand took turns, so this is what
 a client feels. Measured for every pass of the loop, by two clock readings. The budget is 20 ms;
-passes over it are counted apart.
+passes over it are counted apart, and so is what Python's garbage collector took of it.
 """
 
 from __future__ import annotations
 
+import gc
 import time
 from bisect import bisect_left
 
@@ -68,3 +69,23 @@ class LoopLag(Instrument):
         self._longest_before_ns = self._longest_ns if is_recent else 0
         self._longest_ns = 0
         self._window_ends_ns = now_ns + WINDOW_NS
+
+
+class GcPauses:
+    def __init__(self) -> None:
+        self.runs = 0
+        self.paused_ns = 0
+        self._began_ns = 0
+
+    def start(self) -> None:
+        gc.callbacks.append(self._note)
+
+    def stop(self) -> None:
+        gc.callbacks.remove(self._note)
+
+    def _note(self, phase: str, info: dict[str, int]) -> None:  # noqa: ARG002 (gc's signature)
+        if phase == "start":
+            self._began_ns = time.perf_counter_ns()
+        else:
+            self.runs += 1
+            self.paused_ns += time.perf_counter_ns() - self._began_ns

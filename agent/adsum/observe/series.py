@@ -28,8 +28,7 @@ from adsum.net.gossiping import Allowed, Gossiping, GossipingCounters
 from adsum.net.places import StreamCounters
 from adsum.net.sealing import SealingCounters
 from adsum.net.unread import UnreadCounters
-from adsum.observe.gc_pauses import GcPauses
-from adsum.observe.loop_lag import LoopLag
+from adsum.observe.loop_lag import GcPauses, LoopLag
 from adsum.observe.tally import CatalogTally
 from adsum.peers.peer_rpc import PeerRpc
 from adsum.storage.writer import WriterCounters

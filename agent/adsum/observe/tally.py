@@ -22,21 +22,18 @@ class CatalogTally:
         self._numbers = Numbers(0, 0, {}, {})
 
     def count(self) -> Numbers:
-        if self._index != self._view.index:
-            self._numbers = _count(self._view)
-            self._index = self._view.index
+        if self._index == self._view.index:
+            return self._numbers
+        instances = {str(status): 0 for status in CheckStatus}
+        checks = {str(status): 0 for status in CheckStatus}
+        nodes = 0
+        for host in self._view.nodes():
+            nodes += 1
+            of_node = worst_status(row.value.status for row in host.node_checks)
+            for instance in host.instances:
+                instances[worst_status((of_node, *(row.value.status for row in instance.checks)))] += 1
+            for row in host.checks:
+                checks[row.value.status] += 1
+        self._numbers = Numbers(nodes, len(self._view.service_names()), instances, checks)
+        self._index = self._view.index
         return self._numbers
-
-
-def _count(view: View) -> Numbers:
-    instances = {str(status): 0 for status in CheckStatus}
-    checks = {str(status): 0 for status in CheckStatus}
-    nodes = 0
-    for host in view.nodes():
-        nodes += 1
-        of_node = worst_status(row.value.status for row in host.node_checks)
-        for instance in host.instances:
-            instances[worst_status((of_node, *(row.value.status for row in instance.checks)))] += 1
-        for row in host.checks:
-            checks[row.value.status] += 1
-    return Numbers(nodes, len(view.service_names()), instances, checks)

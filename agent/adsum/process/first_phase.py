@@ -24,8 +24,7 @@ from adsum.dns_server.resolver import Resolver
 from adsum.logs.faults import Faults
 from adsum.logs.stream import LogStream
 from adsum.logs.system_errors import told
-from adsum.observe.gc_pauses import GcPauses
-from adsum.observe.loop_lag import LoopLag
+from adsum.observe.loop_lag import GcPauses, LoopLag
 from adsum.process import translate
 from adsum.process.data_folder import DataFolder
 from adsum.process.file_limit import divide_files

@@ -46,7 +46,23 @@ async def serve_http(first: FirstPhase, agent: RunningAgent, nursery: trio.Nurse
     """Answers HTTP in the nursery, until that is cancelled."""
     config = agent.config
     http, api = HttpCounters(), ApiCounters()
-    metrics = Exposition(_sources(first, agent, http, api), config.telemetry)
+    sources = Sources(
+        agent=agent,
+        net=NetSource.of(agent.cluster_rim.network),
+        rpc=agent.cluster_rim.rpc,
+        catalog=CatalogTally(agent.view),
+        api=api,
+        http=http,
+        dns=first.dns,
+        checks=agent.runner.counters,
+        storage=first.storage,
+        logs=first.stream.counters,
+        lag=first.lag,
+        gc_pauses=first.gc_pauses,
+        faults=first.faults,
+        certificate_end_s=first.certificate_end_s,
+    )
+    metrics = Exposition(sources, config.telemetry)
     nursery.start_soon(metrics.keep_intervals)
     nursery.start_soon(remind_of_no_leader, agent)
     endpoints = Endpoints(agent, first.random, api, metrics, first.stream)
@@ -81,25 +97,6 @@ async def remind_of_no_leader(agent: Agent) -> None:
         if sentence and leadership.is_server(agent):
             log.warning("no leader: %s", sentence)
         await trio.sleep(REMINDER_S)
-
-
-def _sources(first: FirstPhase, agent: RunningAgent, http: HttpCounters, api: ApiCounters) -> Sources:
-    return Sources(
-        agent=agent,
-        net=NetSource.of(agent.cluster_rim.network),
-        rpc=agent.cluster_rim.rpc,
-        catalog=CatalogTally(agent.view),
-        api=api,
-        http=http,
-        dns=first.dns,
-        checks=agent.runner.counters,
-        storage=first.storage,
-        logs=first.stream.counters,
-        lag=first.lag,
-        gc_pauses=first.gc_pauses,
-        faults=first.faults,
-        certificate_end_s=first.certificate_end_s,
-    )
 
 
 def http_rules(config: Config) -> HttpRules:

@@ -30,18 +30,22 @@ class Sockets:
 
 def bind(config: Config) -> Sockets:
     sockets = Sockets()
+    ports, addresses = config.ports, config.addresses
     try:
-        if config.ports.http >= 0:
-            sockets.http = [_bind_http(config, where, config.ports.http) for where in config.addresses.http]
-        if config.ports.https >= 0:
-            sockets.https = [
-                _bind_http(config, where, config.ports.https) for where in config.addresses.https
-            ]
+        if ports.http >= 0:
+            sockets.http = [_bind_http(config, where, ports.http) for where in addresses.http]
+        if ports.https >= 0:
+            sockets.https = [_bind_http(config, where, ports.https) for where in addresses.https]
     except listeners.BindFailed as problem:
         raise CannotStart(str(problem)) from None
-    if config.ports.dns >= 0:
-        for host in config.addresses.dns:
-            _bind_dns(sockets, host, config.ports.dns)
+    for host in addresses.dns if ports.dns >= 0 else ():
+        try:
+            udp, tcp = dns_server.bind_both(host, ports.dns)
+        except OSError as problem:
+            sentence = f"Can't listen for DNS on {host} port {ports.dns}: {problem.strerror}"
+            raise CannotStart(sentence) from None
+        sockets.dns_udp.append(udp)
+        sockets.dns_tcp.append(tcp)
     return sockets
 
 
@@ -72,12 +76,3 @@ def _file_owner(user: str, group: str) -> tuple[int, int]:
     user_id = int(user or UNCHANGED) if not user or user.isdecimal() else pwd.getpwnam(user).pw_uid
     group_id = int(group or UNCHANGED) if not group or group.isdecimal() else grp.getgrnam(group).gr_gid
     return user_id, group_id
-
-
-def _bind_dns(sockets: Sockets, host: str, port: int) -> None:
-    try:
-        udp, tcp = dns_server.bind_both(host, port)
-    except OSError as problem:
-        raise CannotStart(f"Can't listen for DNS on {host} port {port}: {problem.strerror}") from None
-    sockets.dns_udp.append(udp)
-    sockets.dns_tcp.append(tcp)
