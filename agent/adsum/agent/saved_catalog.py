@@ -13,7 +13,6 @@ met are gone, and after three days, the time a failed member is kept, they are i
 from __future__ import annotations
 
 from collections.abc import Iterable
-from contextlib import suppress
 from typing import Any, NamedTuple
 
 from adsum.address import Address
@@ -154,7 +153,7 @@ class Copying:
 def recalled(saved: SavedOwner) -> OwnerState | None:
     """None when nothing of it can be read."""
     state: OwnerState | None = None
-    with suppress(BadEncoding, TooBig):
+    try:
         for encoded in saved.spans:
             delta = decode_delta(encoded)
             if state is None:
@@ -162,6 +161,8 @@ def recalled(saved: SavedOwner) -> OwnerState | None:
             if (delta.owner, delta.generation) != (state.owner, state.generation):
                 break
             state = applied(state, delta)
+    except (BadEncoding, TooBig):
+        return state  # as far as it could be read
     return state
 
 
