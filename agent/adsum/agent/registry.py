@@ -204,7 +204,7 @@ class Registry:
             return Refusal(RefusalCause.FAILED, f'ServiceID "{definition.service_id}" does not exist')
         content = encode_check(definition)
         check = self._own_check(definition, DefinedBy.API)
-        refusal = _too_large(content) or self._unpublishable_check(check)
+        refusal = _too_large(content) or _unpublishable(check_problem(check, self._service_of(definition)))
         is_new = definition.check_id not in self.own.checks
         if refusal is None and is_new and len(self.own.checks) + coming.checks >= CHECKS_MAX:
             refusal = _full("checks", CHECKS_MAX)
@@ -218,12 +218,11 @@ class Registry:
         return RegistrationPlan(self._removal(known), checks_gone=(check_id,))
 
     def _own_check(self, definition: CheckDefinition, source: DefinedBy) -> OwnCheck:
-        service = self.own.services.get(definition.service_id)
-        return OwnCheck(definition, source, service.definition if service is not None else None)
+        return OwnCheck(definition, source, self._service_of(definition))
 
-    def _unpublishable_check(self, check: OwnCheck) -> Refusal | None:
-        service = self.own.services.get(check.definition.service_id)
-        return _unpublishable(check_problem(check, service.definition if service is not None else None))
+    def _service_of(self, check: CheckDefinition) -> ServiceDefinition | None:
+        service = self.own.services.get(check.service_id)
+        return service.definition if service is not None else None
 
     def _too_many(self, definition: ServiceDefinition, coming: Coming) -> Refusal | None:
         is_new = definition.service_id not in self.own.services
@@ -249,7 +248,8 @@ class Registry:
             return RegistrationPlan()  # the first reason stays, as in Consul
         check = self._own_check(definition, DefinedBy.API)
         files = (WriteFile(check_path(definition.check_id), encode_check(definition)),)
-        return self._unpublishable_check(check) or RegistrationPlan(files, checks=(check,))
+        refusal = _unpublishable(check_problem(check, self._service_of(definition)))
+        return refusal or RegistrationPlan(files, checks=(check,))
 
     # What was there before, and what files say.
 

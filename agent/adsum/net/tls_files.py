@@ -48,11 +48,8 @@ class _Unusable(Exception):
 
 
 def load_pair(context: ssl.SSLContext, cert_file: str, key_file: str) -> None:
-    problems = [
-        *_complaints("cert_file", cert_file, _check_certificate),
-        *_complaints("key_file", key_file, _check_key),
-    ]
-    if problems:
+    checks = (("cert_file", cert_file, _check_certificate), ("key_file", key_file, _check_key))
+    if problems := [problem for check in checks for problem in _complaints(*check)]:
         raise BadTls(problems)
     try:
         context.load_cert_chain(cert_file, key_file)
@@ -70,19 +67,18 @@ def load_authorities(context: ssl.SSLContext, ca_file: str, ca_path: str) -> Non
     # as Go takes them: an intermediate authority may be trusted without its root
     context.verify_flags |= ssl.VERIFY_X509_PARTIAL_CHAIN
     key, paths = ("ca_file", [ca_file]) if ca_file else ("ca_path", list(_files_below(ca_path)))
-    problems = [problem for path in paths for problem in _authority_problems(context, key, path)]
-    if problems:
-        raise BadTls(problems)
-
-
-def _authority_problems(context: ssl.SSLContext, key: str, path: str) -> Iterator[Problem]:
-    problems = list(_complaints(key, path, _check_certificate))
-    yield from problems
-    if not problems:
+    problems = []
+    for path in paths:
+        if found := list(_complaints(key, path, _check_certificate)):
+            problems += found
+            continue
         try:
             context.load_verify_locations(cafile=path)
         except OSError as error:
-            yield Problem(key, f"{path} holds no certificate that OpenSSL can read ({told(error)})")
+            sentence = f"{path} holds no certificate that OpenSSL can read ({told(error)})"
+            problems.append(Problem(key, sentence))
+    if problems:
+        raise BadTls(problems)
 
 
 def _files_below(folder: str) -> Iterator[str]:

@@ -35,20 +35,16 @@ def banner(config: Config, node: Node, *, is_sealed: bool) -> str:
         rows.append(("DNS", f"{host} port {ports.dns}, UDP and TCP   try: dig @{host} -p {ports.dns} {name}"))
     if ports.serf_lan >= 0:
         # Where others are told to find it: who looks here sees an address that they cannot reach.
-        where = f"{node.address} port {ports.serf_lan}, UDP and TCP"
-        form = "encrypted" if is_sealed else "in the clear"
-        rows.append(("Gossip", f"{where}, {form}{_members(http or https)}"))
+        gossip = f"{node.address} port {ports.serf_lan}, UDP and TCP"
+        gossip += ", encrypted" if is_sealed else ", in the clear"
+        if where := http or https:  # nobody can ask an agent that answers no HTTP
+            # As it works with no variable set.
+            named = "" if where in ASKED_BY_DEFAULT else f" -http-addr={where}"
+            gossip += f"   try: adsum members{named}"
+        rows.append(("Gossip", gossip))
     width = max(len(name) for name, _ in rows)
     lines = "\n".join(f"    {name:>{width}}: {text}" for name, text in rows)
     return f"==> Adsum is present\n{lines}\n\n==> The log follows"
-
-
-def _members(where: str) -> str:
-    """As it works with no variable set; nobody can ask an agent that answers no HTTP."""
-    if not where:
-        return ""
-    named = "" if where in ASKED_BY_DEFAULT else f" -http-addr={where}"
-    return f"   try: adsum members{named}"
 
 
 def http_url(address: str, port: int) -> str:
