@@ -57,9 +57,9 @@ CONSUL = table(
     "Blocking queries waiting for a change.",
     gauge("rpc.queries_blocking", lambda s: s.http.parked),
     "Questions about names.",
-    timer("dns.domain_query", lambda s: _dns_kinds(s, is_reverse=False), "node"),
+    timer("dns.domain_query{node}", lambda s: _dns_kinds(s, is_reverse=False)),
     "Questions about addresses.",
-    timer("dns.ptr_query", lambda s: _dns_kinds(s, is_reverse=True), "node"),
+    timer("dns.ptr_query{node}", lambda s: _dns_kinds(s, is_reverse=True)),
     "Answers from a copy too old.",
     counter("dns.stale_queries", lambda _sources: 0),
     # Gossip.

@@ -92,17 +92,17 @@ def _failures(counted: Mapping[str, int]) -> Reading:
 
 NET = table(
     "Gossip's datagrams let in and sent, by direction and by whether they were sealed with a key.",
-    counter("adsum_gossip_datagrams_total", _datagrams, "direction", "form"),
+    counter("adsum_gossip_datagrams_total{direction,form}", _datagrams),
     "Bytes of all datagrams that came to gossip's port.",
     counter("adsum_gossip_received_bytes_total", lambda s: s.net.datagrams.received_bytes),
     "Bytes of gossip's datagrams as they left.",
     counter("adsum_gossip_sent_bytes_total", lambda s: s.net.datagrams.sent_bytes),
     "What came to gossip's port and was not used, by reason.",
-    counter("adsum_gossip_receive_dropped_total", _received_drops, "reason"),
+    counter("adsum_gossip_receive_dropped_total{reason}", _received_drops),
     "Gossip's datagrams that did not leave, by reason.",
-    counter("adsum_gossip_send_dropped_total", _sent_drops, "reason"),
+    counter("adsum_gossip_send_dropped_total{reason}", _sent_drops),
     "Datagrams that came back with an ICMP error: nobody listens on the port, or another.",
-    counter("adsum_gossip_undeliverable_total", _unreachable, "error"),
+    counter("adsum_gossip_undeliverable_total{error}", _unreachable),
     "Times that more datagrams waited than are read at once.",
     counter("adsum_gossip_drains_full_total", lambda s: s.net.datagrams.drains_full),
     "Senders whose counters were forgotten to make room for others.",
@@ -126,27 +126,25 @@ NET = table(
     gauge("adsum_stream_unread_bytes", lambda s: s.net.unread.held_bytes),
     "Streams cut off over what was sent: more than is held for all or for one host, or too long at once.",
     counter(
-        "adsum_stream_unread_refused_total",
+        "adsum_stream_unread_refused_total{reason}",
         lambda s: {reason: s.net.unread.refused[reason] for reason in UNREAD_REASONS},
-        "reason",
     ),
     "Streams between agents, by who opened them.",
     counter(
-        "adsum_streams_total", lambda s: {"in": s.net.gate.welcomed, "out": s.net.gate.dialled}, "direction"
+        "adsum_streams_total{direction}", lambda s: {"in": s.net.gate.welcomed, "out": s.net.gate.dialled}
     ),
     "Streams that could not be opened to other agents, by cause.",
-    counter("adsum_stream_dials_failed_total", lambda s: _failures(s.net.gate.dials_failed), "cause"),
+    counter("adsum_stream_dials_failed_total{cause}", lambda s: _failures(s.net.gate.dials_failed)),
     "Streams from other agents, or whoever that was, that were not let in, by cause.",
-    counter("adsum_stream_welcomes_failed_total", lambda s: _failures(s.net.gate.welcomes_failed), "cause"),
+    counter("adsum_stream_welcomes_failed_total{cause}", lambda s: _failures(s.net.gate.welcomes_failed)),
     "Pings answered over a stream.",
     counter("adsum_stream_pings_answered_total", lambda s: s.net.streams.pings_answered),
     "Streams that the system did not hand over, mostly for want of files.",
     counter("adsum_stream_accept_errors_total", lambda s: s.net.streams.accepting.errors),
     "Streams to other agents not opened, because too many were open, by what for.",
     counter(
-        "adsum_streams_skipped_total",
+        "adsum_streams_skipped_total{purpose}",
         lambda s: {"ping": s.net.gossiping.pings_skipped, "sync": s.net.gossiping.syncs_skipped},
-        "purpose",
     ),
     # Calls.
     "Calls to other agents that had to wait, because as many as may be were under way.",
@@ -155,7 +153,7 @@ NET = table(
     gauge("adsum_calls_in_flight", lambda s: s.rpc.server.counters.in_flight),
     "Calls from other agents, by how they ended.",
     counter(
-        "adsum_calls_total",
+        "adsum_calls_total{result}",
         lambda s: {
             "answered": s.rpc.server.counters.answered,
             "declined": s.rpc.server.counters.declined,
@@ -164,6 +162,5 @@ NET = table(
             "cancelled": s.rpc.server.counters.cancelled,
             "fault": s.rpc.server.counters.faults,
         },
-        "result",
     ),
 )

@@ -127,20 +127,26 @@ class Series:
     help: str = ""
 
 
-def counter(name: str, read: Callable[[Sources], Reading], *labels: str) -> Series:
-    return Series(name, SeriesKind.COUNTER, read, labels)
+def counter(name: str, read: Callable[[Sources], Reading]) -> Series:
+    """`name` with its labels, as Prometheus spells them: `adsum_dns_dropped_total{cause}`."""
+    return _series(name, SeriesKind.COUNTER, read)
 
 
-def gauge(name: str, read: Callable[[Sources], Reading], *labels: str) -> Series:
-    return Series(name, SeriesKind.GAUGE, read, labels)
+def gauge(name: str, read: Callable[[Sources], Reading]) -> Series:
+    return _series(name, SeriesKind.GAUGE, read)
 
 
-def timer(name: str, read: Callable[[Sources], Reading], *labels: str) -> Series:
-    return Series(name, SeriesKind.TIMER, read, labels)
+def timer(name: str, read: Callable[[Sources], Reading]) -> Series:
+    return _series(name, SeriesKind.TIMER, read)
 
 
 def histogram(name: str, read: Callable[[Sources], Reading]) -> Series:
-    return Series(name, SeriesKind.HISTOGRAM, read)
+    return _series(name, SeriesKind.HISTOGRAM, read)
+
+
+def _series(spelled: str, kind: SeriesKind, read: Callable[[Sources], Reading]) -> Series:
+    name, _, labels = spelled.rstrip("}").partition("{")
+    return Series(name, kind, read, tuple(labels.split(",")) if labels else ())
 
 
 def table(*rows: str | Series) -> tuple[Series, ...]:
