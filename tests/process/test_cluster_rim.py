@@ -14,9 +14,12 @@ from adsum.catalog.saved import sealed
 from adsum.config.config import Config
 from adsum.gossip import wire
 from adsum.gossip.wire import PacketKind
+from adsum.net.gossiping import GossipingLimits
 from adsum.net.keyring import Keyring
 from adsum.net.sealing import Sealing
-from adsum.process.cluster_rim import saved_copy
+from adsum.net.streams import StreamLimits
+from adsum.process.cluster_rim import gossiping_limits, saved_copy
+from adsum.process.file_limit import LEAST, MOST
 from adsum.storage.memory import MemoryDisk
 from tests.process.agents import CONFIG, made
 
@@ -72,3 +75,20 @@ def test_a_saved_catalog_of_another_format_is_as_good_as_none(caplog: pytest.Log
     said += "replaces it"
     assert [(each.levelname, each.getMessage()) for each in caplog.records] == [("INFO", said)]
     assert disk.read(COPY) is not None
+
+
+def test_with_many_files_streams_have_their_usual_limits() -> None:
+    assert gossiping_limits(MOST) == GossipingLimits()
+
+
+def test_with_few_files_half_of_the_streams_are_for_pings_and_exchanges() -> None:
+    streams = StreamLimits(
+        openings_max=4,
+        openings_per_host_max=2,
+        streams_max=4,
+        streams_per_host_max=2,
+        syncs_max=2,
+        callers_max=2,
+        callers_of_strangers_max=1,
+    )
+    assert gossiping_limits(LEAST) == GossipingLimits(pings_max=1, syncs_max=2, streams=streams)
