@@ -57,9 +57,6 @@ class LogFile(logging.FileHandler):
         with contextlib.suppress(OSError):  # what is still unwritten was counted when it failed
             super().close()
 
-    def handleError(self, _record: logging.LogRecord) -> None:  # noqa: N802 (logging's name)
-        self._counters.lost_writing += 1
-
     def _is_due(self, now_s: float) -> bool:
         age_ns_max, bytes_max = self._settings.rotate_duration_ns, self._settings.rotate_bytes
         is_old = age_ns_max > 0 and now_s - self._began_s >= age_ns_max / SECOND

@@ -13,6 +13,7 @@ from adsum.logs.system_errors import told
 
 # Libraries that have much to say below WARN about every frame they see.
 TALKATIVE = ("hpack", "h2")
+SYSLOG_SOCKET = "/dev/log"
 NOT_WRITTEN = "the log file %s cannot be written yet: %s; lines until then are on standard output alone"
 
 log = logging.getLogger("agent")
@@ -27,8 +28,13 @@ def start(settings: LogSettings) -> LogStream:
     counters = LogCounters()
     formatter = JsonLines() if settings.is_json else TextLines()
     writers = _writers(settings, counters)
+
+    def count_lost(record: logging.LogRecord) -> None:  # noqa: ARG001 (the name is logging's)
+        counters.lost_writing += 1
+
     for writer in writers:
         writer.setFormatter(formatter)
+        writer.handleError = count_lost  # type: ignore[method-assign]  # logging's own prints a trace
     stream = LogStream(parse_level(settings.level), counters, writers)
     root = logging.getLogger()
     for handler in (*writers, stream):
@@ -42,31 +48,22 @@ def start(settings: LogSettings) -> LogStream:
 
 
 def _writers(settings: LogSettings, counters: LogCounters) -> tuple[logging.Handler, ...]:
-    writers: list[logging.Handler] = [_Console(counters)]
+    writers: list[logging.Handler] = [logging.StreamHandler(sys.stdout)]
     if settings.file:
         try:
             writers.append(LogFile(settings, counters))
         except OSError as problem:
             raise CannotLog(f"the log file {settings.file} cannot be written: {problem.strerror}") from None
     if settings.has_syslog:
-        from adsum.logs.syslog import SOCKET, Syslog, facility_of  # few hosts want it, and it loads slowly
+        from logging.handlers import SysLogHandler  # few hosts want it, and it loads slowly
 
-        facility = facility_of(settings.syslog_facility)
+        facility = SysLogHandler.facility_names.get(settings.syslog_facility.lower())
         if facility is None:
             name = settings.syslog_facility
             raise CannotLog(f"syslog_facility {name} is not one of syslog's, such as LOCAL0")
         try:
-            writers.append(Syslog(facility, counters))
+            writers.append(SysLogHandler(SYSLOG_SOCKET, facility))
         except OSError as problem:
-            why = f"{SOCKET} cannot be used: {problem.strerror}"
+            why = f"{SYSLOG_SOCKET} cannot be used: {problem.strerror}"
             raise CannotLog(f"enable_syslog is set, but {why}") from None
     return tuple(writers)
-
-
-class _Console(logging.StreamHandler):  # type: ignore[type-arg]  # generic for checkers only, not when run
-    def __init__(self, counters: LogCounters) -> None:
-        super().__init__(sys.stdout)
-        self._counters = counters
-
-    def handleError(self, _record: logging.LogRecord) -> None:  # noqa: N802 (logging's name)
-        self._counters.lost_writing += 1
