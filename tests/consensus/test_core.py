@@ -464,9 +464,7 @@ def test_one_that_is_written_while_the_leaders_is_installed_is_given_up() -> Non
     ref = SnapshotRef(writing.meta.index, writing.meta.term, 10, b"our own")
     bench.effects += bench.core.report(bench.now, reports.SnapshotWritten(writing.meta, ref))
     assert bench.taken(RecordSnapshot) == []
-    bench.effects += bench.core.report(
-        bench.now, reports.GroupStored(group.ticket, needs_segment=False, state=[])
-    )
+    bench.effects += bench.core.report(bench.now, reports.GroupStored(group.ticket, needs_segment=False))
     bench.settle()
     assert bench.core.raft.replica.log.snapshot.index == 40
     assert not bench.core.compaction.is_making

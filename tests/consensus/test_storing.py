@@ -73,7 +73,7 @@ def test_a_group_that_found_no_room_is_written_later_and_promised_only_then() ->
     assert tickets(made.stored(Ticket(2))) == [1, 2]
 
 
-def test_nothing_goes_with_a_snapshot_that_the_state_machine_does_not_stand_on_yet() -> None:
+def test_a_snapshot_is_the_last_of_its_group() -> None:
     meta = SnapshotMeta(40, Term(1))
     ref = SnapshotRef(40, Term(1), 1_000, b"hash")
     made = Storing(None)

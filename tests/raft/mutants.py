@@ -14,7 +14,8 @@ import pytest
 from adsum.consensus.compaction import Compaction
 from adsum.consensus.core import ConsensusCore
 from adsum.consensus.effects import RecordSnapshot
-from adsum.consensus.reports import SnapshotWritten
+from adsum.consensus.installing import Installing
+from adsum.consensus.reports import SnapshotRead, SnapshotWritten
 from adsum.consensus.requests import HeldRequest, HeldRequests
 from adsum.consensus.waiting import Answers, Proposals
 from adsum.raft import ballot, leader, quorum
@@ -386,6 +387,34 @@ def own_snapshots_are_recorded_while_the_leaders_is_installed(patch: pytest.Monk
         self._core.emit(RecordSnapshot(report.meta, report.ref, first_kept))
 
     patch.setattr(Compaction, "written", written)
+
+
+def entries_are_applied_before_the_state_was_read(patch: pytest.MonkeyPatch) -> None:
+    """As soon as the log stands on the snapshot, to the state machine that stood there before."""
+
+    def stored(self: Installing) -> None:
+        original(self)
+        index = self._core.storing.newest.index if self._core.storing.newest is not None else 0
+        self._core.raft.restored(index)
+
+    original = Installing.stored
+    patch.setattr(Installing, "stored", stored)
+
+
+def overtaken_states_count(patch: pytest.MonkeyPatch) -> None:
+    """What was read of one snapshot is taken for the state of a later one."""
+
+    def restored(self: Log, index: int) -> bool:
+        return original(self, self._offset if self.stable >= self._offset else index)
+
+    def read(self: Installing, report: SnapshotRead) -> None:
+        if self._wanted is not None:
+            report = replace(report, ref=self._wanted)
+        take(self, report)
+
+    original, take = Log.restored, Installing.read
+    patch.setattr(Log, "restored", restored)
+    patch.setattr(Installing, "read", read)
 
 
 def rot_is_taken_for_a_torn_batch(patch: pytest.MonkeyPatch) -> None:

@@ -440,10 +440,27 @@ def test_b5_a_snapshot_during_a_snapshot() -> None:
     assert second is not None
     server.stored(first.ticket)
     assert server.ready() is None
+    assert not server.restored(5)
     server.stored(second.ticket)
+    server.applied(5)  # late word from the state machine that is to be replaced
+    assert server.replica.log.applied == 1
+    assert server.restored(8)
     assert server.replica.log.applied == 8
-    server.applied(5)  # late word from the state machine that was replaced
+    server.applied(5)
     assert server.replica.log.applied == 8
+
+
+def test_what_follows_on_an_installed_snapshot_is_acknowledged_before_its_state_is_read() -> None:
+    server = core()
+    server.step(offer(5, 2))
+    (batch, *_) = drained(server)
+    assert batch.install_snapshot is not None
+    server.step(append(9, (5, 2), entries(6, [2, 3]), commit=7))
+    assert [message.index for message in sent(drained(server), AppendReply)] == [7]
+    assert (server.has_more_to_apply, server.replica.log.applied, server.replica.log.stable) == (False, 1, 7)
+    assert server.restored(5)
+    (applying, *_) = drained(server)
+    assert [entry.index for entry in applying.committed] == [6, 7]
 
 
 def test_b25_a_snapshot_of_another_epoch_is_refused() -> None:

@@ -205,7 +205,7 @@ def test_only_what_is_durable_here_is_handed_out() -> None:
         log.hand_out(4)
 
 
-def test_nothing_is_handed_out_while_a_snapshot_is_on_its_way_to_the_disk() -> None:
+def test_nothing_is_handed_out_before_the_state_machine_stands_on_the_snapshot() -> None:
     log = log_of(1, 1, commit=3)
     log.restore(snapshot(7, 2))
     log.merge(7, entries(8, [2]))
@@ -213,7 +213,12 @@ def test_nothing_is_handed_out_while_a_snapshot_is_on_its_way_to_the_disk() -> N
     assert log.is_restoring
     assert log.next_committed(10**6) == []
     log.take_unstored(Ticket(1))
+    with pytest.raises(AssertionError, match="may yet be lost"):
+        log.restored(7)
     log.stored(Ticket(1))
+    assert (log.is_restoring, log.stable) == (True, 8)
+    assert log.next_committed(10**6) == []
+    assert log.restored(7)
     assert (log.is_restoring, log.applied, log.stable) == (False, 7, 8)
     assert log.next_committed(10**6) == list(entries(8, [2]))
 
@@ -225,9 +230,12 @@ def test_b5_a_second_snapshot_overtakes_the_first() -> None:
     log.restore(snapshot(9, 2))
     log.take_unstored(Ticket(2))
     log.stored(Ticket(1))
-    assert log.is_restoring
+    assert not log.restored(5)
     log.stored(Ticket(2))
+    assert log.is_restoring
+    assert log.restored(9)
     assert (log.is_restoring, log.applied, log.stable) == (False, 9, 9)
+    assert not log.restored(9)
 
 
 # Any course of events, beside a disk that does exactly what it was told.
@@ -277,6 +285,11 @@ class LogBesideDisk(RuleBasedStateMachine):
         assert not new or new[0].index == self.disk_offset + len(self.disk) + 1, "a hole on the disk"
         self.disk += new
         self.log.stored(ticket)
+
+    @precondition(lambda self: self.log.is_restoring and self.log.stable >= self.log.first_index - 1)
+    @rule()
+    def the_state_was_read(self) -> None:
+        assert self.log.restored(self.log.first_index - 1)
 
     @rule()
     def everything_ready_is_applied(self) -> None:

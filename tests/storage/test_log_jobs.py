@@ -5,7 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 from random import Random
 
-from adsum.consensus.effects import PrepareSegment, RecordSnapshot, SpendBallast, StoreGroup, WriteSnapshot
+from adsum.consensus.effects import (
+    PrepareSegment,
+    ReadSnapshot,
+    RecordSnapshot,
+    SpendBallast,
+    StoreGroup,
+    WriteSnapshot,
+)
 from adsum.consensus.reports import (
     BallastSpent,
     ConsensusReport,
@@ -13,7 +20,9 @@ from adsum.consensus.reports import (
     GroupStored,
     SegmentPrepared,
     SnapshotFoundNoRoom,
+    SnapshotRead,
     SnapshotRecorded,
+    SnapshotUnreadable,
     SnapshotWritten,
     StoringFailed,
 )
@@ -80,10 +89,26 @@ def test_a_snapshot_counts_when_the_log_says_so_and_an_older_one_does_not_take_i
     assert done(job, log) == SnapshotRecorded(META, ref, 3, is_new=False)
 
 
-def test_with_a_snapshot_the_state_is_read_too() -> None:
-    _disk, log, ref = with_snapshot()
+def test_the_state_is_read_beside_the_log_and_only_from_a_sound_file() -> None:
+    disk, log, ref = with_snapshot()
     install = StoreGroup(Ticket(9), [LogChange(install=ref)])
-    assert done(install, log) == GroupStored(Ticket(9), needs_segment=False, state=b"the state")
+    assert done(install, log) == GroupStored(Ticket(9), needs_segment=False)
+    assert done(ReadSnapshot(ref), log) == SnapshotRead(ref, b"the state")
+    (name,) = [name for name in disk.names() if name.endswith(".snapshot")]
+    disk.rot(name, 8)
+    damage = f"{name} does not match its hash in the log"
+    assert done(ReadSnapshot(ref), log) == SnapshotUnreadable(ref, damage)
+
+
+def test_what_the_state_machine_cannot_read_is_told_with_what_it_said() -> None:
+    _disk, log, ref = with_snapshot()
+
+    def read(_pieces: Iterator[bytes]) -> bytes:
+        raise ValueError("no state of ours")
+
+    found = log_jobs.done(ReadSnapshot(ref), log, read)
+    assert isinstance(found, SnapshotUnreadable)
+    assert found.reason.endswith(".snapshot holds no state that can be read (ValueError: no state of ours)")
 
 
 def test_a_full_disk_is_no_failure() -> None:

@@ -22,7 +22,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from adsum.consensus import commands, reports
 from adsum.consensus.compaction import Compaction
@@ -37,6 +37,7 @@ from adsum.consensus.effects import (
     Turned,
 )
 from adsum.consensus.errors import DiskIsFull, OutcomeUnknown, Stopping
+from adsum.consensus.installing import Installing
 from adsum.consensus.machine import StateMachine
 from adsum.consensus.pace import Pace
 from adsum.consensus.requests import HeldRequest, HeldRequests
@@ -51,7 +52,7 @@ from adsum.raft.batch import Batch, Soft
 from adsum.raft.core import RaftCore
 from adsum.raft.errors import NotLeader, RaftRefused
 from adsum.raft.messages import Message, SnapshotOffer
-from adsum.raft.types import DedupKey, Entry, EntryKind, MemberId, Role, SnapshotMeta, SnapshotRef, Term
+from adsum.raft.types import DedupKey, Entry, EntryKind, MemberId, Role, SnapshotRef, Term
 
 APPLY_ENTRIES_MAX = 256  # in one tick; some milliseconds at most
 COMMIT_NEWS_DELAY_NS = 3 * MILLISECOND  # a little longer than a round of proposals when they come without end
@@ -95,6 +96,7 @@ class ConsensusCore:
         self.storing = Storing(newest)
         self.pace = Pace(int(settings.tick_s * SECOND), now_ns)
         self.compaction = Compaction(self, now_ns)
+        self.installing = Installing(self)
         self.room = LogRoom(self, now_ns)
         self.requests = HeldRequests(self)
         self.soft = Soft(Role.FOLLOWER, None, raft.replica.term)
@@ -194,6 +196,10 @@ class ConsensusCore:
             case reports.SnapshotFoundNoRoom(sentence):
                 self.compaction.found_no_room(sentence)
                 self.room.snapshot_ended()
+            case reports.SnapshotRead():
+                self.installing.read(report)
+            case reports.SnapshotUnreadable():
+                self.installing.unreadable(report)
             case reports.SnapshotVerified():
                 self.compaction.verified(report)
             case reports.SnapshotArrived(offer, ref):
@@ -262,6 +268,14 @@ class ConsensusCore:
             raise NotLeader(f"the leader is {self.leader}")
         self._reads.add(token)
 
+    def passed_by_snapshot(self, index: int) -> None:
+        """The state machine stands on it now, without the entries before it."""
+        self._unapplied.clear()
+        self._proposals.passed(index, self.answers)
+        self.counters.snapshots_installed += 1
+        self.requests.applied(index, self.answers)
+        self.emit(AppliedTo(index))
+
     def fail(self, reason: str, during: str = "") -> None:
         """The process must end, for the first reason that there is."""
         sentence = f"{reason}, while {during}; this process ends"
@@ -290,10 +304,9 @@ class ConsensusCore:
 
     def _group_stored(self, report: reports.GroupStored) -> None:
         group = self.storing.stored(report.ticket)
-        install = group[-1].install_snapshot
-        if install is not None:
-            self._install(install, report.state)
         self._promise(group)
+        if group[-1].install_snapshot is not None:
+            self.installing.stored()
         if report.needs_segment and not self.storing.is_log_full:
             self.room.prepare()
 
@@ -387,16 +400,6 @@ class ConsensusCore:
             self.emit(BringSnapshot(offer, ref))
         else:
             self.raft.report_snapshot(offer.target, is_ok=False)
-
-    def _install(self, snapshot: SnapshotMeta, state: Any) -> None:
-        self.machine.restore(state)
-        self._unapplied.clear()
-        self._proposals.passed(snapshot.index, self.answers)
-        self.counters.snapshots_installed += 1
-        self.requests.applied(snapshot.index, self.answers)
-        self.emit(AppliedTo(snapshot.index))
-        sentence = f"the state was replaced by the leader's snapshot at index {snapshot.index}"
-        self.emit(LogLine(Severity.INFO, sentence))
 
     def _apply(self) -> None:
         count, answers = min(len(self._unapplied), APPLY_ENTRIES_MAX), self.answers

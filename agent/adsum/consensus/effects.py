@@ -47,8 +47,7 @@ class BringSnapshot:
 
 @dataclass(frozen=True, slots=True)
 class StoreGroup:
-    """One write and one sync, all or nothing. If the last change installs a snapshot, the state machine's
-    state is read from its file then, too. One of `GroupStored`, `GroupFoundNoRoom`, `StoringFailed`."""
+    """One write and one sync, all or nothing. `GroupStored`, `GroupFoundNoRoom` or `StoringFailed`."""
 
     ticket: Ticket
     changes: list[LogChange]
@@ -71,6 +70,14 @@ class RecordSnapshot:
     meta: SnapshotMeta
     ref: SnapshotRef
     first_kept: int
+
+
+@dataclass(frozen=True, slots=True)
+class ReadSnapshot:
+    """The state machine's state out of the file of an installed snapshot, which takes a while: `SnapshotRead`
+    or `SnapshotUnreadable`."""
+
+    ref: SnapshotRef
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,6 +172,7 @@ ConsensusEffect = (
     | StoreGroup
     | WriteSnapshot
     | RecordSnapshot
+    | ReadSnapshot
     | PrepareSegment
     | SpendBallast
     | AnswerRequests

@@ -21,8 +21,8 @@ class StateMachine(Protocol):
         another thread, while `apply` goes on."""
 
     def read(self, pieces: Iterator[bytes]) -> Any:
-        """In another thread: the state that these pieces describe, wherever they were cut. It changes
-        nothing yet."""
+        """In another thread, while `apply` goes on: the state that these pieces describe, wherever they were
+        cut. It changes nothing yet. Whatever it raises says that they describe none, and ends the process."""
 
     def restore(self, state: Any) -> None:
         """What `read` returned replaces everything."""

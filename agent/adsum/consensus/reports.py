@@ -15,11 +15,8 @@ from adsum.raft.types import MemberId, SnapshotMeta, SnapshotRef, Ticket
 
 @dataclass(frozen=True, slots=True)
 class GroupStored:
-    """`state` is what the state machine read from the snapshot that was installed."""
-
     ticket: Ticket
     needs_segment: bool  # no next one is ready
-    state: Any = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,6 +70,20 @@ class SnapshotRecorded:
 @dataclass(frozen=True, slots=True)
 class SnapshotFoundNoRoom:
     sentence: str
+
+
+@dataclass(frozen=True, slots=True)
+class SnapshotRead:
+    ref: SnapshotRef
+    state: Any  # the state machine's, which nobody else looks into
+
+
+@dataclass(frozen=True, slots=True)
+class SnapshotUnreadable:
+    """Its file, or what is in it."""
+
+    ref: SnapshotRef
+    reason: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,6 +171,8 @@ ConsensusReport = (
     | SnapshotWritten
     | SnapshotRecorded
     | SnapshotFoundNoRoom
+    | SnapshotRead
+    | SnapshotUnreadable
     | SnapshotVerified
     | SnapshotArrived
     | BringingEnded

@@ -70,7 +70,7 @@ class Storing:
         return batch
 
     def next_group(self) -> StoreGroup | None:
-        """All that has gathered, but nothing behind a snapshot that the state machine does not stand on."""
+        """All that has gathered, up to a snapshot: as soon as that is durable its state is read."""
         if self._under_way or self._is_full or not self._waiting:
             return None
         group = self._under_way

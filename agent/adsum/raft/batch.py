@@ -4,7 +4,8 @@
  2. Send `send_after_store` only after that: votes and answers to appends promise something about this disk.
  3. `send_now` may leave at once: a leader's disk and its network work side by side.
  4. Apply `committed` in order, then say `applied`. It holds only what is durable here.
- 5. A batch with `install_snapshot` is stored when the file is in place and the state machine stands on it.
+ 5. A batch with `install_snapshot` is stored when the log on disk stands on the file, and what follows may be
+    stored from then on. It is applied after `restored(index)`: the state machine stands on the snapshot, too.
  6. `must_sync` False allows a write without a sync: only the commit index moved.
  7. Answer a read when everything up to its index is applied; when leadership is lost, so are pending ones.
  8. A failed sync is never tried again: `store_failed()`, and the process stops.

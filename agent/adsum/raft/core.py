@@ -2,7 +2,7 @@
 
     tick(now)  step(message)  propose(data)  propose_conf(change)  propose_level(level)
     read_index(context)  transfer(to)  campaign()
-    stored(ticket)  applied(index)  snapshot_point()  compacted(snapshot)  store_failed()
+    stored(ticket)  restored(index)  applied(index)  snapshot_point()  compacted(snapshot)  store_failed()
     report_unreachable(id)  report_snapshot(id)
     ready() -> Batch | None
 
@@ -141,7 +141,7 @@ class RaftCore:
     def has_more_to_apply(self) -> bool:
         """Committed and durable here, and not handed out for want of a window."""
         log = self.replica.log
-        return log.handed_out < min(log.commit, log.stable)
+        return log.handed_out < min(log.commit, log.stable) and not log.is_restoring
 
     @property
     def counts(self) -> Counts:
@@ -195,6 +195,11 @@ class RaftCore:
     def disk_progressed(self) -> None:
         """It is not silent, it has much to do."""
         self._tickets.progressed()
+
+    def restored(self, index: int) -> bool:
+        """The state machine stands on the installed snapshot of this index. False if another one is waited
+        for meanwhile: then it changes nothing."""
+        return self.replica.log.restored(index)
 
     def applied(self, index: int) -> None:
         """The state machine stands on this index. Late word of what a snapshot has overtaken is ignored."""

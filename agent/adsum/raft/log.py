@@ -259,14 +259,20 @@ class Log:
             if write.index > self.stable:
                 assert write.term is None or self.term_at(write.index) in (write.term, None), "another entry"
                 self.stable = write.index
-        if self.stable >= self._offset > self.handed_out:  # a snapshot was installed
-            self.handed_out = self.applied = self._offset
         return self.stable > before
 
     @property
     def is_restoring(self) -> bool:
         """A snapshot was accepted and the state machine does not stand on it yet."""
         return self.handed_out < self._offset
+
+    def restored(self, index: int) -> bool:
+        """The state machine stands on the snapshot there. False if that is not the one it is waited for."""
+        if not self.is_restoring or index != self._offset:
+            return False
+        assert self.stable >= index, "the state machine stands on what may yet be lost"
+        self.handed_out = self.applied = index
+        return True
 
     # What is applied.
 

@@ -229,6 +229,7 @@ class Driver:
             effects.StoreGroup: self._in_log_thread,
             effects.RecordSnapshot: self._in_log_thread,
             effects.WriteSnapshot: self._start_beside_the_log,
+            effects.ReadSnapshot: self._start_beside_the_log,
             effects.PrepareSegment: self._start_beside_the_log,
             effects.SpendBallast: self._start_beside_the_log,
             effects.AnswerRequests: _answer,

@@ -7,7 +7,7 @@
     await server.stop()                         # leadership is handed over, the log is closed
 
 `run` raises `StoreBroken` when the disk fails; the process must end then. `open_server` raises what an
-operator has to mend: `ForeignLog`, `QuorumRecoveryRefused`, `StorageFailed`.
+operator has to mend: `ForeignLog`, `QuorumRecoveryRefused`, `StateUnreadable`, `StorageFailed`.
 """
 
 from __future__ import annotations

@@ -17,7 +17,7 @@ from adsum.raft.types import SnapshotRef
 from adsum.storage.failures import StorageFailed
 from adsum.storage.files import DiskFull, ReadFailed
 from adsum.storage.raft_log import RaftLog
-from adsum.storage.snapshots import SnapshotDamaged, Snapshots
+from adsum.storage.snapshots import SnapshotDamaged, Snapshots, snapshot_name
 
 FoundingJob = effects.StoreFirstSnapshot | effects.WriteClusterId
 ReadState = Callable[[Iterator[bytes]], Any]
@@ -25,13 +25,18 @@ DiskJob = (
     effects.StoreGroup
     | effects.RecordSnapshot
     | effects.WriteSnapshot
+    | effects.ReadSnapshot
     | effects.PrepareSegment
     | effects.SpendBallast
 )
 
 
+class StateUnreadable(Exception):
+    """The state machine cannot read what a snapshot's file holds, whatever it raised itself."""
+
+
 def done(job: DiskJob, raft_log: RaftLog, read: ReadState) -> reports.ConsensusReport:
-    """`read` is the state machine's, for a snapshot that is installed."""
+    """`read` is the state machine's."""
     try:
         return _done(job, raft_log, read)
     except (StorageFailed, ReadFailed) as error:
@@ -43,11 +48,13 @@ def _done(job: DiskJob, raft_log: RaftLog, read: ReadState) -> reports.Consensus
         return reports.StoringFailed("a sync of the log failed before")  # asked for before anybody could know
     match job:
         case effects.StoreGroup():
-            return _store(job, raft_log, read)
+            return _store(job, raft_log)
         case effects.RecordSnapshot():
             return _record(job, raft_log)
         case effects.WriteSnapshot():
             return _write_snapshot(job, raft_log.snapshots)
+        case effects.ReadSnapshot(ref):
+            return _read_snapshot(ref, raft_log.snapshots, read)
         case effects.SpendBallast():
             with suppress(DiskFull):  # some file systems need room to remove a file
                 return reports.BallastSpent(raft_log.spend_ballast())
@@ -56,15 +63,12 @@ def _done(job: DiskJob, raft_log: RaftLog, read: ReadState) -> reports.Consensus
     return reports.SegmentPrepared(raft_log.is_full)
 
 
-def _store(job: effects.StoreGroup, raft_log: RaftLog, read: ReadState) -> reports.ConsensusReport:
-    """With a snapshot it is done when the state machine can stand on it, too."""
+def _store(job: effects.StoreGroup, raft_log: RaftLog) -> reports.ConsensusReport:
     try:
         raft_log.append(job.changes)
     except DiskFull as error:
         return reports.GroupFoundNoRoom(job.ticket, str(error))
-    ref = job.changes[-1].install
-    state = read_state(raft_log.snapshots, ref, read) if ref is not None else None
-    return reports.GroupStored(job.ticket, raft_log.needs_preparing, state)
+    return reports.GroupStored(job.ticket, raft_log.needs_preparing)
 
 
 def _record(job: effects.RecordSnapshot, raft_log: RaftLog) -> reports.ConsensusReport:
@@ -87,6 +91,15 @@ def _write_snapshot(job: effects.WriteSnapshot, snapshots: Snapshots) -> reports
         return reports.SnapshotWritten(job.meta, making.finish())
     except DiskFull as error:
         return reports.SnapshotFoundNoRoom(f"no snapshot could be made: {error}")
+
+
+def _read_snapshot(ref: SnapshotRef, snapshots: Snapshots, read: ReadState) -> reports.ConsensusReport:
+    if damage := damage_of(snapshots, ref):
+        return reports.SnapshotUnreadable(ref, damage)
+    try:
+        return reports.SnapshotRead(ref, read_state(snapshots, ref, read))
+    except (StateUnreadable, StorageFailed) as error:
+        return reports.SnapshotUnreadable(ref, str(error))
 
 
 def _during(job: DiskJob) -> str:
@@ -132,5 +145,8 @@ def read_state(snapshots: Snapshots, ref: SnapshotRef, read: ReadState) -> Any:
     reading = snapshots.open(ref)
     try:
         return read(reading.body())
+    except Exception as error:
+        why = f"{type(error).__name__}: {error}"
+        raise StateUnreadable(f"{snapshot_name(ref)} holds no state that can be read ({why})") from error
     finally:
         reading.close()

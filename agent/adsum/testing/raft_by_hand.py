@@ -72,10 +72,11 @@ class ServerByHand:
         self.store.sync()
         for batch in done:
             self.unsynced.popleft()
-            if batch.install_snapshot is not None:
-                self._install(batch.install_snapshot)
             messages += batch.send_after_store
         self.raft.stored(done[-1].ticket)
+        for batch in done:
+            if batch.install_snapshot is not None and self.raft.restored(batch.install_snapshot.index):
+                self._install(batch.install_snapshot)
         return messages
 
     def apply(self, count: int | None = None) -> list[tuple[Entry, str]]:

@@ -54,6 +54,7 @@ TRACE_LINES_MAX = 400  # the last ones tell the story
 RESTART_NS = SECOND  # after a failure, by whoever supervises the process
 TURN_NS_MAX = MILLISECOND  # from when something came in until the loop gets round to the tick
 DRIFT_PPM_MAX = 30_000
+READING_NS_MAX = (2 * MILLISECOND, 200 * MILLISECOND, 4 * SECOND)  # to read a state out of a snapshot
 CONDITIONS = Conditions(latency_ns=200_000, jitter_ns=1_800_000)
 
 # Small enough that windows fill, slices end, caps bite and snapshots are made within seconds.
@@ -324,7 +325,10 @@ class RaftCluster:
                 server.jobs.append(effect)
                 self._begin_job(server)
             case effects.WriteSnapshot() | effects.PrepareSegment() | effects.SpendBallast():
-                self._begin_beside_the_log(server, effect)
+                self._begin_beside_the_log(server, effect, self._disk_ns(server))
+            case effects.ReadSnapshot():
+                reading_ns_max = self.random.choice(READING_NS_MAX)
+                self._begin_beside_the_log(server, effect, self.random.randrange(reading_ns_max))
             case effects.AskLeader():
                 Forwarded(self, server, effect).send()
             case effects.BringSnapshot(offer, ref):
@@ -362,8 +366,8 @@ class RaftCluster:
         self._come_back(server, report)
         self._begin_job(server)
 
-    def _begin_beside_the_log(self, server: SimulatedServer, job: DiskJob) -> None:
-        self.later(server, self._disk_ns(server), lambda: self._come_back(server, server.done(job)))
+    def _begin_beside_the_log(self, server: SimulatedServer, job: DiskJob, duration_ns: int) -> None:
+        self.later(server, duration_ns, lambda: self._come_back(server, server.done(job)))
 
     def _come_back(
         self, server: SimulatedServer, report: reports.ConsensusReport | reports.FoundingReport
