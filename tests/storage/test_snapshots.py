@@ -5,6 +5,8 @@ from contextlib import suppress
 import pytest
 
 from adsum.raft.types import Configuration, MemberId, SnapshotMeta, SnapshotRef, Term
+from adsum.storage import snapshots as snapshots_module
+from adsum.storage.failures import StorageFailed
 from adsum.storage.snapshots import Piece, SnapshotDamaged, Snapshots, decode_meta, encode_meta
 from adsum.testing.block_disk import BlockDisk, PowerLost
 from tests.storage.raft_logs import new_disk
@@ -52,6 +54,17 @@ def test_a_snapshot_is_there_in_whole_or_not_at_all_wherever_the_power_goes() ->
         assert not ref or names
         if names:
             assert snapshots(disk).verify(made(new_disk())) == META
+
+
+def test_what_is_written_is_synced_before_there_is_much_of_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Or the log's syncs would wait behind a hundred megabytes at the end."""
+    monkeypatch.setattr(snapshots_module, "SYNCED_BYTES", 1_000)
+    disk = new_disk()
+    making = snapshots(disk).make(META)
+    making.write(b"x" * 800)
+    disk.faults.failing_syncs = True
+    with pytest.raises(StorageFailed):
+        making.write(b"x" * 200)
 
 
 def test_b5_a_transfer_cut_off_at_every_piece_goes_on_where_it_was() -> None:

@@ -30,6 +30,9 @@ _MAKING_SUFFIX = ".making"
 _RECEIVING_SUFFIX = ".receiving"
 PIECE_BYTES = 256 << 10  # 40 a second fill 100 Mbit/s, and none holds a connection for long
 META_BYTES_MAX = 1 << 20
+# A file that is made is synced each time it has grown by so much. Else all of it would be written back at its
+# end, and the log's own syncs would wait behind that.
+SYNCED_BYTES = 8 << 20
 _META = struct.Struct("<II")  # length, crc
 
 
@@ -118,6 +121,7 @@ class SnapshotMaking:
         self._file: File | None = folder.create(self._making)
         self._digest = hashlib.sha256()
         self._length = 0
+        self._unsynced_bytes = 0
         encoded = encode_meta(meta)
         self.write(_META.pack(len(encoded), zlib.crc32(encoded)) + encoded)
 
@@ -125,6 +129,10 @@ class SnapshotMaking:
         assert self._file is not None, "a finished snapshot does not grow"
         try:
             self._file.write(self._length, content)
+            self._unsynced_bytes += len(content)
+            if self._unsynced_bytes >= SYNCED_BYTES:
+                self._unsynced_bytes = 0
+                self._file.sync()
         except BaseException:
             self.abandon()
             raise
