@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from adsum.consensus import commands, core, reports
+from adsum.consensus import commands, compaction, core, reports
 from adsum.consensus.effects import (
     AnswerRequests,
     AppliedTo,
@@ -442,6 +442,28 @@ def test_what_follows_on_a_snapshot_under_way_is_kept_as_far_as_it_has_room(
     ref = SnapshotRef(11, term, 10, b"new")
     bench.effects += bench.core.report(bench.now, reports.SnapshotWritten(writing.meta, ref))
     assert bench.taken(RecordSnapshot) == [RecordSnapshot(writing.meta, ref, first_kept)]
+
+
+def test_what_a_snapshot_stands_for_goes_a_part_in_each_tick(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A hundred thousand entries at once would hold the loop."""
+    monkeypatch.setattr(compaction, "LET_GO_ENTRIES", 2)
+    bench = leading(EAGER)
+    for word in (b"a", b"b", b"c", b"d"):
+        propose(bench, word)
+    bench.settle()
+    log = bench.core.raft.replica.log
+    bench.pass_ms(100)
+    (writing,) = bench.taken(WriteSnapshot)
+    ref = SnapshotRef(6, writing.meta.term, 10, b"new")
+    bench.effects += bench.core.report(bench.now, reports.SnapshotWritten(writing.meta, ref))
+    assert bench.taken(RecordSnapshot) == [RecordSnapshot(writing.meta, ref, 7)]
+    bench.core.report(bench.now, reports.SnapshotRecorded(writing.meta, ref, 7, is_new=True))
+    assert (log.snapshot.index, log.first_index) == (6, 2)
+    firsts = []
+    while bench.core.deadline() == bench.now.monotonic_ns:
+        bench.tick()
+        firsts.append(log.first_index)
+    assert firsts == [4, 6, 7]
 
 
 def test_one_that_is_written_while_the_leaders_is_installed_is_given_up() -> None:

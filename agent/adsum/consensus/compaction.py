@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from adsum.consensus.core import ConsensusCore
 
 LOOK_INTERVAL_NS = SECOND
+LET_GO_ENTRIES = 2_048  # in one tick; a millisecond at most
 
 
 class Compaction:
@@ -28,6 +29,7 @@ class Compaction:
         self.is_making = False
         self._core = core
         self._damaged: SnapshotRef | None = None
+        self._first_to_keep: int | None = None  # of what the newest snapshot stands for; None: it is all gone
         self._regular_ns = now_ns  # when enough entries are reason enough again
         self.due_ns = now_ns + self._interval_ns(LOOK_INTERVAL_NS)
 
@@ -69,7 +71,21 @@ class Compaction:
         if report.is_new and not log.is_restoring and log.snapshot.index < meta.index:
             core.counters.snapshots_made += 1
             core.storing.note_snapshot(meta, report.ref)
-            core.raft.compacted(meta, report.first_kept)
+            core.raft.compacted(meta, log.first_index)
+            self._first_to_keep = report.first_kept
+
+    def let_go(self) -> bool:
+        """Of some entries that a snapshot stands for, in every tick; to free a hundred thousand at once would
+        hold the loop. True if there are more."""
+        first_to_keep, log = self._first_to_keep, self._core.raft.replica.log
+        if first_to_keep is None:
+            return False
+        first_kept = min(first_to_keep, log.first_index + LET_GO_ENTRIES)
+        if not log.is_restoring and first_kept > log.first_index:
+            self._core.raft.compacted(log.snapshot, first_kept)
+        if log.is_restoring or log.first_index >= first_to_keep:
+            self._first_to_keep = None
+        return self._first_to_keep is not None
 
     def found_no_room(self, sentence: str) -> None:
         self.is_making = False

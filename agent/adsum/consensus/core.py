@@ -222,6 +222,7 @@ class ConsensusCore:
             self._pass_tick(now)
         if now_ns >= self.compaction.due_ns:
             self.compaction.look(now_ns)
+        lets_go = self.compaction.let_go()
         if now_ns >= self.room.due_ns:
             self.room.look(now_ns)
         self.requests.look(now_ns)
@@ -232,6 +233,7 @@ class ConsensusCore:
             self._break()
         else:
             self._take_turn(tells_commits=tells_commits)
+        self._is_due |= lets_go
         return self._taken()
 
     def end(self) -> Sequence[ConsensusEffect]:
