@@ -27,6 +27,7 @@ from adsum.raft.batch import LogChange
 from adsum.raft.changer import ConfigurationChange
 from adsum.raft.messages import Message, SnapshotOffer
 from adsum.raft.types import DedupKey, HardState, MemberId, SnapshotRef, Term
+from adsum.servers.resting import with_rests
 from adsum.servers.writer import Done, LogWriter
 from adsum.storage import log_jobs
 from adsum.storage.failures import StorageFailed
@@ -276,7 +277,12 @@ class Driver:
 
     def _done(self, job: log_jobs.DiskJob) -> reports.ConsensusReport:
         """In whichever thread."""
-        return log_jobs.done(job, self.raft_log, self.core.machine.read)
+        if type(job) is effects.WriteSnapshot:
+            job = effects.WriteSnapshot(job.meta, with_rests(job.pieces))
+        return log_jobs.done(job, self.raft_log, self._read)
+
+    def _read(self, pieces: Iterator[bytes]) -> Any:
+        return self.core.machine.read(with_rests(pieces))
 
     def _end_log(self, commit: HardState | None) -> None:
         if commit is not None:
