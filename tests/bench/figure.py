@@ -58,6 +58,10 @@ def informs(name: str, ours: float, consul: float | None, unit: Callable[[float]
     return Figure(name, unit(ours), unit(consul) if consul else "", ratio, "for information", None)
 
 
+def plain(value: float) -> str:
+    return f"{value:.0f}"
+
+
 def per_second(value: float) -> str:
     return f"{value:,.0f}/s"
 

@@ -13,7 +13,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from tests.bench.raft_member import FRAME, PROPOSAL
+from tests.bench.raft_machines import PROPOSAL
+from tests.bench.raft_member import FRAME
 
 ENTRY_BYTES = 300
 CHUNK_BYTES = 1 << 18

@@ -6,6 +6,7 @@
                  gateway of etcd's leader, which put values of the same size
     leader       `kill -9` of the leader, again and again: how long until the next acknowledged entry
     power        all three killed in mid-write, again and again: do they come back with everything
+    wipe         a follower of three with a million entries loses its disk: what do writers notice
 
 Our proposers share one connection, as the writes that an agent forwards do; etcd's are driven by wrk, which
 costs next to nothing. Both clusters are up all the time and idle while the other one is measured. The exit
@@ -33,10 +34,12 @@ from tests.bench.figure import (
     limit,
     milliseconds,
     per_second,
+    plain,
     summary,
 )
 from tests.bench.proposers import Closed, Proposers
 from tests.bench.raft_members import Members, members
+from tests.bench.raft_wipe import wipe
 from tests.bench.tools import LoadFailed, missing_tools
 
 PROPOSERS = 64
@@ -195,14 +198,11 @@ def lost_of(proposers: Proposers, standings: list[dict[str, object]]) -> int:
     return lost
 
 
-def plain(value: float) -> str:
-    return f"{value:.0f}"
-
-
 MEASUREMENTS: dict[str, Callable[[Asked], list[Figure]]] = {
     "throughput": throughput,
     "leader": leader_change,
     "power": power,
+    "wipe": lambda asked: wipe(asked.folder),
 }
 
 

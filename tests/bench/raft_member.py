@@ -8,6 +8,7 @@ Frames through the door: length (4), a number of the caller's (8), a letter, and
                                                                 N (nothing happened) or U (nobody knows)
     S  nothing                                                → A and how this server stands, as JSON
     R  nothing                                                → the same, once a quorum has confirmed it
+    H  nothing                                                → the same, with a hash of all its state
 """
 
 from __future__ import annotations
@@ -20,14 +21,12 @@ import signal
 import struct
 import sys
 import threading
-import zlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from random import Random
 from uuid import UUID
 
-import cbor2
 import trio
 
 from adsum.address import Address
@@ -37,55 +36,19 @@ from adsum.net.gate import Security
 from adsum.net.keyring import load
 from adsum.net.listening import bind_tcp
 from adsum.raft.errors import RaftRefused
-from adsum.raft.types import Entry, EntryKind
 from adsum.servers.directory import KnownServer
 from adsum.servers.server import ConsensusServer, open_server
 from adsum.storage.files import OsFolder
 from adsum.storage.memory import MemoryDisk
+from tests.bench.raft_machines import MACHINE, MACHINES, Puts
 
 FRAME = struct.Struct("<IQc")  # length of what follows it, number, letter
-PROPOSAL = struct.Struct("<HQ")  # proposer, sequence
 CHUNK_BYTES = 1 << 18
+LATENESS_INTERVAL_S = 0.005
 
 
 def node(number: int) -> str:
     return str(UUID(int=number + 1))
-
-
-class Puts:
-    """The last value of each proposer. A sequence that skips one says that something acknowledged is lost,
-    for a proposer repeats what it is not sure of."""
-
-    def __init__(self) -> None:
-        self.values: dict[int, bytes] = {}
-        self.sequences: dict[int, int] = {}
-        self.applied = 0
-        self.gaps = 0
-
-    def apply(self, entry: Entry) -> bytes:
-        if entry.kind is not EntryKind.COMMAND:
-            return b""
-        proposer, sequence = PROPOSAL.unpack_from(entry.data)
-        last = self.sequences.get(proposer, sequence - 1)
-        self.gaps += sequence > last + 1
-        self.sequences[proposer] = max(sequence, last)
-        self.values[proposer] = entry.data
-        self.applied += 1
-        return b""
-
-    def snapshot(self) -> Iterator[bytes]:
-        return iter([cbor2.dumps([self.values, self.sequences, self.applied, self.gaps])])
-
-    def read(self, pieces: Iterator[bytes]) -> list[object]:
-        state = cbor2.loads(b"".join(pieces))
-        assert isinstance(state, list)
-        return state
-
-    def restore(self, state: list[object]) -> None:
-        self.values, self.sequences, self.applied, self.gaps = state  # type: ignore[assignment]
-
-    def hash(self) -> bytes:
-        return b"%08x" % zlib.crc32(repr(sorted(self.values.items())).encode())
 
 
 class Peers:
@@ -100,9 +63,10 @@ class Peers:
 
 
 class Door:
-    def __init__(self, server: ConsensusServer, machine: Puts) -> None:
+    def __init__(self, server: ConsensusServer, machine: Puts, lateness: Lateness) -> None:
         self._server = server
         self._machine = machine
+        self._lateness = lateness
 
     async def serve(self, stream: trio.SocketStream) -> None:
         caller = _Caller(stream)
@@ -141,7 +105,10 @@ class Door:
         except (RaftRefused, Unavailable, OutcomeUnknown) as error:
             caller.answer(number, error)
             return
-        caller.put(number, b"A", json.dumps(self._standing()).encode())
+        standing = self._standing()
+        if letter == b"H":
+            standing["hash"] = self._machine.whole_hash().decode()
+        caller.put(number, b"A", json.dumps(standing).encode())
 
     def _standing(self) -> dict[str, object]:
         driver, machine = self._server.driver, self._machine
@@ -154,10 +121,30 @@ class Door:
             "gaps": machine.gaps,
             "sequences": machine.sequences,
             "hash": machine.hash().decode(),
+            "first_index": driver.core.raft.replica.log.first_index if driver is not None else 0,
+            "votes": driver is not None and driver.core.raft.replica.configuration.is_voter(self._server.me),
+            "held_ms": self._lateness.taken_ms(),
             "batches": driver.counters.batches if driver is not None else 0,
             "groups": driver.core.storing.counters.groups if driver is not None else 0,
             "entries": driver.core.storing.counters.entries if driver is not None else 0,
         }
+
+
+class Lateness:
+    """How long the loop was held by anything, at most, since that was last asked."""
+
+    def __init__(self) -> None:
+        self._most_s = 0.0
+
+    def taken_ms(self) -> float:
+        most_s, self._most_s = self._most_s, 0.0
+        return most_s * 1e3
+
+    async def measure(self) -> None:
+        while True:
+            due_s = trio.current_time() + LATENESS_INTERVAL_S
+            await trio.sleep_until(due_s)
+            self._most_s = max(self._most_s, trio.current_time() - due_s)
 
 
 class _Caller:
@@ -188,8 +175,7 @@ class _Caller:
             return
 
 
-async def run(folder: Path, number: int, ports: list[int]) -> None:
-    machine = Puts()
+async def run(folder: Path, number: int, machine: Puts, ports: list[int]) -> None:
     server = open_server(
         OsFolder(folder / "raft"),
         node=node(number),
@@ -199,7 +185,8 @@ async def run(folder: Path, number: int, ports: list[int]) -> None:
         settings=ServerSettings(expect=len(ports)),
         random=Random(),
     )
-    door = Door(server, machine)
+    lateness = Lateness()
+    door = Door(server, machine, lateness)
     path = folder / "door"
     path.unlink(missing_ok=True)
     socket = trio.socket.socket(trio.socket.AF_UNIX, trio.socket.SOCK_STREAM)
@@ -211,6 +198,7 @@ async def run(folder: Path, number: int, ports: list[int]) -> None:
     async with trio.open_nursery() as nursery:
         nursery.start_soon(serve)  # type: ignore[arg-type]
         nursery.start_soon(_until_told, server)
+        nursery.start_soon(lateness.measure)
         threading.Thread(target=_end_with_standard_input, daemon=True).start()
         await server.run(bind_tcp("127.0.0.1", ports[number]))
         nursery.cancel_scope.cancel()
@@ -230,10 +218,11 @@ async def _until_told(server: ConsensusServer) -> None:
 
 def main() -> int:
     folder, number, *ports = sys.argv[1:]
+    machine = os.environ.get(MACHINE, "puts")
     logging.basicConfig(filename=Path(folder) / "log", level=logging.INFO)
     status = 0
     try:
-        trio.run(run, Path(folder), int(number), [int(port) for port in ports])
+        trio.run(run, Path(folder), int(number), MACHINES[machine](), [int(port) for port in ports])
     except* StoreBroken as broken:
         print(broken.exceptions[0], file=sys.stderr)
         status = 1

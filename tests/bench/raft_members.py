@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import signal
 import socket
@@ -15,6 +16,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from tests.bench.proposers import Closed, Door
+from tests.bench.raft_machines import MACHINE
 
 START_S_MAX = 20.0
 POLL_S = 0.005
@@ -29,7 +31,10 @@ class MembersFailed(Exception):
 class Members:
     """Of the build that stands in `tree`, after its `make environment`; of this one without it."""
 
-    def __init__(self, folder: Path, count: int = 3, *, tree: Path | None = None) -> None:
+    def __init__(
+        self, folder: Path, count: int = 3, *, machine: str = "puts", tree: Path | None = None
+    ) -> None:
+        self._machine = machine
         self._tree = tree
         self._python = sys.executable if tree is None else str(tree / ".venv" / "bin" / "python")
         self.folders = [folder / str(number) for number in range(count)]
@@ -44,7 +49,10 @@ class Members:
             command = [self._python, "-m", "tests.bench.raft_member", str(self.folders[number])]
             command += [str(number), *map(str, self._ports)]
             # A member ends with its standard input, so that none outlives a bench that was interrupted.
-            self._processes[number] = subprocess.Popen(command, stdin=subprocess.PIPE, cwd=self._tree)
+            environment = os.environ | {MACHINE: self._machine}  # not an argument: older builds know none
+            self._processes[number] = subprocess.Popen(
+                command, stdin=subprocess.PIPE, cwd=self._tree, env=environment
+            )
 
     def kill(self, *numbers: int) -> None:
         processes = [self._processes[number] for number in numbers or range(len(self.folders))]
@@ -56,6 +64,15 @@ class Members:
                 process.wait()
                 assert process.stdin is not None, "it was made as a pipe"
                 process.stdin.close()
+
+    def wipe(self, number: int) -> None:
+        """It is killed, and all that it had is gone."""
+        self.kill(number)
+        shutil.rmtree(self.folders[number] / "raft")
+
+    def resident_mb(self) -> list[float]:
+        """The most that each has had."""
+        return [resident_most_mb(self._process(number).pid) for number in range(len(self.folders))]
 
     def send(self, number: int, which: signal.Signals) -> None:
         self._process(number).send_signal(which)
@@ -77,20 +94,20 @@ class Members:
         numbers = [number for number in range(len(self.folders)) if number != besides]
         return self._until(lambda: self._find_leader(numbers), "there is no leader")
 
-    def standings(self) -> list[dict[str, Any]]:
+    def standings(self, letter: bytes = b"S") -> list[dict[str, Any]]:
         standings = []
         for number in range(len(self.folders)):
             door = self.door(number)
-            standings.append(door.ask(b"S"))
+            standings.append(door.ask(letter))
             door.close()
         return standings
 
-    def until_equal(self) -> list[dict[str, Any]]:
+    def until_equal(self, letter: bytes = b"S") -> list[dict[str, Any]]:
         """All have applied the same."""
 
         def equal() -> list[dict[str, Any]] | None:
             try:
-                found = self.standings()
+                found = self.standings(letter)
             except Closed:
                 return None
             return found if len({(each["applied"], each["hash"]) for each in found}) == 1 else None
@@ -131,10 +148,10 @@ class Members:
 
 
 @contextmanager
-def members(folder: Path | None, *, tree: Path | None = None) -> Iterator[Members]:
+def members(folder: Path | None, machine: str = "puts", *, tree: Path | None = None) -> Iterator[Members]:
     """`folder` is on the disk that is meant; all is removed afterwards."""
     base = Path(tempfile.mkdtemp(prefix="raft-", dir=folder))
-    made = Members(base, tree=tree)
+    made = Members(base, machine=machine, tree=tree)
     try:
         made.start()
         yield made
@@ -152,3 +169,9 @@ def free_ports(count: int) -> list[int]:
     finally:
         for each in held:
             each.close()
+
+
+def resident_most_mb(pid: int) -> float:
+    status = Path(f"/proc/{pid}/status").read_text()
+    (line,) = [line for line in status.splitlines() if line.startswith("VmHWM:")]
+    return int(line.split()[1]) / 1024
