@@ -444,6 +444,20 @@ def test_what_follows_on_a_snapshot_under_way_is_kept_as_far_as_it_has_room(
     assert bench.taken(RecordSnapshot) == [RecordSnapshot(writing.meta, ref, first_kept)]
 
 
+def test_a_log_that_has_grown_large_waits_for_no_second_to_pass() -> None:
+    bench = leading(ServerSettings(snapshot_log_bytes=2_000))
+    for letter in b"abc":
+        propose(bench, bytes([letter]) * 1_000)
+    bench.settle()
+    (writing,) = bench.taken(WriteSnapshot)
+    assert writing.meta.index == 5
+    bench.core.report(bench.now, reports.SnapshotFoundNoRoom("no space left"))
+    bench.settle()
+    assert bench.taken(WriteSnapshot) == []  # a full disk is asked again a second later
+    bench.pass_ms(1_000)
+    assert len(bench.taken(WriteSnapshot)) == 1
+
+
 def test_what_a_snapshot_stands_for_goes_a_part_in_each_tick(monkeypatch: pytest.MonkeyPatch) -> None:
     """A hundred thousand entries at once would hold the loop."""
     monkeypatch.setattr(compaction, "LET_GO_ENTRIES", 2)

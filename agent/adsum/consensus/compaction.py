@@ -27,6 +27,7 @@ LET_GO_ENTRIES = 2_048  # in one tick; a millisecond at most
 class Compaction:
     def __init__(self, core: ConsensusCore, now_ns: int) -> None:
         self.is_making = False
+        self._has_failed = False  # since the last look, which tries again
         self._core = core
         self._damaged: SnapshotRef | None = None
         self._first_to_keep: int | None = None  # of what the newest snapshot stands for; None: it is all gone
@@ -36,6 +37,7 @@ class Compaction:
     def look(self, now_ns: int) -> None:
         """Whenever it is due."""
         self.due_ns = now_ns + self._interval_ns(LOOK_INTERVAL_NS)
+        self._has_failed = False
         if self.is_making:
             return
         is_time = now_ns >= self._regular_ns
@@ -43,6 +45,11 @@ class Compaction:
             self.make()
         if is_time:
             self._regular_ns = now_ns + self._interval_ns()
+
+    def look_at_size(self) -> None:
+        """In every turn: with large values a second is worth more than the log may have."""
+        if not self.is_making and not self._has_failed and self._is_log_large():
+            self.make()
 
     def make(self) -> None:
         """Unless one is being made, or there is nothing newer than the last one."""
@@ -89,6 +96,7 @@ class Compaction:
 
     def found_no_room(self, sentence: str) -> None:
         self.is_making = False
+        self._has_failed = True
         self._core.counters.snapshots_failed += 1
         self._core.emit(LogLine(Severity.ERROR, sentence))
 
@@ -133,7 +141,14 @@ class Compaction:
         newer = log.applied - log.snapshot.index
         if is_time and newer >= settings.snapshot_entries:
             return True
-        return log.bytes_between(log.snapshot.index, log.applied) > settings.snapshot_log_bytes
+        return self._is_log_large()
+
+    def _is_log_large(self) -> bool:
+        log = self._core.raft.replica.log
+        if log.is_restoring:
+            return False
+        grown_bytes = log.bytes_between(log.snapshot.index, log.applied)
+        return grown_bytes > self._core.settings.snapshot_log_bytes
 
     def _first_kept(self, index: int) -> int:
         """What a snapshot at `index` leaves in the log."""

@@ -352,6 +352,7 @@ class ConsensusCore:
         if group is not None:
             self.emit(group)
         self._apply()
+        self.compaction.look_at_size()
         if self._news_ns is None and self.raft.owes_commit_news:
             self._news_ns = self._now_ns + COMMIT_NEWS_DELAY_NS
         if self._stop_ns is not None:
