@@ -70,6 +70,10 @@ def megabytes(value: float) -> str:
     return f"{value:.1f} MB"
 
 
+def microseconds(value: float) -> str:
+    return f"{value:.1f} µs"
+
+
 def milliseconds(value: float) -> str:
     return f"{value:.1f} ms"
 

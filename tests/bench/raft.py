@@ -6,6 +6,8 @@
                  gateway of etcd's leader, which put values of the same size
     leader       `kill -9` of the leader, again and again: how long until the next acknowledged entry
     power        all three killed in mid-write, again and again: do they come back with everything
+    proposal     what one proposal costs the loop, core and driver alone
+    memory       10,000 writes of 512 KiB: what does each member take, and is that within its bound
     wipe         a follower of three with a million entries loses its disk: what do writers notice
 
 Our proposers share one connection, as the writes that an agent forwards do; etcd's are driven by wrk, which
@@ -39,6 +41,8 @@ from tests.bench.figure import (
 )
 from tests.bench.proposers import Closed, Proposers
 from tests.bench.raft_members import Members, members
+from tests.bench.raft_memory import memory
+from tests.bench.raft_proposal import proposal
 from tests.bench.raft_wipe import wipe
 from tests.bench.tools import LoadFailed, missing_tools
 
@@ -203,6 +207,8 @@ MEASUREMENTS: dict[str, Callable[[Asked], list[Figure]]] = {
     "leader": leader_change,
     "power": power,
     "wipe": lambda asked: wipe(asked.folder),
+    "proposal": lambda asked: proposal(asked.folder),
+    "memory": lambda asked: memory(asked.folder),
 }
 
 

@@ -70,7 +70,7 @@ class Members:
         self.kill(number)
         shutil.rmtree(self.folders[number] / "raft")
 
-    def resident_mb(self) -> list[float]:
+    def resident_most_mb(self) -> list[float]:
         """The most that each has had."""
         return [resident_most_mb(self._process(number).pid) for number in range(len(self.folders))]
 
