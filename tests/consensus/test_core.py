@@ -195,6 +195,16 @@ def test_b14_after_a_pause_a_leader_asks_its_quorum_before_it_trusts_the_time() 
     assert answers(bench) == []  # its own question is nobody's request
 
 
+def test_who_would_expire_something_right_after_a_pause_is_told_not_to() -> None:
+    """Tasks that slept wake in any order, so it may ask before anything else came in."""
+    bench = elected()
+    assert bench.core.is_time_trusted(bench.now)
+    bench.now = Now(bench.now.monotonic_ns + 5_000 * MILLISECOND, 5_000)
+    assert not bench.core.is_time_trusted(bench.now)
+    bench.settle()
+    assert [line.sentence for line in bench.taken(LogLine)] == ["this process stood still for 5.0 s"]
+
+
 def first_after_a_pause(bench: Bench, who: str) -> Sequence[ConsensusEffect]:
     now, term = bench.now, bench.core.raft.replica.term
     match who:

@@ -127,6 +127,11 @@ class ConsensusCore:
     def applied(self) -> int:
         return self.raft.replica.log.applied
 
+    def is_time_trusted(self, now: Now) -> bool:
+        """For whoever would expire something by that time, perhaps the first after a pause (see `pace`)."""
+        self._note(now)
+        return self.pace.is_time_trusted
+
     def deadline(self) -> int | None:
         """None when nothing will come of it any more."""
         if self._is_broken:

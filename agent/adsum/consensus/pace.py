@@ -3,8 +3,8 @@
 One tick every 50 ms, times the multiplier; those that are a little late are made up for, one by one. After a
 gap of more than three ticks (a stopped process, a suspended host) those that were missed are not: the core
 counts ticks, and a burst of them would look like a silence of the others. Somebody else may lead by then, and
-have renewed what would be expired here. So until a quorum has confirmed that we lead, `is_time_trusted` is
-False, and whoever expires something asks that first.
+have renewed what would be expired here. So until a quorum has confirmed that we lead, time is not trusted,
+and whoever expires something asks that first: the core, with its time, for the flag here does not know it.
 
 Whatever wakes first after a pause brings the time with it, and the gap is looked for wherever time comes in:
 a pause that only the next tick noticed would be over for everybody who came before that tick.
