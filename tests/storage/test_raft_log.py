@@ -56,6 +56,24 @@ def test_a_change_larger_than_a_segment_says_that_the_disk_gets_on() -> None:
     assert set(said) >= {16}  # halves, and halves of these
 
 
+@pytest.mark.parametrize(("first_bytes", "then_bytes"), [(8_192, 32_768), (32_768, 8_192)])
+def test_a_segment_keeps_its_length_where_the_next_ones_are_made_with_another(
+    first_bytes: int, then_bytes: int
+) -> None:
+    """Written beyond its end it would be damaged for the next start: on all servers that were upgraded."""
+    disk = new_disk()
+    log = opened(disk, segment_bytes=first_bytes).log
+    log.append([LogChange(entries=entries(1, 1, size=600), hard_state=state(1))])
+    log.close()
+    log = opened(disk, segment_bytes=then_bytes).log
+    for index in range(2, 12):
+        log.append([LogChange(entries=entries(index, index, size=600))])
+    log.close()
+    found = opened(disk, segment_bytes=then_bytes)
+    assert (found.verdict, found.findings) == (LogVerdict.CLEAN, ())
+    assert found.restored.entries == tuple(entries(1, 11, size=600))
+
+
 def test_a_new_log_is_empty_and_its_id_is_kept() -> None:
     disk = new_disk()
     first = open_log(disk, node=NODE, mint_log_id=minting(), mint_salt=salt, segment_bytes=SEGMENT_BYTES)

@@ -105,7 +105,11 @@ def _go_on(folder: Folder, files: SegmentFiles, recovery: Recovery, identity: Lo
     active.sync()
     folder.sync()
     position = WritePosition(
-        [header.sequence for header in recovery.segments], recovery.next_batch, recovery.chain, recovery.end
+        [header.sequence for header in recovery.segments],
+        recovery.next_batch,
+        recovery.chain,
+        recovery.end,
+        recovery.segments[-1].length_bytes,
     )
     return RaftLog(
         folder, files, identity, recovery.standing, position, active, recovery.salt, recovery.offset

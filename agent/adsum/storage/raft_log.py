@@ -42,6 +42,7 @@ class WritePosition:
     next_batch: int
     chain: int
     end: int = SEGMENT_HEADER_BYTES
+    segment_bytes: int = 0  # of the one in use: it may have been made with another length than the next one
 
 
 class RaftLog:
@@ -195,7 +196,7 @@ class RaftLog:
         if len(content) > self._files.segment_bytes - SEGMENT_HEADER_BYTES:
             self._write_in_parts(records)
             return
-        if self._position.end + len(content) > self._files.segment_bytes:
+        if self._position.end + len(content) > self._position.segment_bytes:
             self._begin_segment()
             content, chain = self._encoded(records)
         self._put(content)
@@ -264,7 +265,7 @@ class RaftLog:
         )
         file = self._files.begin(header)
         position.segments.append(sequence)
-        position.end = SEGMENT_HEADER_BYTES
+        position.end, position.segment_bytes = SEGMENT_HEADER_BYTES, self._files.segment_bytes
         return file
 
     def _retire_before(self, first_kept: int) -> None:
