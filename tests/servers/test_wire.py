@@ -122,11 +122,12 @@ def test_a_membership_that_cannot_be_is_refused_at_the_door(membership: object) 
         decode(cbor2.dumps([*fields[:-1], meta]))
 
 
-@pytest.mark.parametrize("position", [0, 1, 3, 4, 5])
+@pytest.mark.parametrize("position", [0, 1, 3, 4, 5, 6])
 def test_an_offer_without_numbers_is_refused_at_the_door(position: int) -> None:
-    numbers: list[object] = [9, 2, encode_configuration(META.configuration), 1_000, 1, 3]
-    numbers[position] = "a word"
+    numbers: list[object] = [9, 2, encode_configuration(META.configuration), 1_000, 1, 3, 0]
     fields = cbor2.loads(Encoder().encode(MESSAGES[-1]))
+    assert decode(cbor2.dumps([*fields[:-1], cbor2.dumps(numbers)])) == MESSAGES[-1]
+    numbers[position] = "a word"
     with pytest.raises(UnreadableMessage):
         decode(cbor2.dumps([*fields[:-1], cbor2.dumps(numbers)]))
 

@@ -170,7 +170,9 @@ def _number(name: str) -> RowField:
 
 
 _MEMBER = RowCodec(MemberId, _word("node"), _word("log"))
-_NUMBERS = RowCodec(values, *[_number(name) for name in ("index", "term", "time_ms", "apply_level", "epoch")])
+_NUMBERS = RowCodec(
+    values, *[_number(name) for name in ("index", "term", "time_ms", "apply_level", "epoch", "offset")]
+)
 _HEAD = (
     *(_word("stamp.cluster_id"), _number("stamp.epoch"), _word("source.node"), _word("source.log")),
     *(_word("target.node"), _word("target.log"), _number("term")),
