@@ -171,9 +171,10 @@ def test_a_candidate_is_asked_who_founded_with_it_and_the_same_is_founded_here()
         replace(FOUNDED_B, founders=()),
         replace(FOUNDED_B, founders=(B,)),
         replace(FOUNDED_B, founders=(A, B, MemberId("c", "log-c"))),
+        replace(FOUNDED_B, founders=(B, A), cluster_id=cluster_id_of(Configuration(voters=(B, A)))),
         replace(FOUNDED_B, cluster_id="another"),
     ],
-    ids=["silent", "has forgotten", "without us", "others", "not its hash"],
+    ids=["silent", "has forgotten", "without us", "others", "not sorted", "not its hash"],
 )
 def test_what_the_cluster_id_does_not_prove_founds_nothing(answer: ServerStanding | None) -> None:
     core = founding()

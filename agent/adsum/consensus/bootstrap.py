@@ -18,7 +18,7 @@ import hashlib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from adsum.raft.changer import MEMBERS_MAX, encode_configuration
+from adsum.raft.changer import MEMBERS_MAX, encode_configuration, flaw
 from adsum.raft.types import Configuration, MemberId
 
 CLUSTER_ID_CHARACTERS = 32
@@ -82,7 +82,7 @@ def with_us(me: MemberId, answers: Iterable[ServerStanding | None]) -> FoundNow 
     for answer in answers:
         if answer is not None and me in answer.founders:
             configuration = Configuration(voters=answer.founders)
-            if answer.cluster_id == cluster_id_of(configuration):
+            if answer.cluster_id == cluster_id_of(configuration) and not flaw(configuration):
                 return FoundNow(configuration, answer.cluster_id)
     return None
 
