@@ -293,6 +293,46 @@ def test_a_repair_interrupted_anywhere_and_again_keeps_its_cluster_and_every_set
             assert any(b"acknowledged" in file.read(0, file.length()) for file in kept), (first, second)
 
 
+def damaged_before_the_record_of_its_snapshot(*, epoch: int = 0) -> BlockDisk:
+    disk = new_disk()
+    log = opened(disk, segment_bytes=1 << 16).log
+    log.join("cluster", epoch)
+    log.append([LogChange(entries=entries(1, 50), hard_state=state(1, commit=50))])
+    log.compact(snapshot(log, 40, body=b"acknowledged"), 41)
+    log.append([LogChange(entries=entries(51, 60), hard_state=state(1, commit=60))])
+    log.close()
+    disk.rot(segment_name(2), (SEGMENT_HEADER_BYTES + 3 * SECTOR_BYTES) * 8)
+    return disk
+
+
+def test_a_snapshot_whose_record_lies_behind_the_damage_is_a_head_start_and_no_repair_removes_it() -> None:
+    """The file is whole, and with one server there is no other copy of what it holds."""
+    disk = damaged_before_the_record_of_its_snapshot()
+    for point in range(60):
+        copy = disk.copy(Random(point))
+        copy.faults.crash_before = point
+        try:
+            opened(copy, segment_bytes=1 << 16, minted="log-2")
+            copy.kill()
+        except PowerLost:
+            copy.lose_power()
+        found = opened(copy, segment_bytes=1 << 16, minted="log-3")
+        assert found.restored.snapshot.index == found.log.last_index == 40, point
+        assert found.log.snapshot is not None
+        assert b"".join(found.log.snapshots.open(found.log.snapshot).body()) == b"acknowledged"
+
+
+def test_a_snapshot_that_no_log_names_must_be_whole_and_of_this_epoch() -> None:
+    """An earlier one may be of what was lost when the quorum was recovered."""
+    rotten = damaged_before_the_record_of_its_snapshot()
+    [name] = [name for name in rotten.names() if name.endswith(".snapshot")]
+    rotten.rot(name, 8 * (rotten.open(name).length() - 1))
+    earlier = damaged_before_the_record_of_its_snapshot(epoch=1)  # the snapshot itself is of epoch 0
+    for disk in (rotten, earlier):
+        found = opened(disk, segment_bytes=1 << 16, minted="log-2")
+        assert (found.verdict, found.restored.snapshot.index) == (LogVerdict.CORRUPT, 0)
+
+
 def test_the_spare_that_proves_the_damage_is_there_until_the_damage_is_on_record() -> None:
     """The next start would find nothing but a log that ends sooner."""
     disk = new_disk()

@@ -5,11 +5,11 @@ or told of a failed sync, may have left bytes that read well and were never on t
 
 After corruption the log goes on as another one. A new log id makes this server a stranger to its cluster,
 who can only join as learner; so neither entries nor votes that it has forgotten ever count again, whatever
-they were. What lies before the damage is kept as a head start; the damaged files, for whoever wants to
-look; and the file `doubt` holds the findings, and whose log it was, until the server is a voter again. That
-file is written before anything else changes: a start interrupted in the middle finds it, begins from
-nothing rather than from half a repair, belongs to the same cluster as before, and removes nothing that was
-set aside.
+they were. What lies before the damage is kept as a head start, and so is a snapshot that is whole; the
+damaged files, for whoever wants to look; and the file `doubt` holds the findings, and whose log it was, until
+the server is a voter again. That file is written before anything else changes: a start interrupted in the
+middle finds it, believes nothing but a whole snapshot, for the rest may be half a repair, belongs to the same
+cluster as before, and removes nothing that was set aside.
 """
 
 from __future__ import annotations
@@ -122,9 +122,9 @@ def _go_on(folder: Folder, files: SegmentFiles, recovery: Recovery, identity: Lo
 def _begin_anew(
     folder: Folder, files: SegmentFiles, recovery: Recovery, minted: LogIdentity, salt: bytes
 ) -> tuple[RaftLog, Restored]:
-    start = _best_start(folder, recovery)
     before = recovery.identity or minted
     identity = replace(minted, cluster=before.cluster, epoch=before.epoch)
+    start = _best_start(folder, recovery, identity)
     # A name that no segment had, and a new salt: nothing left over is ever taken for a part of this log.
     position = WritePosition([recovery.highest_sequence], 1, 0)
     log = RaftLog(folder, files, identity, ReplayedLog(), position, None, salt, recovery.offset)
@@ -135,13 +135,19 @@ def _begin_anew(
     return log, Restored(hard_state, start.meta, tuple(start.entries), recovery.offset)
 
 
-def _best_start(folder: Folder, recovery: Recovery) -> _Start:
-    """The newest snapshot that is whole, with the entries that are known to follow on it."""
-    candidates = {ref.index: ref for ref in recovery.snapshots}
+def _best_start(folder: Folder, recovery: Recovery, identity: LogIdentity) -> _Start:
+    """The newest snapshot that is whole, with the entries that are known to follow on it. Its record may lie
+    behind the damage, or in a log that half a repair has set aside; what was applied in this cluster and this
+    epoch is true all the same."""
+    snapshots = Snapshots(folder)
+    candidates = {ref.index: ref for ref in (snapshots.in_place() if identity.cluster else ())}
+    candidates.update({ref.index: ref for ref in recovery.snapshots})
     for _, ref in sorted(candidates.items(), reverse=True):
         try:
-            meta = Snapshots(folder).verify(ref)
+            meta = snapshots.verify(ref)
         except SnapshotDamaged:
+            continue
+        if ref not in recovery.snapshots and meta.epoch != identity.epoch:
             continue
         # No entries where the log before the damage may be of another history than the snapshot.
         after = [entry for entry in recovery.entries if entry.index > ref.index]
