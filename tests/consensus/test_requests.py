@@ -130,9 +130,17 @@ def test_what_is_the_callers_mistake_is_said_at_once() -> None:
     submit(bench, SubmitProposal(b"a", "a", KEY))
     answered(bench, RaftRefused("no"))
     assert answers(bench) == [("a", RaftRefused)]
-    bench = leading()
-    submit(bench, SubmitProposal(b"x" * (9 << 20), "large"))
-    assert answers(bench) == [("large", TooLarge)]
+
+
+@pytest.mark.parametrize("server", ["leads", "follows", "knows no leader"])
+def test_what_no_leader_could_take_is_refused_before_it_is_held(server: str) -> None:
+    bench = {"leads": leading, "follows": following}.get(server, lambda: Bench((A, B, C)))()
+    with pytest.raises(TooLarge):
+        submit(bench, SubmitProposal(b"x" * ((8 << 20) + 1), "large"))
+    with pytest.raises(AssertionError, match="it cannot be read back"):
+        submit(bench, SubmitProposal(b"x", "nobody's", DedupKey("", 1, 1, 1)))
+    assert (answers(bench), len(bench.core.requests)) == ([], 0)
+    assert bench.taken(AskLeader) == []
 
 
 def test_what_is_not_answered_in_time_is_unknown_and_a_late_answer_is_nobodys() -> None:

@@ -18,6 +18,7 @@ from adsum.consensus.effects import AskLeader
 from adsum.consensus.errors import NoLeader, OutcomeUnknown, Stopping, Unavailable
 from adsum.now import MILLISECOND, SECOND
 from adsum.raft import errors as raft
+from adsum.raft.leader import check_proposal
 from adsum.raft.types import DedupKey
 
 if TYPE_CHECKING:
@@ -82,6 +83,8 @@ class HeldRequests:
     def begin(self, data: bytes | None, token: Token, dedup: DedupKey | None, now_ns: int) -> None:
         if self._has_ended:
             raise Stopping("this server has stopped")
+        if data is not None:  # wherever the leader is: else it would be sent there again and again
+            check_proposal(data, dedup, self._core.settings.raft.entry_bytes_max)
         if len(self._open) >= HELD_MAX:
             raise Unavailable(f"{HELD_MAX} requests wait for an answer; ask again in a moment")
         request = HeldRequest(data, token, dedup, now_ns + self._hold_ns)

@@ -116,13 +116,7 @@ class Leader:
         settings = self._replica.settings
         if self.transferee is not None:
             raise Transferring(f"leadership goes to {self.transferee}")
-        if len(data) > settings.entry_bytes_max:
-            raise TooLarge(f"{len(data)} bytes; at most {settings.entry_bytes_max}")
-        if dedup is not None:
-            length = len(dedup.client.encode())
-            assert 0 < length <= CLIENT_BYTES_MAX, (
-                "without a name, or with a longer one, it cannot be read back"
-            )
+        check_proposal(data, dedup, settings.entry_bytes_max)
         uncommitted_bytes = self._log.bytes_after(self._log.commit)
         if uncommitted_bytes and uncommitted_bytes + len(data) > settings.uncommitted_bytes_max:
             raise TooMuchUncommitted(f"{uncommitted_bytes} bytes are not committed yet")
@@ -412,3 +406,12 @@ class Leader:
     def _hand_over(self, member: MemberId) -> None:
         replica = self._replica
         replica.send_now(TimeoutNow(replica.stamp, replica.me, member, replica.term))
+
+
+def check_proposal(data: bytes, dedup: DedupKey | None, bytes_max: int) -> None:
+    """What no leader could take, or nobody read back."""
+    if len(data) > bytes_max:
+        raise TooLarge(f"{len(data)} bytes; at most {bytes_max}")
+    if dedup is not None:
+        length = len(dedup.client.encode())
+        assert 0 < length <= CLIENT_BYTES_MAX, "without a name, or with a longer one, it cannot be read back"
