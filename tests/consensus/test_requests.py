@@ -125,6 +125,39 @@ def test_what_may_have_happened_is_tried_again_only_under_its_key() -> None:
     assert again.dedup == KEY
 
 
+def tried_in_vain_and_tried_again() -> Bench:
+    """The line broke after the leader had it, and then the leader could not be asked."""
+    bench = following()
+    submit(bench, SubmitProposal(b"a", "a", KEY))
+    answered(bench, OutcomeUnknown("the line broke"))
+    bench.pass_ms(50)
+    answered(bench, Unavailable("nobody is there"))
+    assert answers(bench) == []
+    return bench
+
+
+def test_that_the_last_try_came_to_nothing_says_nothing_of_the_ones_before() -> None:
+    bench = tried_in_vain_and_tried_again()
+    bench.core.receive(bench.now, Heartbeat(STAMP, C, A, Term(3), 1, 1))
+    bench.pass_ms(50)
+    answered(bench, RaftRefused("no"))
+    assert answers(bench) == [("a", OutcomeUnknown)]
+
+
+def test_what_may_have_happened_is_unknown_also_when_nobody_leads_any_more() -> None:
+    bench = tried_in_vain_and_tried_again()
+    bench.core.raft.campaign()  # the leader is silent
+    bench.pass_ms(7_000)
+    assert bench.core.leader is None
+    assert answers(bench) == [("a", OutcomeUnknown)]
+
+
+def test_what_may_have_happened_is_unknown_also_when_the_process_ends_between_two_tries() -> None:
+    bench = tried_in_vain_and_tried_again()
+    bench.effects += bench.core.end()
+    assert answers(bench) == [("a", OutcomeUnknown)]
+
+
 def test_what_is_the_callers_mistake_is_said_at_once() -> None:
     bench = following()
     submit(bench, SubmitProposal(b"a", "a", KEY))

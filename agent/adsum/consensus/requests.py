@@ -42,7 +42,7 @@ PASSING = (
 class HeldRequest:
     """Also the token of its own tries, so it is made by the thousand and compared by identity."""
 
-    __slots__ = ("data", "deadline_ns", "dedup", "is_over", "is_tried", "token", "why")
+    __slots__ = ("data", "deadline_ns", "dedup", "is_doubtful", "is_over", "is_tried", "token", "why")
 
     def __init__(self, data: bytes | None, token: Token, dedup: DedupKey | None, deadline_ns: int) -> None:
         self.data = data  # None for a read
@@ -50,6 +50,7 @@ class HeldRequest:
         self.dedup = dedup
         self.deadline_ns = deadline_ns
         self.is_tried = False  # a try is under way
+        self.is_doubtful = False  # of an earlier one nobody knows what came of it
         self.is_over = False
         self.why: Exception | None = None  # the last try came to nothing
 
@@ -114,6 +115,7 @@ class HeldRequests:
             return
         if isinstance(outcome, PASSING) or (isinstance(outcome, OutcomeUnknown) and request.is_repeatable):
             request.is_tried, request.why = False, outcome
+            request.is_doubtful |= isinstance(outcome, OutcomeUnknown) and request.data is not None
             self._retries.append((now_ns + RETRY_NS, request))
         else:
             self._end(request, outcome, answers)
@@ -181,6 +183,8 @@ class HeldRequests:
 
     def _end(self, request: HeldRequest, outcome: bytes | int | Exception, answers: Answers) -> None:
         self._close(request)
+        if request.is_doubtful and isinstance(outcome, Exception):
+            outcome = OutcomeUnknown(f"a try before may have been done, and at last: {outcome}")
         answers.append((request.token, outcome))
 
     def _close(self, request: HeldRequest) -> None:
