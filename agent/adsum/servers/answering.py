@@ -25,6 +25,7 @@ from adsum.servers import carrying, wire
 from adsum.servers.directory import KnownServer
 
 RAFT = "raft"
+STRANGER, MALFORMED = "stranger", "malformed"  # codes with which a call is declined before it is looked at
 ADMITTED_S = 1.0  # what was found out about a caller is believed so long
 CALLERS_MAX = 512  # as many as may be connected
 
@@ -67,7 +68,7 @@ class Answering:
 
     async def answer(self, caller: Peer, method: str, body: bytes) -> bytes:
         if not self._is_admitted(caller):
-            raise Declined("stranger", "this is for servers of the cluster only")
+            raise Declined(STRANGER, "this is for servers of the cluster only")
         answer = self._methods.get(method)
         if answer is None:
             raise Declined("unknown", f"there is no call {method!r}")
@@ -78,7 +79,7 @@ class Answering:
             return await answer(body)
         except wire.UnreadableMessage as error:
             self._count(error, caller)
-            raise Declined("malformed", str(error)) from error
+            raise Declined(MALFORMED, str(error)) from error
 
     def hear(self, caller: Peer, topic: str, body: bytes) -> None:
         if not self._is_admitted(caller):

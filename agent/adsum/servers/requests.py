@@ -16,17 +16,21 @@ from adsum.consensus.effects import AskLeader
 from adsum.consensus.errors import NoCluster, NoLeader, OutcomeUnknown, Unavailable
 from adsum.consensus.requests import PASSING
 from adsum.consensus.settings import ServerSettings
+from adsum.net.call_server import BUSY
 from adsum.net.calls import CallError, Declined, NotSent
 from adsum.now import SECOND
 from adsum.raft import errors as raft
 from adsum.raft.changer import ConfigurationChange
 from adsum.raft.types import DedupKey
 from adsum.servers import wire
+from adsum.servers.answering import MALFORMED, STRANGER
 from adsum.servers.driver import Driver
 
 PROPOSE, READ = "propose", "read"
 RETRY_S = 0.05  # while this server belongs to no cluster
 UNAVAILABLE, UNKNOWN, REFUSED = "unavailable", "unknown", "refused"
+# Nothing was done. A call may end with something else after it was: a fault, an answer too long to be sent.
+CERTAIN = (UNAVAILABLE, BUSY, STRANGER, MALFORMED)
 
 Method = Callable[[bytes], Awaitable[bytes]]
 T = TypeVar("T")
@@ -167,12 +171,9 @@ class LeaderLine:
 
 
 def _declined(no: Declined) -> Exception:
-    match no.code:
-        case "refused":
-            return raft.RaftRefused(no.text)
-        case "unknown":
-            return OutcomeUnknown(no.text)
-    return Unavailable(no.text)
+    if no.code == REFUSED:
+        return raft.RaftRefused(no.text)
+    return Unavailable(no.text) if no.code in CERTAIN else OutcomeUnknown(no.text)
 
 
 def _index(answer: bytes) -> int | Exception:
