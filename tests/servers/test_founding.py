@@ -132,6 +132,9 @@ def test_a_standing_arrives_as_it_was_told(standing: ServerStanding) -> None:
         cbor2.dumps(["a", "log", "dc1", 1, "", True, [], "b"]),
         cbor2.dumps(["a", "log", "dc1", 1, "", True, [], [1]]),
         cbor2.dumps(["a", "log", "dc1", 1, "", True, [], ["b"] * 34]),
+        cbor2.dumps(["a", "ö" * 33, "dc1", 1, "", True, [], []]),
+        cbor2.dumps(["a", "log", "dc1", 1, "", True, [["b", "ö" * 33]], []]),
+        cbor2.dumps(["a", "log", "dc1", 1, "", True, [], ["ö" * 33]]),
     ],
 )
 def test_a_standing_that_makes_no_sense_is_no_answer(answer: bytes) -> None:

@@ -116,7 +116,7 @@ def test_a_membership_that_cannot_be_is_refused_at_the_door(membership: object) 
     data = cbor2.dumps(membership)
     with pytest.raises(UnreadableMessage):
         wire.decode_entries(encode_entries([Entry(2, Term(7), EntryKind.CONFIGURATION, 50, 1, None, data)]))
-    meta = cbor2.dumps([9, 2, data, 1_000, 1, 3])
+    meta = cbor2.dumps([9, 2, data, 1_000, 1, 3, 0])
     fields = cbor2.loads(Encoder().encode(MESSAGES[-1]))
     with pytest.raises(UnreadableMessage):
         decode(cbor2.dumps([*fields[:-1], meta]))

@@ -23,7 +23,7 @@ from adsum.now import SECOND, Now
 from adsum.raft.changer import MEMBERS_MAX
 from adsum.raft.types import MemberId
 from adsum.servers.driver import LEVELS
-from adsum.servers.wire import WORD_CHARACTERS_MAX, UnreadableMessage
+from adsum.servers.wire import WORD_BYTES_MAX, UnreadableMessage
 
 STANDING = "standing"
 
@@ -148,8 +148,8 @@ def decoded(answer: bytes) -> ServerStanding | None:
             sees,
         ]:
             founders, nodes = _members(rows), _nodes(sees)
-            words = (node, log_id, datacenter, cluster_id)
-            if founders is not None and nodes is not None and max(map(len, words)) <= WORD_CHARACTERS_MAX:
+            is_short = all(map(_is_word, (node, log_id, datacenter, cluster_id)))
+            if founders is not None and nodes is not None and is_short:
                 me = MemberId(node, log_id)
                 return ServerStanding(me, datacenter, expect, cluster_id, is_empty, founders, nodes)
     return None
@@ -158,7 +158,7 @@ def decoded(answer: bytes) -> ServerStanding | None:
 def _nodes(value: object) -> tuple[str, ...] | None:
     if not isinstance(value, list) or len(value) > MEMBERS_MAX + 1:
         return None
-    nodes = [each for each in value if isinstance(each, str) and len(each) <= WORD_CHARACTERS_MAX]
+    nodes = [each for each in value if isinstance(each, str) and _is_word(each)]
     return tuple(nodes) if len(nodes) == len(value) else None
 
 
@@ -166,8 +166,13 @@ def _members(rows: list[object]) -> tuple[MemberId, ...] | None:
     members = []
     for row in rows[: MEMBERS_MAX + 1]:
         match row:
-            case [str(node), str(log_id)] if max(len(node), len(log_id)) <= WORD_CHARACTERS_MAX:
+            case [str(node), str(log_id)] if _is_word(node) and _is_word(log_id):
                 members.append(MemberId(node, log_id))
             case _:
                 return None
     return tuple(members) if len(members) <= MEMBERS_MAX else None
+
+
+def _is_word(value: str) -> bool:
+    """A longer one in the membership would make all messages unreadable that bring it to other servers."""
+    return len(value.encode()) <= WORD_BYTES_MAX

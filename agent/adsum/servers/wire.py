@@ -38,7 +38,7 @@ from adsum.raft.types import Configuration, DedupKey, Entry, EntryKind, MemberId
 from adsum.rows import RowCodec, RowField, RowKinds, counter, flag, text, values
 from adsum.storage.snapshots import decode_meta, encode_meta
 
-WORD_CHARACTERS_MAX = 64  # of a node, a log, a cluster id
+WORD_BYTES_MAX = 64  # of a node, a log, a cluster id
 NUMBER_MAX = 1 << 62
 BLOCKS_KEPT = 4  # followers are rarely more than a message apart
 
@@ -162,7 +162,7 @@ def _table(kind: int, type_: type[Message], *fields: RowField) -> RowCodec[Messa
 
 
 def _word(name: str) -> RowField:
-    return text(name, WORD_CHARACTERS_MAX)
+    return text(name, WORD_BYTES_MAX)
 
 
 def _number(name: str) -> RowField:
