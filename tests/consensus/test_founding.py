@@ -168,15 +168,15 @@ def test_a_candidate_is_asked_who_founded_with_it_and_the_same_is_founded_here()
     "answer",
     [
         None,
-        replace(FOUNDED_B, founders=()),
-        replace(FOUNDED_B, founders=(B,)),
-        replace(FOUNDED_B, founders=(A, B, MemberId("c", "log-c"))),
-        replace(FOUNDED_B, founders=(B, A), cluster_id=cluster_id_of(Configuration(voters=(B, A)))),
-        replace(FOUNDED_B, cluster_id="another"),
+        replace(FOUNDED_B, voters=()),
+        replace(FOUNDED_B, voters=(B,)),
+        replace(FOUNDED_B, voters=(A._replace(log="another"), B)),
     ],
-    ids=["silent", "has forgotten", "without us", "others", "not sorted", "not its hash"],
+    ids=["silent", "has forgotten", "without us", "another log of ours"],
 )
-def test_what_the_cluster_id_does_not_prove_founds_nothing(answer: ServerStanding | None) -> None:
+def test_a_candidate_whose_cluster_does_not_count_on_this_log_is_not_followed(
+    answer: ServerStanding | None,
+) -> None:
     core = founding()
     core.receive(at(0), candidacy())
     (asked,) = core.tick(at(0), ALIVE)
@@ -189,9 +189,37 @@ def test_who_has_founded_tells_the_others_with_whom() -> None:
     assert core.standing([]) == replace(FOUNDED_B, member=A, sees=("a",))
 
 
+@pytest.mark.parametrize(
+    ("voters", "cluster_id"),
+    [((A, B, MemberId("c", "log-c")), FOUNDED_B.cluster_id), ((A, B), "of three founders")],
+    ids=["grown", "shrunk"],
+)
+def test_where_the_voters_are_no_longer_the_founders_the_clusters_name_is_enough(
+    voters: tuple[MemberId, ...], cluster_id: str
+) -> None:
+    core = founding()
+    core.receive(at(0), candidacy())
+    (asked,) = core.tick(at(0), ALIVE)
+    now_b = replace(FOUNDED_B, voters=voters, cluster_id=cluster_id)
+    assert answered(core, at(1), asked, now_b) == [WriteClusterId(cluster_id, 0)]
+    (line,) = core.report(at(2), reports.ClusterIdWritten(cluster_id))
+    assert isinstance(line, LogLine)
+    assert line.sentence == f"this server has a vote in cluster {cluster_id}"
+    assert core.is_member
+
+
+def test_who_is_in_a_cluster_names_those_who_vote_in_it_now() -> None:
+    later = replace(FOUNDED, index=40, term=Term(3))
+    core = founding(restored=Restored(snapshot=later), cluster_id=FOUNDED_B.cluster_id)
+    assert core.standing([]).voters == (A, B)
+    c = MemberId("c", "log-c")
+    core.follow(lambda: Configuration(voters=(B, c), voters_outgoing=(A, B)))
+    assert core.standing([]).voters == (A, B, c)
+
+
 def test_after_a_quorum_recovery_nobody_is_told_whom_the_cluster_was_founded_with() -> None:
     core = founding(restored=Restored(snapshot=FOUNDED), cluster_id=FOUNDED_B.cluster_id, epoch=1)
-    assert core.standing([]).founders == ()
+    assert core.standing([]).voters == ()
 
 
 def test_who_is_taken_in_while_it_asks_waits_for_no_answer() -> None:

@@ -15,11 +15,13 @@ import pytest
 
 from adsum.consensus import bootstrap, founding, taking_in
 from adsum.consensus.bootstrap import AliveServer, FoundNow, ServerStanding, cluster_id_of
+from adsum.now import SECOND
 from adsum.raft import changer
 from adsum.raft.changer import ChangeVerb, ConfigurationChange, Step
 from adsum.raft.leader import Leader
-from adsum.raft.types import Configuration, MemberId
+from adsum.raft.types import BOOTSTRAP_INDEX, Configuration, MemberId
 from adsum.testing.founding_swarm import found
+from adsum.testing.founding_world import FoundingWorld
 
 SEEDS = 80
 
@@ -41,6 +43,42 @@ def test_a_founder_that_is_wiped_before_anybody_else_has_written_anything_harms_
     outcome = found(806, kinds=("wipe", "one_way"))
     assert not outcome.failure
     assert outcome.happened["wipe"]
+
+
+@pytest.mark.parametrize("has_grown", [False, True], ids=["as founded", "one voter more"])
+def test_a_founder_that_comes_late_votes_for_one_that_was_started_on_a_later_snapshot(
+    *, has_grown: bool
+) -> None:
+    """Of three founders the last has written nothing when its power goes. The others lead, and forget the
+    founding for a snapshot; then one of them is lost, and the late one is needed."""
+    world = FoundingWorld(3, servers=3)
+    cluster = world.raft
+    assert world.run_until_so(lambda: sum(map(bool, world.clusters_held())) == 2, within_ns=20 * SECOND)
+    (late,) = [server for server in world.there() if not server.store.log.identity.cluster]
+    assert late.store.log.snapshot is None
+    cluster.crash(late.me)
+    if has_grown:
+        world.add()
+    voters = 4 if has_grown else 3
+
+    def has_settled() -> bool:
+        configurations = [server.raft.replica.configuration for server in cluster.leaders()]
+        return any(len(configuration.voters) == voters for configuration in configurations)
+
+    assert world.run_until_so(has_settled, within_ns=20 * SECOND)
+    world.run_for(3 * SECOND)
+    for server in cluster.up():
+        cluster.compact(server, 0)
+    world.run_for(SECOND)
+    leader = cluster.leaders()[0]
+    lost = next(server for server in cluster.up() if server is not leader)
+    cluster.crash(lost.me)
+    cluster.crash(leader.me)
+    assert not cluster.leaders()
+    cluster.boot(leader.me)
+    assert leader.store.opened.restored.snapshot.index > BOOTSTRAP_INDEX
+    cluster.boot(late.me)
+    assert world.run_until_so(lambda: bool(cluster.leaders()), within_ns=20 * SECOND)
 
 
 def test_one_seed_is_one_run_whatever_the_hash_seed() -> None:

@@ -33,7 +33,7 @@ class ServerStanding:
     expect: int
     cluster_id: str  # empty: of none
     is_empty: bool  # nothing in its log
-    founders: tuple[MemberId, ...] = ()  # of its cluster, as long as it remembers them
+    voters: tuple[MemberId, ...] = ()  # of its cluster, as it knows them now: at first the founders
     sees: tuple[str, ...] = ()  # the nodes of the servers alive in its datacenter, itself among them
 
 
@@ -80,11 +80,18 @@ def decide(
 def with_us(me: MemberId, answers: Iterable[ServerStanding | None]) -> FoundNow | None:
     """The cluster that somebody has founded with this very log: the id proves the membership."""
     for answer in answers:
-        if answer is not None and me in answer.founders:
-            configuration = Configuration(voters=answer.founders)
+        if answer is not None and me in answer.voters:
+            configuration = Configuration(voters=answer.voters)
             if answer.cluster_id == cluster_id_of(configuration) and not flaw(configuration):
                 return FoundNow(configuration, answer.cluster_id)
     return None
+
+
+def counted_on_in(me: MemberId, answers: Iterable[ServerStanding | None]) -> str:
+    """The cluster in which this very log has a vote, among voters that are no longer those who founded it:
+    so its membership is committed, and on the disks of others."""
+    clusters = (answer.cluster_id for answer in answers if answer is not None and me in answer.voters)
+    return next(clusters, "")
 
 
 def to_ask(me: str, datacenter: str, alive: Sequence[AliveServer]) -> list[AliveServer]:

@@ -12,7 +12,8 @@ snapshot's hash: a start between the two finishes it. Being taken in is a messag
 addressed to this very log, whose id was drawn at random: the leader got it from us, when it asked who we are.
 
 A candidate that addresses this log has founded with us, and before us. It is asked who the founders are, and
-we found the same: a vote of ours without the membership would leave it on one disk only.
+we found the same: a vote of ours without the membership would leave it on one disk only. Where the voters
+have changed since, the membership is on the disks of others, and the cluster's id is enough.
 
 What the others say in one round of asking is believed only while it is fresh: of a server that was wiped
 meanwhile, one may have heard the former self, and founded with it, while we hear the new one. And who says
@@ -22,7 +23,7 @@ others found with it, until the one who asked has founded or given up.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from adsum.consensus import effects, reports
@@ -31,6 +32,7 @@ from adsum.consensus.bootstrap import (
     KeepWaiting,
     ServerStanding,
     cluster_id_of,
+    counted_on_in,
     decide,
     hindrance,
     seen,
@@ -41,7 +43,7 @@ from adsum.consensus.settings import ServerSettings
 from adsum.effects import LogLine, Severity
 from adsum.now import SECOND, Now
 from adsum.raft.messages import FromLeader, Message, MessageStamp
-from adsum.raft.types import BOOTSTRAP_INDEX, MemberId, Restored, bootstrap
+from adsum.raft.types import BOOTSTRAP_INDEX, Configuration, MemberId, Restored, bootstrap
 
 INTERVAL_NS = SECOND // 2
 FRESH_NS = SECOND // 2  # a round that took longer, by a slow answer or a pause, is of the past
@@ -83,25 +85,30 @@ class FoundingCore:
         self._bound_to: tuple[str, ...] = ()  # the nodes that may found with this server, until then
         self._bound_until_ns = 0
         self._said = ""
+        self._present: Callable[[], Configuration] = lambda: self.restored.snapshot.configuration
 
     @property
     def is_member(self) -> bool:
         return bool(self._cluster_id)
 
+    def follow(self, present: Callable[[], Configuration]) -> None:
+        """Consensus runs, and this is its membership."""
+        self._present = present
+
     def standing(self, alive: Sequence[AliveServer]) -> ServerStanding:
         """What is damaged may have held anything, and what is being stored counts already."""
         is_empty = self._has_nothing and not self._is_in_doubt and not self._is_storing
-        settings, first = self._settings, self.restored.snapshot
+        settings, present = self._settings, self._present()
         # After a quorum was lost and recovered, the founding is of the past: nobody is to complete it.
-        has_founders = first.index == BOOTSTRAP_INDEX and self.is_member and self._epoch == 0
-        founders = first.configuration.voters if has_founders else ()
+        is_told = self.is_member and self._epoch == 0
+        voters = dict.fromkeys((*present.voters, *present.voters_outgoing)) if is_told else ()
         return ServerStanding(
             self._me,
             settings.datacenter,
             settings.expect,
             self._cluster_id,
             is_empty,
-            founders,
+            tuple(sorted(voters)),
             seen(self._me.node, settings.datacenter, alive),
         )
 
@@ -209,6 +216,9 @@ class FoundingCore:
     def _conclude(self, now: Now, alive: Sequence[AliveServer]) -> Sequence[effects.FoundingEffect]:
         answers, self._answers, self._candidate = self._answers or {}, None, ""
         found = with_us(self._me, answers.values())
+        cluster_id = counted_on_in(self._me, answers.values())
+        if found is None and cluster_id:
+            return self._store(effects.WriteClusterId(cluster_id, 0))
         if found is None:
             decision = decide(self.standing(alive), alive, answers)
             if isinstance(decision, KeepWaiting):
@@ -236,4 +246,6 @@ class FoundingCore:
         if self._adopted is not None:
             return f"this server was taken in by cluster {cluster_id}"
         founders = self.restored.snapshot.configuration.voters
+        if not founders:
+            return f"this server has a vote in cluster {cluster_id}"
         return f"cluster {cluster_id} was founded by {', '.join(member.node for member in founders)}"

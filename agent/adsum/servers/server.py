@@ -285,6 +285,7 @@ class ConsensusServer:
             random=Random(self._random.getrandbits(64)),
             now=now,
         )
+        self._founding.core.follow(lambda: raft.replica.configuration)
         core = ConsensusCore(raft, self.machine, self.settings, newest=self.log.snapshot, now=now)
         return Driver(core, self.log, self, self._now)
 

@@ -124,7 +124,7 @@ def encoded(standing: ServerStanding) -> bytes:
             standing.expect,
             standing.cluster_id,
             standing.is_empty,
-            [list(founder) for founder in standing.founders],
+            [list(voter) for voter in standing.voters],
             list(standing.sees),
         ]
     )
@@ -147,11 +147,11 @@ def decoded(answer: bytes) -> ServerStanding | None:
             list(rows),
             sees,
         ]:
-            founders, nodes = _members(rows), _nodes(sees)
+            voters, nodes = _members(rows), _nodes(sees)
             is_short = all(map(_is_word, (node, log_id, datacenter, cluster_id)))
-            if founders is not None and nodes is not None and is_short:
+            if voters is not None and nodes is not None and is_short:
                 me = MemberId(node, log_id)
-                return ServerStanding(me, datacenter, expect, cluster_id, is_empty, founders, nodes)
+                return ServerStanding(me, datacenter, expect, cluster_id, is_empty, voters, nodes)
     return None
 
 

@@ -179,7 +179,9 @@ class FoundingWorld(World):
             self.raft.told("member", server.me, founding.standing(()).cluster_id)
         server.host.turn_ns_max, server.disk_ns_max = TURN_NS_MAX, DISK_NS_MAX
         server.store.opened = replace(server.store.opened, restored=founding.restored)
-        return self.raft.take_part(server.host)
+        part = self.raft.take_part(server.host)
+        founding.follow(lambda: part.core.raft.replica.configuration)
+        return part
 
     def _expect(self, host: SimulatedHost) -> int:
         return self._expected if host.index < self._at_first else 0
