@@ -6,6 +6,7 @@ import os
 import resource
 import threading
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -68,11 +69,11 @@ def test_with_the_reserve_spent_it_waits_until_somebody_closes_one(tmp_path: Pat
     waits = threading.Event()
     goes_on = threading.Event()
 
-    def pause(_pause_s: float) -> None:
+    def pause(_error: OSError) -> None:
         waits.set()
         assert goes_on.wait(10)
 
-    reserve = DescriptorReserve(folder, pause)
+    reserve = DescriptorReserve(partial(os.dup, folder), os.close, pause)
     hold_all(held)
     taken = [reserve.opened(lambda: os.open(path, os.O_RDONLY)) for _ in range(RESERVED)]
     late: list[int] = []

@@ -17,6 +17,7 @@ from uuid import UUID
 import trio
 
 from adsum.address import Address
+from adsum.consensus import admission
 from adsum.logs.complaints import Complaints
 from adsum.net.calls import Declined
 from adsum.net.introduction import Peer
@@ -124,10 +125,13 @@ class Answering:
 
     def _is_server(self, caller: Peer) -> bool:
         node = _node(caller)
-        if self._admits.known(node) is None and not self._admits.is_member(node):
-            return False
-        places = self._admits.addresses_of(node)
-        return caller.is_authenticated or caller.address.host in [place.host for place in places]
+        return admission.is_heard(
+            caller.address.host,
+            self._admits.addresses_of(node),
+            is_said=self._admits.known(node) is not None,
+            is_member=self._admits.is_member(node),
+            is_authenticated=caller.is_authenticated,
+        )
 
 
 def _node(caller: Peer) -> str:

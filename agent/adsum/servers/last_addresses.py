@@ -15,6 +15,7 @@ import trio
 
 from adsum.address import Address
 from adsum.cbor import BadEncoding, strict_loads
+from adsum.consensus import admission
 from adsum.servers.directory import Directory, KnownServer
 from adsum.storage.files import DiskFull, Folder, ReadFailed, read_whole, write_whole
 
@@ -39,9 +40,8 @@ class LastAddresses:
 
     def addresses_of(self, node: str) -> list[Address]:
         """Where to look for it, the likeliest first."""
-        server, found = self.known(node), self._found.get(node)
-        places = (server.address if server is not None else None, found)
-        return list(dict.fromkeys(place for place in places if place is not None))
+        server = self.known(node)
+        return admission.places_of(server.address if server is not None else None, self._found.get(node))
 
     def found(self, node: str, address: Address) -> None:
         """It answered there, and said who it is."""

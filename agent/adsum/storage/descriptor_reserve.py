@@ -8,7 +8,6 @@ which is never the loop's: there others go on.
 from __future__ import annotations
 
 import logging
-import os
 import threading
 import time
 from collections.abc import Callable
@@ -24,14 +23,28 @@ WAITS = "the log of consensus waits, because no file can be opened: %s"
 T = TypeVar("T")
 
 
+class ComplainingPause:
+    """Of the thread that asked."""
+
+    def __init__(self) -> None:
+        self._complaints = Complaints(logging.getLogger("agent.storage"), time.monotonic)
+
+    def __call__(self, error: OSError) -> None:
+        self._complaints.say("files", WAITS, told(error))
+        time.sleep(PAUSE_S)
+
+
 class DescriptorReserve:
-    def __init__(self, descriptor: int, pause: Callable[[float], None] = time.sleep) -> None:
-        """Of one that stays open meanwhile."""
-        self._descriptor = descriptor
+    def __init__(
+        self, take: Callable[[], int], give: Callable[[int], None], pause: Callable[[OSError], None]
+    ) -> None:
+        """`take` opens something, and raises as the system does when nothing can be opened; `give` closes
+        it; `pause` waits a little for somebody else to close something."""
+        self._take = take
+        self._give = give
         self._pause = pause
         self._held: list[int] = []
         self._changing = threading.Lock()
-        self._complaints = Complaints(logging.getLogger("agent.storage"), time.monotonic)
         self.fill()
 
     def opened(self, open_: Callable[[], T]) -> T:
@@ -43,15 +56,14 @@ class DescriptorReserve:
                 if error.errno not in OUT_OF_FILES:
                     raise
                 if not self._give_up_one():
-                    self._complaints.say("files", WAITS, told(error))
-                    self._pause(PAUSE_S)
+                    self._pause(error)
 
     def fill(self) -> None:
         """As far as it goes; whenever a file was closed."""
         with self._changing:
             try:
                 while len(self._held) < RESERVED:
-                    self._held.append(os.dup(self._descriptor))
+                    self._held.append(self._take())
             except OSError:
                 return
 
@@ -63,5 +75,5 @@ class DescriptorReserve:
         with self._changing:
             if not self._held:
                 return False
-            os.close(self._held.pop())
+            self._give(self._held.pop())
             return True

@@ -20,11 +20,12 @@ import fcntl
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Protocol
 
 from adsum.logs.system_errors import OUT_OF_ROOM
-from adsum.storage.descriptor_reserve import DescriptorReserve
+from adsum.storage.descriptor_reserve import ComplainingPause, DescriptorReserve
 from adsum.storage.failures import StorageFailed
 
 SECTOR_BYTES = 512  # the smallest piece a disk writes in whole or not at all
@@ -121,7 +122,8 @@ class OsFolder:
         except BlockingIOError:
             os.close(self._descriptor)
             raise StorageFailed(f"{path} is in use by another process: stop that one first") from None
-        self._reserve = DescriptorReserve(self._descriptor)
+        reserved = partial(os.dup, self._descriptor)
+        self._reserve = DescriptorReserve(reserved, os.close, ComplainingPause())
 
     def names(self) -> list[str]:
         with _failing(f"list {self._path}"):
