@@ -267,7 +267,10 @@ def test_b21_a_repair_interrupted_anywhere_ends_in_a_stranger_and_never_in_the_o
         assert opened(copy, minted="never").log.identity.log == found.log.identity.log
 
 
-def test_a_repair_interrupted_anywhere_and_again_keeps_its_cluster_and_every_set_aside_file() -> None:
+@pytest.mark.parametrize("has_power", [True, False], ids=["killed", "without power"])
+def test_a_repair_interrupted_anywhere_and_again_keeps_its_cluster_and_every_set_aside_file(
+    *, has_power: bool
+) -> None:
     disk = new_disk()
     log = opened(disk, segment_bytes=1 << 16).log
     log.join("cluster", 3)
@@ -283,12 +286,16 @@ def test_a_repair_interrupted_anywhere_and_again_keeps_its_cluster_and_every_set
                     opened(copy, segment_bytes=1 << 16, minted=minted)
                     copy.kill()
                 except PowerLost:
-                    copy.lose_power()
+                    if has_power:
+                        copy.kill()
+                    else:
+                        copy.lose_power()
             found = opened(copy, segment_bytes=1 << 16, minted="log-4")
             identity = found.log.identity
             assert (identity.cluster, identity.epoch) == ("cluster", 3), (first, second)
             assert identity.log != "log-1"
             assert found.doubt, (first, second)
+            assert len(set(found.doubt)) == len(found.doubt), "each finding is said once"
             kept = [copy.open(name) for name in copy.names() if name.endswith(".damaged")]
             assert any(b"acknowledged" in file.read(0, file.length()) for file in kept), (first, second)
 

@@ -191,7 +191,7 @@ class Doubt:
 
 def _refuse_half_a_repair(earlier: Doubt, recovery: Recovery) -> None:
     found = [*earlier.findings, "the start that found damage was interrupted, so nothing here is believed"]
-    recovery.findings[:0] = [sentence for sentence in found if sentence not in recovery.findings]
+    recovery.findings[:] = dict.fromkeys([*found, *recovery.findings])
     recovery.verdict = LogVerdict.CORRUPT
     # What is left of the segments may be older than the last `join`.
     recovery.identity = earlier.identity or recovery.identity
