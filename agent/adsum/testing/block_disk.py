@@ -13,16 +13,21 @@ unchanged.
 - Rot and misdirected writes harm what was durable. `fault_atlas` sees to it that a cluster is never asked
   to survive more than it can.
 
-`crash_before` counts the operations and takes the power at one of them: that is how a test visits every
-point.
+- While clients hold all file descriptors, the log opens what it needs from the reserve that ships.
+
+`crash_before` counts the operations and takes the power, or only the process, at one of them: that is how a
+test visits every point.
 """
 
 from __future__ import annotations
 
+import errno
+import os
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from random import Random
 
+from adsum.storage.descriptor_reserve import DescriptorReserve
 from adsum.storage.failures import StorageFailed
 from adsum.storage.files import SECTOR_BYTES, DiskFull, ReadFailed
 
@@ -87,15 +92,20 @@ class DiskFaults:
     """What will go wrong, set by a test or a swarm at any time."""
 
     crash_before: int | None = None  # operations from now until the power goes
+    spares_power: bool = False  # it is only the process that ends there
+    later_crashes: list[int] = field(default_factory=list)  # the same, for the starts that follow
     failing_syncs: bool = False
     capacity_bytes: int | None = None
     misdirected_to: tuple[str, int] | None = None  # where the next write lands instead, once
+    free_descriptors: int | None = None  # that clients do not hold; None: as many as anybody wants
 
 
 class BlockDisk:
     def __init__(self, random: Random) -> None:
         self.faults = DiskFaults()
         self.operations = 0
+        self.has_waited = False  # for a descriptor, lately
+        self._reserve = self._new_reserve()
         self._random = random
         self._names: dict[str, _Content] = {}
         self._durable_names: dict[str, _Content] = {}
@@ -108,6 +118,7 @@ class BlockDisk:
 
     def create(self, name: str) -> _OpenFile:
         self._check_room(1)
+        self._hold_descriptor(name)
         self._names[name] = content = _Content()
         self._unsynced_names.append(_Renaming("", name, content))
         self._step()
@@ -116,6 +127,7 @@ class BlockDisk:
     def open(self, name: str) -> _OpenFile:
         if name not in self._names:
             raise StorageFailed(f"could not open {name}: no such file")
+        self._hold_descriptor(name)
         return _OpenFile(self, name, self._names[name])
 
     def rename(self, old: str, new: str) -> None:
@@ -140,15 +152,26 @@ class BlockDisk:
 
     def kill(self) -> None:
         """The process ends; the machine goes on, and with it everything written."""
-        self.faults.crash_before = self.faults.misdirected_to = None
+        faults = self.faults
+        faults.crash_before = faults.later_crashes.pop(0) if faults.later_crashes else None
+        faults.misdirected_to = faults.free_descriptors = None
+        self._reserve = self._new_reserve()
 
     def lose_power(self) -> None:
-        self.faults.crash_before = self.faults.misdirected_to = None
+        self.kill()
         self._keep_some_names()
         for content in self._durable_names.values():
             content.persist_some(self._random)
             content.live = bytearray(content.durable)
         self._names = dict(self._durable_names)
+
+    def hold_descriptors(self) -> None:
+        """Clients do, all that the log has not reserved."""
+        self.faults.free_descriptors = 0
+
+    def release_descriptors(self) -> None:
+        self.faults.free_descriptors = None
+        self._reserve.fill()
 
     def rot(self, name: str, bit: int) -> None:
         content = self._names[name]
@@ -197,12 +220,42 @@ class BlockDisk:
             content.write(offset, written)
         self._step()
 
+    def closed(self) -> None:
+        if self.faults.free_descriptors is not None:
+            self.faults.free_descriptors += 1
+            self._reserve.fill()
+
     def sync_content(self, name: str, content: _Content) -> None:
         self._step()
         if self.faults.failing_syncs:
             content.persist_some(self._random)
             raise StorageFailed(f"could not sync {name}: input/output error")
         content.sync()
+
+    def _hold_descriptor(self, name: str) -> None:
+        try:
+            self._reserve.opened(self._take_descriptor)
+        except OSError as error:
+            raise StorageFailed(f"could not open {name}: {error.strerror}") from error
+
+    def _take_descriptor(self) -> int:
+        if self.faults.free_descriptors == 0:
+            raise OSError(errno.EMFILE, os.strerror(errno.EMFILE))
+        if self.faults.free_descriptors is not None:
+            self.faults.free_descriptors -= 1
+        return 0
+
+    def _give_descriptor(self, _descriptor: int) -> None:
+        if self.faults.free_descriptors is not None:
+            self.faults.free_descriptors += 1
+
+    def _await_descriptor(self, _error: OSError) -> None:
+        """A client closes one."""
+        self.has_waited = True
+        self._give_descriptor(0)
+
+    def _new_reserve(self) -> DescriptorReserve:
+        return DescriptorReserve(self._take_descriptor, self._give_descriptor, self._await_descriptor)
 
     def _step(self) -> None:
         self.operations += 1
@@ -253,6 +306,7 @@ class _OpenFile:
 
     def close(self) -> None:
         """Nothing is lost by it, and nothing saved."""
+        self._disk.closed()
 
 
 def _grow(image: bytearray, length: int) -> None:

@@ -58,6 +58,9 @@ class Transfer:
         self._calls = 0  # a late answer belongs to an earlier one
 
     def begin(self) -> None:
+        before = self._server.transfers.get(self._offer.target)
+        if before is not None:
+            before._close()
         self._server.transfers[self._offer.target] = self
         self._go_on(None)
 
@@ -85,6 +88,7 @@ class Transfer:
         self._cluster.later(self._server, delay_ns, lambda: self._go_on(result))
 
     def _open(self) -> None:
+        self._close()
         try:
             self._reading = self._server.store.snapshots.open(self._ref)
         except StorageFailed:
@@ -118,8 +122,17 @@ class Transfer:
             self._calls += 1
             self._later(1, result)
 
+    def _close(self) -> None:
+        if self._reading is not None:
+            self._reading.close()
+            self._reading = None
+
     def _end(self, outcome: CarryOutcome) -> None:
+        self._close()
         is_ok = outcome is CarryOutcome.ARRIVED
+        self._cluster.table.ended("snapshot sent", self._server.me)
+        if is_ok:
+            self._cluster.limits.arrived(self._offer)
         self._cluster.told("brought" if is_ok else "not brought", self._ref.index, self._offer.target.node)
         if outcome is CarryOutcome.DOUBTFUL:
             self._verify()
@@ -148,6 +161,7 @@ class Transfer:
             answer = _ended(store.receiving.piece(self._ref.sha256, piece, commit), store.arriving.done)
         match answer:
             case FileInPlace(offer, ref):
+                self._cluster.table.began("snapshot installed", target.me)
                 self._cluster.tell(target, SnapshotArrived(offer, ref))
             case FileOvertaken(offer):
                 self._cluster.tell(target, offer)

@@ -15,12 +15,15 @@ from dataclasses import dataclass
 from random import Random
 
 from adsum.now import SECOND
+from adsum.raft.types import MemberId
 from adsum.testing.checkers import check_witness, demand
+from adsum.testing.fault_table import Met, told_table
 from adsum.testing.founding_world import SERVERS_MAX, FoundingWorld
 from adsum.testing.linearizability import HistoryVerdict, verdict
 from adsum.testing.raft_clients import Clients
 from adsum.testing.raft_cluster import seconds
-from adsum.testing.raft_nemesis import Nemesis
+from adsum.testing.raft_nemesis import BRIEF_NS, FOR_GOOD_NS, HARM_NS, Nemesis
+from adsum.testing.raft_nemesis import OPERATIONS as RAFT_OPERATIONS
 from adsum.testing.seed_range import seed_range, seeds_parser
 
 # To be asked, elected, taught and given a vote, one server after the other, each a second a learner.
@@ -40,43 +43,60 @@ class FoundingNemesis(Nemesis):
         self._world.rumours = 0.0
         super().end()
 
-    def loss(self) -> None:
-        self._become(loss=self._random.choice((0.0, 0.1, 0.3, 0.6)))
+    def loss(self) -> int | None:
+        return self._become("loss", loss=self._random.choice((0.0, 0.1, 0.3, 0.6)))
 
-    def delay(self) -> None:
-        self._become(held_back=self._random.choice((0.0, 0.05, 0.2)))
+    def delay(self) -> int | None:
+        return self._become("delay", held_back=self._random.choice((0.0, 0.05, 0.2)))
 
-    def split(self) -> None:
-        if len(self._living()) > 1:
-            super().split()
+    def split(self) -> int | None:
+        return super().split() if len(self._living()) > 1 else None
 
-    def one_way(self) -> None:
-        if len(self._living()) > 1:
-            super().one_way()
+    def one_way(self) -> int | None:
+        return super().one_way() if len(self._living()) > 1 else None
 
-    def cut_power(self) -> None:
+    def cut_power(self) -> int | None:
         """In the middle of a founding, which takes few operations."""
         self._disk(self._any()).faults.crash_before = self._random.randrange(30)
+        return HARM_NS
 
-    def rumour(self) -> None:
+    def rumour(self) -> int | None:
         self._world.rumours = self._random.choice((0.0, 0.1, 0.3))
+        if self._world.rumours:
+            return FOR_GOOD_NS
+        self._cluster.table.lifted("rumour")
+        return None
 
-    def wipe(self) -> None:
+    def wipe(self) -> int | None:
         """Never so much that a majority of any membership is gone, nor two before there is one."""
         world, server = self._world, self._any()
         if world.now_ns < self._may_wipe_ns or len(world.there()) < 3:
-            return
+            return None
         if world.raft.atlas.may_harm(server.me):
             self._may_wipe_ns = world.now_ns + WIPES_APART_NS
             world.wipe(server)
             me = world.raft.of_node(server.me.node).me
-            self._cluster.at(self._random.randrange(SECOND), lambda: self._cluster.boot(me))
+            down_ns = self._random.randrange(SECOND)
+            self._cluster.at(down_ns, lambda: self._cluster.boot(me))
+            return down_ns
+        return None
 
-    def join(self) -> None:
+    def join(self) -> int | None:
         """One more, once there is a cluster."""
         if self._cluster.invariants.leaders and len(self._world.there()) < SERVERS_MAX:
             self._cluster.told("join")
             self._world.add()
+            return BRIEF_NS
+        return None
+
+    def _may_harm(self, member: MemberId) -> bool:
+        """Also where there will be no leader then, or none again, for a server in doubt founds nothing: no
+        second cluster is founded all the same."""
+        atlas = self._cluster.atlas
+        if not atlas.may_harm(member) or not self._cluster.invariants.leaders:
+            atlas.harmed[member] = None
+            self._world.has_lost_logs = True
+        return True
 
     def _mend(self) -> None:
         """The leader takes in who comes."""
@@ -84,8 +104,9 @@ class FoundingNemesis(Nemesis):
 
 KINDS = [
     *("loss", "delay", "split", "one_way", "rumour", "crash", "power_loss", "pause"),
-    *("cut_power", "failing_sync", "full_disk", "wipe", "join", "surplus"),
+    *("cut_power", "failing_sync", "full_disk", "wipe", "join", "surplus", "suspend", "broken_repair"),
 ]
+OPERATIONS = ["founding", "taking in", *RAFT_OPERATIONS]
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,6 +115,7 @@ class FoundingOutcome:
     kinds: tuple[str, ...]
     digest: int
     happened: Counter[str]
+    met: Met
     failure: str = ""
     trace: str = ""
 
@@ -143,14 +165,16 @@ class FoundingRun:
     @property
     def _is_for_the_operator(self) -> bool:
         """More servers than are expected: they wait as soon as all know of each other, and who has founded
-        alone waits for the others for ever."""
+        alone waits for the others for ever. And more logs were damaged than any cluster can do without."""
+        if self.world.has_lost_logs:
+            return True
         held = {each for each in self.world.clusters_held() if each}
         return self.world.has_surplus and len(held) != 1
 
     def outcome(self, failure: str = "") -> FoundingOutcome:
         raft, trace = self.world.raft, "\n".join(self.world.raft.trace)
         digest = raft.told_digest ^ self.world.digest
-        return FoundingOutcome(self.seed, self.kinds, digest, raft.happened, failure, trace)
+        return FoundingOutcome(self.seed, self.kinds, digest, raft.happened, raft.table.met, failure, trace)
 
 
 def found(seed: int, *, kinds: tuple[str, ...] = (), is_traced: bool = False) -> FoundingOutcome:
@@ -165,11 +189,12 @@ def found(seed: int, *, kinds: tuple[str, ...] = (), is_traced: bool = False) ->
 
 def main() -> int:
     asked = seeds_parser("Found simulated clusters, a seed each.", seeds=500).parse_args()
-    happened = Counter[str]()
+    happened, met = Counter[str](), Met()
     failed: list[FoundingOutcome] = []
     with multiprocessing.get_context("fork").Pool(asked.jobs) as pool:
         for outcome in pool.imap(found, seed_range(asked), chunksize=4):
             happened.update(outcome.happened)
+            met.update(outcome.met)
             if outcome.failure:
                 failed.append(outcome)
                 sys.stdout.write(f"seed {outcome.seed} ({' '.join(outcome.kinds)}): {outcome.failure}\n")
@@ -177,6 +202,7 @@ def main() -> int:
     if failed:
         sys.stdout.write(found(failed[0].seed, is_traced=True).trace + "\n")
     told = (f"{happened[what]} times {what}" for what in ("found", "member", "wipe", "join", "change"))
+    sys.stdout.write(told_table(met, KINDS, OPERATIONS) + "\n")
     sys.stdout.write(f"Among much else: {', '.join(told)}.\n")
     sys.stdout.write(f"{asked.seeds} seeds: {len(failed)} failed.\n")
     return 1 if failed else 0

@@ -123,6 +123,7 @@ class FoundingWorld(World):
         self.rumours = 0.0  # the chance that gossip tells nonsense, each time
         self.wipes = 0
         self.has_surplus = surplus > 0
+        self.has_lost_logs = False  # more than a majority can do without
         self._expected, self._at_first = servers, servers + surplus
         for _ in range(self._at_first):
             self.add()
@@ -177,6 +178,7 @@ class FoundingWorld(World):
     def _take_part(self, server: SimulatedServer, founding: FoundingCore) -> ConsensusPart:
         if not server.has_consensus:
             self.raft.told("member", server.me, founding.standing(()).cluster_id)
+            self.raft.table.ended("founding", server.host.index)
         server.host.turn_ns_max, server.disk_ns_max = TURN_NS_MAX, DISK_NS_MAX
         server.store.opened = replace(server.store.opened, restored=founding.restored)
         part = self.raft.take_part(server.host)
@@ -197,6 +199,7 @@ class FoundingWorld(World):
                     self._change(host, change)
                 case _:
                     if isinstance(effect, effects.StoreFirstSnapshot):
+                        self.raft.table.began("founding", host.index)
                         self._check_founding(host, effect.meta.configuration)
                     self.raft.carry_out(host, effect)
         if self.raft.on_host[host.index].takes_part:
@@ -221,8 +224,10 @@ class FoundingWorld(World):
             "change", server.me.node, *(f"{step.verb.value} {step.member}" for step in change.steps)
         )
         before = server.raft.replica.configuration
+        self.raft.table.began("taking in", host.index)
 
         def answered(reply: Reply) -> None:
+            self.raft.table.ended("taking in", host.index)
             refusal = Unavailable(reply.refusal.sentence) if reply.refusal is not None else None
             self.tell(host, reports.ChangeEnded(change, refusal))
 

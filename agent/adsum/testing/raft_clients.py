@@ -77,6 +77,8 @@ class Clients:
         value = f"{client}.{self._asked}"
         call = ClientCall(verb, key, value, self._last_written[key] if verb == "cas" else "")
         self._last_written[key] = value
+        if self._cluster.value_bytes_max:
+            call = call._replace(ballast=bytes(self._random.randrange(self._cluster.value_bytes_max)))
         if self._attacker is not None and self._attacker.random() < ATTACKS_SHARE:
             head_bytes = len(call._replace(ballast=bytes(SECTOR_BYTES)).encoded()) - SECTOR_BYTES
             before_bytes = len(str(client)) + head_bytes
@@ -86,12 +88,15 @@ class Clients:
     def _begin(self, client: int, server: SimulatedServer, operation: Operation, tries: int = 1) -> None:
         """The server holds it, sends it on and tries it again; the end comes with its answer, or never."""
         is_waiting = True
+        what = "read" if operation.call.verb == "get" else "propose"
+        self._cluster.table.began(what, client)
 
         def end(answer: str | None) -> None:
             nonlocal is_waiting
             if not is_waiting:
                 return
             is_waiting = False
+            self._cluster.table.ended(what, client)
             if answer is not None:
                 operation.answer, operation.returned_ns = answer, self._cluster.now_ns
                 self._soon(client)

@@ -16,6 +16,8 @@ leave nothing worse than a torn batch.
 
 from __future__ import annotations
 
+import errno
+import os
 import zlib
 from collections import Counter, deque
 from collections.abc import Callable, Sequence
@@ -38,16 +40,20 @@ from adsum.raft.types import Configuration, DedupKey, EntryKind, MemberId, Resto
 from adsum.storage.failures import StorageFailed
 from adsum.storage.files import DiskFull
 from adsum.storage.log_jobs import DiskJob
+from adsum.storage.opening import DOUBT
 from adsum.testing.block_disk import PowerLost
 from adsum.testing.block_transfer import Transfer
 from adsum.testing.checkers import Invariants, demand
 from adsum.testing.fault_atlas import FaultAtlas
+from adsum.testing.fault_table import FaultTable
 from adsum.testing.hosts import Plays, SimulatedHost, State
 from adsum.testing.network import Conditions
 from adsum.testing.raft_calls import Forwarded
 from adsum.testing.raft_disk import ServerDisk
 from adsum.testing.raft_server import BareServer, SimulatedServer
 from adsum.testing.raft_told import told_message, told_store
+from adsum.testing.server_gossip import ServerGossip
+from adsum.testing.server_limits import ServerLimits
 from adsum.testing.world import World
 
 TRACE_LINES_MAX = 400  # the last ones tell the story
@@ -55,6 +61,8 @@ RESTART_NS = SECOND  # after a failure, by whoever supervises the process
 TURN_NS_MAX = MILLISECOND  # from when something came in until the loop gets round to the tick
 DRIFT_PPM_MAX = 30_000
 READING_NS_MAX = (2 * MILLISECOND, 200 * MILLISECOND, 4 * SECOND)  # to read a state out of a snapshot
+DESCRIPTOR_NS_MAX = SECOND  # until a client closes one
+OUT_OF_FILES = os.strerror(errno.EMFILE)
 CONDITIONS = Conditions(latency_ns=200_000, jitter_ns=1_800_000)
 
 # Small enough that windows fill, slices end, caps bite and snapshots are made within seconds.
@@ -91,6 +99,10 @@ class RaftCluster:
         self._of_node: dict[str, SimulatedServer] = {}
         self._retired: dict[MemberId, None] = {}
         self.settings = settings
+        self.gossip = ServerGossip(has_keys=world.seed % 2 == 0)
+        self.limits = ServerLimits(settings)
+        self.table = FaultTable(lambda: world.now_ns)
+        self.value_bytes_max = 0  # of what clients write beside their values
         self._questions = 0
         self._asked: dict[int, Answered] = {}  # at a leader
 
@@ -145,12 +157,14 @@ class RaftCluster:
         server = self.servers[me]
         if server.is_up:
             self.told("crash", me)
+            self.table.died(me)
             self.world.lose(server.host.index)
             server.lose_power()
 
     def kill(self, me: MemberId) -> None:
         """The process only: nothing written is lost, and nothing unsynced became durable."""
         self.told("kill", me)
+        self.table.died(me)
         self.store(me).kill()
         self.world.kill(self.servers[me].host.index)
         self.at(RESTART_NS, lambda: self.boot(me))
@@ -169,11 +183,16 @@ class RaftCluster:
         except (StorageFailed, DiskFull) as failure:
             self._try_again_later(me, failure)
         except PowerLost as loss:
-            self.told("power lost at start", me)
-            store.power_is_gone()
+            if DOUBT in store.disk.names():
+                self.told("repair interrupted", me)
+                self.table.happened("repair")
+            if not store.disk.faults.spares_power:
+                self.told("power lost at start", me)
+                store.power_is_gone()
             self._try_again_later(me, loss)
         else:
-            store.disk.faults.crash_before = None
+            store.disk.faults.crash_before, store.disk.faults.later_crashes = None, []
+            self.table.happened("start")
             if store.log.identity.log != me.log:
                 me = self._lose(server)
             self.atlas.healed(me)
@@ -187,6 +206,27 @@ class RaftCluster:
         demand(self.atlas.may_harm(me), f"without the disk of {me} the others may have lost something")
         self.lost[me] = stranger
         self._settle(stranger, host, ServerDisk(stranger, Restored(), host.disk))
+
+    def suspend(self, me: MemberId, duration_ns: int, *, is_noticed: bool) -> None:
+        """The whole host; its tasks wake in any order. If not noticed, its clock stood still as well."""
+        host = self.servers[me].host
+        if host.state is not State.RUNNING:
+            return
+        self.told("suspend", me, duration_ns // MILLISECOND, is_noticed)
+        self.world.pause(host.index)
+        life, waiting = host.life, host.waiting
+
+        def wake() -> None:
+            if host.life != life or host.state is not State.PAUSED or host.waiting is not waiting:
+                return  # somebody else woke it
+            host.random.shuffle(waiting)
+            if is_noticed:
+                self.limits.woken(host)
+            else:
+                host.clock_ahead_ns -= duration_ns
+            self.world.resume(host.index)
+
+        self.at(duration_ns, wake)
 
     def pause(self, me: MemberId, duration_ns: int) -> None:
         host = self.servers[me].host
@@ -207,7 +247,9 @@ class RaftCluster:
     def _lose(self, server: SimulatedServer) -> MemberId:
         me, store = server.me, server.store
         stranger = self.lost[me] = MemberId(me.node, store.log.identity.log)
+        self.table.happened("repair")
         self.told("corrupt", me, "comes back as", stranger)
+        demand(bool(store.opened.doubt), f"{me} does not know any more that its log was damaged")
         demand(me in self.atlas.harmed, f"nobody harmed {me}, and its log says: {store.opened.doubt}")
         self._settle(stranger, server.host, store)
         return stranger
@@ -324,7 +366,10 @@ class RaftCluster:
             ):
                 server.jobs.append(effect)
                 self._begin_job(server)
-            case effects.WriteSnapshot() | effects.PrepareSegment() | effects.SpendBallast():
+            case effects.WriteSnapshot():
+                self.table.began("compaction", server.me)
+                self._begin_beside_the_log(server, effect, self._disk_ns(server))
+            case effects.PrepareSegment() | effects.SpendBallast():
                 self._begin_beside_the_log(server, effect, self._disk_ns(server))
             case effects.ReadSnapshot():
                 reading_ns_max = self.random.choice(READING_NS_MAX)
@@ -333,22 +378,34 @@ class RaftCluster:
                 Forwarded(self, server, effect).send()
             case effects.BringSnapshot(offer, ref):
                 self.told("bring", ref.index, offer.target.node)
+                self.table.began("snapshot sent", server.me)
+                self.limits.offered(server, offer)
                 Transfer(self, server, offer, ref).begin()
             case effects.AppliedTo():
                 self.told("applied", server.me, server.machine.index, server.machine.digest)
+                self.table.ended("snapshot installed", server.me)
+                self.table.ended("change", server.me)
                 self.invariants.rests(server)
             case effects.Turned(role, _leader, term):
                 self.told("role", server.me.node, role.value, term)
+                self.table.ended("transfer", server.me)
+                if role is Role.CANDIDATE:
+                    self.table.began("election", server.me)
+                else:
+                    self.table.ended("election", server.me)
             case LogLine(_severity, sentence):
                 self.told("log", server.me, sentence)
             case effects.ServerBroken(sentence):
                 self.told("failed", server.me, sentence)
+                demand(OUT_OF_FILES not in sentence, f"{server.me} ended for want of a descriptor")
                 self.kill(server.me)
 
     def looked_at(self, host: SimulatedHost) -> None:
         """After whatever it did."""
         if host.is_up:
-            self.invariants.looked_at(self.on_host[host.index])
+            server = self.on_host[host.index]
+            self.invariants.looked_at(server)
+            self.limits.looked_at(server)
 
     # Its disk.
 
@@ -356,7 +413,7 @@ class RaftCluster:
         """What changes the log, one after the other."""
         if server.jobs and not server.is_disk_busy:
             server.is_disk_busy = True
-            stall_ns = max(0, server.disk_stalled_until_ns - self.now_ns)
+            stall_ns = max(0, server.disk_stalled_until_ns - self.now_ns) + self._waited_ns(server)
             self.later(server, stall_ns + self._disk_ns(server), lambda: self._end_job(server))
 
     def _end_job(self, server: SimulatedServer) -> None:
@@ -375,7 +432,17 @@ class RaftCluster:
         match report:
             case reports.GroupFoundNoRoom() | reports.SegmentPrepared(is_full=True):
                 self.told("no room", server.me)
+            case reports.SnapshotRecorded():
+                self.table.ended("compaction", server.me)
         self.tell(server, report)
+
+    def _waited_ns(self, server: SimulatedServer) -> int:
+        """Of its last job, for a descriptor."""
+        if not server.store.disk.has_waited:
+            return 0
+        server.store.disk.has_waited = False
+        self.told("no descriptor", server.me)
+        return self.random.randrange(DESCRIPTOR_NS_MAX)
 
     def _disk_ns(self, server: SimulatedServer) -> int:
         return self.random.randrange(MILLISECOND // 10, server.disk_ns_max)
@@ -398,8 +465,10 @@ class RaftCluster:
 
     def delays_ns(self, source: MemberId, target: MemberId) -> tuple[int, ...]:
         """On the way between their hosts."""
-        of_node = self._of_node
-        return self.network.delays_ns(of_node[source.node].host.index, of_node[target.node].host.index)
+        sender, receiver = self._of_node[source.node], self._of_node[target.node]
+        if not self.gossip.has_line(sender, receiver):
+            return ()
+        return self.network.delays_ns(sender.host.index, receiver.host.index)
 
     def arrive(self, message: Message) -> None:
         """A message is not of this life or that: it meets whoever is there. What is for a lost log arrives at
@@ -416,9 +485,9 @@ class RaftCluster:
 class BareServers(World):
     """Hosts with nothing on them but consensus, by the thousand seeds."""
 
-    def __init__(self, hosts: int, *, seed: int, is_traced: bool) -> None:
+    def __init__(self, hosts: int, *, seed: int, settings: ServerSettings, is_traced: bool) -> None:
         super().__init__(hosts, seed=seed, conditions=CONDITIONS)
-        self.raft = RaftCluster(self, is_traced=is_traced)
+        self.raft = RaftCluster(self, settings=settings, is_traced=is_traced)
 
     def _boot(self, host: SimulatedHost, _identity: MemberIdentity, _random: Random) -> Plays:
         return cast("Plays", BareServer(self.raft.begin(host)))
@@ -433,9 +502,16 @@ class BareServers(World):
         self._schedule(host)
 
 
-def raft_cluster(seed: int, *, voters: int = 3, strangers: int = 0, is_traced: bool = False) -> RaftCluster:
+def raft_cluster(
+    seed: int,
+    *,
+    voters: int = 3,
+    strangers: int = 0,
+    settings: ServerSettings = SETTINGS,
+    is_traced: bool = False,
+) -> RaftCluster:
     """Servers and nothing else, which run."""
-    world = BareServers(voters + strangers, seed=seed, is_traced=is_traced)
+    world = BareServers(voters + strangers, seed=seed, settings=settings, is_traced=is_traced)
     members = [MemberId(f"n{number}", "a") for number in range(voters + strangers)]
     world.raft.found(members, world.hosts, voters=voters)
     for host in world.hosts:

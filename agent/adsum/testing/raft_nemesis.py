@@ -20,14 +20,23 @@ from adsum.raft.types import Configuration, MemberId
 from adsum.storage.files import SECTOR_BYTES
 from adsum.storage.segment_files import SPARE
 from adsum.testing.block_disk import BlockDisk, DiskFaults
-from adsum.testing.raft_cluster import CONDITIONS, RaftCluster
+from adsum.testing.raft_cluster import CONDITIONS, RESTART_NS, RaftCluster
 from adsum.testing.raft_server import SimulatedServer
 
 MEND_NS = 300 * MILLISECOND
+BRIEF_NS = 100 * MILLISECOND  # of what is over at once, but for what comes of it
+FOR_GOOD_NS = 1 << 60  # until it is changed or healed
+SUSPENDED_NS_MIN = 400 * MILLISECOND  # long enough to be noticed
+HARM_NS = SECOND  # what was harmed is met at the next start, soon
+VALUE_BYTES = (600, 1_500, 3_000)
+REPAIR_OPERATIONS = 60  # of a start that finds damage
+
+Fault = Callable[[], int | None]
 
 
 class Nemesis:
-    """Each method named like a fault makes it happen once."""
+    """Each method named like a fault makes it happen once, and says how long it holds; None: it did not
+    happen."""
 
     def __init__(self, cluster: RaftCluster, random: Random) -> None:
         self.kinds: list[str] = []
@@ -42,13 +51,20 @@ class Nemesis:
             self._repeat(getattr(self, kind), pace_ns)
         self._repeat(self._mend, MEND_NS)
 
-    def _repeat(self, fault: Callable[[], None], pace_ns: int) -> None:
+    def _repeat(self, fault: Fault, pace_ns: int) -> None:
         def act() -> None:
             if not self._has_ended:
-                fault()
+                self._happen(fault)
                 self._repeat(fault, pace_ns)
 
         self._cluster.at(self._random.randrange(2 * pace_ns), act)
+
+    def _happen(self, fault: Fault) -> None:
+        table = self._cluster.table
+        operations = table.under_way()
+        duration_ns = fault()
+        if duration_ns is not None:
+            table.holds(fault.__name__, duration_ns, operations)
 
     def end(self) -> None:
         """Everything heals; whoever is down comes back."""
@@ -56,8 +72,12 @@ class Nemesis:
         cluster = self._cluster
         cluster.network.heal()
         cluster.network.conditions = CONDITIONS
+        cluster.gossip.tell_the_truth()
+        cluster.value_bytes_max = 0
+        cluster.table.heal()
         for me, server in list(cluster.servers.items()):
             server.store.disk.faults = DiskFaults()
+            server.store.disk.release_descriptors()
             cluster.world.resume(server.host.index)
             server.disk_stalled_until_ns = 0
             server.disk_ns_max = 2 * MILLISECOND
@@ -76,123 +96,172 @@ class Nemesis:
 
     # Conditions.
 
-    def loss(self) -> None:
-        self._become(loss=self._random.choice((0.0, 0.02, 0.1, 0.3)))
+    def loss(self) -> int | None:
+        return self._become("loss", loss=self._random.choice((0.0, 0.02, 0.1, 0.3)))
 
-    def repeat(self) -> None:
-        self._become(duplicated=self._random.choice((0.0, 0.1, 0.5)))
+    def repeat(self) -> int | None:
+        return self._become("repeat", duplicated=self._random.choice((0.0, 0.1, 0.5)))
 
-    def delay(self) -> None:
-        self._become(held_back=self._random.choice((0.0, 0.02, 0.1)))
+    def delay(self) -> int | None:
+        return self._become("delay", held_back=self._random.choice((0.0, 0.02, 0.1)))
 
-    def slow_network(self) -> None:
-        self._become(jitter_ns=self._random.choice((2, 20, 100)) * MILLISECOND)
+    def slow_network(self) -> int | None:
+        return self._become("slow_network", jitter_ns=self._random.choice((2, 20, 100)) * MILLISECOND)
 
-    def _become(self, **changed: Any) -> None:
+    def _become(self, kind: str, **changed: Any) -> int | None:
         network = self._cluster.network
         network.conditions = replace(network.conditions, **changed)
+        if any(changed.values()):
+            return FOR_GOOD_NS
+        self._cluster.table.lifted(kind)
+        return None
 
     # Links.
 
-    def split(self) -> None:
+    def split(self) -> int | None:
         servers = list(self._cluster.servers)
         self._random.shuffle(servers)
         count = self._random.randrange(1, len(servers))
         self._cluster.told("split", *(me.node for me in servers[:count]))
         self._cluster.network.heal()
         self._cluster.split(servers[:count], servers[count:])
-        self._cluster.at(self._while(), self._cluster.network.heal)
+        return self._for_a_while(self._cluster.network.heal)
 
-    def split_leader(self) -> None:
+    def split_leader(self) -> int | None:
         for server in self._cluster.leaders()[:1]:
             rest = [me for me in self._cluster.servers if me != server.me]
             companions = self._random.sample(rest, min(len(rest), self._random.randrange(2)))
             self._cluster.told("split leader", server.me.node)
             self._cluster.split([server.me, *companions], [me for me in rest if me not in companions])
-            self._cluster.at(self._while(), self._cluster.network.heal)
+            return self._for_a_while(self._cluster.network.heal)
+        return None
 
-    def one_way(self) -> None:
+    def one_way(self) -> int | None:
         source, target = self._random.sample(list(self._cluster.servers), 2)
         self._cluster.told("one way", source.node, target.node)
         self._cluster.cut(source, target)
-        self._cluster.at(self._while(), self._cluster.network.heal)
+        return self._for_a_while(self._cluster.network.heal)
+
+    # Gossip and clients.
+
+    def rumours(self) -> int | None:
+        """Gossip is wrong about the others, here or everywhere, while the network is as it is."""
+        servers = self._living()
+        observers = servers if self._random.random() < 0.5 else [self._any()]
+        way = self._cluster.gossip.mislead(observers, servers, self._random)
+        self._cluster.told("rumours", way, *(server.me.node for server in observers))
+        return self._for_a_while(self._cluster.gossip.tell_the_truth)
+
+    def large_values(self) -> int | None:
+        self._cluster.value_bytes_max = self._random.choice(VALUE_BYTES)
+        return FOR_GOOD_NS
 
     # Servers.
 
-    def crash(self) -> None:
-        self._crash(self._any())
+    def crash(self) -> int | None:
+        return self._crash(self._any())
 
-    def crash_leader(self) -> None:
+    def crash_leader(self) -> int | None:
         for server in self._cluster.leaders()[:1]:
-            self._crash(server)
+            return self._crash(server)
+        return None
 
-    def power_loss(self) -> None:
+    def power_loss(self) -> int | None:
         """All at once, in the middle of whatever they write."""
-        for server in list(self._cluster.servers.values()):
-            self._crash(server)
+        return max([self._crash(server) for server in list(self._cluster.servers.values())])
 
-    def pause(self) -> None:
+    def pause(self) -> int | None:
+        server, duration_ns = self._leader_mostly(), self._while()
+        self._cluster.pause(server.me, duration_ns)
+        return duration_ns
+
+    def suspend(self) -> int | None:
+        server, duration_ns = self._leader_mostly(), SUSPENDED_NS_MIN + self._while()
+        is_noticed = self._random.random() < 0.7
+        self._cluster.suspend(server.me, duration_ns, is_noticed=is_noticed)
+        return duration_ns
+
+    def _leader_mostly(self) -> SimulatedServer:
         leaders = self._cluster.leaders()
-        server = leaders[0] if leaders and self._random.random() < 0.6 else self._any()
-        self._cluster.pause(server.me, self._while())
+        return leaders[0] if leaders and self._random.random() < 0.6 else self._any()
 
-    def stall_disk(self) -> None:
-        self._any().disk_stalled_until_ns = self._cluster.now_ns + self._while()
+    def stall_disk(self) -> int | None:
+        server, duration_ns = self._any(), self._while()
+        server.disk_stalled_until_ns = self._cluster.now_ns + duration_ns
+        return duration_ns
 
-    def slow_disk(self) -> None:
+    def slow_disk(self) -> int | None:
         self._any().disk_ns_max = self._random.choice((2, 20, 200)) * MILLISECOND
+        return FOR_GOOD_NS
 
-    def _crash(self, server: SimulatedServer) -> None:
-        me = server.me
+    def descriptors(self) -> int | None:
+        """Clients hold all of them."""
+        disk = self._disk(self._any())
+        disk.hold_descriptors()
+        return self._for_a_while(disk.release_descriptors)
+
+    def _crash(self, server: SimulatedServer) -> int:
+        me, duration_ns = server.me, self._while()
         self._cluster.crash(me)
-        self._cluster.at(self._while(), lambda: self._cluster.boot(me))
+        self._cluster.at(duration_ns, lambda: self._cluster.boot(me))
+        return duration_ns
 
     # What operators do.
 
-    def compact(self) -> None:
+    def compact(self) -> int | None:
         server = self._any()
         keep = self._random.choice((0, 0, 3, 20))
         self._cluster.later(server, 0, partial(self._cluster.compact, server, keep))
+        return BRIEF_NS
 
-    def leave_behind(self) -> None:
+    def leave_behind(self) -> int | None:
         """Somebody is away while the others drop what he would need: only a snapshot can bring him back."""
-        self._crash(self._any())
+        duration_ns = self._crash(self._any())
         self._cluster.at(300 * MILLISECOND, self._compact_all)
+        return duration_ns
 
     def _compact_all(self) -> None:
         for server in self._cluster.up():
             self._cluster.later(server, 0, partial(self._cluster.compact, server, 0))
 
-    def transfer(self) -> None:
+    def transfer(self) -> int | None:
         target = self._any().me
         for server in self._cluster.leaders()[:1]:
-            self._ask(server, partial(server.raft.transfer, target))
+            self._ask(server, partial(server.raft.transfer, target), "transfer")
+            return BRIEF_NS
+        return None
 
-    def campaign(self) -> None:
+    def campaign(self) -> int | None:
         server = self._any()
         if server.is_up:
             self._ask(server, server.raft.campaign)
+            return BRIEF_NS
+        return None
 
-    def change(self) -> None:
+    def change(self) -> int | None:
         """Anything at all, sometimes twice at once, sometimes just as the network breaks. Most of it is
         refused, and that is fine.
         """
         leaders = self._cluster.leaders()
         if not leaders:
-            return
+            return None
         server = self._random.choice(leaders)
         for _ in range(self._random.choice((1, 1, 3))):
             self._propose("change", server, self._a_change(server.raft.replica.configuration))
         if len(self._cluster.servers) > 1 and self._random.random() < 0.3:
-            self._cluster.at(self._random.randrange(15 * MILLISECOND), self.split)
+            self._cluster.at(self._random.randrange(15 * MILLISECOND), partial(self._happen, self.split))
+        return BRIEF_NS
 
-    def move_votes(self) -> None:
+    def move_votes(self) -> int | None:
         """Most voters become learners, or all learners voters, and the network breaks in the middle of it:
         one half of a joint membership must never be enough.
         """
         for server in self._cluster.leaders()[:1]:
             self._propose("move", server, self._a_move(server))
-            self._cluster.at(self._random.randrange(15 * MILLISECOND), self.split_leader)
+            breaks = partial(self._happen, self.split_leader)
+            self._cluster.at(self._random.randrange(15 * MILLISECOND), breaks)
+            return BRIEF_NS
+        return None
 
     def _a_move(self, server: SimulatedServer) -> ConfigurationChange:
         configuration = server.raft.replica.configuration
@@ -211,7 +280,7 @@ class Nemesis:
     def _propose(self, what: str, server: SimulatedServer, change: ConfigurationChange) -> None:
         if self._is_sane(server, change):
             self._cluster.told(what, *(f"{step.verb.value} {step.member.node}" for step in change.steps))
-            self._ask(server, partial(server.raft.propose_conf, change))
+            self._ask(server, partial(server.raft.propose_conf, change), "change")
 
     def _is_sane(self, server: SimulatedServer, change: ConfigurationChange) -> bool:
         """No operator hands the votes to disks that are known, or about to be known, to be broken."""
@@ -238,50 +307,78 @@ class Nemesis:
 
     # Disks: what is harmed stays harmed.
 
-    def rot(self) -> None:
+    def rot(self) -> int | None:
         for server, disk, name in self._harmed():
-            bits = list(disk.used_bits(name)) or [0]
-            for bit in self._random.sample(bits, min(len(bits), self._random.randint(1, 8))):
-                disk.rot(name, bit)
-            self._cluster.told("rot", server.me, name)
+            self._rot(server, disk, name)
+            return HARM_NS
+        return None
 
-    def bad_sector(self) -> None:
+    def bad_sector(self) -> int | None:
         for server, disk, name in self._harmed():
             sector = self._sector(disk, name)
             disk.make_unreadable(name, sector)
             self._cluster.told("bad sector", server.me, name, sector)
+            return HARM_NS
+        return None
 
-    def misdirect(self) -> None:
+    def broken_repair(self) -> int | None:
+        """A disk rots while its host is down. The start that repairs the log ends before any of its
+        operations, by a kill or without power, and so may the next ones.
+        """
+        server = self._any()
+        if not self._may_harm(server.me):
+            return None
+        duration_ns, disk = self._crash(server), self._disk(server)
+        names = _read_to_the_end(disk)
+        if names:
+            self._rot(server, disk, self._random.choice(names))
+        starts = self._random.choice((1, 2, 2, 3))
+        first, *later = [self._random.randrange(REPAIR_OPERATIONS) for _ in range(starts)]
+        disk.faults.crash_before, disk.faults.later_crashes = first, later
+        disk.faults.spares_power = self._random.random() < 0.5
+        return duration_ns + starts * RESTART_NS
+
+    def _rot(self, server: SimulatedServer, disk: BlockDisk, name: str) -> None:
+        bits = list(disk.used_bits(name)) or [0]
+        for bit in self._random.sample(bits, min(len(bits), self._random.randint(1, 8))):
+            disk.rot(name, bit)
+        self._cluster.told("rot", server.me, name)
+
+    def misdirect(self) -> int | None:
         """The next write goes elsewhere."""
         for server, disk, name in self._harmed():
             if server.is_up:
                 disk.faults.misdirected_to = (name, self._sector(disk, name) * SECTOR_BYTES)
                 self._cluster.told("misdirect", server.me, name)
+                return HARM_NS
+        return None
 
     # Disks: what passes.
 
-    def failing_sync(self) -> None:
+    def failing_sync(self) -> int | None:
         self._disk(self._any()).faults.failing_syncs = True
+        return HARM_NS
 
-    def full_disk(self) -> None:
+    def full_disk(self) -> int | None:
         """Almost, or quite: now and then on all of them at once."""
         servers = self._living() if self._random.random() < 0.2 else [self._any()]
         for server in servers:
             disk = self._disk(server)
             disk.faults.capacity_bytes = disk.used_bytes + self._random.choice((0, 200, 20_000))
             self._cluster.told("fills", server.me)
-        self._cluster.at(self._while(), lambda: self._make_room(servers))
+        return self._for_a_while(lambda: self._make_room(servers))
 
-    def flicker(self) -> None:
+    def flicker(self) -> int | None:
         """The power goes, and again while what the first time left is being read and repaired."""
         server = self._any()
         self._cluster.crash(server.me)
         self._disk(server).faults.crash_before = self._random.randrange(30)
-        self._cluster.at(self._while(), lambda: self._cluster.boot(server.me))
+        return self._for_a_while(lambda: self._cluster.boot(server.me))
 
-    def cut_power(self) -> None:
+    def cut_power(self) -> int | None:
         """Before any of the next operations on its disk, whatever they are for."""
         self._disk(self._any()).faults.crash_before = self._random.randrange(80)
+        return HARM_NS
 
     def _make_room(self, servers: list[SimulatedServer]) -> None:
         for server in servers:
@@ -296,7 +393,7 @@ class Nemesis:
                 change = replacement(configuration, old, new)
                 if change.steps and self._is_sane(server, change):
                     self._cluster.told("replace", old, new)
-                    self._ask(server, partial(server.raft.propose_conf, change))
+                    self._ask(server, partial(server.raft.propose_conf, change), "change")
                     return
 
     # Where.
@@ -308,20 +405,26 @@ class Nemesis:
         """One file that a start reads to the end, of one server, if that does not ask the impossible."""
         server = self._any()
         disk = self._disk(server)
-        names = [name for name in disk.names() if name.endswith((".segment", ".snapshot")) or name == SPARE]
-        if names and self._cluster.atlas.may_harm(server.me):
+        names = _read_to_the_end(disk)
+        if names and self._may_harm(server.me):
             yield server, disk, self._random.choice(names)
+
+    def _may_harm(self, member: MemberId) -> bool:
+        return self._cluster.atlas.may_harm(member)
 
     def _sector(self, disk: BlockDisk, name: str) -> int:
         used = list(disk.used_bits(name)) or [0]
         return self._random.choice(used) // 8 // SECTOR_BYTES
 
-    def _ask(self, server: SimulatedServer, action: Callable[[], object]) -> None:
+    def _ask(self, server: SimulatedServer, action: Callable[[], object], operation: str = "") -> None:
         def ask() -> None:
             try:
                 action()
             except RaftRefused as refused:
                 self._cluster.told("refused", refused)
+            else:
+                if operation:
+                    self._cluster.table.began(operation, server.me)
 
         self._cluster.act(server, ask)
 
@@ -332,16 +435,34 @@ class Nemesis:
         """Up, or down for a while."""
         return [server for me, server in self._cluster.servers.items() if me not in self._cluster.lost]
 
+    def _for_a_while(self, end: Callable[[], None]) -> int:
+        duration_ns = self._while()
+        self._cluster.at(duration_ns, end)
+        return duration_ns
+
     def _while(self) -> int:
         return int(self._random.expovariate(1.2) * SECOND) + 20 * MILLISECOND
 
 
 KINDS = [
     *("loss", "repeat", "delay", "slow_network", "split", "split_leader", "one_way"),
-    *("crash", "crash_leader", "power_loss", "pause", "stall_disk", "slow_disk"),
+    *("crash", "crash_leader", "power_loss", "pause", "suspend", "stall_disk", "slow_disk"),
+    *("rumours", "large_values", "descriptors"),
     *("compact", "leave_behind", "transfer", "campaign", "change", "move_votes"),
 ]
-DISK_KINDS = ["rot", "bad_sector", "misdirect", "failing_sync", "full_disk", "flicker", "cut_power"]
+DISK_KINDS = [
+    *("rot", "bad_sector", "misdirect", "broken_repair"),
+    *("failing_sync", "full_disk", "flicker", "cut_power"),
+]
+OPERATIONS = [
+    *("propose", "read", "snapshot sent", "snapshot installed", "compaction", "start", "repair"),
+    *("election", "transfer", "change"),
+]
+
+
+def _read_to_the_end(disk: BlockDisk) -> list[str]:
+    """The files that a start reads so."""
+    return [name for name in disk.names() if name.endswith((".segment", ".snapshot")) or name == SPARE]
 
 
 def replacement(configuration: Configuration, old: MemberId, new: MemberId) -> ConfigurationChange:

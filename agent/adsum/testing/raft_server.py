@@ -21,6 +21,7 @@ from adsum.raft.messages import MessageStamp
 from adsum.raft.types import Entry, MemberId
 from adsum.storage import log_jobs
 from adsum.testing.block_disk import PowerLost
+from adsum.testing.block_transfer import Transfer
 from adsum.testing.hosts import SimulatedHost
 from adsum.testing.raft_disk import ServerDisk
 from adsum.testing.raft_machine import Registers
@@ -40,7 +41,7 @@ class SimulatedServer:
         self.disk_ns_max = 2 * MILLISECOND
         self.disk_stalled_until_ns = 0
         self.life = 0  # of the host, in which it runs or ran
-        self.transfers: dict[MemberId, object] = {}  # of snapshots, the last one to each
+        self.transfers: dict[MemberId, Transfer] = {}  # of snapshots, the last one to each
         self.has_consensus = False  # until then it is of no cluster yet, and `core` is not there
         self._random = random
 
