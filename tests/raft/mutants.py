@@ -11,13 +11,16 @@ from dataclasses import replace
 
 import pytest
 
+from adsum.address import Address
+from adsum.consensus import admission
 from adsum.consensus.compaction import Compaction
 from adsum.consensus.core import ConsensusCore
-from adsum.consensus.effects import RecordSnapshot
+from adsum.consensus.effects import ConsensusEffect, RecordSnapshot
 from adsum.consensus.installing import Installing
 from adsum.consensus.reports import SnapshotRead, SnapshotWritten
 from adsum.consensus.requests import HeldRequest, HeldRequests
 from adsum.consensus.waiting import Answers, Proposals
+from adsum.now import Now
 from adsum.raft import ballot, leader, quorum
 from adsum.raft.batch import Batch
 from adsum.raft.changer import ConfigurationChange, decode_configuration
@@ -38,6 +41,7 @@ from adsum.raft.types import (
     Term,
 )
 from adsum.storage import recovery, segment
+from adsum.storage.descriptor_reserve import DescriptorReserve
 from adsum.storage.failures import StorageFailed
 from adsum.storage.files import File
 from adsum.storage.raft_log import RaftLog
@@ -348,7 +352,69 @@ def retries_go_under_a_new_key(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(HeldRequests, "concluded", concluded)
 
 
+def the_log_in_memory_is_bounded_by_its_entries_only(patch: pytest.MonkeyPatch) -> None:
+    """RD3: a few large values are as many bytes as one likes."""
+
+    def is_needed(self: Compaction, *, is_time: bool) -> bool:
+        log, settings = self._core.raft.replica.log, self._core.settings
+        return (
+            is_time and not log.is_restoring and log.applied - log.snapshot.index >= settings.snapshot_entries
+        )
+
+    patch.setattr(Compaction, "_is_needed", is_needed)
+
+
+def snapshots_leave_as_many_entries_however_large_they_are(patch: pytest.MonkeyPatch) -> None:
+    """RD3: the log has its snapshot, and lets go of nothing."""
+
+    def first_kept(self: Compaction, index: int) -> int:
+        return max(self._core.raft.replica.log.first_index, index + 1 - self._core.settings.entries_kept)
+
+    patch.setattr(Compaction, "_first_kept", first_kept)
+
+
+def compaction_does_not_wait_for_a_snapshot_under_way(patch: pytest.MonkeyPatch) -> None:
+    """RD6: when it has arrived, what follows on it is gone, and so for ever."""
+    patch.setattr(RaftCore, "awaited_index", None)
+
+
+def only_whom_gossip_knows_is_heard(patch: pytest.MonkeyPatch) -> None:
+    """RD4: gossip decides over quorum."""
+
+    def is_heard(host: str, places: Sequence[Address], *, is_said: bool, **_more: bool) -> bool:
+        return is_said and host in [place.host for place in places]
+
+    patch.setattr(admission, "is_heard", is_heard)
+
+
+def servers_are_dialled_only_where_gossip_says(patch: pytest.MonkeyPatch) -> None:
+    """RD4: nobody remembers where a member was found."""
+    patch.setattr(admission, "places_of", lambda said, _found: [said] if said is not None else [])
+
+
+def only_ticks_notice_that_the_process_stood_still(patch: pytest.MonkeyPatch) -> None:
+    """RD10: whatever wakes before the tick goes by a time that is not true any more."""
+
+    def note(self: ConsensusCore, now: Now) -> None:
+        self._now_ns, self._is_due = now.monotonic_ns, True
+
+    def tick(self: ConsensusCore, now: Now) -> Sequence[ConsensusEffect]:
+        stood_ns = self.pace.stood_still_ns(now.monotonic_ns, is_leader=self.is_leader)
+        if stood_ns:
+            self.raft.stood_still(stood_ns)
+        return original(self, now)
+
+    original = ConsensusCore.tick
+    patch.setattr(ConsensusCore, "_note", note)
+    patch.setattr(ConsensusCore, "tick", tick)
+
+
 # Of the log on disk.
+
+
+def the_log_has_no_descriptors_of_its_own(patch: pytest.MonkeyPatch) -> None:
+    """RD9: clients that hold all of them end the process."""
+    patch.setattr(DescriptorReserve, "opened", lambda _reserve, open_: open_())
 
 
 def batches_are_not_synced(patch: pytest.MonkeyPatch) -> None:

@@ -20,6 +20,8 @@ from adsum.raft import changer
 from adsum.raft.changer import ChangeVerb, ConfigurationChange, Step
 from adsum.raft.leader import Leader
 from adsum.raft.types import BOOTSTRAP_INDEX, Configuration, MemberId
+from adsum.storage import opening
+from adsum.storage.files import Folder
 from adsum.testing.founding_swarm import found
 from adsum.testing.founding_world import FoundingWorld
 
@@ -171,6 +173,17 @@ def an_unknown_log_votes_at_once(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(Leader, "_check_may_vote", lambda _leader, _member: None)
 
 
+def a_doubt_is_forgotten_while_its_repair_is_interrupted(patch: pytest.MonkeyPatch) -> None:
+    """RD2: no segments, no doubt, so it may found a cluster of its own."""
+
+    def read_doubt(folder: Folder) -> opening.Doubt:
+        doubt = original(folder)
+        return doubt if doubt.is_settled else opening.Doubt()
+
+    original = opening._read_doubt
+    patch.setattr(opening, "_read_doubt", read_doubt)
+
+
 # What is broken, what happens to it, the first seed, and within how many it must be noticed.
 CASES: list[tuple[Mutation, str, int, int]] = [
     (silence_is_taken_for_consent, "loss split", 0, 10),
@@ -181,6 +194,7 @@ CASES: list[tuple[Mutation, str, int, int]] = [
     (votes_are_given_to_a_cluster_whose_membership_nobody_told, "wipe one_way", 150, 60),
     (the_former_self_leaves_before_the_new_one_votes, "wipe", 0, 20),
     (an_unknown_log_votes_at_once, "join", 0, 10),
+    (a_doubt_is_forgotten_while_its_repair_is_interrupted, "broken_repair", 0, 60),
 ]
 
 

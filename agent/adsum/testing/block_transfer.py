@@ -106,7 +106,16 @@ class Transfer:
         content = piece.content
         if self._cluster.random.random() < DAMAGED_ON_THE_WAY:
             content = bytes(reversed(content))
-        self._call(TakePiece(piece.offset, piece.crc, content))
+        taken = TakePiece(piece.offset, piece.crc, content)
+        if self._cluster.piece_ns_max:
+            delay_ns = self._cluster.random.randrange(self._cluster.piece_ns_max)
+            self._cluster.later(self._server, delay_ns, lambda: self._call_still(taken))
+        else:
+            self._call(taken)
+
+    def _call_still(self, piece: TakePiece) -> None:
+        if self._server.transfers.get(self._offer.target) is self:
+            self._call(piece)
 
     def _call(self, piece: TakePiece | None) -> None:
         """None: to begin."""

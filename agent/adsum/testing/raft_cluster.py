@@ -103,6 +103,7 @@ class RaftCluster:
         self.limits = ServerLimits(settings)
         self.table = FaultTable(lambda: world.now_ns)
         self.value_bytes_max = 0  # of what clients write beside their values
+        self.piece_ns_max = 0  # how long the piece of a snapshot takes beside what any message does
         self._questions = 0
         self._asked: dict[int, Answered] = {}  # at a leader
 
@@ -157,17 +158,21 @@ class RaftCluster:
         server = self.servers[me]
         if server.is_up:
             self.told("crash", me)
-            self.table.died(me)
+            self._died(me)
             self.world.lose(server.host.index)
             server.lose_power()
 
     def kill(self, me: MemberId) -> None:
         """The process only: nothing written is lost, and nothing unsynced became durable."""
         self.told("kill", me)
-        self.table.died(me)
+        self._died(me)
         self.store(me).kill()
         self.world.kill(self.servers[me].host.index)
         self.at(RESTART_NS, lambda: self.boot(me))
+
+    def _died(self, me: MemberId) -> None:
+        self.table.died(me)
+        self.limits.died(me)
 
     def retire(self, me: MemberId) -> None:
         """It is never started again, whoever still means to."""
@@ -347,6 +352,7 @@ class RaftCluster:
             self.tell(server, reports.StoringFailed(str(failure)))
         except PowerLost:
             self.told("power lost", server.me)
+            self._died(server.me)
             self.world.lose(server.host.index)
             server.store.power_is_gone()
             self.at(RESTART_NS, lambda: self.boot(server.me))

@@ -73,7 +73,7 @@ class Nemesis:
         cluster.network.heal()
         cluster.network.conditions = CONDITIONS
         cluster.gossip.tell_the_truth()
-        cluster.value_bytes_max = 0
+        cluster.value_bytes_max = cluster.piece_ns_max = 0
         cluster.table.heal()
         for me, server in list(cluster.servers.items()):
             server.store.disk.faults = DiskFaults()
@@ -151,6 +151,11 @@ class Nemesis:
         way = self._cluster.gossip.mislead(observers, servers, self._random)
         self._cluster.told("rumours", way, *(server.me.node for server in observers))
         return self._for_a_while(self._cluster.gossip.tell_the_truth)
+
+    def slow_snapshots(self) -> int | None:
+        """As if they were large: they are on their way for longer than it takes to make the next."""
+        self._cluster.piece_ns_max = self._random.choice((200, 500, 1_000)) * MILLISECOND
+        return FOR_GOOD_NS
 
     def large_values(self) -> int | None:
         self._cluster.value_bytes_max = self._random.choice(VALUE_BYTES)
@@ -447,7 +452,7 @@ class Nemesis:
 KINDS = [
     *("loss", "repeat", "delay", "slow_network", "split", "split_leader", "one_way"),
     *("crash", "crash_leader", "power_loss", "pause", "suspend", "stall_disk", "slow_disk"),
-    *("rumours", "large_values", "descriptors"),
+    *("rumours", "large_values", "slow_snapshots", "descriptors"),
     *("compact", "leave_behind", "transfer", "campaign", "change", "move_votes"),
 ]
 DISK_KINDS = [

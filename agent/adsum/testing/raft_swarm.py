@@ -30,6 +30,7 @@ from adsum.testing.raft_machine import ClientCall
 from adsum.testing.raft_nemesis import DISK_KINDS, KINDS, OPERATIONS, Nemesis
 from adsum.testing.raft_server import SimulatedServer
 from adsum.testing.seed_range import seed_range, seeds_parser
+from adsum.testing.server_limits import AWAITED_BYTES
 
 # With all faults over: a few elections that find each other, snapshots to bring, and a joint change to leave.
 RECOVERY_S = 30
@@ -43,7 +44,6 @@ ALONE = (
 # What no leader loses its place for; of so many seeds one meets nothing else.
 HARMLESS = ("rumours", "large_values")
 QUIET_ONE_IN = 16
-AWAITED_BYTES = 200_000  # more than clients write while a snapshot is on its way
 BY_BYTES = replace(
     SETTINGS,
     snapshot_entries=100_000,

@@ -21,9 +21,12 @@ if TYPE_CHECKING:
 
 # By the clients of a swarm, in the second until it is looked at and while the snapshot is written.
 GROWTH_BYTES = 150_000
-# Each follows on the one before because what came behind that was gone when it arrived. Two may be bad luck:
-# who is silent for a while is waited for no longer.
-OFFERS_IN_VAIN_MAX = 3
+# Each follows on the one before because what came behind that was gone when it arrived. One or two may be bad
+# luck: who is silent for a while is waited for no longer.
+OFFERS_IN_VAIN_MAX = 2
+# More than clients write while a snapshot is on its way. Where less is kept for whom it is brought to, some
+# are in vain.
+AWAITED_BYTES = 200_000
 
 
 class ServerLimits:
@@ -31,6 +34,7 @@ class ServerLimits:
         kept_bytes = max(settings.entries_kept_bytes, settings.entries_awaited_bytes)
         grown_bytes = settings.snapshot_log_bytes + settings.raft.uncommitted_bytes_max + GROWTH_BYTES
         self.log_bytes_max = kept_bytes + grown_bytes
+        self._keeps_enough = settings.entries_awaited_bytes >= AWAITED_BYTES
         self.log_bytes_seen = 0
         # By leader, term and member: what has arrived since the last offer, and how often in vain.
         self._arrived: dict[tuple[MemberId, int, MemberId], int] = {}
@@ -55,14 +59,18 @@ class ServerLimits:
             self.log_bytes_seen = log_bytes
             demand(log_bytes <= self.log_bytes_max, f"{server.me} holds {log_bytes} bytes of log in memory")
 
+    def died(self, member: MemberId) -> None:
+        """What had arrived and was not installed is gone."""
+        self._arrived = {key: index for key, index in self._arrived.items() if key[2] != member}
+
     def offered(self, server: SimulatedServer, offer: SnapshotOffer) -> None:
-        """To one who has installed what it was brought last, or has not."""
+        """To one who never got further than what it was brought last, or did."""
         key = (offer.source, offer.term, offer.target)
         index = self._arrived.pop(key, 0)
-        if not index:
+        if not index or not self._keeps_enough:
             return
         matches = {each.member: each.match for each in server.raft.status().members}
-        self._in_vain[key] = self._in_vain[key] + 1 if matches.get(offer.target, 0) < index else 0
+        self._in_vain[key] = self._in_vain[key] + 1 if matches.get(offer.target, 0) <= index else 0
         is_enough = self._in_vain[key] <= OFFERS_IN_VAIN_MAX
         demand(is_enough, f"{offer.target} is brought one snapshot after the other, and never catches up")
 
