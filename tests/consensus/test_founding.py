@@ -171,8 +171,9 @@ def test_a_candidate_is_asked_who_founded_with_it_and_the_same_is_founded_here()
         replace(FOUNDED_B, voters=()),
         replace(FOUNDED_B, voters=(B,)),
         replace(FOUNDED_B, voters=(A._replace(log="another"), B)),
+        replace(FOUNDED_B, voters=(B, A)),
     ],
-    ids=["silent", "has forgotten", "without us", "another log of ours"],
+    ids=["silent", "has forgotten", "without us", "another log of ours", "no membership"],
 )
 def test_a_candidate_whose_cluster_does_not_count_on_this_log_is_not_followed(
     answer: ServerStanding | None,

@@ -12,10 +12,10 @@ from dataclasses import replace
 import pytest
 
 from adsum.address import Address
-from adsum.consensus import admission
+from adsum.consensus import admission, effects
 from adsum.consensus.compaction import Compaction
 from adsum.consensus.core import ConsensusCore
-from adsum.consensus.effects import ConsensusEffect, RecordSnapshot
+from adsum.consensus.effects import RecordSnapshot
 from adsum.consensus.installing import Installing
 from adsum.consensus.reports import SnapshotRead, SnapshotWritten
 from adsum.consensus.requests import HeldRequest, HeldRequests
@@ -398,7 +398,7 @@ def only_ticks_notice_that_the_process_stood_still(patch: pytest.MonkeyPatch) ->
     def note(self: ConsensusCore, now: Now) -> None:
         self._now_ns, self._is_due = now.monotonic_ns, True
 
-    def tick(self: ConsensusCore, now: Now) -> Sequence[ConsensusEffect]:
+    def tick(self: ConsensusCore, now: Now) -> Sequence[effects.ConsensusEffect]:
         stood_ns = self.pace.stood_still_ns(now.monotonic_ns, is_leader=self.is_leader)
         if stood_ns:
             self.raft.stood_still(stood_ns)

@@ -90,8 +90,10 @@ def with_us(me: MemberId, answers: Iterable[ServerStanding | None]) -> FoundNow 
 def counted_on_in(me: MemberId, answers: Iterable[ServerStanding | None]) -> str:
     """The cluster in which this very log has a vote, among voters that are no longer those who founded it:
     so its membership is committed, and on the disks of others."""
-    clusters = (answer.cluster_id for answer in answers if answer is not None and me in answer.voters)
-    return next(clusters, "")
+    for answer in answers:
+        if answer is not None and me in answer.voters and not flaw(Configuration(voters=answer.voters)):
+            return answer.cluster_id
+    return ""
 
 
 def to_ask(me: str, datacenter: str, alive: Sequence[AliveServer]) -> list[AliveServer]:

@@ -61,8 +61,6 @@ RESTART_NS = SECOND  # after a failure, by whoever supervises the process
 TURN_NS_MAX = MILLISECOND  # from when something came in until the loop gets round to the tick
 DRIFT_PPM_MAX = 30_000
 READING_NS_MAX = (2 * MILLISECOND, 200 * MILLISECOND, 4 * SECOND)  # to read a state out of a snapshot
-DESCRIPTOR_NS_MAX = SECOND  # until a client closes one
-OUT_OF_FILES = os.strerror(errno.EMFILE)
 CONDITIONS = Conditions(latency_ns=200_000, jitter_ns=1_800_000)
 
 # Small enough that windows fill, slices end, caps bite and snapshots are made within seconds.
@@ -79,6 +77,9 @@ SETTINGS = ServerSettings(
     snapshot_interval_s=3.0,
     entries_kept=40,
 )
+
+DESCRIPTOR_NS_MAX = SECOND  # until a client closes one
+OUT_OF_FILES = os.strerror(errno.EMFILE)
 
 Answered = Callable[[bytes | int | Exception], None]
 
@@ -359,6 +360,8 @@ class RaftCluster:
 
     def carry_out(self, host: SimulatedHost, effect: ServerEffect | effects.FoundingEffect) -> None:
         server = self.on_host[host.index]
+        if type(effect) is effects.WriteSnapshot:
+            self.table.began("compaction", server.me)
         match effect:
             case effects.SendMessage(message):
                 self._send(server, message)
@@ -372,10 +375,7 @@ class RaftCluster:
             ):
                 server.jobs.append(effect)
                 self._begin_job(server)
-            case effects.WriteSnapshot():
-                self.table.began("compaction", server.me)
-                self._begin_beside_the_log(server, effect, self._disk_ns(server))
-            case effects.PrepareSegment() | effects.SpendBallast():
+            case effects.WriteSnapshot() | effects.PrepareSegment() | effects.SpendBallast():
                 self._begin_beside_the_log(server, effect, self._disk_ns(server))
             case effects.ReadSnapshot():
                 reading_ns_max = self.random.choice(READING_NS_MAX)
