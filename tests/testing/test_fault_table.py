@@ -1,0 +1,80 @@
+"""Operations that met faults are counted plainly."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+from adsum.testing.fault_table import FaultTable, Met, told_table
+from adsum.testing.raft_nemesis import DISK_KINDS, KINDS
+
+
+class Clock:
+    now_ns = 0
+
+
+def table() -> tuple[FaultTable, Clock]:
+    clock = Clock()
+    return FaultTable(lambda: clock.now_ns), clock
+
+
+def test_what_begins_while_a_fault_holds_has_met_it() -> None:
+    met, clock = table()
+    met.began("read", 1)
+    met.holds("split", 100, [])
+    met.happened("start")
+    clock.now_ns = 99
+    met.began("propose", 1)
+    clock.now_ns = 100
+    met.began("propose", 2)
+    assert met.met == {("split", "start"): 1, ("split", "propose"): 1}
+
+
+def test_what_is_under_way_when_a_fault_begins_has_met_it_each_time() -> None:
+    met, _clock = table()
+    met.began("read", "a")
+    met.began("propose", "a")
+    met.began("propose", "b")
+    met.ended("read", "a")
+    met.holds("crash", 0, met.under_way())
+    met.died("b")
+    met.holds("crash", 0, met.under_way())
+    assert met.met == {("crash", "propose"): 3}
+
+
+def test_a_fault_that_is_lifted_or_healed_is_met_by_nothing_more() -> None:
+    met, _clock = table()
+    met.holds("loss", 1 << 60, [])
+    met.holds("delay", 1 << 60, [])
+    met.lifted("loss")
+    met.happened("start")
+    met.heal()
+    met.happened("start")
+    assert met.met == {("delay", "start"): 1}
+
+
+def test_a_fault_that_comes_again_holds_as_long_as_the_longer_one() -> None:
+    met, clock = table()
+    met.holds("pause", 100, [])
+    met.holds("pause", 10, [])
+    clock.now_ns = 50
+    met.happened("start")
+    assert met.met == {("pause", "start"): 1}
+
+
+def test_the_table_has_a_dot_where_they_never_met() -> None:
+    met = Met({("loss", "read"): 12, ("crash", "propose"): 3})
+    assert told_table(met, ["loss", "crash"], ["propose", "read"]) == (
+        "       propose  read\nloss         .    12\ncrash        3     ."
+    )
+
+
+def test_a_swarm_prints_which_operations_met_which_faults() -> None:
+    program = [sys.executable, "-m", "adsum.testing.raft_swarm", "--seeds", "8", "--first", "0"]
+    told = subprocess.run([*program, "--jobs", "1"], capture_output=True, text=True, check=True).stdout
+    lines = told.splitlines()
+    head = next(line for line in lines if "propose  read  snapshot sent" in line)
+    rows = lines[lines.index(head) + 1 :][: len(KINDS) + len(DISK_KINDS)]
+    assert [row.split()[0] for row in rows] == [*KINDS, *DISK_KINDS]
+    large_values = next(row.split() for row in rows if row.startswith("large_values"))
+    assert int(large_values[1]) > 100, "proposals met large values, for seed 0 meets hardly anything else"
