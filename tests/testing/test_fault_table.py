@@ -5,8 +5,9 @@ from __future__ import annotations
 import subprocess
 import sys
 
+from adsum.testing import founding_swarm
 from adsum.testing.fault_table import FaultTable, Met, told_table
-from adsum.testing.raft_nemesis import DISK_KINDS, KINDS
+from adsum.testing.raft_nemesis import DISK_KINDS, KINDS, OPERATIONS
 
 
 class Clock:
@@ -69,12 +70,24 @@ def test_the_table_has_a_dot_where_they_never_met() -> None:
     )
 
 
-def test_a_swarm_prints_which_operations_met_which_faults() -> None:
-    program = [sys.executable, "-m", "adsum.testing.raft_swarm", "--seeds", "8", "--first", "0"]
+def table_of(swarm: str, seeds: int, first_operation: str, faults: int) -> dict[str, list[str]]:
+    """The cells that it prints, by fault."""
+    program = [sys.executable, "-m", f"adsum.testing.{swarm}", "--seeds", str(seeds), "--first", "0"]
     told = subprocess.run([*program, "--jobs", "1"], capture_output=True, text=True, check=True).stdout
     lines = told.splitlines()
-    head = next(line for line in lines if "propose  read  snapshot sent" in line)
-    rows = lines[lines.index(head) + 1 :][: len(KINDS) + len(DISK_KINDS)]
-    assert [row.split()[0] for row in rows] == [*KINDS, *DISK_KINDS]
-    large_values = next(row.split() for row in rows if row.startswith("large_values"))
-    assert int(large_values[1]) > 100, "proposals met large values, for seed 0 meets hardly anything else"
+    head = next(place for place, line in enumerate(lines) if line.lstrip().startswith(first_operation))
+    rows = [line.split() for line in lines[head + 1 : head + 1 + faults]]
+    return {row[0]: row[1:] for row in rows}
+
+
+def test_a_swarm_prints_which_operations_met_which_faults() -> None:
+    told = table_of("raft_swarm", 8, "propose  read  snapshot sent", len([*KINDS, *DISK_KINDS]))
+    assert list(told) == [*KINDS, *DISK_KINDS]
+    assert {len(cells) for cells in told.values()} == {len(OPERATIONS)}
+    assert int(told["large_values"][0]) > 100, "proposals meet them, for seed 0 has little else"
+
+
+def test_foundings_print_it_as_well() -> None:
+    told = table_of("founding_swarm", 20, "founding  taking in", len(founding_swarm.FAULTS))
+    assert list(told) == founding_swarm.FAULTS
+    assert any(cells[0] != "." for cells in told.values()), "some founding meets some fault"

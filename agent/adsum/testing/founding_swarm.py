@@ -106,7 +106,9 @@ KINDS = [
     *("loss", "delay", "split", "one_way", "rumour", "crash", "power_loss", "pause"),
     *("cut_power", "failing_sync", "full_disk", "wipe", "join", "surplus", "suspend", "broken_repair"),
 ]
-OPERATIONS = ["founding", "taking in", *RAFT_OPERATIONS]
+OF_OPERATORS = ("transfer", "change")
+OPERATIONS = ["founding", "taking in", *(each for each in RAFT_OPERATIONS if each not in OF_OPERATORS)]
+FAULTS = [kind for kind in KINDS if kind != "surplus"]  # that one is how a seed begins
 
 
 @dataclass(frozen=True, slots=True)
@@ -202,7 +204,7 @@ def main() -> int:
     if failed:
         sys.stdout.write(found(failed[0].seed, is_traced=True).trace + "\n")
     told = (f"{happened[what]} times {what}" for what in ("found", "member", "wipe", "join", "change"))
-    sys.stdout.write(told_table(met, KINDS, OPERATIONS) + "\n")
+    sys.stdout.write(told_table(met, FAULTS, OPERATIONS) + "\n")
     sys.stdout.write(f"Among much else: {', '.join(told)}.\n")
     sys.stdout.write(f"{asked.seeds} seeds: {len(failed)} failed.\n")
     return 1 if failed else 0
