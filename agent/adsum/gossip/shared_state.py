@@ -236,8 +236,11 @@ class SharedState:
             beats = self.beats.pack(room_bytes)
         elif len(beats) > room_bytes:
             beats = b""
-        said = kind, sequence, about, amount, flags, self.me.beat(now.monotonic_ns), self.root, coordinate
-        self._post(to, Packet(*said, claims, beats, carried, told))
+        beat, root = self.me.beat(now.monotonic_ns), self.root
+        packet = Packet(
+            kind, sequence, about, amount, flags, beat, root, coordinate, claims, beats, carried, told
+        )
+        self._post(to, packet)
         return beats
 
     def send_bare(

@@ -133,7 +133,7 @@ def encode(packet: Packet) -> bytes:
 
 
 def _splice(parts: list[bytes], payloads: Sequence[bytes]) -> None:
-    parts.append(_long_head(0x80, len(payloads)))
+    parts.append(_long_head(0x80, len(payloads)) if payloads else _EMPTY)
     for payload in payloads:
         parts += (bytes_head(len(payload)), payload)
 
@@ -204,4 +204,4 @@ def _long_head(major: int, value: int) -> bytes:
 _ONLY_BYTES = {bytes}
 _SMALL = [_long_head(0, value) for value in range(24)]
 _BYTES_HEADS = [_long_head(0x40, length) for length in range(256)]
-_ARRAY, _ARRAY_WITH_AGES = _long_head(0x80, FIELDS_MIN), _long_head(0x80, FIELDS_MAX)
+_EMPTY, _ARRAY, _ARRAY_WITH_AGES = (_long_head(0x80, length) for length in (0, FIELDS_MIN, FIELDS_MAX))
