@@ -10,10 +10,10 @@ from adsum.api.answers import json_answer
 from adsum.api.api_types import Agent
 from adsum.api.blocking import CACHED, BlockingReads, check_cache_control, check_consistency
 from adsum.api.queries import (
+    INSTANCE_TESTS,
     MESH_TOPICS,
     Nearness,
     filter_test,
-    has_instance_tests,
     host_test,
     instance_tests,
     instances,
@@ -88,7 +88,7 @@ def services(agent: Agent, query: Query, _rest: str) -> WaitableRead:
         return shapes.encode(tags_by_name)
 
     # What tests look at is more than names and tags.
-    topics = MESH_TOPICS if has_instance_tests(query) else (Topic(Family.SERVICES),)
+    topics = MESH_TOPICS if any(map(query.has, INSTANCE_TESTS)) else (Topic(Family.SERVICES),)
     return WaitableRead(agent.view.indexes, topics, render, lists_everything=True)
 
 

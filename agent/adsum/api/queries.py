@@ -87,10 +87,6 @@ def instance_tests(query: Query, items: Items) -> list[Callable[[Instance], bool
     return tests
 
 
-def has_instance_tests(query: Query) -> bool:
-    return any(map(query.has, INSTANCE_TESTS))
-
-
 def passing(items: Iterable[Item], tests: list[Callable[[Item], bool]]) -> Iterable[Item]:
     for test in tests:
         items = filter(test, items)
@@ -120,10 +116,7 @@ class Nearness:
     def __init__(self, agent: Agent, query: Query) -> None:
         self._agent = agent
         self._near = query.first("near")
-
-    @property
-    def is_asked_for(self) -> bool:
-        return bool(self._near)
+        self.is_asked_for = bool(self._near)
 
     def order(self, items: Iterable[Item], node_of: Callable[[Item], str]) -> Iterable[Item]:
         if not self._near:

@@ -137,6 +137,7 @@ class Api:
     """One kept connection, made by the first request."""
 
     def __init__(self, target: Target, headers: Mapping[str, str], dial: Callable[[], socket.socket]) -> None:
+        self.shown = target.shown
         self._target = target
         self._headers = headers
         self._dial = dial
@@ -151,10 +152,6 @@ class Api:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self._line.close()
-
-    @property
-    def shown(self) -> str:
-        return self._target.shown
 
     def header(self, name: str) -> str:
         """Of the last answer; empty if it has none."""

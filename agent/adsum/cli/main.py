@@ -23,7 +23,6 @@ from adsum.cli.command import (
     CommandFailed,
     FlagGroup,
     HelpWanted,
-    ParsedCommand,
     UsageError,
     did_you_mean,
     parse,
@@ -114,23 +113,18 @@ def _run(words: list[str]) -> int:
     if name not in COMMANDS:
         return _overview(name, wants_help=wants_help or rest[:1] in HELP_WORDS)
     try:
-        command, call = _understood(name, ["-h"] if wants_help else rest)
+        gc.disable()  # loading makes little garbage and much to look through
+        try:
+            command = load_command(name)
+            call = parse(command, ["-h"] if wants_help else rest)
+        finally:
+            gc.enable()
         return command.run(call)
     except HelpWanted:
         print(_described(name, load_command(name)))
         return 0
     except UsageError as problem:
         raise UsageError(f"{name}: {problem}\nTry `adsum {name} -h`.") from None
-
-
-def _understood(name: str, words: Sequence[str]) -> tuple[Command, ParsedCommand]:
-    """Loading makes little garbage and much to look through."""
-    gc.disable()
-    try:
-        command = load_command(name)
-        return command, parse(command, words)
-    finally:
-        gc.enable()
 
 
 def find_command(words: Sequence[str]) -> str:

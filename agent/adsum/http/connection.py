@@ -169,8 +169,6 @@ class Connection:
             data, self._ahead = self._ahead, b""
             return data
         if self._parser.phase is Phase.IDLE:
-            self.waits_for = "idle_timeout"
-            self.deadline = trio.current_time() + self._limits.idle_timeout_s
             return await self._idle()
         while True:
             await trio.lowlevel.wait_readable(self._socket)
@@ -184,14 +182,14 @@ class Connection:
 
     async def _idle(self) -> bytes:
         while True:
+            self.waits_for = "idle_timeout"
+            self.deadline = trio.current_time() + self._limits.idle_timeout_s
             data = await self._idlers.wait(self._socket.fileno(), self._hear)
             if not self._unsent:
                 self.deadline = math.inf
                 return data
             await self._send_rest(self._unsent, 0)
             self._unsent = b""
-            self.waits_for = "idle_timeout"
-            self.deadline = trio.current_time() + self._limits.idle_timeout_s
 
     def _hear(self) -> bytes | None:
         """The next request, unless it was a known one that is answered now."""

@@ -30,11 +30,7 @@ class ClientGone(Exception):
 
 
 class BadPath(ValueError):
-    """The client's path can't be decoded; `sentence` says why, and is empty where Consul says nothing."""
-
-    def __init__(self, sentence: str) -> None:
-        super().__init__(sentence)
-        self.sentence = sentence
+    """The client's path can't be decoded; the message says why, and is empty where Consul says nothing."""
 
 
 class Client(Protocol):

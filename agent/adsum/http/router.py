@@ -117,7 +117,7 @@ class Router:
         except HttpRefusal as refusal:
             response = text(refusal.status, refusal.sentence, refusal.headers)
         except BadPath as bad:
-            response = text(400, bad.sentence) if bad.sentence else empty(400)
+            response = text(400, str(bad)) if str(bad) else empty(400)
         except Foreign as foreign:
             self._counters.rejected[foreign.cause] += 1
             self._complaints.say(foreign.cause, "Refused a browser at %s: %s", request.peer, foreign.sentence)

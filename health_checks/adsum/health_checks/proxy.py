@@ -39,19 +39,17 @@ class Proxies:
         from adsum.health_checks.url import BadUrl, parse_url_cached
 
         proxy = self.by_scheme.get(url.scheme)
-        if proxy is None or self._is_direct(url):
+        host = url.host.lower().rstrip(".")
+        address = _address(host)
+        is_loopback = host == "localhost" or (address is not None and address.is_loopback)
+        if proxy is None or is_loopback:
+            return None
+        if any(_excepts(entry, host, url.port, address) for entry in self.exceptions):
             return None
         chosen = parse_url_cached(proxy if "://" in proxy else f"http://{proxy}")
         if chosen.scheme != "http" or not chosen.host:
             raise BadUrl(f'proxy "{chosen.shown}": only http:// proxies are supported')
         return chosen
-
-    def _is_direct(self, url: Url) -> bool:
-        host = url.host.lower().rstrip(".")
-        address = _address(host)
-        if host == "localhost" or (address is not None and address.is_loopback):
-            return True
-        return any(_excepts(entry, host, url.port, address) for entry in self.exceptions)
 
 
 Address = ipaddress.IPv4Address | ipaddress.IPv6Address
