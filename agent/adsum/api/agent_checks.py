@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 from adsum.agent.commands import DeregisterCheck, RegisterCheck, ReportTtl
 from adsum.api import parameters, shapes
 from adsum.api.agent_services import log_warnings, refuse_scripts
@@ -11,18 +9,16 @@ from adsum.api.answers import done, encoded_answer, in_turns
 from adsum.api.api_types import EndpointFamily
 from adsum.api.bodies import decode_json, refusing_definitions
 from adsum.api.queries import wanted
-from adsum.catalog.decode import decode_check
+from adsum.catalog.decode import Fields, WrongType, decode_check
 from adsum.catalog.definitions import CheckStatus
 from adsum.catalog.model import PlacedCheck
 from adsum.catalog.own_services import OwnCheck
-from adsum.catalog.spelling import canonical_key
 from adsum.catalog.validate import validate_check
 from adsum.http.request import Request
 from adsum.http.response import Response
 from adsum.http.router import Handler, HttpRefusal, Route
 
 REPORTS = {"pass": CheckStatus.PASSING, "warn": CheckStatus.WARNING, "fail": CheckStatus.CRITICAL}
-GO_KINDS = {bool: "bool", int: "number", float: "number", list: "array", dict: "object", str: "string"}
 
 
 class AgentChecks(EndpointFamily):
@@ -83,30 +79,13 @@ class AgentChecks(EndpointFamily):
 
     async def update(self, request: Request, check_id: str) -> Response:
         parameters.check_namespace(request.query)
-        status, output = _status_and_output(decode_json(request.body))
+        try:
+            body = Fields(decode_json(request.body), type_name="agent.checkUpdate")
+            status, output = body.text("Status"), body.text("Output")
+        except WrongType as wrong:
+            place = f"Go struct field checkUpdate.{wrong.field}" if wrong.field else "Go value"
+            what = f"cannot unmarshal {wrong.found} into {place} of type {wrong.wanted}"
+            raise HttpRefusal(400, f"Request decode failed: json: {what}") from None
         if status not in REPORTS.values():
             raise HttpRefusal(400, f"Invalid check status: '{status}'")
         return await done(self._agent, ReportTtl(check_id, CheckStatus(status), output))
-
-
-def _status_and_output(raw: object) -> tuple[str, str]:
-    if raw is None:
-        return "", ""
-    if not isinstance(raw, Mapping):
-        raise _wrong_type(raw, "Go value of type agent.checkUpdate")
-    fields = {canonical_key(str(key)): value for key, value in raw.items()}
-    return _text(fields, "Status"), _text(fields, "Output")
-
-
-def _text(fields: Mapping[str, object], name: str) -> str:
-    value = fields.get(name.lower())
-    if value is None:
-        return ""
-    if not isinstance(value, str):
-        raise _wrong_type(value, f"Go struct field checkUpdate.{name} of type string")
-    return value
-
-
-def _wrong_type(value: object, where: str) -> HttpRefusal:
-    kind = GO_KINDS[type(value)]
-    return HttpRefusal(400, f"Request decode failed: json: cannot unmarshal {kind} into {where}")
