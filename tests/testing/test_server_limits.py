@@ -8,7 +8,7 @@ import pytest
 
 from adsum.now import MILLISECOND, SECOND
 from adsum.raft.messages import SnapshotOffer
-from adsum.raft.types import Role
+from adsum.raft.types import MemberId, Role
 from adsum.testing.checkers import Violation
 from adsum.testing.raft_cluster import SETTINGS, RaftCluster, raft_cluster
 from adsum.testing.raft_machine import ClientCall
@@ -36,20 +36,24 @@ def test_a_log_that_outgrows_its_bytes_is_found() -> None:
         cluster.ask(leader, value, lambda _outcome: None)
 
 
+def offer_of(leader: SimulatedServer, target: MemberId, number: int) -> SnapshotOffer:
+    replica = leader.raft.replica
+    snapshot = replace(replica.log.snapshot, index=replica.log.last_index + number)
+    return SnapshotOffer(replica.stamp, leader.me, target, replica.term, 1, snapshot)
+
+
 def test_snapshots_that_follow_each_other_without_end_are_found() -> None:
     cluster, leader = led()
-    replica = leader.raft.replica
     target = next(me for me in cluster.servers if me != leader.me)
-    snapshot = replace(replica.log.snapshot, index=replica.log.last_index + 100)
-    offer = SnapshotOffer(replica.stamp, leader.me, target, replica.term, 1, snapshot)
-    for _ in range(3):
+    for number in (1, 1, 1, 1, 2, 3):  # the same again is nothing new
+        offer = offer_of(leader, target, number)
         cluster.limits.offered(leader, offer)
         cluster.limits.arrived(offer)
     cluster.limits.died(target)  # what had arrived may not have been installed
-    cluster.limits.offered(leader, offer)
-    cluster.limits.arrived(offer)
+    cluster.limits.offered(leader, offer_of(leader, target, 4))
+    cluster.limits.arrived(offer_of(leader, target, 4))
     with pytest.raises(Violation, match="one snapshot after the other"):
-        cluster.limits.offered(leader, offer)
+        cluster.limits.offered(leader, offer_of(leader, target, 5))
 
 
 @pytest.mark.parametrize("is_noticed", [True, False], ids=["its clock says so", "its clock stood still"])

@@ -64,11 +64,13 @@ class ServerLimits:
         self._arrived = {key: index for key, index in self._arrived.items() if key[2] != member}
 
     def offered(self, server: SimulatedServer, offer: SnapshotOffer) -> None:
-        """To one who never got further than what it was brought last, or did."""
+        """In vain, if it is another than the last one that has arrived, and the member never got further. The
+        same again costs nothing: its file is there, and its disk is slow to install it."""
         key = (offer.source, offer.term, offer.target)
-        index = self._arrived.pop(key, 0)
-        if not index or not self._keeps_enough:
+        index = self._arrived.get(key, 0)
+        if not index or offer.snapshot.index == index or not self._keeps_enough:
             return
+        del self._arrived[key]
         matches = {each.member: each.match for each in server.raft.status().members}
         self._in_vain[key] = self._in_vain[key] + 1 if matches.get(offer.target, 0) <= index else 0
         is_enough = self._in_vain[key] <= OFFERS_IN_VAIN_MAX
