@@ -226,10 +226,10 @@ class RaftCluster:
             if host.life != life or host.state is not State.PAUSED or host.waiting is not waiting:
                 return  # somebody else woke it
             host.random.shuffle(waiting)
-            if is_noticed:
-                self.limits.woken(host)
-            else:
+            if not is_noticed:
                 host.clock_ahead_ns -= duration_ns
+            elif isinstance(host.core, BareServer):  # beside others consensus may not be the first to hear
+                self.limits.woken(host)
             self.world.resume(host.index)
 
         self.at(duration_ns, wake)
