@@ -11,7 +11,7 @@ import time
 
 from adsum.cli.main import main
 from adsum.observe.loop_lag import LoopLag
-from adsum.process import assembly
+from adsum.process import first_phase
 
 
 class ProcessorLag(LoopLag):
@@ -28,7 +28,7 @@ class ProcessorLag(LoopLag):
             self.note_pass(ended_ns - (time.thread_time_ns() - self._ran_ns), ended_ns)
 
 
-vars(assembly)["LoopLag"] = ProcessorLag  # the one that it makes at start
+vars(first_phase)["LoopLag"] = ProcessorLag  # the one that it makes at start
 
 if __name__ == "__main__":
     sys.exit(main())
