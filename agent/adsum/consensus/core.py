@@ -373,7 +373,7 @@ class ConsensusCore:
                     self._effects.append(SendMessage(message))
             self._unapplied.extend(batch.committed)
             # Once a change is applied, who leaves with it is sent nothing any more: it hears of it before.
-            tells_commits |= self.raft.has_change_to_apply
+            tells_commits |= any(entry.kind is EntryKind.CONFIGURATION for entry in batch.committed)
             for read in batch.reads:
                 self._reads.confirmed(read)
             if batch.soft is not None:

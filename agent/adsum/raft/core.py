@@ -129,11 +129,6 @@ class RaftCore:
         )
 
     @property
-    def has_change_to_apply(self) -> bool:
-        """We lead, and a committed change of the membership is not applied yet."""
-        return self._leader is not None and self._leader.has_change_to_apply
-
-    @property
     def owes_commit_news(self) -> bool:
         return self._leader is not None and self._leader.owes_commit_news
 

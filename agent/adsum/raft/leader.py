@@ -87,10 +87,6 @@ class Leader:
                 self._replicate(member, progress, with_commit_news=with_commit_news)
 
     @property
-    def has_change_to_apply(self) -> bool:
-        return self._log.applied < self._configuration_index <= self._log.commit
-
-    @property
     def owes_commit_news(self) -> bool:
         """Somebody was not told yet how far all is committed, and can be."""
         commit, me = self._log.commit, self._replica.me
