@@ -454,6 +454,28 @@ def test_what_follows_on_a_snapshot_under_way_is_kept_as_far_as_it_has_room(
     assert bench.taken(RecordSnapshot) == [RecordSnapshot(writing.meta, ref, first_kept)]
 
 
+def test_what_a_snapshot_stands_for_stays_for_who_was_sent_the_one_before_meanwhile() -> None:
+    bench = elected(EAGER)
+    term = bench.core.raft.replica.term
+    for letter in b"abcdefghi":
+        propose(bench, bytes([letter]))
+    bench.settle()
+    acknowledge(bench, 11)
+    bench.pass_ms(100)
+    (writing,) = bench.taken(WriteSnapshot)
+    ref = SnapshotRef(writing.meta.index, term, 10, b"new")
+    bench.effects += bench.core.report(bench.now, reports.SnapshotWritten(writing.meta, ref))
+    (recording,) = bench.taken(RecordSnapshot)
+    assert recording.first_kept > 3
+    bench.effects += bench.core.receive(bench.now, AppendRejected(STAMP, C, A, term, 1, 0, Term(0)))
+    bench.tick()
+    assert bench.core.raft.awaited_index == 1
+    recorded = reports.SnapshotRecorded(recording.meta, ref, recording.first_kept, is_new=True)
+    bench.effects += bench.core.report(bench.now, recorded)
+    bench.tick()
+    assert bench.core.raft.replica.log.first_index == 2
+
+
 def test_a_log_that_has_grown_large_waits_for_no_second_to_pass() -> None:
     bench = leading(ServerSettings(snapshot_log_bytes=2_000))
     for letter in b"abc":

@@ -889,6 +889,11 @@ def test_a_newcomer_is_brought_a_snapshot() -> None:
     server.step(have(D, 2, 1))
     (message, *_) = sent(drained(server), Append, D)
     assert [e.index for e in message.entries] == [2, 3]
+    assert server.awaited_index == 1  # and it has not caught up with what came meanwhile
+    server.step(have(D, 2, 2))
+    assert server.awaited_index == 2
+    server.propose(b"after it was installed")
+    server.step(have(D, 2, 3))
     assert server.awaited_index is None
 
 

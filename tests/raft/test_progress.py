@@ -10,7 +10,7 @@ SETTINGS = RaftSettings(inflight_messages_max=2, inflight_bytes_max=100)
 
 def replicating(match: int = 5) -> Progress:
     progress = Progress(SETTINGS, 10)
-    progress.acknowledged(match)
+    progress.acknowledged(match, 20)
     progress.to_replicate()
     return progress
 
@@ -31,7 +31,7 @@ def test_replication_runs_ahead_until_the_window_is_full_of_messages() -> None:
     assert (progress.next, progress.can_send) == (7, True)
     progress.sent(7, 10, 0)
     assert (progress.next, progress.can_send) == (8, False)
-    assert progress.acknowledged(6)
+    assert progress.acknowledged(6, 20)
     assert progress.can_send
 
 
@@ -39,7 +39,7 @@ def test_replication_runs_ahead_until_the_window_is_full_of_bytes() -> None:
     progress = replicating()
     progress.sent(6, 100, 0)
     assert not progress.can_send
-    progress.acknowledged(6)
+    progress.acknowledged(6, 20)
     assert (progress.can_send, progress.inflight_bytes, progress.inflight_messages) == (True, 0, 0)
 
 
@@ -47,7 +47,7 @@ def test_one_answer_frees_everything_before_it() -> None:
     progress = replicating()
     progress.sent(6, 10, 0)
     progress.sent(9, 10, 0)
-    progress.acknowledged(9)
+    progress.acknowledged(9, 20)
     assert (progress.match, progress.next, progress.inflight_messages) == (9, 10, 0)
 
 
@@ -75,7 +75,7 @@ def test_a_rejection_in_probing_goes_to_the_hint_but_not_behind_the_proof() -> N
     assert not progress.rejected(8, 3)
     assert progress.rejected(9, 3)
     assert (progress.next, progress.owes_append) == (4, True)
-    progress.acknowledged(5)
+    progress.acknowledged(5, 20)
     progress.to_probe(9)
     assert progress.rejected(8, 1)
     assert progress.next == 6
@@ -86,8 +86,21 @@ def test_nothing_is_sent_while_a_snapshot_is_on_its_way() -> None:
     progress.to_snapshot(20)
     assert not progress.can_send
     assert not progress.rejected(9, 3)
-    progress.acknowledged(20)
+    progress.acknowledged(20, 20)
     assert (progress.match, progress.next) == (20, 21)
+
+
+def test_what_follows_on_a_snapshot_is_awaited_until_the_end_of_the_log_of_then_is_reached() -> None:
+    progress = replicating()
+    progress.to_snapshot(20)
+    assert progress.awaited_index == 20
+    progress.acknowledged(20, last_index=30)
+    progress.acknowledged(29, last_index=45)
+    assert progress.awaited_index == 29
+    progress.acknowledged(30, last_index=45)
+    assert progress.awaited_index == 0
+    progress.acknowledged(31, last_index=60)
+    assert progress.awaited_index == 0
 
 
 def test_who_is_silent_for_two_windows_is_not_active() -> None:

@@ -83,13 +83,16 @@ class Compaction:
 
     def let_go(self) -> bool:
         """Of some entries that a snapshot stands for, in every tick; to free a hundred thousand at once would
-        hold the loop. True if there are more."""
+        hold the loop. True if there are more. A member that is being brought a snapshot only since then needs
+        what follows on it: that is left to the next one."""
         first_to_keep, log = self._first_to_keep, self._core.raft.replica.log
         if first_to_keep is None:
             return False
-        first_kept = min(first_to_keep, log.first_index + LET_GO_ENTRIES)
-        if not log.is_restoring and first_kept > log.first_index:
-            self._core.raft.compacted(log.snapshot, first_kept)
+        if not log.is_restoring:
+            first_to_keep = min(first_to_keep, self._first_kept(log.snapshot.index))
+            first_kept = min(first_to_keep, log.first_index + LET_GO_ENTRIES)
+            if first_kept > log.first_index:
+                self._core.raft.compacted(log.snapshot, first_kept)
         if log.is_restoring or log.first_index >= first_to_keep:
             self._first_to_keep = None
         return self._first_to_keep is not None

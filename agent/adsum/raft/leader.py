@@ -197,7 +197,7 @@ class Leader:
     def acknowledge_own(self) -> None:
         """Our disk counts like any other, when it is done."""
         progress = self.progress.get(self._replica.me)
-        if progress is not None and progress.acknowledged(self._log.stable):
+        if progress is not None and progress.acknowledged(self._log.stable, self._log.last_index):
             self._advance_commit()
 
     def configuration_changed(self) -> None:
@@ -242,7 +242,7 @@ class Leader:
             own.heard()
             own.apply_level_max = replica.settings.apply_level_max
             own.acked_round = self.reads.round
-            own.acknowledged(self._log.stable)
+            own.acknowledged(self._log.stable, self._log.last_index)
 
     def _append(
         self, kind: EntryKind, data: bytes, dedup: DedupKey | None = None, level: int | None = None
@@ -297,7 +297,7 @@ class Leader:
         if message.index > self._log.last_index:
             self._replica.counts.malformed += 1
             return
-        is_news = progress.acknowledged(message.index)
+        is_news = progress.acknowledged(message.index, self._log.last_index)
         if not is_news and not (progress.mode is ProgressMode.PROBE and message.index == progress.match):
             return
         # A follower in SNAPSHOT may turn out to hold what the log here follows on, by whatever way.

@@ -32,7 +32,8 @@ class Progress:
     windows_silent: int = 2  # how often the quorum was checked since it was heard: it has never been
     owes_append: bool = True  # the next message goes even without entries: only its answer can tell more
     snapshot_index: int = 0  # of the snapshot on its way
-    awaited_index: int = 0  # the same until it is installed, which takes a while after it has arrived
+    awaited_index: int = 0  # what follows is kept for it, from when a snapshot is sent until it has caught up
+    catch_up_to: int = 0  # the log's end when that snapshot was installed
     commit_sent: int = 0
     acked_round: int = 0  # of heartbeats
     apply_level_max: int = 0  # 0 until it has told
@@ -83,15 +84,16 @@ class Progress:
             self.inflight_bytes += bytes_sent
         self._check()
 
-    def acknowledged(self, index: int) -> bool:
-        """True if it is news."""
+    def acknowledged(self, index: int, last_index: int) -> bool:
+        """True if it is news. The log ends at `last_index`."""
         while self._inflight and self._inflight[0][0] <= index:
             self.inflight_bytes -= self._inflight.popleft()[1]
         if index <= self.match:
             return False
         self.match = index
-        if index >= self.awaited_index:
-            self.awaited_index = 0
+        if 0 < self.awaited_index <= index:
+            self.catch_up_to = self.catch_up_to or last_index
+            self.awaited_index = index if index < self.catch_up_to else 0
         self.next = max(self.next, index + 1)
         self.is_waiting = False
         self._check()
@@ -132,6 +134,7 @@ class Progress:
     def to_snapshot(self, snapshot_index: int) -> None:
         self._enter(ProgressMode.SNAPSHOT)
         self.snapshot_index = self.awaited_index = snapshot_index
+        self.catch_up_to = 0
 
     def _enter(self, mode: ProgressMode) -> None:
         self.mode = mode
