@@ -76,7 +76,7 @@ def own_disk_is_not_waited_for(patch: pytest.MonkeyPatch) -> None:
 
     def acknowledge_own(self: Leader) -> None:
         progress = self.progress.get(self._replica.me)
-        if progress is not None and progress.acknowledged(self._log.last_index):
+        if progress is not None and progress.acknowledged(self._log.last_index, self._log.last_index):
             self._advance_commit()
 
     flush = Leader.flush
@@ -399,7 +399,7 @@ def only_ticks_notice_that_the_process_stood_still(patch: pytest.MonkeyPatch) ->
         self._now_ns, self._is_due = now.monotonic_ns, True
 
     def tick(self: ConsensusCore, now: Now) -> Sequence[effects.ConsensusEffect]:
-        stood_ns = self.pace.stood_still_ns(now.monotonic_ns, is_leader=self.is_leader)
+        stood_ns = self.pace.stood_still_ns(now.monotonic_ns)
         if stood_ns:
             self.raft.stood_still(stood_ns)
         return original(self, now)

@@ -441,7 +441,7 @@ class ConsensusCore:
         if now.monotonic_ns == self._now_ns:  # as in the thousand proposals of one round
             return
         self._now_ns = now.monotonic_ns
-        stood_ns = self.pace.stood_still_ns(now.monotonic_ns, is_leader=self.is_leader)
+        stood_ns = self.pace.stood_still_ns(now.monotonic_ns)
         if stood_ns and not self._is_broken:
             self.raft.stood_still(stood_ns)
             sentence = f"this process stood still for {stood_ns / SECOND:.1f} s"

@@ -23,13 +23,13 @@ class Pace:
         self.due_ns = now_ns + tick_ns
         self._tick_ns = tick_ns
 
-    def stood_still_ns(self, now_ns: int, *, is_leader: bool) -> int:
+    def stood_still_ns(self, now_ns: int) -> int:
         """How long this process stood still until now; 0 if it did not."""
         gap_ns = now_ns - self.due_ns
         if gap_ns <= PAUSE_TICKS * self._tick_ns:
             return 0
         self.pauses += 1
-        self.is_time_trusted, self.is_proving = not is_leader, False
+        self.is_time_trusted = self.is_proving = False  # whoever does not lead may do so in a moment
         self.due_ns = now_ns
         return gap_ns
 
