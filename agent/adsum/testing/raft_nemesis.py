@@ -19,6 +19,7 @@ from adsum.raft.errors import RaftRefused
 from adsum.raft.types import Configuration, MemberId
 from adsum.storage.files import SECTOR_BYTES
 from adsum.storage.segment_files import SPARE
+from adsum.storage.snapshots import snapshot_name
 from adsum.testing.block_disk import BlockDisk, DiskFaults
 from adsum.testing.raft_cluster import CONDITIONS, RESTART_NS, RaftCluster
 from adsum.testing.raft_server import SimulatedServer
@@ -334,7 +335,7 @@ class Nemesis:
         if not self._may_harm(server.me):
             return None
         duration_ns, disk = self._crash(server), self._disk(server)
-        names = _read_to_the_end(disk)
+        names = self._read_to_the_end(server)
         if names:
             self._rot(server, disk, self._random.choice(names))
         starts = self._random.choice((1, 2, 2, 3))
@@ -410,9 +411,17 @@ class Nemesis:
         """One file that a start reads to the end, of one server, if that does not ask the impossible."""
         server = self._any()
         disk = self._disk(server)
-        names = _read_to_the_end(disk)
+        names = self._read_to_the_end(server)
         if names and self._may_harm(server.me):
             yield server, disk, self._random.choice(names)
+
+    def _read_to_the_end(self, server: SimulatedServer) -> list[str]:
+        """The files that a start reads so. A snapshot of before, kept for who is being brought it, is none: a
+        write that went there instead of to the end of the log leaves no trace."""
+        snapshot = self._cluster.store(server.me).log.snapshot
+        newest = snapshot_name(snapshot) if snapshot is not None else ""
+        names = self._disk(server).names()
+        return [name for name in names if name.endswith(".segment") or name in (SPARE, newest)]
 
     def _may_harm(self, member: MemberId) -> bool:
         return self._cluster.atlas.may_harm(member)
@@ -463,11 +472,6 @@ OPERATIONS = [
     *("propose", "read", "snapshot sent", "snapshot installed", "compaction", "start", "repair"),
     *("election", "transfer", "change"),
 ]
-
-
-def _read_to_the_end(disk: BlockDisk) -> list[str]:
-    """The files that a start reads so."""
-    return [name for name in disk.names() if name.endswith((".segment", ".snapshot")) or name == SPARE]
 
 
 def replacement(configuration: Configuration, old: MemberId, new: MemberId) -> ConfigurationChange:
