@@ -90,7 +90,6 @@ def test_what_an_alias_repeats_is_published_with_what_it_repeats() -> None:
     cluster.give(0, RegisterCheck(CheckDefinition(check_id="alias", name="alias", alias_service="web1")))
     cluster.run_for(5 * SECOND)
     cluster.give(0, ReportTtl("service:web1", CheckStatus.PASSING, ""))
-    assert cluster.agent(0).core.published.take_changed() == (), "all of it was handed on"
     cluster.run_for(SECOND // 2)
     seen = {row.value.check_id: row.value.status for _host, row in cluster.agent(1).core.view.checks()}
     assert (seen["service:web1"], seen["alias"]) == (CheckStatus.PASSING, CheckStatus.PASSING)

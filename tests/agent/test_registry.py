@@ -17,7 +17,7 @@ from adsum.agent.commands import (
 from adsum.agent.line import Coming, RegistrationPlan
 from adsum.agent.registry import Registry
 from adsum.catalog.own_services import LocalSettings, OwnServices
-from adsum.catalog.own_writer import OwnCatalogWriter
+from adsum.catalog.own_writer import OwnCatalogWriter, OwnChange
 from adsum.catalog.view import View
 from adsum.effects import Refusal, RemoveFile, WriteFile
 from adsum.now import SECOND, Now
@@ -31,7 +31,6 @@ TTL_WEB = replace(WEB, checks=(TTL_CHECK,))
 def published() -> OwnCatalogWriter:
     published = OwnCatalogWriter(View(NOW, tag=1), NODE.node_id, NODE.name)
     published.put_node(NOW, NODE)
-    published.take_changed()
     return published
 
 
@@ -58,9 +57,11 @@ def test_nothing_is_changed_before_a_plan_is_made(registry: Registry) -> None:
 def test_the_bytes_that_were_measured_are_those_that_all_others_get(
     registry: Registry, published: OwnCatalogWriter
 ) -> None:
+    handed_on: list[OwnChange] = []
     plan = planned(registry, RegisterService(TTL_WEB))
     registry.make(NOW, plan)
-    service, check = published.take_changed()
+    published.hand_on_to(NOW, lambda _now, change: handed_on.append(change))
+    _node, service, check = handed_on
     assert plan.service is not None
     assert service.encoded is plan.service.encoded
     assert check.encoded is plan.checks[0].encoded

@@ -1,11 +1,10 @@
 """The catalog between agents, inside the composite: own items go out, everybody else's come in.
 
-    share(now)                what this agent published since
     member_changed(now, …)    who replicates with us, and for whom
 
-What gossip carries and members ask is for `replication` itself, and what that wants of gossip is given to it
-here and now; what is left are questions to members. A change of an owner moves the view before anything else
-runs.
+What this agent publishes comes here when it changes. What gossip carries and members ask is for `replication`
+itself, and what that wants of gossip is given to it here and now; what is left are questions to members. A
+change of an owner moves the view before anything else runs.
 """
 
 from __future__ import annotations
@@ -65,7 +64,6 @@ class CatalogSync:
         self._gossip = gossip
         self._membership = membership
         self._own = membership.me.short
-        self._published = published
         self._presence = presence
         self._logs: list[LogLine] = []
         self._keep_generation = keep_generation
@@ -74,28 +72,24 @@ class CatalogSync:
         self._renew_ns = 0  # not before
         self._has_servers = False
         self._saved: dict[bytes, SavedOwner] = {}  # shown from the last run's copy, and not met since
+        published.hand_on_to(now, self._publish)
 
     # My own.
 
-    def share(self, now: Now) -> list[Effect]:
-        for change in self._published.take_changed():
-            try:
-                self._publish(now, change)
-            except Unpublishable as problem:
-                self._logs.append(LogLine(Severity.WARN, f"not published to other agents: {problem}"))
-        return self.settled(now)
-
     def _publish(self, now: Now, change: OwnChange) -> None:
-        replication, check = self.replication, change.check
+        publisher, now_ns, check = self.replication.publisher, now.monotonic_ns, change.check
         if change.encoded is None:
             if change.state_key:
-                replication.withdraw(now, change.state_key)
-            replication.withdraw(now, change.key)
+                publisher.remove(now_ns, change.state_key)
+            publisher.remove(now_ns, change.key)
             return
-        replication.publish(now, change.key, change.encoded)
-        if check is not None:
-            state = records.encode_state(replication.number(change.key), check)
-            replication.publish(now, change.state_key, state, urgency=URGENCY[check.status])
+        try:
+            publisher.put(now_ns, change.key, change.encoded)
+            if check is not None:
+                state = records.encode_state(publisher.number(change.key), check)
+                publisher.put(now_ns, change.state_key, state, URGENCY[check.status])
+        except Unpublishable as problem:
+            self._logs.append(LogLine(Severity.WARN, f"not published to other agents: {problem}"))
 
     # What gossip brought.
 

@@ -211,7 +211,7 @@ class AgentCore:
     def _settled(self, now: Now) -> list[Effect]:
         """After a change: what checks must do, who must wake, and last what must be on disk."""
         moved = (*self.own.refresh_aliases(now, self.view.changes()), *self.cluster.events.take_moved())
-        shared = self.cluster.sharing.share(now)
+        shared = self.cluster.sharing.settled(now)
         self._settled_index = self.view.index
         effects: list[Effect] = [*self._logs, *self._registry.take_logs(), *self.own.take_effects(), *shared]
         self._logs.clear()

@@ -1,11 +1,13 @@
 """The part of the view that this agent writes: its own node with everything on it.
 
-What is another than before is handed on once, as all others are to hold it: by the name of its item and the
-item's bytes. Of a check, the definition is one item and what it says another.
+What is another than before is handed on at once, as all others are to hold it: by the name of its item and
+the item's bytes. Of a check, the definition is one item and what it says another. Before there is anybody to
+hand it to, the last word on each item waits.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import NamedTuple
 
 from adsum.catalog import records
@@ -27,7 +29,18 @@ class OwnCatalogWriter:
         self.view = view
         self.node_name = node_name
         self._owner = owner
-        self._changed: dict[str, OwnChange] = {}  # a dict keeps the order, which a seed must reproduce
+        self._early: dict[str, OwnChange] = {}  # a dict keeps the order, which a seed must reproduce
+        self._hand_on: Callable[[Now, OwnChange], None] = self._keep
+
+    def hand_on_to(self, now: Now, publish: Callable[[Now, OwnChange], None]) -> None:
+        """From here on, and first what has waited."""
+        self._hand_on = publish
+        early, self._early = self._early, {}
+        for change in early.values():
+            publish(now, change)
+
+    def _keep(self, _now: Now, change: OwnChange) -> None:
+        self._early[change.key] = change
 
     @property
     def host(self) -> CatalogHost | None:
@@ -35,29 +48,22 @@ class OwnCatalogWriter:
 
     def put_node(self, now: Now, node: Node) -> None:
         if self.view.put_node(now, self._owner, node):
-            self._changed[NODE_KEY] = OwnChange(NODE_KEY, records.encode_node(node))
+            self._hand_on(now, OwnChange(NODE_KEY, records.encode_node(node)))
 
     def put_service(self, now: Now, service: Service, encoded: bytes) -> None:
         if self.view.put_service(now, self.node_name, service):
-            key = f"service:{service.service_id}"
-            self._changed[key] = OwnChange(key, encoded)
+            self._hand_on(now, OwnChange(f"service:{service.service_id}", encoded))
 
     def remove_service(self, now: Now, service_id: str) -> None:
         if self.view.remove_service(now, self.node_name, service_id):
-            key = f"service:{service_id}"
-            self._changed[key] = OwnChange(key, None)
+            self._hand_on(now, OwnChange(f"service:{service_id}", None))
 
     def put_check(self, now: Now, check: Check, encoded: bytes) -> None:
         """`encoded` is its definition."""
         if self.view.put_check(now, self.node_name, check):
-            key = f"check:{check.check_id}"
-            self._changed[key] = OwnChange(key, encoded, f"state:{check.check_id}", check)
+            names = f"check:{check.check_id}", f"state:{check.check_id}"
+            self._hand_on(now, OwnChange(names[0], encoded, names[1], check))
 
     def remove_check(self, now: Now, check_id: str) -> None:
         if self.view.remove_check(now, self.node_name, check_id):
-            key = f"check:{check_id}"
-            self._changed[key] = OwnChange(key, None, f"state:{check_id}")
-
-    def take_changed(self) -> tuple[OwnChange, ...]:
-        changed, self._changed = tuple(self._changed.values()), {}
-        return changed
+            self._hand_on(now, OwnChange(f"check:{check_id}", None, f"state:{check_id}"))

@@ -97,7 +97,7 @@ class CatalogWorld(GossipWorld):
         interner = self.states if self.are_states_shared else Interner()
         core = Replication(self.now, identity, Random(host.random.getrandbits(64)), interner)
         self._replicas[index] = CatalogReplica(core)
-        core.publish(self.now, NODE_KEY, cbor2.dumps([0, {"rack": str(index % 20)}]))
+        core.publisher.put(self.now.monotonic_ns, NODE_KEY, cbor2.dumps([0, {"rack": str(index % 20)}]))
         for service in range(self.services):
             self._publish_service(core, service)
         self._drain(host)
@@ -105,14 +105,16 @@ class CatalogWorld(GossipWorld):
     def _publish_service(self, core: Replication, service: int) -> None:
         name = f"service-{service:02d}"
         definition = [1, name, name, ["v1", "primary"], "", 8000 + service, {"team": "core", "tier": "2"}]
-        core.publish(self.now, name, cbor2.dumps(definition))
+        core.publisher.put(self.now.monotonic_ns, name, cbor2.dumps(definition))
         check = [2, f"{name}-http", "HTTP check", "", name, "http"]
-        core.publish(self.now, f"check {name}", cbor2.dumps(check))
-        core.publish(self.now, f"state {name}", self._state(core, name, PASSING), urgency=Urgency.PASSING)
+        core.publisher.put(self.now.monotonic_ns, f"check {name}", cbor2.dumps(check))
+        core.publisher.put(
+            self.now.monotonic_ns, f"state {name}", self._state(core, name, PASSING), Urgency.PASSING
+        )
 
     def _state(self, core: Replication, name: str, status: int) -> bytes:
         output = (b"HTTP GET http://10.0.0.1:8000/health: 503 Service Unavailable",) if status else ()
-        return cbor2.dumps([3, core.number(f"check {name}"), status, *output])
+        return cbor2.dumps([3, core.publisher.number(f"check {name}"), status, *output])
 
     def form_whole(self) -> None:
         """Everybody knows everybody and has all that they publish, as after a long quiet time."""
@@ -152,7 +154,7 @@ class CatalogWorld(GossipWorld):
         self.start_flip(index, service, is_failing=is_failing)
         core.tick(self.now)
         self._drain(self.hosts[index])
-        number = core.number(f"state service-{service:02d}")
+        number = core.publisher.number(f"state service-{service:02d}")
         return number, core.publisher.state.items[number].version
 
     def start_flip(self, index: int, service: int, *, is_failing: bool) -> None:
@@ -160,7 +162,7 @@ class CatalogWorld(GossipWorld):
         core = self.replica(index)
         name = f"service-{service:02d}"
         status, urgency = (CRITICAL, Urgency.CRITICAL) if is_failing else (PASSING, Urgency.PASSING)
-        core.publish(self.now, f"state {name}", self._state(core, name, status), urgency=urgency)
+        core.publisher.put(self.now.monotonic_ns, f"state {name}", self._state(core, name, status), urgency)
         self._drain(self.hosts[index])
 
     def live_through(self, side: list[int]) -> None:
@@ -172,7 +174,9 @@ class CatalogWorld(GossipWorld):
                 before = core.publisher.state.version
                 for service in range(self.services):
                     name = f"service-{service:02d}"
-                    core.publish(self.now, f"state {name}", self._state(core, name, CRITICAL))
+                    core.publisher.put(
+                        self.now.monotonic_ns, f"state {name}", self._state(core, name, CRITICAL)
+                    )
                 if index % 10 == 0:
                     self._deregister(core, index % self.services)
                 core.tick(self.now)
@@ -185,7 +189,7 @@ class CatalogWorld(GossipWorld):
     def _deregister(self, core: Replication, service: int) -> None:
         name = f"service-{service:02d}"
         for key in (f"state {name}", f"check {name}", name):
-            core.withdraw(self.now, key)
+            core.publisher.remove(self.now.monotonic_ns, key)
 
     # What copies hold.
 

@@ -84,7 +84,7 @@ def test_an_answer_that_is_garbage_ends_the_exchange_and_no_more() -> None:
     (ask,) = [each for each in one.take() if isinstance(each, AskPeer)]
     one.core.answered(group.now, ask.ticket, b"garbage")
     assert one.core.tally.exchanges_failed == 1
-    group.peers[1].core.publish(group.now, "web", b"x")
+    group.peers[1].core.publisher.put(group.now.monotonic_ns, "web", b"x")
     group.mix(5 * SECOND)
     assert values(one, group.peers[1]) == {1: b"x"}
 
@@ -159,7 +159,7 @@ def test_strangers_that_nobody_introduces_make_room_after_two_minutes() -> None:
 
 def test_who_says_more_of_me_than_i_did_is_named(pair: tuple[Peer, Peer]) -> None:
     one, other = pair
-    one.core.publish(at(0), "web", b"web")
+    one.core.publisher.put(0, "web", b"web")
     one.core.tick(at(0))
     one.take()
     mine = push(one.short, 1, 2, 1, [Item(1, 2, b"older me")])

@@ -23,7 +23,7 @@ def settled(members: int) -> Group:
 
 def published(group: Group, owner: Peer, value: bytes) -> None:
     """With a push that nobody hears."""
-    owner.core.publish(group.now, "web", value)
+    owner.core.publisher.put(group.now.monotonic_ns, "web", value)
     owner.core.tick(group.now)
     owner.payloads()
 

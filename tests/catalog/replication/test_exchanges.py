@@ -149,7 +149,7 @@ def test_everybody_compares_now_and_then_though_all_seems_equal() -> None:
 def test_while_equal_an_exchange_is_one_question_of_a_kilobyte() -> None:
     group, _, _ = settled_pair()
     for peer in group.peers:
-        peer.core.publish(group.now, "web", b"x")
+        peer.core.publisher.put(group.now.monotonic_ns, "web", b"x")
     group.mix(8 * SECOND)
     calls, sent = group.calls, group.call_bytes
     group.pass_time(70 * SECOND)
@@ -231,7 +231,7 @@ def test_hundreds_of_owners_are_fetched_in_pieces_and_the_big_one_last() -> None
 
 def test_who_has_only_something_to_give_gives_it_in_a_good_exchange() -> None:
     group, one, other = settled_pair()
-    one.core.publish(group.now, "web", b"x")
+    one.core.publisher.put(group.now.monotonic_ns, "web", b"x")
     one.core.tick(group.now)
     one.payloads()
     for time_ms in range(6_000, 9_000, 100):
@@ -258,7 +258,7 @@ def test_a_frame_is_64_kilobytes_and_the_rest_is_asked_for_again() -> None:
     group = Group(2)
     owner, other = group.peers
     for number in range(300):
-        owner.core.publish(group.now, f"item {number}", bytes(1_000))
+        owner.core.publisher.put(group.now.monotonic_ns, f"item {number}", bytes(1_000))
     group.mix(4 * SECOND)
     assert values(other, owner) == owner.published()
     assert len(values(other, owner)) == 300
@@ -267,10 +267,10 @@ def test_a_frame_is_64_kilobytes_and_the_rest_is_asked_for_again() -> None:
 
 def test_an_owner_that_does_not_add_up_is_built_anew_and_shown_meanwhile() -> None:
     group, one, owner = settled_pair()
-    owner.core.publish(group.now, "a", b"a")
-    owner.core.publish(group.now, "b", b"b")
+    owner.core.publisher.put(group.now.monotonic_ns, "a", b"a")
+    owner.core.publisher.put(group.now.monotonic_ns, "b", b"b")
     group.mix(6 * SECOND)
-    owner.core.withdraw(group.now, "b")
+    owner.core.publisher.remove(group.now.monotonic_ns, "b")
     group.pass_time(2 * SECOND, answers=False)
     owner.payloads()
     torn = span(owner.short, 1, 3, term(A1), [], since=2, through=3, gc_version=0)  # without the tombstone

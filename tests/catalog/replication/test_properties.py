@@ -70,10 +70,12 @@ class Story:
         match step:
             case Put(key, size):
                 self.puts += 1
-                core.publish(group.now, f"item {key}", self.puts.to_bytes(2, "big").ljust(size, b"."))
+                core.publisher.put(
+                    group.now.monotonic_ns, f"item {key}", self.puts.to_bytes(2, "big").ljust(size, b".")
+                )
                 self._let_go()
             case Remove(key):
-                core.withdraw(group.now, f"item {key}")
+                core.publisher.remove(group.now.monotonic_ns, f"item {key}")
                 self._let_go()
             case Pass(seconds):
                 group.pass_time(seconds * SECOND, step_ns=max(SECOND // 2, seconds * SECOND // 20))
@@ -148,13 +150,13 @@ def test_tombstones_are_forgotten_and_who_slept_over_it_gets_the_whole_owner() -
     group = Group(3)
     owner, _, sleeper = group.peers
     for key in ("a", "b", "c"):
-        owner.core.publish(group.now, key, key.encode())
+        owner.core.publisher.put(group.now.monotonic_ns, key, key.encode())
     group.mix(6 * SECOND)
     assert values(sleeper, owner) == owner.published()
     del group.by_short[sleeper.short], group.peers[2]
     for peer in group.peers:
         peer.core.member_failed(group.now, sleeper.short)
-    owner.core.withdraw(group.now, "b")
+    owner.core.publisher.remove(group.now.monotonic_ns, "b")
     group.mix(6 * SECOND)
     group.pass_time(30 * MINUTE, step_ns=10 * SECOND)
     owner_state = owner.core.state(owner.short)

@@ -7,6 +7,7 @@ from adsum.catalog.replication.items import NODE_KEY, NODE_NUMBER, VALUE_BYTES_M
 from adsum.catalog.replication.publisher import OwnIdentity, Publisher, Unpublishable, Urgency
 from adsum.catalog.replication.tally import ReplicationTally
 from adsum.now import MILLISECOND, MINUTE, SECOND
+from adsum.timers import Timers
 
 HOUR = 60 * MINUTE
 
@@ -18,17 +19,17 @@ def tally() -> ReplicationTally:
 
 @pytest.fixture
 def publisher(tally: ReplicationTally) -> Publisher:
-    return Publisher(OwnIdentity(bytes(16), 1), tally)
+    return Publisher(OwnIdentity(bytes(16), 1), tally, Timers())
 
 
 def tell(publisher: Publisher, now_ns: int) -> list[Delta]:
-    publisher.flush(now_ns)
-    return [decode(delta.encoded) for delta in publisher.pushes(now_ns)]
+    return [decode(delta.encoded) for delta in publisher.flush(now_ns)]
 
 
 def test_what_is_published_at_once_goes_in_one_payload(publisher: Publisher) -> None:
     for key in (NODE_KEY, "web", "db"):
-        assert publisher.put(5, key, key.encode(), Urgency.DEFINITION) == 5
+        publisher.put(5, key, key.encode(), Urgency.DEFINITION)
+        assert publisher.deadline_ns(5) == 5
     (delta,) = tell(publisher, 5)
     assert {item.number: item.value for item in delta.items} == {0: b"node", 1: b"web", 2: b"db"}
     assert publisher.number(NODE_KEY) == NODE_NUMBER
@@ -39,7 +40,8 @@ def test_an_item_is_published_once_a_second_and_then_with_its_last_value(publish
     publisher.put(0, "web", b"1", Urgency.PASSING)
     assert len(tell(publisher, 0)) == 1
     for time_ms, value in ((100, b"2"), (300, b"3"), (800, b"4")):
-        assert publisher.put(time_ms * MILLISECOND, "web", value, Urgency.PASSING) == SECOND
+        publisher.put(time_ms * MILLISECOND, "web", value, Urgency.PASSING)
+        assert publisher.deadline_ns(time_ms * MILLISECOND) == SECOND
     assert tell(publisher, SECOND - 1) == []
     assert publisher.deadline_ns(SECOND - 1) == SECOND
     (delta,) = tell(publisher, SECOND)
@@ -61,7 +63,7 @@ def test_what_is_published_already_is_counted_and_waits_for_nothing(
 ) -> None:
     publisher.put(0, "web", b"1", Urgency.DEFINITION)
     tell(publisher, 0)
-    assert publisher.put(1, "web", b"1", Urgency.DEFINITION) is None
+    publisher.put(1, "web", b"1", Urgency.DEFINITION)
     assert (publisher.deadline_ns(1), tally.coalesced) == (None, 1)
 
 
@@ -69,11 +71,13 @@ def test_what_was_removed_is_published_again_with_the_value_that_it_had(publishe
     publisher.put(0, "web", b"1", Urgency.DEFINITION)
     tell(publisher, 0)
     publisher.remove(SECOND, "web")
-    assert publisher.put(SECOND, "web", b"1", Urgency.DEFINITION) == SECOND
+    publisher.put(SECOND, "web", b"1", Urgency.DEFINITION)
+    assert publisher.deadline_ns(SECOND) == SECOND
     tell(publisher, SECOND)
     publisher.remove(2 * SECOND, "web")
     tell(publisher, 2 * SECOND)
-    assert publisher.put(3 * SECOND, "web", b"1", Urgency.DEFINITION) == 3 * SECOND
+    publisher.put(3 * SECOND, "web", b"1", Urgency.DEFINITION)
+    assert publisher.deadline_ns(3 * SECOND) == 3 * SECOND
     (delta,) = tell(publisher, 3 * SECOND)
     assert [item.value for item in delta.items] == [b"1"]
 
@@ -143,7 +147,8 @@ def test_a_removed_item_is_a_tombstone_for_ten_minutes_and_its_number_free_after
 
 
 def test_removing_what_was_never_there_is_nothing(publisher: Publisher) -> None:
-    assert publisher.remove(0, "web") is None
+    publisher.remove(0, "web")
+    assert publisher.deadline_ns(0) is None
     assert tell(publisher, 0) == []
 
 
@@ -152,7 +157,7 @@ def test_another_life_tells_everything_again(publisher: Publisher) -> None:
     publisher.put(0, "db", b"y", Urgency.DEFINITION)
     publisher.remove(0, "db")
     tell(publisher, 0)
-    publisher.renew(7)
+    publisher.renew(0, 7)
     (delta,) = tell(publisher, 5 * SECOND)
     assert (delta.generation, [item.value for item in delta.items]) == (7, [b"x"])
     assert publisher.state.is_complete

@@ -11,7 +11,7 @@ LONG = bytes(2_000)
 
 def announced(owner: Peer, items: int = 1) -> tuple[bytes, ...]:
     for number in range(items):
-        owner.core.publish(at(0), f"item {number}", LONG)
+        owner.core.publisher.put(0, f"item {number}", LONG)
     owner.core.tick(at(0))
     return owner.payloads()
 
@@ -52,7 +52,7 @@ def test_what_cannot_be_fetched_comes_with_an_exchange() -> None:
     group = Group(2)
     owner, other = group.peers
     group.pass_time(3 * SECOND)
-    owner.core.publish(group.now, "web", LONG)
+    owner.core.publisher.put(group.now.monotonic_ns, "web", LONG)
     owner.core.tick(group.now)
     other.core.hear(group.now, owner.short, owner.payloads())
     group.pass_time(SECOND // 2, answers=False)

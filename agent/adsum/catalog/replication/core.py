@@ -4,7 +4,7 @@ An owner's changes ride on gossip; whoever hears one for the first time shows it
 knows from a digest whether it has all of an owner, and from eight bytes whether others have what it has;
 what is missing is handed over in exchanges between two. No owner is written by anybody else.
 
-    publish, withdraw, renew    this host's own items       hear, root_heard    what gossip brought
+    publisher, renew            this host's own items       hear, root_heard    what gossip brought
     joined, member_failed, member_left  what membership says  asked, answered     calls between members
     tick, deadline, take_effects
 
@@ -23,7 +23,7 @@ from adsum.catalog.replication.effects import AskingPart, CarryThis, Effect, Roo
 from adsum.catalog.replication.exchanges import Exchanges
 from adsum.catalog.replication.interner import Interner
 from adsum.catalog.replication.owner_table import OwnerEntry, OwnerTable, ReplicationTimer
-from adsum.catalog.replication.publisher import OwnIdentity, Publisher, Urgency
+from adsum.catalog.replication.publisher import OwnIdentity, Publisher
 from adsum.catalog.replication.pulls import Pulls
 from adsum.catalog.replication.serving import Serving
 from adsum.catalog.replication.state import OwnerState
@@ -81,17 +81,16 @@ class Replication:
         clocks: Clocks | None = None,  # those that gossip compares
     ) -> None:
         self.tally = ReplicationTally()
-        self.publisher = Publisher(own, self.tally)
         self._copies = OwnerTable(
             now, own.short, random, interner or Interner(), self.tally, clocks or Clocks()
         )
+        self.publisher = Publisher(own, self.tally, self._copies.timers)
         self._exchanges = Exchanges(now, self._copies)
         self._serving = Serving(self._copies)
         self._confirming = Confirming(self._copies, self._exchanges)
         self._pulls = Pulls(self._copies)
         self._waiting = WaitingRoom()
         self._told_root = 0
-        self._publish_ns: int | None = None
         self._copies.show_mine(now, self.publisher.state)
 
     # What others may look at.
@@ -131,35 +130,10 @@ class Replication:
 
     # My own.
 
-    def publish(self, now: Now, key: str, value: bytes, *, urgency: Urgency = Urgency.DEFINITION) -> None:
-        self._publish_by(self.publisher.put(now.monotonic_ns, key, value, urgency))
-
-    def withdraw(self, now: Now, key: str) -> None:
-        self._publish_by(self.publisher.remove(now.monotonic_ns, key))
-
-    def number(self, key: str) -> int:
-        """By which items of one owner may name each other; stays while the item does."""
-        return self.publisher.number(key)
-
     def renew(self, now: Now, generation: int) -> None:
         """I am somebody else from now on, with all that I published."""
-        self.publisher.renew(generation)
+        self.publisher.renew(now.monotonic_ns, generation)
         self._copies.show_mine(now, self.publisher.state)
-        self._publish_by(now.monotonic_ns)
-
-    def _publish_by(self, due_ns: int | None) -> None:
-        if due_ns is not None and (self._publish_ns is None or due_ns < self._publish_ns):
-            self._publish_ns = due_ns
-            self._copies.timers.set((ReplicationTimer.PUBLISH, None), due_ns)
-
-    def _publish(self, now: Now) -> None:
-        publisher = self.publisher
-        publisher.flush(now.monotonic_ns)
-        self._copies.show_mine(now, publisher.state)
-        for delta in publisher.pushes(now.monotonic_ns):
-            self._tell(delta)
-        self._publish_ns = None
-        self._publish_by(publisher.deadline_ns(now.monotonic_ns))
 
     # What gossip brought.
 
@@ -193,14 +167,11 @@ class Replication:
         if delta.notices and holding is not self._copies.own_holding:
             self._pulls.notice(now, sender, delta)
         elif is_news:
-            self._tell(delta)
+            self._copies.effects.append(CarryThis(delta.key, delta.encoded))
         if is_news:
             self.tally.news += 1
         else:
             self.tally.known += 1
-
-    def _tell(self, delta: Delta) -> None:
-        self._copies.effects.append(CarryThis(delta.key, delta.encoded))
 
     def root_heard(self, now: Now, sender: bytes, root: bytes) -> None:
         self._exchanges.root_heard(now, sender, root)
@@ -275,7 +246,7 @@ class Replication:
             case AskingPart.PULLS:
                 notice = self._pulls.answered(now, ticket.number, body)
                 if notice is not None:
-                    self._tell(notice)
+                    self._copies.effects.append(CarryThis(notice.key, notice.encoded))
             case AskingPart.EXCHANGES:
                 self._exchanges.answered(now, ticket.number, body)
 
@@ -292,7 +263,9 @@ class Replication:
         for timer in self._copies.timers.take_due(now.monotonic_ns):
             match timer:
                 case ReplicationTimer.PUBLISH, _:
-                    self._publish(now)
+                    pushes = self.publisher.flush(now.monotonic_ns)
+                    self._copies.show_mine(now, self.publisher.state)
+                    self._copies.effects += [CarryThis(delta.key, delta.encoded) for delta in pushes]
                 case ReplicationTimer.ASIDE, bytes(owner):
                     self._copies.end_aside(now, owner)
                 case ReplicationTimer.COLLECT, bytes(owner):

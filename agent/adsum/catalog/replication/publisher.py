@@ -12,15 +12,18 @@ something is there, and the exchanges that follow carry them in bulk.
 from __future__ import annotations
 
 import enum
+from collections.abc import Hashable
 
 from adsum.allowance import Allowance
 from adsum.catalog.replication import state as states
 from adsum.catalog.replication.deltas import Delta, push
 from adsum.catalog.replication.items import NODE_KEY, NODE_NUMBER, NUMBER_MAX, SHORT, VALUE_BYTES_MAX, Item
+from adsum.catalog.replication.owner_table import ReplicationTimer
 from adsum.catalog.replication.state import ITEM_OVERHEAD_BYTES, OWNER_BYTES_MAX, OwnerState
 from adsum.catalog.replication.tally import Limit, ReplicationTally
 from adsum.frozen import dataclass
 from adsum.now import MINUTE, SECOND
+from adsum.timers import Timers
 
 NO_NUMBER = -1  # of what has not been published before
 ITEM_INTERVAL_NS = SECOND
@@ -55,9 +58,16 @@ class OwnIdentity:
 
 
 class Publisher:
-    def __init__(self, identity: OwnIdentity, tally: ReplicationTally) -> None:
+    def __init__(
+        self,
+        identity: OwnIdentity,
+        tally: ReplicationTally,
+        timers: Timers[tuple[ReplicationTimer, Hashable]],  # `flush` is due when PUBLISH is
+    ) -> None:
         self.state = OwnerState(identity.short, identity.generation)
         self._tally = tally
+        self._timers = timers
+        self._due_ns: int | None = None
         self._numbers: dict[str, int] = {NODE_KEY: NODE_NUMBER}
         self._free: list[int] = []
         self._waiting: dict[int, tuple[bytes | None, Urgency]] = {}  # not yet in the state
@@ -69,7 +79,8 @@ class Publisher:
         self._graves: dict[int, tuple[int, int]] = {}  # number → version and time of its tombstone
 
     def number(self, key: str) -> int:
-        """The item's slot, given out on first sight."""
+        """The item's slot, given out on first sight. Items of one owner may name each other by it: it stays
+        while the item does."""
         number = self._numbers.get(key)
         if number is None:
             if len(self._numbers) >= NUMBER_MAX:
@@ -79,13 +90,13 @@ class Publisher:
             self._numbers[key] = number
         return number
 
-    def put(self, now_ns: int, key: str, value: bytes, urgency: Urgency) -> int | None:
-        """When it is due to be published; None if it is already."""
+    def put(self, now_ns: int, key: str, value: bytes, urgency: Urgency = Urgency.DEFINITION) -> None:
+        """Waits until it is due, unless it is published already."""
         number = self._numbers.get(key, NO_NUMBER)
         known = self.state.items.get(number)
         if known is not None and known.value == value and number not in self._waiting:
             self._tally.coalesced += 1
-            return None
+            return
         if len(value) > VALUE_BYTES_MAX:
             sentence = f"{key!r} would take {len(value)} bytes in the catalog; at most {VALUE_BYTES_MAX} fit."
             raise self._unpublishable("item size", f"{sentence} Shorten its meta, tags or notes.")
@@ -96,34 +107,36 @@ class Publisher:
         if self.state.size_bytes + waiting_bytes + growth_bytes > OWNER_BYTES_MAX:
             sentence = f"{key!r}: one node may publish {OWNER_BYTES_MAX} bytes; deregister something first."
             raise self._unpublishable("owner size", sentence)
-        return self._wait(now_ns, self.number(key), value, urgency, growth_bytes)
+        self._wait(now_ns, self.number(key), value, urgency, growth_bytes)
 
-    def remove(self, now_ns: int, key: str) -> int | None:
+    def remove(self, now_ns: int, key: str) -> None:
         number = self._numbers.get(key)
-        return self._wait(now_ns, number, None, Urgency.PASSING, 0) if number is not None else None
+        if number is not None:
+            self._wait(now_ns, number, None, Urgency.PASSING, 0)
 
-    def renew(self, generation: int) -> None:
+    def renew(self, now_ns: int, generation: int) -> None:
         """The same items as another life's; everybody needs all of them."""
         assert generation != self.state.generation
         known = [each._replace(version=version) for version, each in enumerate(self.state.since(0), start=2)]
         nothing = OwnerState(self.state.owner, generation, version=1, low_water=1)  # there is nothing yet
-        self.state = states.written(nothing, known) if known else nothing
+        self.state = states.merged(nothing, known, known[-1].version, 0) if known else nothing
         self._unpushed = dict.fromkeys((item.number for item in known), Urgency.DEFINITION)
         removed, self._graves = list(self._graves), {}
         self._release(removed)
+        self._set_timer(now_ns)
 
     # Time.
 
     def deadline_ns(self, now_ns: int) -> int | None:
         """When something that waits may go."""
-        times = [self._due_ns(number, now_ns) for number in self._waiting]
+        times = [self._may_go_ns(number, now_ns) for number in self._waiting]
         if self._unpushed:
             times.append(max(now_ns, self._pushes.can_take_from_ns()))
         return min(times, default=None)
 
-    def flush(self, now_ns: int) -> None:
-        """What has waited long enough becomes part of the state."""
-        due = [number for number in self._waiting if self._due_ns(number, now_ns) <= now_ns]
+    def flush(self, now_ns: int) -> list[Delta]:
+        """What has waited long enough becomes part of the state; and what may be told of it now."""
+        due = [number for number in self._waiting if self._may_go_ns(number, now_ns) <= now_ns]
         due.sort(
             key=lambda number: self._waiting[number][1], reverse=True
         )  # the urgent get the newest versions
@@ -142,10 +155,7 @@ class Publisher:
             if value is None:
                 self._graves[number] = (items[-1].version, now_ns)
         if items:
-            self.state = states.written(self.state, items)
-
-    def pushes(self, now_ns: int) -> list[Delta]:
-        """What may be told now."""
+            self.state = states.merged(self.state, items, items[-1].version, self.state.gc_version)
         pushes = []
         while self._unpushed and self._pushes.take(now_ns):
             pushes.append(self._next_push())
@@ -153,6 +163,8 @@ class Publisher:
         for number in left:  # to exchanges
             del self._unpushed[number]
         self._tally.left_to_exchanges += len(left)
+        self._due_ns = None
+        self._set_timer(self.deadline_ns(now_ns))
         return pushes
 
     def collect(self, now_ns: int) -> None:
@@ -183,7 +195,7 @@ class Publisher:
 
     def _wait(
         self, now_ns: int, number: int, value: bytes | None, urgency: Urgency, growth_bytes: int
-    ) -> int:
+    ) -> None:
         before = self._waiting.get(number)
         if before is not None:
             self._tally.coalesced += 1
@@ -191,9 +203,14 @@ class Publisher:
         self._growing_bytes += growth_bytes - self._waiting_growth.get(number, 0)
         self._waiting_growth[number] = growth_bytes
         self._waiting[number] = (value, urgency)
-        return self._due_ns(number, now_ns)
+        self._set_timer(self._may_go_ns(number, now_ns))
 
-    def _due_ns(self, number: int, now_ns: int) -> int:
+    def _set_timer(self, due_ns: int | None) -> None:
+        if due_ns is not None and (self._due_ns is None or due_ns < self._due_ns):
+            self._due_ns = due_ns
+            self._timers.set((ReplicationTimer.PUBLISH, None), due_ns)
+
+    def _may_go_ns(self, number: int, now_ns: int) -> int:
         return max(now_ns, self._published_ns.get(number, now_ns - ITEM_INTERVAL_NS) + ITEM_INTERVAL_NS)
 
     def _next_push(self) -> Delta:

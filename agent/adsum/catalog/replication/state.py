@@ -124,12 +124,7 @@ def applied(state: OwnerState, delta: Delta) -> OwnerState:
     version, claimed = state.version, state.claimed
     if delta.version > version:
         version, claimed = delta.version, delta.digest
-    return _merged(state, fresh, version, claimed, low_water, gc_version)
-
-
-def written(state: OwnerState, items: list[Item]) -> OwnerState:
-    """By the owner itself, which knows all of it: newer items, the newest of them last."""
-    return _merged(state, items, items[-1].version, None, state.low_water, state.gc_version)
+    return merged(state, fresh, version, gc_version, claimed=claimed, low_water=low_water)
 
 
 def _is_news(state: OwnerState, item: Item, removed_until: int) -> bool:
@@ -139,10 +134,16 @@ def _is_news(state: OwnerState, item: Item, removed_until: int) -> bool:
     return item.version > (removed_until if known is None else known.version)
 
 
-def _merged(
-    state: OwnerState, fresh: list[Item], version: int, claimed: int | None, low_water: int, gc_version: int
+def merged(
+    state: OwnerState,
+    fresh: list[Item],
+    version: int,
+    gc_version: int,
+    *,
+    claimed: int | None = None,
+    low_water: int = 0,
 ) -> OwnerState:
-    """With the fresh ones; without a claimed digest what comes of it is right."""
+    """With the fresh ones. Without a claimed digest the owner itself adds them: what comes of it is right."""
     items, digest, size_bytes = dict(state.items), state.digest, state.size_bytes
     for item in fresh:
         before = items.get(item.number)
