@@ -31,10 +31,10 @@ def test_what_is_not_known_stays_not_known_and_the_very_old_stays_old() -> None:
 
 def test_ages_stand_beside_their_claims() -> None:
     broadcasts = Broadcasts(members_max=10, retransmit_mult=4)
-    broadcasts.put(SECOND, Class.MEMBERSHIP, "a", b"a")
-    broadcasts.put(None, Class.MEMBERSHIP, "b", b"b")
-    broadcasts.put(0, Class.EVENTS, "c", b"c")
-    broadcasts.put(0, Class.CATALOG, "d", b"d")
+    broadcasts.queues[Class.MEMBERSHIP].put(SECOND, "a", b"a")
+    broadcasts.queues[Class.MEMBERSHIP].put(None, "b", b"b")
+    broadcasts.queues[Class.EVENTS].put(0, "c", b"c")
+    broadcasts.queues[Class.CATALOG].put(0, "d", b"d")
     taken = broadcasts.take(SECOND + 100 * MILLISECOND, 1_000, 9)
     assert dict(zip(taken.claims, taken.ages, strict=True)) == {b"a": 2, b"b": 255, b"c": 22}
     assert taken.carried == [b"d"]

@@ -14,7 +14,7 @@ def make(retransmit_mult: int = 4) -> Broadcasts:
 def test_news_is_told_four_times_per_digit_of_the_cluster_and_then_no_more() -> None:
     for members, times in ((9, 4), (100, 12), (1_000, 16)):
         broadcasts = make()
-        broadcasts.put(0, Class.MEMBERSHIP, "a", b"news")
+        broadcasts.queues[Class.MEMBERSHIP].put(0, "a", b"news")
         told = 0
         while broadcasts:
             told += len(broadcasts.take(0, 1_000, members)[0])
@@ -24,7 +24,7 @@ def test_news_is_told_four_times_per_digit_of_the_cluster_and_then_no_more() -> 
 def test_the_catalog_is_told_half_as_often_but_six_times_at_least() -> None:
     for members, times in ((2, 6), (60, 6), (1_000, 8), (10_000, 10)):
         broadcasts = make()
-        broadcasts.put(0, Class.CATALOG, "a", b"delta")
+        broadcasts.queues[Class.CATALOG].put(0, "a", b"delta")
         told = 0
         while broadcasts:
             told += len(broadcasts.take(0, 1_000, members).carried)
@@ -34,7 +34,7 @@ def test_the_catalog_is_told_half_as_often_but_six_times_at_least() -> None:
 def test_newer_news_about_one_subject_replaces_the_older_and_is_told_afresh() -> None:
     broadcasts = make()
     for number in range(1_000):
-        broadcasts.put(0, Class.MEMBERSHIP, "a", b"%d" % number)
+        broadcasts.queues[Class.MEMBERSHIP].put(0, "a", b"%d" % number)
         broadcasts.take(0, 1_000, 9)
     assert len(broadcasts.queues[Class.MEMBERSHIP]) == 1
     assert broadcasts.take(0, 1_000, 9) == ([b"999"], [0], [], 994)
@@ -62,10 +62,10 @@ def test_what_does_not_fit_lets_smaller_news_by_and_keeps_its_place() -> None:
 def test_membership_is_first_and_leaves_a_quarter_to_the_others_while_they_wait() -> None:
     broadcasts = make()
     for number in range(100):
-        broadcasts.put(0, Class.MEMBERSHIP, number, b"m" * 97)
+        broadcasts.queues[Class.MEMBERSHIP].put(0, number, b"m" * 97)
     assert len(broadcasts.take(0, 1_000, 9)[0]) == 10
     for number in range(100):
-        broadcasts.put(0, Class.CATALOG, number, b"c" * 97)
+        broadcasts.queues[Class.CATALOG].put(0, number, b"c" * 97)
     news, _ages, carried, _room = broadcasts.take(0, 1_000, 9)
     assert (len(news), len(carried)) == (7, 3)
 
@@ -73,9 +73,9 @@ def test_membership_is_first_and_leaves_a_quarter_to_the_others_while_they_wait(
 def test_no_flood_of_the_catalog_keeps_membership_or_events_waiting() -> None:
     broadcasts = make()
     for number in range(8_000):
-        broadcasts.put(0, Class.CATALOG, number, b"c" * 97)
-    broadcasts.put(0, Class.EVENTS, "e", b"event")
-    broadcasts.put(0, Class.MEMBERSHIP, "m", b"member")
+        broadcasts.queues[Class.CATALOG].put(0, number, b"c" * 97)
+    broadcasts.queues[Class.EVENTS].put(0, "e", b"event")
+    broadcasts.queues[Class.MEMBERSHIP].put(0, "m", b"member")
     news, _ages, carried, _room = broadcasts.take(0, 1_000, 9)
     assert news == [b"member", b"event"]
     assert len(carried) == 7

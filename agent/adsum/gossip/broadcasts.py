@@ -132,9 +132,6 @@ class Broadcasts:
     def __bool__(self) -> bool:
         return bool(self._membership.entries or self._catalog.entries or self._events.entries)
 
-    def put(self, born_ns: int | None, kind: Class, key: Hashable, payload: bytes) -> None:
-        self.queues[kind].put(born_ns, key, payload)
-
     def take(self, now_ns: int, room_bytes: int, members: int) -> Taken:
         """Claims (news and events) and carried payloads for one datagram, at most so many bytes in all."""
         scale = math.ceil(math.log10(members + 1))

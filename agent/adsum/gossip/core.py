@@ -165,7 +165,41 @@ class GossipCore:
         self._look_for_pause(now)
         self._shared.guard.is_timed = True
         for timer in self._shared.timers.take_due(now.monotonic_ns):
-            self._fire_timer(now, timer)
+            match timer:
+                case GossipTimer.ROUND, _:
+                    self._prober.round(now)
+                    peers = self._shared.roster.pick(AGES_PER_PERIOD)
+                    self._prober.look_at_overdue(now, peers)
+                    self._shared.beats.sample(now.monotonic_ns, peers)
+                    self._syncs.compare_until_answered(now)
+                case GossipTimer.GOSSIP, _:
+                    self._gossip(now)
+                case GossipTimer.WIDEN, int(number):
+                    self._prober.widen(now, number)
+                case GossipTimer.CYCLE, int(number):
+                    self._merger.checked(now, self._prober.conclude(now, number))
+                case GossipTimer.SUSPICION, bytes(short):
+                    self._suspicions.expired(now, short)
+                case GossipTimer.RELAY_STREAM, int(number):
+                    self._relays.try_stream(now, number)
+                case GossipTimer.RELAY_NACK, int(number):
+                    self._relays.nack(now, number)
+                case GossipTimer.SYNC, _:
+                    self._syncs.periodic(now)
+                case GossipTimer.SYNC_LIMIT, (int(ticket), bool(is_ours)):
+                    self._syncs.overdue(now, ticket, is_ours=is_ours)
+                case GossipTimer.JOIN_AGAIN, (Address() as address, int(tries)):
+                    self._syncs.join(now, address, tries)
+                case GossipTimer.RECONNECT, _:
+                    self._syncs.reconnect(now)
+                case GossipTimer.REAP, _:
+                    self._reap(now)
+                case GossipTimer.NEWCOMER, int(sequence):
+                    self._merger.newcomers.due(now, sequence)
+                case GossipTimer.BEGIN_AGAIN, _:
+                    self._merger.begin_again(now)
+                case GossipTimer.LEAVE, _:
+                    self._say_done()
         return self._shared.take_effects()
 
     def deadline(self) -> int | None:
@@ -187,43 +221,6 @@ class GossipCore:
             shared.timers.set((timer, None), now.monotonic_ns + wait_ns)
         shared.gossip_at(now.monotonic_ns + int(shared.random.random() * settings.quiet_interval_ns))
         shared.claims.remember(shared.me.alive)
-
-    def _fire_timer(self, now: Now, timer: tuple[GossipTimer, object]) -> None:
-        match timer:
-            case GossipTimer.ROUND, _:
-                self._prober.round(now)
-                peers = self._shared.roster.pick(AGES_PER_PERIOD)
-                self._prober.look_at_overdue(now, peers)
-                self._shared.beats.sample(now.monotonic_ns, peers)
-                self._syncs.compare_until_answered(now)
-            case GossipTimer.GOSSIP, _:
-                self._gossip(now)
-            case GossipTimer.WIDEN, int(number):
-                self._prober.widen(now, number)
-            case GossipTimer.CYCLE, int(number):
-                self._merger.checked(now, self._prober.conclude(now, number))
-            case GossipTimer.SUSPICION, bytes(short):
-                self._suspicions.expired(now, short)
-            case GossipTimer.RELAY_STREAM, int(number):
-                self._relays.try_stream(now, number)
-            case GossipTimer.RELAY_NACK, int(number):
-                self._relays.nack(now, number)
-            case GossipTimer.SYNC, _:
-                self._syncs.periodic(now)
-            case GossipTimer.SYNC_LIMIT, (int(ticket), bool(is_ours)):
-                self._syncs.overdue(now, ticket, is_ours=is_ours)
-            case GossipTimer.JOIN_AGAIN, (Address() as address, int(tries)):
-                self._syncs.join(now, address, tries)
-            case GossipTimer.RECONNECT, _:
-                self._syncs.reconnect(now)
-            case GossipTimer.REAP, _:
-                self._reap(now)
-            case GossipTimer.NEWCOMER, int(sequence):
-                self._merger.newcomers.due(now, sequence)
-            case GossipTimer.BEGIN_AGAIN, _:
-                self._merger.begin_again(now)
-            case GossipTimer.LEAVE, _:
-                self._say_done()
 
     def _look_for_pause(self, now: Now) -> None:
         shared, guard = self._shared, self._shared.guard

@@ -182,7 +182,7 @@ class SharedState:
         """With `telling` it is what another tells, or my answer to that."""
         if telling is not None and not telling.is_told_on:
             return
-        self.broadcasts.put(self._born_ns(now, subject, telling), kind, subject, encoded)
+        self.broadcasts.queues[kind].put(self._born_ns(now, subject, telling), subject, encoded)
         soonest_ns = now.monotonic_ns + self.settings.gossip_interval_ns
         if self._gossip_ns > soonest_ns:
             # My own news goes at once; what all hear at the same time they do not pass on in one breath.
