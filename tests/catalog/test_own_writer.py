@@ -39,7 +39,7 @@ def writer(others: Others) -> OwnCatalogWriter:
 def own_web(published: OwnCatalogWriter, others: Others) -> OwnServices:
     """A service with one check, of which everything has been handed on."""
     own = OwnServices(published, LocalSettings(NODE.name, 0, discard_check_output=False), Random(1))
-    own.put_service(NOW, OwnService.of(WEB, DefinedBy.API))
+    own.put_service(NOW, OwnService(WEB, DefinedBy.API))
     own.put_check(NOW, OwnCheck(TTL_CHECK, DefinedBy.API, WEB))
     others.heard.clear()
     return own
@@ -92,7 +92,7 @@ def test_a_flip_hands_on_the_very_bytes_that_were_made_at_the_registration() -> 
 def test_new_tags_of_a_service_are_in_the_definitions_of_its_checks() -> None:
     others = Others()
     own = own_web(writer(others), others)
-    own.put_service(NOW, OwnService.of(replace(WEB, tags=("blue",)), DefinedBy.API))
+    own.put_service(NOW, OwnService(replace(WEB, tags=("blue",)), DefinedBy.API))
     service, check = others.heard
     assert (service.key, check.key) == ("service:web1", "check:service:web1")
     assert check.encoded == b"\x88\x02lservice:web1sService 'web' check`dweb1cweb\x81dbluecttl"

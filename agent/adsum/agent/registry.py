@@ -142,7 +142,7 @@ class Registry:
             else:
                 stays.append(OwnCheck(own.definition, own.source, definition))
         content = encode_service(definition)
-        service = OwnService.of(definition, DefinedBy.API)
+        service = OwnService(definition, DefinedBy.API)
         checks = [OwnCheck(check, DefinedBy.API, definition) for check in definition.checks]
         problem = problem_of(service, [*checks, *stays])
         refusal = _too_large(content, *contents.values()) or _unpublishable(problem)
@@ -188,7 +188,7 @@ class Registry:
             return Refusal(RefusalCause.INVALID, NO_OVERRIDE.format(service_id))
         definition = replace(known.definition, tags=tags)
         content = encode_service(definition)
-        service = OwnService.of(definition, known.source)
+        service = OwnService(definition, known.source)
         checks = [OwnCheck(own.definition, own.source, definition) for own in self.own.checks_of(service_id)]
         refusal = _too_large(content) or _unpublishable(problem_of(service, checks))
         if refusal is not None:
@@ -258,7 +258,7 @@ class Registry:
             found = f"found {len(saved.services)} services and {len(saved.checks)} checks registered before"
             self._logs.append(LogLine(Severity.INFO, found))
         for service in saved.services:
-            self.own.put_service(now, OwnService.of(service, DefinedBy.API))
+            self.own.put_service(now, OwnService(service, DefinedBy.API))
 
     def restore_checks(self, now: Now, saved: Saved) -> None:
         """Those of services that files define as well, and a maintenance of one: so after `define`."""
@@ -304,7 +304,7 @@ class Registry:
             before = self.own.services.get(service.service_id)
             if before is not None and before.source is DefinedBy.API:
                 self._changes.append(RemoveFile(service_path(service.service_id)))
-            self.own.put_service(now, OwnService.of(service, DefinedBy.CONFIGURATION))
+            self.own.put_service(now, OwnService(service, DefinedBy.CONFIGURATION))
         for check in checks:
             known = self.own.checks.get(check.check_id)
             if known is not None and known.source is DefinedBy.API:

@@ -13,6 +13,7 @@ interval, so that agents started together do not knock together.
 from __future__ import annotations
 
 import enum
+from dataclasses import replace
 from random import Random
 from typing import NamedTuple
 
@@ -24,7 +25,6 @@ from adsum.catalog.model import NODE_MAINTENANCE, SERVICE_MAINTENANCE, Check, Se
 from adsum.catalog.own_writer import OwnCatalogWriter
 from adsum.catalog.thresholds import Thresholds
 from adsum.effects import LogLine, Severity
-from adsum.frozen import dataclass
 from adsum.now import MILLISECOND, Now
 from adsum.timers import Timers
 from adsum.topics import Topic
@@ -51,23 +51,34 @@ class CheckTimer(enum.Enum):
     DEREGISTER = "deregister"
 
 
-@dataclass(frozen=True, slots=True)
 class OwnService:
-    definition: ServiceDefinition
-    source: DefinedBy
-    published: Service
-    encoded: bytes  # as all others hold it
+    __slots__ = ("definition", "encoded", "published", "source")
 
-    @classmethod
-    def of(cls, definition: ServiceDefinition, source: DefinedBy) -> OwnService:
-        published = published_service(definition)
-        return cls(definition, source, published, records.encode_service(published))
+    def __init__(self, definition: ServiceDefinition, source: DefinedBy) -> None:
+        self.definition = definition
+        self.source = source
+        self.published = Service(
+            service_id=definition.service_id,
+            name=definition.name,
+            kind=definition.kind,
+            tags=definition.tags,
+            address=definition.address,
+            port=definition.port,
+            tagged_addresses=definition.tagged_addresses,
+            meta=definition.meta,
+            weight_passing=definition.weights.passing,
+            weight_warning=definition.weights.warning,
+            enable_tag_override=definition.enable_tag_override,
+            proxy=definition.proxy,
+            connect=definition.connect,
+        )
+        self.encoded = records.encode_service(self.published)  # as all others hold it
 
 
 class OwnCheck:
     __slots__ = (
-        *("definition", "encoded", "expires_at", "flapping", "kind", "output", "run", "source", "status"),
-        "thresholds",
+        *("definition", "encoded", "expires_at", "flapping", "kind", "output", "published", "run", "source"),
+        *("status", "thresholds"),
     )
 
     def __init__(
@@ -77,13 +88,28 @@ class OwnCheck:
         self.source = source
         is_maintenance = definition.check_id.startswith((NODE_MAINTENANCE, SERVICE_MAINTENANCE))
         self.kind = CheckKind.MAINTENANCE if is_maintenance else definition.kind
-        self.encoded = encoded_check(definition, service, self.kind)  # as all others hold the definition
+        self.describe(service)
         self.status = CheckStatus(definition.status or CheckStatus.CRITICAL)
         self.output = ""
         self.thresholds = Thresholds(definition)
         self.flapping = Flapping()
         self.run = 0  # the run whose result is awaited; another's is ignored
         self.expires_at: Now | None = None  # when a TTL runs out, by both clocks
+
+    def describe(self, service: ServiceDefinition | None) -> None:
+        """With the name and the tags of the service that it belongs to."""
+        definition = self.definition
+        self.published = Check(  # but for what it says
+            check_id=definition.check_id,
+            name=definition.name,
+            status=CheckStatus.CRITICAL,
+            notes=definition.notes,
+            service_id=definition.service_id,
+            service_name=service.name if service else "",
+            service_tags=service.tags if service else (),
+            kind=self.kind,
+        )
+        self.encoded = records.encode_check(self.published)  # as all others hold the definition
 
     @property
     def is_run_here(self) -> bool:
@@ -128,7 +154,7 @@ class OwnServices:
         is_same = before is not None and (before.name, before.tags) == carried
         for check in self.checks_of(definition.service_id):
             if not is_same:
-                check.encoded = encoded_check(check.definition, definition, check.kind)
+                check.describe(definition)
             self._publish(now, check)
 
     def remove_service(self, now: Now, service_id: str) -> None:
@@ -332,50 +358,5 @@ class OwnServices:
             self._timers.set(timer, now.monotonic_ns + patience_ns)
 
     def published_check(self, check: OwnCheck) -> Check:
-        service = self.services.get(check.definition.service_id)
         output = "" if self.settings.discard_check_output else check.output
-        told = service.definition if service else None
-        return published_check(check.definition, told, check.kind, check.status, output)
-
-
-def published_service(definition: ServiceDefinition) -> Service:
-    return Service(
-        service_id=definition.service_id,
-        name=definition.name,
-        kind=definition.kind,
-        tags=definition.tags,
-        address=definition.address,
-        port=definition.port,
-        tagged_addresses=definition.tagged_addresses,
-        meta=definition.meta,
-        weight_passing=definition.weights.passing,
-        weight_warning=definition.weights.warning,
-        enable_tag_override=definition.enable_tag_override,
-        proxy=definition.proxy,
-        connect=definition.connect,
-    )
-
-
-def encoded_check(definition: CheckDefinition, service: ServiceDefinition | None, kind: CheckKind) -> bytes:
-    """With the name and the tags of the service that it belongs to, but for what it says."""
-    return records.encode_check(published_check(definition, service, kind, CheckStatus.CRITICAL, ""))
-
-
-def published_check(
-    definition: CheckDefinition,
-    service: ServiceDefinition | None,
-    kind: CheckKind,
-    status: CheckStatus,
-    output: str,
-) -> Check:
-    return Check(
-        check_id=definition.check_id,
-        name=definition.name,
-        status=status,
-        notes=definition.notes,
-        output=output,
-        service_id=definition.service_id,
-        service_name=service.name if service else "",
-        service_tags=service.tags if service else (),
-        kind=kind,
-    )
+        return replace(check.published, status=check.status, output=output)

@@ -93,7 +93,7 @@ class _Reader:
     ) -> None:
         by_id = {service.service_id: service for service, _ in services}
         for service, place in services:
-            own = OwnService.of(with_family_addresses(service), DefinedBy.CONFIGURATION)
+            own = OwnService(with_family_addresses(service), DefinedBy.CONFIGURATION)
             own_checks = [OwnCheck(each, own.source, own.definition) for each in service.checks]
             self._refuse(problem_of(own, own_checks), place)
         for check, place in checks:
