@@ -102,10 +102,18 @@ class RemoteCatalogView:
             self.forget(now, owner)
             return
         image = self._images.setdefault(owner, _Image())
-        places = self._note(image, changes(before, after))
+        touched: dict[_Place, None] = {}
+        for was, item in changes(before, after):  # all of them, before anything is shown
+            number = item.number if item is not None else was.number if was is not None else 0
+            left = image.take(number)
+            if left is not None:
+                touched[left] = None
+            record = self._decoded(item)
+            if record is not None:
+                touched[image.put(number, record)] = None
         name = self._presence.shown_as(owner)
         if name is not None:
-            self._show_all(now, owner, name, places)
+            self._show(now, owner, name, list(touched))
 
     def forget(self, now: Now, owner: bytes) -> None:
         """With everything it showed; its node is membership's."""
@@ -119,21 +127,7 @@ class RemoteCatalogView:
         """Its node has come, or is another than before."""
         image, name = self._images.get(owner), self._presence.shown_as(owner)
         if image is not None and name is not None:
-            self._show_all(now, owner, name, image.places())
-
-    # What changed, all of it, before anything is shown.
-
-    def _note(self, image: _Image, changed: list[tuple[Item | None, Item | None]]) -> list[_Place]:
-        touched: dict[_Place, None] = {}
-        for was, item in changed:
-            number = item.number if item is not None else was.number if was is not None else 0
-            left = image.take(number)
-            if left is not None:
-                touched[left] = None
-            record = self._decoded(item)
-            if record is not None:
-                touched[image.put(number, record)] = None
-        return list(touched)
+            self._show(now, owner, name, image.places())
 
     def _decoded(self, item: Item | None) -> Record | None:
         if item is None or item.value is None:
@@ -152,9 +146,7 @@ class RemoteCatalogView:
                 return None
         return record
 
-    # What is shown.
-
-    def _show_all(self, now: Now, owner: bytes, name: str, places: list[_Place]) -> None:
+    def _show(self, now: Now, owner: bytes, name: str, places: list[_Place]) -> None:
         image = self._images[owner]
         services_gone = set[str | int]()
         for place in places:
@@ -168,16 +160,12 @@ class RemoteCatalogView:
                     self._hide(now, name, place)
                     services_gone.add(place.key)
         for place in image.checks_at(places, services_gone):
-            self._show_check(now, name, image, place)
-
-    def _show_check(self, now: Now, name: str, image: _Image, place: _Place) -> None:
-        number = image.number_at(place)
-        check = image.record_at(place)
-        state = image.record_at(_Place(CheckState, number)) if number is not None else None
-        if isinstance(check, Check) and isinstance(state, CheckState):
-            self._view.put_check(now, name, replace(check, status=state.status, output=state.output))
-        else:
-            self._hide(now, name, place)
+            number, check = image.number_at(place), image.record_at(place)
+            state = image.record_at(_Place(CheckState, number)) if number is not None else None
+            if isinstance(check, Check) and isinstance(state, CheckState):
+                self._view.put_check(now, name, replace(check, status=state.status, output=state.output))
+            else:
+                self._hide(now, name, place)
 
     def _hide(self, now: Now, name: str, place: _Place) -> None:
         match place:

@@ -38,10 +38,11 @@ class Indexes:
         self._floors: dict[str, int] = dict.fromkeys(Family, self.current)
         self._touched: dict[Topic, None] = {}  # a dict keeps the order, which a seed must reproduce
 
-    def advance(self, wall_ms: int) -> None:
-        """Begin a change; what it touches gets the new index. A clock set back does not set us back."""
+    def advance(self, wall_ms: int) -> int:
+        """Begin a change; what it touches gets the new index, this one. A clock set back does not set us back."""
         self._ms = max(self._ms + 1, wall_ms)
         self.current = self._ms << TAG_BITS | self._tag
+        return self.current
 
     def touch(self, topic: Topic) -> None:
         self._by_topic[topic] = self.current

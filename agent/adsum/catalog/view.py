@@ -180,13 +180,13 @@ class View:
         host = self.node(node.name)
         if host is not None and host.node.value == node:
             return False
-        self.indexes.advance(now.wall_ms)
+        index = self.indexes.advance(now.wall_ms)
         if host is None:
-            host = CatalogHost(owner, self._fresh(node))
+            host = CatalogHost(owner, Row(node, index, index))
             self._hosts.put(node.name.lower(), host)
         else:
             self._unlist_address(host.node.value.address, host)
-            host.node = self._replaced(host.node, node)
+            host.node = Row(node, host.node.create_index, index)
         self._list_address(node.address, host)
         self._touch_host(host)
         return True
@@ -217,16 +217,16 @@ class View:
         instance = host.instances.get(service.service_id)
         if instance is not None and instance.service.value == service:
             return False
-        self.indexes.advance(now.wall_ms)
+        index = self.indexes.advance(now.wall_ms)
         before = instance.service.value if instance is not None else None
         if instance is None:
-            instance = Instance(host, self._fresh(service))
+            instance = Instance(host, Row(service, index, index))
             host.instances.put(service.service_id, instance)
             early = host.early_checks.pop(service.service_id, None)
             instance.checks = early if early is not None else instance.checks
         else:
             self._unlist_instance(instance)
-            instance.service = self._replaced(instance.service, service)
+            instance.service = Row(service, instance.service.create_index, index)
         self._list_instance(instance)
         self._touch_instance(instance)
         if before is None or (before.name, before.tags) != (service.name, service.tags):
@@ -252,10 +252,10 @@ class View:
         before = host.checks.get(check.check_id)
         if before is not None and before.value == check:
             return False
-        self.indexes.advance(now.wall_ms)
+        index = self.indexes.advance(now.wall_ms)
         if before is not None and before.value.service_id != check.service_id:
             self._detach_check(host, before.value)
-        row = self._fresh(check) if before is None else self._replaced(before, check)
+        row = Row(check, before.create_index if before is not None else index, index)
         host.checks.put(check.check_id, row)
         host.checks_of(check.service_id).put(check.check_id, row)
         self._touch_check(host, check)
@@ -281,12 +281,6 @@ class View:
         host = self.node(node_name)
         assert host is not None, f"{node_name} must be put before what is on it"
         return host
-
-    def _fresh(self, value: Value) -> Row[Value]:
-        return Row(value, self.indexes.current, self.indexes.current)
-
-    def _replaced(self, row: Row[Value], value: Value) -> Row[Value]:
-        return Row(value, row.create_index, self.indexes.current)
 
     def _list_instance(self, instance: Instance) -> None:
         service = instance.service.value
