@@ -43,6 +43,10 @@ class Halves(Generic[Key, Value]):
 
 
 class Interner:
+    applied = staticmethod(states.applied)
+    span = staticmethod(states.span_of)
+    collected = staticmethod(states.collected)
+
     def __init__(self, deltas_max: int = DELTAS_MAX, *, kept_bytes_max: int = PUSH_BYTES_MAX) -> None:
         self._deltas: Halves[bytes, Delta] = Halves(deltas_max)
         self._kept_bytes_max = kept_bytes_max  # a range comes once
@@ -62,12 +66,3 @@ class Interner:
 
     def fresh(self, owner: bytes, generation: int) -> OwnerState:
         return OwnerState(owner, generation)
-
-    def applied(self, state: OwnerState, delta: Delta) -> OwnerState:
-        return states.applied(state, delta)
-
-    def span(self, state: OwnerState, since: int, room_bytes: int) -> tuple[bytes, bool]:
-        return states.span_of(state, since, room_bytes)
-
-    def collected(self, state: OwnerState, version: int) -> OwnerState:
-        return states.collected(state, version)
