@@ -184,16 +184,12 @@ class CatalogSync:
     def deadline(self) -> int | None:
         return earliest(self.replication.deadline(), self._renew_ns if self._foreign_generation else None)
 
-    def tick(self, now: Now) -> list[Effect]:
-        self.replication.tick(now)
-        if self._foreign_generation:
-            self._begin_again(now)
-        return self.settled(now)
-
     # Effects.
 
     def settled(self, now: Now) -> list[Effect]:
         wanted: list[Effect] = []
+        if self._foreign_generation:
+            self._begin_again(now)
         for effect in self.replication.take_effects():
             match effect:
                 case CarryThis(key, payload):

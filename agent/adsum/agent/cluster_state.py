@@ -181,7 +181,8 @@ class ClusterState:
         if is_due(now, self.gossip.deadline()):
             effects += self._absorb(now, self.gossip.tick(now))
         if is_due(now, self.sharing.deadline()):
-            effects += self.sharing.tick(now)
+            self.sharing.replication.tick(now)
+            effects += self.sharing.settled(now)
         return effects
 
     def deadline(self) -> int | None:
