@@ -68,6 +68,19 @@ class Persist:
 
 
 @dataclass(frozen=True, slots=True)
+class Persisted:
+    ticket: int
+
+
+@dataclass(frozen=True, slots=True)
+class NotPersisted:
+    """The disk refused, and is as it was before."""
+
+    ticket: int
+    reason: str  # and what to do about it
+
+
+@dataclass(frozen=True, slots=True)
 class Save:
     """Nobody waits for these. What the disk refuses now is tried again until it is there."""
 

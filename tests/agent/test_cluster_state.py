@@ -9,7 +9,6 @@ import cbor2
 
 from adsum.address import Address
 from adsum.agent.cluster_state import ClusterState
-from adsum.agent.commands import Datagram
 from adsum.agent.saved_files import PEERS
 from adsum.agent.settings import AgentSettings
 from adsum.catalog.model import Node
@@ -18,6 +17,7 @@ from adsum.catalog.view import View
 from adsum.effects import WriteFile
 from adsum.gossip import wire
 from adsum.gossip.claims import Claim
+from adsum.gossip.commands import Datagram
 from adsum.gossip.core import GossipCore
 from adsum.gossip.effects import SyncPart
 from adsum.gossip.settings import GossipSettings, MemberIdentity

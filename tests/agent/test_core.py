@@ -9,7 +9,6 @@ import pytest
 
 from adsum.agent import registry
 from adsum.agent.commands import (
-    CheckRan,
     DeregisterCheck,
     DeregisterService,
     OverrideTags,
@@ -21,6 +20,7 @@ from adsum.agent.commands import (
     SetServiceMaintenance,
 )
 from adsum.catalog.definitions import CheckDefinition, CheckStatus, ServiceDefinition
+from adsum.catalog.effects import CheckRan
 from adsum.catalog.indexes import Family
 from adsum.effects import RefusalCause, RemoveFile
 from adsum.now import HOUR, MINUTE, SECOND

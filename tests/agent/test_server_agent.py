@@ -8,7 +8,7 @@ from typing import TypeVar
 
 from adsum.address import Address
 from adsum.agent.client_agent import client_agent
-from adsum.agent.commands import Persisted, RegisterService
+from adsum.agent.commands import RegisterService
 from adsum.agent.local_catalog import LocalCatalog
 from adsum.agent.presence import uuid_bytes
 from adsum.agent.server_agent import (
@@ -25,7 +25,7 @@ from adsum.catalog.saved import Saved
 from adsum.consensus.effects import AnswerRequests, AskLeader, HandedOver, SendMessage, StoreGroup
 from adsum.consensus.errors import OutcomeUnknown, Unavailable
 from adsum.consensus.reports import GroupStored, LeaderAnswered
-from adsum.effects import AnyCommand, Persist, Refusal, RefusalCause, Reply, WriteFile
+from adsum.effects import AnyCommand, Persist, Persisted, Refusal, RefusalCause, Reply, WriteFile
 from adsum.gossip.claims import Profile
 from adsum.gossip.settings import GossipSettings, MemberIdentity
 from adsum.now import SECOND, Now

@@ -19,7 +19,7 @@ import trio
 from adsum.address import Address
 from adsum.agent import tags
 from adsum.agent.client_agent import client_agent
-from adsum.agent.commands import CommandRefused, Datagram, RegisterService, ReportTtl
+from adsum.agent.commands import CommandRefused, RegisterService, ReportTtl
 from adsum.agent.effects import Effect
 from adsum.agent.local_catalog import LocalCatalog
 from adsum.agent.settings import AgentSettings
@@ -36,7 +36,7 @@ from adsum.dns.settings import DnsSettings
 from adsum.effects import AnsweredWith, Notify, Reply, Value
 from adsum.gossip import claims, wire
 from adsum.gossip.claims import Alive, Profile, alive
-from adsum.gossip.commands import SyncFailed
+from adsum.gossip.commands import Datagram, SyncFailed
 from adsum.gossip.effects import (
     ConflictSeen,
     IsolationChanged,
@@ -106,10 +106,10 @@ class FakeAgent(Agent):
         identity = MemberIdentity(own_profile(config, node), generation=1)
         core = client_agent(now, local, identity, GossipSettings(), Random(0))
         self.calls = Calls(core.cluster.membership, random)
-        peers = Peers(core, self.calls, self.keyring, watches, self.submit, self.now, seals_outgoing=True)
+        peers = Peers(core, self.calls, self.keyring, watches, self.give, self.now, seals_outgoing=True)
         journal = Journal(None, identity.profile, core.cluster.membership.name_of, self.wall_ms)
         journal._start = None  # it has said so
-        super().__init__(core, peers, journal, watches, config, lambda: self.now().monotonic_ns)
+        super().__init__(core, self.give, peers, journal, watches, config, lambda: self.now().monotonic_ns)
         self._perform(core.start(now))
 
     @property
@@ -120,7 +120,7 @@ class FakeAgent(Agent):
         self.wall_ms += 1
         return Now(self.wall_ms * 1_000_000, self.wall_ms)
 
-    async def submit(self, command: AnsweredWith[Value]) -> Value:
+    async def give(self, command: AnsweredWith[Value]) -> Value:
         return self.obey(command)
 
     def obey(self, command: AnsweredWith[Value]) -> Value:
@@ -219,7 +219,7 @@ class FakeAgent(Agent):
     def _perform(self, effects: list[Effect]) -> list[Effect]:
         for effect in effects:
             if isinstance(effect, Notify):
-                self.watches.notify(effect.topics)
+                self.watches.notify(effect)
             elif isinstance(effect, MemberChanged | Noted | ConflictSeen | IsolationChanged):
                 self.journal.record(self.now(), effect)
         return effects

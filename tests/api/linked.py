@@ -12,13 +12,14 @@ from typing import cast
 import trio
 
 from adsum.address import Address
-from adsum.agent.commands import CommandRefused, Datagram, MemberAnswered, MemberAsked
+from adsum.agent.commands import CommandRefused, MemberAnswered, MemberAsked
 from adsum.agent.effects import Effect
 from adsum.agent.presence import uuid_text
 from adsum.catalog.model import Node
 from adsum.effects import AnsweredWith, AnswerMember, AskMember, Reply, Value
 from adsum.gossip import claims
 from adsum.gossip.claims import Alive
+from adsum.gossip.commands import Datagram
 from adsum.gossip.effects import Send
 from adsum.net.calls import NotSent, Unanswered
 from adsum.net.introduction import Peer, PeerIdentity
@@ -94,7 +95,7 @@ class LinkedAgent(FakeAgent):
         if deadline_ns is not None and deadline_ns <= self.now().monotonic_ns:
             self._perform(self.core.tick(self.now()))
 
-    async def submit(self, command: AnsweredWith[Value]) -> Value:
+    async def give(self, command: AnsweredWith[Value]) -> Value:
         self._tickets += 1
         request, replied = self._tickets, trio.Event()
         self._replied[request] = replied

@@ -15,6 +15,7 @@ from adsum.api.blocking import FAILED_META, BlockingReads
 from adsum.api.filter_time import FilterTime
 from adsum.api.rendering import ApiCounters, WaitableRead
 from adsum.catalog.definitions import CheckStatus
+from adsum.effects import Notify
 from adsum.http.request import Request
 from adsum.http.response import Response
 from adsum.topics import Topic
@@ -378,7 +379,7 @@ async def test_a_read_waits_on_the_index_that_it_names_and_not_on_the_catalog_s(
         await trio.testing.wait_all_tasks_blocked()
         assert (len(answers), counters.blocking_open) == (1, 1)
         revision.number = 42
-        asker.agent.watches.notify((topic,))
+        asker.agent.watches.notify(Notify((topic,)))
     assert [(index_of(each), each.body.plain) for each in answers] == [(41, b"41"), (42, b"42")]
     assert (counters.blocking_woken, counters.blocking_timed_out) == (1, 0)
     assert asker.agent.watches.waiting == 0

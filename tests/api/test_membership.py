@@ -10,10 +10,9 @@ import pytest
 import trio
 
 from adsum.address import Address
-from adsum.agent.commands import Datagram
 from adsum.gossip import claims, evidence, wire
 from adsum.gossip.claims import Alive, DeathCause, Profile
-from adsum.gossip.commands import ForceLeave
+from adsum.gossip.commands import Datagram, ForceLeave
 from adsum.gossip.effects import IsolationChanged, MemberChanged, Send
 from adsum.gossip.rtt import Path
 from adsum.now import MILLISECOND, SECOND

@@ -10,13 +10,14 @@ import trio
 import trio.testing
 
 from adsum.catalog.definitions import CheckDefinition
+from adsum.catalog.effects import CheckRan
 from adsum.health_checks.runner import CheckResult, Counters, Options, Runner
 from adsum.now import SECOND
 
 Handler = Callable[[trio.abc.Stream], Awaitable[None]]
 
 
-def ignore_report(check_id: str, run: int, result: CheckResult) -> None:
+def ignore_report(ran: CheckRan) -> None:
     raise AssertionError("run_once does not report")
 
 

@@ -9,6 +9,7 @@ import trio
 import trio.testing
 
 from adsum.catalog.definitions import CheckDefinition, CheckKind, CheckStatus
+from adsum.catalog.effects import CheckRan
 from adsum.health_checks import kinds
 from adsum.health_checks.attempt import Surroundings
 from adsum.health_checks.runner import CheckResult, Options, Runner
@@ -52,8 +53,8 @@ class Reports:
     def __init__(self) -> None:
         self.seen: list[tuple[str, int, CheckResult]] = []
 
-    def __call__(self, check_id: str, run: int, result: CheckResult) -> None:
-        self.seen.append((check_id, run, result))
+    def __call__(self, ran: CheckRan) -> None:
+        self.seen.append((ran.check_id, ran.run, CheckResult(ran.status, ran.output)))
 
 
 @pytest.fixture
@@ -187,10 +188,10 @@ async def test_newest_run_of_a_check_wins(nursery: trio.Nursery, gate: Gate, rep
 async def test_check_may_be_started_again_from_its_report(nursery: trio.Nursery, gate: Gate) -> None:
     seen: list[int] = []
 
-    def report(check_id: str, run: int, result: CheckResult) -> None:
-        seen.append(run)
-        if run < 5:
-            runner.start(check_id, run + 1, CHECK)
+    def report(ran: CheckRan) -> None:
+        seen.append(ran.run)
+        if ran.run < 5:
+            runner.start(ran.check_id, ran.run + 1, CHECK)
 
     runner = Runner(nursery, report, Options(network_runs_max=1))
     gate.opened.set()

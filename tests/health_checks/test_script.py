@@ -11,6 +11,7 @@ import trio
 import trio.testing
 
 from adsum.catalog.definitions import CheckDefinition, CheckStatus
+from adsum.catalog.effects import CheckRan
 from adsum.health_checks.runner import CheckResult, Options, Runner
 from adsum.health_checks.script import FLOOD_BYTES
 from adsum.now import MILLISECOND, SECOND
@@ -123,8 +124,8 @@ async def test_stopped_check_kills_its_processes_and_reports_nothing(
     nursery: trio.Nursery, tmp_path: Path
 ) -> None:
     watched = Watched(tmp_path)
-    reported: list[CheckResult] = []
-    runner = Runner(nursery, lambda _id, _run, result: reported.append(result))
+    reported: list[CheckRan] = []
+    runner = Runner(nursery, reported.append)
     runner.start("s", 1, shell(f"exec 3>{watched.fifo}; sleep 600 & echo up >&3; wait"))
     await watched.wait_until_running()
     runner.stop("s")

@@ -9,6 +9,8 @@ import trio
 
 from adsum.address import Address
 from adsum.gossip import wire
+from adsum.gossip.commands import Datagram, DatagramUnreachable
+from adsum.gossip.effects import Send
 from adsum.logs.faults import Faults
 from adsum.net.addresses import BadAddress, socket_address
 from adsum.net.datagrams import DATAGRAMS_PER_WAKE, GossipDatagrams
@@ -29,12 +31,11 @@ class Heard:
         self.unreachable: list[Address] = []
         self._news = trio.lowlevel.ParkingLot()
 
-    def receive(self, source: Address, message: bytes) -> None:
-        self.messages.append((source, message))
-        self._news.unpark_all()
-
-    def note_unreachable(self, address: Address) -> None:
-        self.unreachable.append(address)
+    def receive(self, heard: Datagram | DatagramUnreachable) -> None:
+        if isinstance(heard, Datagram):
+            self.messages.append((heard.source, heard.message))
+        else:
+            self.unreachable.append(heard.address)
         self._news.unpark_all()
 
     async def until(self, *, messages: int = 0, unreachable: int = 0) -> None:
@@ -47,9 +48,7 @@ class Heard:
 async def running(host: str = "127.0.0.1", *keys: str) -> AsyncIterator[tuple[GossipDatagrams, Heard]]:
     heard = Heard()
     door = Sealing(ring(*keys), "dc1")
-    datagrams = GossipDatagrams(
-        bind_udp(host, 0), door, heard.receive, heard.note_unreachable, bytes_max=BYTES_MAX
-    )
+    datagrams = GossipDatagrams(bind_udp(host, 0), door, heard.receive, bytes_max=BYTES_MAX)
     async with trio.open_nursery() as nursery:
         nursery.start_soon(datagrams.run)
         yield datagrams, heard
@@ -65,7 +64,7 @@ def closed_port(host: str) -> Address:
 @pytest.mark.parametrize("keys", [(), (KEY_A,)], ids=["plain", "sealed"])
 async def test_a_message_arrives_with_its_source(host: str, keys: tuple[str, ...]) -> None:
     async with running(host, *keys) as (one, _), running(host, *keys) as (other, heard):
-        one.send(other.address, MESSAGE)
+        one.send(Send(other.address, MESSAGE))
         await heard.until(messages=1)
         source, message = heard.messages[0]
         assert source == one.address
@@ -79,14 +78,14 @@ async def test_a_closed_port_is_reported_and_the_socket_goes_on(host: str) -> No
     gone = closed_port(host)
     async with running(host) as (one, heard_by_one), running(host) as (other, heard):
         for number in range(20):
-            one.send(gone, MESSAGE)
-            one.send(other.address, MESSAGE)
+            one.send(Send(gone, MESSAGE))
+            one.send(Send(other.address, MESSAGE))
             await heard.until(messages=number + 1)
         await heard_by_one.until(unreachable=20)
         assert set(heard_by_one.unreachable) == {gone}
         assert one.counters.unreachable == {"ECONNREFUSED": 20}
         assert not one.counters.send_errors
-        other.send(one.address, MESSAGE)
+        other.send(Send(one.address, MESSAGE))
         await heard_by_one.until(messages=1)
 
 
@@ -97,7 +96,7 @@ async def test_oversized_datagrams_are_dropped_at_both_ends() -> None:
             stranger.sendto(Sealing(ring(), "dc1").seal(MESSAGE), one.address)
             await heard.until(messages=1)
         assert one.counters.received_oversized == 1
-        one.send(one.address, MESSAGE + bytes(BYTES_MAX))
+        one.send(Send(one.address, MESSAGE + bytes(BYTES_MAX)))
         assert (one.counters.dropped_oversized, one.counters.sent) == (1, 0)
 
 
@@ -123,15 +122,15 @@ async def test_what_the_kernel_does_not_take_at_once_is_dropped() -> None:
 
     heard = Heard()
     with Full(socket.AF_INET, socket.SOCK_DGRAM) as sock:
-        datagrams = GossipDatagrams(sock, Sealing(ring(), "dc1"), heard.receive, heard.note_unreachable)
-        datagrams.send(Address("127.0.0.1", 9), MESSAGE)
+        datagrams = GossipDatagrams(sock, Sealing(ring(), "dc1"), heard.receive)
+        datagrams.send(Send(Address("127.0.0.1", 9), MESSAGE))
         assert datagrams.counters.dropped_full == 1
 
 
 async def test_errors_of_sending_are_counted_by_name() -> None:
     async with running() as (one, _):
         one.send(
-            Address("255.255.255.255", 9), MESSAGE
+            Send(Address("255.255.255.255", 9), MESSAGE)
         )  # a broadcast, which needs a permission we never ask for
         assert sum(one.counters.send_errors.values()) == 1  # EACCES, or ENETUNREACH on a host without a route
         assert "other" not in one.counters.send_errors
@@ -143,15 +142,15 @@ async def test_a_datagram_that_brings_a_fault_to_light_is_dropped_alone(
     async with running() as (one, heard):
         receive, faults = heard.receive, Faults()
 
-        def receive_or_fail(source: Address, message: bytes) -> None:
-            if message.endswith(b"hostile"):
-                raise KeyError(message)
-            receive(source, message)
+        def receive_or_fail(said: Datagram | DatagramUnreachable) -> None:
+            if isinstance(said, Datagram) and said.message.endswith(b"hostile"):
+                raise KeyError(said.message)
+            receive(said)
 
         with bind_udp("127.0.0.1", 0) as sock:
-            other = GossipDatagrams(sock, Sealing(ring(), "dc1"), receive_or_fail, print, faults=faults)
-            one.send(other.address, MESSAGE + b"hostile")
-            one.send(other.address, MESSAGE)
+            other = GossipDatagrams(sock, Sealing(ring(), "dc1"), receive_or_fail, faults=faults)
+            one.send(Send(other.address, MESSAGE + b"hostile"))
+            one.send(Send(other.address, MESSAGE))
             async with trio.open_nursery() as nursery:
                 nursery.start_soon(other.run)
                 await heard.until(messages=1)
@@ -161,13 +160,13 @@ async def test_a_datagram_that_brings_a_fault_to_light_is_dropped_alone(
 
 
 async def test_a_failed_assertion_of_the_core_goes_through() -> None:
-    def receive(_source: Address, _message: bytes) -> None:
+    def receive(_said: object) -> None:
         raise AssertionError("a state that cannot be")
 
     async with running() as (one, _):
         with bind_udp("127.0.0.1", 0) as sock:
-            other = GossipDatagrams(sock, Sealing(ring(), "dc1"), receive, print)
-            one.send(other.address, MESSAGE)
+            other = GossipDatagrams(sock, Sealing(ring(), "dc1"), receive)
+            one.send(Send(other.address, MESSAGE))
             with pytest.raises(AssertionError, match="cannot be"), trio.fail_after(5):
                 await other.run()
 
@@ -175,7 +174,7 @@ async def test_a_failed_assertion_of_the_core_goes_through() -> None:
 @pytest.mark.parametrize("host", ["example.com", "", "127.0.0.1\0", "::1", "127.1", "0x7f.1"])
 async def test_names_are_never_resolved(host: str) -> None:
     async with running() as (one, _):
-        one.send(Address(host, 8301), MESSAGE)
+        one.send(Send(Address(host, 8301), MESSAGE))
         assert one.counters.dropped_bad_address == 1
 
 

@@ -10,11 +10,11 @@ from contextlib import asynccontextmanager
 import pytest
 import trio
 
-from adsum.address import Address
 from adsum.gossip import core
 from adsum.gossip.claims import Profile
 from adsum.gossip.commands import (
     Command,
+    Datagram,
     DatagramUnreachable,
     Join,
     PingOutcome,
@@ -66,30 +66,33 @@ class Side:
         ears = bind_both("127.0.0.1", 0)
         self.address = ears.address
         self.node_id = name.encode().ljust(16, b"-")
-        self.datagrams: list[tuple[Address, bytes, bool]] = []
+        self.datagrams: list[Datagram] = []
         self.reports: list[Report] = []
         self.answer = answer
         self.closes = closes
         self.news = trio.Event()
         identity = introduction.PeerIdentity(self.node_id)
         security = Security(keyring or ring(), "dc1")
-        self.network = Gossiping(ears, security, lambda: identity, self.heard, self.reported, allowed=allowed)
+        self.network = Gossiping(ears, security, lambda: identity, self.reported, allowed=allowed)
 
     @property
     def short(self) -> bytes:
         return self.node_id[:8]
 
-    def heard(self, source: Address, message: bytes, is_authentic: bool) -> None:
-        self.datagrams.append((source, message, is_authentic))
-        self._tell()
+    def perform(self, effect: Effect) -> None:
+        self.network.performers[type(effect)](effect)
 
-    def reported(self, report: Report) -> None:
+    def reported(self, report: Datagram | Report) -> None:
+        if isinstance(report, Datagram):
+            self.datagrams.append(report)
+            self._tell()
+            return
         self.reports.append(report)
         match report:
             case SyncAsked(ticket, asked) if asked.wants_answer:
-                self.network.perform(AnswerSync(ticket, self.answer))
+                self.perform(AnswerSync(ticket, self.answer))
             case SyncAnswered(ticket, message) if self.closes:
-                self.network.perform(CloseSync(ticket, SyncMessage(message.digest + 1)))
+                self.perform(CloseSync(ticket, SyncMessage(message.digest + 1)))
         self._tell()
 
     async def until(self, kind: type[Report] | None = None) -> Report:
@@ -100,7 +103,7 @@ class Side:
                         return report
                 await self.news.wait()
 
-    async def until_datagram(self) -> tuple[Address, bytes, bool]:
+    async def until_datagram(self) -> Datagram:
         with trio.fail_after(WAIT_S):
             while not self.datagrams:
                 await self.news.wait()
@@ -126,15 +129,15 @@ MESSAGE = bytes((2,)) + b"12345678" + bytes(9) + b"body"  # a clear header, and 
 async def test_a_datagram_arrives_with_its_source() -> None:
     one, other = Side("one"), Side("other")
     async with running(one, other):
-        one.network.perform(Send(other.address, MESSAGE))
+        one.perform(Send(other.address, MESSAGE))
         assert await other.until_datagram() == (one.address, MESSAGE, True)
 
 
 async def test_a_sealed_datagram_is_authentic_and_a_plain_one_is_dropped() -> None:
     one, other, stranger = Side("one", ring(KEY_A)), Side("other", ring(KEY_A)), Side("stranger")
     async with running(one, other, stranger):
-        stranger.network.perform(Send(other.address, MESSAGE))
-        one.network.perform(Send(other.address, MESSAGE))
+        stranger.perform(Send(other.address, MESSAGE))
+        one.perform(Send(other.address, MESSAGE))
         source, message, is_authentic = await other.until_datagram()
         assert (source, message[18:], is_authentic) == (one.address, MESSAGE[18:], True)
         assert other.network.sealing.counters.plain_refused == 1
@@ -143,8 +146,8 @@ async def test_a_sealed_datagram_is_authentic_and_a_plain_one_is_dropped() -> No
 async def test_what_comes_from_a_network_that_is_not_allowed_is_dropped() -> None:
     one, other = Side("one"), Side("other", allowed=Allowed(["10.0.0.0/8"]))
     async with running(one, other):
-        one.network.perform(Send(other.address, MESSAGE))
-        one.network.perform(PingStream(1, other.short, other.address, 500 * MILLISECOND))
+        one.perform(Send(other.address, MESSAGE))
+        one.perform(PingStream(1, other.short, other.address, 500 * MILLISECOND))
         assert await one.until() == StreamPinged(1, PingOutcome.HELD)
         assert other.datagrams == []
         assert other.network.allowed.refused >= 1
@@ -156,14 +159,14 @@ async def test_what_comes_from_a_network_that_is_not_allowed_is_dropped() -> Non
 async def test_a_member_that_lives_answers_a_ping_over_a_stream() -> None:
     one, other = Side("one"), Side("other")
     async with running(one, other):
-        one.network.perform(PingStream(7, other.short, other.address, 5 * SECOND))
+        one.perform(PingStream(7, other.short, other.address, 5 * SECOND))
         assert await one.until() == StreamPinged(7, PingOutcome.ANSWERED)
 
 
 async def test_another_that_was_given_its_address_is_no_answer() -> None:
     one, other = Side("one"), Side("other")
     async with running(one, other):
-        one.network.perform(PingStream(7, b"somebody", other.address, 5 * SECOND))
+        one.perform(PingStream(7, b"somebody", other.address, 5 * SECOND))
         assert await one.until() == StreamPinged(7, PingOutcome.HELD)
 
 
@@ -173,14 +176,14 @@ async def test_a_host_without_the_process_refuses() -> None:
     gone.udp.close()
     await gone.tcp.aclose()
     async with running(one):
-        one.network.perform(PingStream(7, b"gone----", address, 5 * SECOND))
+        one.perform(PingStream(7, b"gone----", address, 5 * SECOND))
         assert await one.until(StreamPinged) == StreamPinged(7, PingOutcome.REFUSED)
 
 
 async def test_the_host_of_a_stopped_process_holds_the_connection() -> None:
     one, stopped = Side("one"), bind_both("127.0.0.1", 0)
     async with running(one):
-        one.network.perform(PingStream(7, b"stopped-", stopped.address, 100 * MILLISECOND))
+        one.perform(PingStream(7, b"stopped-", stopped.address, 100 * MILLISECOND))
         assert await one.until(StreamPinged) == StreamPinged(7, PingOutcome.HELD)
     stopped.udp.close()
     await stopped.tcp.aclose()
@@ -192,7 +195,7 @@ async def test_a_host_that_takes_no_connection_is_silent() -> None:
     async with running(one):
         with trio.fail_after(10):
             while True:
-                one.network.perform(PingStream(7, b"silent--", full.address, 100 * MILLISECOND))
+                one.perform(PingStream(7, b"silent--", full.address, 100 * MILLISECOND))
                 if await one.until(StreamPinged) == StreamPinged(7, PingOutcome.SILENT):
                     break
                 one.reports.clear()
@@ -206,7 +209,7 @@ async def test_icmp_is_reported_as_unreachable() -> None:
     gone.udp.close()
     await gone.tcp.aclose()
     async with running(one):
-        one.network.perform(Send(address, MESSAGE))
+        one.perform(Send(address, MESSAGE))
         assert await one.until() == DatagramUnreachable(address)
 
 
@@ -217,7 +220,7 @@ async def test_three_turns_of_an_exchange() -> None:
     answer = SyncMessage(5, (SyncPart(b"claim"),))
     one, other = Side("one"), Side("other", answer=answer)
     async with running(one, other):
-        one.network.perform(OpenSync(3, other.address, SyncMessage(1)))
+        one.perform(OpenSync(3, other.address, SyncMessage(1)))
         closed = await other.until(SyncClosed)
     assert one.reports == [SyncAnswered(3, answer)]
     assert isinstance(closed, SyncClosed)
@@ -227,7 +230,7 @@ async def test_three_turns_of_an_exchange() -> None:
 async def test_one_that_is_busy_hangs_up_and_the_opener_is_told_to_try_again() -> None:
     one, other = Side("one"), Side("other", answer=None)
     async with running(one, other):
-        one.network.perform(OpenSync(3, other.address, SyncMessage(1)))
+        one.perform(OpenSync(3, other.address, SyncMessage(1)))
         failed = await one.until(SyncFailed)
     assert isinstance(failed, SyncFailed)
     assert (failed.ticket, failed.is_busy) == (3, True)
@@ -237,7 +240,7 @@ async def test_a_message_that_wants_no_answer_ends_with_its_turn() -> None:
     one, other = Side("one"), Side("other")
     async with running(one, other):
         farewell = SyncMessage(1, (SyncPart(b"claim", b"left"),), wants_answer=False)
-        one.network.perform(OpenSync(3, other.address, farewell))
+        one.perform(OpenSync(3, other.address, farewell))
         asked = await other.until(SyncAsked)
     assert isinstance(asked, SyncAsked)
     assert asked.message == farewell
@@ -247,7 +250,7 @@ async def test_a_message_that_wants_no_answer_ends_with_its_turn() -> None:
 async def test_with_another_key_nobody_gets_in_and_the_opener_hears_why() -> None:
     one, other = Side("one", ring(KEY_A)), Side("other", ring(KEY_B), answer=SyncMessage(5))
     async with running(one, other):
-        one.network.perform(OpenSync(3, other.address, SyncMessage(1)))
+        one.perform(OpenSync(3, other.address, SyncMessage(1)))
         failed = await one.until(SyncFailed)
     assert isinstance(failed, SyncFailed)
     assert not failed.is_busy
@@ -257,7 +260,7 @@ async def test_with_another_key_nobody_gets_in_and_the_opener_hears_why() -> Non
 async def test_an_opener_that_ends_before_its_last_turn_breaks_the_exchange() -> None:
     one, other = Side("one", closes=False), Side("other", answer=SyncMessage(5))
     async with running(one, other):
-        one.network.perform(OpenSync(3, other.address, SyncMessage(1)))
+        one.perform(OpenSync(3, other.address, SyncMessage(1)))
         assert isinstance(await other.until(SyncBroken), SyncBroken)
 
 
@@ -276,7 +279,7 @@ class Member:
         self.ended: list[JoinEnded] = []
         self.news = trio.Event()
         security = Security(ring(KEY_A), "dc1")
-        self.network = Gossiping(ears, security, lambda: identity, self._heard, self._reported)
+        self.network = Gossiping(ears, security, lambda: identity, self._reported)
 
     def now(self) -> Now:
         return Now(time.monotonic_ns(), time.time_ns() // MILLISECOND)
@@ -284,19 +287,19 @@ class Member:
     def command(self, command: Command) -> None:
         self._perform(self.core.command(self.now(), command))
 
-    def _heard(self, source: Address, message: bytes, is_authentic: bool) -> None:
-        self._perform(self.core.receive(self.now(), source, message, is_authentic=is_authentic))
-
-    def _reported(self, report: Report) -> None:
-        self._perform(self.core.report(self.now(), report))
+    def _reported(self, report: Datagram | Report) -> None:
+        if isinstance(report, Datagram):
+            source, message, is_authentic = report
+            self._perform(self.core.receive(self.now(), source, message, is_authentic=is_authentic))
+        else:
+            self._perform(self.core.report(self.now(), report))
 
     def _perform(self, effects: list[Effect]) -> None:
         for effect in effects:
-            match effect:
-                case Send() | PingStream() | OpenSync() | AnswerSync() | CloseSync():
-                    self.network.perform(effect)
-                case JoinEnded():
-                    self.ended.append(effect)
+            if isinstance(effect, JoinEnded):
+                self.ended.append(effect)
+            elif type(effect) in self.network.performers:
+                self.network.performers[type(effect)](effect)
         self.news.set()
         self.news = trio.Event()
 
@@ -322,18 +325,18 @@ async def test_two_members_meet_by_a_join() -> None:
 
 async def test_what_a_report_brings_to_light_ends_no_exchange_and_no_agent() -> None:
     class Faulty(Side):
-        def reported(self, report: Report) -> None:
+        def reported(self, report: Datagram | Report) -> None:
             super().reported(report)
             raise KeyError("hostile")
 
     one, other = Faulty("one"), Side("other", answer=SyncMessage(2))
     async with running(one, other):
-        one.network.perform(PingStream(7, other.short, other.address, 5 * SECOND))
+        one.perform(PingStream(7, other.short, other.address, 5 * SECOND))
         await one.until(StreamPinged)
-        one.network.perform(OpenSync(8, other.address, SyncMessage(1)))
+        one.perform(OpenSync(8, other.address, SyncMessage(1)))
         await other.until(SyncBroken)
         await one.until(SyncFailed)
-        one.network.perform(Send(other.address, MESSAGE))
+        one.perform(Send(other.address, MESSAGE))
         await other.until_datagram()
 
 
@@ -346,7 +349,7 @@ async def test_without_a_file_for_it_a_ping_is_not_tried_which_accuses_nobody(
     one, two = Side("one"), Side("two")
     async with running(one, two):
         with no_file_left():
-            one.network.perform(PingStream(7, two.short, two.address, 5 * SECOND))
+            one.perform(PingStream(7, two.short, two.address, 5 * SECOND))
             assert await one.until(StreamPinged) == StreamPinged(7, PingOutcome.UNTRIED)
     assert one.network.gate.counters.dials_failed["Untried"] == 1
     (line,) = [record.getMessage() for record in caplog.records]
@@ -357,7 +360,7 @@ async def test_without_a_file_for_it_an_exchange_is_tried_again_as_with_one_who_
     one, two = Side("one"), Side("two")
     async with running(one, two):
         with no_file_left():
-            one.network.perform(OpenSync(7, two.address, SyncMessage(1)))
+            one.perform(OpenSync(7, two.address, SyncMessage(1)))
             failed = await one.until(SyncFailed)
     assert isinstance(failed, SyncFailed)
     assert failed.is_busy

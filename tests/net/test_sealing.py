@@ -17,7 +17,6 @@ from adsum.net.sealing import (
     WINDOW,
     Sealing,
     Window,
-    is_sealed,
 )
 from tests.net import support
 from tests.net.support import KEY_A, KEY_B, ring
@@ -234,7 +233,8 @@ def test_how_a_message_travelled_can_be_told() -> None:
     plain, sealed = receiver.open(sealing().seal(message())), receiver.open(sealing(KEY_A).seal(message()))
     assert plain is not None
     assert sealed is not None
-    assert (is_sealed(plain), is_sealed(sealed)) == (False, True)
+    assert (receiver.is_authentic(plain), receiver.is_authentic(sealed)) == (False, True)
+    assert sealing().is_authentic(plain), "without a key all are alike"
 
 
 def test_complaint_13_keys_rotate_without_a_lost_datagram_and_each_counts_its_use() -> None:

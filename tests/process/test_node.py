@@ -45,26 +45,29 @@ def core() -> AgentCore:
     return client_agent(now, local, MemberIdentity(profile, 1), GossipSettings(), Random(0))
 
 
-def unperformed(effect: Effect) -> None:
+def fail(effect: Effect) -> None:
     raise ValueError(f"hostile: {effect}")
 
 
 async def test_an_effect_that_fails_fails_alone(caplog: pytest.LogCaptureFixture) -> None:
-    agent = AgentRim(core(), unperformed, Faults())
+    agent = AgentRim(core(), Faults())
+    agent.performers[StopCheck] = fail
     agent.perform([StopCheck("web"), SAID])
     assert agent.faults.counts["effect"] == 1
     assert caplog.records[-1].getMessage() == "the next effect"
 
 
 async def test_what_must_be_on_disk_is_never_passed_over() -> None:
-    agent = AgentRim(core(), unperformed, Faults())
+    agent = AgentRim(core(), Faults())
+    agent.performers[Persist] = fail
     with pytest.raises(ValueError, match="hostile: Persist"):
         agent.perform([Persist(1, ())])
 
 
-async def test_what_the_rim_performs_itself_is_handed_on_to_nobody(caplog: pytest.LogCaptureFixture) -> None:
+async def test_each_effect_goes_to_the_one_that_performs_its_type(caplog: pytest.LogCaptureFixture) -> None:
     handed_on: list[Effect] = []
-    agent, woken = AgentRim(core(), handed_on.append, Faults()), trio.Event()
+    agent, woken = AgentRim(core(), Faults()), trio.Event()
+    agent.performers[StopCheck] = handed_on.append
     agent.watches.add(Topic(Family.NODES), woken.set)
     agent.perform([Notify((Topic(Family.NODES),)), SAID, StopCheck("web")])
     assert handed_on == [StopCheck("web")]
@@ -88,7 +91,7 @@ def test_what_time_brings_to_light_ends_no_agent_and_takes_no_more_than_a_look_a
 
     async def live_for_ten_seconds() -> None:
         with trio.move_on_after(10):
-            await AgentRim(faulty, unperformed, Faults()).keep_time()
+            await AgentRim(faulty, Faults()).keep_time()
 
     trio.run(live_for_ten_seconds, clock=MockClock(autojump_threshold=0))
     assert 9 <= faulty.ticks <= 11
@@ -106,7 +109,7 @@ async def test_a_saved_node_that_cannot_be_recalled_is_left_out_alone() -> None:
             return []
 
     good = core()
-    agent = AgentRim(FaultyCore(good.local, good.cluster), unperformed, Faults())
+    agent = AgentRim(FaultyCore(good.local, good.cluster), Faults())
     profiles = [
         Profile(bytes(15) + bytes([place]), name, Address("10.0.0.1", 1))
         for place, name in enumerate(("n1", "n2", "n3"))
@@ -117,7 +120,7 @@ async def test_a_saved_node_that_cannot_be_recalled_is_left_out_alone() -> None:
 
 
 async def test_who_gave_a_command_gets_what_the_core_answers_it_with() -> None:
-    agent = AgentRim(core(), unperformed, Faults())
+    agent = AgentRim(core(), Faults())
     profile = Profile(b"\7" * 16, "m7", Address("10.0.0.7", 8301))
     now = agent.now()
     agent.start(SavedCopy(now.wall_ms, (SavedOwner(profile, ()),)))

@@ -5,6 +5,7 @@ from itertools import pairwise
 import trio
 
 from adsum.catalog.indexes import Family
+from adsum.effects import Notify
 from adsum.process.watches import SLICE, Watches
 from adsum.topics import Topic
 
@@ -16,7 +17,7 @@ def test_only_who_waits_on_the_topic_is_woken() -> None:
     watches, woken = Watches(), list[str]()
     watches.add(WEB, lambda: woken.append("web"))
     watches.add(OTHER, lambda: woken.append("other"))
-    watches.notify((WEB,))
+    watches.notify(Notify((WEB,)))
     assert woken == ["web"]
 
 
@@ -29,7 +30,7 @@ def test_who_left_is_not_woken_and_leaves_nothing_behind() -> None:
     watches.add(WEB, wake)
     watches.remove(WEB, wake)
     watches.remove(OTHER, wake)
-    watches.notify((WEB,))
+    watches.notify(Notify((WEB,)))
     assert (woken, watches.waiting) == ([], 0)
 
 
@@ -39,7 +40,7 @@ async def test_a_crowd_is_woken_in_slices_with_room_for_others_between() -> None
         watches.add(WEB, lambda number=number: woken.append(number))  # type: ignore[misc]
     async with trio.open_nursery() as nursery:
         nursery.start_soon(watches.run)
-        watches.notify((WEB,))
+        watches.notify(Notify((WEB,)))
         counts = [len(woken)]
         while len(woken) < 8 * SLICE:
             await trio.lowlevel.checkpoint()

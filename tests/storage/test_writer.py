@@ -13,7 +13,7 @@ import pytest
 import trio
 import trio.testing
 
-from adsum.effects import FileChange, Persist, RemoveFile, Save, WriteFile
+from adsum.effects import FileChange, NotPersisted, Persist, Persisted, RemoveFile, Save, WriteFile
 from adsum.storage.disk import OsDisk
 from adsum.storage.failures import StorageFailed
 from adsum.storage.owed import Owed, OwingDisk
@@ -52,9 +52,11 @@ class Written:
         self.told: list[tuple[int, str]] = []
         self.counters = WriterCounters()
         self.owed = Owed(disk)
-        self.writer = DiskWriter(
-            self.owed, lambda ticket, refusal: self.told.append((ticket, refusal)), self.counters
-        )
+        self.writer = DiskWriter(self.owed, self.report, self.counters)
+
+    def report(self, outcome: Persisted | NotPersisted) -> None:
+        reason = outcome.reason if isinstance(outcome, NotPersisted) else ""
+        self.told.append((outcome.ticket, reason))
 
     @asynccontextmanager
     async def running(self) -> AsyncIterator[None]:

@@ -13,7 +13,7 @@ import trio
 from adsum.address import Address
 from adsum.gossip import claims, wire
 from adsum.gossip.claims import Profile
-from adsum.gossip.effects import SyncMessage, SyncPart
+from adsum.gossip.effects import Send, SyncMessage, SyncPart
 from adsum.net.datagrams import GossipDatagrams
 from adsum.net.errors import NetError
 from adsum.net.listening import bind_udp
@@ -70,14 +70,13 @@ async def tell_in_an_exchange(agent: Agent) -> None:
 
 async def tell_in_datagrams(agent: Agent) -> None:
     with bind_udp("127.0.0.1", 0) as sock:
-        stranger = GossipDatagrams(sock, Sealing(ring(), "dc1"), print, print)
+        stranger = GossipDatagrams(sock, Sealing(ring(), "dc1"), print)
         for number in range(MADE_UP // 10):
             body = wire.encode(
                 wire.Packet(
                     wire.PacketKind.GOSSIP, claims=[made_up(number * 10 + each) for each in range(10)]
                 )
             )
-            stranger.send(
-                Address("127.0.0.1", agent.ports.serf_lan), wire.header(os.urandom(8), GENERATION) + body
-            )
+            message = wire.header(os.urandom(8), GENERATION) + body
+            stranger.send(Send(Address("127.0.0.1", agent.ports.serf_lan), message))
             await trio.lowlevel.checkpoint()

@@ -18,7 +18,7 @@ from adsum.address import Address
 from adsum.agent import tags
 from adsum.agent.absence import Absence
 from adsum.agent.catalog_sync import CatalogSync
-from adsum.agent.commands import ConfirmCatalog, Datagram, MemberAnswered, MemberAsked, RollMessage
+from adsum.agent.commands import ConfirmCatalog, MemberAnswered, MemberAsked, RollMessage
 from adsum.agent.conflicts import Conflicts
 from adsum.agent.deadlines import earliest, is_due
 from adsum.agent.effects import Effect
@@ -46,7 +46,7 @@ from adsum.effects import (
 )
 from adsum.gossip import effects as gossip_effects
 from adsum.gossip.commands import Command as GossipCommand
-from adsum.gossip.commands import ForceLeave, Join, Leave, Restart
+from adsum.gossip.commands import Datagram, ForceLeave, Join, Leave, Restart
 from adsum.gossip.core import GossipCore
 from adsum.gossip.effects import (
     CarriedHeard,

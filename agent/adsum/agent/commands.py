@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable
-from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Protocol, TypeAlias
 
-from adsum.address import Address
 from adsum.agent.settings import AgentSettings
 from adsum.catalog.definitions import CheckDefinition, CheckStatus, ServiceDefinition
-from adsum.effects import AnsweredWith, AskTicket, Refusal, Value
+from adsum.catalog.effects import CheckRan
+from adsum.effects import AnsweredWith, AskTicket, NotPersisted, Persisted, Refusal, Value
 from adsum.frozen import dataclass
 
 if TYPE_CHECKING:  # loaded with gossip, which starts when DNS answers already
@@ -113,39 +113,10 @@ Command: TypeAlias = "OwnCommand | ConfirmCatalog | gossip_commands.Command"
 
 
 @dataclass(frozen=True, slots=True)
-class Persisted:
-    ticket: int
-
-
-@dataclass(frozen=True, slots=True)
-class NotPersisted:
-    """The disk refused, and is as it was before."""
-
-    ticket: int
-    reason: str  # and what to do about it
-
-
-@dataclass(frozen=True, slots=True)
 class FolderLost:
     """The data folder is another: it was deleted or emptied, and begun anew, or is mounted again."""
 
     found: tuple[str, ...] = ()  # paths of the registrations in it
-
-
-@dataclass(frozen=True, slots=True)
-class CheckRan:
-    check_id: str
-    run: int
-    status: CheckStatus
-    output: str
-
-
-class Datagram(NamedTuple):
-    """Opened; not authentic when no key opened it although we have one."""
-
-    source: Address
-    message: bytes
-    is_authentic: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,5 +135,5 @@ class MemberAnswered:
     body: bytes | None  # None: the question failed
 
 
-RollMessage: TypeAlias = "Datagram | MemberAsked | MemberAnswered | gossip_commands.Report"
+RollMessage: TypeAlias = "gossip_commands.Datagram | MemberAsked | MemberAnswered | gossip_commands.Report"
 Message: TypeAlias = "Persisted | NotPersisted | FolderLost | CheckRan | RollMessage"

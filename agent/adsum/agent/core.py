@@ -21,13 +21,10 @@ from __future__ import annotations
 
 from adsum.agent.cluster_state import ClusterState
 from adsum.agent.commands import (
-    CheckRan,
     DeregisterService,
     FolderLost,
     Message,
-    NotPersisted,
     OwnCommand,
-    Persisted,
     Reload,
     ReportTtl,
     WriteAll,
@@ -38,12 +35,15 @@ from adsum.agent.line import NOBODY, BegunCommand, WaitingCommands
 from adsum.agent.local_catalog import LocalCatalog
 from adsum.agent.saved_catalog import SavedCopy
 from adsum.catalog.definitions import CheckKind
+from adsum.catalog.effects import CheckRan
 from adsum.catalog.saved import TTL_STATES, TtlState, encode_ttl_states
 from adsum.effects import (
     AnyCommand,
     LogLine,
     Notify,
+    NotPersisted,
     Persist,
+    Persisted,
     Refusal,
     RefusalCause,
     Reply,

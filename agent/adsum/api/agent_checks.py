@@ -5,7 +5,7 @@ from __future__ import annotations
 from adsum.agent.commands import DeregisterCheck, RegisterCheck, ReportTtl
 from adsum.api import parameters, shapes
 from adsum.api.agent_services import log_warnings, refuse_scripts
-from adsum.api.answers import done, encoded_answer, in_turns
+from adsum.api.answers import answered, encoded_answer, in_turns
 from adsum.api.api_types import EndpointFamily
 from adsum.api.bodies import decode_json, refusing_definitions
 from adsum.api.queries import wanted
@@ -15,7 +15,7 @@ from adsum.catalog.model import PlacedCheck
 from adsum.catalog.own_services import OwnCheck
 from adsum.catalog.validate import validate_check
 from adsum.http.request import Request
-from adsum.http.response import Response
+from adsum.http.response import Response, empty
 from adsum.http.router import Handler, HttpRefusal, Route
 
 REPORTS = {"pass": CheckStatus.PASSING, "warn": CheckStatus.WARNING, "fail": CheckStatus.CRITICAL}
@@ -62,18 +62,21 @@ class AgentChecks(EndpointFamily):
         known = self._agent.own.checks.get(definition.check_id)
         if known is None or known.definition != definition:
             log_warnings(warnings)
-        return await done(self._agent, RegisterCheck(definition))
+        await answered(self._agent, RegisterCheck(definition))
+        return empty(200)
 
     async def deregister(self, request: Request, check_id: str) -> Response:
         parameters.check_namespace(request.query)
         if not check_id:
             raise HttpRefusal(500, "CheckID missing")  # as Consul
-        return await done(self._agent, DeregisterCheck(check_id))
+        await answered(self._agent, DeregisterCheck(check_id))
+        return empty(200)
 
     def _reporter(self, status: CheckStatus) -> Handler:
         async def report(request: Request, check_id: str) -> Response:
             parameters.check_namespace(request.query)
-            return await done(self._agent, ReportTtl(check_id, status, request.query.first("note")))
+            await answered(self._agent, ReportTtl(check_id, status, request.query.first("note")))
+            return empty(200)
 
         return report
 
@@ -88,4 +91,5 @@ class AgentChecks(EndpointFamily):
             raise HttpRefusal(400, f"Request decode failed: json: {what}") from None
         if status not in REPORTS.values():
             raise HttpRefusal(400, f"Invalid check status: '{status}'")
-        return await done(self._agent, ReportTtl(check_id, CheckStatus(status), output))
+        await answered(self._agent, ReportTtl(check_id, CheckStatus(status), output))
+        return empty(200)

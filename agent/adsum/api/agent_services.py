@@ -14,7 +14,7 @@ import trio
 
 from adsum.agent.commands import DeregisterService, RegisterService, SetServiceMaintenance
 from adsum.api import parameters, shapes
-from adsum.api.answers import done, encoded_answer, in_turns, json_answer
+from adsum.api.answers import answered, encoded_answer, in_turns, json_answer
 from adsum.api.api_types import Agent, EndpointFamily
 from adsum.api.blocking import parse_asked
 from adsum.api.bodies import decode_json, refusing_definitions
@@ -25,7 +25,7 @@ from adsum.catalog.indexes import Family
 from adsum.catalog.tagged import with_family_addresses
 from adsum.catalog.validate import validate_service
 from adsum.http.request import Request
-from adsum.http.response import Response
+from adsum.http.response import Response, empty
 from adsum.http.router import HttpRefusal, Route
 from adsum.topics import Topic, Watching
 
@@ -92,21 +92,24 @@ class AgentServices(EndpointFamily):
             request.query.first("replace-existing-checks") in parameters.TRUE | {""}
         )
         command = RegisterService(definition, replace_existing_checks=replaces)
-        return await done(self._agent, command)
+        await answered(self._agent, command)
+        return empty(200)
 
     async def deregister(self, request: Request, service_id: str) -> Response:
         """One that is not here is as gone as the caller wants it."""
         parameters.check_namespace(request.query)
         if not service_id:
             raise HttpRefusal(500, "ServiceID missing")  # as Consul
-        return await done(self._agent, DeregisterService(service_id))
+        await answered(self._agent, DeregisterService(service_id))
+        return empty(200)
 
     async def maintain(self, request: Request, service_id: str) -> Response:
         parameters.check_namespace(request.query)
         named(service_id, "Missing service ID")
         is_enabled = parameters.required_boolean(request.query, "enable")
         reason = request.query.first("reason")
-        return await done(self._agent, SetServiceMaintenance(service_id, is_enabled, reason))
+        await answered(self._agent, SetServiceMaintenance(service_id, is_enabled, reason))
+        return empty(200)
 
     def _hashed(self, service_id: str) -> tuple[ServiceDefinition, str]:
         own = self._agent.own.services.get(service_id)

@@ -15,7 +15,7 @@ from adsum.api import shapes
 from adsum.api.api_types import Agent
 from adsum.effects import AnsweredWith, RefusalCause, Value
 from adsum.http.request import Request
-from adsum.http.response import HeaderList, Response, empty, json_body
+from adsum.http.response import HeaderList, Response, json_body
 from adsum.http.router import HttpRefusal
 
 # Newer clients look for it on every answer; the router adds it to all.
@@ -53,12 +53,6 @@ async def answered(agent: Agent, command: AnsweredWith[Value]) -> Value:
         return await agent.submit(command)
     except CommandRefused as refused:
         raise HttpRefusal(STATUS_OF[refused.refusal.cause], refused.refusal.sentence) from None
-
-
-async def done(agent: Agent, command: AnsweredWith[None]) -> Response:
-    """Once the change is made: 200 with nothing."""
-    await answered(agent, command)
-    return empty(200)
 
 
 async def in_turns(items: Sequence[Item]) -> AsyncIterator[Item]:

@@ -8,12 +8,12 @@ from collections.abc import Callable
 from random import Random
 from typing import NamedTuple, Protocol
 
+from adsum.agent.commands import Submit
 from adsum.agent.core import AgentCore
 from adsum.api.filter_time import FilterTime
 from adsum.api.rendering import ApiCounters
 from adsum.config.config import Config
 from adsum.dns.settings import DnsSettings
-from adsum.effects import AnsweredWith, Value
 from adsum.http.router import Route
 from adsum.journal.journal import Journal
 from adsum.logs.stream import LogStream
@@ -34,6 +34,7 @@ class Agent(ABC):
     def __init__(
         self,
         core: AgentCore,
+        submit: Submit,
         peers: Peers,
         journal: Journal,
         watches: WaitsOnTopics,
@@ -43,6 +44,7 @@ class Agent(ABC):
         """`monotonic_ns` is the first half of `now`, at a quarter of its price: every read asks for it."""
         # Of the core, and for reading only: what changes it is a command.
         self.core = core
+        self.submit = submit
         self.view = core.view
         self.own = core.own
         self.cluster = core.cluster
@@ -66,10 +68,6 @@ class Agent(ABC):
 
     @abstractmethod
     def now(self) -> Now: ...
-
-    @abstractmethod
-    async def submit(self, command: AnsweredWith[Value]) -> Value:
-        """As `adsum.agent.commands.Submit` says."""
 
     @abstractmethod
     async def reload(self) -> tuple[list[str], list[str]]:

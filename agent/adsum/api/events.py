@@ -15,7 +15,7 @@ from adsum.agent import user_events
 from adsum.agent.presence import uuid_text
 from adsum.agent.user_events import ID_BYTES, TOPIC, BadEvent, Event
 from adsum.api import parameters
-from adsum.api.answers import done, json_answer
+from adsum.api.answers import answered, json_answer
 from adsum.api.api_types import EndpointFamily
 from adsum.api.blocking import parse_asked
 from adsum.gossip.commands import FireEvent
@@ -54,7 +54,7 @@ class EventEndpoints(EndpointFamily):
             user_events.check(event)
         except BadEvent as bad:
             raise HttpRefusal(500, str(bad)) from None
-        await done(self._agent, FireEvent(name, user_events.encode(event)))
+        await answered(self._agent, FireEvent(name, user_events.encode(event)))
         return json_answer(self._agent, request, _shown(event))
 
     async def recent(self, request: Request, _rest: str) -> Response:

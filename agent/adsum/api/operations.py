@@ -8,7 +8,7 @@ import trio
 
 from adsum.agent.commands import CommandRefused, SetNodeMaintenance
 from adsum.api import leadership, parameters
-from adsum.api.answers import answered, done, json_answer
+from adsum.api.answers import answered, json_answer
 from adsum.api.api_types import EndpointFamily
 from adsum.api.host import describe_host
 from adsum.config.errors import ConfigErrors
@@ -48,7 +48,8 @@ class Operations(EndpointFamily):
 
     async def maintain(self, request: Request, _rest: str) -> Response:
         is_enabled = parameters.required_boolean(request.query, "enable")
-        return await done(self._agent, SetNodeMaintenance(is_enabled, request.query.first("reason")))
+        await answered(self._agent, SetNodeMaintenance(is_enabled, request.query.first("reason")))
+        return empty(200)
 
     async def reload(self, request: Request, _rest: str) -> Response:
         try:

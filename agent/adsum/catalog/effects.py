@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from adsum.catalog.definitions import CheckDefinition
+from adsum.catalog.definitions import CheckDefinition, CheckStatus
 from adsum.effects import LogLine
 from adsum.frozen import dataclass
 
@@ -14,6 +14,16 @@ class RunCheck:
     check_id: str
     run: int
     definition: CheckDefinition
+
+
+@dataclass(frozen=True, slots=True)
+class CheckRan:
+    """What came of a run."""
+
+    check_id: str
+    run: int
+    status: CheckStatus
+    output: str
 
 
 @dataclass(frozen=True, slots=True)

@@ -39,7 +39,7 @@ class Indexes:
         self._touched: dict[Topic, None] = {}  # a dict keeps the order, which a seed must reproduce
 
     def advance(self, wall_ms: int) -> int:
-        """Begin a change; what it touches gets the new index, this one. A clock set back does not set us back."""
+        """Begin a change: what it touches gets this index. A clock set back does not set us back."""
         self._ms = max(self._ms + 1, wall_ms)
         self.current = self._ms << TAG_BITS | self._tag
         return self.current

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Hashable
+from typing import NamedTuple
 
 from adsum.address import Address
 from adsum.effects import AnsweredWith
@@ -66,6 +67,14 @@ class Describe(AnsweredWith[None]):
 
 
 Command = Join | Leave | Restart | ForceLeave | FireEvent | Carry | SetRoot | Describe
+
+
+class Datagram(NamedTuple):
+    """Opened; not authentic when no key opened it although we have one."""
+
+    source: Address
+    message: bytes
+    is_authentic: bool
 
 
 class PingOutcome(enum.Enum):

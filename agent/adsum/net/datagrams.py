@@ -22,6 +22,8 @@ from dataclasses import field
 import trio
 
 from adsum.address import Address
+from adsum.gossip.commands import Datagram, DatagramUnreachable
+from adsum.gossip.effects import Send
 from adsum.logs.faults import Faults
 from adsum.mutable import dataclass
 from adsum.net.addresses import BadAddress, SocketAddress, address_of, socket_address
@@ -66,9 +68,9 @@ class GossipDatagrams:
         self,
         sock: socket.socket,
         door: Sealing,
-        receive: Callable[[Address, bytes], None],
-        unreachable: Callable[[Address], None],
+        receive: Callable[[Datagram | DatagramUnreachable], None],
         *,
+        lets_in: Callable[[str], bool] = lambda _host: True,
         bytes_max: int = DATAGRAM_BYTES_MAX,
         faults: Faults | None = None,
     ) -> None:
@@ -76,7 +78,7 @@ class GossipDatagrams:
         self._sock = sock
         self._door = door
         self._receive = receive
-        self._unreachable = unreachable
+        self._lets_in = lets_in
         self._faults = faults or Faults()
         self._bytes_max = bytes_max
         self._targets: dict[Address, SocketAddress] = {}
@@ -104,41 +106,34 @@ class GossipDatagrams:
                 await trio.lowlevel.wait_readable(self._sock)
                 self._drain()
 
-    def send(self, to: Address, message: bytes) -> None:
+    def send(self, effect: Send) -> None:
+        counters, to = self.counters, effect.to
         target = self._targets.get(to) or self._target(to)
         if target is None:
-            self.counters.dropped_bad_address += 1
+            counters.dropped_bad_address += 1
             return
-        datagram = self._door.seal(message)
+        datagram = self._door.seal(effect.message)
         if len(datagram) > self._bytes_max:
-            self.counters.dropped_oversized += 1
+            counters.dropped_oversized += 1
             return
-        self._send(datagram, target)
-
-    def _send(self, datagram: bytes, target: SocketAddress) -> None:
-        counters = self.counters
-        try:
-            self._send_once_more(datagram, target)
-        except BlockingIOError:
-            counters.dropped_full += 1
-        except OSError as error:
-            counters.send_errors[_name(error.errno)] += 1
-        else:
-            counters.sent += 1
-            counters.sent_bytes += len(datagram)
-
-    def _send_once_more(self, datagram: bytes, target: SocketAddress) -> None:
-        try:
-            self._sock.sendto(datagram, target)
-        except BlockingIOError:
-            raise
-        except OSError:
-            # Most likely an ICMP error for an earlier datagram, which stopped this one and is told once.
-            self._sock.sendto(datagram, target)
+        # What stops it is most likely an ICMP error for an earlier datagram, which is told once.
+        for is_last in (False, True):
+            try:
+                self._sock.sendto(datagram, target)
+            except BlockingIOError:
+                counters.dropped_full += 1
+            except OSError as error:
+                if not is_last:
+                    continue
+                counters.send_errors[_name(error.errno)] += 1
+            else:
+                counters.sent += 1
+                counters.sent_bytes += len(datagram)
+            return
 
     def _drain(self) -> None:
         counters, bytes_max = self.counters, self._bytes_max
-        receive, open_, origins = self._sock.recvfrom, self._door.open, self._origins
+        receive, open_, origins, lets_in = self._sock.recvfrom, self._door.open, self._origins, self._lets_in
         for _ in range(DATAGRAMS_PER_WAKE):
             try:
                 datagram, origin = receive(bytes_max + 1)
@@ -154,8 +149,11 @@ class GossipDatagrams:
                 continue
             try:
                 message = open_(datagram)
-                if message is not None:
-                    self._receive(origins.get(origin) or self._origin(origin), message)
+                if message is None:
+                    continue
+                source = origins.get(origin) or self._origin(origin)
+                if lets_in(source.host):
+                    self._receive(Datagram(source, message, self._door.is_authentic(message)))
             except Exception as error:
                 self._faults.dropped("datagram", error)
         else:
@@ -181,7 +179,7 @@ class GossipDatagrams:
             return
         self.counters.unreachable[_name(number)] += 1
         if number == errno.ECONNREFUSED:
-            self._unreachable(address_of(target))
+            self._receive(DatagramUnreachable(address_of(target)))
 
     def _target(self, to: Address) -> SocketAddress | None:
         try:

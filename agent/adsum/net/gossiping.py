@@ -1,4 +1,4 @@
-"""The network as gossip wants it: performs what gossip asks of it, and reports how it went.
+"""The network as gossip wants it: performs what gossip asks of it, and reports what came and how it went.
 
 Datagrams go out at once and come in by the socket's own loop. Pings over a stream and exchanges of rosters
 are tasks; a core asks for few of them at a time, and beyond a limit they fail here without a try. What is
@@ -10,14 +10,13 @@ from __future__ import annotations
 
 import ipaddress
 from collections.abc import Callable, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import trio
 
-from adsum.address import Address
 from adsum.gossip.claims import SHORT
 from adsum.gossip.commands import (
-    DatagramUnreachable,
+    Datagram,
     PingOutcome,
     Report,
     StreamPinged,
@@ -38,13 +37,12 @@ from adsum.net.errors import PeerUnreachable as NoConnection
 from adsum.net.gate import Gate, Security
 from adsum.net.introduction import Peer
 from adsum.net.listening import Ears
-from adsum.net.sealing import Sealing, is_sealed
+from adsum.net.sealing import Sealing
 from adsum.net.streams import StreamLimits, StreamServer
 from adsum.net.syncs import Sync
 from adsum.newest import remember
 from adsum.now import SECOND
 
-NetworkEffect = Send | PingStream | OpenSync | AnswerSync | CloseSync
 HOSTS_MAX = 32_768  # remembered with whether they are let in; when full the memory starts again
 # An agent that is busy hangs up instead of answering; the opener tries again soon.
 BUSY_REASON = introduction.REASONS[introduction.WelcomeRefusal.BUSY]
@@ -91,8 +89,7 @@ class Gossiping:
         ears: Ears,
         security: Security,
         identity: Callable[[], introduction.PeerIdentity],
-        hear: Callable[[Address, bytes, bool], None],  # source, message, whether a key of ours opened it
-        report: Callable[[Report], None],
+        report: Callable[[Datagram | Report], None],
         calls: CallServer | None = None,
         allowed: Allowed | None = None,
         is_member: Callable[[Peer], bool] = lambda _peer: True,
@@ -111,9 +108,7 @@ class Gossiping:
         )
         self.gate = Gate(identity, security)
         self.datagrams = GossipDatagrams(
-            *(ears.udp, self.sealing, self._heard),
-            lambda address: self._tell(DatagramUnreachable(address)),
-            faults=self._faults,
+            *(ears.udp, self.sealing, report), lets_in=self.allowed.lets_in, faults=self._faults
         )
         self.streams = StreamServer(
             self.gate,
@@ -124,14 +119,19 @@ class Gossiping:
             is_member=is_member,
             faults=self._faults,
         )
-        self._keyring = security.keyring
         self._listener = ears.tcp
-        self._hear = hear
         self._report = report
         self._nursery: trio.Nursery
         self._tickets = 0
         self._answers: dict[int, SyncMessage | None] = {}
         self._closings: dict[int, SyncMessage] = {}
+        self.performers: dict[type, Callable[[Any], None]] = {
+            Send: self.datagrams.send,
+            PingStream: self._begin_ping,
+            OpenSync: self._begin_sync,
+            AnswerSync: self._keep_answer,
+            CloseSync: self._keep_closing,
+        }
 
     async def run(self, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
         async with trio.open_nursery() as nursery:
@@ -139,25 +139,6 @@ class Gossiping:
             nursery.start_soon(self.datagrams.run)
             await nursery.start(self.streams.run, self._listener)
             task_status.started()
-
-    def perform(self, effect: NetworkEffect) -> None:
-        match effect:
-            case Send(to, message):
-                self.datagrams.send(to, message)
-            case PingStream():
-                self._begin_ping(effect)
-            case OpenSync():
-                self._begin_sync(effect)
-            case AnswerSync(ticket, answer):
-                self._answers[ticket] = answer
-            case CloseSync(ticket, message):
-                self._closings[ticket] = message
-
-    # Datagrams.
-
-    def _heard(self, source: Address, message: bytes) -> None:
-        if self.allowed.lets_in(source.host):
-            self._hear(source, message, not self._keyring or is_sealed(message))
 
     # Pings over a stream.
 
@@ -242,7 +223,13 @@ class Gossiping:
             if closing is not None:
                 await sync.send(closing)
 
+    def _keep_closing(self, effect: CloseSync) -> None:
+        self._closings[effect.ticket] = effect.message
+
     # Those that others open.
+
+    def _keep_answer(self, effect: AnswerSync) -> None:
+        self._answers[effect.ticket] = effect.message
 
     async def _answer_sync(self, sync: Sync, asked: SyncMessage, peer: Peer) -> None:
         self._tickets += 1

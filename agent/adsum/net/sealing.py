@@ -172,6 +172,10 @@ class Sealing:
         self.counters.opened += 1
         return datagram[:HEADER_BYTES] + body
 
+    def is_authentic(self, message: bytes) -> bool:
+        """Of an opened message: its sender held a key of ours, or we have none."""
+        return bool(message[_FLAGS] & SEALED) or not self._keyring
+
     def _use_keys(self) -> None:
         primary = self._keyring.primary
         self._own_header = b""  # the next datagram begins with a key of its own
@@ -255,11 +259,6 @@ class Sealing:
         names.remove(name)
         if not names:
             del self._by_sender[generation.sender]
-
-
-def is_sealed(message: bytes) -> bool:
-    """Of an opened message: its sender held a key of ours."""
-    return bool(message[_FLAGS] & SEALED)
 
 
 def _sender_key(key: GossipKey, header: bytes) -> bytes:

@@ -9,17 +9,17 @@ from __future__ import annotations
 import contextlib
 import ipaddress
 import logging
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
 from random import Random
+from typing import Any
 
 import trio
 
 from adsum.address import Address
 from adsum.agent import tags
-from adsum.agent.commands import CommandRefused, Datagram, MemberAnswered, MemberAsked
-from adsum.agent.effects import Effect
+from adsum.agent.commands import CommandRefused, MemberAnswered, MemberAsked
 from adsum.agent.presence import uuid_bytes
 from adsum.agent.saved_catalog import OtherFormat, SavedCopy
 from adsum.agent.saved_catalog import decode as decode_copy
@@ -70,6 +70,7 @@ from adsum.version import ADSUM_VERSION, CONSUL_API_VERSION
 log = logging.getLogger("agent.members")
 
 OBJECTION_S = 1.0
+NETWORK_EFFECTS = (Send, PingStream, OpenSync, AnswerSync, CloseSync)
 RESTART_MS = 30_000  # how long others wait for one that said it comes back; they take no more
 
 
@@ -118,6 +119,15 @@ class ClusterRim:
         self.network = (
             self._listen(introduction.PeerIdentity(membership.me.node_id), shares) if has_gossip else None
         )
+        self.performers: dict[type, Callable[[Any], None]] = {
+            **dict.fromkeys((MemberChanged, Noted, IsolationChanged), self._tell),
+            ConflictSeen: self._tell_conflict,
+            Paused: self._log.log,
+            ClockCompared: self._log.log,
+            AskMember: lambda effect: nursery.start_soon(self._ask, effect),
+            AnswerMember: self._keep_answer,
+            **(dict.fromkeys(NETWORK_EFFECTS, _ignore) if self.network is None else self.network.performers),
+        }
 
     @property
     def is_sealed(self) -> bool:
@@ -147,21 +157,16 @@ class ClusterRim:
 
     # Effects.
 
-    def perform(self, effect: Effect) -> None:
-        match effect:
-            case MemberChanged() | Noted() | ConflictSeen() | IsolationChanged():
-                if isinstance(effect, ConflictSeen):
-                    self._conflict_came.set()
-                self._log.log(effect)
-                self.journal.record(self._node.now(), effect)
-            case Paused() | ClockCompared():
-                self._log.log(effect)
-            case Send() | PingStream() | OpenSync() | AnswerSync() | CloseSync() if self.network is not None:
-                self.network.perform(effect)
-            case AskMember():
-                self._nursery.start_soon(self._ask, effect)
-            case AnswerMember(ticket, body):
-                self._answers[ticket] = body
+    def _tell(self, effect: MemberChanged | Noted | ConflictSeen | IsolationChanged) -> None:
+        self._log.log(effect)
+        self.journal.record(self._node.now(), effect)
+
+    def _tell_conflict(self, effect: ConflictSeen) -> None:
+        self._conflict_came.set()
+        self._tell(effect)
+
+    def _keep_answer(self, effect: AnswerMember) -> None:
+        self._answers[effect.ticket] = effect.body
 
     async def _answer(self, method: str, caller: Peer, body: bytes) -> bytes:
         """The core answers at once: what it says is here when it returns."""
@@ -193,12 +198,8 @@ class ClusterRim:
         security = Security(
             self._keyring, config.datacenter, config.encrypt_verify_outgoing, config.encrypt_verify_incoming
         )
-
-        def heard(source: Address, message: bytes, is_authentic: bool) -> None:  # noqa: FBT001 - a callback
-            self._node.receive(Datagram(source, message, is_authentic))
-
         network = Gossiping(
-            *(ears, security, lambda: identity, heard, self._node.receive, self.rpc.server),
+            *(ears, security, lambda: identity, self._node.receive, self.rpc.server),
             allowed=Allowed(config.serf_lan_allowed_cidrs),
             is_member=self.rpc.is_member,
             faults=self._node.faults,
@@ -226,6 +227,10 @@ class ClusterRim:
         if seen is None:
             return ""
         return clash.sentence(clash.standing(seen, self.cluster.membership.name_of))
+
+
+def _ignore(_effect: object) -> None:
+    """An agent without gossip has no network for it."""
 
 
 def gossiping_limits(shares: Shares) -> GossipingLimits:

@@ -1,9 +1,9 @@
 """The rim around the composite core: it keeps time for it, and has its effects carried out in their order.
-Nothing is decided here.
+Nothing is decided here: for each type of effect there is one function in `performers`.
 
 Every verb of the core is called from the one loop, and its effects are performed before anything else runs: a
 result of a check, a finished write and a request of a client take turns, as they do in simulation. Wake-ups,
-replies and lines of the log are performed here; all else is handed to `carry_out`.
+replies and lines of the log are performed here; whoever makes the agent adds the others.
 """
 
 from __future__ import annotations
@@ -11,16 +11,15 @@ from __future__ import annotations
 import logging
 import math
 from collections.abc import Callable
-from typing import cast
+from typing import Any, cast
 
 import trio
 
-from adsum.agent.commands import CheckRan, CommandRefused, Message, NotPersisted, Persisted
+from adsum.agent.commands import CommandRefused, Message
 from adsum.agent.core import AgentCore
 from adsum.agent.effects import Effect
 from adsum.agent.saved_catalog import SavedCopy
 from adsum.effects import AnsweredWith, LogLine, Notify, Persist, Reply, Save, Severity, Value
-from adsum.health_checks.runner import CheckResult
 from adsum.logs.faults import Faults
 from adsum.now import SECOND, Now
 from adsum.process.system_clock import system_now
@@ -47,13 +46,16 @@ class AgentRim:
     def __init__(
         self,
         core: AgentCore,
-        carry_out: Callable[[Effect], None],
         faults: Faults,
     ) -> None:
         self.core = core
         self.faults = faults
         self.watches = Watches()
-        self._carry_out = carry_out
+        self.performers: dict[type, Callable[[Any], None]] = {
+            Notify: self.watches.notify,
+            Reply: self._reply,
+            LogLine: _log,
+        }
         self._pending: dict[int, _Pending] = {}  # one for each request being answered
         self._requests = 0
         self._nap = trio.CancelScope()
@@ -94,12 +96,6 @@ class AgentRim:
     def receive(self, message: Message) -> None:
         self.perform(self.core.receive(self.now(), message))
 
-    def written(self, ticket: int, refusal: str) -> None:
-        self.receive(NotPersisted(ticket, refusal) if refusal else Persisted(ticket))
-
-    def check_ran(self, check_id: str, run: int, result: CheckResult) -> None:
-        self.receive(CheckRan(check_id, run, result.status, result.output))
-
     async def keep_time(self) -> None:
         while True:
             with trio.CancelScope() as self._nap:
@@ -117,29 +113,21 @@ class AgentRim:
     def perform(self, effects: list[Effect]) -> None:
         """One that fails, fails alone, for what it says may come from anywhere; but for the disk's, on which
         somebody relies."""
+        performers = self.performers
         for effect in effects:
-            if isinstance(effect, Persist | Save):
-                self._carry_out(effect)
-                continue
             try:
-                self._perform(effect)
+                performers[type(effect)](effect)
             except Exception as error:
+                if isinstance(effect, Persist | Save):
+                    raise
                 self.faults.dropped("effect", error)
         self._set_alarm()
 
-    def _perform(self, effect: Effect) -> None:
-        match effect:
-            case Notify(topics):
-                self.watches.notify(topics)
-            case Reply(request):
-                pending = self._pending.get(request)
-                if pending is not None:  # else whoever asked has hung up
-                    pending.reply = effect
-                    pending.answered.set()
-            case LogLine(severity, sentence):
-                log.log(LEVELS[severity], sentence)
-            case _:
-                self._carry_out(effect)
+    def _reply(self, reply: Reply) -> None:
+        pending = self._pending.get(reply.request)
+        if pending is not None:  # else whoever asked has hung up
+            pending.reply = reply
+            pending.answered.set()
 
     def _set_alarm(self) -> None:
         alarm_ns = self.core.deadline()
@@ -150,3 +138,7 @@ class AgentRim:
             self._nap.deadline = math.inf
         else:
             self._nap.deadline = trio.current_time() + (alarm_ns - self.now().monotonic_ns) / SECOND
+
+
+def _log(line: LogLine) -> None:
+    log.log(LEVELS[line.severity], line.sentence)

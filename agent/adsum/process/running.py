@@ -18,7 +18,6 @@ from adsum.address import Address
 from adsum.agent.client_agent import client_agent
 from adsum.agent.commands import CommandRefused, FolderLost, Reload
 from adsum.agent.core import AgentCore
-from adsum.agent.effects import Effect
 from adsum.agent.saved_files import PEERS
 from adsum.api.api_types import Agent
 from adsum.catalog.effects import RunCheck, StopCheck
@@ -27,7 +26,7 @@ from adsum.config.build import Loaded
 from adsum.config.config import Config
 from adsum.config.errors import ConfigError, ConfigErrors
 from adsum.dns.settings import DnsSettings
-from adsum.effects import AnsweredWith, Persist, Save, Value
+from adsum.effects import Persist, Save
 from adsum.gossip.settings import MemberIdentity
 from adsum.health_checks.runner import Options, Runner
 from adsum.now import Now
@@ -66,21 +65,29 @@ class RunningAgent(Agent):
             keyring = open_keyring(config, first.owed)
             peers = read_peers(read_if_readable(first.owed.disk, PEERS))
             core = _core(first, peers)
-        self.rim = AgentRim(core, self._carry_out, first.faults)
-        self.writer = DiskWriter(first.owed, self.rim.written, first.storage)
+        self.rim = AgentRim(core, first.faults)
+        self.writer = DiskWriter(first.owed, self.rim.receive, first.storage)
         options = Options(
             output_bytes_max=config.check_output_bytes_max,
             environ=os.environ,
             network_runs_max=shares.network_runs,
             process_runs_max=shares.script_runs,
         )
-        self.runner = Runner(nursery, self.rim.check_ran, options)
+        self.runner = runner = Runner(nursery, self.rim.receive, options)
         self.cluster_rim = ClusterRim(
             *(self.rim, config, first.owed, keyring, peers, first.random, nursery), shares=shares
         )
         super().__init__(
-            core, self.cluster_rim.peers, self.cluster_rim.journal, self.rim.watches, config, monotonic_ns
+            *(core, self.rim.submit, self.cluster_rim.peers, self.cluster_rim.journal, self.rim.watches),
+            *(config, monotonic_ns),
         )
+        self.rim.performers |= {
+            Persist: self.writer.write,
+            Save: self.writer.write,
+            RunCheck: lambda effect: runner.start(effect.check_id, effect.run, effect.definition),
+            StopCheck: lambda effect: runner.stop(effect.check_id),
+            **self.cluster_rim.performers,
+        }
         self.asked_to_leave = trio.Event()
         self.gone = trio.Event()
         self._first = first
@@ -116,9 +123,6 @@ class RunningAgent(Agent):
     def now(self) -> Now:
         return self.rim.now()
 
-    async def submit(self, command: AnsweredWith[Value]) -> Value:
-        return await self.rim.submit(command)
-
     async def reload(self) -> tuple[list[str], list[str]]:
         async with self._one_at_a_time:
             loaded = await trio.to_thread.run_sync(self._read_again)
@@ -141,19 +145,6 @@ class RunningAgent(Agent):
     async def leave(self) -> None:
         self.asked_to_leave.set()
         await self.gone.wait()
-
-    # Effects.
-
-    def _carry_out(self, effect: Effect) -> None:
-        match effect:
-            case Persist() | Save():
-                self.writer.write(effect)
-            case RunCheck(check_id, run, definition):
-                self.runner.start(check_id, run, definition)
-            case StopCheck(check_id):
-                self.runner.stop(check_id)
-            case _:
-                self.cluster_rim.perform(effect)
 
     def _write_anew(self) -> None:
         """The data folder is another one, and has lost all that is kept in it."""

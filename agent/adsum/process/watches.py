@@ -12,6 +12,7 @@ from collections.abc import Callable
 
 import trio
 
+from adsum.effects import Notify
 from adsum.topics import Topic
 
 Wake = Callable[[], None]
@@ -41,8 +42,8 @@ class Watches:
         if not wakes:
             del self._waiting[topic]
 
-    def notify(self, topics: tuple[Topic, ...]) -> None:
-        woken = [wake for topic in topics if topic in self._waiting for wake in self._waiting[topic]]
+    def notify(self, effect: Notify) -> None:
+        woken = [wake for topic in effect.topics if topic in self._waiting for wake in self._waiting[topic]]
         for wake in woken[:SLICE]:
             wake()
         if len(woken) > SLICE:

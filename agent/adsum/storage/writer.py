@@ -20,7 +20,7 @@ from functools import partial
 
 import trio
 
-from adsum.effects import Persist, Save
+from adsum.effects import NotPersisted, Persist, Persisted, Save
 from adsum.logs.complaints import Complaints
 from adsum.logs.system_errors import OUT_OF_FILES, told
 from adsum.mutable import dataclass
@@ -40,8 +40,6 @@ UNSAVED = (
 SAVED = "data_dir can be written again; nothing is left unsaved"
 LOST = "data_dir was deleted or emptied under the running agent: all that the agent knows is written again"
 NAMED_MAX = 8  # files in a line
-
-Refusal = str  # why, and what to do; empty: it was done
 
 
 class _Outcome:
@@ -68,10 +66,13 @@ class WriterCounters:
 
 class DiskWriter:
     def __init__(
-        self, owed: Owed, done: Callable[[int, Refusal], None], counters: WriterCounters | None = None
+        self,
+        owed: Owed,
+        report: Callable[[Persisted | NotPersisted], None],
+        counters: WriterCounters | None = None,
     ) -> None:
         self._owed = owed
-        self._done = done
+        self._tell = report
         self.counters = counters or WriterCounters()
         self._renew: Callable[[], bool] | None = None
         self._lost: Callable[[], None] | None = None
@@ -106,18 +107,15 @@ class DiskWriter:
             is_round = trio.current_time() >= next_round_s
             if is_round:
                 next_round_s = trio.current_time() + ROUND_S
-            await self._write(batch, retries=is_round)
+            while True:
+                outcome = await trio.to_thread.run_sync(partial(self._perform, batch, retries=is_round))
+                self._report(outcome)
+                if not batch:
+                    break
+                await trio.sleep(PAUSE_S)
             self._is_writing = False
             self._wrote.set()
             self._wrote = trio.Event()
-
-    async def _write(self, batch: deque[Persist | Save], *, retries: bool) -> None:
-        while True:
-            outcome = await trio.to_thread.run_sync(partial(self._perform, batch, retries=retries))
-            self._report(outcome)
-            if not batch:
-                return
-            await trio.sleep(PAUSE_S)
 
     # In the thread.
 
@@ -162,11 +160,12 @@ class DiskWriter:
             self._complain("unsaved", UNSAVED, told(problem), ROUND_S, _named(self._owed.files))
         self._report_recovery(outcome)
         for ticket, refused in outcome.written:
-            reason = "" if refused is None else told(refused)
-            if reason:
-                self.counters.refused += 1
-                self._complain("refused", REFUSED, reason)
-            self._done(ticket, reason)
+            if refused is None:
+                self._tell(Persisted(ticket))
+                continue
+            self.counters.refused += 1
+            self._complain("refused", REFUSED, told(refused))
+            self._tell(NotPersisted(ticket, told(refused)))
 
     def _report_recovery(self, outcome: _Outcome) -> None:
         was_ill = self._refuses or self.counters.unsaved > 0

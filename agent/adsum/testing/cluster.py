@@ -15,14 +15,10 @@ from adsum.agent import tags
 from adsum.agent.client_agent import client_agent
 from adsum.agent.cluster_state import ClusterState
 from adsum.agent.commands import (
-    CheckRan,
     Command,
-    Datagram,
     MemberAnswered,
     MemberAsked,
     Message,
-    NotPersisted,
-    Persisted,
 )
 from adsum.agent.core import AgentCore
 from adsum.agent.line import NOBODY
@@ -33,7 +29,7 @@ from adsum.agent.saved_files import COPY, GENERATION, PEERS
 from adsum.agent.server_agent import AnswerServer, ServerAgent, ServerEffect
 from adsum.agent.settings import AgentSettings
 from adsum.catalog.definitions import CheckStatus
-from adsum.catalog.effects import RunCheck, StopCheck
+from adsum.catalog.effects import CheckRan, RunCheck, StopCheck
 from adsum.catalog.model import Node
 from adsum.catalog.replication.interner import Interner
 from adsum.consensus.effects import ConsensusEffect
@@ -43,13 +39,16 @@ from adsum.effects import (
     AskMember,
     LogLine,
     Notify,
+    NotPersisted,
     Persist,
+    Persisted,
     Refusal,
     Reply,
     Save,
     WriteFile,
 )
 from adsum.gossip.claims import Profile
+from adsum.gossip.commands import Datagram
 from adsum.gossip.membership_view import MembershipView
 from adsum.gossip.settings import MemberIdentity
 from adsum.gossip.tally import GossipTally

@@ -16,6 +16,7 @@ from dataclasses import field
 import trio
 
 from adsum.catalog.definitions import CheckDefinition, CheckKind, CheckStatus
+from adsum.catalog.effects import CheckRan
 from adsum.health_checks import kinds
 from adsum.health_checks.attempt import CheckFailed, CheckResult, Counters, Options, Surroundings, critical
 from adsum.logs.complaints import Complaints
@@ -27,8 +28,6 @@ __all__ = ["CheckResult", "Counters", "Options", "Runner"]
 
 log = logging.getLogger("agent.checks")
 
-Report = Callable[[str, int, CheckResult], None]
-
 FAILURE_CHARACTERS_MAX = 4096  # an error may quote a URL that the target chose
 PROCESS_KINDS = frozenset((CheckKind.SCRIPT, CheckKind.OS_SERVICE))
 
@@ -37,7 +36,7 @@ class Runner:
     def __init__(
         self,
         nursery: trio.Nursery,
-        report: Report,
+        report: Callable[[CheckRan], None],
         options: Options | None = None,
         counters: Counters | None = None,
     ) -> None:
@@ -117,7 +116,7 @@ class Runner:
                 result = await self.run_once(run.definition)
                 if self._runs.get(run.check_id) is run:
                     del self._runs[run.check_id]
-                    self._report(run.check_id, run.number, result)
+                    self._report(CheckRan(run.check_id, run.number, result.status, result.output))
         finally:
             lane = run.lane
             lane.running -= 1
