@@ -100,11 +100,12 @@ class AgentCore:
         if not isinstance(command, OwnCommand):
             return self._with_news(now, self.cluster.command(now, request, command))
         if isinstance(command, ReportTtl):
-            reply = self._reply(request, self._report_ttl(now, command))
+            refusal = self._report_ttl(now, command)
+            reply = Reply(request, None) if refusal is None else self._refused(request, refusal)
             return [*self._settled(now), reply]
         if len(self._line) >= WAITING_MAX:
-            return [self._reply(request, Refusal(RefusalCause.FAILED, TOO_BUSY))]
-        self._line.join(request, command)
+            return [self._refused(request, Refusal(RefusalCause.FAILED, TOO_BUSY))]
+        self._line.waiting.append((request, command))
         return self._go_on(now)
 
     def receive(self, now: Now, message: Message) -> list[Effect]:
@@ -112,13 +113,13 @@ class AgentCore:
             case Persisted(ticket):
                 begun = self._line.end(ticket)
                 self._registry.make(now, begun.plan)
-                return self._go_on(now, self._reply(begun.request, None), has_changed=True)
+                return self._go_on(now, Reply(begun.request, None), has_changed=True)
             case NotPersisted(ticket, reason):
                 begun = self._line.end(ticket)
                 refusal = Refusal(RefusalCause.FAILED, NOT_PERSISTED.format(reason))
-                return self._go_on(now, self._reply(begun.request, refusal))
+                return self._go_on(now, self._refused(begun.request, refusal))
             case FolderLost(found):
-                self._line.join(NOBODY, WriteAll(found))
+                self._line.waiting.append((NOBODY, WriteAll(found)))
                 return self._go_on(now)
             case CheckRan(check_id, run, status, output):
                 self.own.ran(now, check_id, run, status, output)
@@ -158,12 +159,13 @@ class AgentCore:
             if isinstance(command, WriteAll):
                 for_disk += self._all_files(now, command.found)
             elif isinstance(command, Reload):
-                answered.append(self._reply(request, self.local.reload(now, command.settings)))
+                refusal = self.local.reload(now, command.settings)
+                answered.append(Reply(request, None) if refusal is None else self._refused(request, refusal))
                 for_disk += self._settled(now)
             else:
-                plan = self._registry.plan(command, self._line.coming)
+                plan = self._registry.planners[type(command)](command, self._line.coming)
                 if isinstance(plan, Refusal):
-                    answered.append(self._reply(request, plan))
+                    answered.append(self._refused(request, plan))
                 elif plan.files and self._is_persistent:
                     self._tickets += 1
                     self._line.begin(self._tickets, BegunCommand(request, command, plan, touched))
@@ -171,11 +173,11 @@ class AgentCore:
                 else:
                     has_changed = True
                     self._registry.make(now, plan)
-                    answered.append(self._reply(request, None))
+                    answered.append(Reply(request, None))
         return [*(self._settled(now) if has_changed else ()), *for_disk, *answered]
 
-    def _reply(self, request: int, refusal: Refusal | None) -> Reply:
-        self.counters.refusals += refusal is not None
+    def _refused(self, request: int, refusal: Refusal) -> Reply:
+        self.counters.refusals += 1
         return Reply(request, refusal)
 
     def _deregister_critical(self, now: Now, service_id: str) -> None:

@@ -56,24 +56,21 @@ class BegunCommand(NamedTuple):
 class WaitingCommands:
     def __init__(self) -> None:
         self.coming = Coming(0, 0)
-        self._waiting: deque[tuple[int, Ordered]] = deque()
+        self.waiting: deque[tuple[int, Ordered]] = deque()  # with their requests
         self._begun: dict[int, BegunCommand] = {}  # by ticket
         self._touched: set[str] = set()
 
     def __len__(self) -> int:
-        return len(self._waiting) + len(self._begun)
-
-    def join(self, request: int, command: Ordered) -> None:
-        self._waiting.append((request, command))
+        return len(self.waiting) + len(self._begun)
 
     def next(
         self, touched_by: Callable[[Registration], tuple[str, ...]]
     ) -> tuple[int, Ordered, tuple[str, ...]] | None:
         """Whose turn it is, and the files that it touches; None if the first must wait. One that is no
         registration touches everything."""
-        if not self._waiting:
+        if not self.waiting:
             return None
-        request, command = self._waiting[0]
+        request, command = self.waiting[0]
         touched: tuple[str, ...] = ()
         if isinstance(command, Reload | WriteAll):
             must_wait = bool(self._begun)
@@ -82,7 +79,7 @@ class WaitingCommands:
             must_wait = not self.is_free(touched)
         if must_wait:
             return None
-        self._waiting.popleft()
+        self.waiting.popleft()
         return request, command, touched
 
     def is_free(self, touched: tuple[str, ...]) -> bool:

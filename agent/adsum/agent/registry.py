@@ -8,8 +8,9 @@ whole, or refused with nothing changed.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
+from typing import Any
 
 from adsum.agent.commands import (
     DeregisterCheck,
@@ -52,6 +53,16 @@ class Registry:
         self.own = own
         self._changes: list[FileChange] = []
         self._logs: list[LogLine] = []
+        # What a command would change, or why not; nothing is changed yet.
+        self.planners: dict[type, Callable[[Any, Coming], RegistrationPlan | Refusal]] = {
+            RegisterService: self._plan_service,
+            DeregisterService: self._plan_service_end,
+            RegisterCheck: self._plan_check,
+            DeregisterCheck: self._plan_check_end,
+            SetNodeMaintenance: self._plan_maintenance,
+            SetServiceMaintenance: self._plan_maintenance,
+            OverrideTags: self._plan_tags,
+        }
 
     def take_changes(self) -> tuple[FileChange, ...]:
         changes, self._changes = tuple(self._changes), []
@@ -81,22 +92,6 @@ class Registry:
             case SetServiceMaintenance(service_id):
                 return (service_path(service_id), check_path(SERVICE_MAINTENANCE + service_id))
 
-    def plan(self, command: Registration, coming: Coming) -> RegistrationPlan | Refusal:
-        """Nothing is changed yet."""
-        match command:
-            case RegisterService(definition, replaces):
-                return self._plan_service(definition, coming, replaces=replaces)
-            case DeregisterService(service_id):
-                return self._plan_end(service_id)
-            case RegisterCheck(definition):
-                return self._plan_check(definition, coming)
-            case DeregisterCheck(check_id):
-                return self._plan_check_end(check_id)
-            case SetNodeMaintenance() | SetServiceMaintenance():
-                return self._plan_maintenance(command)
-            case OverrideTags(service_id, tags):
-                return self._plan_tags(service_id, tags)
-
     def make(self, now: Now, plan: RegistrationPlan) -> None:
         """Nothing that it touches has changed since it was planned."""
         if plan.log:
@@ -112,7 +107,7 @@ class Registry:
 
     def remove_service(self, now: Now, service_id: str) -> None:
         """By no client, so that nobody waits until its files are gone."""
-        plan = self._plan_end(service_id)
+        plan = self._end_of(service_id)
         self._changes.extend(plan.files)
         self.make(now, plan)
 
@@ -129,15 +124,14 @@ class Registry:
 
     # Services.
 
-    def _plan_service(
-        self, definition: ServiceDefinition, coming: Coming, *, replaces: bool
-    ) -> RegistrationPlan | Refusal:
+    def _plan_service(self, command: RegisterService, coming: Coming) -> RegistrationPlan | Refusal:
+        definition = command.definition
         contents = {check.check_id: encode_check(check) for check in definition.checks}
         stays, gone = list[OwnCheck](), list[OwnCheck]()
         for own in self.own.checks_of(definition.service_id):
             if own.definition.check_id in contents:
                 continue
-            if replaces and own.kind is not CheckKind.MAINTENANCE:
+            if command.replace_existing_checks and own.kind is not CheckKind.MAINTENANCE:
                 gone.append(own)
             else:
                 stays.append(OwnCheck(own.definition, own.source, definition))
@@ -167,7 +161,10 @@ class Registry:
         checks = (check_path(own.definition.check_id) for own in self.own.checks_of(service_id))
         return (service_path(service_id), *checks)
 
-    def _plan_end(self, service_id: str) -> RegistrationPlan:
+    def _plan_service_end(self, command: DeregisterService, _coming: Coming) -> RegistrationPlan:
+        return self._end_of(command.service_id)
+
+    def _end_of(self, service_id: str) -> RegistrationPlan:
         """An unknown one is as gone as its caller wants it: registrators deregister blindly."""
         known = self.own.services.get(service_id)
         if known is None:
@@ -179,14 +176,15 @@ class Registry:
         log = _told("deregistered", known.definition)
         return RegistrationPlan(tuple(files), service_gone=service_id, log=log)
 
-    def _plan_tags(self, service_id: str, tags: tuple[str, ...]) -> RegistrationPlan | Refusal:
+    def _plan_tags(self, command: OverrideTags, _coming: Coming) -> RegistrationPlan | Refusal:
         """Lasts until the service is registered again, or a file that defines it is read again."""
+        service_id = command.service_id
         known = self.own.services.get(service_id)
         if known is None:
             return Refusal(RefusalCause.UNKNOWN, f'No service registered with ID "{service_id}"')
         if not known.definition.enable_tag_override:
             return Refusal(RefusalCause.INVALID, NO_OVERRIDE.format(service_id))
-        definition = replace(known.definition, tags=tags)
+        definition = replace(known.definition, tags=command.tags)
         content = encode_service(definition)
         service = OwnService(definition, known.source)
         checks = [OwnCheck(own.definition, own.source, definition) for own in self.own.checks_of(service_id)]
@@ -199,7 +197,8 @@ class Registry:
 
     # Checks.
 
-    def _plan_check(self, definition: CheckDefinition, coming: Coming) -> RegistrationPlan | Refusal:
+    def _plan_check(self, command: RegisterCheck, coming: Coming) -> RegistrationPlan | Refusal:
+        definition = command.definition
         if definition.service_id and definition.service_id not in self.own.services:
             return Refusal(RefusalCause.FAILED, f'ServiceID "{definition.service_id}" does not exist')
         content = encode_check(definition)
@@ -211,7 +210,10 @@ class Registry:
         files = (WriteFile(check_path(definition.check_id), content),)
         return refusal or RegistrationPlan(files, checks=(check,))
 
-    def _plan_check_end(self, check_id: str) -> RegistrationPlan:
+    def _plan_check_end(self, command: DeregisterCheck, _coming: Coming) -> RegistrationPlan:
+        return self._end_of_check(command.check_id)
+
+    def _end_of_check(self, check_id: str) -> RegistrationPlan:
         known = self.own.checks.get(check_id)
         if known is None:
             return RegistrationPlan()
@@ -237,13 +239,13 @@ class Registry:
 
     # Maintenance.
 
-    def _plan_maintenance(self, command: Maintenance) -> RegistrationPlan | Refusal:
+    def _plan_maintenance(self, command: Maintenance, _coming: Coming) -> RegistrationPlan | Refusal:
         definition = _maintenance(command)
         service_id = definition.service_id
         if service_id and service_id not in self.own.services:
             return Refusal(RefusalCause.UNKNOWN, f'No service registered with ID "{service_id}"')
         if not command.is_enabled:
-            return self._plan_check_end(definition.check_id)
+            return self._end_of_check(definition.check_id)
         if definition.check_id in self.own.checks:
             return RegistrationPlan()  # the first reason stays, as in Consul
         check = self._own_check(definition, DefinedBy.API)
