@@ -177,26 +177,50 @@ class OwnerTable:
     def hear(self, now: Now, teller: bytes, holding: OwnerEntry, delta: Delta, *, is_push: bool) -> bool:
         """Whether it changed anything here."""
         front = holding.front
-        if self.is_wild(now, delta.generation, front):
-            self.tally.drop("generation ahead")
-            return False
-        if holding is self.own_holding:
-            if front is not None and (delta.generation, delta.version) > (front.generation, front.version):
-                self.foreign(teller, delta.generation, delta.version)
+        if self._is_refused(now, teller, holding, delta, is_push=is_push):
             return False
         if front is None:
             return self._begin(now, holding, delta)
-        if delta.generation < front.generation:
-            self.tally.drop("older generation")
+        is_whole = delta.through is not None and delta.since == 0
+        is_new_life = delta.generation > front.generation
+        begins_again = is_whole and holding.aside is None and front.low_water > 0
+        if begins_again and not is_new_life and delta.version <= front.low_water:
             return False
-        if is_push and delta.generation == front.generation and delta.version > front.version + AHEAD_MAX:
-            self.tally.drop("version ahead")
-            return False
+        base = self.interner.fresh(holding.owner, delta.generation) if is_new_life or begins_again else front
         try:
-            return self._hear_news(now, holding, front, delta, is_push=is_push)
+            after = self.interner.applied(base, delta)
+            if after is base or (is_push and not self._is_paid(now, holding)):
+                return False
+            self._mind_tombstones(now, delta)
+            if base is front and holding.aside is None:
+                self._show(now, holding, after)
+            else:
+                self._build_aside(now, holding, delta, after, is_begun=base is front)
         except TooBig:
             self.tally.drop("too big")
             return False
+        return True
+
+    def _is_refused(
+        self, now: Now, teller: bytes, holding: OwnerEntry, delta: Delta, *, is_push: bool
+    ) -> bool:
+        front = holding.front
+        if self.is_wild(now, delta.generation, front):
+            self.tally.drop("generation ahead")
+            return True
+        if holding is self.own_holding:
+            if front is not None and (delta.generation, delta.version) > (front.generation, front.version):
+                self.foreign(teller, delta.generation, delta.version)
+            return True
+        if front is None:
+            return False
+        if delta.generation < front.generation:
+            self.tally.drop("older generation")
+            return True
+        if is_push and delta.generation == front.generation and delta.version > front.version + AHEAD_MAX:
+            self.tally.drop("version ahead")
+            return True
+        return False
 
     def is_wild(self, now: Now, generation: int, known: OwnerState | None) -> bool:
         """By a clock that is days ahead, or made up, as membership judges it. Whoever believed it could never
@@ -230,30 +254,17 @@ class OwnerTable:
         self._mind_tombstones(now, delta)
         return True
 
-    def _hear_news(
-        self, now: Now, holding: OwnerEntry, front: OwnerState, delta: Delta, *, is_push: bool
-    ) -> bool:
-        is_whole = delta.through is not None and delta.since == 0
-        is_new_life = delta.generation > front.generation
-        begins_again = is_whole and holding.aside is None and front.low_water > 0
-        if begins_again and not is_new_life and delta.version <= front.low_water:
-            return False
-        base = self.interner.fresh(holding.owner, delta.generation) if is_new_life or begins_again else front
-        after = self.interner.applied(base, delta)
-        if after is base or (is_push and not self._is_paid(now, holding)):
-            return False
-        self._mind_tombstones(now, delta)
-        if base is not front:
-            holding.aside = after
+    def _build_aside(
+        self, now: Now, holding: OwnerEntry, delta: Delta, after: OwnerState, *, is_begun: bool
+    ) -> None:
+        """What replaces the state that is shown; that goes on with the news meanwhile, if it is of the same
+        life."""
+        holding.aside = after
+        shown = holding.state
+        if not is_begun:
             self.timers.set((ReplicationTimer.ASIDE, holding.owner), now.monotonic_ns + ASIDE_NS)
-        elif holding.aside is not None:
-            holding.aside = after
-            # What is shown goes on with the news while its replacement is built, if it is of the same life.
-            if (shown := holding.state) is not None and shown.generation == delta.generation:
-                self._show(now, holding, self.interner.applied(shown, delta), is_repaired=True)
-        else:
-            self._show(now, holding, after)
-            return True
+        elif shown is not None and shown.generation == delta.generation:
+            self._show(now, holding, self.interner.applied(shown, delta), is_repaired=True)
         # Complete as of a while ago is not better than what is shown; the next partner may know more.
         shown = holding.state
         is_back = shown is not None and (after.generation, after.version) < (shown.generation, shown.version)
@@ -261,7 +272,6 @@ class OwnerTable:
             self._swap(now, holding)
         elif after.is_torn:
             holding.aside = self.interner.fresh(holding.owner, after.generation)
-        return True
 
     def _is_paid(self, now: Now, holding: OwnerEntry) -> bool:
         paid_ns = max(holding.heard_ns, now.monotonic_ns)

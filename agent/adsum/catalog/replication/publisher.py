@@ -90,29 +90,27 @@ class Publisher:
             self._numbers[key] = number
         return number
 
-    def put(self, now_ns: int, key: str, value: bytes, urgency: Urgency = Urgency.DEFINITION) -> None:
+    def put(self, now_ns: int, key: str, value: bytes | None, urgency: Urgency = Urgency.DEFINITION) -> None:
         """Waits until it is due, unless it is published already."""
         number = self._numbers.get(key, NO_NUMBER)
         known = self.state.items.get(number)
         if known is not None and known.value == value and number not in self._waiting:
             self._tally.coalesced += 1
             return
-        if len(value) > VALUE_BYTES_MAX:
-            sentence = f"{key!r} would take {len(value)} bytes in the catalog; at most {VALUE_BYTES_MAX} fit."
-            raise self._unpublishable("item size", f"{sentence} Shorten its meta, tags or notes.")
-        known_bytes = ITEM_OVERHEAD_BYTES + len(known.value or b"") if known is not None else 0
-        # What shrinks the state makes no room before it has.
-        growth_bytes = max(0, ITEM_OVERHEAD_BYTES + len(value) - known_bytes)
-        waiting_bytes = self._growing_bytes - self._waiting_growth.get(number, 0)
-        if self.state.size_bytes + waiting_bytes + growth_bytes > OWNER_BYTES_MAX:
-            sentence = f"{key!r}: one node may publish {OWNER_BYTES_MAX} bytes; deregister something first."
-            raise self._unpublishable("owner size", sentence)
-        self._wait(now_ns, self.number(key), value, urgency, growth_bytes)
+        growth_bytes = self._growth_bytes(key, number, value) if value is not None else 0
+        number = self.number(key)
+        before = self._waiting.get(number)
+        if before is not None:
+            self._tally.coalesced += 1
+            urgency = min(urgency, before[1])
+        self._growing_bytes += growth_bytes - self._waiting_growth.get(number, 0)
+        self._waiting_growth[number] = growth_bytes
+        self._waiting[number] = (value, urgency)
+        self._set_timer(self._may_go_ns(number, now_ns))
 
     def remove(self, now_ns: int, key: str) -> None:
-        number = self._numbers.get(key)
-        if number is not None:
-            self._wait(now_ns, number, None, Urgency.PASSING, 0)
+        if key in self._numbers:
+            self.put(now_ns, key, None, Urgency.PASSING)
 
     def renew(self, now_ns: int, generation: int) -> None:
         """The same items as another life's; everybody needs all of them."""
@@ -193,17 +191,20 @@ class Publisher:
                 del self._numbers[keys[number]]
                 self._free.append(number)
 
-    def _wait(
-        self, now_ns: int, number: int, value: bytes | None, urgency: Urgency, growth_bytes: int
-    ) -> None:
-        before = self._waiting.get(number)
-        if before is not None:
-            self._tally.coalesced += 1
-            urgency = min(urgency, before[1])
-        self._growing_bytes += growth_bytes - self._waiting_growth.get(number, 0)
-        self._waiting_growth[number] = growth_bytes
-        self._waiting[number] = (value, urgency)
-        self._set_timer(self._may_go_ns(number, now_ns))
+    def _growth_bytes(self, key: str, number: int, value: bytes) -> int:
+        """Of the state by this value, where there is room for it."""
+        if len(value) > VALUE_BYTES_MAX:
+            sentence = f"{key!r} would take {len(value)} bytes in the catalog; at most {VALUE_BYTES_MAX} fit."
+            raise self._unpublishable("item size", f"{sentence} Shorten its meta, tags or notes.")
+        known = self.state.items.get(number)
+        known_bytes = ITEM_OVERHEAD_BYTES + len(known.value or b"") if known is not None else 0
+        # What shrinks the state makes no room before it has.
+        growth_bytes = max(0, ITEM_OVERHEAD_BYTES + len(value) - known_bytes)
+        waiting_bytes = self._growing_bytes - self._waiting_growth.get(number, 0)
+        if self.state.size_bytes + waiting_bytes + growth_bytes > OWNER_BYTES_MAX:
+            sentence = f"{key!r}: one node may publish {OWNER_BYTES_MAX} bytes; deregister something first."
+            raise self._unpublishable("owner size", sentence)
+        return growth_bytes
 
     def _set_timer(self, due_ns: int | None) -> None:
         if due_ns is not None and (self._due_ns is None or due_ns < self._due_ns):
