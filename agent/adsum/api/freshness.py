@@ -38,11 +38,8 @@ class Freshness:
 
     def look(self) -> int:
         """The version of the headers that are true now. Asked for by every read, so mostly a comparison."""
-        if self._leader_version != self._servers.version or self._monotonic_ns() >= self._look_ns:
-            self._look_closely()
-        return self.version
-
-    def _look_closely(self) -> None:
+        if self._leader_version == self._servers.version and self._monotonic_ns() < self._look_ns:
+            return self.version
         agent = self._agent
         now = agent.now()
         reason = agent.cluster.staleness(now)
@@ -54,6 +51,7 @@ class Freshness:
         if headers != self.headers:
             self.headers = headers
             self.version += 1
+        return self.version
 
 
 def stale_header(agent: Agent) -> HeaderList:
