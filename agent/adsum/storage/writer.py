@@ -109,7 +109,9 @@ class DiskWriter:
                 next_round_s = trio.current_time() + ROUND_S
             while True:
                 outcome = await trio.to_thread.run_sync(partial(self._perform, batch, retries=is_round))
-                self._report(outcome)
+                self._note_problems(outcome)
+                for ticket, refused in outcome.written:
+                    self._tell(Persisted(ticket) if refused is None else NotPersisted(ticket, told(refused)))
                 if not batch:
                     break
                 await trio.sleep(PAUSE_S)
@@ -147,7 +149,7 @@ class DiskWriter:
 
     # On the loop.
 
-    def _report(self, outcome: _Outcome) -> None:
+    def _note_problems(self, outcome: _Outcome) -> None:
         if outcome.is_folder_new and self._lost is not None:
             self.counters.folders_lost += 1
             log.error(LOST)
@@ -159,13 +161,10 @@ class DiskWriter:
             self.counters.left_out += 1
             self._complain("unsaved", UNSAVED, told(problem), ROUND_S, _named(self._owed.files))
         self._report_recovery(outcome)
-        for ticket, refused in outcome.written:
-            if refused is None:
-                self._tell(Persisted(ticket))
-                continue
-            self.counters.refused += 1
-            self._complain("refused", REFUSED, told(refused))
-            self._tell(NotPersisted(ticket, told(refused)))
+        for _ticket, refused in outcome.written:
+            if refused is not None:
+                self.counters.refused += 1
+                self._complain("refused", REFUSED, told(refused))
 
     def _report_recovery(self, outcome: _Outcome) -> None:
         was_ill = self._refuses or self.counters.unsaved > 0
