@@ -30,7 +30,7 @@ bench-raft: environment
 soak: environment
 	@$(BIN)/python -m adsum.testing.raft_swarm --seeds $${SEEDS:-2000}
 	@$(BIN)/python -m adsum.testing.founding_swarm --seeds $${SEEDS:-2000}
-	@$(BIN)/python -m adsum.testing.host_accidents --seeds $$(( $${SEEDS:-2000} / 2 )) && echo "No seed failed."
+	@$(BIN)/python -m adsum.testing.host_accidents --seeds $$(( $${SEEDS:-2000} / 16 )) && echo "No seed failed."
 
 fuzz: environment
 	@$(BIN)/python -m tests.fuzz --minutes $${MINUTES:-10} --seed "$${SEED:-}" && echo "Nothing harmed an agent."
