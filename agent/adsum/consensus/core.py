@@ -22,6 +22,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Sequence
+from operator import attrgetter
 from typing import NamedTuple
 
 from adsum.consensus import commands, reports
@@ -58,6 +59,8 @@ APPLY_ENTRIES_MAX = 256  # in one tick; some milliseconds at most
 COMMIT_NEWS_DELAY_NS = 3 * MILLISECOND  # a little longer than a round of proposals when they come without end
 
 NOTHING: tuple[()] = ()
+
+_kind_of = attrgetter("kind")
 
 
 class LeadershipProof(NamedTuple):
@@ -154,10 +157,10 @@ class ConsensusCore:
     def command(self, now: Now, request: commands.ConsensusCommand) -> Sequence[ConsensusEffect]:
         self._note(now)
         match request:
-            case commands.SubmitProposal(data, token, dedup):
-                self.requests.begin(data, token, dedup, now.monotonic_ns)
-            case commands.Propose(data, token, dedup, term):
-                self.propose(data, token, dedup, term)
+            case commands.Propose():
+                self.propose(*request)
+            case commands.SubmitProposal():
+                self.requests.begin(*request, now.monotonic_ns)
             case commands.SubmitRead(token):
                 self.requests.begin(None, token, None, now.monotonic_ns)
             case commands.GiveUp(token):
@@ -267,8 +270,9 @@ class ConsensusCore:
     def propose(
         self, data: bytes, token: commands.Token, dedup: DedupKey | None, term: Term | None = None
     ) -> None:
-        self._check_open()
-        self._proposals.add(self.raft.propose(data, term=term, dedup=dedup), token, self.answers)
+        if self._is_stopping or not self.storing.has_room:
+            self._check_open()
+        self._proposals.add(self.raft.propose(data, term, dedup), token, self.answers)
 
     def confirm_read(self, token: commands.Token) -> None:
         if not self.is_leader:
@@ -357,7 +361,6 @@ class ConsensusCore:
         if group is not None:
             self.emit(group)
         self._apply()
-        self.compaction.look_at_size()
         if self._news_ns is None and self.raft.owes_commit_news:
             self._news_ns = self._now_ns + COMMIT_NEWS_DELAY_NS
         if self._stop_ns is not None:
@@ -373,7 +376,7 @@ class ConsensusCore:
                     self._effects.append(SendMessage(message))
             self._unapplied.extend(batch.committed)
             # Once a change is applied, who leaves with it is sent nothing any more: it hears of it before.
-            tells_commits |= any(entry.kind is EntryKind.CONFIGURATION for entry in batch.committed)
+            tells_commits |= EntryKind.CONFIGURATION in map(_kind_of, batch.committed)
             for read in batch.reads:
                 self._reads.confirmed(read)
             if batch.soft is not None:
@@ -415,16 +418,16 @@ class ConsensusCore:
             self._reads.applied(self.applied, answers)
             return
         take, apply, applied = self._unapplied.popleft, self.machine.apply, self._proposals.applied
-        is_change = False
-        for _ in range(count):
-            entry = take()
+        entries = [take() for _ in range(count)]
+        for entry in entries:
             applied(entry, apply(entry), answers)
-            is_change |= entry.kind is not EntryKind.COMMAND
+        is_change = any(kind is not EntryKind.COMMAND for kind in set(map(_kind_of, entries)))
         self.raft.applied(entry.index)
         self.counters.entries_applied += count
         self._reads.applied(entry.index, answers)
         self.requests.applied(entry.index, answers)
         self.emit(AppliedTo(entry.index))
+        self.compaction.look_at_size()
         self._is_due = bool(is_change or self._unapplied or self.raft.has_more_to_apply)
 
     def _look_whether_handed_over(self) -> None:

@@ -90,7 +90,7 @@ class RaftCore:
 
     # What it is asked.
 
-    def propose(self, data: bytes, *, term: Term | None = None, dedup: DedupKey | None = None) -> Position:
+    def propose(self, data: bytes, term: Term | None = None, dedup: DedupKey | None = None) -> Position:
         """With `term` only if we lead exactly that one: for what was concluded from its state."""
         return self._leading(term).propose(data, dedup)
 

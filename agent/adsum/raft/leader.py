@@ -112,7 +112,8 @@ class Leader:
         settings = self._replica.settings
         if self.transferee is not None:
             raise Transferring(f"leadership goes to {self.transferee}")
-        check_proposal(data, dedup, settings.entry_bytes_max)
+        if dedup is not None or len(data) > settings.entry_bytes_max:
+            check_proposal(data, dedup, settings.entry_bytes_max)
         uncommitted_bytes = self._log.bytes_after(self._log.commit)
         if uncommitted_bytes and uncommitted_bytes + len(data) > settings.uncommitted_bytes_max:
             raise TooMuchUncommitted(f"{uncommitted_bytes} bytes are not committed yet")
