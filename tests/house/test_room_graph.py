@@ -19,6 +19,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "catalog": set(),
     "raft": set(),
     "consensus": {"raft"},
+    "store": {"raft"},
     "agent": {"catalog", "consensus", "gossip", "raft"},
     "dns": {"catalog"},
     # Rims.
