@@ -1,0 +1,157 @@
+"""One ordered space of keys: its table, its history, its tombstones, and the index of every question about
+it.
+
+A key is visible through one keyspace only, and each has revisions of its own that are reported as current:
+what happens in one moves no index of another.
+
+Whether something changed since I is asked by its own rules, never by comparing I with the index that would be
+reported: an index may be higher than the last change (when the floor is), and a poller that waits for it
+would return at once for ever.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from adsum.store.deleted_trees import DeletedTrees
+from adsum.store.history import History, HistoryBounds
+from adsum.store.record import KeyRecord, Tombstone
+from adsum.store.table import KeyTable, TableBlock, end_of
+
+EVENTS_OF_ONE_ENTRY_MAX = 16_384  # some 10 ms; a tree with more keys raises the floor instead
+
+
+class Origin(NamedTuple):
+    """Of one entry, and so of all that it changes."""
+
+    revision: int
+    via: str  # the agent that accepted it
+    wall_ms: int  # there
+
+
+class Keyspace:
+    def __init__(self, name: str, bounds: HistoryBounds) -> None:
+        self.name = name
+        self.table: KeyTable[KeyRecord] = KeyTable()
+        self.history = History(bounds)
+        self.revision = 0  # of the last visible change
+        self.fence_floor = 0  # the highest fence of a tombstone that is gone: it holds for absent keys
+        self.tombstones: KeyTable[Tombstone] = KeyTable()
+        self.trees = DeletedTrees()
+        self.fenced = 0  # records with a fence
+
+    # Questions.
+
+    def get(self, key: bytes) -> KeyRecord | None:
+        return self.table.get(key)
+
+    def index_of(self, key: bytes, since: int = 0) -> int:
+        record = self.table.get(key)
+        return record.modify if record is not None else self._at_least_floor(self._deleted_at(key), since)
+
+    def index_below(self, prefix: bytes, since: int = 0) -> int:
+        return self._at_least_floor(self._changed_below(prefix), since)
+
+    def key_changed_since(self, key: bytes, index: int) -> bool:
+        record = self.table.get(key)
+        if record is not None:
+            return record.modify > index
+        return index < self.history.floor or self._deleted_at(key) > index
+
+    def prefix_changed_since(self, prefix: bytes, index: int) -> bool:
+        return index < self.history.floor or self._changed_below(prefix) > index
+
+    def fence_of(self, key: bytes) -> int:
+        """What a token must reach. Of an absent key it survives in the tombstone, and then in the floor."""
+        record = self.table.get(key)
+        if record is not None:
+            return record.fence
+        tombstone = self.tombstones.get(key)
+        return tombstone.fence if tombstone is not None and tombstone.fence else self.fence_floor
+
+    # Changes. `settle` follows on those of one entry.
+
+    def put(self, key: bytes, record: KeyRecord, origin: Origin) -> None:
+        """What is known of a key that was deleted goes on from its tombstone: the caller put it into the
+        record."""
+        before = self.table.put(key, record)
+        if before is None:
+            self.tombstones.remove(key)
+        self.fenced += (record.fence > 0) - (before is not None and before.fence > 0)
+        self._note(key, before, record, origin)
+
+    def delete(self, key: bytes, origin: Origin) -> KeyRecord | None:
+        before = self.table.remove(key)
+        if before is not None:
+            self._bury(key, before, origin.revision)
+            self._note(key, before, None, origin)
+        return before
+
+    def delete_tree(self, prefix: bytes, origin: Origin) -> list[TableBlock[KeyRecord]]:
+        """What was there. One event for each of them if the history could keep them at all, else the floor
+        rises to here: whoever watches is told that it missed something."""
+        end, revision = end_of(prefix), origin.revision
+        blocks = self.table.cut(prefix, end)
+        count = sum([len(block.keys) for block in blocks])
+        if not count:
+            return []
+        is_kept = count <= min(EVENTS_OF_ONE_ENTRY_MAX, self.history.bounds.changes_max)
+        if is_kept or self.fenced:
+            for block in blocks:
+                for key, record in zip(block.keys, block.entries, strict=True):
+                    if record.lock_index or record.fence:
+                        self._bury(key, record, revision)
+                    if is_kept:
+                        self._note(key, record, None, origin)
+        self.trees.add(prefix, revision)
+        if not is_kept:
+            self._forget_up_to(revision)
+        self.revision = revision
+        return blocks
+
+    def settle(self) -> None:
+        for change in self.history.put_out():
+            revision, key, _before, after, _via, _wall_ms = change
+            if after is None:
+                self._put_out_tombstone(key, revision)
+        self.trees.forget(self.history.floor)
+
+    # Inside.
+
+    def _note(self, key: bytes, before: KeyRecord | None, after: KeyRecord | None, origin: Origin) -> None:
+        self.history.add((origin.revision, key, before, after, origin.via, origin.wall_ms))
+        self.revision = origin.revision
+
+    def _bury(self, key: bytes, record: KeyRecord, revision: int) -> None:
+        self.fenced -= record.fence > 0
+        self.tombstones.put(key, Tombstone(revision, record.lock_index, record.fence))
+
+    def _deleted_at(self, key: bytes) -> int:
+        tombstone = self.tombstones.get(key)
+        return max(tombstone.modify if tombstone is not None else 0, self.trees.over(key))
+
+    def _changed_below(self, prefix: bytes) -> int:
+        if not prefix:
+            return self.revision
+        end = end_of(prefix)
+        return max(
+            self.table.newest(prefix, end),
+            self.tombstones.newest(prefix, end),
+            self.trees.over(prefix),
+            self.trees.below(prefix),
+        )
+
+    def _at_least_floor(self, changed: int, since: int) -> int:
+        return max(changed, self.history.floor, since)
+
+    def _put_out_tombstone(self, key: bytes, revision: int) -> None:
+        tombstone = self.tombstones.get(key)
+        if tombstone is not None and tombstone.modify == revision:
+            self.tombstones.remove(key)
+            self.fence_floor = max(self.fence_floor, tombstone.fence)
+
+    def _forget_up_to(self, revision: int) -> None:
+        fences = [entry.fence for _keys, entries in self.tombstones.slices(b"", None) for entry in entries]
+        self.fence_floor = max([self.fence_floor, *fences])
+        self.tombstones = KeyTable()
+        self.history.clear(revision)
