@@ -60,6 +60,22 @@ from adsum.servers import wire as servers_wire
 from adsum.storage.opening import OpenedLog, open_log
 from adsum.storage.segment_files import segment_name
 from adsum.storage.snapshots import Snapshots, snapshot_name
+from adsum.store.commands import (
+    Delete,
+    DeleteTree,
+    LeaseRule,
+    Put,
+    StoreAnswer,
+    StoreCommand,
+    StoreOutcome,
+    StoreRequest,
+    decode_answer,
+    decode_request,
+    encode_answer,
+    encode_request,
+)
+from adsum.store.machine import StoreMachine
+from adsum.store.record import KeyRecord, RecordExtras
 from adsum.testing.block_disk import BlockDisk
 
 GENERATION = 1_795_000_000_000
@@ -405,6 +421,46 @@ def kept() -> dict[str, RecordedCase]:
     return {"saved-copy": RecordedCase(copy, saved_catalog.encode(copy), saved_catalog.decode)}
 
 
+def store() -> dict[str, RecordedCase]:
+    put = Put(
+        *(b"a key", b"a value", 0, 1 << 63, 7, LeaseRule.THIS, "4bd1f6c4-5a5a-4b6b-9c0e-9a39e9a3f6b1"),
+        skips_equal=True,
+    )
+    requests = {
+        "store-put": StoreRequest(put, 1_763_500_000_000, 5, 1, wants_records=True),
+        "store-put-plain": StoreRequest(Put(b"k", b"v"), 1_763_500_000_000),
+        "store-delete": StoreRequest(Delete(b"k", 0, 9), 1_763_500_000_000),
+        "store-delete-tree": StoreRequest(DeleteTree(b"k/"), 1_763_500_000_000),
+    }
+    extras = RecordExtras(8, 9, 10, 11, 12, 13)
+    record = KeyRecord(b"v", 1, 2, 3, 4, 5, 6, 7, "lease", extras)
+    answer = StoreAnswer(StoreOutcome.COMPARE_FAILED, 40, 41, 0, record, record)
+    machine = StoreMachine(RevisionOffset(100, 3))
+    commands: tuple[StoreCommand, ...] = (
+        Put(b"a", b"1"),
+        Delete(b"a"),
+        Put(b"b/1", b"2"),
+        DeleteTree(b"b/"),
+        Put(b"c", b"3"),
+    )
+    for index, command in enumerate(commands, 1):
+        data = encode_request(StoreRequest(command, index))
+        machine.apply(Entry(index, Term(1), EntryKind.COMMAND, 50, 1, DedupKey("n1", 1, index, 2), data))
+
+    def state(encoded: bytes) -> object:
+        other = StoreMachine()
+        other.restore(other.read(iter([encoded])))
+        return other.hash(), other.applied, other.offset, other.keyspaces[0].history.all()
+
+    snapshot = b"".join(machine.snapshot())
+    held = (machine.hash(), 5, 100, machine.keyspaces[0].history.all())
+    return {
+        **{name: RecordedCase(each, encode_request(each), decode_request) for name, each in requests.items()},
+        "store-answer": RecordedCase(answer, encode_answer(answer), decode_answer),
+        "store-snapshot": RecordedCase(held, snapshot, state),
+    }
+
+
 CASES = {
     **datagrams(),
     **gossiped(),
@@ -415,4 +471,5 @@ CASES = {
     **logs(),
     **servers(),
     **kept(),
+    **store(),
 }

@@ -1,0 +1,214 @@
+"""The state machine of the store: what committed entries do to keys.
+
+A function of state and entry: nothing else is read, no clock, no chance, no order of a set. A command is
+checked whole before anything is changed, so an error before the first change is an answer, and one after it
+ends the process. Nothing in it is decided by a setting of one server: limits are looked at before an entry is
+proposed.
+"""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from msgspec import DecodeError, Struct
+from msgspec.msgpack import Encoder
+
+from adsum.raft.types import NO_OFFSET, Entry, EntryKind, RevisionOffset
+from adsum.store.commands import (
+    Delete,
+    DeleteTree,
+    LeaseRule,
+    Put,
+    StoreAnswer,
+    StoreOutcome,
+    StoreRequest,
+    decode_request,
+    encode_answer,
+)
+from adsum.store.history import HistoryBounds
+from adsum.store.keyspace import Keyspace, Origin
+from adsum.store.record import KeyRecord, RecordExtras
+from adsum.store.results import RESULT_BYTES_MAX, ResultTable
+from adsum.store.snapshot import StoreState, pieces_of, state_from
+
+KEYSPACES = ("consul",)  # by number, as in the log
+HISTORY_BOUNDS = HistoryBounds(changes_max=100_000, bytes_max=64 << 20)
+RESULTS_BYTES_MAX = 16 << 20
+
+_encode_record = Encoder().encode
+
+
+class StoreMachine:
+    def __init__(
+        self,
+        offset: RevisionOffset = NO_OFFSET,
+        *,
+        bounds: HistoryBounds = HISTORY_BOUNDS,
+        results_bytes_max: int = RESULTS_BYTES_MAX,
+    ) -> None:
+        """`offset` as the log has it; before its index the snapshot's own holds."""
+        self.applied = 0
+        self.cluster_ms = 0
+        self.internal_errors = 0
+        self._offset = offset
+        self._offset_before = 0
+        self._bounds = bounds
+        self._is_changing = False
+        self._let_go: list[object] = []  # of some hundred records each: freeing a million once takes 100 ms
+        self.results = ResultTable(results_bytes_max)
+        self.keyspaces = [Keyspace(name, bounds) for name in KEYSPACES]
+        self._handlers: dict[type[Struct], Callable[[Any, StoreRequest, Origin], StoreAnswer]] = {
+            Put: self._put,
+            Delete: self._delete,
+            DeleteTree: self._delete_tree,
+        }
+
+    # What consensus does with it.
+
+    def apply(self, entry: Entry) -> bytes:
+        if self._let_go:
+            self._let_go.pop()
+        self.applied, self.cluster_ms = entry.index, entry.time_ms
+        if entry.kind is not EntryKind.COMMAND:
+            return b""
+        try:
+            request = decode_request(entry.data)
+        except DecodeError:
+            return self._without_change(StoreOutcome.MALFORMED)
+        via = entry.dedup.client if entry.dedup is not None else ""
+        origin = Origin(self.revision_of(entry.index), via, request.wall_ms)
+        if entry.dedup is None:
+            return encode_answer(self._run(request, origin))
+        known = self.results.find(entry.dedup, seen=request.seen, attempt=request.attempt)
+        if isinstance(known, bytes):
+            return known
+        if known is StoreOutcome.OLD_GENERATION:
+            return self._without_change(known, self.results.generation_of(entry.dedup.client))
+        if known is not None:
+            return self._without_change(known)
+        answer = self._run(request, origin)
+        encoded = kept = encode_answer(answer)
+        if len(encoded) > RESULT_BYTES_MAX:
+            kept = encode_answer(StoreAnswer(answer.outcome, answer.revision, answer.index, answer.count))
+        self.results.keep(entry.dedup, kept, origin.revision)
+        return encoded
+
+    def snapshot(self) -> Iterator[bytes]:
+        return pieces_of(
+            StoreState(self.applied, self.cluster_ms, self.offset, self.keyspaces, self.results).frozen()
+        )
+
+    def read(self, pieces: Iterator[bytes]) -> StoreState:
+        return state_from(pieces, KEYSPACES, self._bounds, self.results.bytes_max)
+
+    def restore(self, state: StoreState) -> None:
+        for space in self.keyspaces:
+            self._let_go += [*space.table.cut(b"", None), *space.history.clear(0)]
+        self.applied, self.cluster_ms, self._offset_before = state.applied, state.cluster_ms, state.offset
+        self.keyspaces, self.results = state.keyspaces, state.results
+
+    def hash(self) -> bytes:
+        """Over what decides: records, tombstones, deleted trees, floors, results."""
+        crc = zlib.crc32(b"%d %d %d" % (self.applied, self.cluster_ms, self.results.floor))
+        for space in self.keyspaces:
+            crc = zlib.crc32(b"%d %d %d" % (space.revision, space.history.floor, space.fence_floor), crc)
+            for table in (space.table, space.tombstones):
+                for key, each in table.items(b"", None):
+                    crc = zlib.crc32(_encode_record(each), zlib.crc32(key, crc))
+            crc = zlib.crc32(repr(space.trees.all()).encode(), crc)
+        for client, row in self.results.rows.items():
+            crc = zlib.crc32(f"{client} {row.generation} {row.low_water} {row.newest}".encode(), crc)
+            for sequence, answer in row.answers.items():
+                crc = zlib.crc32(answer, zlib.crc32(b"%d" % sequence, crc))
+        return crc.to_bytes(4, "big")
+
+    # Revisions.
+
+    @property
+    def offset(self) -> int:
+        return self.revision_of(self.applied) - self.applied
+
+    def revision_of(self, index: int) -> int:
+        value, from_index = self._offset
+        return index + (max(value, self._offset_before) if index >= from_index else self._offset_before)
+
+    # Commands.
+
+    def _run(self, request: StoreRequest, origin: Origin) -> StoreAnswer:
+        command = request.command
+        if not 0 <= command.keyspace < len(self.keyspaces):
+            return StoreAnswer(StoreOutcome.MALFORMED, 0, self.applied)
+        self._is_changing = False
+        try:
+            answer = self._handlers[type(command)](command, request, origin)
+        except (MemoryError, RecursionError):
+            raise
+        except Exception:
+            if self._is_changing:
+                raise
+            self.internal_errors += 1
+            return StoreAnswer(StoreOutcome.INTERNAL_ERROR, 0, self.applied)
+        if self._is_changing:
+            self.keyspaces[command.keyspace].settle()
+        return answer
+
+    def _put(self, put: Put, request: StoreRequest, origin: Origin) -> StoreAnswer:
+        space = self.keyspaces[put.keyspace]
+        before = space.get(put.key)
+        if put.cas is not None and put.cas != (before.modify if before is not None else 0):
+            return self._unchanged(StoreOutcome.COMPARE_FAILED, space, before, request)
+        lease = before.lease if before is not None else None
+        if put.lease_rule is not LeaseRule.KEEP:
+            lease = put.lease if put.lease_rule is LeaseRule.THIS else None
+        revision, wall_ms = origin.revision, origin.wall_ms
+        if before is None:
+            buried = space.tombstones.get(put.key)
+            lock_index, fence = (buried.lock_index, buried.fence) if buried is not None else (0, 0)
+            extras = RecordExtras(fence=fence) if fence else None
+            after = KeyRecord(
+                put.value, revision, revision, wall_ms, wall_ms, put.flags, 1, lock_index, lease, extras
+            )
+        elif put.skips_equal and (before.value, before.flags, before.lease) == (put.value, put.flags, lease):
+            return self._unchanged(StoreOutcome.DONE, space, before, request)
+        else:
+            after = KeyRecord(
+                *(put.value, before.create, revision, before.created_ms, wall_ms, put.flags),
+                *(before.version + 1, before.lock_index, lease, before.extras),
+            )
+        self._is_changing = True
+        space.put(put.key, after, origin)
+        if request.wants_records:
+            return StoreAnswer(StoreOutcome.DONE, revision, self.applied, 1, before, after)
+        return StoreAnswer(StoreOutcome.DONE, revision, self.applied, 1)
+
+    def _delete(self, delete: Delete, request: StoreRequest, origin: Origin) -> StoreAnswer:
+        space = self.keyspaces[delete.keyspace]
+        before = space.get(delete.key)
+        if before is None:
+            return self._unchanged(StoreOutcome.DONE, space, None, request)
+        if delete.cas is not None and delete.cas != before.modify:
+            return self._unchanged(StoreOutcome.COMPARE_FAILED, space, before, request)
+        self._is_changing = True
+        space.delete(delete.key, origin)
+        shown = before if request.wants_records else None
+        return StoreAnswer(StoreOutcome.DONE, origin.revision, self.applied, 1, shown)
+
+    def _delete_tree(self, delete: DeleteTree, _request: StoreRequest, origin: Origin) -> StoreAnswer:
+        space = self.keyspaces[delete.keyspace]
+        self._is_changing = True
+        blocks = space.delete_tree(delete.prefix, origin)
+        count = sum([len(block.keys) for block in blocks])
+        self._let_go += blocks
+        revision = origin.revision if count else space.revision
+        return StoreAnswer(StoreOutcome.DONE, revision, self.applied, count)
+
+    def _unchanged(
+        self, outcome: StoreOutcome, space: Keyspace, record: KeyRecord | None, request: StoreRequest
+    ) -> StoreAnswer:
+        shown = record if request.wants_records else None
+        return StoreAnswer(outcome, space.revision, self.applied, 0, shown, shown)
+
+    def _without_change(self, outcome: StoreOutcome, revision: int = 0) -> bytes:
+        return encode_answer(StoreAnswer(outcome, revision, self.applied))

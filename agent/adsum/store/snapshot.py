@@ -1,0 +1,254 @@
+"""The store's state in a file: frames of some 100 KB, each a length, a kind, a codec and MessagePack.
+
+What stands in order is written in order, so reading sorts and inserts nothing. Of the history only the
+records *before* each change are written: what came after one is what came before the next one of that key, or
+what stands in the table.
+
+A version that meets a kind it does not know cannot read the file, and says so; a new kind needs a new apply
+level.
+"""
+
+from __future__ import annotations
+
+import enum
+import zlib
+from collections.abc import Callable, Iterator
+from struct import Struct as Layout
+from typing import Any, NamedTuple
+
+from msgspec import DecodeError
+from msgspec.msgpack import Decoder, Encoder
+
+from adsum.store.history import Change, HistoryBounds
+from adsum.store.keyspace import Keyspace
+from adsum.store.record import KeyRecord, Tombstone
+from adsum.store.results import ResultTable
+from adsum.store.table import FrozenTable
+
+FRAME = Layout("<IBB")  # length of the body, kind, codec
+PIECE_BYTES = 100_000
+FRAME_BYTES_MAX = 64 << 20  # one record may be large; a block of 256 of the largest values is set in pieces
+ROWS_IN_FRAME = 1_000
+PLAIN, ZLIB = 0, 1
+SAVED_BY_ZLIB_MIN = 0.1  # else it is written as it is
+PLAIN_IN_A_ROW = 15
+ZLIB_BYTES_MIN = 1_024  # smaller ones are few
+
+
+class FrameKind(enum.IntEnum):
+    HEAD = 1
+    SPACE = 2  # whose tables and history follow
+    RECORDS = 3
+    TOMBSTONES = 4
+    TREES = 5
+    HISTORY = 6
+    RESULTS = 7
+    END = 8
+
+
+class UnreadableState(Exception):
+    """This is not a whole state that this version can read."""
+
+
+class FrozenSpace(NamedTuple):
+    name: str
+    revision: int
+    fence_floor: int
+    floor: int
+    table: FrozenTable[KeyRecord]
+    tombstones: FrozenTable[Tombstone]
+    trees: list[tuple[int, bytes]]
+    changes: list[Change]
+
+
+class FrozenState(NamedTuple):
+    applied: int
+    cluster_ms: int
+    offset: int
+    spaces: list[FrozenSpace]
+    results_floor: int
+    rows: list[tuple[str, int, int, int, dict[int, bytes]]]
+
+
+class StoreState(NamedTuple):
+    applied: int
+    cluster_ms: int
+    offset: int  # of revisions, at `applied`
+    keyspaces: list[Keyspace]
+    results: ResultTable
+
+    def frozen(self) -> FrozenState:
+        """As it is now, for another thread to write while it goes on here."""
+        rows = [
+            (client, row.generation, row.low_water, row.newest, dict(row.answers))
+            for client, row in self.results.rows.items()
+        ]
+        spaces = [
+            FrozenSpace(
+                *(space.name, space.revision, space.fence_floor, space.history.floor, space.table.freeze()),
+                *(space.tombstones.freeze(), space.trees.all(), space.history.all()),
+            )
+            for space in self.keyspaces
+        ]
+        return FrozenState(self.applied, self.cluster_ms, self.offset, spaces, self.results.floor, rows)
+
+
+_encode = Encoder().encode
+_Head = tuple[int, int, int, int]
+_Space = tuple[str, int, int, int]
+_Undo = tuple[int, bytes, KeyRecord | None, str, int]
+_Row = tuple[str, int, int, int, dict[int, bytes]]
+_decode: dict[FrameKind, Callable[[bytes], Any]] = {
+    FrameKind.HEAD: Decoder(_Head).decode,
+    FrameKind.SPACE: Decoder(_Space).decode,
+    FrameKind.RECORDS: Decoder(tuple[list[bytes], list[KeyRecord]]).decode,
+    FrameKind.TOMBSTONES: Decoder(tuple[list[bytes], list[Tombstone]]).decode,
+    FrameKind.TREES: Decoder(list[tuple[int, bytes]]).decode,
+    FrameKind.HISTORY: Decoder(list[_Undo]).decode,
+    FrameKind.RESULTS: Decoder(list[_Row]).decode,
+    FrameKind.END: Decoder(int).decode,
+}
+
+
+# Writing.
+
+
+def pieces_of(state: FrozenState) -> Iterator[bytes]:
+    framed = _Framing().frame
+    yield framed(FrameKind.HEAD, (state.applied, state.cluster_ms, state.offset, state.results_floor))
+    for space in state.spaces:
+        yield framed(FrameKind.SPACE, (space.name, space.revision, space.fence_floor, space.floor))
+        for kind, table in ((FrameKind.RECORDS, space.table), (FrameKind.TOMBSTONES, space.tombstones)):
+            for block in table.blocks_as_they_go():
+                for start, stop in _parts([entry.bytes_total for entry in block.entries]):
+                    yield framed(kind, (block.keys[start:stop], block.entries[start:stop]))
+        for start, stop in _parts([len(prefix) for _revision, prefix in space.trees]):
+            yield framed(FrameKind.TREES, space.trees[start:stop])
+        undo = [
+            (revision, key, before, via, wall_ms)
+            for revision, key, before, _after, via, wall_ms in space.changes
+        ]
+        for start, stop in _parts([row[2].bytes_total if row[2] is not None else 0 for row in undo]):
+            yield framed(FrameKind.HISTORY, undo[start:stop])
+    for start, stop in _parts([sum(map(len, row[4].values())) for row in state.rows]):
+        yield framed(FrameKind.RESULTS, state.rows[start:stop])
+    yield framed(FrameKind.END, state.applied)
+
+
+def _parts(sizes: list[int]) -> Iterator[tuple[int, int]]:
+    """From where to where, so that none is large unless one thing is."""
+    start, bytes_ = 0, 0
+    for place, size in enumerate(sizes):
+        if place > start and (bytes_ + size > PIECE_BYTES or place - start == ROWS_IN_FRAME):
+            yield start, place
+            start, bytes_ = place, 0
+        bytes_ += size
+    if start < len(sizes):
+        yield start, len(sizes)
+
+
+class _Framing:
+    """What does not shrink is not tried again for a while: values are alike, and trying costs most of the
+    time."""
+
+    def __init__(self) -> None:
+        self._plain_left = 0
+
+    def frame(self, kind: FrameKind, content: object) -> bytes:
+        body, codec = _encode(content), PLAIN
+        if self._plain_left:
+            self._plain_left -= 1
+        elif len(body) >= ZLIB_BYTES_MIN:
+            smaller = zlib.compress(body, 1)
+            if len(smaller) < len(body) * (1 - SAVED_BY_ZLIB_MIN):
+                body, codec = smaller, ZLIB
+            elif len(body) > PIECE_BYTES // 2:
+                self._plain_left = PLAIN_IN_A_ROW
+        return FRAME.pack(len(body), kind, codec) + body
+
+
+# Reading.
+
+
+def state_from(
+    pieces: Iterator[bytes], names: tuple[str, ...], bounds: HistoryBounds, results_bytes_max: int
+) -> StoreState:
+    keyspaces = {name: Keyspace(name, bounds) for name in names}
+    space, undo, head, ended = next(iter(keyspaces.values())), list[_Undo](), None, None
+    results = ResultTable(results_bytes_max)
+    for kind, content in _frames(pieces):
+        match kind:
+            case FrameKind.HEAD:
+                head = content
+            case FrameKind.SPACE:
+                _redo(space, undo)
+                name, revision, fence_floor, floor = content
+                if name not in keyspaces:
+                    raise UnreadableState(f"it has a keyspace {name!r}, which this version does not know")
+                space, undo = keyspaces[name], []
+                space.revision, space.fence_floor = revision, fence_floor
+                space.history.clear(floor)
+            case FrameKind.RECORDS:
+                space.table.load(*content)
+                space.fenced += sum(record.fence > 0 for record in content[1])
+            case FrameKind.TOMBSTONES:
+                space.tombstones.load(*content)
+            case FrameKind.TREES:
+                for revision, prefix in content:
+                    space.trees.add(prefix, revision)
+            case FrameKind.HISTORY:
+                undo += content
+            case FrameKind.RESULTS:
+                for row in content:
+                    results.load(*row)
+            case FrameKind.END:
+                ended = content
+    _redo(space, undo)
+    if head is None or ended != head[0]:
+        raise UnreadableState("it ends before its end")
+    applied, cluster_ms, offset, results.floor = head
+    return StoreState(applied, cluster_ms, offset, list(keyspaces.values()), results)
+
+
+def _redo(space: Keyspace, undo: list[_Undo]) -> None:
+    """What came after each change, from the newest to the oldest."""
+    after: dict[bytes, KeyRecord | None] = {}
+    changes: list[Change] = []
+    for revision, key, before, via, wall_ms in reversed(undo):
+        then = after[key] if key in after else space.table.get(key)
+        changes.append((revision, key, before, then, via, wall_ms))
+        after[key] = before
+    for change in reversed(changes):
+        space.history.add(change)
+
+
+def _frames(pieces: Iterator[bytes]) -> Iterator[tuple[FrameKind, Any]]:
+    """However the pieces were cut."""
+    buffer, offset = bytearray(), 0
+    for piece in pieces:
+        del buffer[:offset]
+        offset = 0
+        buffer += piece
+        while len(buffer) - offset >= FRAME.size:
+            length, kind, codec = FRAME.unpack_from(buffer, offset)
+            if length > FRAME_BYTES_MAX:
+                raise UnreadableState(f"a frame of {length} bytes; none is longer than {FRAME_BYTES_MAX}")
+            end = offset + FRAME.size + length
+            if end > len(buffer):
+                break
+            yield _content(kind, codec, bytes(buffer[offset + FRAME.size : end]))
+            offset = end
+    if offset != len(buffer):
+        raise UnreadableState("it ends within a frame")
+
+
+def _content(kind: int, codec: int, body: bytes) -> tuple[FrameKind, Any]:
+    try:
+        if codec == ZLIB:
+            body = zlib.decompress(body)
+        elif codec != PLAIN:
+            raise UnreadableState(f"a frame is written in codec {codec}, which this version does not know")
+        frame = FrameKind(kind)
+        return frame, _decode[frame](body)
+    except (ValueError, zlib.error, DecodeError) as error:
+        raise UnreadableState(f"a frame of kind {kind} cannot be read: {error}") from error

@@ -1,0 +1,89 @@
+"""The state as a file: what is read back goes on as if nothing had been."""
+
+from __future__ import annotations
+
+from random import Random
+
+import pytest
+
+from adsum.raft.types import DedupKey
+from adsum.store.commands import Put
+from adsum.store.machine import StoreMachine
+from adsum.store.snapshot import PIECE_BYTES, UnreadableState
+from tests.store.stores import Store
+
+
+def used(seed: int, steps: int = 3_000) -> Store:
+    store, random = Store.with_history(500), Random(seed)
+    for number in range(steps):
+        key = b"%d/%d" % (random.randrange(5), random.randrange(200))
+        lot = random.random()
+        if lot < 0.7:
+            store.run(Put(key, b"%d" % number), DedupKey(f"agent-{number % 4}", 1, number, number - 40))
+        elif lot < 0.98:
+            store.delete(key)
+        else:
+            store.delete_tree(key[:3])
+    return store
+
+
+def cut(pieces: list[bytes], random: Random) -> list[bytes]:
+    whole, found = b"".join(pieces), []
+    while whole:
+        length = random.choice((1, 3, 7, 1_000, 65_536))
+        found.append(whole[:length])
+        whole = whole[length:]
+    return found
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_a_state_read_back_answers_and_goes_on_alike(seed: int) -> None:
+    store = used(seed)
+    other = Store(StoreMachine(bounds=store.space.history.bounds), store.index)
+    pieces = cut(list(store.machine.snapshot()), Random(seed))
+    other.machine.restore(other.machine.read(iter(pieces)))
+    assert other.machine.hash() == store.machine.hash()
+    assert other.space.history.all() == store.space.history.all()
+    assert (other.machine.applied, other.machine.offset) == (store.index, 0)
+    for key in (b"0/1", b"1/7", b"new"):
+        assert other.put(key, b"!") == store.put(key, b"!")
+    assert other.delete_tree(b"2/") == store.delete_tree(b"2/")
+    assert other.machine.hash() == store.machine.hash()
+
+
+def test_a_snapshot_is_of_the_moment_of_its_call() -> None:
+    store = used(9)
+    then = store.machine.hash()
+    pieces = store.machine.snapshot()
+    for number in range(500):
+        store.put(b"%d/%d" % (number % 5, number), b"later")
+    store.delete_tree(b"1/")
+    other = StoreMachine(bounds=store.space.history.bounds)
+    other.restore(other.read(pieces))
+    assert other.hash() == then
+
+
+def test_pieces_stay_small_whatever_the_values_weigh() -> None:
+    store, random = Store(), Random(1)
+    for number in range(300):
+        store.put(b"small/%d" % number, b"x")
+    for number in range(8):
+        store.put(b"large/%d" % number, random.randbytes(200_000))
+    assert max(map(len, store.machine.snapshot())) < 2 * PIECE_BYTES + 2_000
+    other = StoreMachine()
+    other.restore(other.read(store.machine.snapshot()))
+    assert other.hash() == store.machine.hash()
+    assert other.keyspaces[0].table.bytes_total == store.space.table.bytes_total
+
+
+def test_what_is_cut_off_or_unknown_is_refused() -> None:
+    whole = b"".join(used(3, 300).machine.snapshot())
+    machine = StoreMachine()
+    for length in (0, 1, 5, len(whole) // 2, len(whole) - 1):
+        with pytest.raises(UnreadableState):
+            machine.read(iter([whole[:length]]))
+    with pytest.raises(UnreadableState, match="kind 99"):
+        machine.read(iter([whole[:4] + b"\x63" + whole[5:]]))
+    with pytest.raises(UnreadableState, match="codec 7"):
+        machine.read(iter([whole[:5] + b"\x07" + whole[6:]]))
+    assert machine.applied == 0
