@@ -483,3 +483,27 @@ async def test_a_full_disk_gives_leadership_away_and_takes_part_again_when_there
         await until(lambda: storing.has_room)
         await until(lambda: leader.machine.words[-1] == b"elsewhere")
         assert len(leader.machine.words) == count + 1
+
+
+async def test_while_a_segment_is_filled_the_loop_is_not_woken_for_each_of_its_pieces(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with cluster(tmp_path) as made:
+        driver = (await made.leader()).server.driver
+        assert driver is not None
+        heard: list[str] = []
+        progressed = driver.core.raft.disk_progressed
+        filling = driver.raft_log._files
+
+        def hear() -> None:
+            heard.append("disk")
+            progressed()
+
+        def fill() -> None:
+            for _ in range(64):
+                filling.progressed()
+
+        monkeypatch.setattr(driver.core.raft, "disk_progressed", hear)
+        await trio.to_thread.run_sync(fill)
+        await until(lambda: heard)
+        assert len(heard) == 1

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import logging
 import math
+import time
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
@@ -34,6 +35,7 @@ from adsum.storage.failures import StorageFailed
 from adsum.storage.raft_log import RaftLog
 
 FAREWELL_S = 0.05
+PROGRESS_S = 0.1  # a disk that says nothing for half a second counts as silent
 LEVELS = {Severity.INFO: logging.INFO, Severity.WARN: logging.WARNING, Severity.ERROR: logging.ERROR}
 
 Answered = Callable[[bytes | Exception], None]  # runs on the loop and must be quick
@@ -65,6 +67,7 @@ class Driver:
         self._nursery: trio.Nursery | None = None
         self._came_back: deque[Done[reports.ConsensusReport]] = deque()
         self._broken = ""
+        self._progress_told_s = -math.inf
         self._handed_over = trio.Event()
         self._woken = trio.Event()
         self._changed = trio.Event()
@@ -154,7 +157,7 @@ class Driver:
     async def run(self, writer: LogWriter) -> None:
         """Until cancelled, or until the disk fails: then there is a `StoreBroken` in the group."""
         self._writer = writer
-        self.raft_log.tell_progress(partial(writer.tell, self._disk_progressed))
+        self.raft_log.tell_progress(partial(self._tell_progress, writer))
         try:
             async with trio.open_nursery() as self._nursery:
                 self._nursery.start_soon(self._keep_time)
@@ -259,6 +262,13 @@ class Driver:
         """One after the other."""
         assert self._writer is not None, "the driver runs"
         self._writer.do(partial(self._done, job), self._note)
+
+    def _tell_progress(self, writer: LogWriter) -> None:
+        """In whichever thread. The next segment is filled in 64 pieces; the loop need not wake for each."""
+        now_s = time.monotonic()
+        if now_s - self._progress_told_s >= PROGRESS_S:
+            self._progress_told_s = now_s
+            writer.tell(self._disk_progressed)
 
     def _disk_progressed(self) -> None:
         self.report(reports.DiskProgressed())
