@@ -416,7 +416,7 @@ class Nemesis:
             yield server, disk, self._random.choice(names)
 
     def _read_to_the_end(self, server: SimulatedServer) -> list[str]:
-        """The files that a start reads so. A snapshot of before, kept for who is being brought it, is none: a
+        """The files that a start reads so. An earlier snapshot, kept for who is being brought it, is none: a
         write that went there instead of to the end of the log leaves no trace."""
         snapshot = self._cluster.store(server.me).log.snapshot
         newest = snapshot_name(snapshot) if snapshot is not None else ""
