@@ -68,8 +68,8 @@ class FoundingNemesis(Nemesis):
         return None
 
     def wipe(self) -> int | None:
-        """Never so much that a majority of any membership is gone, nor two before there is one, nor where a log
-        is lost: a server in doubt founds nothing, and whoever wipes it takes the doubt away by hand."""
+        """Never so much that a majority of any membership is gone, nor two before there is one, nor where a
+        log is lost: a server in doubt founds nothing, and whoever wipes it takes the doubt away by hand."""
         world, server = self._world, self._any()
         if world.now_ns < self._may_wipe_ns or len(world.there()) < 3 or world.has_lost_logs:
             return None
