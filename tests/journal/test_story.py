@@ -254,7 +254,7 @@ def test_each_sentence_is_plain_english() -> None:
 
 def test_the_observer_s_start_is_told() -> None:
     assert sentence(start_of(WALL_MS, profile("n1"))) == (
-        "n1 itself started: from here on it meets everybody anew."
+        "n1 itself started: from here on it learns again who is there."
     )
 
 

@@ -239,11 +239,11 @@ async def test_one_that_is_busy_hangs_up_and_the_opener_is_told_to_try_again() -
 async def test_a_message_that_wants_no_answer_ends_with_its_turn() -> None:
     one, other = Side("one"), Side("other")
     async with running(one, other):
-        farewell = SyncMessage(1, (SyncPart(b"claim", b"left"),), wants_answer=False)
-        one.perform(OpenSync(3, other.address, farewell))
+        leaving = SyncMessage(1, (SyncPart(b"claim", b"left"),), wants_answer=False)
+        one.perform(OpenSync(3, other.address, leaving))
         asked = await other.until(SyncAsked)
     assert isinstance(asked, SyncAsked)
-    assert asked.message == farewell
+    assert asked.message == leaving
     assert one.reports == []
 
 

@@ -1,4 +1,4 @@
-"""Members, and what the roll says about them, for tests of the journal."""
+"""Members, and what gossip says about them, for tests of the journal."""
 
 from __future__ import annotations
 

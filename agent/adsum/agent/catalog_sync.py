@@ -119,7 +119,7 @@ class CatalogSync:
             self.replication.store_is_silent(now)
 
     def _meet(self, now: Now, short: bytes, generation: int) -> None:
-        """Dead or alive; from here on the roll says how it stands."""
+        """Dead or alive; from here on gossip says how it stands."""
         self.replication.joined(now, short, generation)
         saved = self._saved.pop(short, None)
         if saved is not None:

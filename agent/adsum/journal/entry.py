@@ -35,7 +35,7 @@ class JournalKind(enum.Enum):
     NOTE = "note"  # nobody's status changed, but it belongs to the story
     CONFLICT = "conflict"  # two claim one name or one id
     ISOLATION = "isolation"  # of the observer itself
-    START = "start"  # of the observer: it meets everybody anew
+    START = "start"  # of the observer: it learns again who is there
 
 
 class Somebody(msgspec.Struct, frozen=True, array_like=True):

@@ -50,7 +50,7 @@ def sentence(entry: JournalEntry) -> str:
             else:
                 text = f"{entry.node} reaches others again."
         case JournalKind.START:
-            text = f"{entry.node} itself started: from here on it meets everybody anew."
+            text = f"{entry.node} itself started: from here on it learns again who is there."
     return text + (f" The same {entry.repeats} times more in between." if entry.repeats else "")
 
 
