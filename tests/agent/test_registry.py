@@ -14,7 +14,7 @@ from adsum.agent.commands import (
     Registration,
     SetNodeMaintenance,
 )
-from adsum.agent.line import Coming, RegistrationPlan
+from adsum.agent.line import RegistrationPlan, WaitingCommands
 from adsum.agent.registry import Registry
 from adsum.catalog.own_services import LocalSettings, OwnServices
 from adsum.catalog.own_writer import OwnCatalogWriter, OwnChange
@@ -42,7 +42,7 @@ def registry(published: OwnCatalogWriter) -> Registry:
 
 
 def planned(registry: Registry, command: Registration) -> RegistrationPlan:
-    plan = registry.planners[type(command)](command, Coming(0, 0))
+    plan = registry.planners[type(command)](command, WaitingCommands())
     assert isinstance(plan, RegistrationPlan)
     return plan
 
@@ -87,7 +87,7 @@ def test_a_check_that_waited_for_its_service_goes_when_checks_are_replaced_also_
 def test_a_check_that_waited_for_its_service_is_measured_with_the_service_s_tags(registry: Registry) -> None:
     registry.define(NOW, (), (replace(EARLY, notes="x" * 60_000),))
     command = RegisterService(replace(WEB, tags=("y" * 9_000,)))
-    refusal = registry.planners[RegisterService](command, Coming(0, 0))
+    refusal = registry.planners[RegisterService](command, WaitingCommands())
     assert isinstance(refusal, Refusal)
     assert 'check "early" is too large' in refusal.sentence
 

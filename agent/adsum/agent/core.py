@@ -21,7 +21,6 @@ from __future__ import annotations
 
 from adsum.agent.cluster_state import ClusterState
 from adsum.agent.commands import (
-    DeregisterService,
     FolderLost,
     Message,
     OwnCommand,
@@ -31,7 +30,7 @@ from adsum.agent.commands import (
 )
 from adsum.agent.deadlines import earliest, is_due
 from adsum.agent.effects import Effect
-from adsum.agent.line import NOBODY, BegunCommand, WaitingCommands
+from adsum.agent.line import NOBODY, WaitingCommands
 from adsum.agent.local_catalog import LocalCatalog
 from adsum.agent.saved_catalog import SavedCopy
 from adsum.catalog.definitions import CheckKind
@@ -42,7 +41,6 @@ from adsum.effects import (
     LogLine,
     Notify,
     NotPersisted,
-    Persist,
     Persisted,
     Refusal,
     RefusalCause,
@@ -81,7 +79,6 @@ class AgentCore:
         self._logs: list[LogLine] = []
         self._save_ttl_ns: int | None = None
         self._ttl_changes_saved = 0
-        self._tickets = 0
         self._line = WaitingCommands()
         self._settled_index = 0
 
@@ -153,27 +150,32 @@ class AgentCore:
 
     def _go_on(self, now: Now, *replies: Reply, has_changed: bool = False) -> list[Effect]:
         """Gives their turn to all who need not wait for what is on its way to the disk."""
-        answered, for_disk = [*replies], list[Effect]()
-        while (turn := self._line.next(self._registry.touched_by)) is not None:
-            request, command, touched = turn
-            if isinstance(command, WriteAll):
-                for_disk += self._all_files(now, command.found)
-            elif isinstance(command, Reload):
+        line, answered, for_disk = self._line, [*replies], list[Effect]()
+        while line.waiting:
+            request, command = line.waiting.popleft()
+            if isinstance(command, Reload | WriteAll):
+                if line.has_begun:  # these two touch every file
+                    line.waiting.appendleft((request, command))
+                    break
+                if isinstance(command, WriteAll):
+                    for_disk += self._all_files(now, command.found)
+                    continue
                 refusal = self.local.reload(now, command.settings)
                 answered.append(Reply(request, None) if refusal is None else self._refused(request, refusal))
                 for_disk += self._settled(now)
+                continue
+            plan = self._registry.planners[type(command)](command, line)
+            if plan is None:
+                line.waiting.appendleft((request, command))
+                break
+            if isinstance(plan, Refusal):
+                answered.append(self._refused(request, plan))
+            elif plan.files and self._is_persistent:
+                for_disk.append(line.begin(request, plan))
             else:
-                plan = self._registry.planners[type(command)](command, self._line.coming)
-                if isinstance(plan, Refusal):
-                    answered.append(self._refused(request, plan))
-                elif plan.files and self._is_persistent:
-                    self._tickets += 1
-                    self._line.begin(self._tickets, BegunCommand(request, command, plan, touched))
-                    for_disk.append(Persist(self._tickets, plan.files))
-                else:
-                    has_changed = True
-                    self._registry.make(now, plan)
-                    answered.append(Reply(request, None))
+                has_changed = True
+                self._registry.make(now, plan)
+                answered.append(Reply(request, None))
         return [*(self._settled(now) if has_changed else ()), *for_disk, *answered]
 
     def _refused(self, request: int, refusal: Refusal) -> Reply:
@@ -182,7 +184,7 @@ class AgentCore:
 
     def _deregister_critical(self, now: Now, service_id: str) -> None:
         """Not while somebody changes it: then it may be about to recover, and has its time again."""
-        if not self._line.is_free(self._registry.touched_by(DeregisterService(service_id))):
+        if not self._line.is_free(self._registry.files_of(service_id)):
             self.own.watch_for_deregistration(now, service_id)
             return
         self.counters.deregistered_critical += 1

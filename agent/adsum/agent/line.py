@@ -11,12 +11,11 @@ thing that nobody has to think about.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable
 from typing import NamedTuple
 
-from adsum.agent.commands import RegisterCheck, RegisterService, Registration, Reload, WriteAll
+from adsum.agent.commands import Registration, Reload, WriteAll
 from adsum.catalog.own_services import OwnCheck, OwnService
-from adsum.effects import FileChange
+from adsum.effects import FileChange, Persist
 from adsum.frozen import dataclass
 
 Ordered = Registration | Reload | WriteAll
@@ -37,6 +36,8 @@ class RegistrationPlan:
     A client's whole change or none: what the plan refuses, or the disk, was never visible to anybody."""
 
     files: tuple[FileChange, ...] = ()  # on disk before the rest is made
+    touched: tuple[str, ...] = ()  # files whose content decided what it does, or is changed by it
+    coming: Coming = Coming(0, 0)
     service: OwnService | None = None  # to put, then
     checks: tuple[OwnCheck, ...] = ()  # to put, in their order
     checks_gone: tuple[str, ...] = ()
@@ -48,58 +49,39 @@ class BegunCommand(NamedTuple):
     """On its way to the disk."""
 
     request: int
-    command: Registration
     plan: RegistrationPlan
-    touched: tuple[str, ...]
 
 
 class WaitingCommands:
     def __init__(self) -> None:
         self.coming = Coming(0, 0)
         self.waiting: deque[tuple[int, Ordered]] = deque()  # with their requests
+        self._tickets = 0
         self._begun: dict[int, BegunCommand] = {}  # by ticket
         self._touched: set[str] = set()
 
     def __len__(self) -> int:
         return len(self.waiting) + len(self._begun)
 
-    def next(
-        self, touched_by: Callable[[Registration], tuple[str, ...]]
-    ) -> tuple[int, Ordered, tuple[str, ...]] | None:
-        """Whose turn it is, and the files that it touches; None if the first must wait. One that is no
-        registration touches everything."""
-        if not self.waiting:
-            return None
-        request, command = self.waiting[0]
-        touched: tuple[str, ...] = ()
-        if isinstance(command, Reload | WriteAll):
-            must_wait = bool(self._begun)
-        else:
-            touched = touched_by(command)
-            must_wait = not self.is_free(touched)
-        if must_wait:
-            return None
-        self.waiting.popleft()
-        return request, command, touched
+    @property
+    def has_begun(self) -> bool:
+        return bool(self._begun)
 
     def is_free(self, touched: tuple[str, ...]) -> bool:
+        """Nothing that is on its way to the disk touches these files."""
         return self._touched.isdisjoint(touched)
 
-    def begin(self, ticket: int, begun: BegunCommand) -> None:
-        self._begun[ticket] = begun
-        self._touched.update(begun.touched)
-        self._count(begun.command, +1)
+    def begin(self, request: int, plan: RegistrationPlan) -> Persist:
+        self._tickets += 1
+        self._begun[self._tickets] = BegunCommand(request, plan)
+        self._touched.update(plan.touched)
+        services, checks = plan.coming
+        self.coming = Coming(self.coming.services + services, self.coming.checks + checks)
+        return Persist(self._tickets, plan.files)
 
     def end(self, ticket: int) -> BegunCommand:
         begun = self._begun.pop(ticket)
-        self._touched.difference_update(begun.touched)
-        self._count(begun.command, -1)
+        self._touched.difference_update(begun.plan.touched)
+        services, checks = begun.plan.coming
+        self.coming = Coming(self.coming.services - services, self.coming.checks - checks)
         return begun
-
-    def _count(self, command: Registration, sign: int) -> None:
-        services, checks = self.coming
-        match command:
-            case RegisterService(definition):
-                self.coming = Coming(services + sign, checks + sign * len(definition.checks))
-            case RegisterCheck():
-                self.coming = Coming(services, checks + sign)

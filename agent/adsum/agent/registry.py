@@ -18,11 +18,10 @@ from adsum.agent.commands import (
     OverrideTags,
     RegisterCheck,
     RegisterService,
-    Registration,
     SetNodeMaintenance,
     SetServiceMaintenance,
 )
-from adsum.agent.line import Coming, RegistrationPlan
+from adsum.agent.line import Coming, RegistrationPlan, WaitingCommands
 from adsum.catalog.definitions import CheckDefinition, CheckKind, CheckStatus, ServiceDefinition
 from adsum.catalog.model import NODE_MAINTENANCE, SERVICE_MAINTENANCE
 from adsum.catalog.own_services import DefinedBy, OwnCheck, OwnService, OwnServices
@@ -53,8 +52,9 @@ class Registry:
         self.own = own
         self._changes: list[FileChange] = []
         self._logs: list[LogLine] = []
-        # What a command would change, or why not; nothing is changed yet.
-        self.planners: dict[type, Callable[[Any, Coming], RegistrationPlan | Refusal]] = {
+        # What a command would change, or why not; nothing is changed yet. None: a file that it touches is on
+        # its way to the disk, so it must wait.
+        self.planners: dict[type, Callable[[Any, WaitingCommands], RegistrationPlan | Refusal | None]] = {
             RegisterService: self._plan_service,
             DeregisterService: self._plan_service_end,
             RegisterCheck: self._plan_check,
@@ -74,24 +74,6 @@ class Registry:
 
     # What clients ask: first what it would need of the disk, and when that is done, the change.
 
-    def touched_by(self, command: Registration) -> tuple[str, ...]:
-        """The files whose content decides what it does, or is changed by it."""
-        match command:
-            case RegisterService(definition):
-                given = (check.check_id for check in definition.checks)
-                return (*self._files_of(definition.service_id), *map(check_path, given))
-            case DeregisterService(service_id) | OverrideTags(service_id):
-                return self._files_of(service_id)
-            case RegisterCheck(definition):
-                mine = (check_path(definition.check_id),)
-                return (service_path(definition.service_id), *mine) if definition.service_id else mine
-            case DeregisterCheck(check_id):
-                return (check_path(check_id),)
-            case SetNodeMaintenance():
-                return (check_path(NODE_MAINTENANCE),)
-            case SetServiceMaintenance(service_id):
-                return (service_path(service_id), check_path(SERVICE_MAINTENANCE + service_id))
-
     def make(self, now: Now, plan: RegistrationPlan) -> None:
         """Nothing that it touches has changed since it was planned."""
         if plan.log:
@@ -107,7 +89,7 @@ class Registry:
 
     def remove_service(self, now: Now, service_id: str) -> None:
         """By no client, so that nobody waits until its files are gone."""
-        plan = self._end_of(service_id)
+        plan = self._end_of(service_id, self.files_of(service_id))
         self._changes.extend(plan.files)
         self.make(now, plan)
 
@@ -124,8 +106,14 @@ class Registry:
 
     # Services.
 
-    def _plan_service(self, command: RegisterService, coming: Coming) -> RegistrationPlan | Refusal:
+    def _plan_service(
+        self, command: RegisterService, line: WaitingCommands
+    ) -> RegistrationPlan | Refusal | None:
         definition = command.definition
+        given = (check_path(check.check_id) for check in definition.checks)
+        touched = (*self.files_of(definition.service_id), *given)
+        if not line.is_free(touched):
+            return None
         contents = {check.check_id: encode_check(check) for check in definition.checks}
         stays, gone = list[OwnCheck](), list[OwnCheck]()
         for own in self.own.checks_of(definition.service_id):
@@ -140,7 +128,7 @@ class Registry:
         checks = [OwnCheck(check, DefinedBy.API, definition) for check in definition.checks]
         problem = problem_of(service, [*checks, *stays])
         refusal = _too_large(content, *contents.values()) or _unpublishable(problem)
-        refusal = refusal or self._too_many(definition, coming)
+        refusal = refusal or self._too_many(definition, line.coming)
         if refusal is not None:
             return refusal
         known = self.own.services.get(definition.service_id)
@@ -151,20 +139,24 @@ class Registry:
                 *(WriteFile(check_path(check_id), each) for check_id, each in contents.items()),
                 *(change for own in gone for change in self._removal(own)),
             ),
+            touched=touched,
+            coming=Coming(1, len(checks)),
             service=service,
             checks=tuple(checks),
             checks_gone=tuple(own.definition.check_id for own in gone),
             log=_told("registered", definition) if is_news else "",
         )
 
-    def _files_of(self, service_id: str) -> tuple[str, ...]:
+    def files_of(self, service_id: str) -> tuple[str, ...]:
+        """With those of its checks."""
         checks = (check_path(own.definition.check_id) for own in self.own.checks_of(service_id))
         return (service_path(service_id), *checks)
 
-    def _plan_service_end(self, command: DeregisterService, _coming: Coming) -> RegistrationPlan:
-        return self._end_of(command.service_id)
+    def _plan_service_end(self, command: DeregisterService, line: WaitingCommands) -> RegistrationPlan | None:
+        touched = self.files_of(command.service_id)
+        return self._end_of(command.service_id, touched) if line.is_free(touched) else None
 
-    def _end_of(self, service_id: str) -> RegistrationPlan:
+    def _end_of(self, service_id: str, touched: tuple[str, ...]) -> RegistrationPlan:
         """An unknown one is as gone as its caller wants it: registrators deregister blindly."""
         known = self.own.services.get(service_id)
         if known is None:
@@ -174,11 +166,14 @@ class Registry:
         if known.source is DefinedBy.API:
             files.append(RemoveFile(service_path(service_id)))
         log = _told("deregistered", known.definition)
-        return RegistrationPlan(tuple(files), service_gone=service_id, log=log)
+        return RegistrationPlan(tuple(files), touched, service_gone=service_id, log=log)
 
-    def _plan_tags(self, command: OverrideTags, _coming: Coming) -> RegistrationPlan | Refusal:
+    def _plan_tags(self, command: OverrideTags, line: WaitingCommands) -> RegistrationPlan | Refusal | None:
         """Lasts until the service is registered again, or a file that defines it is read again."""
         service_id = command.service_id
+        touched = self.files_of(service_id)
+        if not line.is_free(touched):
+            return None
         known = self.own.services.get(service_id)
         if known is None:
             return Refusal(RefusalCause.UNKNOWN, f'No service registered with ID "{service_id}"')
@@ -193,31 +188,35 @@ class Registry:
             return refusal
         is_kept = known.source is DefinedBy.API
         files = (WriteFile(service_path(service_id), content),) if is_kept else ()
-        return RegistrationPlan(files, service)
+        return RegistrationPlan(files, touched, service=service)
 
     # Checks.
 
-    def _plan_check(self, command: RegisterCheck, coming: Coming) -> RegistrationPlan | Refusal:
+    def _plan_check(self, command: RegisterCheck, line: WaitingCommands) -> RegistrationPlan | Refusal | None:
         definition = command.definition
+        touched = _files_of_check(definition)
+        if not line.is_free(touched):
+            return None
         if definition.service_id and definition.service_id not in self.own.services:
             return Refusal(RefusalCause.FAILED, f'ServiceID "{definition.service_id}" does not exist')
         content = encode_check(definition)
         check = self._own_check(definition, DefinedBy.API)
         refusal = _too_large(content) or _unpublishable(check_problem(check, self._service_of(definition)))
         is_new = definition.check_id not in self.own.checks
-        if refusal is None and is_new and len(self.own.checks) + coming.checks >= CHECKS_MAX:
+        if refusal is None and is_new and len(self.own.checks) + line.coming.checks >= CHECKS_MAX:
             refusal = _full("checks", CHECKS_MAX)
         files = (WriteFile(check_path(definition.check_id), content),)
-        return refusal or RegistrationPlan(files, checks=(check,))
+        return refusal or RegistrationPlan(files, touched, Coming(0, 1), checks=(check,))
 
-    def _plan_check_end(self, command: DeregisterCheck, _coming: Coming) -> RegistrationPlan:
-        return self._end_of_check(command.check_id)
+    def _plan_check_end(self, command: DeregisterCheck, line: WaitingCommands) -> RegistrationPlan | None:
+        touched = (check_path(command.check_id),)
+        return self._end_of_check(command.check_id, touched) if line.is_free(touched) else None
 
-    def _end_of_check(self, check_id: str) -> RegistrationPlan:
+    def _end_of_check(self, check_id: str, touched: tuple[str, ...]) -> RegistrationPlan:
         known = self.own.checks.get(check_id)
         if known is None:
             return RegistrationPlan()
-        return RegistrationPlan(self._removal(known), checks_gone=(check_id,))
+        return RegistrationPlan(self._removal(known), touched, checks_gone=(check_id,))
 
     def _own_check(self, definition: CheckDefinition, source: DefinedBy) -> OwnCheck:
         return OwnCheck(definition, source, self._service_of(definition))
@@ -239,19 +238,24 @@ class Registry:
 
     # Maintenance.
 
-    def _plan_maintenance(self, command: Maintenance, _coming: Coming) -> RegistrationPlan | Refusal:
+    def _plan_maintenance(
+        self, command: Maintenance, line: WaitingCommands
+    ) -> RegistrationPlan | Refusal | None:
         definition = _maintenance(command)
+        touched = _files_of_check(definition)
+        if not line.is_free(touched):
+            return None
         service_id = definition.service_id
         if service_id and service_id not in self.own.services:
             return Refusal(RefusalCause.UNKNOWN, f'No service registered with ID "{service_id}"')
         if not command.is_enabled:
-            return self._end_of_check(definition.check_id)
+            return self._end_of_check(definition.check_id, touched)
         if definition.check_id in self.own.checks:
             return RegistrationPlan()  # the first reason stays, as in Consul
         check = self._own_check(definition, DefinedBy.API)
         files = (WriteFile(check_path(definition.check_id), encode_check(definition)),)
         refusal = _unpublishable(check_problem(check, self._service_of(definition)))
-        return refusal or RegistrationPlan(files, checks=(check,))
+        return refusal or RegistrationPlan(files, touched, checks=(check,))
 
     # What was there before, and what files say.
 
@@ -320,6 +324,12 @@ class Registry:
         for service_id, service in list(self.own.services.items()):
             if service.source is DefinedBy.CONFIGURATION and service_id not in wanted_services:
                 self.remove_service(now, service_id)
+
+
+def _files_of_check(check: CheckDefinition) -> tuple[str, ...]:
+    """With that of its service, without which there is no check."""
+    mine = (check_path(check.check_id),)
+    return (service_path(check.service_id), *mine) if check.service_id else mine
 
 
 def _maintenance(command: Maintenance) -> CheckDefinition:
