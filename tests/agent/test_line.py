@@ -53,6 +53,11 @@ def on_disk(world: LoneAgent) -> dict[str, int]:
     return {folder: len(world.disk.names(folder)) for folder in ("services/", "checks/")}
 
 
+def persisted(world: LoneAgent) -> list[str]:
+    """The tickets of what went to the disk."""
+    return [line.split()[2] for line in world.trace if " persist " in line]
+
+
 @pytest.fixture
 def world() -> LoneAgent:
     """With a service whose TTL check has said something."""
@@ -138,17 +143,35 @@ def test_commands_about_one_service_take_turns_and_others_pass_them() -> None:
     world = LoneAgent(SETTINGS)
     first = world.command(RegisterService(replace(BARE_WEB, port=1)))
     beside = world.command(RegisterService(OTHER))
-    assert [line.split()[1:3] for line in world.trace if " persist " in line] == [
-        ["persist", "1"],
-        ["persist", "2"],
-    ]
+    assert persisted(world) == ["1", "2"]
     second = world.command(RegisterService(replace(BARE_WEB, port=2)))
     check = world.command(RegisterCheck(TTL_CHECK))
-    assert [line.split()[2] for line in world.trace if " persist " in line] == ["1", "2"]
+    assert persisted(world) == ["1", "2"]
     world.run_for(SECOND)
     assert [world.replies[each] for each in (first, beside, second, check)] == [None] * 4
     assert world.core.own.services["web1"].definition.port == 2
     assert list(world.core.own.checks) == ["service:web1"]
+
+
+@pytest.mark.parametrize(
+    "second",
+    [
+        RegisterService(replace(TTL_WEB, port=82)),
+        DeregisterService("web1"),
+        OverrideTags("web1", ("new",)),
+        RegisterCheck(replace(TTL_CHECK, check_id="another")),
+        DeregisterCheck("service:web1"),
+        SetServiceMaintenance("web1", is_enabled=True),
+    ],
+)
+def test_whatever_touches_a_file_on_its_way_to_the_disk_waits_for_it(
+    world: LoneAgent, second: Command
+) -> None:
+    world.command(RegisterService(replace(TTL_WEB, port=81)))
+    asked = world.command(second)
+    assert persisted(world) == ["1", "2"]
+    world.run_for(SECOND)
+    assert (persisted(world), world.replies[asked]) == (["1", "2", "3"], None)
 
 
 def test_what_was_asked_on_top_of_a_refused_change_is_judged_without_it() -> None:
