@@ -5,7 +5,7 @@ from __future__ import annotations
 from adsum.agent.commands import DeregisterCheck, RegisterCheck, ReportTtl
 from adsum.api import parameters, shapes
 from adsum.api.agent_services import log_warnings, refuse_scripts
-from adsum.api.answers import answered, encoded_answer, in_turns
+from adsum.api.answers import encoded_answer, in_turns, refusing_commands
 from adsum.api.api_types import EndpointFamily
 from adsum.api.bodies import decode_json, refusing_definitions
 from adsum.api.queries import wanted
@@ -62,20 +62,23 @@ class AgentChecks(EndpointFamily):
         known = self._agent.own.checks.get(definition.check_id)
         if known is None or known.definition != definition:
             log_warnings(warnings)
-        await answered(self._agent, RegisterCheck(definition))
+        with refusing_commands():
+            await self._agent.submit(RegisterCheck(definition))
         return empty(200)
 
     async def deregister(self, request: Request, check_id: str) -> Response:
         parameters.check_namespace(request.query)
         if not check_id:
             raise HttpRefusal(500, "CheckID missing")  # as Consul
-        await answered(self._agent, DeregisterCheck(check_id))
+        with refusing_commands():
+            await self._agent.submit(DeregisterCheck(check_id))
         return empty(200)
 
     def _reporter(self, status: CheckStatus) -> Handler:
         async def report(request: Request, check_id: str) -> Response:
             parameters.check_namespace(request.query)
-            await answered(self._agent, ReportTtl(check_id, status, request.query.first("note")))
+            with refusing_commands():
+                await self._agent.submit(ReportTtl(check_id, status, request.query.first("note")))
             return empty(200)
 
         return report
@@ -91,5 +94,6 @@ class AgentChecks(EndpointFamily):
             raise HttpRefusal(400, f"Request decode failed: json: {what}") from None
         if status not in REPORTS.values():
             raise HttpRefusal(400, f"Invalid check status: '{status}'")
-        await answered(self._agent, ReportTtl(check_id, CheckStatus(status), output))
+        with refusing_commands():
+            await self._agent.submit(ReportTtl(check_id, CheckStatus(status), output))
         return empty(200)

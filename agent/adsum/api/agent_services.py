@@ -14,7 +14,7 @@ import trio
 
 from adsum.agent.commands import DeregisterService, RegisterService, SetServiceMaintenance
 from adsum.api import parameters, shapes
-from adsum.api.answers import answered, encoded_answer, in_turns, json_answer
+from adsum.api.answers import encoded_answer, in_turns, json_answer, refusing_commands
 from adsum.api.api_types import Agent, EndpointFamily
 from adsum.api.blocking import parse_asked
 from adsum.api.bodies import decode_json, refusing_definitions
@@ -92,7 +92,8 @@ class AgentServices(EndpointFamily):
             request.query.first("replace-existing-checks") in parameters.TRUE | {""}
         )
         command = RegisterService(definition, replace_existing_checks=replaces)
-        await answered(self._agent, command)
+        with refusing_commands():
+            await self._agent.submit(command)
         return empty(200)
 
     async def deregister(self, request: Request, service_id: str) -> Response:
@@ -100,7 +101,8 @@ class AgentServices(EndpointFamily):
         parameters.check_namespace(request.query)
         if not service_id:
             raise HttpRefusal(500, "ServiceID missing")  # as Consul
-        await answered(self._agent, DeregisterService(service_id))
+        with refusing_commands():
+            await self._agent.submit(DeregisterService(service_id))
         return empty(200)
 
     async def maintain(self, request: Request, service_id: str) -> Response:
@@ -108,7 +110,8 @@ class AgentServices(EndpointFamily):
         named(service_id, "Missing service ID")
         is_enabled = parameters.required_boolean(request.query, "enable")
         reason = request.query.first("reason")
-        await answered(self._agent, SetServiceMaintenance(service_id, is_enabled, reason))
+        with refusing_commands():
+            await self._agent.submit(SetServiceMaintenance(service_id, is_enabled, reason))
         return empty(200)
 
     def _hashed(self, service_id: str) -> tuple[ServiceDefinition, str]:

@@ -5,7 +5,8 @@ Long lists are made in turns: nothing may hold the loop for longer than a client
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Iterator, Sequence
+from contextlib import contextmanager
 from typing import TypeVar
 
 import trio
@@ -13,7 +14,7 @@ import trio
 from adsum.agent.commands import CommandRefused
 from adsum.api import shapes
 from adsum.api.api_types import Agent
-from adsum.effects import AnsweredWith, RefusalCause, Value
+from adsum.effects import RefusalCause
 from adsum.http.request import Request
 from adsum.http.response import HeaderList, Response, json_body
 from adsum.http.router import HttpRefusal
@@ -48,9 +49,11 @@ def encoded_answer(
     return json_body(encoded, headers, status)
 
 
-async def answered(agent: Agent, command: AnsweredWith[Value]) -> Value:
+@contextmanager
+def refusing_commands() -> Iterator[None]:
+    """Around what submits a command."""
     try:
-        return await agent.submit(command)
+        yield
     except CommandRefused as refused:
         raise HttpRefusal(STATUS_OF[refused.refusal.cause], refused.refusal.sentence) from None
 

@@ -15,7 +15,7 @@ from adsum.agent import user_events
 from adsum.agent.presence import uuid_text
 from adsum.agent.user_events import ID_BYTES, TOPIC, BadEvent, Event
 from adsum.api import parameters
-from adsum.api.answers import answered, json_answer
+from adsum.api.answers import json_answer, refusing_commands
 from adsum.api.api_types import EndpointFamily
 from adsum.api.blocking import parse_asked
 from adsum.gossip.commands import FireEvent
@@ -54,7 +54,8 @@ class EventEndpoints(EndpointFamily):
             user_events.check(event)
         except BadEvent as bad:
             raise HttpRefusal(500, str(bad)) from None
-        await answered(self._agent, FireEvent(name, user_events.encode(event)))
+        with refusing_commands():
+            await self._agent.submit(FireEvent(name, user_events.encode(event)))
         return json_answer(self._agent, request, _shown(event))
 
     async def recent(self, request: Request, _rest: str) -> Response:

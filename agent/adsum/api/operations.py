@@ -8,7 +8,7 @@ import trio
 
 from adsum.agent.commands import CommandRefused, SetNodeMaintenance
 from adsum.api import leadership, parameters
-from adsum.api.answers import answered, json_answer
+from adsum.api.answers import json_answer, refusing_commands
 from adsum.api.api_types import EndpointFamily
 from adsum.api.host import describe_host
 from adsum.config.errors import ConfigErrors
@@ -48,7 +48,8 @@ class Operations(EndpointFamily):
 
     async def maintain(self, request: Request, _rest: str) -> Response:
         is_enabled = parameters.required_boolean(request.query, "enable")
-        await answered(self._agent, SetNodeMaintenance(is_enabled, request.query.first("reason")))
+        with refusing_commands():
+            await self._agent.submit(SetNodeMaintenance(is_enabled, request.query.first("reason")))
         return empty(200)
 
     async def reload(self, request: Request, _rest: str) -> Response:
@@ -92,7 +93,8 @@ class Operations(EndpointFamily):
         listed = (member.profile.name.casefold() for member in self._agent.cluster.membership.members())
         if name.casefold() not in listed and self._agent.cluster.sharing.saved_named(name) is None:
             raise HttpRefusal(500, f"agent: No node found with name '{name}'")
-        taken_off = await answered(self._agent, leave)
+        with refusing_commands():
+            taken_off = await self._agent.submit(leave)
         return text(200, TAKEN_OFF_HERE.format(taken_off)) if taken_off else empty(200)
 
     async def host(self, request: Request, _rest: str) -> Response:
