@@ -47,11 +47,11 @@ class CrampedDisk(OsDisk):
 class Written:
     """A writer on a disk, and what it told."""
 
-    def __init__(self, disk: OsDisk) -> None:
+    def __init__(self, disk: OsDisk, renew: Callable[[], bool] = lambda: False) -> None:
         self.disk = disk
         self.told: list[tuple[int, str]] = []
         self.counters = WriterCounters()
-        self.owed = Owed(disk)
+        self.owed = Owed(disk, renew)
         self.writer = DiskWriter(self.owed, self.report, self.counters)
 
     def report(self, outcome: Persisted | NotPersisted) -> None:
@@ -212,9 +212,9 @@ async def test_after_refusals_it_is_said_once_that_the_disk_can_be_written_again
 async def test_a_folder_that_was_lost_is_told_of_before_what_was_written_there(
     disk: CrampedDisk, autojump_clock: trio.testing.MockClock, caplog: pytest.LogCaptureFixture
 ) -> None:
-    written = Written(disk)
     renewals = [True, False, True]
-    written.writer.watch(lambda: bool(renewals) and renewals.pop(0), lambda: written.told.append((0, "lost")))
+    written = Written(disk, lambda: bool(renewals) and renewals.pop(0))
+    written.writer.tell_of_loss(lambda: written.told.append((0, "lost")))
     async with written.running():
         await trio.testing.wait_all_tasks_blocked()
         await written.write(Persist(1, (WriteFile("a", b"1"),)))

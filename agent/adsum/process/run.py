@@ -42,7 +42,7 @@ def run_agent(loaded: Loaded, read_again: Callable[[], Loaded]) -> int:
             log.warning(warning)
         folder = DataFolder(config.data_dir) if config.data_dir else None
         raise_file_limit()
-        owed = Owed(OsDisk(Path(config.data_dir)) if config.data_dir else MemoryDisk())
+        owed = Owed(OsDisk(Path(config.data_dir)), folder.renew) if folder else Owed(MemoryDisk())
         keep_pid(config.pid_file, owed)
         assembly = Assembly(loaded, read_again, owed, folder, SystemRandom(), stream)
         crashes.begin(OwingDisk(owed), system_now().wall_ms, SAVED_OF_OTHERS)

@@ -99,7 +99,7 @@ class RunningAgent(Agent):
     async def begin(self) -> None:
         """Until the core is started nobody is heard, and its effects wait for nothing that is made later."""
         if self._first.folder is not None:
-            self.writer.watch(self._first.folder.renew, self._write_anew)
+            self.writer.tell_of_loss(self._write_anew)
         self._nursery.start_soon(self.writer.run)
         self._nursery.start_soon(self.watches.run)
         with reading():

@@ -22,9 +22,9 @@ import trio
 
 from adsum.effects import NotPersisted, Persist, Persisted, Save
 from adsum.logs.complaints import Complaints
-from adsum.logs.system_errors import OUT_OF_FILES, told
+from adsum.logs.system_errors import told
 from adsum.mutable import dataclass
-from adsum.storage.owed import Owed
+from adsum.storage.owed import DiskOutcome, Owed
 
 log = logging.getLogger("agent.storage")
 
@@ -40,19 +40,6 @@ UNSAVED = (
 SAVED = "data_dir can be written again; nothing is left unsaved"
 LOST = "data_dir was deleted or emptied under the running agent: all that the agent knows is written again"
 NAMED_MAX = 8  # files in a line
-
-
-class _Outcome:
-    """Of one trip to the thread."""
-
-    __slots__ = ("has_written", "is_folder_new", "unsaved", "waits", "written")
-
-    def __init__(self) -> None:
-        self.is_folder_new = False
-        self.has_written = False
-        self.written: list[tuple[int, OSError | None]] = []  # tickets
-        self.unsaved: list[OSError] = []
-        self.waits: OSError | None = None  # for a file descriptor, with all that was not come to
 
 
 @dataclass(slots=True)
@@ -74,7 +61,6 @@ class DiskWriter:
         self._owed = owed
         self._tell = report
         self.counters = counters or WriterCounters()
-        self._renew: Callable[[], bool] | None = None
         self._lost: Callable[[], None] | None = None
         self._complaints = Complaints(log)
         self._gathered: deque[Persist | Save] = deque()  # bounded by the core: past WAITING_MAX it refuses
@@ -83,9 +69,9 @@ class DiskWriter:
         self._is_writing = False
         self._refuses = False  # the last time that somebody waited, and nothing was written since
 
-    def watch(self, renew: Callable[[], bool], lost: Callable[[], None]) -> None:
-        """`renew` says, in the thread, whether the data folder was gone and is a new one. `lost` is told."""
-        self._renew, self._lost = renew, lost
+    def tell_of_loss(self, lost: Callable[[], None]) -> None:
+        """Of the data folder, before anything that was written into the new one."""
+        self._lost = lost
 
     def write(self, effect: Persist | Save) -> None:
         self._gathered.append(effect)
@@ -108,7 +94,7 @@ class DiskWriter:
             if is_round:
                 next_round_s = trio.current_time() + ROUND_S
             while True:
-                outcome = await trio.to_thread.run_sync(partial(self._perform, batch, retries=is_round))
+                outcome = await trio.to_thread.run_sync(partial(self._owed.work_off, batch, retries=is_round))
                 self._note_problems(outcome)
                 for ticket, refused in outcome.written:
                     self._tell(Persisted(ticket) if refused is None else NotPersisted(ticket, told(refused)))
@@ -119,37 +105,7 @@ class DiskWriter:
             self._wrote.set()
             self._wrote = trio.Event()
 
-    # In the thread.
-
-    def _perform(self, batch: deque[Persist | Save], *, retries: bool) -> _Outcome:
-        """In their order; what is left in the batch has not been begun."""
-        outcome = _Outcome()
-        outcome.is_folder_new = self._renew is not None and self._renew()
-        if retries and self._owed:
-            self._note(outcome, self._owed.retry())
-        while batch:
-            effect = batch[0]
-            if isinstance(effect, Save):
-                self._note(outcome, self._owed.save(effect))
-            else:
-                problem = self._owed.persist(effect)
-                if problem is not None and problem.errno in OUT_OF_FILES:
-                    outcome.waits = problem
-                    break
-                outcome.written.append((effect.ticket, problem))
-                outcome.has_written = outcome.has_written or problem is None
-            batch.popleft()
-        return outcome
-
-    def _note(self, outcome: _Outcome, problem: OSError | None) -> None:
-        if problem is None:
-            outcome.has_written = True
-        else:
-            outcome.unsaved.append(problem)
-
-    # On the loop.
-
-    def _note_problems(self, outcome: _Outcome) -> None:
+    def _note_problems(self, outcome: DiskOutcome) -> None:
         if outcome.is_folder_new and self._lost is not None:
             self.counters.folders_lost += 1
             log.error(LOST)
@@ -166,7 +122,7 @@ class DiskWriter:
                 self.counters.refused += 1
                 self._complain("refused", REFUSED, told(refused))
 
-    def _report_recovery(self, outcome: _Outcome) -> None:
+    def _report_recovery(self, outcome: DiskOutcome) -> None:
         was_ill = self._refuses or self.counters.unsaved > 0
         self.counters.unsaved = len(self._owed)
         if any(refused for _ticket, refused in outcome.written):

@@ -6,7 +6,9 @@ here, on a disk for each host that survives its process. As everywhere: one seed
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable, Sequence
+from functools import partial
 from random import Random
 from typing import Any
 
@@ -242,13 +244,12 @@ class AgentCluster(GossipWorld):
             if host.life != life or not host.is_up:
                 return
             owed = self.agent(host.index).owed
-            if isinstance(effect, Save):
-                if owed.save(effect) is not None:
-                    self.later(host, ROUND_NS, lambda: self._retry(host, owed))
-                return
-            problem, ticket = owed.persist(effect), effect.ticket
-            written = Persisted(ticket) if problem is None else NotPersisted(ticket, told(problem))
-            self.act(host, life, lambda: self.tell(host, written))
+            outcome = owed.work_off(deque([effect]), retries=False)
+            if outcome.unsaved:
+                self.later(host, ROUND_NS, lambda: self._retry(host, owed))
+            for ticket, problem in outcome.written:
+                written = Persisted(ticket) if problem is None else NotPersisted(ticket, told(problem))
+                self.act(host, life, partial(self.tell, host, written))
 
         self.call(due_ns, write)
 
