@@ -122,7 +122,7 @@ def test_what_may_have_happened_is_tried_again_only_under_its_key() -> None:
     assert answers(bench) == []
     bench.pass_ms(50)
     (again,) = bench.taken(AskLeader)
-    assert again.dedup == KEY
+    assert again.dedup == KEY._replace(attempt=1)
 
 
 def tried_in_vain_and_tried_again() -> Bench:

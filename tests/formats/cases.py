@@ -365,7 +365,7 @@ def logs() -> dict[str, RecordedCase]:
     making.write(b"the state")
     ref = making.finish()
     entries = [
-        Entry(3, Term(7), EntryKind.COMMAND, 1_050, 1, DedupKey("agent", 1, 2, 0), b"put"),
+        Entry(3, Term(7), EntryKind.COMMAND, 1_050, 1, DedupKey("agent", 1, 2, 0, 1), b"put"),
         Entry(4, Term(7), EntryKind.COMMAND, 1_051, 1, None, bytes(600)),
     ]
     state = HardState(Term(7), me, 3)
@@ -427,7 +427,7 @@ def store() -> dict[str, RecordedCase]:
         skips_equal=True,
     )
     requests = {
-        "store-put": StoreRequest(put, 1_763_500_000_000, 5, 1, wants_records=True),
+        "store-put": StoreRequest(put, 1_763_500_000_000, 5, wants_records=True),
         "store-put-plain": StoreRequest(Put(b"k", b"v"), 1_763_500_000_000),
         "store-delete": StoreRequest(Delete(b"k", 0, 9), 1_763_500_000_000),
         "store-delete-tree": StoreRequest(DeleteTree(b"k/"), 1_763_500_000_000),

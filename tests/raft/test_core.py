@@ -32,6 +32,7 @@ from adsum.raft.errors import (
     Transferring,
 )
 from adsum.raft.messages import (
+    PROTOCOL_VERSION,
     Append,
     AppendRejected,
     AppendReply,
@@ -374,7 +375,7 @@ def test_a_heartbeat_that_commits_what_is_not_here_moves_nothing() -> None:
     [
         (MessageStamp("another", 0), A, "foreign"),
         (MessageStamp("test", 1), A, "foreign"),
-        (MessageStamp("test", 0, 3), A, "foreign"),
+        (MessageStamp("test", 0, PROTOCOL_VERSION + 1), A, "foreign"),
         (STAMP, MemberId(A.node, "before the disk was wiped"), "misaddressed"),
     ],
 )

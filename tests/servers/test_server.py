@@ -21,7 +21,7 @@ from adsum.net.calls import CallConnection, CallError, Declined, dial_for_calls
 from adsum.net.gate import Gate, Security
 from adsum.net.introduction import PeerIdentity
 from adsum.net.tls import TlsSettings, tls
-from adsum.raft.messages import Heartbeat, MessageStamp, SnapshotOffer
+from adsum.raft.messages import PROTOCOL_VERSION, Heartbeat, MessageStamp, SnapshotOffer
 from adsum.raft.types import Configuration, MemberId, SnapshotMeta, Term
 from adsum.servers.wire import Encoder
 from adsum.storage import quorum_recovery
@@ -316,7 +316,7 @@ async def tell(site: Site, liar: Liar, *bodies: bytes) -> None:
         nursery.cancel_scope.cancel()
 
 
-def heartbeat(site: Site, source: str, *, cluster_id: str = "", version: int = 2) -> bytes:
+def heartbeat(site: Site, source: str, *, cluster_id: str = "", version: int = PROTOCOL_VERSION) -> bytes:
     stamp = MessageStamp(cluster_id or site.server.log.identity.cluster, 0, version)
     return Encoder().encode(Heartbeat(stamp, MemberId(source, "log"), site.server.me, Term(1_000), 0, 1))
 
@@ -368,7 +368,7 @@ async def test_other_clusters_other_versions_and_garbage_are_counted_each(tmp_pa
             leader,
             Liar(peer),
             heartbeat(leader, peer, cluster_id="another"),
-            heartbeat(leader, peer, version=3),
+            heartbeat(leader, peer, version=PROTOCOL_VERSION + 1),
             b"garbage",
         )
         assert leader.server.driver.core.raft.counts.foreign == 1

@@ -92,8 +92,8 @@ def test_a_damaged_block_of_entries_is_read_or_refused_and_never_a_crash(positio
 
 
 def test_another_version_is_told_from_garbage() -> None:
-    encoded = Encoder().encode(Heartbeat(MessageStamp("cluster", 0, 3), A, B, Term(1), 0, 1))
-    with pytest.raises(OtherVersion, match="version 3; this is 2"):
+    encoded = Encoder().encode(Heartbeat(MessageStamp("cluster", 0, 4), A, B, Term(1), 0, 1))
+    with pytest.raises(OtherVersion, match="version 4; this is 3"):
         decode(encoded)
 
 

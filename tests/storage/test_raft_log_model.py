@@ -23,7 +23,9 @@ datas = st.one_of(
     st.integers(0, 3000).map(bytes),
     st.integers(0, 3000).map(lambda size: b"\x5a" * size),
 )
-dedups = st.none() | st.builds(DedupKey, st.sampled_from(["a", "ä" * 9]), *[st.integers(0, 2**63)] * 3)
+dedups = st.none() | st.builds(
+    DedupKey, st.sampled_from(["a", "ä" * 9]), *[st.integers(0, 2**63)] * 3, st.integers(0, 2**32 - 1)
+)
 several = st.lists(st.tuples(datas, dedups), max_size=6)
 votes = st.none() | st.builds(MemberId, st.sampled_from(["b", "c"]), st.just("log"))
 

@@ -40,11 +40,15 @@ class Store:
         return self.machine.keyspaces[0]
 
     def run(
-        self, command: StoreCommand, dedup: DedupKey | None = None, *, seen: int = 0, attempt: int = 0,
+        self,
+        command: StoreCommand,
+        dedup: DedupKey | None = None,
+        *,
+        seen: int = 0,
         wants_records: bool = False,
-    ) -> StoreAnswer:  # fmt: skip
+    ) -> StoreAnswer:
         self.index += 1
-        request = StoreRequest(command, WALL_MS + self.index, seen, attempt, wants_records)
+        request = StoreRequest(command, WALL_MS + self.index, seen, wants_records)
         return decode_answer(self.machine.apply(entry(self.index, encode_request(request), dedup)))
 
     def put(self, key: bytes, value: bytes, cas: int | None = None) -> StoreAnswer:

@@ -115,7 +115,10 @@ class HeldRequests:
             return
         if isinstance(outcome, PASSING) or (isinstance(outcome, OutcomeUnknown) and request.is_repeatable):
             request.is_tried, request.why = False, outcome
-            request.is_doubtful |= isinstance(outcome, OutcomeUnknown) and request.data is not None
+            if isinstance(outcome, OutcomeUnknown) and request.data is not None:
+                request.is_doubtful = True
+                assert request.dedup is not None, "without a key it is not tried again"
+                request.dedup = request.dedup._replace(attempt=request.dedup.attempt + 1)
             self._retries.append((now_ns + RETRY_NS, request))
         else:
             self._end(request, outcome, answers)

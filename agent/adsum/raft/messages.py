@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from adsum.raft.types import Entry, MemberId, SnapshotMeta, Term
 
-PROTOCOL_VERSION = 2
+PROTOCOL_VERSION = 3
 
 
 class MessageStamp(NamedTuple):

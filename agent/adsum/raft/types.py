@@ -52,6 +52,7 @@ class DedupKey(NamedTuple):
     generation: int
     sequence: int
     low_water: int
+    attempt: int = 0  # counted by whoever retries: a later one may meet what an earlier one did
 
 
 class Entry(NamedTuple):

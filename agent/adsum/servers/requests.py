@@ -27,6 +27,7 @@ from adsum.servers.answering import MALFORMED, STRANGER
 from adsum.servers.driver import Driver
 
 PROPOSE, READ = "propose", "read"
+ATTEMPTS_MAX = 1 << 32
 RETRY_S = 0.05  # while this server belongs to no cluster
 UNAVAILABLE, UNKNOWN, REFUSED = "unavailable", "unknown", "refused"
 # Nothing was done. A call may end with something else after it was: a fault, an answer too long to be sent.
@@ -196,7 +197,8 @@ def _decode_proposal(body: bytes) -> tuple[bytes, DedupKey | None]:
     match fields:
         case [bytes(data), None]:
             return data, None
-        case [bytes(data), [str(client), int(generation), int(sequence), int(low_water)]]:
-            if min(generation, sequence, low_water) >= 0 and 0 < len(client.encode()) < 256:
-                return data, DedupKey(client, generation, sequence, low_water)
+        case [bytes(data), [str(client), int(), int(), int(), int()] as key]:
+            is_encodable = min(key[1:]) >= 0 and max(key[1:]) < wire.NUMBER_MAX and key[-1] < ATTEMPTS_MAX
+            if is_encodable and 0 < len(client.encode()) < 256:
+                return data, DedupKey(*key)
     raise wire.UnreadableMessage("no proposal")

@@ -44,7 +44,7 @@ BLOCKS_KEPT = 4  # followers are rarely more than a message apart
 
 # index, term, cluster time, apply level, kind, bytes of the dedup client, bytes of the data
 _ENTRY = struct.Struct("<QQQIBBI")
-_DEDUP = struct.Struct("<QQQ")  # generation, sequence, low water; after the client's name
+_DEDUP = struct.Struct("<QQQI")  # generation, sequence, low water, attempt; after the client's name
 # What decoding a membership can end in that is none; an assertion of its own rules among them.
 NONSENSE = (ValueError, TypeError, AssertionError, RecursionError, cbor2.CBORDecodeError)
 _KINDS = {kind.value: kind for kind in EntryKind}
@@ -86,7 +86,7 @@ def encode_entries(entries: Sequence[Entry]) -> bytes:
         client = dedup.client.encode() if dedup is not None else b""
         pieces.append(pack(index, term, time_ms, level, kind, len(client), len(data)))
         if dedup is not None:
-            pieces += client, _DEDUP.pack(dedup.generation, dedup.sequence, dedup.low_water)
+            pieces += client, _DEDUP.pack(*dedup[1:])
         pieces.append(data)
     return b"".join(pieces)
 

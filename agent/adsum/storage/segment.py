@@ -50,7 +50,7 @@ from adsum.raft.types import (
 )
 from adsum.storage.files import SECTOR_BYTES
 
-FORMAT_VERSION = 2
+FORMAT_VERSION = 3
 SEGMENT_HEADER_BYTES = 4096
 ZERO_SECTOR = bytes(SECTOR_BYTES)
 SALT_BYTES = 16
@@ -65,7 +65,7 @@ _BATCH_BODY = struct.Struct("<QQQIII")
 _RECORD = struct.Struct("<IIB")  # crc | length of the whole record, kind
 # length, kind, entry kind, bytes of the dedup client, apply level, term, index, cluster time
 _ENTRY = struct.Struct("<IBBBIQQQ")
-_DEDUP = struct.Struct("<QQQ")  # generation, sequence, low water; after the client's name
+_DEDUP = struct.Struct("<QQQI")  # generation, sequence, low water, attempt; after the client's name
 _HARD_STATE = struct.Struct("<IBBBQQ")  # length, kind, bytes of the vote's node, of its log, term, commit
 _TRUNCATE = struct.Struct("<IBQ")  # length, kind, from
 # length, kind, whether it replaces the log, index, term, bytes, sha-256
@@ -241,7 +241,7 @@ def _encode_entry(entry: Entry) -> bytes:
     client = dedup.client.encode()
     length = _ENTRY_BYTES + len(client) + _DEDUP.size + len(data)
     head = _ENTRY.pack(length, _ENTRY_KIND, kind, len(client), apply_level, term, index, time_ms)
-    return b"".join((head, client, _DEDUP.pack(dedup.generation, dedup.sequence, dedup.low_water), data))
+    return b"".join((head, client, _DEDUP.pack(*dedup[1:]), data))
 
 
 def _encode_other(record: Record) -> bytes:

@@ -57,7 +57,6 @@ class StoreRequest(Struct, frozen=True, gc=False, array_like=True):
     command: StoreCommand
     wall_ms: int  # there; kept with the record, and never decided by
     seen: int = 0  # the newest revision that agent knew when it began this request
-    attempt: int = 0  # counted from 0; a later one may meet what an earlier one did
     wants_records: bool = False  # the answer is to have the record before and after
 
 

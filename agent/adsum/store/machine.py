@@ -81,7 +81,7 @@ class StoreMachine:
         origin = Origin(self.revision_of(entry.index), via, request.wall_ms)
         if entry.dedup is None:
             return encode_answer(self._run(request, origin))
-        known = self.results.find(entry.dedup, seen=request.seen, attempt=request.attempt)
+        known = self.results.find(entry.dedup, seen=request.seen)
         if isinstance(known, bytes):
             return known
         if known is StoreOutcome.OLD_GENERATION:

@@ -35,7 +35,7 @@ class ResultTable:
         self.rows: OrderedDict[str, ResultRow] = OrderedDict()  # by client; oldest newest revision first
         self.bytes_total = 0
 
-    def find(self, key: DedupKey, *, seen: int, attempt: int) -> bytes | StoreOutcome | None:
+    def find(self, key: DedupKey, *, seen: int) -> bytes | StoreOutcome | None:
         """The answer it was given; or why it cannot be run now; None if it is new."""
         row = self.rows.get(key.client)
         if row is not None and key.generation < row.generation:
@@ -47,7 +47,7 @@ class ResultTable:
             if key.sequence < row.low_water:
                 return StoreOutcome.UNKNOWN
         if seen < self.floor:
-            return StoreOutcome.UNKNOWN if attempt else StoreOutcome.NOT_DONE
+            return StoreOutcome.UNKNOWN if key.attempt else StoreOutcome.NOT_DONE
         return None
 
     def generation_of(self, client: str) -> int:

@@ -13,7 +13,7 @@ from random import Random
 from adsum.storage.files import SECTOR_BYTES
 
 # Before the data of a batch's first entry: the batch's header, the entry's, and its repeat key's numbers.
-BEFORE_BYTES = 44 + 39 + 24
+BEFORE_BYTES = 44 + 39 + 28
 HEADERS = 3
 BATCH_MAX, TERM_MAX = 400, 40
 
