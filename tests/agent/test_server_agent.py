@@ -25,12 +25,13 @@ from adsum.catalog.saved import Saved
 from adsum.consensus.effects import AnswerRequests, AskLeader, HandedOver, SendMessage, StoreGroup
 from adsum.consensus.errors import OutcomeUnknown, Unavailable
 from adsum.consensus.reports import GroupStored, LeaderAnswered
+from adsum.dedup import DedupKey
 from adsum.effects import AnyCommand, Persist, Persisted, Refusal, RefusalCause, Reply, WriteFile
 from adsum.gossip.claims import Profile
 from adsum.gossip.settings import GossipSettings, MemberIdentity
 from adsum.now import SECOND, Now
 from adsum.raft.messages import Heartbeat, HeartbeatReply
-from adsum.raft.types import DedupKey, Term
+from adsum.raft.types import Term
 from adsum.testing.samples import SETTINGS, WEB
 from tests.consensus.support import STAMP, A, B, Bench, C, leading
 

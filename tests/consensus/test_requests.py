@@ -9,10 +9,11 @@ from adsum.consensus.commands import GiveUp, SubmitProposal, SubmitRead
 from adsum.consensus.effects import AnswerRequests, AskLeader, StoreGroup
 from adsum.consensus.errors import NoLeader, OutcomeUnknown, Stopping, Unavailable
 from adsum.consensus.reports import GroupStored, LeaderAnswered
+from adsum.dedup import DedupKey
 from adsum.now import MILLISECOND, SECOND
 from adsum.raft.errors import RaftRefused, TooLarge
 from adsum.raft.messages import Heartbeat
-from adsum.raft.types import DedupKey, Term
+from adsum.raft.types import Term
 from tests.consensus.support import STAMP, A, B, Bench, C, leading
 
 KEY = DedupKey("client", 1, 1, 1)

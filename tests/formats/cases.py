@@ -19,10 +19,13 @@ from adsum.catalog.records import CheckState, NodeRecord
 from adsum.catalog.replication import bodies, deltas
 from adsum.catalog.replication.bodies import OwnerStanding
 from adsum.catalog.replication.items import Item
+from adsum.dedup import DedupKey
 from adsum.gossip import claims, wire
 from adsum.gossip.effects import SyncMessage, SyncPart
 from adsum.gossip.order import Departure
 from adsum.gossip.wire import Packet, PacketKind
+from adsum.kv import KeyRecord, RecordExtras, StoreAnswer, StoreOutcome, decode_answer
+from adsum.kv import encode as encode_answer
 from adsum.net import call_frames, framing, introduction
 from adsum.net.introduction import Introduction, PeerIdentity, Purpose, WelcomeRefusal
 from adsum.net.syncs import JoiningSync, frames
@@ -45,7 +48,6 @@ from adsum.raft.messages import (
 )
 from adsum.raft.types import (
     Configuration,
-    DedupKey,
     Entry,
     EntryKind,
     HardState,
@@ -65,17 +67,12 @@ from adsum.store.commands import (
     DeleteTree,
     LeaseRule,
     Put,
-    StoreAnswer,
     StoreCommand,
-    StoreOutcome,
     StoreRequest,
-    decode_answer,
     decode_request,
-    encode_answer,
     encode_request,
 )
 from adsum.store.machine import StoreMachine
-from adsum.store.record import KeyRecord, RecordExtras
 from adsum.testing.block_disk import BlockDisk
 
 GENERATION = 1_795_000_000_000

@@ -20,9 +20,9 @@ from tests.house.rooms import IMPORT_ROOTS, ROOT, core_files, module_name
 
 NEVER_LOADED = {"trio", "socket", "ssl", "dnslib", "msgspec"}
 
-# Entries and commands of the store are structs of msgspec: a third of the memory, a tenth of the time. Other
+# Records and commands of the store are structs of msgspec: a third of the memory, a tenth of the time. Other
 # cores do without, for they are loaded before the first answer to DNS.
-STORE_MAY_IMPORT = {"msgspec", "msgspec.msgpack"}
+STRUCTS = {"msgspec", "msgspec.msgpack"}
 
 CORE_FILES = core_files()
 CORE_NAMES = {module_name(path) for path in CORE_FILES}
@@ -30,7 +30,7 @@ CORE_NAMES = {module_name(path) for path in CORE_FILES}
 
 @pytest.mark.parametrize("path", CORE_FILES, ids=lambda path: module_name(path))
 def test_core_imports_only_what_cores_may(path: Path) -> None:
-    allowed = CORE_NAMES | STORE_MAY_IMPORT if is_of_store(module_name(path)) else CORE_NAMES
+    allowed = CORE_NAMES | STRUCTS if may_have_structs(module_name(path)) else CORE_NAMES
     assert list(import_breaches(ast.parse(path.read_text()), allowed)) == []
 
 
@@ -65,12 +65,12 @@ def test_core_alone_in_a_process_loads_no_rim(name: str, loaded_by_core: dict[st
     rims = {
         module for module in loaded if module.startswith("adsum.") and not is_core_or_package_of_cores(module)
     }
-    never = NEVER_LOADED - STORE_MAY_IMPORT if is_of_store(name) else NEVER_LOADED
+    never = NEVER_LOADED - STRUCTS if may_have_structs(name) else NEVER_LOADED
     assert never.intersection(loaded) | rims == set()
 
 
-def is_of_store(module: str) -> bool:
-    return module.startswith("adsum.store.")
+def may_have_structs(module: str) -> bool:
+    return module == "adsum.kv" or module.startswith("adsum.store.")
 
 
 def is_core_or_package_of_cores(module: str) -> bool:

@@ -7,19 +7,11 @@ from random import Random
 
 import pytest
 
+from adsum.dedup import DedupKey
 from adsum.now import Now
 from adsum.raft.messages import VoteReply
 from adsum.raft.settings import RaftSettings
-from adsum.raft.types import (
-    Configuration,
-    DedupKey,
-    Entry,
-    EntryKind,
-    MemberId,
-    Role,
-    Term,
-    bootstrap,
-)
+from adsum.raft.types import Configuration, Entry, EntryKind, MemberId, Role, Term, bootstrap
 from adsum.testing.checkers import Invariants, Violation, check_witness, log_digest
 from adsum.testing.linearizability import NEVER, Operation
 from adsum.testing.raft_by_hand import ServerByHand, with_snapshot

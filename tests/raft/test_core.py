@@ -9,6 +9,7 @@ from typing import TypeVar
 
 import pytest
 
+from adsum.dedup import DedupKey
 from adsum.now import MILLISECOND, Now
 from adsum.raft.batch import Batch
 from adsum.raft.changer import (
@@ -49,7 +50,6 @@ from adsum.raft.reads import ConfirmedRead
 from adsum.raft.settings import RaftSettings
 from adsum.raft.types import (
     Configuration,
-    DedupKey,
     Entry,
     EntryKind,
     HardState,

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from adsum.dedup import DedupKey
 from adsum.raft.changer import encode_configuration
 from adsum.raft.messages import (
     Append,
@@ -22,7 +23,7 @@ from adsum.raft.messages import (
     VoteReply,
     VoteRequest,
 )
-from adsum.raft.types import Configuration, DedupKey, Entry, EntryKind, MemberId, SnapshotMeta, Term
+from adsum.raft.types import Configuration, Entry, EntryKind, MemberId, SnapshotMeta, Term
 from adsum.servers import wire
 from adsum.servers.wire import Encoder, OtherVersion, UnreadableMessage, decode, encode_entries
 

@@ -9,10 +9,10 @@ from dataclasses import dataclass, field, replace
 from itertools import count
 from random import Random
 
+from adsum.dedup import DedupKey
 from adsum.raft.batch import LogChange
 from adsum.raft.types import (
     Configuration,
-    DedupKey,
     Entry,
     EntryKind,
     HardState,

@@ -5,8 +5,9 @@ from random import Random
 
 import pytest
 
+from adsum.dedup import DedupKey
 from adsum.raft.batch import LogChange
-from adsum.raft.types import DedupKey, HardState, MemberId, Restored, Term
+from adsum.raft.types import HardState, MemberId, Restored, Term
 from adsum.storage.failures import StorageFailed
 from adsum.storage.files import DiskFull, OsFolder
 from adsum.storage.opening import ForeignLog, open_log

@@ -9,8 +9,9 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
+from adsum.dedup import DedupKey
 from adsum.raft.batch import LogChange
-from adsum.raft.types import DedupKey, Entry, HardState, MemberId, Term
+from adsum.raft.types import Entry, HardState, MemberId, Term
 from adsum.storage.failures import StorageFailed
 from adsum.storage.files import DiskFull
 from adsum.storage.opening import OpenedLog

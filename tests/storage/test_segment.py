@@ -7,7 +7,8 @@ import zlib
 
 import pytest
 
-from adsum.raft.types import DedupKey, Entry, EntryKind, HardState, MemberId, SnapshotRef, Term
+from adsum.dedup import DedupKey
+from adsum.raft.types import Entry, EntryKind, HardState, MemberId, SnapshotRef, Term
 from adsum.storage.segment import (
     SEGMENT_HEADER_BYTES,
     BatchPlace,

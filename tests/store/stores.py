@@ -4,17 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from adsum.raft.types import DedupKey, Entry, EntryKind, Term
-from adsum.store.commands import (
-    Delete,
-    DeleteTree,
-    Put,
-    StoreAnswer,
-    StoreCommand,
-    StoreRequest,
-    decode_answer,
-    encode_request,
-)
+from adsum.dedup import DedupKey
+from adsum.kv import StoreAnswer, decode_answer
+from adsum.raft.types import Entry, EntryKind, Term
+from adsum.store.commands import Delete, DeleteTree, Put, StoreCommand, StoreRequest, encode_request
 from adsum.store.history import HistoryBounds
 from adsum.store.keyspace import Keyspace
 from adsum.store.machine import StoreMachine

@@ -6,7 +6,7 @@ from random import Random
 
 import pytest
 
-from adsum.store.record import KeyRecord, RecordExtras
+from adsum.kv import KeyRecord, RecordExtras
 from tests.store.stores import Store
 
 KEYS = [b"a", b"a/1", b"a/2", b"a/b/1", b"b", b"b/1", b"c\xff\x00", b"c\xff"]

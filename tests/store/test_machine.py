@@ -6,19 +6,11 @@ import itertools
 
 import pytest
 
-from adsum.raft.types import DedupKey, Entry, EntryKind, RevisionOffset, Term
-from adsum.store.commands import (
-    Delete,
-    LeaseRule,
-    Put,
-    StoreAnswer,
-    StoreOutcome,
-    StoreRequest,
-    decode_answer,
-    encode_request,
-)
+from adsum.dedup import DedupKey
+from adsum.kv import KeyRecord, RecordExtras, StoreAnswer, StoreOutcome, decode_answer
+from adsum.raft.types import Entry, EntryKind, RevisionOffset, Term
+from adsum.store.commands import Delete, LeaseRule, Put, StoreRequest, encode_request
 from adsum.store.machine import StoreMachine
-from adsum.store.record import KeyRecord, RecordExtras
 from tests.store.stores import WALL_MS, Store, entry
 
 DONE, FAILED = StoreOutcome.DONE, StoreOutcome.COMPARE_FAILED

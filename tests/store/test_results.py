@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from adsum.raft.types import DedupKey
-from adsum.store.commands import StoreOutcome
+from adsum.dedup import DedupKey
+from adsum.kv import StoreOutcome
 from adsum.store.results import RESULT_OVERHEAD_BYTES, ResultTable
 
 

@@ -6,7 +6,7 @@ from random import Random
 
 import pytest
 
-from adsum.raft.types import DedupKey
+from adsum.dedup import DedupKey
 from adsum.store.commands import Put
 from adsum.store.machine import StoreMachine
 from adsum.store.snapshot import PIECE_BYTES, UnreadableState

@@ -34,12 +34,12 @@ from adsum.consensus.effects import AnswerRequests, ConsensusEffect
 from adsum.consensus.errors import OutcomeUnknown, Unavailable
 from adsum.consensus.reports import ConsensusReport
 from adsum.consensus.requests import PASSING
+from adsum.dedup import DedupKey
 from adsum.effects import AnsweredWith, AnyCommand, Refusal, RefusalCause, Reply
 from adsum.frozen import dataclass
 from adsum.now import Now
 from adsum.raft.errors import RaftRefused
 from adsum.raft.messages import Message as RaftMessage
-from adsum.raft.types import DedupKey
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,8 +5,9 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple, TypeAlias
 
+from adsum.dedup import DedupKey
 from adsum.raft.changer import ConfigurationChange
-from adsum.raft.types import DedupKey, MemberId, Term
+from adsum.raft.types import MemberId, Term
 
 Token: TypeAlias = Any  # what the caller wants to see again with the answer; nobody here looks into it
 

@@ -46,6 +46,7 @@ from adsum.consensus.room import LogRoom
 from adsum.consensus.settings import ServerSettings
 from adsum.consensus.storing import Storing
 from adsum.consensus.waiting import Answers, Proposals, WaitingReads
+from adsum.dedup import DedupKey
 from adsum.effects import LogLine, Severity
 from adsum.mutable import dataclass
 from adsum.now import MILLISECOND, SECOND, Now
@@ -53,7 +54,7 @@ from adsum.raft.batch import Batch, Soft
 from adsum.raft.core import RaftCore
 from adsum.raft.errors import NotLeader, RaftRefused
 from adsum.raft.messages import Message, SnapshotOffer
-from adsum.raft.types import DedupKey, Entry, EntryKind, MemberId, Role, SnapshotRef, Term
+from adsum.raft.types import Entry, EntryKind, MemberId, Role, SnapshotRef, Term
 
 APPLY_ENTRIES_MAX = 256  # in one tick; some milliseconds at most
 COMMIT_NEWS_DELAY_NS = 3 * MILLISECOND  # a little longer than a round of proposals when they come without end

@@ -10,12 +10,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from adsum.consensus.commands import Token
+from adsum.dedup import DedupKey
 from adsum.effects import LogLine
 from adsum.frozen import dataclass
 from adsum.raft.batch import LogChange
 from adsum.raft.changer import ConfigurationChange
 from adsum.raft.messages import Message, SnapshotOffer
-from adsum.raft.types import DedupKey, MemberId, Role, SnapshotMeta, SnapshotRef, Term, Ticket
+from adsum.raft.types import MemberId, Role, SnapshotMeta, SnapshotRef, Term, Ticket
 
 ASK_S = 2.0  # for a direct call; what it is about is asked again anyway
 

@@ -16,10 +16,10 @@ from typing import TYPE_CHECKING
 from adsum.consensus.commands import Token
 from adsum.consensus.effects import AskLeader
 from adsum.consensus.errors import NoLeader, OutcomeUnknown, Stopping, Unavailable
+from adsum.dedup import DedupKey
 from adsum.now import MILLISECOND, SECOND
 from adsum.raft import errors as raft
 from adsum.raft.leader import check_proposal
-from adsum.raft.types import DedupKey
 
 if TYPE_CHECKING:
     from adsum.consensus.core import ConsensusCore

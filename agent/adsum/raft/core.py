@@ -24,6 +24,7 @@ from __future__ import annotations
 
 from random import Random
 
+from adsum.dedup import DedupKey
 from adsum.now import Now
 from adsum.raft.ballot import Ballot, answer, consents, request_votes, vote_for_oneself
 from adsum.raft.batch import Batch, Soft
@@ -52,7 +53,6 @@ from adsum.raft.status import PeerStatus, RaftStatus
 from adsum.raft.tickets import Tickets
 from adsum.raft.types import (
     Configuration,
-    DedupKey,
     Entry,
     EntryKind,
     MemberId,

@@ -10,6 +10,7 @@ Only an entry of this term is committed by counting. An older one that a majorit
 
 from __future__ import annotations
 
+from adsum.dedup import DedupKey
 from adsum.now import MILLISECOND
 from adsum.raft.changer import LEAVE_JOINT, ChangeVerb, ConfigurationChange, changed, encode_configuration
 from adsum.raft.errors import (
@@ -35,7 +36,7 @@ from adsum.raft.progress import Progress, ProgressMode
 from adsum.raft.quorum import VoteOutcome, agreed, tally
 from adsum.raft.reads import ReadRounds
 from adsum.raft.replica import Replica
-from adsum.raft.types import CLIENT_BYTES_MAX, DedupKey, Entry, EntryKind, MemberId, Position
+from adsum.raft.types import CLIENT_BYTES_MAX, Entry, EntryKind, MemberId, Position
 
 
 class Leader:

@@ -12,6 +12,8 @@ import enum
 from dataclasses import dataclass
 from typing import NamedTuple, NewType
 
+from adsum.dedup import DedupKey
+
 Term = NewType("Term", int)
 Ticket = NewType("Ticket", int)  # numbers batches; see `batch`
 
@@ -43,16 +45,6 @@ class EntryKind(enum.IntEnum):
 
 
 CLIENT_BYTES_MAX = 255  # its length is one byte in the log, and 0 there stands for no key at all
-
-
-class DedupKey(NamedTuple):
-    """Names a request across retries. Results at and above `low_water` may still be asked for again."""
-
-    client: str  # the agent that accepted the request; 1 to CLIENT_BYTES_MAX bytes
-    generation: int
-    sequence: int
-    low_water: int
-    attempt: int = 0  # counted by whoever retries: a later one may meet what an earlier one did
 
 
 class Entry(NamedTuple):

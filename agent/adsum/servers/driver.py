@@ -22,12 +22,13 @@ import trio
 from adsum.consensus import commands, effects, reports
 from adsum.consensus.core import ConsensusCore, ConsensusCounters
 from adsum.consensus.errors import StoreBroken
+from adsum.dedup import DedupKey
 from adsum.effects import LogLine, Severity
 from adsum.now import SECOND, Now
 from adsum.raft.batch import LogChange
 from adsum.raft.changer import ConfigurationChange
 from adsum.raft.messages import Message, SnapshotOffer
-from adsum.raft.types import DedupKey, HardState, MemberId, SnapshotRef, Term
+from adsum.raft.types import HardState, MemberId, SnapshotRef, Term
 from adsum.servers.resting import with_rests
 from adsum.servers.writer import Done, LogWriter
 from adsum.storage import log_jobs

@@ -16,12 +16,12 @@ from adsum.consensus.effects import AskLeader
 from adsum.consensus.errors import NoCluster, NoLeader, OutcomeUnknown, Unavailable
 from adsum.consensus.requests import PASSING
 from adsum.consensus.settings import ServerSettings
+from adsum.dedup import DedupKey
 from adsum.net.call_server import BUSY
 from adsum.net.calls import CallError, Declined, NotSent
 from adsum.now import SECOND
 from adsum.raft import errors as raft
 from adsum.raft.changer import ConfigurationChange
-from adsum.raft.types import DedupKey
 from adsum.servers import wire
 from adsum.servers.answering import MALFORMED, STRANGER
 from adsum.servers.driver import Driver
@@ -197,8 +197,9 @@ def _decode_proposal(body: bytes) -> tuple[bytes, DedupKey | None]:
     match fields:
         case [bytes(data), None]:
             return data, None
-        case [bytes(data), [str(client), int(), int(), int(), int()] as key]:
-            is_encodable = min(key[1:]) >= 0 and max(key[1:]) < wire.NUMBER_MAX and key[-1] < ATTEMPTS_MAX
+        case [bytes(data), [str(client), int(generation), int(sequence), int(low_water), int(attempt)]]:
+            numbers = generation, sequence, low_water, attempt
+            is_encodable = min(numbers) >= 0 and max(numbers) < wire.NUMBER_MAX and attempt < ATTEMPTS_MAX
             if is_encodable and 0 < len(client.encode()) < 256:
-                return data, DedupKey(*key)
+                return data, DedupKey(client, *numbers)
     raise wire.UnreadableMessage("no proposal")

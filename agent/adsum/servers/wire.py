@@ -19,6 +19,7 @@ from typing import Any
 import cbor2
 
 from adsum.cbor import BadEncoding, strict_loads
+from adsum.dedup import DedupKey
 from adsum.raft.changer import decode_configuration
 from adsum.raft.messages import (
     PROTOCOL_VERSION,
@@ -34,7 +35,7 @@ from adsum.raft.messages import (
     VoteReply,
     VoteRequest,
 )
-from adsum.raft.types import Configuration, DedupKey, Entry, EntryKind, MemberId, SnapshotMeta, Term
+from adsum.raft.types import Configuration, Entry, EntryKind, MemberId, SnapshotMeta, Term
 from adsum.rows import RowCodec, RowField, RowKinds, counter, flag, text, values
 from adsum.storage.snapshots import decode_meta, encode_meta
 

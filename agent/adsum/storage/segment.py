@@ -37,9 +37,9 @@ from typing import NamedTuple
 
 import cbor2
 
+from adsum.dedup import DedupKey
 from adsum.raft.types import (
     NO_OFFSET,
-    DedupKey,
     Entry,
     EntryKind,
     HardState,

@@ -13,8 +13,6 @@ import enum
 from msgspec import Struct
 from msgspec.msgpack import Decoder, Encoder
 
-from adsum.store.record import KeyRecord
-
 CONSUL = 0  # the keyspace that Consul's clients see; numbers stand in the log
 
 
@@ -60,26 +58,5 @@ class StoreRequest(Struct, frozen=True, gc=False, array_like=True):
     wants_records: bool = False  # the answer is to have the record before and after
 
 
-class StoreOutcome(enum.IntEnum):
-    DONE = 0
-    COMPARE_FAILED = 1
-    NOT_DONE = 2  # nobody remembers so far back: begin it anew
-    UNKNOWN = 3  # it may have been done before; nobody remembers
-    OLD_GENERATION = 4  # a later run of that agent has asked already; `revision` is its generation
-    MALFORMED = 5
-    INTERNAL_ERROR = 6
-
-
-class StoreAnswer(Struct, frozen=True, gc=False, array_like=True):
-    outcome: StoreOutcome
-    revision: int  # of its own entry; if that changed nothing, of the keyspace's last change
-    index: int  # of its own entry in the log
-    count: int = 0  # of keys it changed
-    before: KeyRecord | None = None
-    after: KeyRecord | None = None
-
-
 encode_request = Encoder().encode
 decode_request = Decoder(StoreRequest).decode
-encode_answer = Encoder().encode
-decode_answer = Decoder(StoreAnswer).decode

@@ -5,8 +5,8 @@ from __future__ import annotations
 
 from collections import Counter, deque
 
-from adsum.store.record import Tombstone
 from adsum.store.table import KeyTable, end_of
+from adsum.store.tombstone import Tombstone
 
 
 class DeletedTrees:

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from itertools import islice
 from typing import NamedTuple, TypeAlias
 
-from adsum.store.record import KeyRecord
+from adsum.kv import KeyRecord
 
 # Revision, key, the record before, the record after, the agent through which it came, and that agent's wall
 # clock in ms. A plain tuple, for the collector stops looking at those.

@@ -13,10 +13,11 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from adsum.kv import KeyRecord
 from adsum.store.deleted_trees import DeletedTrees
 from adsum.store.history import History, HistoryBounds
-from adsum.store.record import KeyRecord, Tombstone
 from adsum.store.table import KeyTable, TableBlock, end_of
+from adsum.store.tombstone import Tombstone
 
 EVENTS_OF_ONE_ENTRY_MAX = 16_384  # some 10 ms; a tree with more keys raises the floor instead
 

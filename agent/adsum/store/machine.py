@@ -15,21 +15,12 @@ from typing import Any
 from msgspec import DecodeError, Struct
 from msgspec.msgpack import Encoder
 
+from adsum.kv import KeyRecord, RecordExtras, StoreAnswer, StoreOutcome
+from adsum.kv import encode as encode_answer
 from adsum.raft.types import NO_OFFSET, Entry, EntryKind, RevisionOffset
-from adsum.store.commands import (
-    Delete,
-    DeleteTree,
-    LeaseRule,
-    Put,
-    StoreAnswer,
-    StoreOutcome,
-    StoreRequest,
-    decode_request,
-    encode_answer,
-)
+from adsum.store.commands import Delete, DeleteTree, LeaseRule, Put, StoreRequest, decode_request
 from adsum.store.history import HistoryBounds
 from adsum.store.keyspace import Keyspace, Origin
-from adsum.store.record import KeyRecord, RecordExtras
 from adsum.store.results import RESULT_BYTES_MAX, ResultTable
 from adsum.store.snapshot import StoreState, pieces_of, state_from
 

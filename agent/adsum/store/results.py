@@ -11,8 +11,8 @@ from __future__ import annotations
 
 from collections import OrderedDict
 
-from adsum.raft.types import DedupKey
-from adsum.store.commands import StoreOutcome
+from adsum.dedup import DedupKey
+from adsum.kv import StoreOutcome
 
 RESULT_OVERHEAD_BYTES = 100
 RESULT_BYTES_MAX = 4096  # a longer answer is kept without its records

@@ -19,11 +19,12 @@ from typing import Any, NamedTuple
 from msgspec import DecodeError
 from msgspec.msgpack import Decoder, Encoder
 
+from adsum.kv import KeyRecord
 from adsum.store.history import Change, HistoryBounds
 from adsum.store.keyspace import Keyspace
-from adsum.store.record import KeyRecord, Tombstone
 from adsum.store.results import ResultTable
 from adsum.store.table import FrozenTable
+from adsum.store.tombstone import Tombstone
 
 FRAME = Layout("<IBB")  # length of the body, kind, codec
 PIECE_BYTES = 100_000

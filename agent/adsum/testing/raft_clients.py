@@ -11,9 +11,9 @@ from collections.abc import Callable
 from random import Random
 
 from adsum.agent.server_agent import ConsistentRead, Proposal
+from adsum.dedup import DedupKey
 from adsum.effects import Reply
 from adsum.now import MILLISECOND, SECOND
-from adsum.raft.types import DedupKey
 from adsum.storage.files import SECTOR_BYTES
 from adsum.testing.chosen_values import chosen_value
 from adsum.testing.linearizability import Operation

@@ -29,6 +29,7 @@ from typing import Any, cast
 from adsum.agent.server_agent import AnswerServer, ConsensusMessage, ConsensusPart, LeaderAsked, ServerEffect
 from adsum.consensus import effects, reports
 from adsum.consensus.settings import ServerSettings
+from adsum.dedup import DedupKey
 from adsum.effects import AnyCommand, LogLine, Reply
 from adsum.gossip.settings import MemberIdentity
 from adsum.now import MILLISECOND, SECOND
@@ -36,7 +37,7 @@ from adsum.raft.batch import Batch
 from adsum.raft.changer import decode_configuration
 from adsum.raft.messages import Message
 from adsum.raft.settings import RaftSettings
-from adsum.raft.types import Configuration, DedupKey, EntryKind, MemberId, Restored, Role, bootstrap
+from adsum.raft.types import Configuration, EntryKind, MemberId, Restored, Role, bootstrap
 from adsum.storage.failures import StorageFailed
 from adsum.storage.files import DiskFull
 from adsum.storage.log_jobs import DiskJob
