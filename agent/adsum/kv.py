@@ -109,6 +109,7 @@ class KeyRead(Struct, frozen=True, gc=False, array_like=True):
     separator: bytes = b""
     mode: ReadMode = ReadMode.DEFAULT
     since: int = 0  # answered when something of it changed after this revision; 0: at once
+    waits: bool = True  # for that; else `since` only keeps the index from falling
 
 
 class KeysFound(Struct, frozen=True, gc=False, array_like=True):
@@ -129,6 +130,7 @@ class KeyCause(enum.IntEnum):
     NO_ROOM = 3  # of the disk, or of what the store may hold
     TOO_LARGE = 4
     FAILED = 5  # nothing was done, and the sentence says why
+    NO_SERVERS = 6  # that a client agent could ask
 
 
 class KeyRefusal(Exception):
@@ -145,6 +147,11 @@ ReadAnswered: TypeAlias = Callable[["KeysFound | KeyRefusal"], None]
 class KeyStore(Protocol):
     """As the endpoints see it, on a server and on a client agent. What is asked is answered once, perhaps
     before the call returns, unless it is given up: then never."""
+
+    @property
+    def waits_for(self) -> str:
+        """Why nobody leads, as far as it is known here."""
+        ...
 
     def write(self, write: KeyWrite, answered: WriteAnswered) -> object:
         """Returns what `give_up` takes."""

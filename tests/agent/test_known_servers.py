@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from adsum.address import Address
 from adsum.agent import tags
-from adsum.agent.known_servers import GossipedServer, KnownServers
+from adsum.agent.known_servers import GossipedServer, KnownServers, LeadershipSeen
 from adsum.agent.tags import Tags
 from adsum.gossip.claims import Profile
 from adsum.gossip.effects import MemberChanged
@@ -32,8 +34,8 @@ def test_servers_are_known_by_the_address_where_they_call_each_other() -> None:
     servers.changed(change("s2", ALIVE, WAITS))
     servers.changed(change("c1", ALIVE, Tags()))
     assert servers.present == [
-        GossipedServer("s1", Address("10.0.0.1", 8300), leads_alone=True),
-        GossipedServer("s2", Address("10.0.0.1", 8300), leads_alone=False),
+        GossipedServer(b"s1" * 8, "s1", Address("10.0.0.1", 8300), "", 0, None),
+        GossipedServer(b"s2" * 8, "s2", Address("10.0.0.1", 8300), "", 3, None),
     ]
 
 
@@ -57,3 +59,23 @@ def test_the_version_moves_only_with_what_is_known_of_servers() -> None:
         servers.changed(each)
         versions.append(servers.version)
     assert versions == [0, 1, 1, 2, 2]
+
+
+def test_of_those_who_say_that_they_lead_the_highest_term_of_the_latest_epoch_is_believed() -> None:
+    servers = KnownServers()
+    servers.changed(change("s1", ALIVE, replace(SERVER, leads_in_term=9)))
+    assert servers.leader == b"s1" * 8
+    servers.changed(change("s2", ALIVE, replace(SERVER, leads_in_epoch=1, leads_in_term=3)))
+    assert servers.leader == b"s2" * 8
+    servers.changed(change("s2", DEAD, SERVER))
+    servers.changed(change("s1", ALIVE, SERVER))
+    assert servers.leader is None
+
+
+def test_a_server_believes_consensus_and_not_gossip() -> None:
+    servers = KnownServers()
+    servers.leadership_seen(LeadershipSeen(None, None, (b"s1" * 8,)))
+    servers.changed(change("s1", ALIVE, replace(SERVER, leads_in_term=9)))
+    assert servers.leader is None
+    servers.leadership_seen(LeadershipSeen(b"s3" * 8, None, (b"s1" * 8, b"s3" * 8)))
+    assert servers.leader == b"s3" * 8

@@ -21,6 +21,7 @@ from adsum.agent import tags
 from adsum.agent.client_agent import client_agent
 from adsum.agent.commands import CommandRefused, RegisterService, ReportTtl
 from adsum.agent.effects import Effect
+from adsum.agent.known_servers import LeadershipSeen
 from adsum.agent.local_catalog import LocalCatalog
 from adsum.agent.settings import AgentSettings
 from adsum.api.answers import EVERYWHERE
@@ -62,6 +63,7 @@ from adsum.process.translate import dns_settings
 from adsum.process.watches import Watches
 from adsum.storage.memory import MemoryDisk
 from adsum.testing.introducing import introduce
+from tests.api.memory_keys import InstantConsensus
 from tests.gossip.support import place
 from tests.http.http_support import request_of
 from tests.observe.support import sources
@@ -109,8 +111,12 @@ class FakeAgent(Agent):
         peers = Peers(core, self.calls, self.keyring, watches, self.give, self.now, seals_outgoing=True)
         journal = Journal(None, identity.profile, core.cluster.membership.name_of, self.wall_ms)
         journal._start = None  # it has said so
+        self.consensus = InstantConsensus()
+        self.keys = self.consensus.keys
         super().__init__(core, self.give, peers, journal, watches, config, lambda: self.now().monotonic_ns)
         self._perform(core.start(now))
+        if config.bootstrap:
+            self.see_leader(core.cluster.membership.me.node_id)
 
     @property
     def dns_settings(self) -> DnsSettings:
@@ -119,6 +125,13 @@ class FakeAgent(Agent):
     def now(self) -> Now:
         self.wall_ms += 1
         return Now(self.wall_ms * 1_000_000, self.wall_ms)
+
+    def see_leader(self, leader: bytes | None) -> None:
+        """As consensus on this server tells it."""
+        me = self.core.cluster.membership.me.node_id
+        leads_in = (0, 1) if leader == me else None
+        voters = (leader,) if leader is not None else ()
+        self._perform(self.core.receive(self.now(), LeadershipSeen(leader, leads_in, voters)))
 
     async def give(self, command: AnsweredWith[Value]) -> Value:
         return self.obey(command)
@@ -147,8 +160,9 @@ class FakeAgent(Agent):
     # What tests do to the roll.
 
     def meet(
-        self, name: str, address: str = "127.0.0.2", *, is_server: bool = False, expect: int = 0
-    ) -> Alive:
+        self, name: str, address: str = "127.0.0.2", *, is_server: bool = False, expect: int = 0,
+        leads_in_term: int = 0,
+    ) -> Alive:  # fmt: skip
         """A member says that it is there."""
         described = tags.encode(
             tags.Tags(
@@ -159,6 +173,7 @@ class FakeAgent(Agent):
                 is_bootstrap=is_server and expect == 0,
                 expect=expect,
                 wan_port=8302 if is_server else 0,
+                leads_in_term=leads_in_term,
             )
         )
         node_id = hashlib.blake2b(name.encode(), digest_size=16).digest()

@@ -65,43 +65,37 @@ async def test_server_that_waits_for_others_leads_nobody() -> None:
     assert tags["expect"] == "3"
 
 
-EXPECTED = (
-    "this server is one of 3 expected, and this version elects no leader: "
-    "keys, sessions and locks are not answered; discovery works without one"
-)
-
-
-async def test_a_server_that_waits_for_others_says_that_there_will_be_no_leader() -> None:
+async def test_a_server_that_nobody_leads_says_why() -> None:
     waiting = Asker(FakeAgent(replace(CONFIG, bootstrap=False, bootstrap_expect=3)))
+    waiting.agent.consensus.waits_for = "this server belongs to no cluster yet: 1 of 3 servers are alive"
     assert await consul_stats(waiting) == {
         "acl": "disabled",
         "bootstrap": "false",
         "known_datacenters": "1",
         "leader": "false",
         "leader_addr": "",
-        "no_leader": EXPECTED,
+        "no_leader": "this server belongs to no cluster yet: 1 of 3 servers are alive",
         "server": "true",
     }
     assert await waiting.json("/v1/status/peers") == []
 
 
-async def test_several_servers_say_that_none_of_them_leads(asker: Asker) -> None:
-    assert "no_leader" not in await consul_stats(asker)
-    asker.agent.meet("s2", is_server=True)
-    assert (await consul_stats(asker))["no_leader"] == EXPECTED.replace(
-        "this server is one of 3 expected", "there are 2 servers"
-    )
+async def test_a_server_tells_the_state_of_consensus(asker: Asker) -> None:
+    assert (await consul_stats(asker))["leader"] == "true"
+    assert (await about(asker))["Stats"]["raft"] == {"num_peers": "0", "state": "Leader"}
+    asker.agent.see_leader(None)
+    assert (await consul_stats(asker))["leader"] == "false"
+    assert (await about(asker))["Stats"]["raft"] == {"num_peers": "0", "state": "Follower"}
 
 
-async def test_a_client_says_that_its_servers_have_no_leader() -> None:
+async def test_a_client_says_that_none_of_its_servers_leads() -> None:
     client = Asker(FakeAgent(replace(CONFIG, is_server=False, bootstrap=False)))
     assert "no_leader" not in await consul_stats(client)
     client.agent.meet("s1", is_server=True)
+    client.agent.meet("s2", "127.0.0.3", is_server=True)
+    assert (await consul_stats(client))["no_leader"] == "there are 2 servers, and none is known to lead"
+    client.agent.meet("s3", "127.0.0.4", is_server=True, leads_in_term=1)
     assert "no_leader" not in await consul_stats(client)
-    client.agent.meet("s2", "127.0.0.3", is_server=True, expect=2)
-    assert (await consul_stats(client))["no_leader"] == EXPECTED.replace(
-        "this server is one of 3 expected", "there are 2 servers"
-    )
 
 
 async def consul_stats(asker: Asker) -> dict[str, object]:
@@ -154,7 +148,7 @@ async def test_the_roll_is_counted_as_serf_counts_it(asker: Asker) -> None:
 
 async def test_a_client_counts_the_servers_that_it_knows() -> None:
     client = Asker(FakeAgent(replace(CONFIG, is_server=False, bootstrap=False)))
-    client.agent.meet("s1", is_server=True)
+    client.agent.meet("s1", is_server=True, leads_in_term=1)
     client.agent.meet("c1", "127.0.0.3")
     stats = (await about(client))["Stats"]["consul"]
     assert stats == {"acl": "disabled", "known_servers": "1", "server": "false"}

@@ -289,7 +289,7 @@ async def test_answers_carry_consul_s_headers(asker: Asker) -> None:
 
 
 async def test_client_agent_knows_no_leader() -> None:
-    asker = Asker(FakeAgent(replace(CONFIG, is_server=False)))
+    asker = Asker(FakeAgent(replace(CONFIG, is_server=False, bootstrap=False)))
     assert header(await asker.ask(WEB), "X-Consul-Knownleader") == "false"
     assert await asker.json("/v1/status/leader") == ""
     assert await asker.json("/v1/status/peers") == []

@@ -87,7 +87,7 @@ async def test_alone_an_agent_lists_itself_with_every_field(asker: Asker) -> Non
                 "Status": "alive",
                 "Self": True,
                 "Generation": 1,
-                "Incarnation": 0,
+                "Incarnation": 1,  # it has told that it leads
                 "ChangedAgoMS": None,
                 "Phi": 0.0,
                 "PhiParts": {"Challenge": 0.0, "Schedule": 0.0, "Accusation": 0.0},

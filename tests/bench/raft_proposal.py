@@ -23,7 +23,7 @@ from adsum.raft.batch import LogChange
 from adsum.raft.core import RaftCore
 from adsum.raft.messages import Message, MessageStamp, SnapshotOffer
 from adsum.raft.types import Configuration, Entry, Restored, SnapshotRef, bootstrap
-from adsum.servers.driver import Driver
+from adsum.servers.driver import Driver, NobodyFollows
 from adsum.servers.server import loop_now
 from adsum.servers.writer import LogWriter
 from adsum.storage.files import OsFolder
@@ -116,7 +116,7 @@ async def price(folder: Path) -> float:
         now=loop_now(),
     )
     core = ConsensusCore(raft, Nothing(), ServerSettings(), newest=log.snapshot, now=loop_now())
-    driver = Driver(core, log, Nobody(), loop_now)
+    driver = Driver(core, log, Nobody(), loop_now, NobodyFollows())
     least_s = math.inf
     async with trio.open_nursery() as nursery:
         nursery.start_soon(driver.run, LogWriter())

@@ -38,10 +38,10 @@ MAY_IMPORT: dict[str, set[str]] = {
         *("agent", "api", "catalog", "config", "dns_server", "gossip", "health_checks", "http"),
         *("logs", "net", "peers", "storage"),
     },
-    "servers": {"consensus", "logs", "net", "raft", "storage"},
+    "servers": {"consensus", "logs", "net", "raft", "storage", "store"},
     "process": {
-        *("agent", "api", "catalog", "config", "dns", "dns_server", "gossip", "health_checks", "http"),
-        *("journal", "logs", "net", "observe", "peers", "storage"),
+        *("agent", "api", "catalog", "config", "consensus", "dns", "dns_server", "gossip", "health_checks"),
+        *("http", "journal", "logs", "net", "observe", "peers", "raft", "servers", "storage", "store"),
     },
     "testing": {"agent", "catalog", "consensus", "gossip", "logs", "process", "raft", "storage"},
     "cli": {"catalog", "config", "gossip", "net", "process", "testing"},

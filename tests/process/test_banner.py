@@ -67,12 +67,9 @@ async def test_a_key_that_is_not_used_to_send_is_no_encryption(
         assert made(config, nursery).cluster_rim.is_sealed is is_sealed
 
 
-def test_the_banner_of_a_server_that_waits_for_others_says_that_none_will_lead() -> None:
+def test_the_banner_of_a_server_that_waits_for_others_says_for_how_many() -> None:
     waiting = dataclasses.replace(PLAIN, is_server=True, bootstrap_expect=3)
     [row] = [line.strip() for line in banner(waiting, OWN, is_sealed=True).splitlines() if "Leader:" in line]
-    assert row == (
-        "Leader: none: this server is one of 3 expected, and this version elects no leader: "
-        "keys, sessions and locks are not answered; discovery works without one"
-    )
+    assert row == "Leader: elected when 3 servers have met"
     alone = dataclasses.replace(PLAIN, is_server=True, bootstrap=True, bootstrap_expect=1)
     assert "Leader:" not in banner(alone, OWN, is_sealed=True)

@@ -216,7 +216,9 @@ def write_config(folder: Path, ports: Ports, config: Mapping[str, object]) -> No
 
 
 def wait_until_ready(agent: Agent) -> None:
-    """Ready: it has a leader, and its own node's health is in the catalog, which takes Consul longer."""
+    """Ready: if it is a server it has a leader, and its own node's health is in the catalog, which takes
+    Consul longer."""
+    is_server = bool({"-dev", "-server"}.intersection(agent.arguments) or agent.config.get("server"))
 
     def is_ready() -> bool:
         if agent.process.poll() is not None:
@@ -224,7 +226,8 @@ def wait_until_ready(agent: Agent) -> None:
                 f"{agent.program.name} ended with {agent.process.returncode}:\n{agent.log_tail()}"
             )
         try:
-            return bool(agent.get_json("/v1/status/leader") and agent.get_json("/v1/health/state/passing"))
+            has_leader = not is_server or agent.get_json("/v1/status/leader")
+            return bool(has_leader and agent.get_json("/v1/health/state/passing"))
         except (OSError, http.client.HTTPException, AgentFailed, ValueError):
             return False
 

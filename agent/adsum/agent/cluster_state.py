@@ -9,7 +9,7 @@ it says about members moves the view; what ends a command becomes its `Reply`.
 
 from __future__ import annotations
 
-from dataclasses import field
+from dataclasses import field, replace
 from random import Random
 
 import cbor2
@@ -22,7 +22,7 @@ from adsum.agent.commands import ConfirmCatalog, MemberAnswered, MemberAsked, Ro
 from adsum.agent.conflicts import Conflicts
 from adsum.agent.deadlines import earliest, is_due
 from adsum.agent.effects import Effect
-from adsum.agent.known_servers import KnownServers
+from adsum.agent.known_servers import KnownServers, LeadershipSeen
 from adsum.agent.presence import Presence
 from adsum.agent.saved_catalog import KEPT_NS, Copying, SavedCopy, SavedOwner
 from adsum.agent.saved_catalog import file as copy_file
@@ -46,7 +46,7 @@ from adsum.effects import (
 )
 from adsum.gossip import effects as gossip_effects
 from adsum.gossip.commands import Command as GossipCommand
-from adsum.gossip.commands import Datagram, ForceLeave, Join, Leave, Restart
+from adsum.gossip.commands import Datagram, Describe, ForceLeave, Join, Leave, Restart
 from adsum.gossip.core import GossipCore
 from adsum.gossip.effects import (
     CarriedHeard,
@@ -165,6 +165,12 @@ class ClusterState:
             case MemberAsked(ticket, sender, method, body):
                 answered = self.sharing.replication.asked(now, sender, method, body)
                 return [AnswerMember(ticket, answered), *self.sharing.settled(now)]
+            case LeadershipSeen(leads_in=leads_in):
+                self.servers.leadership_seen(message)
+                epoch, term = leads_in or (0, 0)
+                own = tags.decode(self.membership.me.meta)
+                described = replace(own, leads_in_epoch=epoch, leads_in_term=term)
+                return self._absorb(now, self.gossip.command(now, Describe(tags.encode(described))))
             case MemberAnswered(ticket, came):
                 self.sharing.replication.answered(now, ticket, came)
                 return self.sharing.settled(now)

@@ -12,6 +12,7 @@ from adsum.effects import AnsweredWith, AskTicket, NotPersisted, Persisted, Refu
 from adsum.frozen import dataclass
 
 if TYPE_CHECKING:  # loaded with gossip, which starts when DNS answers already
+    from adsum.agent.known_servers import LeadershipSeen
     from adsum.gossip import commands as gossip_commands
 
 
@@ -135,5 +136,7 @@ class MemberAnswered:
     body: bytes | None  # None: the question failed
 
 
-RollMessage: TypeAlias = "gossip_commands.Datagram | MemberAsked | MemberAnswered | gossip_commands.Report"
+RollMessage: TypeAlias = (
+    "gossip_commands.Datagram | MemberAsked | MemberAnswered | LeadershipSeen | gossip_commands.Report"
+)
 Message: TypeAlias = "Persisted | NotPersisted | FolderLost | CheckRan | RollMessage"

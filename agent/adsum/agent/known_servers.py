@@ -1,7 +1,10 @@
-"""Which members are servers, kept apart so that nobody has to look through the whole roll for them.
+"""Which members are servers, kept apart so that nobody has to look through the whole roll for them, and which
+of them leads.
 
 They are few, and every answer about the catalog names whether a leader is known. `version` moves when the
 answer may have changed, so that answers made before can be told from those made after.
+
+Whoever leads says so in its tags, with epoch and term. A server knows better, from consensus itself.
 """
 
 from __future__ import annotations
@@ -10,15 +13,28 @@ from typing import NamedTuple
 
 from adsum.address import Address
 from adsum.agent import tags
+from adsum.frozen import dataclass
 from adsum.gossip.claims import SHORT
 from adsum.gossip.effects import MemberChanged
 
 
 class GossipedServer(NamedTuple):
+    node_id: bytes
     name: str
     address: Address  # where servers call each other
-    leads_alone: bool  # it waits for no others to elect with
+    datacenter: str
+    expect: int
+    leads_in: tuple[int, int] | None  # epoch and term
     wan_port: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class LeadershipSeen:
+    """By consensus on this server."""
+
+    leader: bytes | None  # its node id, perhaps our own
+    leads_in: tuple[int, int] | None  # epoch and term, if it is ourselves
+    voters: tuple[bytes, ...]
 
 
 class KnownServers:
@@ -26,7 +42,10 @@ class KnownServers:
 
     def __init__(self) -> None:
         self.version = 0
+        self.leader: bytes | None = None  # its node id
+        self.voters: tuple[bytes, ...] = ()  # known on servers only
         self._present: dict[bytes, GossipedServer] = {}
+        self._seen: LeadershipSeen | None = None  # None on a client
 
     @property
     def present(self) -> list[GossipedServer]:
@@ -37,12 +56,22 @@ class KnownServers:
         """Their short ids."""
         return [node_id[:SHORT] for node_id in self._present]
 
+    def named(self, node_id: bytes) -> GossipedServer | None:
+        return self._present.get(node_id)
+
     def changed(self, change: MemberChanged) -> None:
         member, server = change.member, None
         described = tags.decode(member.meta)
         if change.after is not None and change.after.is_present and described.is_server:
-            address = Address(member.address.host, described.server_port)
-            server = GossipedServer(member.name, address, described.expect <= 1, described.wan_port)
+            server = GossipedServer(
+                member.node_id,
+                member.name,
+                Address(member.address.host, described.server_port),
+                described.datacenter,
+                described.expect,
+                described.leads_in,
+                described.wan_port,
+            )
         if server == self._present.get(member.node_id):
             return
         self.version += 1
@@ -50,3 +79,10 @@ class KnownServers:
             del self._present[member.node_id]
         else:
             self._present[member.node_id] = server
+        if self._seen is None:
+            leading = [(each.leads_in, each.node_id) for each in self._present.values() if each.leads_in]
+            self.leader = max(leading)[1] if leading else None
+
+    def leadership_seen(self, seen: LeadershipSeen) -> None:
+        self.version += 1
+        self._seen, self.leader, self.voters = seen, seen.leader, seen.voters

@@ -93,7 +93,7 @@ def _stats(agent: Agent) -> dict[str, dict[str, str]]:
             "stale": agent.cluster.staleness(agent.now()),
         },
         "consul": _consul_stats(agent),
-        **({"raft": {"num_peers": "0", "state": "Leader"}} if leadership.leads_alone(agent) else {}),
+        **({"raft": _raft_stats(agent)} if leadership.is_server(agent) else {}),
         "runtime": {
             "arch": platform.machine(),
             "cpu_count": str(os.cpu_count() or 1),
@@ -106,6 +106,11 @@ def _stats(agent: Agent) -> dict[str, dict[str, str]]:
     }
 
 
+def _raft_stats(agent: Agent) -> dict[str, str]:
+    others = max(len(agent.cluster.servers.voters) - 1, 0)
+    return {"num_peers": str(others), "state": "Leader" if leadership.is_leader(agent) else "Follower"}
+
+
 def _consul_stats(agent: Agent) -> dict[str, str]:
     sentence = leadership.without_leader(agent)
     leaderless = {"no_leader": sentence} if sentence else {}  # ours alone
@@ -116,7 +121,7 @@ def _consul_stats(agent: Agent) -> dict[str, str]:
         "acl": "disabled",
         "bootstrap": _go(agent.config.bootstrap and not agent.config.is_dev),
         "known_datacenters": "1",
-        "leader": _go(leadership.leads_alone(agent)),
+        "leader": _go(leadership.is_leader(agent)),
         "leader_addr": leadership.leader_address(agent),
         **leaderless,
         "server": "true",

@@ -16,6 +16,7 @@ from adsum.config.config import Config
 from adsum.dns.settings import DnsSettings
 from adsum.http.router import Route
 from adsum.journal.journal import Journal
+from adsum.kv import KeyStore
 from adsum.logs.stream import LogStream
 from adsum.now import Now
 from adsum.peers.peers import Peers
@@ -31,6 +32,8 @@ class MetricsPages(Protocol):
 
 
 class Agent(ABC):
+    keys: KeyStore
+
     def __init__(
         self,
         core: AgentCore,

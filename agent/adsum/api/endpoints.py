@@ -42,7 +42,8 @@ LATER = {
     "keyring.KeyringEndpoints": ("/v1/operator/keyring",),
     "resolve.Resolve": ("/v1/resolve",),
     "membership.Membership": ("/v1/membership",),
-    "absent.AbsentStore": ("/v1/kv", "/v1/session", "/v1/txn"),
+    "kv.KvEndpoints": ("/v1/kv",),
+    "absent.AbsentStore": ("/v1/session", "/v1/txn"),
 }
 
 

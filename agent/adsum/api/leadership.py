@@ -1,9 +1,7 @@
-"""What this agent is among others, and who leads them, as far as gossip tells; and /v1/status, which shows
-it and is what registrators use as a ping.
+"""What this agent is among others, and who leads them; and /v1/status, which shows it and is what
+registrators use as a ping.
 
-Until servers elect, one server that waits for no others leads, and all its members know that. Several
-servers, or one that waits for more, have no leader. With consensus the answers will come from there; these
-questions stay.
+A server knows it from consensus, a client from what the leader says of itself in gossip.
 """
 
 from __future__ import annotations
@@ -16,20 +14,13 @@ from adsum.http.request import Request
 from adsum.http.response import Response
 from adsum.http.router import Route
 
-LEADERLESS = (
-    "this version elects no leader: keys, sessions and locks are not answered; discovery works without one"
-)
 
-
-def leads_alone(agent: Agent) -> bool:
-    return _could_lead(agent) and not agent.cluster.servers.present
+def is_leader(agent: Agent) -> bool:
+    return agent.cluster.servers.leader == _own_id(agent)
 
 
 def knows_leader(agent: Agent) -> bool:
-    others = agent.cluster.servers.present
-    if is_server(agent):
-        return _could_lead(agent) and not others
-    return len(others) == 1 and others[0].leads_alone
+    return agent.cluster.servers.leader is not None
 
 
 def without_leader(agent: Agent) -> str:
@@ -37,13 +28,9 @@ def without_leader(agent: Agent) -> str:
     servers = len(agent.cluster.servers.present) + is_server(agent)
     if servers == 0 or knows_leader(agent):
         return ""
-    if agent.config.bootstrap_expect > 1:
-        return one_of_several(agent.config.bootstrap_expect)
-    return f"there {'is 1 server' if servers == 1 else f'are {servers} servers'}, and {LEADERLESS}"
-
-
-def one_of_several(expected: int) -> str:
-    return f"this server is one of {expected} expected, and {LEADERLESS}"
+    if why := agent.keys.waits_for:
+        return why
+    return f"there {'is 1 server' if servers == 1 else f'are {servers} servers'}, and none is known to lead"
 
 
 def is_server(agent: Agent) -> bool:
@@ -62,19 +49,31 @@ def server_address(agent: Agent) -> str:
 
 
 def leader_address(agent: Agent) -> str:
-    if not knows_leader(agent):
-        return ""
-    return server_address(agent) if is_server(agent) else with_port(*agent.cluster.servers.present[0].address)
+    leader = agent.cluster.servers.leader
+    return "" if leader is None else address_of(agent, leader)
+
+
+def address_of(agent: Agent, node_id: bytes) -> str:
+    """Empty for one that is not present."""
+    if node_id == _own_id(agent):
+        return server_address(agent)
+    server = agent.cluster.servers.named(node_id)
+    return "" if server is None else with_port(*server.address)
+
+
+def voter_addresses(agent: Agent) -> list[str]:
+    """A client takes the servers that are present for them."""
+    servers = agent.cluster.servers
+    voters = servers.voters or [each.node_id for each in servers.present]
+    return [address for voter in voters if (address := address_of(agent, voter))]
 
 
 def with_port(address: str, port: int) -> str:
     return f"[{address}]:{port}" if ":" in address else f"{address}:{port}"
 
 
-def _could_lead(agent: Agent) -> bool:
-    """One that waits for others to elect with (`bootstrap_expect` above one) leads nobody."""
-    config = agent.config
-    return config.is_dev or (config.is_server and config.bootstrap_expect <= 1)
+def _own_id(agent: Agent) -> bytes:
+    return agent.cluster.membership.me.node_id
 
 
 class StatusEndpoints(EndpointFamily):
@@ -90,5 +89,4 @@ class StatusEndpoints(EndpointFamily):
 
     async def peers(self, request: Request, _rest: str) -> Response:
         parameters.check_datacenter(request.query, self._agent.config.datacenter)
-        leader = leader_address(self._agent)
-        return json_answer(self._agent, request, [leader] if leader else [])
+        return json_answer(self._agent, request, voter_addresses(self._agent))

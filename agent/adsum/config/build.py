@@ -92,6 +92,7 @@ class _Builder:
             leave_on_terminate=values.boolean("leave_on_terminate", default=not is_server),
             skip_leave_on_interrupt=values.boolean("skip_leave_on_interrupt", default=is_server),
             pid_file=values.text("pid_file"),
+            bind_address=bind_address,
             advertise_address=self._advertised(bind_address),
             advertise_address_wan=self._read("advertise_addr_wan", network.read_specific_address),
             tagged_addresses=values.text_map("tagged_addresses"),

@@ -123,6 +123,7 @@ class Config:
     skip_leave_on_interrupt: bool = False
     pid_file: str = ""
 
+    bind_address: str = "0.0.0.0"  # noqa: S104 - as Consul
     advertise_address: str = ""  # empty: the host has to be asked, bind_addr being unspecific
     advertise_address_wan: str = ""
     tagged_addresses: Mapping[str, str] = field(default_factory=dict)

@@ -116,6 +116,9 @@ class ConsensusCore:
         self._is_stopping = False
         self._failure = ""
         self._is_broken = False
+        configuration = raft.replica.configuration
+        if set(configuration.voters) == {raft.replica.me} and not configuration.voters_outgoing:
+            raft.campaign()  # there is nobody else to wait for
 
     # To look at.
 

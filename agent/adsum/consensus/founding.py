@@ -91,6 +91,11 @@ class FoundingCore:
     def is_member(self) -> bool:
         return bool(self._cluster_id)
 
+    @property
+    def waits_for(self) -> str:
+        """Why there is no cluster yet."""
+        return self._said
+
     def follow(self, present: Callable[[], Configuration]) -> None:
         """Consensus runs, and this is its membership."""
         self._present = present

@@ -53,7 +53,7 @@ CONSUL = table(
     "Instances of services in the catalog.",
     gauge("state.service_instances", lambda s: sum(s.catalog.count().instances.values())),
     "1 if this agent leads.",
-    gauge("server.isLeader", lambda s: int(leadership.leads_alone(s.agent))),
+    gauge("server.isLeader", lambda s: int(leadership.is_leader(s.agent))),
     "Blocking queries waiting for a change.",
     gauge("rpc.queries_blocking", lambda s: s.http.parked),
     "Questions about names.",

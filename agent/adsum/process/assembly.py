@@ -11,10 +11,9 @@ import gc
 import logging
 import os
 import signal
-import sys
 from collections.abc import Awaitable, Callable
 from random import Random
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING
 
 import trio
 
@@ -27,6 +26,7 @@ from adsum.logs.system_errors import told
 from adsum.process import translate
 from adsum.process.data_folder import DataFolder
 from adsum.process.first_phase import FirstPhase
+from adsum.process.loading import late
 from adsum.process.service_manager import ServiceManager
 from adsum.process.system_clock import system_now
 from adsum.storage.owed import Owed
@@ -44,14 +44,10 @@ ANSWER_S = 0.1
 STATUS_INTERVAL_S = 10.0
 SAVED_OF_OTHERS = (PEERS, COPY)
 RELOADS_MAX = 2
-# While a thread loads code, the loop gets its turn a tenth as late as Python's 5 ms.
-SWITCH_INTERVAL_LOADING_S = 0.0005
 # Of Python's garbage collector. Waking 5,000 waiters allocates more than it frees, and with Python's own
 # numbers (700, 10, 10) that set off a look at everything that lives, which took a third of the time and
 # found nothing.
 GARBAGE = (10_000, 10, 100)
-
-Loadable = TypeVar("Loadable")
 
 
 class Assembly:
@@ -193,15 +189,6 @@ class Assembly:
 
 def _status(agent: RunningAgent) -> str:
     return f"{len(agent.own.services)} services, {len(agent.own.checks)} checks registered here"
-
-
-async def late(load: Callable[[], Loadable]) -> Loadable:
-    """Imports in a thread, so that DNS goes on answering."""
-    usual_s = sys.getswitchinterval()
-    sys.setswitchinterval(SWITCH_INTERVAL_LOADING_S)
-    loaded = await trio.to_thread.run_sync(load)
-    sys.setswitchinterval(usual_s)
-    return loaded
 
 
 def _running_agent() -> type[RunningAgent]:

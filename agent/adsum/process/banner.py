@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from adsum.api import leadership
 from adsum.catalog.model import Node
 from adsum.config.config import Config
 from adsum.version import ADSUM_VERSION, CONSUL_API_VERSION
@@ -20,8 +19,8 @@ def banner(config: Config, node: Node, *, is_sealed: bool) -> str:
         ("Node name", f"{config.node_name} (datacenter {config.datacenter}, id {node.node_id})"),
         ("Role", "server" if config.is_server else "client"),
     ]
-    if config.bootstrap_expect > 1:  # one that leads alone says nothing of it: it may meet other servers yet
-        rows.append(("Leader", f"none: {leadership.one_of_several(config.bootstrap_expect)}"))
+    if config.bootstrap_expect > 1:
+        rows.append(("Leader", f"elected when {config.bootstrap_expect} servers have met"))
     rows.append(("Data", config.data_dir or "in memory, gone with the agent"))
     if http:
         is_socket = http.startswith("unix://")

@@ -95,6 +95,9 @@ class ClusterRim:
         self._owed = owed
         self._keyring = keyring
         self._nursery = nursery
+        self.security = Security(
+            keyring, config.datacenter, config.encrypt_verify_outgoing, config.encrypt_verify_incoming
+        )
         self._tickets = 0
         self._conflict_came = trio.Event()
         self._answers: dict[int, bytes] = {}  # of the questions in hand
@@ -195,11 +198,8 @@ class ClusterRim:
             ears = listening.bind_both(host, port)
         except OSError as problem:
             raise CannotStart(f"Can't listen for gossip on {host} port {port}: {problem.strerror}") from None
-        security = Security(
-            self._keyring, config.datacenter, config.encrypt_verify_outgoing, config.encrypt_verify_incoming
-        )
         network = Gossiping(
-            *(ears, security, lambda: identity, self._node.receive, self.rpc.server),
+            *(ears, self.security, lambda: identity, self._node.receive, self.rpc.server),
             allowed=Allowed(config.serf_lan_allowed_cidrs),
             is_member=self.rpc.is_member,
             faults=self._node.faults,

@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from adsum.net.tls import Tls
 
 
+FIRST_REMINDER_S = 10.0  # an election takes a second
 REMINDER_S = 300.0
 
 log = logging.getLogger("agent")
@@ -92,6 +93,7 @@ def secured(listeners: list[socket.socket], tls: Tls | None) -> Secure | None:
 
 async def remind_of_no_leader(agent: Agent) -> None:
     """By servers that cannot elect one: who looks for a store finds it in any log."""
+    await trio.sleep(FIRST_REMINDER_S)
     while True:
         sentence = leadership.without_leader(agent)
         if sentence and leadership.is_server(agent):

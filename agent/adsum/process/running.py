@@ -10,6 +10,7 @@ from __future__ import annotations
 import logging
 import os
 from collections.abc import Callable, Sequence
+from random import Random
 from typing import TYPE_CHECKING
 
 import trio
@@ -29,7 +30,9 @@ from adsum.dns.settings import DnsSettings
 from adsum.effects import Persist, Save
 from adsum.gossip.settings import MemberIdentity
 from adsum.health_checks.runner import Options, Runner
+from adsum.kv import KeyStore
 from adsum.now import Now
+from adsum.peers.client_keys import ClientKeys
 from adsum.process import translate
 from adsum.process.banner import banner
 from adsum.process.cluster_rim import ClusterRim, open_keyring, own_profile, saved_copy
@@ -38,6 +41,7 @@ from adsum.process.generation import next_generation
 from adsum.process.gossip_settings import gossip_settings
 from adsum.process.identity import node_id_file, own_node
 from adsum.process.joining import read_peers
+from adsum.process.loading import late
 from adsum.process.node import AgentRim
 from adsum.process.system_clock import monotonic_ns, system_now
 from adsum.process.watches import Watches
@@ -46,8 +50,9 @@ from adsum.storage.owed import OwingDisk
 from adsum.storage.reading import read_if_readable
 from adsum.storage.writer import DiskWriter
 
-if TYPE_CHECKING:  # loaded where there is a certificate
+if TYPE_CHECKING:  # loaded where there is a certificate, and on servers
     from adsum.net.tls import Tls
+    from adsum.process.server_rim import ServerRim
 
 log = logging.getLogger("agent")
 
@@ -88,6 +93,7 @@ class RunningAgent(Agent):
             StopCheck: lambda effect: runner.stop(effect.check_id),
             **self.cluster_rim.performers,
         }
+        self.keys: KeyStore = ClientKeys()  # on a server another, before anybody can ask
         self.asked_to_leave = trio.Event()
         self.gone = trio.Event()
         self._first = first
@@ -106,6 +112,8 @@ class RunningAgent(Agent):
             copy = saved_copy(self._first.owed.disk)
         self.rim.start(copy)
         await self.cluster_rim.begin()
+        if self.config.is_server:
+            await self._serve()
 
     def banner(self) -> str:
         return banner(self.config, self.core.local.settings.node, is_sealed=self.cluster_rim.is_sealed)
@@ -146,12 +154,28 @@ class RunningAgent(Agent):
         self.asked_to_leave.set()
         await self.gone.wait()
 
+    async def _serve(self) -> None:
+        """What only servers load, and a log that may take seconds to be read, while DNS answers already."""
+        listener = self._first.sockets.servers
+        assert listener is not None, "it is bound for a server"
+        server_rim = await late(_server_rim)
+        security, random = self.cluster_rim.security, Random(self._first.random.getrandbits(64))
+        server = await trio.to_thread.run_sync(server_rim, self.rim, self.config, security, random)
+        self.keys = server.keys
+        self._nursery.start_soon(server.run, trio.SocketListener(trio.socket.from_stdlib_socket(listener)))
+
     def _write_anew(self) -> None:
         """The data folder is another one, and has lost all that is kept in it."""
         if not self.config.node_id:
             self.writer.write(Save((node_id_file(self._first.node_id),), is_synced=True))
         self.rim.receive(FolderLost(registrations.paths(self._first.owed.disk)))
         self.cluster_rim.write_anew()
+
+
+def _server_rim() -> type[ServerRim]:
+    from adsum.process.server_rim import ServerRim
+
+    return ServerRim
 
 
 def _core(first: FirstPhase, peers: Sequence[Address]) -> AgentCore:

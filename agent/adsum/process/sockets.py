@@ -13,6 +13,7 @@ from adsum.dns_server import server as dns_server
 from adsum.http import listeners
 from adsum.mutable import dataclass
 
+SERVERS_BACKLOG = 256
 UNCHANGED = -1  # chown leaves it as it is
 
 
@@ -26,6 +27,7 @@ class Sockets:
     https: list[socket.socket] = field(default_factory=list)
     dns_udp: list[socket.socket] = field(default_factory=list)
     dns_tcp: list[trio.SocketListener] = field(default_factory=list)
+    servers: socket.socket | None = None  # of a server, for the others
 
 
 def bind(config: Config) -> Sockets:
@@ -46,14 +48,30 @@ def bind(config: Config) -> Sockets:
             raise CannotStart(sentence) from None
         sockets.dns_udp.append(udp)
         sockets.dns_tcp.append(tcp)
+    if config.is_server:
+        sockets.servers = _bind_servers(config.bind_address, ports.server)
     return sockets
+
+
+def _bind_servers(host: str, port: int) -> socket.socket:
+    listener = socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET)
+    try:
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        if listener.family == socket.AF_INET6:
+            listener.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
+        listener.bind((host, port))
+        listener.listen(SERVERS_BACKLOG)
+    except OSError as problem:
+        listener.close()
+        raise CannotStart(f"Can't listen for servers on {host} port {port}: {problem.strerror}") from None
+    return listener
 
 
 def listeners_of(config: Config) -> int:
     """How many sockets `bind` makes; those of HTTP are kept twice, so that they outlast the server."""
     ports, addresses = config.ports, config.addresses
     http = len(addresses.http) * (ports.http >= 0) + len(addresses.https) * (ports.https >= 0)
-    return 2 * http + 2 * len(addresses.dns) * (ports.dns >= 0)
+    return 2 * http + 2 * len(addresses.dns) * (ports.dns >= 0) + config.is_server
 
 
 def _bind_http(config: Config, address: str, port: int) -> socket.socket:

@@ -43,7 +43,11 @@ class Watches:
             del self._waiting[topic]
 
     def notify(self, effect: Notify) -> None:
-        woken = [wake for topic in effect.topics if topic in self._waiting for wake in self._waiting[topic]]
+        self.wake_all(
+            [wake for topic in effect.topics if topic in self._waiting for wake in self._waiting[topic]]
+        )
+
+    def wake_all(self, woken: list[Wake]) -> None:
         for wake in woken[:SLICE]:
             wake()
         if len(woken) > SLICE:

@@ -90,6 +90,11 @@ class RaftCore:
 
     # What it is asked.
 
+    @property
+    def ticks_since_leader(self) -> int:
+        """Heard by a follower; the others count from when their role began."""
+        return self._ticks
+
     def propose(self, data: bytes, term: Term | None = None, dedup: DedupKey | None = None) -> Position:
         """With `term` only if we lead exactly that one: for what was concluded from its state."""
         return self._leading(term).propose(data, dedup)

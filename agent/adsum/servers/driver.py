@@ -57,12 +57,37 @@ class Sends(Protocol):
         """Bring the file; `report_snapshot` on the driver when it has arrived, or will not."""
 
 
+class FollowsServer(Protocol):
+    """Who stands on a server and follows what becomes of it; both must be quick."""
+
+    def applied(self) -> None:
+        """The state machine has something new."""
+
+    def turned(self, turned: effects.Turned) -> None: ...
+
+
+class NobodyFollows:
+    def applied(self) -> None:
+        pass
+
+    def turned(self, turned: effects.Turned) -> None:
+        pass
+
+
 class Driver:
-    def __init__(self, core: ConsensusCore, raft_log: RaftLog, sends: Sends, now: Callable[[], Now]) -> None:
+    def __init__(
+        self,
+        core: ConsensusCore,
+        raft_log: RaftLog,
+        sends: Sends,
+        now: Callable[[], Now],
+        follower: FollowsServer,
+    ) -> None:
         self.core = core
         self.raft_log = raft_log
         self._sends = sends
         self._now = now
+        self._follower = follower
         self._round_now = now()  # of the first thing that came in since the last tick
         self._writer: LogWriter | None = None
         self._nursery: trio.Nursery | None = None
@@ -238,8 +263,8 @@ class Driver:
             effects.PrepareSegment: self._start_beside_the_log,
             effects.SpendBallast: self._start_beside_the_log,
             effects.AnswerRequests: _answer,
-            effects.AppliedTo: self._tell_change,
-            effects.Turned: self._tell_change,
+            effects.AppliedTo: self._tell_applied,
+            effects.Turned: self._tell_turn,
             effects.HandedOver: lambda _effect: self._handed_over.set(),
             effects.ServerBroken: self._break,
             LogLine: lambda effect: log.log(LEVELS[effect.severity], "%s", effect.sentence),
@@ -252,7 +277,15 @@ class Driver:
     async def _ask_leader(self, effect: effects.AskLeader) -> None:
         self.report(reports.LeaderAnswered(effect.ticket, await self._sends.ask_leader(effect)))
 
-    def _tell_change(self, _effect: effects.AppliedTo | effects.Turned) -> None:
+    def _tell_applied(self, _effect: effects.AppliedTo) -> None:
+        self._follower.applied()
+        self._tell_change()
+
+    def _tell_turn(self, effect: effects.Turned) -> None:
+        self._follower.turned(effect)
+        self._tell_change()
+
+    def _tell_change(self) -> None:
         changed, self._changed = self._changed, trio.Event()
         changed.set()
 

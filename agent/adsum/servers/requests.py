@@ -4,7 +4,9 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from typing import Generic, Protocol, TypeVar
 
 import cbor2
@@ -14,7 +16,7 @@ from adsum.cbor import BadEncoding, strict_loads
 from adsum.consensus.commands import SubmitProposal, SubmitRead
 from adsum.consensus.effects import AskLeader
 from adsum.consensus.errors import NoCluster, NoLeader, OutcomeUnknown, Unavailable
-from adsum.consensus.requests import PASSING
+from adsum.consensus.requests import HELD_MAX, PASSING
 from adsum.consensus.settings import ServerSettings
 from adsum.dedup import DedupKey
 from adsum.net.call_server import BUSY
@@ -74,6 +76,38 @@ class Requests:
     def __init__(self, running: Callable[[], Driver], settings: ServerSettings) -> None:
         self._running = running
         self._hold_s = settings.rpc_hold_timeout_s
+        self._early: deque[tuple[float, SubmitProposal | SubmitRead]] = deque()  # and until when each is held
+
+    def submit(self, request: SubmitProposal | SubmitRead) -> None:
+        """Its token is called with the answer, once. A cluster may be founded while the request is held."""
+        try:
+            self._running().submit(request)
+        except NoCluster as error:
+            if len(self._early) < HELD_MAX:
+                self._early.append((trio.current_time() + self._hold_s, request))
+            else:
+                request.token(Unavailable(str(error)))
+        except (raft.RaftRefused, Unavailable) as error:
+            request.token(error)
+
+    def give_up(self, token: object) -> None:
+        """It is not called any more."""
+        self._early = deque(each for each in self._early if each[1].token is not token)
+        with suppress(NoCluster):
+            self._running().give_up(token)
+
+    async def until_founded(self) -> None:
+        """Until cancelled, lets go of those that were held for long enough."""
+        while True:
+            await trio.sleep(RETRY_S)
+            while self._early and self._early[0][0] <= trio.current_time():
+                _until_s, request = self._early.popleft()
+                why = "this server belongs to no cluster yet"
+                request.token(NoLeader(f"it was held for {self._hold_s:.0f} s, and at last: {why}"))
+
+    def founded(self) -> None:
+        while self._early:
+            self.submit(self._early.popleft()[1])
 
     async def propose(self, data: bytes, *, dedup: DedupKey | None = None) -> bytes:
         """What the state machine answered, when the entry is committed and applied on the leader."""
@@ -113,27 +147,12 @@ class Requests:
     # Inside.
 
     async def _submitted(self, request: SubmitProposal | SubmitRead, answer: OneAnswer[T]) -> T:
-        try:
-            driver = self._running()
-        except NoCluster:
-            driver = await self._founded()
-        driver.submit(request)
+        self.submit(request)
         try:
             return await answer.wait()
         except trio.Cancelled:
-            driver.give_up(answer)
+            self.give_up(answer)
             raise
-
-    async def _founded(self) -> Driver:
-        """A cluster may be founded while the request is held."""
-        deadline_s = trio.current_time() + self._hold_s
-        while True:
-            try:
-                return self._running()
-            except NoCluster as error:
-                if trio.current_time() >= deadline_s:
-                    raise NoLeader(f"it was held for {self._hold_s:.0f} s, and at last: {error}") from error
-                await trio.sleep(RETRY_S)
 
     async def _propose_here(
         self, driver: Driver, data: bytes, dedup: DedupKey | None, left_s: float

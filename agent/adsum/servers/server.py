@@ -42,7 +42,7 @@ from adsum.servers import carrying, requests, standing
 from adsum.servers.answering import RAFT, Answering
 from adsum.servers.carrying import Carrier, Receiver
 from adsum.servers.directory import Directory
-from adsum.servers.driver import Driver
+from adsum.servers.driver import Driver, FollowsServer, NobodyFollows
 from adsum.servers.founding import Founding
 from adsum.servers.last_addresses import LastAddresses
 from adsum.servers.links import Links
@@ -81,6 +81,7 @@ def open_server(
     mint_salt: Callable[[], bytes] = lambda: token_bytes(SALT_BYTES),
     now: Callable[[], Now] = loop_now,
     segment_bytes: int = SEGMENT_BYTES,
+    follower: FollowsServer | None = None,
 ) -> ConsensusServer:
     """Reads and repairs the log; it may take seconds, so it is no work for the loop."""
     opened = open_log(
@@ -89,7 +90,10 @@ def open_server(
     _tell_findings(opened)
     restored = recover_quorum(folder, opened) or opened.restored
     _restore(machine, opened)
-    return ConsensusServer(folder, opened, restored, machine, directory, security, settings, random, now)
+    return ConsensusServer(
+        *(folder, opened, restored, machine, directory, security, settings, random, now),
+        follower or NobodyFollows(),
+    )
 
 
 class ConsensusServer:
@@ -104,6 +108,7 @@ class ConsensusServer:
         settings: ServerSettings,
         random: Random,
         now: Callable[[], Now],
+        follower: FollowsServer,
     ) -> None:
         self.log = opened.log
         self.machine = machine
@@ -115,6 +120,7 @@ class ConsensusServer:
         self._directory = directory
         self._random = random
         self._now = now
+        self._follower = follower
         self._encoder = Encoder()
         self._broken: StorageFailed | None = None
         self.gate = Gate(
@@ -148,6 +154,8 @@ class ConsensusServer:
         self.streams = StreamServer(self.gate, calls=CallServer(self.answering))
         self._scope = trio.CancelScope()
         self._carrying: trio.Nursery | None = None
+        self.submit = self._requests.submit
+        self.give_up = self._requests.give_up
         self.propose = self._requests.propose
         self.read = self._requests.read
         self.change = self._requests.change
@@ -155,6 +163,26 @@ class ConsensusServer:
     @property
     def me(self) -> MemberId:
         return self.log.identity.member
+
+    @property
+    def leader(self) -> MemberId | None:
+        return None if self.driver is None else self.driver.leader
+
+    @property
+    def waits_for(self) -> str:
+        """Why it knows no leader; empty if it knows one."""
+        if self.driver is None:
+            return f"this server belongs to no cluster yet: {self._founding.core.waits_for}"
+        if self.driver.leader is not None:
+            return ""
+        return f"no leader is known in term {self.driver.core.soft.term}, and an election is on"
+
+    @property
+    def behind_ms(self) -> int:
+        """How long ago the leader was heard; 0 on the leader itself."""
+        if self.driver is None or self.driver.is_leader:
+            return 0
+        return int(self.driver.core.raft.ticks_since_leader * self.settings.tick_s * 1_000)
 
     async def run(
         self, listener: trio.SocketListener, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED
@@ -168,8 +196,9 @@ class ConsensusServer:
                     await nursery.start(self.links.run)
                     await nursery.start(self.streams.run, listener)
                     task_status.started()
-                    await self._founding.until_member()
+                    await self._found()
                     self.driver = self._driven()
+                    self._requests.founded()
                     nursery.start_soon(self._vouch, self.driver)
                     nursery.start_soon(self._addresses.run)
                     taking_in = TakingIn(self.driver, self.links, self._alive, self._now)
@@ -225,6 +254,12 @@ class ConsensusServer:
         self._carrying.start_soon(self._carrier.carry, offer, ref, self._carried)
 
     # Inside.
+
+    async def _found(self) -> None:
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(self._requests.until_founded)
+            await self._founding.until_member()
+            nursery.cancel_scope.cancel()
 
     def _nodes(self) -> list[str]:
         if self.driver is None:
@@ -287,7 +322,7 @@ class ConsensusServer:
         )
         self._founding.core.follow(lambda: raft.replica.configuration)
         core = ConsensusCore(raft, self.machine, self.settings, newest=self.log.snapshot, now=now)
-        return Driver(core, self.log, self, self._now)
+        return Driver(core, self.log, self, self._now, self._follower)
 
     async def _vouch(self, driver: Driver) -> None:
         """A voter again, under the new log id: what was lost here can do no harm any more."""

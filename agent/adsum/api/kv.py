@@ -1,0 +1,277 @@
+"""Keys, at /v1/kv: one road for servers and client agents, for what is behind it is a `KeyStore`.
+
+Whoever waits for a key waits in `park`, as for everything else; the store calls when there is an answer. A
+wait that runs out is answered with what is there now, asked anew. Errors have Consul's texts, on which
+clients dispatch, and why stands in a header of our own.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from typing import Generic, TypeVar
+from urllib.parse import quote_plus, unquote_to_bytes
+
+import trio
+from msgspec import UNSET, Struct, UnsetType
+from msgspec.structs import replace
+
+from adsum.api import parameters, shapes
+from adsum.api.api_types import EndpointFamily
+from adsum.api.blocking import FAILED_META, FOREIGN_INDEX_HOLD_S, JITTER_FRACTION, parse_asked
+from adsum.http.request import Query, Request, raw_path
+from adsum.http.response import HeaderList, Response, empty, json_body, too_large_sentence
+from adsum.http.router import RETRY_SOON, HttpRefusal, Route
+from adsum.kv import (
+    KeyCause,
+    KeyRead,
+    KeyRecord,
+    KeyRefusal,
+    KeysFound,
+    KeyVerb,
+    KeyWrite,
+    ReadMode,
+    ReadShape,
+    StoreAnswer,
+    StoreOutcome,
+)
+
+PATH = "/v1/kv/"
+VALUE_BYTES_MAX = 512 * 1024
+UINT64_MAX = 2**64 - 1
+DIGITS = re.compile(r"[0-9]+")
+EXCLUSIVE = ("cas", "acquire", "release")
+ENTRIES_PER_TURN = 1_024  # some 2 ms
+# What a browser is to make of a value that somebody put there.
+RAW_HEADERS: HeaderList = (("X-Content-Type-Options", "nosniff"), ("Content-Security-Policy", "sandbox"))
+NO_SESSIONS = (
+    "Adsum has no sessions yet, so no key can be acquired or released with one; ?cas= decides who was first."
+)
+STATUS_OF = {
+    KeyCause.NO_LEADER: 500,
+    KeyCause.UNKNOWN: 500,
+    KeyCause.BUSY: 429,
+    KeyCause.NO_ROOM: 507,
+    KeyCause.TOO_LARGE: 413,
+    KeyCause.FAILED: 500,
+    KeyCause.NO_SERVERS: 500,
+}
+CONSULS_WORDS = {KeyCause.NO_LEADER: "No cluster leader", KeyCause.NO_SERVERS: "No known Consul servers"}
+
+Answered = TypeVar("Answered", StoreAnswer, KeysFound)
+
+
+class KvEntry(Struct, frozen=True, gc=False):
+    """As Consul shows it, in its order."""
+
+    LockIndex: int
+    Key: str
+    Flags: int
+    Value: bytes | None
+    Session: str | UnsetType
+    CreateIndex: int
+    ModifyIndex: int
+
+
+class _Answer(Generic[Answered]):
+    """What the store calls, and whom that wakes."""
+
+    __slots__ = ("_request", "outcome")
+
+    def __init__(self, request: Request) -> None:
+        self.outcome: Answered | KeyRefusal | None = None
+        self._request = request
+
+    def __call__(self, outcome: Answered | KeyRefusal) -> None:
+        self.outcome = outcome
+        self._request.wake()
+
+
+class KvEndpoints(EndpointFamily):
+    def routes(self) -> list[Route]:
+        return [Route(("GET", "PUT", "DELETE"), PATH, self.key, rest=True)]
+
+    async def key(self, request: Request, _rest: str) -> Response:
+        query = request.query
+        parameters.check_namespace(query)
+        parameters.check_datacenter(query, self._agent.config.datacenter, FAILED_META)
+        key = key_of(request)
+        if request.method == "GET":
+            return await self._read(request, read_of(query, key))
+        write = put_of(request, key) if request.method == "PUT" else delete_of(query, key)
+        answer = _Answer[StoreAnswer](request)
+        asked = self._agent.keys.write(write, answer)
+        written = await self._awaited(request, answer, asked, math.inf)
+        assert written is not None, "it is awaited without end"
+        return json_body(b"true" if written.outcome is StoreOutcome.DONE else b"false")
+
+    async def _read(self, request: Request, read: KeyRead) -> Response:
+        is_raw = read.shape is ReadShape.KEY and request.query.has("raw")
+        is_pretty = self._agent.config.is_dev or request.query.has("pretty")
+        found = await self._found(request, read)
+        meta: HeaderList = (
+            ("X-Consul-Index", str(max(found.index, 1))),
+            ("X-Consul-Knownleader", "true" if found.has_leader else "false"),
+            ("X-Consul-Lastcontact", str(found.behind_ms)),
+        )
+        if not found.keys and (read.shape is not ReadShape.NAMES or read.key):
+            return empty(404, meta)
+        if is_raw:
+            value = found.records[0].value
+            return Response(200, value, content_type="text/plain", headers=(*meta, *RAW_HEADERS))
+        if read.shape is ReadShape.NAMES:
+            body = shapes.encode([shown_key(key) for key in found.keys])
+        else:
+            body = await _entries(found)
+        return json_body(shapes.pretty(body) if is_pretty else body, meta)
+
+    async def _found(self, request: Request, read: KeyRead) -> KeysFound:
+        asked = parse_asked(request.query, self._agent)
+        now_s = trio.current_time()
+        if not asked.index:
+            found = await self._asked(request, read, math.inf)
+        else:
+            read = replace(read, since=asked.index)
+            jitter_s = self._parts.random.uniform(0, asked.wait_s / JITTER_FRACTION)
+            found = await self._asked(request, read, now_s + asked.wait_s + jitter_s)
+            if found is not None and found.is_foreign:
+                read = replace(read, since=max(found.index, 1))
+                found = await self._asked(request, read, now_s + min(asked.wait_s, FOREIGN_INDEX_HOLD_S))
+        if found is None:
+            found = await self._asked(request, replace(read, waits=False), math.inf)
+        assert found is not None, "it is awaited without end"
+        return found
+
+    async def _asked(self, request: Request, read: KeyRead, until_s: float) -> KeysFound | None:
+        answer = _Answer[KeysFound](request)
+        asked = self._agent.keys.read(read, answer)
+        return await self._awaited(request, answer, asked, until_s)
+
+    async def _awaited(
+        self, request: Request, answer: _Answer[Answered], asked: object, until_s: float
+    ) -> Answered | None:
+        """None when there is no answer until then."""
+        try:
+            while answer.outcome is None:
+                if not await request.park(until_s):
+                    break
+        finally:
+            if answer.outcome is None:
+                self._agent.keys.give_up(asked)
+        if isinstance(answer.outcome, KeyRefusal):
+            raise refused(answer.outcome)
+        return answer.outcome
+
+
+def refused(refusal: KeyRefusal) -> HttpRefusal:
+    headers: HeaderList = FAILED_META
+    if refusal.cause is KeyCause.BUSY:
+        headers = (*headers, *RETRY_SOON)
+    words = CONSULS_WORDS.get(refusal.cause)
+    if words is not None:
+        headers = (*headers, ("X-Adsum-Reason", refusal.sentence))
+    return HttpRefusal(STATUS_OF[refusal.cause], words or refusal.sentence, headers)
+
+
+# What is asked.
+
+
+def key_of(request: Request) -> bytes:
+    """As it came: what would be cleaned away from another path is part of a key."""
+    raw = raw_path(request.target)
+    return unquote_to_bytes(raw[len(PATH) :]) if raw.startswith(PATH.encode()) else b""
+
+
+def put_of(request: Request, key: bytes) -> KeyWrite:
+    query = request.query
+    check_named(key)
+    given = [name for name in EXCLUSIVE if query.has(name)]
+    if len(given) > 1:
+        raise conflicting(query)
+    if query.has("acquire") or query.has("release"):
+        raise HttpRefusal(500, NO_SESSIONS)
+    if len(request.body) > VALUE_BYTES_MAX:
+        raise HttpRefusal(413, too_large_sentence(len(request.body), VALUE_BYTES_MAX))
+    flags = unsigned(query, "flags") if query.has("flags") else 0
+    cas = unsigned(query, "cas") if query.has("cas") else None
+    return KeyWrite(KeyVerb.PUT, key, request.body, flags, cas)
+
+
+def delete_of(query: Query, key: bytes) -> KeyWrite:
+    if query.has("recurse"):
+        if query.has("cas"):
+            raise conflicting(query)
+        return KeyWrite(KeyVerb.DELETE_TREE, key)
+    check_named(key)
+    cas = unsigned(query, "cas") if query.has("cas") else None
+    return KeyWrite(KeyVerb.DELETE, key, cas=cas)
+
+
+def read_of(query: Query, key: bytes) -> KeyRead:
+    mode = ReadMode.DEFAULT
+    if query.has("consistent"):
+        if query.has("stale"):
+            raise HttpRefusal(400, "Cannot specify ?stale with ?consistent, conflicting semantics.")
+        mode = ReadMode.CONSISTENT
+    elif query.has("stale"):
+        mode = ReadMode.STALE
+    if query.has("keys"):
+        separator = query.first("separator") or query.first("seperator")  # as old clients spell it
+        return KeyRead(ReadShape.NAMES, key, separator.encode(), mode)
+    if query.has("recurse"):
+        return KeyRead(ReadShape.TREE, key, mode=mode)
+    check_named(key)
+    return KeyRead(ReadShape.KEY, key, mode=mode)
+
+
+def check_named(key: bytes) -> None:
+    if not key:
+        raise HttpRefusal(400, "Missing key name")
+
+
+def conflicting(query: Query) -> HttpRefusal:
+    """In the words of Go's encoder of queries."""
+    pairs = sorted(query, key=lambda pair: pair[0])
+    encoded = "&".join(f"{quote_plus(name)}={quote_plus(value)}" for name, value in pairs)
+    return HttpRefusal(400, f"Conflicting flags: {encoded}")
+
+
+def unsigned(query: Query, name: str) -> int:
+    """In the words of Go's parser."""
+    value = query.first(name)
+    if DIGITS.fullmatch(value) is None:
+        raise HttpRefusal(500, f'strconv.ParseUint: parsing "{value}": invalid syntax')
+    if int(value) > UINT64_MAX:
+        raise HttpRefusal(500, f'strconv.ParseUint: parsing "{value}": value out of range')
+    return int(value)
+
+
+# What is shown.
+
+
+def shown_key(key: bytes) -> str:
+    """JSON has no other bytes than those of UTF-8."""
+    return key.decode(errors="replace")
+
+
+async def _entries(found: KeysFound) -> bytes:
+    pieces = []
+    for start in range(0, len(found.keys), ENTRIES_PER_TURN):
+        if start:
+            await trio.lowlevel.checkpoint()
+        several = slice(start, start + ENTRIES_PER_TURN)
+        shown = map(_shown, found.keys[several], found.records[several])
+        pieces.append(shapes.encode(list(shown))[1:-1])
+    return shapes.list_of(pieces)
+
+
+def _shown(key: bytes, record: KeyRecord) -> KvEntry:
+    return KvEntry(
+        record.lock_index,
+        shown_key(key),
+        record.flags,
+        record.value or None,
+        record.lease or UNSET,
+        record.create,
+        record.modify,
+    )

@@ -1,0 +1,116 @@
+"""What a server has beside what every agent has: consensus on the servers' port, and the store on it.
+
+It is loaded on servers only. Gossip says which servers there are and where; that this one leads, or follows
+whom, is told to the core, which tells everybody.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Sequence
+from pathlib import Path
+from random import Random
+from uuid import UUID
+
+import trio
+
+from adsum.agent.known_servers import LeadershipSeen
+from adsum.config.config import Config
+from adsum.consensus.effects import Turned
+from adsum.consensus.settings import ServerSettings
+from adsum.dedup import WriteNumbers
+from adsum.net.gate import Security
+from adsum.process.node import AgentRim
+from adsum.process.sockets import CannotStart
+from adsum.raft.types import Role
+from adsum.servers.directory import KnownServer
+from adsum.servers.keys import ServerKeys
+from adsum.servers.server import open_server
+from adsum.storage.failures import StorageFailed
+from adsum.storage.files import OsFolder
+from adsum.storage.memory_folder import MemoryFolder
+from adsum.storage.opening import SEGMENT_BYTES, ForeignLog
+from adsum.storage.quorum_recovery import QuorumRecoveryRefused
+from adsum.store.machine import StoreMachine
+
+RAFT_FOLDER = "raft"
+SEGMENT_IN_MEMORY_BYTES = 2 << 20  # there are three, counting the ballast
+
+log = logging.getLogger("raft")
+
+
+class ServerRim:
+    """It `FollowsServer`, and is its `Directory`."""
+
+    def __init__(self, node: AgentRim, config: Config, security: Security, random: Random) -> None:
+        """Reads and repairs the log, so it is made in a thread."""
+        self._node = node
+        self._config = config
+        self._membership = node.core.cluster.membership
+        path = Path(config.data_dir) / RAFT_FOLDER
+        self._folder = OsFolder(path) if config.data_dir else MemoryFolder()
+        machine = StoreMachine()
+        try:
+            self.server = open_server(
+                self._folder,
+                node=str(UUID(bytes=self._membership.me.node_id)),
+                machine=machine,
+                directory=self,
+                security=security,
+                settings=server_settings(config),
+                random=random,
+                segment_bytes=SEGMENT_BYTES if config.data_dir else SEGMENT_IN_MEMORY_BYTES,
+                follower=self,
+            )
+        except (ForeignLog, QuorumRecoveryRefused, StorageFailed) as problem:
+            raise CannotStart(f"the log of this server cannot be used: {problem}") from None
+        generation = self._membership.own_standing.generation
+        numbers = WriteNumbers(self.server.me.node, generation)
+        self.keys = ServerKeys(
+            self.server, machine, numbers, lambda: node.now().wall_ms, node.watches.wake_all
+        )
+
+    async def run(self, listener: trio.SocketListener) -> None:
+        """Until cancelled; raises `StoreBroken` when the disk fails."""
+        try:
+            await self.server.run(listener)
+        finally:
+            self._folder.close()
+
+    # For the server.
+
+    def servers(self) -> Sequence[KnownServer]:
+        config, me = self._config, self.server.me.node
+        address = self._membership.me.address._replace(port=config.ports.server)
+        own = KnownServer(me, address, config.datacenter, expected(config))
+        others = [
+            KnownServer(str(UUID(bytes=each.node_id)), each.address, each.datacenter, each.expect)
+            for each in self._node.core.cluster.servers.present
+        ]
+        return [own, *others]
+
+    def applied(self) -> None:
+        self.keys.applied()
+
+    def turned(self, turned: Turned) -> None:
+        self.keys.turned(turned)
+        leader = UUID(turned.leader.node).bytes if turned.leader is not None else None
+        leads_in = None
+        if turned.role is Role.LEADER:
+            leads_in = self.server.log.identity.epoch, turned.term
+        self._node.receive(LeadershipSeen(leader, leads_in, self._voters()))
+
+    def _voters(self) -> tuple[bytes, ...]:
+        driver = self.server.driver
+        if driver is None:
+            return ()
+        voters = driver.core.raft.replica.configuration.voters
+        return tuple(sorted(UUID(member.node).bytes for member in voters))
+
+
+def expected(config: Config) -> int:
+    return config.bootstrap_expect or int(config.bootstrap)
+
+
+def server_settings(config: Config) -> ServerSettings:
+    return ServerSettings(datacenter=config.datacenter, expect=expected(config))

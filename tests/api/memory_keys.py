@@ -1,0 +1,54 @@
+"""A store of keys for endpoints to stand on: the shipped one, on a log that is committed at once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from adsum.consensus.commands import SubmitProposal, SubmitRead
+from adsum.consensus.effects import Turned
+from adsum.dedup import WriteNumbers
+from adsum.raft.types import Entry, EntryKind, MemberId, Role, Term
+from adsum.servers.keys import ServerKeys
+from adsum.store.machine import StoreMachine
+
+ME = MemberId("n1", "log")
+WALL_MS = 1_800_000_000_000
+
+
+class InstantConsensus:
+    """It leads from the start. `refuses` is what it answers instead, if a test sets it; `holds` what is asked
+    is kept without an answer."""
+
+    def __init__(self) -> None:
+        self.machine = StoreMachine()
+        self.keys = ServerKeys(self, self.machine, WriteNumbers("n1", 1), lambda: WALL_MS, _wake_all)
+        self.keys.turned(Turned(Role.LEADER, ME, Term(1)))
+        self.leader: MemberId | None = ME
+        self.behind_ms = 0
+        self.waits_for = ""
+        self.refuses: Exception | None = None
+        self.holds = False
+        self.given_up: list[object] = []
+
+    def submit(self, request: SubmitProposal | SubmitRead) -> None:
+        token: object = request.token
+        assert callable(token)
+        if self.holds:
+            return
+        if self.refuses is not None:
+            token(self.refuses)
+        elif isinstance(request, SubmitRead):
+            token(self.machine.applied)
+        else:
+            index = self.machine.applied + 1
+            dedup, data = request.dedup, request.data
+            token(self.machine.apply(Entry(index, Term(1), EntryKind.COMMAND, 0, 1, dedup, data)))
+            self.keys.applied()
+
+    def give_up(self, token: object) -> None:
+        self.given_up.append(token)
+
+
+def _wake_all(woken: list[Callable[[], None]]) -> None:
+    for wake in woken:
+        wake()

@@ -1,0 +1,240 @@
+"""Keys: Consul's statuses and texts, on the shipped store."""
+
+from __future__ import annotations
+
+import pytest
+import trio
+import trio.testing
+
+from adsum.consensus.errors import DiskIsFull, NoLeader, OutcomeUnknown
+from adsum.http.response import Response
+from tests.api.agents import Asker, decoded, header, index_of, refused
+
+VALUE_BYTES_MAX = 512 * 1024
+
+
+@pytest.fixture
+def asker() -> Asker:
+    return Asker()
+
+
+async def put(asker: Asker, path: str, value: bytes = b"1") -> object:
+    return decoded(await asker.put(path, value))
+
+
+async def delete(asker: Asker, path: str) -> object:
+    return decoded(await asker.ask(path, "DELETE"))
+
+
+def shown(key: str, value: str | None, create: int, modify: int, flags: int = 0) -> dict[str, object]:
+    return {
+        "LockIndex": 0,
+        "Key": key,
+        "Flags": flags,
+        "Value": value,
+        "CreateIndex": create,
+        "ModifyIndex": modify,
+    }
+
+
+async def test_a_key_is_put_and_got_as_consul_shows_it(asker: Asker) -> None:
+    assert await put(asker, "/v1/kv/a/b", b"bar") is True
+    response = await asker.ask("/v1/kv/a/b")
+    assert decoded(response) == [shown("a/b", "YmFy", 1, 1)]
+    meta = ("X-Consul-Index", "X-Consul-Knownleader", "X-Consul-Lastcontact")
+    assert [header(response, name) for name in meta] == ["1", "true", "0"]
+
+
+async def test_flags_have_64_bits_and_a_put_without_them_resets_them(asker: Asker) -> None:
+    largest = 2**64 - 1
+    await put(asker, f"/v1/kv/a?flags={largest}", b"bar")
+    assert await asker.json("/v1/kv/a") == [shown("a", "YmFy", 1, 1, largest)]
+    await put(asker, "/v1/kv/a", b"bar")
+    assert await asker.json("/v1/kv/a") == [shown("a", "YmFy", 1, 2)]
+
+
+async def test_an_identical_put_moves_no_index_and_an_empty_value_is_null(asker: Asker) -> None:
+    for _ in range(2):
+        assert await put(asker, "/v1/kv/a", b"") is True
+    assert await asker.json("/v1/kv/a") == [shown("a", None, 1, 1)]
+
+
+async def test_a_missing_key_is_404_with_an_index_to_wait_with(asker: Asker) -> None:
+    response = await asker.ask("/v1/kv/none")
+    assert (response.status, response.body.plain, index_of(response)) == (404, b"", 1)
+
+
+async def test_check_and_set(asker: Asker) -> None:
+    assert await put(asker, "/v1/kv/a?cas=0", b"1") is True
+    assert await put(asker, "/v1/kv/a?cas=0", b"2") is False
+    assert await put(asker, "/v1/kv/a?cas=1", b"3") is True
+    assert await put(asker, "/v1/kv/a?cas=1", b"4") is False
+    assert await delete(asker, "/v1/kv/a?cas=1") is False
+    assert await delete(asker, "/v1/kv/a?cas=0") is False
+    assert await delete(asker, "/v1/kv/none?cas=7") is True
+    assert await delete(asker, "/v1/kv/a?cas=3") is True
+    assert (await asker.ask("/v1/kv/a")).status == 404
+
+
+async def test_a_tree_is_listed_named_and_deleted(asker: Asker) -> None:
+    for key in ("a/", "a/b/c", "a/b/d", "a/e", "z"):
+        await put(asker, f"/v1/kv/{key}")
+    assert await asker.json("/v1/kv/a/?keys&separator=/") == ["a/", "a/b/", "a/e"]
+    assert await asker.json("/v1/kv/a/?keys&seperator=/") == ["a/", "a/b/", "a/e"]
+    assert await asker.json("/v1/kv/a?keys&separator=/") == ["a/"]
+    assert await asker.json("/v1/kv/?keys") == ["a/", "a/b/c", "a/b/d", "a/e", "z"]
+    assert await asker.json("/v1/kv?keys") == ["a/", "a/b/c", "a/b/d", "a/e", "z"]
+    listed = await asker.json("/v1/kv/a/b?recurse")
+    assert listed == [shown("a/b/c", "MQ==", 2, 2), shown("a/b/d", "MQ==", 3, 3)]
+    assert await delete(asker, "/v1/kv/a/?recurse") is True
+    assert await asker.json("/v1/kv/?keys") == ["z"]
+    assert (await asker.ask("/v1/kv/a/?keys")).status == 404
+    assert (await asker.ask("/v1/kv/a/?recurse")).status == 404
+
+
+async def test_the_names_of_an_empty_store_are_a_list(asker: Asker) -> None:
+    assert await asker.json("/v1/kv/?keys") == []
+
+
+async def test_raw_is_the_value_and_nothing_that_a_browser_runs(asker: Asker) -> None:
+    await put(asker, "/v1/kv/a", b"<script>\x00\xff")
+    response = await asker.ask("/v1/kv/a?raw")
+    assert (response.status, response.body.plain) == (200, b"<script>\x00\xff")
+    assert response.content_type == "text/plain"
+    assert header(response, "X-Content-Type-Options") == "nosniff"
+    assert header(response, "Content-Security-Policy") == "sandbox"
+
+
+@pytest.mark.parametrize(
+    ("method", "target", "status", "sentence"),
+    [
+        ("GET", "/v1/kv/", 400, "Missing key name"),
+        ("PUT", "/v1/kv/", 400, "Missing key name"),
+        ("DELETE", "/v1/kv/", 400, "Missing key name"),
+        ("PUT", "/v1/kv/a?cas=1&acquire=2", 400, "Conflicting flags: acquire=2&cas=1"),
+        ("DELETE", "/v1/kv/a?recurse&cas=1", 400, "Conflicting flags: cas=1&recurse="),
+        ("PUT", "/v1/kv/a?flags=x", 500, 'strconv.ParseUint: parsing "x": invalid syntax'),
+        ("PUT", "/v1/kv/a?cas=-1", 500, 'strconv.ParseUint: parsing "-1": invalid syntax'),
+        (
+            *("PUT", "/v1/kv/a?flags=18446744073709551616", 500),
+            'strconv.ParseUint: parsing "18446744073709551616": value out of range',
+        ),
+        ("GET", "/v1/kv/a?index=zz", 400, "Invalid index"),
+        ("GET", "/v1/kv/a?wait=zz", 400, "Invalid wait time"),
+        (
+            *("GET", "/v1/kv/a?stale&consistent", 400),
+            "Cannot specify ?stale with ?consistent, conflicting semantics.",
+        ),
+        ("GET", "/v1/kv/a?dc=dc9", 500, "No path to datacenter"),
+    ],
+)
+async def test_what_cannot_be_is_refused_in_consul_s_words(
+    asker: Asker, method: str, target: str, status: int, sentence: str
+) -> None:
+    assert refused(await asker.ask(target, method)) == (status, sentence)
+
+
+@pytest.mark.parametrize("name", ["acquire", "release"])
+async def test_without_sessions_no_key_is_acquired_or_released(asker: Asker, name: str) -> None:
+    status, sentence = refused(await asker.put(f"/v1/kv/a?{name}=6a0c4f0e-5f0b-4b1e-9d5c-0d3c1b2a9f01", b"1"))
+    assert status == 500
+    assert "no sessions yet" in sentence
+    assert (await asker.ask("/v1/kv/a")).status == 404
+
+
+async def test_the_largest_value_is_taken_and_a_byte_more_is_not(asker: Asker) -> None:
+    assert await put(asker, "/v1/kv/a", b"x" * VALUE_BYTES_MAX) is True
+    status, sentence = refused(await asker.put("/v1/kv/a", b"x" * (VALUE_BYTES_MAX + 1)))
+    assert status == 413
+    assert " too large" in sentence
+
+
+@pytest.mark.parametrize(
+    ("error", "status", "sentence", "reason"),
+    [
+        (NoLeader("it was held for 7 s"), 500, "No cluster leader", "it was held for 7 s"),
+        (DiskIsFull("the disk is full"), 507, "the disk is full", None),
+        (
+            *(OutcomeUnknown("it was overtaken"), 500),
+            *("it may have been done: it was overtaken; read the key to find out", None),
+        ),
+    ],
+)
+async def test_what_consensus_refuses_is_told_with_its_reason(
+    asker: Asker, error: Exception, status: int, sentence: str, reason: str | None
+) -> None:
+    asker.agent.consensus.refuses = error
+    response = await asker.put("/v1/kv/a", b"1")
+    assert refused(response) == (status, sentence)
+    assert header(response, "X-Adsum-Reason") == reason
+
+
+async def test_stale_reads_tell_how_old_they_are_and_are_refused_before_a_leader_was_heard(
+    asker: Asker,
+) -> None:
+    await put(asker, "/v1/kv/a")
+    asker.agent.consensus.behind_ms = 1_234
+    asker.agent.consensus.leader = None
+    response = await asker.ask("/v1/kv/a?stale")
+    assert response.status == 200
+    assert header(response, "X-Consul-Lastcontact") == "1234"
+    assert header(response, "X-Consul-Knownleader") == "false"
+    asker.agent.consensus.keys._has_heard_leader = False  # as after a start
+    assert refused(await asker.ask("/v1/kv/a?stale")) == (500, "No cluster leader")
+
+
+# Waiting.
+
+
+async def waiting(asker: Asker, target: str, nursery: trio.Nursery) -> list[Response]:
+    answers: list[Response] = []
+
+    async def ask() -> None:
+        answers.append(await asker.ask(target))
+
+    nursery.start_soon(ask)
+    await trio.testing.wait_all_tasks_blocked()
+    return answers
+
+
+async def test_who_waits_for_a_key_is_woken_by_that_key_alone(asker: Asker, nursery: trio.Nursery) -> None:
+    await put(asker, "/v1/kv/a")
+    answers = await waiting(asker, "/v1/kv/a?index=1", nursery)
+    await put(asker, "/v1/kv/b")
+    await trio.testing.wait_all_tasks_blocked()
+    assert answers == []
+    await put(asker, "/v1/kv/a", b"2")
+    await trio.testing.wait_all_tasks_blocked()
+    assert [decoded(answer) for answer in answers] == [[shown("a", "Mg==", 1, 3)]]
+    assert len(asker.agent.consensus.keys.waiters) == 0
+
+
+async def test_who_waits_for_a_prefix_hears_of_deletions_below_it(
+    asker: Asker, nursery: trio.Nursery
+) -> None:
+    await put(asker, "/v1/kv/a/b")
+    answers = await waiting(asker, "/v1/kv/a/?recurse&index=1", nursery)
+    await delete(asker, "/v1/kv/a/b")
+    await trio.testing.wait_all_tasks_blocked()
+    assert [(answer.status, index_of(answer)) for answer in answers] == [(404, 2)]
+
+
+async def test_a_wait_that_runs_out_answers_what_is_there_with_the_same_index(
+    asker: Asker, autojump_clock: trio.testing.MockClock
+) -> None:
+    await put(asker, "/v1/kv/a")
+    begun_s = trio.current_time()
+    response = await asker.ask("/v1/kv/a?index=1&wait=60s")
+    assert (response.status, index_of(response)) == (200, 1)
+    assert 60 <= trio.current_time() - begun_s <= 60 * 17 / 16
+    assert len(asker.agent.consensus.keys.waiters) == 0
+
+
+async def test_the_index_of_another_store_is_held_for_a_second_and_answered_with_ours(
+    asker: Asker, autojump_clock: trio.testing.MockClock
+) -> None:
+    await put(asker, "/v1/kv/a")
+    begun_s = trio.current_time()
+    response = await asker.ask("/v1/kv/a?index=4711&wait=60s")
+    assert (response.status, index_of(response)) == (200, 1)
+    assert trio.current_time() - begun_s == pytest.approx(1.0)
