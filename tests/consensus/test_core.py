@@ -576,9 +576,8 @@ def test_a_sound_file_and_one_that_is_not_the_newest_are_left_alone() -> None:
     assert bench.core.counters.snapshots_damaged == 0
 
 
-def test_who_turns_says_so() -> None:
+def test_who_turns_says_so_and_who_is_alone_leads_at_once() -> None:
     bench = Bench((A,))
-    bench.core.raft.campaign()
     bench.settle()
     assert bench.taken(Turned)[-1] == Turned(Role.LEADER, A, Term(2))
     assert LogLine(Severity.INFO, "leader in term 2; the leader is a/log") in bench.effects

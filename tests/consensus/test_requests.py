@@ -126,6 +126,23 @@ def test_what_may_have_happened_is_tried_again_only_under_its_key() -> None:
     assert again.dedup == KEY._replace(attempt=1)
 
 
+def test_what_the_old_leader_never_answers_is_asked_of_the_new_one() -> None:
+    """It stands still, and its connection with it."""
+    bench = following()
+    submit(bench, SubmitProposal(b"a", "with", KEY))
+    submit(bench, SubmitRead("read"))
+    submit(bench, SubmitProposal(b"b", "without"))
+    bench.taken(AskLeader)
+    bench.core.receive(bench.now, Heartbeat(STAMP, C, A, Term(3), 1, 1))
+    bench.settle()
+    bench.pass_ms(50)
+    again = [(asked.node, asked.data, asked.dedup) for asked in bench.taken(AskLeader)]
+    assert again == [("c", b"a", KEY._replace(attempt=1)), ("c", None, None)]
+    assert answers(bench) == []
+    bench.effects += bench.core.report(bench.now, LeaderAnswered(1, b"by the old one, at last"))
+    assert answers(bench) == []
+
+
 def tried_in_vain_and_tried_again() -> Bench:
     """The line broke after the leader had it, and then the leader could not be asked."""
     bench = following()

@@ -18,7 +18,7 @@ class Line:
     def __init__(self, outcome: bytes | CallError) -> None:
         self._outcome = outcome
 
-    async def ask(self, node: str, method: str, body: bytes, *, timeout_s: float) -> bytes:
+    async def ask_once(self, node: str, method: str, body: bytes, *, timeout_s: float) -> bytes:
         if isinstance(self._outcome, CallError):
             raise self._outcome
         return self._outcome

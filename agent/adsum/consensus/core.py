@@ -407,6 +407,8 @@ class ConsensusCore:
             leader = soft.leader or "unknown"
             sentence = f"{soft.role.value} in term {soft.term}; the leader is {leader}"
             self.emit(LogLine(Severity.INFO, sentence))
+        if soft.leader is not None and soft.leader != before.leader:
+            self.requests.leader_turned(soft.leader.node, self._now_ns)
         self.emit(Turned(soft.role, soft.leader, soft.term))
 
     def _offer(self, offer: SnapshotOffer) -> None:

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from adsum.consensus.waiting import Answers
 
 RETRY_NS = 50 * MILLISECOND  # while there is no leader, or it does not know it yet
+NOT_ASKED = "", None  # any more
 HELD_MAX = 16_384  # as many as the API has connections
 
 # They pass: another server, or this one a little later, may take it. The others are the caller's mistake.
@@ -66,7 +67,7 @@ class HeldRequests:
         self._open: dict[Token, HeldRequest] = {}
         self._held: deque[HeldRequest] = deque()  # in the order of their deadlines
         self._retries: deque[tuple[int, HeldRequest]] = deque()
-        self._asked: dict[int, HeldRequest] = {}  # at the leader, by ticket
+        self._asked: dict[int, tuple[str, HeldRequest]] = {}  # at which leader, by ticket
         self._behind: list[tuple[int, HeldRequest]] = []  # reads whose index is not applied here yet
         self._ticket = 0
         self._has_ended = False
@@ -125,13 +126,22 @@ class HeldRequests:
 
     def answered(self, ticket: int, outcome: bytes | int | Exception, now_ns: int) -> None:
         """By the leader. A read's index may not have come here yet."""
-        request = self._asked.pop(ticket)
-        if request.is_over:
+        _node, request = self._asked.pop(ticket, NOT_ASKED)
+        if request is None or request.is_over:
             return
         if isinstance(outcome, int) and outcome > self._core.applied:
             self._behind.append((outcome, request))
         else:
             self.concluded(request, outcome, now_ns, self._core.answers)
+
+    def leader_turned(self, leader: str, now_ns: int) -> None:
+        """What was asked of another may never be answered: that one may be dead, or stand still. What can be
+        repeated goes on without its answer."""
+        others = [each for each in self._asked.items() if each[1][0] != leader and each[1][1].is_repeatable]
+        for ticket, (node, request) in others:
+            del self._asked[ticket]
+            why = OutcomeUnknown(f"{node} was asked, and led no more before it answered")
+            self.concluded(request, why, now_ns, self._core.answers)
 
     def applied(self, index: int, answers: Answers) -> None:
         if self._behind:
@@ -174,7 +184,7 @@ class HeldRequests:
         if leader is None:
             raise NoLeader("no leader is known")
         self._ticket += 1
-        self._asked[self._ticket] = request
+        self._asked[self._ticket] = leader.node, request
         left_ns = request.deadline_ns - now_ns
         self._core.emit(AskLeader(self._ticket, leader.node, request.data, request.dedup, left_ns))
 

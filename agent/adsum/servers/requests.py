@@ -40,7 +40,7 @@ T = TypeVar("T")
 
 
 class AsksLeader(Protocol):
-    async def ask(self, node: str, method: str, body: bytes, *, timeout_s: float) -> bytes: ...
+    async def ask_once(self, node: str, method: str, body: bytes, *, timeout_s: float) -> bytes: ...
 
 
 class OneAnswer(Generic[T]):
@@ -180,7 +180,7 @@ class LeaderLine:
         body = b"" if asked.data is None else _encode_proposal(asked.data, asked.dedup)
         method = READ if asked.data is None else PROPOSE
         try:
-            answer = await self._asks.ask(asked.node, method, body, timeout_s=asked.timeout_ns / SECOND)
+            answer = await self._asks.ask_once(asked.node, method, body, timeout_s=asked.timeout_ns / SECOND)
         except NotSent as error:
             return Unavailable(str(error))
         except Declined as no:
