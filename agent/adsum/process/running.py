@@ -97,6 +97,7 @@ class RunningAgent(Agent):
         self.asked_to_leave = trio.Event()
         self.gone = trio.Event()
         self._first = first
+        self._server: ServerRim | None = None  # a client's stays so
         self._nursery = nursery
         self._read_again = read_again
         self._apply = apply  # to the rooms that keep settings of their own: DNS, the log, TLS
@@ -154,6 +155,11 @@ class RunningAgent(Agent):
         self.asked_to_leave.set()
         await self.gone.wait()
 
+    async def stop_serving(self) -> None:
+        """Others lead before this server ends, so that nobody has to wait for an election."""
+        if self._server is not None:
+            await self._server.server.stop()
+
     async def _serve(self) -> None:
         """What only servers load, and a log that may take seconds to be read, while DNS answers already."""
         listener = self._first.sockets.servers
@@ -161,7 +167,7 @@ class RunningAgent(Agent):
         server_rim = await late(_server_rim)
         security, random = self.cluster_rim.security, Random(self._first.random.getrandbits(64))
         server = await trio.to_thread.run_sync(server_rim, self.rim, self.config, security, random)
-        self.keys = server.keys
+        self.keys, self._server = server.keys, server
         self._nursery.start_soon(server.run, trio.SocketListener(trio.socket.from_stdlib_socket(listener)))
 
     def _write_anew(self) -> None:

@@ -17,6 +17,7 @@ import trio
 from adsum.agent.known_servers import LeadershipSeen
 from adsum.config.config import Config
 from adsum.consensus.effects import Turned
+from adsum.consensus.errors import StoreBroken
 from adsum.consensus.settings import ServerSettings
 from adsum.dedup import WriteNumbers
 from adsum.net.gate import Security
@@ -28,6 +29,7 @@ from adsum.servers.keys import ServerKeys
 from adsum.servers.server import open_server
 from adsum.storage.failures import StorageFailed
 from adsum.storage.files import OsFolder
+from adsum.storage.log_jobs import StateUnreadable
 from adsum.storage.memory_folder import MemoryFolder
 from adsum.storage.opening import SEGMENT_BYTES, ForeignLog
 from adsum.storage.quorum_recovery import QuorumRecoveryRefused
@@ -62,7 +64,7 @@ class ServerRim:
                 segment_bytes=SEGMENT_BYTES if config.data_dir else SEGMENT_IN_MEMORY_BYTES,
                 follower=self,
             )
-        except (ForeignLog, QuorumRecoveryRefused, StorageFailed) as problem:
+        except (ForeignLog, QuorumRecoveryRefused, StateUnreadable, StorageFailed) as problem:
             raise CannotStart(f"the log of this server cannot be used: {problem}") from None
         generation = self._membership.own_standing.generation
         numbers = WriteNumbers(self.server.me.node, generation)
@@ -71,9 +73,11 @@ class ServerRim:
         )
 
     async def run(self, listener: trio.SocketListener) -> None:
-        """Until cancelled; raises `StoreBroken` when the disk fails."""
+        """Until cancelled; raises `StorageFailed` when the disk fails."""
         try:
             await self.server.run(listener)
+        except StoreBroken as broken:
+            raise StorageFailed(str(broken)) from broken
         finally:
             self._folder.close()
 
