@@ -58,6 +58,9 @@ class Peers:
             for number, port in enumerate(ports)
         ]
 
+    def left(self) -> list[str]:
+        return []
+
     def servers(self) -> list[KnownServer]:
         return self._known
 

@@ -204,3 +204,26 @@ def test_any_value_of_any_key_is_taken_or_refused(name: str, value: object) -> N
     except ConfigErrors as refusal:
         errors = refusal.errors
         assert errors
+
+
+def test_without_a_word_leaders_are_missed_after_a_second(tmp_path: Path) -> None:
+    assert load_trees(tmp_path).config.consensus.raft_multiplier == 1
+
+
+def test_what_servers_are_told_is_read(tmp_path: Path) -> None:
+    given = {
+        "performance": {"raft_multiplier": 5, "rpc_hold_timeout": "3s"},
+        "raft_snapshot_threshold": 100,
+        "autopilot": {"cleanup_dead_servers": False, "server_stabilization_time": "1s"},
+        "limits": {"kv_max_value_size": 1_000},
+    }
+    config = load_trees(tmp_path, given).config
+    consensus = config.consensus
+    assert (consensus.raft_multiplier, consensus.rpc_hold_timeout_ns) == (5, 3 * SECOND)
+    assert (consensus.snapshot_threshold, consensus.removes_dead) == (100, False)
+    assert (consensus.stabilization_time_ns, config.limits.kv_value_bytes_max) == (SECOND, 1_000)
+
+
+def test_a_multiplier_that_nobody_could_wait_for_is_refused(tmp_path: Path) -> None:
+    [error] = errors_of(tmp_path, {"performance": {"raft_multiplier": 11}})
+    assert error.sentence == "must be from 1 to 10, not 11"

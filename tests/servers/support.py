@@ -77,6 +77,9 @@ class Roster:
     def servers(self) -> Sequence[KnownServer]:
         return list(self.known.values())
 
+    def left(self) -> Sequence[str]:
+        return []
+
 
 def node(number: int) -> str:
     return str(UUID(int=number))

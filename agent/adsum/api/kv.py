@@ -37,7 +37,6 @@ from adsum.kv import (
 )
 
 PATH = "/v1/kv/"
-VALUE_BYTES_MAX = 512 * 1024
 UINT64_MAX = 2**64 - 1
 DIGITS = re.compile(r"[0-9]+")
 EXCLUSIVE = ("cas", "acquire", "release")
@@ -98,7 +97,10 @@ class KvEndpoints(EndpointFamily):
         key = key_of(request)
         if request.method == "GET":
             return await self._read(request, read_of(query, key))
-        write = put_of(request, key) if request.method == "PUT" else delete_of(query, key)
+        if request.method == "PUT":
+            write = put_of(request, key, self._agent.config.limits.kv_value_bytes_max)
+        else:
+            write = delete_of(query, key)
         answer = _Answer[StoreAnswer](request)
         asked = self._agent.keys.write(write, answer)
         written = await self._awaited(request, answer, asked, math.inf)
@@ -182,7 +184,7 @@ def key_of(request: Request) -> bytes:
     return unquote_to_bytes(raw[len(PATH) :]) if raw.startswith(PATH.encode()) else b""
 
 
-def put_of(request: Request, key: bytes) -> KeyWrite:
+def put_of(request: Request, key: bytes, value_bytes_max: int) -> KeyWrite:
     query = request.query
     check_named(key)
     given = [name for name in EXCLUSIVE if query.has(name)]
@@ -190,8 +192,8 @@ def put_of(request: Request, key: bytes) -> KeyWrite:
         raise conflicting(query)
     if query.has("acquire") or query.has("release"):
         raise HttpRefusal(500, NO_SESSIONS)
-    if len(request.body) > VALUE_BYTES_MAX:
-        raise HttpRefusal(413, too_large_sentence(len(request.body), VALUE_BYTES_MAX))
+    if len(request.body) > value_bytes_max:
+        raise HttpRefusal(413, too_large_sentence(len(request.body), value_bytes_max))
     flags = unsigned(query, "flags") if query.has("flags") else 0
     cas = unsigned(query, "cas") if query.has("cas") else None
     return KeyWrite(KeyVerb.PUT, key, request.body, flags, cas)

@@ -12,6 +12,7 @@ from adsum.config import network
 from adsum.config.config import (
     Addresses,
     Config,
+    Consensus,
     Dns,
     Gossip,
     Http,
@@ -38,6 +39,8 @@ __all__ = ["ConfigError", "ConfigErrors", "Loaded", "build"]
 OCTAL_MODE = re.compile(r"[0-7]{3,4}")
 
 # What -dev implies, as in Consul: one talkative server in memory on loopback. Files and flags override it.
+# A log of larger entries would no longer be brought to others in single messages.
+VALUE_BYTES_MOST = 4 << 20
 DEV_DEFAULTS: Mapping[str, object] = {
     "server": True,
     "bind_addr": "127.0.0.1",
@@ -119,7 +122,9 @@ class _Builder:
             limits=LimitsConfig(
                 http_max_conns_per_client=values.count("limits.http_max_conns_per_client"),
                 https_handshake_timeout_ns=values.integer("limits.https_handshake_timeout"),
+                kv_value_bytes_max=self._within("limits.kv_max_value_size", 1, VALUE_BYTES_MOST),
             ),
+            consensus=self._consensus(),
             tls=self._read_tls(domain),
             telemetry=self._telemetry(),
             log=self._log(),
@@ -139,6 +144,26 @@ class _Builder:
             return config
         # Test harnesses set the port and no certificate: with nothing to show, nothing listens.
         return replace(config, ports=replace(config.ports, https=DISABLED))
+
+    def _consensus(self) -> Consensus:
+        values = self._values
+        return Consensus(
+            raft_multiplier=self._within("performance.raft_multiplier", 1, 10),
+            rpc_hold_timeout_ns=values.integer("performance.rpc_hold_timeout"),
+            snapshot_threshold=values.count("raft_snapshot_threshold"),
+            snapshot_interval_ns=values.integer("raft_snapshot_interval"),
+            trailing_logs=values.count("raft_trailing_logs"),
+            removes_dead=values.boolean("autopilot.cleanup_dead_servers"),
+            stabilization_time_ns=values.integer("autopilot.server_stabilization_time"),
+            trailing_logs_max=values.count("autopilot.max_trailing_logs"),
+            voters_min=values.count("autopilot.min_quorum"),
+        )
+
+    def _within(self, name: str, least: int, most: int) -> int:
+        value = self._values.integer(name)
+        if not least <= value <= most:
+            self._values.refuse(name, f"must be from {least} to {most}, not {value}")
+        return value
 
     def _addresses(self) -> Addresses:
         everywhere = self._listeners("client_addr", takes_unix=False)

@@ -99,6 +99,7 @@ class Http:
 class LimitsConfig:
     http_max_conns_per_client: int = 16384  # Consul's 200 is what users trip over
     https_handshake_timeout_ns: int = 5 * SECOND
+    kv_value_bytes_max: int = 512 * 1024
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -106,6 +107,21 @@ class Telemetry:
     metrics_prefix: str = "consul"
     prefix_filter: tuple[str, ...] = ()  # "+prefix" allows, "-prefix" drops
     filter_default: bool = True
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Consensus:
+    """Of servers; a client holds requests as long as they do."""
+
+    raft_multiplier: int = 1  # stretches heartbeats and elections; Consul's default is 5
+    rpc_hold_timeout_ns: int = 7 * SECOND
+    snapshot_threshold: int = 16_384  # entries
+    snapshot_interval_ns: int = 30 * SECOND
+    trailing_logs: int = 10_240
+    removes_dead: bool = True
+    stabilization_time_ns: int = 10 * SECOND  # how long a newcomer only learns
+    trailing_logs_max: int = 250  # that it may lack when it gets its vote
+    voters_min: int = 0  # so many stay, however many are dead
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -150,6 +166,7 @@ class Config:
     dns: Dns = field(default_factory=Dns)
     http: Http = field(default_factory=Http)
     limits: LimitsConfig = field(default_factory=LimitsConfig)
+    consensus: Consensus = field(default_factory=Consensus)
     tls: TlsSettings | None = None  # none: not one key of it is given
     telemetry: Telemetry = field(default_factory=Telemetry)
     log: LogSettings = field(default_factory=LogSettings)

@@ -91,6 +91,16 @@ http_config.use_cache                          bool       true         moot
 http_config.allowed_hosts                      texts      []           restart
 limits.http_max_conns_per_client               integer    16384        restart
 limits.https_handshake_timeout                 duration   5s           restart
+limits.kv_max_value_size                       integer    524288       restart
+performance.raft_multiplier                    integer    1            restart
+performance.rpc_hold_timeout                   duration   7s           restart
+raft_snapshot_threshold                        integer    16384        restart
+raft_snapshot_interval                         duration   30s          restart
+raft_trailing_logs                             integer    10240        restart
+autopilot.cleanup_dead_servers                 bool       true         restart
+autopilot.server_stabilization_time            duration   10s          restart
+autopilot.max_trailing_logs                    integer    250          restart
+autopilot.min_quorum                           integer    0            restart
 ca_file                                        text       -            reload
 ca_path                                        text       -            reload
 cert_file                                      text       -            reload
@@ -184,36 +194,30 @@ warned bool false: acl.enable_key_list_policy acl.enable_token_persistence acl.e
     dns_config.prefer_namespace enable_acl_replication enable_agent_tls_for_checks non_voting_server
     raft_prevote_disabled read_replica telemetry.enable_host_metrics tls.grpc.use_auto_cert
     ui_config.hcp_enabled
-warned bool true: autopilot.cleanup_dead_servers disable_host_node_id disable_remote_exec
+warned bool true: disable_host_node_id disable_remote_exec
 warned duration 0s: acl.role_ttl
-warned duration 10s: autopilot.server_stabilization_time
 warned duration 120s: acl.disabled_ttl acl_disabled_ttl
 warned duration 168h: server_rejoin_age_max
 warned duration 200ms: autopilot.last_contact_threshold
 warned duration 20s: performance.grpc_keepalive_timeout
 warned duration 30s: acl.policy_ttl acl.token_ttl acl_ttl performance.grpc_keepalive_interval
-    primary_gateways_interval raft_snapshot_interval retry_interval_wan
+    primary_gateways_interval retry_interval_wan
 warned duration 3s: gossip_wan.probe_timeout
 warned duration 500ms: gossip_wan.gossip_interval
 warned duration 5s: gossip_wan.probe_interval limits.rpc_handshake_timeout
 warned duration 60s: limits.rpc_client_timeout
 warned duration 72h: reconnect_timeout_wan
-warned duration 7s: performance.rpc_hold_timeout
 warned duration -: advertise_reconnect_timeout auto_config.authorization.static.clock_skew_leeway
     auto_config.authorization.static.expiration_leeway auto_config.authorization.static.not_before_leeway
     connect.test_ca_leaf_root_change_spread consul.coordinate.update_period consul.raft.election_timeout
     consul.raft.heartbeat_timeout consul.raft.leader_lease_timeout consul.server.health_interval
     telemetry.circonus_submission_interval
-warned integer 0: autopilot.min_quorum http_config.max_header_bytes retry_max_wan
+warned integer 0: http_config.max_header_bytes retry_max_wan
 warned integer 100: limits.rpc_max_conns_per_client
 warned integer 1000: limits.rpc_max_burst
-warned integer 10240: raft_trailing_logs
-warned integer 16384: raft_snapshot_threshold
 warned integer 2: cache.entry_fetch_max_burst
-warned integer 250: autopilot.max_trailing_logs
 warned integer 4: gossip_wan.gossip_nodes gossip_wan.retransmit_mult
-warned integer 5: performance.raft_multiplier
-warned integer 524288: limits.kv_max_value_size limits.txn_max_req_len
+warned integer 524288: limits.txn_max_req_len
 warned integer 6: gossip_wan.suspicion_mult
 warned integer -: consul.coordinate.update_batch_size consul.coordinate.update_max_batches
 warned number -1: cache.entry_fetch_rate limits.rpc_rate

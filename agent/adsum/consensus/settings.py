@@ -16,6 +16,8 @@ class ServerSettings:
     expect: int = 0
     raft_multiplier: int = 1  # stretches every tick; Consul's 1 to 10
     stable_s: float = 10.0  # how long a newcomer only learns; Consul's server_stabilization_time
+    removes_dead: bool = True  # Consul's cleanup_dead_servers
+    voters_min: int = 0  # so many stay, however many are dead; Consul's min_quorum
     rpc_hold_timeout_s: float = 7.0  # how long a request is held while there is no leader; Consul's
     # A snapshot when so many entries were applied since the last one, looked at so often; both Consul's.
     snapshot_entries: int = 16_384

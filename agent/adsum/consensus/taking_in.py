@@ -1,5 +1,6 @@
 """How a leader takes in servers that its cluster does not have yet, without I/O: those that gossip knows and
-that say themselves, in a direct call, that they are of no cluster or of this one.
+that say themselves, in a direct call, that they are of no cluster or of this one. And, when nobody comes, how
+it lets go of those that left or died (`letting_go`).
 
     core.tick(now, alive)     -> effects        time has passed; `alive` is whom gossip knows now
     core.report(now, report)  -> effects        what became of an effect
@@ -18,11 +19,12 @@ is due was tried: nobody is kept out by another who cannot be promoted.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Collection, Sequence
 
 from adsum.consensus import effects, reports
 from adsum.consensus.bootstrap import AliveServer, ServerStanding, to_ask
 from adsum.consensus.core import ConsensusCore
+from adsum.consensus.letting_go import LettingGo
 from adsum.effects import LogLine, Severity
 from adsum.now import SECOND, Now
 from adsum.raft.changer import ChangeVerb, ConfigurationChange, Step
@@ -35,8 +37,15 @@ NOTHING: tuple[()] = ()
 
 
 class TakingInCore:
-    def __init__(self, core: ConsensusCore, now: Now) -> None:
+    def __init__(
+        self, core: ConsensusCore, now: Now, left: Callable[[], Collection[str]] = frozenset
+    ) -> None:
+        """`left`: the nodes of servers that said good-bye, as gossip knows now."""
         self._core = core
+        self._left = left
+        self._letting_go = LettingGo(
+            removes_dead=core.settings.removes_dead, voters_min=core.settings.voters_min
+        )
         self._stable_ns = int(core.settings.stable_s * SECOND)
         self._due_ns = 0
         self._learning_since_ns: dict[MemberId, int] = {}
@@ -59,6 +68,7 @@ class TakingInCore:
             self._changing = None
         if not self._core.is_leader:
             self._learning_since_ns, self._answers, self._failed = {}, None, []
+            self._letting_go.forget()
             return self._wait(now)
         if self._answers is None:
             return self._ask(alive)
@@ -66,6 +76,8 @@ class TakingInCore:
         configuration = self._core.raft.replica.configuration
         standings = [answers[node] for node in sorted(answers)]
         due = due_changes(configuration, standings, self._ripe(now, configuration))
+        alive_nodes = {server.node for server in alive}
+        due += self._letting_go.due(now, self._core.raft.status(), alive_nodes, self._left())
         if not due:
             return self._wait(now)
         change = next((each for each in due if each not in self._failed), None)

@@ -22,7 +22,7 @@ from adsum.api.rendering import ApiCounters
 from adsum.config.config import Config
 from adsum.http import server
 from adsum.http.browser import BrowserRules
-from adsum.http.limits import HttpCounters, HttpLimits
+from adsum.http.limits import MEBIBYTE, HttpCounters, HttpLimits
 from adsum.http.router import HttpRules, Router
 from adsum.now import SECOND
 from adsum.observe.exposition import Exposition
@@ -69,6 +69,7 @@ async def serve_http(first: FirstPhase, agent: RunningAgent, nursery: trio.Nurse
     endpoints = Endpoints(agent, first.random, api, metrics, first.stream)
     router = Router(endpoints.routes(), http_rules(config), http, endpoints.families())
     limits = HttpLimits(
+        body_bytes_max=max(MEBIBYTE, config.limits.kv_value_bytes_max),
         handshake_timeout_s=config.limits.https_handshake_timeout_ns / SECOND,
         connections_per_client_max=config.limits.http_max_conns_per_client,
         connections_max=first.files.http_connections,

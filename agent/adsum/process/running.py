@@ -165,7 +165,8 @@ class RunningAgent(Agent):
         listener = self._first.sockets.servers
         assert listener is not None, "it is bound for a server"
         server_rim = await late(_server_rim)
-        security, random = self.cluster_rim.security, Random(self._first.random.getrandbits(64))
+        security = self.cluster_rim.security._replace(tls=self._first.tls)
+        random = Random(self._first.random.getrandbits(64))
         server = await trio.to_thread.run_sync(server_rim, self.rim, self.config, security, random)
         self.keys, self._server = server.keys, server
         self._nursery.start_soon(server.run, trio.SocketListener(trio.socket.from_stdlib_socket(listener)))

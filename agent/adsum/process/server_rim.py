@@ -7,13 +7,14 @@ whom, is told to the core, which tells everybody.
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from pathlib import Path
 from random import Random
 from uuid import UUID
 
 import trio
 
+from adsum.agent import tags
 from adsum.agent.known_servers import LeadershipSeen
 from adsum.config.config import Config
 from adsum.consensus.effects import Turned
@@ -21,8 +22,10 @@ from adsum.consensus.errors import StoreBroken
 from adsum.consensus.settings import ServerSettings
 from adsum.dedup import WriteNumbers
 from adsum.net.gate import Security
+from adsum.now import SECOND
 from adsum.process.node import AgentRim
 from adsum.process.sockets import CannotStart
+from adsum.raft.settings import RaftSettings
 from adsum.raft.types import Role
 from adsum.servers.directory import KnownServer
 from adsum.servers.keys import ServerKeys
@@ -93,6 +96,14 @@ class ServerRim:
         ]
         return [own, *others]
 
+    def left(self) -> Collection[str]:
+        """Of the members of consensus, whom gossip says to have left."""
+        found = set()
+        for member in self._membership.members():
+            if member.standing.departure and tags.decode(member.profile.meta).is_server:
+                found.add(str(UUID(bytes=member.profile.node_id)))
+        return found
+
     def applied(self) -> None:
         self.keys.applied()
 
@@ -117,4 +128,17 @@ def expected(config: Config) -> int:
 
 
 def server_settings(config: Config) -> ServerSettings:
-    return ServerSettings(datacenter=config.datacenter, expect=expected(config))
+    wanted = config.consensus
+    return ServerSettings(
+        datacenter=config.datacenter,
+        expect=expected(config),
+        raft_multiplier=wanted.raft_multiplier,
+        stable_s=wanted.stabilization_time_ns / SECOND,
+        removes_dead=wanted.removes_dead,
+        voters_min=wanted.voters_min,
+        rpc_hold_timeout_s=wanted.rpc_hold_timeout_ns / SECOND,
+        snapshot_entries=wanted.snapshot_threshold,
+        snapshot_interval_s=wanted.snapshot_interval_ns / SECOND,
+        entries_kept=wanted.trailing_logs,
+        raft=RaftSettings(promotion_trailing_max=wanted.trailing_logs_max),
+    )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -22,3 +22,7 @@ class KnownServer:
 class Directory(Protocol):
     def servers(self) -> Sequence[KnownServer]:
         """All that are alive, this one included or not; as of now."""
+
+    def left(self) -> Collection[str]:
+        """The nodes of those that said good-bye and have not come back."""
+        ...

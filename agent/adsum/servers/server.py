@@ -201,7 +201,9 @@ class ConsensusServer:
                     self._requests.founded()
                     nursery.start_soon(self._vouch, self.driver)
                     nursery.start_soon(self._addresses.run)
-                    taking_in = TakingIn(self.driver, self.links, self._alive, self._now)
+                    taking_in = TakingIn(
+                        self.driver, self.links, self._alive, self._directory.left, self._now
+                    )
                     nursery.start_soon(taking_in.run)
                     await self.driver.run(writer)
         except BaseExceptionGroup as group:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from functools import partial
 
 from adsum.consensus.bootstrap import AliveServer
@@ -23,10 +23,11 @@ class TakingIn:
         driver: Driver,
         asks: AsksStandings,
         alive: Callable[[], Sequence[AliveServer]],
+        left: Callable[[], Collection[str]],
         now: Callable[[], Now],
     ) -> None:
         self._driver = driver
-        self._loop = AskingLoop(TakingInCore(driver.core, now()), asks, alive, now, self._carry_out)
+        self._loop = AskingLoop(TakingInCore(driver.core, now(), left), asks, alive, now, self._carry_out)
         self.run = self._loop.run
 
     async def _carry_out(self, effect: ChangeMembership) -> None:
