@@ -126,11 +126,11 @@ class FakeAgent(Agent):
         self.wall_ms += 1
         return Now(self.wall_ms * 1_000_000, self.wall_ms)
 
-    def see_leader(self, leader: bytes | None) -> None:
+    def see_leader(self, leader: bytes | None, voters: tuple[bytes, ...] = ()) -> None:
         """As consensus on this server tells it."""
         me = self.core.cluster.membership.me.node_id
         leads_in = (0, 1) if leader == me else None
-        voters = (leader,) if leader is not None else ()
+        voters = voters or ((leader,) if leader is not None else ())
         self._perform(self.core.receive(self.now(), LeadershipSeen(leader, leads_in, voters)))
 
     async def give(self, command: AnsweredWith[Value]) -> Value:

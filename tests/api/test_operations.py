@@ -114,6 +114,24 @@ async def test_joining_across_datacenters_is_for_servers_and_not_here_yet(asker:
     )
 
 
+async def test_a_server_without_which_nobody_could_write_leaves_only_when_it_is_forced(asker: Asker) -> None:
+    agent = asker.agent
+    me = agent.cluster.membership.me.node_id
+    others = [agent.meet(name, is_server=True).profile.node_id for name in ("s2", "s3")]
+    gone = b"gone" * 4
+    agent.see_leader(me, (me, others[0], gone))
+    assert refused(await asker.put("/v1/agent/leave")) == (
+        500,
+        "1 of the 2 servers that would stay cannot be reached, so without this one nobody could write keys "
+        "any more; bring them back first, or leave with force",
+    )
+    assert not agent.has_left
+    agent.gone.set()
+    assert (await asker.put("/v1/agent/leave?force")).status == 200
+    agent.see_leader(me, (me, *others))
+    assert (await asker.put("/v1/agent/leave")).status == 200
+
+
 async def test_force_leave_of_the_unknown_is_refused_and_of_the_living_changes_nothing(asker: Asker) -> None:
     assert refused(await asker.put("/v1/agent/force-leave/zz")) == (
         500,

@@ -118,6 +118,22 @@ async def test_all_three_killed_come_back_unaided_with_everything(tmp_path: Path
         assert again.machine.words == [b"%d" % number for number in range(20)]
 
 
+async def test_who_leaves_for_good_gives_its_vote_back_while_it_can_vote_for_that(tmp_path: Path) -> None:
+    async with cluster(tmp_path) as made:
+        for staying in (2, 1):
+            leader = await made.leader()
+            await leader.server.propose(b"%d" % staying)
+            await leader.server.stop(leaves=True)
+            await leader.ended.wait()
+            next_one = await made.leader(besides=leader)
+            assert next_one.server.driver is not None
+            configuration = next_one.server.driver.core.raft.replica.configuration
+            assert len(configuration.members()) == staying
+            assert leader.server.me not in configuration.members()
+        await next_one.server.propose(b"alone")
+        assert next_one.machine.words == [b"2", b"1", b"alone"]
+
+
 async def test_an_orderly_stop_hands_leadership_over_without_an_election_timeout(tmp_path: Path) -> None:
     async with cluster(tmp_path) as made:
         leader = await made.leader()

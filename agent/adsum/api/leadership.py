@@ -61,6 +61,22 @@ def address_of(agent: Agent, node_id: bytes) -> str:
     return "" if server is None else with_port(*server.address)
 
 
+def why_not_leave(agent: Agent) -> str:
+    """What would become of the store if this server left; empty where it goes on without it, or was its own
+    alone."""
+    servers, me = agent.cluster.servers, agent.cluster.membership.me.node_id
+    staying = [voter for voter in servers.voters if voter != me]
+    if me not in servers.voters or not staying:
+        return ""
+    missing = [voter for voter in staying if servers.named(voter) is None]
+    if 2 * (len(staying) - len(missing)) > len(staying):
+        return ""
+    return (
+        f"{len(missing)} of the {len(staying)} servers that would stay cannot be reached, so without this "
+        "one nobody could write keys any more; bring them back first, or leave with force"
+    )
+
+
 def voter_addresses(agent: Agent) -> list[str]:
     """A client takes the servers that are present for them."""
     servers = agent.cluster.servers

@@ -59,7 +59,9 @@ class Operations(EndpointFamily):
             raise HttpRefusal(500, f"Nothing was reloaded:\n{errors}") from None
         return json_answer(self._agent, request, {"Applied": applied, "NeedsRestart": needs_restart})
 
-    async def leave(self, _request: Request, _rest: str) -> Response:
+    async def leave(self, request: Request, _rest: str) -> Response:
+        if not request.query.has("force") and (sentence := leadership.why_not_leave(self._agent)):
+            raise HttpRefusal(500, sentence)
         await self._agent.leave()
         return empty(200)
 

@@ -112,7 +112,7 @@ def leave(call: ParsedCommand) -> int:
     broken: BrokenOff | None = None
     with connect(call) as api:
         try:
-            api.put("/v1/agent/leave")
+            api.put("/v1/agent/leave", [("force", "1" if call.is_on("force") else "")])
         except BrokenOff as problem:  # it may have ended before its answer was out
             broken = problem
         is_gone = api.is_gone(GONE_S_MAX)
@@ -186,7 +186,11 @@ COMMANDS = {
         groups=(CONNECTION,),
         about="With one error in its files the agent keeps everything as it was, and says which.",
     ),
-    "leave": Command(leave, groups=(CONNECTION,)),
+    "leave": Command(
+        leave,
+        flags=(CommandFlag("force", "Leave although the servers that stay could not go on without this one."),),
+        groups=(CONNECTION,),
+    ),
     "join": Command(
         join,
         arguments="ADDRESS…",

@@ -169,7 +169,7 @@ class Assembly:
     async def _announce_and_write(self, agent: RunningAgent, *, leaves: bool) -> None:
         self._manager.stopping("leaving")
         with trio.move_on_after(LEAVE_S):
-            await agent.stop_serving()
+            await agent.stop_serving(leaves=leaves)
         with trio.move_on_after(LEAVE_S):
             await agent.cluster_rim.announce_end(leaves=leaves)
         agent.rim.perform(agent.core.stop(system_now()))

@@ -155,10 +155,10 @@ class RunningAgent(Agent):
         self.asked_to_leave.set()
         await self.gone.wait()
 
-    async def stop_serving(self) -> None:
+    async def stop_serving(self, *, leaves: bool) -> None:
         """Others lead before this server ends, so that nobody has to wait for an election."""
         if self._server is not None:
-            await self._server.server.stop()
+            await self._server.server.stop(leaves=leaves)
 
     async def _serve(self) -> None:
         """What only servers load, and a log that may take seconds to be read, while DNS answers already."""

@@ -26,7 +26,7 @@ from adsum.now import SECOND
 from adsum.process.node import AgentRim
 from adsum.process.sockets import CannotStart
 from adsum.raft.settings import RaftSettings
-from adsum.raft.types import Role
+from adsum.raft.types import NO_TERM, Configuration, Role
 from adsum.servers.directory import KnownServer
 from adsum.servers.keys import ServerKeys
 from adsum.servers.server import open_server
@@ -52,6 +52,8 @@ class ServerRim:
         self._node = node
         self._config = config
         self._membership = node.core.cluster.membership
+        self._turned = Turned(Role.FOLLOWER, None, NO_TERM)
+        self._configuration = Configuration()  # as it was told last
         path = Path(config.data_dir) / RAFT_FOLDER
         self._folder = OsFolder(path) if config.data_dir else MemoryFolder()
         machine = StoreMachine()
@@ -106,21 +108,26 @@ class ServerRim:
 
     def applied(self) -> None:
         self.keys.applied()
+        assert self.server.driver is not None, "it has applied something"
+        if self.server.driver.core.raft.replica.configuration is not self._configuration:
+            self._tell()
 
     def turned(self, turned: Turned) -> None:
         self.keys.turned(turned)
+        self._turned = turned
+        self._tell()
+
+    def _tell(self) -> None:
+        """The core, and so everybody."""
+        turned, driver = self._turned, self.server.driver
+        assert driver is not None, "it has turned"
+        self._configuration = driver.core.raft.replica.configuration
+        voters = tuple(sorted(UUID(member.node).bytes for member in self._configuration.voters))
         leader = UUID(turned.leader.node).bytes if turned.leader is not None else None
         leads_in = None
         if turned.role is Role.LEADER:
             leads_in = self.server.log.identity.epoch, turned.term
-        self._node.receive(LeadershipSeen(leader, leads_in, self._voters()))
-
-    def _voters(self) -> tuple[bytes, ...]:
-        driver = self.server.driver
-        if driver is None:
-            return ()
-        voters = driver.core.raft.replica.configuration.voters
-        return tuple(sorted(UUID(member.node).bytes for member in voters))
+        self._node.receive(LeadershipSeen(leader, leads_in, voters))
 
 
 def expected(config: Config) -> int:

@@ -23,12 +23,13 @@ from adsum.net.call_server import BUSY
 from adsum.net.calls import CallError, Declined, NotSent
 from adsum.now import SECOND
 from adsum.raft import errors as raft
-from adsum.raft.changer import ConfigurationChange
+from adsum.raft.changer import ChangeVerb, ConfigurationChange, Step
+from adsum.raft.types import MemberId
 from adsum.servers import wire
 from adsum.servers.answering import MALFORMED, STRANGER
 from adsum.servers.driver import Driver
 
-PROPOSE, READ = "propose", "read"
+PROPOSE, READ, LEAVE = "propose", "read", "leave"
 ATTEMPTS_MAX = 1 << 32
 RETRY_S = 0.05  # while this server belongs to no cluster
 UNAVAILABLE, UNKNOWN, REFUSED = "unavailable", "unknown", "refused"
@@ -121,9 +122,7 @@ class Requests:
 
     async def change(self, change: ConfigurationChange) -> None:
         """Of the membership; on the leader only. Returns when it is in force here."""
-        driver, answer = self._running(), OneAnswer[bytes]()
-        driver.propose_change(change, answer)
-        await answer.wait()
+        await self._change_here(self._running(), change)
 
     # For others.
 
@@ -133,6 +132,14 @@ class Requests:
 
     async def answer_read(self, _body: bytes) -> bytes:
         return cbor2.dumps(await self._answered(self._read_here))
+
+    async def answer_leave(self, body: bytes) -> bytes:
+        """A member's, that ends for good and is still here to vote for that."""
+        match strict_loads(body):
+            case [str(node), str(log_id)]:
+                leaves = ConfigurationChange((Step(ChangeVerb.LEAVE, MemberId(node, log_id)),))
+                return await self._answered(lambda driver: self._change_here(driver, leaves))
+        raise wire.UnreadableMessage("no member")
 
     async def _answered(self, work: Callable[[Driver], Awaitable[T]]) -> T:
         try:
@@ -162,6 +169,11 @@ class Requests:
         with trio.move_on_after(left_s):
             return await answer.wait()
         raise OutcomeUnknown("it was not committed in time")
+
+    async def _change_here(self, driver: Driver, change: ConfigurationChange) -> bytes:
+        answer = OneAnswer[bytes]()
+        driver.propose_change(change, answer)
+        return await answer.wait()
 
     async def _read_here(self, driver: Driver) -> int:
         answer = OneAnswer[int]()

@@ -19,6 +19,7 @@ from random import Random
 from secrets import token_bytes
 from uuid import UUID, uuid4
 
+import cbor2
 import trio
 
 from adsum.consensus.bootstrap import AliveServer
@@ -30,6 +31,7 @@ from adsum.consensus.machine import StateMachine
 from adsum.consensus.reports import NodeUnreachable, SnapshotArrived
 from adsum.consensus.settings import ServerSettings
 from adsum.net.call_server import CallServer
+from adsum.net.calls import CallError
 from adsum.net.gate import Gate, Security
 from adsum.net.introduction import PeerIdentity
 from adsum.net.streams import StreamServer
@@ -58,6 +60,7 @@ from adsum.storage.quorum_recovery import recover_quorum
 from adsum.storage.recovery import LogVerdict
 from adsum.storage.segment import SALT_BYTES
 
+LEAVE_S, LEAVE_RETRY_S = 3.0, 0.1
 # Of what other servers sent and has not come whole, or is not answered: a frame may have 9 MiB.
 UNREAD_BYTES_MAX = 128 * 1024 * 1024
 
@@ -217,10 +220,14 @@ class ConsensusServer:
             else:
                 writer.close()
 
-    async def stop(self) -> None:
-        """Leadership first, then everything."""
+    async def stop(self, *, leaves: bool = False) -> None:
+        """Leadership first, then everything. Who leaves for good gives its vote back while it can still vote
+        for that: later the others would have to do it without it."""
         if self.driver is not None:
             await self.driver.stop()
+            if leaves and self.me.node in self._nodes():
+                with trio.move_on_after(LEAVE_S):
+                    await self._leave(self.driver)
         self._scope.cancel()
 
     # For `Answering`.
@@ -257,6 +264,20 @@ class ConsensusServer:
 
     # Inside.
 
+    async def _leave(self, driver: Driver) -> None:
+        while len(driver.core.raft.replica.configuration.members()) > 1:
+            leader = driver.leader
+            if leader is not None and leader != self.me:
+                try:
+                    await self.links.ask_once(
+                        leader.node, requests.LEAVE, leaving(self.me), timeout_s=LEAVE_S
+                    )
+                except CallError as error:
+                    log.info("%s did not take our vote back: %s", leader.node, error)
+                else:
+                    return
+            await trio.sleep(LEAVE_RETRY_S)
+
     async def _found(self) -> None:
         async with trio.open_nursery() as nursery:
             nursery.start_soon(self._requests.until_founded)
@@ -275,6 +296,7 @@ class ConsensusServer:
             carrying.PIECE: self._receiver.piece,
             requests.PROPOSE: self._requests.answer_propose,
             requests.READ: self._requests.answer_read,
+            requests.LEAVE: self._requests.answer_leave,
         }
 
     async def _answer_standing(self, body: bytes) -> bytes:
@@ -337,6 +359,10 @@ class ConsensusServer:
                 )
             else:
                 await driver.changed()
+
+
+def leaving(member: MemberId) -> bytes:
+    return cbor2.dumps(list(member))
 
 
 def _disk_error(group: BaseExceptionGroup[BaseException]) -> BaseException | None:
