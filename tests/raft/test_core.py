@@ -297,6 +297,24 @@ def test_an_answer_tells_what_is_committed_and_a_log_that_shares_it_believes_it(
     assert stranger.replica.log.commit == 1
 
 
+def test_what_is_committed_is_believed_from_an_older_term_too() -> None:
+    server = core(restored([1, 1], term=3))
+    server.campaign()
+    server.step(vote(B, 2, is_granted=False, is_prevote=True, commit=3))
+    assert (server.replica.log.commit, role(server), server.counts.stale) == (3, Role.PRE_CANDIDATE, 1)
+
+
+def test_who_hears_of_a_committed_change_late_does_not_forget_its_leader() -> None:
+    change = Entry(
+        2, Term(1), EntryKind.CONFIGURATION, 0, 1, None, encode_configuration(Configuration((A, B, C, D)))
+    )
+    disk = Restored(HardState(Term(1), None, 1), bootstrap(Configuration((A, B, C))), (change,))
+    server = core(disk)
+    server.step(heartbeat(2))
+    server.step(vote(C, 1, is_granted=False, commit=2))
+    assert (server.replica.log.commit, server.replica.leader) == (2, B)
+
+
 # Following.
 
 

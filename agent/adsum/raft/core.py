@@ -332,7 +332,8 @@ class RaftCore:
 
     def _answer_stale(self, message: Message) -> None:
         """A leader or a candidate of the past is told the term, or it could be stuck there: its own requests
-        are ignored while ours is defended, and we would never hear it."""
+        are ignored while ours is defended, and we would never hear it. An answer from the past may say what
+        is committed: that stays so, and we may have no other way to hear it."""
         replica = self.replica
         replica.counts.stale += 1
         if isinstance(message, FromLeader):
@@ -340,6 +341,8 @@ class RaftCore:
             replica.send_after_store(rejected)
         elif isinstance(message, VoteRequest) and message.is_prevote:
             answer(replica, message, is_granted=False)
+        elif isinstance(message, VoteReply):
+            self._learn_commit(message)
 
     def _dispatch(self, message: Message) -> None:
         match message:
@@ -403,7 +406,7 @@ class RaftCore:
         if is_no_news or self._leader is not None:  # a leader commits by its own rule
             return
         log.commit_to(reply.commit_index)
-        if log.configuration_waits():
+        if self._ballot is not None and log.configuration_waits():
             self._become_follower(self.replica.term, None)  # the next election goes by other rules
 
     # Roles.
