@@ -122,6 +122,15 @@ def anyone_is_up_to_date(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(Log, "is_up_to_date", lambda _self, _index, _term: True)
 
 
+def candidates_need_only_what_their_voter_knows_to_be_committed(patch: pytest.MonkeyPatch) -> None:
+    """A voter is the last to hear that what it acknowledged is committed."""
+
+    def is_up_to_date(self: Log, index: int, term: Term) -> bool:
+        return (term, index) >= (self.term_at(self.commit), self.commit)
+
+    patch.setattr(Log, "is_up_to_date", is_up_to_date)
+
+
 def votes_are_given_twice(patch: pytest.MonkeyPatch) -> None:
     """Two leaders in one term."""
 

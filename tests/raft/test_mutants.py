@@ -24,6 +24,12 @@ CASES: list[tuple[Mutation, str, int, int]] = [
     (mutants.commit_runs_ahead_of_what_was_verified, "split_leader campaign delay", 25, 60),
     (mutants.appends_truncate_without_conflict, "delay repeat crash", 0, 30),
     (mutants.anyone_is_up_to_date, "split crash", 0, 20),
+    (
+        mutants.candidates_need_only_what_their_voter_knows_to_be_committed,
+        "split_leader crash_leader",
+        25,
+        60,
+    ),
     (mutants.votes_are_given_twice, "", 0, 60),
     (mutants.reads_are_confirmed_by_nobody, "pause split_leader", 0, 60),
     (mutants.reads_do_not_wait_for_the_terms_first_commit, "", 25, 100),
