@@ -939,6 +939,57 @@ def test_a_snapshot_that_could_not_be_brought_is_offered_again() -> None:
     assert len(sent(drained(server), SnapshotOffer, D)) == 1
 
 
+def bringing_c_a_snapshot() -> RaftCore:
+    """C has acknowledged 2 and lacks 3, which is compacted: it is on the snapshot's way to it, of 5."""
+    server = leading()
+    for _ in range(3):
+        server.propose(b"x")
+    drained(server)
+    server.step(have(B, 2, 5))
+    server.step(have(C, 2, 2))
+    drained(server)
+    snapshot = server.snapshot_point()
+    assert snapshot is not None
+    assert snapshot.index == 5
+    server.compacted(snapshot, 6)
+    server.step(AppendRejected(STAMP, C, A, Term(2), 5, 2, Term(2)))
+    assert [offer.snapshot.index for offer in sent(drained(server), SnapshotOffer, C)] == [5]
+    return server
+
+
+def test_what_was_acknowledged_before_a_snapshot_arrived_does_not_bring_another() -> None:
+    server = bringing_c_a_snapshot()
+    server.report_snapshot(C, is_ok=True)
+    server.step(have(C, 2, 3))
+    batches = drained(server)
+    assert sent(batches, SnapshotOffer) == []
+    assert {message.prev_index for message in sent(batches, Append, C)} == {5}
+    server.step(have(C, 2, 5))
+    assert [each.mode.value for each in server.status().members] == ["probe", "replicate", "replicate"]
+
+
+def test_what_was_rejected_before_a_snapshot_arrived_does_not_bring_another() -> None:
+    server = bringing_c_a_snapshot()
+    server.report_snapshot(C, is_ok=True)
+    server.step(heard(C, 2, 1))
+    assert {message.prev_index for message in sent(drained(server), Append, C)} == {5}
+    server.step(AppendRejected(STAMP, C, A, Term(2), 5, 2, Term(2)))
+    assert sent(drained(server), Message, C) == []
+    server.step(heard(C, 2, 1))
+    assert {message.prev_index for message in sent(drained(server), Append, C)} == {5}
+
+
+def test_a_follower_that_lost_the_snapshot_it_was_brought_is_brought_another_after_a_while() -> None:
+    server = bringing_c_a_snapshot()
+    server.report_snapshot(C, is_ok=True)
+    for refusals in range(1, 21):
+        server.step(heard(C, 2, 1))
+        drained(server)
+        server.step(AppendRejected(STAMP, C, A, Term(2), 5, 2, Term(2)))
+        offered = sent(drained(server), SnapshotOffer, C)
+        assert len(offered) == (1 if refusals == 20 else 0)
+
+
 def test_a_joint_configuration_needs_both_halves_and_leaves_itself() -> None:
     server = grown()
     server.step(have(D, 2, 3))

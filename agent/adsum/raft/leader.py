@@ -302,8 +302,9 @@ class Leader:
         is_news = progress.acknowledged(message.index, self._log.last_index)
         if not is_news and not (progress.mode is ProgressMode.PROBE and message.index == progress.match):
             return
-        # A follower in SNAPSHOT may turn out to hold what the log here follows on, by whatever way.
-        if progress.mode is ProgressMode.PROBE or (
+        # A follower in SNAPSHOT may turn out to hold what the log here follows on, by whatever way. One that
+        # a snapshot has arrived at may first acknowledge what came before: its disk has yet to get there.
+        if (progress.mode is ProgressMode.PROBE and not progress.is_installing) or (
             progress.mode is ProgressMode.SNAPSHOT and progress.match + 1 >= self._log.first_index
         ):
             progress.to_replicate()

@@ -15,6 +15,10 @@ from dataclasses import dataclass, field
 
 from adsum.raft.settings import RaftSettings
 
+# How often a follower that a snapshot was brought to may refuse what follows on it, once in a round of
+# heartbeats: an answer may have waited for its disk since before the snapshot arrived there.
+REFUSALS_MAX = 20
+
 
 class ProgressMode(enum.Enum):
     PROBE = "probe"
@@ -34,6 +38,7 @@ class Progress:
     snapshot_index: int = 0  # of the snapshot on its way
     awaited_index: int = 0  # what follows is kept for it, from when a snapshot is sent until it has caught up
     catch_up_to: int = 0  # the log's end when that snapshot was installed
+    refusals: int = 0  # of what follows on the snapshot that has arrived there
     commit_sent: int = 0
     acked_round: int = 0  # of heartbeats
     apply_level_max: int = 0  # 0 until it has told
@@ -48,6 +53,11 @@ class Progress:
 
     def heard(self) -> None:
         self.windows_silent = 0
+
+    @property
+    def is_installing(self) -> bool:
+        """A snapshot has arrived there, and that its log stands on it was not heard yet."""
+        return self.mode is ProgressMode.PROBE and self.match < self.awaited_index < self.next
 
     @property
     def can_send(self) -> bool:
@@ -110,6 +120,11 @@ class Progress:
             return False
         if rejected_index == self.match:
             return False  # it lacks what it proved to have: asking again at once would go on for ever
+        if self.is_installing:
+            self.refusals += 1
+            if self.refusals < REFUSALS_MAX:
+                return False
+            self.awaited_index = 0  # it was restarted, and has lost the snapshot
         self.next = max(min(rejected_index, hint_index + 1), self.match + 1)
         self.is_waiting = False
         self.owes_append = True
@@ -134,7 +149,7 @@ class Progress:
     def to_snapshot(self, snapshot_index: int) -> None:
         self._enter(ProgressMode.SNAPSHOT)
         self.snapshot_index = self.awaited_index = snapshot_index
-        self.catch_up_to = 0
+        self.catch_up_to = self.refusals = 0
 
     def _enter(self, mode: ProgressMode) -> None:
         self.mode = mode
