@@ -259,6 +259,17 @@ def test_who_stops_takes_nothing_new_and_hands_over_first() -> None:
     assert bench.taken(HandedOver) == [HandedOver()]
 
 
+def test_leadership_is_handed_over_to_who_has_read_its_state() -> None:
+    bench = elected()
+    term = bench.core.raft.replica.term
+    bench.core.receive(bench.now, AppendReply(STAMP, C, A, term, 2))
+    bench.core.receive(bench.now, HeartbeatReply(STAMP, C, A, term, 1, 1, can_lead=False))
+    bench.effects += bench.core.command(bench.now, commands.StopServing())
+    bench.tick()
+    told = [each.message for each in bench.taken(SendMessage)]
+    assert [message.target for message in told if type(message) is TimeoutNow] == [B]
+
+
 def test_a_server_alone_has_nobody_to_hand_over_to() -> None:
     bench = leading()
     bench.effects += bench.core.command(bench.now, commands.StopServing())

@@ -344,11 +344,10 @@ def servers() -> dict[str, RecordedCase]:
         TimeoutNow(*head),
         SnapshotOffer(*head, 9, meta),
     ]
+    named = {f"raft-{type(each).__name__}": each for each in messages}
+    named["raft-HeartbeatReply-that-cannot-lead"] = HeartbeatReply(*head, 19, 1, can_lead=False)
     encode = servers_wire.Encoder().encode
-    return {
-        f"raft-{type(each).__name__}": RecordedCase(each, encode(each), servers_wire.decode)
-        for each in messages
-    }
+    return {name: RecordedCase(each, encode(each), servers_wire.decode) for name, each in named.items()}
 
 
 def logs() -> dict[str, RecordedCase]:

@@ -126,9 +126,8 @@ class Confusion:
         if kind is Heartbeat:
             return Heartbeat(stamp, source, target, term, self.index(), random.randrange(-1, 9))
         if kind is HeartbeatReply:
-            return HeartbeatReply(
-                stamp, source, target, term, random.randrange(-1, 9), random.randrange(-1, 3)
-            )
+            told = random.randrange(-1, 9), random.randrange(-1, 3), random.random() < 0.5
+            return HeartbeatReply(stamp, source, target, term, *told)
         if kind is SnapshotOffer:
             return SnapshotOffer(stamp, source, target, term, self.index(), self.snapshot())
         if kind is TimeoutNow:

@@ -796,6 +796,34 @@ def test_leadership_goes_to_another_voter_only(target: MemberId) -> None:
         leading().transfer(target)
 
 
+def test_leadership_does_not_go_to_who_still_reads_its_state() -> None:
+    server = leading()
+    reading = HeartbeatReply(STAMP, C, A, Term(2), 1, 1, can_lead=False)
+    server.step(reading)
+    with pytest.raises(RaftRefused, match="still reads its state"):
+        server.transfer(C)
+    server.propose(b"x")
+    drained(server)
+    server.step(have(B, 2, 2))
+    server.step(have(C, 2, 3))
+    server.step(heard(B, 2, 1))
+    server.store_failed()
+    assert [m.target for m in sent(drained(server, is_stored=False), TimeoutNow)] == [B]
+
+
+def test_who_still_reads_its_state_says_that_it_cannot_lead() -> None:
+    server = core()
+    server.step(heartbeat(9))
+    assert [each.can_lead for each in sent(drained(server), HeartbeatReply)] == [True]
+    server.step(offer(5, 2))
+    drained(server)
+    server.step(heartbeat(9, number=2))
+    assert [each.can_lead for each in sent(drained(server), HeartbeatReply)] == [False]
+    assert server.restored(5)
+    server.step(heartbeat(9, number=3))
+    assert [each.can_lead for each in sent(drained(server), HeartbeatReply)] == [True]
+
+
 def test_who_is_told_to_lead_stands_at_once_and_says_why() -> None:
     server = core()
     server.step(heartbeat(2))

@@ -48,6 +48,7 @@ MESSAGES: list[Message] = [
     AppendRejected(*HEAD, 12, 10, Term(3)),
     Heartbeat(*HEAD, 4, 19),
     HeartbeatReply(*HEAD, 19, 1),
+    HeartbeatReply(*HEAD, 19, 1, can_lead=False),
     VoteRequest(*HEAD, 12, Term(6), True, False),
     VoteReply(*HEAD, False, True, 4, Term(3)),
     TimeoutNow(*HEAD),

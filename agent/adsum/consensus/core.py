@@ -261,7 +261,7 @@ class ConsensusCore:
         self._effects.append(effect)
 
     def hand_over(self) -> MemberId | None:
-        """To the other voter that has most of the log and was heard lately, if we lead and there is one."""
+        """To the voter that has most of the log, of those that were heard lately and can lead, if we do."""
         heir = self._heir() if self.is_leader else None
         if heir is None:
             return None
@@ -479,6 +479,7 @@ class ConsensusCore:
             (member.match, member.member)
             for member in status.members
             if member.is_active
+            and member.can_lead
             and member.member in status.configuration.voters
             and member.member != self.raft.replica.me
         ]

@@ -130,7 +130,9 @@ class RaftCore:
             applied=log.applied,
             configuration=replica.configuration,
             transferee=self._leader.transferee if self._leader else None,
-            members=tuple(PeerStatus(id_, p.match, p.mode, p.is_active) for id_, p in progress.items()),
+            members=tuple(
+                PeerStatus(id_, p.match, p.mode, p.is_active, p.can_lead) for id_, p in progress.items()
+            ),
         )
 
     @property
@@ -417,10 +419,9 @@ class RaftCore:
         replica, log = self.replica, self.replica.log
         return (
             replica.configuration.is_voter(replica.me)
+            and replica.can_lead
             and not log.configuration_waits()
-            and not log.is_restoring
             and not self._tickets.is_disk_lost
-            and log.last.apply_level <= self._settings.apply_level_max
         )
 
     def _become_follower(self, term: Term, leader: MemberId | None) -> None:

@@ -40,10 +40,9 @@ class Follower:
             replica.counts.malformed += 1
         else:
             replica.log.commit_to(message.commit)
-        level_max = replica.settings.apply_level_max
-        replica.send_now(
-            HeartbeatReply(replica.stamp, replica.me, message.source, replica.term, message.round, level_max)
-        )
+        link = (replica.stamp, replica.me, message.source)
+        told = (message.round, replica.settings.apply_level_max, replica.can_lead)
+        replica.send_now(HeartbeatReply(*link, replica.term, *told))
 
     def take_offer(self, message: SnapshotOffer) -> None:
         """The snapshot's file has arrived whole."""

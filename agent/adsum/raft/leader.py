@@ -160,6 +160,8 @@ class Leader:
         progress = self.progress.get(target)
         if progress is None or target == self._replica.me or not self._replica.configuration.is_voter(target):
             raise RaftRefused(f"{target} is no other voter")
+        if not progress.can_lead:
+            raise RaftRefused(f"{target} still reads its state, or knows a lower apply level")
         if target == self.transferee:
             return
         self.transferee = target
@@ -175,6 +177,7 @@ class Leader:
             for member, progress in self.progress.items()
             if member != self._replica.me
             and progress.is_active
+            and progress.can_lead
             and member in self._replica.configuration.voters
         ]
         if candidates:
@@ -332,7 +335,7 @@ class Leader:
             self._replica.counts.malformed += 1
             return
         progress.heard()
-        progress.apply_level_max = message.apply_level_max
+        progress.apply_level_max, progress.can_lead = message.apply_level_max, message.can_lead
         progress.acked_round = max(progress.acked_round, message.round)
         progress.allow_probe()
         if progress.match < self._log.last_index or progress.mode is ProgressMode.PROBE:

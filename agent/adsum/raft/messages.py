@@ -80,6 +80,7 @@ class AppendRejected(Message):
 class HeartbeatReply(Message):
     round: int
     apply_level_max: int  # the highest level the sender can apply
+    can_lead: bool = True  # if it is elected: it has read its state, and knows the level of its log
 
 
 @dataclass(frozen=True, slots=True)

@@ -42,6 +42,7 @@ class Progress:
     commit_sent: int = 0
     acked_round: int = 0  # of heartbeats
     apply_level_max: int = 0  # 0 until it has told
+    can_lead: bool = True  # unless it told otherwise
     inflight_bytes: int = 0
     _inflight: deque[tuple[int, int]] = field(
         default_factory=deque

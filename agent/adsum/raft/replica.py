@@ -63,6 +63,11 @@ class Replica:
     def hard_state(self) -> HardState:
         return HardState(self.term, self.vote, self.log.commit)
 
+    @property
+    def can_lead(self) -> bool:
+        """A leader must be able to apply its log."""
+        return not self.log.is_restoring and self.log.last.apply_level <= self.settings.apply_level_max
+
     def enter_term(self, term: Term, vote: MemberId | None) -> None:
         assert term >= self.term, "terms never fall"
         assert term > self.term or self.vote in (None, vote), "one vote a term"

@@ -14,6 +14,7 @@ class PeerStatus:
     match: int
     mode: ProgressMode
     is_active: bool
+    can_lead: bool
 
 
 @dataclass(frozen=True, slots=True)

@@ -179,6 +179,7 @@ _HEAD = (
     *(_word("target.node"), _word("target.log"), _number("term")),
 )
 _COMMIT, _ROUND, _PREVOTE = _number("commit"), _number("round"), flag("is_prevote")
+_CAN_LEAD = RowField("can_lead", bool, default=True)
 _TABLES: dict[type[Message], RowCodec[Message]] = {
     Append: _table(
         1,
@@ -190,7 +191,7 @@ _TABLES: dict[type[Message], RowCodec[Message]] = {
         3, AppendRejected, _number("rejected_index"), _number("hint_index"), _number("hint_term")
     ),
     Heartbeat: _table(4, Heartbeat, _COMMIT, _ROUND),
-    HeartbeatReply: _table(5, HeartbeatReply, _ROUND, _number("apply_level_max")),
+    HeartbeatReply: _table(5, HeartbeatReply, _ROUND, _number("apply_level_max"), _CAN_LEAD),
     VoteRequest: _table(
         6, VoteRequest, _number("last_index"), _number("last_term"), _PREVOTE, flag("is_transfer")
     ),

@@ -44,8 +44,8 @@ def _said(message: Message) -> str:
             return f"lack {index}, try {hint}@{term}"
         case Heartbeat(commit=commit, round=number):
             return f"heartbeat {number}, commit {commit}"
-        case HeartbeatReply(round=number):
-            return f"heard {number}"
+        case HeartbeatReply(round=number, can_lead=can_lead):
+            return f"heard {number}" + ("" if can_lead else ", cannot lead")
         case SnapshotOffer(snapshot=snapshot):
             return f"snapshot {snapshot.index}@{snapshot.term}"
         case VoteRequest(last_index=index, last_term=term, is_prevote=is_prevote, is_transfer=is_transfer):
