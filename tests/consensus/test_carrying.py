@@ -62,6 +62,32 @@ def test_after_a_lost_call_the_receiver_is_asked_where_it_stands_a_little_later(
     assert ended(steps, *turns) is CarryOutcome.ARRIVED
 
 
+def test_what_a_restarted_receiver_has_not_kept_is_sent_again() -> None:
+    """It keeps what was synced: many pieces fewer than it had, and none of them is a failure."""
+    ref = SnapshotRef(40, Term(3), 90, b"sha")
+    once = [(CallPiece(offset), offset + 10) for offset in range(0, 70, 10)]
+    turns = [
+        *[(OpenOwnFile(), 90), (CallBegin(), 0), *once, (CallPiece(70), CallTrouble.LOST)],
+        *[(PauseCarrying(200 * MILLISECOND), None), (CallBegin(), 0), *once],
+        *[(CallPiece(70), 80), (CallPiece(80), 90)],
+    ]
+    assert ended(bringing(ref, CarryCounters()), *turns) is CarryOutcome.ARRIVED
+
+
+def test_a_receiver_that_is_restarted_again_and_again_is_given_up() -> None:
+    lost = [
+        turn
+        for pause_ms in (800, 2000)
+        for turn in (
+            *[(CallBegin(), 0), (CallPiece(0), 10), (CallPiece(10), CallTrouble.LOST)],
+            (PauseCarrying(pause_ms * MILLISECOND), None),
+        )
+    ]
+    first = [(CallPiece(0), 10), (CallPiece(10), CallTrouble.LOST), (PauseCarrying(200 * MILLISECOND), None)]
+    turns = [(OpenOwnFile(), 20), (CallBegin(), 0), *first, *lost]
+    assert ended(bringing(REF, CarryCounters()), *turns) is CarryOutcome.FAILED
+
+
 def test_five_failures_in_a_row_are_enough_each_after_a_longer_pause() -> None:
     lost = [
         turn
@@ -109,18 +135,11 @@ def test_a_received_file_is_finished_with_its_last_piece_and_again_where_the_ans
     assert last == ended(core.begin(OFFER, REF, 0)) == FileInPlace(OFFER, REF)
 
 
-def test_b5_a_file_that_had_come_whole_when_the_process_ended_is_finished_by_the_next_begin() -> None:
-    core = ReceivingCore(CarryCounters())
-    assert ended(core.begin(OFFER, REF, 0), (OpenPart(REF), 20), (FinishPart(), META)) == FileInPlace(
-        OFFER, REF
-    )
-
-
 def test_a_file_of_another_snapshot_than_was_offered_is_damaged() -> None:
     core = ReceivingCore(CarryCounters())
     other = SnapshotMeta(40, Term(3), Configuration(voters=(B,)), 1_000, 1, 0)
-    turns = [(OpenPart(REF), 20), (FinishPart(), other)]
-    assert ended(core.begin(OFFER, REF, 0), *turns) is ReceiveTrouble.DAMAGED
+    assert ended(core.begin(OFFER, REF, 0), (OpenPart(REF), 10)) == WantedNext(10)
+    assert ended(core.piece(b"sha", LAST, 0), (LAST, 20), (FinishPart(), other)) is ReceiveTrouble.DAMAGED
     assert ended(core.piece(b"sha", LAST, 0)) is ReceiveTrouble.AGAIN
 
 
@@ -136,4 +155,4 @@ def test_a_full_disk_leaves_what_has_come() -> None:
     assert ended(core.begin(OFFER, REF, 0), (OpenPart(REF), ReceiveTrouble.FULL)) is ReceiveTrouble.FULL
     assert ended(core.begin(OFFER, REF, 0), (OpenPart(REF), 10)) == WantedNext(10)
     assert ended(core.piece(b"sha", LAST, 0), (LAST, ReceiveTrouble.FULL)) is ReceiveTrouble.FULL
-    assert ended(core.begin(OFFER, REF, 0)) == WantedNext(10)
+    assert ended(core.begin(OFFER, REF, 0), (OpenPart(REF), 10)) == WantedNext(10)

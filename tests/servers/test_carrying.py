@@ -90,7 +90,7 @@ class Ends:
         self.examined: list[SnapshotRef] = []
         self.hands = There(self)
         self.faults = Faults()
-        self.there = Snapshots(FaultyFolder(path / "there", self.faults))
+        self.there = Snapshots(FaultyFolder(path / "there", self.faults), synced_bytes=PIECE_BYTES)
         self.faults_here = Faults()
         here = Snapshots(FaultyFolder(path / "here", self.faults_here))
         making = here.make(META)
@@ -148,8 +148,8 @@ async def test_a_receiver_that_was_restarted_goes_on_from_what_it_has_on_disk(
     await ends.carry()
     assert ends.ended == [(B, True)]
     assert ends.arrived == [OFFER]
-    assert ends.counters.pieces_received == PIECES
-    assert ends.counters.resumed == (cut > 2)
+    assert ends.counters.pieces_received == PIECES + (cut > 2)  # the last one may not be safe
+    assert ends.counters.resumed == (cut > 3)
 
 
 async def test_a_damaged_piece_is_asked_for_again(tmp_path: Path) -> None:

@@ -4,8 +4,10 @@ from contextlib import suppress
 
 import pytest
 
+from adsum.consensus.carrying import OpenPart, ReceiveTrouble, TakePiece
 from adsum.raft.types import Configuration, MemberId, SnapshotMeta, SnapshotRef, Term
 from adsum.storage import snapshots as snapshots_module
+from adsum.storage.arriving import ArrivingFile
 from adsum.storage.failures import StorageFailed
 from adsum.storage.snapshots import Piece, SnapshotDamaged, Snapshots, decode_meta, encode_meta
 from adsum.testing.block_disk import BlockDisk, PowerLost
@@ -18,6 +20,11 @@ BODY = b"state " * 50
 
 def snapshots(disk: BlockDisk) -> Snapshots:
     return Snapshots(disk, piece_bytes=64)
+
+
+def by_two(disk: BlockDisk) -> Snapshots:
+    """What arrives is synced after every second piece."""
+    return Snapshots(disk, piece_bytes=64, synced_bytes=128)
 
 
 def made(disk: BlockDisk, body: bytes = BODY) -> SnapshotRef:
@@ -67,21 +74,52 @@ def test_what_is_written_is_synced_before_there_is_much_of_it(monkeypatch: pytes
         making.write(b"x" * 200)
 
 
-def test_b5_a_transfer_cut_off_at_every_piece_goes_on_where_it_was() -> None:
+def test_b5_a_transfer_goes_on_from_what_was_synced() -> None:
+    """What came behind that is not counted on, even where only the process was killed."""
     source = new_disk()
     ref = made(source)
     pieces = pieces_of(source, ref)
+    came: list[int] = []
     for cut in range(len(pieces)):
         disk = new_disk(cut)
-        receiving = snapshots(disk).receive(ref)
+        receiving = by_two(disk).receive(ref)
         assert all(receiving.take(piece) for piece in pieces[:cut])
+        disk.kill()
+        came.append(by_two(disk).receive(ref).offset)
+    assert came == [0, 0, 0, 128, 128, 256]
+
+
+def test_b5_a_transfer_cut_off_by_a_power_loss_ends_with_the_file_that_was_meant() -> None:
+    source = new_disk()
+    ref = made(source, BODY * 4)  # of several sectors, any of which may be lost
+    pieces = pieces_of(source, ref)
+    resumed = 0
+    for seed in range(3 * len(pieces)):
+        disk = new_disk(seed)
+        receiving = by_two(disk).receive(ref)
+        assert all(receiving.take(piece) for piece in pieces[: seed % len(pieces)])
         disk.lose_power()
-        again = snapshots(disk).receive(ref)
-        assert again.offset == sum(len(piece.content) for piece in pieces[:cut])
+        again = by_two(disk).receive(ref)
+        resumed += again.offset > 0
         assert all(again.take(piece) for piece in pieces[again.offset // 64 :])
         assert again.finish() == META
         disk.lose_power()
         assert snapshots(disk).verify(ref) == META
+    assert resumed > 20
+
+
+def test_what_could_not_be_synced_for_want_of_room_is_not_counted_on() -> None:
+    """The system has let go of it, and would say the next time that it is synced."""
+    source, disk = new_disk(), new_disk()
+    ref = made(source)
+    arriving = ArrivingFile(by_two(disk))
+    first, second, *_ = [TakePiece(offset, crc, content) for offset, content, crc in pieces_of(source, ref)]
+    assert arriving.done(OpenPart(ref)) == 0
+    assert arriving.done(first) == 64
+    disk.faults.syncs_find_no_room = True
+    assert arriving.done(second) is ReceiveTrouble.FULL
+    disk.faults.syncs_find_no_room = False
+    assert arriving.done(OpenPart(ref)) == 0
 
 
 def test_damaged_repeated_and_early_pieces_change_nothing() -> None:
@@ -112,28 +150,6 @@ def test_a_snapshot_that_arrives_with_another_hash_begins_again() -> None:
     with pytest.raises(SnapshotDamaged, match="does not match its hash"):
         receiving.finish()
     assert snapshots(disk).receive(wrong).offset == 0
-
-
-def test_a_file_that_had_come_whole_before_a_kill_is_safe_when_it_is_said_to_be() -> None:
-    """The last piece was written by a process that was killed before it synced it."""
-    source = new_disk()
-    spare_bytes = -made(source).size_bytes % 64
-    ref = made(source, BODY + b"." * spare_bytes)
-    pieces = pieces_of(source, ref)
-    assert ref.size_bytes % 64 == 0  # the last piece is whole, so nothing asks for it again
-    for seed in range(20):
-        disk = new_disk(seed)
-        receiving = snapshots(disk).receive(ref)
-        assert all(receiving.take(piece) for piece in pieces[:-1])
-        disk.faults.crash_before = 1
-        with pytest.raises(PowerLost):
-            receiving.take(pieces[-1])
-        disk.kill()
-        again = snapshots(disk).receive(ref)
-        assert again.is_complete
-        again.finish()
-        disk.lose_power()
-        assert snapshots(disk).verify(ref) == META
 
 
 def test_b5_a_newer_snapshot_takes_the_place_of_one_half_received() -> None:

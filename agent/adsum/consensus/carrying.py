@@ -2,8 +2,8 @@
 
 Each is a generator. What it yields is a step for whoever runs it, and what it is sent is what came of that;
 it returns how it ended. Neither end remembers more than it has to, so whatever breaks in between (the line,
-either process) costs one piece: each answer says what is on the receiver's disk, and the next `begin` goes on
-from there.
+either process) costs little: each answer says what has come, and the next `begin` goes on from there, or
+after a restart from what was synced.
 
 The last piece is answered when the file was checked as a whole, is in place, and the offer was handed to the
 receiver's core; if that answer is lost, `begin` gives it again. Who has committed as much by another way
@@ -81,7 +81,8 @@ Bringing = Generator[BringStep, int | CallTrouble | None, CarryOutcome]
 
 
 def bringing(ref: SnapshotRef, counters: CarryCounters) -> Bringing:
-    """One file to one member. Only what brings it further than it ever was counts as progress."""
+    """One file to one member. Only what brings it further than it ever was counts as progress; what a
+    restarted receiver has not kept is sent again, and is neither progress nor a failure."""
     length = yield OpenOwnFile()
     if length != ref.size_bytes:  # removed in favour of a later one, unless it is the newest
         return CarryOutcome.DOUBTFUL
@@ -93,8 +94,11 @@ def bringing(ref: SnapshotRef, counters: CarryCounters) -> Bringing:
             case int():
                 if answer >= ref.size_bytes:
                     return CarryOutcome.ARRIVED
+                if answer > furthest:
+                    failures, furthest = 0, answer
+                elif offset is None or answer <= offset:
+                    failures += 1
                 offset = answer
-                failures, furthest = (0, offset) if offset > furthest else (failures + 1, furthest)
             case CallTrouble.DAMAGED | CallTrouble.UNREADABLE:
                 return CarryOutcome.DOUBTFUL
             case CallTrouble.DECLINED:
@@ -133,7 +137,7 @@ class OpenPart:
 
 @dataclass(frozen=True, slots=True)
 class TakePiece:
-    """Answered with the offset behind it, when it is synced; the same as before if it does not fit."""
+    """Answered with the offset behind it; the same as before if it does not fit."""
 
     offset: int
     crc: int
@@ -203,8 +207,6 @@ class ReceivingCore:
                 return _trouble(offset)
             self._ref, self._offset = ref, offset
             self._counters.resumed += offset > 0
-        if self._offset >= ref.size_bytes:  # all of it had come when this process ended
-            return (yield from self._finish(offer, ref))
         return WantedNext(self._offset)
 
     def piece(self, sha256: bytes, piece: TakePiece, commit: int) -> Receiving:
@@ -217,6 +219,7 @@ class ReceivingCore:
             return self._overtaken(offer, ref)
         offset = yield piece
         if not isinstance(offset, int):
+            self._ref = None  # what is left of it, its file knows
             return _trouble(offset)
         self._counters.pieces_received += offset > self._offset
         self._counters.pieces_refused += offset == self._offset

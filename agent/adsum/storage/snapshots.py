@@ -8,7 +8,7 @@ is written last: file, sync, rename, folder sync, record. Whatever an accident l
 is removed at start.
 
 A transfer is resumed by offset. Pieces carry a CRC, so a bad one is asked for again at once; the SHA-256
-over the whole decides in the end. A receiver that was restarted goes on from the last piece it had synced.
+over the whole decides in the end. A receiver that was restarted goes on from what it had synced.
 """
 
 from __future__ import annotations
@@ -31,8 +31,9 @@ _MAKING_SUFFIX = ".making"
 _RECEIVING_SUFFIX = ".receiving"
 PIECE_BYTES = 256 << 10  # 40 a second fill 100 Mbit/s, and none holds a connection for long
 META_BYTES_MAX = 1 << 20
-# A file that is made is synced each time it has grown by so much. Else all of it would be written back at its
-# end, and the log's own syncs would wait behind that.
+# A file that is made, or arrives, is synced each time it has grown by so much. Else all of it would be
+# written back at its end, and the log's own syncs would wait behind that; as they would behind a sync of each
+# piece, much oftener.
 SYNCED_BYTES = 8 << 20
 _META = struct.Struct("<II")  # length, crc
 _NAME = re.compile("([0-9a-f]{16})-([0-9a-f]{16})-[0-9a-f]{16}" + re.escape(SNAPSHOT_SUFFIX))
@@ -65,15 +66,19 @@ def _place(index: int, term: int) -> str:
 
 
 class Snapshots:
-    def __init__(self, folder: Folder, *, piece_bytes: int = PIECE_BYTES) -> None:
+    def __init__(
+        self, folder: Folder, *, piece_bytes: int = PIECE_BYTES, synced_bytes: int = SYNCED_BYTES
+    ) -> None:
+        """A file that arrives is synced after so many bytes, which are whole pieces."""
         self._folder = folder
         self._piece_bytes = piece_bytes
+        self._synced_bytes = synced_bytes
 
     def make(self, meta: SnapshotMeta) -> SnapshotMaking:
         return SnapshotMaking(self._folder, meta)
 
     def receive(self, ref: SnapshotRef) -> SnapshotReceiving:
-        return SnapshotReceiving(self._folder, ref, self._piece_bytes)
+        return SnapshotReceiving(self._folder, ref, self._piece_bytes, self._synced_bytes)
 
     def open(self, ref: SnapshotRef) -> SnapshotReading:
         """Damage is found by `verify`, which reads everything, and is done at every start."""
@@ -213,10 +218,11 @@ class SnapshotReading:
 class SnapshotReceiving:
     """Takes pieces in order, and says which offset it wants next: after a cut, a bad piece, or a restart."""
 
-    def __init__(self, folder: Folder, ref: SnapshotRef, piece_bytes: int = PIECE_BYTES) -> None:
+    def __init__(self, folder: Folder, ref: SnapshotRef, piece_bytes: int, synced_bytes: int) -> None:
         self._folder = folder
         self._ref = ref
         self._piece_bytes = piece_bytes
+        self._synced_bytes = synced_bytes
         self._name = snapshot_name(ref)
         self._partial = self._name + _RECEIVING_SUFFIX
         for name in folder.names():
@@ -227,8 +233,8 @@ class SnapshotReceiving:
         else:  # the name is made durable at once: synced pieces in a file that is gone would resume nothing
             self._file = folder.create(self._partial)
             folder.sync()
-        # Whole pieces only: the last one may have been cut, and a file's end is synced after its bytes.
-        self.offset = self._file.length() // piece_bytes * piece_bytes
+        # What was synced only. As there is more, what is before was: nothing is written behind it earlier.
+        self.offset = max(0, self._file.length() - 1) // synced_bytes * synced_bytes
 
     def take(self, piece: Piece) -> bool:
         """False, and nothing changed, if it is not the piece at `offset`, or was damaged on the way."""
@@ -236,8 +242,10 @@ class SnapshotReceiving:
         if piece.offset != self.offset or not fits or not piece.is_whole:
             return False
         self._file.write(self.offset, piece.content)
-        self._file.sync()
-        self.offset += len(piece.content)
+        end = self.offset + len(piece.content)
+        if end // self._synced_bytes > self.offset // self._synced_bytes:
+            self._file.sync()
+        self.offset = end
         return True
 
     @property
@@ -247,16 +255,16 @@ class SnapshotReceiving:
     def finish(self) -> SnapshotMeta:
         """In place and durable, for a batch that installs it. `SnapshotDamaged`: it begins again from 0."""
         assert self.is_complete, "a snapshot is installed whole"
-        self._file.sync()  # the last piece may be of a process that was killed before it did
+        self._file.sync()
         digest = hashlib.sha256()
         for offset in range(0, self._ref.size_bytes, self._piece_bytes):
             digest.update(self._file.read(offset, self._piece_bytes))
         if digest.digest() != self._ref.sha256:
             self.abandon()
             raise SnapshotDamaged(f"{self._name} arrived, and does not match its hash")
-        self._file.close()
         self._folder.rename(self._partial, self._name)
         self._folder.sync()
+        self._file.close()
         reading = SnapshotReading(self._folder, self._ref)
         try:
             return reading.meta()

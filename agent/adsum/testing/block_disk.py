@@ -95,6 +95,7 @@ class DiskFaults:
     spares_power: bool = False  # it is only the process that ends there
     later_crashes: list[int] = field(default_factory=list)  # the same, for the starts that follow
     failing_syncs: bool = False
+    syncs_find_no_room: bool = False
     capacity_bytes: int | None = None
     misdirected_to: tuple[str, int] | None = None  # where the next write lands instead, once
     free_descriptors: int | None = None  # that clients do not hold; None: as many as anybody wants
@@ -230,6 +231,9 @@ class BlockDisk:
         if self.faults.failing_syncs:
             content.persist_some(self._random)
             raise StorageFailed(f"could not sync {name}: input/output error")
+        if self.faults.syncs_find_no_room:
+            content.persist_some(self._random)
+            raise DiskFull(f"could not sync {name}: no space left")
         content.sync()
 
     def _hold_descriptor(self, name: str) -> None:

@@ -18,6 +18,7 @@ from adsum.testing.disk import SimulatedDisk
 
 SEGMENT_BYTES = 16_384  # segments change every few seconds of a run
 PIECE_BYTES = 48  # a snapshot of a few registers travels in three to six
+SYNCED_BYTES = 2 * PIECE_BYTES
 
 
 class ServerDisk:
@@ -29,7 +30,7 @@ class ServerDisk:
         self.disk = disk.blocks
         self._me = me
         self._minted = 0
-        self.snapshots = Snapshots(self.disk, piece_bytes=PIECE_BYTES)
+        self.snapshots = Snapshots(self.disk, piece_bytes=PIECE_BYTES, synced_bytes=SYNCED_BYTES)
         self._forget()
         self.load()
         if restored.snapshot.index:
