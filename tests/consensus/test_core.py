@@ -40,6 +40,7 @@ from adsum.raft.messages import (
     VoteReply,
     VoteRequest,
 )
+from adsum.raft.settings import RaftSettings
 from adsum.raft.types import Configuration, Entry, EntryKind, Role, SnapshotMeta, SnapshotRef, Term
 from tests.consensus.support import FIRST, STAMP, A, B, Bench, C, leading
 
@@ -103,6 +104,22 @@ def test_a_read_is_confirmed_by_a_quorum_and_waits_for_the_state_machine() -> No
     assert answers(bench) == [("read", 2)]  # what was committed when it was asked
     bench.settle()
     assert answers(bench) == [("a", b"heard a")]
+
+
+def test_who_stores_no_more_of_a_log_that_it_cannot_apply_says_so_once() -> None:
+    bench = Bench((A, B, C), ServerSettings(raft=RaftSettings(unapplied_bytes_max=1_000)))
+    for index in (2, 3, 4, 4, 4):
+        entry = Entry(index, Term(1), EntryKind.COMMAND, 0, 2, None, b"x" * 600)
+        message = Append(STAMP, B, A, Term(1), index, index - 1, Term(1), (entry,))
+        bench.effects += bench.core.receive(bench.now, message)
+        bench.settle()
+    assert bench.core.raft.counts.appends_refused == 3
+    lines = [each.sentence for each in bench.taken(LogLine) if each.severity is Severity.ERROR]
+    assert len(lines) == 2
+    assert lines[1] == (
+        "as much is stored here as may be of a log that this version cannot apply: nothing more is taken "
+        "until it is upgraded to one that knows apply level 2"
+    )
 
 
 def test_who_does_not_lead_takes_neither_proposals_nor_reads() -> None:

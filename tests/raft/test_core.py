@@ -11,7 +11,7 @@ import pytest
 
 from adsum.dedup import DedupKey
 from adsum.now import MILLISECOND, Now
-from adsum.raft.batch import Batch
+from adsum.raft.batch import Batch, Soft
 from adsum.raft.changer import (
     LEAVE_JOINT,
     ChangeVerb,
@@ -1089,6 +1089,43 @@ def test_a_server_that_meets_a_higher_level_stops_applying_and_says_so() -> None
     assert batches[-1].soft.level_missing == 2
     ticks(server, 60)
     assert role(server) is Role.FOLLOWER
+
+
+def test_of_what_a_server_cannot_apply_it_stores_so_much_and_no_more() -> None:
+    """It keeps all of it in memory, and can make no snapshot of it."""
+    server = core(settings=RaftSettings(unapplied_bytes_max=1_000))
+    for index in (2, 3, 4):
+        server.step(append(1, (index - 1, 1), [entry(index, 1, b"x" * 600, level=2)], commit=2))
+        assert server.replica.log.last_index == min(index, 3)
+        last = drained(server)[-1]
+    assert (server.counts.appends_refused, last.soft) == (1, Soft(Role.FOLLOWER, B, Term(1), 2, True))
+    server.step(append(1, (2, 1), [entry(3, 1, b"x" * 600, level=2)], commit=2))
+    assert [m.index for m in sent(drained(server), AppendReply)] == [3]  # what is here is still answered for
+
+
+def test_who_can_apply_the_log_stores_all_of_it() -> None:
+    server = core(settings=RaftSettings(unapplied_bytes_max=1_000))
+    for index in range(2, 6):
+        server.step(append(1, (index - 1, 1), [entry(index, 1, b"x" * 600)]))
+    assert (server.replica.log.last_index, server.counts.appends_refused) == (5, 0)
+
+
+def test_a_snapshot_is_not_offered_to_who_could_not_apply_it() -> None:
+    server = leading(settings=RaftSettings(apply_level_max=2))
+    for member in (B, C):
+        server.step(heard(member, 2, 1, level=2))
+    server.propose_level(2)
+    drained(server)
+    server.step(have(B, 2, 3))
+    drained(server)
+    snapshot = server.snapshot_point()
+    assert snapshot is not None
+    server.compacted(snapshot, 4)
+    server.step(heard(C, 2, 1, level=1))  # its program was replaced by an older one
+    server.step(AppendRejected(STAMP, C, A, Term(2), 1, 0, Term(0)))
+    assert sent(drained(server), SnapshotOffer) == []
+    server.step(heard(C, 2, 1, level=2))
+    assert len(sent(drained(server), SnapshotOffer, C)) == 1
 
 
 def test_a_snapshot_of_a_higher_level_is_refused() -> None:

@@ -403,6 +403,12 @@ class ConsensusCore:
                 "nothing more is applied here until it is upgraded"
             )
             self.emit(LogLine(Severity.ERROR, sentence))
+        if soft.refuses_appends and not before.refuses_appends:
+            sentence = (
+                "as much is stored here as may be of a log that this version cannot apply: nothing more is "
+                f"taken until it is upgraded to one that knows apply level {soft.level_missing}"
+            )
+            self.emit(LogLine(Severity.ERROR, sentence))
         if (soft.role, soft.leader, soft.term) != (before.role, before.leader, before.term):
             leader = soft.leader or "unknown"
             sentence = f"{soft.role.value} in term {soft.term}; the leader is {leader}"

@@ -33,6 +33,8 @@ class Soft(NamedTuple):
     term: Term
     # Not 0 when applying has stopped, for the log goes on at a level this program does not know.
     level_missing: int = 0
+    # Nor is anything more stored: it would all be in memory until a program comes that can apply it.
+    refuses_appends: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -256,7 +256,8 @@ class RaftCore:
         hard_state = replica.hard_state
         is_hard_state_new = hard_state != self._hard_state_given
         committed = self._next_committed()
-        soft = Soft(replica.role, replica.leader, replica.term, replica.level_missing)
+        missing = (replica.level_missing, replica.refuses_appends)
+        soft = Soft(replica.role, replica.leader, replica.term, *missing)
         if not (
             is_hard_state_new
             or committed

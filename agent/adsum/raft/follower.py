@@ -27,6 +27,9 @@ class Follower:
             self._acknowledge(message.source, log.commit)  # what is committed here, every leader has
         elif log.term_at(message.prev_index) != message.prev_term:
             self._reject(message)
+        elif self._has_too_much(message):
+            self._replica.counts.appends_refused += 1
+            self._replica.refuses_appends = True
         else:
             last_shared = log.merge(message.prev_index, message.entries)
             log.commit_to(min(message.commit, last_shared))
@@ -64,6 +67,13 @@ class Follower:
             log.restore(snapshot)
             replica.configuration = snapshot.configuration
             self._acknowledge(message.source, snapshot.index)
+
+    def _has_too_much(self, message: Append) -> bool:
+        """Of a log that cannot be applied here. Such a message is not answered: nothing in it is stored."""
+        replica, log = self._replica, self._replica.log
+        is_new = bool(message.entries) and message.entries[-1].index > log.last_index
+        waiting_bytes = log.bytes_after(log.applied) if is_new and replica.level_missing else 0
+        return waiting_bytes > replica.settings.unapplied_bytes_max
 
     def _acknowledge(self, leader: MemberId, index: int) -> None:
         replica = self._replica

@@ -391,9 +391,9 @@ class Leader:
         return True
 
     def _offer_snapshot(self, member: MemberId, progress: Progress) -> None:
-        """Not to one who may be dead: a file is much to send in vain."""
+        """Not to one who may be dead, or could not apply it: a file is much to send in vain."""
         replica, log = self._replica, self._log
-        if not progress.is_active:
+        if not progress.is_active or 0 < progress.apply_level_max < log.snapshot.apply_level:
             return
         progress.to_snapshot(log.snapshot.index)
         replica.counts.snapshots_offered += 1

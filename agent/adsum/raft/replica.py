@@ -33,6 +33,7 @@ class Counts:
     store_losses: int = 0  # stepped down because the disk was silent
     snapshots_offered: int = 0
     snapshots_refused: int = 0  # older than what is here, or not for this program
+    appends_refused: int = 0  # for what is here already is more than enough that cannot be applied
 
 
 class Replica:
@@ -53,6 +54,7 @@ class Replica:
         self.role = Role.FOLLOWER
         self.leader: MemberId | None = None
         self.level_missing = 0
+        self.refuses_appends = False
         self.counts = Counts()
         self.outgoing_now: list[Message] = []
         self.outgoing_after_store: list[Message] = []

@@ -18,6 +18,7 @@ class RaftSettings:
     inflight_bytes_max: int = 8 << 20
     uncommitted_bytes_max: int = 64 << 20  # past it proposals are refused
     apply_bytes_max: int = 4 << 20  # of one committed slice
+    unapplied_bytes_max: int = 64 << 20  # stored of a log that goes on at a level this program does not know
     applying_bytes_max: int = 16 << 20  # handed out and not yet applied
     entry_bytes_max: int = 8 << 20  # of one proposal's data; Consul's transactions end at 512 KiB
     reads_pending_max: int = 16_384  # as many as the API has connections
