@@ -29,6 +29,7 @@ from adsum.raft.follower import Follower
 from adsum.raft.leader import Leader
 from adsum.raft.log import Log
 from adsum.raft.messages import Append, AppendReply, Message, SnapshotOffer, VoteReply, VoteRequest
+from adsum.raft.progress import Progress
 from adsum.raft.replica import Replica
 from adsum.raft.types import (
     Configuration,
@@ -249,6 +250,11 @@ def old_snapshots_are_installed(patch: pytest.MonkeyPatch) -> None:
         self._acknowledge(message.source, message.snapshot.index)
 
     patch.setattr(Follower, "take_offer", take_offer)
+
+
+def late_answers_bring_another_snapshot(patch: pytest.MonkeyPatch) -> None:
+    """What a slow disk says of the time before one arrived takes the leader back to what it has let go."""
+    patch.setattr(Progress, "is_installing", False)
 
 
 def commit_news_is_believed_without_the_entry(patch: pytest.MonkeyPatch) -> None:

@@ -38,6 +38,7 @@ CASES: list[tuple[Mutation, str, int, int]] = [
     (mutants.changes_do_not_wait_for_each_other, "change", 0, 60),
     (mutants.changes_count_from_when_the_leader_has_thought_of_them, "move_votes slow_network", 0, 60),
     (mutants.old_snapshots_are_installed, "compact delay loss", 0, 60),
+    (mutants.late_answers_bring_another_snapshot, "large_values slow_disk", 60, 60),
     (mutants.commit_news_is_believed_without_the_entry, "campaign split_leader", 20, 60),
     (mutants.states_depend_on_the_server, "pause", 0, 5),
     (mutants.retries_happen_twice, "crash_leader pause", 0, 60),
