@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from adsum.http.head_cache import KnownHeads
 from adsum.http.limits import HttpCounters, HttpLimits
 from adsum.http.parser import RequestParser
 from adsum.http.request import Request
@@ -19,7 +20,9 @@ HOST = b"Host: a\r\n"
 
 
 def parser_of(limits: HttpLimits, counters: HttpCounters) -> RequestParser:
-    return RequestParser(limits, counters, peer="127.0.0.1", is_on_loopback=False, client=Nobody())
+    return RequestParser(
+        limits, counters, peer="127.0.0.1", is_on_loopback=False, client=Nobody(), heads=KnownHeads(counters)
+    )
 
 
 def parse(*pieces: bytes, limits: HttpLimits | None = None) -> RequestParser:

@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 import trio
 
+from adsum.http.head_cache import KnownHeads
 from adsum.http.idlers import Idlers
 from adsum.http.limits import HttpCounters, HttpLimits
 from adsum.http.parser import Phase, RequestParser
@@ -56,6 +57,13 @@ MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", 
 logger = logging.getLogger("agent.http")
 
 
+class Known(NamedTuple):
+    """What came before to listeners of one kind."""
+
+    requests: KnownRequests
+    heads: KnownHeads
+
+
 class ConnectionParts(NamedTuple):
     """What all connections of a server share."""
 
@@ -64,8 +72,8 @@ class ConnectionParts(NamedTuple):
     counters: HttpCounters
     complaints: Complaints
     idlers: Idlers
-    known_on_loopback: KnownRequests
-    known_elsewhere: KnownRequests
+    on_loopback: Known
+    elsewhere: Known
 
 
 class Connection:
@@ -93,10 +101,16 @@ class Connection:
         self._limits = parts.limits
         self._counters = parts.counters
         self._complaints = parts.complaints
+        known = parts.on_loopback if is_on_loopback else parts.elsewhere
+        self._known = known.requests
         self._parser = RequestParser(
-            parts.limits, parts.counters, peer=peer, is_on_loopback=is_on_loopback, client=self
+            parts.limits,
+            parts.counters,
+            peer=peer,
+            is_on_loopback=is_on_loopback,
+            client=self,
+            heads=known.heads,
         )
-        self._known = parts.known_on_loopback if is_on_loopback else parts.known_elsewhere
         self._idlers = parts.idlers
         self._ahead = b""
         self._unsent = b""  # of the answer to a known request
@@ -152,7 +166,8 @@ class Connection:
         parser = self._parser
         while data := await self._receive():
             is_first = parser.phase is Phase.IDLE
-            parser.feed(data)
+            if not parser.requests:
+                parser.feed(data)
             if parser.requests:
                 is_alone = is_first and parser.phase is Phase.IDLE and len(parser.requests) == 1
                 await self._answer_all(data if is_alone else b"")
@@ -201,6 +216,7 @@ class Connection:
         known = self._known.get(data)
         response = known.again() if known is not None else None
         if known is None or response is None or len(response.body.plain) > JOINED_BYTES_MAX:
+            self._parser.recognize(data)
             return data
         self._counters.unparsed += 1
         self._counters.requests["GET"][response.status // 100] += 1

@@ -8,6 +8,8 @@ line feeds, folded headers, two lengths, length with chunks are errors).
 Three things it leaves to us. Sizes: it collects a header of any length, so bytes are counted before it sees
 them. An `Upgrade` that we don't follow: it takes the body for another protocol, so the request is put to a
 fresh parser without it. And hosts: it doesn't ask for one.
+
+A request whose head came before, byte for byte, is read without llhttp (`head_cache`).
 """
 
 from __future__ import annotations
@@ -16,6 +18,7 @@ from enum import Enum, auto
 
 import httptools
 
+from adsum.http.head_cache import KnownHeads, are_plain, cut
 from adsum.http.limits import METHODS, HttpCounters, HttpLimits
 from adsum.http.request import Client, Headers, Request
 from adsum.http.response import Response, text, too_large_sentence
@@ -44,7 +47,9 @@ class RequestParser:
         "_fed_bytes",
         "_head_bytes",
         "_headers",
+        "_heads",
         "_is_on_loopback",
+        "_is_plain",
         "_is_resting",
         "_is_upgrading",
         "_limits",
@@ -72,9 +77,11 @@ class RequestParser:
         peer: str,
         is_on_loopback: bool,
         client: Client,
+        heads: KnownHeads,
     ) -> None:
         self._limits = limits
         self._counters = counters
+        self._heads = heads
         self._peer = peer
         self._is_on_loopback = is_on_loopback
         self._client = client
@@ -82,6 +89,7 @@ class RequestParser:
         self._is_resting = True
         self._headers = Headers()
         self._version = "1.1"
+        self._is_plain = True  # the fields of the last request decided nothing but its length
         self._wants_continue = False
         self.requests: list[Request] = []  # complete, in the order they came
         self.refusal: Response | None = None  # to be sent after the requests; nothing is read any more
@@ -99,9 +107,42 @@ class RequestParser:
         """Of the request that is being received."""
         return len(self._body)
 
+    def recognize(self, data: bytes) -> bool:
+        """Whether this is one request, whole and alone, with a known head; then it is among `requests`."""
+        if not self._is_plain or self.phase is not Phase.IDLE or self.is_finished:
+            return False
+        found = cut(data)
+        if found is None:
+            return False
+        method, target, head, body = found
+        known = self._heads.get(head)
+        if known is None or len(body) != known.body_bytes or len(target) > self._limits.target_bytes_max:
+            return False
+        if body:
+            if self._counters.bodies_held_bytes + len(body) > self._limits.bodies_held_bytes_max:
+                return False
+            self._hold(len(body))
+        self.requests.append(
+            Request(
+                method,
+                target,
+                headers=known.headers,
+                body=body,
+                peer=self._peer,
+                is_on_loopback=self._is_on_loopback,
+                client=self._client,
+            )
+        )
+        return True
+
     def feed(self, data: bytes) -> None:
-        while data and self.refusal is None and not self.is_finished:
-            data = self._feed_once(data)
+        """To llhttp."""
+        rest, begun, is_first = data, self.messages_begun, self.phase is Phase.IDLE
+        while rest and self.refusal is None and not self.is_finished:
+            rest = self._feed_once(rest)
+        is_alone = is_first and self.phase is Phase.IDLE and self.messages_begun == begun + 1
+        if is_alone and self._is_plain and self.refusal is None:
+            self._heads.learn(data, self.requests[-1])
 
     def release(self, request: Request) -> None:
         """The request has been answered; its body no longer counts."""
@@ -160,6 +201,7 @@ class RequestParser:
         if version != self._version or self._pairs != self._headers.pairs:
             self._headers = Headers(self._pairs)
             self._version = version
+            self._is_plain = version == "1.1" and are_plain(self._headers)
             self._examine()
         self.expects_continue = self._wants_continue
         self.phase = Phase.BODY

@@ -17,7 +17,8 @@ from typing import TYPE_CHECKING
 
 import trio
 
-from adsum.http.connection import CLOSE, Connection, ConnectionParts, discard, head_of
+from adsum.http.connection import CLOSE, Connection, ConnectionParts, Known, discard, head_of
+from adsum.http.head_cache import KnownHeads
 from adsum.http.idlers import Idlers
 from adsum.http.limits import HttpCounters, HttpLimits
 from adsum.http.request import Request
@@ -95,7 +96,7 @@ class _Server:
         self._counters = counters
         self._nursery = nursery
         self._complaints = Complaints(logger)
-        known = KnownRequests(counters), KnownRequests(counters)
+        known = [Known(KnownRequests(counters), KnownHeads(counters)) for _kind in range(2)]
         self._parts = ConnectionParts(app, limits, counters, self._complaints, idlers, *known)
         self._connections: set[Connection] = set()
         self._by_client: dict[str, int] = {}
