@@ -21,7 +21,7 @@ import trio
 from adsum.http.limits import HttpCounters, HttpLimits
 from adsum.http.listeners import bind_tcp
 from adsum.http.request import Request
-from adsum.http.response import Response, json_body
+from adsum.http.response import TRUE, Response
 from adsum.http.router import Route, Router
 from adsum.http.server import serve
 from tests.bench.figure import Figure, heading, limit, microseconds, summary
@@ -50,13 +50,12 @@ class RoundKeeper:
     def __init__(self) -> None:
         self._waiting: list[trio.lowlevel.Task] = []
         self._sleeper: trio.lowlevel.Task | None = None
-        self._answer = json_body(b"true")
 
     async def put(self, _request: Request, _rest: str) -> Response:
         self._waiting.append(trio.lowlevel.current_task())
         self._stir()
         await trio.lowlevel.wait_task_rescheduled(lambda _raise: trio.lowlevel.Abort.SUCCEEDED)
-        return self._answer
+        return TRUE
 
     def _stir(self) -> None:
         if self._sleeper is not None:

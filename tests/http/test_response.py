@@ -7,7 +7,7 @@ import gzip
 import pytest
 import trio
 
-from adsum.http.response import Body, HeaderInjection, Response, empty, json_body, text
+from adsum.http.response import FALSE, TRUE, Body, HeaderInjection, Response, empty, json_body, text
 
 
 def test_the_head_has_what_consul_sends() -> None:
@@ -79,3 +79,26 @@ def test_new_site_headers_replace_an_encoded_head() -> None:
     response.head(gzip=False)
     response.set_site_headers(b"Access-Control-Allow-Origin: *\r\n")
     assert b"Access-Control-Allow-Origin: *\r\n" in response.head(gzip=False)
+
+
+def test_short_answers_are_made_once_and_say_what_they_always_said() -> None:
+    assert empty(404) is empty(404)
+    assert [empty(status).head(gzip=False).split(b"\r\n")[0] for status in (200, 404)] == [
+        b"HTTP/1.1 200 OK",
+        b"HTTP/1.1 404 Not Found",
+    ]
+    assert empty(404, (("X-A", "b"),)).headers == (("X-A", "b"),)
+    assert empty(404).headers == ()
+    assert [(answer.status, answer.body.plain) for answer in (TRUE, FALSE)] == [
+        (200, b"true"),
+        (200, b"false"),
+    ]
+
+
+def test_a_shared_answer_carries_the_headers_of_the_site_that_sends_it() -> None:
+    for site in (b"X-Site: a\r\n", b"X-Site: b\r\n", b""):
+        answer = empty(404)
+        answer.set_site_headers(site)
+        head = answer.head(gzip=False)
+        assert head.count(b"X-Site") == bool(site)
+        assert head.endswith(site)

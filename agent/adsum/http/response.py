@@ -125,7 +125,19 @@ def json_body(body: Body | bytes, headers: HeaderList = (), status: int = 200) -
 
 
 def empty(status: int, headers: HeaderList = ()) -> Response:
-    return Response(status, headers=headers)
+    """Those without headers are made once for each status."""
+    if headers:
+        return Response(status, headers=headers)
+    response = EMPTY.get(status)
+    if response is None:
+        response = EMPTY[status] = Response(status)
+    return response
+
+
+# Shared, with their heads, by all requests that are answered so.
+EMPTY: dict[int, Response] = {}
+TRUE = json_body(b"true")
+FALSE = json_body(b"false")
 
 
 def too_large_sentence(size: int, size_max: int) -> str:
