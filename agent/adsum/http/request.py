@@ -199,7 +199,7 @@ def clean_path(raw: bytes) -> str:
     A slash that came percent-encoded is part of an id and stays, even doubled.
     """
     if b"%" not in raw and b"//" not in raw and b"/." not in raw:
-        return _printable(raw)
+        return printable(raw)
     segments: list[bytes] = []
     for segment in raw.split(b"/"):
         if not _escapes_are_whole(segment):
@@ -210,10 +210,10 @@ def clean_path(raw: bytes) -> str:
         elif decoded not in (b"", b"."):
             segments.append(decoded)
     ends_in_slash = raw.endswith(b"/") and bool(segments)
-    return _printable(b"/" + b"/".join(segments) + (b"/" if ends_in_slash else b""))
+    return printable(b"/" + b"/".join(segments) + (b"/" if ends_in_slash else b""))
 
 
-def _printable(path: bytes) -> str:
+def printable(path: bytes) -> str:
     try:
         text = path.decode()
     except UnicodeDecodeError:

@@ -12,16 +12,14 @@ import ipaddress
 import logging
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import field
-from typing import NamedTuple
 
 from adsum.frozen import dataclass
 from adsum.http.browser import BrowserRules, Foreign, check_browser
 from adsum.http.limits import HttpCounters
-from adsum.http.request import BadPath, ClientGone, Request
+from adsum.http.request import BadPath, ClientGone, Request, printable
 from adsum.http.response import HeaderList, Response, empty, encode_headers, text, too_large_sentence
 from adsum.logs.complaints import Complaints
 from adsum.logs.system_errors import is_shortage, told
-from adsum.newest import remember
 
 Handler = Callable[[Request, str], Awaitable[Response]]
 Network = ipaddress.IPv4Network | ipaddress.IPv6Network
@@ -31,8 +29,6 @@ POST_IS_PUT_UNDER = ("/v1/agent/", "/v1/session/", "/v1/event/fire/")
 READING = ("GET", "HEAD", "OPTIONS")
 BUG = "This agent failed to answer because of a bug of its own; its log has the details."
 RETRY_SOON = (("Retry-After", "1"),)
-MATCHES_KEPT_MAX = 4096
-MATCH_KEPT_PATH_BYTES_MAX = 256
 
 logger = logging.getLogger("agent.http")
 
@@ -75,11 +71,14 @@ class HttpRules:
 Families = Mapping[str, Callable[[], list[Route]]]
 
 
-class RouteMatch(NamedTuple):
-    route: Route | None
-    rest: str
-    is_blocked: bool
-    post_is_put: bool
+class Prefix:
+    """Of a route with a rest."""
+
+    __slots__ = ("is_last", "route")
+
+    def __init__(self, route: Route) -> None:
+        self.route = route
+        self.is_last = True  # no other begins with it
 
 
 class Router:
@@ -90,26 +89,29 @@ class Router:
         counters: HttpCounters | None = None,
         families: Families | None = None,
     ) -> None:
-        self._exact: dict[str, Route] = {}
-        self._prefixes: dict[str, Route] = {}
+        self._exact: dict[bytes, Route] = {}
+        self._prefixes: dict[bytes, Prefix] = {}
         self._depth_max = 0
         self._add(routes)
-        self._families = dict(families or {})
+        self._families = {begins.encode(): make for begins, make in (families or {}).items()}
+        self._beginnings = tuple(self._families)
         self._counters = HttpCounters() if counters is None else counters
         self._complaints = Complaints(logger)
         self._rules = HttpRules() if rules is None else rules
+        self._blocked = tuple(begins.encode() for begins in self._rules.block_endpoints)
         self._site_headers = encode_headers(self._rules.response_headers)
-        self._matches: dict[bytes, RouteMatch] = {}
 
     def _add(self, routes: Sequence[Route]) -> None:
         """In time for every path that they answer: what was asked before is not looked at again."""
         known = len(self._exact) + len(self._prefixes)
-        self._exact |= {route.path: route for route in routes if not route.rest}
-        self._prefixes |= {route.path: route for route in routes if route.rest}
+        self._exact |= {route.path.encode(): route for route in routes if not route.rest}
+        self._prefixes |= {route.path.encode(): Prefix(route) for route in routes if route.rest}
         assert len(self._exact) + len(self._prefixes) == known + len(routes), "two routes share a path"
         assert all(route.path.startswith("/") for route in routes)
-        assert all(path.endswith("/") for path in self._prefixes)
-        self._depth_max = max((path.count("/") for path in self._prefixes), default=0)
+        assert all(path.endswith(b"/") for path in self._prefixes)
+        self._depth_max = max((path.count(b"/") for path in self._prefixes), default=0)
+        for path, prefix in self._prefixes.items():
+            prefix.is_last = not any(other.startswith(path) for other in self._prefixes if other != path)
 
     async def answer(self, request: Request) -> Response:
         try:
@@ -139,15 +141,17 @@ class Router:
 
     async def _answer(self, request: Request) -> Response:
         check_browser(self._rules.browser, request)
-        match = self._match(request)
-        if match.is_blocked:
+        path = _path_bytes(request)
+        if path.startswith(self._blocked):
             self._counters.rejected["blocked_endpoint"] += 1
             raise HttpRefusal(403, "Endpoint is blocked by agent configuration")
-        route = match.route
+        if path.startswith(self._beginnings):
+            self._load(path)
+        route = self._find_route(path)
         if route is None:
             return empty(404)
         if request.method not in route.methods:
-            if not (match.post_is_put and request.method == "POST" and not request.headers.has("origin")):
+            if not _is_put_by_post(request, route):
                 allow = (("Allow", route.allow),)
                 if request.method == "OPTIONS":
                     return empty(200, allow)
@@ -155,42 +159,32 @@ class Router:
             request.method = "PUT"
         if request.method not in READING:
             self._check_write(request, route)
-        return await route.handler(request, match.rest)
+        return await route.handler(request, printable(path[len(route.path) :]))
 
-    def _match(self, request: Request) -> RouteMatch:
-        raw = request.target.partition(b"?")[0]
-        match = self._matches.get(raw)
-        if match is None:
-            path = request.path
-            route, rest = self._find_route(path)
-            is_put = route is not None and "PUT" in route.methods
-            match = RouteMatch(
-                route,
-                rest,
-                is_blocked=path.startswith(self._rules.block_endpoints),
-                post_is_put=is_put and path.startswith(POST_IS_PUT_UNDER),
-            )
-            if len(raw) <= MATCH_KEPT_PATH_BYTES_MAX:
-                remember(self._matches, raw, match, MATCHES_KEPT_MAX)
-        return match
+    def _load(self, path: bytes) -> None:
+        """For good once it is done: it may fail for want of a file, and be tried again."""
+        beginning = next(filter(path.startswith, self._families))
+        make = self._families[beginning]
+        self._add(make())
+        self._families = {begins: other for begins, other in self._families.items() if other != make}
+        self._beginnings = tuple(self._families)
 
-    def _find_route(self, path: str) -> tuple[Route | None, str]:
-        if beginning := next(filter(path.startswith, self._families), None):
-            # For good once it is loaded: that may fail for want of a file, and be tried again.
-            make = self._families[beginning]
-            self._add(make())
-            self._families = {begins: other for begins, other in self._families.items() if other != make}
+    def _find_route(self, path: bytes) -> Route | None:
+        """Looked up anew each time: ids are without number, and to remember what each is costs as much."""
         if path in self._exact:
-            return self._exact[path], ""
-        if path + "/" in self._prefixes:  # Consul redirects `/v1/kv?keys` to `/v1/kv/?keys`
-            return self._prefixes[path + "/"], ""
+            return self._exact[path]
         found, end = None, 0
         for _ in range(self._depth_max):
-            end = path.find("/", end) + 1
-            if end == 0:
-                break
-            found = self._prefixes.get(path[:end], found)
-        return (found, path[len(found.path) :]) if found else (None, "")
+            end = path.find(b"/", end) + 1
+            if end == 0:  # Consul redirects `/v1/kv?keys` to `/v1/kv/?keys`
+                prefix = self._prefixes.get(path + b"/")
+                return prefix.route if prefix is not None else found
+            prefix = self._prefixes.get(path[:end])
+            if prefix is not None:
+                found = prefix.route
+                if prefix.is_last:
+                    break
+        return found
 
     def _check_write(self, request: Request, route: Route) -> None:
         allowed = self._rules.allow_write_http_from
@@ -204,3 +198,21 @@ class Router:
         if size_max is not None and len(request.body) > size_max:
             self._counters.rejected["body_too_large"] += 1
             raise HttpRefusal(413, too_large_sentence(len(request.body), size_max))
+
+
+def _path_bytes(request: Request) -> bytes:
+    """The path's own, which it has to be decoded for only where it is not as plain as most are."""
+    raw = request.target.partition(b"?")[0]
+    find = raw.find  # half the price of `in`
+    if find(b"/") or find(b"%") >= 0 or find(b"//") >= 0 or find(b"/.") >= 0 or find(b"#") >= 0:
+        return request.path.encode()
+    return raw
+
+
+def _is_put_by_post(request: Request, route: Route) -> bool:
+    return (
+        request.method == "POST"
+        and "PUT" in route.methods
+        and request.path.startswith(POST_IS_PUT_UNDER)
+        and not request.headers.has("origin")
+    )
