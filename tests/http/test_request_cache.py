@@ -262,3 +262,53 @@ async def test_one_that_ends_the_wait_of_another_does_not_trip_over_it() -> None
     for pair in pairs:
         for sock in pair:
             sock.close()
+
+
+async def test_who_speaks_while_nobody_waits_is_left_alone_until_the_next_wait() -> None:
+    mine, theirs = socket.socketpair()
+    idlers, listener = Idlers(), Listener(mine)
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(idlers.run)
+        theirs.send(b"first")
+        assert await idlers.wait(listener.number, listener.hear) == b"first"
+        theirs.send(b"second")
+        await trio.testing.wait_all_tasks_blocked(
+            0.01
+        )  # a loop that went on seeing it would never be blocked
+        assert listener.heard == 1
+        assert await idlers.wait(listener.number, listener.hear) == b"second"
+        nursery.cancel_scope.cancel()
+    mine.close()
+    theirs.close()
+
+
+async def test_the_deaf_hear_nothing_until_they_wait_again() -> None:
+    mine, theirs = socket.socketpair()
+    idlers, listener = Idlers(), Listener(mine)
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(idlers.run)
+        nursery.start_soon(idlers.wait, listener.number, listener.hear)
+        await trio.testing.wait_all_tasks_blocked()
+        idlers.deafen(listener.number)
+        theirs.send(b"loud")
+        await trio.testing.wait_all_tasks_blocked(0.01)
+        assert listener.heard == 0
+        idlers.wake(listener.number)
+        assert await idlers.wait(listener.number, listener.hear) == b"loud"
+        nursery.cancel_scope.cancel()
+    mine.close()
+    theirs.close()
+
+
+@pytest.mark.parametrize("last", [b"", get("/", "Connection: close"), b"nonsense\r\n\r\n", get("/")[:20]])
+async def test_the_next_connection_is_heard_whatever_the_one_with_its_number_ended_by(last: bytes) -> None:
+    """A number that was not forgotten would pass for registered."""
+    async with running(Shop().answer) as server:
+        for _connection in range(10):
+            async with connected(server) as client:
+                for target in ("/a", "/a", "/b"):
+                    with trio.fail_after(5):
+                        assert (await client.ask(get(target))).status == 200
+                if last:
+                    await client.send(last)
+            await until(lambda: server.counters.connections_open == 0)

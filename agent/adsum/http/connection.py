@@ -130,6 +130,7 @@ class Connection:
             logger.exception("A connection from %s ended by a bug", self.peer)
         finally:
             self._parser.close()
+            self._idlers.deafen(self._socket.fileno())
             self._socket.close()
 
     def cut_off(self) -> None:

@@ -4,7 +4,12 @@ trio wakes a task for each socket that becomes readable, and throws a cancellati
 over for another reason. Either costs more than a known request does to answer, or a blocked one. So whoever
 waits for its client waits here, in one epoll: the sockets stay registered, all that are readable are looked
 at in one go, and a task is woken only for what needs one. The loop waits for the epoll itself, which is
-readable while one of its sockets is."""
+readable while one of its sockets is.
+
+A socket stays registered after its wait, too, since most speak again only when they have been answered. One
+that speaks earlier is taken out until its connection waits again. And each is taken out before it is closed:
+the next one may get its number, and would never be heard.
+"""
 
 from __future__ import annotations
 
@@ -33,6 +38,7 @@ class Idlers:
     def __init__(self) -> None:
         self._epoll = select.epoll()
         self._waits: dict[int, IdleWait] = {}
+        self._registered: set[int] = set()
 
     async def run(self) -> None:
         """Until cancelled."""
@@ -48,30 +54,37 @@ class Idlers:
     async def wait(self, number: int, hear: Callable[[], bytes | None]) -> bytes:
         """What `hear` gave when the socket was readable; while that is None, the wait goes on. Empty after
         `wake`. Raises what `hear` raised."""
-        self._epoll.register(number, select.EPOLLIN)
+        if number not in self._registered:
+            self._epoll.register(number, select.EPOLLIN)
+            self._registered.add(number)
         wait = self._waits[number] = IdleWait(hear, trio.lowlevel.current_task())
 
-        def forget(_raise_cancel: object) -> trio.lowlevel.Abort:
-            self._forget(number)
+        def give_up(_raise_cancel: object) -> trio.lowlevel.Abort:
+            del self._waits[number]
             return trio.lowlevel.Abort.SUCCEEDED
 
-        await trio.lowlevel.wait_task_rescheduled(forget)
+        await trio.lowlevel.wait_task_rescheduled(give_up)
         if wait.error is not None:
             raise wait.error
         return wait.heard
 
-    def wake(self, number: int) -> None:
+    def wake(self, number: int, heard: bytes = b"") -> None:
+        """Ends its wait, if it waits, with what the one who wakes it heard."""
         wait = self._waits.get(number)
         if wait is not None:
+            wait.heard = heard
             self._end(number, wait)
 
     def deafen(self, number: int) -> None:
-        """It goes on waiting, and what its client sends stays where it is."""
-        self._epoll.modify(number, 0)
+        """What comes stays where it is, until the next wait. To be called before the socket is closed."""
+        if number in self._registered:
+            self._registered.remove(number)
+            self._epoll.unregister(number)
 
     def _look(self, number: int) -> None:
         wait = self._waits.get(number)
-        if wait is None:  # ended by what another one heard
+        if wait is None:  # it speaks while it is being answered, or was ended by what another one heard
+            self.deafen(number)
             return
         try:
             heard = wait.hear()
@@ -81,12 +94,9 @@ class Idlers:
             if heard is None:
                 return
             wait.heard = heard
-        self._end(number, wait)
+        if number in self._waits:  # else what was heard has ended it
+            self._end(number, wait)
 
     def _end(self, number: int, wait: IdleWait) -> None:
-        self._forget(number)
-        trio.lowlevel.reschedule(wait.task)
-
-    def _forget(self, number: int) -> None:
         del self._waits[number]
-        self._epoll.unregister(number)
+        trio.lowlevel.reschedule(wait.task)
