@@ -81,6 +81,9 @@ class Caller:
     def wake(self) -> None:
         raise AssertionError("it is not in the queue")
 
+    def answer(self, request: Request, response: Response) -> None:
+        raise AssertionError("its request has a task")
+
 
 async def test_a_client_that_asks_costly_filters_without_end_keeps_nobody_out(
     autojump_clock: trio.testing.MockClock,

@@ -15,7 +15,7 @@ from adsum.http.listeners import bind_tcp
 from adsum.http.request import Client as RequestClient
 from adsum.http.request import Headers, Request
 from adsum.http.response import Response
-from adsum.http.server import serve
+from adsum.http.server import Begins, serve
 
 App = Callable[[Request], Awaitable[Response]]
 TURNS_MAX = 20_000
@@ -36,11 +36,13 @@ class Answer:
 
 
 @asynccontextmanager
-async def running(app: App, limits: HttpLimits | None = None) -> AsyncIterator[Server]:
+async def running(
+    app: App, limits: HttpLimits | None = None, begin: Begins | None = None
+) -> AsyncIterator[Server]:
     listener = bind_tcp("127.0.0.1", 0)
     counters = HttpCounters()
     async with trio.open_nursery() as nursery:
-        await nursery.start(serve, [listener], app, limits or HttpLimits(), counters)
+        await nursery.start(serve, [listener], app, limits or HttpLimits(), counters, None, begin)
         yield Server(listener.getsockname()[1], counters)
         nursery.cancel_scope.cancel()
 
@@ -120,6 +122,9 @@ class Nobody:
 
     def wake(self) -> None:
         self._is_woken.set()
+
+    def answer(self, request: Request, response: Response) -> None:
+        raise AssertionError("no connection took this request")
 
 
 def request_of(

@@ -101,7 +101,7 @@ async def test_accepting_goes_on_after_errors(
         broken = Broken(listener)
         client = socket.create_connection(listener.getsockname())
         async with trio.open_nursery() as nursery:
-            server = _Server(who, HttpLimits(), counters, Idlers(), nursery)
+            server = _Server(who, HttpLimits(), counters, Idlers(), nursery, None)
             nursery.start_soon(server.accept_from, cast("socket.socket", broken))
             await until(lambda: bool(counters.connections_open), clock=mock_clock)
             nursery.cancel_scope.cancel()

@@ -1,10 +1,13 @@
 """One connection, one task: read, answer in order, read again.
 
 Between requests it waits among the other idle ones (`idlers`), where known requests (`known`) are answered
-without waking its task. Nothing is set up per request: no nursery, no timer, no cancel scope. A connection
-writes down until when it is willing to wait (`deadline`) and for what; the server looks over all connections
-once a second and shuts down the sockets of those that are late, which ends whatever their task was waiting
-for. A reply is sent at once and only waits for the socket when the socket's buffer is full.
+without waking its task, and those that a route begins without one (`router.Begin`): it sleeps on while such a
+request is under way, and is woken only for what does not go out at once.
+
+Nothing is set up per request: no nursery, no timer, no cancel scope. A connection writes down until when it
+is willing to wait (`deadline`) and for what; the server looks over all connections once a second and shuts
+down the sockets of those that are late, which ends whatever their task was waiting for. A reply is sent at
+once and only waits for the socket when the socket's buffer is full.
 
 While a request is parked nobody else reads the socket, so `until_gone` does: what a pipelining client sends
 meanwhile is kept, up to a bound, so that the hang-up behind it is still seen.
@@ -68,6 +71,7 @@ class ConnectionParts(NamedTuple):
     """What all connections of a server share."""
 
     app: Callable[[Request], Awaitable[Response]]
+    begin: Callable[[Request], bool] | None
     limits: HttpLimits
     counters: HttpCounters
     complaints: Complaints
@@ -80,6 +84,7 @@ class Connection:
     __slots__ = (
         "_ahead",
         "_app",
+        "_begin",
         "_begun",
         "_begun_at",
         "_complaints",
@@ -87,8 +92,11 @@ class Connection:
         "_idlers",
         "_known",
         "_limits",
+        "_owed",
         "_parser",
         "_socket",
+        "_taken",
+        "_tally",
         "_unsent",
         "deadline",
         "peer",
@@ -98,6 +106,7 @@ class Connection:
     def __init__(self, sock: Wire, parts: ConnectionParts, *, peer: str, is_on_loopback: bool) -> None:
         self._socket = sock
         self._app = parts.app
+        self._begin = parts.begin
         self._limits = parts.limits
         self._counters = parts.counters
         self._complaints = parts.complaints
@@ -113,7 +122,10 @@ class Connection:
         )
         self._idlers = parts.idlers
         self._ahead = b""
-        self._unsent = b""  # of the answer to a known request
+        self._unsent = b""  # of an answer that was sent without the task
+        self._taken: Request | None = None  # without the task, and not answered yet
+        self._tally = parts.counters.requests["other"]  # where its answer is counted
+        self._owed: tuple[Request, Response] | None = None  # an answer that only the task can send
         self._begun = self._parser.messages_begun
         self._begun_at = trio.current_time()
         self.peer = peer
@@ -132,6 +144,18 @@ class Connection:
             self._parser.close()
             self._idlers.deafen(self._socket.fileno())
             self._socket.close()
+            self._say_gone()
+
+    def _say_gone(self) -> None:
+        """To who took the request of this connection, if somebody did and wants to hear of it."""
+        taken, self._taken = self._taken, None
+        if taken is None or taken.on_gone is None:
+            return
+        try:
+            taken.on_gone()
+        except Exception:
+            self._counters.handler_errors += 1
+            logger.exception("Could not give up the request of %s that was gone", self.peer)
 
     def cut_off(self) -> None:
         """Ends whatever the task waits for."""
@@ -158,10 +182,13 @@ class Connection:
             return None
         except OSError:
             return b""
+        self._keep_ahead(data)
+        return None if data else b""
+
+    def _keep_ahead(self, data: bytes) -> None:
         self._ahead += data
         if len(self._ahead) >= AHEAD_BYTES_MAX:
             self._idlers.deafen(self._socket.fileno())
-        return None if data else b""
 
     async def _converse(self) -> None:
         parser = self._parser
@@ -181,11 +208,10 @@ class Connection:
                 await self._expect_more()
 
     async def _receive(self) -> bytes:
-        if self._ahead:
-            data, self._ahead = self._ahead, b""
-            return data
         if self._parser.phase is Phase.IDLE:
             return await self._idle()
+        if self._ahead:
+            return self._take_ahead()
         while True:
             await trio.lowlevel.wait_readable(self._socket)
             try:
@@ -196,47 +222,104 @@ class Connection:
             self._counters.received_bytes += len(data)
             return data
 
+    def _take_ahead(self) -> bytes:
+        data, self._ahead = self._ahead, b""
+        return data
+
     async def _idle(self) -> bytes:
-        while True:
+        while not self._ahead:
             self.waits_for = "idle_timeout"
             self.deadline = trio.current_time() + self._limits.idle_timeout_s
             data = await self._idlers.wait(self._socket.fileno(), self._hear)
-            if not self._unsent:
-                self.deadline = math.inf
+            self.deadline = math.inf
+            if self._unsent:
+                await self._send_rest(self._unsent, 0)
+                self._unsent = b""
+            elif self._owed is not None:
+                (request, response), self._owed = self._owed, None
+                await self._reply(request, response)
+            elif not self._ahead:
                 return data
-            await self._send_rest(self._unsent, 0)
-            self._unsent = b""
+        return self._take_ahead()
 
     def _hear(self) -> bytes | None:
-        """The next request, unless it was a known one that is answered now."""
+        """The next request, unless it is answered without the task."""
         try:
             data = self._socket.recv(RECEIVE_BYTES)
         except BlockingIOError:
             return None
         self._counters.received_bytes += len(data)
+        if self._taken is not None:
+            self._hear_early(data, self._taken)
+            return None
         known = self._known.get(data)
         response = known.again() if known is not None else None
         if known is None or response is None or len(response.body.plain) > JOINED_BYTES_MAX:
-            self._parser.recognize(data)
+            if self._parser.recognize(data) and self._begin is not None:
+                return None if self._is_taken(self._begin) else data
             return data
         self._counters.unparsed += 1
         self._counters.requests["GET"][response.status // 100] += 1
-        return self._answer_known(known, response)
-
-    def _answer_known(self, known: KnownRequest, response: Response) -> bytes | None:
-        body, gzip = response.body, known.takes_gzip and len(response.body.plain) >= GZIP_BYTES_MIN
         response.set_site_headers(known.site_headers)
-        payload = head_of(response, known.fate, gzip=gzip) + (body.gzipped() if gzip else body.plain)
+        return None if self._sent_at_once(response, known.fate, takes_gzip=known.takes_gzip) else self._unsent
+
+    def _hear_early(self, data: bytes, taken: Request) -> None:
+        """While the answer is under way."""
+        if data:
+            self._keep_ahead(data)
+        elif taken.on_gone is not None:
+            raise ClientGone
+        else:  # it may wait for its answer all the same
+            self._idlers.deafen(self._socket.fileno())
+
+    def _is_taken(self, begin: Callable[[Request], bool]) -> bool:
+        request = self._parser.requests.pop()
+        self._taken = request
+        self._tally = self._counters.requests[request.method]
+        self.deadline = math.inf
+        if begin(request) or self._taken is None:
+            return True
+        self._taken = None
+        self._parser.requests.append(request)
+        return False
+
+    def answer(self, request: Request, response: Response) -> None:
+        if self._taken is not request:
+            return
+        self._taken = None
+        self._parser.release(request)
+        number = self._socket.fileno()
+        self._tally[response.status // 100] += 1
+        if (
+            request.method == "HEAD"
+            or response.chunks is not None
+            or len(response.body.plain) > JOINED_BYTES_MAX
+        ):
+            self._owed = request, response
+            self._idlers.wake(number)
+            return
+        try:
+            is_sent = self._sent_at_once(response, b"", takes_gzip=request.headers.takes_gzip)
+        except Exception as error:  # it is this connection's, and not of whoever answers
+            self._idlers.wake(number, error)
+            return
+        if not is_sent or self._ahead:
+            self._idlers.wake(number)
+        else:
+            self._idlers.listen(number)
+
+    def _sent_at_once(self, response: Response, fate: bytes, *, takes_gzip: bool) -> bool:
+        """Else its rest is unsent."""
+        body, gzip = response.body, takes_gzip and len(response.body.plain) >= GZIP_BYTES_MIN
+        payload = head_of(response, fate, gzip=gzip) + (body.gzipped() if gzip else body.plain)
         try:
             sent = self._socket.send(payload)
         except BlockingIOError:
             sent = 0
         self._counters.sent_bytes += len(payload)
-        if sent < len(payload):
-            self._unsent = payload[sent:]
-            return self._unsent
+        self._unsent = payload[sent:]
         self.deadline = trio.current_time() + self._limits.idle_timeout_s
-        return None
+        return not self._unsent
 
     async def _expect_more(self) -> None:
         """A request has begun: the rest of it is due."""
@@ -277,12 +360,16 @@ class Connection:
 
     async def _answer(self, request: Request) -> Response:
         tally = self._counters.requests.get(request.method) or self._counters.requests["other"]
-        is_head = request.method == "HEAD"
         response = await self._app(request)
         tally[response.status // 100] += 1
+        await self._reply(request, response)
+        return response
+
+    async def _reply(self, request: Request, response: Response) -> None:
+        is_head = request.method == "HEAD"
         if response.chunks is not None:
             await self._stream(request, response, is_head=is_head)
-            return response
+            return
         body = response.body
         gzip = len(body.plain) >= GZIP_BYTES_MIN and request.headers.takes_gzip
         if gzip and len(body.plain) > GZIP_INLINE_BYTES_MAX:
@@ -294,7 +381,6 @@ class Connection:
         else:
             await self._send(head, flags=socket.MSG_MORE)
             await self._send(payload)
-        return response
 
     def _fate(self, request: Request) -> bytes:
         """What the Connection header says about this connection's future."""

@@ -54,9 +54,7 @@ class Idlers:
     async def wait(self, number: int, hear: Callable[[], bytes | None]) -> bytes:
         """What `hear` gave when the socket was readable; while that is None, the wait goes on. Empty after
         `wake`. Raises what `hear` raised."""
-        if number not in self._registered:
-            self._epoll.register(number, select.EPOLLIN)
-            self._registered.add(number)
+        self.listen(number)
         wait = self._waits[number] = IdleWait(hear, trio.lowlevel.current_task())
 
         def give_up(_raise_cancel: object) -> trio.lowlevel.Abort:
@@ -68,15 +66,22 @@ class Idlers:
             raise wait.error
         return wait.heard
 
-    def wake(self, number: int, heard: bytes = b"") -> None:
-        """Ends its wait, if it waits, with what the one who wakes it heard."""
+    def wake(self, number: int, error: Exception | None = None) -> None:
+        """Ends its wait, if it waits; with the error, if there is one."""
         wait = self._waits.get(number)
         if wait is not None:
-            wait.heard = heard
+            wait.error = error
             self._end(number, wait)
 
+    def listen(self, number: int) -> None:
+        """After `deafen`, if it still waits."""
+        if number not in self._registered:
+            self._epoll.register(number, select.EPOLLIN)
+            self._registered.add(number)
+
     def deafen(self, number: int) -> None:
-        """What comes stays where it is, until the next wait. To be called before the socket is closed."""
+        """What comes stays where it is, until `listen` or the next wait. To be called before the socket is
+        closed."""
         if number in self._registered:
             self._registered.remove(number)
             self._epoll.unregister(number)

@@ -6,6 +6,8 @@ their own that the connection hands to the next request too, with everything tha
 
 A blocking query waits in `park`. It costs the connection's task and nothing else: `wake` cancels the wait,
 the deadline is the wait's own, and the only thing waited for is the client hanging up.
+
+A request that is taken without a task (`router.Begin`) costs not even that: whoever took it calls `answered`.
 """
 
 from __future__ import annotations
@@ -40,6 +42,9 @@ class Client(Protocol):
         """Returns when the client has hung up, or after `wake`."""
 
     def wake(self) -> None: ...
+
+    def answer(self, request: Request, response: Response) -> None:
+        """Sends it, if that request is the one that was taken without a task and is not answered yet."""
 
 
 class Query:
@@ -112,7 +117,9 @@ class Request:
         "is_on_loopback",
         "keeps_alive",
         "method",
+        "on_gone",
         "peer",
+        "site_headers",
         "target",
         "version",
     )
@@ -136,6 +143,10 @@ class Request:
         self.is_on_loopback = is_on_loopback  # came to a listener that is bound to a loopback address
         self.keeps_alive = True
         self.again: Callable[[], Response | None] | None = None  # how to answer the same anew; see `known`
+        # Of a request without a task: called if its client hangs up first, and then no answer is awaited.
+        # Where it is not set the answer is sent all the same: a client may have ended its own side only.
+        self.on_gone: Callable[[], None] | None = None
+        self.site_headers = b""  # for the answer to a request without a task
         self.version = "1.1"
         self._client = client
         self._is_parked = False
@@ -155,6 +166,12 @@ class Request:
         if self._query is None:
             self._query = Query(self.target.partition(b"?")[2].partition(b"#")[0])
         return self._query
+
+    def answered(self, response: Response) -> None:
+        """The answer to a request without a task, given by any other task. Only the first one is sent, and
+        none if the client is gone."""
+        response.set_site_headers(self.site_headers)
+        self._client.answer(self, response)
 
     async def park(self, deadline: float) -> bool:
         """Wait for `wake` (True) or for the deadline on trio's clock (False). Raises ClientGone."""

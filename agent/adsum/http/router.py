@@ -22,6 +22,12 @@ from adsum.logs.complaints import Complaints
 from adsum.logs.system_errors import is_shortage, told
 
 Handler = Callable[[Request, str], Awaitable[Response]]
+Answered = Callable[[Response], None]
+# Beside the handler, for what needs no task of its own. Asked in the loop that hears all idle connections, so
+# it must not take long, and only for a request that came whole, alone and with a known head, so the handler
+# has to be able to do all that this can. True: it took the request, and calls `answered` once, now or later.
+# False: it did nothing, and the handler is asked. It may raise what a handler may.
+Begin = Callable[[Request, str, Answered], bool]
 Network = ipaddress.IPv4Network | ipaddress.IPv6Network
 
 # Clients that send POST where Consul's own takes only PUT (Spring posts event/fire).
@@ -50,6 +56,7 @@ class Route:
     handler: Handler
     rest: bool = False  # the path ends in "/", and what follows it is the handler's id: "batman/pg0"
     body_bytes_max: int | None = None  # below the server's own limit
+    begin: Begin | None = None
 
     @property
     def allow(self) -> str:
@@ -92,6 +99,7 @@ class Router:
         self._exact: dict[bytes, Route] = {}
         self._prefixes: dict[bytes, Prefix] = {}
         self._depth_max = 0
+        self._with_begin: tuple[bytes, ...] = ()
         self._add(routes)
         self._families = {begins.encode(): make for begins, make in (families or {}).items()}
         self._beginnings = tuple(self._families)
@@ -110,36 +118,42 @@ class Router:
         assert all(route.path.startswith("/") for route in routes)
         assert all(path.endswith(b"/") for path in self._prefixes)
         self._depth_max = max((path.count(b"/") for path in self._prefixes), default=0)
+        self._with_begin += tuple(route.path.encode() for route in routes if route.begin is not None)
         for path, prefix in self._prefixes.items():
             prefix.is_last = not any(other.startswith(path) for other in self._prefixes if other != path)
 
     async def answer(self, request: Request) -> Response:
         try:
-            response = await self._answer(request)
-        except HttpRefusal as refusal:
-            response = text(refusal.status, refusal.sentence, refusal.headers)
-        except BadPath as bad:
-            response = text(400, str(bad)) if str(bad) else empty(400)
-        except Foreign as foreign:
-            self._counters.rejected[foreign.cause] += 1
-            self._complaints.say(foreign.cause, "Refused a browser at %s: %s", request.peer, foreign.sentence)
-            response = text(403, foreign.sentence)
+            admitted = self._admit(request)
+            if isinstance(admitted, Response):
+                response = admitted
+            else:
+                route, rest = admitted
+                response = await route.handler(request, rest)
         except ClientGone:
             raise
-        except Exception as error:  # a bug in one handler must not end the agent
-            if is_shortage(error):
-                self._counters.rejected["shortage"] += 1
-                self._complaints.say("shortage", "A request could not be answered: %s", told(error))
-                why = f"This agent cannot do that now; try again in a second. Its operator: {told(error)}\n"
-                response = text(503, why, RETRY_SOON)
-            else:
-                self._counters.handler_errors += 1
-                logger.error("Could not answer %s %r", request.method, request.target[:200], exc_info=error)
-                response = text(500, BUG)
+        except Exception as error:
+            response = self._answer_to(error, request)
         response.set_site_headers(self._site_headers)
         return response
 
-    async def _answer(self, request: Request) -> Response:
+    def begin(self, request: Request) -> bool:
+        """Whether the request was taken without a task. If not, nothing was done and `answer` is next."""
+        if not request.target.startswith(self._with_begin):
+            return False
+        request.site_headers = self._site_headers
+        try:
+            admitted = self._admit(request)
+            if isinstance(admitted, Response):
+                return False
+            route, rest = admitted
+            return route.begin is not None and route.begin(request, rest, request.answered)
+        except Exception as error:
+            request.answered(self._answer_to(error, request))
+            return True
+
+    def _admit(self, request: Request) -> tuple[Route, str] | Response:
+        """The route and its rest, or what is answered without a handler. Raises the refusals."""
         check_browser(self._rules.browser, request)
         path = _path_bytes(request)
         if path.startswith(self._blocked):
@@ -159,7 +173,26 @@ class Router:
             request.method = "PUT"
         if request.method not in READING:
             self._check_write(request, route)
-        return await route.handler(request, printable(path[len(route.path) :]))
+        return route, printable(path[len(route.path) :])
+
+    def _answer_to(self, error: Exception, request: Request) -> Response:
+        if isinstance(error, HttpRefusal):
+            return text(error.status, error.sentence, error.headers)
+        if isinstance(error, BadPath):
+            return text(400, str(error)) if str(error) else empty(400)
+        if isinstance(error, Foreign):
+            self._counters.rejected[error.cause] += 1
+            self._complaints.say(error.cause, "Refused a browser at %s: %s", request.peer, error.sentence)
+            return text(403, error.sentence)
+        if is_shortage(error):
+            self._counters.rejected["shortage"] += 1
+            self._complaints.say("shortage", "A request could not be answered: %s", told(error))
+            why = f"This agent cannot do that now; try again in a second. Its operator: {told(error)}\n"
+            return text(503, why, RETRY_SOON)
+        # A bug in one handler must not end the agent.
+        self._counters.handler_errors += 1
+        logger.error("Could not answer %s %r", request.method, request.target[:200], exc_info=error)
+        return text(500, BUG)
 
     def _load(self, path: bytes) -> None:
         """For good once it is done: it may fail for want of a file, and be tried again."""

@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from adsum.http.tls import Secure
 
 App = Callable[[Request], Awaitable[Response]]
+Begins = Callable[[Request], bool]  # whether it takes the request without a task
 
 ACCEPTS_PER_TURN_MAX = 64
 REVIEW_INTERVAL_S = 1.0
@@ -58,6 +59,7 @@ async def serve(
     limits: HttpLimits,
     counters: HttpCounters,
     secure: Secure | None = None,
+    begin: Begins | None = None,
     *,
     task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED,
 ) -> None:
@@ -66,7 +68,7 @@ async def serve(
     idlers = Idlers()
     try:
         async with trio.open_nursery() as nursery:
-            server = _Server(app, limits, counters, idlers, nursery)
+            server = _Server(app, limits, counters, idlers, nursery, begin)
             for listener in listeners:
                 nursery.start_soon(server.accept_from, listener)
             for listener in secured:
@@ -90,14 +92,20 @@ def _close(listener: socket.socket) -> None:
 
 class _Server:
     def __init__(
-        self, app: App, limits: HttpLimits, counters: HttpCounters, idlers: Idlers, nursery: trio.Nursery
+        self,
+        app: App,
+        limits: HttpLimits,
+        counters: HttpCounters,
+        idlers: Idlers,
+        nursery: trio.Nursery,
+        begin: Begins | None,
     ) -> None:
         self._limits = limits
         self._counters = counters
         self._nursery = nursery
         self._complaints = Complaints(logger)
         known = [Known(KnownRequests(counters), KnownHeads(counters)) for _kind in range(2)]
-        self._parts = ConnectionParts(app, limits, counters, self._complaints, idlers, *known)
+        self._parts = ConnectionParts(app, begin, limits, counters, self._complaints, idlers, *known)
         self._connections: set[Connection] = set()
         self._by_client: dict[str, int] = {}
         self._lingering = 0

@@ -123,6 +123,7 @@ class TlsConnection(Connection):
 
     def __init__(self, wire: TlsSocket, parts: ConnectionParts, *, peer: str, is_on_loopback: bool) -> None:
         super().__init__(wire, parts, peer=peer, is_on_loopback=is_on_loopback)
+        self._begin = None  # what it would spare is little beside the ciphers
         self._wire = wire
 
     async def _converse(self) -> None:

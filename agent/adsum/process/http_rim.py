@@ -76,7 +76,7 @@ async def serve_http(first: FirstPhase, agent: RunningAgent, nursery: trio.Nurse
         refusals_lingering_max=first.files.shares.http_refusals,
     )
     secure = secured(first.sockets.https, first.tls)
-    await nursery.start(server.serve, first.sockets.http, router.answer, limits, http, secure)
+    await nursery.start(server.serve, first.sockets.http, router.answer, limits, http, secure, router.begin)
 
 
 def secured(listeners: list[socket.socket], tls: Tls | None) -> Secure | None:
