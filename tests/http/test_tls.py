@@ -18,7 +18,7 @@ from adsum.http.limits import HttpCounters, HttpLimits
 from adsum.http.listeners import bind_tcp
 from adsum.http.request import Request
 from adsum.http.response import Response, text
-from adsum.http.server import serve
+from adsum.http.server import Begins, serve
 from adsum.http.tls import SPEAKS_IN_CLEAR, Secure
 from adsum.net.tls import Tls, TlsSettings, tls
 from tests.http.http_support import ANSWER_S_MAX, App, Client, Server, connected, get, request, until
@@ -59,7 +59,7 @@ async def large(request: Request) -> Response:
 
 @asynccontextmanager
 async def running(
-    settings: TlsSettings, app: App = echo, limits: HttpLimits | None = None
+    settings: TlsSettings, app: App = echo, limits: HttpLimits | None = None, begin: Begins | None = None
 ) -> AsyncIterator[Https]:
     listener, counters, made = bind_tcp("127.0.0.1", 0), HttpCounters(), tls(settings)
 
@@ -69,7 +69,7 @@ async def running(
 
     async with trio.open_nursery() as nursery:
         secure = Secure([listener], context)
-        await nursery.start(serve, [], app, limits or HttpLimits(), counters, secure)
+        await nursery.start(serve, [], app, limits or HttpLimits(), counters, secure, begin)
         yield Https(listener.getsockname()[1], counters, made)
         nursery.cancel_scope.cancel()
 
@@ -320,3 +320,20 @@ async def test_many_handshakes_at_once_all_come_to_an_end(certificates: Folder) 
             for _ in range(64):
                 nursery.start_soon(ask, server)
         assert (answered, server.counters.tls_handshakes) == (64, 64)
+
+
+async def test_requests_over_tls_have_a_task_each(certificates: Folder) -> None:
+    begun: list[Request] = []
+
+    def begin(request: Request) -> bool:
+        begun.append(request)
+        return True
+
+    async with (
+        running(certificates.settings, begin=begin) as server,
+        server.connected(certificates.stranger()) as client,
+    ):
+        for _time in range(3):
+            answer = await client.ask(request("PUT", "/", body=b"12345"))
+            assert answer.body == b"127.0.0.1 PUT 5"
+        assert begun == []
