@@ -14,7 +14,11 @@ A, B, C, D, E = (MemberId(name, "log") for name in "abcde")
 
 def status(voters: tuple[MemberId, ...], answering: tuple[MemberId, ...]) -> RaftStatus:
     """A leads."""
-    peers = [PeerStatus(each, 1, ProgressMode.REPLICATE, each in answering) for each in voters if each != A]
+    peers = [
+        PeerStatus(each, 1, ProgressMode.REPLICATE, each in answering, can_lead=True)
+        for each in voters
+        if each != A
+    ]
     return RaftStatus(
         role=Role.LEADER,
         leader=A,

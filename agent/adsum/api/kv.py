@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import math
 import re
+from collections.abc import Callable
+from functools import partial
 from typing import Generic, TypeVar
 from urllib.parse import quote_plus, unquote_to_bytes
 
@@ -20,7 +22,7 @@ from adsum.api import parameters, shapes
 from adsum.api.api_types import EndpointFamily
 from adsum.api.blocking import FAILED_META, FOREIGN_INDEX_HOLD_S, JITTER_FRACTION, parse_asked
 from adsum.http.request import Query, Request, raw_path
-from adsum.http.response import HeaderList, Response, empty, json_body, too_large_sentence
+from adsum.http.response import FALSE, TRUE, HeaderList, Response, empty, json_body, text, too_large_sentence
 from adsum.http.router import RETRY_SOON, HttpRefusal, Route
 from adsum.kv import (
     KeyCause,
@@ -88,29 +90,57 @@ class _Answer(Generic[Answered]):
 
 class KvEndpoints(EndpointFamily):
     def routes(self) -> list[Route]:
-        return [Route(("GET", "PUT", "DELETE"), PATH, self.key, rest=True)]
+        return [Route(("GET", "PUT", "DELETE"), PATH, self.key, rest=True, begin=self.begin)]
+
+    def begin(self, request: Request, _rest: str, answered: Callable[[Response], None]) -> bool:
+        """What needs no task of its own: a write, and one key without waiting for it. Their answers go out
+        also to a client that has ended its own side."""
+        asked = self._asked_of(request)
+        if isinstance(asked, KeyWrite):
+            self._agent.keys.write(asked, partial(_answer_write, answered))
+            return True
+        if asked.shape is not ReadShape.KEY or request.query.has("index"):
+            return False
+        self._agent.keys.read(asked, partial(self._answer_read, request, asked, answered))
+        return True
 
     async def key(self, request: Request, _rest: str) -> Response:
+        asked = self._asked_of(request)
+        if isinstance(asked, KeyWrite):
+            answer = _Answer[StoreAnswer](request)
+            token = self._agent.keys.write(asked, answer)
+            written = await self._awaited(request, answer, token, math.inf)
+            assert written is not None, "it is awaited without end"
+            return _written(written)
+        found = await self._found(request, asked)
+        several = await _entries(found) if asked.shape is ReadShape.TREE else b""
+        return self._shown(request, asked, found, several)
+
+    def _asked_of(self, request: Request) -> KeyWrite | KeyRead:
         query = request.query
         parameters.check_namespace(query)
         parameters.check_datacenter(query, self._agent.config.datacenter, FAILED_META)
         key = key_of(request)
         if request.method == "GET":
-            return await self._read(request, read_of(query, key))
+            return read_of(query, key)
         if request.method == "PUT":
-            write = put_of(request, key, self._agent.config.limits.kv_value_bytes_max)
-        else:
-            write = delete_of(query, key)
-        answer = _Answer[StoreAnswer](request)
-        asked = self._agent.keys.write(write, answer)
-        written = await self._awaited(request, answer, asked, math.inf)
-        assert written is not None, "it is awaited without end"
-        return json_body(b"true" if written.outcome is StoreOutcome.DONE else b"false")
+            return put_of(request, key, self._agent.config.limits.kv_value_bytes_max)
+        return delete_of(query, key)
 
-    async def _read(self, request: Request, read: KeyRead) -> Response:
-        is_raw = read.shape is ReadShape.KEY and request.query.has("raw")
-        is_pretty = self._agent.config.is_dev or request.query.has("pretty")
-        found = await self._found(request, read)
+    def _answer_read(
+        self,
+        request: Request,
+        read: KeyRead,
+        answered: Callable[[Response], None],
+        found: KeysFound | KeyRefusal,
+    ) -> None:
+        if isinstance(found, KeyRefusal):
+            answered(refusal_text(found))
+        else:
+            answered(self._shown(request, read, found))
+
+    def _shown(self, request: Request, read: KeyRead, found: KeysFound, several: bytes = b"") -> Response:
+        """`several`: the entries of a tree, which are made in turns."""
         meta: HeaderList = (
             ("X-Consul-Index", str(max(found.index, 1))),
             ("X-Consul-Knownleader", "true" if found.has_leader else "false"),
@@ -118,13 +148,16 @@ class KvEndpoints(EndpointFamily):
         )
         if not found.keys and (read.shape is not ReadShape.NAMES or read.key):
             return empty(404, meta)
-        if is_raw:
-            value = found.records[0].value
-            return Response(200, value, content_type="text/plain", headers=(*meta, *RAW_HEADERS))
         if read.shape is ReadShape.NAMES:
             body = shapes.encode([shown_key(key) for key in found.keys])
+        elif read.shape is ReadShape.TREE:
+            body = several
+        elif request.query.has("raw"):
+            value = found.records[0].value
+            return Response(200, value, content_type="text/plain", headers=(*meta, *RAW_HEADERS))
         else:
-            body = await _entries(found)
+            body = shapes.encode([shown(found.keys[0], found.records[0])])
+        is_pretty = self._agent.config.is_dev or request.query.has("pretty")
         return json_body(shapes.pretty(body) if is_pretty else body, meta)
 
     async def _found(self, request: Request, read: KeyRead) -> KeysFound:
@@ -163,6 +196,11 @@ class KvEndpoints(EndpointFamily):
         if isinstance(answer.outcome, KeyRefusal):
             raise refused(answer.outcome)
         return answer.outcome
+
+
+def refusal_text(refusal: KeyRefusal) -> Response:
+    why = refused(refusal)
+    return text(why.status, why.sentence, why.headers)
 
 
 def refused(refusal: KeyRefusal) -> HttpRefusal:
@@ -251,6 +289,14 @@ def unsigned(query: Query, name: str) -> int:
 # What is shown.
 
 
+def _answer_write(answered: Callable[[Response], None], written: StoreAnswer | KeyRefusal) -> None:
+    answered(refusal_text(written) if isinstance(written, KeyRefusal) else _written(written))
+
+
+def _written(written: StoreAnswer) -> Response:
+    return TRUE if written.outcome is StoreOutcome.DONE else FALSE
+
+
 def shown_key(key: bytes) -> str:
     """JSON has no other bytes than those of UTF-8."""
     return key.decode(errors="replace")
@@ -262,12 +308,12 @@ async def _entries(found: KeysFound) -> bytes:
         if start:
             await trio.lowlevel.checkpoint()
         several = slice(start, start + ENTRIES_PER_TURN)
-        shown = map(_shown, found.keys[several], found.records[several])
-        pieces.append(shapes.encode(list(shown))[1:-1])
+        entries = map(shown, found.keys[several], found.records[several])
+        pieces.append(shapes.encode(list(entries))[1:-1])
     return shapes.list_of(pieces)
 
 
-def _shown(key: bytes, record: KeyRecord) -> KvEntry:
+def shown(key: bytes, record: KeyRecord) -> KvEntry:
     return KvEntry(
         record.lock_index,
         shown_key(key),

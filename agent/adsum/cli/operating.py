@@ -188,7 +188,7 @@ COMMANDS = {
     ),
     "leave": Command(
         leave,
-        flags=(CommandFlag("force", "Leave although the servers that stay could not go on without this one."),),
+        flags=(CommandFlag("force", "Leave although the servers that stay cannot go on without this one."),),
         groups=(CONNECTION,),
     ),
     "join": Command(
