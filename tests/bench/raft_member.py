@@ -188,6 +188,7 @@ async def run(folder: Path, number: int, machine: Puts, ports: list[int]) -> Non
         settings=ServerSettings(expect=len(ports)),
         random=Random(),
     )
+    server.join_was_tried()
     lateness = Lateness()
     door = Door(server, machine, lateness)
     path = folder / "door"

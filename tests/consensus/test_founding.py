@@ -6,7 +6,14 @@ import pytest
 
 from adsum.consensus import effects, reports
 from adsum.consensus.bootstrap import AliveServer, ServerStanding, cluster_id_of
-from adsum.consensus.effects import AskStanding, FoundingEffect, StoreFirstSnapshot, WriteClusterId
+from adsum.consensus.effects import (
+    AnswerStanding,
+    AskStanding,
+    FoundingEffect,
+    StoreFirstSnapshot,
+    WriteClusterId,
+    WriteConsent,
+)
 from adsum.consensus.founding import INTERVAL_NS, FoundingCore
 from adsum.consensus.settings import ServerSettings
 from adsum.effects import LogLine, Severity
@@ -32,8 +39,10 @@ def founding(
     epoch: int = 0,
     is_in_doubt: bool = False,
     expect: int = 2,
+    consent: tuple[str, ...] | None = (),
+    has_tried_to_join: bool = True,
 ) -> FoundingCore:
-    return FoundingCore(
+    core = FoundingCore(
         A,
         cluster_id,
         epoch,
@@ -41,7 +50,11 @@ def founding(
         Echo(),
         ServerSettings(expect=expect),
         is_in_doubt=is_in_doubt,
+        consent=consent,
     )
+    if has_tried_to_join:
+        core.report(at(0), reports.JoinTried())
+    return core
 
 
 def asked_round(core: FoundingCore, now: Now, answer: ServerStanding | None) -> list[FoundingEffect]:
@@ -93,27 +106,202 @@ def test_who_sees_other_servers_than_we_do_keeps_us_from_founding() -> None:
 ALIVE_C = [AliveServer("a", "dc1", 2), AliveServer("c", "dc1", 2)]
 
 
-def test_who_has_called_itself_empty_founds_with_nobody_else_for_a_second() -> None:
+AB, AC = ("a", "b"), ("a", "c")
+EMPTY_A = ServerStanding(A, "dc1", 2, "", True, sees=AB)
+IS_BOUND = AnswerStanding(7, replace(EMPTY_A, is_empty=False))
+
+
+def consenting() -> FoundingCore:
+    """To found with b."""
     core = founding()
-    assert core.answer(at(0), ("a", "b"), ALIVE).is_empty
-    assert not core.answer(at(999), ("a", "c"), ALIVE_C).is_empty
-    (said,) = core.tick(at(999), ALIVE_C)
-    assert said == LogLine(Severity.INFO, "no cluster yet: this server may be about to found one with a, b")
-    assert core.answer(at(1000), ("a", "c"), ALIVE_C).is_empty
-    assert not core.answer(at(1001), ("a", "b"), ALIVE).is_empty
+    assert core.answer(1, AB, ALIVE) == [WriteConsent(AB)]
+    assert core.report(at(0), reports.ConsentWritten(AB)) == [AnswerStanding(1, EMPTY_A)]
+    return core
 
 
-def test_who_asks_to_found_is_bound_as_well() -> None:
+def taken_back(core: FoundingCore, answer: ServerStanding | None) -> list[FoundingEffect]:
+    """A round in which b is asked whether a consent can be taken back."""
+    (asked,) = core.tick(at(0), ALIVE_C)
+    assert isinstance(asked, AskStanding)
+    assert (asked.node, asked.founders) == ("b", ())
+    core.report(at(0), reports.StandingAnswered(asked.ticket, answer))
+    return list(core.tick(at(0), ALIVE_C))
+
+
+def test_a_consent_is_given_when_it_is_on_disk() -> None:
+    core = founding()
+    assert core.answer(1, AB, ALIVE) == [WriteConsent(AB)]
+    assert core.answer(2, AB, ALIVE) == ()
+    assert core.answer(3, AC, ALIVE_C) == ()
+    assert core.deadline() is None
+    assert core.report(at(5), reports.ConsentWritten(AB)) == [
+        AnswerStanding(1, EMPTY_A),
+        AnswerStanding(2, EMPTY_A),
+        AnswerStanding(3, replace(EMPTY_A, is_empty=False, sees=AC)),
+    ]
+    assert core.answer(4, AB, ALIVE) == [AnswerStanding(4, EMPTY_A)]
+
+
+def test_who_asks_for_another_reason_does_not_wait_for_the_write_of_a_consent() -> None:
+    core = founding()
+    core.answer(1, AB, ALIVE)
+    assert core.answer(2, (), ALIVE) == [AnswerStanding(2, EMPTY_A)]
+
+
+def test_no_more_than_64_wait_for_one_write() -> None:
+    core = founding()
+    assert core.answer(0, AB, ALIVE) == [WriteConsent(AB)]
+    assert [core.answer(ticket, AB, ALIVE) for ticket in range(1, 64)] == [()] * 63
+    assert core.answer(7, AB, ALIVE) == [IS_BOUND]
+
+
+def test_a_consent_binds_for_good_and_over_a_restart() -> None:
+    for core in (consenting(), founding(consent=AB)):
+        (refusal,) = core.answer(7, AC, ALIVE_C)
+        assert refusal == AnswerStanding(7, replace(EMPTY_A, is_empty=False, sees=AC))
+
+
+def test_a_consent_that_was_read_at_the_start_is_written_again_before_it_is_given() -> None:
+    """The sync of the one that wrote it may have failed: then the next start reads what the power takes."""
+    core = founding(consent=AB)
+    assert core.answer(1, AB, ALIVE) == [WriteConsent(AB)]
+    core.report(at(0), reports.FoundingFoundNoRoom("the disk is full"))
+    (refusal,) = core.answer(7, AC, ALIVE_C)
+    assert refusal == AnswerStanding(7, replace(EMPTY_A, is_empty=False, sees=AC))
+
+
+def test_a_consent_that_finds_no_room_is_not_given() -> None:
+    core = founding()
+    core.answer(7, AB, ALIVE)
+    assert core.report(at(0), reports.FoundingFoundNoRoom("the disk is full")) == [
+        IS_BOUND,
+        LogLine(Severity.ERROR, "no cluster yet: the disk is full; free some space"),
+    ]
+    assert core.deadline() == INTERVAL_NS
+    assert core.answer(8, AB, ALIVE) == [WriteConsent(AB)]
+
+
+def test_a_consent_is_taken_back_when_all_of_its_set_have_said_twice_that_nothing_came_of_it() -> None:
+    core = consenting()
+    assert taken_back(core, EMPTY_B) == []
+    assert taken_back(core, EMPTY_B) == [WriteConsent(())]
+    assert core.report(at(0), reports.ConsentWritten(())) == []
+    (asked,) = core.tick(at(0), ALIVE_C)
+    assert isinstance(asked, AskStanding)
+    assert (asked.node, asked.founders) == ("c", AC)
+
+
+def test_a_consent_that_the_disk_has_no_room_to_forget_is_taken_back_all_the_same() -> None:
+    core = consenting()
+    taken_back(core, EMPTY_B)
+    taken_back(core, EMPTY_B)
+    core.report(at(0), reports.FoundingFoundNoRoom("the disk is full"))
+    assert core.answer(1, AC, ALIVE_C) == [WriteConsent(AC)]
+
+
+@pytest.mark.parametrize(
+    ("answer", "reason"),
+    [
+        (
+            None,
+            (
+                "b, which may have done so, does not answer: start it again, or, if it is gone for good, "
+                "stop this server and remove the file `consent` beside its log"
+            ),
+        ),
+        (replace(EMPTY_B, is_asking=True), "b is just asking the others"),
+        (replace(EMPTY_B, is_empty=False), "b has founded one or is about to: this server waits for it"),
+        (
+            ServerStanding(B, "dc1", 2, "xyz", False, (B,)),
+            "b has founded one or is about to: this server waits for it",
+        ),
+    ],
+    ids=["silent", "asking", "has a log", "has a cluster"],
+)
+def test_one_of_the_set_who_may_have_founded_keeps_a_consent_in_force(
+    answer: ServerStanding | None, reason: str
+) -> None:
+    core = consenting()
+    assert taken_back(core, EMPTY_B) == []
+    sentence = f"no cluster yet: this server agreed to found a cluster with a, b, and {reason}"
+    assert taken_back(core, answer) == [LogLine(Severity.INFO, sentence)]
+    assert core.deadline() == INTERVAL_NS
+
+
+def test_a_consent_that_is_given_again_meanwhile_is_not_taken_back() -> None:
+    core = consenting()
+    assert taken_back(core, EMPTY_B) == []
+    (asked,) = core.tick(at(0), ALIVE_C)
+    assert isinstance(asked, AskStanding)
+    assert core.answer(2, AB, ALIVE) == [AnswerStanding(2, EMPTY_A)]
+    core.report(at(0), reports.StandingAnswered(asked.ticket, EMPTY_B))
+    assert taken_back(core, EMPTY_B) == []
+    assert taken_back(core, EMPTY_B) == [WriteConsent(())]
+
+
+def test_who_takes_a_consent_back_may_do_so_beside_another_who_does() -> None:
+    core = consenting()
+    core.tick(at(0), ALIVE_C)
+    assert not core.standing(ALIVE_C).is_asking
+
+
+def test_who_asks_to_found_says_so_and_consents_to_nobody_else() -> None:
     core = founding()
     core.tick(at(0), ALIVE)
-    assert not core.answer(at(1), ("a", "c"), ALIVE_C).is_empty
+    assert core.standing(ALIVE).is_asking
+    (refusal,) = core.answer(7, AC, ALIVE_C)
+    assert isinstance(refusal, AnswerStanding)
+    assert not refusal.standing.is_empty
+    assert core.answer(8, AB, ALIVE) == [WriteConsent(AB)]
 
 
 def test_an_answer_to_who_founds_nothing_or_sees_others_binds_nobody() -> None:
     core = founding()
-    assert core.answer(at(0), (), ALIVE).is_empty
-    assert core.answer(at(0), ("a", "b"), ALIVE_C).sees == ("a", "c")
-    assert core.answer(at(0), ("a", "c"), ALIVE_C).is_empty
+    assert core.answer(1, (), ALIVE) == [AnswerStanding(1, EMPTY_A)]
+    assert core.answer(2, AB, ALIVE_C) == [AnswerStanding(2, replace(EMPTY_A, sees=AC))]
+    assert core.answer(3, AC, ALIVE_C) == [WriteConsent(AC)]
+
+
+def test_a_consent_that_cannot_be_read_founds_nothing() -> None:
+    core = founding(consent=None)
+    (refusal,) = core.answer(7, AB, ALIVE)
+    assert refusal == IS_BOUND
+    assert core.tick(at(0), ALIVE) == [
+        LogLine(
+            Severity.INFO,
+            "no cluster yet: with whom this server agreed to found one cannot be read: it waits to be taken "
+            "in; where there is no cluster, stop it and remove the file `consent` beside its log",
+        )
+    ]
+
+
+def test_nothing_is_founded_before_the_first_attempt_to_join_has_ended() -> None:
+    core = founding(expect=1, has_tried_to_join=False)
+    (said,) = core.tick(at(0), [])
+    assert said == LogLine(Severity.INFO, "no cluster yet: the first attempt to join is still under way")
+    core.report(at(1), reports.JoinTried())
+    assert core.tick(at(500), []) == []
+    (storing,) = core.tick(at(500), [])
+    assert isinstance(storing, StoreFirstSnapshot)
+
+
+def test_a_candidate_that_was_wiped_before_it_answers_has_consented_to_nothing() -> None:
+    """It is as empty as we are, and sees the same; but nobody asked it to found."""
+    core = founding()
+    core.receive(at(0), candidacy())
+    (asked,) = core.tick(at(0), ALIVE)
+    (said,) = answered(core, at(1), asked, EMPTY_B)
+    assert said == LogLine(
+        Severity.INFO, "no cluster yet: gossip knows of other servers than before the others were asked"
+    )
+
+
+def test_who_was_taken_in_and_has_not_written_it_yet_consents_to_nothing() -> None:
+    core = founding()
+    core.receive(at(0), message(A, "right"))
+    core.tick(at(0), ALIVE)
+    core.report(at(0), reports.FoundingFoundNoRoom("the disk is full"))
+    assert core.answer(7, AB, ALIVE) == [IS_BOUND]
 
 
 def test_a_reason_to_wait_is_said_once_and_looked_at_again_half_a_second_later() -> None:

@@ -120,6 +120,7 @@ class Site:
             random=Random(self.number),
             segment_bytes=SEGMENT_BYTES,
         )
+        self.server.join_was_tried()
         self.ended = trio.Event()
         self._scope = trio.CancelScope()
         self.roster.known[self.node] = KnownServer(

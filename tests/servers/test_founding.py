@@ -4,6 +4,7 @@ from pathlib import Path
 
 import cbor2
 import pytest
+import trio
 
 from adsum.consensus.bootstrap import ServerStanding
 from adsum.consensus.effects import AskStanding
@@ -15,6 +16,7 @@ from adsum.servers.founding import Founding
 from adsum.servers.server import loop_now
 from adsum.servers.standing import decoded, encoded, founders_in, question
 from adsum.servers.wire import UnreadableMessage
+from adsum.storage.consent import read_consent, write_consent
 from adsum.storage.files import DiskFull, OsFolder
 from adsum.storage.opening import OpenedLog, open_log
 from adsum.storage.raft_log import RaftLog
@@ -31,7 +33,7 @@ def opened(folder: OsFolder) -> OpenedLog:
     return open_log(folder, node="a", mint_log_id=lambda: "log", mint_salt=bytes, segment_bytes=SEGMENT_BYTES)
 
 
-def founding(found: OpenedLog) -> Founding:
+def founding(found: OpenedLog, expect: int = 1) -> Founding:
     identity = found.log.identity
     core = FoundingCore(
         identity.member,
@@ -39,10 +41,13 @@ def founding(found: OpenedLog) -> Founding:
         identity.epoch,
         found.restored,
         Words(),
-        ServerSettings(expect=1),
+        ServerSettings(expect=expect),
         is_in_doubt=False,
+        consent=read_consent(found.log.folder),
     )
-    return Founding(core, found.log, Nobody(), list, loop_now)
+    made = Founding(core, found.log, Nobody(), list, loop_now)
+    made.join_was_tried()
+    return made
 
 
 async def test_a_full_disk_between_snapshot_and_cluster_id_delays_the_founding_and_splits_nothing(
@@ -103,6 +108,32 @@ async def test_a_disk_that_fails_ends_the_process(tmp_path: Path) -> None:
     assert raised.group_contains(StoreBroken, match="could not sync.*while this server came into a cluster")
 
 
+async def test_a_consent_is_in_its_file_when_the_other_server_hears_of_it(
+    tmp_path: Path, autojump_clock: object
+) -> None:
+    folder = OsFolder(tmp_path / "raft")
+    work = founding(opened(folder), expect=2)
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(work.until_member)
+        assert not (await work.standing_for(())).is_asking
+        assert "consent" not in folder.names()
+        answer = await work.standing_for(("a",))
+        assert answer.is_empty
+        assert read_consent(folder) == ("a",)
+        assert not (await work.standing_for(("a", "c"))).is_empty
+        nursery.cancel_scope.cancel()
+
+
+async def test_a_member_answers_at_once_and_keeps_no_consent(tmp_path: Path) -> None:
+    folder = OsFolder(tmp_path / "raft")
+    write_consent(folder, ("a",))
+    found = opened(folder)
+    work = founding(found)
+    await work.until_member()
+    assert "consent" not in folder.names()
+    assert (await work.standing_for(("a",))).cluster_id == found.log.identity.cluster
+
+
 A, B = MemberId("a", "log-a"), MemberId("b", "log-b")
 
 
@@ -111,8 +142,9 @@ A, B = MemberId("a", "log-a"), MemberId("b", "log-b")
     [
         ServerStanding(A, "dc1", 3, "", True),
         ServerStanding(A, "dc1", 2, "cluster", False, (A, B), ("a", "b")),
+        ServerStanding(A, "dc1", 2, "", True, (), ("a", "b"), is_asking=True),
     ],
-    ids=["empty", "founded"],
+    ids=["empty", "founded", "asking"],
 )
 def test_a_standing_arrives_as_it_was_told(standing: ServerStanding) -> None:
     assert decoded(encoded(standing)) == standing
@@ -125,16 +157,18 @@ def test_a_standing_arrives_as_it_was_told(standing: ServerStanding) -> None:
         b"garbage",
         b"\x80",
         b"\x83\x01\x02\x03",
-        cbor2.dumps(["a", "log", "dc1", 1, "", True, []]),
-        cbor2.dumps(["a", "log", "dc1", 1, "", True, [["b"]], []]),
-        cbor2.dumps(["a", "log", "dc1", 1, "", True, [["b", "l" * 65]], []]),
-        cbor2.dumps(["a", "log", "dc1", 1, "", True, [["b", "log"]] * 33, []]),
-        cbor2.dumps(["a", "log", "dc1", 1, "", True, [], "b"]),
-        cbor2.dumps(["a", "log", "dc1", 1, "", True, [], [1]]),
-        cbor2.dumps(["a", "log", "dc1", 1, "", True, [], ["b"] * 34]),
-        cbor2.dumps(["a", "ö" * 33, "dc1", 1, "", True, [], []]),
-        cbor2.dumps(["a", "log", "dc1", 1, "", True, [["b", "ö" * 33]], []]),
-        cbor2.dumps(["a", "log", "dc1", 1, "", True, [], ["ö" * 33]]),
+        cbor2.dumps(["a", "log", "dc1", 1, "", True, [], False]),
+        cbor2.dumps(["a", "log", "dc1", 1, "", True, [["b"]], [], False]),
+        cbor2.dumps(["a", "log", "dc1", 1, "", True, [["b", "l" * 65]], [], False]),
+        cbor2.dumps(["a", "log", "dc1", 1, "", True, [["b", "log"]] * 33, [], False]),
+        cbor2.dumps(["a", "log", "dc1", 1, "", True, [], "b", False]),
+        cbor2.dumps(["a", "log", "dc1", 1, "", True, [], [1], False]),
+        cbor2.dumps(["a", "log", "dc1", 1, "", True, [], ["b"] * 34, False]),
+        cbor2.dumps(["a", "ö" * 33, "dc1", 1, "", True, [], [], False]),
+        cbor2.dumps(["a", "log", "dc1", 1, "", True, [["b", "ö" * 33]], [], False]),
+        cbor2.dumps(["a", "log", "dc1", 1, "", True, [], ["ö" * 33], False]),
+        cbor2.dumps(["a", "log", "dc1", 1, "", True, [], []]),
+        cbor2.dumps(["a", "log", "dc1", 1, "", True, [], [], 0]),
     ],
 )
 def test_a_standing_that_makes_no_sense_is_no_answer(answer: bytes) -> None:

@@ -35,6 +35,7 @@ class ServerStanding:
     is_empty: bool  # nothing in its log
     voters: tuple[MemberId, ...] = ()  # of its cluster, as it knows them now: at first the founders
     sees: tuple[str, ...] = ()  # the nodes of the servers alive in its datacenter, itself among them
+    is_asking: bool = False  # others, and may found a cluster by what they answer
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,6 +76,28 @@ def decide(
         members.append(answer.member)
     configuration = Configuration(voters=tuple(sorted(members)))
     return FoundNow(configuration, cluster_id_of(configuration))
+
+
+def unsettled(
+    me: MemberId, consent: Sequence[str], answers: Mapping[str, ServerStanding | None]
+) -> str | None:
+    """Why one of those with whom this server agreed to found a cluster may have founded it, or may do so yet
+    by this server's consent; None if none of them can."""
+    agreed = f"this server agreed to found a cluster with {', '.join(consent)}"
+    for node in [each for each in consent if each != me.node]:
+        answer = answers.get(node)
+        if answer is None:
+            return (
+                f"{agreed}, and {node}, which may have done so, does not answer: start it again, or, if it "
+                f"is gone for good, stop this server and remove the file `consent` beside its log"
+            )
+        if answer.cluster_id or not answer.is_empty:
+            return f"{agreed}, and {node} has founded one or is about to: this server waits for it"
+        if answer.member.node != node:
+            return f"what answers as server {node} calls itself {answer.member.node}"
+        if answer.is_asking:
+            return f"{agreed}, and {node} is just asking the others"
+    return None
 
 
 def with_us(me: MemberId, answers: Iterable[ServerStanding | None]) -> FoundNow | None:

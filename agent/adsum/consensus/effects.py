@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from adsum.consensus.bootstrap import ServerStanding
 from adsum.consensus.commands import Token
 from adsum.dedup import DedupKey
 from adsum.effects import LogLine
@@ -141,6 +142,22 @@ class AskStanding:
 
 
 @dataclass(frozen=True, slots=True)
+class AnswerStanding:
+    """To who asked this server who it is, under this ticket."""
+
+    ticket: int
+    standing: ServerStanding
+
+
+@dataclass(frozen=True, slots=True)
+class WriteConsent:
+    """This server founds a cluster with these nodes or with nobody; empty: with whomever. `ConsentWritten`,
+    `FoundingFoundNoRoom` or `StoringFailed`."""
+
+    nodes: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class StoreFirstSnapshot:
     """The log stands on it from now on: `FirstSnapshotStored`, `FoundingFoundNoRoom` or `StoringFailed`."""
 
@@ -183,5 +200,7 @@ ConsensusEffect = (
     | ServerBroken
     | LogLine
 )
-FoundingEffect = AskStanding | StoreFirstSnapshot | WriteClusterId | ServerBroken | LogLine
+FoundingEffect = (
+    AskStanding | AnswerStanding | WriteConsent | StoreFirstSnapshot | WriteClusterId | ServerBroken | LogLine
+)
 TakingInEffect = AskStanding | ChangeMembership | LogLine

@@ -139,6 +139,17 @@ class StandingAnswered:
 
 
 @dataclass(frozen=True, slots=True)
+class JoinTried:
+    """Whom gossip knows now is more than who it was told to ask: the first attempt to join has ended, well or
+    not, or there was nobody to ask."""
+
+
+@dataclass(frozen=True, slots=True)
+class ConsentWritten:
+    nodes: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class FirstSnapshotStored:
     meta: SnapshotMeta
 
@@ -180,6 +191,12 @@ ConsensusReport = (
     | NodeUnreachable
 )
 FoundingReport = (
-    StandingAnswered | FirstSnapshotStored | ClusterIdWritten | FoundingFoundNoRoom | StoringFailed
+    StandingAnswered
+    | JoinTried
+    | ConsentWritten
+    | FirstSnapshotStored
+    | ClusterIdWritten
+    | FoundingFoundNoRoom
+    | StoringFailed
 )
 TakingInReport = StandingAnswered | ChangeEnded

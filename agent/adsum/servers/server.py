@@ -1,6 +1,7 @@
 """A server of consensus: the log, the core's driver, and the calls on the servers' port, put together.
 
     server = open_server(folder, node=…, machine=…, directory=…, security=…, settings=…, random=…)
+    server.join_was_tried()                     # the directory is worth something; founds no cluster before
     await nursery.start(server.run, listener)
     answer = await server.propose(data)         # on any server; held while there is no leader
     index = await server.read()                 # what was acknowledged before is in the state here
@@ -53,6 +54,7 @@ from adsum.servers.taking_in import TakingIn
 from adsum.servers.wire import Encoder
 from adsum.servers.writer import LogWriter
 from adsum.storage import log_jobs
+from adsum.storage.consent import read_consent
 from adsum.storage.failures import StorageFailed
 from adsum.storage.files import Folder
 from adsum.storage.opening import SEGMENT_BYTES, OpenedLog, open_log, vouch
@@ -145,8 +147,10 @@ class ConsensusServer:
             machine,
             settings,
             is_in_doubt=self._is_in_doubt,
+            consent=read_consent(folder),
         )
         self._founding = Founding(founding_core, opened.log, self.links, self._alive, now)
+        self.join_was_tried = self._founding.join_was_tried
         self._carrier = Carrier(
             self.links, opened.log.snapshots, self.carry_counters, self._encoder.encode, self._examine
         )
@@ -301,7 +305,7 @@ class ConsensusServer:
 
     async def _answer_standing(self, body: bytes) -> bytes:
         founders = standing.founders_in(body)
-        return standing.encoded(self._founding.core.answer(self._now(), founders, self._alive()))
+        return standing.encoded(await self._founding.standing_for(founders))
 
     def _hear(self, message: Message) -> None:
         if self.driver is not None:

@@ -63,6 +63,11 @@ class AskingLoop:
     def wake(self) -> None:
         self._woken.set()
 
+    def want(self, effect: Any) -> None:
+        """Of the core, by a verb that is not this loop's."""
+        self._wanted.append(effect)
+        self.wake()
+
     def report(self, report: Any) -> None:
         self._wanted += self._core.report(self._now(), report)
         self.wake()
@@ -126,6 +131,7 @@ def encoded(standing: ServerStanding) -> bytes:
             standing.is_empty,
             [list(voter) for voter in standing.voters],
             list(standing.sees),
+            standing.is_asking,
         ]
     )
 
@@ -146,12 +152,15 @@ def decoded(answer: bytes) -> ServerStanding | None:
             bool(is_empty),
             list(rows),
             sees,
+            bool(is_asking),
         ]:
             voters, nodes = _members(rows), _nodes(sees)
             is_short = all(map(_is_word, (node, log_id, datacenter, cluster_id)))
             if voters is not None and nodes is not None and is_short:
                 me = MemberId(node, log_id)
-                return ServerStanding(me, datacenter, expect, cluster_id, is_empty, voters, nodes)
+                return ServerStanding(
+                    me, datacenter, expect, cluster_id, is_empty, voters, nodes, is_asking=is_asking
+                )
     return None
 
 

@@ -14,12 +14,13 @@ from typing import Any
 from adsum.consensus import effects, reports
 from adsum.raft.batch import LogChange
 from adsum.raft.types import SnapshotRef
+from adsum.storage.consent import write_consent
 from adsum.storage.failures import StorageFailed
 from adsum.storage.files import DiskFull, ReadFailed
 from adsum.storage.raft_log import RaftLog
 from adsum.storage.snapshots import SnapshotDamaged, Snapshots, snapshot_name
 
-FoundingJob = effects.StoreFirstSnapshot | effects.WriteClusterId
+FoundingJob = effects.StoreFirstSnapshot | effects.WriteClusterId | effects.WriteConsent
 ReadState = Callable[[Iterator[bytes]], Any]
 DiskJob = (
     effects.StoreGroup
@@ -122,9 +123,15 @@ def founding_done(job: FoundingJob, raft_log: RaftLog) -> reports.FoundingReport
 
 
 def _founding_done(job: FoundingJob, raft_log: RaftLog) -> reports.FoundingReport:
-    if isinstance(job, effects.WriteClusterId):
-        raft_log.join(job.cluster_id, job.epoch)
-        return reports.ClusterIdWritten(job.cluster_id)
+    match job:
+        case effects.WriteConsent(nodes):
+            write_consent(raft_log.folder, nodes)
+            return reports.ConsentWritten(nodes)
+        case effects.WriteClusterId(cluster_id, epoch):
+            raft_log.join(cluster_id, epoch)
+            with suppress(DiskFull):  # a member asks nobody whether it may found
+                write_consent(raft_log.folder, ())
+            return reports.ClusterIdWritten(cluster_id)
     making = raft_log.snapshots.make(job.meta)
     for piece in job.pieces:
         making.write(piece)

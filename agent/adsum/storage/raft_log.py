@@ -61,7 +61,7 @@ class RaftLog:
         self.snapshots = Snapshots(folder)
         self.identity = identity
         self.offset = offset
-        self._folder = folder
+        self.folder = folder
         self._files = files
         self._salt = salt
         self._standing = standing
@@ -277,7 +277,7 @@ class RaftLog:
         self._standing.forget_segments_before(oldest_needed)
 
     def _read(self, stretch: Stretch) -> dict[int, Entry]:
-        file = self._folder.open(segment_name(stretch.segment))
+        file = self.folder.open(segment_name(stretch.segment))
         try:
             content = file.read(stretch.offset, stretch.length)
         finally:

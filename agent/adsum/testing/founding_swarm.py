@@ -14,8 +14,10 @@ from collections import Counter
 from dataclasses import dataclass
 from random import Random
 
+from adsum.consensus import effects
 from adsum.now import SECOND
 from adsum.raft.types import MemberId
+from adsum.storage.log_jobs import FoundingJob
 from adsum.testing.checkers import check_witness, demand
 from adsum.testing.fault_table import Met, told_table
 from adsum.testing.founding_world import SERVERS_MAX, FoundingWorld
@@ -28,7 +30,17 @@ from adsum.testing.seed_range import seed_range, seeds_parser
 
 # To be asked, elected, taught and given a vote, one server after the other, each a second a learner.
 RECOVERY_S = 60
+QUIET_S = 5  # after which all know of each other, so that nobody founds while an operator decides
 WIPES_APART_NS = 8 * SECOND
+
+
+CUTS: list[tuple[type[FoundingJob], ...]] = [
+    (),
+    (effects.WriteConsent,),
+    (effects.StoreFirstSnapshot,),
+    (effects.WriteClusterId,),
+    (effects.WriteConsent, effects.StoreFirstSnapshot, effects.WriteClusterId),
+]
 
 
 class FoundingNemesis(Nemesis):
@@ -40,7 +52,7 @@ class FoundingNemesis(Nemesis):
         self._may_wipe_ns = 0
 
     def end(self) -> None:
-        self._world.rumours = 0.0
+        self._world.rumours, self._world.cuts = 0.0, ()
         super().end()
 
     def loss(self) -> int | None:
@@ -65,6 +77,14 @@ class FoundingNemesis(Nemesis):
         if self._world.rumours:
             return FOR_GOOD_NS
         self._cluster.table.lifted("rumour")
+        return None
+
+    def cut_writes(self) -> int | None:
+        """The power goes at whatever operation of what a server without a cluster writes."""
+        self._world.cuts = self._random.choice(CUTS)
+        if self._world.cuts:
+            return FOR_GOOD_NS
+        self._cluster.table.lifted("cut_writes")
         return None
 
     def wipe(self) -> int | None:
@@ -103,9 +123,11 @@ class FoundingNemesis(Nemesis):
         """The leader takes in who comes."""
 
 
+COUNTED = ("consent", "consent taken back", "taken away", "found", "member", "wipe", "join", "change")
 KINDS = [
     *("loss", "delay", "split", "one_way", "rumour", "crash", "power_loss", "pause"),
-    *("cut_power", "failing_sync", "full_disk", "wipe", "join", "surplus", "suspend", "broken_repair"),
+    *("cut_power", "cut_writes", "failing_sync", "full_disk", "broken_repair"),
+    *("wipe", "join", "surplus", "suspend"),
 ]
 OF_OPERATORS = ("transfer", "change")
 OPERATIONS = ["founding", "taking in", *(each for each in RAFT_OPERATIONS if each not in OF_OPERATORS)]
@@ -128,6 +150,7 @@ class FoundingRun:
         """Without `kinds` the seed chooses them, too."""
         random = Random(f"founding {seed}")
         self.seed = seed
+        self._random = Random(f"operator {seed}")
         servers = random.choice((1, 2, 3, 3, 3, 3, 4, 5))
         self.kinds = kinds or tuple(random.sample(KINDS, random.randint(1, 6)))
         surplus = 0
@@ -140,12 +163,20 @@ class FoundingRun:
         self.nemesis = FoundingNemesis(self.world, Random(random.getrandbits(64)))
         self.clients = Clients(self.world.raft, Random(random.getrandbits(64)), count=2)
         self.trouble_s = random.uniform(1, 12)
+        late = Random(f"late {seed}")  # trouble may come when there is a cluster already
+        self.calm_s = late.uniform(2, 8) if late.random() < 0.3 else 0.0
+        self._surplus = surplus
 
     def through(self) -> None:
         world = self.world
+        world.run_for(seconds(self.calm_s))
         self.nemesis.begin([kind for kind in self.kinds if kind != "surplus"])
         world.run_for(seconds(self.trouble_s))
         self.nemesis.end()
+        if world.has_surplus:
+            world.run_for(seconds(QUIET_S))
+            if not any(world.clusters_held()):
+                self._take_surplus_away()
         is_one = world.run_until_so(self._is_one_cluster, within_ns=seconds(RECOVERY_S))
         demand(
             is_one or self._is_for_the_operator,
@@ -165,14 +196,24 @@ class FoundingRun:
         there = [server.me for server in self.world.there()]
         return list(configuration.voters) == sorted(there) and not configuration.is_joint
 
+    def _take_surplus_away(self) -> None:
+        """More servers than are expected wait as soon as all know of each other. What has agreed to found
+        with one that is taken away says so."""
+        for server in self._random.sample(self.world.there(), self._surplus):
+            self.world.take_away(server)
+        self._follow_advice()
+
+    def _follow_advice(self) -> None:
+        self.world.follow_advice()
+        self.world.call(self.world.now_ns + seconds(1), self._follow_advice)
+
     @property
     def _is_for_the_operator(self) -> bool:
-        """More servers than are expected: they wait as soon as all know of each other, and who has founded
-        alone waits for the others for ever. And more logs were damaged than any cluster can do without."""
-        if self.world.has_lost_logs:
-            return True
+        """More logs were damaged than any cluster can do without. Or, of more servers than are expected, two
+        that were wiped in between founded clusters."""
         held = {each for each in self.world.clusters_held() if each}
-        return self.world.has_surplus and len(held) != 1
+        has_two = self.world.has_surplus and self.world.wipes > 0 and len(held) > 1
+        return self.world.has_lost_logs or has_two
 
     def outcome(self, failure: str = "") -> FoundingOutcome:
         raft, trace = self.world.raft, "\n".join(self.world.raft.trace)
@@ -204,7 +245,7 @@ def main() -> int:
                 sys.stdout.flush()
     if failed:
         sys.stdout.write(found(failed[0].seed, is_traced=True).trace + "\n")
-    told = (f"{happened[what]} times {what}" for what in ("found", "member", "wipe", "join", "change"))
+    told = (f"{happened[what]} times {what}" for what in COUNTED)
     sys.stdout.write(told_table(met, FAULTS, OPERATIONS) + "\n")
     sys.stdout.write(f"Among much else: {', '.join(told)}.\n")
     sys.stdout.write(f"{asked.seeds} seeds: {len(failed)} failed.\n")

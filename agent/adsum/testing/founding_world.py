@@ -25,22 +25,26 @@ from adsum.consensus.commands import ProposeChange
 from adsum.consensus.errors import Unavailable
 from adsum.consensus.founding import FoundingCore
 from adsum.consensus.taking_in import TakingInCore
-from adsum.effects import AnsweredWith, Reply
+from adsum.effects import AnsweredWith, LogLine, Reply
 from adsum.frozen import dataclass
 from adsum.gossip.settings import MemberIdentity
 from adsum.now import MILLISECOND, SECOND, Now
 from adsum.raft.changer import ConfigurationChange, changed
 from adsum.raft.messages import Message
 from adsum.raft.types import Configuration, MemberId
+from adsum.storage.consent import read_consent, write_consent
+from adsum.storage.log_jobs import FoundingJob
 from adsum.testing.checkers import demand
 from adsum.testing.fault_atlas import FaultAtlas
 from adsum.testing.hosts import Plays, SimulatedHost
 from adsum.testing.raft_cluster import CONDITIONS, SETTINGS, TURN_NS_MAX, RaftCluster
-from adsum.testing.raft_server import RegisterMachine, SimulatedServer
+from adsum.testing.raft_server import OPERATIONS_OF_A_FOUNDING_JOB, RegisterMachine, SimulatedServer
 from adsum.testing.world import World
 
 SERVERS_MAX = 7
 GOSSIP_NS = 200 * MILLISECOND
+ADVICE = "remove the file `consent`"
+JOIN_NS = SECOND // 2  # until the first attempt to join has ended, if there is somebody to ask
 NEWS_COMES = 0.4  # the chance that a view of one server follows the truth, each time
 DATACENTER = "dc1"
 # So slow are loop and disk of a server that is of no cluster yet: accidents should come in between.
@@ -81,6 +85,8 @@ class FoundingProcess:
     def report(self, now: Now, message: Any) -> Sequence[Any]:
         if isinstance(message, reports.StandingAnswered | reports.ChangeEnded):
             return self.asker.report(now, cast("Any", message))
+        if isinstance(message, reports.JoinTried):
+            return self.founding.report(now, message)
         if self.part is not None:
             return self.part.receive(now, message)
         if isinstance(message, Message):
@@ -115,13 +121,25 @@ class FoundingWorld(World):
         super().__init__(SERVERS_MAX, seed=seed, conditions=CONDITIONS)
         self.raft = RaftCluster(
             self,
-            settings=replace(SETTINGS, datacenter=DATACENTER, stable_s=1.0),
+            settings=replace(
+                SETTINGS,
+                datacenter=DATACENTER,
+                stable_s=1.0,
+                snapshot_entries=50,  # soon there are snapshots, for newcomers too
+                snapshot_interval_s=1.0,
+                entries_kept=10,
+            ),
             is_traced=is_traced,
         )
         self.raft.atlas = FaultAtlas(self._in_force)
         self.founded: dict[str, Configuration] = {}  # by cluster id, as soon as one server decided it
         self.rumours = 0.0  # the chance that gossip tells nonsense, each time
+        self.cuts: tuple[type[FoundingJob], ...] = ()  # at which writes the power goes, every other time
         self.wipes = 0
+        self._questions = 0
+        self._taken_away: list[SimulatedServer] = []
+        self._said: dict[int, str] = {}  # by each host, last
+        self._asking: dict[int, Callable[[ServerStanding], None]] = {}  # whom an answer is for
         self.has_surplus = surplus > 0
         self.has_lost_logs = False  # more than a majority can do without
         self._expected, self._at_first = servers, servers + surplus
@@ -143,6 +161,22 @@ class FoundingWorld(World):
         self.raft.told("wipe", server.me, stranger)
         self.lose_folder(server.host.index)
         self.raft.lose_disk(server.host, stranger)
+
+    def take_away(self, server: SimulatedServer) -> None:
+        """For good, as an operator does who has started too many."""
+        self.raft.told("taken away", server.me)
+        self.raft.retire(server.me)
+        del self.raft.on_host[server.host.index]
+        self._taken_away.append(server)
+
+    def follow_advice(self) -> None:
+        """Who misses one that was taken away says what to do about it."""
+        for server in self.there():
+            if ADVICE in self._said.pop(server.host.index, "") and server.is_up:
+                self.raft.told("consent removed", server.me)
+                self.raft.crash(server.me)
+                write_consent(server.store.disk, ())
+                self.raft.boot(server.me)
 
     def process(self, host: SimulatedHost) -> FoundingProcess:
         """That runs there, or ran last."""
@@ -171,13 +205,19 @@ class FoundingWorld(World):
             RegisterMachine(lambda _entry: None),
             replace(self.raft.settings, expect=self._expect(host)),
             is_in_doubt=bool(opened.doubt),
+            consent=read_consent(server.store.disk),
         )
+        join_ns = self.random.choice((0, 0, JOIN_NS))
+        self.later(host, join_ns, lambda: self.tell(host, reports.JoinTried()))
         process = FoundingProcess(founding, partial(self._take_part, server, founding), self.now_at(host))
         return cast("Plays", process)
 
     def _take_part(self, server: SimulatedServer, founding: FoundingCore) -> ConsensusPart:
         if not server.has_consensus:
-            self.raft.told("member", server.me, founding.standing(()).cluster_id)
+            cluster_id, held = founding.standing(()).cluster_id, self.clusters_held()
+            self.raft.told("member", server.me, cluster_id)
+            is_only = all(each in ("", cluster_id) for each in held)
+            demand(is_only or self.wipes > 0, f"{server.me} is of {cluster_id} beside {held}")
             self.raft.table.ended("founding", server.host.index)
         server.host.turn_ns_max, server.disk_ns_max = TURN_NS_MAX, DISK_NS_MAX
         server.store.opened = replace(server.store.opened, restored=founding.restored)
@@ -195,9 +235,20 @@ class FoundingWorld(World):
                     self._replied(effect)
                 case effects.AskStanding():
                     self._ask(host, effect)
+                case LogLine(_severity, sentence):
+                    self._said[host.index] = sentence
+                    self.raft.carry_out(host, effect)
+                case effects.AnswerStanding(ticket, standing):
+                    self._asking.pop(ticket)(standing)
                 case effects.ChangeMembership(change):
                     self._change(host, change)
                 case _:
+                    if isinstance(effect, self.cuts) and self.random.random() < 0.5:
+                        faults = self.raft.on_host[host.index].store.disk.faults
+                        faults.crash_before = self.random.randrange(OPERATIONS_OF_A_FOUNDING_JOB)
+                    if isinstance(effect, effects.WriteConsent):
+                        what = "consent" if effect.nodes else "consent taken back"
+                        self.raft.told(what, self.raft.on_host[host.index].me.node, *effect.nodes)
                     if isinstance(effect, effects.StoreFirstSnapshot):
                         self.raft.table.began("founding", host.index)
                         self._check_founding(host, effect.meta.configuration)
@@ -213,10 +264,11 @@ class FoundingWorld(World):
         self.raft.told("found", node, cluster_id)
         self.founded.setdefault(cluster_id, configuration)
         held = self.clusters_held()
-        if self.wipes or self.has_surplus:
-            return  # who alone has founded is lost, or may be left behind by the others
+        if self.wipes:
+            return  # who alone has founded is lost
         demand(all(each in ("", cluster_id) for each in held), f"{node} founds {cluster_id} beside {held}")
-        demand(len(self.founded) == 1, f"{node} founds a second cluster")
+        # With a surplus one set may be given up for another, as long as no disk holds what it founded.
+        demand(len(self.founded) == 1 or self.has_surplus, f"{node} founds a second cluster")
 
     def _change(self, host: SimulatedHost, change: ConfigurationChange) -> None:
         server = self.raft.on_host[host.index]
@@ -274,7 +326,11 @@ class FoundingWorld(World):
         def answer() -> None:
             answering = self.process(target)
             alive = list(answering.view.values())
-            standing = answering.founding.answer(self.now_at(target), asked.founders, alive)
+            self._questions += 1
+            self._asking[self._questions] = send_back
+            self._do(target, answering.founding.answer(self._questions, asked.founders, alive))
+
+        def send_back(standing: ServerStanding) -> None:
             back = partial(come_back, standing)
             for delay_ns in self.network.delays_ns(target.index, host.index)[:1]:
                 self.call(self.now_ns + delay_ns, lambda: self.act(host, life, back))
@@ -288,7 +344,7 @@ class FoundingWorld(World):
         there = self.there()
         for host in [server.host for server in there if server.is_up]:
             view = self.process(host).view
-            for other in there:
+            for other in (*there, *self._taken_away):
                 if other.host is host:
                     continue
                 ways_ns = self.network.exchange_ns(host.index, other.host.index)

@@ -373,6 +373,7 @@ class RaftCluster:
                 | effects.RecordSnapshot()
                 | effects.StoreFirstSnapshot()
                 | effects.WriteClusterId()
+                | effects.WriteConsent()
             ):
                 server.jobs.append(effect)
                 self._begin_job(server)

@@ -29,6 +29,7 @@ from adsum.testing.raft_machine import Registers
 STAMP = MessageStamp("simulated", 0)  # of clusters that nobody founded
 # Within which the power goes while a job is on its way: a group is one write and one sync.
 OPERATIONS_OF_A_JOB = 3
+OPERATIONS_OF_A_FOUNDING_JOB = 8  # a small file, or a snapshot and then a group
 
 
 class SimulatedServer:
@@ -108,7 +109,9 @@ class SimulatedServer:
     def lose_power(self) -> None:
         """At any operation of the job that was going on, or after it."""
         if self.is_disk_busy:
-            self.store.disk.faults.crash_before = self._random.randrange(OPERATIONS_OF_A_JOB)
+            is_founding = isinstance(self.jobs[0], log_jobs.FoundingJob)
+            operations = OPERATIONS_OF_A_FOUNDING_JOB if is_founding else OPERATIONS_OF_A_JOB
+            self.store.disk.faults.crash_before = self._random.randrange(operations)
             with suppress(PowerLost):
                 self.done(self.jobs[0])
         self.store.power_is_gone()
