@@ -4,6 +4,10 @@ one verdict.
 First anything may happen and nothing wrong may come of it; then the accidents end, and the servers have to
 be one cluster in which each has a vote. `python -m adsum.testing.founding_swarm --seeds 500` runs seeds and
 prints the trace of the first that fails.
+
+In its table two cells stay almost empty. `wipe` hardly meets `repair`, for nobody is wiped where a log is
+lost. `join` hardly meets `founding`, for nobody joins before there is a leader: only a founder that comes
+late founds after that.
 """
 
 from __future__ import annotations
