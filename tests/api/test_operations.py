@@ -122,8 +122,10 @@ async def test_a_server_without_which_nobody_could_write_leaves_only_when_it_is_
     agent.see_leader(me, (me, others[0], gone))
     assert refused(await asker.put("/v1/agent/leave")) == (
         500,
-        "1 of the 2 servers that would stay cannot be reached, so without this one nobody could write keys "
-        "any more; bring them back first, or leave with force",
+        (
+            "1 of the 2 servers that would stay cannot be reached, so without this one nobody could write "
+            "keys any more; bring them back first, or leave with force"
+        ),
     )
     assert not agent.has_left
     agent.gone.set()

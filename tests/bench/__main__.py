@@ -4,8 +4,9 @@
                                       side start checks flipping watchers cluster keys crowd floods
     python -m tests.bench --self      Consul against itself: how near 1 the ratios are says how far to trust
 
-`cluster`, `keys` and `crowd` are about clusters of four, three servers and a client agent; the others about one agent by itself, and
-`floods` about it alone. `python -m tests.bench.builds FOLDER` compares two builds of ours.
+`cluster`, `keys` and `crowd` are about clusters of four, three servers and a client agent; the others about
+one agent by itself, and `floods` about it alone. `python -m tests.bench.builds FOLDER` compares two builds of
+ours.
 Ratios are taken in one run on one machine; the numbers themselves mean little elsewhere. The exit status is
 1 when a figure falls short of its target.
 """

@@ -177,3 +177,20 @@ async def test_who_misses_others_asks_where_they_may_be_by_now(
         await found.run()
     assert [round(at_s - doorman.asked_at_s[0]) for at_s in doorman.asked_at_s] == [0, 30]
     assert [record for record in caplog.records if record.levelno >= logging.WARNING] == []
+
+
+async def test_a_search_counts_as_tried_after_its_first_attempt(autojump_clock: MockClock) -> None:
+    doorman = Doorman()
+    search = joining(doorman, Config(retry_join=("10.0.0.1",)))
+    assert not search.was_tried.is_set()
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(search.find)
+        await search.was_tried.wait()
+        assert (len(doorman.asked), trio.current_time() - doorman.asked_at_s[0]) == (1, 0)
+        nursery.cancel_scope.cancel()
+
+
+async def test_who_has_nobody_to_ask_has_tried() -> None:
+    search = joining(Doorman(), Config())
+    await search.find()
+    assert search.was_tried.is_set()

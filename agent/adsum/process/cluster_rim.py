@@ -102,7 +102,7 @@ class ClusterRim:
         self._conflict_came = trio.Event()
         self._answers: dict[int, bytes] = {}  # of the questions in hand
         membership = self.cluster.membership
-        self._joining = Joining(
+        self.joining = Joining(
             *(config, known, self._join, random),
             is_forgotten=lambda: membership.is_forgotten(node.now()),
             misses_others=membership.misses_others,
@@ -142,10 +142,12 @@ class ClusterRim:
         soon as they are looked at."""
         self._nursery.start_soon(self.journal.run)
         self._nursery.start_soon(self._log.run)
-        if self.network is not None:
+        if self.network is None:
+            self.joining.was_tried.set()
+        else:
             await self._nursery.start(self.network.run)
             self._nursery.start_soon(self._key_following.run, self.network.gate)
-            self._nursery.start_soon(self._joining.run)
+            self._nursery.start_soon(self.joining.run)
 
     def write_anew(self) -> None:
         """What the core does not keep itself, in a data folder that has lost it."""

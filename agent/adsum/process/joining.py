@@ -54,6 +54,7 @@ class Joining:
         self._is_forgotten = is_forgotten
         self._misses_others = misses_others
         self._random = random
+        self.was_tried = trio.Event()  # once, whatever came of it
 
     async def run(self) -> None:
         await self.find()
@@ -68,6 +69,8 @@ class Joining:
                 await self._join_entries("start_join", config.start_join)
             except NotJoined as problem:
                 raise CannotStart(f"none of start_join let this agent in: {problem}") from None
+        if is_joined or not config.retry_join:
+            self.was_tried.set()
         if config.retry_join and not is_joined:
             await self._join_until_it_works(config.retry_join)
         elif self._peers and not is_joined:
@@ -107,6 +110,8 @@ class Joining:
             except NotJoined as problem:
                 is_found = False
                 log.warning("retry_join, attempt %d: %s", attempts, problem)
+            finally:
+                self.was_tried.set()
             if not is_found and self._config.retry_max and attempts >= self._config.retry_max:
                 raise CannotStart(f"retry_join was tried {attempts} times, as often as retry_max allows")
             # Agents of one cluster are often started together, and the one to ask a second later than we.

@@ -169,6 +169,7 @@ class RunningAgent(Agent):
         random = Random(self._first.random.getrandbits(64))
         server = await trio.to_thread.run_sync(server_rim, self.rim, self.config, security, random)
         self.keys, self._server = server.keys, server
+        self._nursery.start_soon(server.found_after, self.cluster_rim.joining.was_tried)
         self._nursery.start_soon(server.run, trio.SocketListener(trio.socket.from_stdlib_socket(listener)))
 
     def _write_anew(self) -> None:

@@ -86,6 +86,11 @@ class ServerRim:
         finally:
             self._folder.close()
 
+    async def found_after(self, join_was_tried: trio.Event) -> None:
+        """No cluster of its own before it has looked for one."""
+        await join_was_tried.wait()
+        self.server.join_was_tried()
+
     # For the server.
 
     def servers(self) -> Sequence[KnownServer]:
