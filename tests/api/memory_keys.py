@@ -26,6 +26,7 @@ class InstantConsensus:
         self.leader: MemberId | None = ME
         self.behind_ms = 0
         self.waits_for = ""
+        self.ticks: int | None = None  # each read is asked by itself
         self.refuses: Exception | None = None
         self.holds = False
         self.given_up: list[object] = []

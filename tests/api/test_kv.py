@@ -7,8 +7,10 @@ import trio
 import trio.testing
 
 from adsum.consensus.errors import DiskIsFull, NoLeader, OutcomeUnknown
+from adsum.http.request import Request
 from adsum.http.response import Response
 from tests.api.agents import Asker, decoded, header, index_of, refused
+from tests.http.http_support import Nobody, request_of
 
 VALUE_BYTES_MAX = 512 * 1024
 
@@ -181,6 +183,84 @@ async def test_stale_reads_tell_how_old_they_are_and_are_refused_before_a_leader
     assert header(response, "X-Consul-Knownleader") == "false"
     asker.agent.consensus.keys._has_heard_leader = False  # as after a start
     assert refused(await asker.ask("/v1/kv/a?stale")) == (500, "No cluster leader")
+
+
+# Without a task.
+
+
+class Recorder(Nobody):
+    """Keeps the answer to a request that was taken without a task."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.answers: list[Response] = []
+
+    def answer(self, request: Request, response: Response) -> None:
+        self.answers.append(response)
+
+
+def begun(asker: Asker, method: str, target: str, body: bytes = b"") -> list[Response] | None:
+    """The answers so far; None if it takes a task."""
+    client = Recorder()
+    request = request_of(method, target.encode(), body=body, client=client)
+    return client.answers if asker.router.begin(request) else None
+
+
+@pytest.fixture
+async def warm() -> Asker:
+    """Endpoints that are loaded when they are asked first."""
+    asker = Asker()
+    await asker.ask("/v1/kv/none")
+    return asker
+
+
+async def test_writes_and_reads_of_one_key_are_answered_as_by_a_task(warm: Asker) -> None:
+    for target, body in (("/v1/kv/a", b"1"), ("/v1/kv/b?flags=7", b"2"), ("/v1/kv/a?cas=9", b"3")):
+        (answer,) = begun(warm, "PUT", target, body) or []
+        assert decoded(answer) is (body != b"3")
+    for target in (
+        "/v1/kv/a",
+        "/v1/kv/b",
+        "/v1/kv/a?raw",
+        "/v1/kv/none",
+        "/v1/kv/a?stale",
+        "/v1/kv/a?pretty",
+    ):
+        (answer,) = begun(warm, "GET", target) or []
+        other = await warm.ask(target)
+        assert (answer.status, answer.body.plain, answer.headers) == (
+            other.status,
+            other.body.plain,
+            other.headers,
+        )
+
+
+async def test_an_answer_that_was_kept_is_that_of_the_record_as_it_is_now(warm: Asker) -> None:
+    begun(warm, "PUT", "/v1/kv/a", b"1")
+    for _ in range(2):
+        (answer,) = begun(warm, "GET", "/v1/kv/a") or []
+        assert decoded(answer) == [shown("a", "MQ==", 1, 1)]
+    begun(warm, "PUT", "/v1/kv/a", b"2")
+    (answer,) = begun(warm, "GET", "/v1/kv/a") or []
+    assert decoded(answer) == [shown("a", "Mg==", 1, 2)]
+    assert header(answer, "X-Consul-Index") == "2"
+    begun(warm, "DELETE", "/v1/kv/a")
+    (answer,) = begun(warm, "GET", "/v1/kv/a") or []
+    assert answer.status == 404
+
+
+async def test_what_may_wait_or_be_long_takes_a_task(warm: Asker) -> None:
+    for target in ("/v1/kv/a?index=1", "/v1/kv/?keys", "/v1/kv/a?recurse"):
+        assert begun(warm, "GET", target) is None
+
+
+async def test_refusals_come_without_a_task_too(warm: Asker) -> None:
+    (answer,) = begun(warm, "PUT", "/v1/kv/a?flags=x") or []
+    assert refused(answer) == (500, 'strconv.ParseUint: parsing "x": invalid syntax')
+    warm.agent.consensus.refuses = NoLeader("it was held for 7 s")
+    for method in ("PUT", "GET"):
+        (answer,) = begun(warm, method, "/v1/kv/a") or []
+        assert refused(answer) == (500, "No cluster leader")
 
 
 # Waiting.

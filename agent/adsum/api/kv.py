@@ -19,7 +19,7 @@ from msgspec import UNSET, Struct, UnsetType
 from msgspec.structs import replace
 
 from adsum.api import parameters, shapes
-from adsum.api.api_types import EndpointFamily
+from adsum.api.api_types import ApiParts, EndpointFamily
 from adsum.api.blocking import FAILED_META, FOREIGN_INDEX_HOLD_S, JITTER_FRACTION, parse_asked
 from adsum.http.request import Query, Request, raw_path
 from adsum.http.response import FALSE, TRUE, HeaderList, Response, empty, json_body, text, too_large_sentence
@@ -37,12 +37,14 @@ from adsum.kv import (
     StoreAnswer,
     StoreOutcome,
 )
+from adsum.newest import remember
 
 PATH = "/v1/kv/"
 UINT64_MAX = 2**64 - 1
 DIGITS = re.compile(r"[0-9]+")
 EXCLUSIVE = ("cas", "acquire", "release")
 ENTRIES_PER_TURN = 1_024  # some 2 ms
+KEPT_MAX, KEPT_BYTES_MAX = 16_384, 512  # answers, and how long value and target may be: some 25 MB
 # What a browser is to make of a value that somebody put there.
 RAW_HEADERS: HeaderList = (("X-Content-Type-Options", "nosniff"), ("Content-Security-Policy", "sandbox"))
 NO_SESSIONS = (
@@ -89,6 +91,11 @@ class _Answer(Generic[Answered]):
 
 
 class KvEndpoints(EndpointFamily):
+    def __init__(self, parts: ApiParts) -> None:
+        super().__init__(parts)
+        self._value_bytes_max = parts.agent.config.limits.kv_value_bytes_max
+        self._kept: dict[bytes, tuple[KeyRecord, Response]] = {}  # answers, by target
+
     def routes(self) -> list[Route]:
         return [Route(("GET", "PUT", "DELETE"), PATH, self.key, rest=True, begin=self.begin)]
 
@@ -117,6 +124,11 @@ class KvEndpoints(EndpointFamily):
         return self._shown(request, asked, found, several)
 
     def _asked_of(self, request: Request) -> KeyWrite | KeyRead:
+        if b"?" not in request.target and (key := key_of(request)):
+            if request.method == "GET":
+                return KeyRead(ReadShape.KEY, key)
+            if request.method == "PUT" and len(request.body) <= self._value_bytes_max:
+                return KeyWrite(KeyVerb.PUT, key, request.body)
         query = request.query
         parameters.check_namespace(query)
         parameters.check_datacenter(query, self._agent.config.datacenter, FAILED_META)
@@ -124,7 +136,7 @@ class KvEndpoints(EndpointFamily):
         if request.method == "GET":
             return read_of(query, key)
         if request.method == "PUT":
-            return put_of(request, key, self._agent.config.limits.kv_value_bytes_max)
+            return put_of(request, key, self._value_bytes_max)
         return delete_of(query, key)
 
     def _answer_read(
@@ -136,8 +148,21 @@ class KvEndpoints(EndpointFamily):
     ) -> None:
         if isinstance(found, KeyRefusal):
             answered(refusal_text(found))
-        else:
+        elif read.mode is ReadMode.STALE or not found.keys:
             answered(self._shown(request, read, found))
+        else:
+            answered(self._kept_or_shown(request, read, found))
+
+    def _kept_or_shown(self, request: Request, read: KeyRead, found: KeysFound) -> Response:
+        """While the record is the same, so is all of the answer."""
+        record = found.records[0]
+        kept = self._kept.get(request.target)
+        if kept is not None and kept[0] is record:
+            return kept[1]
+        response = self._shown(request, read, found)
+        if len(record.value) + len(request.target) <= KEPT_BYTES_MAX:
+            remember(self._kept, request.target, (record, response), KEPT_MAX)
+        return response
 
     def _shown(self, request: Request, read: KeyRead, found: KeysFound, several: bytes = b"") -> Response:
         """`several`: the entries of a tree, which are made in turns."""

@@ -89,6 +89,7 @@ class Driver:
         self._now = now
         self._follower = follower
         self._round_now = now()  # of the first thing that came in since the last tick
+        self.ticks = 0  # what came in since the last of them is asked together at the next
         self._writer: LogWriter | None = None
         self._nursery: trio.Nursery | None = None
         self._came_back: deque[Done[reports.ConsensusReport]] = deque()
@@ -208,6 +209,7 @@ class Driver:
             while self._came_back:
                 self._carry_out(self.core.report(self._now(), self._came_back.popleft().unwrap()))
             now = self._now()
+            self.ticks += 1
             self._carry_out(self.core.tick(now))
             due_ns = self.core.deadline()
             if due_ns is None:

@@ -1,10 +1,10 @@
 """The store of keys as the endpoints of a server see it: writes become commands in the log, reads are
 answered from the copy here.
 
-A read that may not be stale takes one question to the quorum at its beginning (all that come in one round of
-the loop share it), also on a follower, which then waits until it has applied as much. Whoever waits for a
-change is woken by the entry that makes it, and needs no other question: what this server has applied is
-committed.
+A read that may not be stale takes one question to the quorum at its beginning, and all that come before the
+next tick of consensus share it; also on a follower, which then waits until it has applied as much. Whoever
+waits for a change is woken by the entry that makes it, and needs no other question: what this server has
+applied is committed.
 """
 
 from __future__ import annotations
@@ -63,6 +63,9 @@ class RunsConsensus(Protocol):
     @property
     def waits_for(self) -> str: ...
 
+    @property
+    def ticks(self) -> int | None: ...
+
     def submit(self, request: SubmitProposal | SubmitRead) -> None: ...
 
     def give_up(self, token: object) -> None: ...
@@ -87,6 +90,7 @@ class ServerKeys:
         self._wall_ms = wall_ms
         self._wake_all = wake_all
         self._has_heard_leader = False  # since this server started
+        self._gathered = _ReadsTogether(None)
 
     # What the endpoints ask.
 
@@ -102,7 +106,7 @@ class ServerKeys:
     def read(self, read: KeyRead, answered: ReadAnswered) -> _AcceptedRead:
         accepted = _AcceptedRead(self, read, answered)
         if read.mode is not ReadMode.STALE:
-            self._server.submit(SubmitRead(accepted))
+            self._confirm(accepted)
         elif self._has_heard_leader:
             self.look(accepted)
         else:
@@ -112,7 +116,8 @@ class ServerKeys:
     def give_up(self, asked: object) -> None:
         assert isinstance(asked, AcceptedWrite | _AcceptedRead), "as `write` and `read` return it"
         asked.give_up()
-        self._server.give_up(asked)
+        if isinstance(asked, AcceptedWrite):
+            self._server.give_up(asked)
 
     # What consensus tells.
 
@@ -129,6 +134,15 @@ class ServerKeys:
     @property
     def _space(self) -> Keyspace:
         return self._machine.keyspaces[CONSUL]
+
+    def _confirm(self, accepted: _AcceptedRead) -> None:
+        ticks = self._server.ticks
+        if ticks is not None and self._gathered.ticks == ticks:
+            self._gathered.reads.append(accepted)
+            return
+        self._gathered = _ReadsTogether(ticks)
+        self._gathered.reads.append(accepted)
+        self._server.submit(SubmitRead(self._gathered))
 
     def look(self, accepted: _AcceptedRead) -> None:
         """Answers it, or has it wait."""
@@ -156,9 +170,22 @@ class ServerKeys:
         return refusal_of(error)
 
 
-class _AcceptedRead:
+class _ReadsTogether:
     """Called with the index up to which the copy here has to be applied, when it is."""
 
+    __slots__ = ("reads", "ticks")
+
+    def __init__(self, ticks: int | None) -> None:
+        self.ticks = ticks  # of consensus, when the first of them came
+        self.reads: list[_AcceptedRead] = []
+
+    def __call__(self, outcome: int | Exception) -> None:
+        refusal = refusal_of(outcome) if isinstance(outcome, Exception) else None
+        for read in self.reads:
+            read.confirmed(refusal)
+
+
+class _AcceptedRead:
     __slots__ = ("_answered", "_is_over", "_is_waiting", "_keys", "read")
 
     def __init__(self, keys: ServerKeys, read: KeyRead, answered: ReadAnswered) -> None:
@@ -168,11 +195,11 @@ class _AcceptedRead:
         self._is_over = False
         self._is_waiting = False
 
-    def __call__(self, outcome: int | Exception) -> None:
+    def confirmed(self, refusal: KeyRefusal | None) -> None:
         if self._is_over:
             return
-        if isinstance(outcome, Exception):
-            self.refuse(refusal_of(outcome))
+        if refusal is not None:
+            self.refuse(refusal)
         else:
             self._keys.look(self)
 

@@ -176,6 +176,12 @@ class ConsensusServer:
         return None if self.driver is None else self.driver.leader
 
     @property
+    def ticks(self) -> int | None:
+        """Reads that come between two of them are asked of the quorum together; None while there is no
+        cluster."""
+        return None if self.driver is None else self.driver.ticks
+
+    @property
     def waits_for(self) -> str:
         """Why it knows no leader; empty if it knows one."""
         if self.driver is None:
