@@ -80,7 +80,7 @@ def why_not_leave(agent: Agent) -> str:
 def voter_addresses(agent: Agent) -> list[str]:
     """A client takes the servers that are present for them."""
     servers = agent.cluster.servers
-    voters = servers.voters or [each.node_id for each in servers.present]
+    voters = servers.voters if is_server(agent) else [each.node_id for each in servers.present]
     return [address for voter in voters if (address := address_of(agent, voter))]
 
 
