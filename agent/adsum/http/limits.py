@@ -54,7 +54,7 @@ class HttpCounters:
     tls_handshakes: int = 0
     parked: int = 0
     unparsed: int = 0  # answered by their bytes alone
-    known_overflows: int = 0  # more of these than are kept: all forgotten
+    known_overflows: int = 0  # more requests or heads than are kept: all of them forgotten
     bodies_held_bytes: int = 0
     parse_errors: int = 0
     clients_gone: int = 0  # hung up before their answer
