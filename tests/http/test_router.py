@@ -230,6 +230,33 @@ async def test_a_request_that_finds_no_file_left_is_put_off_and_told_why(
     assert line.exc_info is None
 
 
+async def test_the_route_found_last_does_not_stand_in_for_the_right_one() -> None:
+    def family() -> list[Route]:
+        return [Route(("GET",), "/v1/kv/new/", refuse, rest=True)]
+
+    router = Router(ROUTES, families={"/v1/kv/new/": family})
+
+    async def said(method: str, target: str) -> tuple[int, bytes]:
+        answer = await router.answer(request_of(method, target.encode()))
+        return answer.status, answer.body.plain
+
+    for target, expected in {
+        "/v1/kv/a": (200, b"PUT a"),
+        "/v1/kv/b/c": (200, b"PUT b/c"),
+        "/v1/agent/service/deregister/a": (200, b"PUT a"),
+        "/v1/agent/service/register": (200, b"PUT "),
+        "/v1/agent/service/a": (405, b"method PUT not allowed"),
+        "/v1/agent/service/deregister": (200, b"PUT "),
+        "/v1/kvs": (404, b""),
+        "/v1/kv": (200, b"PUT "),
+        "/v1/kv/new": (200, b"PUT new"),
+    }.items():
+        assert await said("PUT", target) == expected
+    assert await said("GET", "/v1/kv/new/a") == (404, b"unknown service ID: a")
+    assert await said("GET", "/v1/kv/old") == (200, b"GET old")
+    assert await said("GET", "/v1/kv/new/b") == (404, b"unknown service ID: b")
+
+
 async def test_a_family_that_could_not_be_loaded_is_loaded_by_a_later_request() -> None:
     """Of a paths that would be unknown for good, else: no file was left, or an upgrade is half done."""
     loads = []

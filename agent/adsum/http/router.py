@@ -81,9 +81,10 @@ Families = Mapping[str, Callable[[], list[Route]]]
 class Prefix:
     """Of a route with a rest."""
 
-    __slots__ = ("is_last", "route")
+    __slots__ = ("is_last", "path", "route")
 
     def __init__(self, route: Route) -> None:
+        self.path = route.path.encode()
         self.route = route
         self.is_last = True  # no other begins with it
 
@@ -98,6 +99,7 @@ class Router:
     ) -> None:
         self._exact: dict[bytes, Route] = {}
         self._prefixes: dict[bytes, Prefix] = {}
+        self._recent: Prefix | None = None  # the last one that was found, if it is the last of its path
         self._depth_max = 0
         self._with_begin: tuple[bytes, ...] = ()
         self._add(routes)
@@ -119,6 +121,7 @@ class Router:
         assert all(path.endswith(b"/") for path in self._prefixes)
         self._depth_max = max((path.count(b"/") for path in self._prefixes), default=0)
         self._with_begin += tuple(route.path.encode() for route in routes if route.begin is not None)
+        self._recent = None
         for path, prefix in self._prefixes.items():
             prefix.is_last = not any(other.startswith(path) for other in self._prefixes if other != path)
 
@@ -206,6 +209,8 @@ class Router:
         """Looked up anew each time: ids are without number, and to remember what each is costs as much."""
         if path in self._exact:
             return self._exact[path]
+        if self._recent is not None and path.startswith(self._recent.path):
+            return self._recent.route
         found, end = None, 0
         for _ in range(self._depth_max):
             end = path.find(b"/", end) + 1
@@ -216,6 +221,7 @@ class Router:
             if prefix is not None:
                 found = prefix.route
                 if prefix.is_last:
+                    self._recent = prefix
                     break
         return found
 
