@@ -107,6 +107,16 @@ def test_a_repeated_request_is_answered_and_not_run_again() -> None:
     assert record.value == b"2"
 
 
+def test_who_is_told_to_begin_anew_is_told_the_revision_of_now() -> None:
+    """With it a fresh agent is past the floor; it had seen nothing before."""
+    store = Store(StoreMachine(results_bytes_max=1))
+    store.run(Put(b"a", b"1"), DedupKey("agent-1", 7, 1, 0))
+    answer = store.run(Put(b"a", b"2"), DedupKey("agent-2", 7, 1, 0), seen=0)
+    assert answer == StoreAnswer(StoreOutcome.NOT_DONE, revision=2, index=2)
+    anew = store.run(Put(b"a", b"2"), DedupKey("agent-2", 7, 2, 0), seen=2)
+    assert anew == StoreAnswer(StoreOutcome.DONE, revision=3, index=3, count=1)
+
+
 def test_an_older_run_of_an_agent_is_refused_with_the_generation_in_force() -> None:
     store = Store()
     store.run(Put(b"a", b"1"), DedupKey("agent-1", 7, 1, 0))

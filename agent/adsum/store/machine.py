@@ -78,7 +78,8 @@ class StoreMachine:
         if known is StoreOutcome.OLD_GENERATION:
             return self._without_change(known, self.results.generation_of(entry.dedup.client))
         if known is not None:
-            return self._without_change(known)
+            # With the revision of now: whoever begins it anew knows that much then.
+            return self._without_change(known, origin.revision)
         answer = self._run(request, origin)
         encoded = kept = encode_answer(answer)
         if len(encoded) > RESULT_BYTES_MAX:
