@@ -182,7 +182,7 @@ class Requests:
 
 
 class LeaderLine:
-    """Carries out `AskLeader`."""
+    """Carries out `AskLeader`. What could not be sent is tried again by consensus, at whoever leads then."""
 
     def __init__(self, asks: AsksLeader) -> None:
         self._asks = asks
