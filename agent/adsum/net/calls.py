@@ -99,6 +99,7 @@ class CallConnection:
         self._calls: dict[int, _Call] = {}
         self._number = 0
         self._used_at_s = 0.0
+        self._problem = ""  # of the last attempt to connect, if that failed
         self.peer: Peer | None = None  # while connected
 
     async def ask(self, method: str, body: bytes, *, timeout_s: float) -> bytes:
@@ -125,7 +126,7 @@ class CallConnection:
         if not call.done.is_set():
             if call.is_sent:
                 raise Unanswered("no answer came in time")
-            raise NotSent("there was no connection in time")
+            raise NotSent(f"there was no connection in time{self._problem}")
         if isinstance(call.outcome, CallError):
             raise call.outcome
         return call.outcome
@@ -150,6 +151,7 @@ class CallConnection:
                 self._give_up(error)
                 await trio.sleep(self._backoff_s(failures))
                 continue
+            self._problem = ""
             self.counters.connections += 1
             began_s = trio.current_time()
             async with opened.channel:
@@ -164,6 +166,7 @@ class CallConnection:
         return longest * self._rng.uniform(0.5, 1.0)
 
     def _give_up(self, error: NetError) -> None:
+        self._problem = f": {error}"
         self.counters.tells_dropped += self._outbox.clear()
         for call in self._calls.values():
             if not call.done.is_set():
