@@ -12,13 +12,15 @@ from trio.testing import MockClock
 from adsum.address import Address
 from adsum.gossip.effects import SyncMessage, SyncPart
 from adsum.logs.faults import Faults
-from adsum.net import introduction, syncs
-from adsum.net.errors import Lost, NetError
+from adsum.net import call_frames, introduction, syncs
+from adsum.net.call_server import CallServer
+from adsum.net.errors import Lost, NetError, TurnedAway
 from adsum.net.framing import hello
-from adsum.net.gate import connect
+from adsum.net.gate import OpenedChannel, connect
 from adsum.net.introduction import Introduction, Peer, PeerIdentity, Purpose
-from adsum.net.streams import StreamLimits, StreamServer, open_sync, ping
+from adsum.net.streams import AgentLines, StreamLimits, StreamServer, open_sync, ping
 from adsum.net.syncs import Sync
+from adsum.net.unread import UnreadBytes
 from tests.net.support import Wire, serving
 from tests.net.support import gate as make_gate
 
@@ -233,3 +235,53 @@ async def test_a_failed_assertion_about_our_own_state_is_not_taken_for_a_fault_o
     with pytest.raises(ExceptionGroup) as caught:
         await story()
     assert caught.group_contains(AssertionError, match="the roster is consistent")
+
+
+class Echo:
+    async def answer(self, _caller: Peer, method: str, body: bytes) -> bytes:
+        return method.encode() + body
+
+    def hear(self, caller: Peer, topic: str, body: bytes) -> None:
+        raise NotImplementedError
+
+
+async def test_agents_take_no_place_and_no_room_of_those_that_servers_have_among_themselves() -> None:
+    server_gate = make_gate()
+    limits = StreamLimits(streams_max=1, streams_per_host_max=1)
+    unread = UnreadBytes(bytes_max=2_000, per_host_bytes_max=2_000)
+    agents = AgentLines(CallServer(Echo()), unread, lines_max=2, lines_per_host_max=2)
+    server = StreamServer(server_gate, calls=CallServer(Echo()), agents=agents, limits=limits)
+    async with serving(server) as address, contextlib.AsyncExitStack() as held:
+
+        async def dial(purpose: Purpose) -> OpenedChannel:
+            opened = await make_gate().dial(address, purpose, payload_bytes_max=10_000)
+            await held.enter_async_context(opened.channel)
+            return opened
+
+        agent = await dial(Purpose.KEYS)
+        await dial(Purpose.KEYS)
+        with pytest.raises(TurnedAway, match="it serves as many as it can already"):
+            await dial(Purpose.KEYS)
+        assert (server.counters.agents.open, server.counters.agents.turned_away) == (2, 1)
+        caller = await dial(Purpose.CALLS)
+        with pytest.raises(TurnedAway, match="it serves as many as it can already"):
+            await dial(Purpose.CALLS)
+        await agent.channel.send(call_frames.ask(1, "a", 5, bytes(1_500)))
+        assert call_frames.decode(await agent.channel.receive(idle_s=5)) == call_frames.Answered(
+            1, b"a" + bytes(1_500)
+        )
+        with contextlib.suppress(NetError):
+            await agent.channel.send(call_frames.ask(2, "a", 5, bytes(3_000)))
+        await until(lambda: sum(unread.counters.refused.values()) == 1)
+        await caller.channel.send(call_frames.ask(1, "s", 5, bytes(3_000)))
+        assert call_frames.decode(await caller.channel.receive(idle_s=5)) == call_frames.Answered(
+            1, b"s" + bytes(3_000)
+        )
+        assert sum(server_gate.unread.counters.refused.values()) == 0
+    await until(lambda: server.counters.agents.open + server.counters.open == 0)
+
+
+async def test_where_agents_are_not_answered_they_are_told_so() -> None:
+    async with serving(StreamServer(make_gate(), calls=CallServer(Echo()))) as address:
+        with pytest.raises(TurnedAway, match="it does not offer this here"):
+            await make_gate().dial(address, Purpose.KEYS, payload_bytes_max=1_000)

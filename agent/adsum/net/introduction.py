@@ -26,6 +26,7 @@ class Purpose(enum.IntEnum):
     PING = 1  # the answering introduction is the answer
     SYNC = 2
     CALLS = 3
+    KEYS = 4  # calls of agents to servers
 
 
 class WelcomeRefusal(enum.IntEnum):

@@ -22,14 +22,22 @@ Key = TypeVar("Key")
 
 
 @dataclass(slots=True)
+class PlaceCounters:
+    open: int = 0
+    turned_away: int = 0  # because too many were open, in all or of one host
+    busy: int = 0  # because as many were served for the same purpose as may be
+
+
+@dataclass(slots=True)
 class StreamCounters:
     accepting: AcceptCounters = field(default_factory=AcceptCounters)
     # Whose peers have not said yet who they are, or have not begun their exchange.
     openings: YieldingCounters = field(default_factory=YieldingCounters)
     syncs: YieldingCounters = field(default_factory=YieldingCounters)  # that were begun
     open: int = 0
-    turned_away: int = 0  # because too many were open, in all or of one host
-    busy: int = 0  # because as many were served for the same purpose as may be
+    turned_away: int = 0
+    busy: int = 0
+    agents: PlaceCounters = field(default_factory=PlaceCounters)  # those of a server, which count there only
     pings_answered: int = 0
     syncs_served: int = 0
     syncs_failed: int = 0
@@ -51,7 +59,12 @@ class StreamPlace(NamedTuple):
 
 class Places:
     def __init__(
-        self, counters: StreamCounters, *, most: int, most_per_host: int, by_purpose: Mapping[Purpose, Most]
+        self,
+        counters: StreamCounters | PlaceCounters,
+        *,
+        most: int,
+        most_per_host: int,
+        by_purpose: Mapping[Purpose, Most],
     ) -> None:
         self._counters = counters
         self._most = most

@@ -17,6 +17,7 @@ from __future__ import annotations
 import logging
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
+from typing import NamedTuple
 
 import trio
 
@@ -29,8 +30,9 @@ from adsum.net.call_server import CallServer
 from adsum.net.errors import BadPeer, NetError, NoRoomForPeer, Unwelcome
 from adsum.net.gate import Gate, OpenedChannel
 from adsum.net.introduction import Peer, PeerIdentity, Purpose, WelcomeRefusal
-from adsum.net.places import NONE, Most, Places, StreamCounters, StreamPlace
+from adsum.net.places import NONE, Most, PlaceCounters, Places, StreamCounters, StreamPlace
 from adsum.net.syncs import PAYLOAD_BYTES_MAX, Sync
+from adsum.net.unread import UnreadBytes
 from adsum.net.yielding import YieldingPlaces
 from adsum.sockets.accepting import Accepting
 
@@ -71,6 +73,16 @@ async def open_sync(gate: Gate, to: Address) -> AsyncIterator[tuple[Sync, Peer]]
         yield Sync(opened.channel), opened.peer
 
 
+class AgentLines(NamedTuple):
+    """Calls of agents to a server: they have places and room of their own, and take none of what servers
+    need among themselves."""
+
+    calls: CallServer
+    unread: UnreadBytes
+    lines_max: int
+    lines_per_host_max: int
+
+
 AnswerSync = Callable[[Sync, SyncMessage, Peer], Awaitable[None]]
 
 
@@ -83,6 +95,7 @@ class StreamServer:
         *,
         answer_sync: AnswerSync | None = None,
         calls: CallServer | None = None,
+        agents: AgentLines | None = None,
         limits: StreamLimits | None = None,
         lets_in: Callable[[str], bool] = lambda _host: True,
         is_member: Callable[[Peer], bool] = lambda _peer: True,
@@ -92,6 +105,7 @@ class StreamServer:
         self._gate = gate
         self._answer_sync = answer_sync
         self._calls = calls
+        self._agents = agents
         self._lets_in = lets_in
         self._is_member = is_member
         self._faults = faults or Faults()
@@ -99,7 +113,7 @@ class StreamServer:
         limits = limits or StreamLimits()
         self._accepting = Accepting(
             self.hold,
-            streams_max=limits.openings_max + limits.streams_max,
+            streams_max=limits.openings_max + limits.streams_max + (agents.lines_max if agents else 0),
             of_whom="other agents",
             counters=self.counters.accepting,
         )
@@ -119,8 +133,10 @@ class StreamServer:
                 Purpose.PING: as_streams,
                 Purpose.SYNC: as_streams if answer_sync else NONE,
                 Purpose.CALLS: callers if calls else NONE,
+                Purpose.KEYS: NONE,
             },
         )
+        self._agent_places = _places_of_agents(self.counters.agents, agents) if agents else self._places
 
     async def run(
         self, listener: trio.SocketListener, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED
@@ -142,7 +158,7 @@ class StreamServer:
             self._faults.dropped("stream", error)
 
     async def _serve(self, stream: trio.SocketStream, host: str) -> None:
-        seat = _Seat(self._places, self._is_member)
+        seat = _Seat(self._places, self._agent_places, self._is_member)
         try:
             opened = await self._welcome(stream, host, seat)
             if opened is not None:
@@ -176,6 +192,11 @@ class StreamServer:
                 if seat.is_of_stranger:
                     opened.channel.read_at_most(STRANGER_FRAME_BYTES_MAX)
                 await self._calls.serve(opened.channel, opened.peer)
+            case Purpose.KEYS:
+                assert self._agents is not None, "not served otherwise"
+                opened.channel.count_in(self._agents.unread.share(opened.peer.address.host))
+                opened.channel.widen(self._agents.calls.payload_bytes_max)
+                await self._agents.calls.serve(opened.channel, opened.peer)
 
     async def _sync(self, opened: OpenedChannel, seat: _Seat) -> None:
         sync = Sync(opened.channel)
@@ -210,22 +231,35 @@ class StreamServer:
 class _Seat:
     """The place of one stream, taken when its peer has said who it is."""
 
-    def __init__(self, places: Places, is_member: Callable[[Peer], bool]) -> None:
-        self._places = places
+    def __init__(self, places: Places, agents: Places, is_member: Callable[[Peer], bool]) -> None:
+        self._others = places
+        self._agents = agents
         self._is_member = is_member
-        self._place: StreamPlace | None = None
+        self._taken: tuple[Places, StreamPlace] | None = None
 
     @property
     def is_of_stranger(self) -> bool:
-        return self._place is not None and self._place.is_stranger
+        return self._taken is not None and self._taken[1].is_stranger
 
     def take(self, purpose: Purpose, peer: Peer) -> WelcomeRefusal | None:
         place = StreamPlace(peer.address.host, purpose, not self._is_member(peer))
-        refusal = self._places.take(place)
+        places = self._agents if purpose is Purpose.KEYS else self._others
+        refusal = places.take(place)
         if refusal is None:
-            self._place = place
+            self._taken = places, place
         return refusal
 
     def leave(self) -> None:
-        if self._place is not None:
-            self._places.leave(self._place)
+        if self._taken is not None:
+            places, place = self._taken
+            places.leave(place)
+
+
+def _places_of_agents(counters: PlaceCounters, agents: AgentLines) -> Places:
+    most = Most(agents.lines_max, agents.lines_max)
+    return Places(
+        counters,
+        most=agents.lines_max,
+        most_per_host=agents.lines_per_host_max,
+        by_purpose={Purpose.KEYS: most},
+    )
