@@ -7,6 +7,7 @@ from collections.abc import Callable
 from adsum.consensus.commands import SubmitProposal, SubmitRead
 from adsum.consensus.effects import Turned
 from adsum.dedup import WriteNumbers
+from adsum.kv import KeyVerb, KeyWrite
 from adsum.raft.types import Entry, EntryKind, MemberId, Role, Term
 from adsum.servers.keys import ServerKeys
 from adsum.store.machine import StoreMachine
@@ -45,6 +46,10 @@ class InstantConsensus:
             dedup, data = request.dedup, request.data
             token(self.machine.apply(Entry(index, Term(1), EntryKind.COMMAND, 0, 1, dedup, data)))
             self.keys.applied()
+
+    def put(self, key: bytes, value: bytes) -> None:
+        """By somebody else."""
+        self.keys.write(KeyWrite(KeyVerb.PUT, key, value), lambda _outcome: None)
 
     def give_up(self, token: object) -> None:
         self.given_up.append(token)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Collection, Sequence
+from functools import partial
 from pathlib import Path
 from random import Random
 from uuid import UUID
@@ -22,14 +23,17 @@ from adsum.consensus.errors import StoreBroken
 from adsum.consensus.settings import ServerSettings
 from adsum.dedup import WriteNumbers
 from adsum.net.gate import Security
+from adsum.net.introduction import Peer
+from adsum.net.streams import AgentLines
 from adsum.now import SECOND
 from adsum.process.node import AgentRim
 from adsum.process.sockets import CannotStart
 from adsum.raft.settings import RaftSettings
 from adsum.raft.types import NO_TERM, Configuration, Role
+from adsum.servers.agent_calls import AgentCalls
 from adsum.servers.directory import KnownServer
 from adsum.servers.keys import ServerKeys
-from adsum.servers.server import open_server
+from adsum.servers.server import ConsensusServer, open_server
 from adsum.storage.failures import StorageFailed
 from adsum.storage.files import OsFolder
 from adsum.storage.log_jobs import StateUnreadable
@@ -68,14 +72,10 @@ class ServerRim:
                 random=random,
                 segment_bytes=SEGMENT_BYTES if config.data_dir else SEGMENT_IN_MEMORY_BYTES,
                 follower=self,
+                agents=partial(self._agents, machine),
             )
         except (ForeignLog, QuorumRecoveryRefused, StateUnreadable, StorageFailed) as problem:
             raise CannotStart(f"the log of this server cannot be used: {problem}") from None
-        generation = self._membership.own_standing.generation
-        numbers = WriteNumbers(self.server.me.node, generation)
-        self.keys = ServerKeys(
-            self.server, machine, numbers, lambda: node.now().wall_ms, node.watches.wake_all
-        )
 
     async def run(self, listener: trio.SocketListener) -> None:
         """Until cancelled; raises `StorageFailed` when the disk fails."""
@@ -133,6 +133,23 @@ class ServerRim:
         if turned.role is Role.LEADER:
             leads_in = self.server.log.identity.epoch, turned.term
         self._node.receive(LeadershipSeen(leader, leads_in, voters))
+
+    # For agents that are no servers.
+
+    def is_agent(self, caller: Peer) -> bool:
+        member = self._membership.member_by_id(caller.identity.node_id)
+        return (
+            member is not None
+            and member.standing.is_present
+            and member.profile.address.host == caller.address.host
+        )
+
+    def _agents(self, machine: StoreMachine, server: ConsensusServer) -> AgentLines:
+        node = self._node
+        numbers = WriteNumbers(server.me.node, self._membership.own_standing.generation)
+        self.keys = ServerKeys(server, machine, numbers, lambda: node.now().wall_ms, node.watches.wake_all)
+        self.agent_calls = AgentCalls(server, self.keys, self)
+        return self.agent_calls.lines()
 
 
 def expected(config: Config) -> int:

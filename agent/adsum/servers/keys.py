@@ -163,7 +163,7 @@ class ServerKeys:
 
     def begin(self, accepted: AcceptedWrite) -> None:
         seen = self._machine.revision_of(self._machine.applied)
-        request = StoreRequest(_command_of(accepted.write), self._wall_ms(), seen)
+        request = StoreRequest(command_of(accepted.write), self._wall_ms(), seen)
         self._server.submit(SubmitProposal(encode_request(request), accepted, accepted.key))
 
     def refusal_of(self, error: Exception) -> KeyRefusal:
@@ -243,7 +243,7 @@ def refusal_of(error: Exception) -> KeyRefusal:
             return KeyRefusal(KeyCause.NO_LEADER, str(error))
 
 
-def _command_of(write: KeyWrite) -> StoreCommand:
+def command_of(write: KeyWrite) -> StoreCommand:
     match write.verb:
         case KeyVerb.PUT:
             return Put(write.key, write.value, flags=write.flags, cas=write.cas, skips_equal=True)

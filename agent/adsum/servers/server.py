@@ -35,7 +35,7 @@ from adsum.net.call_server import CallServer
 from adsum.net.calls import CallError
 from adsum.net.gate import Gate, Security
 from adsum.net.introduction import PeerIdentity
-from adsum.net.streams import StreamServer
+from adsum.net.streams import AgentLines, StreamServer
 from adsum.net.unread import UnreadBytes
 from adsum.now import SECOND, Now
 from adsum.raft.core import RaftCore
@@ -87,8 +87,10 @@ def open_server(
     now: Callable[[], Now] = loop_now,
     segment_bytes: int = SEGMENT_BYTES,
     follower: FollowsServer | None = None,
+    agents: Callable[[ConsensusServer], AgentLines | None] = lambda _server: None,
 ) -> ConsensusServer:
-    """Reads and repairs the log; it may take seconds, so it is no work for the loop."""
+    """Reads and repairs the log; it may take seconds, so it is no work for the loop. `agents` makes what
+    answers those that are no servers."""
     opened = open_log(
         folder, node=node, mint_log_id=mint_log_id, mint_salt=mint_salt, segment_bytes=segment_bytes
     )
@@ -97,7 +99,7 @@ def open_server(
     _restore(machine, opened)
     return ConsensusServer(
         *(folder, opened, restored, machine, directory, security, settings, random, now),
-        follower or NobodyFollows(),
+        *(follower or NobodyFollows(), agents),
     )
 
 
@@ -114,6 +116,7 @@ class ConsensusServer:
         random: Random,
         now: Callable[[], Now],
         follower: FollowsServer,
+        agents: Callable[[ConsensusServer], AgentLines | None],
     ) -> None:
         self.log = opened.log
         self.machine = machine
@@ -158,7 +161,6 @@ class ConsensusServer:
         self._requests = Requests(self._running, settings)
         self.ask_leader = LeaderLine(self.links).ask
         self.answering = Answering(self, self._methods(), self._hear)
-        self.streams = StreamServer(self.gate, calls=CallServer(self.answering))
         self._scope = trio.CancelScope()
         self._carrying: trio.Nursery | None = None
         self.submit = self._requests.submit
@@ -166,6 +168,7 @@ class ConsensusServer:
         self.propose = self._requests.propose
         self.read = self._requests.read
         self.change = self._requests.change
+        self.streams = StreamServer(self.gate, calls=CallServer(self.answering), agents=agents(self))
 
     @property
     def me(self) -> MemberId:
