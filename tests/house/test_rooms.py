@@ -20,9 +20,13 @@ from tests.house.rooms import IMPORT_ROOTS, ROOT, core_files, module_name
 
 NEVER_LOADED = {"trio", "socket", "ssl", "dnslib", "msgspec"}
 
-# Records and commands of the store are structs of msgspec: a third of the memory, a tenth of the time. Other
-# cores do without, for they are loaded before the first answer to DNS.
+# Records and commands of the store are structs of msgspec: a third of the memory, a tenth of the time. So is
+# what others say of keys. Other cores do without, for they are loaded before the first answer to DNS.
 STRUCTS = {"msgspec", "msgspec.msgpack"}
+SPEAKERS_OF_KEYS = (
+    *("adsum.accepting", "adsum.forwarded", "adsum.kv"),
+    *("adsum.agent.asking", "adsum.agent.forwarding"),
+)
 
 CORE_FILES = core_files()
 CORE_NAMES = {module_name(path) for path in CORE_FILES}
@@ -70,7 +74,7 @@ def test_core_alone_in_a_process_loads_no_rim(name: str, loaded_by_core: dict[st
 
 
 def may_have_structs(module: str) -> bool:
-    return module in ("adsum.accepting", "adsum.kv") or module.startswith("adsum.store.")
+    return module in SPEAKERS_OF_KEYS or module.startswith("adsum.store.")
 
 
 def is_core_or_package_of_cores(module: str) -> bool:

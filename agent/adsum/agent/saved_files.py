@@ -8,3 +8,4 @@ from __future__ import annotations
 GENERATION = "generation"  # of this agent's last run
 PEERS = "peers"
 COPY = "catalog-copy"  # of what others published
+SERVERS = "servers"  # where keys are
