@@ -9,8 +9,9 @@ from typing import Any
 
 import cbor2
 
+from adsum import forwarded
 from adsum.address import Address
-from adsum.agent import saved_catalog, tags, user_events
+from adsum.agent import saved_catalog, saved_servers, tags, user_events
 from adsum.agent.saved_catalog import SavedCopy, SavedOwner
 from adsum.catalog import records
 from adsum.catalog.definitions import CheckStatus
@@ -20,11 +21,24 @@ from adsum.catalog.replication import bodies, deltas
 from adsum.catalog.replication.bodies import OwnerStanding
 from adsum.catalog.replication.items import Item
 from adsum.dedup import DedupKey
+from adsum.forwarded import ForwardedWrite, KeysPiece
 from adsum.gossip import claims, wire
 from adsum.gossip.effects import SyncMessage, SyncPart
 from adsum.gossip.order import Departure
 from adsum.gossip.wire import Packet, PacketKind
-from adsum.kv import KeyRecord, RecordExtras, StoreAnswer, StoreOutcome, decode_answer
+from adsum.kv import (
+    KeyRead,
+    KeyRecord,
+    KeysFound,
+    KeyVerb,
+    KeyWrite,
+    ReadMode,
+    ReadShape,
+    RecordExtras,
+    StoreAnswer,
+    StoreOutcome,
+    decode_answer,
+)
 from adsum.kv import encode as encode_answer
 from adsum.net import call_frames, framing, introduction
 from adsum.net.introduction import Introduction, PeerIdentity, Purpose, WelcomeRefusal
@@ -457,6 +471,21 @@ def store() -> dict[str, RecordedCase]:
     }
 
 
+def keys() -> dict[str, RecordedCase]:
+    put = KeyWrite(KeyVerb.PUT, b"a key", b"a value", 1 << 63, 7)
+    write = ForwardedWrite(put, DedupKey("an agent", 7, 8, 9, 1), 1_763_500_000_000, 5)
+    read = KeyRead(ReadShape.NAMES, b"a/", b"/", ReadMode.STALE, 40, waits=False)
+    record = KeyRecord(b"v", 1, 2, 3, 4)
+    piece = KeysPiece(KeysFound(40, [b"a"], [record], is_foreign=True, has_leader=False, behind_ms=9), 17)
+    servers = {A + B: Address("10.0.0.1", 8300)}
+    return {
+        "keys-write": RecordedCase(write, forwarded.encode(write), forwarded.decode_write),
+        "keys-read": RecordedCase(read, forwarded.encode(read), forwarded.decode_read),
+        "keys-piece": RecordedCase(piece, forwarded.encode(piece), forwarded.decode_piece),
+        "saved-servers": RecordedCase(servers, saved_servers.encode(servers), saved_servers.decode),
+    }
+
+
 CASES = {
     **datagrams(),
     **gossiped(),
@@ -468,4 +497,5 @@ CASES = {
     **servers(),
     **kept(),
     **store(),
+    **keys(),
 }

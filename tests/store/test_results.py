@@ -57,5 +57,6 @@ def test_a_later_run_of_an_agent_replaces_its_row() -> None:
     results.keep(key("a", 1), b"1", 11)
     results.keep(key("a", 1, generation=2), b"!", 12)
     assert results.find(key("a", 1, generation=2, attempt=1), seen=0) == b"!"
-    assert results.find(key("a", 1, attempt=1), seen=0) is StoreOutcome.OLD_GENERATION
+    assert results.find(key("a", 1), seen=0) is StoreOutcome.OLD_GENERATION
+    assert results.find(key("a", 1, attempt=1), seen=0) is StoreOutcome.UNKNOWN
     assert results.bytes_total == RESULT_OVERHEAD_BYTES + 1

@@ -1,24 +1,191 @@
-"""The store of keys as a client agent reaches it: through the servers."""
+"""The store of keys as a client agent reaches it: through the servers.
+
+What is asked of which server, again and until when, is decided by `agent.forwarding`; here it is carried out.
+"""
 
 from __future__ import annotations
 
-from adsum.kv import KeyCause, KeyRead, KeyRefusal, KeyWrite, ReadAnswered, WriteAnswered
+import math
+from collections.abc import Callable
+from random import Random
 
-NO_SERVERS = "this agent is a client, and what it would forward to a server is not built yet"
+import trio
+
+from adsum import forwarded
+from adsum.agent.asking import (
+    AnswerForwarded,
+    AskServer,
+    CancelAsk,
+    ForwardCommand,
+    ForwardEffect,
+    ForwardRead,
+    ForwardReport,
+    ForwardWrite,
+    GiveUpForwarded,
+    ServerAnswered,
+    ServerRefused,
+    ServersChanged,
+    ServerUnreached,
+)
+from adsum.agent.forwarding import Forwarding
+from adsum.effects import Save
+from adsum.kv import (
+    KeyCause,
+    KeyRead,
+    KeyRefusal,
+    KeysFound,
+    KeyWrite,
+    ReadAnswered,
+    StoreAnswer,
+    WriteAnswered,
+)
+from adsum.logs.faults import Faults
+from adsum.net.call_server import BUSY
+from adsum.net.calls import CallError, Declined, NotSent
+from adsum.net.gate import Gate
+from adsum.now import SECOND, Now
+from adsum.peers.server_lines import ServerLines
+
+FAULT_PAUSE_S = 1.0  # what was due may still be, and must not take all of the loop
+
+
+class _ForWrite:
+    """What is given up by; each its own, whatever is called with the answer."""
+
+    __slots__ = ("answered",)
+
+    def __init__(self, answered: WriteAnswered) -> None:
+        self.answered = answered
+
+
+class _ForRead:
+    __slots__ = ("answered",)
+
+    def __init__(self, answered: ReadAnswered) -> None:
+        self.answered = answered
 
 
 class ClientKeys:
     """It is a `KeyStore`."""
 
-    waits_for = ""
+    def __init__(
+        self,
+        core: Forwarding,
+        gate: Gate,
+        random: Random,
+        now: Callable[[], Now],
+        save: Callable[[Save], None],
+        faults: Faults,
+    ) -> None:
+        self.core = core
+        self._lines = ServerLines(gate, core.address_of, random)
+        self._now = now
+        self._save = save
+        self._faults = faults
+        self._asks: dict[int, trio.CancelScope] = {}  # by ticket
+        self._nursery: trio.Nursery | None = None
+        self._nap = trio.CancelScope()
+
+    async def run(self, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
+        """Until cancelled. What is asked while nobody runs it waits."""
+        async with trio.open_nursery() as self._nursery:
+            await self._nursery.start(self._lines.run)
+            self._perform(self.core.receive(self._now(), ServersChanged()))
+            task_status.started()
+            while True:
+                with trio.CancelScope() as self._nap:
+                    self._set_alarm()
+                    await trio.sleep_forever()
+                try:
+                    self._perform(self.core.tick(self._now()))
+                except Exception as error:
+                    self._faults.dropped("tick", error)
+                    await trio.sleep(FAULT_PAUSE_S)
+
+    # What the endpoints ask.
+
+    @property
+    def waits_for(self) -> str:
+        return self.core.waits_for
 
     def write(self, write: KeyWrite, answered: WriteAnswered) -> object:
-        answered(KeyRefusal(KeyCause.NO_SERVERS, NO_SERVERS))
-        return write
+        token = _ForWrite(answered)
+        self._command(ForwardWrite(write, token))
+        return token
 
     def read(self, read: KeyRead, answered: ReadAnswered) -> object:
-        answered(KeyRefusal(KeyCause.NO_SERVERS, NO_SERVERS))
-        return read
+        token = _ForRead(answered)
+        self._command(ForwardRead(read, token))
+        return token
 
     def give_up(self, asked: object) -> None:
-        """It was answered at once."""
+        self._command(GiveUpForwarded(asked))
+
+    # What gossip tells.
+
+    def member_changed(self) -> None:
+        """It may have been a server, or have become the leader."""
+        if self.core.has_news:
+            self._receive(ServersChanged())
+
+    # Inside.
+
+    def _command(self, command: ForwardCommand) -> None:
+        self._perform(self.core.command(self._now(), command))
+
+    def _receive(self, report: ForwardReport) -> None:
+        try:
+            self._perform(self.core.receive(self._now(), report))
+        except Exception as error:  # what servers say may be anything
+            self._faults.dropped("call", error)
+
+    def _perform(self, effects: list[ForwardEffect]) -> None:
+        for effect in effects:
+            match effect:
+                case AskServer(ticket):
+                    assert self._nursery is not None, "it runs"
+                    self._asks[ticket] = trio.CancelScope()
+                    self._nursery.start_soon(self._ask, effect)
+                case CancelAsk(ticket):
+                    self._asks[ticket].cancel()
+                case AnswerForwarded(_ForWrite() as token, outcome):
+                    assert isinstance(outcome, StoreAnswer | KeyRefusal)
+                    token.answered(outcome)
+                case AnswerForwarded(_ForRead() as token, outcome):
+                    assert isinstance(outcome, KeysFound | KeyRefusal)
+                    token.answered(outcome)
+                case Save():
+                    self._save(effect)
+        self._set_alarm()
+
+    def _set_alarm(self) -> None:
+        due_ns = self.core.deadline()
+        if due_ns is None:
+            self._nap.deadline = math.inf
+        else:
+            self._nap.deadline = trio.current_time() + (due_ns - self._now().monotonic_ns) / SECOND
+
+    async def _ask(self, asked: AskServer) -> None:
+        report: ForwardReport | None = None
+        with self._asks[asked.ticket]:
+            try:
+                body = await self._lines.ask(
+                    asked.node_id, asked.method, asked.body, timeout_s=asked.timeout_ns / SECOND
+                )
+                report = ServerAnswered(asked.ticket, body)
+            except Declined as no:
+                report = _refused(asked.ticket, no)
+            except CallError as error:
+                report = ServerUnreached(asked.ticket, not isinstance(error, NotSent), str(error))
+        del self._asks[asked.ticket]
+        if report is not None:
+            self._receive(report)
+
+
+def _refused(ticket: int, no: Declined) -> ForwardReport:
+    cause, leader = forwarded.cause_and_leader(no.code)
+    if no.code == BUSY:
+        cause = KeyCause.BUSY
+    if cause is None:  # a fault there; it may have been after it was done
+        return ServerUnreached(ticket, is_sent=True, sentence=no.text)
+    return ServerRefused(ticket, cause, no.text, leader)

@@ -12,25 +12,32 @@ import os
 from collections.abc import Callable, Sequence
 from random import Random
 from typing import TYPE_CHECKING
+from uuid import UUID
 
 import trio
 
 from adsum.address import Address
+from adsum.agent import saved_servers
 from adsum.agent.client_agent import client_agent
 from adsum.agent.commands import CommandRefused, FolderLost, Reload
 from adsum.agent.core import AgentCore
-from adsum.agent.saved_files import PEERS
+from adsum.agent.forwarding import Forwarding
+from adsum.agent.saved_files import PEERS, SERVERS
 from adsum.api.api_types import Agent
 from adsum.catalog.effects import RunCheck, StopCheck
 from adsum.config import reload as reloading
 from adsum.config.build import Loaded
 from adsum.config.config import Config
 from adsum.config.errors import ConfigError, ConfigErrors
+from adsum.dedup import WriteNumbers
 from adsum.dns.settings import DnsSettings
 from adsum.effects import Persist, Save
+from adsum.gossip.effects import MemberChanged
 from adsum.gossip.settings import MemberIdentity
 from adsum.health_checks.runner import Options, Runner
 from adsum.kv import KeyStore
+from adsum.net.gate import Gate
+from adsum.net.introduction import PeerIdentity
 from adsum.now import Now
 from adsum.peers.client_keys import ClientKeys
 from adsum.process import translate
@@ -93,7 +100,8 @@ class RunningAgent(Agent):
             StopCheck: lambda effect: runner.stop(effect.check_id),
             **self.cluster_rim.performers,
         }
-        self.keys: KeyStore = ClientKeys()  # on a server another, before anybody can ask
+        self._client_keys = self._forwarded_keys(first)
+        self.keys: KeyStore = self._client_keys  # on a server another, before anybody can ask
         self.asked_to_leave = trio.Event()
         self.gone = trio.Event()
         self._first = first
@@ -115,6 +123,8 @@ class RunningAgent(Agent):
         await self.cluster_rim.begin()
         if self.config.is_server:
             await self._serve()
+        else:
+            await self._forward()
 
     def banner(self) -> str:
         return banner(self.config, self.core.local.settings.node, is_sealed=self.cluster_rim.is_sealed)
@@ -159,6 +169,27 @@ class RunningAgent(Agent):
         """Others lead before this server ends, so that nobody has to wait for an election."""
         if self._server is not None:
             await self._server.server.stop(leaves=leaves)
+
+    def _forwarded_keys(self, first: FirstPhase) -> ClientKeys:
+        me = self.cluster.membership.me
+        generation = self.cluster.membership.own_standing.generation
+        numbers = WriteNumbers(str(UUID(bytes=me.node_id)), generation)
+        saved = saved_servers.decode(read_if_readable(first.owed.disk, SERVERS))
+        hold_ns = first.config.consensus.rpc_hold_timeout_ns
+        core = Forwarding(self.cluster.servers, saved, numbers, first.random, hold_ns=hold_ns)
+        security = self.cluster_rim.security._replace(tls=first.tls)
+        gate = Gate(lambda: PeerIdentity(me.node_id), security)
+        return ClientKeys(core, gate, first.random, self.rim.now, self.writer.write, first.faults)
+
+    async def _forward(self) -> None:
+        await self._nursery.start(self._client_keys.run)
+        tell = self.rim.performers[MemberChanged]
+
+        def changed(effect: MemberChanged) -> None:
+            tell(effect)
+            self._client_keys.member_changed()
+
+        self.rim.performers[MemberChanged] = changed
 
     async def _serve(self) -> None:
         """What only servers load, and a log that may take seconds to be read, while DNS answers already."""

@@ -38,8 +38,8 @@ class ResultTable:
     def find(self, key: DedupKey, *, seen: int) -> bytes | StoreOutcome | None:
         """The answer it was given; or why it cannot be run now; None if it is new."""
         row = self.rows.get(key.client)
-        if row is not None and key.generation < row.generation:
-            return StoreOutcome.OLD_GENERATION
+        if row is not None and key.generation < row.generation:  # its row is gone
+            return StoreOutcome.UNKNOWN if key.attempt else StoreOutcome.OLD_GENERATION
         if row is not None and key.generation == row.generation:
             answer = row.answers.get(key.sequence)
             if answer is not None:
