@@ -317,9 +317,11 @@ class Connection:
         except BlockingIOError:
             sent = 0
         self._counters.sent_bytes += len(payload)
-        self._unsent = payload[sent:]
+        if sent < len(payload):
+            self._unsent = payload[sent:]
+            return False
         self.deadline = trio.current_time() + self._limits.idle_timeout_s
-        return not self._unsent
+        return True
 
     async def _expect_more(self) -> None:
         """A request has begun: the rest of it is due."""
