@@ -4,7 +4,7 @@ One row for each agent that accepts requests, bounded in bytes together. When a 
 rises to the newest revision in it. A request whose answer is not here and which began before the floor may
 have been done: its first attempt can be begun anew, for nobody acts on an earlier one; of a later attempt
 nobody can tell. Without the floor a row put out would look like an agent that never asked, and its repeated
-request would run twice.
+request would run twice. The same holds for what a later run of the agent has replaced.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class ResultTable:
     def find(self, key: DedupKey, *, seen: int) -> bytes | StoreOutcome | None:
         """The answer it was given; or why it cannot be run now; None if it is new."""
         row = self.rows.get(key.client)
-        if row is not None and key.generation < row.generation:  # its row is gone
+        if row is not None and key.generation < row.generation:
             return StoreOutcome.UNKNOWN if key.attempt else StoreOutcome.OLD_GENERATION
         if row is not None and key.generation == row.generation:
             answer = row.answers.get(key.sequence)
