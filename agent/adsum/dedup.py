@@ -40,8 +40,9 @@ class WriteNumbers:
             self._open.pop(key.sequence, None)
 
     def pass_over(self, generation: int) -> None:
-        """A run of that generation has asked already: this one counts as a later one."""
-        if generation >= self.generation:
+        """A run of that generation has asked already: this one counts as a later one. If it is our own, an
+        earlier write was told the same, and all go on together."""
+        if generation > self.generation:
             self.generation = generation + 1
             self._sequence = 0
             self._open.clear()
