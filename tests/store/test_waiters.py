@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 
 from adsum.store.waiters import KeyWaiters
@@ -81,3 +82,19 @@ def test_one_who_waits_twice_is_woken_once() -> None:
     waiting.store.put(b"a/b", b"1")
     waiting.store.put(b"a/c", b"1")
     assert waiting.woken() == ["once"]
+
+
+def test_a_crowd_is_gone_through_once_however_many_keys_changed() -> None:
+    """Measured: 10,000 waiters and 10,000 changes took 1.2 s when each change went through all waiters."""
+
+    def time_s(changes: int) -> float:
+        waiting = Waiting(Store())
+        for number in range(2_000):
+            waiting.wait(str(number), b"", is_prefix=True)
+        for number in range(changes):
+            waiting.store.put(b"%d" % number, b"")
+        began_s = time.thread_time()
+        assert len(waiting.waiters.woken(waiting.store.space)) == 2_000
+        return time.thread_time() - began_s
+
+    assert min(time_s(2_000) for _ in range(3)) < 50 * min(time_s(1) for _ in range(3))

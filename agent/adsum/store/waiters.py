@@ -53,20 +53,20 @@ class KeyWaiters:
             return []
         if looked_at < space.history.floor or space.revision < looked_at:
             return [wake for wakes in self._all() for wake in wakes]  # nobody can say what changed
-        woken: dict[Wake, None] = {}
-        for key in dict.fromkeys(change[1] for change in space.history.after(looked_at)):
-            for wakes in self._hit(key):
-                woken |= wakes
+        keys = dict.fromkeys([change[1] for change in space.history.after(looked_at)])
+        by_key = [key for key in keys if key in self._by_key]
+        by_prefix = dict.fromkeys([prefix for key in keys for prefix in self._hit(key)])
+        woken: dict[Wake, None] = {}  # a crowd is gone through once, however many keys changed that it heeds
+        for wakes in (*map(self._by_key.__getitem__, by_key), *map(self._by_prefix.__getitem__, by_prefix)):
+            woken |= wakes
         return list(woken)
 
-    def _hit(self, key: bytes) -> Iterator[dict[Wake, None]]:
-        if key in self._by_key:
-            yield self._by_key[key]
+    def _hit(self, key: bytes) -> Iterator[bytes]:
         for length in self._rising:
             if length > len(key):
                 return
             if key[:length] in self._by_prefix:
-                yield self._by_prefix[key[:length]]
+                yield key[:length]
 
     def _all(self) -> Iterator[dict[Wake, None]]:
         yield from self._by_key.values()
