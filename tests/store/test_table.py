@@ -17,6 +17,10 @@ class Entry(NamedTuple):
     def bytes_total(self) -> int:
         return self.modify % 7
 
+    @property
+    def fence(self) -> int:
+        return self.modify % 5
+
 
 Model = dict[bytes, Entry]
 
@@ -58,7 +62,11 @@ def test_it_holds_what_a_sorted_dict_holds_and_its_frozen_views_stay(seed: int) 
             assert table.remove(key) == model.pop(key, None)
         elif lot < 0.99:
             first, end = sorted(random.sample(names, 2))
-            gone = [each for block in table.cut(first, end) for each in block.keys]
+            taken = table.cut(first, end)
+            gone = [each for block in taken for each in block.keys]
+            assert [block.fence for block in taken] == [
+                max(entry.fence for entry in block.entries) for block in taken
+            ]
             assert gone == sorted(each for each in model if first <= each < end)
             for each in gone:
                 del model[each]

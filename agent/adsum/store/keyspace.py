@@ -11,15 +11,16 @@ would return at once for ever.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 from adsum.kv import KeyRecord
 from adsum.store.deleted_trees import DeletedTrees
-from adsum.store.history import History, HistoryBounds
+from adsum.store.history import Change, History, HistoryBounds
 from adsum.store.table import KeyTable, TableBlock, end_of
 from adsum.store.tombstone import Tombstone
 
-EVENTS_OF_ONE_ENTRY_MAX = 16_384  # some 10 ms; a tree with more keys raises the floor instead
+EVENTS_OF_ONE_ENTRY_MAX = 8_192  # some 10 ms with fences; a tree with more keys raises the floor instead
 
 
 class Origin(NamedTuple):
@@ -28,6 +29,11 @@ class Origin(NamedTuple):
     revision: int
     via: str  # the agent that accepted it
     wall_ms: int  # there
+
+
+class DeletedTree(NamedTuple):
+    keys: int
+    let_go: Sequence[object]  # of some hundred records each: to free a million at once takes 100 ms
 
 
 class Keyspace:
@@ -39,7 +45,6 @@ class Keyspace:
         self.fence_floor = 0  # the highest fence of a tombstone that is gone: it holds for absent keys
         self.tombstones: KeyTable[Tombstone] = KeyTable()
         self.trees = DeletedTrees()
-        self.fenced = 0  # records with a fence
 
     # Questions.
 
@@ -78,7 +83,6 @@ class Keyspace:
         before = self.table.put(key, record)
         if before is None:
             self.tombstones.remove(key)
-        self.fenced += (record.fence > 0) - (before is not None and before.fence > 0)
         self._note(key, before, record, origin)
 
     def delete(self, key: bytes, origin: Origin) -> KeyRecord | None:
@@ -88,27 +92,24 @@ class Keyspace:
             self._note(key, before, None, origin)
         return before
 
-    def delete_tree(self, prefix: bytes, origin: Origin) -> list[TableBlock[KeyRecord]]:
-        """What was there. One event for each of them if the history could keep them at all, else the floor
-        rises to here: whoever watches is told that it missed something."""
+    def delete_tree(self, prefix: bytes, origin: Origin) -> DeletedTree:
+        """One event for each of its keys if the history could keep them at all, else the floor rises to here:
+        whoever watches is told that it missed something."""
         end, revision = end_of(prefix), origin.revision
         blocks = self.table.cut(prefix, end)
         count = sum([len(block.keys) for block in blocks])
         if not count:
-            return []
-        is_kept = count <= min(EVENTS_OF_ONE_ENTRY_MAX, self.history.bounds.changes_max)
-        if is_kept or self.fenced:
-            for block in blocks:
-                for key, record in zip(block.keys, block.entries, strict=True):
-                    if record.lock_index or record.fence:
-                        self._bury(key, record, revision)
-                    if is_kept:
-                        self._note(key, record, None, origin)
-        self.trees.add(prefix, revision)
-        if not is_kept:
-            self._forget_up_to(revision)
+            return DeletedTree(0, [])
         self.revision = revision
-        return blocks
+        if count > min(EVENTS_OF_ONE_ENTRY_MAX, self.history.bounds.changes_max):
+            return DeletedTree(count, [*blocks, *self._forget_up_to(revision, blocks)])
+        for block in blocks:
+            for key, record in zip(block.keys, block.entries, strict=True):
+                if record.lock_index or record.fence:
+                    self._bury(key, record, revision)
+                self._note(key, record, None, origin)
+        self.trees.add(prefix, revision)
+        return DeletedTree(count, blocks)
 
     def settle(self) -> None:
         for change in self.history.put_out():
@@ -124,7 +125,6 @@ class Keyspace:
         self.revision = origin.revision
 
     def _bury(self, key: bytes, record: KeyRecord, revision: int) -> None:
-        self.fenced -= record.fence > 0
         self.tombstones.put(key, Tombstone(revision, record.lock_index, record.fence))
 
     def _deleted_at(self, key: bytes) -> int:
@@ -151,8 +151,11 @@ class Keyspace:
             self.tombstones.remove(key)
             self.fence_floor = max(self.fence_floor, tombstone.fence)
 
-    def _forget_up_to(self, revision: int) -> None:
-        fences = [entry.fence for _keys, entries in self.tombstones.slices(b"", None) for entry in entries]
+    def _forget_up_to(
+        self, revision: int, blocks: Sequence[TableBlock[KeyRecord]]
+    ) -> list[TableBlock[Tombstone] | list[Change]]:
+        """Of these blocks, too, no tombstones are kept. What was remembered, in handfuls."""
+        tombstones = self.tombstones.cut(b"", None)
+        fences = [*[block.fence for block in blocks], *[block.fence for block in tombstones]]
         self.fence_floor = max([self.fence_floor, *fences])
-        self.tombstones = KeyTable()
-        self.history.clear(revision)
+        return [*tombstones, *self.history.clear(revision)]

@@ -47,7 +47,7 @@ class StoreMachine:
         self._offset_before = 0
         self._bounds = bounds
         self._is_changing = False
-        self._let_go: list[object] = []  # of some hundred records each: freeing a million once takes 100 ms
+        self._let_go: list[object] = []  # freed one by one
         self.results = ResultTable(results_bytes_max)
         self.keyspaces = [Keyspace(name, bounds) for name in KEYSPACES]
         self._handlers: dict[type[Struct], Callable[[Any, StoreRequest, Origin], StoreAnswer]] = {
@@ -97,7 +97,8 @@ class StoreMachine:
 
     def restore(self, state: StoreState) -> None:
         for space in self.keyspaces:
-            self._let_go += [*space.table.cut(b"", None), *space.history.clear(0)]
+            self._let_go += [*space.table.cut(b"", None), *space.tombstones.cut(b"", None)]
+            self._let_go += space.history.clear(0)
         self.applied, self.cluster_ms, self._offset_before = state.applied, state.cluster_ms, state.offset
         self.keyspaces, self.results = state.keyspaces, state.results
 
@@ -190,11 +191,10 @@ class StoreMachine:
     def _delete_tree(self, delete: DeleteTree, _request: StoreRequest, origin: Origin) -> StoreAnswer:
         space = self.keyspaces[delete.keyspace]
         self._is_changing = True
-        blocks = space.delete_tree(delete.prefix, origin)
-        count = sum([len(block.keys) for block in blocks])
-        self._let_go += blocks
-        revision = origin.revision if count else space.revision
-        return StoreAnswer(StoreOutcome.DONE, revision, self.applied, count)
+        deleted = space.delete_tree(delete.prefix, origin)
+        self._let_go += deleted.let_go
+        revision = origin.revision if deleted.keys else space.revision
+        return StoreAnswer(StoreOutcome.DONE, revision, self.applied, deleted.keys)
 
     def _unchanged(
         self, outcome: StoreOutcome, space: Keyspace, record: KeyRecord | None, request: StoreRequest

@@ -191,7 +191,6 @@ def state_from(
                 space.history.clear(floor)
             case FrameKind.RECORDS:
                 space.table.load(*content)
-                space.fenced += sum(record.fence > 0 for record in content[1])
             case FrameKind.TOMBSTONES:
                 space.tombstones.load(*content)
             case FrameKind.TREES:

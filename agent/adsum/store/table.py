@@ -5,8 +5,8 @@ key is found by two bisections, and no step touches all keys. A dict would rehas
 Blocks are copied when they are first changed after `freeze`, so a frozen view costs two short lists and stays
 as it was.
 
-Each block knows the newest revision among its entries and their bytes, so those of a range are read off whole
-blocks, and only the two at its ends are walked.
+Each block knows the newest revision among its entries, their highest fence and their bytes, so those of a
+range are read off whole blocks, and only the two at its ends are walked.
 """
 
 from __future__ import annotations
@@ -27,18 +27,24 @@ class TableEntry(Protocol):
     def bytes_total(self) -> int:
         """Without the key."""
 
+    @property
+    def fence(self) -> int: ...
+
 
 V = TypeVar("V", bound=TableEntry)
 
 
 class TableBlock(Generic[V]):
-    __slots__ = ("bytes", "entries", "era", "keys", "newest")
+    __slots__ = ("bytes", "entries", "era", "fence", "keys", "newest")
 
-    def __init__(self, keys: list[bytes], entries: list[V], era: int, newest: int, bytes_: int) -> None:
+    def __init__(
+        self, keys: list[bytes], entries: list[V], era: int, newest: int, fence: int, bytes_: int
+    ) -> None:
         self.keys = keys  # ascending, never empty in a table
         self.entries = entries  # one for each key
         self.era = era  # of the table when this copy was made: an older one belongs to a frozen view, too
         self.newest = newest  # revision among the entries
+        self.fence = fence  # the highest among them
         self.bytes = bytes_  # of keys and entries
 
 
@@ -142,11 +148,12 @@ class KeyTable(FrozenTable[V]):
     def put(self, key: bytes, entry: V) -> V | None:
         """What stood there before."""
         if not self._blocks:
-            self._blocks.append(TableBlock([], [], self._era, 0, 0))
+            self._blocks.append(TableBlock([], [], self._era, 0, 0, 0))
         number = bisect_left(self._lasts, key)
         block = self._own(number)
         keys = block.keys
         block.newest = max(block.newest, entry.modify)
+        block.fence = max(block.fence, entry.fence)
         place = bisect_left(keys, key)
         if place < len(keys) and keys[place] == key:
             before, block.entries[place] = block.entries[place], entry
@@ -171,8 +178,11 @@ class KeyTable(FrozenTable[V]):
         del block.keys[place]
         self._grow(block, -entry.bytes_total - len(key))
         self._count -= 1
-        if block.keys and entry.modify == block.newest:
+        # Of a deleted tree all are as new, and so is the first that is left.
+        if block.keys and entry.modify == block.newest != block.entries[0].modify:
             block.newest = max([each.modify for each in block.entries])
+        if block.keys and entry.fence == block.fence != block.entries[0].fence:
+            block.fence = max([each.fence for each in block.entries])
         if block.keys and number < len(self._lasts):
             self._lasts[number] = block.keys[-1]
         if len(block.keys) < BLOCK_KEYS_JOINED:
@@ -182,30 +192,30 @@ class KeyTable(FrozenTable[V]):
     def cut(self, first: bytes, end: bytes | None) -> list[TableBlock[V]]:
         """Takes a range away; whole blocks of it are set aside without a look at their entries. They are
         handed over, so that whoever drops a million entries can do that in pieces."""
-        taken: list[TableBlock[V]] = []
+        if not self._blocks:
+            return []
         low = bisect_left(self._lasts, first)
+        high = len(self._lasts) if end is None else bisect_left(self._lasts, end)
+        taken: list[TableBlock[V]] = []
         kept: list[TableBlock[V]] = []
-        high = low
-        while high < len(self._blocks):
-            block = self._blocks[high]
-            keys = block.keys
+        for number in sorted({low, high}):
+            block = self._blocks[number]
+            keys, entries = block.keys, block.entries
             start = bisect_left(keys, first)
             stop = len(keys) if end is None else bisect_left(keys, end)
-            if start < stop:
-                self._count -= stop - start
             if start == 0 and stop == len(keys):
                 taken.append(block)
+            elif start < stop:
+                taken.append(self._block(keys[start:stop], entries[start:stop]))
+                kept.append(self._block(keys[:start] + keys[stop:], entries[:start] + entries[stop:]))
             else:
-                if start < stop:
-                    taken.append(self._block(keys[start:stop], block.entries[start:stop]))
-                    rest = block.entries[:start] + block.entries[stop:]
-                    block = self._block(keys[:start] + keys[stop:], rest)
                 kept.append(block)
-            high += 1
-            if stop < len(keys):
-                break
-        self._blocks[low:high] = kept
-        self._lasts = [block.keys[-1] for block in self._blocks[:-1]]
+            if number == low:
+                taken += self._blocks[low + 1 : high]
+        self._blocks[low : high + 1] = kept
+        self._lasts[low : high + 1] = [block.keys[-1] for block in kept]
+        del self._lasts[max(len(self._blocks) - 1, 0) :]
+        self._count -= sum([len(block.keys) for block in taken])
         self.bytes_total -= sum([block.bytes for block in taken])
         return taken
 
@@ -231,7 +241,9 @@ class KeyTable(FrozenTable[V]):
         """This block, as a copy of ours if a frozen view has it, too."""
         block = self._blocks[number]
         if block.era != self._era:
-            block = TableBlock(block.keys[:], block.entries[:], self._era, block.newest, block.bytes)
+            block = TableBlock(
+                block.keys[:], block.entries[:], self._era, block.newest, block.fence, block.bytes
+            )
             self._blocks[number] = block
         return block
 
@@ -266,8 +278,9 @@ class KeyTable(FrozenTable[V]):
 
     def _block(self, keys: list[bytes], entries: list[V]) -> TableBlock[V]:
         newest = max([entry.modify for entry in entries])
-        sizes = [entry.bytes_total for entry in entries]
-        return TableBlock(keys, entries, self._era, newest, sum(map(len, keys)) + sum(sizes))
+        fence = max([entry.fence for entry in entries])
+        bytes_ = sum(map(len, keys)) + sum([entry.bytes_total for entry in entries])
+        return TableBlock(keys, entries, self._era, newest, fence, bytes_)
 
 
 def end_of(prefix: bytes) -> bytes | None:
