@@ -9,7 +9,7 @@ from adsum.consensus.effects import Turned
 from adsum.dedup import WriteNumbers
 from adsum.kv import KeyVerb, KeyWrite
 from adsum.raft.types import Entry, EntryKind, MemberId, Role, Term
-from adsum.servers.keys import ServerKeys
+from adsum.servers.keys import STORE_LIMITS, ServerKeys, StoreLimits
 from adsum.store.machine import StoreMachine
 
 ME = MemberId("n1", "log")
@@ -20,9 +20,10 @@ class InstantConsensus:
     """It leads from the start. `refuses` is what it answers instead, if a test sets it; `holds` what is asked
     is kept without an answer."""
 
-    def __init__(self) -> None:
+    def __init__(self, limits: StoreLimits = STORE_LIMITS) -> None:
         self.machine = StoreMachine()
-        self.keys = ServerKeys(self, self.machine, WriteNumbers("n1", 1), lambda: WALL_MS, _wake_all)
+        numbers = WriteNumbers("n1", 1)
+        self.keys = ServerKeys(self, self.machine, numbers, lambda: WALL_MS, _wake_all, limits)
         self.keys.turned(Turned(Role.LEADER, ME, Term(1)))
         self.leader: MemberId | None = ME
         self.behind_ms = 0

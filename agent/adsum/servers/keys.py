@@ -10,7 +10,7 @@ applied is committed.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Protocol, TypeAlias
+from typing import NamedTuple, Protocol, TypeAlias
 
 from adsum.accepting import AcceptedWrite
 from adsum.consensus.commands import SubmitProposal, SubmitRead
@@ -18,6 +18,7 @@ from adsum.consensus.effects import Turned
 from adsum.consensus.errors import DiskIsFull, OutcomeUnknown
 from adsum.dedup import WriteNumbers
 from adsum.kv import (
+    RECORD_OVERHEAD_BYTES,
     KeyCause,
     KeyRead,
     KeyRecord,
@@ -30,6 +31,7 @@ from adsum.kv import (
     ReadShape,
     WriteAnswered,
 )
+from adsum.mutable import dataclass
 from adsum.raft.errors import TooLarge
 from adsum.raft.types import MemberId
 from adsum.store.commands import (
@@ -47,6 +49,28 @@ from adsum.store.table import end_of
 from adsum.store.waiters import KeyWaiters
 
 Wake: TypeAlias = Callable[[], None]
+
+
+class StoreLimits(NamedTuple):
+    """Of keys and what stands under them. They are looked at before a write enters the log: what is in it is
+    done, whatever a server's limits are."""
+
+    keys_max: int = 10_000_000
+    bytes_max: int = 1 << 30
+
+
+STORE_LIMITS = StoreLimits()
+
+
+@dataclass(slots=True)
+class KeyCounters:
+    refused_keys_max: int = 0
+    refused_bytes_max: int = 0
+
+
+class StoreIsFull(Exception):
+    pass
+
 
 NEVER_LED = "this server has heard no leader since it started, so what it has may be of long ago"
 
@@ -81,14 +105,17 @@ class ServerKeys:
         numbers: WriteNumbers,
         wall_ms: Callable[[], int],
         wake_all: Callable[[list[Wake]], None],
+        limits: StoreLimits = STORE_LIMITS,
     ) -> None:
         """`wake_all` calls each, and takes its time where they are many."""
+        self.counters = KeyCounters()
         self.waiters = KeyWaiters()
         self.numbers = numbers
         self._server = server
         self._machine = machine
         self._wall_ms = wall_ms
         self._wake_all = wake_all
+        self._limits = limits
         self._has_heard_leader = False  # since this server started
         self._gathered = _ReadsTogether(None)
 
@@ -162,12 +189,33 @@ class ServerKeys:
     # For `AcceptedWrite`.
 
     def begin(self, accepted: AcceptedWrite) -> None:
+        if accepted.write.verb is KeyVerb.PUT and (full := self._full(accepted.write)):
+            accepted(StoreIsFull(full))
+            return
         seen = self._machine.revision_of(self._machine.applied)
         request = StoreRequest(command_of(accepted.write), self._wall_ms(), seen)
         self._server.submit(SubmitProposal(encode_request(request), accepted, accepted.key))
 
     def refusal_of(self, error: Exception) -> KeyRefusal:
         return refusal_of(error)
+
+    def _full(self, put: KeyWrite) -> str:
+        """Why there is no room for it; empty if there is. What makes nothing larger always has room."""
+        table, before, limits = self._space.table, self._space.get(put.key), self._limits
+        if before is None and len(table) >= limits.keys_max:
+            self.counters.refused_keys_max += 1
+            return f"the store holds {limits.keys_max} keys, and may not hold more: delete some first"
+        if before is None:
+            more_bytes = len(put.key) + RECORD_OVERHEAD_BYTES + len(put.value)
+        else:
+            more_bytes = len(put.value) - len(before.value)
+        if more_bytes > 0 and table.bytes_total + more_bytes > limits.bytes_max:
+            self.counters.refused_bytes_max += 1
+            return (
+                f"the store holds {table.bytes_total} bytes, and with this key it would exceed the "
+                f"{limits.bytes_max} that it may hold: delete some keys first"
+            )
+        return ""
 
 
 class _ReadsTogether:
@@ -235,7 +283,7 @@ def refusal_of(error: Exception) -> KeyRefusal:
     match error:
         case OutcomeUnknown():
             return KeyRefusal(KeyCause.UNKNOWN, f"it may have been done: {error}; read the key to find out")
-        case DiskIsFull():
+        case DiskIsFull() | StoreIsFull():
             return KeyRefusal(KeyCause.NO_ROOM, str(error))
         case TooLarge():
             return KeyRefusal(KeyCause.TOO_LARGE, str(error))
