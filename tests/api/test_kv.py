@@ -6,6 +6,7 @@ import pytest
 import trio
 import trio.testing
 
+from adsum.api import kv
 from adsum.consensus.errors import DiskIsFull, NoLeader, OutcomeUnknown
 from adsum.http.request import Request
 from adsum.http.response import Response
@@ -318,3 +319,25 @@ async def test_the_index_of_another_store_is_held_for_a_second_and_answered_with
     response = await asker.ask("/v1/kv/a?index=4711&wait=60s")
     assert (response.status, index_of(response)) == (200, 1)
     assert trio.current_time() - begun_s == pytest.approx(1.0)
+
+
+async def test_a_list_is_the_same_in_however_many_turns_it_is_made(
+    asker: Asker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The third value alone fills a turn."""
+    monkeypatch.setattr(kv, "NAMES_PER_TURN", 2)
+    monkeypatch.setattr(kv, "ENTRIES_PER_TURN", 3)
+    monkeypatch.setattr(kv, "VALUE_BYTES_PER_TURN", 4)
+    monkeypatch.setattr(kv, "JOINED_HERE_BYTES_MAX", 40)
+    values = {"a": "MQ==", "b": "MjI=", "c": "NTU1NTU=", "d": "Mw==", "e": "NA=="}
+    for key, value in zip(values, (b"1", b"22", b"55555", b"3", b"4"), strict=True):
+        await put(asker, f"/v1/kv/{key}", value)
+    entries = [shown(key, value, number, number) for number, (key, value) in enumerate(values.items(), 1)]
+    assert await asker.json("/v1/kv/?recurse") == entries
+    names = await asker.ask("/v1/kv/?keys")
+    assert names.body.plain == b'["a","b","c","d","e"]'
+    names = await asker.ask("/v1/kv/?keys&pretty")
+    lines = b'[\n    "a",\n    "b",\n    "c",\n    "d",\n    "e"\n]\n'
+    assert names.body.plain == lines
+    assert await asker.json("/v1/kv/?recurse&pretty") == entries
+    assert (await asker.ask("/v1/kv/none?keys&separator=/")).status == 404

@@ -2,7 +2,22 @@
 
 from __future__ import annotations
 
-from adsum.kv import KeyCause, KeyRefusal, KeyVerb, KeyWrite, StoreAnswer, StoreOutcome
+import pytest
+import trio
+
+from adsum.kv import (
+    KeyCause,
+    KeyRead,
+    KeyRecord,
+    KeyRefusal,
+    KeysFound,
+    KeyVerb,
+    KeyWrite,
+    ReadShape,
+    StoreAnswer,
+    StoreOutcome,
+)
+from adsum.servers.key_lists import KeyList
 from adsum.servers.keys import StoreLimits
 from tests.api.memory_keys import InstantConsensus
 
@@ -49,3 +64,83 @@ def test_a_store_as_large_as_it_may_be_takes_what_makes_it_no_larger() -> None:
         KeyWrite(PUT, b"c"),
     ):
         assert written(consensus, change) == ""
+
+
+LARGE = 200_000  # keys; several turns for either shape
+
+
+def large() -> InstantConsensus:
+    consensus = InstantConsensus()
+    space = consensus.machine.keyspaces[0]
+    for first in range(0, LARGE, 200):
+        keys = [b"%06d/x" % number for number in range(first, first + 200)]
+        space.table.load(keys, [KeyRecord(b"", 1, 1, 0, 0)] * 200)
+    space.revision = consensus.machine.applied = 1
+    return consensus
+
+
+def walks(monkeypatch: pytest.MonkeyPatch) -> list[KeyList]:
+    """Each turn of a list, as it is gone."""
+    walked = list[KeyList]()
+    walk = KeyList.walk
+
+    def watched(each: KeyList) -> None:
+        walked.append(each)
+        walk(each)
+
+    monkeypatch.setattr(KeyList, "walk", watched)
+    return walked
+
+
+READS = [
+    KeyRead(ReadShape.NAMES, b""),
+    KeyRead(ReadShape.NAMES, b"", b"/"),
+    KeyRead(ReadShape.TREE, b""),
+]
+
+
+@pytest.mark.parametrize("read", READS, ids=["names", "folders", "tree"])
+async def test_a_large_list_is_of_one_moment_and_lets_others_run_meanwhile(read: KeyRead) -> None:
+    consensus, answers = large(), list[KeysFound | KeyRefusal]()
+    consensus.keys.read(read, answers.append)
+    turns = 0
+    while not answers:
+        assert written(consensus, KeyWrite(PUT, b"%06d!" % (turns * 7_000))) == ""
+        assert written(consensus, KeyWrite(DELETE, b"%06d/x" % (LARGE - 1 - turns))) == ""
+        await trio.lowlevel.checkpoint()
+        turns += 1
+    (found,) = answers
+    assert isinstance(found, KeysFound)
+    end = b"/" if read.separator else b"/x"
+    assert turns >= 3
+    assert found.index == 1
+    assert found.keys == [b"%06d%b" % (number, end) for number in range(LARGE)]
+    assert len(found.records) == (LARGE if read.shape is ReadShape.TREE else 0)
+
+
+async def test_a_crowd_that_asks_for_the_same_list_walks_it_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    consensus, answers = large(), list[KeysFound | KeyRefusal]()
+    walked = walks(monkeypatch)
+    for _ in range(300):
+        consensus.keys.read(READS[0], answers.append)
+    given_up = consensus.keys.read(READS[0], answers.append)
+    consensus.keys.give_up(given_up)
+    while len(answers) < 300:
+        await trio.lowlevel.checkpoint()
+    consensus.keys.read(READS[0], answers.append)
+    assert len(answers) == 301
+    assert len(walked) == 4
+    assert written(consensus, KeyWrite(PUT, b"new")) == ""
+    consensus.keys.read(READS[0], answers.append)
+    assert len(walked) == 5
+
+
+async def test_a_list_that_nobody_waits_for_any_more_is_walked_no_further(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    consensus, answers = large(), list[KeysFound | KeyRefusal]()
+    walked = walks(monkeypatch)
+    consensus.keys.give_up(consensus.keys.read(READS[0], answers.append))
+    for _ in range(5):
+        await trio.lowlevel.checkpoint()
+    assert (answers, len(walked)) == ([], 1)

@@ -43,8 +43,11 @@ PATH = "/v1/kv/"
 UINT64_MAX = 2**64 - 1
 DIGITS = re.compile(r"[0-9]+")
 EXCLUSIVE = ("cas", "acquire", "release")
-ENTRIES_PER_TURN = 1_024  # some 2 ms
 KEPT_MAX, KEPT_BYTES_MAX = 16_384, 512  # answers, and how long value and target may be: some 25 MB
+NAMES_PER_TURN = 16_384  # some 3 ms
+ENTRIES_PER_TURN = 1_024  # some 2 ms, if their values are small
+VALUE_BYTES_PER_TURN = 2 << 20
+JOINED_HERE_BYTES_MAX = 4 << 20  # some 2 ms
 # What a browser is to make of a value that somebody put there.
 RAW_HEADERS: HeaderList = (("X-Content-Type-Options", "nosniff"), ("Content-Security-Policy", "sandbox"))
 NO_SESSIONS = (
@@ -120,8 +123,10 @@ class KvEndpoints(EndpointFamily):
             assert written is not None, "it is awaited without end"
             return _written(written)
         found = await self._found(request, asked)
-        several = await _entries(found) if asked.shape is ReadShape.TREE else b""
-        return self._shown(request, asked, found, several)
+        is_list = asked.shape is not ReadShape.KEY
+        is_pretty = self._is_pretty(request)
+        listed = await _listed(found, asked.shape, is_pretty=is_pretty) if is_list else b""
+        return self._shown(request, asked, found, listed)
 
     def _asked_of(self, request: Request) -> KeyWrite | KeyRead:
         if b"?" not in request.target and (key := key_of(request)):
@@ -164,8 +169,8 @@ class KvEndpoints(EndpointFamily):
             remember(self._kept, request.target, (record, response), KEPT_MAX)
         return response
 
-    def _shown(self, request: Request, read: KeyRead, found: KeysFound, several: bytes = b"") -> Response:
-        """`several`: the entries of a tree, which are made in turns."""
+    def _shown(self, request: Request, read: KeyRead, found: KeysFound, listed: bytes = b"") -> Response:
+        """`listed`: the body where it is a list, which is made in turns."""
         meta: HeaderList = (
             ("X-Consul-Index", str(max(found.index, 1))),
             ("X-Consul-Knownleader", "true" if found.has_leader else "false"),
@@ -173,17 +178,16 @@ class KvEndpoints(EndpointFamily):
         )
         if not found.keys and (read.shape is not ReadShape.NAMES or read.key):
             return empty(404, meta)
-        if read.shape is ReadShape.NAMES:
-            body = shapes.encode([shown_key(key) for key in found.keys])
-        elif read.shape is ReadShape.TREE:
-            body = several
-        elif request.query.has("raw"):
+        if read.shape is not ReadShape.KEY:
+            return json_body(listed, meta)
+        if request.query.has("raw"):
             value = found.records[0].value
             return Response(200, value, content_type="text/plain", headers=(*meta, *RAW_HEADERS))
-        else:
-            body = shapes.encode([shown(found.keys[0], found.records[0])])
-        is_pretty = self._agent.config.is_dev or request.query.has("pretty")
-        return json_body(shapes.pretty(body) if is_pretty else body, meta)
+        body = shapes.encode([shown(found.keys[0], found.records[0])])
+        return json_body(shapes.pretty(body) if self._is_pretty(request) else body, meta)
+
+    def _is_pretty(self, request: Request) -> bool:
+        return self._agent.config.is_dev or request.query.has("pretty")
 
     async def _found(self, request: Request, read: KeyRead) -> KeysFound:
         asked = parse_asked(request.query, self._agent)
@@ -327,15 +331,42 @@ def shown_key(key: bytes) -> str:
     return key.decode(errors="replace")
 
 
-async def _entries(found: KeysFound) -> bytes:
-    pieces = []
-    for start in range(0, len(found.keys), ENTRIES_PER_TURN):
-        if start:
+async def _listed(found: KeysFound, shape: ReadShape, *, is_pretty: bool) -> bytes:
+    """In turns; what they made is copied in one go, so that of a large list is done in a thread, where it
+    lets others run."""
+    pieces: list[bytes] = []
+    bytes_total = turn = 0
+    while turn < len(found.keys):
+        if turn:
             await trio.lowlevel.checkpoint()
-        several = slice(start, start + ENTRIES_PER_TURN)
-        entries = map(shown, found.keys[several], found.records[several])
-        pieces.append(shapes.encode(list(entries))[1:-1])
-    return shapes.list_of(pieces)
+        if shape is ReadShape.NAMES:
+            several = slice(turn, turn + NAMES_PER_TURN)
+            piece = shapes.encode([shown_key(key) for key in found.keys[several]])
+        else:
+            several = slice(turn, turn + _entries_that_fit(found.records, turn))
+            piece = shapes.encode(list(map(shown, found.keys[several], found.records[several])))
+        turn = several.stop
+        pieces.append(
+            shapes.pretty(piece).removeprefix(b"[\n").removesuffix(b"\n]\n") if is_pretty else piece[1:-1]
+        )
+        bytes_total += len(pieces[-1])
+    joined = partial(_pretty_list_of if is_pretty else shapes.list_of, pieces)
+    return await trio.to_thread.run_sync(joined) if bytes_total > JOINED_HERE_BYTES_MAX else joined()
+
+
+def _pretty_list_of(pieces: list[bytes]) -> bytes:
+    return b"[\n%b\n]\n" % b",\n".join(pieces) if pieces else b"[]\n"
+
+
+def _entries_that_fit(records: list[KeyRecord], start: int) -> int:
+    """Into one turn, and always one."""
+    count = bytes_total = 0
+    for record in records[start : start + ENTRIES_PER_TURN]:
+        bytes_total += len(record.value)
+        if count and bytes_total > VALUE_BYTES_PER_TURN:
+            break
+        count += 1
+    return count
 
 
 def shown(key: bytes, record: KeyRecord) -> KvEntry:

@@ -21,7 +21,6 @@ from adsum.kv import (
     RECORD_OVERHEAD_BYTES,
     KeyCause,
     KeyRead,
-    KeyRecord,
     KeyRefusal,
     KeysFound,
     KeyVerb,
@@ -34,6 +33,7 @@ from adsum.kv import (
 from adsum.mutable import dataclass
 from adsum.raft.errors import TooLarge
 from adsum.raft.types import MemberId
+from adsum.servers.key_lists import KeyLists
 from adsum.store.commands import (
     CONSUL,
     Delete,
@@ -45,7 +45,6 @@ from adsum.store.commands import (
 )
 from adsum.store.keyspace import Keyspace
 from adsum.store.machine import StoreMachine
-from adsum.store.table import end_of
 from adsum.store.waiters import KeyWaiters
 
 Wake: TypeAlias = Callable[[], None]
@@ -115,6 +114,7 @@ class ServerKeys:
         self._machine = machine
         self._wall_ms = wall_ms
         self._wake_all = wake_all
+        self._lists = KeyLists(wake_all)
         self._limits = limits
         self._has_heard_leader = False  # since this server started
         self._gathered = _ReadsTogether(None)
@@ -152,6 +152,7 @@ class ServerKeys:
         self._has_heard_leader |= turned.leader is not None
 
     def applied(self) -> None:
+        self._lists.changed(self._space.revision)
         woken = self.waiters.woken(self._space)
         if woken:
             self._wake_all(woken)
@@ -178,13 +179,23 @@ class ServerKeys:
         if read.since and read.waits and not is_foreign and not _is_changed(space, read):
             accepted.wait()
             return
-        keys, records = _found(space, read)
-        index_of = space.index_of if read.shape is ReadShape.KEY else space.index_below
-        index = index_of(read.key, 0 if is_foreign else read.since)
+        since = 0 if is_foreign else read.since
         has_leader, behind_ms = True, 0
         if read.mode is ReadMode.STALE:
             has_leader, behind_ms = self._server.leader is not None, self._server.behind_ms
-        accepted.answer(KeysFound(index, keys, records, is_foreign, has_leader, behind_ms))
+        standing = (is_foreign, has_leader, behind_ms)
+        if read.shape is ReadShape.KEY:
+            record = space.get(read.key)
+            keys, records = ([read.key], [record]) if record is not None else ([], [])
+            accepted.answer(KeysFound(space.index_of(read.key, since), keys, records, *standing))
+            return
+        listed = self._lists.find(space, read)
+        found = KeysFound(space.index_below(read.key, since), listed.keys, listed.records, *standing)
+        if listed.is_whole:
+            accepted.answer(found)
+        else:
+            accepted.leave()
+            listed.waiting.append((accepted, found))
 
     # For `AcceptedWrite`.
 
@@ -234,17 +245,17 @@ class _ReadsTogether:
 
 
 class _AcceptedRead:
-    __slots__ = ("_answered", "_is_over", "_is_waiting", "_keys", "read")
+    __slots__ = ("_answered", "_is_waiting", "_keys", "is_over", "read")
 
     def __init__(self, keys: ServerKeys, read: KeyRead, answered: ReadAnswered) -> None:
         self.read = read
         self._keys = keys
         self._answered = answered
-        self._is_over = False
+        self.is_over = False
         self._is_waiting = False
 
     def confirmed(self, refusal: KeyRefusal | None) -> None:
-        if self._is_over:
+        if self.is_over:
             return
         if refusal is not None:
             self.refuse(refusal)
@@ -257,7 +268,7 @@ class _AcceptedRead:
             self._keys.waiters.add(self.read.key, self.wake, is_prefix=self._is_of_prefix)
 
     def wake(self) -> None:
-        if not self._is_over:
+        if not self.is_over:
             self._keys.look(self)
 
     def answer(self, found: KeysFound) -> None:
@@ -269,7 +280,11 @@ class _AcceptedRead:
         self._answered(refusal)
 
     def give_up(self) -> None:
-        self._is_over = True
+        self.is_over = True
+        self.leave()
+
+    def leave(self) -> None:
+        """A change wakes it no more."""
         if self._is_waiting:
             self._is_waiting = False
             self._keys.waiters.remove(self.read.key, self.wake, is_prefix=self._is_of_prefix)
@@ -305,18 +320,3 @@ def _is_changed(space: Keyspace, read: KeyRead) -> bool:
     if read.shape is ReadShape.KEY:
         return space.key_changed_since(read.key, read.since)
     return space.prefix_changed_since(read.key, read.since)
-
-
-def _found(space: Keyspace, read: KeyRead) -> tuple[list[bytes], list[KeyRecord]]:
-    keys: list[bytes] = []
-    records: list[KeyRecord] = []
-    if read.shape is ReadShape.KEY:
-        record = space.get(read.key)
-        return ([read.key], [record]) if record is not None else (keys, records)
-    if read.separator:
-        return list(space.table.folders(read.key, read.separator)), records
-    for some_keys, some_records in space.table.slices(read.key, end_of(read.key)):
-        keys += some_keys
-        if read.shape is ReadShape.TREE:
-            records += some_records
-    return keys, records

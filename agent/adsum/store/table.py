@@ -106,10 +106,16 @@ class FrozenTable(Generic[V]):
         place = bisect_left(block.keys, key)
         return block.keys[place] if place < len(block.keys) else None
 
-    def folders(self, prefix: bytes, separator: bytes) -> Iterator[bytes]:
+    def folders(self, prefix: bytes, separator: bytes, after: bytes | None = None) -> Iterator[bytes]:
         """Keys below the prefix, each cut after the first separator behind it, each once: as many steps as
-        there are results, however much lies below them."""
+        there are results, however much lies below them. From the one on that follows on `after`."""
         end, key = end_of(prefix), prefix
+        if after is not None:
+            is_folder = after.find(separator, len(prefix)) >= 0
+            following = end_of(after) if is_folder else after + b"\x00"
+            if following is None:
+                return
+            key = following
         while (found := self.seek(key)) is not None and (end is None or found < end):
             cut = found.find(separator, len(prefix))
             if cut < 0:
