@@ -19,7 +19,9 @@ from adsum.kv import (
 )
 from adsum.servers.key_lists import KeyList
 from adsum.servers.keys import StoreLimits
+from adsum.store.commands import Put, StoreRequest, encode_request
 from tests.api.memory_keys import InstantConsensus
+from tests.store.stores import entry
 
 PUT, DELETE, TREE = KeyVerb.PUT, KeyVerb.DELETE, KeyVerb.DELETE_TREE
 
@@ -57,10 +59,13 @@ def test_a_store_as_large_as_it_may_be_takes_what_makes_it_no_larger() -> None:
     for too_much in (KeyWrite(PUT, b"c"), KeyWrite(PUT, b"b", b"x" * 219)):
         assert written(consensus, too_much) == sentence + ": delete some keys first"
     assert consensus.keys.counters.refused_bytes_max == 2
+    through_another = encode_request(StoreRequest(Put(b"d", b"x" * 500), 0))  # with a higher limit
+    consensus.machine.apply(entry(consensus.machine.applied + 1, through_another))
     for change in (
-        KeyWrite(PUT, b"b", b"y" * 218),
-        KeyWrite(PUT, b"b", b"z" * 218, flags=1),
+        KeyWrite(PUT, b"b", b"y" * 217),
+        KeyWrite(PUT, b"b", b"z" * 216),
         KeyWrite(TREE, b"a"),
+        KeyWrite(TREE, b"d"),
         KeyWrite(PUT, b"c"),
     ):
         assert written(consensus, change) == ""
