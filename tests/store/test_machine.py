@@ -9,7 +9,16 @@ import pytest
 from adsum.dedup import DedupKey
 from adsum.kv import KeyRecord, RecordExtras, StoreAnswer, StoreOutcome, decode_answer
 from adsum.raft.types import Entry, EntryKind, RevisionOffset, Term
-from adsum.store.commands import Delete, LeaseRule, Put, StoreRequest, encode_request
+from adsum.store.commands import (
+    Delete,
+    DeleteTree,
+    LeaseRule,
+    Put,
+    StoreCommand,
+    StoreRequest,
+    encode_request,
+)
+from adsum.store.history import HistoryBounds
 from adsum.store.machine import StoreMachine
 from tests.store.stores import WALL_MS, Store, entry
 
@@ -190,3 +199,31 @@ def test_two_machines_agree_whatever_clocks_and_hash_seeds_they_have() -> None:
     assert one.machine.hash() == other.machine.hash()
     other.put(b"a", b"!")
     assert one.machine.hash() != other.machine.hash()
+
+
+def hash_of(*commands: StoreCommand, results_bytes_max: int = 1 << 20) -> bytes:
+    store = Store(StoreMachine(bounds=HistoryBounds(2, 1 << 20), results_bytes_max=results_bytes_max))
+    for command in commands:
+        store.run(command, DedupKey("agent-1", 1, store.index + 1, 1))
+    return store.machine.hash()
+
+
+def test_whatever_is_different_has_another_hash() -> None:
+    first, last = Put(b"a", b"1"), Put(b"z", b"1")
+    several = [
+        hash_of(first, last),
+        hash_of(first, last, results_bytes_max=110),
+        hash_of(Put(b"a", b"2"), last),
+        hash_of(Put(b"a", b"1", flags=1), last),
+        hash_of(Put(b"b", b"1"), last),
+        hash_of(first, Delete(b"a")),
+        hash_of(Put(b"b", b"1"), Delete(b"b")),
+        hash_of(first, DeleteTree(b"a")),
+        hash_of(first, DeleteTree(b"")),
+        hash_of(first, Delete(b"absent")),
+        hash_of(first, first),
+        hash_of(first, last, last),
+        hash_of(first, last, last, last),
+        hash_of(first, last, Put(b"y", b"1")),
+    ]
+    assert len(set(several)) == len(several)
