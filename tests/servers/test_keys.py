@@ -13,6 +13,7 @@ from adsum.kv import (
     KeysFound,
     KeyVerb,
     KeyWrite,
+    ReadMode,
     ReadShape,
     StoreAnswer,
     StoreOutcome,
@@ -69,6 +70,28 @@ def test_a_store_as_large_as_it_may_be_takes_what_makes_it_no_larger() -> None:
         KeyWrite(PUT, b"c"),
     ):
         assert written(consensus, change) == ""
+
+
+def test_b12_only_a_read_that_may_be_stale_is_answered_without_asking_the_quorum() -> None:
+    consensus = InstantConsensus()
+    assert written(consensus, KeyWrite(PUT, b"a", b"1")) == ""
+    consensus.holds = True
+    for mode, count in ((ReadMode.DEFAULT, 0), (ReadMode.CONSISTENT, 0), (ReadMode.STALE, 1)):
+        answers = list[KeysFound | KeyRefusal]()
+        consensus.keys.read(KeyRead(ReadShape.KEY, b"a", mode=mode), answers.append)
+        assert len(answers) == count, mode
+
+
+def test_b23_whoever_gives_up_waits_for_nothing_any_more() -> None:
+    consensus, answers = InstantConsensus(), list[KeysFound | KeyRefusal]()
+    assert written(consensus, KeyWrite(PUT, b"a", b"1")) == ""
+    for shape in (ReadShape.KEY, ReadShape.TREE):
+        asked = consensus.keys.read(KeyRead(shape, b"a", since=1), answers.append)
+        assert len(consensus.keys.waiters) == 1
+        consensus.keys.give_up(asked)
+        assert len(consensus.keys.waiters) == 0
+    assert written(consensus, KeyWrite(PUT, b"a", b"2")) == ""
+    assert answers == []
 
 
 LARGE = 200_000  # keys; several turns for either shape

@@ -31,7 +31,8 @@ class Remembered:
 
 @pytest.mark.parametrize("seed", range(20))
 @pytest.mark.parametrize("changes_max", [1_000, 7])
-def test_no_change_is_missed_and_no_index_falls(seed: int, changes_max: int) -> None:
+def test_b20_no_change_is_missed_and_no_index_falls(seed: int, changes_max: int) -> None:
+    """Neither where the history is too short to know of it."""
     store, random = Store.with_history(changes_max), Random(seed)
     remembered = Remembered()
     indexes: dict[bytes, int] = {}

@@ -51,16 +51,16 @@ def test_a_state_read_back_answers_and_goes_on_alike(seed: int) -> None:
     assert other.machine.hash() == store.machine.hash()
 
 
-def test_a_snapshot_is_of_the_moment_of_its_call() -> None:
+def test_b17_a_snapshot_is_of_the_moment_of_its_call_with_the_index_that_it_stands_for() -> None:
     store = used(9)
-    then = store.machine.hash()
+    then, applied = store.machine.hash(), store.machine.applied
     pieces = store.machine.snapshot()
     for number in range(500):
         store.put(b"%d/%d" % (number % 5, number), b"later")
     store.delete_tree(b"1/")
     other = StoreMachine(bounds=store.space.history.bounds)
     other.restore(other.read(pieces))
-    assert other.hash() == then
+    assert (other.hash(), other.applied) == (then, applied)
 
 
 def test_pieces_stay_small_whatever_the_values_weigh() -> None:
