@@ -8,7 +8,6 @@ reads nothing for ten seconds is cut off.
 from __future__ import annotations
 
 import logging
-from collections.abc import Awaitable, Callable
 from typing import Protocol
 
 import trio
@@ -73,55 +72,72 @@ class CallServer:
     async def serve(self, channel: Channel, peer: Peer) -> None:
         """Until the caller closes the connection, or has to be cut off."""
         channel.read_at_most(self.limits.question_bytes_max)
-        connection = _Connection(self, channel, peer)
         async with trio.open_nursery() as nursery:
-            nursery.start_soon(self._until_lost, connection.write, nursery.cancel_scope)
-            await self._until_lost(connection.read, nursery.cancel_scope)
+            await _Connection(self, channel, peer, nursery).read()
+            nursery.cancel_scope.cancel()
 
-    async def _until_lost(self, work: Callable[[], Awaitable[None]], scope: trio.CancelScope) -> None:
-        try:
-            await work()
-        except NetError as error:
-            self.counters.lost += 1
-            log.debug("a connection for calls ended: %s", error)
-        scope.cancel()
+    def lost(self, error: NetError) -> None:
+        self.counters.lost += 1
+        log.debug("a connection for calls ended: %s", error)
 
 
 class _Connection:
-    def __init__(self, server: CallServer, channel: Channel, peer: Peer) -> None:
+    """There may be thousands on which nothing is said: a task each, and no more."""
+
+    __slots__ = (
+        "_channel",
+        "_counters",
+        "_is_writing",
+        "_nursery",
+        "_outbox",
+        "_peer",
+        "_running",
+        "_server",
+    )
+
+    def __init__(self, server: CallServer, channel: Channel, peer: Peer, nursery: trio.Nursery) -> None:
         self._server = server
         self._counters = server.counters
         self._channel = channel
         self._peer = peer
+        self._nursery = nursery
         self._outbox = Outbox()
+        self._is_writing = False
         self._running: dict[int, trio.CancelScope] = {}
 
-    async def write(self) -> None:
-        while True:
-            await self._outbox.wait()
-            await self._outbox.send_to(self._channel)
-
     async def read(self) -> None:
-        async with trio.open_nursery() as nursery:
-            try:
-                while True:
-                    await self._outbox.wait_for_room()
-                    payload = await self._channel.receive(idle_s=SILENCE_MAX_S)
-                    try:
-                        self._take(call_frames.decode(payload), nursery)
-                    except NetError:
-                        raise
-                    except Exception as error:
-                        self._server.faults.dropped("call", error)
-            except NetError as error:
-                lost = error
-            nursery.cancel_scope.cancel()
-        raise lost
+        try:
+            while True:
+                await self._outbox.wait_for_room()
+                payload = await self._channel.receive(idle_s=SILENCE_MAX_S)
+                try:
+                    self._take(call_frames.decode(payload))
+                except NetError:
+                    raise
+                except Exception as error:
+                    self._server.faults.dropped("call", error)
+        except NetError as error:
+            self._server.lost(error)
 
-    def _take(self, frame: call_frames.Frame | None, nursery: trio.Nursery) -> None:
+    async def _write(self) -> None:
+        """What is waiting. Whoever has something to say does it, unless somebody is at it."""
+        if self._is_writing:
+            return
+        self._is_writing = True
+        try:
+            await trio.lowlevel.checkpoint()  # others may have something to say in this round of the loop
+            while self._outbox:
+                await self._outbox.send_to(self._channel)
+        except NetError as error:
+            self._server.lost(error)
+            self._nursery.cancel_scope.cancel()
+        finally:
+            self._is_writing = False
+
+    def _take(self, frame: call_frames.Frame | None) -> None:
         match frame:
             case call_frames.AskFrame():
-                self._ask(frame, nursery)
+                self._ask(frame)
             case call_frames.Tell(topic, body):
                 self._counters.heard += 1
                 self._server.answerer.hear(self._peer, topic, body)
@@ -130,13 +146,13 @@ class _Connection:
                     self._counters.cancelled += 1
                     self._running[number].cancel()
             case call_frames.Beat():
-                self._outbox.put(call_frames.BEAT_BACK)
+                self._say(call_frames.BEAT_BACK)
             case None:
                 pass
             case _:
                 raise MalformedFrame("an asking agent that answers")
 
-    def _ask(self, ask: call_frames.AskFrame, nursery: trio.Nursery) -> None:
+    def _ask(self, ask: call_frames.AskFrame) -> None:
         limits = self._server.limits
         if ask.number in self._running:
             raise MalformedFrame("two calls with one number")
@@ -146,11 +162,15 @@ class _Connection:
         )
         if is_full or not self._has_room(ask):
             self._counters.busy += 1
-            self._outbox.put(call_frames.failed(ask.number, BUSY, "it has as many calls as it can take"))
+            self._say(call_frames.failed(ask.number, BUSY, "it has as many calls as it can take"))
             return
         self._counters.in_flight += 1
         self._running[ask.number] = trio.CancelScope()
-        nursery.start_soon(self._answer, ask)
+        self._nursery.start_soon(self._answer, ask)
+
+    def _say(self, frame: bytes) -> None:
+        if self._outbox.put(frame) and not self._is_writing:
+            self._nursery.start_soon(self._write)
 
     def _has_room(self, ask: call_frames.AskFrame) -> bool:
         """Then its body is held, until it is answered."""
@@ -173,6 +193,7 @@ class _Connection:
             self._channel.share.free(len(ask.body))
             self._counters.in_flight -= 1
             del self._running[ask.number]
+        await self._write()
 
     async def _outcome(self, ask: call_frames.AskFrame) -> bytes:
         number = ask.number

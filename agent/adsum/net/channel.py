@@ -27,6 +27,8 @@ def is_always_good() -> bool:
 
 
 class Channel:
+    __slots__ = ("_handed_out", "_is_key_good", "_reader", "_stream", "_waiting_bytes", "_writer", "share")
+
     def __init__(
         self,
         stream: trio.abc.Stream,

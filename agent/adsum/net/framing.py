@@ -111,6 +111,7 @@ def label_check(label: str) -> bytes:
 class PlainFrames:
     """One direction of one stream, as `SealedFrames`. `open` raises Forged."""
 
+    __slots__ = ("_number",)
     overhead_bytes = CRC_BYTES
 
     def __init__(self) -> None:
@@ -133,6 +134,7 @@ class PlainFrames:
 class SealedFrames:
     """One direction of one stream. A stream ends long before 2^64 frames do."""
 
+    __slots__ = ("_bad_tag", "_cipher", "_number")
     overhead_bytes = TAG_BYTES
 
     def __init__(self, key: bytes) -> None:
@@ -173,6 +175,8 @@ def directions(key: GossipKey | None, label: str, client: Hello, server: Hello) 
 
 
 class FrameWriter:
+    __slots__ = ("_seal", "payload_bytes_max")
+
     def __init__(self, seal: FrameSeal, *, payload_bytes_max: int) -> None:
         self._seal = seal
         self.payload_bytes_max = payload_bytes_max
@@ -185,6 +189,8 @@ class FrameWriter:
 
 class FrameReader:
     """Fed with what arrives, in pieces of any size. After it has raised once the stream is over."""
+
+    __slots__ = ("_received", "_seal", "payload_bytes_max")
 
     def __init__(self, seal: FrameSeal, *, payload_bytes_max: int) -> None:
         self._seal = seal

@@ -20,6 +20,8 @@ Letter = tuple[bytes, Callable[[], bool] | None]  # a frame, and who knows when 
 
 
 class Outbox:
+    __slots__ = ("_letters", "_news", "_room", "bytes", "bytes_max")
+
     def __init__(self, bytes_max: int = BYTES_MAX) -> None:
         self.bytes = 0
         self.bytes_max = bytes_max
