@@ -38,6 +38,7 @@ from adsum.net.streams import StreamServer
 from adsum.peers.client_keys import ClientKeys
 from adsum.process.system_clock import system_now
 from adsum.servers.agent_calls import AgentCalls
+from adsum.servers.agent_questions import AgentQuestions
 from adsum.servers.requests import OneAnswer
 from tests.api.memory_keys import InstantConsensus
 from tests.net.support import KEY_A, KEY_B, gate, ring, serving
@@ -58,7 +59,9 @@ class Everybody:
 class ServerOfKeys:
     def __init__(self, *keys: str) -> None:
         self.consensus = InstantConsensus()
-        self.calls = AgentCalls(self.consensus, self.consensus.keys, Everybody())
+        self.calls = AgentCalls(
+            AgentQuestions(self.consensus, self.consensus.keys, trio.current_time), Everybody()
+        )
         self.streams = StreamServer(gate(ring(*keys), name=b"s"), agents=self.calls.lines())
 
 
@@ -182,7 +185,7 @@ async def test_a_large_tree_comes_whole() -> None:
         found = await client.get(KeyRead(ReadShape.TREE, b"t/"))
         assert found.keys == [b"t/%02d" % number for number in range(40)]
         assert [record.value[:2] for record in found.records] == [b"%02d" % number for number in range(40)]
-        assert server.calls.counters.pieces == 19
+        assert server.calls.questions.counters.pieces == 19
 
 
 async def test_a_client_that_hangs_up_leaves_nobody_waiting_on_the_server() -> None:

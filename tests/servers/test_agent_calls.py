@@ -28,6 +28,7 @@ from adsum.net.introduction import Peer, PeerIdentity
 from adsum.raft.errors import TooLarge
 from adsum.raft.types import MemberId
 from adsum.servers.agent_calls import AgentCalls
+from adsum.servers.agent_questions import AgentQuestions
 from tests.api.memory_keys import InstantConsensus
 
 NODE_ID = UUID(int=7)
@@ -53,7 +54,9 @@ class Server:
     def __init__(self) -> None:
         self.consensus = InstantConsensus()
         self.known = Known()
-        self.calls = AgentCalls(self.consensus, self.consensus.keys, self.known)
+        self.calls = AgentCalls(
+            AgentQuestions(self.consensus, self.consensus.keys, trio.current_time), self.known
+        )
 
     async def write(self, write: KeyWrite, key: DedupKey = KEY, caller: Peer = AGENT) -> StoreAnswer:
         body = forwarded.encode(ForwardedWrite(write, key, WALL_MS, 0))
@@ -94,7 +97,7 @@ async def test_strangers_are_told_that_they_are_none_of_ours_and_others_may_know
         "key.no_leader",
         "this server does not know the agent that asks it as a member",
     )
-    assert server.calls.counters.strangers == 1
+    assert server.calls.strangers == 1
 
 
 async def test_who_holds_the_key_of_the_cluster_is_answered_wherever_it_speaks_from() -> None:
@@ -117,7 +120,7 @@ async def test_a_name_that_the_log_cannot_keep_is_refused(key: DedupKey) -> None
     server = Server()
     body = forwarded.encode(ForwardedWrite(PUT, key, WALL_MS, 0))
     assert (await declined(server, "key.write", body))[0] == "key.failed"
-    assert server.calls.counters.malformed == 1
+    assert server.calls.questions.counters.malformed == 1
 
 
 @pytest.mark.parametrize("method", ["key.write", "key.read", "key.more", "key.other"])
@@ -187,7 +190,7 @@ async def test_a_large_answer_is_told_in_pieces_of_one_moment() -> None:
     assert [each.keys for each in pieces] == [[b"t/0", b"t/1"], [b"t/2", b"t/3"], [b"t/4"]]
     assert [len(each.records) for each in pieces] == [2, 2, 1]
     assert {each.index for each in pieces} == {5}
-    assert (third.more, server.calls.counters.rests) == (0, 0)
+    assert (third.more, server.calls.questions.counters.rests) == (0, 0)
     assert (await declined(server, "key.more", forwarded.encode(first.more)))[0] == "key.failed"
 
 
@@ -205,4 +208,4 @@ async def test_the_rest_of_an_answer_is_its_askers_and_kept_for_half_a_minute(
     await trio.sleep(30)
     await server.read(tree)
     assert (await declined(server, "key.more", forwarded.encode(number)))[0] == "key.failed"
-    assert server.calls.counters.rests_dropped == 1
+    assert server.calls.questions.counters.rests_dropped == 1

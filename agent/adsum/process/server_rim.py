@@ -31,6 +31,7 @@ from adsum.process.sockets import CannotStart
 from adsum.raft.settings import RaftSettings
 from adsum.raft.types import NO_TERM, Configuration, Role
 from adsum.servers.agent_calls import AgentCalls
+from adsum.servers.agent_questions import AgentQuestions
 from adsum.servers.directory import KnownServer
 from adsum.servers.keys import ServerKeys
 from adsum.servers.server import ConsensusServer, open_server
@@ -148,7 +149,7 @@ class ServerRim:
         node = self._node
         numbers = WriteNumbers(server.me.node, self._membership.own_standing.generation)
         self.keys = ServerKeys(server, machine, numbers, lambda: node.now().wall_ms, node.watches.wake_all)
-        self.agent_calls = AgentCalls(server, self.keys, self)
+        self.agent_calls = AgentCalls(AgentQuestions(server, self.keys, trio.current_time), self)
         return self.agent_calls.lines()
 
 
