@@ -17,15 +17,13 @@ from uuid import UUID
 from msgspec import DecodeError
 
 from adsum import forwarded
-from adsum.consensus.commands import SubmitProposal
 from adsum.consensus.errors import OutcomeUnknown
 from adsum.consensus.requests import PASSING
 from adsum.kv import KeyCause, KeyRefusal, KeysFound, ReadMode
 from adsum.mutable import dataclass
 from adsum.servers import wire
-from adsum.servers.keys import RunsConsensus, ServerKeys, command_of, refusal_of
+from adsum.servers.keys import RunsConsensus, ServerKeys, refusal_of
 from adsum.servers.requests import ATTEMPTS_MAX
-from adsum.store.commands import StoreRequest, encode_request
 
 RESTS_MAX = 256  # answers of which a part was fetched
 REST_S = 30.0  # since their last part was
@@ -103,9 +101,8 @@ class AgentQuestions:
             answered(self._without_leader())
         else:
             self.counters.writes += 1
-            request = StoreRequest(command_of(asked.write), asked.wall_ms, asked.seen)
             proposed = _Proposed(self, answered)
-            self._server.submit(SubmitProposal(encode_request(request), proposed, asked.key))
+            self._keys.propose(asked.write, asked.key, asked.wall_ms, asked.seen, proposed)
             return proposed
         return None
 

@@ -16,7 +16,7 @@ from adsum.accepting import AcceptedWrite
 from adsum.consensus.commands import SubmitProposal, SubmitRead
 from adsum.consensus.effects import Turned
 from adsum.consensus.errors import DiskIsFull, OutcomeUnknown
-from adsum.dedup import WriteNumbers
+from adsum.dedup import DedupKey, WriteNumbers
 from adsum.kv import (
     RECORD_OVERHEAD_BYTES,
     KeyCause,
@@ -197,15 +197,26 @@ class ServerKeys:
             accepted.leave()
             listed.waiting.append((accepted, found))
 
+    def propose(
+        self,
+        write: KeyWrite,
+        key: DedupKey,
+        wall_ms: int,
+        seen: int,
+        answered: Callable[[bytes | Exception], None],
+    ) -> None:
+        """Under the name that whoever accepted it gave it; `answered` is what gives it up."""
+        if write.verb is KeyVerb.PUT and (full := self._full(write)):
+            answered(StoreIsFull(full))
+            return
+        request = StoreRequest(command_of(write), wall_ms, seen)
+        self._server.submit(SubmitProposal(encode_request(request), answered, key))
+
     # For `AcceptedWrite`.
 
     def begin(self, accepted: AcceptedWrite) -> None:
-        if accepted.write.verb is KeyVerb.PUT and (full := self._full(accepted.write)):
-            accepted(StoreIsFull(full))
-            return
         seen = self._machine.revision_of(self._machine.applied)
-        request = StoreRequest(command_of(accepted.write), self._wall_ms(), seen)
-        self._server.submit(SubmitProposal(encode_request(request), accepted, accepted.key))
+        self.propose(accepted.write, accepted.key, self._wall_ms(), seen, accepted)
 
     def refusal_of(self, error: Exception) -> KeyRefusal:
         return refusal_of(error)
