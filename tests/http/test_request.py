@@ -28,7 +28,8 @@ def path_of(target: bytes) -> str:
         (b"/v1/%2e%2E/%2e/agent", "/agent"),
         (b"/../../etc/passwd", "/etc/passwd"),
         (b"/v1/kv/", "/v1/kv/"),
-        (b"/v1/kv//", "/v1/kv/"),
+        (b"/v1/x//", "/v1/x/"),
+        (b"/v1//kv//a", "/v1/kv/a"),
         (b"/v1/service/http:%2F%2Fa", "/v1/service/http://a"),
         (b"/v1/stra%C3%9Fe", "/v1/straße"),
         (b"//", "/"),
@@ -52,6 +53,27 @@ def test_a_path_that_can_not_be_decoded_is_refused_with_a_sentence(target: bytes
     with pytest.raises(BadPath) as bad:
         path_of(target)
     assert str(bad.value)
+
+
+@pytest.mark.parametrize(
+    ("target", "path"),
+    [
+        (b"/v1/kv/", "/v1/kv/"),
+        (b"/v1/kv//", "/v1/kv//"),
+        (b"/v1/kv//a//b/../c/.?raw", "/v1/kv//a//b/../c/."),
+        (b"/v1/kv/../agent/self", "/v1/kv/../agent/self"),
+        (b"/v1/kv/a%2Fb+c%00%7F", "/v1/kv/a/b+c\x00\x7f"),
+        (b"/v1/kv/%FF", "/v1/kv/\udcff"),
+        (b"http://127.0.0.1:8500/v1/kv/%2525", "/v1/kv/%25"),
+    ],
+)
+def test_a_key_is_decoded_once_and_neither_cleaned_nor_refused(target: bytes, path: str) -> None:
+    assert path_of(target) == path
+
+
+def test_a_key_with_half_an_escape_is_refused_with_a_sentence() -> None:
+    with pytest.raises(BadPath, match="two hexadecimal digits"):
+        path_of(b"/v1/kv/a%2")
 
 
 @given(st.binary(max_size=60))

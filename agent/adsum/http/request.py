@@ -25,6 +25,8 @@ HeaderPairs = Sequence[tuple[bytes, bytes]]
 
 NO_QUALITY = re.compile(r"q\s*=\s*0(\.0*)?")
 HEXADECIMAL = frozenset(b"0123456789abcdefABCDEF")
+# What follows is a key: bytes, of which none is cleaned away and none refused.
+VERBATIM_UNDER = b"/v1/kv/"
 
 
 class ClientGone(Exception):
@@ -156,7 +158,7 @@ class Request:
 
     @property
     def path(self) -> str:
-        """Percent-decoded once, `//` and `..` cleaned. Raises BadPath."""
+        """Percent-decoded once, `//` and `..` cleaned unless it is a key's. Raises BadPath."""
         if self._path is None:
             self._path = clean_path(raw_path(self.target))
         return self._path
@@ -215,19 +217,26 @@ def clean_path(raw: bytes) -> str:
     Consul redirects to the cleaned path, which turns a PUT into a GET in many clients; we serve it.
     A slash that came percent-encoded is part of an id and stays, even doubled.
     """
+    if raw.startswith(VERBATIM_UNDER):
+        return decoded_once(raw).decode(errors="surrogateescape")
     if b"%" not in raw and b"//" not in raw and b"/." not in raw:
         return printable(raw)
     segments: list[bytes] = []
     for segment in raw.split(b"/"):
-        if not _escapes_are_whole(segment):
-            raise BadPath("The path has a percent sign that is not followed by two hexadecimal digits.")
-        decoded = unquote_to_bytes(segment)
+        decoded = decoded_once(segment)
         if decoded == b"..":
             del segments[-1:]
         elif decoded not in (b"", b"."):
             segments.append(decoded)
     ends_in_slash = raw.endswith(b"/") and bool(segments)
     return printable(b"/" + b"/".join(segments) + (b"/" if ends_in_slash else b""))
+
+
+def decoded_once(raw: bytes) -> bytes:
+    """Decoded once, and nothing else."""
+    if not _escapes_are_whole(raw):
+        raise BadPath("The path has a percent sign that is not followed by two hexadecimal digits.")
+    return unquote_to_bytes(raw)
 
 
 def printable(path: bytes) -> str:
