@@ -106,6 +106,8 @@ DEV = Setting()
 RESOLVER = "<the resolver of upstream.py>"
 OWN_HTTP = "<the agent's own HTTP address>"
 """In a body: somewhere for a check to go, without a server of the harness."""
+INDEX_OF_KEY = "<ModifyIndex of {}>"
+"""In a target: what the agent shows of that key when the request is sent; 1 if there is none."""
 
 
 @dataclass(frozen=True, slots=True)

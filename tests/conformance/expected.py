@@ -233,7 +233,7 @@ READS = (
     ),
     Deviation("D68", "an empty list is a list", at=("body",), consul="null", ours="[]"),
     Deviation("D17", "ns=default is no namespace", cases=("* with ns=default",), at=REFUSAL),
-    Deviation("D69", "a negative index is none", cases=("a negative index",), at=REFUSAL),
+    Deviation("D69", "a negative index is none", cases=("a negative index", "kv: * index=-1"), at=REFUSAL),
     Deviation(
         "D20",
         "only a new name or tag wakes",
@@ -258,9 +258,19 @@ PATHS = (
         consul="null",
         ours='"0"',
     ),
-    Deviation("D10", "a path is cleaned and served", cases=("a doubled slash", "a dot segment"), at=REFUSAL),
+    Deviation(
+        "D10",
+        "a path is cleaned and served",
+        cases=("a doubled slash", "a dot segment", "kv: without the last slash"),
+        at=REFUSAL,
+    ),
     Deviation("D73", "the root is a page", cases=("the root without a page",), at=("status",)),
-    Deviation("D74", "a bad escape in a path is explained", cases=("a bad escape",), at=("body",)),
+    Deviation(
+        "D74",
+        "a bad escape in a path is explained",
+        cases=("a bad escape", "kv: badly named *"),
+        at=("body",),
+    ),
     Deviation(
         "D74",
         "a bad escape in the query is taken as it stands",
@@ -276,7 +286,31 @@ PATHS = (
     ),
 )
 
-EXPECTED = DNS + INPUT + AGENT + READS + PATHS
+KEYS = (
+    Deviation(
+        "D80", "there are no sessions yet", cases=("kv: PUT acquire=*", "kv: PUT release=*"), at=REFUSAL
+    ),
+    Deviation("D125", "a key is not cleaned", cases=("kv: taken as it is: *",), at=REFUSAL),
+    Deviation("D125", "nor refused", cases=("kv: does not print: *",), at=REFUSAL),
+    Deviation(
+        "D126",
+        "only its own creation wakes",
+        cases=("wait for a/none on *", "wait for zz on *", "wait for none/?recurse on *"),
+        at=("index", "returned"),
+    ),
+    Deviation("D127", "chunks make no value larger", cases=("kv: * in chunks",), at=REFUSAL),
+    Deviation("D128", "a target has a size", cases=("kv: too long a name",), at=("status",)),
+    Deviation("D129", "a datacenter in any case", cases=("kv: GET with dc=DC1",), at=REFUSAL),
+    Deviation("D130", "an unknown method is no HTTP", cases=("kv: an unknown method",), at=REFUSAL),
+    Deviation(
+        "D70",
+        "an index that was never given out",
+        cases=("wait for an index to come, for long",),
+        at=("returned",),
+    ),
+)
+
+EXPECTED = DNS + INPUT + AGENT + READS + PATHS + KEYS
 
 
 def explanation(case: str, difference: Difference) -> Deviation | None:

@@ -5,10 +5,11 @@ from __future__ import annotations
 import gzip
 import http.client
 import json
+import re
 import time
 from dataclasses import dataclass
 
-from tests.conformance.case import OWN_HTTP, Json, Request
+from tests.conformance.case import INDEX_OF_KEY, OWN_HTTP, Json, Request, get
 from tests.conformance.normalise import Normaliser
 from tests.system.agents import Agent
 
@@ -23,6 +24,7 @@ HEADERS_BY_VALUE = (
     "Location",
     "Content-Encoding",
     "X-Content-Type-Options",
+    "Content-Security-Policy",
     "X-Consul-Knownleader",
     "X-Consul-Effective-Consistency",
     "X-Consul-Reason",
@@ -31,6 +33,7 @@ HEADERS_BY_VALUE = (
 )
 HEADERS_BY_PRESENCE = ("Age", "X-Consul-Contenthash", "X-Consul-Lastcontact")
 CHUNK_BYTES = 64 * 1024
+INDEX_OF = re.compile(INDEX_OF_KEY.format("([^>]+)"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +53,8 @@ class Answer:
 def exchange(agent: Agent, request: Request) -> Answer:
     connection = http.client.HTTPConnection("127.0.0.1", agent.ports.http, timeout=request.read_s_max)
     try:
-        connection.putrequest(request.method, request.target, skip_host=True, skip_accept_encoding=True)
+        target = INDEX_OF.sub(lambda found: modify_index(agent, found[1]), request.target)
+        connection.putrequest(request.method, target, skip_host=True, skip_accept_encoding=True)
         body = None if request.body is None else with_addresses(request.body, agent)
         for name, value in with_defaults(request, body, agent):
             connection.putheader(name, value)
@@ -59,6 +63,11 @@ def exchange(agent: Agent, request: Request) -> Answer:
         return Answer(response.status, tuple(response.getheaders()), read_body(response, request.read_s_max))
     finally:
         connection.close()
+
+
+def modify_index(agent: Agent, key: str) -> str:
+    answer = exchange(agent, get(f"/v1/kv/{key}"))
+    return str(json.loads(answer.body)[0]["ModifyIndex"]) if answer.body else "1"
 
 
 def with_addresses(body: bytes, agent: Agent) -> bytes:

@@ -189,6 +189,7 @@ def test_a_refused_request_does_not_take_back_those_before_it() -> None:
         (b"GET / HTTP/2.0\r\nHost: a\r\n\r\n", 505),
         (b"GET /\r\n\r\n", 505),
         (b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", 400),
+        (b"BOGUS / HTTP/1.1\r\nHost: a\r\n\r\n", 400),
         (b"CONNECT a:1 HTTP/1.1\r\nHost: a\r\n\r\n", 405),
         (b"POST / HTTP/1.0\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n", 400),
     ],
