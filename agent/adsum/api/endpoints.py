@@ -43,7 +43,7 @@ LATER = {
     "resolve.Resolve": ("/v1/resolve",),
     "membership.Membership": ("/v1/membership",),
     "kv.KvEndpoints": ("/v1/kv",),
-    "absent.AbsentStore": ("/v1/session", "/v1/txn"),
+    "absent.AbsentStore": ("/v1/session", "/v1/txn", "/v1/snapshot", "/v1/operator/autopilot"),
 }
 
 
