@@ -17,6 +17,7 @@ from tests.conformance.cases import (
     health,
     input_rules,
     kv,
+    kv_cluster,
     methods,
     roll,
     status,
@@ -43,4 +44,5 @@ def families() -> tuple[Family, ...]:
         dns_settings.FAMILY,
         roll.IN_CLUSTER,
         *cluster.FAMILIES,
+        *kv_cluster.FAMILIES,
     )
