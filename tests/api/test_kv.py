@@ -172,9 +172,7 @@ async def test_what_consensus_refuses_is_told_with_its_reason(
     assert header(response, "X-Adsum-Reason") == reason
 
 
-async def test_stale_reads_tell_how_old_they_are_and_are_refused_before_a_leader_was_heard(
-    asker: Asker,
-) -> None:
+async def test_stale_reads_tell_how_old_they_are(asker: Asker) -> None:
     await put(asker, "/v1/kv/a")
     asker.agent.consensus.behind_ms = 1_234
     asker.agent.consensus.leader = None
@@ -182,8 +180,16 @@ async def test_stale_reads_tell_how_old_they_are_and_are_refused_before_a_leader
     assert response.status == 200
     assert header(response, "X-Consul-Lastcontact") == "1234"
     assert header(response, "X-Consul-Knownleader") == "false"
+
+
+async def test_until_a_leader_was_heard_stale_reads_wait_for_one_as_all_others_do(asker: Asker) -> None:
+    await put(asker, "/v1/kv/a")
     asker.agent.consensus.keys._has_heard_leader = False  # as after a start
-    assert refused(await asker.ask("/v1/kv/a?stale")) == (500, "No cluster leader")
+    assert (await asker.ask("/v1/kv/a?stale")).status == 200
+    asker.agent.consensus.refuses = NoLeader("it was held for 7 s")
+    response = await asker.ask("/v1/kv/a?stale")
+    assert refused(response) == (500, "No cluster leader")
+    assert header(response, "X-Adsum-Reason") == "it was held for 7 s"
 
 
 # Without a task.
