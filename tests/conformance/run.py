@@ -17,7 +17,7 @@ from tests.conformance.differences import Difference, differences
 from tests.conformance.expected import Deviation, explanation
 from tests.conformance.side import Side, writes
 from tests.conformance.upstream import upstream
-from tests.system.agents import Agent, Program, running, wait_until_ready
+from tests.system.agents import START_S_MAX, Agent, Program, running, until, wait_until_ready
 from tests.system.clusters import Cluster, emptied, loopbacks, role
 
 
@@ -76,6 +76,7 @@ def agents_of(program: Program, setting: Setting, config: Mapping[str, object]) 
         cluster.wait_for_one_view()
         *others, asked = [member.agent for member in cluster.members]
         wait_until_ready(asked)
+        until(lambda: asked.get_json("/v1/status/leader"), within_s=START_S_MAX)
         yield [asked, *others]
 
 
