@@ -102,6 +102,7 @@ FEWER = (
     Case(
         "two of three servers die",
         (
+            get(KV + "a?stale", until="YmFy"),  # else it dies out with those that have it
             Kill(1),
             Kill(2),
             held(put(KV + "a", "after"), NO_LEADER),
