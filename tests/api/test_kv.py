@@ -99,6 +99,42 @@ async def test_the_names_of_an_empty_store_are_a_list(asker: Asker) -> None:
     assert await asker.json("/v1/kv/?keys") == []
 
 
+@pytest.mark.parametrize(
+    ("path", "shown_as"),
+    [
+        ("a//b", "a//b"),
+        ("/a", "/a"),
+        ("//", "//"),
+        ("a/../b/.", "a/../b/."),
+        ("../agent/self", "../agent/self"),
+        ("%2E%2E", ".."),
+        ("a%2Fb%2525+c%20", "a/b%25+c "),
+        ("a%00%01%0A%7F", "a\x00\x01\n\x7f"),
+        ("%C3%A9%E2%80%8B", "é\u200b"),
+    ],
+)
+async def test_a_key_is_the_bytes_of_the_path_and_none_is_cleaned_or_refused(
+    asker: Asker, path: str, shown_as: str
+) -> None:
+    assert await put(asker, f"/v1/kv/{path}", b"it") is True
+    assert (await asker.ask(f"/v1/kv/{path}?raw")).body.plain == b"it"
+    assert await asker.json("/v1/kv/?keys") == [shown_as]
+    assert await delete(asker, f"/v1/kv/{path}") is True
+    assert await asker.json("/v1/kv/?keys") == []
+
+
+async def test_keys_that_are_no_utf_8_are_two_and_look_alike(asker: Asker) -> None:
+    await put(asker, "/v1/kv/a%FE", b"1")
+    await put(asker, "/v1/kv/a%FF", b"2")
+    assert (await asker.ask("/v1/kv/a%FE?raw")).body.plain == b"1"
+    assert await asker.json("/v1/kv/?keys") == ["a\ufffd", "a\ufffd"]
+
+
+async def test_the_way_to_the_keys_is_cleaned_as_that_to_all_else(asker: Asker) -> None:
+    await put(asker, "/v1//kv/a", b"1")
+    assert await asker.json("/v1/x/../kv/?keys") == ["a"]
+
+
 async def test_raw_is_the_value_and_nothing_that_a_browser_runs(asker: Asker) -> None:
     await put(asker, "/v1/kv/a", b"<script>\x00\xff")
     response = await asker.ask("/v1/kv/a?raw")
@@ -129,12 +165,41 @@ async def test_raw_is_the_value_and_nothing_that_a_browser_runs(asker: Asker) ->
             "Cannot specify ?stale with ?consistent, conflicting semantics.",
         ),
         ("GET", "/v1/kv/a?dc=dc9", 500, "No path to datacenter"),
+        ("PUT", "/v1/kv/a?dc=dc9", 500, "No path to datacenter"),
+        ("PUT", "/v1/kv/a?index=zz", 400, "Invalid index"),
+        ("DELETE", "/v1/kv/a?wait=zz", 400, "Invalid wait time"),
+        ("GET", "/v1/kv/a?max_stale=zz", 400, 'Invalid max_stale value "zz"'),
+        (
+            *("DELETE", "/v1/kv/a?stale&consistent", 400),
+            "Cannot specify ?stale with ?consistent, conflicting semantics.",
+        ),
+        (
+            *("GET", "/v1/kv/a?cached&consistent", 400),
+            "Cannot specify ?cached with ?consistent, conflicting semantics.",
+        ),
     ],
 )
 async def test_what_cannot_be_is_refused_in_consul_s_words(
     asker: Asker, method: str, target: str, status: int, sentence: str
 ) -> None:
-    assert refused(await asker.ask(target, method)) == (status, sentence)
+    response = await asker.ask(target, method)
+    assert refused(response) == (status, sentence)
+    assert header(response, "X-Consul-Index") is None
+
+
+async def test_flags_are_read_before_the_value_is_measured(asker: Asker) -> None:
+    response = await asker.put("/v1/kv/a?flags=x", b"x" * (VALUE_BYTES_MAX + 1))
+    assert refused(response) == (500, 'strconv.ParseUint: parsing "x": invalid syntax')
+
+
+async def test_the_name_of_the_datacenter_may_be_in_any_case(asker: Asker) -> None:
+    assert await put(asker, "/v1/kv/a?dc=DC1") is True
+
+
+async def test_who_asks_for_a_pretty_answer_gets_a_line(asker: Asker) -> None:
+    assert (await asker.put("/v1/kv/a?pretty", b"1")).body.plain == b"true\n"
+    assert (await asker.put("/v1/kv/a?cas=0&pretty", b"1")).body.plain == b"false\n"
+    assert (await asker.ask("/v1/kv/a", "DELETE")).body.plain == b"true"
 
 
 @pytest.mark.parametrize("name", ["acquire", "release"])
@@ -190,6 +255,14 @@ async def test_until_a_leader_was_heard_stale_reads_wait_for_one_as_all_others_d
     response = await asker.ask("/v1/kv/a?stale")
     assert refused(response) == (500, "No cluster leader")
     assert header(response, "X-Adsum-Reason") == "it was held for 7 s"
+
+
+async def test_what_is_too_stale_is_asked_for_anew(asker: Asker) -> None:
+    await put(asker, "/v1/kv/a")
+    asker.agent.consensus.behind_ms = 1_234
+    for max_stale, behind in (("2s", "1234"), ("1s", "0"), ("0s", "1234")):
+        response = await asker.ask(f"/v1/kv/a?stale&max_stale={max_stale}")
+        assert (response.status, header(response, "X-Consul-Lastcontact")) == (200, behind)
 
 
 # Without a task.
@@ -294,6 +367,21 @@ async def test_who_waits_for_a_key_is_woken_by_that_key_alone(asker: Asker, nurs
     await trio.testing.wait_all_tasks_blocked()
     assert [decoded(answer) for answer in answers] == [[shown("a", "Mg==", 1, 3)]]
     assert len(asker.agent.consensus.keys.waiters) == 0
+
+
+async def test_who_waits_for_what_is_not_there_is_woken_by_its_creation_alone(
+    asker: Asker, nursery: trio.Nursery
+) -> None:
+    await put(asker, "/v1/kv/other")
+    key = await waiting(asker, "/v1/kv/a/none?index=1", nursery)
+    tree = await waiting(asker, "/v1/kv/a/?recurse&index=1", nursery)
+    await put(asker, "/v1/kv/other", b"2")
+    await delete(asker, "/v1/kv/other")
+    await trio.testing.wait_all_tasks_blocked()
+    assert key == tree == []
+    await put(asker, "/v1/kv/a/none")
+    await trio.testing.wait_all_tasks_blocked()
+    assert [(answer.status, index_of(answer)) for answer in key + tree] == [(200, 4), (200, 4)]
 
 
 async def test_who_waits_for_a_prefix_hears_of_deletions_below_it(

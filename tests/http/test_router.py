@@ -67,7 +67,7 @@ async def ask(method: str, target: str, rules: HttpRules | None = None, peer: st
         ("PUT", "/v1/agent/service/deregister", b"PUT "),
         ("GET", "/v1/kv?keys", b"GET "),
         ("GET", "/v1/kv/", b"GET "),
-        ("GET", "/v1/kv//a/../%2Fb%3F/.", b"GET /b?"),
+        ("GET", "/v1/kv//a/../%2Fb%3F/.", b"GET /a/..//b?/."),
         ("GET", "http://localhost/v1/kv/a", b"GET a"),
         ("DELETE", "/v1/kv/a/b/c/d/e/f/g", b"DELETE a/b/c/d/e/f/g"),
         ("POST", "/v1/agent/service/deregister/a", b"PUT a"),

@@ -12,7 +12,7 @@ import re
 from collections.abc import Callable
 from functools import partial
 from typing import Generic, TypeVar
-from urllib.parse import quote_plus, unquote_to_bytes
+from urllib.parse import quote_plus
 
 import trio
 from msgspec import UNSET, Struct, UnsetType
@@ -20,8 +20,8 @@ from msgspec.structs import replace
 
 from adsum.api import parameters, shapes
 from adsum.api.api_types import ApiParts, EndpointFamily
-from adsum.api.blocking import FAILED_META, FOREIGN_INDEX_HOLD_S, JITTER_FRACTION, parse_asked
-from adsum.http.request import Query, Request, raw_path
+from adsum.api.blocking import FOREIGN_INDEX_HOLD_S, JITTER_FRACTION, check_consistency, parse_asked
+from adsum.http.request import VERBATIM_UNDER, Query, Request, decoded_once, raw_path
 from adsum.http.response import FALSE, TRUE, HeaderList, Response, empty, json_body, text, too_large_sentence
 from adsum.http.router import RETRY_SOON, HttpRefusal, Route
 from adsum.kv import (
@@ -38,8 +38,9 @@ from adsum.kv import (
     StoreOutcome,
 )
 from adsum.newest import remember
+from adsum.now import MILLISECOND
 
-PATH = "/v1/kv/"
+PATH = VERBATIM_UNDER.decode()
 UINT64_MAX = 2**64 - 1
 DIGITS = re.compile(r"[0-9]+")
 EXCLUSIVE = ("cas", "acquire", "release")
@@ -102,47 +103,65 @@ class KvEndpoints(EndpointFamily):
     def routes(self) -> list[Route]:
         return [Route(("GET", "PUT", "DELETE"), PATH, self.key, rest=True, begin=self.begin)]
 
-    def begin(self, request: Request, _rest: str, answered: Callable[[Response], None]) -> bool:
+    def begin(self, request: Request, rest: str, answered: Callable[[Response], None]) -> bool:
         """What needs no task of its own: a write, and one key without waiting for it. Their answers go out
         also to a client that has ended its own side."""
-        asked = self._asked_of(request)
+        asked = self._asked_of(request, rest)
         if isinstance(asked, KeyWrite):
-            self._agent.keys.write(asked, partial(_answer_write, answered))
+            self._agent.keys.write(asked, partial(self._answer_write, request, answered))
             return True
-        if asked.shape is not ReadShape.KEY or request.query.has("index"):
+        if asked.shape is not ReadShape.KEY or request.query.has("index") or request.query.has("max_stale"):
             return False
         self._agent.keys.read(asked, partial(self._answer_read, request, asked, answered))
         return True
 
-    async def key(self, request: Request, _rest: str) -> Response:
-        asked = self._asked_of(request)
+    async def key(self, request: Request, rest: str) -> Response:
+        asked = self._asked_of(request, rest)
         if isinstance(asked, KeyWrite):
             answer = _Answer[StoreAnswer](request)
             token = self._agent.keys.write(asked, answer)
             written = await self._awaited(request, answer, token, math.inf)
             assert written is not None, "it is awaited without end"
-            return _written(written)
+            return self._written(request, written)
         found = await self._found(request, asked)
+        if found.behind_ms > behind_ms_max(request.query):
+            index = parse_asked(request.query, self._agent).index
+            found = await self._now(request, replace(asked, mode=ReadMode.DEFAULT, since=index))
         is_list = asked.shape is not ReadShape.KEY
         is_pretty = self._is_pretty(request)
         listed = await _listed(found, asked.shape, is_pretty=is_pretty) if is_list else b""
         return self._shown(request, asked, found, listed)
 
-    def _asked_of(self, request: Request) -> KeyWrite | KeyRead:
-        if b"?" not in request.target and (key := key_of(request)):
+    def _asked_of(self, request: Request, rest: str) -> KeyWrite | KeyRead:
+        key = key_of(request, rest)
+        if b"?" not in request.target and key:
             if request.method == "GET":
                 return KeyRead(ReadShape.KEY, key)
             if request.method == "PUT" and len(request.body) <= self._value_bytes_max:
                 return KeyWrite(KeyVerb.PUT, key, request.body)
         query = request.query
+        # Of writes as well, as Consul does: how they would wait, and how fresh an answer they would take.
+        parse_asked(query, self._agent)
+        check_consistency(query)
+        parameters.check_datacenter(query, self._agent.config.datacenter)
         parameters.check_namespace(query)
-        parameters.check_datacenter(query, self._agent.config.datacenter, FAILED_META)
-        key = key_of(request)
         if request.method == "GET":
             return read_of(query, key)
         if request.method == "PUT":
             return put_of(request, key, self._value_bytes_max)
         return delete_of(query, key)
+
+    def _answer_write(
+        self, request: Request, answered: Callable[[Response], None], written: StoreAnswer | KeyRefusal
+    ) -> None:
+        if isinstance(written, KeyRefusal):
+            answered(refusal_text(written))
+        else:
+            answered(self._written(request, written))
+
+    def _written(self, request: Request, written: StoreAnswer) -> Response:
+        answer = TRUE if written.outcome is StoreOutcome.DONE else FALSE
+        return json_body(shapes.pretty(answer.body.plain)) if self._is_pretty(request) else answer
 
     def _answer_read(
         self,
@@ -201,8 +220,10 @@ class KvEndpoints(EndpointFamily):
             if found is not None and found.is_foreign:
                 read = replace(read, since=max(found.index, 1))
                 found = await self._asked(request, read, now_s + min(asked.wait_s, FOREIGN_INDEX_HOLD_S))
-        if found is None:
-            found = await self._asked(request, replace(read, waits=False), math.inf)
+        return await self._now(request, read) if found is None else found
+
+    async def _now(self, request: Request, read: KeyRead) -> KeysFound:
+        found = await self._asked(request, replace(read, waits=False), math.inf)
         assert found is not None, "it is awaited without end"
         return found
 
@@ -233,9 +254,7 @@ def refusal_text(refusal: KeyRefusal) -> Response:
 
 
 def refused(refusal: KeyRefusal) -> HttpRefusal:
-    headers: HeaderList = FAILED_META
-    if refusal.cause is KeyCause.BUSY:
-        headers = (*headers, *RETRY_SOON)
+    headers: HeaderList = RETRY_SOON if refusal.cause is KeyCause.BUSY else ()
     words = CONSULS_WORDS.get(refusal.cause)
     if words is not None:
         headers = (*headers, ("X-Adsum-Reason", refusal.sentence))
@@ -245,10 +264,10 @@ def refused(refusal: KeyRefusal) -> HttpRefusal:
 # What is asked.
 
 
-def key_of(request: Request) -> bytes:
+def key_of(request: Request, rest: str) -> bytes:
     """As it came: what would be cleaned away from another path is part of a key."""
     raw = raw_path(request.target)
-    return unquote_to_bytes(raw[len(PATH) :]) if raw.startswith(PATH.encode()) else b""
+    return decoded_once(raw[len(PATH) :]) if raw.startswith(VERBATIM_UNDER) else rest.encode()
 
 
 def put_of(request: Request, key: bytes, value_bytes_max: int) -> KeyWrite:
@@ -259,10 +278,10 @@ def put_of(request: Request, key: bytes, value_bytes_max: int) -> KeyWrite:
         raise conflicting(query)
     if query.has("acquire") or query.has("release"):
         raise HttpRefusal(500, NO_SESSIONS)
-    if len(request.body) > value_bytes_max:
-        raise HttpRefusal(413, too_large_sentence(len(request.body), value_bytes_max))
     flags = unsigned(query, "flags") if query.has("flags") else 0
     cas = unsigned(query, "cas") if query.has("cas") else None
+    if len(request.body) > value_bytes_max:
+        raise HttpRefusal(413, too_large_sentence(len(request.body), value_bytes_max))
     return KeyWrite(KeyVerb.PUT, key, request.body, flags, cas)
 
 
@@ -279,10 +298,8 @@ def delete_of(query: Query, key: bytes) -> KeyWrite:
 def read_of(query: Query, key: bytes) -> KeyRead:
     mode = ReadMode.DEFAULT
     if query.has("consistent"):
-        if query.has("stale"):
-            raise HttpRefusal(400, "Cannot specify ?stale with ?consistent, conflicting semantics.")
         mode = ReadMode.CONSISTENT
-    elif query.has("stale"):
+    elif query.has("stale") or behind_ms_max(query) < math.inf:
         mode = ReadMode.STALE
     if query.has("keys"):
         separator = query.first("separator") or query.first("seperator")  # as old clients spell it
@@ -291,6 +308,12 @@ def read_of(query: Query, key: bytes) -> KeyRead:
         return KeyRead(ReadShape.TREE, key, mode=mode)
     check_named(key)
     return KeyRead(ReadShape.KEY, key, mode=mode)
+
+
+def behind_ms_max(query: Query) -> float:
+    """What a stale answer may be late by; past that it is asked for anew, of the leader."""
+    ns = parameters.duration_ns(query, "max_stale") or 0
+    return ns / MILLISECOND if ns > 0 else math.inf
 
 
 def check_named(key: bytes) -> None:
@@ -316,14 +339,6 @@ def unsigned(query: Query, name: str) -> int:
 
 
 # What is shown.
-
-
-def _answer_write(answered: Callable[[Response], None], written: StoreAnswer | KeyRefusal) -> None:
-    answered(refusal_text(written) if isinstance(written, KeyRefusal) else _written(written))
-
-
-def _written(written: StoreAnswer) -> Response:
-    return TRUE if written.outcome is StoreOutcome.DONE else FALSE
 
 
 def shown_key(key: bytes) -> str:

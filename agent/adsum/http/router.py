@@ -16,7 +16,7 @@ from dataclasses import field
 from adsum.frozen import dataclass
 from adsum.http.browser import BrowserRules, Foreign, check_browser
 from adsum.http.limits import HttpCounters
-from adsum.http.request import BadPath, ClientGone, Request, printable
+from adsum.http.request import VERBATIM_UNDER, BadPath, ClientGone, Request, printable
 from adsum.http.response import HeaderList, Response, empty, encode_headers, text, too_large_sentence
 from adsum.logs.complaints import Complaints
 from adsum.logs.system_errors import is_shortage, told
@@ -176,7 +176,10 @@ class Router:
             request.method = "PUT"
         if request.method not in READING:
             self._check_write(request, route)
-        return route, printable(path[len(route.path) :])
+        rest = path[len(route.path) :]
+        if path.startswith(VERBATIM_UNDER):
+            return route, rest.decode(errors="surrogateescape")
+        return route, printable(rest)
 
     def _answer_to(self, error: Exception, request: Request) -> Response:
         if isinstance(error, HttpRefusal):
@@ -244,7 +247,7 @@ def _path_bytes(request: Request) -> bytes:
     raw = request.target.partition(b"?")[0]
     find = raw.find  # half the price of `in`
     if find(b"/") or find(b"%") >= 0 or find(b"//") >= 0 or find(b"/.") >= 0 or find(b"#") >= 0:
-        return request.path.encode()
+        return request.path.encode(errors="surrogateescape")
     return raw
 
 

@@ -1,27 +1,27 @@
 """The store of keys as the endpoints of a server see it: writes become commands in the log, reads are
 answered from the copy here.
 
-A read that may not be stale takes one question to the quorum at its beginning (all that come in one round of
-the loop share it), also on a follower, which then waits until it has applied as much. Whoever waits for a
-change is woken by the entry that makes it, and needs no other question: what this server has applied is
-committed. A stale read is answered at once, but of a server that has heard no leader since it started: what
-that has may be of long ago, so it takes the question, too, and is held until there is a leader.
+A read that may not be stale takes one question to the quorum at its beginning, and all that come before the
+next tick of consensus share it; also on a follower, which then waits until it has applied as much. Whoever
+waits for a change is woken by the entry that makes it, and needs no other question: what this server has
+applied is committed. A stale read is answered at once, but of a server that has heard no leader since it
+started: what that has may be of long ago, so it takes the question, too, and is held until there is a leader.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Protocol, TypeAlias
+from typing import NamedTuple, Protocol, TypeAlias
 
 from adsum.accepting import AcceptedWrite
 from adsum.consensus.commands import SubmitProposal, SubmitRead
 from adsum.consensus.effects import Turned
 from adsum.consensus.errors import DiskIsFull, OutcomeUnknown
-from adsum.dedup import WriteNumbers
+from adsum.dedup import DedupKey, WriteNumbers
 from adsum.kv import (
+    RECORD_OVERHEAD_BYTES,
     KeyCause,
     KeyRead,
-    KeyRecord,
     KeyRefusal,
     KeysFound,
     KeyVerb,
@@ -31,8 +31,10 @@ from adsum.kv import (
     ReadShape,
     WriteAnswered,
 )
+from adsum.mutable import dataclass
 from adsum.raft.errors import TooLarge
 from adsum.raft.types import MemberId
+from adsum.servers.key_lists import KeyLists
 from adsum.store.commands import (
     CONSUL,
     Delete,
@@ -44,10 +46,30 @@ from adsum.store.commands import (
 )
 from adsum.store.keyspace import Keyspace
 from adsum.store.machine import StoreMachine
-from adsum.store.table import end_of
 from adsum.store.waiters import KeyWaiters
 
 Wake: TypeAlias = Callable[[], None]
+
+
+class StoreLimits(NamedTuple):
+    """Of keys and what stands under them. They are looked at before a write enters the log: what is in it is
+    done, whatever a server's limits are."""
+
+    keys_max: int = 10_000_000
+    bytes_max: int = 1 << 30
+
+
+STORE_LIMITS = StoreLimits()
+
+
+@dataclass(slots=True)
+class KeyCounters:
+    refused_keys_max: int = 0
+    refused_bytes_max: int = 0
+
+
+class StoreIsFull(Exception):
+    pass
 
 
 class RunsConsensus(Protocol):
@@ -61,6 +83,9 @@ class RunsConsensus(Protocol):
 
     @property
     def waits_for(self) -> str: ...
+
+    @property
+    def ticks(self) -> int | None: ...
 
     def submit(self, request: SubmitProposal | SubmitRead) -> None: ...
 
@@ -77,15 +102,20 @@ class ServerKeys:
         numbers: WriteNumbers,
         wall_ms: Callable[[], int],
         wake_all: Callable[[list[Wake]], None],
+        limits: StoreLimits = STORE_LIMITS,
     ) -> None:
         """`wake_all` calls each, and takes its time where they are many."""
+        self.counters = KeyCounters()
         self.waiters = KeyWaiters()
         self.numbers = numbers
         self._server = server
         self._machine = machine
         self._wall_ms = wall_ms
         self._wake_all = wake_all
+        self._lists = KeyLists(wake_all)
+        self._limits = limits
         self._has_heard_leader = False  # since this server started
+        self._gathered = _ReadsTogether(None)
 
     # What the endpoints ask.
 
@@ -103,13 +133,14 @@ class ServerKeys:
         if read.mode is ReadMode.STALE and self._has_heard_leader:
             self.look(accepted)
         else:
-            self._server.submit(SubmitRead(accepted))
+            self._confirm(accepted)
         return accepted
 
     def give_up(self, asked: object) -> None:
         assert isinstance(asked, AcceptedWrite | _AcceptedRead), "as `write` and `read` return it"
         asked.give_up()
-        self._server.give_up(asked)
+        if isinstance(asked, AcceptedWrite):
+            self._server.give_up(asked)
 
     # What consensus tells.
 
@@ -117,6 +148,7 @@ class ServerKeys:
         self._has_heard_leader |= turned.leader is not None
 
     def applied(self) -> None:
+        self._lists.changed(self._space.revision)
         woken = self.waiters.woken(self._space)
         if woken:
             self._wake_all(woken)
@@ -127,6 +159,15 @@ class ServerKeys:
     def _space(self) -> Keyspace:
         return self._machine.keyspaces[CONSUL]
 
+    def _confirm(self, accepted: _AcceptedRead) -> None:
+        ticks = self._server.ticks
+        if ticks is not None and self._gathered.ticks == ticks:
+            self._gathered.reads.append(accepted)
+            return
+        self._gathered = _ReadsTogether(ticks)
+        self._gathered.reads.append(accepted)
+        self._server.submit(SubmitRead(self._gathered))
+
     def look(self, accepted: _AcceptedRead) -> None:
         """Answers it, or has it wait."""
         read, space = accepted.read, self._space
@@ -134,42 +175,97 @@ class ServerKeys:
         if read.since and read.waits and not is_foreign and not _is_changed(space, read):
             accepted.wait()
             return
-        keys, records = _found(space, read)
-        index_of = space.index_of if read.shape is ReadShape.KEY else space.index_below
-        index = index_of(read.key, 0 if is_foreign else read.since)
+        since = 0 if is_foreign else read.since
         has_leader, behind_ms = True, 0
         if read.mode is ReadMode.STALE:
             has_leader, behind_ms = self._server.leader is not None, self._server.behind_ms
-        accepted.answer(KeysFound(index, keys, records, is_foreign, has_leader, behind_ms))
+        standing = (is_foreign, has_leader, behind_ms)
+        if read.shape is ReadShape.KEY:
+            record = space.get(read.key)
+            keys, records = ([read.key], [record]) if record is not None else ([], [])
+            accepted.answer(KeysFound(space.index_of(read.key, since), keys, records, *standing))
+            return
+        listed = self._lists.find(space, read)
+        found = KeysFound(space.index_below(read.key, since), listed.keys, listed.records, *standing)
+        if listed.is_whole:
+            accepted.answer(found)
+        else:
+            accepted.leave()
+            listed.waiting.append((accepted, found))
+
+    def propose(
+        self,
+        write: KeyWrite,
+        key: DedupKey,
+        wall_ms: int,
+        seen: int,
+        answered: Callable[[bytes | Exception], None],
+    ) -> None:
+        """Under the name that whoever accepted it gave it; `answered` is what gives it up."""
+        if write.verb is KeyVerb.PUT and (full := self._full(write)):
+            answered(StoreIsFull(full))
+            return
+        request = StoreRequest(command_of(write), wall_ms, seen)
+        self._server.submit(SubmitProposal(encode_request(request), answered, key))
 
     # For `AcceptedWrite`.
 
     def begin(self, accepted: AcceptedWrite) -> None:
         seen = self._machine.revision_of(self._machine.applied)
-        request = StoreRequest(_command_of(accepted.write), self._wall_ms(), seen)
-        self._server.submit(SubmitProposal(encode_request(request), accepted, accepted.key))
+        self.propose(accepted.write, accepted.key, self._wall_ms(), seen, accepted)
 
     def refusal_of(self, error: Exception) -> KeyRefusal:
         return refusal_of(error)
 
+    def _full(self, put: KeyWrite) -> str:
+        """Why there is no room for it; empty if there is. What makes nothing larger always has room."""
+        table, before, limits = self._space.table, self._space.get(put.key), self._limits
+        if before is None and len(table) >= limits.keys_max:
+            self.counters.refused_keys_max += 1
+            return f"the store holds {limits.keys_max} keys, and may not hold more: delete some first"
+        if before is None:
+            more_bytes = len(put.key) + RECORD_OVERHEAD_BYTES + len(put.value)
+        else:
+            more_bytes = len(put.value) - len(before.value)
+        if more_bytes > 0 and table.bytes_total + more_bytes > limits.bytes_max:
+            self.counters.refused_bytes_max += 1
+            return (
+                f"the store holds {table.bytes_total} bytes, and with this key it would exceed the "
+                f"{limits.bytes_max} that it may hold: delete some keys first"
+            )
+        return ""
 
-class _AcceptedRead:
+
+class _ReadsTogether:
     """Called with the index up to which the copy here has to be applied, when it is."""
 
-    __slots__ = ("_answered", "_is_over", "_is_waiting", "_keys", "read")
+    __slots__ = ("reads", "ticks")
+
+    def __init__(self, ticks: int | None) -> None:
+        self.ticks = ticks  # of consensus, when the first of them came
+        self.reads: list[_AcceptedRead] = []
+
+    def __call__(self, outcome: int | Exception) -> None:
+        refusal = refusal_of(outcome) if isinstance(outcome, Exception) else None
+        for read in self.reads:
+            read.confirmed(refusal)
+
+
+class _AcceptedRead:
+    __slots__ = ("_answered", "_is_waiting", "_keys", "is_over", "read")
 
     def __init__(self, keys: ServerKeys, read: KeyRead, answered: ReadAnswered) -> None:
         self.read = read
         self._keys = keys
         self._answered = answered
-        self._is_over = False
+        self.is_over = False
         self._is_waiting = False
 
-    def __call__(self, outcome: int | Exception) -> None:
-        if self._is_over:
+    def confirmed(self, refusal: KeyRefusal | None) -> None:
+        if self.is_over:
             return
-        if isinstance(outcome, Exception):
-            self.refuse(refusal_of(outcome))
+        if refusal is not None:
+            self.refuse(refusal)
         else:
             self._keys.look(self)
 
@@ -179,7 +275,7 @@ class _AcceptedRead:
             self._keys.waiters.add(self.read.key, self.wake, is_prefix=self._is_of_prefix)
 
     def wake(self) -> None:
-        if not self._is_over:
+        if not self.is_over:
             self._keys.look(self)
 
     def answer(self, found: KeysFound) -> None:
@@ -191,7 +287,11 @@ class _AcceptedRead:
         self._answered(refusal)
 
     def give_up(self) -> None:
-        self._is_over = True
+        self.is_over = True
+        self.leave()
+
+    def leave(self) -> None:
+        """A change wakes it no more."""
         if self._is_waiting:
             self._is_waiting = False
             self._keys.waiters.remove(self.read.key, self.wake, is_prefix=self._is_of_prefix)
@@ -205,7 +305,7 @@ def refusal_of(error: Exception) -> KeyRefusal:
     match error:
         case OutcomeUnknown():
             return KeyRefusal(KeyCause.UNKNOWN, f"it may have been done: {error}; read the key to find out")
-        case DiskIsFull():
+        case DiskIsFull() | StoreIsFull():
             return KeyRefusal(KeyCause.NO_ROOM, str(error))
         case TooLarge():
             return KeyRefusal(KeyCause.TOO_LARGE, str(error))
@@ -213,7 +313,7 @@ def refusal_of(error: Exception) -> KeyRefusal:
             return KeyRefusal(KeyCause.NO_LEADER, str(error))
 
 
-def _command_of(write: KeyWrite) -> StoreCommand:
+def command_of(write: KeyWrite) -> StoreCommand:
     match write.verb:
         case KeyVerb.PUT:
             return Put(write.key, write.value, flags=write.flags, cas=write.cas, skips_equal=True)
@@ -227,18 +327,3 @@ def _is_changed(space: Keyspace, read: KeyRead) -> bool:
     if read.shape is ReadShape.KEY:
         return space.key_changed_since(read.key, read.since)
     return space.prefix_changed_since(read.key, read.since)
-
-
-def _found(space: Keyspace, read: KeyRead) -> tuple[list[bytes], list[KeyRecord]]:
-    keys: list[bytes] = []
-    records: list[KeyRecord] = []
-    if read.shape is ReadShape.KEY:
-        record = space.get(read.key)
-        return ([read.key], [record]) if record is not None else (keys, records)
-    if read.separator:
-        return list(space.table.folders(read.key, read.separator)), records
-    for some_keys, some_records in space.table.slices(read.key, end_of(read.key)):
-        keys += some_keys
-        if read.shape is ReadShape.TREE:
-            records += some_records
-    return keys, records
