@@ -107,3 +107,9 @@ def test_arguments_are_counted() -> None:
 def test_help_may_be_asked_for_anywhere(word: str) -> None:
     with pytest.raises(HelpWanted):
         parse(COMMAND, ["n", word])
+
+
+def test_where_values_may_look_like_flags_the_first_argument_ends_the_flags() -> None:
+    command = COMMAND._replace(flags_come_first=True)
+    call = parse(command, ["-wan", "n", "-5", "-o=json"])
+    assert (call.words, call.is_on("wan"), call.text("o")) == (["n", "-5", "-o=json"], True, "")

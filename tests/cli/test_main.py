@@ -40,7 +40,7 @@ def test_every_command_is_there_and_explains_itself(adsum: Adsum, name: str) -> 
 @pytest.mark.parametrize("name", COMMANDS)
 def test_help_lists_every_flag(adsum: Adsum, name: str) -> None:
     _, out, _ = adsum(*name.split(), "-h")
-    shown = re.findall(r"^  -([a-z_-]+)", out, re.MULTILINE)
+    shown = re.findall(r"^  -([a-z0-9_-]+)", out, re.MULTILINE)
     assert sorted(shown) == sorted(load_command(name).all_flags())
 
 

@@ -1,9 +1,9 @@
 """What a command is: its flags and arguments, declared once. Parsing, help and completion all read them.
 
 One dash or two, `-flag=value` or `-flag value`, and `-flag` alone for yes: as Go takes them, since that is
-what existing scripts hold. Flags may also follow arguments. argparse cannot be asked: it takes the slip
-`-htttp-port=1` for `-h`. Here every word is held against the known flags, and a slip is answered with the
-nearest.
+what existing scripts hold. Flags may also follow arguments, unless those may look like flags themselves.
+argparse cannot be asked: it takes the slip `-htttp-port=1` for `-h`. Here every word is held against the
+known flags, and a slip is answered with the nearest.
 
 Named tuples, because importing `dataclasses` alone costs a third of what `adsum version` may take.
 """
@@ -77,6 +77,7 @@ class Command(NamedTuple):
     flags: tuple[CommandFlag, ...] = ()
     groups: tuple[FlagGroup, ...] = ()
     about: str = ""  # what help says beyond the command's sentence
+    flags_come_first: bool = False  # what follows an argument is one too, though it may begin with a dash
     is_raw: bool = False  # `run` wants the words unread, and raises `HelpWanted` itself
 
     def all_flags(self) -> dict[str, CommandFlag]:
@@ -97,6 +98,9 @@ def parse(command: Command, words: Sequence[str]) -> ParsedCommand:
             break
         if not word.startswith("-") or word == "-":  # a dash alone is the standard input
             arguments.append(word)
+            if command.flags_come_first:
+                arguments += waiting
+                break
             continue
         flag, value = _read_flag(word, flags, waiting)
         values.setdefault(flag.name, []).append(value)

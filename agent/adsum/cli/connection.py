@@ -224,7 +224,8 @@ class Api:
         self, method: str, path: str, query: Query, body: bytes | None = None
     ) -> http.client.HTTPResponse:
         encoded = urllib.parse.urlencode([(name, value) for name, value in query if value])
-        url = f"{self._target.prefix}{urllib.parse.quote(path)}" + (f"?{encoded}" if encoded else "")
+        quoted = urllib.parse.quote(os.fsencode(path))  # a key may have bytes that are no text
+        url = f"{self._target.prefix}{quoted}" + (f"?{encoded}" if encoded else "")
         try:
             self._line.request(method, url, body, dict(self._headers))
             response = self._line.getresponse()
@@ -238,6 +239,8 @@ class Api:
             # A refusal's own words, in which nothing steers the terminal.
             told = self._read(response)[:SENTENCE_LENGTH_MAX].decode(errors="replace").strip()
             told = "\n".join(map(printable, told.expandtabs().splitlines()))
+            if reason := self.header("X-Adsum-Reason"):
+                told = f"{told}: {printable(reason)}"
             fallback = f"the agent answered {response.status} {response.reason} to {method} {path}"
             raise AgentRefused(response.status, told or fallback)
         return response

@@ -47,6 +47,12 @@ COMMANDS = {
     "catalog owners": "Whose entries this agent has, and since when they are certain",
     "catalog diff": "Where the catalogs of two agents differ",
     "resolve": "What DNS answers to a name, and why",
+    "kv get": "The value of a key, or all values below a prefix",
+    "kv list": "The keys below a prefix, as a tree",
+    "kv put": "Write a value under a key",
+    "kv delete": "Delete a key, or all keys below a prefix",
+    "kv export": "Write out all keys below a prefix, with their values",
+    "kv import": "Write keys that were exported",
     "maint": "Put this node or one of its services into maintenance",
     "info": "What the agent counts about itself",
     "monitor": "Follow the agent's log",
@@ -68,7 +74,7 @@ COMMANDS = {
 OPERATING = ("maint", "info", "monitor", "reload", "leave", "join", "force-leave")
 
 # What Consul 1.8.7 has beside those, so that they are not taken for slips.
-NOT_HERE = "acl config connect debug exec intention kv lock login logout operator snapshot tls watch"
+NOT_HERE = "acl config connect debug exec intention lock login logout operator snapshot tls watch"
 
 
 def main(argv: Sequence[str] | None = None) -> int:

@@ -41,7 +41,7 @@ def show(call: ParsedCommand, rows: Sequence[Row], columns: Sequence[Column]) ->
         print("\n".join(_lines(chosen, rows)))
 
 
-def dump_rows(call: ParsedCommand, rows: Sequence[Row]) -> None:
+def dump_rows(call: ParsedCommand, rows: Sequence[object]) -> None:
     if call.text("o") == "json":
         dump(call, rows)
     else:
