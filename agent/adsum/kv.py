@@ -14,10 +14,14 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Callable
-from typing import Protocol, TypeAlias
+from typing import TYPE_CHECKING, Protocol, TypeAlias
 
 from msgspec import Struct
 from msgspec.msgpack import Decoder, Encoder
+
+if TYPE_CHECKING:
+    from adsum.kv_history import HistoryAnswered
+    from adsum.leading import ConsensusFigures
 
 
 class RecordExtras(Struct, frozen=True, gc=False, array_like=True):
@@ -153,10 +157,17 @@ class KeyStore(Protocol):
         """Why nobody leads, as far as it is known here."""
         ...
 
+    @property
+    def consensus(self) -> ConsensusFigures | None:
+        """None on a client, and on a server that belongs to no cluster yet."""
+        ...
+
     def write(self, write: KeyWrite, answered: WriteAnswered) -> object:
         """Returns what `give_up` takes."""
 
     def read(self, read: KeyRead, answered: ReadAnswered) -> object: ...
+
+    def history(self, key: bytes, answered: HistoryAnswered) -> object: ...
 
     def give_up(self, asked: object) -> None: ...
 

@@ -8,6 +8,7 @@ from adsum.consensus.commands import SubmitProposal, SubmitRead
 from adsum.consensus.effects import Turned
 from adsum.dedup import WriteNumbers
 from adsum.kv import KeyVerb, KeyWrite
+from adsum.leading import ConsensusFigures
 from adsum.raft.types import Entry, EntryKind, MemberId, Role, Term
 from adsum.servers.keys import STORE_LIMITS, ServerKeys, StoreLimits
 from adsum.store.machine import StoreMachine
@@ -29,6 +30,7 @@ class InstantConsensus:
         self.behind_ms = 0
         self.waits_for = ""
         self.ticks: int | None = None  # each read is asked by itself
+        self.figures: ConsensusFigures | None = None
         self.refuses: Exception | None = None
         self.holds = False
         self.given_up: list[object] = []

@@ -98,3 +98,13 @@ def test_a_crowd_is_gone_through_once_however_many_keys_changed() -> None:
         return time.thread_time() - began_s
 
     assert min(time_s(2_000) for _ in range(3)) < 50 * min(time_s(1) for _ in range(3))
+
+
+def test_who_waits_for_one_key_is_counted_with_those_above_it() -> None:
+    waiting = Waiting(Store())
+    waiting.wait("key", b"a/b")
+    waiting.wait("other key", b"a/bc")
+    waiting.wait("folder", b"a/", is_prefix=True)
+    waiting.wait("everything", b"", is_prefix=True)
+    assert waiting.waiters.waiting_for(b"a/b") == 3
+    assert waiting.waiters.waiting_for(b"c") == 1

@@ -39,6 +39,7 @@ from adsum.kv import (
     StoreAnswer,
     WriteAnswered,
 )
+from adsum.kv_history import HistoryAnswered
 from adsum.logs.faults import Faults
 from adsum.net.call_server import BUSY
 from adsum.net.calls import CallError, Declined, NotSent
@@ -46,6 +47,7 @@ from adsum.net.gate import Gate
 from adsum.now import SECOND, Now
 from adsum.peers.server_lines import ServerLines
 
+NO_HISTORY = "a client agent keeps no history of keys: ask a server for it, with -http-addr"
 FAULT_PAUSE_S = 1.0  # what was due may still be, and must not take all of the loop
 
 
@@ -67,6 +69,8 @@ class _ForRead:
 
 class ClientKeys:
     """It is a `KeyStore`."""
+
+    consensus = None  # a client takes no part
 
     def __init__(
         self,
@@ -118,8 +122,13 @@ class ClientKeys:
         self._command(ForwardRead(read, token))
         return token
 
+    def history(self, key: bytes, answered: HistoryAnswered) -> object:
+        answered(KeyRefusal(KeyCause.FAILED, NO_HISTORY))
+        return None
+
     def give_up(self, asked: object) -> None:
-        self._command(GiveUpForwarded(asked))
+        if asked is not None:
+            self._command(GiveUpForwarded(asked))
 
     # What gossip tells.
 

@@ -99,6 +99,8 @@ class Driver:
         self._woken = trio.Event()
         self._changed = trio.Event()
         self._timer = trio.CancelScope()
+        self.leader_since_ms = 0  # wall clock, when the present leader was seen to lead; 0 without one
+        self._seen_leader: MemberId | None = None
         self._performing = self._performers()
 
     # What it is asked.
@@ -284,6 +286,9 @@ class Driver:
         self._tell_change()
 
     def _tell_turn(self, effect: effects.Turned) -> None:
+        if effect.leader != self._seen_leader:
+            self._seen_leader = effect.leader
+            self.leader_since_ms = self._now().wall_ms if effect.leader is not None else 0
         self._follower.turned(effect)
         self._tell_change()
 

@@ -31,9 +31,12 @@ from adsum.kv import (
     ReadShape,
     WriteAnswered,
 )
+from adsum.kv_history import HistoryAnswered
+from adsum.leading import ConsensusFigures
 from adsum.mutable import dataclass
 from adsum.raft.errors import TooLarge
 from adsum.raft.types import MemberId
+from adsum.servers.key_history import history_of
 from adsum.servers.key_lists import KeyLists
 from adsum.store.commands import (
     CONSUL,
@@ -87,6 +90,9 @@ class RunsConsensus(Protocol):
     @property
     def ticks(self) -> int | None: ...
 
+    @property
+    def figures(self) -> ConsensusFigures | None: ...
+
     def submit(self, request: SubmitProposal | SubmitRead) -> None: ...
 
     def give_up(self, token: object) -> None: ...
@@ -123,6 +129,10 @@ class ServerKeys:
     def waits_for(self) -> str:
         return self._server.waits_for
 
+    @property
+    def consensus(self) -> ConsensusFigures | None:
+        return self._server.figures
+
     def write(self, write: KeyWrite, answered: WriteAnswered) -> AcceptedWrite:
         accepted = AcceptedWrite(write, answered, self)
         accepted.start()
@@ -136,7 +146,14 @@ class ServerKeys:
             self._confirm(accepted)
         return accepted
 
+    def history(self, key: bytes, answered: HistoryAnswered) -> object:
+        """As this server has it, also without a leader."""
+        answered(history_of(self._space, key, self.waiters.waiting_for(key)))
+        return None
+
     def give_up(self, asked: object) -> None:
+        if asked is None:
+            return
         assert isinstance(asked, AcceptedWrite | _AcceptedRead), "as `write` and `read` return it"
         asked.give_up()
         if isinstance(asked, AcceptedWrite):

@@ -31,6 +31,7 @@ from adsum.consensus.founding import FoundingCore
 from adsum.consensus.machine import StateMachine
 from adsum.consensus.reports import NodeUnreachable, SnapshotArrived
 from adsum.consensus.settings import ServerSettings
+from adsum.leading import ConsensusFigures
 from adsum.net.call_server import CallServer
 from adsum.net.calls import CallError
 from adsum.net.gate import Gate, Security
@@ -46,6 +47,7 @@ from adsum.servers.answering import RAFT, Answering
 from adsum.servers.carrying import Carrier, Receiver
 from adsum.servers.directory import Directory
 from adsum.servers.driver import Driver, FollowsServer, NobodyFollows
+from adsum.servers.figures import figures_of
 from adsum.servers.founding import Founding
 from adsum.servers.last_addresses import LastAddresses
 from adsum.servers.links import Links
@@ -192,6 +194,10 @@ class ConsensusServer:
         if self.driver.leader is not None:
             return ""
         return f"no leader is known in term {self.driver.core.soft.term}, and an election is on"
+
+    @property
+    def figures(self) -> ConsensusFigures | None:
+        return None if self.driver is None else figures_of(self.driver, self.behind_ms)
 
     @property
     def behind_ms(self) -> int:

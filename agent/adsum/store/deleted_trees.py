@@ -4,6 +4,7 @@ were."""
 from __future__ import annotations
 
 from collections import Counter, deque
+from collections.abc import Container
 from zlib import crc32
 
 from adsum.store.table import KeyTable, end_of
@@ -34,6 +35,10 @@ class DeletedTrees:
                 found = self._newest.get(key[:length])
                 newest = max(newest, found.modify if found is not None else 0)
         return newest
+
+    def deleted_at(self, revisions: Container[int]) -> list[tuple[int, bytes]]:
+        """Those of these revisions. All are looked through."""
+        return [(revision, prefix) for revision, prefix in self._in_order if revision in revisions]
 
     def below(self, prefix: bytes) -> int:
         return self._newest.newest(prefix, end_of(prefix))

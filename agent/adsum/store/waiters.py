@@ -44,6 +44,10 @@ class KeyWaiters:
             if is_prefix:
                 self._count(len(key), -1)
 
+    def waiting_for(self, key: bytes) -> int:
+        """How many, for this key or for a prefix of it."""
+        return sum(len(wakes) for wakes in self._hit(key))
+
     def woken(self, space: Keyspace) -> list[Wake]:
         """By everything that changed since the last look; each once."""
         if space.revision == self._looked_at:
