@@ -17,7 +17,7 @@ from adsum.gossip.effects import IsolationChanged, MemberChanged, Send
 from adsum.gossip.rtt import Path
 from adsum.now import MILLISECOND, SECOND
 from adsum.version import ADSUM_VERSION
-from tests.api.agents import Asker, refused
+from tests.api.agents import NODE_ID, Asker, refused
 from tests.gossip.support import forget, isolate
 
 Answer = dict[str, Any]
@@ -78,6 +78,7 @@ async def test_alone_an_agent_lists_itself_with_every_field(asker: Asker) -> Non
         "Conflict": None,
         "Stale": None,
         "Clock": {"AheadSeconds": 0.0, "ComparedWith": 0, "Sentence": ""},
+        "Servers": [{"ID": NODE_ID, "Name": "n1", "Role": "leader"}],
         "Members": [
             {
                 "ID": "6a0c4f0e-5f0b-4b1e-9d5c-0d3c1b2a9f01",

@@ -127,4 +127,56 @@ def test_one_whom_nobody_knows_is_not_found(adsum: Adsum, agent: FakeAgent) -> N
 def test_a_node_must_be_named(adsum: Adsum) -> None:
     status, _out, err = adsum("explain")
     assert status == 2
-    assert "NODE is missing" in err
+    assert "NODE|kv/KEY is missing" in err
+
+
+KEY = {
+    "Observer": "n1",
+    "Key": "db/host",
+    "Exists": True,
+    "Revision": 14,
+    "Version": 2,
+    "Waiting": 1,
+    "Summary": "db/host exists, at revision 14: changed through n2, 1 min ago.",
+    "Story": [
+        {"Time": "2026-11-18T14:58:01.120Z", "Revision": 12, "Sentence": "created through n1"},
+        {"Time": "2026-11-18T14:58:09.500Z", "Revision": 14, "Sentence": "changed through n2"},
+    ],
+    "IsCut": False,
+    "Floor": 0,
+}
+
+
+def test_a_key_is_explained_by_its_changes(adsum: Adsum, agent: FakeAgent) -> None:
+    agent.answers["GET /v1/explain/kv/db/host"] = KEY
+    assert adsum("explain", "kv/db/host") == (
+        0,
+        (
+            "db/host exists, at revision 14: changed through n2, 1 min ago. So says n1.\n"
+            "  written 2 times since it was created, 1 request waiting here for a change\n"
+            "\n"
+            "  2026-11-18 14:58:01.120  revision 12: created through n1\n"
+            "  2026-11-18 14:58:09.500  revision 14: changed through n2\n"
+        ),
+        "",
+    )
+    assert json.loads(adsum("explain", "kv/db/host", "-o=json").out) == KEY
+
+
+def test_what_is_not_remembered_of_a_key_is_told(adsum: Adsum, agent: FakeAgent) -> None:
+    gone = {"Exists": False, "Version": 0, "Waiting": 0, "Summary": "It is gone.", "IsCut": True, "Floor": 9}
+    agent.answers["GET /v1/explain/kv/db/host"] = KEY | gone
+    assert adsum("explain", "kv/db/host").out == (
+        "It is gone. So says n1.\n"
+        "  0 requests waiting here for a change\n"
+        "\n"
+        "  (there is more before these)\n"
+        "  2026-11-18 14:58:01.120  revision 12: created through n1\n"
+        "  2026-11-18 14:58:09.500  revision 14: changed through n2\n"
+        "  (of what happened up to revision 9 not all is remembered)\n"
+    )
+
+
+def test_a_key_that_nobody_knows_is_not_found(adsum: Adsum, agent: FakeAgent) -> None:
+    agent.answers["GET /v1/explain/kv/x"] = (404, "There is no key x")
+    assert adsum("explain", "kv/x") == (3, "", "adsum: There is no key x\n")

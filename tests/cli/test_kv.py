@@ -290,8 +290,10 @@ def test_an_import_that_fails_says_how_far_it_came(adsum: Adsum, agent: FakeAgen
     assert adsum("kv", "import", '[{"key": "a"}, {"key": "b"}]') == (
         1,
         "Imported: a\n",
-        "adsum: 1 of 2 keys were imported, then b failed: No cluster leader: an election is on. "
-        "To import all of them again does no harm\n",
+        (
+            "adsum: 1 of 2 keys were imported, then b failed: No cluster leader: an election is on. "
+            "To import all of them again does no harm\n"
+        ),
     )
 
 

@@ -39,6 +39,22 @@ def test_members_are_listed_as_consul_lists_them(adsum: Adsum, three: FakeAgent)
     assert three.asked[0].query == {"segment": "_all"}
 
 
+def test_people_and_wide_tables_are_told_who_leads(
+    adsum: Adsum, agent: FakeAgent, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    agent.answers["GET /v1/agent/members"] = [
+        member("n1", "127.0.0.1", role="consul", id="u-1"),
+        member("c1", "127.0.0.2", id="u-2"),
+    ]
+    agent.answers["GET /v1/membership"] = {"Servers": [{"ID": "u-1", "Name": "n1", "Role": "leader"}]}
+    assert "leader" not in adsum("members").out
+    rows = [line.split() for line in adsum("members", "-o=wide").out.splitlines()]
+    assert [row[-2:] for row in rows] == [["ID", "Role"], ["u-1", "leader"], ["<default>", "u-2"]]
+    assert [row["Role"] for row in json.loads(adsum("members", "-o=json").out)] == ["leader", ""]
+    monkeypatch.setattr("sys.stdout.isatty", lambda: True)
+    assert adsum("members").out.splitlines()[1].endswith("  leader")
+
+
 def test_members_are_chosen_by_a_regular_expression_and_none_is_exit_status_2(
     adsum: Adsum, three: FakeAgent
 ) -> None:
@@ -57,7 +73,7 @@ def test_detailed_members_show_their_tags(adsum: Adsum, three: FakeAgent) -> Non
 def test_members_as_json_keep_their_keys(adsum: Adsum, three: FakeAgent) -> None:
     first = json.loads(adsum("members", "-o=jsonl").out.splitlines()[0])
     assert list(first) == [
-        *("Node", "Address", "Status", "Type", "Build", "Protocol", "DC", "Segment", "ID", "Tags"),
+        *("Node", "Address", "Status", "Type", "Build", "Protocol", "DC", "Segment", "ID", "Tags", "Role"),
     ]
     assert first["Status"] == "alive"
 

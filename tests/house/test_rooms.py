@@ -24,7 +24,7 @@ NEVER_LOADED = {"trio", "socket", "ssl", "dnslib", "msgspec"}
 # what others say of keys. Other cores do without, for they are loaded before the first answer to DNS.
 STRUCTS = {"msgspec", "msgspec.msgpack"}
 SPEAKERS_OF_KEYS = (
-    *("adsum.accepting", "adsum.forwarded", "adsum.kv"),
+    *("adsum.accepting", "adsum.forwarded", "adsum.kv", "adsum.kv_history"),
     *("adsum.agent.asking", "adsum.agent.forwarding"),
 )
 

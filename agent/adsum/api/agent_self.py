@@ -2,7 +2,7 @@
 
 Clients switch features on by the version, find their datacenter here, and compare leader addresses; the Go
 client reads a map of maps, so every member is an object or null, and every statistic a string. Only what is
-true of this agent is said: one that leads alone has no Raft log whose indexes it could tell.
+true of this agent is said: a server that belongs to no cluster yet has no log whose indexes it could tell.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 import platform
 import sys
+from uuid import UUID
 
 import trio
 
@@ -17,16 +18,25 @@ from adsum.api import coordinates, leadership
 from adsum.api.agent_members import own_member
 from adsum.api.answers import json_answer
 from adsum.api.api_types import Agent, EndpointFamily
+from adsum.api.member_rows import shown_time
 from adsum.catalog.definitions import CheckKind
 from adsum.gossip.broadcasts import Class
 from adsum.gossip.order import MemberStatus
 from adsum.http.request import Request
 from adsum.http.response import Response
 from adsum.http.router import Route
+from adsum.leading import PeerFigures
 from adsum.logs.clock_words import off_by
 from adsum.now import MILLISECOND
 from adsum.version import ADSUM_VERSION, CONSUL_API_VERSION
 
+RAFT_PROTOCOL_VERSION = "3"  # as servers of Consul 1.8 say
+RAFT_STATES = {
+    "leader": "Leader",
+    "follower": "Follower",
+    "candidate": "Candidate",
+    "pre-candidate": "Candidate",
+}
 SESSION_TTL_NS_MIN = 10_000_000_000  # Patroni reads it after `Invalid Session TTL`
 
 
@@ -107,8 +117,46 @@ def _stats(agent: Agent) -> dict[str, dict[str, str]]:
 
 
 def _raft_stats(agent: Agent) -> dict[str, str]:
-    others = max(len(agent.cluster.servers.voters) - 1, 0)
-    return {"num_peers": str(others), "state": "Leader" if leadership.is_leader(agent) else "Follower"}
+    """Under the names of Consul's, as far as there is their like; who leads since when is ours alone."""
+    it = agent.keys.consensus
+    if it is None:
+        return {"num_peers": "0", "protocol_version": RAFT_PROTOCOL_VERSION, "state": "Follower"}
+    leading = it.role == "leader"
+    shown = [_member_of_configuration(agent, peer) for peer in it.peers]
+    since = {"leader_since": shown_time(it.leader_since_ms)} if it.leader_since_ms else {}
+    return {
+        "applied_index": str(it.applied_index),
+        "commit_index": str(it.commit_index),
+        "fsm_pending": str(max(it.commit_index - it.applied_index, 0)),
+        "last_contact": "0" if leading else f"{it.behind_ms}ms" if it.leader else "never",
+        "last_log_index": str(it.last_log_index),
+        "last_log_term": str(it.last_log_term),
+        "last_snapshot_index": str(it.snapshot_index),
+        "last_snapshot_term": str(it.snapshot_term),
+        "latest_configuration": f"[{' '.join(shown)}]",
+        "leader": _name_of(agent, it.leader) if it.leader else "",
+        **since,
+        "num_peers": str(sum(peer.is_voter for peer in it.peers if peer.node_id != _own_id(agent))),
+        "protocol_version": RAFT_PROTOCOL_VERSION,
+        "state": RAFT_STATES[it.role],
+        "term": str(it.term),
+        "voters": ",".join(_name_of(agent, peer.node_id) for peer in it.peers if peer.is_voter),
+    }
+
+
+def _member_of_configuration(agent: Agent, peer: PeerFigures) -> str:
+    """As Go would print it, for those who take it apart."""
+    suffrage = "Voter" if peer.is_voter else "Nonvoter"
+    address = leadership.address_of(agent, UUID(peer.node_id).bytes)
+    return f"{{Suffrage:{suffrage} ID:{peer.node_id} Address:{address}}}"
+
+
+def _name_of(agent: Agent, node: str) -> str:
+    return leadership.name_of(agent, UUID(node).bytes) or node
+
+
+def _own_id(agent: Agent) -> str:
+    return str(UUID(bytes=agent.cluster.membership.me.node_id))
 
 
 def _consul_stats(agent: Agent) -> dict[str, str]:

@@ -43,6 +43,8 @@ LATER = {
     "resolve.Resolve": ("/v1/resolve",),
     "membership.Membership": ("/v1/membership",),
     "kv.KvEndpoints": ("/v1/kv",),
+    "key_story.KeyStory": ("/v1/explain/kv",),
+    "operator_raft.OperatorRaft": ("/v1/operator/raft",),
     "absent.AbsentStore": ("/v1/session", "/v1/txn", "/v1/snapshot", "/v1/operator/autopilot"),
 }
 

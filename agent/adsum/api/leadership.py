@@ -6,6 +6,9 @@ A server knows it from consensus, a client from what the leader says of itself i
 
 from __future__ import annotations
 
+from uuid import UUID
+
+from adsum.agent.known_servers import KnownServers
 from adsum.api import parameters
 from adsum.api.answers import json_answer
 from adsum.api.api_types import Agent, EndpointFamily
@@ -75,6 +78,33 @@ def why_not_leave(agent: Agent) -> str:
         f"{len(missing)} of the {len(staying)} servers that would stay cannot be reached, so without this "
         "one nobody could write keys any more; bring them back first, or leave with force"
     )
+
+
+def name_of(agent: Agent, node_id: bytes) -> str:
+    """Of any member; empty for one that is not known."""
+    if node_id == _own_id(agent):
+        return own_node(agent).name
+    member = agent.cluster.membership.member_by_id(node_id)
+    return "" if member is None else member.profile.name
+
+
+def server_roles(agent: Agent) -> list[dict[str, str]]:
+    """Of each server: whether it leads, or votes. Only servers know who votes."""
+    servers = agent.cluster.servers
+    ids = [_own_id(agent)] if is_server(agent) else []
+    ids += [each.node_id for each in servers.present]
+    return [
+        {"ID": str(UUID(bytes=each)), "Name": name_of(agent, each), "Role": _role(servers, each)}
+        for each in ids
+    ]
+
+
+def _role(servers: KnownServers, node_id: bytes) -> str:
+    if node_id == servers.leader:
+        return "leader"
+    if not servers.voters:
+        return "server"
+    return "voter" if node_id in servers.voters else "non-voter"
 
 
 def voter_addresses(agent: Agent) -> list[str]:

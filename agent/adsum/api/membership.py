@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 
 import trio
 
-from adsum.api import parameters
+from adsum.api import leadership, parameters
 from adsum.api.answers import in_turns, json_answer
 from adsum.api.api_types import Agent, EndpointFamily
 from adsum.api.explanation import explained, own_conflict, standing_conflict
@@ -67,6 +67,7 @@ class Membership(EndpointFamily):
                 "ComparedWith": clocks.others,
                 "Sentence": off_by(ahead_ms, clocks.others),  # empty where there is nothing to mend
             },
+            "Servers": leadership.server_roles(self._agent),
             "Members": rows,
         }
         return json_answer(self._agent, request, shown, headers=stale_header(self._agent))

@@ -65,7 +65,7 @@ COMMANDS = {
     "event": "Tell all agents that something happened",
     "keyring": "List and change the keys of gossip on every member",
     "timeline": "What happened to members, and on what grounds",
-    "explain": "Why a node is as it is, and what to do next",
+    "explain": "Why a node or a key is as it is, and what to do next",
     "simulate": "Rehearse trouble in a simulated cluster: times, false verdicts, cost",
     "keygen": "Make a key for encrypting gossip",
     "completion": "Completion for bash, zsh or fish",

@@ -38,6 +38,7 @@ COLUMNS = [
     *plain("Type", "Build", "Protocol", "DC", "Segment"),
     Column("ID", is_wide=True),
 ]
+ROLE = Column("Role")  # in consensus
 DETAILED = [*COLUMNS[:3], Column("Tags", lambda row: ",".join(f"{k}={v}" for k, v in row["Tags"].items()))]
 
 
@@ -48,10 +49,10 @@ def run(call: ParsedCommand) -> int:
         raise UsageError(f"-status is no regular expression: {problem}") from None
     refuse_endless_json(call)
     with connect(call) as api:
-        found = _members(call, api, pattern)
+        found, observer = _members(call, api, pattern)
         if call.is_on("watch"):
             return _watch(call, api, pattern, found)
-        notes = [] if call.is_on("wan") else [*_of_observer(api), _leaderless(api)]
+        notes = [] if call.is_on("wan") else [*_notes_of(observer), _leaderless(api)]
     _show(call, found)
     for note in filter(None, notes):
         print(printable(note), file=sys.stderr)
@@ -61,19 +62,29 @@ def run(call: ParsedCommand) -> int:
     return 0
 
 
-def _members(call: ParsedCommand, api: Api, pattern: re.Pattern[str]) -> list[Row]:
+def _members(call: ParsedCommand, api: Api, pattern: re.Pattern[str]) -> tuple[list[Row], Row]:
+    """And what the agent says of itself beside the list."""
     query = [("segment", call.text("segment", "_all")), ("wan", "1" if call.is_on("wan") else "")]
-    rows = map(_row, api.get_list("/v1/agent/members", query))
+    members = api.get_list("/v1/agent/members", query)
+    observer = {} if call.is_on("wan") else _observer(api)
+    roles = {each["ID"]: each["Role"] for each in observer.get("Servers", ())}
+    rows = [_row(member, roles) for member in members]
     ordered = sorted(rows, key=lambda row: (row["Segment"], row["Node"]))
-    return [row for row in ordered if pattern.search(row["Status"])]
+    return [row for row in ordered if pattern.search(row["Status"])], observer
 
 
-def _of_observer(api: Api) -> Iterator[str]:
-    """Why an agent that lists everybody is on nobody else's list, why its own list may be wrong, and that its
-    clock is. Consul knows nothing of these."""
+def _observer(api: Api) -> Row:
+    """What our own agents say beside the list; Consul's say nothing of the kind."""
     try:
-        observer = api.get_object("/v1/membership", [("observer", "1")])
+        return api.get_object("/v1/membership", [("observer", "1")])
     except CommandFailed:
+        return {}
+
+
+def _notes_of(observer: Row) -> Iterator[str]:
+    """Why an agent that lists everybody is on nobody else's list, why its own list may be wrong, and that its
+    clock is."""
+    if not observer:
         return
     conflict = observer.get("Conflict")
     if conflict and not conflict["IsLetIn"]:
@@ -93,7 +104,11 @@ def _leaderless(api: Api) -> str:
 
 
 def _show(call: ParsedCommand, rows: list[Row]) -> None:
-    show(call, rows, DETAILED if call.is_on("detailed") else COLUMNS)
+    """Who leads is told to people, and not to scripts, which take Consul's columns apart."""
+    columns = DETAILED if call.is_on("detailed") else COLUMNS
+    has_roles = any(row["Role"] for row in rows)
+    is_told = has_roles and (sys.stdout.isatty() or call.text("o") == "wide")
+    show(call, rows, [*columns, ROLE] if is_told else columns)
 
 
 # Watching: on a terminal the table is drawn again, in a pipe each change is a line.
@@ -106,7 +121,7 @@ def _watch(call: ParsedCommand, api: Api, pattern: re.Pattern[str], rows: list[R
         while True:
             sys.stdout.flush()
             time.sleep(WATCH_INTERVAL_S)
-            before, rows = rows, _members(call, api, pattern)
+            before, (rows, _) = rows, _members(call, api, pattern)
             _draw(call, rows) if is_drawn else _tell_changes(call, before, rows)
     except KeyboardInterrupt:  # how one stops watching
         return 0
@@ -135,7 +150,7 @@ def _tell_changes(call: ParsedCommand, before: list[Row], after: list[Row]) -> N
             dump_rows(call, [{"Time": at, **row, "Status": new, "Was": old}])
 
 
-def _row(member: Row) -> Row:
+def _row(member: Row, roles: Row) -> Row:
     tags, role = dict(member["Tags"]), member["Tags"].get("role", "unknown")
     tags["segment"] = EVERY_SEGMENT if role == "consul" else tags.get("segment") or DEFAULT_SEGMENT
     host, status = member["Addr"], member["Status"]
@@ -150,6 +165,7 @@ def _row(member: Row) -> Row:
         "Segment": tags["segment"],
         "ID": tags.get("id", ""),
         "Tags": dict(sorted(tags.items())),
+        "Role": roles.get(tags.get("id", ""), ""),
     }
 
 
@@ -166,4 +182,5 @@ COMMAND = Command(
         OUTPUT,
     ),
     groups=(CONNECTION,),
+    about="A terminal, -o=wide and -o=json also show who of the servers leads, and who votes.",
 )
