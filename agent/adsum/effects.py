@@ -109,6 +109,18 @@ class Notify:
     topics: tuple[Topic, ...]
 
 
+@dataclass(frozen=True, slots=True)
+class LeaderChanged:
+    """Of the servers: this one leads from now on, or leads no longer and nobody does."""
+
+    node_id: bytes
+    name: str  # empty where gossip does not know it
+    address: Address | None
+    is_leading: bool
+    term: int
+    cause: str  # in the words of consensus; empty where only gossip tells
+
+
 class Severity(enum.Enum):
     INFO = "info"
     WARN = "warn"

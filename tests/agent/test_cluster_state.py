@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import partial
 from random import Random
 
 import cbor2
 
 from adsum.address import Address
+from adsum.agent import tags
 from adsum.agent.cluster_state import ClusterState
+from adsum.agent.known_servers import LeadershipSeen
 from adsum.agent.saved_files import PEERS
 from adsum.agent.settings import AgentSettings
+from adsum.agent.tags import Tags
 from adsum.catalog.model import Node
 from adsum.catalog.own_writer import OwnCatalogWriter
 from adsum.catalog.view import View
-from adsum.effects import WriteFile
-from adsum.gossip import wire
+from adsum.effects import LeaderChanged, WriteFile
+from adsum.gossip import claims, wire
 from adsum.gossip.claims import Claim
 from adsum.gossip.commands import Datagram
 from adsum.gossip.core import GossipCore
@@ -27,6 +31,9 @@ from adsum.testing.introducing import introduce
 from tests.gossip.support import GENERATION, WALL_MS, alive, dead, profile, short
 
 NODE = Node(node_id="00000000-0000-0000-0000-000000000001", name="me", address="10.0.0.1", datacenter="dc1")
+
+
+LED = Tags(is_server=True, server_port=8300)
 
 
 class Stage:
@@ -45,6 +52,18 @@ class Stage:
     def meet(self, name: str) -> None:
         command, receive = partial(self.cluster.command, self.now, 1), partial(self.cluster.receive, self.now)
         introduce(command, receive, SyncPart(alive(name).encoded))
+
+    def sees(self, leader: bytes | None, term: int, cause: str) -> list[LeaderChanged]:
+        """As consensus on this server tells it."""
+        seen = LeadershipSeen(leader, None, (), term, cause)
+        return [each for each in self.cluster.receive(self.now, seen) if isinstance(each, LeaderChanged)]
+
+    def hears(self, name: str, described: Tags, *, incarnation: int = 0) -> list[LeaderChanged]:
+        """As a member describes itself."""
+        command, receive = partial(self.cluster.command, self.now, 1), partial(self.cluster.receive, self.now)
+        said = claims.alive(replace(profile(name), meta=tags.encode(described)), GENERATION, incarnation)
+        effects = introduce(command, receive, SyncPart(said.encoded))
+        return [each for each in effects if isinstance(each, LeaderChanged)]
 
     def hear(self, *told: Claim) -> None:
         encoded = [claim.encoded for claim in told]
@@ -81,3 +100,25 @@ def test_those_who_failed_are_written_down_behind_the_others() -> None:
 def test_whoever_met_nobody_keeps_what_it_knew_before() -> None:
     stage = Stage()
     assert [change for change in stage.cluster.last_files(stage.now) if change.path == PEERS] == []
+
+
+def test_a_server_tells_who_leads_as_consensus_sees_it() -> None:
+    stage, me = Stage(), profile("me")
+    assert stage.sees(me.node_id, 4, "elected") == [
+        LeaderChanged(me.node_id, me.name, me.address, True, 4, "elected")
+    ]
+    assert stage.sees(me.node_id, 5, "elected") == []
+    assert stage.sees(None, 6, "quorum-silent") == [
+        LeaderChanged(me.node_id, me.name, me.address, False, 5, "quorum-silent")
+    ]
+    assert stage.sees(None, 7, "not-elected") == []
+    assert stage.sees(b"x" * 16, 8, "heard") == [LeaderChanged(b"x" * 16, "", None, True, 8, "heard")]
+
+
+def test_a_client_tells_who_leads_as_the_leader_says_in_gossip() -> None:
+    stage = Stage()
+    assert stage.hears("a", LED) == []
+    (leads,) = stage.hears("b", replace(LED, leads_in_term=4))
+    assert (leads.name, leads.is_leading, leads.term, leads.cause) == ("b", True, 4, "")
+    (leads,) = stage.hears("a", replace(LED, leads_in_term=5), incarnation=1)
+    assert (leads.name, leads.is_leading, leads.term) == ("a", True, 5)

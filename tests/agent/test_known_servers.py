@@ -74,8 +74,8 @@ def test_of_those_who_say_that_they_lead_the_highest_term_of_the_latest_epoch_is
 
 def test_a_server_believes_consensus_and_not_gossip() -> None:
     servers = KnownServers()
-    servers.leadership_seen(LeadershipSeen(None, None, (b"s1" * 8,)))
+    servers.leadership_seen(LeadershipSeen(None, None, (b"s1" * 8,), 9, "leader-silent"))
     servers.changed(change("s1", ALIVE, replace(SERVER, leads_in_term=9)))
     assert servers.leader is None
-    servers.leadership_seen(LeadershipSeen(b"s3" * 8, None, (b"s1" * 8, b"s3" * 8)))
+    servers.leadership_seen(LeadershipSeen(b"s3" * 8, None, (b"s1" * 8, b"s3" * 8), 10, "heard"))
     assert servers.leader == b"s3" * 8

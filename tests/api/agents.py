@@ -131,7 +131,7 @@ class FakeAgent(Agent):
         me = self.core.cluster.membership.me.node_id
         leads_in = (0, 1) if leader == me else None
         voters = voters or ((leader,) if leader is not None else ())
-        self._perform(self.core.receive(self.now(), LeadershipSeen(leader, leads_in, voters)))
+        self._perform(self.core.receive(self.now(), LeadershipSeen(leader, leads_in, voters, 1, "elected")))
 
     async def give(self, command: AnsweredWith[Value]) -> Value:
         return self.obey(command)

@@ -9,7 +9,7 @@ from adsum.consensus.effects import Turned
 from adsum.dedup import WriteNumbers
 from adsum.kv import KeyVerb, KeyWrite
 from adsum.leading import ConsensusFigures
-from adsum.raft.types import Entry, EntryKind, MemberId, Role, Term
+from adsum.raft.types import Entry, EntryKind, MemberId, Role, Term, Turn, TurnCause
 from adsum.servers.keys import STORE_LIMITS, ServerKeys, StoreLimits
 from adsum.store.machine import StoreMachine
 
@@ -25,7 +25,7 @@ class InstantConsensus:
         self.machine = StoreMachine()
         numbers = WriteNumbers("n1", 1)
         self.keys = ServerKeys(self, self.machine, numbers, lambda: WALL_MS, _wake_all, limits)
-        self.keys.turned(Turned(Role.LEADER, ME, Term(1)))
+        self.keys.turned(Turned(Role.LEADER, ME, Term(1), Turn(TurnCause.ELECTED, (ME,))))
         self.leader: MemberId | None = ME
         self.behind_ms = 0
         self.waits_for = ""

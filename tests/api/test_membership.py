@@ -185,7 +185,7 @@ async def test_an_entry_has_every_field_whatever_it_tells(asker: Asker) -> None:
     (entry,) = await entries(asker)
     assert list(entry) == [
         *("Sequence", "Observer", "Time", "Kind", "ID", "Node", "Address", "From", "To", "Cause", "Note"),
-        *("Generation", "Incarnation", "Accusers", "Confirmations", "Refusers", "FailedLegs", "Phi"),
+        *("Generation", "Incarnation", "Term", "Accusers", "Confirmations", "Refusers", "FailedLegs", "Phi"),
         *("PhiParts", "By", "Other", "Repeats", "Sentence"),
     ]
 

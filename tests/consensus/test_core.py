@@ -41,7 +41,17 @@ from adsum.raft.messages import (
     VoteRequest,
 )
 from adsum.raft.settings import RaftSettings
-from adsum.raft.types import Configuration, Entry, EntryKind, Role, SnapshotMeta, SnapshotRef, Term
+from adsum.raft.types import (
+    Configuration,
+    Entry,
+    EntryKind,
+    Role,
+    SnapshotMeta,
+    SnapshotRef,
+    Term,
+    Turn,
+    TurnCause,
+)
 from tests.consensus.support import FIRST, STAMP, A, B, Bench, C, leading
 
 EAGER = ServerSettings(snapshot_entries=1, snapshot_interval_s=0.1, entries_kept=0)
@@ -607,6 +617,5 @@ def test_a_sound_file_and_one_that_is_not_the_newest_are_left_alone() -> None:
 def test_who_turns_says_so_and_who_is_alone_leads_at_once() -> None:
     bench = Bench((A,))
     bench.settle()
-    assert bench.taken(Turned)[-1] == Turned(Role.LEADER, A, Term(2))
-    assert LogLine(Severity.INFO, "leader in term 2; the leader is a/log") in bench.effects
+    assert bench.taken(Turned)[-1] == Turned(Role.LEADER, A, Term(2), Turn(TurnCause.ELECTED, (A,)))
     assert bench.taken(BringSnapshot) == []

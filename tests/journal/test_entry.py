@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from adsum.address import Address
+from adsum.effects import LeaderChanged
 from adsum.gossip.effects import ConflictSeen, IsolationChanged, MemberChanged, Note, Noted
 from adsum.gossip.evidence import ChangeCause, Evidence, Leg, PhiParts
 from adsum.journal.entry import (
@@ -87,6 +89,15 @@ def test_isolation_is_the_observer_s_own() -> None:
     entry = made(IsolationChanged(is_isolated=True))
     assert (entry.kind, entry.node, entry.after) == (JournalKind.ISOLATION, N1, "isolated")
     assert made(IsolationChanged(is_isolated=False)).after == "connected"
+
+
+def test_a_change_of_the_leader_is_told_of_the_server_that_leads_or_led() -> None:
+    address = Address("10.0.0.3", 8301)
+    entry = made(LeaderChanged(profile("n3").node_id, "n3", address, True, 7, "elected"))
+    assert (entry.kind, entry.node, entry.after) == (JournalKind.LEADER, N3, "leading")
+    assert (entry.note, entry.term) == ("elected", 7)
+    gone = made(LeaderChanged(profile("n3").node_id, "", None, False, 7, ""))
+    assert (gone.node.name, gone.node.address, gone.after) == ("", "", "leaderless")
 
 
 def test_words_of_notes_are_those_that_are_documented() -> None:

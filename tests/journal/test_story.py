@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from adsum.address import Address
+from adsum.effects import LeaderChanged
 from adsum.gossip.claims import Profile
 from adsum.gossip.effects import (
     ConflictSeen,
@@ -248,8 +249,20 @@ def test_each_sentence_is_plain_english() -> None:
             "n1 itself is isolated: more than half of its last probes failed."
         ),
         IsolationChanged(is_isolated=False): "n1 reaches others again.",
+        led(is_leading=True, cause="elected"): "n3 leads the servers, in term 7.",
+        led(is_leading=False, cause=""): "n3 leads no longer, after term 7.",
+        led(is_leading=False, cause="handed-over"): (
+            "n3 leads no longer, after term 7: it handed leadership over."
+        ),
+        led(is_leading=False, cause="leader-silent"): (
+            "n3 leads no longer, after term 7: this agent heard nothing of it within the election timeout."
+        ),
     }
     assert [sentence(entry(effect)) for effect in told] == list(told.values())
+
+
+def led(*, is_leading: bool, cause: str) -> LeaderChanged:
+    return LeaderChanged(b"n3" * 8, "n3", Address("10.0.0.3", 8301), is_leading, 7, cause)
 
 
 def test_the_observer_s_start_is_told() -> None:

@@ -35,6 +35,7 @@ from adsum.effects import (
     AnswerMember,
     AnyCommand,
     FileChange,
+    LeaderChanged,
     LogLine,
     Refusal,
     RefusalCause,
@@ -166,11 +167,14 @@ class ClusterState:
                 answered = self.sharing.replication.asked(now, sender, method, body)
                 return [AnswerMember(ticket, answered), *self.sharing.settled(now)]
             case LeadershipSeen(leads_in=leads_in):
+                before = self.servers.leader
                 self.servers.leadership_seen(message)
+                moved = self._leader_moved(before)
                 epoch, term = leads_in or (0, 0)
                 own = tags.decode(self.membership.me.meta)
                 described = replace(own, leads_in_epoch=epoch, leads_in_term=term)
-                return self._absorb(now, self.gossip.command(now, Describe(tags.encode(described))))
+                told = self.gossip.command(now, Describe(tags.encode(described)))
+                return [*moved, *self._absorb(now, told)]
             case MemberAnswered(ticket, came):
                 self.sharing.replication.answered(now, ticket, came)
                 return self.sharing.settled(now)
@@ -306,8 +310,10 @@ class ClusterState:
     def _take(self, now: Now, effect: gossip_effects.Effect, request: int, absorbed: list[Effect]) -> None:
         match effect:
             case MemberChanged():
+                leader = self.servers.leader
                 self._member_changed(now, effect)
                 absorbed.append(effect)
+                absorbed += self._leader_moved(leader)
             case ConflictSeen():
                 absorbed.append(self.conflicts.seen(now, effect))
             case IsolationChanged():
@@ -351,6 +357,19 @@ class ClusterState:
         if self._save_peers_ns is None and self._copying is not None:
             wait_ns = PEERS_SAVE_NS if self._has_saved_peers else FIRST_PEERS_SAVE_NS
             self._save_peers_ns = now.monotonic_ns + wait_ns
+
+    def _leader_moved(self, before: bytes | None) -> list[LeaderChanged]:
+        servers = self.servers
+        told = servers.leader or before
+        if told is None or servers.leader == before:
+            return []
+        member = self.membership.member_by_id(told)
+        profile = member.profile if member is not None else None
+        if told == self.membership.me.node_id:
+            profile = self.membership.me
+        name, address = (profile.name, profile.address) if profile is not None else ("", None)
+        is_leading = servers.leader is not None
+        return [LeaderChanged(told, name, address, is_leading, servers.term, servers.cause)]
 
     def _look_whether_held(self, now: Now) -> None:
         holds = self.membership.holds_last_known(now)

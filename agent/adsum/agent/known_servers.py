@@ -35,6 +35,8 @@ class LeadershipSeen:
     leader: bytes | None  # its node id, perhaps our own
     leads_in: tuple[int, int] | None  # epoch and term, if it is ourselves
     voters: tuple[bytes, ...]
+    term: int
+    cause: str  # of the last turn
 
 
 class KnownServers:
@@ -43,6 +45,8 @@ class KnownServers:
     def __init__(self) -> None:
         self.version = 0
         self.leader: bytes | None = None  # its node id
+        self.term = 0  # in which it leads; of the last one while there is none
+        self.cause = ""  # why it was not the same before; empty on a client
         self.voters: tuple[bytes, ...] = ()  # known on servers only
         self._present: dict[bytes, GossipedServer] = {}
         self._seen: LeadershipSeen | None = None  # None on a client
@@ -82,7 +86,11 @@ class KnownServers:
         if self._seen is None:
             leading = [(each.leads_in, each.node_id) for each in self._present.values() if each.leads_in]
             self.leader = max(leading)[1] if leading else None
+            self.term = max(leading)[0][1] if leading else self.term
 
     def leadership_seen(self, seen: LeadershipSeen) -> None:
         self.version += 1
         self._seen, self.leader, self.voters = seen, seen.leader, seen.voters
+        self.cause = seen.cause
+        if seen.leader is not None:
+            self.term = seen.term

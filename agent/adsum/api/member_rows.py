@@ -192,6 +192,7 @@ def entry_row(entry: JournalEntry) -> Shown:
         "Note": entry.note,
         "Generation": entry.generation,
         "Incarnation": entry.incarnation,
+        "Term": entry.term,
         "Accusers": [shown_name(each) for each in grounds.accusers],
         "Confirmations": grounds.confirmations,
         "Refusers": [shown_name(each) for each in grounds.refusers],

@@ -409,13 +409,9 @@ class ConsensusCore:
                 f"taken until it is upgraded to one that knows apply level {soft.level_missing}"
             )
             self.emit(LogLine(Severity.ERROR, sentence))
-        if (soft.role, soft.leader, soft.term) != (before.role, before.leader, before.term):
-            leader = soft.leader or "unknown"
-            sentence = f"{soft.role.value} in term {soft.term}; the leader is {leader}"
-            self.emit(LogLine(Severity.INFO, sentence))
         if soft.leader is not None and soft.leader != before.leader:
             self.requests.leader_turned(soft.leader.node, self._now_ns)
-        self.emit(Turned(soft.role, soft.leader, soft.term))
+        self.emit(Turned(soft.role, soft.leader, soft.term, self.raft.turn))
 
     def _offer(self, offer: SnapshotOffer) -> None:
         ref = self.storing.ref_of(offer.snapshot)

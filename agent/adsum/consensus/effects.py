@@ -17,7 +17,7 @@ from adsum.frozen import dataclass
 from adsum.raft.batch import LogChange
 from adsum.raft.changer import ConfigurationChange
 from adsum.raft.messages import Message, SnapshotOffer
-from adsum.raft.types import MemberId, Role, SnapshotMeta, SnapshotRef, Term, Ticket
+from adsum.raft.types import MemberId, Role, SnapshotMeta, SnapshotRef, Term, Ticket, Turn
 
 ASK_S = 2.0  # for a direct call; what it is about is asked again anyway
 
@@ -113,6 +113,7 @@ class Turned:
     role: Role
     leader: MemberId | None
     term: Term
+    turn: Turn
 
 
 @dataclass(frozen=True, slots=True)

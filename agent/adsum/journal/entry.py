@@ -14,18 +14,20 @@ from uuid import UUID
 import msgspec
 
 from adsum.address import Address
+from adsum.effects import LeaderChanged
 from adsum.gossip.claims import Profile
 from adsum.gossip.effects import ConflictSeen, IsolationChanged, MemberChanged, Note, Noted
 from adsum.gossip.evidence import NO_PARTS, Evidence, Leg, PhiParts
 from adsum.gossip.order import Departure
 
-Recorded = MemberChanged | Noted | ConflictSeen | IsolationChanged
+Recorded = MemberChanged | Noted | ConflictSeen | IsolationChanged | LeaderChanged
 # Of a short id; its digits, or nothing, for one that gossip does not know (any more).
 NameOf = Callable[[bytes], str]
 
 UNKNOWN, FORGOTTEN = "unknown", "forgotten"  # before it was met, and after it was reaped or purged
 ISOLATED, CONNECTED = "isolated", "connected"
 STARTED = "started"
+LEADING, LEADERLESS = "leading", "leaderless"
 PRUNED = "pruned"  # of who left: it is listed no more
 REFUSED, CONTESTED = "refused", "contested"  # of a conflict: this agent is not let in; neither is known first
 
@@ -36,6 +38,7 @@ class JournalKind(enum.Enum):
     CONFLICT = "conflict"  # two claim one name or one id
     ISOLATION = "isolation"  # of the observer itself
     START = "start"  # of the observer: it learns again who is there
+    LEADER = "leader"  # of the servers: this one leads, or leads no longer and nobody does
 
 
 class Somebody(msgspec.Struct, frozen=True, array_like=True):
@@ -76,6 +79,7 @@ class JournalEntry(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True
     incarnation: int = 0
     grounds: Grounds = Grounds()
     other: Somebody | None = None  # the newcomer of a conflict
+    term: int = 0  # in which it leads, or led
     repeats: int = 0  # the same again, left out since the last entry that said so
     sequence: int = 0
     observer: str = ""
@@ -108,6 +112,20 @@ def entry_of(wall_ms: int, effect: Recorded, me: Profile, name_of: NameOf) -> Jo
         case IsolationChanged(is_isolated):
             turned = ISOLATED if is_isolated else CONNECTED
             return JournalEntry(kind=JournalKind.ISOLATION, wall_ms=wall_ms, node=described(me), after=turned)
+        case LeaderChanged():
+            return _entry_of_leader(wall_ms, effect)
+
+
+def _entry_of_leader(wall_ms: int, changed: LeaderChanged) -> JournalEntry:
+    address = _placed(changed.address) if changed.address is not None else ""
+    return JournalEntry(
+        kind=JournalKind.LEADER,
+        wall_ms=wall_ms,
+        node=Somebody(str(UUID(bytes=changed.node_id)), changed.name, address),
+        after=LEADING if changed.is_leading else LEADERLESS,
+        note=changed.cause,
+        term=changed.term,
+    )
 
 
 def start_of(wall_ms: int, me: Profile) -> JournalEntry:

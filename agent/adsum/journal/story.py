@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 from adsum.journal import clash
 from adsum.journal.accusation import at_length, names
-from adsum.journal.entry import ISOLATED, PRUNED, UNKNOWN, JournalEntry, JournalKind
+from adsum.journal.entry import ISOLATED, LEADING, PRUNED, UNKNOWN, JournalEntry, JournalKind
 
 STORY_ENTRIES_MAX = 50
 BEFORE_MS = 60_000  # notes this close before the trouble belong to it
@@ -51,6 +51,8 @@ def sentence(entry: JournalEntry) -> str:
                 text = f"{entry.node} reaches others again."
         case JournalKind.START:
             text = f"{entry.node} itself started: from here on it learns again who is there."
+        case JournalKind.LEADER:
+            text = _leader(entry)
     return text + (f" The same {entry.repeats} times more in between." if entry.repeats else "")
 
 
@@ -102,6 +104,23 @@ def _change(entry: JournalEntry) -> str:
             why = "as many members are listed as may be, and it never answered this agent, or is gone"
             return f"{node} was forgotten to make room: {why}."
     return f"{node} went from {entry.before} to {entry.after} ({grounds.cause})."
+
+
+LED_NO_LONGER = {
+    "leader-silent": "this agent heard nothing of it within the election timeout",
+    "quorum-silent": "no majority of the voters answered it within the election timeout",
+    "disk": "its disk failed, or did not answer within the election timeout",
+    "no-voter": "it is no voter any more",
+    "handed-over": "it handed leadership over",
+    "later-term": "another server stands for election in a later term",
+}
+
+
+def _leader(entry: JournalEntry) -> str:
+    if entry.after == LEADING:
+        return f"{entry.node} leads the servers, in term {entry.term}."
+    why = LED_NO_LONGER.get(entry.note, "")
+    return f"{entry.node} leads no longer, after term {entry.term}{': ' if why else ''}{why}."
 
 
 def _note(entry: JournalEntry) -> str:

@@ -28,7 +28,7 @@ from adsum.catalog.model import Node as CatalogNode
 from adsum.catalog.replication.bodies import COMPARE, CONFIRM, FETCH, ITEMS
 from adsum.catalog.saved import DamagedFile
 from adsum.config.config import Config
-from adsum.effects import AnswerMember, AskMember
+from adsum.effects import AnswerMember, AskMember, LeaderChanged
 from adsum.gossip.claims import SHORT, Profile
 from adsum.gossip.commands import Join, Leave, Restart
 from adsum.gossip.effects import (
@@ -125,6 +125,7 @@ class ClusterRim:
         self.performers: dict[type, Callable[[Any], None]] = {
             **dict.fromkeys((MemberChanged, Noted, IsolationChanged), self._tell),
             ConflictSeen: self._tell_conflict,
+            LeaderChanged: lambda effect: self.journal.record(node.now(), effect),
             Paused: self._log.log,
             ClockCompared: self._log.log,
             AskMember: lambda effect: nursery.start_soon(self._ask, effect),

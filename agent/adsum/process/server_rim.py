@@ -26,10 +26,11 @@ from adsum.net.gate import Security
 from adsum.net.introduction import Peer
 from adsum.net.streams import AgentLines
 from adsum.now import SECOND
+from adsum.process.leadership_log import LeadershipLog
 from adsum.process.node import AgentRim
 from adsum.process.sockets import CannotStart
 from adsum.raft.settings import RaftSettings
-from adsum.raft.types import NO_TERM, Configuration, Role
+from adsum.raft.types import NO_TERM, Configuration, MemberId, Role, Turn, TurnCause
 from adsum.servers.agent_calls import AgentCalls
 from adsum.servers.agent_questions import AgentQuestions
 from adsum.servers.directory import KnownServer
@@ -57,7 +58,7 @@ class ServerRim:
         self._node = node
         self._config = config
         self._membership = node.core.cluster.membership
-        self._turned = Turned(Role.FOLLOWER, None, NO_TERM)
+        self._turned = Turned(Role.FOLLOWER, None, NO_TERM, Turn(TurnCause.STARTED))
         self._configuration = Configuration()  # as it was told last
         path = Path(config.data_dir) / RAFT_FOLDER
         self._folder = OsFolder(path) if config.data_dir else MemoryFolder()
@@ -77,6 +78,7 @@ class ServerRim:
             )
         except (ForeignLog, QuorumRecoveryRefused, StateUnreadable, StorageFailed) as problem:
             raise CannotStart(f"the log of this server cannot be used: {problem}") from None
+        self._log = LeadershipLog(self._name_of)
 
     async def run(self, listener: trio.SocketListener) -> None:
         """Until cancelled; raises `StorageFailed` when the disk fails."""
@@ -120,6 +122,7 @@ class ServerRim:
 
     def turned(self, turned: Turned) -> None:
         self.keys.turned(turned)
+        self._log.log(turned)
         self._turned = turned
         self._tell()
 
@@ -133,7 +136,16 @@ class ServerRim:
         leads_in = None
         if turned.role is Role.LEADER:
             leads_in = self.server.log.identity.epoch, turned.term
-        self._node.receive(LeadershipSeen(leader, leads_in, voters))
+        cause = turned.turn.cause.value
+        self._node.receive(LeadershipSeen(leader, leads_in, voters, turned.term, cause))
+
+    def _name_of(self, member: MemberId) -> str:
+        """Its node id where gossip does not know it."""
+        node_id = UUID(member.node).bytes
+        if node_id == self._membership.me.node_id:
+            return self._membership.me.name
+        known = self._membership.member_by_id(node_id)
+        return known.profile.name if known is not None else member.node
 
     # For agents that are no servers.
 

@@ -27,6 +27,9 @@ class Ballot:
         self.votes.setdefault(voter, is_granted)  # the first word holds; a repeated one changes nothing
         return tally(replica.configuration, self.votes)
 
+    def granted(self) -> list[MemberId]:
+        return [voter for voter, is_granted in self.votes.items() if is_granted]
+
 
 def request_votes(replica: Replica, term: Term, *, is_prevote: bool, is_transfer: bool) -> None:
     last = (replica.log.last_index, replica.log.last_term)

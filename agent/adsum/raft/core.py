@@ -62,6 +62,8 @@ from adsum.raft.types import (
     SnapshotMeta,
     Term,
     Ticket,
+    Turn,
+    TurnCause,
 )
 
 
@@ -77,6 +79,7 @@ class RaftCore:
         now: Now,
     ) -> None:
         self.replica = Replica(me, stamp, settings, restored, now)  # to look at; the roles write it
+        self.turn = Turn(TurnCause.STARTED)  # the last one: for people, and nothing is decided by it
         self._settings = settings
         self._random = random
         self._follower = Follower(self.replica)
@@ -161,10 +164,10 @@ class RaftCore:
                 self.campaign()
         elif self._tickets.is_disk_lost:
             self.replica.counts.store_losses += 1
-            self._give_way()
+            self._give_way(TurnCause.DISK)
         elif not self._leader.tick():
             self.replica.counts.quorum_losses += 1
-            self._become_follower(self.replica.term, None)
+            self._become_follower(self.replica.term, None, Turn(TurnCause.QUORUM_SILENT))
 
     def stood_still(self, duration_ns: int) -> None:
         """This process did nothing for so long, and cluster time stands still over it: nobody had a chance to
@@ -243,7 +246,7 @@ class RaftCore:
         self._tickets.fail()
         if self._leader is not None:
             self.replica.counts.store_losses += 1
-            self._give_way()
+            self._give_way(TurnCause.DISK)
 
     # What it wants done.
 
@@ -323,8 +326,12 @@ class RaftCore:
                 return False
             case VoteRequest(is_prevote=True) | VoteReply(is_prevote=True, is_granted=True):
                 return True
-        leader = message.source if isinstance(message, FromLeader) else None
-        self._become_follower(message.term, leader)
+        leader, cause = None, TurnCause.LATER_TERM
+        if isinstance(message, FromLeader):
+            leader, cause = message.source, TurnCause.HEARD
+        elif isinstance(message, VoteRequest) and message.is_transfer:
+            cause = TurnCause.HANDED_OVER
+        self._become_follower(message.term, leader, Turn(cause, (message.source,)))
         return True
 
     @property
@@ -369,7 +376,7 @@ class RaftCore:
             replica.counts.contradictions += 1
             return False
         if replica.role is not Role.FOLLOWER or replica.leader is None:
-            self._become_follower(message.term, message.source)
+            self._become_follower(message.term, message.source, Turn(TurnCause.HEARD, (message.source,)))
         self._ticks = 0
         return True
 
@@ -401,7 +408,7 @@ class RaftCore:
             case VoteOutcome.WON:
                 self._win(ballot)
             case VoteOutcome.LOST:
-                self._become_follower(self.replica.term, None)
+                self._become_follower(self.replica.term, None, Turn(TurnCause.NOT_ELECTED))
 
     def _learn_commit(self, reply: VoteReply) -> None:
         log = self.replica.log
@@ -410,7 +417,8 @@ class RaftCore:
             return
         log.commit_to(reply.commit_index)
         if self._ballot is not None and log.configuration_waits():
-            self._become_follower(self.replica.term, None)  # the next election goes by other rules
+            # The next election goes by other rules.
+            self._become_follower(self.replica.term, None, Turn(TurnCause.NOT_ELECTED))
 
     # Roles.
 
@@ -425,8 +433,9 @@ class RaftCore:
             and not self._tickets.is_disk_lost
         )
 
-    def _become_follower(self, term: Term, leader: MemberId | None) -> None:
+    def _become_follower(self, term: Term, leader: MemberId | None, turn: Turn) -> None:
         replica = self.replica
+        self.turn = turn
         if term > replica.term:
             replica.enter_term(term, None)
         replica.role, replica.leader = Role.FOLLOWER, leader
@@ -436,6 +445,8 @@ class RaftCore:
     def _become_pre_candidate(self) -> None:
         replica = self.replica
         assert replica.role is not Role.LEADER, "a leader does not stand for election"
+        if replica.leader is not None:
+            self.turn = Turn(TurnCause.LEADER_SILENT, (replica.leader,))
         replica.role, replica.leader = Role.PRE_CANDIDATE, None
         self._wait_anew()
         ballot = self._ballot = Ballot(is_prevote=True)
@@ -461,20 +472,21 @@ class RaftCore:
         if ballot.is_prevote:
             self._become_candidate(is_transfer=False)
         else:
-            self._become_leader()
+            self._become_leader(ballot)
 
-    def _become_leader(self) -> None:
+    def _become_leader(self, ballot: Ballot) -> None:
         replica = self.replica
         assert replica.role is Role.CANDIDATE, "only a candidate is elected"
+        self.turn = Turn(TurnCause.ELECTED, tuple(sorted(ballot.granted())))
         replica.role, replica.leader = Role.LEADER, replica.me
         self._ballot = None
         self._wait_anew()
         self._leader = Leader(replica)
 
-    def _give_way(self) -> None:
+    def _give_way(self, cause: TurnCause) -> None:
         assert self._leader is not None
         self._leader.give_way()
-        self._become_follower(self.replica.term, None)
+        self._become_follower(self.replica.term, None, Turn(cause))
 
     def _configure(self, configuration: Configuration) -> None:
         replica = self.replica
@@ -483,7 +495,7 @@ class RaftCore:
             return
         self._leader.configuration_changed()
         if not configuration.is_voter(replica.me):
-            self._give_way()
+            self._give_way(TurnCause.NO_VOTER)
 
     def _leading(self, term: Term | None = None) -> Leader:
         if self._leader is None:

@@ -166,6 +166,26 @@ def bootstrap(configuration: Configuration) -> SnapshotMeta:
     return SnapshotMeta(BOOTSTRAP_INDEX, BOOTSTRAP_TERM, configuration, apply_level=1)
 
 
+class TurnCause(enum.Enum):
+    """Why a server turned from one role to another, or to another leader."""
+
+    STARTED = "started"
+    ELECTED = "elected"
+    HEARD = "heard"  # the leader of this term, or of a later one
+    LEADER_SILENT = "leader-silent"
+    NOT_ELECTED = "not-elected"
+    QUORUM_SILENT = "quorum-silent"
+    DISK = "disk"  # it does not answer, or it failed
+    LATER_TERM = "later-term"
+    HANDED_OVER = "handed-over"
+    NO_VOTER = "no-voter"
+
+
+class Turn(NamedTuple):
+    cause: TurnCause
+    by: tuple[MemberId, ...] = ()  # who voted, was heard, fell silent, or began the term
+
+
 class Role(enum.Enum):
     FOLLOWER = "follower"
     PRE_CANDIDATE = "pre-candidate"  # asks whether it would be elected, before disturbing anyone

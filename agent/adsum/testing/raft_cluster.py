@@ -394,7 +394,7 @@ class RaftCluster:
                 self.table.ended("snapshot installed", server.me)
                 self.table.ended("change", server.me)
                 self.invariants.rests(server)
-            case effects.Turned(role, _leader, term):
+            case effects.Turned(role, _leader, term, _turn):
                 self.told("role", server.me.node, role.value, term)
                 self.table.ended("transfer", server.me)
                 if role is Role.CANDIDATE:
