@@ -122,3 +122,13 @@ def test_a_client_tells_who_leads_as_the_leader_says_in_gossip() -> None:
     assert (leads.name, leads.is_leading, leads.term, leads.cause) == ("b", True, 4, "")
     (leads,) = stage.hears("a", replace(LED, leads_in_term=5), incarnation=1)
     assert (leads.name, leads.is_leading, leads.term) == ("a", True, 5)
+
+
+def test_a_server_describes_itself_anew_only_when_it_leads_or_no_longer_does() -> None:
+    stage, me = Stage(), profile("me").node_id
+    led_in: list[tuple[int, int] | None] = [None, (0, 4), (0, 4), None, None]
+    incarnations = []
+    for term in led_in:
+        stage.cluster.receive(stage.now, LeadershipSeen(me if term else None, term, (), 4, ""))
+        incarnations.append(stage.cluster.membership.own_standing.incarnation)
+    assert incarnations == [0, 1, 1, 2, 2]

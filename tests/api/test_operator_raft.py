@@ -137,6 +137,10 @@ async def raft_stats(asker: Asker) -> dict[str, str]:
 async def test_servers_are_told_apart_by_who_leads_and_who_votes(asker: Asker) -> None:
     meet(asker, "n2")
     assert await roles(asker) == [("n1", "leader"), ("n2", "non-voter")]
+    gone = asker.agent.meet("n3", "127.0.0.3", is_server=True)
+    asker.agent.see_leader(gone.profile.node_id)
+    asker.agent.fail(gone, asker.agent.meet("c1", "127.0.0.4"))
+    assert await roles(asker) == [("n1", "non-voter"), ("n2", "non-voter"), ("n3", "leader")]
     asker.agent.see_leader(None)
     assert await roles(asker) == [("n1", "server"), ("n2", "server")]
     client = Asker(FakeAgent(replace(CONFIG, is_server=False, bootstrap=False)))

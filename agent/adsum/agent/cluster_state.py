@@ -173,6 +173,8 @@ class ClusterState:
                 epoch, term = leads_in or (0, 0)
                 own = tags.decode(self.membership.me.meta)
                 described = replace(own, leads_in_epoch=epoch, leads_in_term=term)
+                if described == own:
+                    return moved
                 told = self.gossip.command(now, Describe(tags.encode(described)))
                 return [*moved, *self._absorb(now, told)]
             case MemberAnswered(ticket, came):
@@ -358,7 +360,7 @@ class ClusterState:
             wait_ns = PEERS_SAVE_NS if self._has_saved_peers else FIRST_PEERS_SAVE_NS
             self._save_peers_ns = now.monotonic_ns + wait_ns
 
-    def _leader_moved(self, before: bytes | None) -> list[LeaderChanged]:
+    def _leader_moved(self, before: bytes | None) -> list[Effect]:
         servers = self.servers
         told = servers.leader or before
         if told is None or servers.leader == before:

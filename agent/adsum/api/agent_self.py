@@ -140,7 +140,7 @@ def _raft_stats(agent: Agent) -> dict[str, str]:
         "protocol_version": RAFT_PROTOCOL_VERSION,
         "state": RAFT_STATES[it.role],
         "term": str(it.term),
-        "voters": ",".join(_name_of(agent, peer.node_id) for peer in it.peers if peer.is_voter),
+        "voters": ",".join(sorted(_name_of(agent, peer.node_id) for peer in it.peers if peer.is_voter)),
     }
 
 

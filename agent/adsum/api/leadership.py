@@ -93,6 +93,7 @@ def server_roles(agent: Agent) -> list[dict[str, str]]:
     servers = agent.cluster.servers
     ids = [_own_id(agent)] if is_server(agent) else []
     ids += [each.node_id for each in servers.present]
+    ids += [each for each in servers.voters if each not in ids]  # one that is down still counts
     return [
         {"ID": str(UUID(bytes=each)), "Name": name_of(agent, each), "Role": _role(servers, each)}
         for each in ids
