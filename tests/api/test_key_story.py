@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from random import Random
 
 import pytest
 import trio
 import trio.testing
 
+from adsum.agent.forwarding import Forwarding
 from adsum.consensus.commands import SubmitProposal
-from adsum.dedup import DedupKey
+from adsum.dedup import DedupKey, WriteNumbers
 from adsum.http.response import Response
+from adsum.logs.faults import Faults
+from adsum.net.gate import Gate, Security
+from adsum.net.introduction import PeerIdentity
 from adsum.peers.client_keys import ClientKeys
 from adsum.store.commands import Put, StoreRequest, encode_request
 from tests.api.agents import CONFIG, NODE_ID, Asker, FakeAgent, refused
@@ -142,8 +147,11 @@ async def test_a_key_is_explained_without_a_leader(asker: Asker) -> None:
     assert (await explained(asker, "a"))["Exists"] is True
 
 
-async def test_a_client_that_reaches_no_server_says_so() -> None:
+async def test_a_client_keeps_no_history_and_says_whom_to_ask() -> None:
     client = FakeAgent(replace(CONFIG, is_server=False, bootstrap=False))
-    client.keys = ClientKeys()
+    forwarding = Forwarding(client.cluster.servers, {}, WriteNumbers("c1", 1), Random(0))
+    gate = Gate(lambda: PeerIdentity(b"c" * 16), Security(client.keyring, "dc1"))
+    client.keys = ClientKeys(forwarding, gate, Random(0), client.now, lambda _save: None, Faults())
     status, sentence = refused(await Asker(client).ask("/v1/explain/kv/a"))
-    assert (status, sentence) == (500, "No known Consul servers")
+    assert status == 500
+    assert sentence == "a client agent keeps no history of keys: ask a server for it, with -http-addr"

@@ -290,18 +290,18 @@ KEYS = (
     Deviation(
         "D80", "there are no sessions yet", cases=("kv: PUT acquire=*", "kv: PUT release=*"), at=REFUSAL
     ),
-    Deviation("D125", "a key is not cleaned", cases=("kv: taken as it is: *",), at=REFUSAL),
-    Deviation("D125", "nor refused", cases=("kv: does not print: *",), at=REFUSAL),
+    Deviation("D124", "a key is not cleaned", cases=("kv: taken as it is: *",), at=REFUSAL),
+    Deviation("D124", "nor refused", cases=("kv: does not print: *",), at=REFUSAL),
     Deviation(
-        "D126",
+        "D125",
         "only its own creation wakes",
         cases=("wait for a/none on *", "wait for zz on *", "wait for none/?recurse on *"),
         at=("index", "returned"),
     ),
-    Deviation("D127", "chunks make no value larger", cases=("kv: * in chunks",), at=REFUSAL),
-    Deviation("D128", "a target has a size", cases=("kv: too long a name",), at=("status",)),
-    Deviation("D129", "a datacenter in any case", cases=("kv: GET with dc=DC1",), at=REFUSAL),
-    Deviation("D130", "an unknown method is no HTTP", cases=("kv: an unknown method",), at=REFUSAL),
+    Deviation("D126", "chunks make no value larger", cases=("kv: * in chunks",), at=REFUSAL),
+    Deviation("D127", "a target has a size", cases=("kv: too long a name",), at=("status",)),
+    Deviation("D128", "a datacenter in any case", cases=("kv: GET with dc=DC1",), at=REFUSAL),
+    Deviation("D129", "an unknown method is no HTTP", cases=("kv: an unknown method",), at=REFUSAL),
     Deviation(
         "D70",
         "an index that was never given out",

@@ -122,7 +122,7 @@ class ClientKeys:
         self._command(ForwardRead(read, token))
         return token
 
-    def history(self, key: bytes, answered: HistoryAnswered) -> object:
+    def history(self, _key: bytes, answered: HistoryAnswered) -> object:
         answered(KeyRefusal(KeyCause.FAILED, NO_HISTORY))
         return None
 
