@@ -172,3 +172,13 @@ async def test_a_list_that_nobody_waits_for_any_more_is_walked_no_further(
     for _ in range(5):
         await trio.lowlevel.checkpoint()
     assert (answers, len(walked)) == ([], 1)
+
+
+async def test_what_a_deleted_tree_held_is_freed_in_turns_although_nobody_writes_any_more() -> None:
+    consensus, turns = large(), 0
+    assert written(consensus, KeyWrite(TREE, b"")) == ""
+    while consensus.machine.let_go(0):
+        await trio.lowlevel.checkpoint()
+        turns += 1
+    assert turns > 10
+    assert consensus.machine.applied == 2

@@ -13,6 +13,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import NamedTuple, Protocol, TypeAlias
 
+import trio
+
 from adsum.accepting import AcceptedWrite
 from adsum.consensus.commands import SubmitProposal, SubmitRead
 from adsum.consensus.effects import Turned
@@ -63,6 +65,7 @@ class StoreLimits(NamedTuple):
 
 
 STORE_LIMITS = StoreLimits()
+BLOCKS_PER_TURN = 16  # let go of, in less than a millisecond
 
 
 @dataclass(slots=True)
@@ -122,6 +125,7 @@ class ServerKeys:
         self._limits = limits
         self._has_heard_leader = False  # since this server started
         self._gathered = _ReadsTogether(None)
+        self._is_letting_go = False
 
     # What the endpoints ask.
 
@@ -169,6 +173,8 @@ class ServerKeys:
         woken = self.waiters.woken(self._space)
         if woken:
             self._wake_all(woken)
+        if not self._is_letting_go and self._machine.let_go(0):
+            self._let_go()
 
     # Inside, for reads.
 
@@ -184,6 +190,11 @@ class ServerKeys:
         self._gathered = _ReadsTogether(ticks)
         self._gathered.reads.append(accepted)
         self._server.submit(SubmitRead(self._gathered))
+
+    def _let_go(self) -> None:
+        self._is_letting_go = self._machine.let_go(BLOCKS_PER_TURN)
+        if self._is_letting_go:
+            trio.lowlevel.current_trio_token().run_sync_soon(self._let_go)
 
     def look(self, accepted: _AcceptedRead) -> None:
         """Answers it, or has it wait."""

@@ -44,7 +44,7 @@ class StoreMachine:
         self._offset_before = 0
         self._bounds = bounds
         self._is_changing = False
-        self._let_go: list[object] = []  # freed one by one
+        self._let_go: list[object] = []
         self.results = ResultTable(results_bytes_max)
         self.keyspaces = [Keyspace(name, bounds) for name in KEYSPACES]
         self._handlers: dict[type[Struct], Callable[[Any, StoreRequest, Origin], StoreAnswer]] = {
@@ -56,8 +56,7 @@ class StoreMachine:
     # What consensus does with it.
 
     def apply(self, entry: Entry) -> bytes:
-        if self._let_go:
-            self._let_go.pop()
+        self.let_go()
         self.applied, self.cluster_ms = entry.index, entry.time_ms
         if entry.kind is not EntryKind.COMMAND:
             return b""
@@ -83,6 +82,13 @@ class StoreMachine:
             kept = encode_answer(StoreAnswer(answer.outcome, answer.revision, answer.index, answer.count))
         self.results.keep(entry.dedup, kept, origin.revision)
         return encoded
+
+    def let_go(self, count: int = 1) -> bool:
+        """Of so many blocks that an entry took away; True if there are more. Each entry lets one go, and
+        whoever has time between entries some more: else a deleted tree would be kept until as much was
+        written again."""
+        del self._let_go[max(len(self._let_go) - count, 0) :]
+        return bool(self._let_go)
 
     def snapshot(self) -> Iterator[bytes]:
         return pieces_of(
