@@ -12,8 +12,8 @@ Programs = list[list[Asking]]
 Step = tuple[str, int]
 
 SIX_WRITES: Programs = [
-    [Asking(PUT, b"a", b"1"), Asking(PUT, b"a", b"2", compares=True), Asking(DELETE, b"a", compares=True)],
-    [Asking(PUT, b"a/b", b"3"), Asking(PUT, b"a", b"1", flags=9), Asking(TREE, b"a/")],
+    [Asking(PUT, b"a", b"1"), Asking(PUT, b"a", b"1", flags=9), Asking(PUT, b"a", b"2", compares=True)],
+    [Asking(PUT, b"a/b", b"3"), Asking(DELETE, b"a", compares=True), Asking(TREE, b"a/")],
 ]
 FOUR_WRITES: Programs = [
     [Asking(PUT, b"a/b", b"1"), Asking(PUT, b"a/b", b"2", compares=True), Asking(PUT, b"a/b", b"1")],

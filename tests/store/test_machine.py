@@ -56,10 +56,11 @@ def test_check_and_set_compares_with_the_last_change_of_that_key() -> None:
     assert store.put(b"a", b"1", cas=0).outcome is DONE
     assert store.put(b"a", b"2", cas=0) == StoreAnswer(FAILED, revision=2, index=3)
     assert store.put(b"a", b"2", cas=2).outcome is DONE
+    assert store.put(b"a", b"3", cas=2) == StoreAnswer(FAILED, revision=4, index=5)
     assert store.delete(b"a", cas=2).outcome is FAILED
     assert store.delete(b"a", cas=0).outcome is FAILED
-    assert store.delete(b"a", cas=4) == StoreAnswer(DONE, revision=7, index=7, count=1)
-    assert store.delete(b"a", cas=4) == StoreAnswer(DONE, revision=7, index=8)
+    assert store.delete(b"a", cas=4) == StoreAnswer(DONE, revision=8, index=8, count=1)
+    assert store.delete(b"a", cas=4) == StoreAnswer(DONE, revision=8, index=9)
 
 
 def test_an_answer_has_the_records_before_and_after_if_they_are_wanted() -> None:
