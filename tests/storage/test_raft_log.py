@@ -242,6 +242,29 @@ def test_b21_what_a_failed_sync_left_readable_is_written_again_before_it_is_beli
         assert opened(disk).log.last_index == 4
 
 
+def test_b21_zeros_that_a_failed_sync_left_readable_are_written_again_before_they_are_believed() -> None:
+    for seed in range(20):
+        disk = new_disk(seed)
+        log = opened(disk).log
+        log.append([LogChange(entries=entries(1, 1))])
+        disk.faults.crash_before = 1
+        with pytest.raises(PowerLost):
+            log.append([LogChange(entries=entries(2, 3, size=600))])
+        disk.lose_power()
+        disk.faults.failing_syncs = True
+        with pytest.raises(StorageFailed):
+            opened(disk)  # takes the torn batch away
+        disk.faults.failing_syncs = False
+        disk.kill()
+        log = opened(disk).log  # the page cache holds zeros, the disk what was torn
+        last = log.last_index
+        log.append([LogChange(entries=entries(last + 1, last + 1))])
+        disk.lose_power()
+        found = opened(disk)
+        assert (found.verdict, found.findings) == (LogVerdict.CLEAN, ())
+        assert found.log.last_index == last + 1
+
+
 def test_the_next_segment_is_ready_before_it_is_needed_and_a_full_disk_is_met_there() -> None:
     disk = new_disk()
     log = opened(disk).log

@@ -1,7 +1,9 @@
 """Opening a log: what is there, what the last accident did to it, and with whom the server may now vote.
 
-A torn batch is taken away, and what is whole is written once more and synced: a process that was killed,
-or told of a failed sync, may have left bytes that read well and were never on the disk.
+A torn batch is taken away. The last batch that is whole, and the zeros behind it up to the end of the
+segment, are written once more and synced, at every start: a process that was killed, or told of a failed
+sync, may have left bytes that read well and were never on the disk. Zeros too: were those that took a torn
+batch away believed as they read, what is left of it might come back behind a later batch.
 
 After corruption the log goes on as another one. A new log id makes this server a stranger to its cluster,
 who can only join as learner; so neither entries nor votes that it has forgotten ever count again, whatever
@@ -97,11 +99,10 @@ def vouch(folder: Folder) -> None:
 
 
 def _go_on(folder: Folder, files: SegmentFiles, recovery: Recovery, identity: LogIdentity) -> RaftLog:
-    active = folder.open(segment_name(recovery.segments[-1].sequence))
-    if recovery.torn_bytes:
-        active.write(recovery.end, bytes(len(recovery.torn_bytes)))
-    if recovery.last_batch is not None:
-        active.write(*recovery.last_batch)
+    last = recovery.segments[-1]
+    active = folder.open(segment_name(last.sequence))
+    offset, batch = recovery.last_batch or (recovery.end, b"")
+    active.write(offset, batch.ljust(last.length_bytes - offset, b"\0"))
     active.sync()
     folder.sync()
     position = WritePosition(
@@ -109,7 +110,7 @@ def _go_on(folder: Folder, files: SegmentFiles, recovery: Recovery, identity: Lo
         recovery.next_batch,
         recovery.chain,
         recovery.end,
-        recovery.segments[-1].length_bytes,
+        last.length_bytes,
     )
     return RaftLog(
         folder, files, identity, recovery.standing, position, active, recovery.salt, recovery.offset

@@ -80,7 +80,6 @@ class Recovery:
     chain: int = 0
     end: int = SEGMENT_HEADER_BYTES  # in the last segment
     last_batch: tuple[int, bytes] | None = None  # of the last segment, where and what
-    torn_bytes: bytes = b""  # what lies at the end and has to be zeros again
     spare: bytes = b""  # of the file that holds zeros, if all is well
     sectors: int = 0  # in all files together, and so more than batches can follow
     # Seen anywhere, in damaged parts too: what a log begun anew must stay above, and may stand on.
@@ -231,7 +230,6 @@ def _judge(content: bytes, damage: DamagedSegment, recovery: Recovery, *, is_las
         recovery.corrupt(f"{where}; no sector of it is missing, so it was written and has changed since")
     else:
         recovery.verdict = LogVerdict.TORN
-        recovery.torn_bytes = content[end : content_end(content)]
         recovery.findings.append(f"{where}; it was never finished and is taken away")
 
 
