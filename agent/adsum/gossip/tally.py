@@ -6,6 +6,7 @@ from __future__ import annotations
 from dataclasses import field
 from typing import Literal
 
+from adsum.buckets import Buckets
 from adsum.gossip.evidence import ChangeCause
 from adsum.gossip.order import MemberStatus
 from adsum.gossip.wire import Damage, PacketKind
@@ -61,26 +62,6 @@ VERDICT_BUCKETS_S = (0.5, 1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0)  # T_max at a th
 AGE_BUCKETS_S = (0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 30.0)
 PHI_BUCKETS = (0.5, 1.0, 2.0, 3.0, 4.0, 6.0, 8.0)
 RTT_BUCKETS_S = (0.0005, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.5)
-
-
-class Buckets:
-    """A histogram as Prometheus wants it, with fixed edges."""
-
-    __slots__ = ("counts", "edges", "total")
-
-    def __init__(self, edges: tuple[float, ...]) -> None:
-        self.edges = edges
-        self.counts = [0] * (len(edges) + 1)
-        self.total = 0.0
-
-    def add(self, value: float) -> None:
-        index = 0
-        for edge in self.edges:
-            if value <= edge:
-                break
-            index += 1
-        self.counts[index] += 1
-        self.total += value
 
 
 @dataclass(slots=True)

@@ -8,10 +8,11 @@ from __future__ import annotations
 
 from dataclasses import asdict
 
+from adsum.buckets import Buckets
 from adsum.gossip.broadcasts import Class
 from adsum.gossip.membership_view import MembershipView
 from adsum.gossip.order import MemberStatus
-from adsum.gossip.tally import TRANSITIONS, Buckets
+from adsum.gossip.tally import TRANSITIONS
 from adsum.gossip.wire import PacketKind
 from adsum.now import SECOND
 from adsum.observe.series import HistogramReading, Labelled, Sources, counter, gauge, histogram, table
