@@ -129,7 +129,7 @@ class Door:
             "held_ms": self._lateness.taken_ms(),
             "batches": driver.counters.batches if driver is not None else 0,
             "groups": driver.core.storing.counters.groups if driver is not None else 0,
-            "entries": driver.core.storing.counters.entries if driver is not None else 0,
+            "entries": int(driver.core.storing.counters.sizes.total) if driver is not None else 0,
         }
 
 

@@ -35,7 +35,7 @@ def test_what_gathers_while_one_group_is_on_its_way_goes_together() -> None:
     assert group is not None
     assert (group.ticket, len(group.changes)) == (4, 3)
     assert tickets(made.stored(Ticket(4))) == [2, 3, 4]
-    assert (made.counters.groups, made.counters.entries) == (2, 4)
+    assert (made.counters.groups, made.counters.sizes.total) == (2, 4)
 
 
 def test_news_of_a_commit_makes_no_trip_of_its_own_and_rides_with_the_next_group() -> None:

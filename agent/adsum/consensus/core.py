@@ -22,6 +22,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Sequence
+from dataclasses import field
 from operator import attrgetter
 from typing import NamedTuple
 
@@ -73,8 +74,11 @@ class LeadershipProof(NamedTuple):
 @dataclass(slots=True)
 class ConsensusCounters:
     batches: int = 0
+    entries_led: int = 0  # that this server put into the log as leader
     entries_applied: int = 0
     refused_full: int = 0  # proposals, for want of room
+    leader_changes: int = 0  # another leader than the last one that was known
+    turns: dict[Role, int] = field(default_factory=lambda: dict.fromkeys(Role, 0))  # into each role
     snapshots_made: int = 0
     snapshots_failed: int = 0
     snapshots_damaged: int = 0  # found so when they were to be sent
@@ -109,6 +113,7 @@ class ConsensusCore:
         self.answers: Answers = []  # that leave with the next effects
         self._unapplied: deque[Entry] = deque()  # the core's window of what is being applied
         self._effects: list[ConsensusEffect] = []
+        self._last_leader: MemberId | None = None
         self._now_ns = now_ns
         self._is_due = True
         self._news_ns: int | None = None  # when followers hear of a commit that no entries carried
@@ -133,6 +138,16 @@ class ConsensusCore:
     @property
     def applied(self) -> int:
         return self.raft.replica.log.applied
+
+    @property
+    def proposals_waiting(self) -> int:
+        """For their entry to be applied here."""
+        return len(self._proposals)
+
+    @property
+    def reads_waiting(self) -> int:
+        """For a quorum, or for what is applied here."""
+        return len(self._reads)
 
     def is_time_trusted(self, now: Now) -> bool:
         """For whoever would expire something by that time, perhaps the first after a pause (see `pace`)."""
@@ -385,6 +400,8 @@ class ConsensusCore:
                 self._reads.confirmed(read)
             if batch.soft is not None:
                 self._turn(batch.soft)
+            if batch.entries and self.is_leader:
+                self.counters.entries_led += len(batch.entries)
             self.storing.add(batch)
 
     def _promise(self, group: Sequence[Batch]) -> None:
@@ -397,6 +414,10 @@ class ConsensusCore:
         before, self.soft = self.soft, soft
         if soft.role is not Role.LEADER:
             self._reads.lost(self.answers)
+        self.counters.turns[soft.role] += soft.role is not before.role
+        if soft.leader not in (None, self._last_leader):
+            self.counters.leader_changes += self._last_leader is not None
+            self._last_leader = soft.leader
         if soft.level_missing and not before.level_missing:
             sentence = (
                 f"the log goes on at apply level {soft.level_missing}, which this version does not know: "

@@ -17,6 +17,7 @@ from adsum.consensus.commands import Token
 from adsum.consensus.effects import AskLeader
 from adsum.consensus.errors import NoLeader, OutcomeUnknown, Stopping, Unavailable
 from adsum.dedup import DedupKey
+from adsum.mutable import dataclass
 from adsum.now import MILLISECOND, SECOND
 from adsum.raft import errors as raft
 from adsum.raft.leader import check_proposal
@@ -38,6 +39,14 @@ PASSING = (
     raft.TooMuchUncommitted,
     raft.TooManyReads,
 )
+
+
+@dataclass(slots=True)
+class HeldCounters:
+    forwarded: int = 0  # tries at a leader that is another server
+    retried: int = 0
+    doubtful: int = 0  # tries of which nobody knows what came
+    run_out: int = 0  # not answered in time
 
 
 class HeldRequest:
@@ -62,6 +71,7 @@ class HeldRequest:
 
 class HeldRequests:
     def __init__(self, core: ConsensusCore) -> None:
+        self.counters = HeldCounters()
         self._core = core
         self._hold_ns = int(core.settings.rpc_hold_timeout_s * SECOND)
         self._open: dict[Token, HeldRequest] = {}
@@ -106,6 +116,7 @@ class HeldRequests:
         while self._retries and self._retries[0][0] <= now_ns:
             _due_ns, request = self._retries.popleft()
             if not request.is_over:
+                self.counters.retried += 1
                 self._try(request, now_ns, self._core.answers)
 
     def concluded(
@@ -117,6 +128,7 @@ class HeldRequests:
         if isinstance(outcome, PASSING) or (isinstance(outcome, OutcomeUnknown) and request.is_repeatable):
             request.is_tried, request.why = False, outcome
             if isinstance(outcome, OutcomeUnknown) and request.data is not None:
+                self.counters.doubtful += 1
                 request.is_doubtful = True
                 assert request.dedup is not None, "without a key it is not tried again"
                 request.dedup = request.dedup._replace(attempt=request.dedup.attempt + 1)
@@ -184,11 +196,13 @@ class HeldRequests:
         if leader is None:
             raise NoLeader("no leader is known")
         self._ticket += 1
+        self.counters.forwarded += 1
         self._asked[self._ticket] = leader.node, request
         left_ns = request.deadline_ns - now_ns
         self._core.emit(AskLeader(self._ticket, leader.node, request.data, request.dedup, left_ns))
 
     def _run_out(self, request: HeldRequest, answers: Answers) -> None:
+        self.counters.run_out += 1
         why = OutcomeUnknown("it was not answered in time") if request.is_tried else request.why
         if not isinstance(why, OutcomeUnknown):
             why = NoLeader(f"it was held for {self._hold_ns / SECOND:.0f} s, and at last: {why}")

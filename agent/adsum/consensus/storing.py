@@ -11,12 +11,15 @@ down by the core's own rule.
 from __future__ import annotations
 
 from collections import deque
-from dataclasses import replace
+from dataclasses import field, replace
 
+from adsum.buckets import Buckets
 from adsum.consensus.effects import StoreGroup
 from adsum.mutable import dataclass
 from adsum.raft.batch import Batch, LogChange
 from adsum.raft.types import HardState, SnapshotMeta, SnapshotRef, Ticket
+
+GROUP_EDGES = tuple(float(1 << bits) for bits in range(11))  # 1 to 1,024 entries
 
 REFS_MAX = 4  # snapshots in place: the newest, the one before, and what may just have been received
 
@@ -24,7 +27,7 @@ REFS_MAX = 4  # snapshots in place: the newest, the one before, and what may jus
 @dataclass(slots=True)
 class StoreCounters:
     groups: int = 0  # trips to the disk
-    entries: int = 0
+    sizes: Buckets = field(default_factory=lambda: Buckets(GROUP_EDGES))  # of those stored, in entries
     disk_full: int = 0  # writes that had to wait for room
 
 
@@ -89,7 +92,7 @@ class Storing:
         group, self._under_way = self._under_way, []
         assert group[-1].ticket == ticket, "one group at a time"
         self._commit_waiting = None
-        self.counters.entries += sum(len(batch.entries) for batch in group)
+        self.counters.sizes.add(sum([len(batch.entries) for batch in group]))
         install = group[-1].install_snapshot
         if install is not None:
             self.newest = self._refs[install.index, install.term]

@@ -19,6 +19,7 @@ from typing import Any, Protocol
 
 import trio
 
+from adsum.buckets import Buckets
 from adsum.consensus import commands, effects, reports
 from adsum.consensus.core import ConsensusCore, ConsensusCounters
 from adsum.consensus.errors import StoreBroken
@@ -30,12 +31,15 @@ from adsum.raft.changer import ConfigurationChange
 from adsum.raft.messages import Message, SnapshotOffer
 from adsum.raft.types import HardState, MemberId, SnapshotRef, Term
 from adsum.servers.resting import with_rests
+from adsum.servers.stages import WriteStages
 from adsum.servers.writer import Done, LogWriter
 from adsum.storage import log_jobs
 from adsum.storage.failures import StorageFailed
 from adsum.storage.raft_log import RaftLog
 
 FAREWELL_S = 0.05
+HEARD_MAX = 64  # twice the members that consensus may have
+SNAPSHOT_EDGES_S = (0.01, 0.05, 0.1, 0.5, 1.0, 5.0, 10.0, 30.0, 60.0, 300.0)
 PROGRESS_S = 0.1  # a disk that says nothing for half a second counts as silent
 LEVELS = {Severity.INFO: logging.INFO, Severity.WARN: logging.WARNING, Severity.ERROR: logging.ERROR}
 
@@ -85,6 +89,9 @@ class Driver:
     ) -> None:
         self.core = core
         self.raft_log = raft_log
+        self.stages = WriteStages(core)
+        self.snapshots_written, self.snapshots_read = Buckets(SNAPSHOT_EDGES_S), Buckets(SNAPSHOT_EDGES_S)
+        self._heard_ns: dict[str, int] = {}  # when each other server was, last
         self._sends = sends
         self._now = now
         self._follower = follower
@@ -151,7 +158,9 @@ class Driver:
 
     def step(self, message: Message) -> None:
         try:
-            self._carry_out(self.core.receive(self._wake(), message))
+            now = self._wake()
+            self._note_heard(message.source.node, now)
+            self._carry_out(self.core.receive(now, message))
         except AssertionError as error:
             self._end_by(error)
             raise
@@ -176,6 +185,11 @@ class Driver:
     def fail(self, error: StorageFailed) -> None:
         """Some write or sync failed. Nothing will be stored any more."""
         self.report(reports.StoringFailed(str(error)))
+
+    def silences_ns(self) -> dict[str, int]:
+        """How long ago each other server was heard."""
+        now_ns = self._now().monotonic_ns
+        return {node: now_ns - heard_ns for node, heard_ns in self._heard_ns.items()}
 
     async def changed(self) -> None:
         """Until the role, the leader, the term, or what is applied is another than now."""
@@ -212,7 +226,7 @@ class Driver:
                 self._carry_out(self.core.report(self._now(), self._came_back.popleft().unwrap()))
             now = self._now()
             self.ticks += 1
-            self._carry_out(self.core.tick(now))
+            self._take_turn(now)
             due_ns = self.core.deadline()
             if due_ns is None:
                 await trio.sleep(FAREWELL_S)
@@ -223,6 +237,16 @@ class Driver:
             elif (due_s := trio.current_time() + wait_ns / SECOND) < self._timer.deadline:
                 self._timer.deadline = due_s
             await self._woken.wait()
+
+    def _take_turn(self, now: Now) -> None:
+        stages, now_ns = self.stages, now.monotonic_ns
+        if now_ns < stages.due_ns or not stages.before_turn(self._round_now.monotonic_ns, now_ns):
+            self._carry_out(self.core.tick(now))
+            return
+        wanted = self.core.tick(now)
+        stages.after_turn(self._now().monotonic_ns)
+        self._carry_out(wanted)
+        stages.carried_out(self._now().monotonic_ns)
 
     async def _keep_time(self) -> None:
         """A task of its own, for a scope around each wait of `_work` would cost more than all else in a small
@@ -238,6 +262,11 @@ class Driver:
             self._woken.set()
             self._round_now = self._now()
         return self._round_now
+
+    def _note_heard(self, node: str, now: Now) -> None:
+        if len(self._heard_ns) >= HEARD_MAX:  # of those who were members once
+            self._heard_ns.clear()
+        self._heard_ns[node] = now.monotonic_ns
 
     def _command(self, command: commands.ConsensusCommand) -> None:
         wanted = self.core.command(self._wake(), command)
@@ -324,7 +353,12 @@ class Driver:
         self._nursery.start_soon(self._beside_the_log, job)
 
     async def _beside_the_log(self, job: log_jobs.DiskJob) -> None:
-        self.report(await trio.to_thread.run_sync(self._done, job))
+        began_s = trio.current_time()
+        report = await trio.to_thread.run_sync(self._done, job)
+        taken = {effects.WriteSnapshot: self.snapshots_written, effects.ReadSnapshot: self.snapshots_read}
+        if type(job) in taken:
+            taken[type(job)].add(trio.current_time() - began_s)
+        self.report(report)
 
     def _done(self, job: log_jobs.DiskJob) -> reports.ConsensusReport:
         """In whichever thread."""

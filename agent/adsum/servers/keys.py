@@ -11,6 +11,7 @@ started: what that has may be of long ago, so it takes the question, too, and is
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import field
 from typing import NamedTuple, Protocol, TypeAlias
 
 import trio
@@ -70,8 +71,11 @@ BLOCKS_PER_TURN = 16  # let go of, in less than a millisecond
 
 @dataclass(slots=True)
 class KeyCounters:
+    reads: list[int] = field(default_factory=lambda: [0] * len(ReadMode))  # begun, by mode
+    refused: list[int] = field(default_factory=lambda: [0] * len(KeyCause))  # reads and writes, by cause
     refused_keys_max: int = 0
     refused_bytes_max: int = 0
+    wakes: int = 0  # of those who wait for a change
 
 
 class StoreIsFull(Exception):
@@ -124,7 +128,7 @@ class ServerKeys:
         self._lists = KeyLists(wake_all)
         self._limits = limits
         self._has_heard_leader = False  # since this server started
-        self._gathered = _ReadsTogether(None)
+        self._gathered = _ReadsTogether(self, None)
         self._is_letting_go = False
 
     # What the endpoints ask.
@@ -144,6 +148,7 @@ class ServerKeys:
 
     def read(self, read: KeyRead, answered: ReadAnswered) -> _AcceptedRead:
         accepted = _AcceptedRead(self, read, answered)
+        self.counters.reads[read.mode] += 1
         if read.mode is ReadMode.STALE and self._has_heard_leader:
             self.look(accepted)
         else:
@@ -172,6 +177,7 @@ class ServerKeys:
         self._lists.changed(self._space.revision)
         woken = self.waiters.woken(self._space)
         if woken:
+            self.counters.wakes += len(woken)
             self._wake_all(woken)
         if not self._is_letting_go and self._machine.let_go(0):
             self._let_go()
@@ -187,7 +193,7 @@ class ServerKeys:
         if ticks is not None and self._gathered.ticks == ticks:
             self._gathered.reads.append(accepted)
             return
-        self._gathered = _ReadsTogether(ticks)
+        self._gathered = _ReadsTogether(self, ticks)
         self._gathered.reads.append(accepted)
         self._server.submit(SubmitRead(self._gathered))
 
@@ -243,7 +249,11 @@ class ServerKeys:
         self.propose(accepted.write, accepted.key, self._wall_ms(), seen, accepted)
 
     def refusal_of(self, error: Exception) -> KeyRefusal:
-        return refusal_of(error)
+        return self.counted(refusal_of(error))
+
+    def counted(self, refusal: KeyRefusal) -> KeyRefusal:
+        self.counters.refused[refusal.cause] += 1
+        return refusal
 
     def _full(self, put: KeyWrite) -> str:
         """Why there is no room for it; empty if there is. What makes nothing larger always has room."""
@@ -267,14 +277,15 @@ class ServerKeys:
 class _ReadsTogether:
     """Called with the index up to which the copy here has to be applied, when it is."""
 
-    __slots__ = ("reads", "ticks")
+    __slots__ = ("_keys", "reads", "ticks")
 
-    def __init__(self, ticks: int | None) -> None:
+    def __init__(self, keys: ServerKeys, ticks: int | None) -> None:
+        self._keys = keys
         self.ticks = ticks  # of consensus, when the first of them came
         self.reads: list[_AcceptedRead] = []
 
     def __call__(self, outcome: int | Exception) -> None:
-        refusal = refusal_of(outcome) if isinstance(outcome, Exception) else None
+        refusal = self._keys.refusal_of(outcome) if isinstance(outcome, Exception) else None
         for read in self.reads:
             read.confirmed(refusal)
 

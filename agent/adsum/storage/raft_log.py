@@ -10,10 +10,12 @@ and so must be the process.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 
+from adsum.buckets import Buckets
 from adsum.raft.batch import LogChange
 from adsum.raft.types import NO_OFFSET, Entry, HardState, RevisionOffset, SnapshotRef
 from adsum.storage.failures import StorageFailed
@@ -32,6 +34,8 @@ from adsum.storage.segment import (
 )
 from adsum.storage.segment_files import SegmentFiles, segment_name
 from adsum.storage.snapshots import Snapshots
+
+SYNC_EDGES_S = (0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 5.0)
 
 
 @dataclass(slots=True)
@@ -61,6 +65,7 @@ class RaftLog:
         self.snapshots = Snapshots(folder)
         self.identity = identity
         self.offset = offset
+        self.syncs = Buckets(SYNC_EDGES_S)  # how long each write took, with its sync
         self.folder = folder
         self._files = files
         self._salt = salt
@@ -95,6 +100,11 @@ class RaftLog:
         return self._is_dead
 
     # Room.
+
+    @property
+    def bytes_on_disk(self) -> int:
+        """Of all segments, with the zeros behind what is written."""
+        return len(self._position.segments) * self._files.segment_bytes
 
     @property
     def is_full(self) -> bool:
@@ -236,12 +246,14 @@ class RaftLog:
         """The one write and the one sync. Whatever goes wrong here, nobody knows how far it came."""
         assert not self._is_dead, "nothing is written after a failed sync"
         self._is_dead = True
+        began_s = time.perf_counter()
         try:
             self._active.write(self._position.end, content)
         except DiskFull as error:  # on a file system that writes elsewhere than where the zeros are
             raise StorageFailed(f"no room where room was made: {error}") from error
         self._active.sync()
         self._is_dead = False
+        self.syncs.add(time.perf_counter() - began_s)
 
     def _begin_segment(self) -> None:
         before, self._active = self._active, self._new_segment()

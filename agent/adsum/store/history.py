@@ -37,6 +37,10 @@ class History:
     def __len__(self) -> int:
         return len(self._changes)
 
+    @property
+    def bytes_total(self) -> int:
+        return self._bytes
+
     def add(self, change: Change) -> None:
         self._changes.append(change)
         self._bytes += _bytes_of(change)

@@ -52,6 +52,7 @@ class StoreMachine:
             Delete: self._delete,
             DeleteTree: self._delete_tree,
         }
+        self.writes = {command: [0] * len(StoreOutcome) for command in self._handlers}  # run here, by outcome
 
     # What consensus does with it.
 
@@ -140,9 +141,11 @@ class StoreMachine:
             if self._is_changing:
                 raise
             self.internal_errors += 1
+            self.writes[type(command)][StoreOutcome.INTERNAL_ERROR] += 1
             return StoreAnswer(StoreOutcome.INTERNAL_ERROR, 0, self.applied)
         if self._is_changing:
             self.keyspaces[command.keyspace].settle()
+        self.writes[type(command)][answer.outcome] += 1
         return answer
 
     def _put(self, put: Put, request: StoreRequest, origin: Origin) -> StoreAnswer:
