@@ -11,7 +11,9 @@ from pathlib import Path
 
 from adsum.cli.command import Command, CommandFlag
 from adsum.cli.main import COMMANDS, load_command
+from adsum.observe.consensus_metrics import CONSENSUS
 from adsum.observe.consul_metrics import CONSUL
+from adsum.observe.consul_server_metrics import CONSUL_SERVERS
 from adsum.observe.metrics import ADSUM
 from adsum.observe.series import Series
 
@@ -28,8 +30,11 @@ def main() -> int:
 def written() -> dict[str, str]:
     """Each page as it should be."""
     metrics, commands = (DOCS / "metrics.md").read_text(), (DOCS / "command-line.md").read_text()
+    every = {"table": ADSUM, "servers": CONSENSUS, "consul": CONSUL, "consul-servers": CONSUL_SERVERS}
+    for name, series in every.items():
+        metrics = put(metrics, name, series_table(series))
     return {
-        "metrics.md": put(put(metrics, "table", series_table(ADSUM)), "consul", series_table(CONSUL)),
+        "metrics.md": metrics,
         "command-line.md": put(commands, "commands", command_sections()),
     }
 

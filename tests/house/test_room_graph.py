@@ -35,8 +35,8 @@ MAY_IMPORT: dict[str, set[str]] = {
     "peers": {"agent", "catalog", "gossip", "logs", "net"},
     "api": {"agent", "catalog", "config", "dns", "gossip", "http", "journal", "logs", "net", "peers"},
     "observe": {
-        *("agent", "api", "catalog", "config", "dns_server", "gossip", "health_checks", "http"),
-        *("logs", "net", "peers", "storage"),
+        *("agent", "api", "catalog", "config", "consensus", "dns_server", "gossip", "health_checks", "http"),
+        *("logs", "net", "peers", "raft", "servers", "storage", "store"),
     },
     "servers": {"consensus", "logs", "net", "raft", "storage", "store"},
     "process": {

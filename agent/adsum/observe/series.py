@@ -29,6 +29,7 @@ from adsum.net.places import StreamCounters
 from adsum.net.sealing import SealingCounters
 from adsum.net.unread import UnreadCounters
 from adsum.observe.loop_lag import GcPauses, LoopLag
+from adsum.observe.server_source import ServerSource
 from adsum.observe.tally import CatalogTally
 from adsum.peers.peer_rpc import PeerRpc
 from adsum.storage.writer import WriterCounters
@@ -82,6 +83,13 @@ class Sources:
     gc_pauses: GcPauses
     faults: Faults
     certificate_end_s: Callable[[], int] = int  # 0 without TLS
+    server: ServerSource | None = None  # a client agent has none
+
+    @property
+    def consensus(self) -> ServerSource:
+        """For series that only a server has."""
+        assert self.server is not None
+        return self.server
 
     @property
     def tally(self) -> GossipTally:
@@ -104,7 +112,7 @@ class SeriesKind(enum.Enum):
     COUNTER = "counter"
     GAUGE = "gauge"
     HISTOGRAM = "histogram"
-    TIMER = "timer"  # Consul times these; we only count them, and tell no durations
+    TIMER = "timer"  # Consul times these; of most we only count how many there were
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,7 +123,19 @@ class HistogramReading:
 
 
 Labelled = Mapping[tuple[str, ...], float]
-Reading = float | Mapping[str, float] | Labelled | HistogramReading  # by one label, or by several
+
+
+@dataclass(frozen=True, slots=True)
+class SpreadReading:
+    """Of a timer: values as they are now, instead of how many there were."""
+
+    values: tuple[float, ...]
+
+
+# By one label, or by several; a histogram without one, or by one.
+Reading = (
+    float | Mapping[str, float] | Labelled | HistogramReading | Mapping[str, HistogramReading] | SpreadReading
+)
 
 
 @dataclass(frozen=True, slots=True)

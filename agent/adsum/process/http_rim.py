@@ -62,6 +62,7 @@ async def serve_http(first: FirstPhase, agent: RunningAgent, nursery: trio.Nurse
         gc_pauses=first.gc_pauses,
         faults=first.faults,
         certificate_end_s=first.certificate_end_s,
+        server=agent.server_source,
     )
     metrics = Exposition(sources, config.telemetry)
     nursery.start_soon(metrics.keep_intervals)

@@ -59,6 +59,7 @@ from adsum.storage.writer import DiskWriter
 
 if TYPE_CHECKING:  # loaded where there is a certificate, and on servers
     from adsum.net.tls import Tls
+    from adsum.observe.server_source import ServerSource
     from adsum.process.server_rim import ServerRim
 
 log = logging.getLogger("agent")
@@ -160,6 +161,11 @@ class RunningAgent(Agent):
         if changes.needs_restart:
             log.warning("changed, but needs a restart: %s", ", ".join(changes.needs_restart))
         return changes.applied, changes.needs_restart
+
+    @property
+    def server_source(self) -> ServerSource | None:
+        """For metrics; a client has none."""
+        return self._server.source if self._server is not None else None
 
     async def leave(self) -> None:
         self.asked_to_leave.set()

@@ -26,11 +26,12 @@ from adsum.net.gate import Security
 from adsum.net.introduction import Peer
 from adsum.net.streams import AgentLines
 from adsum.now import SECOND
+from adsum.observe.server_source import ServerSource
 from adsum.process.leadership_log import LeadershipLog
 from adsum.process.node import AgentRim
 from adsum.process.sockets import CannotStart
 from adsum.raft.settings import RaftSettings
-from adsum.raft.types import NO_TERM, Configuration, MemberId, Role, Turn, TurnCause
+from adsum.raft.types import NO_TERM, Configuration, Role, Turn, TurnCause
 from adsum.servers.agent_calls import AgentCalls
 from adsum.servers.agent_questions import AgentQuestions
 from adsum.servers.directory import KnownServer
@@ -78,7 +79,17 @@ class ServerRim:
             )
         except (ForeignLog, QuorumRecoveryRefused, StateUnreadable, StorageFailed) as problem:
             raise CannotStart(f"the log of this server cannot be used: {problem}") from None
-        self._log = LeadershipLog(self._name_of)
+        self._log = LeadershipLog(lambda member: self._name_of(member.node))
+
+        self.source = ServerSource(
+            driver=lambda: self.server.driver,
+            log=self.server.log,
+            machine=machine,
+            keys=self.keys,
+            links=self.server.links.counters,
+            carrying=self.server.carry_counters,
+            name_of=self._name_of,
+        )
 
     async def run(self, listener: trio.SocketListener) -> None:
         """Until cancelled; raises `StorageFailed` when the disk fails."""
@@ -126,6 +137,14 @@ class ServerRim:
         self._turned = turned
         self._tell()
 
+    def _name_of(self, node: str) -> str:
+        """Its node id where gossip does not know it."""
+        node_id = UUID(node).bytes
+        if node_id == self._membership.me.node_id:
+            return self._membership.me.name
+        known = self._membership.member_by_id(node_id)
+        return known.profile.name if known is not None else node
+
     def _tell(self) -> None:
         """The core, and so everybody."""
         turned, driver = self._turned, self.server.driver
@@ -138,14 +157,6 @@ class ServerRim:
             leads_in = self.server.log.identity.epoch, turned.term
         cause = turned.turn.cause.value
         self._node.receive(LeadershipSeen(leader, leads_in, voters, turned.term, cause))
-
-    def _name_of(self, member: MemberId) -> str:
-        """Its node id where gossip does not know it."""
-        node_id = UUID(member.node).bytes
-        if node_id == self._membership.me.node_id:
-            return self._membership.me.name
-        known = self._membership.member_by_id(node_id)
-        return known.profile.name if known is not None else member.node
 
     # For agents that are no servers.
 
