@@ -62,9 +62,8 @@ class WriteStages:
 
     def after_turn(self, now_ns: int) -> None:
         """Before what it wants is carried out."""
-        if (self._stage is WriteStage.QUEUE and self._core.storing.counters.groups > self._groups) or (
-            self._stage is WriteStage.APPLY and self._log.applied >= self._index
-        ):
+        has_left = self._stage is WriteStage.QUEUE and self._core.storing.counters.groups > self._groups
+        if has_left or (self._stage is WriteStage.APPLY and self._log.applied >= self._index):
             self._end_stage(now_ns)
 
     def carried_out(self, now_ns: int) -> None:
