@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 
 from prometheus_client.parser import text_string_to_metric_families
 
@@ -10,6 +11,7 @@ from adsum.config.config import Telemetry
 from adsum.observe.exposition import Exposition
 from tests.api.agents import FakeAgent
 from tests.deploy.promql import Expression, Selector
+from tests.observe.servers import LeadingServer
 from tests.observe.support import sources
 
 OF_PROMETHEUS = ("job", "instance")  # put on by whoever scrapes
@@ -17,7 +19,10 @@ Labels = Mapping[str, str]
 
 
 def series() -> dict[str, list[Labels]]:
-    text = Exposition(sources(FakeAgent()), Telemetry()).prometheus().decode()
+    """Of a server that leads, which has all that a client agent has and more."""
+    server = LeadingServer()
+    server.hear()
+    text = Exposition(replace(sources(FakeAgent()), server=server.source), Telemetry()).prometheus().decode()
     shown: dict[str, list[Labels]] = {}
     for family in text_string_to_metric_families(text):
         for sample in family.samples:
