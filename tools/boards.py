@@ -1,7 +1,8 @@
 """Writes deploy/grafana/: boards as tables of what is asked, instead of a thousand lines of JSON.
 
-tests/deploy/test_grafana.py says when the files are behind. A panel is a title, a sentence that says how to
-read it, a unit, and its queries; places on the grid follow from the order.
+    .venv/bin/python -m tools.boards
+
+tests/deploy/test_grafana.py says when the files are behind. Places on the grid follow from the order.
 """
 
 from __future__ import annotations
@@ -9,9 +10,10 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+
+from tools.consensus_board import CONSENSUS
+from tools.panels import Panel, Query, Row, panel, quantiles, stat
 
 FOLDER = Path(__file__).resolve().parent.parent / "deploy" / "grafana"
 SCHEMA_VERSION = 39  # Grafana 10.4; later ones migrate it by themselves
@@ -19,49 +21,6 @@ COLUMNS = 24
 SELECTED = 'job="$job", instance=~"$instance"'
 MOVED = "adsum_member_transitions_total"
 SOURCE = {"type": "prometheus", "uid": "${datasource}"}
-
-
-@dataclass(frozen=True, slots=True)
-class Query:
-    legend: str
-    expr: str  # `@` is for the agents that are selected, `[~]` for the interval that rates are taken over
-
-
-@dataclass(frozen=True, slots=True)
-class Panel:
-    title: str
-    about: str
-    unit: str
-    queries: tuple[Query, ...]
-    kind: str = "timeseries"
-    width: int = 8
-    height: int = 7
-    bad_from: float | None = None  # shown in red from this value on
-
-
-@dataclass(frozen=True, slots=True)
-class Row:
-    title: str
-    panels: tuple[Panel, ...]
-
-
-def panel(title: str, about: str, unit: str, *queries: tuple[str, str], **looks: Any) -> Panel:
-    return Panel(title, about, unit, tuple(Query(*each) for each in queries), **looks)
-
-
-def stat(title: str, about: str, expr: str, bad_from: float | None = None) -> Panel:
-    return panel(title, about, "short", ("", expr), kind="stat", width=4, height=4, bad_from=bad_from)
-
-
-def quantiles(name: str, window: str, *shares: float) -> tuple[tuple[str, str], ...]:
-    return tuple(
-        (
-            f"p{share * 100:g}",
-            f"histogram_quantile({share}, sum by (le) (rate({name}_bucket{{@}}[{window}])))",
-        )
-        for share in shares
-    )
-
 
 CHURN = (
     Row(
@@ -365,6 +324,8 @@ CHURN = (
 
 WENT = f'max by (to, cause) (increase({MOVED}{{to=~"failed|left", @}}[$__interval])) > 0'
 
+LED = "max(increase(adsum_raft_leader_changes_total{@}[$__interval])) > 0"
+
 
 def main() -> int:
     for name, text in written().items():
@@ -374,22 +335,41 @@ def main() -> int:
 
 
 def written() -> dict[str, str]:
-    churn = board("adsum-membership-churn", "Adsum: membership churn", CHURN)
-    return {"membership-churn.json": json.dumps(churn, indent=2, ensure_ascii=False) + "\n"}
+    churn = board(
+        "adsum-membership-churn",
+        "Adsum: membership churn",
+        "Who came, went, flapped, was wrongly suspected; how fast news travels; who is well.",
+        annotation("Went", "red", WENT, title="{{to}}", text="{{cause}}"),
+        CHURN,
+    )
+    consensus = board(
+        "adsum-consensus",
+        "Adsum: consensus and keys",
+        "Who leads and who keeps up; where a write spends its time; what is asked; log and snapshots.",
+        annotation("Another leader", "orange", LED, title="Another leader", text=""),
+        CONSENSUS,
+    )
+    return {"membership-churn.json": as_json(churn), "consensus-and-keys.json": as_json(consensus)}
 
 
-def board(uid: str, title: str, rows: tuple[Row, ...]) -> dict[str, object]:
+def as_json(made: dict[str, object]) -> str:
+    return json.dumps(made, indent=2, ensure_ascii=False) + "\n"
+
+
+def board(
+    uid: str, title: str, about: str, marks: dict[str, object], rows: tuple[Row, ...]
+) -> dict[str, object]:
     return {
         "uid": uid,
         "title": title,
-        "description": "Who came, went, flapped, was wrongly suspected; how fast news travels; who is well.",
+        "description": about,
         "tags": ["adsum"],
         "schemaVersion": SCHEMA_VERSION,
         "editable": True,
         "graphTooltip": 1,
         "refresh": "30s",
         "time": {"from": "now-3h", "to": "now"},
-        "annotations": {"list": [annotation("Went", "red", WENT)]},
+        "annotations": {"list": [marks]},
         "templating": {"list": [datasource(), job(), instance()]},
         "panels": list(placed(rows)),
     }
@@ -472,15 +452,15 @@ def selected(expr: str) -> str:
     return expr.replace("@", SELECTED).replace("[~]", "[$__rate_interval]")
 
 
-def annotation(name: str, colour: str, expr: str) -> dict[str, object]:
+def annotation(name: str, colour: str, expr: str, *, title: str, text: str) -> dict[str, object]:
     return {
         "name": name,
         "datasource": SOURCE,
         "enable": True,
         "iconColor": colour,
         "expr": selected(expr),
-        "titleFormat": "{{to}}",
-        "textFormat": "{{cause}}",
+        "titleFormat": title,
+        "textFormat": text,
     }
 
 

@@ -42,7 +42,7 @@ def asked() -> list[tuple[str, str]]:
 
 @pytest.mark.parametrize("path", BOARDS, ids=lambda path: path.name)
 def test_boards_are_as_they_were_written(path: Path) -> None:
-    assert path.read_text() == written()[path.name], "run .venv/bin/python tools/boards.py"
+    assert path.read_text() == written()[path.name], "run .venv/bin/python -m tools.boards"
 
 
 @pytest.mark.parametrize(("title", "expr"), asked())
