@@ -95,7 +95,8 @@ async def test_a_client_says_that_none_of_its_servers_leads() -> None:
     client.agent.meet("s2", "127.0.0.3", is_server=True)
     assert (await consul_stats(client))["no_leader"] == "there are 2 servers, and none is known to lead"
     client.agent.meet("s3", "127.0.0.4", is_server=True, leads_in_term=1)
-    assert "no_leader" not in await consul_stats(client)
+    stats = await consul_stats(client)
+    assert (stats["leader_name"], "no_leader" in stats) == ("s3", False)
 
 
 async def consul_stats(asker: Asker) -> dict[str, object]:
@@ -151,7 +152,7 @@ async def test_a_client_counts_the_servers_that_it_knows() -> None:
     client.agent.meet("s1", is_server=True, leads_in_term=1)
     client.agent.meet("c1", "127.0.0.3")
     stats = (await about(client))["Stats"]["consul"]
-    assert stats == {"acl": "disabled", "known_servers": "1", "server": "false"}
+    assert stats == {"acl": "disabled", "known_servers": "1", "leader_name": "s1", "server": "false"}
 
 
 async def test_self_tells_where_the_agent_is_on_the_map(asker: Asker) -> None:

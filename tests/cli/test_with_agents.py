@@ -65,6 +65,7 @@ def pointed_at(agent: Agent) -> dict[str, str]:
         ["catalog", "services", "-tags"],
         ["catalog", "services", "-node=n1"],
         ["maint"],
+        ["operator", "raft", "list-peers"],
         ["info"],
     ],
     ids=" ".join,

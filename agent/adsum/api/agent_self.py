@@ -163,8 +163,12 @@ def _consul_stats(agent: Agent) -> dict[str, str]:
     sentence = leadership.without_leader(agent)
     leaderless = {"no_leader": sentence} if sentence else {}  # ours alone
     if not leadership.is_server(agent):
-        servers = len(agent.cluster.servers.present)
-        return {"acl": "disabled", "known_servers": str(servers), **leaderless, "server": "false"}
+        present, leader = agent.cluster.servers.present, agent.cluster.servers.leader
+        leading = (
+            {"leader_name": leadership.name_of(agent, leader)} if leader is not None else {}
+        )  # ours alone
+        known = {"acl": "disabled", "known_servers": str(len(present))}
+        return {**known, **leading, **leaderless, "server": "false"}
     return {
         "acl": "disabled",
         "bootstrap": _go(agent.config.bootstrap and not agent.config.is_dev),

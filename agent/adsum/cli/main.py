@@ -64,6 +64,7 @@ COMMANDS = {
     "rtt": "How far apart two members are",
     "event": "Tell all agents that something happened",
     "keyring": "List and change the keys of gossip on every member",
+    "operator raft": "Which servers take part in consensus, who leads and who votes",
     "timeline": "What happened to members, and on what grounds",
     "explain": "Why a node or a key is as it is, and what to do next",
     "simulate": "Rehearse trouble in a simulated cluster: times, false verdicts, cost",
@@ -74,7 +75,7 @@ COMMANDS = {
 OPERATING = ("maint", "info", "monitor", "reload", "leave", "join", "force-leave")
 
 # What Consul 1.8.7 has beside those, so that they are not taken for slips.
-NOT_HERE = "acl config connect debug exec intention lock login logout operator snapshot tls watch"
+NOT_HERE = "acl config connect debug exec intention lock login logout snapshot tls watch"
 
 
 def main(argv: Sequence[str] | None = None) -> int:
