@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Iterator
 
 from adsum.cli.command import Command, CommandFailed, CommandFlag, ParsedCommand, UsageError
-from adsum.cli.connection import CONNECTION, Api, connect
+from adsum.cli.connection import CONNECTION, AgentRefused, Api, connect
 from adsum.cli.table import (
     OUTPUT,
     Column,
@@ -77,7 +77,7 @@ def _observer(api: Api) -> Row:
     """What our own agents say beside the list; Consul's say nothing of the kind."""
     try:
         return api.get_object("/v1/membership", [("observer", "1")])
-    except CommandFailed:
+    except AgentRefused:
         return {}
 
 
