@@ -43,7 +43,10 @@ MAY_IMPORT: dict[str, set[str]] = {
         *("agent", "api", "catalog", "config", "consensus", "dns", "dns_server", "gossip", "health_checks"),
         *("http", "journal", "logs", "net", "observe", "peers", "raft", "servers", "storage", "store"),
     },
-    "testing": {"agent", "catalog", "consensus", "gossip", "logs", "process", "raft", "storage"},
+    "testing": {
+        *("agent", "catalog", "consensus", "gossip", "logs", "process", "raft", "servers", "storage"),
+        "store",
+    },
     "cli": {"catalog", "config", "gossip", "net", "process", "testing"},
 }
 

@@ -51,7 +51,7 @@ from adsum.testing.hosts import Plays, SimulatedHost, State
 from adsum.testing.network import Conditions
 from adsum.testing.raft_calls import Forwarded
 from adsum.testing.raft_disk import ServerDisk
-from adsum.testing.raft_server import BareServer, SimulatedServer
+from adsum.testing.raft_server import BareServer, MakeMachine, RegisterMachine, SimulatedServer
 from adsum.testing.raft_told import told_message, told_store
 from adsum.testing.server_gossip import ServerGossip
 from adsum.testing.server_limits import ServerLimits
@@ -86,7 +86,14 @@ Answered = Callable[[bytes | int | Exception], None]
 
 
 class RaftCluster:
-    def __init__(self, world: World, *, settings: ServerSettings = SETTINGS, is_traced: bool = False) -> None:
+    def __init__(
+        self,
+        world: World,
+        *,
+        settings: ServerSettings = SETTINGS,
+        is_traced: bool = False,
+        make_machine: MakeMachine = RegisterMachine,
+    ) -> None:
         self.world = world
         self.random, self.network = world.random, world.network
         self.told_digest = 0  # of all that was told
@@ -106,6 +113,7 @@ class RaftCluster:
         self.table = FaultTable(lambda: world.now_ns)
         self.value_bytes_max = 0  # of what clients write beside their values
         self.piece_ns_max = 0  # how long the piece of a snapshot takes beside what any message does
+        self._make_machine = make_machine
         self._questions = 0
         self._asked: dict[int, Answered] = {}  # at a leader
 
@@ -243,7 +251,7 @@ class RaftCluster:
             self.at(duration_ns, lambda: self.world.resume(host.index))
 
     def _settle(self, me: MemberId, host: SimulatedHost, store: ServerDisk) -> None:
-        server = SimulatedServer(me, host, store, Random(self.random.getrandbits(64)))
+        server = SimulatedServer(me, host, store, Random(self.random.getrandbits(64)), self._make_machine)
         self.servers[me] = self._of_node[me.node] = self.on_host[host.index] = server
 
     def _try_again_later(self, me: MemberId, reason: BaseException) -> None:
@@ -493,9 +501,17 @@ class RaftCluster:
 class BareServers(World):
     """Hosts with nothing on them but consensus, by the thousand seeds."""
 
-    def __init__(self, hosts: int, *, seed: int, settings: ServerSettings, is_traced: bool) -> None:
+    def __init__(
+        self,
+        hosts: int,
+        *,
+        seed: int,
+        settings: ServerSettings,
+        is_traced: bool,
+        make_machine: MakeMachine = RegisterMachine,
+    ) -> None:
         super().__init__(hosts, seed=seed, conditions=CONDITIONS)
-        self.raft = RaftCluster(self, settings=settings, is_traced=is_traced)
+        self.raft = RaftCluster(self, settings=settings, is_traced=is_traced, make_machine=make_machine)
 
     def _boot(self, host: SimulatedHost, _identity: MemberIdentity, _random: Random) -> Plays:
         return cast("Plays", BareServer(self.raft.begin(host)))

@@ -49,10 +49,13 @@ class Registers:
 
     def apply(self, entry: Entry) -> str:
         """The answer to the client, if a client asked."""
+        self.see(entry)
+        return self._answer(entry) if entry.kind is EntryKind.COMMAND else ""
+
+    def see(self, entry: Entry) -> None:
         self.index = entry.index
         header = f"{entry.index} {entry.term} {entry.kind} {entry.time_ms} {entry.apply_level} "
         self.digest = zlib.crc32(entry.data, zlib.crc32(header.encode(), self.digest))
-        return self._answer(entry) if entry.kind is EntryKind.COMMAND else ""
 
     def get(self, key: str) -> str:
         return self.values.get(key, "")

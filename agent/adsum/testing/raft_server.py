@@ -9,9 +9,11 @@ from collections.abc import Callable, Iterator
 from contextlib import suppress
 from functools import partial
 from random import Random
+from typing import Protocol
 
 from adsum.agent.server_agent import ConsensusPart
 from adsum.consensus.core import ConsensusCore
+from adsum.consensus.machine import StateMachine
 from adsum.consensus.reports import ConsensusReport, FoundingReport
 from adsum.consensus.settings import ServerSettings
 from adsum.now import MILLISECOND, Now
@@ -32,10 +34,22 @@ OPERATIONS_OF_A_JOB = 3
 OPERATIONS_OF_A_FOUNDING_JOB = 8  # a small file, or a snapshot and then a group
 
 
+class WatchedMachine(StateMachine, Protocol):
+    @property
+    def registers(self) -> Registers:
+        """They have at least the index and the digest of what was applied."""
+        ...
+
+
+MakeMachine = Callable[[Callable[[Entry], None]], WatchedMachine]
+
+
 class SimulatedServer:
     """A member of consensus on its host: its log, the queue of its disk, and its core while it runs."""
 
-    def __init__(self, me: MemberId, host: SimulatedHost, store: ServerDisk, random: Random) -> None:
+    def __init__(
+        self, me: MemberId, host: SimulatedHost, store: ServerDisk, random: Random, make_machine: MakeMachine
+    ) -> None:
         self.me = me
         self.host = host
         self.store = store
@@ -45,6 +59,7 @@ class SimulatedServer:
         self.transfers: dict[MemberId, Transfer] = {}  # of snapshots, the last one to each
         self.has_consensus = False  # until then it is of no cluster yet, and `core` is not there
         self._random = random
+        self._make_machine = make_machine
 
     @property
     def is_up(self) -> bool:
@@ -63,6 +78,10 @@ class SimulatedServer:
     @property
     def machine(self) -> Registers:
         return self._machine.registers
+
+    @property
+    def state_machine(self) -> WatchedMachine:
+        return self._machine
 
     def begin(self) -> None:
         """A process, on what the store has opened."""
@@ -83,7 +102,7 @@ class SimulatedServer:
         """Takes part in consensus from now on; `took` and `applied` look on."""
         self.has_consensus = True
         opened = self.store.opened
-        self._machine = RegisterMachine(partial(applied, self))
+        self._machine = self._make_machine(partial(applied, self))
         if opened.log.snapshot is not None:
             ref, read = opened.log.snapshot, self._machine.read
             self._machine.restore(log_jobs.read_state(opened.log.snapshots, ref, read))
