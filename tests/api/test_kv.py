@@ -249,7 +249,7 @@ async def test_stale_reads_tell_how_old_they_are(asker: Asker) -> None:
 
 async def test_until_a_leader_was_heard_stale_reads_wait_for_one_as_all_others_do(asker: Asker) -> None:
     await put(asker, "/v1/kv/a")
-    asker.agent.consensus.keys._has_heard_leader = False  # as after a start
+    asker.agent.consensus.keys.has_heard_leader = False  # as after a start
     assert (await asker.ask("/v1/kv/a?stale")).status == 200
     asker.agent.consensus.refuses = NoLeader("it was held for 7 s")
     response = await asker.ask("/v1/kv/a?stale")

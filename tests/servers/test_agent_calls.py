@@ -15,6 +15,7 @@ from adsum.dedup import DedupKey
 from adsum.forwarded import ForwardedWrite, KeysPiece
 from adsum.kv import (
     KeyRead,
+    KeyRefusal,
     KeysFound,
     KeyVerb,
     KeyWrite,
@@ -175,6 +176,20 @@ async def test_a_blocked_read_is_answered_by_the_change_and_given_up_with_its_ca
     with trio.move_on_after(0):
         await server.read(KeyRead(ReadShape.KEY, b"k", since=2))
     assert len(server.consensus.keys.waiters) == 0
+
+
+async def test_an_index_that_another_server_may_have_given_out_is_judged_when_this_one_has_caught_up() -> (
+    None
+):
+    server = Server()
+    found: list[KeysFound | KeyRefusal] = []
+    stale = KeyRead(ReadShape.KEY, b"k", mode=ReadMode.STALE, since=9)
+    server.consensus.holds = True
+    server.consensus.keys.read(stale, found.append)
+    assert found == []
+    server.consensus.holds, server.consensus.refuses = False, NoLeader("no leader")
+    server.consensus.keys.read(stale, found.append)
+    assert found == [KeysFound(0, [], [], is_foreign=True)]
 
 
 async def test_a_large_answer_is_told_in_pieces_of_one_moment() -> None:

@@ -127,7 +127,7 @@ class ServerKeys:
         self._wake_all = wake_all
         self._lists = KeyLists(wake_all)
         self._limits = limits
-        self._has_heard_leader = False  # since this server started
+        self.has_heard_leader = False  # since this server started
         self._gathered = _ReadsTogether(self, None)
         self._is_letting_go = False
 
@@ -149,7 +149,7 @@ class ServerKeys:
     def read(self, read: KeyRead, answered: ReadAnswered) -> _AcceptedRead:
         accepted = _AcceptedRead(self, read, answered)
         self.counters.reads[read.mode] += 1
-        if read.mode is ReadMode.STALE and self._has_heard_leader:
+        if read.mode is ReadMode.STALE and self.has_heard_leader and not self._is_ahead(read):
             self.look(accepted)
         else:
             self._confirm(accepted)
@@ -171,7 +171,7 @@ class ServerKeys:
     # What consensus tells.
 
     def turned(self, turned: Turned) -> None:
-        self._has_heard_leader |= turned.leader is not None
+        self.has_heard_leader |= turned.leader is not None
 
     def applied(self) -> None:
         self._lists.changed(self._space.revision)
@@ -202,10 +202,14 @@ class ServerKeys:
         if self._is_letting_go:
             trio.lowlevel.current_trio_token().run_sync_soon(self._let_go)
 
+    def _is_ahead(self, read: KeyRead) -> bool:
+        """Of what is applied here: another server may have given that index out."""
+        return read.since > self._machine.revision_of(self._machine.applied)
+
     def look(self, accepted: _AcceptedRead) -> None:
         """Answers it, or has it wait."""
         read, space = accepted.read, self._space
-        is_foreign = read.since > self._machine.revision_of(self._machine.applied)
+        is_foreign = self._is_ahead(read)
         if read.since and read.waits and not is_foreign and not _is_changed(space, read):
             accepted.wait()
             return
@@ -303,7 +307,8 @@ class _AcceptedRead:
     def confirmed(self, refusal: KeyRefusal | None) -> None:
         if self.is_over:
             return
-        if refusal is not None:
+        is_stale = self.read.mode is ReadMode.STALE and self._keys.has_heard_leader
+        if refusal is not None and not is_stale:
             self.refuse(refusal)
         else:
             self._keys.look(self)
