@@ -40,6 +40,7 @@ OF_PYTHON = {
     "cas": [False, True, True, False, False, True],
     "poll": ["last"],
     "wait": [True, "bar", True],
+    "asyncio": ["bar", True, "new", True],
     "delete": [True, None, True],
     "delete a tree": [True, None],
     "another datacenter": ["ConsulException", True],
@@ -67,7 +68,7 @@ OF_NODE = {
 }
 
 
-@pytest.mark.parametrize("package", ["py-consul==1.8.0", "python-consul2==0.1.5"])
+@pytest.mark.parametrize("package", ["py-consul[asyncio]==1.8.0", "python-consul2[asyncio]==0.1.5"])
 def test_what_a_library_of_python_shows_of_keys(agent: Agent, package: str) -> None:
     pip = (sys.executable, "-m", "pip", "-qq", "--disable-pip-version-check", "install", "--target")
     folder = had(package, pip)

@@ -3,12 +3,14 @@ the port of an agent; prints what each step returned, as one object of JSON."""
 
 from __future__ import annotations
 
+import asyncio
 import json
 import sys
 import threading
 import time
 
 import consul
+import consul.aio
 
 SHOWN = ("Flags", "Key", "LockIndex", "Session", "Value")
 
@@ -43,6 +45,7 @@ def main(port: int) -> None:
     seen["cas"] = compared(client)
     seen["poll"] = polled(client)
     seen["wait"] = waited(client)
+    seen["asyncio"] = asyncio.run(awaited(port))
     seen["delete"] = [client.kv.delete("foo"), client.kv.get("foo")[1], client.kv.delete("foo")]
     seen["delete a tree"] = [client.kv.delete("base/", recurse=True), client.kv.get("base", keys=True)[1]]
     seen["another datacenter"] = refused(client)
@@ -86,6 +89,18 @@ def waited(client: consul.Consul) -> list[object]:
     started = time.monotonic()
     after, data = client.kv.get("foo", index=index, wait="500ms")
     return [after == index, plain(data["Value"]), 0.49 <= time.monotonic() - started < 2]
+
+
+async def awaited(port: int) -> list[object]:
+    client = consul.aio.Consul(host="127.0.0.1", port=port)
+    index, data = await client.kv.get("foo")
+    polling = asyncio.ensure_future(client.kv.get("foo", index=index))
+    results = [plain(data["Value"]), await client.kv.put("foo", "new")]
+    after, data = await polling
+    results += [plain(data["Value"]), int(after) > int(index)]
+    if hasattr(client, "close"):
+        await client.close()
+    return results
 
 
 def refused(client: consul.Consul) -> list[object]:
