@@ -1,4 +1,5 @@
-"""Keys on three servers: each is told something by turns, and one is asked. Then some of them die.
+"""Keys on three servers, and on one with two client agents: each is told something by turns, and one is
+asked, of the latter a client. Then some of the servers die.
 
 Case names are those of one server, so that a difference that is meant there is meant here as well.
 """
@@ -32,6 +33,7 @@ SERVERS = Setting(
     config={"server": True, "bootstrap": False, "bootstrap_expect": 3},
     others=({}, {}),
 )
+CLIENTS = Setting("a server and two clients", arguments=(), others=({}, {}))
 # A change crosses to the server that is asked.
 WAIT_MS = 900
 WATCHED = ("a/e", "a/none", "a/?recurse")
@@ -40,11 +42,11 @@ ANY_LEADER = Look(types=("body",))
 HELD_S_MAX = 20.0
 
 
-def spread(case: Case) -> Case:
+def spread(case: Case, setting: Setting) -> Case:
     turns = cycle((1, 2, 0))
     ask = tuple(routed(each, turns) for each in case.ask)
     given = tuple(replace(each, at=next(turns)) for each in case.given)
-    return replace(case, ask=ask, given=given, setting=SERVERS)
+    return replace(case, ask=ask, given=given, setting=setting)
 
 
 def routed(ask: Ask, turns: Iterator[int]) -> Ask:
@@ -119,12 +121,24 @@ FEWER = (
     ),
 )
 
-FAMILIES = (
-    Family(
-        "keys, three servers",
-        tuple(
-            spread(case) for case in (*kv.READ, *kv.WRITES, *kv.CONFLICTS, *COMPARED, *STALE, *STATUS, *WAKES)
-        ),
+# What is said of it differs by how it was found out.
+REFUSED = Look(only=("status",))
+ALONE = Case(
+    "the only server dies",
+    (
+        Kill(1),
+        replace(put(KV + "a", "after", look=REFUSED), read_s_max=HELD_S_MAX),
+        replace(get(KV + "a", look=REFUSED), read_s_max=HELD_S_MAX),
+        replace(get(KV + "a?stale", look=REFUSED), read_s_max=HELD_S_MAX),
     ),
-    Family("fewer servers", tuple(replace(case, setting=SERVERS) for case in FEWER)),
+    ONE,
+    setting=CLIENTS,
+    breaks_cluster=True,
+)
+
+EVERYWHERE = (*kv.READ, *kv.WRITES, *kv.CONFLICTS, *COMPARED, *STALE, *STATUS, *WAKES)
+FAMILIES = (
+    Family("keys, three servers", tuple(spread(case, SERVERS) for case in EVERYWHERE)),
+    Family("keys, through a client", tuple(spread(case, CLIENTS) for case in EVERYWHERE)),
+    Family("fewer servers", (*(replace(case, setting=SERVERS) for case in FEWER), ALONE)),
 )
