@@ -36,6 +36,7 @@ from adsum.gossip.evidence import ChangeCause, Evidence
 from adsum.gossip.order import Departure, Rank, Standing
 from adsum.gossip.settings import MemberIdentity
 from adsum.kv import KeyCause, KeyRead, KeyWrite
+from adsum.leading import ConsensusFigures
 from adsum.now import MILLISECOND, SECOND, Now
 from adsum.raft.types import Entry, MemberId
 from adsum.servers.agent_questions import AgentQuestions, AgentRefusal
@@ -122,6 +123,8 @@ class KeyServer:
 
     waits_for = "no leader is known here"
     behind_ms = 0
+    figures: ConsensusFigures | None = None
+    ticks: int | None = None  # each read is asked by itself
 
     def __init__(self, world: KeyWorld, server: SimulatedServer) -> None:
         self.server = server
