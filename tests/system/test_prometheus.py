@@ -1,5 +1,6 @@
-"""The board and the rules, asked of a real Prometheus that scrapes five real agents in trouble: they join,
-one crashes and comes back (a flap), one stands still and has to say that it lives, one leaves.
+"""The boards and the rules, asked of a real Prometheus that scrapes five real agents in trouble: they
+join, one crashes and comes back (a flap), one stands still and has to say that it lives, one leaves. Two are
+servers, which keep keys.
 
 What the agents see is read from Prometheus too, so that it has scraped what it is asked about.
 """
@@ -23,12 +24,14 @@ from tests.deploy.promql import read
 from tests.deploy.test_grafana import BOARDS, queries
 from tests.deploy.test_prometheus import ALERTS, FOLDER, RULES
 from tests.system.agents import AgentFailed, adsum_program, free_ports, until
-from tests.system.clusters import Cluster, gathered, loopbacks
+from tests.system.clusters import Cluster, Member, emptied, loopbacks, role
 
 AGENTS = 5
 READY_S_MAX = 30.0
 SEEN_S_MAX = 60.0
 SCRAPE_INTERVAL = "1s"
+KEYS = 40
+SNAPSHOTS = {"raft_snapshot_threshold": 20, "raft_snapshot_interval": "1s"}
 
 
 class Prometheus(NamedTuple):
@@ -93,16 +96,24 @@ def scraping(program: str, cluster: Cluster) -> Iterator[Prometheus]:
 def prometheus(debian_tool: Callable[[str], str]) -> Iterator[Prometheus]:
     """After a while in which everything happened that the board shows."""
     program = debian_tool("prometheus")
-    with (
-        gathered(adsum_program(), loopbacks(AGENTS), {"leave_on_terminate": True}) as cluster,
-        scraping(program, cluster) as asked,
-    ):
-        live_through(cluster, asked)
-        yield asked
+    with emptied(Cluster(adsum_program())) as cluster:
+        places = loopbacks(AGENTS)
+        for place in places:
+            if place is places[-1]:  # the first one founds alone, and takes this one in
+                assert until(lambda: has_leader(cluster.members[0]), within_s=READY_S_MAX)
+            more = SNAPSHOTS if place is places[0] else {"server": place is places[-1]}
+            cluster.add(place, {**role(places, place), **more, "leave_on_terminate": True})
+        with scraping(program, cluster) as asked:
+            live_through(cluster, asked)
+            yield asked
+
+
+def has_leader(server: Member) -> bool:
+    return server.ask("/v1/status/leader") not in (b"", b'""')
 
 
 def live_through(cluster: Cluster, asked: Prometheus) -> None:
-    _, crashing, standing, leaving, _ = cluster.members
+    leader, crashing, standing, leaving, _ = cluster.members
     assert asked.holds(f'count(adsum_members{{state="alive"}} == {AGENTS}) == {AGENTS}'), cluster.complaint()
     crashing.kill()
     assert asked.holds(f'count(adsum_members{{state="failed"}} == 1) == {AGENTS - 1}')
@@ -118,12 +129,18 @@ def live_through(cluster: Cluster, asked: Prometheus) -> None:
     assert asked.holds(f'count(adsum_members{{state="alive"}} == {AGENTS}) == {AGENTS}')
     leaving.agent.stop()
     assert asked.holds(f'count(adsum_members{{state="left"}} == 1) == {AGENTS - 1}')
+    assert asked.holds("count(adsum_raft_follower_silent_seconds < 5) == 1")
+    for number in range(KEYS):
+        assert leader.put(f"/v1/kv/key-{number}", number) == (200, b"true")
+    assert asked.holds("count(adsum_raft_follower_lag_entries == 0) == 1")
+    assert asked.holds('max(adsum_raft_snapshots_total{what="made"}) >= 1')
 
 
 def of_boards() -> list[tuple[str, str]]:
     """With the whole story within the interval that rates are taken over."""
     asked = [each for path in BOARDS for each in queries(json.loads(path.read_text()))]
-    return [(title, expr.replace("[1m]", "[10m]")) for title, expr in asked]
+    # Marks are drawn where something happened; that the leader changes is no part of the story.
+    return [(title, expr.replace("[1m]", "[10m]").removesuffix(" > 0")) for title, expr in asked]
 
 
 def test_every_query_of_the_board_returns_data(prometheus: Prometheus) -> None:
@@ -164,6 +181,11 @@ def test_prometheus_evaluates_every_rule_without_an_error(prometheus: Prometheus
         'sum(max_over_time(adsum_gossip_undeliverable_total{error="port"}[10m])) >= 1',
         "sum(max_over_time(consul_serf_member_flap[10m])) >= 1",
         "count(count_values('digest', adsum_members_view_digest)) == 1",
+        "count(adsum_raft_leader == 1) == 1",
+        "count(adsum_raft_leader_known == 1) == 2",
+        f"min(adsum_kv_keys) == {KEYS}",
+        "sum(adsum_raft_write_seconds_count) >= 1",
+        "max(consul_raft_apply) > 40",
     ],
 )
 def test_what_happened_is_in_the_numbers(prometheus: Prometheus, expr: str) -> None:
