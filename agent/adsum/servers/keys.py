@@ -289,7 +289,7 @@ class _ReadsTogether:
         self.reads: list[_AcceptedRead] = []
 
     def __call__(self, outcome: int | Exception) -> None:
-        refusal = self._keys.refusal_of(outcome) if isinstance(outcome, Exception) else None
+        refusal = refusal_of(outcome) if isinstance(outcome, Exception) else None
         for read in self.reads:
             read.confirmed(refusal)
 
@@ -328,7 +328,7 @@ class _AcceptedRead:
 
     def refuse(self, refusal: KeyRefusal) -> None:
         self.give_up()
-        self._answered(refusal)
+        self._answered(self._keys.counted(refusal))
 
     def give_up(self) -> None:
         self.is_over = True
