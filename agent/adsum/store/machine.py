@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from msgspec import DecodeError, Struct
+from msgspec.msgpack import Encoder
 
 from adsum.kv import KeyRecord, RecordExtras, StoreAnswer, StoreOutcome
 from adsum.kv import encode as encode_answer
@@ -26,6 +27,8 @@ from adsum.store.snapshot import StoreState, pieces_of, state_from
 KEYSPACES = ("consul",)  # by number, as in the log
 HISTORY_BOUNDS = HistoryBounds(changes_max=100_000, bytes_max=64 << 20)
 RESULTS_BYTES_MAX = 16 << 20
+
+_encode_record = Encoder().encode
 
 
 class StoreMachine:
@@ -107,14 +110,19 @@ class StoreMachine:
         self.keyspaces, self.results = state.keyspaces, state.results
 
     def hash(self) -> bytes:
-        """Of what decides: records, tombstones, deleted trees, floors, results. As many steps as agents have
-        rows, for the rest has running sums."""
-        told: list[object] = [self.applied, self.cluster_ms, self.results.floor]
+        """Over what decides: records, tombstones, deleted trees, floors, results."""
+        crc = zlib.crc32(b"%d %d %d" % (self.applied, self.cluster_ms, self.results.floor))
         for space in self.keyspaces:
-            told += [space.revision, space.history.floor, space.fence_floor]
-            told += [space.table.sum, space.tombstones.sum, space.trees.sum]
-        told += [(client, *row.standing) for client, row in self.results.rows.items()]
-        return zlib.crc32(repr(told).encode()).to_bytes(4, "big")
+            crc = zlib.crc32(b"%d %d %d" % (space.revision, space.history.floor, space.fence_floor), crc)
+            for table in (space.table, space.tombstones):
+                for key, each in table.items(b"", None):
+                    crc = zlib.crc32(_encode_record(each), zlib.crc32(key, crc))
+            crc = zlib.crc32(repr(space.trees.all()).encode(), crc)
+        for client, row in self.results.rows.items():
+            crc = zlib.crc32(f"{client} {row.generation} {row.low_water} {row.newest}".encode(), crc)
+            for sequence, answer in row.answers.items():
+                crc = zlib.crc32(answer, zlib.crc32(b"%d" % sequence, crc))
+        return crc.to_bytes(4, "big")
 
     # Revisions.
 

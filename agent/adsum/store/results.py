@@ -10,7 +10,6 @@ request would run twice. The same holds for what a later run of the agent has re
 from __future__ import annotations
 
 from collections import OrderedDict
-from zlib import crc32
 
 from adsum.dedup import DedupKey
 from adsum.kv import StoreOutcome
@@ -20,34 +19,13 @@ RESULT_BYTES_MAX = 4096  # a longer answer is kept without its records
 
 
 class ResultRow:
-    __slots__ = ("answers", "bytes", "generation", "low_water", "newest", "sum")
+    __slots__ = ("answers", "generation", "low_water", "newest")
 
     def __init__(self, generation: int) -> None:
         self.generation = generation  # of the agent's run
         self.low_water = 0  # answers below it are not asked for any more
         self.newest = 0  # revision
         self.answers: dict[int, bytes] = {}  # by sequence
-        self.bytes = 0
-        self.sum = 0  # of checksums of the answers, so that nobody has to go through them
-
-    @property
-    def standing(self) -> tuple[int, int, int, int]:
-        """What makes it equal to another one."""
-        return self.generation, self.low_water, self.newest, self.sum
-
-    def add(self, sequence: int, answer: bytes) -> int:
-        """What it counts for."""
-        self.answers[sequence] = answer
-        return self._count(sequence, answer, 1)
-
-    def drop(self, sequence: int) -> int:
-        return self._count(sequence, self.answers.pop(sequence), -1)
-
-    def _count(self, sequence: int, answer: bytes, sign: int) -> int:
-        bytes_ = sign * (RESULT_OVERHEAD_BYTES + len(answer))
-        self.bytes += bytes_
-        self.sum += sign * crc32(answer, crc32(b"%d" % sequence))
-        return bytes_
 
 
 class ResultTable:
@@ -80,12 +58,13 @@ class ResultTable:
         if row is None or row.generation < key.generation:
             self._take_out(key.client)
             row = self.rows[key.client] = ResultRow(key.generation)
+        row.answers[key.sequence] = answer
         row.newest = revision
-        self.bytes_total += row.add(key.sequence, answer)
+        self.bytes_total += RESULT_OVERHEAD_BYTES + len(answer)
         if key.low_water > row.low_water:
             row.low_water = key.low_water
             for sequence in [each for each in row.answers if each < key.low_water]:
-                self.bytes_total += row.drop(sequence)
+                self.bytes_total -= RESULT_OVERHEAD_BYTES + len(row.answers.pop(sequence))
         self.rows.move_to_end(key.client)
         while self.bytes_total > self.bytes_max:
             client, oldest = next(iter(self.rows.items()))
@@ -97,11 +76,10 @@ class ResultTable:
     ) -> None:
         """From a snapshot, in its order."""
         row = self.rows[client] = ResultRow(generation)
-        row.low_water, row.newest = low_water, newest
-        for sequence, answer in answers.items():
-            self.bytes_total += row.add(sequence, answer)
+        row.low_water, row.newest, row.answers = low_water, newest, answers
+        self.bytes_total += sum(RESULT_OVERHEAD_BYTES + len(answer) for answer in answers.values())
 
     def _take_out(self, client: str) -> None:
         row = self.rows.pop(client, None)
         if row is not None:
-            self.bytes_total -= row.bytes
+            self.bytes_total -= sum(RESULT_OVERHEAD_BYTES + len(answer) for answer in row.answers.values())

@@ -5,8 +5,8 @@ key is found by two bisections, and no step touches all keys. A dict would rehas
 Blocks are copied when they are first changed after `freeze`, so a frozen view costs two short lists and stays
 as it was.
 
-Each block knows the newest revision among its entries, their highest fence, their bytes and the sum of their
-checksums, so those of a range are read off whole blocks, and only the two at its ends are walked.
+Each block knows the newest revision among its entries, their highest fence and their bytes, so those of a
+range are read off whole blocks, and only the two at its ends are walked.
 """
 
 from __future__ import annotations
@@ -14,11 +14,6 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections.abc import Iterator
 from typing import Generic, Protocol, TypeVar
-from zlib import crc32
-
-from msgspec.msgpack import Encoder
-
-_encode = Encoder().encode
 
 BLOCK_KEYS_MAX = 256
 BLOCK_KEYS_JOINED = BLOCK_KEYS_MAX // 4  # below it a block is joined with a neighbour that has room
@@ -40,10 +35,10 @@ V = TypeVar("V", bound=TableEntry)
 
 
 class TableBlock(Generic[V]):
-    __slots__ = ("bytes", "entries", "era", "fence", "keys", "newest", "sum")
+    __slots__ = ("bytes", "entries", "era", "fence", "keys", "newest")
 
     def __init__(
-        self, keys: list[bytes], entries: list[V], era: int, newest: int, fence: int, bytes_: int, sum_: int
+        self, keys: list[bytes], entries: list[V], era: int, newest: int, fence: int, bytes_: int
     ) -> None:
         self.keys = keys  # ascending, never empty in a table
         self.entries = entries  # one for each key
@@ -51,20 +46,16 @@ class TableBlock(Generic[V]):
         self.newest = newest  # revision among the entries
         self.fence = fence  # the highest among them
         self.bytes = bytes_  # of keys and entries
-        self.sum = sum_  # of their checksums
 
 
 class FrozenTable(Generic[V]):
     """What can be read; as it was at `freeze`."""
 
-    def __init__(
-        self, blocks: list[TableBlock[V]], lasts: list[bytes], count: int, bytes_total: int, sum_: int
-    ) -> None:
+    def __init__(self, blocks: list[TableBlock[V]], lasts: list[bytes], count: int, bytes_total: int) -> None:
         self._blocks = blocks
         self._lasts = lasts  # the last keys of all blocks but the last
         self._count = count
         self.bytes_total = bytes_total  # of keys and entries
-        self.sum = sum_  # of their checksums, however the blocks were cut: equal for equal tables
 
     def __len__(self) -> int:
         return self._count
@@ -153,17 +144,17 @@ class FrozenTable(Generic[V]):
 
 class KeyTable(FrozenTable[V]):
     def __init__(self) -> None:
-        super().__init__([], [], 0, 0, 0)
+        super().__init__([], [], 0, 0)
         self._era = 0
 
     def freeze(self) -> FrozenTable[V]:
         self._era += 1
-        return FrozenTable(self._blocks[:], self._lasts[:], self._count, self.bytes_total, self.sum)
+        return FrozenTable(self._blocks[:], self._lasts[:], self._count, self.bytes_total)
 
     def put(self, key: bytes, entry: V) -> V | None:
         """What stood there before."""
         if not self._blocks:
-            self._blocks.append(TableBlock([], [], self._era, 0, 0, 0, 0))
+            self._blocks.append(TableBlock([], [], self._era, 0, 0, 0))
         number = bisect_left(self._lasts, key)
         block = self._own(number)
         keys = block.keys
@@ -172,12 +163,11 @@ class KeyTable(FrozenTable[V]):
         place = bisect_left(keys, key)
         if place < len(keys) and keys[place] == key:
             before, block.entries[place] = block.entries[place], entry
-            sum_ = checksum_of(key, entry) - checksum_of(key, before)
-            self._grow(block, entry.bytes_total - before.bytes_total, sum_)
+            self._grow(block, entry.bytes_total - before.bytes_total)
             return before
         keys.insert(place, key)
         block.entries.insert(place, entry)
-        self._grow(block, entry.bytes_total + len(key), checksum_of(key, entry))
+        self._grow(block, entry.bytes_total + len(key))
         self._count += 1
         if len(keys) > BLOCK_KEYS_MAX:
             self._split(number)
@@ -192,7 +182,7 @@ class KeyTable(FrozenTable[V]):
         place = bisect_left(block.keys, key)
         entry = block.entries.pop(place)
         del block.keys[place]
-        self._grow(block, -entry.bytes_total - len(key), -checksum_of(key, entry))
+        self._grow(block, -entry.bytes_total - len(key))
         self._count -= 1
         # Of a deleted tree all are as new, and so is the first that is left.
         if block.keys and entry.modify == block.newest != block.entries[0].modify:
@@ -233,7 +223,6 @@ class KeyTable(FrozenTable[V]):
         del self._lasts[max(len(self._blocks) - 1, 0) :]
         self._count -= sum([len(block.keys) for block in taken])
         self.bytes_total -= sum([block.bytes for block in taken])
-        self.sum -= sum([block.sum for block in taken])
         return taken
 
     def load(self, keys: list[bytes], entries: list[V]) -> None:
@@ -244,7 +233,6 @@ class KeyTable(FrozenTable[V]):
         last = self._blocks[-1] if self._blocks else None
         if last is not None and len(last.keys) + len(keys) <= BLOCK_KEYS_MAX // 2:
             self.bytes_total -= last.bytes
-            self.sum -= last.sum
             self._blocks[-1] = block = self._block(last.keys + keys, last.entries + entries)
         else:
             if last is not None:
@@ -252,7 +240,6 @@ class KeyTable(FrozenTable[V]):
             block = self._block(keys, entries)
             self._blocks.append(block)
         self.bytes_total += block.bytes
-        self.sum += block.sum
 
     # Inside.
 
@@ -261,17 +248,14 @@ class KeyTable(FrozenTable[V]):
         block = self._blocks[number]
         if block.era != self._era:
             block = TableBlock(
-                *(block.keys[:], block.entries[:], self._era),
-                *(block.newest, block.fence, block.bytes, block.sum),
+                block.keys[:], block.entries[:], self._era, block.newest, block.fence, block.bytes
             )
             self._blocks[number] = block
         return block
 
-    def _grow(self, block: TableBlock[V], bytes_: int, sum_: int) -> None:
+    def _grow(self, block: TableBlock[V], bytes_: int) -> None:
         block.bytes += bytes_
-        block.sum += sum_
         self.bytes_total += bytes_
-        self.sum += sum_
 
     def _split(self, number: int) -> None:
         block = self._blocks[number]
@@ -302,12 +286,7 @@ class KeyTable(FrozenTable[V]):
         newest = max([entry.modify for entry in entries])
         fence = max([entry.fence for entry in entries])
         bytes_ = sum(map(len, keys)) + sum([entry.bytes_total for entry in entries])
-        sum_ = sum(map(checksum_of, keys, entries))
-        return TableBlock(keys, entries, self._era, newest, fence, bytes_, sum_)
-
-
-def checksum_of(key: bytes, entry: TableEntry) -> int:
-    return crc32(_encode(entry), crc32(key))
+        return TableBlock(keys, entries, self._era, newest, fence, bytes_)
 
 
 def end_of(prefix: bytes) -> bytes | None:

@@ -46,7 +46,7 @@ class KeyWaiters:
 
     def waiting_for(self, key: bytes) -> int:
         """How many, for this key or for a prefix of it."""
-        return sum(len(wakes) for wakes in self._hit(key))
+        return len(self._by_key.get(key, ())) + sum(len(self._by_prefix[prefix]) for prefix in self._hit(key))
 
     def woken(self, space: Keyspace) -> list[Wake]:
         """By everything that changed since the last look; each once."""
@@ -66,6 +66,7 @@ class KeyWaiters:
         return list(woken)
 
     def _hit(self, key: bytes) -> Iterator[bytes]:
+        """The prefixes of it that somebody waits for."""
         for length in self._rising:
             if length > len(key):
                 return
