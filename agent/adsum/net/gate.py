@@ -44,6 +44,7 @@ from adsum.net.unread import UnreadBytes
 if TYPE_CHECKING:
     from adsum.net.tls import Tls
 
+IP_BIND_ADDRESS_NO_PORT = 24  # of Linux's ip(7); Python has no name for it
 OPENING_TIMEOUT_S = 5.0
 HELLO_TIMEOUT_S = 1.0  # a TLS handshake and a hello: three round trips of an agent that is not waited for
 INTRODUCTION_BYTES_MAX = 1_024  # what a stranger may send in one frame
@@ -71,6 +72,7 @@ class Security(NamedTuple):
     verify_outgoing: bool = True
     verify_incoming: bool = True
     tls: Tls | None = None
+    from_host: str = ""  # our end of what we dial, for who is looked for there; empty: as the kernel chooses
 
 
 class OpenedChannel(NamedTuple):
@@ -156,7 +158,7 @@ class Gate:
         stream: trio.abc.Stream | None = None
         try:
             with trio.move_on_at(deadline_s):
-                stream = await connect(to)
+                stream = await connect(to, self._security.from_host)
                 stream, is_verified = await self._outgoing_tls(stream)
                 channel = await self._greet(stream, key)
                 return await self._introduce(channel, to, purpose, is_verified=is_verified or key is not None)
@@ -295,7 +297,7 @@ _UNWELCOME = framing.REASONS | {
 }
 
 
-async def connect(to: Address) -> trio.SocketStream:
+async def connect(to: Address, from_host: str = "") -> trio.SocketStream:
     try:
         family, target = socket_address(to)
     except BadAddress as error:
@@ -305,6 +307,10 @@ async def connect(to: Address) -> trio.SocketStream:
     except OSError as error:
         raise Untried(told(error)) from error
     try:
+        if from_host and (":" in from_host) == (family == socket.AF_INET6):
+            if family == socket.AF_INET:  # the port is chosen with the target known: else there are too few
+                sock.setsockopt(socket.IPPROTO_IP, IP_BIND_ADDRESS_NO_PORT, 1)
+            await sock.bind((from_host, 0))
         await sock.connect(target)
         _check_not_ourselves(sock)
     except BaseException as error:

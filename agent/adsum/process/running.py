@@ -10,6 +10,7 @@ from __future__ import annotations
 import logging
 import os
 from collections.abc import Callable, Sequence
+from ipaddress import ip_address
 from random import Random
 from typing import TYPE_CHECKING
 from uuid import UUID
@@ -36,7 +37,7 @@ from adsum.gossip.effects import MemberChanged
 from adsum.gossip.settings import MemberIdentity
 from adsum.health_checks.runner import Options, Runner
 from adsum.kv import KeyStore
-from adsum.net.gate import Gate
+from adsum.net.gate import Gate, Security
 from adsum.net.introduction import PeerIdentity
 from adsum.now import Now
 from adsum.peers.client_keys import ClientKeys
@@ -183,9 +184,13 @@ class RunningAgent(Agent):
         saved = saved_servers.decode(read_if_readable(first.owed.disk, SERVERS))
         hold_ns = first.config.consensus.rpc_hold_timeout_ns
         core = Forwarding(self.cluster.servers, saved, numbers, first.random, hold_ns=hold_ns)
-        security = self.cluster_rim.security._replace(tls=first.tls)
-        gate = Gate(lambda: PeerIdentity(me.node_id), security)
+        gate = Gate(lambda: PeerIdentity(me.node_id), self._security_of_servers(first))
         return ClientKeys(core, gate, first.random, self.rim.now, self.writer.write, first.faults)
+
+    def _security_of_servers(self, first: FirstPhase) -> Security:
+        host = first.config.bind_address
+        from_host = "" if ip_address(host).is_unspecified else host
+        return self.cluster_rim.security._replace(tls=first.tls, from_host=from_host)
 
     async def _forward(self) -> None:
         await self._nursery.start(self._client_keys.run)
@@ -202,7 +207,7 @@ class RunningAgent(Agent):
         listener = self._first.sockets.servers
         assert listener is not None, "it is bound for a server"
         server_rim = await late(_server_rim)
-        security = self.cluster_rim.security._replace(tls=self._first.tls)
+        security = self._security_of_servers(self._first)
         random = Random(self._first.random.getrandbits(64))
         server = await trio.to_thread.run_sync(server_rim, self.rim, self.config, security, random)
         self.keys, self._server = server.keys, server
