@@ -41,11 +41,13 @@ from adsum.raft.types import (
     SnapshotRef,
     Term,
 )
-from adsum.storage import recovery, segment
+from adsum.storage import opening, recovery, segment
 from adsum.storage.descriptor_reserve import DescriptorReserve
 from adsum.storage.failures import StorageFailed
-from adsum.storage.files import File
+from adsum.storage.files import File, Folder
 from adsum.storage.raft_log import RaftLog
+from adsum.storage.recovery import LogVerdict, Recovery
+from adsum.storage.segment import LogIdentity
 from adsum.storage.segment_files import SegmentFiles
 from adsum.storage.snapshots import Piece, SnapshotMaking, SnapshotReceiving, Snapshots
 from adsum.testing.raft_disk import ServerDisk
@@ -518,6 +520,21 @@ def old_segments_are_used_again_as_they_are(patch: pytest.MonkeyPatch) -> None:
 
     original = SegmentFiles._fill
     patch.setattr(SegmentFiles, "_fill", fill)
+
+
+def zeros_behind_the_log_are_believed_as_they_read(patch: pytest.MonkeyPatch) -> None:
+    """What is left of a torn batch comes back behind a later one, where the sync that took it away failed."""
+
+    def go_on(folder: Folder, files: SegmentFiles, found: Recovery, identity: LogIdentity) -> RaftLog:
+        last = found.segments[-1]
+        if found.verdict is LogVerdict.CLEAN:
+            found.segments[-1] = replace(last, length_bytes=found.end)
+        log = original(folder, files, found, identity)
+        log._position.segment_bytes = last.length_bytes
+        return log
+
+    original = opening._go_on
+    patch.setattr(opening, "_go_on", go_on)
 
 
 def snapshots_get_their_name_before_their_bytes_are_safe(patch: pytest.MonkeyPatch) -> None:

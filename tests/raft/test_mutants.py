@@ -72,6 +72,12 @@ CASES: list[tuple[Mutation, str, int, int]] = [
     (mutants.rot_is_taken_for_a_torn_batch, "rot bad_sector crash", 0, 40),
     (mutants.a_server_that_forgot_keeps_its_name, "rot bad_sector crash", 0, 15),
     (mutants.old_segments_are_used_again_as_they_are, "compact flicker full_disk", 0, 10),
+    (
+        mutants.zeros_behind_the_log_are_believed_as_they_read,
+        "failing_sync cut_power power_loss crash large_values",
+        40,
+        60,
+    ),
     (mutants.snapshots_get_their_name_before_their_bytes_are_safe, "leave_behind cut_power", 0, 10),
     (mutants.segments_go_before_the_log_says_so, "compact cut_power", 0, 20),
     (mutants.damaged_pieces_are_taken, "leave_behind", 0, 40),
