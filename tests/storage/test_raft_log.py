@@ -226,6 +226,16 @@ def test_b21_a_failed_sync_is_never_tried_again() -> None:
         log.append([LogChange(entries=entries(1, 1))])
 
 
+def test_b21_a_sync_that_finds_no_room_is_a_failed_sync() -> None:
+    """Some file systems look for room as late as that; who took it for `DiskFull` would try again."""
+    disk = new_disk()
+    log = opened(disk).log
+    disk.faults.syncs_find_no_room = True
+    with pytest.raises(StorageFailed, match="no room where room was made"):
+        log.append([LogChange(entries=entries(1, 1))])
+    assert log.has_failed
+
+
 def test_b21_what_a_failed_sync_left_readable_is_written_again_before_it_is_believed() -> None:
     for seed in range(20):
         disk = new_disk(seed)

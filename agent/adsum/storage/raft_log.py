@@ -249,9 +249,9 @@ class RaftLog:
         began_s = time.perf_counter()
         try:
             self._active.write(self._position.end, content)
+            self._active.sync()
         except DiskFull as error:  # on a file system that writes elsewhere than where the zeros are
             raise StorageFailed(f"no room where room was made: {error}") from error
-        self._active.sync()
         self._is_dead = False
         self.syncs.add(time.perf_counter() - began_s)
 
