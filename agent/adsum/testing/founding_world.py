@@ -287,10 +287,19 @@ class FoundingWorld(World):
         if request not in self._waiting:
             return  # refused
         after = changed(before, change)
-        demand(len(after.voters) >= len(before.voters), f"{change} takes a vote away")
-        demand(self._existing(after) >= self._existing(before), f"{change} leaves fewer voters that exist")
+        if len(after.voters) < len(before.voters):  # a dead one is let go
+            gone = set(before.voters) - set(after.voters)
+            demand(all(map(self._is_dead, gone)), f"{change} takes a vote away")
+        else:
+            fewer = self._existing(after) < self._existing(before)
+            demand(not fewer, f"{change} leaves fewer voters that exist")
         has_learned = all(voter in before.members() for voter in after.voters)
         demand(has_learned, f"{change} gives a vote to who never learned")
+
+    def _is_dead(self, member: MemberId) -> bool:
+        """And not back as another, who is to take its vote over."""
+        server = self.raft.of_node(member.node)
+        return server.me == member and not server.is_up
 
     def _existing(self, configuration: Configuration) -> int:
         return sum(self.raft.of_node(voter.node).me == voter for voter in configuration.voters)
