@@ -68,7 +68,7 @@ CASES: list[tuple[Mutation, str, int, int]] = [
         200,
     ),
     (mutants.entries_are_applied_before_the_state_was_read, "leave_behind", 0, 10),
-    (mutants.overtaken_states_count, "leave_behind stall_disk", 0, 100),
+    (mutants.overtaken_states_count, "leave_behind stall_disk", 100, 60),
     (mutants.rot_is_taken_for_a_torn_batch, "rot bad_sector crash", 0, 40),
     (mutants.a_server_that_forgot_keeps_its_name, "rot bad_sector crash", 0, 15),
     (mutants.old_segments_are_used_again_as_they_are, "compact flicker full_disk", 0, 10),

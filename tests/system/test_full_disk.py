@@ -50,7 +50,7 @@ def agent(disk: SmallDisk) -> Iterator[Agent]:
 
 
 def config(disk: SmallDisk) -> dict[str, object]:
-    return {"data_dir": str(disk.path / "data"), "server": True, "bootstrap": True, "log_level": "INFO"}
+    return {"data_dir": str(disk.path / "data"), "log_level": "INFO"}
 
 
 def register(agent: Agent, name: str) -> tuple[int, bytes]:
@@ -188,3 +188,14 @@ def test_a_data_folder_that_is_gone_is_noticed_by_the_next_registration(
     second = launch(disk.program, tmp_path, free_ports(), config(disk), ())
     assert second.wait_for_end() == 1
     assert "in use by another agent" in second.log()
+
+
+def test_a_server_without_room_for_its_log_does_everything_else(disk: SmallDisk) -> None:
+    """No log fits on this disk."""
+    flags = ("-server=true", "-bootstrap=true")  # it never has a leader, for which nobody waits here
+    with running(disk.program, config(disk), arguments=flags) as agent:
+        assert register(agent, "web")[0] == 200
+        status, body = agent.put("/v1/kv/a")
+        assert status == 507
+        assert body.startswith(b"this server keeps no keys until there is room for the log of consensus")
+        assert agent.log().count("[ERROR] agent: this server keeps no keys") == 1

@@ -49,11 +49,13 @@ from adsum.process.generation import next_generation
 from adsum.process.gossip_settings import gossip_settings
 from adsum.process.identity import node_id_file, own_node
 from adsum.process.joining import read_peers
+from adsum.process.keys_without_room import KeysWithoutRoom
 from adsum.process.loading import late
 from adsum.process.node import AgentRim
 from adsum.process.system_clock import monotonic_ns, system_now
 from adsum.process.watches import Watches
 from adsum.storage import registrations
+from adsum.storage.files import DiskFull
 from adsum.storage.owed import OwingDisk
 from adsum.storage.reading import read_if_readable
 from adsum.storage.writer import DiskWriter
@@ -64,6 +66,12 @@ if TYPE_CHECKING:  # loaded where there is a certificate, and on servers
     from adsum.process.server_rim import ServerRim
 
 log = logging.getLogger("agent")
+
+ROOM_RETRY_S = 5.0
+NO_ROOM = (
+    "this server keeps no keys until there is room for the log of consensus (%s): free 64 MB on the disk of "
+    "data_dir, no restart is needed"
+)
 
 Apply = Callable[[Config, "Tls | None"], None]
 
@@ -204,15 +212,34 @@ class RunningAgent(Agent):
 
     async def _serve(self) -> None:
         """What only servers load, and a log that may take seconds to be read, while DNS answers already."""
-        listener = self._first.sockets.servers
-        assert listener is not None, "it is bound for a server"
         server_rim = await late(_server_rim)
+        if not await self._opens_log(server_rim):
+            self._nursery.start_soon(self._serve_when_there_is_room, server_rim)
+
+    async def _serve_when_there_is_room(self, server_rim: type[ServerRim]) -> None:
+        while True:
+            await trio.sleep(ROOM_RETRY_S)
+            if await self._opens_log(server_rim):
+                log.info("there is room for the log of consensus now, and this server takes part")
+                return
+
+    async def _opens_log(self, server_rim: type[ServerRim]) -> bool:
+        """Without room for it the agent does everything else."""
         security = self._security_of_servers(self._first)
         random = Random(self._first.random.getrandbits(64))
-        server = await trio.to_thread.run_sync(server_rim, self.rim, self.config, security, random)
+        try:
+            server = await trio.to_thread.run_sync(server_rim, self.rim, self.config, security, random)
+        except DiskFull as problem:
+            if not isinstance(self.keys, KeysWithoutRoom):
+                log.error(NO_ROOM, problem)
+                self.keys = KeysWithoutRoom(NO_ROOM % problem)
+            return False
+        listener = self._first.sockets.servers
+        assert listener is not None, "it is bound for a server"
         self.keys, self._server = server.keys, server
         self._nursery.start_soon(server.found_after, self.cluster_rim.joining.was_tried)
         self._nursery.start_soon(server.run, trio.SocketListener(trio.socket.from_stdlib_socket(listener)))
+        return True
 
     def _write_anew(self) -> None:
         """The data folder is another one, and has lost all that is kept in it."""

@@ -38,7 +38,7 @@ from adsum.servers.directory import KnownServer
 from adsum.servers.keys import ServerKeys
 from adsum.servers.server import ConsensusServer, open_server
 from adsum.storage.failures import StorageFailed
-from adsum.storage.files import OsFolder
+from adsum.storage.files import DiskFull, OsFolder
 from adsum.storage.log_jobs import StateUnreadable
 from adsum.storage.memory_folder import MemoryFolder
 from adsum.storage.opening import SEGMENT_BYTES, ForeignLog
@@ -61,9 +61,12 @@ class ServerRim:
         self._membership = node.core.cluster.membership
         self._turned = Turned(Role.FOLLOWER, None, NO_TERM, Turn(TurnCause.STARTED))
         self._configuration = Configuration()  # as it was told last
-        path = Path(config.data_dir) / RAFT_FOLDER
-        self._folder = OsFolder(path) if config.data_dir else MemoryFolder()
         machine = StoreMachine()
+        try:
+            path = Path(config.data_dir) / RAFT_FOLDER
+            self._folder = OsFolder(path) if config.data_dir else MemoryFolder()
+        except StorageFailed as problem:
+            raise CannotStart(f"the log of this server cannot be used: {problem}") from None
         try:
             self.server = open_server(
                 self._folder,
@@ -79,6 +82,9 @@ class ServerRim:
             )
         except (ForeignLog, QuorumRecoveryRefused, StateUnreadable, StorageFailed) as problem:
             raise CannotStart(f"the log of this server cannot be used: {problem}") from None
+        except DiskFull:
+            self._folder.close()
+            raise
         self._log = LeadershipLog(lambda member: self._name_of(member.node))
 
         self.source = ServerSource(
