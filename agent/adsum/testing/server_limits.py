@@ -3,7 +3,8 @@ catches up, and a leader that stood still does not trust the time.
 
 Of a leader's log in memory there is what its last snapshot left, and what grew since: up to the size at which
 the next one is made, what may be uncommitted, and what comes in until that snapshot is in the log. Who reads
-the state of a snapshot that was brought to it makes none meanwhile, so its log may grow until the next one.
+the state of a snapshot that was brought to it makes none meanwhile, so its log may grow until the first that
+holds what came while it read.
 """
 
 from __future__ import annotations
@@ -42,7 +43,7 @@ class ServerLimits:
         self._in_vain: Counter[tuple[MemberId, int, MemberId]] = Counter()
 
         self._woken: dict[int, None] = {}  # hosts that have done nothing since
-        self._restored: dict[int, int] = {}  # by host, on which snapshot: none of its own was made since
+        self._restored: dict[int, int] = {}  # by host, up to where its log had grown meanwhile
 
     def woken(self, host: SimulatedHost) -> None:
         """Its clock says that it stood still."""
@@ -68,8 +69,8 @@ class ServerLimits:
         newest = server.core.storing.newest
         index = newest.index if newest is not None else 0
         if log.is_restoring:
-            self._restored[host] = index
-        elif self._restored.get(host, index) != index:
+            self._restored[host] = log.last_index
+        elif index >= self._restored.get(host, log.last_index + 1):
             del self._restored[host]
         return host in self._restored
 
