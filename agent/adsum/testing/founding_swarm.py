@@ -92,10 +92,11 @@ class FoundingNemesis(Nemesis):
         return None
 
     def wipe(self) -> int | None:
-        """Never so much that a majority of any membership is gone, nor two before there is one, nor where a
-        log is lost: a server in doubt founds nothing, and whoever wipes it takes the doubt away by hand."""
+        """Never so much that a majority of any membership is gone, also of one that is being founded: two
+        founders cannot do without either. Nor two before there is one, nor where a log is lost: a server in
+        doubt founds nothing, and whoever wipes it takes the doubt away by hand."""
         world, server = self._world, self._any()
-        if world.now_ns < self._may_wipe_ns or len(world.there()) < 3 or world.has_lost_logs:
+        if world.now_ns < self._may_wipe_ns or world.expected < 3 or world.has_lost_logs:
             return None
         if world.raft.atlas.may_harm(server.me):
             self._may_wipe_ns = world.now_ns + WIPES_APART_NS

@@ -142,7 +142,7 @@ class FoundingWorld(World):
         self._asking: dict[int, Callable[[ServerStanding], None]] = {}  # whom an answer is for
         self.has_surplus = surplus > 0
         self.has_lost_logs = False  # more than a majority can do without
-        self._expected, self._at_first = servers, servers + surplus
+        self.expected, self._at_first = servers, servers + surplus
         for _ in range(self._at_first):
             self.add()
         self.call(GOSSIP_NS, self._gossip)
@@ -226,7 +226,7 @@ class FoundingWorld(World):
         return part
 
     def _expect(self, host: SimulatedHost) -> int:
-        return self._expected if host.index < self._at_first else 0
+        return self.expected if host.index < self._at_first else 0
 
     def _do(self, host: SimulatedHost, wanted: Sequence[Any]) -> None:
         for effect in wanted:
