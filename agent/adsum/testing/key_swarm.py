@@ -108,12 +108,16 @@ def run(seed: int) -> KeyRun:
 
 def main(arguments: list[str]) -> int:
     chosen = seeds_parser(__doc__ or "", seeds=100).parse_args(arguments)
-    began_s, runs = time.monotonic(), 0
+    began_s, runs, failed = time.monotonic(), 0, 0
     for seed in seed_range(chosen):
-        print(run(seed), flush=True)
         runs += 1
-    print(f"{runs} seeds in {time.monotonic() - began_s:.0f} s")
-    return 0
+        try:
+            run(seed)
+        except Exception as violation:  # whatever is raised is a finding
+            failed += 1
+            print(f"seed {seed}: {type(violation).__name__}: {violation}", flush=True)
+    print(f"{runs} seeds in {time.monotonic() - began_s:.0f} s: {failed} failed.")
+    return int(failed > 0)
 
 
 if __name__ == "__main__":
