@@ -44,6 +44,7 @@ class KeyRun:
     doubtful: int  # writes of which a try may have been done, when they were tried again
     joined: int  # watches that were asked once with others
     changes_seen: int
+    is_decided: bool  # whether the answers fit an order of events; of some histories that takes too long
 
 
 def run(seed: int) -> KeyRun:
@@ -90,9 +91,8 @@ def run(seed: int) -> KeyRun:
             demand(not written, f"{value} was refused, and it is written")
     history = [operation for client in clients for operation in client.history]
     judged = [each for each in history if each.answer is not None or each.call.verb != "get"]
-    demand(
-        verdict(judged) is HistoryVerdict.LINEARIZABLE, f"as answers of a register it is {verdict(judged)}"
-    )
+    judgement = verdict(judged)
+    demand(judgement is not HistoryVerdict.IMPOSSIBLE, "the answers fit no order of events")
     counters = [agent.core.counters for agent in agents]
     return KeyRun(
         seed,
@@ -103,20 +103,21 @@ def run(seed: int) -> KeyRun:
         doubtful + sum(each.doubtful for each in counters),
         joined + sum(each.joined for each in counters),
         sum(watcher.changes for watcher in watchers),
+        is_decided=judgement is HistoryVerdict.LINEARIZABLE,
     )
 
 
 def main(arguments: list[str]) -> int:
     chosen = seeds_parser(__doc__ or "", seeds=100).parse_args(arguments)
-    began_s, runs, failed = time.monotonic(), 0, 0
+    began_s, runs, failed, undecided = time.monotonic(), 0, 0, 0
     for seed in seed_range(chosen):
         runs += 1
         try:
-            run(seed)
+            undecided += not run(seed).is_decided
         except Exception as violation:  # whatever is raised is a finding
             failed += 1
             print(f"seed {seed}: {type(violation).__name__}: {violation}", flush=True)
-    print(f"{runs} seeds in {time.monotonic() - began_s:.0f} s: {failed} failed.")
+    print(f"{runs} seeds in {time.monotonic() - began_s:.0f} s: {failed} failed, {undecided} undecided.")
     return int(failed > 0)
 
 
