@@ -35,7 +35,6 @@ class RecordExtras(Struct, frozen=True, gc=False, array_like=True):
     children_revision: int = 0
 
 
-NO_EXTRAS = RecordExtras()
 RECORD_OVERHEAD_BYTES = 190  # measured, without the key
 
 
