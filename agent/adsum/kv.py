@@ -63,6 +63,8 @@ class KeyVerb(enum.IntEnum):
     PUT = 0
     DELETE = 1
     DELETE_TREE = 2  # of all keys that begin so
+    ACQUIRE = 3  # a put that also takes the key for a session
+    RELEASE = 4  # a put that also gives it back
 
 
 class KeyWrite(Struct, frozen=True, gc=False, array_like=True):
@@ -71,6 +73,8 @@ class KeyWrite(Struct, frozen=True, gc=False, array_like=True):
     value: bytes = b""
     flags: int = 0
     cas: int | None = None  # done only if this is the key's revision; 0: only if there is none
+    session: str = ""  # who acquires or releases it
+    if_token: int | None = None  # done only if no higher fencing token was shown under this key
 
 
 class StoreOutcome(enum.IntEnum):
@@ -83,6 +87,11 @@ class StoreOutcome(enum.IntEnum):
     OLD_GENERATION = 4  # a later run of that agent has asked already; `revision` is its generation
     MALFORMED = 5
     INTERNAL_ERROR = 6
+    REFUSED = 7  # for what `sentence` says
+    NO_SESSION = 8  # there is no such session
+    HELD = 9  # by `holder`, or for `delay_ms` by nobody
+    FENCED = 10  # a higher fencing token than the request's was shown already; `token` is that one
+    CONFLICT = 11  # operations of a transaction failed, so none was done
 
 
 class StoreAnswer(Struct, frozen=True, gc=False, array_like=True):
@@ -92,6 +101,11 @@ class StoreAnswer(Struct, frozen=True, gc=False, array_like=True):
     count: int = 0  # of keys it changed
     before: KeyRecord | None = None
     after: KeyRecord | None = None
+    token: int = 0  # fencing token of the grant
+    holder: str = ""  # session
+    delay_ms: int = 0  # of the lock-delay, what is left
+    sentence: str = ""
+    transaction: bytes = b""  # a `TransactionAnswer`, encoded
 
 
 class ReadShape(enum.IntEnum):

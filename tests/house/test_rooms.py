@@ -25,6 +25,7 @@ NEVER_LOADED = {"trio", "socket", "ssl", "dnslib", "msgspec"}
 STRUCTS = {"msgspec", "msgspec.msgpack"}
 SPEAKERS_OF_KEYS = (
     *("adsum.accepting", "adsum.forwarded", "adsum.kv", "adsum.kv_history"),
+    *("adsum.external", "adsum.session", "adsum.store_requests", "adsum.transactions"),
     *("adsum.agent.asking", "adsum.agent.forwarding"),
 )
 

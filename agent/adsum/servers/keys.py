@@ -43,9 +43,11 @@ from adsum.servers.key_history import history_of
 from adsum.servers.key_lists import KeyLists
 from adsum.store.commands import (
     CONSUL,
+    Acquire,
     Delete,
     DeleteTree,
     Put,
+    Release,
     StoreCommand,
     StoreRequest,
     encode_request,
@@ -360,11 +362,21 @@ def refusal_of(error: Exception) -> KeyRefusal:
 def command_of(write: KeyWrite) -> StoreCommand:
     match write.verb:
         case KeyVerb.PUT:
-            return Put(write.key, write.value, flags=write.flags, cas=write.cas, skips_equal=True)
+            return Put(
+                *(write.key, write.value),
+                flags=write.flags,
+                cas=write.cas,
+                skips_equal=True,
+                if_token=write.if_token,
+            )
         case KeyVerb.DELETE:
-            return Delete(write.key, cas=write.cas)
+            return Delete(write.key, cas=write.cas, if_token=write.if_token)
         case KeyVerb.DELETE_TREE:
             return DeleteTree(write.key)
+        case KeyVerb.ACQUIRE:
+            return Acquire(write.key, write.value, write.session, write.flags, if_token=write.if_token)
+        case KeyVerb.RELEASE:
+            return Release(write.key, write.value, write.session, write.flags, if_token=write.if_token)
 
 
 def _is_changed(space: Keyspace, read: KeyRead) -> bool:

@@ -13,6 +13,10 @@ import enum
 from msgspec import Struct
 from msgspec.msgpack import Decoder, Encoder
 
+from adsum.external import ExternalItem
+from adsum.session import EndCause, Session
+from adsum.transactions import Operation
+
 CONSUL = 0  # the keyspace that Consul's clients see; numbers stand in the log
 
 
@@ -33,12 +37,14 @@ class Put(Struct, frozen=True, gc=False, array_like=True, tag=1):
     lease_rule: LeaseRule = LeaseRule.KEEP
     lease: str | None = None
     skips_equal: bool = False  # what changes nothing is no change: Consul's rule
+    if_token: int | None = None  # done only if it reaches the key's fence, which becomes it
 
 
 class Delete(Struct, frozen=True, gc=False, array_like=True, tag=2):
     key: bytes
     keyspace: int = CONSUL
     cas: int | None = None  # as for a put; 0 is done, and does nothing
+    if_token: int | None = None  # as for a put
 
 
 class DeleteTree(Struct, frozen=True, gc=False, array_like=True, tag=3):
@@ -46,7 +52,87 @@ class DeleteTree(Struct, frozen=True, gc=False, array_like=True, tag=3):
     keyspace: int = CONSUL
 
 
-StoreCommand = Put | Delete | DeleteTree
+# From here on: apply level 2.
+
+
+class Acquire(Struct, frozen=True, gc=False, array_like=True, tag=4):
+    """A put that takes the key for a session, unless another one holds it or a lock-delay runs."""
+
+    key: bytes
+    value: bytes
+    session: str
+    flags: int = 0
+    keyspace: int = CONSUL
+    if_token: int | None = None
+
+
+class Release(Struct, frozen=True, gc=False, array_like=True, tag=5):
+    """A put by its holder that lets the key go, without a delay."""
+
+    key: bytes
+    value: bytes
+    session: str
+    flags: int = 0
+    keyspace: int = CONSUL
+    if_token: int | None = None
+
+
+class CreateSession(Struct, frozen=True, gc=False, array_like=True, tag=6):
+    session: Session
+
+
+class EndSessions(Struct, frozen=True, gc=False, array_like=True, tag=7):
+    """What is not there has ended already. By a leader, but for those that clients end: it is done only in the
+    term in which it was proposed."""
+
+    ids: tuple[str, ...]
+    cause: EndCause
+    evidence: str = ""
+    term: int | None = None  # None: a client's
+
+
+class ExpireSessions(Struct, frozen=True, gc=False, array_like=True, tag=8):
+    """Each with its renewals as the leader knew them: one that was renewed through the log since goes on."""
+
+    sessions: tuple[tuple[str, int], ...]
+    term: int
+
+
+class NoteRemaining(Struct, frozen=True, gc=False, array_like=True, tag=9):
+    """What long sessions have left, for whoever leads next; None: as much as ever, for it was renewed."""
+
+    sessions: tuple[tuple[str, int | None], ...]
+    term: int
+
+
+class RunTransaction(Struct, frozen=True, gc=False, array_like=True, tag=10):
+    operations: tuple[Operation, ...]
+
+
+class RegisterExternal(Struct, frozen=True, gc=False, array_like=True, tag=11):
+    items: tuple[ExternalItem, ...]
+
+
+class DeregisterExternal(Struct, frozen=True, gc=False, array_like=True, tag=12):
+    node: str
+    service_id: str = ""
+    check_id: str = ""
+
+
+StoreCommand = (
+    Put
+    | Delete
+    | DeleteTree
+    | Acquire
+    | Release
+    | CreateSession
+    | EndSessions
+    | ExpireSessions
+    | NoteRemaining
+    | RunTransaction
+    | RegisterExternal
+    | DeregisterExternal
+)
 
 
 class StoreRequest(Struct, frozen=True, gc=False, array_like=True):

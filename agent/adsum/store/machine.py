@@ -18,7 +18,7 @@ from msgspec.msgpack import Encoder
 from adsum.kv import KeyRecord, RecordExtras, StoreAnswer, StoreOutcome
 from adsum.kv import encode as encode_answer
 from adsum.raft.types import NO_OFFSET, Entry, EntryKind, RevisionOffset
-from adsum.store.commands import Delete, DeleteTree, LeaseRule, Put, StoreRequest, decode_request
+from adsum.store.commands import CONSUL, Delete, DeleteTree, LeaseRule, Put, StoreRequest, decode_request
 from adsum.store.history import HistoryBounds
 from adsum.store.keyspace import Keyspace, Origin
 from adsum.store.results import RESULT_BYTES_MAX, ResultTable
@@ -138,7 +138,8 @@ class StoreMachine:
 
     def _run(self, request: StoreRequest, origin: Origin) -> StoreAnswer:
         command = request.command
-        if not 0 <= command.keyspace < len(self.keyspaces):
+        keyspace = getattr(command, "keyspace", CONSUL)
+        if type(command) not in self._handlers or not 0 <= keyspace < len(self.keyspaces):
             return StoreAnswer(StoreOutcome.MALFORMED, 0, self.applied)
         self._is_changing = False
         try:
@@ -152,7 +153,7 @@ class StoreMachine:
             self.writes[type(command)][StoreOutcome.INTERNAL_ERROR] += 1
             return StoreAnswer(StoreOutcome.INTERNAL_ERROR, 0, self.applied)
         if self._is_changing:
-            self.keyspaces[command.keyspace].settle()
+            self.keyspaces[keyspace].settle()
         self.writes[type(command)][answer.outcome] += 1
         return answer
 
