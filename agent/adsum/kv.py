@@ -87,11 +87,21 @@ class StoreOutcome(enum.IntEnum):
     OLD_GENERATION = 4  # a later run of that agent has asked already; `revision` is its generation
     MALFORMED = 5
     INTERNAL_ERROR = 6
-    REFUSED = 7  # for what `sentence` says
+    REFUSED = 7  # for what `sentence` says, of the answer's extras; so the others below
     NO_SESSION = 8  # there is no such session
     HELD = 9  # by `holder`, or for `delay_ms` by nobody
     FENCED = 10  # a higher fencing token than the request's was shown already; `token` is that one
     CONFLICT = 11  # operations of a transaction failed, so none was done
+
+
+class AnswerExtras(Struct, frozen=True, gc=False, array_like=True):
+    """What most answers do without."""
+
+    token: int = 0  # fencing token of the grant
+    holder: str = ""  # session
+    delay_ms: int = 0  # of the lock-delay, what is left
+    sentence: str = ""
+    transaction: bytes = b""  # a `TransactionAnswer`, encoded
 
 
 class StoreAnswer(Struct, frozen=True, gc=False, array_like=True):
@@ -101,11 +111,7 @@ class StoreAnswer(Struct, frozen=True, gc=False, array_like=True):
     count: int = 0  # of keys it changed
     before: KeyRecord | None = None
     after: KeyRecord | None = None
-    token: int = 0  # fencing token of the grant
-    holder: str = ""  # session
-    delay_ms: int = 0  # of the lock-delay, what is left
-    sentence: str = ""
-    transaction: bytes = b""  # a `TransactionAnswer`, encoded
+    extras: AnswerExtras | None = None
 
 
 class ReadShape(enum.IntEnum):

@@ -82,8 +82,7 @@ class CreateSession(Struct, frozen=True, gc=False, array_like=True, tag=6):
 
 
 class EndSessions(Struct, frozen=True, gc=False, array_like=True, tag=7):
-    """What is not there has ended already. By a leader, but for those that clients end: done only in the term in
-    which it was proposed."""
+    """What is not there has ended already. A leader's is done only in the term in which it was proposed."""
 
     ids: tuple[str, ...]
     cause: EndCause
