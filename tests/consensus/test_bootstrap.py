@@ -74,18 +74,76 @@ def test_one_answer_that_is_not_empty_and_equal_means_wait(
     assert decision.reason.startswith(reason)
 
 
+D = AliveServer("d", "dc1", 0)
+EMPTY_D = ServerStanding(MemberId("d", "log-d"), "dc1", 0, "", True, sees=NAMES)
+
+
+def test_a_server_that_expects_nothing_is_asked_and_is_no_founder() -> None:
+    without = decide(EMPTY["a"], ALIVE, others("a"))
+    assert decide(EMPTY["a"], [*ALIVE, D], others("a") | {"d": EMPTY_D}) == without
+    assert isinstance(without, FoundNow)
+
+
+@pytest.mark.parametrize(
+    ("answer", "reason"),
+    [
+        (None, "server d does not answer"),
+        (replace(EMPTY_D, cluster_id="xyz"), "server d belongs to cluster xyz: this one waits"),
+        (replace(EMPTY_D, is_empty=False), "server d has a log, or founds with others"),
+        (
+            replace(EMPTY_D, expect=3),
+            "server d says datacenter dc1 and bootstrap_expect 3, and gossip dc1 and",
+        ),
+        (replace(EMPTY_D, datacenter="dc2"), "server d says datacenter dc2"),
+        (replace(EMPTY_D, sees=("a", "b")), "server d sees a, b, and this one a, b, c"),
+        (EMPTY["c"], "what answers as server d calls itself c"),
+    ],
+    ids=["silent", "has a cluster", "has a log", "expects", "elsewhere", "sees others", "somebody else"],
+)
+def test_one_that_expects_nothing_and_may_know_of_a_cluster_means_wait(
+    answer: ServerStanding | None, reason: str
+) -> None:
+    decision = decide(EMPTY["a"], [*ALIVE, D], others("a") | {"d": answer})
+    assert isinstance(decision, KeepWaiting)
+    assert decision.reason.startswith(reason)
+
+
 @pytest.mark.parametrize(
     ("own", "alive", "reason"),
     [
         (EMPTY["a"], ALIVE[:2], "2 servers are alive in dc1, and 3 are expected"),
         (EMPTY["a"], [*ALIVE, AliveServer("d", "dc1", 3)], "4 servers are alive in dc1, and 3 are expected"),
-        (EMPTY["a"], [*ALIVE[:2], AliveServer("c", "dc1", 0)], "server c has bootstrap_expect unset"),
+        (
+            EMPTY["a"],
+            [*ALIVE[:2], AliveServer("c", "dc1", 5)],
+            "server c has bootstrap_expect 5, and this one 3",
+        ),
+        (
+            EMPTY["a"],
+            [*ALIVE[:2], AliveServer("c", "dc1", 0)],
+            "2 servers are alive in dc1, and 3 are expected; 1 more have no bootstrap_expect",
+        ),
+        (
+            EMPTY["a"],
+            [*ALIVE, *(AliveServer(f"x{number}", "dc1", 0) for number in range(33))],
+            "33 servers have no bootstrap_expect, and a cluster has at most 32",
+        ),
         (EMPTY["a"], [*ALIVE[:2], AliveServer("c", "dc2", 3)], "2 servers are alive in dc1"),
         (replace(EMPTY["a"], expect=0), ALIVE, "bootstrap_expect is not set"),
         (replace(EMPTY["a"], is_empty=False), ALIVE, "this server has a log already"),
         (replace(EMPTY["a"], cluster_id="xyz"), ALIVE, "this server has a log already"),
     ],
-    ids=["too few", "too many", "no expect", "another datacenter", "own unset", "own log", "own cluster"],
+    ids=[
+        "too few",
+        "too many",
+        "other expect",
+        "no expect",
+        "many beside",
+        "another datacenter",
+        "own unset",
+        "own log",
+        "own cluster",
+    ],
 )
 def test_what_speaks_against_it_is_said(own: ServerStanding, alive: list[AliveServer], reason: str) -> None:
     decision = decide(own, alive, others("a"))

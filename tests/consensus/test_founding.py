@@ -88,6 +88,28 @@ def test_who_hears_that_all_others_are_empty_founds_a_cluster_snapshot_first() -
     assert (core.is_member, core.deadline(), core.restored) == (True, None, Restored(snapshot=FOUNDED))
 
 
+def test_who_expects_nothing_is_asked_who_it_is_and_not_whether_it_founds() -> None:
+    core, alive = founding(), [*ALIVE, AliveServer("z", "dc1", 0)]
+    asked = core.tick(at(0), alive)
+    assert [(each.node, each.founders) for each in asked if isinstance(each, AskStanding)] == [
+        ("b", AB),
+        ("z", ()),
+    ]
+    empty_z = ServerStanding(MemberId("z", "log-z"), "dc1", 0, "", True, sees=AB)
+    for each, answer in zip(asked, (EMPTY_B, empty_z), strict=True):
+        assert isinstance(each, AskStanding)
+        core.report(at(1), reports.StandingAnswered(each.ticket, answer))
+    (storing,) = core.tick(at(1), alive)
+    assert isinstance(storing, StoreFirstSnapshot)
+    assert storing.meta == FOUNDED
+
+
+def test_who_expects_nothing_sees_those_that_may_found_and_consents_to_nobody() -> None:
+    core = founding(expect=0)
+    assert core.standing([*ALIVE_C, AliveServer("z", "dc1", 0)]).sees == ("c",)
+    assert core.answer(1, AC, ALIVE_C) == [AnswerStanding(1, core.standing(ALIVE_C))]
+
+
 def test_answers_that_a_pause_has_made_old_found_nothing() -> None:
     core = founding()
     (asked,) = core.tick(at(0), ALIVE)

@@ -134,6 +134,45 @@ def test_who_agreed_with_one_that_is_gone_for_good_says_what_to_do_and_founds_wi
     assert world.run_until_so(lambda: all(world.clusters_held()), within_ns=10 * SECOND)
 
 
+def founders_beside_two_that_expect_nothing(seed: int) -> list[str]:
+    """All were started at the same moment; none: nobody founds."""
+    world = FoundingWorld(seed, servers=3, bystanders=2)
+    if not world.run_until_so(lambda: all(world.clusters_held()), within_ns=20 * SECOND):
+        return []
+    ((cluster_id, founders),) = world.founded.items()
+    assert world.clusters_held() == [cluster_id] * 5
+    return [voter.node for voter in founders.voters]
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_servers_that_expect_nothing_are_no_founders_and_are_taken_in(seed: int) -> None:
+    assert founders_beside_two_that_expect_nothing(seed) == ["n0", "n1", "n2"]
+
+
+def clusters_after_who_founded_alone_was_wiped() -> list[str]:
+    """It was the only one that expected anything; the others have its cluster."""
+    world = FoundingWorld(8, servers=1, bystanders=2)
+    cluster = world.raft
+
+    def are_voters() -> bool:
+        configurations = [server.raft.replica.configuration for server in cluster.leaders()]
+        return any(len(configuration.voters) == 3 for configuration in configurations)
+
+    assert world.run_until_so(are_voters, within_ns=20 * SECOND)
+    world.run_for(3 * SECOND)
+    cluster.atlas.harmed[cluster.of_node("n0").me] = None  # the others hold everything
+    world.wipe(cluster.of_node("n0"))
+    cluster.pause(cluster.of_node("n1").me, 4 * SECOND)
+    cluster.pause(cluster.of_node("n2").me, 4 * SECOND)
+    cluster.boot(cluster.of_node("n0").me)
+    world.run_for(20 * SECOND)
+    return world.clusters_held()
+
+
+def test_who_founded_alone_and_was_wiped_asks_those_that_expect_nothing() -> None:
+    assert len(set(clusters_after_who_founded_alone_was_wiped())) == 1
+
+
 def founded_after_a_pause() -> bool:
     """The host of one of two stands still when it has its answer, and the other is wiped meanwhile."""
     world = FoundingWorld(3, servers=2)
@@ -188,6 +227,7 @@ def silence_is_taken_for_consent(patch: pytest.MonkeyPatch) -> None:
 
 def who_has_a_log_is_asked_to_found_again(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(bootstrap, "_objection", lambda _own, _node, _answer: None)
+    patch.setattr(bootstrap, "_objection_of_bystander", lambda _own, _node, _answer: None)
 
 
 def gossip_need_not_know_all_who_are_expected(patch: pytest.MonkeyPatch) -> None:
@@ -201,7 +241,7 @@ def whom_the_others_see_is_not_asked(patch: pytest.MonkeyPatch) -> None:
 
     original = bootstrap._objection
     patch.setattr(bootstrap, "_objection", objection)
-    patch.setattr(founding.FoundingCore, "_is_bound_to_others", lambda _core, _now, _founders: False)
+    patch.setattr(founding.FoundingCore, "_is_bound_to_others", lambda _core, _founders: False)
 
 
 def answers_are_believed_however_old_they_are(patch: pytest.MonkeyPatch) -> None:
@@ -256,6 +296,15 @@ def a_doubt_is_forgotten_while_its_repair_is_interrupted(patch: pytest.MonkeyPat
     patch.setattr(opening, "_read_doubt", read_doubt)
 
 
+def who_expects_nothing_is_not_asked(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(founding, "bystanders", lambda _me, _datacenter, _alive: [])
+    patch.setattr(bootstrap, "bystanders", lambda _me, _datacenter, _alive: [])
+
+
+def who_expects_nothing_counts_as_a_founder(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(bootstrap, "expects_founders", lambda _server: True)
+
+
 def a_start_forgets_with_whom_it_agreed(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(founding_world, "read_consent", lambda _folder: ())
 
@@ -307,6 +356,17 @@ def test_the_simulation_notices(
 def test_a_founding_with_who_does_not_exist_any_more_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
     answers_are_believed_however_old_they_are(monkeypatch)
     assert not founded_after_a_pause()
+
+
+def test_who_is_asked_for_no_cluster_that_it_belongs_to_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
+    who_expects_nothing_is_not_asked(monkeypatch)
+    with pytest.raises(Violation, match="both lead"):
+        clusters_after_who_founded_alone_was_wiped()
+
+
+def test_waiting_for_the_consent_of_who_expects_nothing_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
+    who_expects_nothing_counts_as_a_founder(monkeypatch)
+    assert founders_beside_two_that_expect_nothing(0) == []
 
 
 @pytest.mark.parametrize(

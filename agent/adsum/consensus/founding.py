@@ -54,6 +54,7 @@ from adsum.consensus.bootstrap import (
     AliveServer,
     KeepWaiting,
     ServerStanding,
+    bystanders,
     cluster_id_of,
     counted_on_in,
     decide,
@@ -155,7 +156,7 @@ class FoundingCore:
             self._cluster_id,
             is_empty,
             tuple(sorted(voters)),
-            seen(self._me.node, settings.datacenter, alive),
+            seen(AliveServer(self._me.node, settings.datacenter, settings.expect), alive),
             is_asking=self._round is not None and not self._round.takes_back,
         )
 
@@ -259,7 +260,10 @@ class FoundingCore:
             return self._wait(now, reason or "")
         if self._consent not in ((), standing.sees):
             return self._ask(AskingRound(now.monotonic_ns, takes_back=True), self._consent)
-        return self._ask(AskingRound(now.monotonic_ns, standing.sees), standing.sees)
+        beside = bystanders(self._me.node, self._settings.datacenter, alive)
+        return self._ask(
+            AskingRound(now.monotonic_ns, standing.sees), [*standing.sees, *(each.node for each in beside)]
+        )
 
     # Inside.
 
@@ -304,7 +308,10 @@ class FoundingCore:
         for node in [each for each in nodes if each != self._me.node]:
             self._ticket += 1
             round_.asked[self._ticket] = node
-        return [effects.AskStanding(ticket, node, round_.founders) for ticket, node in round_.asked.items()]
+        return [
+            effects.AskStanding(ticket, node, round_.founders if node in round_.founders else ())
+            for ticket, node in round_.asked.items()
+        ]
 
     def _conclude(
         self, now: Now, round_: AskingRound, alive: Sequence[AliveServer]

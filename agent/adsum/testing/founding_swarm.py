@@ -132,11 +132,12 @@ COUNTED = ("consent", "consent taken back", "taken away", "found", "member", "wi
 KINDS = [
     *("loss", "delay", "split", "one_way", "rumour", "crash", "power_loss", "pause"),
     *("cut_power", "cut_writes", "failing_sync", "full_disk", "broken_repair"),
-    *("wipe", "join", "surplus", "suspend"),
+    *("wipe", "join", "surplus", "bystanders", "suspend"),
 ]
+FROM_THE_START = ("surplus", "bystanders")  # how a seed begins
 OF_OPERATORS = ("transfer", "change")
 OPERATIONS = ["founding", "taking in", *(each for each in RAFT_OPERATIONS if each not in OF_OPERATORS)]
-FAULTS = [kind for kind in KINDS if kind != "surplus"]  # that one is how a seed begins
+FAULTS = [kind for kind in KINDS if kind not in FROM_THE_START]
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,8 +163,15 @@ class FoundingRun:
         if "surplus" in self.kinds:  # any two foundings have a server in common
             servers = max(servers, 2)
             surplus = random.randint(1, min(servers - 1, SERVERS_MAX - servers))
+        bystanders = 0
+        if "bystanders" in self.kinds:
+            bystanders = random.randint(0, min(2, SERVERS_MAX - servers - surplus))
         self.world = FoundingWorld(
-            random.getrandbits(64), servers=servers, surplus=surplus, is_traced=is_traced
+            random.getrandbits(64),
+            servers=servers,
+            surplus=surplus,
+            bystanders=bystanders,
+            is_traced=is_traced,
         )
         self.nemesis = FoundingNemesis(self.world, Random(random.getrandbits(64)))
         self.clients = Clients(self.world.raft, Random(random.getrandbits(64)), count=2)
@@ -175,7 +183,7 @@ class FoundingRun:
     def through(self) -> None:
         world = self.world
         world.run_for(seconds(self.calm_s))
-        self.nemesis.begin([kind for kind in self.kinds if kind != "surplus"])
+        self.nemesis.begin([kind for kind in self.kinds if kind not in FROM_THE_START])
         world.run_for(seconds(self.trouble_s))
         self.nemesis.end()
         if world.has_surplus:
@@ -204,7 +212,7 @@ class FoundingRun:
     def _take_surplus_away(self) -> None:
         """More servers than are expected wait as soon as all know of each other. What has agreed to found
         with one that is taken away says so."""
-        for server in self._random.sample(self.world.there(), self._surplus):
+        for server in self._random.sample(self.world.founders_there(), self._surplus):
             self.world.take_away(server)
         self._follow_advice()
 

@@ -116,8 +116,11 @@ class FoundingProcess:
 
 
 class FoundingWorld(World):
-    def __init__(self, seed: int, *, servers: int, surplus: int = 0, is_traced: bool = False) -> None:
-        """`surplus` servers are started beside those that all of them expect."""
+    def __init__(
+        self, seed: int, *, servers: int, surplus: int = 0, bystanders: int = 0, is_traced: bool = False
+    ) -> None:
+        """`surplus` servers are started beside those that all of them expect, and `bystanders` that expect
+        nothing."""
         super().__init__(SERVERS_MAX, seed=seed, conditions=CONDITIONS)
         self.raft = RaftCluster(
             self,
@@ -143,12 +146,12 @@ class FoundingWorld(World):
         self.has_surplus = surplus > 0
         self.has_lost_logs = False  # more than a majority can do without
         self.expected, self._at_first = servers, servers + surplus
-        for _ in range(self._at_first):
+        for _ in range(self._at_first + bystanders):
             self.add()
         self.call(GOSSIP_NS, self._gossip)
 
     def add(self) -> None:
-        """One more. Who is there at first expects founders, whoever comes later expects to be taken in."""
+        """One more. The first expect founders, whoever comes later expects to be taken in."""
         host = self.hosts[len(self.raft.on_host)]
         self.raft.found([MemberId(f"n{host.index}", "a")], [host], voters=0)
         self.start(host.index)
@@ -185,6 +188,10 @@ class FoundingWorld(World):
     def there(self) -> list[SimulatedServer]:
         """Up or down: who lives on the hosts now."""
         return list(self.raft.on_host.values())
+
+    def founders_there(self) -> list[SimulatedServer]:
+        """Those that expect founders."""
+        return [server for server in self.there() if self._expect(server.host)]
 
     def clusters_held(self) -> list[str]:
         """On each disk; empty: none."""
