@@ -1,0 +1,236 @@
+"""Nodes without an agent: which there are, with their services and checks.
+
+The servers publish them in the catalog as one owner, each from its own state machine, and all say the same:
+so the numbers and versions by which copies are compared are decided here, and are the same on every server. A
+check has two numbers, for what it says is published apart from what it is.
+
+Names of nodes are compared without regard to case. What is refused changes nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from heapq import heappop, heappush
+from typing import NamedTuple
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from adsum.external import ExternalItem, ExternalKind
+
+ITEM_OVERHEAD_BYTES = 300
+TOUCHED_MAX = 10_000  # past it whoever publishes looks at everything
+
+NO_NODE = "Missing node registration"
+NO_SERVICE = 'failed inserting check: Missing service registration on node "{}"'
+NAME_TAKEN = (
+    'failed inserting node: Error while renaming Node ID: "{}": Node name {}'
+    " is reserved by node {} with name {}"
+)
+
+ItemKey = tuple[str, int, str]  # the node's folded name, the kind, the id
+
+
+class Touched(NamedTuple):
+    version: int
+    key: ItemKey | None  # None: nothing stands there any more
+
+
+class ExternalRow(Struct, frozen=True, gc=False, array_like=True):
+    item: ExternalItem
+    number: int  # in the catalog, while it stands
+    version: int  # of the owner, when this was written
+    state_number: int = 0  # of a check: what it says
+    state_version: int = 0
+
+
+class ExternalTable:
+    def __init__(self) -> None:
+        self.rows: dict[ItemKey, ExternalRow] = {}
+        self.generation = 0  # wall clock in ms of the first registration; 0: nothing was ever registered
+        self.version = 0  # of the owner; each number that changes raises it by one
+        self.revision = 0  # of the last change
+        self.next_number = 0
+        self.free: list[int] = []  # a heap
+        self.bytes_total = 0
+        # Since whoever publishes looked last: numbers, with what stands there now. No part of the state.
+        self.touched: dict[int, Touched] = {}
+        self.is_all_touched = True
+        self._on_node: dict[str, dict[ItemKey, None]] = {}
+        self._by_node_id: dict[str, str] = {}  # folded name
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    # Questions.
+
+    def get(self, node: str, kind: ExternalKind, id_: str = "") -> ExternalItem | None:
+        row = self.rows.get(_key(node, kind, id_))
+        return row.item if row is not None else None
+
+    def of_node(self, node: str) -> list[ExternalItem]:
+        """The node first, then its services, then its checks."""
+        keys = sorted(self._on_node.get(_folded(node), ()))
+        return [self.rows[key].item for key in keys]
+
+    def why_not(self, items: tuple[ExternalItem, ...]) -> str:
+        """In Consul's words; empty if they can be registered together."""
+        nodes = {_folded(item.node) for item in items if item.kind is ExternalKind.NODE}
+        services = {(_folded(item.node), item.id) for item in items if item.kind is ExternalKind.SERVICE}
+        for item in items:
+            node = _folded(item.node)
+            if item.kind is ExternalKind.NODE:
+                if refusal := self._why_not_named(item):
+                    return refusal
+            elif node not in nodes and node not in self._on_node:
+                return NO_NODE
+            elif item.kind is ExternalKind.CHECK and item.service_id:
+                is_there = (node, item.service_id) in services
+                if not is_there and self.get(node, ExternalKind.SERVICE, item.service_id) is None:
+                    return NO_SERVICE.format(item.node)
+        return ""
+
+    # Changes.
+
+    def put(self, item: ExternalItem, revision: int, wall_ms: int) -> bool:
+        """Whether it changed anything. `why_not` was asked before."""
+        key = _key(item.node, item.kind, item.id)
+        before = self.rows.get(key)
+        if before is not None:
+            item = replace(item, node=before.item.node)  # as it was written first
+        if item.kind is ExternalKind.NODE:
+            self._rename(item, revision)
+            if item.node_id:
+                self._by_node_id[item.node_id] = key[0]
+        if before is not None and _is_same(before.item, item):
+            return False
+        self.generation = self.generation or wall_ms
+        create = before.item.create if before is not None else revision
+        item = replace(item, create=create, modify=revision)
+        if before is None:
+            number = self._number()
+            state_number = self._number() if item.kind is ExternalKind.CHECK else 0
+            row = ExternalRow(item, number, self._touch(number, key), state_number)
+            self._on_node.setdefault(key[0], {})[key] = None
+        else:
+            self.bytes_total -= _bytes_of(before.item)
+            row = replace(before, item=item)
+            if before.item.row != item.row:
+                row = replace(row, version=self._touch(row.number, key))
+        is_said_anew = before is None or _said(before.item) != _said(item)
+        if item.kind is ExternalKind.CHECK and is_said_anew:
+            row = replace(row, state_version=self._touch(row.state_number, key))
+        self.rows[key] = row
+        self.bytes_total += _bytes_of(item)
+        self.revision = revision
+        return True
+
+    def remove(self, node: str, service_id: str, check_id: str, revision: int) -> bool:
+        """One check, one service with its checks, or all of a node."""
+        folded = _folded(node)
+        if check_id:
+            keys = [_key(node, ExternalKind.CHECK, check_id)]
+        elif service_id:
+            keys = [_key(node, ExternalKind.SERVICE, service_id)]
+            keys += [key for key in self._on_node.get(folded, ()) if self._is_check_of(key, service_id)]
+        else:
+            keys = list(self._on_node.get(folded, ()))
+        present = [key for key in keys if key in self.rows]
+        for key in present:
+            self._take(key)
+        if present:
+            self.revision = revision
+        return bool(present)
+
+    # For whoever publishes.
+
+    def take_touched(self) -> dict[int, Touched] | None:
+        """What changed since the last look; None: perhaps everything."""
+        touched, self.touched = self.touched, {}
+        is_all, self.is_all_touched = self.is_all_touched, False
+        return None if is_all else touched
+
+    # For snapshots.
+
+    def load(self, rows: list[ExternalRow]) -> None:
+        """In the order in which they were written."""
+        for row in rows:
+            key = _key(row.item.node, row.item.kind, row.item.id)
+            self.rows[key] = row
+            self._on_node.setdefault(key[0], {})[key] = None
+            self.bytes_total += _bytes_of(row.item)
+            if row.item.kind is ExternalKind.NODE and row.item.node_id:
+                self._by_node_id[row.item.node_id] = key[0]
+
+    # Inside.
+
+    def _why_not_named(self, item: ExternalItem) -> str:
+        """A name that another id has is taken over only from a node without one."""
+        holder = self.get(item.node, ExternalKind.NODE)
+        known_as = self._by_node_id.get(item.node_id) if item.node_id else None
+        is_renamed = known_as is not None and known_as != _folded(item.node)
+        if is_renamed and holder is not None and holder.node_id not in ("", item.node_id):
+            return NAME_TAKEN.format(item.node_id, item.node, holder.node_id, holder.node)
+        return ""
+
+    def _rename(self, item: ExternalItem, revision: int) -> None:
+        """What was on a node under its old name does not come along: as in Consul."""
+        known_as = self._by_node_id.get(item.node_id) if item.node_id else None
+        if known_as is not None and known_as != _folded(item.node):
+            self.remove(known_as, "", "", revision)
+
+    def _is_check_of(self, key: ItemKey, service_id: str) -> bool:
+        return key[1] == ExternalKind.CHECK and self.rows[key].item.service_id == service_id
+
+    def _take(self, key: ItemKey) -> None:
+        row = self.rows.pop(key)
+        self.bytes_total -= _bytes_of(row.item)
+        for number in _numbers(row):
+            self._touch(number, None)
+            heappush(self.free, number)
+        on_node = self._on_node[key[0]]
+        del on_node[key]
+        if not on_node:
+            del self._on_node[key[0]]
+        if row.item.kind is ExternalKind.NODE and self._by_node_id.get(row.item.node_id) == key[0]:
+            del self._by_node_id[row.item.node_id]
+
+    def _number(self) -> int:
+        if self.free:
+            return heappop(self.free)
+        self.next_number += 1
+        return self.next_number
+
+    def _touch(self, number: int, key: ItemKey | None) -> int:
+        self.version += 1
+        if len(self.touched) < TOUCHED_MAX:
+            self.touched[number] = Touched(self.version, key)
+        else:
+            self.is_all_touched = True
+        return self.version
+
+
+def _numbers(row: ExternalRow) -> Iterator[int]:
+    yield row.number
+    if row.item.kind is ExternalKind.CHECK:
+        yield row.state_number
+
+
+def _key(node: str, kind: ExternalKind, id_: str) -> ItemKey:
+    return (_folded(node), kind, id_)
+
+
+def _folded(node: str) -> str:
+    return node.casefold()
+
+
+def _is_same(one: ExternalItem, other: ExternalItem) -> bool:
+    return replace(one, create=0, modify=0) == replace(other, create=0, modify=0)
+
+
+def _said(item: ExternalItem) -> tuple[str, str]:
+    return item.status, item.output
+
+
+def _bytes_of(item: ExternalItem) -> int:
+    return ITEM_OVERHEAD_BYTES + len(item.row) + len(item.output)
