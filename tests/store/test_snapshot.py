@@ -10,6 +10,7 @@ from adsum.dedup import DedupKey
 from adsum.store.commands import Put
 from adsum.store.machine import StoreMachine
 from adsum.store.snapshot import PIECE_BYTES, UnreadableState
+from tests.store.small_world import whole_of
 from tests.store.stores import Store
 
 
@@ -42,6 +43,7 @@ def test_a_state_read_back_answers_and_goes_on_alike(seed: int) -> None:
     other = Store(StoreMachine(bounds=store.space.history.bounds), store.index)
     pieces = cut(list(store.machine.snapshot()), Random(seed))
     other.machine.restore(other.machine.read(iter(pieces)))
+    assert whole_of(other.machine) == whole_of(store.machine)
     assert other.machine.hash() == store.machine.hash()
     assert other.space.history.all() == store.space.history.all()
     assert (other.machine.applied, other.machine.offset) == (store.index, 0)

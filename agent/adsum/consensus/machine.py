@@ -27,5 +27,7 @@ class StateMachine(Protocol):
     def restore(self, state: Any) -> None:
         """What `read` returned replaces everything."""
 
-    def hash(self) -> bytes:
-        """Equal on every server that has applied the same entries."""
+    def hash(self) -> bytes | None:
+        """Equal on every server that has applied the same entries, whether one by one or by a snapshot. The
+        first byte says how it is made: only those that are made alike are compared. At most 32 bytes; None
+        when it cannot be told right now."""

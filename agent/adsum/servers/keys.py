@@ -68,7 +68,7 @@ class StoreLimits(NamedTuple):
 
 
 STORE_LIMITS = StoreLimits()
-BLOCKS_PER_TURN = 16  # let go of, in less than a millisecond
+BLOCKS_PER_TURN = 8  # let go of, in some milliseconds
 
 
 @dataclass(slots=True)

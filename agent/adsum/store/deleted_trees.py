@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections import Counter, deque
 from collections.abc import Container
+from zlib import crc32
 
 from adsum.store.table import KeyTable, end_of
 from adsum.store.tombstone import Tombstone
@@ -15,6 +16,7 @@ class DeletedTrees:
         self._newest: KeyTable[Tombstone] = KeyTable()  # by prefix
         self._in_order: deque[tuple[int, bytes]] = deque()
         self._lengths: Counter[int] = Counter()  # of prefixes; keys are looked up cut to these
+        self.sum = 0  # of checksums of all
 
     def __len__(self) -> int:
         return len(self._newest)
@@ -23,6 +25,7 @@ class DeletedTrees:
         if self._newest.put(prefix, Tombstone(revision)) is None:
             self._lengths[len(prefix)] += 1
         self._in_order.append((revision, prefix))
+        self.sum += crc32(b"%d %b" % (revision, prefix))
 
     def over(self, key: bytes) -> int:
         """When a tree was deleted that this key, or all below this prefix, lies in; 0 if none was."""
@@ -44,6 +47,7 @@ class DeletedTrees:
         """Those up to there: the floor itself stands for them."""
         while self._in_order and self._in_order[0][0] <= floor:
             revision, prefix = self._in_order.popleft()
+            self.sum -= crc32(b"%d %b" % (revision, prefix))
             found = self._newest.get(prefix)
             if found is not None and found.modify == revision:
                 self._newest.remove(prefix)

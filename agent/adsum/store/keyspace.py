@@ -18,6 +18,7 @@ from adsum.kv import KeyRecord
 from adsum.store.deleted_trees import DeletedTrees
 from adsum.store.history import Change, History, HistoryBounds
 from adsum.store.table import KeyTable, TableBlock, end_of
+from adsum.store.table_sum import TableSum
 from adsum.store.tombstone import Tombstone
 
 EVENTS_OF_ONE_ENTRY_MAX = 8_192  # some 10 ms with fences; a tree with more keys raises the floor instead
@@ -45,6 +46,8 @@ class Keyspace:
         self.fence_floor = 0  # the highest fence of a tombstone that is gone: it holds for absent keys
         self.tombstones: KeyTable[Tombstone] = KeyTable()
         self.trees = DeletedTrees()
+        self.table_sum: TableSum[KeyRecord] = TableSum()
+        self.tombstones_sum: TableSum[Tombstone] = TableSum()
 
     # Questions.
 
@@ -81,8 +84,8 @@ class Keyspace:
         """What is known of a key that was deleted goes on from its tombstone: the caller put it into the
         record."""
         before = self.table.put(key, record)
-        if before is None:
-            self.tombstones.remove(key)
+        if before is None and self.tombstones:
+            self._unbury(key)
         self._note(key, before, record, origin)
 
     def delete(self, key: bytes, origin: Origin) -> KeyRecord | None:
@@ -102,6 +105,7 @@ class Keyspace:
             return DeletedTree(0, [])
         self.revision = revision
         if count > min(EVENTS_OF_ONE_ENTRY_MAX, self.history.bounds.changes_max):
+            self.table_sum.cut(blocks)
             return DeletedTree(count, [*blocks, *self._forget_up_to(revision, blocks)])
         for block in blocks:
             for key, record in zip(block.keys, block.entries, strict=True):
@@ -117,15 +121,40 @@ class Keyspace:
             if after is None:
                 self._put_out_tombstone(key, revision)
         self.trees.forget(self.history.floor)
+        self.table_sum.settle()
+        self.tombstones_sum.settle()
+
+    def standing(self) -> tuple[int, ...] | None:
+        """Equal where all that decides is; None while much that was deleted is still being let go of."""
+        table_sum, tombstones_sum = self.table_sum.value, self.tombstones_sum.value
+        if table_sum is None or tombstones_sum is None:
+            return None
+        counts = len(self.table), len(self.tombstones), len(self.trees), len(self.history)
+        sizes = self.table.bytes_total, self.history.bytes_total
+        floors = self.history.floor, self.fence_floor
+        return (self.revision, table_sum, tombstones_sum, self.trees.sum, *counts, *sizes, *floors)
+
+    def let_go(self, count: int) -> None:
+        """Of so many blocks of what was deleted."""
+        self.table_sum.let_go(count)
+        self.tombstones_sum.let_go(count)
 
     # Inside.
 
     def _note(self, key: bytes, before: KeyRecord | None, after: KeyRecord | None, origin: Origin) -> None:
         self.history.add((origin.revision, key, before, after, origin.via, origin.wall_ms))
+        self.table_sum.gathered.append((key, before, after))
         self.revision = origin.revision
 
     def _bury(self, key: bytes, record: KeyRecord, revision: int) -> None:
-        self.tombstones.put(key, Tombstone(revision, record.lock_index, record.fence))
+        tombstone = Tombstone(revision, record.lock_index, record.fence)
+        before = self.tombstones.put(key, tombstone)
+        self.tombstones_sum.gathered.append((key, before, tombstone))
+
+    def _unbury(self, key: bytes) -> None:
+        before = self.tombstones.remove(key)
+        if before is not None:
+            self.tombstones_sum.gathered.append((key, before, None))
 
     def _deleted_at(self, key: bytes) -> int:
         tombstone = self.tombstones.get(key)
@@ -148,7 +177,7 @@ class Keyspace:
     def _put_out_tombstone(self, key: bytes, revision: int) -> None:
         tombstone = self.tombstones.get(key)
         if tombstone is not None and tombstone.modify == revision:
-            self.tombstones.remove(key)
+            self._unbury(key)
             self.fence_floor = max(self.fence_floor, tombstone.fence)
 
     def _forget_up_to(
@@ -156,6 +185,7 @@ class Keyspace:
     ) -> list[TableBlock[Tombstone] | list[Change]]:
         """Of these blocks, too, no tombstones are kept. What was remembered, in handfuls."""
         tombstones = self.tombstones.cut(b"", None)
+        self.tombstones_sum.cut(tombstones)
         fences = [*[block.fence for block in blocks], *[block.fence for block in tombstones]]
         self.fence_floor = max([self.fence_floor, *fences])
         return [*tombstones, *self.history.clear(revision)]

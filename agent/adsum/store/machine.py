@@ -13,7 +13,6 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from msgspec import DecodeError, Struct
-from msgspec.msgpack import Encoder
 
 from adsum.kv import KeyRecord, RecordExtras, StoreAnswer, StoreOutcome
 from adsum.kv import encode as encode_answer
@@ -27,8 +26,7 @@ from adsum.store.snapshot import StoreState, pieces_of, state_from
 KEYSPACES = ("consul",)  # by number, as in the log
 HISTORY_BOUNDS = HistoryBounds(changes_max=100_000, bytes_max=64 << 20)
 RESULTS_BYTES_MAX = 16 << 20
-
-_encode_record = Encoder().encode
+HASH_FORMAT = b"\x01"
 
 
 class StoreMachine:
@@ -60,7 +58,8 @@ class StoreMachine:
     # What consensus does with it.
 
     def apply(self, entry: Entry) -> bytes:
-        self.let_go()
+        if self._let_go:
+            self.let_go()
         self.applied, self.cluster_ms = entry.index, entry.time_ms
         if entry.kind is not EntryKind.COMMAND:
             return b""
@@ -91,7 +90,10 @@ class StoreMachine:
         """Of so many blocks that an entry took away; True if there are more. Each entry lets one go, and
         whoever has time between entries some more: else a deleted tree would be kept until as much was
         written again."""
-        del self._let_go[max(len(self._let_go) - count, 0) :]
+        if self._let_go and count:
+            for space in self.keyspaces:
+                space.let_go(count)
+            del self._let_go[-count:]
         return bool(self._let_go)
 
     def snapshot(self) -> Iterator[bytes]:
@@ -109,20 +111,17 @@ class StoreMachine:
         self.applied, self.cluster_ms, self._offset_before = state.applied, state.cluster_ms, state.offset
         self.keyspaces, self.results = state.keyspaces, state.results
 
-    def hash(self) -> bytes:
-        """Over what decides: records, tombstones, deleted trees, floors, results."""
-        crc = zlib.crc32(b"%d %d %d" % (self.applied, self.cluster_ms, self.results.floor))
+    def hash(self) -> bytes | None:
+        """Of what decides: records, tombstones, floors, how much is remembered. As many steps as there are
+        keyspaces, for the rest has running sums. What is summed up otherwise begins with another byte."""
+        told: list[object] = [self.applied, self.cluster_ms]
+        told += [self.results.floor, len(self.results.rows), self.results.bytes_total]
         for space in self.keyspaces:
-            crc = zlib.crc32(b"%d %d %d" % (space.revision, space.history.floor, space.fence_floor), crc)
-            for table in (space.table, space.tombstones):
-                for key, each in table.items(b"", None):
-                    crc = zlib.crc32(_encode_record(each), zlib.crc32(key, crc))
-            crc = zlib.crc32(repr(space.trees.all()).encode(), crc)
-        for client, row in self.results.rows.items():
-            crc = zlib.crc32(f"{client} {row.generation} {row.low_water} {row.newest}".encode(), crc)
-            for sequence, answer in row.answers.items():
-                crc = zlib.crc32(answer, zlib.crc32(b"%d" % sequence, crc))
-        return crc.to_bytes(4, "big")
+            standing = space.standing()
+            if standing is None:
+                return None
+            told += standing
+        return HASH_FORMAT + zlib.crc32(repr(told).encode()).to_bytes(4, "big")
 
     # Revisions.
 

@@ -191,8 +191,10 @@ def state_from(
                 space.history.clear(floor)
             case FrameKind.RECORDS:
                 space.table.load(*content)
+                space.table_sum.load(*content)
             case FrameKind.TOMBSTONES:
                 space.tombstones.load(*content)
+                space.tombstones_sum.load(*content)
             case FrameKind.TREES:
                 for revision, prefix in content:
                     space.trees.add(prefix, revision)

@@ -114,7 +114,7 @@ class StoreOnLog:
         if store is not None:
             self.store.restore(store)
 
-    def hash(self) -> bytes:
+    def hash(self) -> bytes | None:
         return self.store.hash()
 
 
