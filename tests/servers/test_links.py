@@ -29,10 +29,10 @@ class Echo:
 
 
 @asynccontextmanager
-async def links(roster: Roster) -> AsyncIterator[tuple[Links, list[str]]]:
+async def links(roster: Roster, *, lines_max: int = LINES_MAX) -> AsyncIterator[tuple[Links, list[str]]]:
     lost: list[str] = []
     addresses = LastAddresses(BlockDisk(Random(1)), roster, lambda: [node(1)])
-    made = Links(gate(), addresses, Random(1), lost.append, lambda: [node(1)])
+    made = Links(gate(), addresses, Random(1), lost.append, lambda: [node(1)], lines_max)
     async with trio.open_nursery() as nursery:
         await nursery.start(made.run)
         yield made, lost
@@ -87,3 +87,9 @@ async def test_where_all_lines_are_taken_the_longest_idle_makes_room_that_is_no_
         assert made.tell(node(LINES_MAX + 1), "topic", b"")
         assert [node(number) in made._lines for number in (1, 2, 3, 4)] == [True, True, False, True]
         assert len(made._lines) == LINES_MAX
+
+
+async def test_a_server_with_few_open_files_has_fewer_lines_to_others() -> None:
+    async with links(Roster(), lines_max=2) as (made, _lost):
+        assert [made.tell(node(number), "topic", b"") for number in (1, 2, 3)] == [True, True, True]
+        assert list(made._lines) == [node(1), node(3)]

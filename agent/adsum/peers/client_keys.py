@@ -45,7 +45,7 @@ from adsum.net.call_server import BUSY
 from adsum.net.calls import CallError, Declined, NotSent
 from adsum.net.gate import Gate
 from adsum.now import SECOND, Now
-from adsum.peers.server_lines import ServerLines
+from adsum.peers.server_lines import LINES_MAX, ServerLines
 
 NO_HISTORY = "a client agent keeps no history of keys: ask a server for it, with -http-addr"
 FAULT_PAUSE_S = 1.0  # what was due may still be, and must not take all of the loop
@@ -80,9 +80,11 @@ class ClientKeys:
         now: Callable[[], Now],
         save: Callable[[Save], None],
         faults: Faults,
+        *,
+        lines_max: int = LINES_MAX,
     ) -> None:
         self.core = core
-        self._lines = ServerLines(gate, core.address_of, random)
+        self._lines = ServerLines(gate, core.address_of, random, lines_max=lines_max)
         self._now = now
         self._save = save
         self._faults = faults

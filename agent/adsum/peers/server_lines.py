@@ -29,11 +29,19 @@ class ServerLineCounters:
 
 
 class ServerLines:
-    def __init__(self, gate: Gate, address_of: Callable[[bytes], Address | None], random: Random) -> None:
+    def __init__(
+        self,
+        gate: Gate,
+        address_of: Callable[[bytes], Address | None],
+        random: Random,
+        *,
+        lines_max: int = LINES_MAX,
+    ) -> None:
         self.counters = ServerLineCounters()
         self._gate = gate
         self._address_of = address_of
         self._random = random
+        self._lines_max = lines_max
         self._lines: dict[bytes, tuple[CallConnection, trio.CancelScope]] = {}  # the longest idle first
         self._nursery: trio.Nursery | None = None
 
@@ -50,7 +58,7 @@ class ServerLines:
         if made is None:
             if self._nursery is None:
                 raise NotSent("this agent has not begun to speak to servers")
-            if len(self._lines) >= LINES_MAX:
+            if len(self._lines) >= self._lines_max:
                 idlest = next(iter(self._lines))
                 self._lines.pop(idlest)[1].cancel()
             line = CallConnection(partial(self._dial, node_id), self._random)

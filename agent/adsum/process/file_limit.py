@@ -32,6 +32,9 @@ WORK_FILES = 8
 FILES_PER_NETWORK_RUN = 2  # its socket, and that of the resolver, which may take longer than the run
 FILES_PER_SCRIPT_RUN = 4  # its output, its process, and two more while it is started
 HTTP_CONNECTIONS_MIN = 2
+# On a server: the log's folder as its parts know it (5) and the segment at its end; and for a moment the next
+# segment, snapshots that are written, read for another server and come from one, and the servers' addresses.
+SERVER_FILES = 6 + 6
 
 
 class Shares(NamedTuple):
@@ -46,6 +49,7 @@ class Shares(NamedTuple):
     stream_pings: int = 256  # that we open, as the next two
     syncs: int = 64
     calls: int = 256
+    server_lines: int = 32  # to servers, for keys
     network_runs: int = 1_024
     script_runs: int = 64
 
@@ -55,9 +59,23 @@ class Shares(NamedTuple):
         return sum(self[:-2]) + runs
 
 
+class ServerShares(NamedTuple):
+    """Of the servers' port."""
+
+    openings: int = 256
+    streams: int = 256  # of other servers
+    links: int = 64  # that we open to them
+    agent_lines: int = 8_192
+
+    @property
+    def files(self) -> int:
+        return sum(self)
+
+
 class Division(NamedTuple):
     http_connections: int
     shares: Shares
+    server: ServerShares  # a client has none
 
 
 LEAST = Shares(
@@ -70,32 +88,45 @@ LEAST = Shares(
     stream_pings=1,
     syncs=2,
     calls=2,
+    server_lines=1,
     network_runs=1,
     script_runs=1,
 )
 MOST = Shares()
+SERVER_LEAST = ServerShares(openings=2, streams=4, links=4, agent_lines=2)
+SERVER_MOST = ServerShares()
+NO_SERVER = ServerShares(0, 0, 0, 0)
 
 
-def divide(files: int, listeners: int) -> Division:
+def divide(files: int, listeners: int, *, is_server: bool) -> Division:
     """`listeners` are files as well: what listens to clients. Raises `CannotStart` when there are too few."""
-    held = HELD_FILES + WORK_FILES + listeners
-    free = files - held
-    if free < LEAST.files + HTTP_CONNECTIONS_MIN:
+    held = HELD_FILES + WORK_FILES + listeners + (SERVER_FILES if is_server else 0)
+    needed = held + LEAST.files + HTTP_CONNECTIONS_MIN + (SERVER_LEAST.files if is_server else 0)
+    if files < needed:
         raise CannotStart(
-            f"this process may open {files} files, and an agent needs "
-            f"{held + LEAST.files + HTTP_CONNECTIONS_MIN}: raise its limit, "
-            "by LimitNOFILE= in its systemd unit or by ulimit -n"
+            f"this process may open {files} files, and {'a server' if is_server else 'an agent'} needs "
+            f"{needed}: raise its limit, by LimitNOFILE= in its systemd unit or by ulimit -n"
         )
-    wanted = min(MOST.files, max(LEAST.files, free // 2))
-    span, more = MOST.files - LEAST.files, wanted - LEAST.files
-    shares = Shares(*(least + (most - least) * more // span for least, most in zip(LEAST, MOST, strict=True)))
-    return Division(free - shares.files, shares)
+    free, server = files - held, NO_SERVER
+    if is_server:
+        wanted = min(free // 3, free - LEAST.files - HTTP_CONNECTIONS_MIN)
+        server = ServerShares(*_between(SERVER_LEAST, SERVER_MOST, wanted))
+        free -= server.files
+    shares = Shares(*_between(LEAST, MOST, free // 2))
+    return Division(free - shares.files, shares, server)
 
 
-def divide_files(listeners: int) -> Division:
+def _between(least: Shares | ServerShares, most: Shares | ServerShares, files: int) -> list[int]:
+    """Each share as far from what it cannot do without as the others, so that all together have so many."""
+    wanted = min(most.files, max(least.files, files))
+    span, more = most.files - least.files, wanted - least.files
+    return [low + (high - low) * more // span for low, high in zip(least, most, strict=True)]
+
+
+def divide_files(listeners: int, *, is_server: bool) -> Division:
     """Those of this process; where they are few, it is said who gets how many."""
     files, _hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    division = divide(files, listeners)
+    division = divide(files, listeners, is_server=is_server)
     if files < FEW_FILES:
         log.warning(
             "this process may open %d files only, and has room for %d connections of HTTP, %d of DNS and %d "

@@ -65,7 +65,7 @@ class FirstPhase:
         self.faults = Faults()
         self.dns, self.storage = DnsCounters(), WriterCounters()
         self.lag, self.gc_pauses = LoopLag(), GcPauses()
-        self.files = divide_files(listeners_of(self.config))
+        self.files = divide_files(listeners_of(self.config), is_server=self.config.is_server)
         self.sockets = bind(self.config)
 
     def restore(self) -> bool:

@@ -193,7 +193,10 @@ class RunningAgent(Agent):
         hold_ns = first.config.consensus.rpc_hold_timeout_ns
         core = Forwarding(self.cluster.servers, saved, numbers, first.random, hold_ns=hold_ns)
         gate = Gate(lambda: PeerIdentity(me.node_id), self._security_of_servers(first))
-        return ClientKeys(core, gate, first.random, self.rim.now, self.writer.write, first.faults)
+        return ClientKeys(
+            *(core, gate, first.random, self.rim.now, self.writer.write, first.faults),
+            lines_max=first.files.shares.server_lines,
+        )
 
     def _security_of_servers(self, first: FirstPhase) -> Security:
         host = first.config.bind_address
@@ -228,7 +231,9 @@ class RunningAgent(Agent):
         security = self._security_of_servers(self._first)
         random = Random(self._first.random.getrandbits(64))
         try:
-            server = await trio.to_thread.run_sync(server_rim, self.rim, self.config, security, random)
+            server = await trio.to_thread.run_sync(
+                server_rim, self.rim, self.config, security, random, self._first.files.server
+            )
         except DiskFull as problem:
             if not isinstance(self.keys, KeysWithoutRoom):
                 log.error(NO_ROOM, problem)

@@ -24,9 +24,10 @@ from adsum.consensus.settings import ServerSettings
 from adsum.dedup import WriteNumbers
 from adsum.net.gate import Security
 from adsum.net.introduction import Peer
-from adsum.net.streams import AgentLines
+from adsum.net.streams import AgentLines, StreamLimits
 from adsum.now import SECOND
 from adsum.observe.server_source import ServerSource
+from adsum.process.file_limit import ServerShares
 from adsum.process.leadership_log import LeadershipLog
 from adsum.process.node import AgentRim
 from adsum.process.sockets import CannotStart
@@ -54,10 +55,13 @@ log = logging.getLogger("raft")
 class ServerRim:
     """It `FollowsServer`, and is its `Directory`."""
 
-    def __init__(self, node: AgentRim, config: Config, security: Security, random: Random) -> None:
+    def __init__(
+        self, node: AgentRim, config: Config, security: Security, random: Random, shares: ServerShares
+    ) -> None:
         """Reads and repairs the log, so it is made in a thread."""
         self._node = node
         self._config = config
+        self._shares = shares
         self._membership = node.core.cluster.membership
         self._turned = Turned(Role.FOLLOWER, None, NO_TERM, Turn(TurnCause.STARTED))
         self._configuration = Configuration()  # as it was told last
@@ -79,6 +83,8 @@ class ServerRim:
                 segment_bytes=SEGMENT_BYTES if config.data_dir else SEGMENT_IN_MEMORY_BYTES,
                 follower=self,
                 agents=partial(self._agents, machine),
+                streams=stream_limits(shares),
+                links_max=shares.links,
             )
         except (ForeignLog, QuorumRecoveryRefused, StateUnreadable, StorageFailed) as problem:
             raise CannotStart(f"the log of this server cannot be used: {problem}") from None
@@ -179,11 +185,23 @@ class ServerRim:
         numbers = WriteNumbers(server.me.node, self._membership.own_standing.generation)
         self.keys = ServerKeys(server, machine, numbers, lambda: node.now().wall_ms, node.watches.wake_all)
         self.agent_calls = AgentCalls(AgentQuestions(server, self.keys, trio.current_time), self)
-        return self.agent_calls.lines()
+        return self.agent_calls.lines(self._shares.agent_lines)
 
 
 def expected(config: Config) -> int:
     return config.bootstrap_expect or int(config.bootstrap)
+
+
+def stream_limits(shares: ServerShares) -> StreamLimits:
+    """Of what other servers open here. One host has half at most."""
+    usual = StreamLimits()
+    return StreamLimits(
+        openings_max=shares.openings,
+        openings_per_host_max=min(usual.openings_per_host_max, shares.openings // 2),
+        streams_max=shares.streams,
+        streams_per_host_max=min(usual.streams_per_host_max, shares.streams // 2),
+        callers_max=shares.streams,
+    )
 
 
 def server_settings(config: Config) -> ServerSettings:

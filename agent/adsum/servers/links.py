@@ -39,6 +39,7 @@ class Links:
         random: Random,
         lost: Callable[[str], None],
         members: Callable[[], Collection[str]],
+        lines_max: int = LINES_MAX,
     ) -> None:
         """`members` keep their lines, whoever else is spoken to. `lost` hears of a node that could not be
         reached: what was sent to it may be gone."""
@@ -48,6 +49,7 @@ class Links:
         self._random = random
         self._lost = lost
         self._members = members
+        self._lines_max = lines_max
         self._lines: dict[str, tuple[CallConnection, trio.CancelScope]] = {}  # the longest idle first
         self._nursery: trio.Nursery | None = None
 
@@ -97,7 +99,7 @@ class Links:
 
     def _has_room(self) -> bool:
         """Of those who are no members, the longest idle makes it."""
-        if len(self._lines) >= LINES_MAX:
+        if len(self._lines) >= self._lines_max:
             members = self._members()
             idle = next((node for node in self._lines if node not in members), None)
             if idle is None:

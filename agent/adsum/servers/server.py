@@ -36,7 +36,7 @@ from adsum.net.call_server import CallServer
 from adsum.net.calls import CallError
 from adsum.net.gate import Gate, Security
 from adsum.net.introduction import PeerIdentity
-from adsum.net.streams import AgentLines, StreamServer
+from adsum.net.streams import AgentLines, StreamLimits, StreamServer
 from adsum.net.unread import UnreadBytes
 from adsum.now import SECOND, Now
 from adsum.raft.core import RaftCore
@@ -50,7 +50,7 @@ from adsum.servers.driver import Driver, FollowsServer, NobodyFollows
 from adsum.servers.figures import figures_of
 from adsum.servers.founding import Founding
 from adsum.servers.last_addresses import LastAddresses
-from adsum.servers.links import Links
+from adsum.servers.links import LINES_MAX, Links
 from adsum.servers.requests import LeaderLine, Requests
 from adsum.servers.taking_in import TakingIn
 from adsum.servers.wire import Encoder
@@ -90,9 +90,11 @@ def open_server(
     segment_bytes: int = SEGMENT_BYTES,
     follower: FollowsServer | None = None,
     agents: Callable[[ConsensusServer], AgentLines | None] = lambda _server: None,
+    streams: StreamLimits | None = None,
+    links_max: int = LINES_MAX,
 ) -> ConsensusServer:
     """Reads and repairs the log; it may take seconds, so it is no work for the loop. `agents` makes what
-    answers those that are no servers."""
+    answers those that are no servers. `streams` are those of other servers, and links our own to them."""
     opened = open_log(
         folder, node=node, mint_log_id=mint_log_id, mint_salt=mint_salt, segment_bytes=segment_bytes
     )
@@ -101,7 +103,7 @@ def open_server(
     _restore(machine, opened)
     return ConsensusServer(
         *(folder, opened, restored, machine, directory, security, settings, random, now),
-        *(follower or NobodyFollows(), agents),
+        *(follower or NobodyFollows(), agents, streams or StreamLimits(), links_max),
     )
 
 
@@ -119,6 +121,8 @@ class ConsensusServer:
         now: Callable[[], Now],
         follower: FollowsServer,
         agents: Callable[[ConsensusServer], AgentLines | None],
+        streams: StreamLimits,
+        links_max: int,
     ) -> None:
         self.log = opened.log
         self.machine = machine
@@ -141,7 +145,8 @@ class ConsensusServer:
         self._addresses = LastAddresses(folder, directory, self._nodes)
         self.known, self.addresses_of = self._addresses.known, self._addresses.addresses_of
         self.links = Links(
-            self.gate, self._addresses, Random(random.getrandbits(64)), self._unreachable, self._nodes
+            *(self.gate, self._addresses, Random(random.getrandbits(64)), self._unreachable, self._nodes),
+            links_max,
         )
         identity = opened.log.identity
         founding_core = FoundingCore(
@@ -162,7 +167,8 @@ class ConsensusServer:
         self._receiver = Receiver(opened.log.snapshots, self.carry_counters, self)
         self._requests = Requests(self._running, settings)
         self.ask_leader = LeaderLine(self.links).ask
-        self.answering = Answering(self, self._methods(), self._hear)
+        self._answers = self._methods()
+        self.answering = Answering(self, self._answers, self._hear)
         self._scope = trio.CancelScope()
         self._carrying: trio.Nursery | None = None
         self.submit = self._requests.submit
@@ -170,7 +176,9 @@ class ConsensusServer:
         self.propose = self._requests.propose
         self.read = self._requests.read
         self.change = self._requests.change
-        self.streams = StreamServer(self.gate, calls=CallServer(self.answering), agents=agents(self))
+        self.streams = StreamServer(
+            self.gate, calls=CallServer(self.answering), agents=agents(self), limits=streams
+        )
 
     @property
     def me(self) -> MemberId:
@@ -185,6 +193,11 @@ class ConsensusServer:
         """Reads that come between two of them are asked of the quorum together; None while there is no
         cluster."""
         return None if self.driver is None else self.driver.ticks
+
+    @property
+    def apply_level(self) -> int:
+        """By which the log is written; 0 while there is no cluster."""
+        return 0 if self.driver is None else self.driver.core.raft.replica.log.last.apply_level
 
     @property
     def waits_for(self) -> str:
@@ -248,6 +261,10 @@ class ConsensusServer:
                 with trio.move_on_after(LEAVE_S):
                     await self._leave(self.driver)
         self._scope.cancel()
+
+    def also_answers(self, method: str, answer: requests.Method) -> None:
+        """To other servers, for what stands on this one."""
+        self._answers[method] = answer
 
     # For `Answering`.
 
