@@ -7,10 +7,13 @@ another name; and where another run of this agent has asked already, under a lat
 
 from __future__ import annotations
 
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from adsum.dedup import DedupKey, WriteNumbers
 from adsum.kv import KeyCause, KeyRefusal, KeyWrite, StoreAnswer, StoreOutcome, WriteAnswered, decode_answer
+
+if TYPE_CHECKING:
+    from adsum.store_requests import StoreChange
 
 BEGUN_MAX = 3  # each means that all that was remembered was forgotten meanwhile
 
@@ -35,7 +38,7 @@ class AcceptedWrite:
 
     __slots__ = ("_answered", "_begins", "_begun", "is_over", "key", "write")
 
-    def __init__(self, write: KeyWrite, answered: WriteAnswered, begins: BeginsWrites) -> None:
+    def __init__(self, write: KeyWrite | StoreChange, answered: WriteAnswered, begins: BeginsWrites) -> None:
         self.write = write
         self.is_over = False
         self._answered = answered
@@ -66,6 +69,14 @@ class AcceptedWrite:
             case StoreOutcome.OLD_GENERATION:
                 self._begins.numbers.pass_over(answer.revision)
                 self.start()
+            case (
+                StoreOutcome.REFUSED
+                | StoreOutcome.NO_SESSION
+                | StoreOutcome.HELD
+                | StoreOutcome.FENCED
+                | StoreOutcome.CONFLICT
+            ):
+                self._end(answer)
             case StoreOutcome.UNKNOWN:
                 self._end(KeyRefusal(KeyCause.UNKNOWN, FORGOTTEN))
             case _:

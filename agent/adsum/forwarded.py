@@ -1,22 +1,28 @@
-"""What a client agent and the servers say to each other about keys, on the servers' port.
+"""What a client agent and the servers say to each other about keys and sessions, on the servers' port.
 
-Requests are those of `adsum.kv`, as a client asked them; what makes a write known when it is repeated goes
-with it. The answer to a write is what the state machine answered, byte for byte. An answer to a read that is
-too large for one message comes in pieces, all of the same moment: each but the last names what to ask for to
-have the next. A refusal is a code and a sentence.
+Requests are those of `adsum.kv` and `adsum.store_requests`, as a client asked them; what makes a write known
+when it is repeated goes with it. The answer to a write is what the state machine answered, byte for byte. An
+answer to a read that is too large for one message comes in pieces, all of the same moment: each but the last
+names what to ask for to have the next. Of keys a piece is a list of its own; of the rest it is so many of the
+answer's bytes. Renewals travel in batches, and servers pass them on to their leader as they came. A refusal
+is a code and a sentence.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 from msgspec import Struct
 from msgspec.msgpack import Decoder, Encoder
 
 from adsum.dedup import DedupKey
 from adsum.kv import RECORD_OVERHEAD_BYTES, KeyCause, KeyRead, KeyRecord, KeysFound, KeyWrite
+from adsum.session import Session
+from adsum.store_requests import StoreChange, StoreFound, StoreRead
 
 WRITE, READ, MORE = "key.write", "key.read", "key.more"
+CHANGE, ASK, RENEW = "store.change", "store.read", "session.renew"
+RENEWALS_MAX = 1_024  # in one batch
 # A value has 512 KiB at most, a key half as much as the line of a request may have.
 QUESTION_BYTES_MAX = 1024 * 1024
 PIECE_BYTES = 512 * 1024  # with one more record at its end, so at most twice as much
@@ -37,11 +43,37 @@ class KeysPiece(Struct, frozen=True, array_like=True):
     more: int = 0  # where the rest is kept; 0: this is the last
 
 
+class ForwardedChange(Struct, frozen=True, array_like=True):
+    change: StoreChange
+    key: DedupKey
+    wall_ms: int
+    seen: int
+
+
+class FoundPiece(Struct, frozen=True, array_like=True):
+    part: bytes  # of a `StoreFound`, encoded
+    more: int = 0
+
+
+class RenewSessions(Struct, frozen=True, array_like=True):
+    ids: tuple[str, ...]
+
+
+class Renewed(Struct, frozen=True, array_like=True):
+    sessions: list[Session | None]  # in the order of their ids; None: it is gone
+
+
 encode = Encoder().encode
 decode_write = Decoder(ForwardedWrite).decode
 decode_read = Decoder(KeyRead).decode
 decode_piece = Decoder(KeysPiece).decode
 decode_more = Decoder(int).decode
+decode_change = Decoder(ForwardedChange).decode
+decode_ask: Callable[[bytes], StoreRead] = Decoder(StoreRead).decode
+decode_found_piece = Decoder(FoundPiece).decode
+decode_found: Callable[[bytes], StoreFound] = Decoder(StoreFound).decode
+decode_renewals = Decoder(RenewSessions).decode
+decode_renewed = Decoder(Renewed).decode
 
 
 def code_of(cause: KeyCause) -> str:

@@ -22,6 +22,7 @@ from msgspec.msgpack import Decoder, Encoder
 if TYPE_CHECKING:
     from adsum.kv_history import HistoryAnswered
     from adsum.leading import ConsensusFigures
+    from adsum.store_requests import RenewAnswered, StoreChange, StoreRead, StoreReadAnswered
 
 
 class RecordExtras(Struct, frozen=True, gc=False, array_like=True):
@@ -168,7 +169,7 @@ ReadAnswered: TypeAlias = Callable[["KeysFound | KeyRefusal"], None]
 
 
 class KeyStore(Protocol):
-    """As the endpoints see it, on a server and on a client agent. What is asked is answered once, perhaps
+    """Keys and all else that the store keeps, as the endpoints see it, on a server and on a client agent. What is asked is answered once, perhaps
     before the call returns, unless it is given up: then never."""
 
     @property
@@ -181,10 +182,15 @@ class KeyStore(Protocol):
         """None on a client, and on a server that belongs to no cluster yet."""
         ...
 
-    def write(self, write: KeyWrite, answered: WriteAnswered) -> object:
+    def write(self, write: KeyWrite | StoreChange, answered: WriteAnswered) -> object:
         """Returns what `give_up` takes."""
 
     def read(self, read: KeyRead, answered: ReadAnswered) -> object: ...
+
+    def ask(self, read: StoreRead, answered: StoreReadAnswered) -> object: ...
+
+    def renew(self, session_id: str, answered: RenewAnswered) -> object:
+        """Answered when a proven leader has renewed it."""
 
     def history(self, key: bytes, answered: HistoryAnswered) -> object: ...
 

@@ -28,6 +28,7 @@ class InstantConsensus:
         self.keys.turned(Turned(Role.LEADER, ME, Term(1), Turn(TurnCause.ELECTED, (ME,))))
         self.leader: MemberId | None = ME
         self.behind_ms = 0
+        self.apply_level = 2
         self.waits_for = ""
         self.ticks: int | None = None  # each read is asked by itself
         self.figures: ConsensusFigures | None = None

@@ -1,4 +1,5 @@
-"""What `agent.forwarding` is told and what it wants done: requests of clients for keys, calls to servers."""
+"""What `agent.forwarding` is told and what it wants done: requests of clients for what the store keeps, calls
+to servers."""
 
 from __future__ import annotations
 
@@ -8,8 +9,11 @@ from typing import TypeAlias
 from adsum.effects import Save
 from adsum.frozen import dataclass
 from adsum.kv import KeyCause, KeyRead, KeyRefusal, KeysFound, KeyWrite, StoreAnswer
+from adsum.session import Session
+from adsum.store_requests import StoreChange, StoreFound, StoreRead
 
-Outcome: TypeAlias = StoreAnswer | KeysFound | KeyRefusal
+# None: the session that was to be renewed is gone.
+Outcome: TypeAlias = StoreAnswer | KeysFound | StoreFound | Session | KeyRefusal | None
 
 
 # Commands.
@@ -17,13 +21,19 @@ Outcome: TypeAlias = StoreAnswer | KeysFound | KeyRefusal
 
 @dataclass(frozen=True, slots=True)
 class ForwardWrite:
-    write: KeyWrite
+    write: KeyWrite | StoreChange
     token: Hashable  # each its own
 
 
 @dataclass(frozen=True, slots=True)
 class ForwardRead:
-    read: KeyRead
+    read: KeyRead | StoreRead
+    token: Hashable
+
+
+@dataclass(frozen=True, slots=True)
+class ForwardRenewal:
+    session_id: str
     token: Hashable
 
 
@@ -34,7 +44,7 @@ class GiveUpForwarded:
     token: Hashable
 
 
-ForwardCommand: TypeAlias = ForwardWrite | ForwardRead | GiveUpForwarded
+ForwardCommand: TypeAlias = ForwardWrite | ForwardRead | ForwardRenewal | GiveUpForwarded
 
 
 # Reports. Each AskServer that is not cancelled ends with one of the first three.

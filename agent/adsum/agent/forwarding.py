@@ -1,4 +1,4 @@
-"""A client agent's requests for keys, on their way to the servers and back.
+"""A client agent's requests for keys and sessions, on their way to the servers and back.
 
 A server has consensus and the store; a client has this in their place. Each write gets its name here, so that
 it can be asked again: what an earlier try has done is known again and not done twice. Writes, and reads that
@@ -6,7 +6,8 @@ may not be old, go to the leader; others go to all servers alike. What finds no 
 leader, is held for a while and tried again.
 
 Blocked reads that ask the same are asked once, and wait at a server without an end; whoever waits for them
-says when it is over.
+says when it is over. Renewals of sessions gather for a moment and travel together; one that was done twice
+was done once, so they are asked again like reads.
 
 While nobody leads, only a few of those that are held try at a time: the others wait for their success.
 """
@@ -18,6 +19,7 @@ from collections import deque
 from collections.abc import Hashable, Mapping
 from functools import partial
 from random import Random
+from typing import TypeAlias
 
 from msgspec import DecodeError
 
@@ -32,6 +34,7 @@ from adsum.agent.asking import (
     ForwardCommand,
     ForwardEffect,
     ForwardRead,
+    ForwardRenewal,
     ForwardReport,
     ForwardWrite,
     GiveUpForwarded,
@@ -45,7 +48,15 @@ from adsum.agent.known_servers import KnownServers
 from adsum.agent.saved_files import SERVERS
 from adsum.dedup import DedupKey, WriteNumbers
 from adsum.effects import Save, WriteFile
-from adsum.forwarded import ForwardedWrite, KeysPiece
+from adsum.forwarded import (
+    RENEWALS_MAX,
+    ForwardedChange,
+    ForwardedWrite,
+    FoundPiece,
+    KeysPiece,
+    Renewed,
+    RenewSessions,
+)
 from adsum.kv import (
     KeyCause,
     KeyRead,
@@ -58,6 +69,7 @@ from adsum.kv import (
     decode_answer,
 )
 from adsum.now import MILLISECOND, SECOND, Now
+from adsum.store_requests import SessionsFound, StoreFound, StoreRead, TransactionFound
 
 HOLD_NS = 7 * SECOND  # Consul's rpc_hold_timeout
 LEADER_NS = 3 * SECOND  # its time to answer, before another server is asked
@@ -66,16 +78,25 @@ RETRY_NS = 50 * MILLISECOND
 AVOIDED_NS = SECOND  # a server that could not be reached, while there are others
 WAITING_NS = 3_600 * SECOND  # of a blocked read at one server; then it is asked again
 REQUESTS_MAX = 16_384  # as many as the API has connections
+GATHERING_NS = 5 * MILLISECOND  # of renewals
 PROBES_MAX = 16  # of those that are held, each RETRY_NS
 
+# What the log answers once and for all.
+TOLD = (
+    *(StoreOutcome.DONE, StoreOutcome.COMPARE_FAILED, StoreOutcome.NOT_DONE, StoreOutcome.REFUSED),
+    *(StoreOutcome.NO_SESSION, StoreOutcome.HELD, StoreOutcome.FENCED, StoreOutcome.CONFLICT),
+)
 # Nothing was done, and another server, or the same a little later, may do it.
 PASSING = (KeyCause.NO_LEADER, KeyCause.BUSY, KeyCause.NO_SERVERS)
 
 NO_SERVER = "this agent knows no server"
 TOO_MANY = f"{REQUESTS_MAX} requests for keys wait for servers"
+TOO_MANY_RENEWALS = f"{REQUESTS_MAX} renewals of sessions wait for servers"
 TOO_LARGE = f"the answer has more than {forwarded.FOUND_BYTES_MAX >> 20} MiB; ask for a longer prefix"
 MOVED = "the server that was asked is gone, or leads no more"
 NO_ANSWER = "a server's answer makes no sense to this version"
+
+Questions: TypeAlias = KeyRead | StoreRead | RenewSessions  # what may be asked twice
 
 
 @mutable.dataclass(slots=True)
@@ -84,23 +105,25 @@ class ForwardCounters:
     retried: int = 0  # asks that were not the first of their request
     doubtful: int = 0  # writes of which one try may have been done
     joined: int = 0  # blocked reads that found an equal one waiting
+    renewals: int = 0  # of sessions
+    renewal_batches: int = 0
     refused: int = 0  # because too many were under way
     out_of_time: int = 0
 
 
 class _Asking:
-    """One request to servers: a write, or a read that is perhaps of several clients."""
+    """One request to servers: a write, or a question that is perhaps of several clients."""
 
     __slots__ = (
-        *("accepted", "deadline_ns", "is_doubtful", "is_over", "key", "more", "pieces", "pieces_bytes"),
-        *("read", "seen", "server", "ticket", "tokens", "tried_ns", "wall_ms", "why"),
+        *("accepted", "deadline_ns", "is_doubtful", "is_over", "key", "more", "parts", "pieces"),
+        *("pieces_bytes", "read", "seen", "server", "ticket", "tokens", "tried_ns", "wall_ms", "why"),
     )
 
-    def __init__(self, deadline_ns: int, read: KeyRead | None, accepted: AcceptedWrite | None) -> None:
+    def __init__(self, deadline_ns: int, read: Questions | None, accepted: AcceptedWrite | None) -> None:
         self.deadline_ns = deadline_ns
         self.read = read
         self.accepted = accepted
-        self.tokens: dict[Hashable, None] = {}  # whom a read is for
+        self.tokens: dict[Hashable, int] = {}  # whom it is for, and the place of what is theirs in the answer
         self.key: DedupKey
         self.seen = 0
         self.wall_ms = 0
@@ -111,6 +134,7 @@ class _Asking:
         self.is_over = False
         self.why: KeyRefusal | None = None  # the last try came to nothing
         self.pieces: list[KeysFound] = []  # of its answer, as far as they have come
+        self.parts: list[bytes] = []  # of one that is about something else than keys
         self.pieces_bytes = 0
         self.more = 0
 
@@ -120,7 +144,8 @@ class _Asking:
 
     @property
     def needs_leader(self) -> bool:
-        return self.read is None or self.read.mode is not ReadMode.STALE
+        read = self.read
+        return read is None or isinstance(read, RenewSessions) or read.mode is not ReadMode.STALE
 
 
 class Forwarding:
@@ -152,7 +177,10 @@ class Forwarding:
         self._effects: list[ForwardEffect] = []
         self._open: dict[Hashable, AcceptedWrite | _Asking] = {}
         self._writes: dict[AcceptedWrite, _Asking] = {}
-        self._blocked: dict[KeyRead, _Asking] = {}
+        self._blocked: dict[Questions, _Asking] = {}
+        self._renewals: _Asking | None = None  # that gather
+        self._renewed: dict[str, int] = {}  # their sessions, each with its place
+        self._renewals_ns = 0  # when they leave
         self._asked: dict[int, _Asking] = {}  # by ticket
         self._held: deque[tuple[int, _Asking]] = deque()  # in the order of their deadlines
         self._retries: deque[tuple[int, _Asking]] = deque()
@@ -185,6 +213,8 @@ class Forwarding:
         match command:
             case GiveUpForwarded(token):
                 self._give_up(token)
+            case ForwardRenewal(session_id, token):
+                self._renew(session_id, token)
             case _ if len(self._open) >= REQUESTS_MAX:
                 self.counters.refused += 1
                 self._effects.append(AnswerForwarded(command.token, KeyRefusal(KeyCause.BUSY, TOO_MANY)))
@@ -223,6 +253,8 @@ class Forwarding:
                 self._run_out(asking)
         while self._retries and self._retries[0][0] <= now_ns:
             self._go(self._retries.popleft()[1])
+        if self._renewals is not None and self._renewals_ns <= now_ns:
+            self._send_renewals(self._renewals)
         self._probe()
         return self._taken()
 
@@ -230,6 +262,8 @@ class Forwarding:
         due = [queue[0][0] for queue in (self._held, self._retries) if queue]
         if self._parked:
             due.append(self._probing_ns)
+        if self._renewals is not None:
+            due.append(self._renewals_ns)
         return min(due, default=None)
 
     # For `AcceptedWrite`.
@@ -247,19 +281,43 @@ class Forwarding:
 
     # What clients ask.
 
-    def _read(self, read: KeyRead, token: Hashable) -> None:
+    def _read(self, read: KeyRead | StoreRead, token: Hashable) -> None:
         waiting = self._blocked.get(read)
         if waiting is not None:
             self.counters.joined += 1
-            waiting.tokens[token] = None
+            waiting.tokens[token] = 0
             self._open[token] = waiting
             return
         asking = _Asking(self._now.monotonic_ns + self._hold_ns, read, None)
-        asking.tokens[token] = None
+        asking.tokens[token] = 0
         self._open[token] = asking
         if asking.is_blocked:
             self._blocked[read] = asking
         self._held.append((asking.deadline_ns, asking))
+        self._go(asking)
+
+    def _renew(self, session_id: str, token: Hashable) -> None:
+        """They have room of their own: writes that wait must not end a session."""
+        if len(self._open) >= 2 * REQUESTS_MAX:
+            self.counters.refused += 1
+            self._effects.append(AnswerForwarded(token, KeyRefusal(KeyCause.BUSY, TOO_MANY_RENEWALS)))
+            return
+        self.counters.renewals += 1
+        if self._renewals is None:
+            self._renewals = _Asking(0, RenewSessions(()), None)
+            self._renewed = {}
+            self._renewals_ns = self._now.monotonic_ns + GATHERING_NS
+        asking = self._renewals
+        asking.tokens[token] = self._renewed.setdefault(session_id, len(self._renewed))
+        self._open[token] = asking
+        if len(self._renewed) == RENEWALS_MAX:
+            self._send_renewals(asking)
+
+    def _send_renewals(self, asking: _Asking) -> None:
+        self.counters.renewal_batches += 1
+        self._renewals = None
+        asking.read = RenewSessions(tuple(self._renewed))
+        self._hold(asking)
         self._go(asking)
 
     def _give_up(self, token: Hashable) -> None:
@@ -290,14 +348,16 @@ class Forwarding:
             return
         self.counters.retried += asking.server is not None
         asking.server, asking.tried_ns = server, now_ns
-        asking.pieces, asking.pieces_bytes = [], 0
-        if asking.read is None:
-            body = forwarded.encode(
-                ForwardedWrite(self._write_of(asking), asking.key, asking.wall_ms, asking.seen)
-            )
-            self._ask(asking, forwarded.WRITE, body)
-        else:
-            self._ask(asking, forwarded.READ, forwarded.encode(asking.read))
+        asking.pieces, asking.parts, asking.pieces_bytes = [], [], 0
+        match asking.read:
+            case None:
+                self._ask(asking, *_written_out(asking))
+            case KeyRead():
+                self._ask(asking, forwarded.READ, forwarded.encode(asking.read))
+            case RenewSessions():
+                self._ask(asking, forwarded.RENEW, forwarded.encode(asking.read))
+            case _:
+                self._ask(asking, forwarded.ASK, forwarded.encode(asking.read))
 
     def _ask(self, asking: _Asking, method: str, body: bytes) -> None:
         assert asking.server is not None, "it was chosen"
@@ -324,8 +384,8 @@ class Forwarding:
             self._turn += 1
             spread = self._turn
         else:
-            assert asking.read is not None, "writes need a leader"
-            spread = zlib.crc32(asking.read.key, self._salt)  # of one key by one server, as long as it lives
+            key = asking.read.key if isinstance(asking.read, KeyRead) else b""
+            spread = zlib.crc32(key, self._salt)  # of one key by one server, as long as it lives
         others = [each for each in fit if each != asking.server] or fit
         return others[spread % len(others)]
 
@@ -333,10 +393,15 @@ class Forwarding:
 
     def _answered(self, asking: _Asking, body: bytes) -> None:
         try:
-            if asking.read is None:
-                self._written(asking, body, decode_answer(body))
-            else:
-                self._found(asking, len(body), forwarded.decode_piece(body))
+            match asking.read:
+                case None:
+                    self._written(asking, body, decode_answer(body))
+                case KeyRead():
+                    self._found(asking, len(body), forwarded.decode_piece(body))
+                case RenewSessions(ids):
+                    self._renewals_done(asking, ids, forwarded.decode_renewed(body))
+                case _:
+                    self._found_part(asking, forwarded.decode_found_piece(body))
         except DecodeError:
             self._unreached(asking, NO_ANSWER, is_sent=True)
             return
@@ -344,7 +409,7 @@ class Forwarding:
             self._has_leader()
 
     def _written(self, asking: _Asking, body: bytes, answer: StoreAnswer) -> None:
-        if answer.outcome in (StoreOutcome.DONE, StoreOutcome.COMPARE_FAILED, StoreOutcome.NOT_DONE):
+        if answer.outcome in TOLD:
             self.seen = max(self.seen, answer.revision)
         elif answer.outcome is StoreOutcome.OLD_GENERATION and asking.is_doubtful:
             # A try before may have been done while this generation was still the newest.
@@ -365,8 +430,31 @@ class Forwarding:
             self._hold(asking)  # it goes on
             self._ask(asking, forwarded.MORE, forwarded.encode(piece.more))
 
+    def _found_part(self, asking: _Asking, piece: FoundPiece) -> None:
+        asking.parts.append(piece.part)
+        asking.pieces_bytes += len(piece.part)
+        if not piece.more:
+            found = forwarded.decode_found(b"".join(asking.parts))
+            if isinstance(found, SessionsFound | TransactionFound):
+                self.seen = max(self.seen, found.index)
+            self._end_read(asking, found)
+        elif asking.pieces_bytes > forwarded.FOUND_BYTES_MAX:
+            self._end_read(asking, KeyRefusal(KeyCause.TOO_LARGE, TOO_LARGE))
+        else:
+            self._hold(asking)
+            self._ask(asking, forwarded.MORE, forwarded.encode(piece.more))
+
+    def _renewals_done(self, asking: _Asking, ids: tuple[str, ...], renewed: Renewed) -> None:
+        if len(renewed.sessions) != len(ids):
+            raise DecodeError("an answer of another length")
+        tokens = list(asking.tokens.items())
+        self._close(asking)
+        for token, place in tokens:
+            self._answer(token, renewed.sessions[place])
+
     def _refused(self, asking: _Asking, refusal: KeyRefusal, leader: bytes | None) -> None:
-        if refusal.cause in PASSING or (asking.pieces and refusal.cause is KeyCause.FAILED):
+        has_begun = bool(asking.pieces or asking.parts)
+        if refusal.cause in PASSING or (has_begun and refusal.cause is KeyCause.FAILED):
             if leader is not None and leader in self.known and leader != asking.server:
                 self._named = leader
             elif asking.server == self._named:
@@ -477,7 +565,7 @@ class Forwarding:
         self._close(asking)
         accepted(outcome)
 
-    def _end_read(self, asking: _Asking, outcome: KeysFound | KeyRefusal) -> None:
+    def _end_read(self, asking: _Asking, outcome: KeysFound | StoreFound | KeyRefusal) -> None:
         tokens = list(asking.tokens)
         self._close(asking)
         for token in tokens:
@@ -498,30 +586,33 @@ class Forwarding:
             self._cancel(asking)
         if asking.accepted is not None:
             del self._writes[asking.accepted]
-        elif asking.is_blocked:
-            del self._blocked[self._read_of(asking)]
-        asking.accepted, asking.pieces = None, []
+        elif asking.is_blocked and asking.read is not None:
+            del self._blocked[asking.read]
+        elif asking is self._renewals:
+            self._renewals = None
+        asking.accepted, asking.pieces, asking.parts = None, [], []
         for queue in (self._held, self._retries):
             while queue and queue[0][1].is_over:
                 queue.popleft()
         while self._parked and self._parked[0].is_over:
             self._parked.popleft()
 
-    def _write_of(self, asking: _Asking) -> KeyWrite:
-        assert asking.accepted is not None, "it is a write"
-        return asking.accepted.write
-
-    def _read_of(self, asking: _Asking) -> KeyRead:
-        assert asking.read is not None, "it is a read"
-        return asking.read
-
     def _taken(self) -> list[ForwardEffect]:
         effects, self._effects = self._effects, []
         return effects
 
 
-def is_blocked(read: KeyRead) -> bool:
-    return bool(read.since) and read.waits
+def is_blocked(read: Questions) -> bool:
+    return not isinstance(read, RenewSessions) and bool(read.since) and read.waits
+
+
+def _written_out(asking: _Asking) -> tuple[str, bytes]:
+    """How it is asked for."""
+    assert asking.accepted is not None, "it is a write"
+    write, about = asking.accepted.write, (asking.key, asking.wall_ms, asking.seen)
+    if isinstance(write, KeyWrite):
+        return forwarded.WRITE, forwarded.encode(ForwardedWrite(write, *about))
+    return forwarded.CHANGE, forwarded.encode(ForwardedChange(write, *about))
 
 
 def _unknown(sentence: str) -> KeyRefusal:

@@ -1,4 +1,4 @@
-"""The store of keys as a client agent reaches it: through the servers.
+"""The store of keys and sessions as a client agent reaches it: through the servers.
 
 What is asked of which server, again and until when, is decided by `agent.forwarding`; here it is carried out.
 """
@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from random import Random
+from typing import Any
 
 import trio
 
@@ -19,6 +20,7 @@ from adsum.agent.asking import (
     ForwardCommand,
     ForwardEffect,
     ForwardRead,
+    ForwardRenewal,
     ForwardReport,
     ForwardWrite,
     GiveUpForwarded,
@@ -29,16 +31,7 @@ from adsum.agent.asking import (
 )
 from adsum.agent.forwarding import Forwarding
 from adsum.effects import Save
-from adsum.kv import (
-    KeyCause,
-    KeyRead,
-    KeyRefusal,
-    KeysFound,
-    KeyWrite,
-    ReadAnswered,
-    StoreAnswer,
-    WriteAnswered,
-)
+from adsum.kv import KeyCause, KeyRead, KeyRefusal, KeyWrite, ReadAnswered, WriteAnswered
 from adsum.kv_history import HistoryAnswered
 from adsum.logs.faults import Faults
 from adsum.net.call_server import BUSY
@@ -46,24 +39,18 @@ from adsum.net.calls import CallError, Declined, NotSent
 from adsum.net.gate import Gate
 from adsum.now import SECOND, Now
 from adsum.peers.server_lines import LINES_MAX, ServerLines
+from adsum.store_requests import RenewAnswered, StoreChange, StoreRead, StoreReadAnswered
 
 NO_HISTORY = "a client agent keeps no history of keys: ask a server for it, with -http-addr"
 FAULT_PAUSE_S = 1.0  # what was due may still be, and must not take all of the loop
 
 
-class _ForWrite:
+class _Asked:
     """What is given up by; each its own, whatever is called with the answer."""
 
     __slots__ = ("answered",)
 
-    def __init__(self, answered: WriteAnswered) -> None:
-        self.answered = answered
-
-
-class _ForRead:
-    __slots__ = ("answered",)
-
-    def __init__(self, answered: ReadAnswered) -> None:
+    def __init__(self, answered: Callable[[Any], None]) -> None:
         self.answered = answered
 
 
@@ -114,14 +101,24 @@ class ClientKeys:
     def waits_for(self) -> str:
         return self.core.waits_for
 
-    def write(self, write: KeyWrite, answered: WriteAnswered) -> object:
-        token = _ForWrite(answered)
+    def write(self, write: KeyWrite | StoreChange, answered: WriteAnswered) -> object:
+        token = _Asked(answered)
         self._command(ForwardWrite(write, token))
         return token
 
     def read(self, read: KeyRead, answered: ReadAnswered) -> object:
-        token = _ForRead(answered)
+        token = _Asked(answered)
         self._command(ForwardRead(read, token))
+        return token
+
+    def ask(self, read: StoreRead, answered: StoreReadAnswered) -> object:
+        token = _Asked(answered)
+        self._command(ForwardRead(read, token))
+        return token
+
+    def renew(self, session_id: str, answered: RenewAnswered) -> object:
+        token = _Asked(answered)
+        self._command(ForwardRenewal(session_id, token))
         return token
 
     def history(self, _key: bytes, answered: HistoryAnswered) -> object:
@@ -159,11 +156,8 @@ class ClientKeys:
                     self._nursery.start_soon(self._ask, effect)
                 case CancelAsk(ticket):
                     self._asks[ticket].cancel()
-                case AnswerForwarded(_ForWrite() as token, outcome):
-                    assert isinstance(outcome, StoreAnswer | KeyRefusal)
-                    token.answered(outcome)
-                case AnswerForwarded(_ForRead() as token, outcome):
-                    assert isinstance(outcome, KeysFound | KeyRefusal)
+                case AnswerForwarded(token, outcome):
+                    assert isinstance(token, _Asked), "as it was asked"
                     token.answered(outcome)
                 case Save():
                     self._save(effect)

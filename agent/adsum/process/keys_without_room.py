@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from adsum.kv import KeyCause, KeyRead, KeyRefusal, KeyWrite, ReadAnswered, WriteAnswered
 from adsum.kv_history import HistoryAnswered
+from adsum.store_requests import RenewAnswered, StoreChange, StoreRead, StoreReadAnswered
 
 
 class KeysWithoutRoom:
@@ -15,11 +16,19 @@ class KeysWithoutRoom:
     def __init__(self, sentence: str) -> None:
         self.waits_for = sentence
 
-    def write(self, _write: KeyWrite, answered: WriteAnswered) -> object:
+    def write(self, _write: KeyWrite | StoreChange, answered: WriteAnswered) -> object:
         answered(KeyRefusal(KeyCause.NO_ROOM, self.waits_for))
         return None
 
     def read(self, _read: KeyRead, answered: ReadAnswered) -> object:
+        answered(KeyRefusal(KeyCause.NO_ROOM, self.waits_for))
+        return None
+
+    def ask(self, _read: StoreRead, answered: StoreReadAnswered) -> object:
+        answered(KeyRefusal(KeyCause.NO_ROOM, self.waits_for))
+        return None
+
+    def renew(self, _session_id: str, answered: RenewAnswered) -> object:
         answered(KeyRefusal(KeyCause.NO_ROOM, self.waits_for))
         return None
 

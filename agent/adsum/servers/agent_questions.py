@@ -1,4 +1,5 @@
-"""What becomes of the questions about keys that client agents ask a server. No sockets: so it is simulated.
+"""What becomes of the questions about keys and sessions that client agents ask a server. No sockets: so it is
+simulated.
 
 A write is passed on to the leader as one of this server's own clients would be, under the name that the agent
 gave it. A read that waits for a change is answered late. An answer that is too large for one message is kept
@@ -17,13 +18,17 @@ from uuid import UUID
 from msgspec import DecodeError
 
 from adsum import forwarded
-from adsum.consensus.errors import OutcomeUnknown
+from adsum.consensus.errors import OutcomeUnknown, Unavailable
 from adsum.consensus.requests import PASSING
+from adsum.dedup import DedupKey
+from adsum.forwarded import Renewed
 from adsum.kv import KeyCause, KeyRefusal, KeysFound, ReadMode
 from adsum.mutable import dataclass
 from adsum.servers import wire
 from adsum.servers.keys import RunsConsensus, ServerKeys, refusal_of
 from adsum.servers.requests import ATTEMPTS_MAX
+from adsum.session import Session
+from adsum.store_requests import StoreFound
 
 RESTS_MAX = 256  # answers of which a part was fetched
 REST_S = 30.0  # since their last part was
@@ -47,6 +52,7 @@ AgentAnswered: TypeAlias = Callable[[bytes | AgentRefusal], None]
 class AgentQuestionCounters:
     writes: int = 0
     reads: int = 0
+    renewals: int = 0  # sessions, not batches
     pieces: int = 0  # fetched after the first
     impostors: int = 0  # in another agent's name
     malformed: int = 0
@@ -60,7 +66,7 @@ class AgentQuestions:
         self._server = server
         self._keys = keys
         self._now_s = now_s
-        self._rests: dict[int, _Rest] = {}  # the longest kept first
+        self._rests: dict[int, _RestOfKeys | _RestOfBytes] = {}  # the longest kept first
         self._number = 0
 
     def begin(self, node_id: bytes, method: str, body: bytes, answered: AgentAnswered) -> object:
@@ -71,6 +77,12 @@ class AgentQuestions:
                     return self._write(node_id, body, answered)
                 case forwarded.READ:
                     return self._read(node_id, body, answered)
+                case forwarded.CHANGE:
+                    return self._change(node_id, body, answered)
+                case forwarded.ASK:
+                    return self._ask(node_id, body, answered)
+                case forwarded.RENEW:
+                    return self._renew(body, answered)
                 case forwarded.MORE:
                     answered(self._more(node_id, forwarded.decode_more(body)))
                 case _:
@@ -90,21 +102,34 @@ class AgentQuestions:
 
     def _write(self, node_id: bytes, body: bytes, answered: AgentAnswered) -> object:
         asked = forwarded.decode_write(body)
-        numbers = asked.key[1:]
-        if asked.key.client != str(UUID(bytes=node_id)):
+        if not self._may_propose(node_id, asked.key, answered):
+            return None
+        proposed = _Proposed(self, answered)
+        self._keys.propose(asked.write, asked.key, asked.wall_ms, asked.seen, proposed)
+        return proposed
+
+    def _change(self, node_id: bytes, body: bytes, answered: AgentAnswered) -> object:
+        asked = forwarded.decode_change(body)
+        if not self._may_propose(node_id, asked.key, answered):
+            return None
+        proposed = _Proposed(self, answered)
+        self._keys.propose(asked.change, asked.key, asked.wall_ms, asked.seen, proposed)
+        return proposed
+
+    def _may_propose(self, node_id: bytes, key: DedupKey, answered: AgentAnswered) -> bool:
+        numbers = key[1:]
+        if key.client != str(UUID(bytes=node_id)):
             self.counters.impostors += 1
             answered(_failed("this write is in another agent's name"))
-        elif min(numbers) < 0 or max(numbers) >= wire.NUMBER_MAX or asked.key.attempt >= ATTEMPTS_MAX:
+        elif min(numbers) < 0 or max(numbers) >= wire.NUMBER_MAX or key.attempt >= ATTEMPTS_MAX:
             self.counters.malformed += 1
             answered(_failed("this write has no name that can be kept"))
         elif self._server.leader is None:
             answered(self._without_leader())
         else:
             self.counters.writes += 1
-            proposed = _Proposed(self, answered)
-            self._keys.propose(asked.write, asked.key, asked.wall_ms, asked.seen, proposed)
-            return proposed
-        return None
+            return True
+        return False
 
     def refusal(self, error: Exception) -> AgentRefusal:
         leader = self._server.leader
@@ -132,12 +157,50 @@ class AgentQuestions:
 
         return self._keys.read(read, found)
 
+    def _ask(self, node_id: bytes, body: bytes, answered: AgentAnswered) -> object:
+        read = forwarded.decode_ask(body)
+        if read.mode is not ReadMode.STALE and self._server.leader is None:
+            answered(self._without_leader())
+            return None
+        self.counters.reads += 1
+
+        def found(outcome: StoreFound | KeyRefusal) -> None:
+            if isinstance(outcome, KeyRefusal):
+                answered(_refusal(outcome))
+            else:
+                self._number += 1
+                rest = _RestOfBytes(node_id, forwarded.encode(outcome))
+                answered(self._piece(self._number, rest))
+
+        return self._keys.ask(read, found)
+
+    def _renew(self, body: bytes, answered: AgentAnswered) -> object:
+        ids = forwarded.decode_renewals(body).ids
+        if len(ids) > forwarded.RENEWALS_MAX:
+            self.counters.malformed += 1
+            answered(_failed(f"a batch has at most {forwarded.RENEWALS_MAX} renewals"))
+            return None
+        if self._server.leader is None:
+            answered(self._without_leader())
+            return None
+        self.counters.renewals += len(ids)
+
+        def renewed(outcome: list[Session | None] | Exception) -> None:
+            if isinstance(outcome, KeyRefusal) and outcome.cause is not KeyCause.NO_LEADER:
+                answered(_refusal(outcome))
+            elif isinstance(outcome, Exception):
+                answered(self.refusal(Unavailable(str(outcome))))
+            else:
+                answered(forwarded.encode(Renewed(outcome)))
+
+        return self._keys.renewals.renew_all(ids, renewed)
+
     def _first(self, node_id: bytes, found: KeysFound) -> bytes:
         end = forwarded.pieces_end(found, 0)
         if end == len(found.keys):
             return forwarded.encode(forwarded.KeysPiece(found))
         self._number += 1
-        return self._piece(self._number, _Rest(node_id, found), end)
+        return self._piece(self._number, _RestOfKeys(node_id, found))
 
     def _more(self, node_id: bytes, number: int) -> bytes | AgentRefusal:
         rest = self._rests.get(number)
@@ -145,18 +208,16 @@ class AgentQuestions:
             return _failed(NO_LONGER_KEPT)
         del self._rests[number]
         self.counters.pieces += 1
-        return self._piece(number, rest, forwarded.pieces_end(rest.found, rest.start))
+        return self._piece(number, rest)
 
-    def _piece(self, number: int, rest: _Rest, end: int) -> bytes:
-        piece = forwarded.piece_of(rest.found, rest.start, end)
+    def _piece(self, number: int, rest: _RestOfKeys | _RestOfBytes) -> bytes:
         self._let_go()
-        if end < len(rest.found.keys):
-            rest.start, rest.until_s = end, self._now_s() + REST_S
+        piece = rest.take(number)
+        if not rest.is_taken:
+            rest.until_s = self._now_s() + REST_S
             self._rests[number] = rest
-        else:
-            number = 0
         self.counters.rests = len(self._rests)
-        return forwarded.encode(forwarded.KeysPiece(piece, number))
+        return piece
 
     def _let_go(self) -> None:
         now_s = self._now_s()
@@ -184,14 +245,43 @@ class _Proposed:
         self._answered(outcome if isinstance(outcome, bytes) else self._questions.refusal(outcome))
 
 
-class _Rest:
-    __slots__ = ("found", "node_id", "start", "until_s")
+class _RestOfKeys:
+    __slots__ = ("_found", "_start", "node_id", "until_s")
 
     def __init__(self, node_id: bytes, found: KeysFound) -> None:
         self.node_id = node_id
-        self.found = found
-        self.start = 0
         self.until_s = 0.0
+        self._found = found
+        self._start = 0
+
+    @property
+    def is_taken(self) -> bool:
+        return self._start == len(self._found.keys)
+
+    def take(self, number: int) -> bytes:
+        """The next piece, which names where the one behind it is to be had."""
+        start, self._start = self._start, forwarded.pieces_end(self._found, self._start)
+        piece = forwarded.piece_of(self._found, start, self._start)
+        return forwarded.encode(forwarded.KeysPiece(piece, 0 if self.is_taken else number))
+
+
+class _RestOfBytes:
+    __slots__ = ("_encoded", "_start", "node_id", "until_s")
+
+    def __init__(self, node_id: bytes, encoded: bytes) -> None:
+        self.node_id = node_id
+        self.until_s = 0.0
+        self._encoded = encoded
+        self._start = 0
+
+    @property
+    def is_taken(self) -> bool:
+        return self._start >= len(self._encoded)
+
+    def take(self, number: int) -> bytes:
+        start, self._start = self._start, self._start + forwarded.PIECE_BYTES
+        piece = self._encoded[start : self._start]
+        return forwarded.encode(forwarded.FoundPiece(piece, 0 if self.is_taken else number))
 
 
 def _refusal(refusal: KeyRefusal) -> AgentRefusal:

@@ -41,20 +41,14 @@ from adsum.raft.errors import TooLarge
 from adsum.raft.types import MemberId
 from adsum.servers.key_history import history_of
 from adsum.servers.key_lists import KeyLists
-from adsum.store.commands import (
-    CONSUL,
-    Acquire,
-    Delete,
-    DeleteTree,
-    Put,
-    Release,
-    StoreCommand,
-    StoreRequest,
-    encode_request,
-)
+from adsum.servers.making_commands import command_of, growth_of
+from adsum.servers.renewals import RenewsSessions, RenewsWithoutLeader
+from adsum.servers.store_questions import AcceptedQuestion, StoreQuestions
+from adsum.store.commands import CONSUL, StoreRequest, encode_request
 from adsum.store.keyspace import Keyspace
 from adsum.store.machine import StoreMachine
 from adsum.store.waiters import KeyWaiters
+from adsum.store_requests import RenewAnswered, StoreChange, StoreRead, StoreReadAnswered
 
 Wake: TypeAlias = Callable[[], None]
 
@@ -68,6 +62,12 @@ class StoreLimits(NamedTuple):
 
 
 STORE_LIMITS = StoreLimits()
+PLAIN_VERBS = (KeyVerb.PUT, KeyVerb.DELETE, KeyVerb.DELETE_TREE)
+SESSIONS_LEVEL = 2  # from which on the log knows of them
+TOO_OLD = (
+    "the log of consensus is written at apply level {}, so that servers of an earlier version can read it: "
+    "sessions, locks, transactions, fenced writes and nodes without an agent come when all are upgraded"
+)
 BLOCKS_PER_TURN = 8  # let go of, in some milliseconds
 
 
@@ -84,6 +84,10 @@ class StoreIsFull(Exception):
     pass
 
 
+class LogIsTooOld(Exception):
+    """It is written by rules that know less than what was asked for."""
+
+
 class RunsConsensus(Protocol):
     """As a `ConsensusServer` does."""
 
@@ -98,6 +102,11 @@ class RunsConsensus(Protocol):
 
     @property
     def ticks(self) -> int | None: ...
+
+    @property
+    def apply_level(self) -> int:
+        """By which the log is written; 0 while there is no cluster."""
+        ...
 
     @property
     def figures(self) -> ConsensusFigures | None: ...
@@ -118,6 +127,7 @@ class ServerKeys:
         wall_ms: Callable[[], int],
         wake_all: Callable[[list[Wake]], None],
         limits: StoreLimits = STORE_LIMITS,
+        renewals: RenewsSessions | None = None,
     ) -> None:
         """`wake_all` calls each, and takes its time where they are many."""
         self.counters = KeyCounters()
@@ -128,6 +138,8 @@ class ServerKeys:
         self._wall_ms = wall_ms
         self._wake_all = wake_all
         self._lists = KeyLists(wake_all)
+        self._questions = StoreQuestions(self, machine)
+        self.renewals: RenewsSessions = renewals or RenewsWithoutLeader()
         self._limits = limits
         self.has_heard_leader = False  # since this server started
         self._gathered = _ReadsTogether(self, None)
@@ -143,7 +155,7 @@ class ServerKeys:
     def consensus(self) -> ConsensusFigures | None:
         return self._server.figures
 
-    def write(self, write: KeyWrite, answered: WriteAnswered) -> AcceptedWrite:
+    def write(self, write: KeyWrite | StoreChange, answered: WriteAnswered) -> AcceptedWrite:
         accepted = AcceptedWrite(write, answered, self)
         accepted.start()
         return accepted
@@ -154,8 +166,15 @@ class ServerKeys:
         if read.mode is ReadMode.STALE and self.has_heard_leader and not self._is_ahead(read):
             self.look(accepted)
         else:
-            self._confirm(accepted)
+            self.confirm(accepted)
         return accepted
+
+    def ask(self, read: StoreRead, answered: StoreReadAnswered) -> AcceptedQuestion:
+        self.counters.reads[read.mode] += 1
+        return self._questions.ask(read, answered)
+
+    def renew(self, session_id: str, answered: RenewAnswered) -> object:
+        return self.renewals.renew(session_id, answered)
 
     def history(self, key: bytes, answered: HistoryAnswered) -> object:
         """As this server has it, also without a leader."""
@@ -163,12 +182,13 @@ class ServerKeys:
         return None
 
     def give_up(self, asked: object) -> None:
-        if asked is None:
-            return
-        assert isinstance(asked, AcceptedWrite | _AcceptedRead), "as `write` and `read` return it"
-        asked.give_up()
         if isinstance(asked, AcceptedWrite):
+            asked.give_up()
             self._server.give_up(asked)
+        elif isinstance(asked, _AcceptedRead | AcceptedQuestion):
+            asked.give_up()
+        else:
+            self.renewals.give_up(asked)
 
     # What consensus tells.
 
@@ -177,7 +197,7 @@ class ServerKeys:
 
     def applied(self) -> None:
         self._lists.changed(self._space.revision)
-        woken = self.waiters.woken(self._space)
+        woken = [*self.waiters.woken(self._space), *self._questions.woken()]
         if woken:
             self.counters.wakes += len(woken)
             self._wake_all(woken)
@@ -190,7 +210,8 @@ class ServerKeys:
     def _space(self) -> Keyspace:
         return self._machine.keyspaces[CONSUL]
 
-    def _confirm(self, accepted: _AcceptedRead) -> None:
+    def confirm(self, accepted: _AcceptedRead | AcceptedQuestion) -> None:
+        """With all that come before the next tick of consensus."""
         ticks = self._server.ticks
         if ticks is not None and self._gathered.ticks == ticks:
             self._gathered.reads.append(accepted)
@@ -216,10 +237,7 @@ class ServerKeys:
             accepted.wait()
             return
         since = 0 if is_foreign else read.since
-        has_leader, behind_ms = True, 0
-        if read.mode is ReadMode.STALE:
-            has_leader, behind_ms = self._server.leader is not None, self._server.behind_ms
-        standing = (is_foreign, has_leader, behind_ms)
+        standing = (is_foreign, *self.standing(read.mode))
         if read.shape is ReadShape.KEY:
             record = space.get(read.key)
             keys, records = ([read.key], [record]) if record is not None else ([], [])
@@ -233,17 +251,27 @@ class ServerKeys:
             accepted.leave()
             listed.waiting.append((accepted, found))
 
+    def standing(self, mode: ReadMode) -> tuple[bool, int]:
+        """Whether a leader is known, and how long ago it was heard."""
+        if mode is ReadMode.STALE:
+            return self._server.leader is not None, self._server.behind_ms
+        return True, 0
+
     def propose(
         self,
-        write: KeyWrite,
+        write: KeyWrite | StoreChange,
         key: DedupKey,
         wall_ms: int,
         seen: int,
         answered: Callable[[bytes | Exception], None],
     ) -> None:
         """Under the name that whoever accepted it gave it; `answered` is what gives it up."""
-        if write.verb is KeyVerb.PUT and (full := self._full(write)):
-            answered(StoreIsFull(full))
+        if isinstance(write, KeyWrite) and write.verb is KeyVerb.PUT and write.if_token is None:
+            if full := self._full(write):
+                answered(StoreIsFull(full))
+                return
+        elif refusal := self._why_not(write):
+            answered(refusal)
             return
         request = StoreRequest(command_of(write), wall_ms, seen)
         self._server.submit(SubmitProposal(encode_request(request), answered, key))
@@ -261,16 +289,27 @@ class ServerKeys:
         self.counters.refused[refusal.cause] += 1
         return refusal
 
+    def _why_not(self, write: KeyWrite | StoreChange) -> Exception | None:
+        if isinstance(write, KeyWrite) and write.verb in PLAIN_VERBS and write.if_token is None:
+            return None
+        level = self._server.apply_level
+        if level < SESSIONS_LEVEL:
+            return LogIsTooOld(TOO_OLD.format(level))
+        full = self._lacks_room(*growth_of(write, self._space))
+        return StoreIsFull(full) if full else None
+
     def _full(self, put: KeyWrite) -> str:
-        """Why there is no room for it; empty if there is. What makes nothing larger always has room."""
-        table, before, limits = self._space.table, self._space.get(put.key), self._limits
-        if before is None and len(table) >= limits.keys_max:
+        before = self._space.get(put.key)
+        if before is None:
+            return self._lacks_room(1, len(put.key) + RECORD_OVERHEAD_BYTES + len(put.value))
+        return self._lacks_room(0, len(put.value) - len(before.value))
+
+    def _lacks_room(self, more_keys: int, more_bytes: int) -> str:
+        """Why there is none; empty if there is. What makes nothing larger always has room."""
+        table, limits = self._space.table, self._limits
+        if more_keys > 0 and len(table) + more_keys > limits.keys_max:
             self.counters.refused_keys_max += 1
             return f"the store holds {limits.keys_max} keys, and may not hold more: delete some first"
-        if before is None:
-            more_bytes = len(put.key) + RECORD_OVERHEAD_BYTES + len(put.value)
-        else:
-            more_bytes = len(put.value) - len(before.value)
         if more_bytes > 0 and table.bytes_total + more_bytes > limits.bytes_max:
             self.counters.refused_bytes_max += 1
             return (
@@ -288,7 +327,7 @@ class _ReadsTogether:
     def __init__(self, keys: ServerKeys, ticks: int | None) -> None:
         self._keys = keys
         self.ticks = ticks  # of consensus, when the first of them came
-        self.reads: list[_AcceptedRead] = []
+        self.reads: list[_AcceptedRead | AcceptedQuestion] = []
 
     def __call__(self, outcome: int | Exception) -> None:
         refusal = refusal_of(outcome) if isinstance(outcome, Exception) else None
@@ -355,28 +394,10 @@ def refusal_of(error: Exception) -> KeyRefusal:
             return KeyRefusal(KeyCause.NO_ROOM, str(error))
         case TooLarge():
             return KeyRefusal(KeyCause.TOO_LARGE, str(error))
+        case LogIsTooOld():
+            return KeyRefusal(KeyCause.FAILED, str(error))
         case _:
             return KeyRefusal(KeyCause.NO_LEADER, str(error))
-
-
-def command_of(write: KeyWrite) -> StoreCommand:
-    match write.verb:
-        case KeyVerb.PUT:
-            return Put(
-                *(write.key, write.value),
-                flags=write.flags,
-                cas=write.cas,
-                skips_equal=True,
-                if_token=write.if_token,
-            )
-        case KeyVerb.DELETE:
-            return Delete(write.key, cas=write.cas, if_token=write.if_token)
-        case KeyVerb.DELETE_TREE:
-            return DeleteTree(write.key)
-        case KeyVerb.ACQUIRE:
-            return Acquire(write.key, write.value, write.session, write.flags, if_token=write.if_token)
-        case KeyVerb.RELEASE:
-            return Release(write.key, write.value, write.session, write.flags, if_token=write.if_token)
 
 
 def _is_changed(space: Keyspace, read: KeyRead) -> bool:

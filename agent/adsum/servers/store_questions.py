@@ -1,0 +1,143 @@
+"""What is asked of the store besides keys, as a server answers it: sessions, transactions that change
+nothing, what became of a session.
+
+As with keys, a question that may not be stale takes one to the quorum at its beginning, together with all
+others of that moment, and whoever waits is woken by the entry that changes something. A session's index is
+that of the table of sessions: whoever waits for one is woken by all, and looks again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, TypeAlias
+
+from adsum.kv import KeyRefusal, ReadMode
+from adsum.session import Session
+from adsum.store.machine import StoreMachine
+from adsum.store_requests import (
+    SessionRead,
+    SessionsFound,
+    SessionShape,
+    SessionStory,
+    SessionStoryRead,
+    StoreFound,
+    StoreRead,
+    StoreReadAnswered,
+    TransactionFound,
+    TransactionRead,
+)
+
+if TYPE_CHECKING:
+    from adsum.servers.keys import ServerKeys
+
+Wake: TypeAlias = Callable[[], None]
+
+KEYS_SHOWN_MAX = 64  # of those that a session holds
+
+
+class StoreQuestions:
+    def __init__(self, keys: ServerKeys, machine: StoreMachine) -> None:
+        self._keys = keys
+        self._machine = machine
+        self._waiting: dict[AcceptedQuestion, None] = {}
+        self._looked_at = 0  # revision of the sessions, up to which everybody was woken
+
+    def ask(self, read: StoreRead, answered: StoreReadAnswered) -> AcceptedQuestion:
+        accepted = AcceptedQuestion(self, self._keys, read, answered)
+        if read.mode is ReadMode.STALE and self._keys.has_heard_leader and not self._is_ahead(read):
+            self.look(accepted)
+        else:
+            self._keys.confirm(accepted)
+        return accepted
+
+    def woken(self) -> list[Wake]:
+        """By what was applied since the last look."""
+        if not hasattr(self._machine, "sessions"):
+            return []
+        revision = self._machine.sessions.revision
+        if revision == self._looked_at:
+            return []
+        self._looked_at = revision
+        return [waiting.wake for waiting in self._waiting]
+
+    def look(self, accepted: AcceptedQuestion) -> None:
+        """Answers it, or has it wait."""
+        match accepted.read:
+            case SessionRead() as read:
+                self._look_at_sessions(accepted, read)
+            case TransactionRead(operations):
+                answer = self._machine.read_transaction(operations)
+                revision = self._machine.revision_of(self._machine.applied)
+                accepted.answer(TransactionFound(revision, answer, *self._keys.standing(accepted.read.mode)))
+            case SessionStoryRead(session_id):
+                accepted.answer(self._story_of(session_id))
+
+    def wait(self, accepted: AcceptedQuestion) -> None:
+        self._waiting[accepted] = None
+
+    def leave(self, accepted: AcceptedQuestion) -> None:
+        self._waiting.pop(accepted, None)
+
+    def _look_at_sessions(self, accepted: AcceptedQuestion, read: SessionRead) -> None:
+        table = self._machine.sessions
+        is_foreign = self._is_ahead(read)
+        if read.since and read.waits and not is_foreign and table.revision <= read.since:
+            self.wait(accepted)
+            return
+        since = 0 if is_foreign else read.since
+        standing = (is_foreign, *self._keys.standing(read.mode))
+        accepted.answer(SessionsFound(max(table.revision, since), self._sessions_of(read), *standing))
+
+    def _sessions_of(self, read: SessionRead) -> list[Session]:
+        table = self._machine.sessions
+        match read.shape:
+            case SessionShape.ONE:
+                session = table.get(read.name)
+                return [session] if session is not None else []
+            case SessionShape.OF_NODE:
+                return table.of_node(read.name)
+            case SessionShape.ALL:
+                return table.all()
+
+    def _story_of(self, session_id: str) -> SessionStory:
+        table = self._machine.sessions
+        held = table.keys_of(session_id)
+        return SessionStory(table.get(session_id), table.ended(session_id), held[:KEYS_SHOWN_MAX], len(held))
+
+    def _is_ahead(self, read: StoreRead) -> bool:
+        return read.since > self._machine.revision_of(self._machine.applied)
+
+
+class AcceptedQuestion:
+    __slots__ = ("_answered", "_keys", "_questions", "is_over", "read")
+
+    def __init__(
+        self, questions: StoreQuestions, keys: ServerKeys, read: StoreRead, answered: StoreReadAnswered
+    ) -> None:
+        self.read = read
+        self.is_over = False
+        self._questions = questions
+        self._keys = keys
+        self._answered = answered
+
+    def confirmed(self, refusal: KeyRefusal | None) -> None:
+        if self.is_over:
+            return
+        is_stale = self.read.mode is ReadMode.STALE and self._keys.has_heard_leader
+        if refusal is not None and not is_stale:
+            self.give_up()
+            self._answered(self._keys.counted(refusal))
+        else:
+            self._questions.look(self)
+
+    def wake(self) -> None:
+        if not self.is_over:
+            self._questions.look(self)
+
+    def answer(self, found: StoreFound) -> None:
+        self.give_up()
+        self._answered(found)
+
+    def give_up(self) -> None:
+        self.is_over = True
+        self._questions.leave(self)
