@@ -13,7 +13,7 @@ from adsum.agent.presence import Presence
 from adsum.agent.remote_catalog import RemoteCatalogView
 from adsum.catalog import records
 from adsum.catalog.definitions import CheckStatus
-from adsum.catalog.model import Check, Service
+from adsum.catalog.model import Check, Node, Service
 from adsum.catalog.replication.items import Item
 from adsum.catalog.replication.state import OwnerState
 from adsum.catalog.view import View
@@ -160,11 +160,12 @@ def test_an_agent_says_nothing_of_another_node_than_its_own() -> None:
     assert host.node.value.datacenter == "dc1"
 
 
-def test_what_the_store_publishes_is_not_shown() -> None:
+def test_what_the_store_publishes_is_shown_on_nodes_of_its_own() -> None:
     stage = Stage()
-    items = {1: Item(1, 1, service("web")), 2: Item(2, 2, b"nothing that this version understands")}
+    node = Node(node_id="", name="printer-1", address="10.1.0.1", datacenter="dc1")
+    items = {1: Item(1, 1, records.encode_external_node(node))}
     stage.mirror.changed(NOW, STORE, None, OwnerState(STORE, 1, items=items))
-    assert (stage.shown(), stage.mirror.bad_items) == ({}, 0)
+    assert [host.name for host in stage.view.nodes()] == ["db-7", "printer-1"]
 
 
 LIFE = st.tuples(

@@ -70,13 +70,18 @@ def test_a_flip_of_a_passing_check_takes_few_bytes_and_no_output() -> None:
     assert records.decode(encoded) == CheckState(41, CheckStatus.PASSING)
 
 
+def test_what_a_check_without_an_agent_says_travels_whole() -> None:
+    encoded = records.encode_external_state(41, CheckStatus.PASSING, "ü" * 100)
+    assert records.decode(encoded) == CheckState(41, CheckStatus.PASSING, "ü" * 100)
+
+
 def test_a_failing_check_brings_the_first_96_bytes_of_its_output() -> None:
     encoded = records.encode_state(41, replace(CHECK, output="ü" * 100))
     assert records.decode(encoded) == CheckState(41, CheckStatus.CRITICAL, "ü" * 48)
 
 
 def test_fields_of_a_later_version_are_ignored_and_kinds_of_it_passed_over() -> None:
-    later = [*cbor2.loads(records.encode_check(CHECK)), "", "new"]
+    later = [*cbor2.loads(records.encode_check(CHECK)), "", "", "new"]
     assert records.decode(cbor2.dumps(later)) == CHECK
     assert records.decode(cbor2.dumps([9, "whatever"])) is None
 

@@ -20,7 +20,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "raft": set(),
     "consensus": {"raft"},
     "store": {"raft"},
-    "agent": {"catalog", "consensus", "gossip", "raft"},
+    "agent": {"catalog", "consensus", "gossip", "raft", "store"},
     "dns": {"catalog"},
     # Rims.
     "logs": set(),

@@ -22,11 +22,11 @@ NEVER_LOADED = {"trio", "socket", "ssl", "dnslib", "msgspec"}
 
 # Records and commands of the store are structs of msgspec: a third of the memory, a tenth of the time. So is
 # what others say of keys. Other cores do without, for they are loaded before the first answer to DNS.
-STRUCTS = {"msgspec", "msgspec.msgpack"}
+STRUCTS = {"msgspec", "msgspec.msgpack", "msgspec.structs"}
 SPEAKERS_OF_KEYS = (
     *("adsum.accepting", "adsum.forwarded", "adsum.kv", "adsum.kv_history"),
     *("adsum.external", "adsum.session", "adsum.store_requests", "adsum.transactions"),
-    *("adsum.agent.asking", "adsum.agent.forwarding"),
+    *("adsum.agent.asking", "adsum.agent.forwarding", "adsum.agent.store_publishing"),
 )
 
 CORE_FILES = core_files()

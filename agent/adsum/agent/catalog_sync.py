@@ -30,7 +30,9 @@ from adsum.catalog.replication.effects import (
     RootMoved,
 )
 from adsum.catalog.replication.interner import Interner
-from adsum.catalog.replication.publisher import OwnIdentity, Unpublishable, Urgency
+from adsum.catalog.replication.publisher import OwnIdentity, Unpublishable
+from adsum.catalog.replication.pushes import Urgency
+from adsum.catalog.replication.store_news import StoreNews
 from adsum.effects import AskMember, LogLine, Refusal, RefusalCause, Reply, Severity
 from adsum.gossip.commands import Carry, SetRoot
 from adsum.gossip.core import GossipCore
@@ -110,6 +112,11 @@ class CatalogSync:
             self._meet(now, short, after.generation)
         for appeared in self._presence.take_appeared():
             self.mirror.show(now, appeared)
+        self._names_are_free(now)
+
+    def store_published(self, now: Now, news: StoreNews) -> None:
+        """By the state machine of this server."""
+        self.replication.publish_store(now, news)
 
     def servers_changed(self, now: Now, *, are_present: bool) -> None:
         had_servers, self._has_servers = self._has_servers, are_present
@@ -171,6 +178,11 @@ class CatalogSync:
         del self._saved[saved.profile.short]
         self.mirror.forget(now, saved.profile.short)
         self._presence.hide_saved(now, saved.profile)
+        self._names_are_free(now)
+
+    def _names_are_free(self, now: Now) -> None:
+        for name in self._presence.take_freed():
+            self.mirror.external.name_is_free(now, name)
 
     def known(self) -> Iterator[KnownOwner]:
         """All other owners, for the next copy."""

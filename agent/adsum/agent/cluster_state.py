@@ -31,6 +31,7 @@ from adsum.agent.settings import AgentSettings
 from adsum.agent.user_events import UserEvents
 from adsum.catalog.own_writer import OwnCatalogWriter
 from adsum.catalog.replication.interner import Interner
+from adsum.catalog.replication.store_news import StoreNews
 from adsum.effects import (
     AnswerMember,
     AnyCommand,
@@ -177,6 +178,9 @@ class ClusterState:
                     return moved
                 told = self.gossip.command(now, Describe(tags.encode(described)))
                 return [*moved, *self._absorb(now, told)]
+            case StoreNews():
+                self.sharing.store_published(now, message)
+                return self.sharing.settled(now)
             case MemberAnswered(ticket, came):
                 self.sharing.replication.answered(now, ticket, came)
                 return self.sharing.settled(now)

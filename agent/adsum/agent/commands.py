@@ -13,6 +13,7 @@ from adsum.frozen import dataclass
 
 if TYPE_CHECKING:  # loaded with gossip, which starts when DNS answers already
     from adsum.agent.known_servers import LeadershipSeen
+    from adsum.catalog.replication.store_news import StoreNews
     from adsum.gossip import commands as gossip_commands
 
 
@@ -136,7 +137,6 @@ class MemberAnswered:
     body: bytes | None  # None: the question failed
 
 
-RollMessage: TypeAlias = (
-    "gossip_commands.Datagram | MemberAsked | MemberAnswered | LeadershipSeen | gossip_commands.Report"
-)
+ClusterReport: TypeAlias = "LeadershipSeen | StoreNews | gossip_commands.Report"
+RollMessage: TypeAlias = "gossip_commands.Datagram | MemberAsked | MemberAnswered | ClusterReport"
 Message: TypeAlias = "Persisted | NotPersisted | FolderLost | CheckRan | RollMessage"

@@ -15,7 +15,7 @@ from adsum.agent import tags
 from adsum.catalog.definitions import CheckStatus as Verdict
 from adsum.catalog.model import SERF_HEALTH, Node
 from adsum.catalog.records import NodeRecord
-from adsum.catalog.view import View
+from adsum.catalog.view import NO_AGENT, View
 from adsum.gossip.claims import SHORT, Profile
 from adsum.gossip.effects import MemberChanged
 from adsum.gossip.evidence import ChangeCause
@@ -36,6 +36,7 @@ class Presence:
         self._profiles: dict[bytes, Profile] = {}  # of the same, by the short id
         self._described: dict[bytes, NodeRecord] = {}  # what owners say of their nodes, once it is known
         self._appeared: list[bytes] = []
+        self._freed: list[str] = []
         self._silent_ns: dict[str, int] = {}  # when a node, by name, was called dead by silence
         self._was_hidden: set[str] = set()  # nodes, by name, that were dead in the last run and still are
 
@@ -67,6 +68,11 @@ class Presence:
         """Nodes that were not shown before, or not under this name: nothing is on them yet."""
         appeared, self._appeared = self._appeared, []
         return appeared
+
+    def take_freed(self) -> list[str]:
+        """Names that a node without an agent may have again."""
+        freed, self._freed = self._freed, []
+        return freed
 
     def shown_as(self, short: bytes) -> str | None:
         profile = self._profiles.get(short)
@@ -110,7 +116,9 @@ class Presence:
         if shown_as is not None and shown_as != profile.name:
             self._hide(now, owner)  # it was renamed
         holder = self._view.node(profile.name)
-        if holder is not None and holder.owner != owner:
+        if holder is not None and holder.owner == NO_AGENT:
+            self._view.remove_node(now, profile.name)  # an agent has the better right to a name
+        elif holder is not None and holder.owner != owner:
             self._hide(now, holder.owner)  # it took over the name of one that is gone
         if holder is None or holder.owner != owner:
             self._appeared.append(profile.short)
@@ -146,6 +154,7 @@ class Presence:
         self._silent_ns.pop(name, None)
         self._was_hidden.discard(name)
         self._view.remove_node(now, name)
+        self._freed.append(name)
 
 
 def uuid_text(node_id: bytes) -> str:

@@ -59,6 +59,7 @@ class Check:
     service_tags: tuple[str, ...] = ()
     kind: str = ""
     node: str = ""  # empty: its owner's own
+    definition: str = ""  # JSON, for whoever runs the checks of nodes without an agent
 
 
 class PlacedCheck(NamedTuple):

@@ -9,7 +9,7 @@ the node of everything it publishes, and where that is.
 
 What another agent sent is checked for shape before anything is believed: it may be of a later version, or
 mistaken. Of a check's output the first 96 bytes travel, and only while it fails: the whole of it stays with
-its owner.
+its owner, if that is an agent.
 """
 
 from __future__ import annotations
@@ -41,6 +41,7 @@ class NodeRecord:
     meta: Mapping[str, str]
     name: str = ""
     address: str = ""
+    node_id: str = ""  # of a node without an agent, if one was given
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +58,13 @@ def encode_node(node: Node) -> bytes:
     return _NODE.bytes_of(node.datacenter, node.tagged_addresses, node.meta)
 
 
+def encode_external_node(node: Node) -> bytes:
+    """Of one that has no agent: membership knows nothing of it."""
+    return _NODE.bytes_of(
+        *(node.datacenter, node.tagged_addresses, node.meta, node.name, node.address, node.node_id)
+    )
+
+
 def encode_service(service: Service) -> bytes:
     return _SERVICE.encode(service)
 
@@ -71,6 +79,11 @@ def encode_state(number: int, check: Check) -> bytes:
         return _STATE.bytes_of(number, check.status)
     output = check.output.encode()[:OUTPUT_BYTES_MAX].decode(errors="ignore")
     return _STATE.bytes_of(number, check.status, output)
+
+
+def encode_external_state(number: int, status: CheckStatus, output: str) -> bytes:
+    """Nobody could be asked for the rest of such an output, so all of it travels."""
+    return _STATE.bytes_of(number, status, output)
 
 
 def decode(value: bytes) -> Record | None:
@@ -121,7 +134,7 @@ _SCALARS = (str, float, bool)
 _NODE = RowCodec(
     NodeRecord,
     *(text("datacenter"), mapped("tagged_addresses"), mapped("meta")),
-    *(text("name", default=""), text("address", default="")),
+    *(text("name", default=""), text("address", default=""), text("node_id", default="")),
     kind=0,
 )
 _SERVICE = RowCodec(
@@ -138,6 +151,7 @@ _CHECK = RowCodec(
     partial(Check, status=CheckStatus.CRITICAL),  # until its state is known
     *(text("check_id"), text("name"), text("notes"), text("service_id"), text("service_name")),
     *(listed("service_tags", text("")), RowField("kind", str, pack=str), text("node", default="")),
+    text("definition", default=""),
     kind=2,
     by_name=True,
 )

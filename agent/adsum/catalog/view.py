@@ -26,6 +26,7 @@ Item = TypeVar("Item")
 Value = TypeVar("Value")
 
 ANY_STATE = "any"
+NO_AGENT = ""  # owns a node that somebody registered in the store
 SEVERITY = {CheckStatus.PASSING: 0, CheckStatus.WARNING: 1, CheckStatus.CRITICAL: 2}
 SERF_HEALTH_NAME = "Serf Health Status"
 ALIVE_OUTPUT = "Agent alive and reachable"
@@ -85,7 +86,7 @@ class CatalogHost:
     __slots__ = ("checks", "early_checks", "instances", "node", "node_checks", "owner")
 
     def __init__(self, owner: str, node: Row[Node]) -> None:
-        self.owner = owner  # uuid of the agent that may change what is here
+        self.owner = owner  # uuid of the agent that may change what is here, or NO_AGENT
         self.node = node
         self.instances: SortedTable[str, Instance] = SortedTable()  # by service id
         self.checks: SortedTable[str, Row[Check]] = SortedTable()  # all of them, by check id

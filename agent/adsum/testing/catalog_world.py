@@ -22,7 +22,8 @@ from adsum.catalog.replication.effects import AskPeer, CarryThis, ForeignNews, O
 from adsum.catalog.replication.effects import Effect as CatalogEffect
 from adsum.catalog.replication.interner import Interner
 from adsum.catalog.replication.items import NODE_KEY
-from adsum.catalog.replication.publisher import OwnIdentity, Urgency
+from adsum.catalog.replication.publisher import OwnIdentity
+from adsum.catalog.replication.pushes import Urgency
 from adsum.catalog.replication.state import span_of
 from adsum.effects import AskTicket
 from adsum.gossip.commands import Carry, Join, Leave, SetRoot

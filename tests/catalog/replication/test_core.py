@@ -5,7 +5,8 @@ import cbor2
 from adsum.catalog.replication.deltas import push
 from adsum.catalog.replication.effects import CarryThis, Confirmed, ForeignNews, OwnerChanged, RootMoved
 from adsum.catalog.replication.items import Item, term
-from adsum.catalog.replication.publisher import Urgency
+from adsum.catalog.replication.pushes import Urgency
+from adsum.catalog.replication.store_news import StoreNews
 from adsum.clocks import GENERATION_STEP_MAX
 from adsum.now import HOUR, SECOND
 from adsum.owners import STORE
@@ -81,7 +82,7 @@ def test_foreign_news_of_my_own_records_are_not_applied_but_reported() -> None:
     assert one.core.tally.dropped == {"foreign": 1}
 
 
-# The store, as which nothing publishes yet: what is heard of it goes on to those of a later version.
+# The store: one more owner, which is no member.
 
 RECORD = Item(3, 5, b"nothing that this version understands")
 
@@ -140,6 +141,57 @@ def test_nobody_lifts_the_store_s_generation_beyond_the_clock_step_by_step() -> 
     assert state is not None
     assert state.generation == near
     assert one.core.tally.dropped == {"generation ahead": 1}
+
+
+def news(version: int, *items: Item, is_whole: bool = False, tells: bool = True) -> StoreNews:
+    return StoreNews(7, version, items, is_whole=is_whole, tells=tells)
+
+
+def test_a_server_that_leads_tells_what_its_state_machine_has() -> None:
+    server, agent = Peer(1), Peer(2)
+    agent.core.store_may_publish(at(1))
+    server.core.publish_store(at(1), news(2, Item(1, 1, b"node"), Item(2, 2, b"service"), is_whole=True))
+    server.core.tick(at(1))
+    agent.core.hear(at(1), server.short, server.payloads())
+    state = agent.core.state(STORE)
+    assert state is not None
+    assert ([item.value for item in state.live()], state.is_complete) == ([b"node", b"service"], True)
+    assert agent.core.root == server.core.root
+
+
+def test_a_server_that_follows_has_the_same_and_tells_nobody() -> None:
+    leader, follower = Peer(1), Peer(2)
+    for server, tells in ((leader, True), (follower, False)):
+        server.core.publish_store(at(1), news(1, Item(1, 1, b"node"), is_whole=True, tells=tells))
+        server.core.publish_store(at(2), news(2, Item(1, 2, None), tells=tells))
+        server.core.tick(at(2))
+    assert follower.payloads() == ()
+    assert leader.core.root == follower.core.root
+
+
+def test_a_server_takes_nothing_of_the_store_from_others() -> None:
+    one = Peer(1)
+    one.core.publish_store(at(1), news(1, Item(1, 1, b"node"), is_whole=True))
+    one.core.hear(at(1), Peer(2).short, (told_of_the_store(),))
+    one.core.store_is_silent(at(2))
+    one.core.tick(at(80 * HOUR))
+    state = one.core.state(STORE)
+    assert state is not None
+    assert (state.version, [item.value for item in state.live()]) == (1, [b"node"])
+
+
+def test_who_missed_a_removal_in_the_store_is_told_by_an_exchange() -> None:
+    group = Group(2)
+    server, agent = group.peers
+    group.pass_time(2 * SECOND)
+    agent.core.store_may_publish(group.now)
+    server.core.publish_store(group.now, news(2, Item(1, 1, b"a"), Item(2, 2, b"b"), is_whole=True))
+    group.mix(5 * SECOND)
+    server.core.publish_store(group.now, news(3, Item(1, 3, None), tells=False))
+    group.mix(10 * SECOND)
+    state = agent.core.state(STORE)
+    assert state is not None
+    assert [item.value for item in state.live()] == [b"b"]
 
 
 def test_without_servers_the_store_s_copy_stands_as_long_as_that_of_an_agent_that_failed() -> None:

@@ -4,7 +4,8 @@ import pytest
 
 from adsum.catalog.replication.deltas import Delta, decode
 from adsum.catalog.replication.items import NODE_KEY, NODE_NUMBER, VALUE_BYTES_MAX
-from adsum.catalog.replication.publisher import OwnIdentity, Publisher, Unpublishable, Urgency
+from adsum.catalog.replication.publisher import OwnIdentity, Publisher, Unpublishable
+from adsum.catalog.replication.pushes import Urgency
 from adsum.catalog.replication.tally import ReplicationTally
 from adsum.now import MILLISECOND, MINUTE, SECOND
 from adsum.timers import Timers

@@ -16,7 +16,7 @@ from collections.abc import Iterable
 from adsum.catalog.replication import bodies
 from adsum.catalog.replication.bodies import Busy, OwnerStanding, Ranges
 from adsum.catalog.replication.effects import AskingPart, AskPeer, Confirmed
-from adsum.catalog.replication.exchanges import Exchanges, Session
+from adsum.catalog.replication.exchanges import Exchanges, ExchangeSession
 from adsum.catalog.replication.handing import positions, still_missing, take
 from adsum.catalog.replication.owner_table import OwnerTable, ReplicationTimer
 from adsum.cbor import BadEncoding
@@ -45,7 +45,7 @@ class Confirming:
         self._servers: frozenset[bytes] = frozenset()
         self._waiting: list[int] = []  # for the next round
         self._served: list[int] = []  # by the one that runs
-        self._talks: dict[int, Session] = {}  # by the number of the question that is out
+        self._talks: dict[int, ExchangeSession] = {}  # by the number of the question that is out
         self._tried: dict[bytes, None] = {}
         self._proofs: dict[bytes, None] = {}  # whoever has nothing that we lack
         self._missing = 0  # proofs that this round still needs
@@ -100,12 +100,12 @@ class Confirming:
             return  # they have left meanwhile; the time limit ends it
         partner = candidates[int(self._copies.random.random() * len(candidates))]
         self._tried[partner] = None
-        self._compare(Session(partner, is_full=True))
+        self._compare(ExchangeSession(partner, is_full=True))
 
-    def _compare(self, session: Session) -> None:
+    def _compare(self, session: ExchangeSession) -> None:
         self._ask(session, bodies.CONFIRM, bodies.compare(session.turns, self._copies.root.pack_words()))
 
-    def _ask(self, session: Session, method: str, body: bytes) -> None:
+    def _ask(self, session: ExchangeSession, method: str, body: bytes) -> None:
         self._asked += 1
         session.turns += 1
         self._talks[self._asked] = session
@@ -133,14 +133,14 @@ class Confirming:
             self._copies.tally.drop("malformed")
             self._lost(now)
 
-    def _compared(self, now: Now, session: Session, standings: list[OwnerStanding]) -> None:
+    def _compared(self, now: Now, session: ExchangeSession, standings: list[OwnerStanding]) -> None:
         for standing in standings:
             if standing.owner != STORE:
                 self._exchanges.weigh(now, session, standing)
         session.gives.clear()  # the regular exchanges are for that
         self._go_on(now, session)
 
-    def _fetched(self, now: Now, session: Session, ranges: Ranges) -> None:
+    def _fetched(self, now: Now, session: ExchangeSession, ranges: Ranges) -> None:
         changed = take(self._copies, now, session.partner, ranges)
         session.wants = still_missing(self._copies, session.wants)
         if session.wants and not changed:
@@ -148,7 +148,7 @@ class Confirming:
         else:
             self._go_on(now, session)
 
-    def _go_on(self, now: Now, session: Session) -> None:
+    def _go_on(self, now: Now, session: ExchangeSession) -> None:
         if session.turns >= TURNS_MAX:
             self._lost(now)
         elif session.wants:

@@ -5,6 +5,7 @@ knows from a digest whether it has all of an owner, and from eight bytes whether
 what is missing is handed over in exchanges between two. No owner is written by anybody else.
 
     publisher, renew            this host's own items       hear, root_heard    what gossip brought
+    publish_store               what the store has, on a server
     joined, member_failed, member_left  what membership says  asked, answered     calls between members
     tick, deadline, take_effects
 
@@ -25,8 +26,10 @@ from adsum.catalog.replication.interner import Interner
 from adsum.catalog.replication.owner_table import OwnerEntry, OwnerTable, ReplicationTimer
 from adsum.catalog.replication.publisher import OwnIdentity, Publisher
 from adsum.catalog.replication.pulls import Pulls
+from adsum.catalog.replication.pushes import Pushes, Urgency
 from adsum.catalog.replication.serving import Serving
 from adsum.catalog.replication.state import OwnerState
+from adsum.catalog.replication.store_news import StoreNews
 from adsum.catalog.replication.tally import ReplicationTally
 from adsum.cbor import BadEncoding
 from adsum.clocks import Clocks
@@ -85,6 +88,7 @@ class Replication:
             now, own.short, random, interner or Interner(), self.tally, clocks or Clocks()
         )
         self.publisher = Publisher(own, self.tally, self._copies.timers)
+        self._store_pushes = Pushes(self.tally)
         self._exchanges = Exchanges(now, self._copies)
         self._serving = Serving(self._copies)
         self._confirming = Confirming(self._copies, self._exchanges)
@@ -134,6 +138,27 @@ class Replication:
         """I am somebody else from now on, with all that I published."""
         self.publisher.renew(now.monotonic_ns, generation)
         self._copies.show_mine(now, self.publisher.state)
+
+    # The store's, on a server.
+
+    def publish_store(self, now: Now, news: StoreNews) -> None:
+        """As the state machine here has it. From now on nothing is heard of the store from others: what this
+        server has not applied yet, it will."""
+        self._copies.show_store(now, news)
+        if news.tells:
+            for item in news.items:
+                self._store_pushes.add(item.number, Urgency.PASSING)
+            self._copies.timers.set((ReplicationTimer.PUBLISH, STORE), now.monotonic_ns)
+
+    def _push_store(self, now: Now) -> None:
+        state = self._copies.state(STORE)
+        if state is None:
+            return
+        pushes = self._store_pushes.take(now.monotonic_ns, state)
+        self._copies.effects += [CarryThis(delta.key, delta.encoded) for delta in pushes]
+        due_ns = self._store_pushes.due_ns(now.monotonic_ns)
+        if due_ns is not None:
+            self._copies.timers.set((ReplicationTimer.PUBLISH, STORE), due_ns)
 
     # What gossip brought.
 
@@ -262,6 +287,8 @@ class Replication:
     def tick(self, now: Now) -> None:
         for timer in self._copies.timers.take_due(now.monotonic_ns):
             match timer:
+                case ReplicationTimer.PUBLISH, bytes():
+                    self._push_store(now)
                 case ReplicationTimer.PUBLISH, _:
                     pushes = self.publisher.flush(now.monotonic_ns)
                     self._copies.show_mine(now, self.publisher.state)

@@ -25,6 +25,7 @@ from adsum.catalog.replication.state import OwnerState
 from adsum.cbor import BadEncoding
 from adsum.effects import AskTicket
 from adsum.now import MILLISECOND, MINUTE, SECOND, Now
+from adsum.owners import STORE
 
 CONTACT_NS = 1_500 * MILLISECOND  # members hear of each other several times in it; none differed: all equal
 SETTLED_NS = 1_200 * MILLISECOND  # a push has reached everybody whom it ever will
@@ -43,7 +44,7 @@ QUESTION_NS = 2 * SECOND  # who takes longer to answer is not worth waiting for:
 TURNS_MAX = 512
 
 
-class Session:
+class ExchangeSession:
     __slots__ = (
         "gives",
         "is_fetching",
@@ -73,7 +74,7 @@ class Exchanges:
         self.copies = copies
         self.present: list[OwnerEntry] = []
         self.agreed_ns = -1  # when we last had all that a partner had
-        self.session: Session | None = None
+        self.session: ExchangeSession | None = None
         self._questions = 0
         self._begun_ns = self._next_ns = now.monotonic_ns
         self._apart_ns = -1  # since when roots differ
@@ -152,7 +153,7 @@ class Exchanges:
         self.copies.timers.set((ReplicationTimer.FULL, None), now.monotonic_ns + wait_ns)
 
     def _begin(self, now: Now, partner: bytes, *, is_full: bool) -> None:
-        self.session = Session(partner, is_full=is_full)
+        self.session = ExchangeSession(partner, is_full=is_full)
         self.copies.tally.exchanges_begun += 1
         if is_full:
             members = len(self.present) + 1
@@ -163,10 +164,10 @@ class Exchanges:
 
     # Our questions.
 
-    def _compare(self, now: Now, session: Session) -> None:
+    def _compare(self, now: Now, session: ExchangeSession) -> None:
         self._ask(now, session, bodies.COMPARE, bodies.compare(session.turns, self.copies.root.pack_words()))
 
-    def _ask(self, now: Now, session: Session, method: str, body: bytes) -> None:
+    def _ask(self, now: Now, session: ExchangeSession, method: str, body: bytes) -> None:
         self._questions += 1
         session.question = self._questions
         session.is_fetching = method == bodies.FETCH
@@ -200,13 +201,15 @@ class Exchanges:
         if self.session is not None:
             self._fail(now, self.session)
 
-    def _compared(self, now: Now, session: Session, standings: list[OwnerStanding], *, is_more: bool) -> None:
+    def _compared(
+        self, now: Now, session: ExchangeSession, standings: list[OwnerStanding], *, is_more: bool
+    ) -> None:
         session.is_more = is_more
         for standing in standings:
             self.weigh(now, session, standing)
         self._go_on(now, session)
 
-    def weigh(self, now: Now, session: Session, theirs: OwnerStanding) -> None:
+    def weigh(self, now: Now, session: ExchangeSession, theirs: OwnerStanding) -> None:
         holding = self.copies.entry(theirs.owner)
         if holding is None or not self.copies.counts(theirs.owner):
             return  # membership will name it, or has said that it is over
@@ -219,7 +222,9 @@ class Exchanges:
         elif (theirs.generation, theirs.mark) != (mine.generation, mark(mine)):
             self._weigh_differing(now, session, holding, mine, theirs)
 
-    def _weigh_mine(self, now: Now, session: Session, mine: OwnerState, theirs: OwnerStanding) -> None:
+    def _weigh_mine(
+        self, now: Now, session: ExchangeSession, mine: OwnerState, theirs: OwnerStanding
+    ) -> None:
         if self.copies.is_wild(now, theirs.generation, mine):
             self.copies.tally.drop("generation ahead")
             return
@@ -230,14 +235,15 @@ class Exchanges:
             session.gives[theirs.owner] = theirs
 
     def _weigh_differing(
-        self, now: Now, session: Session, holding: OwnerEntry, mine: OwnerState, theirs: OwnerStanding
+        self, now: Now, session: ExchangeSession, holding: OwnerEntry, mine: OwnerState, theirs: OwnerStanding
     ) -> None:
         told, known = (theirs.generation, theirs.low_water), (mine.generation, mine.low_water)
         # One push apart, which may be on its way. Two, or with a gap that shows: one has been missed.
         is_one_step = theirs.generation == mine.generation and abs(theirs.low_water - mine.low_water) <= 1
         may_wait = not session.is_full and is_one_step and mine.is_complete
         if told > known:
-            if not (may_wait and theirs.age < YOUNG):
+            is_ours = self.copies.publishes_store and theirs.owner == STORE  # what is not applied here yet
+            if not is_ours and not (may_wait and theirs.age < YOUNG):
                 session.wants[theirs.owner] = theirs
         elif told < known:
             if not (may_wait and age_of(now, holding) < YOUNG):
@@ -245,7 +251,7 @@ class Exchanges:
         elif mine.is_complete and theirs.low_water == mine.version and theirs.age >= YOUNG:
             self.copies.tally.equivocations += 1
 
-    def _go_on(self, now: Now, session: Session) -> None:
+    def _go_on(self, now: Now, session: ExchangeSession) -> None:
         if session.turns >= TURNS_MAX:
             self._end(now, session)
         elif session.wants or session.gives:
@@ -255,7 +261,7 @@ class Exchanges:
         else:
             self._end(now, session)
 
-    def _fetch(self, now: Now, session: Session) -> None:
+    def _fetch(self, now: Now, session: ExchangeSession) -> None:
         wanted = positions(self.copies, session.wants)
         given, room_bytes = list[bytes](), FRAME_BYTES
         for theirs in in_order(self.copies, session.gives.values()):
@@ -274,14 +280,14 @@ class Exchanges:
         else:
             self._go_on(now, session)
 
-    def _fetched(self, now: Now, session: Session, ranges: Ranges) -> None:
+    def _fetched(self, now: Now, session: ExchangeSession, ranges: Ranges) -> None:
         """On with what is still missing, unless this turn brought nothing."""
         changed = take(self.copies, now, session.partner, ranges)
         session.is_useful |= bool(changed)
         session.wants = still_missing(self.copies, session.wants) if changed else {}
         self._go_on(now, session)
 
-    def _end(self, now: Now, session: Session) -> None:
+    def _end(self, now: Now, session: ExchangeSession) -> None:
         copies, now_ns = self.copies, now.monotonic_ns
         copies.tally.exchanges_useful += session.is_useful
         self.agreed_ns = now_ns
@@ -297,7 +303,7 @@ class Exchanges:
             self._useless += 1
         self._close(now, wait_ns)
 
-    def _fail(self, now: Now, session: Session) -> None:
+    def _fail(self, now: Now, session: ExchangeSession) -> None:
         self.copies.tally.exchanges_failed += 1
         if session.is_full and not self.is_settled_in:
             self.copies.timers.set((ReplicationTimer.FULL, None), now.monotonic_ns + FULL_AGAIN_NS)

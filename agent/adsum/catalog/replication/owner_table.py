@@ -14,14 +14,16 @@ after that for as long as what a failed member published.
 from __future__ import annotations
 
 import enum
-from collections.abc import Hashable
+from collections.abc import Hashable, Iterable
 from random import Random
 
 from adsum.catalog.replication.deltas import Delta
 from adsum.catalog.replication.effects import Effect, ForeignNews, OwnerChanged
 from adsum.catalog.replication.interner import Interner
+from adsum.catalog.replication.items import Item
 from adsum.catalog.replication.root import Root
-from adsum.catalog.replication.state import OwnerState, TooBig
+from adsum.catalog.replication.state import OwnerState, TooBig, merged
+from adsum.catalog.replication.store_news import StoreNews
 from adsum.catalog.replication.tally import ReplicationTally
 from adsum.clocks import GENERATION_STEP_MAX, Clocks
 from adsum.newest import keep_newest
@@ -90,6 +92,7 @@ class OwnerTable:
         self.holdings: dict[bytes, OwnerEntry] = {own: OwnerEntry(own)}
         self.own_holding = self.holdings[own]
         self.is_store_present = False  # some server is, that may publish as it
+        self.publishes_store = False  # this agent is such a server
         self._uncounted: dict[bytes, None] = {}  # known, and not in the root
         self._gone_ns: dict[bytes, int] = {}  # who failed, and when
         self._graves: dict[bytes, tuple[int, int]] = {}  # owner → generation that is over, until when
@@ -129,7 +132,7 @@ class OwnerTable:
 
     def failed(self, now: Now, owner: bytes) -> None:
         """Hidden by whoever derives liveness; kept here, for most of those come back."""
-        if owner in self.holdings and owner != self.own:
+        if owner in self.holdings and not self._is_mine(owner):
             self._gone_ns.setdefault(owner, now.monotonic_ns)
 
     def left(self, now: Now, owner: bytes, over: int) -> None:
@@ -154,6 +157,9 @@ class OwnerTable:
 
     def counts(self, owner: bytes) -> bool:
         return owner not in self._uncounted
+
+    def _is_mine(self, owner: bytes) -> bool:
+        return owner == self.own or (self.publishes_store and owner == STORE)
 
     def _bury(self, owner: bytes, until_ns: int, over: int) -> None:
         self._gone_ns.pop(owner, None)
@@ -191,7 +197,7 @@ class OwnerTable:
             after = self.interner.applied(base, delta)
             if after is base or (is_push and not self._is_paid(now, holding)):
                 return False
-            self._mind_tombstones(now, delta)
+            self._mind_tombstones(now, delta.owner, delta.items)
             if base is front and holding.aside is None:
                 self._show(now, holding, after)
             else:
@@ -207,6 +213,8 @@ class OwnerTable:
         front = holding.front
         if self.is_wild(now, delta.generation, front):
             self.tally.drop("generation ahead")
+            return True
+        if self.publishes_store and holding.owner == STORE:
             return True
         if holding is self.own_holding:
             if front is not None and (delta.generation, delta.version) > (front.generation, front.version):
@@ -251,7 +259,7 @@ class OwnerTable:
             self.tally.drop("too big")
             return False
         self._show(now, holding, state)
-        self._mind_tombstones(now, delta)
+        self._mind_tombstones(now, delta.owner, delta.items)
         return True
 
     def _build_aside(
@@ -311,6 +319,24 @@ class OwnerTable:
         holding.state = state
         holding.changed_ns = holding.confirmed_ns = now.monotonic_ns
 
+    def show_store(self, now: Now, news: StoreNews) -> None:
+        self.publishes_store = True
+        holding = self.admit(STORE, 0)
+        if holding is None:
+            return
+        state, holding.aside = holding.state, None
+        self.timers.cancel((ReplicationTimer.ASIDE, STORE))
+        if news.is_whole or state is None:
+            # What was removed before is not remembered: whoever has less is told all.
+            state = OwnerState(STORE, news.generation, gc_version=news.version)
+        try:
+            after = merged(state, list(news.items), news.version, state.gc_version)
+        except TooBig:
+            self.tally.drop("too big")
+            return
+        self._mind_tombstones(now, STORE, news.items)
+        self._show(now, holding, after)
+
     def end_aside(self, now: Now, owner: bytes) -> None:
         """It was not complete in time. A later life is shown all the same, if anything of it is known."""
         holding = self.holdings[owner]
@@ -334,15 +360,15 @@ class OwnerTable:
 
     # Tombstones.
 
-    def _mind_tombstones(self, now: Now, delta: Delta) -> None:
-        latest = max((item.version for item in delta.items if item.value is None), default=0)
+    def _mind_tombstones(self, now: Now, owner: bytes, items: Iterable[Item]) -> None:
+        latest = max((item.version for item in items if item.value is None), default=0)
         if not latest:
             return
         due_ns = now.monotonic_ns + TOMBSTONE_NS
-        waiting = self._tombs.setdefault(delta.owner, [])
+        waiting = self._tombs.setdefault(owner, [])
         waiting.append((due_ns, latest))
-        if (ReplicationTimer.COLLECT, delta.owner) not in self.timers:
-            self.timers.set((ReplicationTimer.COLLECT, delta.owner), due_ns)
+        if (ReplicationTimer.COLLECT, owner) not in self.timers:
+            self.timers.set((ReplicationTimer.COLLECT, owner), due_ns)
 
     def collect(self, now: Now, owner: bytes) -> None:
         waiting = self._tombs.pop(owner, [])

@@ -3,22 +3,17 @@
 A change that was published less than a second after the last of the same item waits out that second, and
 then only the latest value counts: a flapping check costs everybody one push a second and no more. Whatever
 waits goes together, in as few payloads as it takes, going-critical first.
-
-Pushes have an allowance, by payloads: 5 a second, and 20 at once. Once it is used up, changes of status wait
-for the next one that is free. Definitions do not: they are in our state, our root tells everybody that
-something is there, and the exchanges that follow carry them in bulk.
 """
 
 from __future__ import annotations
 
-import enum
 from collections.abc import Hashable
 
-from adsum.allowance import Allowance
 from adsum.catalog.replication import state as states
-from adsum.catalog.replication.deltas import Delta, push
+from adsum.catalog.replication.deltas import Delta
 from adsum.catalog.replication.items import NODE_KEY, NODE_NUMBER, NUMBER_MAX, SHORT, VALUE_BYTES_MAX, Item
 from adsum.catalog.replication.owner_table import ReplicationTimer
+from adsum.catalog.replication.pushes import Pushes, Urgency
 from adsum.catalog.replication.state import ITEM_OVERHEAD_BYTES, OWNER_BYTES_MAX, OwnerState
 from adsum.catalog.replication.tally import Limit, ReplicationTally
 from adsum.frozen import dataclass
@@ -27,20 +22,7 @@ from adsum.timers import Timers
 
 NO_NUMBER = -1  # of what has not been published before
 ITEM_INTERVAL_NS = SECOND
-PUSHES_A_SECOND = 5
-PUSHES_AT_ONCE = 20
-PAYLOAD_BYTES_MAX = 900
-HEAD_BYTES = 44  # of a push: everything but its items, at their longest
-ROW_BYTES = 13  # of an item, besides its value
-NOTICE_BYTES_MIN = 800  # what is longer is announced, and fetched by who lacks it
 TOMBSTONE_NS = 10 * MINUTE
-
-
-class Urgency(enum.IntEnum):
-    CRITICAL = 0
-    WARNING = 1
-    PASSING = 2
-    DEFINITION = 3
 
 
 class Unpublishable(ValueError):
@@ -74,8 +56,7 @@ class Publisher:
         self._waiting_growth: dict[int, int] = {}  # of the state, by each that waits
         self._growing_bytes = 0  # by all of them
         self._published_ns: dict[int, int] = {}  # of items that may have to wait
-        self._unpushed: dict[int, Urgency] = {}  # in the state, not yet told
-        self._pushes = Allowance(a_second=PUSHES_A_SECOND, at_once=PUSHES_AT_ONCE)
+        self._pushes = Pushes(tally)
         self._graves: dict[int, tuple[int, int]] = {}  # number → version and time of its tombstone
 
     def number(self, key: str) -> int:
@@ -118,7 +99,7 @@ class Publisher:
         known = [each._replace(version=version) for version, each in enumerate(self.state.since(0), start=2)]
         nothing = OwnerState(self.state.owner, generation, version=1, low_water=1)  # there is nothing yet
         self.state = states.merged(nothing, known, known[-1].version, 0) if known else nothing
-        self._unpushed = dict.fromkeys((item.number for item in known), Urgency.DEFINITION)
+        self._pushes.begin_anew([item.number for item in known])
         removed, self._graves = list(self._graves), {}
         self._release(removed)
         self._set_timer(now_ns)
@@ -128,9 +109,8 @@ class Publisher:
     def deadline_ns(self, now_ns: int) -> int | None:
         """When something that waits may go."""
         times = [self._may_go_ns(number, now_ns) for number in self._waiting]
-        if self._unpushed:
-            times.append(max(now_ns, self._pushes.can_take_from_ns()))
-        return min(times, default=None)
+        push_ns = self._pushes.due_ns(now_ns)
+        return min(times if push_ns is None else [*times, push_ns], default=None)
 
     def flush(self, now_ns: int) -> list[Delta]:
         """What has waited long enough becomes part of the state; and what may be told of it now."""
@@ -148,19 +128,13 @@ class Publisher:
                 continue
             items.append(Item(number, self.state.version + len(items) + 1, value))
             self._published_ns[number] = now_ns
-            self._unpushed[number] = urgency
+            self._pushes.add(number, urgency)
             self._graves.pop(number, None)
             if value is None:
                 self._graves[number] = (items[-1].version, now_ns)
         if items:
             self.state = states.merged(self.state, items, items[-1].version, self.state.gc_version)
-        pushes = []
-        while self._unpushed and self._pushes.take(now_ns):
-            pushes.append(self._next_push())
-        left = [number for number, urgency in self._unpushed.items() if urgency == Urgency.DEFINITION]
-        for number in left:  # to exchanges
-            del self._unpushed[number]
-        self._tally.left_to_exchanges += len(left)
+        pushes = self._pushes.take(now_ns, self.state)
         self._due_ns = None
         self._set_timer(self.deadline_ns(now_ns))
         return pushes
@@ -173,7 +147,7 @@ class Publisher:
         self.state = states.collected(self.state, max(self._graves[number][0] for number in old))
         for number in old:
             del self._graves[number]
-            self._unpushed.pop(number, None)
+            self._pushes.forget(number)
         self._release(old)
         floor_ns = now_ns - ITEM_INTERVAL_NS
         self._published_ns = {number: at for number, at in self._published_ns.items() if at > floor_ns}
@@ -213,21 +187,3 @@ class Publisher:
 
     def _may_go_ns(self, number: int, now_ns: int) -> int:
         return max(now_ns, self._published_ns.get(number, now_ns - ITEM_INTERVAL_NS) + ITEM_INTERVAL_NS)
-
-    def _next_push(self) -> Delta:
-        state, room_bytes = self.state, PAYLOAD_BYTES_MAX - HEAD_BYTES
-        items, notices = list[Item](), list[Item]()
-        for number in sorted(self._unpushed, key=self._unpushed.__getitem__):
-            item = state.items[number]
-            is_notice = item.value is not None and len(item.value) > NOTICE_BYTES_MIN
-            size_bytes = ROW_BYTES + (0 if is_notice else len(item.value or b""))
-            if size_bytes > room_bytes:
-                break
-            room_bytes -= size_bytes
-            (notices if is_notice else items).append(item)
-        for item in (*items, *notices):
-            del self._unpushed[item.number]
-        self._tally.pushes += 1
-        head = state.owner, state.generation, state.version, state.digest
-        named = tuple((item.number, item.version) for item in notices)
-        return Delta(*head, tuple(items), notices=named, encoded=push(*head, items, notices))
