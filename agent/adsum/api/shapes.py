@@ -65,9 +65,20 @@ def check_fragment(row: Row[Check], node_name: str) -> bytes:
     kept = row.renderings.get(node_name)
     if kept is None:
         kept = row.renderings[node_name] = encode(
-            {**_check(row.value, node_name), "Definition": {}, **_indexes(row)}
+            {**_check(row.value, node_name), "Definition": _definition(row.value), **_indexes(row)}
         )
     return kept
+
+
+def _definition(check: Check) -> dict[str, object]:
+    """Of a node without an agent: how somebody is to run it. It came over the network and may be anything."""
+    if not check.definition:
+        return {}
+    try:
+        found = msgspec.json.decode(check.definition)
+    except msgspec.DecodeError:
+        return {}
+    return found if isinstance(found, dict) else {}
 
 
 def service_fragment(row: Row[Service]) -> bytes:

@@ -14,7 +14,7 @@ from typing import NamedTuple
 import trio
 
 from adsum.catalog.model import SERF_HEALTH
-from adsum.catalog.view import CatalogHost, View
+from adsum.catalog.view import NO_AGENT, CatalogHost, View
 from adsum.mutable import dataclass
 from adsum.net.calls import CallError
 from adsum.net.framing import MalformedFrame, read
@@ -71,7 +71,8 @@ class Outputs:
             async with trio.open_nursery() as nursery:
                 for node, checks in by_host.items():
                     host = self._view.node(node)
-                    if host is not None and not self._owners.is_mine(node):
+                    has_agent = host is not None and host.owner != NO_AGENT  # else all of it is here
+                    if host is not None and has_agent and not self._owners.is_mine(node):
                         nursery.start_soon(self._of_host, host, checks, found, turns)
         return found
 
