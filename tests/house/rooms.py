@@ -15,6 +15,7 @@ CORES = [
     "agent/adsum/consensus/**/*.py",
     "agent/adsum/gossip/**/*.py",
     "agent/adsum/raft/**/*.py",
+    "agent/adsum/sessions/**/*.py",
     "agent/adsum/store/**/*.py",
     "dns/adsum/dns/**/*.py",
 ]

@@ -20,6 +20,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "raft": set(),
     "consensus": {"raft"},
     "store": {"raft"},
+    "sessions": {"store"},
     "agent": {"catalog", "consensus", "gossip", "raft", "store"},
     "dns": {"catalog"},
     # Rims.

@@ -75,7 +75,7 @@ def test_core_alone_in_a_process_loads_no_rim(name: str, loaded_by_core: dict[st
 
 
 def may_have_structs(module: str) -> bool:
-    return module in SPEAKERS_OF_KEYS or module.startswith("adsum.store.")
+    return module in SPEAKERS_OF_KEYS or module.startswith(("adsum.sessions.", "adsum.store."))
 
 
 def is_core_or_package_of_cores(module: str) -> bool:

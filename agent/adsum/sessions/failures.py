@@ -1,0 +1,121 @@
+"""Nodes that failed, by this leader's own observation, and whether another server says the same.
+
+A verdict that lasts as long as the grace is shown to another voter, one after the other, until one agrees;
+the only voter agrees with itself. Nothing of that counts while this server is cut off, or before it was
+awake all the while: then the observation begins anew. What was agreed on is asked again after a while, for
+as long as a session hangs on it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+
+from adsum.now import SECOND
+from adsum.sessions.sees import HostSeen, HostVerdict, NodeKey, SeesHosts
+from adsum.sessions.settings import FAILURE_LOOK_NS, VERDICTS_ASKED_MAX
+
+
+class _Failing:
+    __slots__ = ("agreed", "agreed_ns", "ask_ns", "generation", "is_asking", "since_ns", "turn", "voter")
+
+    def __init__(self, generation: int, now_ns: int) -> None:
+        self.generation = generation
+        self.since_ns = now_ns
+        self.ask_ns = 0  # not before
+        self.turn = 0  # whose it is to be asked
+        self.voter = ""
+        self.is_asking = False
+        self.agreed = ""  # by whom, in words
+        self.agreed_ns = 0
+
+
+class NodeFailures:
+    def __init__(
+        self,
+        sees: SeesHosts,
+        me: str,
+        voters: Callable[[], Sequence[str]],
+        name_of: Callable[[str], str],
+        grace_ns: int,
+    ) -> None:
+        self._sees = sees
+        self._me = me
+        self._voters = voters
+        self._name_of = name_of
+        self._grace_ns = grace_ns
+        self._failing: dict[NodeKey, _Failing] = {}
+        self._asking = 0
+
+    def __len__(self) -> int:
+        return len(self._failing)
+
+    def look_at(self, who: NodeKey, now_ns: int) -> None:
+        host, known = self._sees.host(who), self._failing.get(who)
+        if host.verdict is not HostVerdict.FAILED:
+            self.forget(who)
+        elif known is None or known.generation != host.generation:
+            self.forget(who)
+            self._failing[who] = _Failing(host.generation, now_ns)
+
+    def forget(self, who: NodeKey) -> None:
+        known = self._failing.pop(who, None)
+        self._asking -= known is not None and known.is_asking
+
+    def interrupted(self, now_ns: int) -> None:
+        for known in self._failing.values():
+            known.since_ns, known.agreed = now_ns, ""
+
+    def agreed(self, who: NodeKey) -> str:
+        known = self._failing.get(who)
+        return known.agreed if known is not None else ""
+
+    def to_ask(self, now_ns: int) -> Iterator[tuple[NodeKey, str]]:
+        """And whom; an empty name where nobody has to be asked."""
+        if self._sees.is_isolated:
+            self.interrupted(now_ns)
+            return
+        voters = self._voters()
+        for who, known in list(self._failing.items()):
+            if known.agreed and now_ns - known.agreed_ns >= self._grace_ns:
+                known.agreed = ""
+            is_ripe = now_ns >= max(known.since_ns + self._grace_ns, known.ask_ns)
+            if known.agreed or known.is_asking or not is_ripe:
+                continue
+            others = [each for each in voters if each != self._me and not _is(each, who)]
+            if list(voters) == [self._me]:
+                self._agree(known, now_ns, f"seen by {self._held_by_me()}, the only voter")
+                yield who, ""
+            elif others and self._asking < VERDICTS_ASKED_MAX:
+                known.voter, known.is_asking = others[known.turn % len(others)], True
+                known.turn += 1
+                self._asking += 1
+                yield who, known.voter
+
+    def answered(self, who: NodeKey, voter: str, seen: HostSeen | None, now_ns: int) -> bool:
+        """Whether it is settled with that."""
+        known = self._failing.get(who)
+        if known is None or not known.is_asking or known.voter != voter:
+            return False
+        known.is_asking = False
+        self._asking -= 1
+        is_held = now_ns - known.since_ns >= self._grace_ns and not self._sees.is_isolated
+        is_same = seen is not None and seen.verdict is HostVerdict.FAILED
+        if seen is None or not is_same or seen.generation < known.generation or not is_held:
+            known.ask_ns = now_ns + FAILURE_LOOK_NS
+            return False
+        self._agree(known, now_ns, f"seen by {self._held_by_me()}, and by {self._name_of(voter)}")
+        return True
+
+    def earliest(self, now_ns: int) -> int | None:
+        """When to look again."""
+        return now_ns + FAILURE_LOOK_NS if self._failing else None
+
+    def _agree(self, known: _Failing, now_ns: int, sentence: str) -> None:
+        known.agreed, known.agreed_ns = sentence, now_ns
+
+    def _held_by_me(self) -> str:
+        return f"{self._name_of(self._me)} for {self._grace_ns / SECOND:g} s"
+
+
+def _is(voter: str, who: NodeKey) -> bool:
+    return voter.replace("-", "") == who[0].hex()

@@ -1,0 +1,68 @@
+"""Whether a session has to end by what is seen of its node and its checks now.
+
+Evidence has to be at least as new as what the session carries: the agent that accepted it saw the node alive
+and the checks well, and a copy from before that says nothing about it. What is missing in a copy counts only
+where the copy is known to hold all that it is of; and after a restart of the agent only when it is missing
+for a while, for whoever registered it may be about to do so again.
+"""
+
+from __future__ import annotations
+
+import enum
+from typing import NamedTuple
+
+from adsum.session import EndCause, Session
+from adsum.sessions.sees import CheckSeen, HostVerdict, NodeKey, RecordsSeen, SeesHosts
+
+SERF_HEALTH = "serfHealth"
+
+
+class Ending(NamedTuple):
+    cause: EndCause
+    evidence: str
+
+
+class WeakEvidence(enum.Enum):
+    BEHIND = "behind"  # what is seen is older than the session
+    MISSING_ANEW = "missing anew"  # in the records of a later life of the agent
+
+
+def judged(
+    session: Session, who: NodeKey, sees: SeesHosts, failure: str, *, is_long_missing: bool
+) -> Ending | WeakEvidence | None:
+    """`failure`: who agrees that the node failed; empty while that is not settled."""
+    host = sees.host(who)
+    is_new = host.generation >= session.generation
+    if host.verdict is HostVerdict.GONE and is_new:
+        return Ending(EndCause.NODE_GONE, f"{_node(session, host.generation)} left, or was deregistered")
+    if failure and host.verdict is HostVerdict.FAILED and is_new and SERF_HEALTH in session.node_checks:
+        return Ending(EndCause.NODE_FAILED, f"{_node(session, host.generation)} failed: {failure}")
+    doubt: WeakEvidence | None = None
+    for check_id in (*session.node_checks, *session.service_checks):
+        if check_id == SERF_HEALTH:
+            continue
+        seen = sees.check(who, check_id)
+        if seen is CheckSeen.FINE:
+            continue
+        records = sees.records(who)
+        if not _holds_what_was_seen(records, session):
+            doubt = WeakEvidence.BEHIND
+        elif seen is CheckSeen.CRITICAL:
+            sentence = f"check {check_id} on {_node(session, records.generation)} is critical"
+            return Ending(EndCause.CHECK_CRITICAL, f"{sentence}, at version {records.version} of its records")
+        elif records.generation == session.generation or is_long_missing:
+            sentence = f"check {check_id} is none of {_node(session, records.generation)} any more"
+            return Ending(EndCause.CHECK_GONE, f"{sentence}, at version {records.version} of its records")
+        else:
+            doubt = WeakEvidence.MISSING_ANEW
+    return doubt
+
+
+def _holds_what_was_seen(records: RecordsSeen, session: Session) -> bool:
+    if records.generation == session.generation:
+        return records.version >= session.records_version
+    return records.generation > session.generation and records.is_complete
+
+
+def _node(session: Session, generation: int) -> str:
+    return f"node {session.node} (generation {generation})" if generation else f"node {session.node}"
