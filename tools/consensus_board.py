@@ -191,6 +191,41 @@ CONSENSUS = (
         ),
     ),
     Row(
+        "Keys through client agents",
+        (
+            panel(
+                "Requests on client agents",
+                "Without an answer yet, and questions to servers: equal reads that wait share one.",
+                "short",
+                ("requests", "sum(adsum_forward_requests_open{@})"),
+                ("questions", "sum(adsum_forward_questions_open{@})"),
+            ),
+            panel(
+                "What they went through",
+                "Doubtful: nobody knows what came of a try. A leader that is lost shows as asked again.",
+                "cps",
+                ("{{what}}", "sum by (what) (rate(adsum_forward_requests_total{@}[~]))"),
+            ),
+            panel(
+                "Connections of client agents",
+                "By server. Turned away: the server has no more open files for them.",
+                "short",
+                ("{{instance}}", "adsum_agent_lines_open{@}"),
+                ("{{instance}} turned away", "increase(adsum_agent_lines_turned_away_total{@}[~])"),
+            ),
+            panel(
+                "What client agents ask servers",
+                "All servers together.",
+                "rps",
+                ("{{what}}", "sum by (what) (rate(adsum_agent_questions_total{@}[~]))"),
+                (
+                    "not answered: {{reason}}",
+                    "sum by (reason) (rate(adsum_agent_questions_refused_total{@}[~])) > 0",
+                ),
+            ),
+        ),
+    ),
+    Row(
         "Log and snapshots",
         (
             panel(

@@ -14,6 +14,7 @@ from adsum.cli.main import COMMANDS, load_command
 from adsum.observe.consensus_metrics import CONSENSUS
 from adsum.observe.consul_metrics import CONSUL
 from adsum.observe.consul_server_metrics import CONSUL_SERVERS
+from adsum.observe.forward_metrics import FORWARDING
 from adsum.observe.metrics import ADSUM
 from adsum.observe.series import Series
 
@@ -30,7 +31,13 @@ def main() -> int:
 def written() -> dict[str, str]:
     """Each page as it should be."""
     metrics, commands = (DOCS / "metrics.md").read_text(), (DOCS / "command-line.md").read_text()
-    every = {"table": ADSUM, "servers": CONSENSUS, "consul": CONSUL, "consul-servers": CONSUL_SERVERS}
+    every = {
+        "table": ADSUM,
+        "clients": FORWARDING,
+        "servers": CONSENSUS,
+        "consul": CONSUL,
+        "consul-servers": CONSUL_SERVERS,
+    }
     for name, series in every.items():
         metrics = put(metrics, name, series_table(series))
     return {

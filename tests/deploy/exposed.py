@@ -11,6 +11,7 @@ from adsum.config.config import Telemetry
 from adsum.observe.exposition import Exposition
 from tests.api.agents import FakeAgent
 from tests.deploy.promql import Expression, Selector
+from tests.observe.forwarding import forwarding_client
 from tests.observe.servers import LeadingServer
 from tests.observe.support import sources
 
@@ -19,14 +20,17 @@ Labels = Mapping[str, str]
 
 
 def series() -> dict[str, list[Labels]]:
-    """Of a server that leads, which has all that a client agent has and more."""
+    """Of a server that leads, and of a client agent, which sends requests on."""
     server = LeadingServer()
     server.hear()
-    text = Exposition(replace(sources(FakeAgent()), server=server.source), Telemetry()).prometheus().decode()
     shown: dict[str, list[Labels]] = {}
-    for family in text_string_to_metric_families(text):
-        for sample in family.samples:
-            shown.setdefault(sample.name, []).append(sample.labels)
+    for told in (
+        replace(sources(FakeAgent()), server=server.source),
+        replace(sources(FakeAgent()), forwarding=forwarding_client()),
+    ):
+        for family in text_string_to_metric_families(Exposition(told, Telemetry()).prometheus().decode()):
+            for sample in family.samples:
+                shown.setdefault(sample.name, []).append(sample.labels)
     return shown | {"up": [{}]}
 
 

@@ -10,12 +10,16 @@ from adsum.consensus.carrying import CarryCounters
 from adsum.consensus.core import ConsensusCore
 from adsum.consensus.effects import AskLeader, ConsensusEffect
 from adsum.consensus.settings import ServerSettings
+from adsum.net.introduction import Peer
+from adsum.net.places import PlaceCounters
 from adsum.now import MILLISECOND, Now
 from adsum.observe.server_source import ServerSource
 from adsum.raft.batch import LogChange
 from adsum.raft.core import RaftCore
 from adsum.raft.messages import HeartbeatReply, Message, MessageStamp, SnapshotOffer
 from adsum.raft.types import Configuration, MemberId, Restored, SnapshotRef, bootstrap
+from adsum.servers.agent_calls import AgentCalls
+from adsum.servers.agent_questions import AgentQuestions
 from adsum.servers.driver import Driver, NobodyFollows
 from adsum.servers.links import LinkCounters
 from adsum.storage import log_jobs
@@ -31,7 +35,10 @@ TURNS = 10
 
 
 class Nobody:
-    """What it sends is lost."""
+    """What it sends is lost, and it knows no agent."""
+
+    def is_agent(self, _caller: Peer) -> bool:
+        return False
 
     def send(self, _message: Message) -> None:
         pass
@@ -47,6 +54,8 @@ class LeadingServer:
     def __init__(self) -> None:
         self.now = Now(0, 0)
         self.keys = InstantConsensus()
+        self.agents = AgentCalls(AgentQuestions(self.keys, self.keys.keys, lambda: 0.0), Nobody())
+        self.agent_places = PlaceCounters()
         opened = open_log(
             MemoryFolder(),
             node="n1",
@@ -80,6 +89,8 @@ class LeadingServer:
             keys=self.keys.keys,
             links=LinkCounters(),
             carrying=CarryCounters(),
+            agents=self.agents,
+            agent_places=self.agent_places,
             name_of=lambda node: f"name of {node}",
         )
 
@@ -113,5 +124,7 @@ def not_of_a_cluster_yet() -> ServerSource:
         keys=server.keys.keys,
         links=LinkCounters(),
         carrying=CarryCounters(),
+        agents=server.agents,
+        agent_places=server.agent_places,
         name_of=str,
     )

@@ -5,9 +5,11 @@ from __future__ import annotations
 import subprocess
 from collections.abc import Callable
 from dataclasses import replace
+from uuid import UUID
 
 import pytest
 
+from adsum import kv
 from adsum.config.config import Telemetry
 from adsum.kv import KeyRead, KeyVerb, KeyWrite, ReadMode, ReadShape
 from adsum.observe.consensus_metrics import CONSENSUS
@@ -48,7 +50,7 @@ def test_a_client_agent_shows_none_of_it() -> None:
     names = [
         name
         for name in shown(None)
-        if name.startswith(("adsum_raft", "adsum_kv", "consul_raft", "consul_kvs"))
+        if name.startswith(("adsum_raft", "adsum_kv", "adsum_agent_", "consul_raft", "consul_kvs"))
     ]
     assert names == []
 
@@ -168,6 +170,27 @@ def test_what_is_refused_is_counted_by_its_cause() -> None:
     read = shown(server.source)
     assert read['adsum_kv_refused_total{cause="too_large"}'] == 2
     assert read['adsum_kv_refused_total{cause="no_leader"}'] == 0
+
+
+def test_what_client_agents_ask_is_counted_and_who_is_none_of_ours() -> None:
+    server = LeadingServer()
+    server.agents.strangers = 2
+    server.agents.call_counters.in_flight, server.agents.call_counters.cancelled = 7, 5
+    server.agent_places.open, server.agent_places.turned_away = 9, 1
+    server.agents.unread_counters.refused["host"] = 3
+    node = UUID(int=1).bytes
+    for body in (kv.encode(KeyRead(ReadShape.KEY, b"k")), b"\xff"):
+        server.agents.questions.begin(node, "key.read", body, lambda _end: None)
+    read = shown(server.source)
+    assert read["adsum_agent_lines_open"] == 9
+    assert read["adsum_agent_lines_turned_away_total"] == 1
+    assert read["adsum_agent_calls_open"] == 7
+    assert read['adsum_agent_calls_total{how="cancelled"}'] == 5
+    assert read['adsum_agent_questions_total{what="reads"}'] == 1
+    assert read['adsum_agent_questions_total{what="writes"}'] == 0
+    assert read['adsum_agent_questions_refused_total{reason="stranger"}'] == 2
+    assert read['adsum_agent_questions_refused_total{reason="malformed"}'] == 1
+    assert read['adsum_agent_unread_refused_total{limit="host"}'] == 3
 
 
 def test_stages_and_snapshots_are_histograms_by_their_label() -> None:

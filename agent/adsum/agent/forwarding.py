@@ -199,6 +199,18 @@ class Forwarding:
         return self._why_dry if self._is_dry else ""
 
     @property
+    def knows_leader(self) -> bool:
+        return bool(self._named or self._leader)
+
+    @property
+    def requests_open(self) -> int:
+        return len(self._open)
+
+    @property
+    def questions_open(self) -> int:
+        return len(self._asked)
+
+    @property
     def has_news(self) -> bool:
         """`ServersChanged` is due."""
         return self._servers.version != self._version

@@ -84,6 +84,10 @@ class Exposition:
             from adsum.observe.consensus_metrics import CONSENSUS
 
             self._own = (*ADSUM, *CONSENSUS)
+        elif self._sources.forwarding is not None:
+            from adsum.observe.forward_metrics import FORWARDING
+
+            self._own = (*ADSUM, *FORWARDING)
         registry = CollectorRegistry()
         registry.register(self)
         GCCollector(registry=registry)

@@ -31,6 +31,7 @@ from adsum.net.unread import UnreadCounters
 from adsum.observe.loop_lag import GcPauses, LoopLag
 from adsum.observe.server_source import ServerSource
 from adsum.observe.tally import CatalogTally
+from adsum.peers.client_keys import ClientKeys
 from adsum.peers.peer_rpc import PeerRpc
 from adsum.storage.writer import WriterCounters
 
@@ -84,12 +85,19 @@ class Sources:
     faults: Faults
     certificate_end_s: Callable[[], int] = int  # 0 without TLS
     server: ServerSource | None = None  # a client agent has none
+    forwarding: ClientKeys | None = None  # a server has none
 
     @property
     def consensus(self) -> ServerSource:
         """For series that only a server has."""
         assert self.server is not None
         return self.server
+
+    @property
+    def forwarded(self) -> ClientKeys:
+        """For series that only a client agent has."""
+        assert self.forwarding is not None
+        return self.forwarding
 
     @property
     def tally(self) -> GossipTally:

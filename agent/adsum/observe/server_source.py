@@ -9,6 +9,8 @@ from adsum.frozen import dataclass
 
 if TYPE_CHECKING:  # a client loads none of these
     from adsum.consensus.carrying import CarryCounters
+    from adsum.net.places import PlaceCounters
+    from adsum.servers.agent_calls import AgentCalls
     from adsum.servers.driver import Driver
     from adsum.servers.keys import ServerKeys
     from adsum.servers.links import LinkCounters
@@ -24,4 +26,6 @@ class ServerSource:
     keys: ServerKeys
     links: LinkCounters
     carrying: CarryCounters
+    agents: AgentCalls
+    agent_places: PlaceCounters
     name_of: Callable[[str], str]  # of a node, by its id

@@ -38,7 +38,7 @@ from adsum.net.call_server import BUSY
 from adsum.net.calls import CallError, Declined, NotSent
 from adsum.net.gate import Gate
 from adsum.now import SECOND, Now
-from adsum.peers.server_lines import LINES_MAX, ServerLines
+from adsum.peers.server_lines import LINES_MAX, ServerLineCounters, ServerLines
 from adsum.store_requests import RenewAnswered, StoreChange, StoreRead, StoreReadAnswered
 
 NO_HISTORY = "a client agent keeps no history of keys: ask a server for it, with -http-addr"
@@ -94,6 +94,10 @@ class ClientKeys:
                 except Exception as error:
                     self._faults.dropped("tick", error)
                     await trio.sleep(FAULT_PAUSE_S)
+
+    @property
+    def line_counters(self) -> ServerLineCounters:
+        return self._lines.counters
 
     # What the endpoints ask.
 

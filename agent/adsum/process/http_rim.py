@@ -63,6 +63,7 @@ async def serve_http(first: FirstPhase, agent: RunningAgent, nursery: trio.Nurse
         faults=first.faults,
         certificate_end_s=first.certificate_end_s,
         server=agent.server_source,
+        forwarding=agent.forwarding_source,
     )
     metrics = Exposition(sources, config.telemetry)
     nursery.start_soon(metrics.keep_intervals)

@@ -176,6 +176,11 @@ class RunningAgent(Agent):
         """For metrics; a client has none."""
         return self._server.source if self._server is not None else None
 
+    @property
+    def forwarding_source(self) -> ClientKeys | None:
+        """For metrics; a server has none."""
+        return None if self.config.is_server else self._client_keys
+
     async def leave(self) -> None:
         self.asked_to_leave.set()
         await self.gone.wait()

@@ -98,6 +98,8 @@ class ServerRim:
             log=self.server.log,
             machine=machine,
             keys=self.keys,
+            agents=self.agent_calls,
+            agent_places=self.server.streams.counters.agents,
             links=self.server.links.counters,
             carrying=self.server.carry_counters,
             name_of=self._name_of,

@@ -44,15 +44,17 @@ class AgentCalls:
         self.questions = questions
         self.strangers = 0  # whose calls were declined
         self._knows = knows
-
-    def lines(self, lines_max: int = LINES_MAX) -> AgentLines:
         limits = CallLimits(
             calls_max=CALLS_MAX,
             calls_per_connection_max=CALLS_PER_LINE_MAX,
             question_bytes_max=forwarded.QUESTION_BYTES_MAX,
         )
-        unread = UnreadBytes(bytes_max=UNREAD_BYTES_MAX, per_host_bytes_max=UNREAD_PER_HOST_BYTES_MAX)
-        return AgentLines(CallServer(self, limits), unread, lines_max, min(LINES_PER_HOST_MAX, lines_max))
+        self._calls = CallServer(self, limits)
+        self._unread = UnreadBytes(bytes_max=UNREAD_BYTES_MAX, per_host_bytes_max=UNREAD_PER_HOST_BYTES_MAX)
+        self.call_counters, self.unread_counters = self._calls.counters, self._unread.counters
+
+    def lines(self, lines_max: int = LINES_MAX) -> AgentLines:
+        return AgentLines(self._calls, self._unread, lines_max, min(LINES_PER_HOST_MAX, lines_max))
 
     async def answer(self, caller: Peer, method: str, body: bytes) -> bytes:
         if not (caller.is_authenticated or self._knows.is_agent(caller)):
