@@ -423,10 +423,6 @@ class Forwarding:
     def _written(self, asking: _Asking, body: bytes, answer: StoreAnswer) -> None:
         if answer.outcome in TOLD:
             self.seen = max(self.seen, answer.revision)
-        elif answer.outcome is StoreOutcome.OLD_GENERATION and asking.is_doubtful:
-            # A try before may have been done while this generation was still the newest.
-            self._end_write(asking, _unknown("another run of this agent has written since"))
-            return
         self._end_write(asking, body)
 
     def _found(self, asking: _Asking, size: int, piece: KeysPiece) -> None:
