@@ -155,6 +155,7 @@ class KeyCause(enum.IntEnum):
     TOO_LARGE = 4
     FAILED = 5  # nothing was done, and the sentence says why
     NO_SERVERS = 6  # that a client agent could ask
+    DOUBTED = 7  # what the server that was asked holds differs from what others hold
 
 
 class KeyRefusal(Exception):
@@ -169,8 +170,8 @@ ReadAnswered: TypeAlias = Callable[["KeysFound | KeyRefusal"], None]
 
 
 class KeyStore(Protocol):
-    """Keys and all else that the store keeps, as the endpoints see it, on a server and on a client agent. What is asked is answered once, perhaps
-    before the call returns, unless it is given up: then never."""
+    """Keys and all else that the store keeps, as the endpoints see it, on a server and on a client agent. What
+    is asked is answered once, perhaps before the call returns, unless it is given up: then never."""
 
     @property
     def waits_for(self) -> str:

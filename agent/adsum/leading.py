@@ -25,3 +25,4 @@ class ConsensusFigures(NamedTuple):
     snapshot_index: int
     snapshot_term: int
     peers: tuple[PeerFigures, ...]  # itself among them
+    doubt: str = ""  # "differs" or "disputed": whether others hold the same state

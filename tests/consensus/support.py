@@ -44,7 +44,7 @@ class Echo:
         self.words = state
 
     def hash(self) -> bytes:
-        return b""
+        return b"\x01" + b" ".join(self.words)[-8:]
 
 
 class Bench:

@@ -87,7 +87,7 @@ TOLD = (
     *(StoreOutcome.NO_SESSION, StoreOutcome.HELD, StoreOutcome.FENCED, StoreOutcome.CONFLICT),
 )
 # Nothing was done, and another server, or the same a little later, may do it.
-PASSING = (KeyCause.NO_LEADER, KeyCause.BUSY, KeyCause.NO_SERVERS)
+PASSING = (KeyCause.NO_LEADER, KeyCause.BUSY, KeyCause.NO_SERVERS, KeyCause.DOUBTED)
 
 NO_SERVER = "this agent knows no server"
 TOO_MANY = f"{REQUESTS_MAX} requests for keys wait for servers"

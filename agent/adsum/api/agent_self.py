@@ -124,6 +124,7 @@ def _raft_stats(agent: Agent) -> dict[str, str]:
     leading = it.role == "leader"
     shown = [_member_of_configuration(agent, peer) for peer in it.peers]
     since = {"leader_since": shown_time(it.leader_since_ms)} if it.leader_since_ms else {}
+    doubt = {"state_doubt": it.doubt} if it.doubt else {}  # ours alone
     return {
         "applied_index": str(it.applied_index),
         "commit_index": str(it.commit_index),
@@ -139,6 +140,7 @@ def _raft_stats(agent: Agent) -> dict[str, str]:
         "num_peers": str(sum(peer.is_voter for peer in it.peers if peer.node_id != _own_id(agent))),
         "protocol_version": RAFT_PROTOCOL_VERSION,
         "state": RAFT_STATES[it.role],
+        **doubt,
         "term": str(it.term),
         "voters": ",".join(sorted(_name_of(agent, peer.node_id) for peer in it.peers if peer.is_voter)),
     }

@@ -62,6 +62,7 @@ STATUS_OF = {
     KeyCause.TOO_LARGE: 413,
     KeyCause.FAILED: 500,
     KeyCause.NO_SERVERS: 500,
+    KeyCause.DOUBTED: 500,
 }
 CONSULS_WORDS = {KeyCause.NO_LEADER: "No cluster leader", KeyCause.NO_SERVERS: "No known Consul servers"}
 

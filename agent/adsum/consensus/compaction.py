@@ -53,7 +53,7 @@ class Compaction:
 
     def make(self) -> None:
         """Unless one is being made, or there is nothing newer than the last one."""
-        if self.is_making:
+        if self.is_making or self._core.comparing.difference:
             return
         meta = self._core.raft.snapshot_point()
         if meta is not None:
@@ -64,7 +64,8 @@ class Compaction:
         """Given up when the leader's snapshot came in between: it is of later, and while it is installed the
         log on disk still has what it stands for."""
         meta, log = report.meta, self._core.raft.replica.log
-        if log.is_restoring or log.snapshot.index >= meta.index:
+        is_overtaken = log.is_restoring or log.snapshot.index >= meta.index
+        if is_overtaken or self._core.comparing.difference:
             self.is_making = False
             return
         self._core.emit(RecordSnapshot(meta, report.ref, self._first_kept(meta.index)))

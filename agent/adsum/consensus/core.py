@@ -28,6 +28,7 @@ from typing import NamedTuple
 
 from adsum.consensus import commands, reports
 from adsum.consensus.compaction import Compaction
+from adsum.consensus.comparing import Comparing
 from adsum.consensus.effects import (
     AnswerRequests,
     AppliedTo,
@@ -38,7 +39,7 @@ from adsum.consensus.effects import (
     ServerBroken,
     Turned,
 )
-from adsum.consensus.errors import DiskIsFull, OutcomeUnknown, Stopping
+from adsum.consensus.errors import DiskIsFull, OutcomeUnknown, StateDiffers, Stopping
 from adsum.consensus.installing import Installing
 from adsum.consensus.machine import StateMachine
 from adsum.consensus.pace import Pace
@@ -107,6 +108,7 @@ class ConsensusCore:
         self.installing = Installing(self)
         self.room = LogRoom(self, now_ns)
         self.requests = HeldRequests(self)
+        self.comparing = Comparing(self)
         self.soft = Soft(Role.FOLLOWER, None, raft.replica.term)
         self._proposals = Proposals()
         self._reads = WaitingReads()
@@ -303,8 +305,17 @@ class ConsensusCore:
         self._unapplied.clear()
         self._proposals.passed(index, self.answers)
         self.counters.snapshots_installed += 1
+        self.comparing.restored(index)
         self.requests.applied(index, self.answers)
         self.emit(AppliedTo(index))
+
+    def stop_applying(self, why: str) -> None:
+        """For good. Others can tell what became of what is in the log."""
+        self.raft.stop_applying()
+        self._unapplied.clear()
+        self._proposals.end(OutcomeUnknown(why), self.answers)
+        self.requests.stop_reading(StateDiffers(why), self.answers)
+        self._reads.end(StateDiffers(why), self.answers)
 
     def fail(self, reason: str, during: str = "") -> None:
         """The process must end, for the first reason that there is."""
@@ -355,6 +366,7 @@ class ConsensusCore:
     def _pass_tick(self, now: Now) -> None:
         self.pace.take(now.monotonic_ns)
         self.raft.tick(now)
+        self.comparing.look()
         if self.pace.must_prove:
             self._prove_leadership()
         if self._stop_ns is not None:
@@ -446,12 +458,16 @@ class ConsensusCore:
         if not count:
             self._reads.applied(self.applied, answers)
             return
+        next_hash = self.comparing.next_index
+        count = min(count, next_hash - self._unapplied[0].index + 1)
         take, apply, applied = self._unapplied.popleft, self.machine.apply, self._proposals.applied
         entries = [take() for _ in range(count)]
         for entry in entries:
             applied(entry, apply(entry), answers)
         is_change = any(kind is not EntryKind.COMMAND for kind in set(map(_kind_of, entries)))
         self.raft.applied(entry.index)
+        if entry.index == next_hash:
+            self.comparing.reached()
         self.counters.entries_applied += count
         self._reads.applied(entry.index, answers)
         self.requests.applied(entry.index, answers)

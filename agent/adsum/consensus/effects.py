@@ -107,6 +107,14 @@ class AppliedTo:
 
 
 @dataclass(frozen=True, slots=True)
+class StateDoubted:
+    """Stale reads are refused here, and all reads where applying has stopped. An empty reason: no more."""
+
+    reason: str
+    has_stopped: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class Turned:
     """As this server sees it, and it was otherwise before."""
 
@@ -196,6 +204,7 @@ ConsensusEffect = (
     | SpendBallast
     | AnswerRequests
     | AppliedTo
+    | StateDoubted
     | Turned
     | HandedOver
     | ServerBroken

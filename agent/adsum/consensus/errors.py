@@ -27,6 +27,10 @@ class Stopping(Unavailable):
     pass
 
 
+class StateDiffers(Exception):
+    """What this server holds is not what a majority of the voters does: nothing is read here."""
+
+
 class OutcomeUnknown(Exception):
     """It may have been done or may yet be: ask again only with the same dedup key."""
 

@@ -20,6 +20,7 @@ class Pace:
         self.is_time_trusted = True
         self.is_proving = False
         self.pauses = 0
+        self.stood_ns = 0  # all pauses together
         self.due_ns = now_ns + tick_ns
         self._tick_ns = tick_ns
 
@@ -29,6 +30,7 @@ class Pace:
         if gap_ns <= PAUSE_TICKS * self._tick_ns:
             return 0
         self.pauses += 1
+        self.stood_ns += gap_ns
         self.is_time_trusted = self.is_proving = False  # whoever does not lead may do so in a moment
         self.due_ns = now_ns
         return gap_ns

@@ -169,6 +169,12 @@ class HeldRequests:
         if request is not None:
             self._close(request)
 
+    def stop_reading(self, why: Exception, answers: Answers) -> None:
+        """Nothing more is applied here: reads that wait for that would wait in vain."""
+        for request in list(self._open.values()):
+            if request.data is None:
+                self._end(request, why, answers)
+
     def end(self, answers: Answers) -> None:
         self._has_ended = True
         for request in list(self._open.values()):

@@ -33,6 +33,8 @@ class ServerSettings:
     # 10,000 writes a second of 300 bytes, half a minute for the way. With less it would need another snapshot
     # on arrival, and so for ever.
     entries_awaited_bytes: int = 128 << 20
+    # A hash of the state at each index that this divides, by which servers find out that they differ.
+    hash_entries: int = 8_192
     raft: RaftSettings = field(default_factory=RaftSettings)
 
     @property

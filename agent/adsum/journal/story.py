@@ -111,6 +111,7 @@ LED_NO_LONGER = {
     "quorum-silent": "no majority of the voters answered it within the election timeout",
     "disk": "its disk failed, or did not answer within the election timeout",
     "no-voter": "it is no voter any more",
+    "state-differs": "its state differed from that of a majority",
     "handed-over": "it handed leadership over",
     "later-term": "another server stands for election in a later term",
 }

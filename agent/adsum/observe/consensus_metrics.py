@@ -13,7 +13,6 @@ from dataclasses import fields
 from adsum.buckets import Buckets
 from adsum.consensus.storing import GROUP_EDGES
 from adsum.kv import KeyCause, ReadMode, StoreOutcome
-from adsum.net.unread import REASONS as UNREAD_REASONS
 from adsum.now import SECOND
 from adsum.observe.series import (
     HistogramReading,
@@ -34,9 +33,7 @@ from adsum.store.keyspace import Keyspace
 VERBS = {Put: "put", Delete: "delete", DeleteTree: "delete_tree"}
 # Of what came from other servers; by the names of raft's own counters.
 HELD = ("forwarded", "retried", "doubtful", "run_out")  # as they are counted
-# Of client agents, by the names of their own counters.
-CALL_ENDS = ("answered", "declined", "busy", "overdue", "cancelled", "faults")
-QUESTIONS = ("writes", "reads", "renewals", "pieces")
+DOUBTS = ("differs", "disputed")
 UNUSED = ("foreign", "misaddressed", "strangers", "stale", "malformed", "defended")
 
 
@@ -175,6 +172,11 @@ def _held(driver: Driver) -> Reading:
     return {name: getattr(counters, name) for name in HELD}
 
 
+def _doubts(driver: Driver) -> Reading:
+    doubt = driver.core.comparing.doubt
+    return {each: int(each == doubt) for each in DOUBTS}
+
+
 def _stages(driver: Driver) -> Reading:
     return {stage.name.lower(): histogram_of(driver.stages.times[stage]) for stage in WriteStage}
 
@@ -195,26 +197,6 @@ def _writes(sources: Sources) -> Labelled:
         (VERBS[verb], outcome.name.lower()): counts[outcome]
         for verb, counts in sources.consensus.machine.writes.items()
         for outcome in StoreOutcome
-    }
-
-
-def _agent_calls(sources: Sources) -> Reading:
-    counters = sources.consensus.agents.call_counters
-    return {how: getattr(counters, how) for how in CALL_ENDS}
-
-
-def _agent_questions(sources: Sources) -> Reading:
-    counters = sources.consensus.agents.questions.counters
-    return {what: getattr(counters, what) for what in QUESTIONS}
-
-
-def _agent_questions_refused(sources: Sources) -> Reading:
-    agents = sources.consensus.agents
-    counters = agents.questions.counters
-    return {
-        "stranger": agents.strangers,
-        "impostor": counters.impostors,
-        "malformed": counters.malformed,
     }
 
 
@@ -288,6 +270,11 @@ CONSENSUS = table(
     gauge("adsum_raft_entries_since_snapshot", driven(_since_snapshot)),
     "Snapshots on their way to other servers and from them, and their pieces.",
     counter("adsum_raft_snapshot_transfers_total{what}", _transfers),
+    # Hashes of the state.
+    "1 while the state here is in doubt: it differs from a majority's, or servers differ and none has one.",
+    gauge("adsum_raft_state_doubted{what}", driven(_doubts, dict.fromkeys(DOUBTS, 0))),
+    "Times that a majority was found to have the same state as this server.",
+    counter("adsum_raft_state_agreed_total", driven(lambda d: d.core.comparing.agreed)),
     # Requests.
     "Writes that wait here for their entry to be committed and applied.",
     gauge("adsum_raft_proposals_waiting", driven(lambda d: d.core.proposals_waiting)),
@@ -318,31 +305,6 @@ CONSENSUS = table(
     counter("adsum_raft_contradictions_total{what}", _counted(*CONTRADICTIONS)),
     "Times that this server stood still for longer than three ticks.",
     counter("adsum_raft_pauses_total", driven(lambda d: d.core.pace.pauses)),
-    # Client agents.
-    "Connections of client agents open now.",
-    gauge("adsum_agent_lines_open", lambda s: s.consensus.agent_places.open),
-    "Connections of client agents turned away, because too many were open, in all or of one host.",
-    counter("adsum_agent_lines_turned_away_total", lambda s: s.consensus.agent_places.turned_away),
-    "Calls of client agents without an answer yet; most of them wait for a change.",
-    gauge("adsum_agent_calls_open", lambda s: s.consensus.agents.call_counters.in_flight),
-    "How calls of client agents ended; busy: too many were under way, faults: a bug of the agent.",
-    counter("adsum_agent_calls_total{how}", _agent_calls),
-    "What client agents asked; pieces: of a long answer, after the first.",
-    counter("adsum_agent_questions_total{what}", _agent_questions),
-    "Questions that were not answered, by reason: of nobody that this server knows, in another agent's name, "
-    "or without a sense.",
-    counter("adsum_agent_questions_refused_total{reason}", _agent_questions_refused),
-    "Rests of long answers that are kept until their agents fetch them.",
-    gauge("adsum_agent_rests_kept", lambda s: s.consensus.agents.questions.counters.rests),
-    "Rests that nobody fetched in time, or that made room for others.",
-    counter("adsum_agent_rests_dropped_total", lambda s: s.consensus.agents.questions.counters.rests_dropped),
-    "Memory held by what client agents sent and is not read yet.",
-    gauge("adsum_agent_unread_bytes", lambda s: s.consensus.agents.unread_counters.held_bytes),
-    "Frames of client agents that were not taken, by the limit they met.",
-    counter(
-        "adsum_agent_unread_refused_total{limit}",
-        lambda s: {limit: s.consensus.agents.unread_counters.refused[limit] for limit in UNREAD_REASONS},
-    ),
     # Keys.
     "Keys in the store.",
     gauge("adsum_kv_keys", lambda s: len(space_of(s).table)),

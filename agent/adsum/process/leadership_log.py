@@ -18,6 +18,7 @@ STEPPED_DOWN = {
     ),
     TurnCause.DISK: (logging.WARNING, "its disk failed, or did not answer within the election timeout"),
     TurnCause.NO_VOTER: (logging.INFO, "it is no voter any more"),
+    TurnCause.STATE_DIFFERS: (logging.ERROR, "its state differs from that of a majority"),
 }
 
 

@@ -18,7 +18,7 @@ import trio
 from adsum.agent import tags
 from adsum.agent.known_servers import LeadershipSeen
 from adsum.config.config import Config
-from adsum.consensus.effects import Turned
+from adsum.consensus.effects import StateDoubted, Turned
 from adsum.consensus.errors import StoreBroken
 from adsum.consensus.settings import ServerSettings
 from adsum.dedup import WriteNumbers
@@ -150,6 +150,9 @@ class ServerRim:
         self._log.log(turned)
         self._turned = turned
         self._tell()
+
+    def doubted(self, doubted: StateDoubted) -> None:
+        self.keys.doubted(doubted)
 
     def _name_of(self, node: str) -> str:
         """Its node id where gossip does not know it."""

@@ -55,11 +55,13 @@ from adsum.raft.types import (
     Configuration,
     Entry,
     EntryKind,
+    JudgedHash,
     MemberId,
     Position,
     Restored,
     Role,
     SnapshotMeta,
+    StateHash,
     Term,
     Ticket,
     Turn,
@@ -146,7 +148,8 @@ class RaftCore:
     def has_more_to_apply(self) -> bool:
         """Committed and durable here, and not handed out for want of a window."""
         log = self.replica.log
-        return log.handed_out < min(log.commit, log.stable) and not log.is_restoring
+        is_held = log.is_restoring or self.replica.has_stopped_applying
+        return log.handed_out < min(log.commit, log.stable) and not is_held
 
     @property
     def counts(self) -> Counts:
@@ -233,6 +236,28 @@ class RaftCore:
             return None
         return log.snapshot_point(replica.configuration, replica.stamp.epoch)
 
+    # The hashes of the state machine, by which members find out whether they hold the same.
+
+    def tell_hash(self, state_hash: StateHash) -> None:
+        """Of the state machine here: the leader hears it."""
+        self.replica.state_hash = state_hash
+
+    @property
+    def hashes_told(self) -> dict[MemberId, StateHash]:
+        """To this leader, by each of the others last."""
+        progress = self._leader.progress if self._leader is not None else {}
+        return {member: each.state_hash for member, each in progress.items() if each.state_hash.index}
+
+    def judge(self, judged: JudgedHash) -> None:
+        """As the leader: everybody hears it."""
+        self.replica.judged = judged
+
+    def stop_applying(self) -> None:
+        """For good: what stands here is not what the others have. It goes on storing, and leads nobody."""
+        self.replica.has_stopped_applying = True
+        if self._leader is not None:
+            self._give_way(TurnCause.STATE_DIFFERS)
+
     def report_unreachable(self, member: MemberId) -> None:
         if self._leader is not None:
             self._leader.unreachable(member)
@@ -303,6 +328,8 @@ class RaftCore:
         """As far as the window of what is being applied allows, and this program's level."""
         log, settings = self.replica.log, self._settings
         if log.handed_out >= min(log.commit, log.stable) or log.is_restoring:
+            return []
+        if self.replica.has_stopped_applying:
             return []
         applying_bytes = log.bytes_between(log.applied, log.handed_out)
         if applying_bytes and applying_bytes + settings.apply_bytes_max > settings.applying_bytes_max:

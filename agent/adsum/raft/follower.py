@@ -10,7 +10,7 @@ from __future__ import annotations
 from adsum.raft.changer import is_configuration
 from adsum.raft.messages import Append, AppendRejected, AppendReply, Heartbeat, HeartbeatReply, SnapshotOffer
 from adsum.raft.replica import Replica
-from adsum.raft.types import EntryKind, MemberId
+from adsum.raft.types import EntryKind, JudgedHash, MemberId
 
 
 class Follower:
@@ -43,9 +43,12 @@ class Follower:
             replica.counts.malformed += 1
         else:
             replica.log.commit_to(message.commit)
+        if message.hash_index:
+            replica.judged = JudgedHash(message.hash_index, message.state_hash, message.is_disputed)
         link = (replica.stamp, replica.me, message.source)
         told = (message.round, replica.settings.apply_level_max, replica.can_lead)
-        replica.send_now(HeartbeatReply(*link, replica.term, *told))
+        state = (*replica.state_hash, replica.has_stopped_applying)
+        replica.send_now(HeartbeatReply(*link, replica.term, *told, *state))
 
     def take_offer(self, message: SnapshotOffer) -> None:
         """The snapshot's file has arrived whole."""
@@ -57,7 +60,7 @@ class Follower:
         elif snapshot.apply_level > replica.settings.apply_level_max:
             replica.level_missing = snapshot.apply_level
             replica.counts.snapshots_refused += 1
-        elif snapshot.index <= log.commit:
+        elif replica.has_stopped_applying or snapshot.index <= log.commit:
             replica.counts.snapshots_refused += 1
             self._acknowledge(message.source, log.commit)
         elif log.term_at(snapshot.index) == snapshot.term:
@@ -72,7 +75,8 @@ class Follower:
         """Of a log that cannot be applied here. Such a message is not answered: nothing in it is stored."""
         replica, log = self._replica, self._replica.log
         is_new = bool(message.entries) and message.entries[-1].index > log.last_index
-        waiting_bytes = log.bytes_after(log.applied) if is_new and replica.level_missing else 0
+        has_stopped = replica.level_missing or replica.has_stopped_applying
+        waiting_bytes = log.bytes_after(log.applied) if is_new and has_stopped else 0
         return waiting_bytes > replica.settings.unapplied_bytes_max
 
     def _acknowledge(self, leader: MemberId, index: int) -> None:

@@ -36,7 +36,7 @@ from adsum.raft.progress import Progress, ProgressMode
 from adsum.raft.quorum import VoteOutcome, agreed, tally
 from adsum.raft.reads import ReadRounds
 from adsum.raft.replica import Replica
-from adsum.raft.types import CLIENT_BYTES_MAX, Entry, EntryKind, MemberId, Position
+from adsum.raft.types import CLIENT_BYTES_MAX, NOT_JUDGED, Entry, EntryKind, MemberId, Position, StateHash
 
 
 class Leader:
@@ -52,6 +52,7 @@ class Leader:
         self._configuration_index = self._log.last_index
         self._time_ahead_ms = self._log.last.time_ms - self._monotonic_ms
         self.progress: dict[MemberId, Progress] = {}
+        replica.judged = NOT_JUDGED  # it is this leader's turn
         self._list_members()
         self._append(EntryKind.TERM_BEGIN, b"")
         self._heartbeat()
@@ -336,6 +337,9 @@ class Leader:
             return
         progress.heard()
         progress.apply_level_max, progress.can_lead = message.apply_level_max, message.can_lead
+        progress.has_stopped = message.has_stopped
+        if message.hash_index:
+            progress.state_hash = StateHash(message.hash_index, message.state_hash)
         progress.acked_round = max(progress.acked_round, message.round)
         progress.allow_probe()
         if progress.match < self._log.last_index or progress.mode is ProgressMode.PROBE:
@@ -357,7 +361,8 @@ class Leader:
                 progress.acked_round = number
                 continue
             commit = min(progress.match, self._log.commit)
-            replica.send_now(Heartbeat(replica.stamp, replica.me, member, replica.term, commit, number))
+            told = (commit, number, *replica.judged)
+            replica.send_now(Heartbeat(replica.stamp, replica.me, member, replica.term, *told))
         self._confirm_reads()  # of one voter that is a quorum
 
     def _replicate(self, member: MemberId, progress: Progress, *, with_commit_news: bool) -> None:
@@ -391,9 +396,10 @@ class Leader:
         return True
 
     def _offer_snapshot(self, member: MemberId, progress: Progress) -> None:
-        """Not to one who may be dead, or could not apply it: a file is much to send in vain."""
+        """Not to one who may be dead, or would not apply it: a file is much to send in vain."""
         replica, log = self._replica, self._log
-        if not progress.is_active or 0 < progress.apply_level_max < log.snapshot.apply_level:
+        is_unable = 0 < progress.apply_level_max < log.snapshot.apply_level
+        if not progress.is_active or progress.has_stopped or is_unable:
             return
         progress.to_snapshot(log.snapshot.index)
         replica.counts.snapshots_offered += 1

@@ -46,6 +46,9 @@ class Append(FromLeader):
 @dataclass(frozen=True, slots=True)
 class Heartbeat(FromLeader):
     round: int  # counts the leader's broadcasts in its term; an answer to one confirms every read before it
+    hash_index: int = 0  # of the newest state hash that the leader could judge
+    state_hash: bytes = b""
+    is_disputed: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,6 +84,9 @@ class HeartbeatReply(Message):
     round: int
     apply_level_max: int  # the highest level the sender can apply
     can_lead: bool = True  # if it is elected: it has read its state, and knows the level of its log
+    hash_index: int = 0  # of its newest state hash
+    state_hash: bytes = b""
+    has_stopped: bool = False  # for good: its state differs, and it applies nothing more
 
 
 @dataclass(frozen=True, slots=True)

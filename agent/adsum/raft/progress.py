@@ -14,6 +14,7 @@ from collections import deque
 from dataclasses import dataclass, field
 
 from adsum.raft.settings import RaftSettings
+from adsum.raft.types import NO_HASH, StateHash
 
 # How often a follower that a snapshot was brought to may refuse what follows on it, once in a round of
 # heartbeats: an answer may have waited for its disk since before the snapshot arrived there.
@@ -43,6 +44,8 @@ class Progress:
     acked_round: int = 0  # of heartbeats
     apply_level_max: int = 0  # 0 until it has told
     can_lead: bool = True  # unless it told otherwise
+    state_hash: StateHash = NO_HASH  # the newest that it told
+    has_stopped: bool = False
     inflight_bytes: int = 0
     _inflight: deque[tuple[int, int]] = field(
         default_factory=deque

@@ -13,7 +13,19 @@ from adsum.raft.log import Log
 from adsum.raft.messages import Message, MessageStamp
 from adsum.raft.reads import ConfirmedRead
 from adsum.raft.settings import RaftSettings
-from adsum.raft.types import BOOTSTRAP_TERM, Configuration, HardState, MemberId, Restored, Role, Term
+from adsum.raft.types import (
+    BOOTSTRAP_TERM,
+    NO_HASH,
+    NOT_JUDGED,
+    Configuration,
+    HardState,
+    JudgedHash,
+    MemberId,
+    Restored,
+    Role,
+    StateHash,
+    Term,
+)
 
 
 @dataclass(slots=True)
@@ -55,6 +67,9 @@ class Replica:
         self.leader: MemberId | None = None
         self.level_missing = 0
         self.refuses_appends = False
+        self.state_hash: StateHash = NO_HASH  # the newest here
+        self.judged: JudgedHash = NOT_JUDGED  # by the leader, last
+        self.has_stopped_applying = False
         self.counts = Counts()
         self.outgoing_now: list[Message] = []
         self.outgoing_after_store: list[Message] = []
@@ -68,7 +83,8 @@ class Replica:
     @property
     def can_lead(self) -> bool:
         """A leader must be able to apply its log."""
-        return not self.log.is_restoring and self.log.last.apply_level <= self.settings.apply_level_max
+        knows_level = self.log.last.apply_level <= self.settings.apply_level_max
+        return knows_level and not self.log.is_restoring and not self.has_stopped_applying
 
     def enter_term(self, term: Term, vote: MemberId | None) -> None:
         assert term >= self.term, "terms never fall"

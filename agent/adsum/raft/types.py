@@ -69,6 +69,28 @@ class Position(NamedTuple):
     term: Term
 
 
+class StateHash(NamedTuple):
+    """Of what the state machine held when it stood on this index."""
+
+    index: int = 0  # type: ignore[assignment]  # as above
+    hash: bytes = b""
+
+
+HASH_BYTES_MAX = 32
+NO_HASH = StateHash()
+
+
+class JudgedHash(NamedTuple):
+    """What the leader makes of the hashes that it was told for one index."""
+
+    index: int = 0  # type: ignore[assignment]  # as above
+    hash: bytes = b""  # a majority's; the leader's own where none agrees
+    is_disputed: bool = False  # some differ, and none is a majority's
+
+
+NOT_JUDGED = JudgedHash()
+
+
 @dataclass(frozen=True, slots=True)
 class HardState:
     """On disk before anybody hears of it; only `commit` may lag, for it can be learned again."""
@@ -179,6 +201,7 @@ class TurnCause(enum.Enum):
     LATER_TERM = "later-term"
     HANDED_OVER = "handed-over"
     NO_VOTER = "no-voter"
+    STATE_DIFFERS = "state-differs"  # from that of a majority
 
 
 class Turn(NamedTuple):

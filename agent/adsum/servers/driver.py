@@ -69,12 +69,17 @@ class FollowsServer(Protocol):
 
     def turned(self, turned: effects.Turned) -> None: ...
 
+    def doubted(self, doubted: effects.StateDoubted) -> None: ...
+
 
 class NobodyFollows:
     def applied(self) -> None:
         pass
 
     def turned(self, turned: effects.Turned) -> None:
+        pass
+
+    def doubted(self, doubted: effects.StateDoubted) -> None:
         pass
 
 
@@ -298,6 +303,7 @@ class Driver:
             effects.AnswerRequests: _answer,
             effects.AppliedTo: self._tell_applied,
             effects.Turned: self._tell_turn,
+            effects.StateDoubted: self._follower.doubted,
             effects.HandedOver: lambda _effect: self._handed_over.set(),
             effects.ServerBroken: self._break,
             LogLine: lambda effect: log.log(LEVELS[effect.severity], "%s", effect.sentence),

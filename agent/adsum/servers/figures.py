@@ -26,4 +26,5 @@ def figures_of(driver: Driver, behind_ms: int) -> ConsensusFigures:
             PeerFigures(member.node, configuration.is_voter(member), matched.get(member))
             for member in configuration.members()
         ),
+        doubt=driver.core.comparing.doubt,
     )

@@ -18,8 +18,8 @@ import trio
 
 from adsum.accepting import AcceptedWrite
 from adsum.consensus.commands import SubmitProposal, SubmitRead
-from adsum.consensus.effects import Turned
-from adsum.consensus.errors import DiskIsFull, OutcomeUnknown
+from adsum.consensus.effects import StateDoubted, Turned
+from adsum.consensus.errors import DiskIsFull, OutcomeUnknown, StateDiffers
 from adsum.dedup import DedupKey, WriteNumbers
 from adsum.kv import (
     RECORD_OVERHEAD_BYTES,
@@ -144,6 +144,7 @@ class ServerKeys:
         self.has_heard_leader = False  # since this server started
         self._gathered = _ReadsTogether(self, None)
         self._is_letting_go = False
+        self._doubted: StateDoubted | None = None
 
     # What the endpoints ask.
 
@@ -163,6 +164,8 @@ class ServerKeys:
     def read(self, read: KeyRead, answered: ReadAnswered) -> _AcceptedRead:
         accepted = _AcceptedRead(self, read, answered)
         self.counters.reads[read.mode] += 1
+        if self._doubted is not None and self._is_doubted(accepted, self._doubted):
+            return accepted
         if read.mode is ReadMode.STALE and self.has_heard_leader and not self._is_ahead(read):
             self.look(accepted)
         else:
@@ -195,6 +198,11 @@ class ServerKeys:
     def turned(self, turned: Turned) -> None:
         self.has_heard_leader |= turned.leader is not None
 
+    def doubted(self, doubted: StateDoubted) -> None:
+        """Whoever waits is told, or asks another server."""
+        self._doubted = doubted if doubted.reason else None
+        self._wake_all(self.waiters.everybody())
+
     def applied(self) -> None:
         self._lists.changed(self._space.revision)
         woken = [*self.waiters.woken(self._space), *self._questions.woken()]
@@ -225,6 +233,13 @@ class ServerKeys:
         if self._is_letting_go:
             trio.lowlevel.current_trio_token().run_sync_soon(self._let_go)
 
+    def _is_doubted(self, accepted: _AcceptedRead, doubted: StateDoubted) -> bool:
+        """Then it is refused."""
+        if doubted.has_stopped or accepted.read.mode is ReadMode.STALE:
+            accepted.refuse(KeyRefusal(KeyCause.DOUBTED, doubted.reason))
+            return True
+        return False
+
     def _is_ahead(self, read: KeyRead) -> bool:
         """Of what is applied here: another server may have given that index out."""
         return read.since > self._machine.revision_of(self._machine.applied)
@@ -232,6 +247,8 @@ class ServerKeys:
     def look(self, accepted: _AcceptedRead) -> None:
         """Answers it, or has it wait."""
         read, space = accepted.read, self._space
+        if self._doubted is not None and self._is_doubted(accepted, self._doubted):
+            return
         is_foreign = self._is_ahead(read)
         if read.since and read.waits and not is_foreign and not _is_changed(space, read):
             accepted.wait()
@@ -392,6 +409,8 @@ def refusal_of(error: Exception) -> KeyRefusal:
             return KeyRefusal(KeyCause.UNKNOWN, f"it may have been done: {error}; read the key to find out")
         case DiskIsFull() | StoreIsFull():
             return KeyRefusal(KeyCause.NO_ROOM, str(error))
+        case StateDiffers():
+            return KeyRefusal(KeyCause.DOUBTED, str(error))
         case TooLarge():
             return KeyRefusal(KeyCause.TOO_LARGE, str(error))
         case LogIsTooOld():

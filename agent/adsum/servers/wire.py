@@ -35,7 +35,7 @@ from adsum.raft.messages import (
     VoteReply,
     VoteRequest,
 )
-from adsum.raft.types import Configuration, Entry, EntryKind, MemberId, SnapshotMeta, Term
+from adsum.raft.types import HASH_BYTES_MAX, Configuration, Entry, EntryKind, MemberId, SnapshotMeta, Term
 from adsum.rows import RowCodec, RowField, RowKinds, counter, flag, text, values
 from adsum.storage.snapshots import decode_meta, encode_meta
 
@@ -149,6 +149,12 @@ def _meta(encoded: bytes) -> SnapshotMeta:
     return meta
 
 
+def _hash(value: bytes) -> bytes:
+    if len(value) > HASH_BYTES_MAX:
+        raise BadEncoding("a hash of that length")
+    return value
+
+
 def _entries(block: bytes) -> tuple[Entry, ...]:
     return tuple(decode_entries(block))
 
@@ -180,6 +186,7 @@ _HEAD = (
 )
 _COMMIT, _ROUND, _PREVOTE = _number("commit"), _number("round"), flag("is_prevote")
 _CAN_LEAD = RowField("can_lead", bool, default=True)
+_HASH = (counter("hash_index", NUMBER_MAX, default=0), RowField("state_hash", bytes, _hash, default=b""))
 _TABLES: dict[type[Message], RowCodec[Message]] = {
     Append: _table(
         1,
@@ -190,8 +197,11 @@ _TABLES: dict[type[Message], RowCodec[Message]] = {
     AppendRejected: _table(
         3, AppendRejected, _number("rejected_index"), _number("hint_index"), _number("hint_term")
     ),
-    Heartbeat: _table(4, Heartbeat, _COMMIT, _ROUND),
-    HeartbeatReply: _table(5, HeartbeatReply, _ROUND, _number("apply_level_max"), _CAN_LEAD),
+    Heartbeat: _table(4, Heartbeat, _COMMIT, _ROUND, *_HASH, RowField("is_disputed", bool, default=False)),
+    HeartbeatReply: _table(
+        *(5, HeartbeatReply, _ROUND, _number("apply_level_max")),
+        *(_CAN_LEAD, *_HASH, RowField("has_stopped", bool, default=False)),
+    ),
     VoteRequest: _table(
         6, VoteRequest, _number("last_index"), _number("last_term"), _PREVOTE, flag("is_transfer")
     ),

@@ -44,6 +44,9 @@ class KeyWaiters:
             if is_prefix:
                 self._count(len(key), -1)
 
+    def everybody(self) -> list[Wake]:
+        return [wake for wakes in self._all() for wake in wakes]
+
     def waiting_for(self, key: bytes) -> int:
         """How many, for this key or for a prefix of it."""
         return len(self._by_key.get(key, ())) + sum(len(self._by_prefix[prefix]) for prefix in self._hit(key))
@@ -56,7 +59,7 @@ class KeyWaiters:
         if not self._by_key and not self._by_prefix:
             return []
         if looked_at < space.history.floor or space.revision < looked_at:
-            return [wake for wakes in self._all() for wake in wakes]  # nobody can say what changed
+            return self.everybody()  # nobody can say what changed
         keys = dict.fromkeys([change[1] for change in space.history.after(looked_at)])
         by_key = [key for key in keys if key in self._by_key]
         by_prefix = dict.fromkeys([prefix for key in keys for prefix in self._hit(key)])

@@ -74,11 +74,11 @@ SETTINGS = ServerSettings(
         apply_bytes_max=1_000,
         applying_bytes_max=2_500,
     ),
+    hash_entries=32,
     snapshot_entries=150,
     snapshot_interval_s=3.0,
     entries_kept=40,
 )
-
 DESCRIPTOR_NS_MAX = SECOND  # until a client closes one
 OUT_OF_FILES = os.strerror(errno.EMFILE)
 
@@ -111,6 +111,7 @@ class RaftCluster:
         self.gossip = ServerGossip(has_keys=world.seed % 2 == 0)
         self.limits = ServerLimits(settings)
         self.table = FaultTable(lambda: world.now_ns)
+        self.may_differ = False  # for whoever breaks a state on purpose
         self.value_bytes_max = 0  # of what clients write beside their values
         self.piece_ns_max = 0  # how long the piece of a snapshot takes beside what any message does
         self._make_machine = make_machine
@@ -402,6 +403,8 @@ class RaftCluster:
                 self.table.ended("snapshot installed", server.me)
                 self.table.ended("change", server.me)
                 self.invariants.rests(server)
+            case effects.StateDoubted(reason):
+                demand(self.may_differ, f"{server.me} is told that its state differs: {reason}")
             case effects.Turned(role, _leader, term, _turn):
                 self.told("role", server.me.node, role.value, term)
                 self.table.ended("transfer", server.me)
