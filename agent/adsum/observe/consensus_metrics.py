@@ -13,6 +13,7 @@ from dataclasses import fields
 from adsum.buckets import Buckets
 from adsum.consensus.storing import GROUP_EDGES
 from adsum.kv import KeyCause, ReadMode, StoreOutcome
+from adsum.net.unread import REASONS as UNREAD_REASONS
 from adsum.now import SECOND
 from adsum.observe.series import (
     HistogramReading,
@@ -34,6 +35,9 @@ VERBS = {Put: "put", Delete: "delete", DeleteTree: "delete_tree"}
 # Of what came from other servers; by the names of raft's own counters.
 HELD = ("forwarded", "retried", "doubtful", "run_out")  # as they are counted
 DOUBTS = ("differs", "disputed")
+# Of client agents, by the names of their own counters.
+CALL_ENDS = ("answered", "declined", "busy", "overdue", "cancelled", "faults")
+QUESTIONS = ("writes", "reads", "renewals", "pieces")
 UNUSED = ("foreign", "misaddressed", "strangers", "stale", "malformed", "defended")
 
 
@@ -200,6 +204,26 @@ def _writes(sources: Sources) -> Labelled:
     }
 
 
+def _agent_calls(sources: Sources) -> Reading:
+    counters = sources.consensus.agents.call_counters
+    return {how: getattr(counters, how) for how in CALL_ENDS}
+
+
+def _agent_questions(sources: Sources) -> Reading:
+    counters = sources.consensus.agents.questions.counters
+    return {what: getattr(counters, what) for what in QUESTIONS}
+
+
+def _agent_questions_refused(sources: Sources) -> Reading:
+    agents = sources.consensus.agents
+    counters = agents.questions.counters
+    return {
+        "stranger": agents.strangers,
+        "impostor": counters.impostors,
+        "malformed": counters.malformed,
+    }
+
+
 NO_STAGES = {stage.name.lower(): no_histogram(EDGES_S) for stage in WriteStage}
 NO_SNAPSHOT_TIMES = {"write": no_histogram(SNAPSHOT_EDGES_S), "read": no_histogram(SNAPSHOT_EDGES_S)}
 CONTRADICTIONS = ("contradictions", "forgotten")
@@ -305,6 +329,31 @@ CONSENSUS = table(
     counter("adsum_raft_contradictions_total{what}", _counted(*CONTRADICTIONS)),
     "Times that this server stood still for longer than three ticks.",
     counter("adsum_raft_pauses_total", driven(lambda d: d.core.pace.pauses)),
+    # Client agents.
+    "Connections of client agents open now.",
+    gauge("adsum_agent_lines_open", lambda s: s.consensus.agent_places.open),
+    "Connections of client agents turned away, because too many were open, in all or of one host.",
+    counter("adsum_agent_lines_turned_away_total", lambda s: s.consensus.agent_places.turned_away),
+    "Calls of client agents without an answer yet; most of them wait for a change.",
+    gauge("adsum_agent_calls_open", lambda s: s.consensus.agents.call_counters.in_flight),
+    "How calls of client agents ended; busy: too many were under way, faults: a bug of the agent.",
+    counter("adsum_agent_calls_total{how}", _agent_calls),
+    "What client agents asked; pieces: of a long answer, after the first.",
+    counter("adsum_agent_questions_total{what}", _agent_questions),
+    "Questions that were not answered, by reason: of nobody that this server knows, in another agent's name, "
+    "or without a sense.",
+    counter("adsum_agent_questions_refused_total{reason}", _agent_questions_refused),
+    "Rests of long answers that are kept until their agents fetch them.",
+    gauge("adsum_agent_rests_kept", lambda s: s.consensus.agents.questions.counters.rests),
+    "Rests that nobody fetched in time, or that made room for others.",
+    counter("adsum_agent_rests_dropped_total", lambda s: s.consensus.agents.questions.counters.rests_dropped),
+    "Memory held by what client agents sent and is not read yet.",
+    gauge("adsum_agent_unread_bytes", lambda s: s.consensus.agents.unread_counters.held_bytes),
+    "Frames of client agents that were not taken, by the limit they met.",
+    counter(
+        "adsum_agent_unread_refused_total{limit}",
+        lambda s: {limit: s.consensus.agents.unread_counters.refused[limit] for limit in UNREAD_REASONS},
+    ),
     # Keys.
     "Keys in the store.",
     gauge("adsum_kv_keys", lambda s: len(space_of(s).table)),
