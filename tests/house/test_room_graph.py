@@ -39,7 +39,7 @@ MAY_IMPORT: dict[str, set[str]] = {
         *("agent", "api", "catalog", "config", "consensus", "dns_server", "gossip", "health_checks", "http"),
         *("logs", "net", "peers", "raft", "servers", "storage", "store"),
     },
-    "servers": {"consensus", "logs", "net", "raft", "storage", "store"},
+    "servers": {"consensus", "logs", "net", "raft", "sessions", "storage", "store"},
     "process": {
         *("agent", "api", "catalog", "config", "consensus", "dns", "dns_server", "gossip", "health_checks"),
         *("http", "journal", "logs", "net", "observe", "peers", "raft", "servers", "storage", "store"),

@@ -20,7 +20,6 @@ without a leader, pauses, and for each change of the leader 2 x TTL, or 10 s whe
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import field
 from functools import partial
 from typing import NamedTuple, TypeAlias
 
@@ -30,7 +29,7 @@ from adsum.frozen import dataclass as frozen_dataclass
 from adsum.kv import KeyCause, KeyRefusal
 from adsum.mutable import dataclass
 from adsum.now import Now
-from adsum.session import EndCause, Session
+from adsum.session import Session
 from adsum.sessions.deadlines import Deadlines
 from adsum.sessions.effects import AnswerRenewals, AskVerdict, ConfirmLeadership, KeeperEffect, ProposeInTerm
 from adsum.sessions.failures import NodeFailures
@@ -77,7 +76,6 @@ class RenewThese:
 
 @dataclass(slots=True)
 class KeeperCounters:
-    ended: dict[EndCause, int] = field(default_factory=lambda: dict.fromkeys(EndCause, 0))  # while it led
     renewed: int = 0
     not_found: int = 0  # renewals of what is gone
     refused: int = 0  # renewals, for want of leadership
@@ -365,10 +363,7 @@ class SessionKeeper:
         if session.node and node_of(session) not in self._watching.nodes:
             self._failures.forget(node_of(session))
         ended = self._sessions.ended(session_id)
-        if ended is None:
-            return
-        self.counters.ended[ended.cause] += 1
-        if not self._lines.take(self._now_ns):
+        if ended is None or not self._lines.take(self._now_ns):
             self.counters.lines_dropped += 1
             return
         what = f"session {session_id} of node {session.node}" if session.node else f"session {session_id}"
