@@ -21,12 +21,14 @@ from adsum.catalog.replication import bodies, deltas
 from adsum.catalog.replication.bodies import OwnerStanding
 from adsum.catalog.replication.items import Item
 from adsum.dedup import DedupKey
+from adsum.external import ExternalItem, ExternalKind
 from adsum.forwarded import ForwardedWrite, KeysPiece
 from adsum.gossip import claims, wire
 from adsum.gossip.effects import SyncMessage, SyncPart
 from adsum.gossip.order import Departure
 from adsum.gossip.wire import Packet, PacketKind
 from adsum.kv import (
+    AnswerExtras,
     KeyRead,
     KeyRecord,
     KeysFound,
@@ -73,14 +75,24 @@ from adsum.raft.types import (
 )
 from adsum.rows import RowCodec
 from adsum.servers import wire as servers_wire
+from adsum.session import EndCause, Session, SessionBehavior, SessionKind
 from adsum.storage.opening import OpenedLog, open_log
 from adsum.storage.segment_files import segment_name
 from adsum.storage.snapshots import Snapshots, snapshot_name
 from adsum.store.commands import (
+    Acquire,
+    CreateSession,
     Delete,
     DeleteTree,
+    DeregisterExternal,
+    EndSessions,
+    ExpireSessions,
     LeaseRule,
+    NoteRemaining,
     Put,
+    RegisterExternal,
+    Release,
+    RunTransaction,
     StoreCommand,
     StoreRequest,
     decode_request,
@@ -88,6 +100,7 @@ from adsum.store.commands import (
 )
 from adsum.store.machine import StoreMachine
 from adsum.testing.block_disk import BlockDisk
+from adsum.transactions import EntryOperation, EntryVerb, KeyOperation, KeyOperationVerb
 
 GENERATION = 1_795_000_000_000
 A, B, C = b"AAAAAAAA", b"BBBBBBBB", b"CCCCCCCC"
@@ -431,43 +444,83 @@ def kept() -> dict[str, RecordedCase]:
     return {"saved-copy": RecordedCase(copy, saved_catalog.encode(copy), saved_catalog.decode)}
 
 
-def store() -> dict[str, RecordedCase]:
-    put = Put(
-        *(b"a key", b"a value", 0, 1 << 63, 7, LeaseRule.THIS, "4bd1f6c4-5a5a-4b6b-9c0e-9a39e9a3f6b1"),
-        skips_equal=True,
+ONE, TWO = "4bd1f6c4-5a5a-4b6b-9c0e-9a39e9a3f6b1", "9f0e7d3c-22aa-4a51-8a8a-0d6b51b7c0aa"
+
+
+def store_requests() -> dict[str, StoreRequest]:
+    put = Put(*(b"a key", b"a value", 0, 1 << 63, 7, LeaseRule.THIS, ONE), skips_equal=True)
+    session = Session(
+        *(ONE, "n1", A + B, GENERATION, 9, "a name", "30s", 30_000, 15_000_000_000, SessionBehavior.DELETE),
+        *(("serfHealth",), ("web",), SessionKind.CONSUL, 1_763_500_000_000, 4, 5, 6, 7),
     )
-    requests = {
-        "store-put": StoreRequest(put, 1_763_500_000_000, 5, wants_records=True),
-        "store-put-plain": StoreRequest(Put(b"k", b"v"), 1_763_500_000_000),
-        "store-delete": StoreRequest(Delete(b"k", 0, 9), 1_763_500_000_000),
-        "store-delete-tree": StoreRequest(DeleteTree(b"k/"), 1_763_500_000_000),
+    item = ExternalItem(ExternalKind.CHECK, "ext", "up", b"a row", "", "web", "passing", "fine", 8, 9)
+    operations = (
+        KeyOperation(KeyOperationVerb.CAS, b"k", b"v", 1, 2, ONE),
+        EntryOperation(EntryVerb.SET, item),
+    )
+    commands: dict[str, StoreCommand] = {
+        "put-plain": Put(b"k", b"v"),
+        "put-fenced": Put(b"k", b"v", if_token=77),
+        "delete": Delete(b"k", 0, 9),
+        "delete-fenced": Delete(b"k", if_token=77),
+        "delete-tree": DeleteTree(b"k/"),
+        "acquire": Acquire(b"k", b"v", ONE, 5, if_token=77),
+        "release": Release(b"k", b"v", ONE, 5, if_token=77),
+        "session-create": CreateSession(session),
+        "session-end": EndSessions((ONE, TWO), EndCause.CHECK_CRITICAL, "web is critical", 3),
+        "session-expire": ExpireSessions(((ONE, 4), (TWO, 0)), 3),
+        "session-note": NoteRemaining(((ONE, 40_000), (TWO, None)), 3),
+        "transaction": RunTransaction(operations),
+        "register": RegisterExternal((item,)),
+        "deregister": DeregisterExternal("ext", "web", "up"),
     }
-    extras = RecordExtras(8, 9, 10, 11, 12, 13)
-    record = KeyRecord(b"v", 1, 2, 3, 4, 5, 6, 7, "lease", extras)
-    answer = StoreAnswer(StoreOutcome.COMPARE_FAILED, 40, 41, 0, record, record)
-    machine = StoreMachine(RevisionOffset(100, 3))
-    commands: tuple[StoreCommand, ...] = (
-        Put(b"a", b"1"),
-        Delete(b"a"),
-        Put(b"b/1", b"2"),
-        DeleteTree(b"b/"),
-        Put(b"c", b"3"),
-    )
+    return {
+        "store-put": StoreRequest(put, 1_763_500_000_000, 5, wants_records=True),
+        **{f"store-{name}": StoreRequest(each, 1_763_500_000_000) for name, each in commands.items()},
+    }
+
+
+def state_after(machine: StoreMachine, *commands: StoreCommand, level: int = 1) -> RecordedCase:
     for index, command in enumerate(commands, 1):
         data = encode_request(StoreRequest(command, index))
-        machine.apply(Entry(index, Term(1), EntryKind.COMMAND, 50, 1, DedupKey("n1", 1, index, 2), data))
+        dedup = DedupKey("n1", 1, index, 2)
+        machine.apply(Entry(index, Term(1), EntryKind.COMMAND, 50, level, dedup, data))
+
+    def told(of: StoreMachine) -> object:
+        space = of.keyspaces[0]
+        return of.hash(), of.applied, of.offset, space.history.all(), of.sessions.frozen(), space.delays.all()
 
     def state(encoded: bytes) -> object:
         other = StoreMachine()
         other.restore(other.read(iter([encoded])))
-        return other.hash(), other.applied, other.offset, other.keyspaces[0].history.all()
+        return told(other)
 
-    snapshot = b"".join(machine.snapshot())
-    held = (machine.hash(), 5, 100, machine.keyspaces[0].history.all())
+    return RecordedCase(told(machine), b"".join(machine.snapshot()), state)
+
+
+def store() -> dict[str, RecordedCase]:
+    extras = RecordExtras(8, 9, 10, 11, 12, 13)
+    record = KeyRecord(b"v", 1, 2, 3, 4, 5, 6, 7, "lease", extras)
+    answer = StoreAnswer(StoreOutcome.COMPARE_FAILED, 40, 41, 0, record, record)
+    told = AnswerExtras(9, ONE, 14_999, "a sentence", b"of a transaction")
+    refused = StoreAnswer(StoreOutcome.HELD, 40, 41, extras=told)
+    requests = store_requests().items()
     return {
-        **{name: RecordedCase(each, encode_request(each), decode_request) for name, each in requests.items()},
+        **{name: RecordedCase(each, encode_request(each), decode_request) for name, each in requests},
         "store-answer": RecordedCase(answer, encode_answer(answer), decode_answer),
-        "store-snapshot": RecordedCase(held, snapshot, state),
+        "store-answer-with-extras": RecordedCase(refused, encode_answer(refused), decode_answer),
+        "store-snapshot": state_after(
+            StoreMachine(RevisionOffset(100, 3)),
+            *(Put(b"a", b"1"), Delete(b"a"), Put(b"b/1", b"2"), DeleteTree(b"b/"), Put(b"c", b"3")),
+        ),
+        "store-snapshot-with-sessions": state_after(
+            StoreMachine(),
+            CreateSession(Session(ONE, "n1", A + B, GENERATION, 9, lock_delay_ns=15_000_000_000)),
+            CreateSession(Session(TWO, "n2", B + A, GENERATION, 9)),
+            *(Acquire(b"a", b"v", ONE), Acquire(b"b", b"v", TWO)),
+            EndSessions((ONE,), EndCause.EXPIRED, "it was not renewed", 1),
+            level=2,
+        ),
     }
 
 

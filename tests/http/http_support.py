@@ -123,7 +123,7 @@ class Nobody:
     def wake(self) -> None:
         self._is_woken.set()
 
-    def answer(self, request: Request, response: Response) -> None:
+    def answer(self, request: Request, response: Response, varying: bytes) -> None:
         raise AssertionError("no connection took this request")
 
 

@@ -154,6 +154,7 @@ class Agent:
     def begin(self, accepted: AcceptedWrite) -> None:
         number = next(each for each, open_ in self.open.items() if open_ is accepted)
         self.begun += 1
+        assert isinstance(accepted.write, KeyWrite)
         self._world.float(number, accepted.key, accepted.write)
 
     def refusal_of(self, error: Exception) -> KeyRefusal:
@@ -314,6 +315,8 @@ def command_of(write: KeyWrite) -> StoreCommand:
             return Delete(write.key, cas=write.cas)
         case KeyVerb.DELETE_TREE:
             return DeleteTree(write.key)
+        case _:
+            raise AssertionError(f"nobody asks for {write.verb.name} here")
 
 
 def restored(machine: StoreMachine) -> StoreMachine:

@@ -30,7 +30,7 @@ from adsum.http.idlers import Idlers
 from adsum.http.limits import HttpCounters, HttpLimits
 from adsum.http.parser import Phase, RequestParser
 from adsum.http.request import ClientGone, Request
-from adsum.http.request_cache import KnownRequest, KnownRequests
+from adsum.http.request_cache import KnownBeginning, KnownRequest, KnownRequests
 from adsum.http.response import CHUNKED, GZIP_BYTES_MIN, GZIP_INLINE_BYTES_MAX, Response
 from adsum.logs.complaints import Complaints
 
@@ -123,9 +123,10 @@ class Connection:
         self._idlers = parts.idlers
         self._ahead = b""
         self._unsent = b""  # of an answer that was sent without the task
-        self._taken: Request | None = None  # without the task, and not answered yet
+        self._taken: Request | KnownBeginning | None = None  # without the task, and not answered yet
         self._tally = parts.counters.requests["other"]  # where its answer is counted
-        self._owed: tuple[Request, Response] | None = None  # an answer that only the task can send
+        # An answer that only the task can send, and what varies of it.
+        self._owed: tuple[Request, Response, bytes] | None = None
         self._begun = self._parser.messages_begun
         self._begun_at = trio.current_time()
         self.peer = peer
@@ -236,8 +237,8 @@ class Connection:
                 await self._send_rest(self._unsent, 0)
                 self._unsent = b""
             elif self._owed is not None:
-                (request, response), self._owed = self._owed, None
-                await self._reply(request, response)
+                (request, response, varying), self._owed = self._owed, None
+                await self._reply(request, response, varying)
             elif not self._ahead:
                 return data
         return self._take_ahead()
@@ -253,17 +254,21 @@ class Connection:
             self._hear_early(data, self._taken)
             return None
         known = self._known.get(data)
+        if type(known) is KnownBeginning:
+            self._taken = known
+            self.deadline = math.inf
+            known.begin(self._answer_known)
+            return None
         response = known.again() if known is not None else None
         if known is None or response is None or len(response.body.plain) > JOINED_BYTES_MAX:
             if self._parser.recognize(data) and self._begin is not None:
-                return None if self._is_taken(self._begin) else data
+                return None if self._is_taken(data, self._begin) else data
             return data
-        self._counters.unparsed += 1
-        self._counters.requests["GET"][response.status // 100] += 1
-        response.set_site_headers(known.site_headers)
-        return None if self._sent_at_once(response, known.fate, takes_gzip=known.takes_gzip) else self._unsent
+        self._note_unparsed(response, known.site_headers)
+        self._send_soon(response, known.fate, takes_gzip=known.takes_gzip)
+        return None
 
-    def _hear_early(self, data: bytes, taken: Request) -> None:
+    def _hear_early(self, data: bytes, taken: Request | KnownBeginning) -> None:
         """While the answer is under way."""
         if data:
             self._keep_ahead(data)
@@ -272,56 +277,80 @@ class Connection:
         else:  # it may wait for its answer all the same
             self._idlers.deafen(self._socket.fileno())
 
-    def _is_taken(self, begin: Callable[[Request], bool]) -> bool:
+    def _is_taken(self, data: bytes, begin: Callable[[Request], bool]) -> bool:
         request = self._parser.requests.pop()
         self._taken = request
         self._tally = self._counters.requests[request.method]
         self.deadline = math.inf
         if begin(request) or self._taken is None:
+            if request.begins_again is not None:
+                takes_gzip = request.headers.takes_gzip
+                self._known.keep(data, KnownBeginning(request.begins_again, takes_gzip, request.site_headers))
             return True
         self._taken = None
         self._parser.requests.append(request)
         return False
 
-    def answer(self, request: Request, response: Response) -> None:
+    def answer(self, request: Request, response: Response, varying: bytes) -> None:
         if self._taken is not request:
             return
         self._taken = None
         self._parser.release(request)
-        number = self._socket.fileno()
         self._tally[response.status // 100] += 1
         if (
             request.method == "HEAD"
             or response.chunks is not None
             or len(response.body.plain) > JOINED_BYTES_MAX
         ):
-            self._owed = request, response
-            self._idlers.wake(number)
+            self._owed = request, response, varying
+            self.wake()
             return
-        try:
-            is_sent = self._sent_at_once(response, b"", takes_gzip=request.headers.takes_gzip)
-        except Exception as error:  # it is this connection's, and not of whoever answers
-            self._idlers.wake(number, error)
-            return
-        if not is_sent or self._ahead:
-            self._idlers.wake(number)
-        else:
-            self._idlers.listen(number)
+        self._send_soon(response, varying, takes_gzip=request.headers.takes_gzip)
 
-    def _sent_at_once(self, response: Response, fate: bytes, *, takes_gzip: bool) -> bool:
-        """Else its rest is unsent."""
-        body, gzip = response.body, takes_gzip and len(response.body.plain) >= GZIP_BYTES_MIN
-        payload = head_of(response, fate, gzip=gzip) + (body.gzipped() if gzip else body.plain)
+    def _answer_known(self, response: Response, varying: bytes = b"", /) -> None:
+        """It is a `TakesAnswer`, for a request that was not parsed. One that has become large goes out as it
+        is, for there is nobody to compress it elsewhere."""
+        known, self._taken = self._taken, None
+        if type(known) is KnownBeginning:  # else its client is gone
+            self._note_unparsed(response, known.site_headers)
+            is_small = len(response.body.plain) <= JOINED_BYTES_MAX
+            self._send_soon(response, varying, takes_gzip=known.takes_gzip and is_small)
+
+    def _note_unparsed(self, response: Response, site_headers: bytes) -> None:
+        self._counters.unparsed += 1
+        self._counters.requests["GET"][response.status // 100] += 1
+        response.set_site_headers(site_headers)
+
+    def _send_soon(self, response: Response, fate: bytes, *, takes_gzip: bool) -> None:
+        """Without the task."""
+        try:
+            body, gzip = response.body, takes_gzip and len(response.body.plain) >= GZIP_BYTES_MIN
+            shown = body.gzipped() if gzip else body.plain
+            payload = b"".join((response.head(gzip=gzip), date_line(), fate, b"\r\n", shown))
+        except Exception as error:  # it is this connection's, and not of whoever answers
+            self._idlers.wake(self._socket.fileno(), error)
+        else:
+            self._idlers.send_soon(self._send_at_once, payload)
+
+    def _send_at_once(self, payload: bytes) -> None:
+        """What does not go out is left to the task."""
+        number = self._socket.fileno()
         try:
             sent = self._socket.send(payload)
         except BlockingIOError:
             sent = 0
+        except Exception as error:
+            self._idlers.wake(number, error)
+            return
         self._counters.sent_bytes += len(payload)
+        self.deadline = trio.current_time() + self._limits.idle_timeout_s
         if sent < len(payload):
             self._unsent = payload[sent:]
-            return False
-        self.deadline = trio.current_time() + self._limits.idle_timeout_s
-        return True
+            self._idlers.wake(number)
+        elif self._ahead:
+            self._idlers.wake(number)
+        else:
+            self._idlers.listen(number)
 
     async def _expect_more(self) -> None:
         """A request has begun: the rest of it is due."""
@@ -367,16 +396,16 @@ class Connection:
         await self._reply(request, response)
         return response
 
-    async def _reply(self, request: Request, response: Response) -> None:
+    async def _reply(self, request: Request, response: Response, varying: bytes = b"") -> None:
         is_head = request.method == "HEAD"
         if response.chunks is not None:
-            await self._stream(request, response, is_head=is_head)
+            await self._stream(request, response, varying, is_head=is_head)
             return
         body = response.body
         gzip = len(body.plain) >= GZIP_BYTES_MIN and request.headers.takes_gzip
         if gzip and len(body.plain) > GZIP_INLINE_BYTES_MAX:
             await body.gzip_elsewhere()
-        head = head_of(response, self._fate(request), gzip=gzip)
+        head = head_of(response, varying + self._fate(request), gzip=gzip)
         payload = b"" if is_head else body.gzipped() if gzip else body.plain
         if len(payload) <= JOINED_BYTES_MAX:
             await self._send(head + payload)
@@ -390,7 +419,7 @@ class Connection:
             return CLOSE
         return b"" if request.version == "1.1" else KEEP_ALIVE
 
-    async def _stream(self, request: Request, response: Response, *, is_head: bool) -> None:
+    async def _stream(self, request: Request, response: Response, varying: bytes, *, is_head: bool) -> None:
         is_chunked = request.version == "1.1"
         if not is_chunked:
             request.keeps_alive = False
@@ -398,7 +427,7 @@ class Connection:
         framing = CHUNKED if is_chunked else b""
         assert response.chunks is not None
         async with aclosing(response.chunks) as chunks:
-            await self._send(head_of(response, framing + self._fate(request)))
+            await self._send(head_of(response, framing + varying + self._fate(request)))
             if is_head:
                 return
             async for chunk in chunks:

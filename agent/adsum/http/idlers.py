@@ -6,6 +6,9 @@ waits for its client waits here, in one epoll: the sockets stay registered, all 
 at in one go, and a task is woken only for what needs one. The loop waits for the epoll itself, which is
 readable while one of its sockets is.
 
+Answers that are ready while all are looked at go out behind that, one after the other: a client whose
+connections speak together wakes once for all of them, and not for each.
+
 A socket stays registered after its wait, too, since most speak again only when they have been answered. One
 that speaks earlier is taken out until its connection waits again. And each is taken out before it is closed:
 the next one may get its number, and would never be heard.
@@ -39,13 +42,20 @@ class Idlers:
         self._epoll = select.epoll()
         self._waits: dict[int, IdleWait] = {}
         self._registered: set[int] = set()
+        self._is_looking = False
+        self._ready: list[tuple[Callable[[bytes], None], bytes]] = []  # answers, and what sends each
 
     async def run(self) -> None:
         """Until cancelled."""
         while True:
             await trio.lowlevel.wait_readable(self._epoll.fileno())
+            self._is_looking = True
             for number, _events in self._epoll.poll(0, READY_PER_WAKE):
                 self._look(number)
+            self._is_looking = False
+            ready, self._ready = self._ready, []
+            for send, payload in ready:
+                send(payload)
 
     def close(self) -> None:
         """When nobody can wait any more, which is later than the end of `run`."""
@@ -65,6 +75,13 @@ class Idlers:
         if wait.error is not None:
             raise wait.error
         return wait.heard
+
+    def send_soon(self, send: Callable[[bytes], None], payload: bytes) -> None:
+        """Before anything else runs; `send` must not raise."""
+        if self._is_looking:
+            self._ready.append((send, payload))
+        else:
+            send(payload)
 
     def wake(self, number: int, error: Exception | None = None) -> None:
         """Ends its wait, if it waits; with the error, if there is one."""

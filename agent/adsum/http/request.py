@@ -45,8 +45,16 @@ class Client(Protocol):
 
     def wake(self) -> None: ...
 
-    def answer(self, request: Request, response: Response) -> None:
+    def answer(self, request: Request, response: Response, varying: bytes) -> None:
         """Sends it, if that request is the one that was taken without a task and is not answered yet."""
+
+
+class TakesAnswer(Protocol):
+    """Takes the answer to a request without a task, from any other task. Only the first one is sent, and none
+    if the client is gone."""
+
+    def __call__(self, response: Response, varying: bytes = b"", /) -> None:
+        """`varying`: header lines that belong to this sending alone, so that what is kept can do without."""
 
 
 class Query:
@@ -114,6 +122,7 @@ class Request:
         "_query",
         "_woken",
         "again",
+        "begins_again",
         "body",
         "headers",
         "is_on_loopback",
@@ -145,6 +154,8 @@ class Request:
         self.is_on_loopback = is_on_loopback  # came to a listener that is bound to a loopback address
         self.keeps_alive = True
         self.again: Callable[[], Response | None] | None = None  # how to answer the same anew; see `known`
+        # Of a GET that is taken without a task: how to begin the same anew, for whoever asks it then.
+        self.begins_again: Callable[[TakesAnswer], None] | None = None
         # Of a request without a task: called if its client hangs up first, and then no answer is awaited.
         # Where it is not set the answer is sent all the same: a client may have ended its own side only.
         self.on_gone: Callable[[], None] | None = None
@@ -169,11 +180,10 @@ class Request:
             self._query = Query(self.target.partition(b"?")[2].partition(b"#")[0])
         return self._query
 
-    def answered(self, response: Response) -> None:
-        """The answer to a request without a task, given by any other task. Only the first one is sent, and
-        none if the client is gone."""
+    def answered(self, response: Response, varying: bytes = b"", /) -> None:
+        """It is a `TakesAnswer`."""
         response.set_site_headers(self.site_headers)
-        self._client.answer(self, response)
+        self._client.answer(self, response, varying)
 
     async def park(self, deadline: float) -> bool:
         """Wait for `wake` (True) or for the deadline on trio's clock (False). Raises ClientGone."""

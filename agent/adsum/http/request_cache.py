@@ -5,19 +5,22 @@ instances that pass, a template for its next poll. What such bytes mean was deci
 the parser, the rules for browsers and the router, so the next time it is looked up. DNS does the same with
 its questions.
 
-Whoever answers a request says in `Request.again` how to answer the same one anew. What is kept holds for one
-kind of listener: those on loopback look at the Host header.
+Whoever answers a request says in `Request.again` how to answer the same one anew; or, if that takes
+a while, in `Request.begins_again` how to begin it. What is kept holds for one kind of listener: those on
+loopback look at the Host header.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import NamedTuple, final
 
 from adsum.http.limits import HttpCounters
+from adsum.http.request import TakesAnswer
 from adsum.http.response import Response
 
-REQUESTS_MAX = 1024
+REQUESTS_MAX = 16_384  # with what is kept of keys' answers (`api.key_reader`) some 30 MB
+REQUESTS_BYTES_MAX = 4 << 20
 REQUEST_BYTES_MAX = 1024  # the longest that is kept; Go's client and curl send some 150 bytes
 
 
@@ -28,16 +31,31 @@ class KnownRequest(NamedTuple):
     site_headers: bytes  # as `Response` has them
 
 
+@final
+class KnownBeginning(NamedTuple):
+    begin: Callable[[TakesAnswer], None]
+    takes_gzip: bool
+    site_headers: bytes
+    on_gone: None = None  # as a `Request` has it: the answer is sent all the same
+
+
 class KnownRequests:
     def __init__(self, counters: HttpCounters) -> None:
         self._counters = counters
-        self._by_bytes: dict[bytes, KnownRequest] = {}
+        self._by_bytes: dict[bytes, KnownRequest | KnownBeginning] = {}
+        self._bytes_total = 0
         self.get = self._by_bytes.get
 
-    def keep(self, data: bytes, known: KnownRequest) -> None:
+    def keep(self, data: bytes, known: KnownRequest | KnownBeginning) -> None:
         if len(data) > REQUEST_BYTES_MAX:
             return
-        if len(self._by_bytes) >= REQUESTS_MAX:
+        if data not in self._by_bytes:
+            self._make_room(len(data))
+        self._by_bytes[data] = known
+
+    def _make_room(self, more_bytes: int) -> None:
+        self._bytes_total += more_bytes
+        if len(self._by_bytes) >= REQUESTS_MAX or self._bytes_total > REQUESTS_BYTES_MAX:
             self._counters.known_overflows += 1
             self._by_bytes.clear()
-        self._by_bytes[data] = known
+            self._bytes_total = more_bytes

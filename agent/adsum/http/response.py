@@ -62,6 +62,8 @@ class Body:
 
 
 class Response:
+    __slots__ = ("_heads", "body", "chunks", "content_type", "headers", "site_headers", "status")
+
     def __init__(
         self,
         status: int = 200,

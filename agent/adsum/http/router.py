@@ -16,13 +16,13 @@ from dataclasses import field
 from adsum.frozen import dataclass
 from adsum.http.browser import BrowserRules, Foreign, check_browser
 from adsum.http.limits import HttpCounters
-from adsum.http.request import VERBATIM_UNDER, BadPath, ClientGone, Request, printable
+from adsum.http.request import VERBATIM_UNDER, BadPath, ClientGone, Request, TakesAnswer, printable
 from adsum.http.response import HeaderList, Response, empty, encode_headers, text, too_large_sentence
 from adsum.logs.complaints import Complaints
 from adsum.logs.system_errors import is_shortage, told
 
 Handler = Callable[[Request, str], Awaitable[Response]]
-Answered = Callable[[Response], None]
+Answered = TakesAnswer
 # Beside the handler, for what needs no task of its own. Asked in the loop that hears all idle connections, so
 # it must not take long, and only for a request that came whole, alone and with a known head, so the handler
 # has to be able to do all that this can. True: it took the request, and calls `answered` once, now or later.

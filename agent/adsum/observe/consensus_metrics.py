@@ -28,10 +28,37 @@ from adsum.observe.series import (
 from adsum.raft.types import MemberId, Role
 from adsum.servers.driver import SNAPSHOT_EDGES_S, Driver
 from adsum.servers.stages import EDGES_S, WriteStage
-from adsum.store.commands import CONSUL, Delete, DeleteTree, Put
+from adsum.store.commands import (
+    CONSUL,
+    Acquire,
+    CreateSession,
+    Delete,
+    DeleteTree,
+    DeregisterExternal,
+    EndSessions,
+    ExpireSessions,
+    NoteRemaining,
+    Put,
+    RegisterExternal,
+    Release,
+    RunTransaction,
+)
 from adsum.store.keyspace import Keyspace
 
-VERBS = {Put: "put", Delete: "delete", DeleteTree: "delete_tree"}
+VERBS = {
+    Put: "put",
+    Delete: "delete",
+    DeleteTree: "delete_tree",
+    Acquire: "acquire",
+    Release: "release",
+    CreateSession: "session_create",
+    EndSessions: "session_end",
+    ExpireSessions: "session_expire",
+    NoteRemaining: "session_note",
+    RunTransaction: "transaction",
+    RegisterExternal: "register",
+    DeregisterExternal: "deregister",
+}
 # Of what came from other servers; by the names of raft's own counters.
 HELD = ("forwarded", "retried", "doubtful", "run_out")  # as they are counted
 DOUBTS = ("differs", "disputed")

@@ -17,6 +17,8 @@ from typing import NamedTuple
 from adsum.kv import KeyRecord
 from adsum.store.deleted_trees import DeletedTrees
 from adsum.store.history import Change, History, HistoryBounds
+from adsum.store.lock_delays import LockDelays
+from adsum.store.session_keys import SessionKeys
 from adsum.store.table import KeyTable, TableBlock, end_of
 from adsum.store.table_sum import TableSum
 from adsum.store.tombstone import Tombstone
@@ -30,6 +32,14 @@ class Origin(NamedTuple):
     revision: int
     via: str  # the agent that accepted it
     wall_ms: int  # there
+
+
+class Remains(NamedTuple):
+    """Of a key that is not there: what goes on when it is written again."""
+
+    lock_index: int
+    fence: int
+    is_by_floor: bool  # the fence is the floor, for nobody remembers this key
 
 
 class DeletedTree(NamedTuple):
@@ -46,6 +56,8 @@ class Keyspace:
         self.fence_floor = 0  # the highest fence of a tombstone that is gone: it holds for absent keys
         self.tombstones: KeyTable[Tombstone] = KeyTable()
         self.trees = DeletedTrees()
+        self.held = SessionKeys(self.table.get)
+        self.delays = LockDelays()
         self.table_sum: TableSum[KeyRecord] = TableSum()
         self.tombstones_sum: TableSum[Tombstone] = TableSum()
 
@@ -71,12 +83,18 @@ class Keyspace:
         return index < self.history.floor or self._changed_below(prefix) > index
 
     def fence_of(self, key: bytes) -> int:
-        """What a token must reach. Of an absent key it survives in the tombstone, and then in the floor."""
+        """What a token must reach."""
         record = self.table.get(key)
-        if record is not None:
-            return record.fence
+        return record.fence if record is not None else self.remains_of(key).fence
+
+    def remains_of(self, key: bytes) -> Remains:
+        """Of an absent key its fence survives in the tombstone, and then in the floor."""
         tombstone = self.tombstones.get(key)
-        return tombstone.fence if tombstone is not None and tombstone.fence else self.fence_floor
+        if tombstone is None:
+            return Remains(0, self.fence_floor, is_by_floor=True)
+        if not tombstone.fence:
+            return Remains(tombstone.lock_index, self.fence_floor, is_by_floor=True)
+        return Remains(tombstone.lock_index, tombstone.fence, is_by_floor=False)
 
     # Changes. `settle` follows on those of one entry.
 
@@ -88,12 +106,15 @@ class Keyspace:
             self._unbury(key)
         self._note(key, before, record, origin)
 
-    def delete(self, key: bytes, origin: Origin) -> KeyRecord | None:
+    def delete(self, key: bytes, origin: Origin, fence: int = 0) -> None:
+        """With a fence that is at least the key's, or none. Of a key that is not there only the fence is
+        written."""
         before = self.table.remove(key)
         if before is not None:
-            self._bury(key, before, origin.revision)
-            self._note(key, before, None, origin)
-        return before
+            self._bury(key, before.lock_index, max(before.fence, fence), origin.revision)
+        else:
+            self._bury(key, self.remains_of(key).lock_index, fence, origin.revision)
+        self._note(key, before, None, origin)
 
     def delete_tree(self, prefix: bytes, origin: Origin) -> DeletedTree:
         """One event for each of its keys if the history could keep them at all, else the floor rises to here:
@@ -106,11 +127,13 @@ class Keyspace:
         self.revision = revision
         if count > min(EVENTS_OF_ONE_ENTRY_MAX, self.history.bounds.changes_max):
             self.table_sum.cut(blocks)
+            if any(block.fence for block in blocks):  # whoever acquires a key raises its fence
+                self.held.blocks_went()
             return DeletedTree(count, [*blocks, *self._forget_up_to(revision, blocks)])
         for block in blocks:
             for key, record in zip(block.keys, block.entries, strict=True):
                 if record.lock_index or record.fence:
-                    self._bury(key, record, revision)
+                    self._bury(key, record.lock_index, record.fence, revision)
                 self._note(key, record, None, origin)
         self.trees.add(prefix, revision)
         return DeletedTree(count, blocks)
@@ -145,9 +168,13 @@ class Keyspace:
         self.history.add((origin.revision, key, before, after, origin.via, origin.wall_ms))
         self.table_sum.gathered.append((key, before, after))
         self.revision = origin.revision
+        held_by = before.lease if before is not None else None
+        holds = after.lease if after is not None else None
+        if held_by != holds:
+            self.held.move(key, held_by, holds)
 
-    def _bury(self, key: bytes, record: KeyRecord, revision: int) -> None:
-        tombstone = Tombstone(revision, record.lock_index, record.fence)
+    def _bury(self, key: bytes, lock_index: int, fence: int, revision: int) -> None:
+        tombstone = Tombstone(revision, lock_index, fence)
         before = self.tombstones.put(key, tombstone)
         self.tombstones_sum.gathered.append((key, before, tombstone))
 

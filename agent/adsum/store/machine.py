@@ -9,24 +9,56 @@ proposed.
 from __future__ import annotations
 
 import zlib
-from collections.abc import Callable, Iterator
-from typing import Any
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, TypeAlias
 
 from msgspec import DecodeError, Struct
 
-from adsum.kv import KeyRecord, RecordExtras, StoreAnswer, StoreOutcome
+from adsum.kv import AnswerExtras, KeyRecord, StoreAnswer, StoreOutcome
 from adsum.kv import encode as encode_answer
-from adsum.raft.types import NO_OFFSET, Entry, EntryKind, RevisionOffset
-from adsum.store.commands import CONSUL, Delete, DeleteTree, LeaseRule, Put, StoreRequest, decode_request
+from adsum.raft.types import NO_OFFSET, Entry, EntryKind, RevisionOffset, Term
+from adsum.store import key_commands, locks, session_commands
+from adsum.store.commands import (
+    CONSUL,
+    Acquire,
+    CreateSession,
+    Delete,
+    DeleteTree,
+    EndSessions,
+    ExpireSessions,
+    NoteRemaining,
+    Put,
+    Release,
+    StoreRequest,
+    decode_request,
+)
 from adsum.store.history import HistoryBounds
 from adsum.store.keyspace import Keyspace, Origin
 from adsum.store.results import RESULT_BYTES_MAX, ResultTable
+from adsum.store.sessions import SessionTable
 from adsum.store.snapshot import StoreState, pieces_of, state_from
 
 KEYSPACES = ("consul",)  # by number, as in the log
 HISTORY_BOUNDS = HistoryBounds(changes_max=100_000, bytes_max=64 << 20)
 RESULTS_BYTES_MAX = 16 << 20
 HASH_FORMAT = b"\x01"
+SESSIONS_LEVEL = 2  # from this apply level on there are sessions, and what came with them
+
+Handler: TypeAlias = Callable[["StoreMachine", Any, StoreRequest, Origin], StoreAnswer]
+FIRST_HANDLERS: dict[type[Struct], Handler] = {
+    Put: key_commands.put,
+    Delete: key_commands.delete,
+    DeleteTree: key_commands.delete_tree,
+}
+HANDLERS: dict[type[Struct], Handler] = {
+    **FIRST_HANDLERS,
+    Acquire: locks.acquire,
+    Release: locks.release,
+    CreateSession: session_commands.create,
+    EndSessions: session_commands.end,
+    ExpireSessions: session_commands.expire,
+    NoteRemaining: session_commands.note_remaining,
+}
 
 
 class StoreMachine:
@@ -40,20 +72,18 @@ class StoreMachine:
         """`offset` as the log has it; before its index the snapshot's own holds."""
         self.applied = 0
         self.cluster_ms = 0
+        self.term = Term(0)  # of the last entry
+        self.knows_sessions = False  # at its apply level
         self.internal_errors = 0
+        self.is_changing = False  # the handler of a command says so before it changes anything
         self._offset = offset
         self._offset_before = 0
         self._bounds = bounds
-        self._is_changing = False
         self._let_go: list[object] = []
         self.results = ResultTable(results_bytes_max)
         self.keyspaces = [Keyspace(name, bounds) for name in KEYSPACES]
-        self._handlers: dict[type[Struct], Callable[[Any, StoreRequest, Origin], StoreAnswer]] = {
-            Put: self._put,
-            Delete: self._delete,
-            DeleteTree: self._delete_tree,
-        }
-        self.writes = {command: [0] * len(StoreOutcome) for command in self._handlers}  # run here, by outcome
+        self.sessions = SessionTable()
+        self.writes = {command: [0] * len(StoreOutcome) for command in HANDLERS}  # run here, by outcome
 
     # What consensus does with it.
 
@@ -61,6 +91,11 @@ class StoreMachine:
         if self._let_go:
             self.let_go()
         self.applied, self.cluster_ms = entry.index, entry.time_ms
+        self.term = entry.term
+        self.knows_sessions = entry.apply_level >= SESSIONS_LEVEL
+        for space in self.keyspaces:
+            if space.delays.ends:
+                space.delays.put_out(entry.time_ms)
         if entry.kind is not EntryKind.COMMAND:
             return b""
         try:
@@ -97,9 +132,10 @@ class StoreMachine:
         return bool(self._let_go)
 
     def snapshot(self) -> Iterator[bytes]:
-        return pieces_of(
-            StoreState(self.applied, self.cluster_ms, self.offset, self.keyspaces, self.results).frozen()
+        state = StoreState(
+            *(self.applied, self.cluster_ms, self.offset, self.keyspaces, self.results, self.sessions)
         )
+        return pieces_of(state.frozen())
 
     def read(self, pieces: Iterator[bytes]) -> StoreState:
         return state_from(pieces, KEYSPACES, self._bounds, self.results.bytes_max)
@@ -109,7 +145,7 @@ class StoreMachine:
             self._let_go += [*space.table.cut(b"", None), *space.tombstones.cut(b"", None)]
             self._let_go += space.history.clear(0)
         self.applied, self.cluster_ms, self._offset_before = state.applied, state.cluster_ms, state.offset
-        self.keyspaces, self.results = state.keyspaces, state.results
+        self.keyspaces, self.results, self.sessions = state.keyspaces, state.results, state.sessions
 
     def hash(self) -> bytes | None:
         """Of what decides: records, tombstones, floors, how much is remembered. As many steps as there are
@@ -121,6 +157,8 @@ class StoreMachine:
             if standing is None:
                 return None
             told += standing
+        if self.sessions.revision:
+            told += self.sessions.standing()
         return HASH_FORMAT + zlib.crc32(repr(told).encode()).to_bytes(4, "big")
 
     # Revisions.
@@ -138,78 +176,48 @@ class StoreMachine:
     def _run(self, request: StoreRequest, origin: Origin) -> StoreAnswer:
         command = request.command
         keyspace = getattr(command, "keyspace", CONSUL)
-        if type(command) not in self._handlers or not 0 <= keyspace < len(self.keyspaces):
+        handler = (HANDLERS if self.knows_sessions else FIRST_HANDLERS).get(type(command))
+        if handler is None or not 0 <= keyspace < len(self.keyspaces):
             return StoreAnswer(StoreOutcome.MALFORMED, 0, self.applied)
-        self._is_changing = False
+        self.is_changing = False
         try:
-            answer = self._handlers[type(command)](command, request, origin)
+            answer = handler(self, command, request, origin)
         except (MemoryError, RecursionError):
             raise
         except Exception:
-            if self._is_changing:
+            if self.is_changing:
                 raise
             self.internal_errors += 1
             self.writes[type(command)][StoreOutcome.INTERNAL_ERROR] += 1
             return StoreAnswer(StoreOutcome.INTERNAL_ERROR, 0, self.applied)
-        if self._is_changing:
-            self.keyspaces[keyspace].settle()
+        if self.is_changing:
+            for space in self.keyspaces:
+                space.settle()
+            if type(command) not in FIRST_HANDLERS:
+                self.sessions.settle()
         self.writes[type(command)][answer.outcome] += 1
         return answer
 
-    def _put(self, put: Put, request: StoreRequest, origin: Origin) -> StoreAnswer:
-        space = self.keyspaces[put.keyspace]
-        before = space.get(put.key)
-        if put.cas is not None and put.cas != (before.modify if before is not None else 0):
-            return self._unchanged(StoreOutcome.COMPARE_FAILED, space, before, request)
-        lease = before.lease if before is not None else None
-        if put.lease_rule is not LeaseRule.KEEP:
-            lease = put.lease if put.lease_rule is LeaseRule.THIS else None
-        revision, wall_ms = origin.revision, origin.wall_ms
-        if before is None:
-            buried = space.tombstones.get(put.key)
-            lock_index, fence = (buried.lock_index, buried.fence) if buried is not None else (0, 0)
-            extras = RecordExtras(fence=fence) if fence else None
-            after = KeyRecord(
-                put.value, revision, revision, wall_ms, wall_ms, put.flags, 1, lock_index, lease, extras
-            )
-        elif put.skips_equal and (before.value, before.flags, before.lease) == (put.value, put.flags, lease):
-            return self._unchanged(StoreOutcome.DONE, space, before, request)
-        else:
-            after = KeyRecord(
-                *(put.value, before.create, revision, before.created_ms, wall_ms, put.flags),
-                *(before.version + 1, before.lock_index, lease, before.extras),
-            )
-        self._is_changing = True
-        space.put(put.key, after, origin)
-        if request.wants_records:
-            return StoreAnswer(StoreOutcome.DONE, revision, self.applied, 1, before, after)
-        return StoreAnswer(StoreOutcome.DONE, revision, self.applied, 1)
+    # For the handlers of commands.
 
-    def _delete(self, delete: Delete, request: StoreRequest, origin: Origin) -> StoreAnswer:
-        space = self.keyspaces[delete.keyspace]
-        before = space.get(delete.key)
-        if before is None:
-            return self._unchanged(StoreOutcome.DONE, space, None, request)
-        if delete.cas is not None and delete.cas != before.modify:
-            return self._unchanged(StoreOutcome.COMPARE_FAILED, space, before, request)
-        self._is_changing = True
-        space.delete(delete.key, origin)
-        shown = before if request.wants_records else None
-        return StoreAnswer(StoreOutcome.DONE, origin.revision, self.applied, 1, shown)
-
-    def _delete_tree(self, delete: DeleteTree, _request: StoreRequest, origin: Origin) -> StoreAnswer:
-        space = self.keyspaces[delete.keyspace]
-        self._is_changing = True
-        deleted = space.delete_tree(delete.prefix, origin)
-        self._let_go += deleted.let_go
-        revision = origin.revision if deleted.keys else space.revision
-        return StoreAnswer(StoreOutcome.DONE, revision, self.applied, deleted.keys)
-
-    def _unchanged(
+    def unchanged(
         self, outcome: StoreOutcome, space: Keyspace, record: KeyRecord | None, request: StoreRequest
     ) -> StoreAnswer:
         shown = record if request.wants_records else None
         return StoreAnswer(outcome, space.revision, self.applied, 0, shown, shown)
+
+    def refused(self, sentence: str, revision: int) -> StoreAnswer:
+        extras = AnswerExtras(sentence=sentence)
+        return StoreAnswer(StoreOutcome.REFUSED, revision, self.applied, extras=extras)
+
+    def keys_held_by(self, session: str) -> int:
+        return sum([space.held.count(session) for space in self.keyspaces])
+
+    def keep_for_a_while(self, blocks: Sequence[object]) -> None:
+        """What an entry took away, until `let_go`."""
+        self._let_go += blocks
+
+    # Inside.
 
     def _without_change(self, outcome: StoreOutcome, revision: int = 0) -> bytes:
         return encode_answer(StoreAnswer(outcome, revision, self.applied))

@@ -20,9 +20,11 @@ from msgspec import DecodeError
 from msgspec.msgpack import Decoder, Encoder
 
 from adsum.kv import KeyRecord
+from adsum.session import EndedSession, Session
 from adsum.store.history import Change, HistoryBounds
 from adsum.store.keyspace import Keyspace
 from adsum.store.results import ResultTable
+from adsum.store.sessions import SessionTable
 from adsum.store.table import FrozenTable
 from adsum.store.tombstone import Tombstone
 
@@ -45,6 +47,10 @@ class FrameKind(enum.IntEnum):
     HISTORY = 6
     RESULTS = 7
     END = 8
+    DELAYS = 9  # of the keyspace
+    SESSIONS = 10
+    ENDED_SESSIONS = 11
+    SESSION_REVISIONS = 12
 
 
 class UnreadableState(Exception):
@@ -60,6 +66,7 @@ class FrozenSpace(NamedTuple):
     tombstones: FrozenTable[Tombstone]
     trees: list[tuple[int, bytes]]
     changes: list[Change]
+    delays: list[tuple[bytes, int]]
 
 
 class FrozenState(NamedTuple):
@@ -69,6 +76,9 @@ class FrozenState(NamedTuple):
     spaces: list[FrozenSpace]
     results_floor: int
     rows: list[tuple[str, int, int, int, dict[int, bytes]]]
+    sessions: list[Session]
+    ended: list[EndedSession]
+    session_revisions: tuple[int, int]
 
 
 class StoreState(NamedTuple):
@@ -77,6 +87,7 @@ class StoreState(NamedTuple):
     offset: int  # of revisions, at `applied`
     keyspaces: list[Keyspace]
     results: ResultTable
+    sessions: SessionTable
 
     def frozen(self) -> FrozenState:
         """As it is now, for another thread to write while it goes on here."""
@@ -88,10 +99,15 @@ class StoreState(NamedTuple):
             FrozenSpace(
                 *(space.name, space.revision, space.fence_floor, space.history.floor, space.table.freeze()),
                 *(space.tombstones.freeze(), space.trees.all(), space.history.all()),
+                space.delays.all(),
             )
             for space in self.keyspaces
         ]
-        return FrozenState(self.applied, self.cluster_ms, self.offset, spaces, self.results.floor, rows)
+        return FrozenState(
+            *(self.applied, self.cluster_ms, self.offset, spaces, self.results.floor, rows),
+            *self.sessions.frozen(),
+            session_revisions=(self.sessions.revision, self.sessions.floor),
+        )
 
 
 _encode = Encoder().encode
@@ -108,6 +124,10 @@ _decode: dict[FrameKind, Callable[[bytes], Any]] = {
     FrameKind.HISTORY: Decoder(list[_Undo]).decode,
     FrameKind.RESULTS: Decoder(list[_Row]).decode,
     FrameKind.END: Decoder(int).decode,
+    FrameKind.DELAYS: Decoder(list[tuple[bytes, int]]).decode,
+    FrameKind.SESSIONS: Decoder(list[Session]).decode,
+    FrameKind.ENDED_SESSIONS: Decoder(list[EndedSession]).decode,
+    FrameKind.SESSION_REVISIONS: Decoder(tuple[int, int]).decode,
 }
 
 
@@ -131,8 +151,16 @@ def pieces_of(state: FrozenState) -> Iterator[bytes]:
         ]
         for start, stop in _parts([row[2].bytes_total if row[2] is not None else 0 for row in undo]):
             yield framed(FrameKind.HISTORY, undo[start:stop])
+        for start, stop in _parts([len(key) for key, _until_ms in space.delays]):
+            yield framed(FrameKind.DELAYS, space.delays[start:stop])
     for start, stop in _parts([sum(map(len, row[4].values())) for row in state.rows]):
         yield framed(FrameKind.RESULTS, state.rows[start:stop])
+    for start, stop in _parts([session.bytes_total for session in state.sessions]):
+        yield framed(FrameKind.SESSIONS, state.sessions[start:stop])
+    for start, stop in _parts([ended.session.bytes_total for ended in state.ended]):
+        yield framed(FrameKind.ENDED_SESSIONS, state.ended[start:stop])
+    if any(state.session_revisions):
+        yield framed(FrameKind.SESSION_REVISIONS, state.session_revisions)
     yield framed(FrameKind.END, state.applied)
 
 
@@ -176,7 +204,7 @@ def state_from(
 ) -> StoreState:
     keyspaces = {name: Keyspace(name, bounds) for name in names}
     space, undo, head, ended = next(iter(keyspaces.values())), list[_Undo](), None, None
-    results = ResultTable(results_bytes_max)
+    results, sessions = ResultTable(results_bytes_max), SessionTable()
     for kind, content in _frames(pieces):
         match kind:
             case FrameKind.HEAD:
@@ -192,6 +220,7 @@ def state_from(
             case FrameKind.RECORDS:
                 space.table.load(*content)
                 space.table_sum.load(*content)
+                space.held.load(*content)
             case FrameKind.TOMBSTONES:
                 space.tombstones.load(*content)
                 space.tombstones_sum.load(*content)
@@ -203,13 +232,21 @@ def state_from(
             case FrameKind.RESULTS:
                 for row in content:
                     results.load(*row)
+            case FrameKind.DELAYS:
+                space.delays.load(content)
+            case FrameKind.SESSIONS:
+                sessions.load(content)
+            case FrameKind.ENDED_SESSIONS:
+                sessions.load_ended(content)
+            case FrameKind.SESSION_REVISIONS:
+                sessions.load_revisions(*content)
             case FrameKind.END:
                 ended = content
     _redo(space, undo)
     if head is None or ended != head[0]:
         raise UnreadableState("it ends before its end")
     applied, cluster_ms, offset, results.floor = head
-    return StoreState(applied, cluster_ms, offset, list(keyspaces.values()), results)
+    return StoreState(applied, cluster_ms, offset, list(keyspaces.values()), results, sessions)
 
 
 def _redo(space: Keyspace, undo: list[_Undo]) -> None:
