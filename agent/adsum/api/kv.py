@@ -21,7 +21,8 @@ from msgspec.structs import replace
 from adsum.api import parameters, shapes
 from adsum.api.api_types import ApiParts, EndpointFamily
 from adsum.api.blocking import FOREIGN_INDEX_HOLD_S, JITTER_FRACTION, check_consistency, parse_asked
-from adsum.http.request import VERBATIM_UNDER, Query, Request, decoded_once, raw_path
+from adsum.api.key_reader import KeyReader
+from adsum.http.request import VERBATIM_UNDER, Query, Request, TakesAnswer, decoded_once, raw_path
 from adsum.http.response import FALSE, TRUE, HeaderList, Response, empty, json_body, text, too_large_sentence
 from adsum.http.router import RETRY_SOON, HttpRefusal, Route
 from adsum.kv import (
@@ -37,14 +38,12 @@ from adsum.kv import (
     StoreAnswer,
     StoreOutcome,
 )
-from adsum.newest import remember
 from adsum.now import MILLISECOND
 
 PATH = VERBATIM_UNDER.decode()
 UINT64_MAX = 2**64 - 1
 DIGITS = re.compile(r"[0-9]+")
 EXCLUSIVE = ("cas", "acquire", "release")
-KEPT_MAX, KEPT_BYTES_MAX = 16_384, 512  # answers, and how long value and target may be: some 25 MB
 NAMES_PER_TURN = 16_384  # some 3 ms
 ENTRIES_PER_TURN = 1_024  # some 2 ms, if their values are small
 VALUE_BYTES_PER_TURN = 2 << 20
@@ -99,21 +98,23 @@ class KvEndpoints(EndpointFamily):
     def __init__(self, parts: ApiParts) -> None:
         super().__init__(parts)
         self._value_bytes_max = parts.agent.config.limits.kv_value_bytes_max
-        self._kept: dict[bytes, tuple[KeyRecord, Response]] = {}  # answers, by target
 
     def routes(self) -> list[Route]:
         return [Route(("GET", "PUT", "DELETE"), PATH, self.key, rest=True, begin=self.begin)]
 
-    def begin(self, request: Request, rest: str, answered: Callable[[Response], None]) -> bool:
+    def begin(self, request: Request, rest: str, answered: TakesAnswer) -> bool:
         """What needs no task of its own: a write, and one key without waiting for it. Their answers go out
         also to a client that has ended its own side."""
         asked = self._asked_of(request, rest)
         if isinstance(asked, KeyWrite):
             self._agent.keys.write(asked, partial(self._answer_write, request, answered))
             return True
-        if asked.shape is not ReadShape.KEY or request.query.has("index") or request.query.has("max_stale"):
+        query = request.query
+        if asked.shape is not ReadShape.KEY or query.has("index") or query.has("max_stale"):
             return False
-        self._agent.keys.read(asked, partial(self._answer_read, request, asked, answered))
+        reader = KeyReader(self._agent, asked, partial(self._answer_to, query, asked))
+        request.begins_again = reader.begin
+        reader.begin(answered)
         return True
 
     async def key(self, request: Request, rest: str) -> Response:
@@ -129,9 +130,9 @@ class KvEndpoints(EndpointFamily):
             index = parse_asked(request.query, self._agent).index
             found = await self._now(request, replace(asked, mode=ReadMode.DEFAULT, since=index))
         is_list = asked.shape is not ReadShape.KEY
-        is_pretty = self._is_pretty(request)
+        is_pretty = self._is_pretty(request.query)
         listed = await _listed(found, asked.shape, is_pretty=is_pretty) if is_list else b""
-        return self._shown(request, asked, found, listed)
+        return self._shown(request.query, asked, found, listed)
 
     def _asked_of(self, request: Request, rest: str) -> KeyWrite | KeyRead:
         key = key_of(request, rest)
@@ -162,34 +163,12 @@ class KvEndpoints(EndpointFamily):
 
     def _written(self, request: Request, written: StoreAnswer) -> Response:
         answer = TRUE if written.outcome is StoreOutcome.DONE else FALSE
-        return json_body(shapes.pretty(answer.body.plain)) if self._is_pretty(request) else answer
+        return json_body(shapes.pretty(answer.body.plain)) if self._is_pretty(request.query) else answer
 
-    def _answer_read(
-        self,
-        request: Request,
-        read: KeyRead,
-        answered: Callable[[Response], None],
-        found: KeysFound | KeyRefusal,
-    ) -> None:
-        if isinstance(found, KeyRefusal):
-            answered(refusal_text(found))
-        elif read.mode is ReadMode.STALE or not found.keys:
-            answered(self._shown(request, read, found))
-        else:
-            answered(self._kept_or_shown(request, read, found))
+    def _answer_to(self, query: Query, read: KeyRead, found: KeysFound | KeyRefusal) -> Response:
+        return refusal_text(found) if isinstance(found, KeyRefusal) else self._shown(query, read, found)
 
-    def _kept_or_shown(self, request: Request, read: KeyRead, found: KeysFound) -> Response:
-        """While the record is the same, so is all of the answer."""
-        record = found.records[0]
-        kept = self._kept.get(request.target)
-        if kept is not None and kept[0] is record:
-            return kept[1]
-        response = self._shown(request, read, found)
-        if len(record.value) + len(request.target) <= KEPT_BYTES_MAX:
-            remember(self._kept, request.target, (record, response), KEPT_MAX)
-        return response
-
-    def _shown(self, request: Request, read: KeyRead, found: KeysFound, listed: bytes = b"") -> Response:
+    def _shown(self, query: Query, read: KeyRead, found: KeysFound, listed: bytes = b"") -> Response:
         """`listed`: the body where it is a list, which is made in turns."""
         meta: HeaderList = (
             ("X-Consul-Index", str(max(found.index, 1))),
@@ -200,14 +179,14 @@ class KvEndpoints(EndpointFamily):
             return empty(404, meta)
         if read.shape is not ReadShape.KEY:
             return json_body(listed, meta)
-        if request.query.has("raw"):
+        if query.has("raw"):
             value = found.records[0].value
             return Response(200, value, content_type="text/plain", headers=(*meta, *RAW_HEADERS))
         body = shapes.encode([shown(found.keys[0], found.records[0])])
-        return json_body(shapes.pretty(body) if self._is_pretty(request) else body, meta)
+        return json_body(shapes.pretty(body) if self._is_pretty(query) else body, meta)
 
-    def _is_pretty(self, request: Request) -> bool:
-        return self._agent.config.is_dev or request.query.has("pretty")
+    def _is_pretty(self, query: Query) -> bool:
+        return self._agent.config.is_dev or query.has("pretty")
 
     async def _found(self, request: Request, read: KeyRead) -> KeysFound:
         asked = parse_asked(request.query, self._agent)
