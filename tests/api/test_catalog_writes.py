@@ -9,8 +9,8 @@ import trio
 import trio.testing
 
 from adsum.agent.registry import NO_OVERRIDE
-from adsum.api.absent import EXTERNAL_SENTENCE
-from adsum.api.catalog_writes import NO_NODE, ONLY_TAGS
+from adsum.api.catalog_writes import ONLY_TAGS
+from adsum.api.external_items import NO_NODE
 from adsum.catalog.model import Service
 from adsum.peers.owner_calls import DEREGISTER
 from adsum.peers.owner_forwarding import SEEN_S
@@ -209,10 +209,6 @@ async def test_a_service_that_its_agent_does_not_know_is_not_made(
     told = {"Service": "new", "Tags": ["green"]}
     status, sentence = refused(await three.on_a.put(REGISTER_PATH, {"Node": "b", "Service": told}))
     assert (status, sentence) == (400, 'No service registered with ID "new"')
-
-
-async def test_nodes_without_an_agent_come_with_the_store() -> None:
-    assert refused(await Asker().put(REGISTER_PATH, {"Node": "db.example"})) == (404, EXTERNAL_SENTENCE)
 
 
 async def test_a_node_that_nobody_has_is_as_deregistered_as_its_caller_wants_it() -> None:

@@ -202,14 +202,6 @@ async def test_who_asks_for_a_pretty_answer_gets_a_line(asker: Asker) -> None:
     assert (await asker.ask("/v1/kv/a", "DELETE")).body.plain == b"true"
 
 
-@pytest.mark.parametrize("name", ["acquire", "release"])
-async def test_without_sessions_no_key_is_acquired_or_released(asker: Asker, name: str) -> None:
-    status, sentence = refused(await asker.put(f"/v1/kv/a?{name}=6a0c4f0e-5f0b-4b1e-9d5c-0d3c1b2a9f01", b"1"))
-    assert status == 500
-    assert "no sessions yet" in sentence
-    assert (await asker.ask("/v1/kv/a")).status == 404
-
-
 async def test_the_largest_value_is_taken_and_a_byte_more_is_not(asker: Asker) -> None:
     assert await put(asker, "/v1/kv/a", b"x" * VALUE_BYTES_MAX) is True
     status, sentence = refused(await asker.put("/v1/kv/a", b"x" * (VALUE_BYTES_MAX + 1)))

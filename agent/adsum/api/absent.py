@@ -1,5 +1,4 @@
-"""What there is none of yet: sessions, transactions, services of hosts without an agent, snapshots, settings
-of autopilot. Whoever asks for them is told so."""
+"""What there is none of yet: snapshots, settings of autopilot. Whoever asks for them is told so."""
 
 from __future__ import annotations
 
@@ -8,11 +7,6 @@ from adsum.http.request import Request
 from adsum.http.response import Response
 from adsum.http.router import HttpRefusal, Route
 
-SENTENCE = "Adsum has no sessions and transactions yet; keys are at /v1/kv, and ?cas= decides who was first."
-EXTERNAL_SENTENCE = (
-    "Adsum keeps no services of other hosts yet: "
-    "register with the agent of that host, at /v1/agent/service/register."
-)
 SNAPSHOT_SENTENCE = "Adsum saves and restores no snapshots yet; `consul kv export` copies all keys."
 AUTOPILOT_SENTENCE = "Adsum has no autopilot to set yet."
 
@@ -20,14 +14,9 @@ AUTOPILOT_SENTENCE = "Adsum has no autopilot to set yet."
 class AbsentStore(EndpointFamily):
     def routes(self) -> list[Route]:
         return [
-            Route(("GET", "PUT"), "/v1/session/", self.refuse, rest=True),
-            Route(("PUT",), "/v1/txn", self.refuse),
             Route(("GET", "PUT"), "/v1/snapshot", self.refuse_snapshot),
             Route(("GET", "PUT"), "/v1/operator/autopilot/", self.refuse_autopilot, rest=True),
         ]
-
-    async def refuse(self, _request: Request, _rest: str) -> Response:
-        raise HttpRefusal(404, SENTENCE)
 
     async def refuse_snapshot(self, _request: Request, _rest: str) -> Response:
         raise HttpRefusal(404, SNAPSHOT_SENTENCE)

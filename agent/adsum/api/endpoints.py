@@ -44,8 +44,10 @@ LATER = {
     "membership.Membership": ("/v1/membership",),
     "kv.KvEndpoints": ("/v1/kv",),
     "key_story.KeyStory": ("/v1/explain/kv",),
+    "session.SessionEndpoints": ("/v1/session",),
+    "transaction.TransactionEndpoint": ("/v1/txn",),
     "operator_raft.OperatorRaft": ("/v1/operator/raft",),
-    "absent.AbsentStore": ("/v1/session", "/v1/txn", "/v1/snapshot", "/v1/operator/autopilot"),
+    "absent.AbsentStore": ("/v1/snapshot", "/v1/operator/autopilot"),
 }
 
 

@@ -15,8 +15,9 @@ from adsum.api import leadership, parameters
 from adsum.api.answers import json_answer
 from adsum.api.api_types import EndpointFamily
 from adsum.api.blocking import FAILED_META
-from adsum.api.kv import refused, shown_key
+from adsum.api.kv import shown_key
 from adsum.api.member_rows import Shown, shown_time
+from adsum.api.store_access import refused
 from adsum.http.request import Request, raw_path
 from adsum.http.response import Response
 from adsum.http.router import HttpRefusal, Route

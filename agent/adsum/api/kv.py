@@ -1,39 +1,38 @@
-"""Keys, at /v1/kv: one road for servers and client agents, for what is behind it is a `KeyStore`.
+"""Keys and locks on them, at /v1/kv: one road for servers and client agents, for what is behind it is a
+`KeyStore`.
 
-Whoever waits for a key waits in `park`, as for everything else; the store calls when there is an answer. A
-wait that runs out is answered with what is there now, asked anew. Errors have Consul's texts, on which
-clients dispatch, and why stands in a header of our own.
+A lock is a key that a session acquires. Each grant has a fencing token, which only grows: it is told with the
+grant and with a key that is held, and whoever writes with `?if-token=` is refused once a higher one was shown
+under that key. Why an acquire or release was not done stands in headers of our own.
 """
 
 from __future__ import annotations
 
-import math
 import re
 from collections.abc import Callable
 from functools import partial
-from typing import Generic, TypeVar
 from urllib.parse import quote_plus
 
 import trio
 from msgspec import UNSET, Struct, UnsetType
-from msgspec.structs import replace
 
 from adsum.api import parameters, shapes
 from adsum.api.api_types import ApiParts, EndpointFamily
-from adsum.api.blocking import FOREIGN_INDEX_HOLD_S, JITTER_FRACTION, check_consistency, parse_asked
+from adsum.api.blocking import check_consistency, parse_asked
 from adsum.api.key_reader import KeyReader
+from adsum.api.store_access import StoreAccess, meta_of, mode_of, refusal_text
+from adsum.durations import format_duration
 from adsum.http.request import VERBATIM_UNDER, Query, Request, TakesAnswer, decoded_once, raw_path
 from adsum.http.response import FALSE, TRUE, HeaderList, Response, empty, json_body, text, too_large_sentence
-from adsum.http.router import RETRY_SOON, HttpRefusal, Route
+from adsum.http.router import HttpRefusal, Route
 from adsum.kv import (
-    KeyCause,
+    AnswerExtras,
     KeyRead,
     KeyRecord,
     KeyRefusal,
     KeysFound,
     KeyVerb,
     KeyWrite,
-    ReadMode,
     ReadShape,
     StoreAnswer,
     StoreOutcome,
@@ -50,22 +49,15 @@ VALUE_BYTES_PER_TURN = 2 << 20
 JOINED_HERE_BYTES_MAX = 4 << 20  # some 2 ms
 # What a browser is to make of a value that somebody put there.
 RAW_HEADERS: HeaderList = (("X-Content-Type-Options", "nosniff"), ("Content-Security-Policy", "sandbox"))
-NO_SESSIONS = (
-    "Adsum has no sessions yet, so no key can be acquired or released with one; ?cas= decides who was first."
+HEX = re.compile(r"[0-9a-fA-F-]*")
+SESSION_ID_LENGTH = 36
+FENCING_TOKEN, REASON = "X-Adsum-Fencing-Token", "X-Adsum-Reason"
+FENCED = (
+    "the fencing token {} is lower than {}, which was shown under this key already: somebody else held the "
+    "lock since, and nothing was written"
 )
-STATUS_OF = {
-    KeyCause.NO_LEADER: 500,
-    KeyCause.UNKNOWN: 500,
-    KeyCause.BUSY: 429,
-    KeyCause.NO_ROOM: 507,
-    KeyCause.TOO_LARGE: 413,
-    KeyCause.FAILED: 500,
-    KeyCause.NO_SERVERS: 500,
-    KeyCause.DOUBTED: 500,
-}
-CONSULS_WORDS = {KeyCause.NO_LEADER: "No cluster leader", KeyCause.NO_SERVERS: "No known Consul servers"}
-
-Answered = TypeVar("Answered", StoreAnswer, KeysFound)
+NOT_WRITTEN = (StoreOutcome.NO_SESSION, StoreOutcome.FENCED, StoreOutcome.REFUSED)
+NO_EXTRAS = AnswerExtras()
 
 
 class KvEntry(Struct, frozen=True, gc=False):
@@ -78,26 +70,14 @@ class KvEntry(Struct, frozen=True, gc=False):
     Session: str | UnsetType
     CreateIndex: int
     ModifyIndex: int
-
-
-class _Answer(Generic[Answered]):
-    """What the store calls, and whom that wakes."""
-
-    __slots__ = ("_request", "outcome")
-
-    def __init__(self, request: Request) -> None:
-        self.outcome: Answered | KeyRefusal | None = None
-        self._request = request
-
-    def __call__(self, outcome: Answered | KeyRefusal) -> None:
-        self.outcome = outcome
-        self._request.wake()
+    FencingToken: int | UnsetType = UNSET  # ours, while it is held
 
 
 class KvEndpoints(EndpointFamily):
     def __init__(self, parts: ApiParts) -> None:
         super().__init__(parts)
         self._value_bytes_max = parts.agent.config.limits.kv_value_bytes_max
+        self._access = StoreAccess(parts.agent, parts.random)
 
     def routes(self) -> list[Route]:
         return [Route(("GET", "PUT", "DELETE"), PATH, self.key, rest=True, begin=self.begin)]
@@ -107,7 +87,7 @@ class KvEndpoints(EndpointFamily):
         also to a client that has ended its own side."""
         asked = self._asked_of(request, rest)
         if isinstance(asked, KeyWrite):
-            self._agent.keys.write(asked, partial(self._answer_write, request, answered))
+            self._agent.keys.write(asked, partial(self._answer_write, request, asked, answered))
             return True
         query = request.query
         if asked.shape is not ReadShape.KEY or query.has("index") or query.has("max_stale"):
@@ -120,15 +100,8 @@ class KvEndpoints(EndpointFamily):
     async def key(self, request: Request, rest: str) -> Response:
         asked = self._asked_of(request, rest)
         if isinstance(asked, KeyWrite):
-            answer = _Answer[StoreAnswer](request)
-            token = self._agent.keys.write(asked, answer)
-            written = await self._awaited(request, answer, token, math.inf)
-            assert written is not None, "it is awaited without end"
-            return self._written(request, written)
-        found = await self._found(request, asked)
-        if found.behind_ms > behind_ms_max(request.query):
-            index = parse_asked(request.query, self._agent).index
-            found = await self._now(request, replace(asked, mode=ReadMode.DEFAULT, since=index))
+            return self._written(request, asked, await self._access.write(request, asked))
+        found = await self._access.keys(request, asked)
         is_list = asked.shape is not ReadShape.KEY
         is_pretty = self._is_pretty(request.query)
         listed = await _listed(found, asked.shape, is_pretty=is_pretty) if is_list else b""
@@ -154,31 +127,39 @@ class KvEndpoints(EndpointFamily):
         return delete_of(query, key)
 
     def _answer_write(
-        self, request: Request, answered: Callable[[Response], None], written: StoreAnswer | KeyRefusal
+        self,
+        request: Request,
+        write: KeyWrite,
+        answered: Callable[[Response], None],
+        written: StoreAnswer | KeyRefusal,
     ) -> None:
         if isinstance(written, KeyRefusal):
             answered(refusal_text(written))
         else:
-            answered(self._written(request, written))
+            answered(self._written(request, write, written))
 
-    def _written(self, request: Request, written: StoreAnswer) -> Response:
+    def _written(self, request: Request, write: KeyWrite, written: StoreAnswer) -> Response:
         answer = TRUE if written.outcome is StoreOutcome.DONE else FALSE
-        return json_body(shapes.pretty(answer.body.plain)) if self._is_pretty(request.query) else answer
+        if answer is FALSE and written.outcome in NOT_WRITTEN:
+            return not_written(write, written)
+        is_pretty = self._is_pretty(request.query)
+        if written.extras is None:
+            return json_body(shapes.pretty(answer.body.plain)) if is_pretty else answer
+        body = shapes.pretty(answer.body.plain) if is_pretty else answer.body.plain
+        return json_body(body, told_of_lock(written.extras))
 
     def _answer_to(self, query: Query, read: KeyRead, found: KeysFound | KeyRefusal) -> Response:
         return refusal_text(found) if isinstance(found, KeyRefusal) else self._shown(query, read, found)
 
     def _shown(self, query: Query, read: KeyRead, found: KeysFound, listed: bytes = b"") -> Response:
         """`listed`: the body where it is a list, which is made in turns."""
-        meta: HeaderList = (
-            ("X-Consul-Index", str(max(found.index, 1))),
-            ("X-Consul-Knownleader", "true" if found.has_leader else "false"),
-            ("X-Consul-Lastcontact", str(found.behind_ms)),
-        )
+        meta = meta_of(found.index, has_leader=found.has_leader, behind_ms=found.behind_ms)
         if not found.keys and (read.shape is not ReadShape.NAMES or read.key):
             return empty(404, meta)
         if read.shape is not ReadShape.KEY:
             return json_body(listed, meta)
+        if token := held_under(found.records[0]):
+            meta = (*meta, (FENCING_TOKEN, str(token)))
         if query.has("raw"):
             value = found.records[0].value
             return Response(200, value, content_type="text/plain", headers=(*meta, *RAW_HEADERS))
@@ -187,58 +168,6 @@ class KvEndpoints(EndpointFamily):
 
     def _is_pretty(self, query: Query) -> bool:
         return self._agent.config.is_dev or query.has("pretty")
-
-    async def _found(self, request: Request, read: KeyRead) -> KeysFound:
-        asked = parse_asked(request.query, self._agent)
-        now_s = trio.current_time()
-        if not asked.index:
-            found = await self._asked(request, read, math.inf)
-        else:
-            read = replace(read, since=asked.index)
-            jitter_s = self._parts.random.uniform(0, asked.wait_s / JITTER_FRACTION)
-            found = await self._asked(request, read, now_s + asked.wait_s + jitter_s)
-            if found is not None and found.is_foreign:
-                read = replace(read, since=max(found.index, 1))
-                found = await self._asked(request, read, now_s + min(asked.wait_s, FOREIGN_INDEX_HOLD_S))
-        return await self._now(request, read) if found is None else found
-
-    async def _now(self, request: Request, read: KeyRead) -> KeysFound:
-        found = await self._asked(request, replace(read, waits=False), math.inf)
-        assert found is not None, "it is awaited without end"
-        return found
-
-    async def _asked(self, request: Request, read: KeyRead, until_s: float) -> KeysFound | None:
-        answer = _Answer[KeysFound](request)
-        asked = self._agent.keys.read(read, answer)
-        return await self._awaited(request, answer, asked, until_s)
-
-    async def _awaited(
-        self, request: Request, answer: _Answer[Answered], asked: object, until_s: float
-    ) -> Answered | None:
-        """None when there is no answer until then."""
-        try:
-            while answer.outcome is None:
-                if not await request.park(until_s):
-                    break
-        finally:
-            if answer.outcome is None:
-                self._agent.keys.give_up(asked)
-        if isinstance(answer.outcome, KeyRefusal):
-            raise refused(answer.outcome)
-        return answer.outcome
-
-
-def refusal_text(refusal: KeyRefusal) -> Response:
-    why = refused(refusal)
-    return text(why.status, why.sentence, why.headers)
-
-
-def refused(refusal: KeyRefusal) -> HttpRefusal:
-    headers: HeaderList = RETRY_SOON if refusal.cause is KeyCause.BUSY else ()
-    words = CONSULS_WORDS.get(refusal.cause)
-    if words is not None:
-        headers = (*headers, ("X-Adsum-Reason", refusal.sentence))
-    return HttpRefusal(STATUS_OF[refusal.cause], words or refusal.sentence, headers)
 
 
 # What is asked.
@@ -256,31 +185,60 @@ def put_of(request: Request, key: bytes, value_bytes_max: int) -> KeyWrite:
     given = [name for name in EXCLUSIVE if query.has(name)]
     if len(given) > 1:
         raise conflicting(query)
-    if query.has("acquire") or query.has("release"):
-        raise HttpRefusal(500, NO_SESSIONS)
+    verb, session = KeyVerb.PUT, ""
+    if query.has("acquire"):
+        verb, session = KeyVerb.ACQUIRE, session_to_acquire(query.first("acquire"))
+    elif query.has("release"):
+        verb, session = KeyVerb.RELEASE, query.first("release")
+        if not session:
+            raise HttpRefusal(500, "missing session")
     flags = unsigned(query, "flags") if query.has("flags") else 0
     cas = unsigned(query, "cas") if query.has("cas") else None
     if len(request.body) > value_bytes_max:
         raise HttpRefusal(413, too_large_sentence(len(request.body), value_bytes_max))
-    return KeyWrite(KeyVerb.PUT, key, request.body, flags, cas)
+    return KeyWrite(verb, key, request.body, flags, cas, session, token_of(query))
 
 
 def delete_of(query: Query, key: bytes) -> KeyWrite:
     if query.has("recurse"):
-        if query.has("cas"):
+        if query.has("cas") or query.has("if-token"):
             raise conflicting(query)
         return KeyWrite(KeyVerb.DELETE_TREE, key)
     check_named(key)
     cas = unsigned(query, "cas") if query.has("cas") else None
-    return KeyWrite(KeyVerb.DELETE, key, cas=cas)
+    return KeyWrite(KeyVerb.DELETE, key, cas=cas, if_token=token_of(query))
+
+
+def session_to_acquire(session_id: str) -> str:
+    """A UUID; anything else is refused in Consul's words."""
+    if not session_id:
+        raise HttpRefusal(500, "missing session")
+    if problem := why_no_session_id(session_id):
+        raise HttpRefusal(500, problem)
+    return session_id
+
+
+def why_no_session_id(text: str) -> str:
+    """In Consul's words; empty if it is one."""
+    if len(text) != SESSION_ID_LENGTH:
+        return "failed session lookup: index error: UUID must be 36 characters"
+    end = HEX.match(text)
+    assert end is not None, "it may be empty"
+    if end.end() < len(text):
+        found = text[end.end()]
+        return (
+            "failed session lookup: index error: Invalid UUID: encoding/hex: invalid byte: "
+            f"U+{ord(found):04X} '{found}'"
+        )
+    return ""
+
+
+def token_of(query: Query) -> int | None:
+    return unsigned(query, "if-token") if query.has("if-token") else None
 
 
 def read_of(query: Query, key: bytes) -> KeyRead:
-    mode = ReadMode.DEFAULT
-    if query.has("consistent"):
-        mode = ReadMode.CONSISTENT
-    elif query.has("stale") or behind_ms_max(query) < math.inf:
-        mode = ReadMode.STALE
+    mode = mode_of(query)
     if query.has("keys"):
         separator = query.first("separator") or query.first("seperator")  # as old clients spell it
         return KeyRead(ReadShape.NAMES, key, separator.encode(), mode)
@@ -288,12 +246,6 @@ def read_of(query: Query, key: bytes) -> KeyRead:
         return KeyRead(ReadShape.TREE, key, mode=mode)
     check_named(key)
     return KeyRead(ReadShape.KEY, key, mode=mode)
-
-
-def behind_ms_max(query: Query) -> float:
-    """What a stale answer may be late by; past that it is asked for anew, of the leader."""
-    ns = parameters.duration_ns(query, "max_stale") or 0
-    return ns / MILLISECOND if ns > 0 else math.inf
 
 
 def check_named(key: bytes) -> None:
@@ -319,6 +271,34 @@ def unsigned(query: Query, name: str) -> int:
 
 
 # What is shown.
+
+
+def not_written(write: KeyWrite, written: StoreAnswer) -> Response:
+    extras = written.extras or NO_EXTRAS
+    match written.outcome:
+        case StoreOutcome.NO_SESSION:
+            return text(500, f'invalid session "{write.session}"')
+        case StoreOutcome.FENCED:
+            return text(409, FENCED.format(write.if_token, extras.token))
+        case _:
+            return text(500, extras.sentence)
+
+
+def told_of_lock(extras: AnswerExtras) -> HeaderList:
+    if extras.token:
+        return ((FENCING_TOKEN, str(extras.token)),)
+    if extras.delay_ms:
+        left = format_duration(extras.delay_ms * MILLISECOND)
+        sentence = f"its last holder's session has ended, and a lock-delay runs for another {left}"
+        return ((REASON, sentence), ("X-Adsum-Lock-Delay-Remaining", left))
+    if extras.holder:
+        return ((REASON, f"session {extras.holder} holds it"), ("X-Adsum-Holder", extras.holder))
+    return ((REASON, extras.sentence),) if extras.sentence else ()
+
+
+def held_under(record: KeyRecord) -> int:
+    """The fencing token of whoever holds it; 0 if nobody does."""
+    return record.extras.token if record.lease is not None and record.extras is not None else 0
 
 
 def shown_key(key: bytes) -> str:
@@ -373,4 +353,5 @@ def shown(key: bytes, record: KeyRecord) -> KvEntry:
         record.lease or UNSET,
         record.create,
         record.modify,
+        UNSET if record.lease is None else held_under(record) or UNSET,
     )

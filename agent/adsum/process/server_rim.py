@@ -15,6 +15,7 @@ from uuid import UUID
 
 import trio
 
+from adsum import forwarded
 from adsum.agent import tags
 from adsum.agent.known_servers import LeadershipSeen
 from adsum.config.config import Config
@@ -37,6 +38,7 @@ from adsum.servers.agent_calls import AgentCalls
 from adsum.servers.agent_questions import AgentQuestions
 from adsum.servers.directory import KnownServer
 from adsum.servers.keys import ServerKeys
+from adsum.servers.renewals import ProvenSessions, ServerRenewals
 from adsum.servers.server import ConsensusServer, open_server
 from adsum.storage.failures import StorageFailed
 from adsum.storage.files import DiskFull, OsFolder
@@ -44,7 +46,7 @@ from adsum.storage.log_jobs import StateUnreadable
 from adsum.storage.memory_folder import MemoryFolder
 from adsum.storage.opening import SEGMENT_BYTES, ForeignLog
 from adsum.storage.quorum_recovery import QuorumRecoveryRefused
-from adsum.store.machine import StoreMachine
+from adsum.store.machine import SESSIONS_LEVEL, StoreMachine
 
 RAFT_FOLDER = "raft"
 SEGMENT_IN_MEMORY_BYTES = 2 << 20  # there are three, counting the ballast
@@ -188,7 +190,14 @@ class ServerRim:
     def _agents(self, machine: StoreMachine, server: ConsensusServer) -> AgentLines:
         node = self._node
         numbers = WriteNumbers(server.me.node, self._membership.own_standing.generation)
-        self.keys = ServerKeys(server, machine, numbers, lambda: node.now().wall_ms, node.watches.wake_all)
+        hold_s = server.settings.rpc_hold_timeout_s
+        keeper = ProvenSessions(server.submit, machine)
+        self.renewals = ServerRenewals(server, keeper, server.links, hold_s)
+        server.also_answers(forwarded.RENEW, self.renewals.answer)
+        self.keys = ServerKeys(
+            *(server, machine, numbers, lambda: node.now().wall_ms, node.watches.wake_all),
+            renewals=self.renewals,
+        )
         self.agent_calls = AgentCalls(AgentQuestions(server, self.keys, trio.current_time), self)
         return self.agent_calls.lines(self._shares.agent_lines)
 
@@ -222,5 +231,5 @@ def server_settings(config: Config) -> ServerSettings:
         snapshot_entries=wanted.snapshot_threshold,
         snapshot_interval_s=wanted.snapshot_interval_ns / SECOND,
         entries_kept=wanted.trailing_logs,
-        raft=RaftSettings(promotion_trailing_max=wanted.trailing_logs_max),
+        raft=RaftSettings(promotion_trailing_max=wanted.trailing_logs_max, apply_level_max=SESSIONS_LEVEL),
     )

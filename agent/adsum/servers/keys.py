@@ -46,7 +46,7 @@ from adsum.servers.renewals import RenewsSessions, RenewsWithoutLeader
 from adsum.servers.store_questions import AcceptedQuestion, StoreQuestions
 from adsum.store.commands import CONSUL, StoreRequest, encode_request
 from adsum.store.keyspace import Keyspace
-from adsum.store.machine import StoreMachine
+from adsum.store.machine import SESSIONS_LEVEL, StoreMachine
 from adsum.store.waiters import KeyWaiters
 from adsum.store_requests import RenewAnswered, StoreChange, StoreRead, StoreReadAnswered
 
@@ -63,7 +63,6 @@ class StoreLimits(NamedTuple):
 
 STORE_LIMITS = StoreLimits()
 PLAIN_VERBS = (KeyVerb.PUT, KeyVerb.DELETE, KeyVerb.DELETE_TREE)
-SESSIONS_LEVEL = 2  # from which on the log knows of them
 TOO_OLD = (
     "the log of consensus is written at apply level {}, so that servers of an earlier version can read it: "
     "sessions, locks, transactions, fenced writes and nodes without an agent come when all are upgraded"
@@ -164,7 +163,7 @@ class ServerKeys:
     def read(self, read: KeyRead, answered: ReadAnswered) -> _AcceptedRead:
         accepted = _AcceptedRead(self, read, answered)
         self.counters.reads[read.mode] += 1
-        if self._doubted is not None and self._is_doubted(accepted, self._doubted):
+        if self._doubted is not None and self._is_doubted(accepted):
             return accepted
         if read.mode is ReadMode.STALE and self.has_heard_leader and not self._is_ahead(read):
             self.look(accepted)
@@ -201,7 +200,7 @@ class ServerKeys:
     def doubted(self, doubted: StateDoubted) -> None:
         """Whoever waits is told, or asks another server."""
         self._doubted = doubted if doubted.reason else None
-        self._wake_all(self.waiters.everybody())
+        self._wake_all([*self.waiters.everybody(), *self._questions.everybody()])
 
     def applied(self) -> None:
         self._lists.changed(self._space.revision)
@@ -233,12 +232,18 @@ class ServerKeys:
         if self._is_letting_go:
             trio.lowlevel.current_trio_token().run_sync_soon(self._let_go)
 
-    def _is_doubted(self, accepted: _AcceptedRead, doubted: StateDoubted) -> bool:
+    def _is_doubted(self, accepted: _AcceptedRead) -> bool:
         """Then it is refused."""
-        if doubted.has_stopped or accepted.read.mode is ReadMode.STALE:
-            accepted.refuse(KeyRefusal(KeyCause.DOUBTED, doubted.reason))
-            return True
-        return False
+        refusal = self.doubt_of(accepted.read.mode)
+        if refusal is not None:
+            accepted.refuse(refusal)
+        return refusal is not None
+
+    def doubt_of(self, mode: ReadMode) -> KeyRefusal | None:
+        doubted = self._doubted
+        if doubted is not None and (doubted.has_stopped or mode is ReadMode.STALE):
+            return KeyRefusal(KeyCause.DOUBTED, doubted.reason)
+        return None
 
     def _is_ahead(self, read: KeyRead) -> bool:
         """Of what is applied here: another server may have given that index out."""
@@ -247,7 +252,7 @@ class ServerKeys:
     def look(self, accepted: _AcceptedRead) -> None:
         """Answers it, or has it wait."""
         read, space = accepted.read, self._space
-        if self._doubted is not None and self._is_doubted(accepted, self._doubted):
+        if self._doubted is not None and self._is_doubted(accepted):
             return
         is_foreign = self._is_ahead(read)
         if read.since and read.waits and not is_foreign and not _is_changed(space, read):

@@ -51,6 +51,7 @@ from adsum.servers.figures import figures_of
 from adsum.servers.founding import Founding
 from adsum.servers.last_addresses import LastAddresses
 from adsum.servers.links import LINES_MAX, Links
+from adsum.servers.raising_level import RaisingLevel
 from adsum.servers.requests import LeaderLine, Requests
 from adsum.servers.taking_in import TakingIn
 from adsum.servers.wire import Encoder
@@ -240,6 +241,8 @@ class ConsensusServer:
                         self.driver, self.links, self._alive, self._directory.left, self._now
                     )
                     nursery.start_soon(taking_in.run)
+                    raising = RaisingLevel(self.driver, self.settings.raft.apply_level_max)
+                    nursery.start_soon(raising.run)
                     await self.driver.run(writer)
         except BaseExceptionGroup as group:
             broken = _disk_error(group)

@@ -2,8 +2,8 @@
 nothing, what became of a session.
 
 As with keys, a question that may not be stale takes one to the quorum at its beginning, together with all
-others of that moment, and whoever waits is woken by the entry that changes something. A session's index is
-that of the table of sessions: whoever waits for one is woken by all, and looks again.
+others of that moment, and whoever waits is woken by the entry that changes something: by any session, and
+looks whether it was one that was asked for.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from adsum.kv import KeyRefusal, ReadMode
 from adsum.session import Session
+from adsum.store.commands import CONSUL
 from adsum.store.machine import StoreMachine
 from adsum.store_requests import (
     SessionRead,
@@ -44,7 +45,9 @@ class StoreQuestions:
 
     def ask(self, read: StoreRead, answered: StoreReadAnswered) -> AcceptedQuestion:
         accepted = AcceptedQuestion(self, self._keys, read, answered)
-        if read.mode is ReadMode.STALE and self._keys.has_heard_leader and not self._is_ahead(read):
+        if (doubt := self._keys.doubt_of(read.mode)) is not None:
+            accepted.refuse(doubt)
+        elif read.mode is ReadMode.STALE and self._keys.has_heard_leader and not self._is_ahead(read):
             self.look(accepted)
         else:
             self._keys.confirm(accepted)
@@ -52,16 +55,21 @@ class StoreQuestions:
 
     def woken(self) -> list[Wake]:
         """By what was applied since the last look."""
-        if not hasattr(self._machine, "sessions"):
-            return []
         revision = self._machine.sessions.revision
         if revision == self._looked_at:
             return []
         self._looked_at = revision
+        return self.everybody()
+
+    def everybody(self) -> list[Wake]:
         return [waiting.wake for waiting in self._waiting]
 
     def look(self, accepted: AcceptedQuestion) -> None:
         """Answers it, or has it wait."""
+        doubt = self._keys.doubt_of(accepted.read.mode)
+        if doubt is not None:
+            accepted.refuse(doubt)
+            return
         match accepted.read:
             case SessionRead() as read:
                 self._look_at_sessions(accepted, read)
@@ -79,30 +87,40 @@ class StoreQuestions:
         self._waiting.pop(accepted, None)
 
     def _look_at_sessions(self, accepted: AcceptedQuestion, read: SessionRead) -> None:
-        table = self._machine.sessions
         is_foreign = self._is_ahead(read)
-        if read.since and read.waits and not is_foreign and table.revision <= read.since:
+        if read.since and read.waits and not is_foreign and not self._is_changed(read):
             self.wait(accepted)
             return
-        since = 0 if is_foreign else read.since
+        index, sessions = self._sessions_of(read, 0 if is_foreign else read.since)
         standing = (is_foreign, *self._keys.standing(read.mode))
-        accepted.answer(SessionsFound(max(table.revision, since), self._sessions_of(read), *standing))
+        accepted.answer(SessionsFound(index, sessions, *standing))
 
-    def _sessions_of(self, read: SessionRead) -> list[Session]:
+    def _is_changed(self, read: SessionRead) -> bool:
+        table = self._machine.sessions
+        match read.shape:
+            case SessionShape.ONE:
+                return table.changed_since(read.name, read.since)
+            case SessionShape.OF_NODE:
+                return table.node_changed_since(read.name, read.since)
+            case SessionShape.ALL:
+                return table.revision > read.since
+
+    def _sessions_of(self, read: SessionRead, since: int) -> tuple[int, list[Session]]:
         table = self._machine.sessions
         match read.shape:
             case SessionShape.ONE:
                 session = table.get(read.name)
-                return [session] if session is not None else []
+                return table.index_of(read.name, since), [session] if session is not None else []
             case SessionShape.OF_NODE:
-                return table.of_node(read.name)
+                return table.index_of_node(read.name, since), table.of_node(read.name)
             case SessionShape.ALL:
-                return table.all()
+                return max(table.revision, since), table.all()
 
     def _story_of(self, session_id: str) -> SessionStory:
         table = self._machine.sessions
-        held = table.keys_of(session_id)
-        return SessionStory(table.get(session_id), table.ended(session_id), held[:KEYS_SHOWN_MAX], len(held))
+        held = self._machine.keyspaces[CONSUL].held.of(session_id)
+        ended = table.ended.get(session_id)
+        return SessionStory(table.get(session_id), ended, held[:KEYS_SHOWN_MAX], len(held))
 
     def _is_ahead(self, read: StoreRead) -> bool:
         return read.since > self._machine.revision_of(self._machine.applied)
@@ -125,10 +143,13 @@ class AcceptedQuestion:
             return
         is_stale = self.read.mode is ReadMode.STALE and self._keys.has_heard_leader
         if refusal is not None and not is_stale:
-            self.give_up()
-            self._answered(self._keys.counted(refusal))
+            self.refuse(refusal)
         else:
             self._questions.look(self)
+
+    def refuse(self, refusal: KeyRefusal) -> None:
+        self.give_up()
+        self._answered(self._keys.counted(refusal))
 
     def wake(self) -> None:
         if not self.is_over:

@@ -1,0 +1,262 @@
+"""Sessions, at /v1/session: created, renewed, destroyed and shown as Consul does.
+
+Whoever accepts a create judges it by its own copy of the catalog; whoever leads judges it again. Answers to
+renewals come from a proven leader only.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+from uuid import uuid4
+
+import trio
+from msgspec import Struct
+
+from adsum.api import parameters, shapes
+from adsum.api.agent_self import SESSION_TTL_NS_MIN
+from adsum.api.answers import encoded_answer, json_answer
+from adsum.api.api_types import ApiParts, EndpointFamily
+from adsum.api.blocking import FAILED_META, check_consistency, parse_asked
+from adsum.api.bodies import decode_json, refusing_definitions
+from adsum.api.kv import why_no_session_id
+from adsum.api.session_judging import SeenNode, judged, topics_of
+from adsum.api.store_access import StoreAccess, meta_of, mode_of
+from adsum.catalog.decode import Fields
+from adsum.catalog.model import SERF_HEALTH
+from adsum.catalog.spelling import canonical_key
+from adsum.durations import BadDuration, format_duration, parse_duration
+from adsum.http.request import Request
+from adsum.http.response import TRUE, HeaderList, Response
+from adsum.http.router import HttpRefusal, Route
+from adsum.kv import StoreOutcome
+from adsum.now import HOUR, MILLISECOND, SECOND
+from adsum.session import Session, SessionBehavior, SessionCreate, SessionDestroy
+from adsum.store_requests import SessionRead, SessionShape
+from adsum.topics import Watching
+
+TTL_NS_MAX = 24 * HOUR
+LOCK_DELAY_NS = 15 * SECOND  # unless another is asked for
+SECONDS_BELOW = 1_000  # a smaller number is one of seconds, a larger one of nanoseconds
+BODY = "struct { LockDelay interface {}; *structs.Alias }"  # Go's name for it
+LOOK_S = 0.25  # whether this agent has compared its copy with anybody by now
+SESSIONS_PER_TURN = 1_024  # some 2 ms
+BEHAVIORS = {
+    "": SessionBehavior.RELEASE,
+    "release": SessionBehavior.RELEASE,
+    "delete": SessionBehavior.DELETE,
+}
+
+
+class ServiceCheckEntry(Struct, frozen=True, gc=False):
+    ID: str
+    Namespace: str = ""
+
+
+class SessionEntry(Struct, frozen=True, gc=False):
+    """As Consul shows it, in its order."""
+
+    ID: str
+    Name: str
+    Node: str
+    LockDelay: int
+    Behavior: str
+    TTL: str
+    NodeChecks: tuple[str, ...]
+    ServiceChecks: list[ServiceCheckEntry] | None
+    CreateIndex: int
+    ModifyIndex: int
+
+
+class SessionAsked(NamedTuple):
+    name: str
+    node: str
+    lock_delay_ns: int
+    behavior: SessionBehavior
+    ttl: str
+    ttl_ns: int
+    node_checks: tuple[str, ...]
+    service_checks: tuple[str, ...]
+
+
+class SessionEndpoints(EndpointFamily):
+    def __init__(self, parts: ApiParts) -> None:
+        super().__init__(parts)
+        self._access = StoreAccess(parts.agent, parts.random)
+
+    def routes(self) -> list[Route]:
+        return [
+            Route(("PUT",), "/v1/session/create", self.create),
+            Route(("PUT",), "/v1/session/destroy/", self.destroy, rest=True),
+            Route(("PUT",), "/v1/session/renew/", self.renew, rest=True),
+            Route(("GET",), "/v1/session/info/", self.info, rest=True),
+            Route(("GET",), "/v1/session/node/", self.of_node, rest=True),
+            Route(("GET",), "/v1/session/list", self.all),
+        ]
+
+    async def create(self, request: Request, _rest: str) -> Response:
+        self._check(request)
+        config = self._agent.config
+        own_node = self._agent.cluster.membership.me.name
+        asked = session_asked(request.body, own_node, config.session_ttl_min_ns or SESSION_TTL_NS_MIN)
+        seen = await self._seen(request, asked)
+        session = Session(
+            str(uuid4()),
+            asked.node,
+            *seen,
+            name=asked.name,
+            ttl=asked.ttl,
+            ttl_ms=math.ceil(asked.ttl_ns / MILLISECOND),
+            lock_delay_ns=asked.lock_delay_ns,
+            behavior=asked.behavior,
+            node_checks=asked.node_checks,
+            service_checks=asked.service_checks,
+            created_ms=self._agent.now().wall_ms,
+        )
+        answer = await self._access.write(request, SessionCreate(session))
+        if answer.outcome is not StoreOutcome.DONE:
+            raise HttpRefusal(500, answer.extras.sentence if answer.extras is not None else "")
+        return json_answer(self._agent, request, {"ID": session.id})
+
+    async def destroy(self, request: Request, session_id: str) -> Response:
+        self._check(request)
+        check_session_id(session_id)
+        await self._access.write(request, SessionDestroy(session_id))
+        return encoded_answer(self._agent, request, TRUE.body.plain)
+
+    async def renew(self, request: Request, session_id: str) -> Response:
+        self._check(request)
+        check_session_id(session_id)
+        session = await self._access.renew(request, session_id)
+        if session is None:
+            raise HttpRefusal(404, f"Session id '{session_id}' not found")
+        return json_answer(self._agent, request, [shown(session)])
+
+    async def info(self, request: Request, session_id: str) -> Response:
+        self._check(request)
+        check_session_id(session_id, FAILED_META)
+        return await self._listed(request, SessionShape.ONE, session_id)
+
+    async def of_node(self, request: Request, node: str) -> Response:
+        self._check(request)
+        if not node:
+            raise HttpRefusal(400, "Missing node name")
+        return await self._listed(request, SessionShape.OF_NODE, node)
+
+    async def all(self, request: Request, _rest: str) -> Response:
+        self._check(request)
+        return await self._listed(request, SessionShape.ALL, "")
+
+    async def _listed(self, request: Request, shape: SessionShape, name: str) -> Response:
+        found = await self._access.sessions(request, SessionRead(shape, name, mode_of(request.query)))
+        sessions, pieces = found.sessions, list[bytes]()
+        for turn in range(0, len(sessions), SESSIONS_PER_TURN):
+            if turn:
+                await trio.lowlevel.checkpoint()
+            entries = [shown(session) for session in sessions[turn : turn + SESSIONS_PER_TURN]]
+            pieces.append(shapes.encode(entries)[1:-1])
+        meta = meta_of(found.index, has_leader=found.has_leader, behind_ms=found.behind_ms)
+        return encoded_answer(self._agent, request, shapes.list_of(pieces), headers=meta)
+
+    async def _seen(self, request: Request, asked: SessionAsked) -> SeenNode:
+        """Of the node that it belongs to; held for a while where this agent may only not have heard of it."""
+        agent, checks = self._agent, (*asked.node_checks, *asked.service_checks)
+        until_s = trio.current_time() + agent.config.consensus.rpc_hold_timeout_ns / SECOND
+        with Watching(agent.watches, topics_of(asked.node), request.wake):
+            while True:
+                seen = judged(agent.cluster, agent.view, asked.node, checks)
+                if isinstance(seen, SeenNode):
+                    return seen
+                if not seen.may_come or trio.current_time() >= until_s:
+                    raise HttpRefusal(500, seen.sentence)
+                await request.park(min(until_s, trio.current_time() + LOOK_S))
+
+    def _check(self, request: Request) -> None:
+        parse_asked(request.query, self._agent)
+        check_consistency(request.query)
+        parameters.check_datacenter(request.query, self._agent.config.datacenter)
+        parameters.check_namespace(request.query)
+
+
+def check_session_id(session_id: str, headers: HeaderList = ()) -> None:
+    if not session_id:
+        raise HttpRefusal(400, "Missing session")
+    if problem := why_no_session_id(session_id):
+        raise HttpRefusal(500, problem, headers)
+
+
+def session_asked(body: bytes, own_node: str, ttl_ns_min: int) -> SessionAsked:
+    raw = decode_json(body) if body.strip() else None
+    with refusing_definitions():
+        fields = Fields(raw, type_name=BODY)
+        given = {canonical_key(str(key)) for key in raw} if isinstance(raw, dict) else set[str]()
+        node = fields.text("Node") if fields.value("Node") is not None else own_node
+        name, ttl, behavior = fields.text("Name"), fields.text("TTL"), fields.text("Behavior")
+        lock_delay_ns = _lock_delay_ns(fields.value("LockDelay"))
+        node_checks = _node_checks(fields, given)
+        service_checks = tuple(
+            Fields(each, type_name="structs.ServiceCheck", outer="ServiceChecks").text("ID")
+            for each in fields.items("ServiceChecks", wanted="[]structs.ServiceCheck")
+        )
+    if not node:
+        raise HttpRefusal(500, "Must provide Node")
+    if behavior not in BEHAVIORS:
+        raise HttpRefusal(500, f"Invalid Behavior setting '{behavior}'")
+    ttl_ns = _ttl_ns(ttl, ttl_ns_min)
+    return SessionAsked(
+        *(name, node, lock_delay_ns, BEHAVIORS[behavior], ttl, ttl_ns, node_checks, service_checks)
+    )
+
+
+def shown(session: Session) -> SessionEntry:
+    return SessionEntry(
+        session.id,
+        session.name,
+        session.node,
+        session.lock_delay_ns,
+        session.behavior.name.lower(),
+        session.ttl,
+        session.node_checks,
+        [ServiceCheckEntry(check_id) for check_id in session.service_checks] or None,
+        session.create,
+        session.modify,
+    )
+
+
+def _node_checks(fields: Fields, given: set[str]) -> tuple[str, ...]:
+    """Those of the old field `Checks` come along. One that is there and empty asks for none at all, and so
+    does a null under the new name."""
+    old = fields.texts("Checks")
+    checks = fields.texts("NodeChecks")
+    is_none_wanted = fields.value("Checks") is not None and not old
+    if "nodechecks" not in given and not is_none_wanted:
+        checks = (SERF_HEALTH,)
+    return (*checks, *[check_id for check_id in old if check_id not in checks])
+
+
+def _lock_delay_ns(raw: object) -> int:
+    if raw is None:
+        return LOCK_DELAY_NS
+    if isinstance(raw, str):
+        try:
+            return parse_duration(raw)
+        except BadDuration as bad:
+            raise HttpRefusal(400, f"Request decode failed: {bad}") from None
+    if isinstance(raw, bool) or not isinstance(raw, int | float) or not math.isfinite(raw):
+        return 0  # as Consul takes what is no duration
+    ns = int(raw * SECOND) if raw < SECONDS_BELOW else int(raw)
+    return max(-(2**63), min(ns, 2**63 - 1))
+
+
+def _ttl_ns(ttl: str, ttl_ns_min: int) -> int:
+    """Nought if it does not expire."""
+    if not ttl:
+        return 0
+    try:
+        ns = parse_duration(ttl)
+    except BadDuration as bad:
+        raise HttpRefusal(500, f"Session TTL '{ttl}' invalid: {bad}") from None
+    if ns and not ttl_ns_min <= ns <= TTL_NS_MAX:
+        bounds = f"[{format_duration(ttl_ns_min)}={format_duration(TTL_NS_MAX)}]"
+        raise HttpRefusal(500, f"Invalid Session TTL '{ns}', must be between {bounds}")
+    return ns
