@@ -12,7 +12,7 @@ from adsum import forwarded, kv
 from adsum.address import Address
 from adsum.consensus.errors import NoLeader, OutcomeUnknown
 from adsum.dedup import DedupKey
-from adsum.forwarded import ForwardedWrite, KeysPiece
+from adsum.forwarded import ForwardedChange, ForwardedWrite, KeysPiece, RenewSessions
 from adsum.kv import (
     KeyRead,
     KeyRefusal,
@@ -30,6 +30,8 @@ from adsum.raft.errors import TooLarge
 from adsum.raft.types import MemberId
 from adsum.servers.agent_calls import AgentCalls
 from adsum.servers.agent_questions import AgentQuestions
+from adsum.session import Session, SessionCreate, SessionDestroy
+from adsum.store_requests import SessionRead, SessionsFound, SessionShape, StoreChange
 from tests.api.memory_keys import InstantConsensus
 
 NODE_ID = UUID(int=7)
@@ -224,3 +226,97 @@ async def test_the_rest_of_an_answer_is_its_askers_and_kept_for_half_a_minute(
     await server.read(tree)
     assert (await declined(server, "key.more", forwarded.encode(number)))[0] == "key.failed"
     assert server.calls.questions.counters.rests_dropped == 1
+
+
+# Besides keys.
+
+
+async def change(server: Server, asked: StoreChange, sequence: int) -> StoreAnswer:
+    body = forwarded.encode(ForwardedChange(asked, KEY._replace(sequence=sequence), WALL_MS, 0))
+    return kv.decode_answer(await server.calls.answer(AGENT, "store.change", body))
+
+
+def session(number: int) -> Session:
+    return Session(f"00000000-0000-0000-0000-{number:012}", "n1", b"", 0, 0, name="x" * 200)
+
+
+async def test_a_session_is_created_under_the_agents_name_and_listed() -> None:
+    server = Server()
+    created = await change(server, SessionCreate(session(1)), 1)
+    assert (created.outcome, created.revision) == (StoreOutcome.DONE, 1)
+    body = forwarded.encode(SessionRead(SessionShape.ALL))
+    piece = forwarded.decode_found_piece(await server.calls.answer(AGENT, "store.read", body))
+    found = forwarded.decode_found(piece.part)
+    assert isinstance(found, SessionsFound)
+    assert piece.more == 0
+    assert [(each.id, each.create) for each in found.sessions] == [(session(1).id, 1)]
+
+
+async def test_many_sessions_come_in_pieces_of_the_same_moment() -> None:
+    server = Server()
+    for number in range(1, 4_001):
+        await change(server, SessionCreate(session(number)), number)
+    body = forwarded.encode(SessionRead(SessionShape.ALL))
+    piece = forwarded.decode_found_piece(await server.calls.answer(AGENT, "store.read", body))
+    parts = [piece.part]
+    await change(server, SessionDestroy(session(4_000).id), 4_001)
+    while piece.more:
+        asked = forwarded.encode(piece.more)
+        piece = forwarded.decode_found_piece(await server.calls.answer(AGENT, "key.more", asked))
+        parts.append(piece.part)
+    found = forwarded.decode_found(b"".join(parts))
+    assert isinstance(found, SessionsFound)
+    assert len(parts) > 1
+    assert (len(found.sessions), found.index) == (4_000, 4_000)
+    assert server.calls.questions.counters.rests == 0
+
+
+async def test_who_waits_for_sessions_is_answered_by_the_one_that_ends(
+    autojump_clock: trio.testing.MockClock, nursery: trio.Nursery
+) -> None:
+    server = Server()
+    await change(server, SessionCreate(session(1)), 1)
+    bodies: list[bytes] = []
+
+    async def wait() -> None:
+        asked = forwarded.encode(SessionRead(SessionShape.ONE, session(1).id, since=1))
+        bodies.append(await server.calls.answer(AGENT, "store.read", asked))
+
+    nursery.start_soon(wait)
+    await trio.sleep(1)
+    await server.write(PUT, KEY._replace(sequence=2))
+    await trio.sleep(1)
+    assert bodies == [], "a key concerns nobody who waits for a session"
+    await change(server, SessionDestroy(session(1).id), 3)
+    await trio.sleep(1)
+    found = forwarded.decode_found(forwarded.decode_found_piece(bodies[0]).part)
+    assert isinstance(found, SessionsFound)
+    assert (found.index, found.sessions) == (3, [])
+
+
+async def test_renewals_are_answered_in_their_order_and_a_batch_has_its_limit() -> None:
+    server = Server()
+    await change(server, SessionCreate(session(1)), 1)
+    asked = forwarded.encode(RenewSessions((session(2).id, session(1).id)))
+    renewed = forwarded.decode_renewed(await server.calls.answer(AGENT, "session.renew", asked)).sessions
+    assert [each.id if each is not None else None for each in renewed] == [None, session(1).id]
+    too_many = forwarded.encode(RenewSessions(tuple("x" for _ in range(1_025))))
+    code, sentence = await declined(server, "session.renew", too_many)
+    assert (code, sentence) == ("key.failed", "a batch has at most 1024 renewals")
+
+
+async def test_without_a_leader_changes_questions_and_renewals_are_refused_at_once() -> None:
+    server = Server()
+    server.consensus.leader, server.consensus.waits_for = None, "an election is on"
+    bodies = {
+        "store.change": forwarded.encode(ForwardedChange(SessionDestroy("x"), KEY, WALL_MS, 0)),
+        "store.read": forwarded.encode(SessionRead(SessionShape.ALL)),
+        "session.renew": forwarded.encode(RenewSessions(("x",))),
+    }
+    for method, body in bodies.items():
+        assert await declined(server, method, body) == ("key.no_leader", "an election is on")
+
+
+@pytest.mark.parametrize("method", ["store.change", "store.read", "session.renew"])
+async def test_what_makes_no_sense_there_is_refused(method: str) -> None:
+    assert (await declined(Server(), method, b"\xc1"))[0] == "key.failed"

@@ -20,7 +20,10 @@ from adsum.kv import (
 )
 from adsum.servers.key_lists import KeyList
 from adsum.servers.keys import StoreLimits
+from adsum.session import Session, SessionCreate, SessionDestroy
 from adsum.store.commands import Put, StoreRequest, encode_request
+from adsum.store_requests import SessionRead, SessionShape, StoreChange
+from adsum.transactions import KeyOperation, KeyOperationVerb, Transaction
 from tests.api.memory_keys import InstantConsensus
 from tests.store.stores import entry
 
@@ -182,3 +185,64 @@ async def test_what_a_deleted_tree_held_is_freed_in_turns_although_nobody_writes
         turns += 1
     assert turns > 10
     assert consensus.machine.applied == 2
+
+
+# Sessions and locks.
+
+
+def session(number: int) -> Session:
+    return Session(f"00000000-0000-0000-0000-{number:012}", "n1", b"", 0, 0)
+
+
+def asked(consensus: InstantConsensus, change: KeyWrite | StoreChange) -> StoreAnswer | KeyRefusal:
+    answers: list[StoreAnswer | KeyRefusal] = []
+    consensus.keys.write(change, answers.append)
+    (answer,) = answers
+    return answer
+
+
+def test_a_full_store_takes_no_session_and_no_lock_and_lets_all_of_them_go() -> None:
+    consensus = InstantConsensus(StoreLimits(bytes_max=2_200))
+    assert written(consensus, KeyWrite(PUT, b"k", b"x" * 400)) == ""
+    assert isinstance(asked(consensus, SessionCreate(session(1))), StoreAnswer)
+    assert written(consensus, KeyWrite(PUT, b"l", b"x" * 400)) == ""
+    refusal = asked(consensus, SessionCreate(session(2)))
+    assert isinstance(refusal, KeyRefusal)
+    assert refusal.cause is KeyCause.NO_ROOM
+    lock = KeyWrite(KeyVerb.ACQUIRE, b"m", b"x" * 100, session=session(1).id)
+    refusal = asked(consensus, lock)
+    assert isinstance(refusal, KeyRefusal)
+    assert refusal.cause is KeyCause.NO_ROOM
+    in_transaction = Transaction((KeyOperation(KeyOperationVerb.SET, b"m", b"x" * 100),))
+    assert isinstance(asked(consensus, in_transaction), KeyRefusal)
+    assert isinstance(asked(consensus, SessionDestroy(session(1).id)), StoreAnswer)
+
+
+def test_a_log_at_an_earlier_level_takes_keys_and_says_what_the_rest_waits_for() -> None:
+    consensus = InstantConsensus()
+    consensus.apply_level = 1
+    assert written(consensus, KeyWrite(PUT, b"k", b"1")) == ""
+    changes: list[KeyWrite | StoreChange] = [
+        SessionCreate(session(1)),
+        KeyWrite(KeyVerb.ACQUIRE, b"k", session=session(1).id),
+        KeyWrite(PUT, b"k", b"2", if_token=1),
+        Transaction(()),
+    ]
+    for change in changes:
+        refusal = asked(consensus, change)
+        assert isinstance(refusal, KeyRefusal)
+        assert refusal.cause is KeyCause.FAILED
+        assert refusal.sentence.startswith(
+            "the log of consensus is written at apply level 1, so that servers"
+        )
+    assert consensus.machine.applied == 1
+
+
+def test_who_hung_up_while_waiting_for_sessions_is_forgotten() -> None:
+    consensus = InstantConsensus()
+    asked(consensus, SessionCreate(session(1)))
+    found: list[object] = []
+    waiting = consensus.keys.ask(SessionRead(SessionShape.ALL, since=1), found.append)
+    consensus.keys.give_up(waiting)
+    asked(consensus, SessionDestroy(session(1).id))
+    assert found == []

@@ -332,10 +332,11 @@ class ServerKeys:
         if more_keys > 0 and len(table) + more_keys > limits.keys_max:
             self.counters.refused_keys_max += 1
             return f"the store holds {limits.keys_max} keys, and may not hold more: delete some first"
-        if more_bytes > 0 and table.bytes_total + more_bytes > limits.bytes_max:
+        bytes_total = table.bytes_total + self._machine.sessions.bytes_total
+        if more_bytes > 0 and bytes_total + more_bytes > limits.bytes_max:
             self.counters.refused_bytes_max += 1
             return (
-                f"the store holds {table.bytes_total} bytes, and with this key it would exceed the "
+                f"the store holds {bytes_total} bytes, and with this key it would exceed the "
                 f"{limits.bytes_max} that it may hold: delete some keys first"
             )
         return ""

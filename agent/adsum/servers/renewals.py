@@ -161,7 +161,9 @@ class ServerRenewals:
         self, scope: trio.CancelScope, ids: Sequence[str], answered: AllRenewed
     ) -> None:
         with scope:
-            answered(await self._once(ids))
+            renewed = await self._once(ids)
+            if not scope.cancel_called:
+                answered(renewed)
 
     async def _renew_gathered(self) -> None:
         await trio.sleep(GATHERING_S)
