@@ -40,6 +40,8 @@ from adsum.process.system_clock import system_now
 from adsum.servers.agent_calls import AgentCalls
 from adsum.servers.agent_questions import AgentQuestions
 from adsum.servers.requests import OneAnswer
+from adsum.session import Session, SessionCreate
+from adsum.store_requests import SessionRead, SessionsFound, SessionShape, StoreFound
 from tests.api.memory_keys import InstantConsensus
 from tests.net.support import KEY_A, KEY_B, gate, ring, serving
 
@@ -234,3 +236,37 @@ async def test_a_blocked_read_goes_on_at_another_server_when_the_first_is_gone()
         await until(lambda: len(second.consensus.keys.waiters) == 1)
         second.consensus.put(b"k", b"w")
     assert [each.records[0].value for each in found] == [b"w"]
+
+
+async def test_a_session_is_created_listed_and_renewed_through_an_agent() -> None:
+    server = ServerOfKeys()
+    session = Session("s1", "n1", b"", 0, 0)
+    async with serving(server.streams) as address, running(Client()) as client:
+        client.meet(SERVER_ID, address)
+        created, listed = OneAnswer[StoreAnswer](), OneAnswer[StoreFound]()
+        client.keys.write(SessionCreate(session), created)
+        assert (await created.wait()).revision == 1
+        client.keys.ask(SessionRead(SessionShape.ALL), listed)
+        found = await listed.wait()
+        assert isinstance(found, SessionsFound)
+        assert [each.id for each in found.sessions] == ["s1"]
+        renewed: list[Session | KeyRefusal | None] = []
+        for session_id in ("s1", "gone"):
+            client.keys.renew(session_id, renewed.append)
+        await until(lambda: len(renewed) == 2)
+        assert renewed == [found.sessions[0], None]
+        assert server.calls.questions.counters.renewals == 2
+
+
+async def test_whoever_waits_for_sessions_through_an_agent_is_told_of_the_next() -> None:
+    server = ServerOfKeys()
+    found: list[object] = []
+    async with serving(server.streams) as address, running(Client()) as client:
+        client.meet(SERVER_ID, address)
+        await client.put(b"k", b"v")
+        client.keys.ask(SessionRead(SessionShape.ALL, since=1), found.append)
+        await until(lambda: server.calls.questions.counters.reads == 1)
+        server.consensus.keys.write(SessionCreate(Session("s1", "n1", b"", 0, 0)), lambda _answer: None)
+        await until(lambda: bool(found))
+        assert isinstance(found[0], SessionsFound)
+        assert found[0].index == 2
