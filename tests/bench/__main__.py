@@ -1,12 +1,12 @@
 """Measures Adsum beside real Consul on this machine and prints ratios. Entered by `make bench`.
 
     python -m tests.bench [WORD …]    only the measurements whose name contains one of the words:
-                                      side start checks flipping watchers cluster keys crowd floods
+                                      side start checks flipping watchers cluster keys sessions crowd floods
     python -m tests.bench --self      Consul against itself: how near 1 the ratios are says how far to trust
 
-`cluster`, `keys` and `crowd` are about clusters of four, three servers and a client agent; the others about
-one agent by itself, and `floods` about it alone. `python -m tests.bench.builds FOLDER` compares two builds of
-ours.
+`cluster`, `keys`, `sessions` and `crowd` are about clusters of four, three servers and a client agent; the
+others about one agent by itself, and `floods` about it alone. `python -m tests.bench.builds FOLDER` compares
+two builds of ours.
 Ratios are taken in one run on one machine; the numbers themselves mean little elsewhere. The exit status is
 1 when a figure falls short of its target.
 """
@@ -24,6 +24,7 @@ from tests.bench.crowd import crowds
 from tests.bench.figure import Figure, heading, summary
 from tests.bench.flood import floods
 from tests.bench.keys import keys_side_by_side
+from tests.bench.sessions import sessions_side_by_side
 from tests.bench.side_by_side import side_by_side
 from tests.bench.start import start_to_answer
 from tests.bench.tools import LoadFailed, missing_tools
@@ -38,6 +39,7 @@ MEASUREMENTS: dict[str, Callable[[Program, Program], list[Figure]]] = {
     "watchers": idle_watchers,
     "cluster": clusters_side_by_side,
     "keys": keys_side_by_side,
+    "sessions": sessions_side_by_side,
     "crowd": crowds,
     "floods": floods,
 }
