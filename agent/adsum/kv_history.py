@@ -27,7 +27,7 @@ class KeyChange(Struct, frozen=True, gc=False, array_like=True):
     via: str  # the node id of that agent; empty if nobody knows
 
 
-class KeyHistory(Struct, frozen=True, array_like=True):
+class KeyHistory(Struct, frozen=True, array_like=True, tag=4):  # as it travels (`store_requests`)
     changes: list[KeyChange]  # oldest first, the newest so many
     is_cut: bool  # there are more before these
     exists: bool

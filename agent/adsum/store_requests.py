@@ -14,6 +14,8 @@ from msgspec import Struct
 
 from adsum.external import ExternalDeregister, ExternalRegister
 from adsum.kv import ReadMode
+from adsum.kv_history import KeyHistory
+from adsum.leading import PeerFigures
 from adsum.session import EndedSession, Session, SessionCreate, SessionDestroy
 from adsum.transactions import Operation, Transaction, TransactionAnswer
 
@@ -55,7 +57,25 @@ class SessionStoryRead(Struct, frozen=True, array_like=True, tag=3):
     waits: bool = False
 
 
-StoreRead: TypeAlias = SessionRead | TransactionRead | SessionStoryRead
+class KeyHistoryRead(Struct, frozen=True, array_like=True, tag=4):
+    """As whichever server is asked has it, also without a leader."""
+
+    key: bytes
+    mode: ReadMode = ReadMode.STALE
+    since: int = 0
+    waits: bool = False
+
+
+class ConsensusRead(Struct, frozen=True, array_like=True, tag=5):
+    """Who takes part in consensus, as whichever server is asked knows it."""
+
+    mode: ReadMode = ReadMode.STALE
+    since: int = 0
+    waits: bool = False
+
+
+StoreRead: TypeAlias = SessionRead | TransactionRead | SessionStoryRead | KeyHistoryRead | ConsensusRead
+OF_ONE_SERVER = (KeyHistoryRead, ConsensusRead)  # any can answer; the leader knows most
 
 
 class SessionsFound(Struct, frozen=True, array_like=True, tag=1):
@@ -82,7 +102,12 @@ class SessionStory(Struct, frozen=True, array_like=True, tag=3):
     keys_total: int
 
 
-StoreFound: TypeAlias = SessionsFound | TransactionFound | SessionStory
+class ConsensusFound(Struct, frozen=True, array_like=True, tag=5):
+    leader: str  # its node id; empty while none is known
+    peers: tuple[PeerFigures, ...]  # none: that server belongs to no cluster
+
+
+StoreFound: TypeAlias = SessionsFound | TransactionFound | SessionStory | KeyHistory | ConsensusFound
 StoreReadAnswered: TypeAlias = Callable[["StoreFound | KeyRefusal"], None]
 # The session as it is, or None: it is gone.
 RenewAnswered: TypeAlias = Callable[["Session | KeyRefusal | None"], None]

@@ -47,6 +47,7 @@ from adsum.kv import (
     StoreOutcome,
 )
 from adsum.now import Now
+from adsum.store_requests import ConsensusRead, KeyHistoryRead
 
 A, B, C = b"a" * 16, b"b" * 16, b"c" * 16
 ALIVE = Standing(1, Departure.NONE, 0, Rank.ALIVE)
@@ -266,6 +267,20 @@ def test_a_write_that_a_later_run_of_the_agent_has_overtaken_is_begun_anew_under
     overtaken = kv.encode(StoreAnswer(StoreOutcome.OLD_GENERATION, 8, 30))
     body = forwarded.encode(ForwardedWrite(PUT, DedupKey("me", 9, 1, 1), WALL_MS, 0))
     assert road.told(ServerAnswered(1, overtaken)) == [AskServer(2, A, "key.write", body, 1_000_000_000)]
+
+
+def test_what_any_server_can_tell_is_asked_of_the_leader_and_of_another_while_there_is_none() -> None:
+    road = Road(A, B, C, leader=B)
+    for question in (KeyHistoryRead(b"k"), ConsensusRead()):
+        [asked] = road.asked(ForwardRead(question, object()))
+        assert isinstance(asked, AskServer)
+        assert asked == AskServer(asked.ticket, B, "store.read", forwarded.encode(question), 3_000_000_000)
+        [] = road.told(ServerUnreached(asked.ticket, is_sent=True, sentence="the line broke"))
+        [elsewhere] = road.at(road.ms + 50)
+        assert isinstance(elsewhere, AskServer)
+        assert elsewhere.node_id != B
+        [] = road.told(ServerRefused(elsewhere.ticket, KeyCause.NO_LEADER, "none"))
+        road = Road(A, B, C, leader=B)
 
 
 def test_stale_and_blocked_reads_are_spread_over_all_servers_and_one_key_stays_where_it_is() -> None:

@@ -3,20 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from random import Random
 
 import pytest
 import trio
 import trio.testing
 
-from adsum.agent.forwarding import Forwarding
 from adsum.consensus.commands import SubmitProposal
-from adsum.dedup import DedupKey, WriteNumbers
+from adsum.dedup import DedupKey
 from adsum.http.response import Response
-from adsum.logs.faults import Faults
-from adsum.net.gate import Gate, Security
-from adsum.net.introduction import PeerIdentity
-from adsum.peers.client_keys import ClientKeys
 from adsum.store.commands import Put, StoreRequest, encode_request
 from tests.api.agents import CONFIG, NODE_ID, Asker, FakeAgent, refused
 from tests.api.memory_keys import WALL_MS
@@ -147,11 +141,10 @@ async def test_a_key_is_explained_without_a_leader(asker: Asker) -> None:
     assert (await explained(asker, "a"))["Exists"] is True
 
 
-async def test_a_client_keeps_no_history_and_says_whom_to_ask() -> None:
+async def test_a_client_tells_what_a_server_has(asker: Asker) -> None:
+    await asker.put("/v1/kv/a", b"secret")
     client = FakeAgent(replace(CONFIG, is_server=False, bootstrap=False))
-    forwarding = Forwarding(client.cluster.servers, {}, WriteNumbers("c1", 1), Random(0))
-    gate = Gate(lambda: PeerIdentity(b"c" * 16), Security(client.keyring, "dc1"))
-    client.keys = ClientKeys(forwarding, gate, Random(0), client.now, lambda _save: None, Faults())
-    status, sentence = refused(await Asker(client).ask("/v1/explain/kv/a"))
-    assert status == 500
-    assert sentence == "a client agent keeps no history of keys: ask a server for it, with -http-addr"
+    client.keys = asker.agent.keys
+    told = await explained(Asker(client), "a")
+    assert (told["Exists"], told["Revision"]) == (True, 1)
+    assert "secret" not in str(told)

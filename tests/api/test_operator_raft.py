@@ -6,6 +6,7 @@ from uuid import UUID
 import pytest
 
 from adsum.leading import ConsensusFigures, PeerFigures
+from adsum.process.keys_without_room import KeysWithoutRoom
 from tests.api.agents import CONFIG, NODE_ID, Asker, FakeAgent, header, refused
 
 PATH = "/v1/operator/raft/configuration"
@@ -81,13 +82,25 @@ async def test_a_server_that_belongs_to_no_cluster_has_none_to_show(asker: Asker
     assert refused(await asker.ask(f"{PATH}?stale")) == (500, "No cluster leader")
 
 
-async def test_a_client_names_the_servers_to_ask() -> None:
+async def test_a_client_shows_what_a_server_tells_it(asker: Asker) -> None:
     client = Asker(FakeAgent(replace(CONFIG, is_server=False, bootstrap=False)))
-    meet(client, "s1")
-    assert refused(await client.ask(PATH)) == (
-        500,
-        "this agent is a client, and only servers know who takes part in consensus: ask one of s1",
-    )
+    s1 = meet(client, "s1")
+    asker.agent.consensus.figures = figures(PeerFigures(s1, True, 17), leader=s1)
+    client.agent.keys = asker.agent.keys
+    shown = await client.json(PATH)
+    assert isinstance(shown, dict)
+    assert [
+        (each["Node"], each["Leader"], each["Voter"], each["LastIndex"]) for each in shown["Servers"]
+    ] == [
+        ("n1", False, True, 31),
+        ("s1", True, True, 17),
+    ]
+
+
+async def test_a_client_that_reaches_no_server_says_so() -> None:
+    client = Asker(FakeAgent(replace(CONFIG, is_server=False, bootstrap=False)))
+    client.agent.keys = KeysWithoutRoom("this agent knows of no server")
+    assert refused(await client.ask(PATH)) == (500, "this agent knows of no server")
 
 
 async def test_a_server_tells_its_figures_under_consul_s_names(asker: Asker) -> None:

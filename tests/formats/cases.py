@@ -42,6 +42,8 @@ from adsum.kv import (
     decode_answer,
 )
 from adsum.kv import encode as encode_answer
+from adsum.kv_history import KeyChange, KeyChangeKind, KeyHistory
+from adsum.leading import PeerFigures
 from adsum.net import call_frames, framing, introduction
 from adsum.net.introduction import Introduction, PeerIdentity, Purpose, WelcomeRefusal
 from adsum.net.syncs import JoiningSync, frames
@@ -99,6 +101,7 @@ from adsum.store.commands import (
     encode_request,
 )
 from adsum.store.machine import StoreMachine
+from adsum.store_requests import ConsensusFound, ConsensusRead, KeyHistoryRead, StoreFound, StoreRead
 from adsum.testing.block_disk import BlockDisk
 from adsum.transactions import EntryOperation, EntryVerb, KeyOperation, KeyOperationVerb
 
@@ -524,6 +527,14 @@ def store() -> dict[str, RecordedCase]:
     }
 
 
+def asked_of_store(read: StoreRead) -> RecordedCase:
+    return RecordedCase(read, forwarded.encode(read), forwarded.decode_ask)
+
+
+def found_in_store(found: StoreFound) -> RecordedCase:
+    return RecordedCase(found, forwarded.encode(found), forwarded.decode_found)
+
+
 def keys() -> dict[str, RecordedCase]:
     put = KeyWrite(KeyVerb.PUT, b"a key", b"a value", 1 << 63, 7)
     write = ForwardedWrite(put, DedupKey("an agent", 7, 8, 9, 1), 1_763_500_000_000, 5)
@@ -531,7 +542,14 @@ def keys() -> dict[str, RecordedCase]:
     record = KeyRecord(b"v", 1, 2, 3, 4)
     piece = KeysPiece(KeysFound(40, [b"a"], [record], is_foreign=True, has_leader=False, behind_ms=9), 17)
     servers = {A + B: Address("10.0.0.1", 8300)}
+    changes = [KeyChange(4, KeyChangeKind.CREATED, 1_763_500_000_000, "an agent")]
+    history = KeyHistory(changes, True, True, 4, 1, 2, 3)
+    members = ConsensusFound("n1", (PeerFigures("n1", True, 9), PeerFigures("n2", False, None)))
     return {
+        "keys-history-read": asked_of_store(KeyHistoryRead(b"a key")),
+        "keys-history": found_in_store(history),
+        "consensus-read": asked_of_store(ConsensusRead()),
+        "consensus-found": found_in_store(members),
         "keys-write": RecordedCase(write, forwarded.encode(write), forwarded.decode_write),
         "keys-read": RecordedCase(read, forwarded.encode(read), forwarded.decode_read),
         "keys-piece": RecordedCase(piece, forwarded.encode(piece), forwarded.decode_piece),

@@ -32,6 +32,8 @@ from adsum.kv import (
     ReadShape,
     StoreAnswer,
 )
+from adsum.kv_history import KeyChangeKind, KeyHistory
+from adsum.leading import ConsensusFigures, PeerFigures
 from adsum.logs.faults import Faults
 from adsum.net.introduction import Peer
 from adsum.net.streams import StreamServer
@@ -41,8 +43,15 @@ from adsum.servers.agent_calls import AgentCalls
 from adsum.servers.agent_questions import AgentQuestions
 from adsum.servers.requests import OneAnswer
 from adsum.session import Session, SessionCreate
-from adsum.store_requests import SessionRead, SessionsFound, SessionShape, StoreFound
-from tests.api.memory_keys import InstantConsensus
+from adsum.store_requests import (
+    ConsensusFound,
+    ConsensusRead,
+    SessionRead,
+    SessionsFound,
+    SessionShape,
+    StoreFound,
+)
+from tests.api.memory_keys import WALL_MS, InstantConsensus
 from tests.net.support import KEY_A, KEY_B, gate, ring, serving
 
 ME = UUID(int=7).bytes
@@ -51,6 +60,13 @@ OTHER_ID = b"t".ljust(16, b"-")
 HOLD_MS = 300
 ALIVE = Standing(1, Departure.NONE, 0, Rank.ALIVE)
 READ = KeyRead(ReadShape.KEY, b"k")
+FIGURES = ConsensusFigures(
+    *("leader", 1, "n1", WALL_MS, 0, 4, 1, 4, 4, 0, 0),
+    peers=(
+        PeerFigures("n1", is_voter=True, last_index=4),
+        PeerFigures("n2", is_voter=False, last_index=None),
+    ),
+)
 
 
 class Everybody:
@@ -135,6 +151,23 @@ async def test_what_is_written_through_one_client_is_read_through_another() -> N
         assert (found.index, found.keys, found.records[0].value) == (1, [b"k"], b"v")
         assert server.streams.counters.agents.open == 2
         assert server.streams.counters.open == 0
+
+
+async def test_what_became_of_a_key_and_who_takes_part_is_told_by_a_server() -> None:
+    server = ServerOfKeys()
+    server.consensus.figures = FIGURES
+    async with serving(server.streams) as address, running(Client()) as client:
+        client.meet(SERVER_ID, address)
+        await client.put(b"k", b"secret")
+        told = OneAnswer[KeyHistory]()
+        client.keys.history(b"k", told)
+        seen = OneAnswer[StoreFound]()
+        client.keys.ask(ConsensusRead(), seen)
+        with trio.fail_after(10):
+            [change] = (await told.wait()).changes
+            found = await seen.wait()
+    assert (change.revision, change.kind, change.via) == (1, KeyChangeKind.CREATED, str(UUID(bytes=ME)))
+    assert found == ConsensusFound("n1", (PeerFigures("n1", True, 4), PeerFigures("n2", False, None)))
 
 
 async def test_an_agent_that_knows_no_server_says_so_and_one_that_meets_it_meanwhile_is_answered() -> None:

@@ -69,7 +69,7 @@ from adsum.kv import (
     decode_answer,
 )
 from adsum.now import MILLISECOND, SECOND, Now
-from adsum.store_requests import SessionsFound, StoreFound, StoreRead, TransactionFound
+from adsum.store_requests import OF_ONE_SERVER, SessionsFound, StoreFound, StoreRead, TransactionFound
 
 HOLD_NS = 7 * SECOND  # Consul's rpc_hold_timeout
 LEADER_NS = 3 * SECOND  # its time to answer, before another server is asked
@@ -389,7 +389,7 @@ class Forwarding:
         now_ns = self._now.monotonic_ns
         servers = sorted(self.known)
         fit = [each for each in servers if self._avoided.get(each, 0) <= now_ns] or servers
-        if asking.needs_leader and not asking.is_blocked:
+        if (asking.needs_leader and not asking.is_blocked) or isinstance(asking.read, OF_ONE_SERVER):
             leader = self._named or self._leader
             if leader in fit and leader != asking.server:
                 return leader

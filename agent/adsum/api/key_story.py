@@ -2,7 +2,8 @@
 Ours alone; Consul has nothing like it. Its value is never shown: whoever may ask why may not be one who may
 read.
 
-It is what the server that is asked has, also while nobody leads.
+It is what the server that is asked has, also while nobody leads; a client agent asks the leader, or any
+server while there is none.
 """
 
 from __future__ import annotations

@@ -32,6 +32,6 @@ COMMANDS = {
         arguments=LIST_PEERS,
         flags=(CommandFlag("stale", "Any server may answer, also while nobody leads."), OUTPUT),
         groups=(CONNECTION,),
-        about="Ask a server. On the leader -o=wide shows how far the log of each is known to reach.",
+        about="While there is a leader, -o=wide shows how far the log of each is known to reach.",
     ),
 }

@@ -31,7 +31,7 @@ from adsum.agent.asking import (
 )
 from adsum.agent.forwarding import Forwarding
 from adsum.effects import Save
-from adsum.kv import KeyCause, KeyRead, KeyRefusal, KeyWrite, ReadAnswered, WriteAnswered
+from adsum.kv import KeyCause, KeyRead, KeyWrite, ReadAnswered, WriteAnswered
 from adsum.kv_history import HistoryAnswered
 from adsum.logs.faults import Faults
 from adsum.net.call_server import BUSY
@@ -39,9 +39,8 @@ from adsum.net.calls import CallError, Declined, NotSent
 from adsum.net.gate import Gate
 from adsum.now import SECOND, Now
 from adsum.peers.server_lines import LINES_MAX, ServerLineCounters, ServerLines
-from adsum.store_requests import RenewAnswered, StoreChange, StoreRead, StoreReadAnswered
+from adsum.store_requests import KeyHistoryRead, RenewAnswered, StoreChange, StoreRead, StoreReadAnswered
 
-NO_HISTORY = "a client agent keeps no history of keys: ask a server for it, with -http-addr"
 FAULT_PAUSE_S = 1.0  # what was due may still be, and must not take all of the loop
 
 
@@ -125,9 +124,11 @@ class ClientKeys:
         self._command(ForwardRenewal(session_id, token))
         return token
 
-    def history(self, _key: bytes, answered: HistoryAnswered) -> object:
-        answered(KeyRefusal(KeyCause.FAILED, NO_HISTORY))
-        return None
+    def history(self, key: bytes, answered: HistoryAnswered) -> object:
+        """As the server has it that is asked."""
+        token = _Asked(answered)
+        self._command(ForwardRead(KeyHistoryRead(key), token))
+        return token
 
     def give_up(self, asked: object) -> None:
         if asked is not None:

@@ -34,7 +34,7 @@ from adsum.kv import (
     ReadShape,
     WriteAnswered,
 )
-from adsum.kv_history import HistoryAnswered
+from adsum.kv_history import HistoryAnswered, KeyHistory
 from adsum.leading import ConsensusFigures
 from adsum.mutable import dataclass
 from adsum.raft.errors import TooLarge
@@ -179,9 +179,12 @@ class ServerKeys:
         return self.renewals.renew(session_id, answered)
 
     def history(self, key: bytes, answered: HistoryAnswered) -> object:
-        """As this server has it, also without a leader."""
-        answered(history_of(self._space, key, self.waiters.waiting_for(key)))
+        answered(self.history_of(key))
         return None
+
+    def history_of(self, key: bytes) -> KeyHistory:
+        """As this server has it, also without a leader."""
+        return history_of(self._space, key, self.waiters.waiting_for(key))
 
     def give_up(self, asked: object) -> None:
         if isinstance(asked, AcceptedWrite):

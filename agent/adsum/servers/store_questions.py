@@ -16,6 +16,10 @@ from adsum.session import Session
 from adsum.store.commands import CONSUL
 from adsum.store.machine import StoreMachine
 from adsum.store_requests import (
+    OF_ONE_SERVER,
+    ConsensusFound,
+    ConsensusRead,
+    KeyHistoryRead,
     SessionRead,
     SessionsFound,
     SessionShape,
@@ -45,7 +49,9 @@ class StoreQuestions:
 
     def ask(self, read: StoreRead, answered: StoreReadAnswered) -> AcceptedQuestion:
         accepted = AcceptedQuestion(self, self._keys, read, answered)
-        if (doubt := self._keys.doubt_of(read.mode)) is not None:
+        if isinstance(read, OF_ONE_SERVER):
+            self.look(accepted)
+        elif (doubt := self._keys.doubt_of(read.mode)) is not None:
             accepted.refuse(doubt)
         elif read.mode is ReadMode.STALE and self._keys.has_heard_leader and not self._is_ahead(read):
             self.look(accepted)
@@ -79,6 +85,11 @@ class StoreQuestions:
                 accepted.answer(TransactionFound(revision, answer, *self._keys.standing(accepted.read.mode)))
             case SessionStoryRead(session_id):
                 accepted.answer(self._story_of(session_id))
+            case KeyHistoryRead(key):
+                accepted.answer(self._keys.history_of(key))
+            case ConsensusRead():
+                seen = self._keys.consensus
+                accepted.answer(ConsensusFound(seen.leader, seen.peers) if seen else ConsensusFound("", ()))
 
     def wait(self, accepted: AcceptedQuestion) -> None:
         self._waiting[accepted] = None
