@@ -19,6 +19,7 @@ PACKAGES = {
     "dnsmasq": "dnsmasq-base",  # the program without its service
     "dnsperf": "dnsperf",
     "ip": "iproute2",
+    "pg_ctlcluster": "postgresql",  # its server, beside this program
     "prometheus": "prometheus",
     "promtool": "prometheus",
     "resperf": "dnsperf",
