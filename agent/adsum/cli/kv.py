@@ -82,9 +82,13 @@ def put(call: ParsedCommand) -> int:
         data = kv_text.from_base64(data, "the data")
     with connect(call) as api:
         is_done = _is_true(api.send("PUT", PATH + key, query, data))
+        reason = api.header("X-Adsum-Reason")
     if locks:
         done, wanted = LOCKS[locks[0]]
-        return _told(f"{done}: {key}") if is_done else _failed(f"Did not {wanted} lock")
+        status = _told(f"{done}: {key}") if is_done else _failed(f"Did not {wanted} lock")
+        if reason:
+            print(printable(reason), file=sys.stderr)
+        return status
     return _told(f"Data written to: {key}") if is_done else _failed(f"Did not write to {key}: CAS failed")
 
 

@@ -53,6 +53,13 @@ COMMANDS = {
     "kv delete": "Delete a key, or all keys below a prefix",
     "kv export": "Write out all keys below a prefix, with their values",
     "kv import": "Write keys that were exported",
+    "session create": "Begin a session, which can hold keys",
+    "session renew": "Keep a session alive",
+    "session destroy": "End a session, and let go of what it holds",
+    "session list": "The sessions",
+    "session info": "One session",
+    "txn": "Do several operations, all or none",
+    "lock": "Run a command while holding a lock",
     "maint": "Put this node or one of its services into maintenance",
     "info": "What the agent counts about itself",
     "monitor": "Follow the agent's log",
@@ -75,7 +82,7 @@ COMMANDS = {
 OPERATING = ("maint", "info", "monitor", "reload", "leave", "join", "force-leave")
 
 # What Consul 1.8.7 has beside those, so that they are not taken for slips.
-NOT_HERE = "acl config connect debug exec intention lock login logout snapshot tls watch"
+NOT_HERE = "acl config connect debug exec intention login logout snapshot tls watch"
 
 
 def main(argv: Sequence[str] | None = None) -> int:

@@ -1,0 +1,221 @@
+"""`adsum lock PREFIX COMMAND…`: runs a command while holding a lock, as Consul's does.
+
+The command finds CONSUL_LOCK_HELD=true in its environment, and its fencing token in ADSUM_FENCING_TOKEN: what
+it writes with `?if-token=` is refused once somebody else has held the lock since. When the lock is lost it is
+told to end, and killed if it does not.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Sequence
+
+from adsum.cli.command import FAILURE, OK, Command, CommandFailed, CommandFlag, ParsedCommand, UsageError
+from adsum.cli.connection import CONNECTION, QUERY, Api, connect
+from adsum.cli.locking import TTL_S, Held, KeyLock, KeySemaphore, Session, until_lost
+
+CHILD_FAILED = 2
+GRACE_S = 5.0  # between being told to end and being killed
+DEFAULT_SHELL = "/bin/sh"
+OUT_OF_TIME = "Shutdown triggered or timeout during lock acquisition"
+HELD, TOKEN = "CONSUL_LOCK_HELD", "ADSUM_FENCING_TOKEN"
+
+
+def run(call: ParsedCommand) -> int:
+    prefix, command = call.words[0].removeprefix("/"), list(call.words[1:])
+    limit, retries = _number(call, "n", 1), _number(call, "monitor-retry", 3)
+    if limit <= 0:
+        raise UsageError("Lock holder limit must be positive")
+    if retries < 0:
+        raise UsageError("Number for monitor-retry must be >= 0")
+    patience_s = _patience_s(call)
+    kind = "lock" if limit == 1 else "semaphore"
+    name = call.text("name") or f"Consul {kind} for '{' '.join(command)}' at '{prefix}'"
+    say = _Saying(is_verbose=call.is_on("verbose"))
+    with connect(call) as api, connect(call) as renewing:
+        session = Session(api, name, call.text("datacenter"))
+        try:
+            with _KeptAlive(session, renewing) as kept:
+                return _hold(call, api, session, kept, prefix, command, limit, retries, patience_s, say)
+        finally:
+            session.destroy()
+
+
+def _hold(
+    call: ParsedCommand,
+    api: Api,
+    session: Session,
+    kept: _KeptAlive,
+    prefix: str,
+    command: Sequence[str],
+    limit: int,
+    retries: int,
+    patience_s: float | None,
+    say: _Saying,
+) -> int:
+    held: Held
+    if limit == 1:
+        say.more(f"Setting up lock at path: {prefix}/.lock")
+        held = KeyLock(api, f"{prefix}/.lock", session)
+    else:
+        say.more(f"Setting up semaphore (limit {limit}) at prefix: {prefix}")
+        held = KeySemaphore(api, prefix, session, limit)
+    say.more("Attempting lock acquisition")
+    if not held.acquire(time.monotonic() + patience_s if patience_s is not None else None):
+        print(OUT_OF_TIME, file=sys.stderr)
+        return FAILURE
+    try:
+        return _run_child(call, command, held, retries, kept, say)
+    finally:
+        held.release()
+        say.more("Cleanup succeeded" if held.clean_up() else "Cleanup aborted, lock in use")
+
+
+def _run_child(
+    call: ParsedCommand, command: Sequence[str], held: Held, retries: int, kept: _KeptAlive, say: _Saying
+) -> int:
+    say.more("Starting handler")
+    environment = {**os.environ, HELD: "true", **({TOKEN: held.token} if held.token else {})}
+    uses_shell = call.text("shell", "true") not in ("0", "f", "F", "FALSE", "false", "False")
+    words = [os.environ.get("SHELL") or DEFAULT_SHELL, "-c", " ".join(command)] if uses_shell else command
+    stdin = None if call.is_on("pass-stdin") else subprocess.DEVNULL
+    try:
+        child = subprocess.Popen(words, env=environment, stdin=stdin)
+    except OSError as problem:
+        raise CommandFailed(f"Error starting handler: {command[0]}: {problem.strerror}") from None
+    lost = threading.Event()
+
+    def watch() -> None:
+        with connect(call) as watching_api:
+            until_lost(held, watching_api, retries, lambda: child.poll() is not None)
+        lost.set()
+
+    before = {each: signal.signal(each, lambda *_: lost.set()) for each in (signal.SIGTERM, signal.SIGINT)}
+    kept.tells(lost)
+    watching = threading.Thread(target=watch, daemon=True)
+    watching.start()
+    try:
+        while child.poll() is None and not lost.wait(0.05):
+            pass
+        if child.poll() is None:
+            print("Lock lost, killing child", file=sys.stderr)
+            _end(child, say)
+        else:
+            say.more("Child terminated, releasing lock")
+    finally:
+        for each, handler in before.items():
+            signal.signal(each, handler)
+    return _status_of(child, call)
+
+
+def _end(child: subprocess.Popen[bytes], say: _Saying) -> None:
+    say.more(f"Terminating child pid {child.pid}")
+    child.terminate()
+    try:
+        child.wait(GRACE_S)
+        say.more("Child terminated")
+    except subprocess.TimeoutExpired:
+        say.more(f"Child did not exit after grace period of {GRACE_S:.0f}s")
+        child.kill()
+        child.wait()
+
+
+def _status_of(child: subprocess.Popen[bytes], call: ParsedCommand) -> int:
+    status = child.returncode
+    if status == 0:
+        return OK
+    if status < 0:
+        told = f"signal: {signal.strsignal(-status) or -status}".lower()
+    else:
+        told = f"exit status {status}"
+    print(f"Error running handler: {told}", file=sys.stderr)
+    return CHILD_FAILED if call.is_on("child-exit-code") else OK
+
+
+class _KeptAlive:
+    """Renews a session, from another thread over a connection of its own."""
+
+    def __init__(self, session: Session, api: Api) -> None:
+        self._session = session
+        self._api = api
+        self._over = threading.Event()
+        self._lost: threading.Event | None = None
+        self._thread = threading.Thread(target=self._run, daemon=True)
+
+    def __enter__(self) -> _KeptAlive:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_raised: object) -> None:
+        self._over.set()
+
+    def tells(self, lost: threading.Event) -> None:
+        self._lost = lost
+
+    def _run(self) -> None:
+        while not self._over.wait(TTL_S / 2):
+            try:
+                is_alive = self._session.renew(self._api)
+            except CommandFailed:
+                continue  # it is tried again, and lives for twice its TTL
+            if not is_alive:
+                if self._lost is not None:
+                    self._lost.set()
+                return
+
+
+class _Saying:
+    def __init__(self, *, is_verbose: bool) -> None:
+        self._is_verbose = is_verbose
+
+    def more(self, sentence: str) -> None:
+        if self._is_verbose:
+            print(sentence, file=sys.stderr, flush=True)
+
+
+def _number(call: ParsedCommand, flag: str, default: int) -> int:
+    try:
+        return int(call.text(flag, str(default)))
+    except ValueError:
+        raise UsageError(f'-{flag} is a number, not "{call.text(flag)}"') from None
+
+
+def _patience_s(call: ParsedCommand) -> float | None:
+    from adsum.durations import BadDuration, parse_duration
+
+    text = call.text("timeout") or call.text("try")
+    if not text:
+        return None
+    try:
+        ns = parse_duration(text)
+    except BadDuration as bad:
+        raise UsageError(f"-timeout: {bad}") from None
+    if ns < 0:
+        raise UsageError("Timeout must be positive")
+    return ns / 1e9 if ns else None
+
+
+COMMAND = Command(
+    run,
+    arguments="PREFIX COMMAND…",
+    flags=(
+        CommandFlag("n", "So many may hold it at once; 1 if not given.", "NUMBER"),
+        CommandFlag("name", "Name of the session; the command and the prefix if not given.", "NAME"),
+        CommandFlag("timeout", "Give up if the lock is not acquired within this.", "DURATION"),
+        CommandFlag("try", "The same; Consul's old name for it.", "DURATION"),
+        CommandFlag("monitor-retry", "So often a failed look at the lock is tried again; 3.", "NUMBER"),
+        CommandFlag("child-exit-code", "Exit status 2 if the command fails; else 0."),
+        CommandFlag("pass-stdin", "The command reads our standard input."),
+        CommandFlag("shell", "Run the command by $SHELL, as one line; the default. -shell=false runs it."),
+        CommandFlag("verbose", "Tell what is done."),
+    ),
+    groups=(CONNECTION, QUERY),
+    flags_come_first=True,
+    about="The command finds CONSUL_LOCK_HELD=true in its environment, and its fencing token in\n"
+    "ADSUM_FENCING_TOKEN. When the lock is lost it gets SIGTERM, and SIGKILL 5 s later.",
+)
